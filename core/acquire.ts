@@ -1,0 +1,198 @@
+import type { Answer, Command } from './commands.js';
+import type { Chance, Effect, FailureReason } from './event.js';
+import { planAutoExtension } from './extend.js';
+import { allNodes, has, NO_NODES, type NodeSet, oneNode, size, union, without } from './nodes.js';
+import { type Policy, quorumOf, votesWantedOf } from './policy.js';
+import { cleanUp, noteLateGrant } from './release.js';
+import type { DraftState } from './state.js';
+import { type LocalTime, later } from './time.js';
+import { deadlineOf, isValid } from './validity.js';
+import { votesOf } from './votes.js';
+
+/** Takes up an acquisition on a fresh state. */
+export function startAcquisition(
+  policy: Policy,
+  s: DraftState,
+  now: LocalTime,
+  nodes: number,
+  ttlMs: number,
+  chance: Chance,
+  effects: Effect[],
+): void {
+  s.nodes = nodes;
+  s.quorum = quorumOf(policy, nodes);
+  s.wanted = votesWantedOf(policy, nodes);
+  s.ttlMs = ttlMs;
+  s.calledAt = now;
+  startAttempt(policy, s, now, chance, effects);
+}
+
+/** Starts the next attempt when the pause after a failed one is over. */
+export function retry(policy: Policy, s: DraftState, now: LocalTime, chance: Chance, effects: Effect[]): void {
+  if (s.phase !== 'waiting') return;
+  s.attempt++;
+  startAttempt(policy, s, now, chance, effects);
+}
+
+function startAttempt(policy: Policy, s: DraftState, now: LocalTime, chance: Chance, effects: Effect[]): void {
+  s.phase = 'acquiring';
+  s.startedAt = now;
+  if (s.token === null || policy.tokenScope === 'attempt') s.token = chance.token;
+  s.jitterPpm = chance.jitterPpm;
+  s.asked = NO_NODES;
+  s.granted = NO_NODES;
+  s.refused = NO_NODES;
+  s.failed = NO_NODES;
+  s.releasing = NO_NODES;
+  s.deleted = NO_NODES;
+  s.gone = NO_NODES;
+  s.unreleased = NO_NODES;
+  s.lateGrants = NO_NODES;
+  ask(policy, s, now, policy.sending === 'parallel' ? allNodes(s.nodes) : oneNode(0), effects);
+}
+
+function ask(policy: Policy, s: DraftState, now: LocalTime, to: NodeSet, effects: Effect[]): void {
+  if (s.token === null) return;
+  s.asked = union(s.asked, to);
+  effects.push({
+    type: 'send',
+    to,
+    command: { operation: 'acquire', attempt: s.attempt, round: 0, token: s.token, ttlMs: s.ttlMs },
+  });
+  if (policy.nodeTimeoutUs !== null) {
+    effects.push({ type: 'arm', timer: 'attempt', at: later(now, policy.nodeTimeoutUs) });
+  }
+}
+
+/** A node answered a SET, of this attempt or of an earlier one. */
+export function onVote(
+  policy: Policy,
+  s: DraftState,
+  now: LocalTime,
+  node: number,
+  command: Command,
+  answer: Answer,
+  effects: Effect[],
+): void {
+  if (command.attempt !== s.attempt) {
+    // The attempt failed and was cleaned up; a late success may have come after that clean-up.
+    const strayKey = answer === 'yes' && policy.cleanup !== 'none' && command.token !== s.token;
+    if (strayKey)
+      effects.push({ type: 'send', to: oneNode(node), command: { ...command, operation: 'release', ttlMs: 0 } });
+    return;
+  }
+  switch (s.phase) {
+    case 'acquiring':
+      record(s, node, answer);
+      decide(policy, s, now, effects);
+      return;
+    case 'held':
+    case 'lost':
+      // A vote behind a lock that is held still counts: more votes tolerate more forgetful nodes.
+      if (s.extensions === 0) record(s, node, answer);
+      return;
+    default:
+      if (answer === 'yes') noteLateGrant(s, node, effects);
+  }
+}
+
+function record(s: DraftState, node: number, answer: Answer): void {
+  const it = oneNode(node);
+  s.failed = without(s.failed, it);
+  if (answer === 'yes') s.granted = union(s.granted, it);
+  else if (answer === 'no') s.refused = union(s.refused, it);
+  else s.failed = union(s.failed, it);
+}
+
+/** The node time-out: whoever was asked and has not answered has failed. */
+export function onAttemptTimeout(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
+  if (s.phase !== 'acquiring') return;
+  s.failed = union(s.failed, without(s.asked, union(s.granted, s.refused)));
+  decide(policy, s, now, effects);
+}
+
+function decide(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
+  const granted = size(s.granted);
+  const answered = union(s.granted, union(s.refused, s.failed));
+  const pending = s.nodes - size(answered);
+  switch (verdict(policy, s, granted, pending)) {
+    case 'yes':
+      claim(policy, s, now, effects);
+      return;
+    case 'no':
+      failAttempt(policy, s, now, size(s.refused) > s.nodes - s.quorum ? 'contended' : 'unreachable', effects);
+      return;
+    default:
+      askNext(policy, s, now, answered, effects);
+  }
+}
+
+function verdict(policy: Policy, s: DraftState, granted: number, pending: number): 'yes' | 'no' | 'open' {
+  switch (policy.settle) {
+    case 'early':
+      if (granted >= s.wanted || (pending === 0 && granted >= s.quorum)) return 'yes';
+      return granted + pending < s.quorum ? 'no' : 'open';
+    case 'all':
+      if (pending > 0) return 'open';
+      return granted >= s.quorum ? 'yes' : 'no';
+    case 'quorum-only':
+      if (granted >= s.quorum) return 'yes';
+      return size(s.refused) + size(s.failed) >= s.quorum ? 'no' : 'open';
+  }
+}
+
+/** In sequential sending, asks the next node once everybody asked so far has answered or timed out. */
+function askNext(policy: Policy, s: DraftState, now: LocalTime, answered: NodeSet, effects: Effect[]): void {
+  if (policy.sending === 'parallel' || without(s.asked, answered) !== NO_NODES) return;
+  for (let node = 0; node < s.nodes; node++) {
+    if (!has(s.asked, node)) {
+      ask(policy, s, now, oneNode(node), effects);
+      return;
+    }
+  }
+}
+
+function claim(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
+  const from = policy.validityFrom === 'attempt' ? s.startedAt : policy.validityFrom === 'call' ? s.calledAt : now;
+  const deadline = deadlineOf(policy, from, s.ttlMs * 1000);
+  if (!isValid(policy, deadline - now)) {
+    failAttempt(policy, s, now, 'too-slow', effects);
+    return;
+  }
+  s.phase = 'held';
+  s.deadline = deadline;
+  if (policy.nodeTimeoutUs !== null) effects.push({ type: 'cancel', timer: 'attempt' });
+  effects.push({ type: 'arm', timer: 'expiry', at: deadline });
+  planAutoExtension(policy, s, now, effects);
+  effects.push({ type: 'report', outcome: { type: 'acquired', deadline, votes: votesOf(s) } });
+}
+
+function failAttempt(policy: Policy, s: DraftState, now: LocalTime, reason: FailureReason, effects: Effect[]): void {
+  const attempts = s.attempt + 1;
+  const last = policy.tries !== null && attempts >= policy.tries;
+  if (policy.nodeTimeoutUs !== null) effects.push({ type: 'cancel', timer: 'attempt' });
+  cleanUp(policy, s, last, effects);
+  if (last) {
+    fail(s, reason, effects);
+    return;
+  }
+  s.phase = 'waiting';
+  const jitter = Math.floor((2 * policy.retryJitterUs * s.jitterPpm) / 1_000_000) - policy.retryJitterUs;
+  effects.push({ type: 'arm', timer: 'retry', at: later(now, Math.max(0, policy.retryDelayUs + jitter)) });
+}
+
+function fail(s: DraftState, reason: FailureReason, effects: Effect[]): void {
+  s.phase = 'failed';
+  effects.push({ type: 'report', outcome: { type: 'failed', reason, attempts: s.attempt + 1, votes: votesOf(s) } });
+}
+
+/** The owner gives up while the lock is being acquired: whatever was set is released, nothing more is tried. */
+export function abandon(policy: Policy, s: DraftState, effects: Effect[]): void {
+  if (s.phase === 'acquiring') {
+    if (policy.nodeTimeoutUs !== null) effects.push({ type: 'cancel', timer: 'attempt' });
+    cleanUp(policy, s, true, effects);
+  } else {
+    effects.push({ type: 'cancel', timer: 'retry' });
+  }
+  fail(s, 'abandoned', effects);
+}

@@ -1,0 +1,143 @@
+import type { Answer, Command } from './commands.js';
+import type { Effect, ExtensionFailure } from './event.js';
+import { allNodes, NO_NODES, oneNode, size, union, without } from './nodes.js';
+import type { Policy } from './policy.js';
+import type { DraftState } from './state.js';
+import { type LocalTime, later } from './time.js';
+import { deadlineOf, isValid } from './validity.js';
+import { votesOf } from './votes.js';
+
+/** The owner asks for a new TTL, counted from now. */
+export function startExtension(policy: Policy, s: DraftState, now: LocalTime, ttlMs: number, effects: Effect[]): void {
+  const obstacle = whyNot(policy, s, now);
+  if (obstacle !== null) {
+    refuse(s, obstacle, effects);
+    return;
+  }
+  sendRound(policy, s, now, ttlMs, effects);
+}
+
+/** The automatic extension is due. */
+export function autoExtend(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
+  if (whyNot(policy, s, now) === null) sendRound(policy, s, now, s.ttlMs, effects);
+}
+
+function whyNot(policy: Policy, s: DraftState, now: LocalTime): ExtensionFailure | null {
+  const afterExpiry = s.phase === 'lost' || (s.phase === 'held' && now >= s.deadline);
+  if (afterExpiry && policy.extendOnlyInTime) return 'too-late';
+  if (s.phase !== 'held' && s.phase !== 'lost') return 'not-held';
+  if (s.extending) return 'in-progress';
+  return policy.maxExtensions !== null && s.extensions >= policy.maxExtensions ? 'limit' : null;
+}
+
+function sendRound(policy: Policy, s: DraftState, now: LocalTime, ttlMs: number, effects: Effect[]): void {
+  if (s.token === null) return;
+  s.extending = true;
+  s.extensionTtlMs = ttlMs;
+  s.extensionStartedAt = now;
+  s.extendedYes = NO_NODES;
+  s.extendedNo = NO_NODES;
+  s.extendedFailed = NO_NODES;
+  const round = s.extensionRounds++;
+  effects.push({
+    type: 'send',
+    to: allNodes(s.nodes),
+    command: { operation: 'extend', attempt: s.attempt, round, token: s.token, ttlMs },
+  });
+  if (policy.nodeTimeoutUs !== null) {
+    effects.push({ type: 'arm', timer: 'extension', at: later(now, policy.nodeTimeoutUs) });
+  }
+}
+
+/** A node answered an extension. Only the newest round counts: an owner-checked extension never heals an older one. */
+export function onExtensionVote(
+  policy: Policy,
+  s: DraftState,
+  now: LocalTime,
+  node: number,
+  command: Command,
+  answer: Answer,
+  effects: Effect[],
+): void {
+  if (command.attempt !== s.attempt || command.round !== s.extensionRounds - 1) return;
+  const it = oneNode(node);
+  if (!s.extending) {
+    const lateVote = answer === 'yes' && s.phase === 'held' && s.extensions > 0;
+    if (lateVote) s.granted = union(s.granted, it);
+    return;
+  }
+  s.extendedFailed = without(s.extendedFailed, it);
+  if (answer === 'yes') s.extendedYes = union(s.extendedYes, it);
+  else if (answer === 'no') s.extendedNo = union(s.extendedNo, it);
+  else s.extendedFailed = union(s.extendedFailed, it);
+  decide(policy, s, now, effects);
+}
+
+/** The node time-out of the round. */
+export function onExtensionTimeout(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
+  if (!s.extending) return;
+  s.extendedFailed = without(allNodes(s.nodes), union(s.extendedYes, s.extendedNo));
+  decide(policy, s, now, effects);
+}
+
+function decide(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
+  const needed = s.quorum + policy.extendQuorumOffset;
+  const yes = size(s.extendedYes);
+  const pending = s.nodes - yes - size(s.extendedNo) - size(s.extendedFailed);
+  if (yes >= needed) {
+    succeed(policy, s, now, effects);
+  } else if (yes + pending < needed) {
+    const reason = size(s.extendedNo) > s.nodes - needed ? 'lost' : 'unreachable';
+    endRound(policy, s, effects);
+    refuse(s, reason, effects);
+    retryAutoExtension(policy, s, now, effects);
+  }
+}
+
+function succeed(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
+  const from = policy.extendFrom === 'start' ? s.extensionStartedAt : now;
+  const deadline = deadlineOf(policy, from, s.extensionTtlMs * 1000);
+  const inTime = now < s.deadline || !policy.extendOnlyInTime;
+  endRound(policy, s, effects);
+  if (!inTime || !isValid(policy, deadline - now)) {
+    refuse(s, 'too-late', effects);
+    retryAutoExtension(policy, s, now, effects);
+    return;
+  }
+  s.phase = 'held';
+  s.deadline = deadline;
+  s.extensions++;
+  s.granted = s.extendedYes;
+  s.refused = s.extendedNo;
+  s.failed = s.extendedFailed;
+  effects.push({ type: 'arm', timer: 'expiry', at: deadline });
+  planAutoExtension(policy, s, now, effects);
+  effects.push({ type: 'report', outcome: { type: 'extended', deadline, votes: votesOf(s) } });
+}
+
+/** Ends the round in flight; what it set on the nodes stays there. */
+export function endRound(policy: Policy, s: DraftState, effects: Effect[]): void {
+  s.extending = false;
+  if (policy.nodeTimeoutUs !== null) effects.push({ type: 'cancel', timer: 'extension' });
+}
+
+/** Tells the owner that the lock keeps the deadline it has. */
+export function refuse(s: DraftState, reason: ExtensionFailure, effects: Effect[]): void {
+  const votes = { granted: s.extendedYes, refused: s.extendedNo, failed: s.extendedFailed, quorum: s.quorum };
+  effects.push({ type: 'report', outcome: { type: 'not-extended', reason, votes } });
+}
+
+/** Arms the next automatic extension of a lock just acquired or extended, if the policy has them and any is left. */
+export function planAutoExtension(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
+  if (policy.autoExtendAtUs === null) return;
+  if (policy.maxExtensions !== null && s.extensions >= policy.maxExtensions) return;
+  const due = later(s.deadline, -policy.autoExtendAtUs);
+  const earliest = later(now, policy.autoExtendSpacingUs);
+  effects.push({ type: 'arm', timer: 'auto-extend', at: due > earliest ? due : earliest });
+}
+
+function retryAutoExtension(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
+  if (policy.autoExtendAtUs === null || s.phase !== 'held') return;
+  const at = later(now, policy.autoExtendSpacingUs);
+  if (at < s.deadline) effects.push({ type: 'arm', timer: 'auto-extend', at });
+}

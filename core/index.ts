@@ -1,0 +1,18 @@
+export type { Answer, Command, Operation, Scripts, Sending, Token } from './commands.js';
+export { scriptsOf } from './commands.js';
+export type {
+  Chance,
+  Effect,
+  ExtensionFailure,
+  FailureReason,
+  LockEvent,
+  Outcome,
+  Timer,
+  Votes,
+} from './event.js';
+export { allNodes, has, MOST_NODES, members, NO_NODES, type NodeSet, oneNode, size, union, without } from './nodes.js';
+export { forgetfulNodesTolerated, type Policy, PROFILES, quorumOf, REFERENCE, votesWantedOf } from './policy.js';
+export { initialState, type LockState, type Phase } from './state.js';
+export { type Step, step } from './step.js';
+export { LONGEST_US, type LocalTime, later, localTime } from './time.js';
+export { deadlineOf, driftAllowanceUs, isValid } from './validity.js';

@@ -1,0 +1,53 @@
+/**
+ * A set of node indices (0 to 30) in the bits of one integer: cheap to copy, compare and encode, which is what a
+ * state that is copied on every step and interned by an explorer needs.
+ */
+export type NodeSet = number & { readonly __set: 'nodes' };
+
+/** The most nodes a cluster may have: one bit each in a 31-bit integer. */
+export const MOST_NODES = 31;
+
+export const NO_NODES: NodeSet = 0 as NodeSet;
+
+/** The nodes 0 to `n - 1`. */
+export function allNodes(n: number): NodeSet {
+  return (2 ** n - 1) as NodeSet;
+}
+
+export function oneNode(node: number): NodeSet {
+  return (1 << node) as NodeSet;
+}
+
+export function has(set: NodeSet, node: number): boolean {
+  return (set & (1 << node)) !== 0;
+}
+
+export function add(set: NodeSet, node: number): NodeSet {
+  return (set | (1 << node)) as NodeSet;
+}
+
+export function union(a: NodeSet, b: NodeSet): NodeSet {
+  return (a | b) as NodeSet;
+}
+
+export function without(a: NodeSet, b: NodeSet): NodeSet {
+  return (a & ~b) as NodeSet;
+}
+
+/** How many nodes are in the set. */
+export function size(set: NodeSet): number {
+  let bits: number = set;
+  let count = 0;
+  while (bits !== 0) {
+    bits &= bits - 1;
+    count++;
+  }
+  return count;
+}
+
+/** The members, lowest index first. */
+export function members(set: NodeSet): number[] {
+  const list: number[] = [];
+  for (let node = 0; node < MOST_NODES; node++) if (has(set, node)) list.push(node);
+  return list;
+}

@@ -1,0 +1,142 @@
+/**
+ * Every choice on which Redlock clients differ, as one plain value. A *profile* is a named policy with its sources, a
+ * *planted bug* is a policy with one line changed. The defaults ({@link REFERENCE}) are the redis.io algorithm with the
+ * rules that published analyses showed to be necessary.
+ */
+export interface Policy {
+  /** Name of the profile this value started from. */
+  readonly profile: string;
+
+  /** Votes that make a lock. `majority` is ⌊N/2⌋+1 (redis.io); a number is used as it is, sound or not. */
+  readonly quorum: 'majority' | 'half' | 'float-majority' | number;
+  /**
+   * Votes to wait for before settling, from the quorum up to N, while nodes can still answer; with fewer the lock is
+   * taken all the same once everybody has answered or timed out. More votes tolerate more forgetful nodes.
+   */
+  readonly votesWanted: 'quorum' | 'all' | number;
+  /** `parallel` sends to all nodes at once (redis.io: "multiplexing"), `sequential` to one after the other. */
+  readonly sending: 'parallel' | 'sequential';
+  /**
+   * When an attempt is decided. `early`: at the votes wanted, or as soon as a quorum is impossible. `all`: when every
+   * node has answered or timed out. `quorum-only`: when one side reaches the quorum, so that a tie never ends
+   * (node-redlock 5).
+   */
+  readonly settle: 'early' | 'all' | 'quorum-only';
+  /** How long one node may take to answer, µs of local time; `null` waits for ever. */
+  readonly nodeTimeoutUs: number | null;
+
+  /** Where validity starts counting: at the start of the attempt (T1), of the first attempt, or at the last reply. */
+  readonly validityFrom: 'attempt' | 'call' | 'reply';
+  /** Drift allowance in proportion to the TTL, parts per million (redis.io clients: 10 000). Negative adds validity. */
+  readonly driftPpm: number;
+  /** Drift allowance that does not depend on the TTL, µs (redis.io clients: 2 000). Negative adds validity. */
+  readonly driftUs: number;
+  /** Rounds the allowance up to whole milliseconds, which absorbs what truncated time stamps can lose. */
+  readonly driftWholeMs: boolean;
+  /** What validity must be once the quorum is in: `none` is no check at all (node-redlock 5). */
+  readonly validityCheck: 'positive' | 'non-negative' | 'none';
+  /** Validity below this counts as a failed attempt, µs. */
+  readonly minValidityUs: number;
+
+  /** How long one token lives: reuse over attempts lets a late release delete the key of a later attempt. */
+  readonly tokenScope: 'attempt' | 'call';
+  /** Sets the key only if it is absent (`NX`). */
+  readonly onlyIfAbsent: boolean;
+
+  /** Attempts per acquisition, at least 1; `null` tries for ever. */
+  readonly tries: number | null;
+  /** Mean pause between attempts, µs. */
+  readonly retryDelayUs: number;
+  /** The pause is drawn uniformly within ± this, µs. */
+  readonly retryJitterUs: number;
+
+  /** Which nodes a failed attempt is released on. */
+  readonly cleanup: 'all' | 'granted' | 'none';
+  /** Whether every failed attempt is cleaned up, or only the last. */
+  readonly cleanupAfter: 'each-attempt' | 'last-attempt';
+  /** Deletes only the own token (Lua), or whatever is there (plain `DEL`). */
+  readonly releaseChecksToken: boolean;
+  /** Which nodes a release goes to. */
+  readonly releaseTo: 'all' | 'granted';
+
+  /** What an extension does on a node: only lengthen the own key, also re-create a missing one, or set any key. */
+  readonly extendCommand: 'own' | 'own-or-missing' | 'any';
+  /** Votes an extension needs, relative to the quorum: 0 is sound, -1 is one too few. */
+  readonly extendQuorumOffset: number;
+  /** Where the new validity starts counting: when the round was sent, or when its quorum answered. */
+  readonly extendFrom: 'start' | 'reply';
+  /** Refuses an extension whose quorum answered after the old deadline (else another holder may lie between). */
+  readonly extendOnlyInTime: boolean;
+  /** Most successful extensions of one lock, `null` for no limit (then nobody else may ever get it). */
+  readonly maxExtensions: number | null;
+  /** Extends by itself when this much validity is left, µs; `null` never. */
+  readonly autoExtendAtUs: number | null;
+  /** Least pause between two automatic extensions, µs. */
+  readonly autoExtendSpacingUs: number;
+}
+
+/** The sound policy: what `lockstep`'s own lock runs with its default settings. */
+export const REFERENCE: Policy = Object.freeze<Policy>({
+  profile: 'reference',
+  quorum: 'majority',
+  votesWanted: 'quorum',
+  sending: 'parallel',
+  settle: 'early',
+  nodeTimeoutUs: 50_000,
+  validityFrom: 'attempt',
+  driftPpm: 10_000,
+  driftUs: 2_000,
+  driftWholeMs: true,
+  validityCheck: 'positive',
+  minValidityUs: 0,
+  tokenScope: 'attempt',
+  onlyIfAbsent: true,
+  tries: 11,
+  retryDelayUs: 200_000,
+  retryJitterUs: 100_000,
+  cleanup: 'all',
+  cleanupAfter: 'each-attempt',
+  releaseChecksToken: true,
+  releaseTo: 'all',
+  extendCommand: 'own',
+  extendQuorumOffset: 0,
+  extendFrom: 'start',
+  extendOnlyInTime: true,
+  maxExtensions: 10,
+  autoExtendAtUs: null,
+  autoExtendSpacingUs: 100_000,
+});
+
+/** The named policies. */
+export const PROFILES: Readonly<Record<string, Policy>> = Object.freeze({ reference: REFERENCE });
+
+/** Votes that make a lock on `nodes` nodes under `policy`. */
+export function quorumOf(policy: Policy, nodes: number): number {
+  switch (policy.quorum) {
+    case 'majority':
+      return Math.floor(nodes / 2) + 1;
+    case 'half':
+      return Math.max(1, Math.floor(nodes / 2));
+    case 'float-majority':
+      // redlock-php: min(N, N/2 + 1) in floating point, compared with >=, so 3 of 3 and 4 of 5.
+      return Math.ceil(Math.min(nodes, nodes / 2 + 1));
+    default:
+      return policy.quorum;
+  }
+}
+
+/** Votes to wait for on `nodes` nodes under `policy`, between the quorum and `nodes`. */
+export function votesWantedOf(policy: Policy, nodes: number): number {
+  const quorum = quorumOf(policy, nodes);
+  if (policy.votesWanted === 'quorum') return quorum;
+  if (policy.votesWanted === 'all') return nodes;
+  return Math.min(nodes, Math.max(quorum, policy.votesWanted));
+}
+
+/**
+ * How many of the voting nodes may forget a lock held with `votes` of `nodes` before another client can gather
+ * `quorum`: votes + quorum − nodes of them suffice to break it, so one fewer is tolerated.
+ */
+export function forgetfulNodesTolerated(votes: number, quorum: number, nodes: number): number {
+  return Math.max(0, votes + quorum - nodes - 1);
+}

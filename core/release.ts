@@ -1,0 +1,90 @@
+import type { Answer, Command } from './commands.js';
+import type { Effect } from './event.js';
+import { endRound, refuse } from './extend.js';
+import { allNodes, has, NO_NODES, type NodeSet, oneNode, size, union, without } from './nodes.js';
+import type { Policy } from './policy.js';
+import type { DraftState } from './state.js';
+import { type LocalTime, later } from './time.js';
+
+/** The owner gives the lock back, before or after its expiry. It no longer holds it from this call on. */
+export function startRelease(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
+  if (s.extending) {
+    endRound(policy, s, effects);
+    refuse(s, 'not-held', effects);
+  }
+  if (s.phase === 'held') {
+    effects.push({ type: 'cancel', timer: 'expiry' });
+    if (policy.autoExtendAtUs !== null) effects.push({ type: 'cancel', timer: 'auto-extend' });
+  }
+  s.phase = 'releasing';
+  sendRelease(s, policy.releaseTo === 'all' ? allNodes(s.nodes) : s.granted, effects);
+  if (policy.nodeTimeoutUs !== null) {
+    effects.push({ type: 'arm', timer: 'release', at: later(now, policy.nodeTimeoutUs) });
+  }
+}
+
+/** Releases what a failed attempt may have set, on nodes whose SET is still in flight too. Nobody waits for it. */
+export function cleanUp(policy: Policy, s: DraftState, last: boolean, effects: Effect[]): void {
+  if (policy.cleanup === 'none' || (policy.cleanupAfter === 'last-attempt' && !last)) return;
+  sendRelease(s, policy.cleanup === 'all' ? allNodes(s.nodes) : s.granted, effects);
+}
+
+function sendRelease(s: DraftState, to: NodeSet, effects: Effect[]): void {
+  if (to === NO_NODES || s.token === null) return;
+  s.releasing = union(s.releasing, to);
+  effects.push({
+    type: 'send',
+    to,
+    command: { operation: 'release', attempt: s.attempt, round: 0, token: s.token, ttlMs: 0 },
+  });
+}
+
+/**
+ * A success of an attempt that is over. If the release of that node came first, the key is still there: it is released
+ * again. Whether it came first shows in the answer to the release.
+ */
+export function noteLateGrant(s: DraftState, node: number, effects: Effect[]): void {
+  s.granted = union(s.granted, oneNode(node));
+  if (!has(s.releasing, node) || has(s.deleted, node)) return;
+  if (has(s.gone, node) || has(s.unreleased, node)) sendRelease(s, oneNode(node), effects);
+  else s.lateGrants = union(s.lateGrants, oneNode(node));
+}
+
+/** A node answered a release or a clean-up. */
+export function onReleaseVote(
+  policy: Policy,
+  s: DraftState,
+  node: number,
+  command: Command,
+  answer: Answer,
+  effects: Effect[],
+): void {
+  if (command.attempt !== s.attempt) return;
+  const it = oneNode(node);
+  if (answer === 'yes') s.deleted = union(s.deleted, it);
+  else if (answer === 'no') s.gone = union(s.gone, it);
+  else s.unreleased = union(s.unreleased, it);
+  if (has(s.lateGrants, node)) {
+    s.lateGrants = without(s.lateGrants, it);
+    if (answer !== 'yes') sendRelease(s, it, effects);
+  }
+  if (s.phase === 'releasing') finishRelease(policy, s, effects);
+}
+
+/** The node time-out of the release. */
+export function onReleaseTimeout(policy: Policy, s: DraftState, effects: Effect[]): void {
+  if (s.phase !== 'releasing') return;
+  s.unreleased = without(s.releasing, union(s.deleted, s.gone));
+  finishRelease(policy, s, effects);
+}
+
+/** A quorum without our key lets others in, so that is when the owner is told; the rest goes on behind its back. */
+function finishRelease(policy: Policy, s: DraftState, effects: Effect[]): void {
+  const freed = union(s.deleted, s.gone);
+  const open = without(s.releasing, union(freed, s.unreleased));
+  if (size(freed) < s.quorum && open !== NO_NODES) return;
+  s.phase = 'released';
+  if (policy.nodeTimeoutUs !== null) effects.push({ type: 'cancel', timer: 'release' });
+  const votes = { granted: s.deleted, refused: s.gone, failed: s.unreleased, quorum: s.quorum };
+  effects.push({ type: 'report', outcome: { type: 'released', votes } });
+}

@@ -1,0 +1,127 @@
+import type { Token } from './commands.js';
+import { NO_NODES, type NodeSet } from './nodes.js';
+import { type LocalTime, localTime } from './time.js';
+
+/**
+ * Where a lock is in its life.
+ * `idle` → `acquiring` ⇄ `waiting` → `held` → `releasing` → `released`, or `failed`, or `lost` at the claimed expiry.
+ */
+export type Phase = 'idle' | 'acquiring' | 'waiting' | 'held' | 'lost' | 'releasing' | 'released' | 'failed';
+
+/**
+ * The inside of {@link LockState}, writable for the one step that owns the copy: integers, opaque tokens and short tags, so that it can be encoded, compared and shown.
+ * One value serves one acquisition with its extensions and its release.
+ */
+export interface DraftState {
+  phase: Phase;
+  /** Size of the cluster, the votes that make a lock on it, and the votes to wait for. */
+  nodes: number;
+  quorum: number;
+  wanted: number;
+  ttlMs: number;
+  /** Attempt in progress or last made, from 0. */
+  attempt: number;
+  token: Token | null;
+  /** Jitter for the pause after this attempt, ppm. */
+  jitterPpm: number;
+  /** T1: the clock before the first command of this attempt, and of the first one. */
+  startedAt: LocalTime;
+  calledAt: LocalTime;
+  /** The votes on this attempt; after an extension, the votes of its round. */
+  asked: NodeSet;
+  granted: NodeSet;
+  refused: NodeSet;
+  failed: NodeSet;
+  /** The claim ends here; meaningful from `held` on. */
+  deadline: LocalTime;
+  /** The round of extension in flight. */
+  extending: boolean;
+  /** Rounds of extension started so far; the newest has index `extensionRounds - 1`. */
+  extensionRounds: number;
+  extensions: number;
+  extensionTtlMs: number;
+  extensionStartedAt: LocalTime;
+  extendedYes: NodeSet;
+  extendedNo: NodeSet;
+  extendedFailed: NodeSet;
+  /** Nodes sent a release of this token (or the clean-up of this attempt), and what they answered: deleted it, had nothing of ours, or no answer in time. */
+  releasing: NodeSet;
+  deleted: NodeSet;
+  gone: NodeSet;
+  unreleased: NodeSet;
+  /** Nodes that granted after their release was sent and have not answered it yet. */
+  lateGrants: NodeSet;
+}
+
+/** Everything one lock knows. Plain, finite and encodable; only {@link step} makes new ones. */
+export type LockState = Readonly<DraftState>;
+
+const START = localTime(0);
+
+/** A lock nobody has asked for yet. */
+export function initialState(): LockState {
+  return {
+    phase: 'idle',
+    nodes: 0,
+    quorum: 0,
+    wanted: 0,
+    ttlMs: 0,
+    attempt: 0,
+    token: null,
+    jitterPpm: 0,
+    startedAt: START,
+    calledAt: START,
+    asked: NO_NODES,
+    granted: NO_NODES,
+    refused: NO_NODES,
+    failed: NO_NODES,
+    deadline: START,
+    extending: false,
+    extensionRounds: 0,
+    extensions: 0,
+    extensionTtlMs: 0,
+    extensionStartedAt: START,
+    extendedYes: NO_NODES,
+    extendedNo: NO_NODES,
+    extendedFailed: NO_NODES,
+    releasing: NO_NODES,
+    deleted: NO_NODES,
+    gone: NO_NODES,
+    unreleased: NO_NODES,
+    lateGrants: NO_NODES,
+  };
+}
+
+/** A copy to write to. Field by field, because spreading halves the speed of the whole simulator. */
+export function copyState(s: LockState): DraftState {
+  return {
+    phase: s.phase,
+    nodes: s.nodes,
+    quorum: s.quorum,
+    wanted: s.wanted,
+    ttlMs: s.ttlMs,
+    attempt: s.attempt,
+    token: s.token,
+    jitterPpm: s.jitterPpm,
+    startedAt: s.startedAt,
+    calledAt: s.calledAt,
+    asked: s.asked,
+    granted: s.granted,
+    refused: s.refused,
+    failed: s.failed,
+    deadline: s.deadline,
+    extending: s.extending,
+    extensionRounds: s.extensionRounds,
+    extensions: s.extensions,
+    extensionTtlMs: s.extensionTtlMs,
+    extensionStartedAt: s.extensionStartedAt,
+    extendedYes: s.extendedYes,
+    extendedNo: s.extendedNo,
+    extendedFailed: s.extendedFailed,
+    releasing: s.releasing,
+    deleted: s.deleted,
+    gone: s.gone,
+    unreleased: s.unreleased,
+    lateGrants: s.lateGrants,
+  };
+}

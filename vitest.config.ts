@@ -1,0 +1,13 @@
+import { defineConfig } from 'vitest/config';
+
+/** Quick suites first; the slow and the real-Redis ones are projects of their own (`vitest run --project real`). */
+export default defineConfig({
+  test: {
+    projects: [
+      { test: { name: 'unit', include: ['{core,scenarios,sim,properties,report,cli,test}/**/*.test.ts'], exclude: ['**/*.slow.test.ts', '**/*.prop.test.ts'] } },
+      { test: { name: 'properties', include: ['properties/**/*.prop.test.ts'], testTimeout: 60_000 } },
+      { test: { name: 'slow', include: ['{core,scenarios,sim,properties,cli,test}/**/*.slow.test.ts'], testTimeout: 300_000 } },
+      { test: { name: 'real', include: ['real/**/*.test.ts'], testTimeout: 60_000, hookTimeout: 60_000 } },
+    ],
+  },
+});
