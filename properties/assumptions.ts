@@ -1,0 +1,120 @@
+import { driftAllowanceUs, type Policy, quorumOf } from '../core/index.js';
+import type { ProcessName, Schedule } from '../scenarios/index.js';
+import { nodeName } from '../scenarios/index.js';
+
+/**
+ * What Redlock takes for granted. `clock-rate` and `clock-step`: client and node clocks measure a TTL alike up to the
+ * drift allowance. `memory`: a node that voted does not come back without its keys while a claim lasts.
+ * `durable-failover`: a replica that takes over has everything. `prompt-effects`: what a client does after its last
+ * look at the lock happens within the validity it then had.
+ */
+export type Assumption = 'clock-rate' | 'clock-step' | 'memory' | 'durable-failover' | 'prompt-effects';
+
+const MILLION = 1_000_000n;
+
+/**
+ * Which assumptions a schedule does not keep. They are sufficient, not necessary: latency only adds slack, so a
+ * schedule may break one and still be safe. `votes` is the least number of votes behind a claim (default: a quorum);
+ * every vote above the quorum allows one node that forgets or whose clock is off.
+ */
+export function assumptions(schedule: Schedule, policy: Policy, votes?: number): Assumption[] {
+  const quorum = quorumOf(policy, schedule.cluster.nodes);
+  const spare = Math.max(0, (votes ?? quorum) - quorum);
+  const broken: Assumption[] = [];
+  const clocks = new Clocks(schedule);
+  const ttls = ttlsOf(schedule);
+  const clients = schedule.clients.map((client) => client.id);
+  const nodes = Array.from({ length: schedule.cluster.nodes }, (_, i) => nodeName(i));
+
+  const outruns = (steps: boolean) => (node: ProcessName) =>
+    clients.some((client) => ttls.some((ttl) => !clocks.agree(policy, ttl, client, node, steps)));
+  const forgets = (node: ProcessName): boolean =>
+    schedule.cluster.persistence === 'none' &&
+    schedule.faults.some(
+      (it) =>
+        it.kind === 'crash' &&
+        it.node === node &&
+        it.restartAfterUs !== null &&
+        !clients.every((client) => ttls.every((ttl) => clocks.outlasts(policy, ttl, client, it.restartAfterUs ?? 0))),
+    );
+
+  const byRate = nodes.filter(outruns(false));
+  const byStep = nodes.filter(outruns(true));
+  const amnesiac = nodes.filter(forgets);
+  const faulty = new Set([...byStep, ...amnesiac]);
+  if (faulty.size > spare) {
+    if (byRate.length > 0) broken.push('clock-rate');
+    if (byStep.length > byRate.length) broken.push('clock-step');
+    if (amnesiac.length > 0) broken.push('memory');
+  }
+  if (schedule.faults.some((fault) => fault.kind === 'failover')) broken.push('durable-failover');
+  if (!effectsArePrompt(schedule)) broken.push('prompt-effects');
+  return broken;
+}
+
+function ttlsOf(schedule: Schedule): number[] {
+  const ttls = schedule.clients.flatMap((client) =>
+    client.locks.flatMap((lock) => [lock.ttlMs, ...lock.extensions.map((extension) => extension.ttlMs)]),
+  );
+  return [...new Set(ttls)];
+}
+
+/** The worst that each clock of a schedule does. */
+class Clocks {
+  private readonly schedule: Schedule;
+
+  constructor(schedule: Schedule) {
+    this.schedule = schedule;
+  }
+
+  /** All rates a clock ever runs at, ppm. */
+  private rates(process: ProcessName): number[] {
+    const plan = this.schedule.cluster.clocks.find((clock) => clock.process === process);
+    const changes = this.schedule.faults.flatMap((fault) =>
+      fault.kind === 'clock-rate' && fault.process === process ? [fault.ratePpm] : [],
+    );
+    return [plan?.ratePpm ?? 0, ...changes];
+  }
+
+  /** Sum of all steps in one direction, µs, as a positive number. */
+  private steps(process: ProcessName, sign: 1 | -1): number {
+    let sum = 0;
+    for (const fault of this.schedule.faults) {
+      if (fault.kind === 'clock-step' && fault.process === process) sum += Math.max(0, sign * fault.byUs);
+    }
+    return sum;
+  }
+
+  /** Whether a key outlives every claim to it: (TTL − D + back) / (1 + r_c) ≤ (TTL − g − forward) / (1 + r_n). */
+  agree(policy: Policy, ttlMs: number, client: ProcessName, node: ProcessName, steps: boolean): boolean {
+    const { expiry, resolutionUs } = this.schedule.cluster;
+    const ttl = ttlMs * 1000;
+    const claim = ttl - driftAllowanceUs(policy, ttl) + (steps ? this.steps(client, -1) : 0);
+    const life = ttl - (expiry === 'at' ? resolutionUs : 0) - (steps ? this.steps(node, 1) : 0);
+    const slow = BigInt(Math.min(...this.rates(client)));
+    const fast = BigInt(Math.max(...this.rates(node)));
+    return BigInt(claim) * (MILLION + fast) <= BigInt(life) * (MILLION + slow);
+  }
+
+  /** Whether a node that answers again only this long after its crash finds no claim that it voted for before. */
+  outlasts(policy: Policy, ttlMs: number, client: ProcessName, restartAfterUs: number): boolean {
+    const ttl = ttlMs * 1000;
+    const claim = ttl - driftAllowanceUs(policy, ttl) + this.steps(client, -1);
+    const slow = BigInt(Math.min(...this.rates(client)));
+    return BigInt(restartAfterUs) * (MILLION + slow) >= BigInt(claim) * MILLION;
+  }
+}
+
+/** Whether every write has a guard that covers the pauses and delays between the check and its arrival. */
+function effectsArePrompt(schedule: Schedule): boolean {
+  return schedule.clients.every((client) => {
+    const pauses = schedule.faults.flatMap((it) => (it.kind === 'pause' && it.process === client.id ? [it.forUs] : []));
+    const paused = pauses.reduce((sum, us) => sum + us, 0);
+    return client.locks.every((lock) =>
+      lock.writes.every((write) => {
+        const needed = write.sendAfterUs - write.checkAfterUs + paused + write.delayUs;
+        return write.guardUs !== null && write.guardUs >= needed;
+      }),
+    );
+  });
+}

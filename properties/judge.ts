@@ -1,0 +1,53 @@
+import type { PropertyId, PropertyKind, Schedule, Verdict } from '../scenarios/index.js';
+import { type Run, runOf, ScriptedAdversary, setupOf, World } from '../sim/index.js';
+import { type Assumption, assumptions } from './assumptions.js';
+import type { Outage } from './monitors/availability.js';
+import { Monitors } from './monitors/monitors.js';
+import type { Violation } from './violation.js';
+
+export type KindVerdict = 'safe' | 'violated' | 'unchecked';
+
+/** A run with what the monitors say about it. */
+export interface Judgement {
+  readonly run: Run;
+  readonly violations: readonly Violation[];
+  readonly outages: readonly Outage[];
+  readonly verdicts: Readonly<Record<PropertyKind, KindVerdict>>;
+  /** The one word, about the properties asked for. */
+  readonly verdict: Verdict;
+  /** Assumptions of the theory that the schedule does not keep. */
+  readonly assumptionsBroken: readonly Assumption[];
+}
+
+/**
+ * What a fixed schedule is judged by when nobody asks for more. `validity` is not among them: that a majority is gone
+ * is a danger, and a violation of mutual exclusion only if a rival can still use it before the claim ends.
+ */
+export const SAFETY: readonly PropertyId[] = ['mutual-exclusion', 'action-in-belief'];
+
+/** Runs a schedule and says what held. `also` names further properties that count in the one-word verdict. */
+export function judge(schedule: Schedule, also: readonly PropertyId[] = [], trace = false): Judgement {
+  const setup = setupOf(schedule);
+  const monitors = new Monitors(setup);
+  const world = new World(setup, new ScriptedAdversary(schedule), monitors, trace);
+  monitors.watch(world);
+  world.run();
+  const { violations } = monitors;
+  const { outages } = monitors.availability;
+  const of = (kind: PropertyKind): KindVerdict => (violations.some((it) => it.kind === kind) ? 'violated' : 'safe');
+  const asked = [...SAFETY, ...also];
+  const violated = violations.some((it) => asked.includes(it.property));
+  return {
+    run: runOf(world),
+    violations,
+    outages,
+    verdicts: {
+      belief: of('belief'),
+      state: of('state'),
+      effect: monitors.writes > 0 ? of('effect') : 'unchecked',
+      liveness: 'unchecked',
+    },
+    verdict: violated ? 'violated' : outages.length > 0 ? 'unavailable' : 'safe',
+    assumptionsBroken: assumptions(schedule, setup.policy),
+  };
+}

@@ -1,0 +1,27 @@
+import type { LockRun, TrueTime } from '../../sim/index.js';
+import type { Violation } from '../violation.js';
+import { believes } from './belief.js';
+
+/** Effect: a write reaches the protected resource only while its writer believes to hold the lock. */
+export class ActionInBelief {
+  private readonly report: (violation: Violation) => void;
+
+  constructor(report: (violation: Violation) => void) {
+    this.report = report;
+  }
+
+  written(lock: LockRun, index: number, now: TrueTime): void {
+    if (believes(lock, now)) return;
+    const { name } = lock.client;
+    const resource = lock.plan.resources[0] ?? '?';
+    this.report({
+      property: 'action-in-belief',
+      kind: 'effect',
+      atUs: now,
+      untilUs: now,
+      resource,
+      clients: [name],
+      detail: `write ${index} of ${name} reached the resource after its claim to ${resource} had ended`,
+    });
+  }
+}

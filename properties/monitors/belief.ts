@@ -1,0 +1,11 @@
+import type { LockRun, TrueTime } from '../../sim/index.js';
+
+/** Whether a client believes at `now` that it holds the lock: it was granted, not given back, and its clock says so. */
+export function believes(lock: LockRun, now: TrueTime): boolean {
+  return lock.believing && lock.client.clock.read(now) < lock.state.deadline;
+}
+
+/** The true time at which a claim ends by its client's clock, if nothing changes. */
+export function claimEnd(lock: LockRun, now: TrueTime): TrueTime {
+  return lock.client.clock.when(lock.state.deadline, now);
+}

@@ -1,0 +1,106 @@
+import {
+  type EndCause,
+  type GoneCause,
+  type LockRun,
+  Observer,
+  type Setup,
+  type TrueTime,
+  type World,
+} from '../../sim/index.js';
+import type { Violation } from '../violation.js';
+import { ActionInBelief } from './action-in-belief.js';
+import { Availability } from './availability.js';
+import { MutualExclusion } from './mutual-exclusion.js';
+import { Validity } from './validity.js';
+
+/** All monitors of a run, behind one observer. */
+export class Monitors extends Observer {
+  readonly violations: Violation[] = [];
+  readonly availability: Availability;
+  /** Writes that reached the resource; without any, effects are unchecked. */
+  writes = 0;
+  private world: World | null = null;
+  private readonly mutualExclusion: MutualExclusion;
+  private readonly validity: Validity;
+  private readonly actions: ActionInBelief;
+  private readonly stopAtFirst: boolean;
+
+  /** `stopAtFirst` ends the run at its first violation, which is all that a search needs. */
+  constructor(setup: Setup, stopAtFirst = false) {
+    super();
+    this.stopAtFirst = stopAtFirst;
+    const report = (violation: Violation): void => this.report(violation);
+    const resourceOf = (key: number): string => this.world?.chronicle.resourceOf(key) ?? '?';
+    this.mutualExclusion = new MutualExclusion(report, resourceOf);
+    this.validity = new Validity(setup.cluster.nodes, report, resourceOf);
+    this.actions = new ActionInBelief(report);
+    this.availability = new Availability(setup);
+  }
+
+  /** Tells the monitors which world they watch, before it runs. */
+  watch(world: World): void {
+    this.world = world;
+  }
+
+  private report(violation: Violation): void {
+    this.violations.push(violation);
+    if (this.stopAtFirst) this.world?.stop();
+  }
+
+  override attempted(lock: LockRun, now: TrueTime): void {
+    this.availability.attempted(lock, now);
+  }
+
+  override claimed(lock: LockRun, now: TrueTime): void {
+    this.validity.check(lock, now);
+    this.mutualExclusion.claimed(lock, now);
+    this.availability.claimed(lock);
+  }
+
+  override extended(lock: LockRun, now: TrueTime): void {
+    this.validity.check(lock, now);
+    this.mutualExclusion.claimed(lock, now);
+  }
+
+  override ended(lock: LockRun, _cause: EndCause, now: TrueTime): void {
+    this.validity.ended(lock, now);
+    this.mutualExclusion.ended(lock, now);
+    this.availability.ended(lock, now);
+  }
+
+  override failed(lock: LockRun): void {
+    this.availability.failed(lock);
+  }
+
+  override keySet(_node: number, key: number, token: number): void {
+    this.validity.keySet(key, token);
+  }
+
+  override keyGone(_node: number, key: number, token: number, _cause: GoneCause, _by: number, now: TrueTime): void {
+    this.validity.keyGone(key, token, this.world?.ownerOf(token) ?? null, now);
+  }
+
+  override clientClockChanged(client: number, now: TrueTime): void {
+    for (const lock of this.world?.clients[client]?.locks ?? []) this.validity.check(lock, now);
+    this.mutualExclusion.clockChanged(client, now);
+  }
+
+  override nodeDown(_node: number, now: TrueTime): void {
+    this.availability.nodeDown(now);
+  }
+
+  override nodeUp(_node: number, now: TrueTime): void {
+    this.availability.nodeUp(now);
+  }
+
+  override written(lock: LockRun, index: number, now: TrueTime): void {
+    this.writes++;
+    this.actions.written(lock, index, now);
+  }
+
+  override finished(now: TrueTime): void {
+    this.mutualExclusion.finished(now);
+    this.validity.finished(now);
+    this.availability.finished(now);
+  }
+}

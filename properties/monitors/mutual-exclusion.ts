@@ -1,0 +1,99 @@
+import type { LockRun, TrueTime } from '../../sim/index.js';
+import type { Violation } from '../violation.js';
+import { believes, claimEnd } from './belief.js';
+
+interface Overlap {
+  readonly violation: Violation;
+  readonly first: LockRun;
+  readonly second: LockRun;
+  readonly key: number;
+}
+
+/**
+ * Belief: at no instant do two locks on one resource believe to be held. Intervals are half-open, so that a claim that
+ * begins in the instant in which another ends does not overlap it. Work per event is proportional to the holders of
+ * the resource, of which there is at most one in a correct run.
+ */
+export class MutualExclusion {
+  private readonly holders: LockRun[][] = [];
+  private readonly open: Overlap[] = [];
+  private readonly report: (violation: Violation) => void;
+  private readonly resourceOf: (key: number) => string;
+
+  constructor(report: (violation: Violation) => void, resourceOf: (key: number) => string) {
+    this.report = report;
+    this.resourceOf = resourceOf;
+  }
+
+  /** A claim begins, or one that may have lapsed goes on. */
+  claimed(lock: LockRun, now: TrueTime): void {
+    for (const key of lock.keys) {
+      let holders = this.holders[key];
+      if (holders === undefined) {
+        holders = [];
+        this.holders[key] = holders;
+      }
+      if (!holders.includes(lock)) holders.push(lock);
+      if (holders.length > 1) this.check(lock, holders, key, now);
+    }
+  }
+
+  private check(lock: LockRun, holders: readonly LockRun[], key: number, now: TrueTime): void {
+    if (!believes(lock, now)) return;
+    for (const other of holders) {
+      if (other === lock || !believes(other, now) || this.isOpen(lock, other, key)) continue;
+      const resource = this.resourceOf(key);
+      const violation: Violation = {
+        property: 'mutual-exclusion',
+        kind: 'belief',
+        atUs: now,
+        untilUs: null,
+        resource,
+        clients: [other.client.name, lock.client.name],
+        detail: `${other.client.name} and ${lock.client.name} both believe to hold ${resource}`,
+      };
+      this.open.push({ violation, first: other, second: lock, key });
+      this.report(violation);
+    }
+  }
+
+  private isOpen(a: LockRun, b: LockRun, key: number): boolean {
+    return this.open.some(
+      (it) => it.key === key && ((it.first === a && it.second === b) || (it.first === b && it.second === a)),
+    );
+  }
+
+  /** A belief is over. */
+  ended(lock: LockRun, now: TrueTime): void {
+    for (const key of lock.keys) {
+      const holders = this.holders[key];
+      const at = holders?.indexOf(lock) ?? -1;
+      if (at >= 0) holders?.splice(at, 1);
+    }
+    if (this.open.length > 0) this.close((it) => it.first === lock || it.second === lock, now);
+  }
+
+  /** A client's clock changed: a belief that its clock had ended may be back. */
+  clockChanged(client: number, now: TrueTime): void {
+    for (const [key, holders] of this.holders.entries()) {
+      if (holders === undefined || holders.length < 2) continue;
+      for (const lock of holders) if (lock.client.index === client) this.check(lock, holders, key, now);
+    }
+  }
+
+  finished(now: TrueTime): void {
+    this.close(() => true, now);
+  }
+
+  private close(which: (overlap: Overlap) => boolean, now: TrueTime): void {
+    for (let i = this.open.length - 1; i >= 0; i--) {
+      const overlap = this.open[i];
+      if (overlap === undefined || !which(overlap)) continue;
+      const { violation, first, second } = overlap;
+      // A client that was frozen when its claim ended hears of it later than it ended.
+      const end = Math.min(now, ...[first, second].map((lock) => claimEnd(lock, violation.atUs as TrueTime)));
+      violation.untilUs = Math.max(end, violation.atUs);
+      this.open.splice(i, 1);
+    }
+  }
+}

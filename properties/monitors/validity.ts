@@ -1,0 +1,76 @@
+import type { LockRun, TrueTime } from '../../sim/index.js';
+import type { Violation } from '../violation.js';
+import { believes, claimEnd } from './belief.js';
+
+/**
+ * State: as long as a client believes, a majority of the nodes hold its token, so that nobody else can gather one. A
+ * node that is down keeps its vote until it is back: it can give it to nobody else. This fails before mutual exclusion
+ * does, which needs a rival who makes use of it.
+ */
+export class Validity {
+  /** By key and token: how many nodes hold it. */
+  private readonly counts: number[][] = [];
+  private readonly open = new Map<LockRun, Violation>();
+  private readonly majority: number;
+  private readonly report: (violation: Violation) => void;
+  private readonly resourceOf: (key: number) => string;
+
+  constructor(nodes: number, report: (violation: Violation) => void, resourceOf: (key: number) => string) {
+    this.majority = Math.floor(nodes / 2) + 1;
+    this.report = report;
+    this.resourceOf = resourceOf;
+  }
+
+  keySet(key: number, token: number): void {
+    let counts = this.counts[key];
+    if (counts === undefined) {
+      counts = [];
+      this.counts[key] = counts;
+    }
+    counts[token] = (counts[token] ?? 0) + 1;
+  }
+
+  /** A node lost a key; `lock` is the one that uses the token. */
+  keyGone(key: number, token: number, lock: LockRun | null, now: TrueTime): void {
+    const counts = this.counts[key];
+    if (counts === undefined) return;
+    const left = (counts[token] ?? 0) - 1;
+    counts[token] = left;
+    if (left >= this.majority || lock === null || !lock.believing || lock.token !== token) return;
+    this.check(lock, now);
+  }
+
+  /** Looks whether the majority behind a belief is there: at a claim, an extension, a change of clock. */
+  check(lock: LockRun, now: TrueTime): void {
+    if (this.open.has(lock) || !believes(lock, now)) return;
+    for (const key of lock.keys) {
+      const holding = this.counts[key]?.[lock.token] ?? 0;
+      if (holding >= this.majority) continue;
+      const { name } = lock.client;
+      const resource = this.resourceOf(key);
+      const violation: Violation = {
+        property: 'validity',
+        kind: 'state',
+        atUs: now,
+        untilUs: null,
+        resource,
+        clients: [name],
+        detail: `${name} believes to hold ${resource}, but only ${holding} nodes have its token (majority ${this.majority})`,
+      };
+      this.open.set(lock, violation);
+      this.report(violation);
+      return;
+    }
+  }
+
+  ended(lock: LockRun, now: TrueTime): void {
+    const violation = this.open.get(lock);
+    if (violation === undefined) return;
+    violation.untilUs = Math.max(violation.atUs, Math.min(now, claimEnd(lock, violation.atUs as TrueTime)));
+    this.open.delete(lock);
+  }
+
+  finished(now: TrueTime): void {
+    for (const lock of this.open.keys()) this.ended(lock, now);
+  }
+}

@@ -1,0 +1,199 @@
+import type { Operation, Policy } from '../core/index.js';
+
+/**
+ * One run, written down completely: cluster, clients and their work, faults with their times, and what became of each
+ * message. Whoever made it (a person, a random search, a shrinker), it replays to the same trace. Instants are true
+ * time from the start of the run, in whole microseconds; what a process measures is on its own clock.
+ */
+export interface Schedule {
+  readonly schema: 'lockstep.schedule/1';
+  readonly cluster: Cluster;
+  readonly policy: PolicyChoice;
+  readonly clients: readonly ClientPlan[];
+  /** At one instant they strike in this order. */
+  readonly faults: readonly Fault[];
+  /** A message without a fate here takes the cluster's `delayUs`. A fate for a message that is never sent is idle. */
+  readonly fates: readonly Fate[];
+  /** The run ends here at the latest, µs of true time. */
+  readonly untilUs: number;
+}
+
+/** A client (`c1`, `c2`, …) or a node (`n0`, `n1`, …). */
+export type ProcessName = string;
+
+/** The Redis nodes `n0` to `n<nodes - 1>` and what connects them with the clients. */
+export interface Cluster {
+  /** 1 to 31. */
+  readonly nodes: number;
+  /** One-way delay of a message without a fate of its own, µs. */
+  readonly delayUs: number;
+  /** Client and node pairs that are nearer or farther than that. */
+  readonly distances: readonly Distance[];
+  /** `fifo` delivers in sending order per client, node and direction, as one TCP connection does. */
+  readonly link: 'fifo' | 'reordering';
+  /** A key with expiry `when` is gone once the node's clock is `after` it (`now > when`, Redis), or already `at` it. */
+  readonly expiry: 'after' | 'at';
+  /** Resolution of the nodes' expiry clock, µs: 1000 as in Redis, 1 to measure bounds exactly. */
+  readonly resolutionUs: 1000 | 1;
+  /** What survives a crash: `none` restarts empty, `always` keeps all that was acknowledged (AOF, fsync always). */
+  readonly persistence: 'none' | 'always';
+  /** Each node has an asynchronous replica this far behind, µs; `null` for none. See the `failover` fault. */
+  readonly replicaLagUs: number | null;
+  /** Clocks that are not perfect. */
+  readonly clocks: readonly ClockPlan[];
+}
+
+/** The usual one-way delay between a client and a node, µs, both ways. */
+export interface Distance {
+  readonly client: ProcessName;
+  readonly node: ProcessName;
+  readonly delayUs: number;
+}
+
+/** A clock's deviation from true time from the start of the run on. */
+export interface ClockPlan {
+  readonly process: ProcessName;
+  readonly offsetUs: number;
+  /** Parts per million too fast (or, negative, too slow), within ±500 000. */
+  readonly ratePpm: number;
+}
+
+/** The policy that all clients follow: a profile by name, and fields that differ from it. */
+export interface PolicyChoice {
+  readonly profile: string;
+  readonly with: Partial<Omit<Policy, 'profile'>>;
+}
+
+export interface ClientPlan {
+  readonly id: ProcessName;
+  /** Numbered from 0 in this order; they may overlap in time. */
+  readonly locks: readonly LockPlan[];
+}
+
+/** One acquisition and what its client does with it. Times after the claim are on the client's clock. */
+export interface LockPlan {
+  /** When `acquire` is called, µs of true time. */
+  readonly atUs: number;
+  readonly resources: readonly string[];
+  readonly ttlMs: number;
+  /** From the claim to the call of `release`, expired or not, µs; `null` never releases. */
+  readonly holdUs: number | null;
+  readonly extensions: readonly ExtensionPlan[];
+  readonly writes: readonly WritePlan[];
+  /** Where in its range the pause after each attempt lies, ppm; 500 000 (the middle) where the list ends. */
+  readonly jitterPpm: readonly number[];
+}
+
+export interface ExtensionPlan {
+  /** From the claim to the call, µs. */
+  readonly afterUs: number;
+  readonly ttlMs: number;
+}
+
+/** A write to the protected resource: the client checks its lock, and later sends. */
+export interface WritePlan {
+  /** From the claim to the check, µs. */
+  readonly checkAfterUs: number;
+  /** Least validity left for the write to go ahead, µs; `null` does not check. */
+  readonly guardUs: number | null;
+  /** From the claim to the sending, at or after the check, µs. */
+  readonly sendAfterUs: number;
+  /** From the sending to the arrival at the resource, µs of true time. */
+  readonly delayUs: number;
+}
+
+/** At one instant: faults marked `before` (the default), deliveries, calls and timers, faults marked `after`. */
+export type Edge = 'before' | 'after';
+
+interface FaultBase {
+  /** µs of true time. */
+  readonly atUs: number;
+  readonly edge?: Edge;
+}
+
+/** A node stops at once. It answers again `restartAfterUs` later (0: in the same instant), or never. */
+export interface Crash extends FaultBase {
+  readonly kind: 'crash';
+  readonly node: ProcessName;
+  readonly restartAfterUs: number | null;
+}
+
+/** A node's replica takes over its address, with what had reached it. */
+export interface Failover extends FaultBase {
+  readonly kind: 'failover';
+  readonly node: ProcessName;
+}
+
+/** A client stops for good. */
+export interface ClientCrash extends FaultBase {
+  readonly kind: 'client-crash';
+  readonly client: ProcessName;
+}
+
+/** A process is frozen (GC, SIGSTOP): its clock runs, messages and timers wait. */
+export interface Pause extends FaultBase {
+  readonly kind: 'pause';
+  readonly process: ProcessName;
+  readonly forUs: number;
+}
+
+/** A clock jumps. */
+export interface ClockStep extends FaultBase {
+  readonly kind: 'clock-step';
+  readonly process: ProcessName;
+  readonly byUs: number;
+}
+
+/** A clock runs at another rate from now on. */
+export interface ClockRate extends FaultBase {
+  readonly kind: 'clock-rate';
+  readonly process: ProcessName;
+  readonly ratePpm: number;
+}
+
+/** Messages sent between the two sides are lost; one way only if so said. */
+export interface Partition extends FaultBase {
+  readonly kind: 'partition';
+  readonly from: readonly ProcessName[];
+  readonly to: readonly ProcessName[];
+  readonly oneWay: boolean;
+  readonly forUs: number;
+}
+
+export type Fault = Crash | Failover | ClientCrash | Pause | ClockStep | ClockRate | Partition;
+
+/** Which message: what it is, not when it was sent. Numbers count from 0 and are 0 where left out. */
+export interface MessageAddress {
+  readonly client: ProcessName;
+  readonly lock?: number;
+  readonly attempt?: number;
+  readonly operation: Operation;
+  /** Round of extension. */
+  readonly round?: number;
+  readonly node: ProcessName;
+  readonly direction: 'request' | 'reply';
+  /** Counts repeated sendings of the same command, and replies to duplicates of it. */
+  readonly send?: number;
+}
+
+/** What becomes of one message. */
+export interface Fate extends MessageAddress {
+  /** One-way delay, µs; the cluster's where left out. */
+  readonly delayUs?: number;
+  readonly lost?: boolean;
+  /** One-way delay of a second copy, µs. */
+  readonly duplicateDelayUs?: number;
+}
+
+/** Jitter where a plan names none: the middle of the range. */
+export const MIDDLE_JITTER_PPM = 500_000;
+
+/** Name of node `index`. */
+export function nodeName(index: number): ProcessName {
+  return `n${index}`;
+}
+
+/** Index of the node with this name, or -1. */
+export function nodeIndex(name: ProcessName): number {
+  return /^n\d+$/.test(name) ? Number(name.slice(1)) : -1;
+}

@@ -1,0 +1,164 @@
+import type { Answer, LocalTime } from '../core/index.js';
+import type { LockRun } from './lock-run.js';
+import type { Message } from './message.js';
+import type { EndCause, GoneCause, Observer } from './observer.js';
+import type { Process } from './process.js';
+import { type TrueTime, trueTime } from './time.js';
+import { Kind, Trace } from './trace.js';
+
+/**
+ * What happened so far: true time, the trace with its hash, and the numbers given to tokens and resources. All parts of
+ * the world tell it what they do; it tells the observer.
+ */
+export class Chronicle {
+  readonly trace: Trace;
+  readonly observer: Observer;
+  now: TrueTime = trueTime(0);
+  /** Sequence number of the trace event from which what happens now follows, or -1. */
+  cause = -1;
+  private readonly resources: string[] = [];
+  /** By token: the lock that uses it. Token 0 is nobody's. */
+  private readonly owners: (LockRun | null)[] = [null];
+
+  constructor(observer: Observer, keepTrace: boolean) {
+    this.observer = observer;
+    this.trace = new Trace(keepTrace);
+  }
+
+  newToken(lock: LockRun): number {
+    return this.owners.push(lock) - 1;
+  }
+
+  ownerOf(token: number): LockRun | null {
+    return this.owners[token] ?? null;
+  }
+
+  keyOf(resource: string): number {
+    const known = this.resources.indexOf(resource);
+    return known >= 0 ? known : this.resources.push(resource) - 1;
+  }
+
+  resourceOf(key: number): string {
+    return this.resources[key] ?? '?';
+  }
+
+  /** Notes that something happened to a process, and returns its sequence number. */
+  note(code: number, process: Process, a: number, b: number): number {
+    const seq = this.trace.note(code, process.traceId, this.now, a, b);
+    if (this.trace.keeping) this.trace.keep(code, process.name, this.now, process.clock.read(this.now), this.cause);
+    return seq;
+  }
+
+  /** A message event with what it carries. */
+  noteMessage(code: number, process: Process, message: Message, a: number, answer: Answer | null): number {
+    const token = message.command.token as unknown as number;
+    const seq = this.note(code, process, a, token);
+    if (this.trace.keeping) {
+      const { operation, attempt, round, ttlMs } = message.command;
+      this.trace.detail({
+        client: `c${message.client + 1}`,
+        lock: message.lock,
+        operation,
+        attempt,
+        round,
+        node: `n${message.node}`,
+        token,
+        ttlMs,
+        ...(answer === null ? {} : { answer }),
+      });
+    }
+    return seq;
+  }
+
+  // ——— what locks do ———
+
+  attempted(lock: LockRun): void {
+    this.observer.attempted(lock, this.now);
+  }
+
+  claimed(lock: LockRun): void {
+    lock.believing = true;
+    this.noteLock(Kind.claim, lock, lock.state.granted);
+    if (this.trace.keeping) this.trace.detail(this.claimDetail(lock));
+    this.observer.claimed(lock, this.now);
+  }
+
+  extended(lock: LockRun): void {
+    lock.believing = true;
+    this.noteLock(Kind.extended, lock, lock.state.granted);
+    if (this.trace.keeping) this.trace.detail(this.claimDetail(lock));
+    this.observer.extended(lock, this.now);
+  }
+
+  private claimDetail(lock: LockRun): Record<string, string | number | readonly string[]> {
+    const { state } = lock;
+    return {
+      ...this.lockDetail(lock),
+      granted: state.granted,
+      quorum: state.quorum,
+      nodes: state.nodes,
+      deadlineUs: state.deadline,
+      endUs: lock.client.clock.when(state.deadline, this.now),
+    };
+  }
+
+  private lockDetail(lock: LockRun): Record<string, string | number | readonly string[]> {
+    return { lock: lock.number, resources: lock.plan.resources, token: lock.token };
+  }
+
+  /** An outcome that changes nobody's belief. */
+  outcome(code: number, lock: LockRun, reason: string): void {
+    this.noteLock(code, lock, reason.length);
+    if (this.trace.keeping) this.trace.detail({ ...this.lockDetail(lock), reason });
+  }
+
+  failed(lock: LockRun, reason: string): void {
+    this.outcome(Kind['acquire-failed'], lock, reason);
+    this.observer.failed(lock, this.now);
+  }
+
+  called(code: number, lock: LockRun): void {
+    this.cause = this.noteLock(code, lock, lock.plan.ttlMs);
+    if (this.trace.keeping) this.trace.detail({ ...this.lockDetail(lock), ttlMs: lock.plan.ttlMs });
+  }
+
+  /** Belief is over; noted by the caller where the trace has an event for it. */
+  ended(lock: LockRun, cause: EndCause): void {
+    if (!lock.believing) return;
+    lock.believing = false;
+    this.observer.ended(lock, cause, this.now);
+  }
+
+  expired(lock: LockRun): void {
+    this.outcome(Kind.expired, lock, '');
+    this.ended(lock, 'expired');
+  }
+
+  private noteLock(code: number, lock: LockRun, b: number): number {
+    return this.note(code, lock.client, lock.number, b);
+  }
+
+  // ——— what nodes do ———
+
+  keySet(node: Process, key: number, token: number, goneAt: LocalTime): void {
+    this.noteKey(Kind['key-set'], node, key, token, 'set', goneAt);
+    this.observer.keySet(node.index, key, token, this.now);
+  }
+
+  keyLengthened(node: Process, key: number, token: number, goneAt: LocalTime): void {
+    this.noteKey(Kind['key-lengthened'], node, key, token, 'lengthened', goneAt);
+  }
+
+  keyGone(node: Process, key: number, token: number, cause: GoneCause, by: number): void {
+    this.noteKey(Kind['key-gone'], node, key, token, cause, node.clock.read(this.now));
+    this.observer.keyGone(node.index, key, token, cause, by, this.now);
+  }
+
+  private noteKey(code: number, node: Process, key: number, token: number, how: string, local: LocalTime): void {
+    this.note(code, node, key, token);
+    if (!this.trace.keeping) return;
+    const owner = this.ownerOf(token)?.client.name ?? '?';
+    const goneUs = node.clock.when(local, this.now);
+    this.trace.detail({ resource: this.resourceOf(key), token, owner, how, goneUs });
+  }
+}

@@ -1,0 +1,239 @@
+import {
+  type Answer,
+  type Chance,
+  type Command,
+  type LocalTime,
+  type LockEvent,
+  later,
+  localTime,
+  type Outcome,
+  type Policy,
+  step,
+  type Timer,
+  type Token,
+} from '../core/index.js';
+import type { ProcessName } from '../scenarios/index.js';
+import type { Chronicle } from './chronicle.js';
+import type { LockRun } from './lock-run.js';
+import type { Message } from './message.js';
+import { Process } from './process.js';
+import type { TrueTime } from './time.js';
+import { Kind } from './trace.js';
+
+/** Timers of one lock by slot: the lock's own six, the release after the hold, then extensions, checks and writes. */
+const HOLD_SLOT = 6;
+const FIRST_PLAN_SLOT = 7;
+
+const TIMERS: readonly Timer[] = ['attempt', 'extension', 'release', 'retry', 'expiry', 'auto-extend'];
+
+function slotOf(timer: Timer): number {
+  switch (timer) {
+    case 'attempt':
+      return 0;
+    case 'extension':
+      return 1;
+    case 'release':
+      return 2;
+    case 'retry':
+      return 3;
+    case 'expiry':
+      return 4;
+    case 'auto-extend':
+      return 5;
+  }
+}
+
+/** What a client needs from the world it lives in. */
+export interface ClientHost {
+  readonly nodeCount: number;
+  readonly policy: Policy;
+  jitterPpm(lock: LockRun, attempt: number): number;
+  send(lock: LockRun, node: number, command: Command): void;
+  pushTimer(lock: LockRun, slot: number, generation: number, at: LocalTime): void;
+  sendWrite(lock: LockRun, index: number): void;
+  /** An attempt has begun. */
+  attempted(lock: LockRun): void;
+  /** The client holds the lock, newly or for longer. */
+  claimed(lock: LockRun): void;
+  /** The acquisition has come to its end, one way or another. */
+  finished(lock: LockRun): void;
+}
+
+/** A client process: drives `core`'s lock with its own clock, and carries out what it asks for. */
+export class SimClient extends Process {
+  readonly locks: LockRun[] = [];
+  /** How many times `core` stepped for this client. */
+  steps = 0;
+  private readonly chronicle: Chronicle;
+  private readonly host: ClientHost;
+
+  constructor(
+    index: number,
+    name: ProcessName,
+    chronicle: Chronicle,
+    host: ClientHost,
+    offsetUs: number,
+    ratePpm: number,
+  ) {
+    super(index, name, index, offsetUs, ratePpm);
+    this.chronicle = chronicle;
+    this.host = host;
+  }
+
+  private localNow(): LocalTime {
+    return this.clock.read(this.chronicle.now);
+  }
+
+  /** Calls `acquire`. */
+  acquire(lock: LockRun): void {
+    this.chronicle.called(Kind.call, lock);
+    const chance = this.chance(lock, 0);
+    const { nodeCount: nodes } = this.host;
+    this.step(lock, { type: 'acquire', now: this.localNow(), nodes, ttlMs: lock.plan.ttlMs, chance });
+    this.host.attempted(lock);
+  }
+
+  /** An answer arrives. */
+  receive(message: Message, answer: Answer): void {
+    const lock = this.locks[message.lock];
+    if (lock === undefined) return;
+    const now = this.localNow();
+    this.step(lock, { type: 'reply', now, node: message.node, command: message.command, answer });
+  }
+
+  /** A timer of one of its locks is due, unless it was cancelled or the clock was set back. */
+  wake(lock: LockRun, slot: number, generation: number): void {
+    const deadline = lock.armedAt[slot] ?? null;
+    if (deadline === null || lock.generations[slot] !== generation) return;
+    const now = this.localNow();
+    if (now < deadline) {
+      this.arm(lock, slot, deadline);
+      return;
+    }
+    lock.armedAt[slot] = null;
+    const timer = TIMERS[slot];
+    if (timer === undefined) this.work(lock, slot, now);
+    else if (timer === 'retry') {
+      this.step(lock, { type: 'timer', now, timer, chance: this.chance(lock, lock.state.attempt + 1) });
+      this.host.attempted(lock);
+    } else this.step(lock, { type: 'timer', now, timer, chance: null });
+  }
+
+  private chance(lock: LockRun, attempt: number): Chance {
+    const token = this.chronicle.newToken(lock) as unknown as Token;
+    return { token, jitterPpm: this.host.jitterPpm(lock, attempt) };
+  }
+
+  private step(lock: LockRun, event: LockEvent): void {
+    const { state, effects } = step(this.host.policy, lock.state, event);
+    this.steps++;
+    lock.state = state;
+    if (state.token !== null) lock.token = state.token as unknown as number;
+    for (const effect of effects) {
+      switch (effect.type) {
+        case 'send':
+          for (let node = 0, rest: number = effect.to; rest !== 0; node++, rest >>>= 1) {
+            if ((rest & 1) !== 0) this.host.send(lock, node, effect.command);
+          }
+          break;
+        case 'arm':
+          this.arm(lock, slotOf(effect.timer), effect.at);
+          break;
+        case 'cancel':
+          lock.armedAt[slotOf(effect.timer)] = null;
+          break;
+        case 'report':
+          this.report(lock, effect.outcome);
+          break;
+      }
+    }
+  }
+
+  private arm(lock: LockRun, slot: number, at: LocalTime): void {
+    const generation = (lock.generations[slot] ?? 0) + 1;
+    lock.generations[slot] = generation;
+    lock.armedAt[slot] = at;
+    this.host.pushTimer(lock, slot, generation, at);
+  }
+
+  /** The clock changed: every timer is due at another true time now. */
+  clockChanged(_now: TrueTime): void {
+    for (const lock of this.locks) {
+      for (let slot = 0; slot < lock.armedAt.length; slot++) {
+        const deadline = lock.armedAt[slot] ?? null;
+        if (deadline !== null) this.arm(lock, slot, deadline);
+      }
+    }
+  }
+
+  private report(lock: LockRun, outcome: Outcome): void {
+    const { chronicle, host } = this;
+    switch (outcome.type) {
+      case 'acquired':
+        this.planWork(lock);
+        chronicle.claimed(lock);
+        host.claimed(lock);
+        break;
+      case 'extended':
+        chronicle.extended(lock);
+        host.claimed(lock);
+        break;
+      case 'not-extended':
+        chronicle.outcome(Kind['not-extended'], lock, outcome.reason);
+        break;
+      case 'failed':
+        chronicle.failed(lock, outcome.reason);
+        host.finished(lock);
+        break;
+      case 'lost':
+        chronicle.expired(lock);
+        if (lock.plan.holdUs === null) host.finished(lock);
+        break;
+      case 'released':
+        chronicle.outcome(Kind.released, lock, '');
+        host.finished(lock);
+        break;
+    }
+  }
+
+  private planWork(lock: LockRun): void {
+    const { plan } = lock;
+    const now = this.localNow();
+    if (plan.holdUs !== null) this.arm(lock, HOLD_SLOT, later(now, plan.holdUs));
+    let slot = FIRST_PLAN_SLOT;
+    for (const extension of plan.extensions) this.arm(lock, slot++, later(now, extension.afterUs));
+    for (const write of plan.writes) {
+      this.arm(lock, slot++, later(now, write.checkAfterUs));
+      // The sending is armed by the check; its slot keeps the claim's time until then.
+      lock.armedAt[slot++] = null;
+    }
+  }
+
+  private work(lock: LockRun, slot: number, now: LocalTime): void {
+    const { plan } = lock;
+    if (slot === HOLD_SLOT) {
+      this.chronicle.called(Kind['release-call'], lock);
+      this.chronicle.ended(lock, 'released');
+      this.step(lock, { type: 'release', now });
+      return;
+    }
+    const extension = plan.extensions[slot - FIRST_PLAN_SLOT];
+    if (extension !== undefined) {
+      this.step(lock, { type: 'extend', now, ttlMs: extension.ttlMs });
+      return;
+    }
+    const offset = slot - FIRST_PLAN_SLOT - plan.extensions.length;
+    const index = offset >> 1;
+    const write = plan.writes[index];
+    if (write === undefined) return;
+    if ((offset & 1) === 1) this.host.sendWrite(lock, index);
+    else if (write.guardUs === null || this.remaining(lock, now) >= Math.max(1, write.guardUs)) {
+      this.arm(lock, slot + 1, localTime(now + write.sendAfterUs - write.checkAfterUs));
+    } else this.chronicle.outcome(Kind['write-skipped'], lock, '');
+  }
+
+  /** What the lock tells a client that asks: validity left on its own clock, µs; 0 once it was told of the loss. */
+  private remaining(lock: LockRun, now: LocalTime): number {
+    return lock.state.phase === 'held' ? Math.max(0, lock.state.deadline - now) : 0;
+  }
+}

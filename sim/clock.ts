@@ -1,0 +1,66 @@
+import { LONGEST_US, type LocalTime, localTime } from '../core/index.js';
+import { type TrueTime, trueTime } from './time.js';
+
+const MILLION = 1_000_000;
+
+/**
+ * A process's clock: piecewise linear in true time, with an offset, a rate and steps. It computes on what has passed
+ * since its last change, so that readings stay exact for months at any rate.
+ */
+export class Clock {
+  private since: TrueTime = trueTime(0);
+  private base: number;
+  private ratePpm: number;
+
+  /** `ratePpm` within ±500 000: how many parts per million the clock is too fast. */
+  constructor(offsetUs: number, ratePpm: number) {
+    this.base = offsetUs;
+    this.ratePpm = ratePpm;
+  }
+
+  get rate(): number {
+    return this.ratePpm;
+  }
+
+  /** What the clock shows at `at`, which must not lie before its last change; whole µs, rounded down. */
+  read(at: TrueTime): LocalTime {
+    const passed = at - this.since;
+    return localTime(this.base + passed + (this.ratePpm === 0 ? 0 : drift(passed, this.ratePpm)));
+  }
+
+  /**
+   * The least true time, not before `from`, at which the clock shows `local` or later. A timer that fires then is never
+   * early. Saturates at {@link LONGEST_US}.
+   */
+  when(local: LocalTime, from: TrueTime): TrueTime {
+    const ahead = local - this.base;
+    if (ahead >= LONGEST_US / 2) return trueTime(LONGEST_US);
+    let passed = ahead;
+    if (this.ratePpm !== 0) {
+      passed = Math.floor(ahead / (1 + this.ratePpm / MILLION));
+      while (passed + drift(passed, this.ratePpm) >= ahead) passed--;
+      while (passed + drift(passed, this.ratePpm) < ahead) passed++;
+    }
+    const at = this.since + passed;
+    return trueTime(at > from ? at : from);
+  }
+
+  /** Jumps by `byUs` (either sign) at `at`. */
+  step(at: TrueTime, byUs: number): void {
+    this.base = this.read(at) + byUs;
+    this.since = at;
+  }
+
+  /** Runs at another rate from `at` on. */
+  setRate(at: TrueTime, ratePpm: number): void {
+    this.base = this.read(at);
+    this.since = at;
+    this.ratePpm = ratePpm;
+  }
+}
+
+/** ⌊passed × ppm / 10⁶⌋, split because the product leaves the exact integers after hours. */
+function drift(passed: number, ppm: number): number {
+  const whole = Math.floor(passed / MILLION);
+  return whole * ppm + Math.floor(((passed - whole * MILLION) * ppm) / MILLION);
+}

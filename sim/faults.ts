@@ -1,0 +1,158 @@
+import type { Fault, Partition, ProcessName } from '../scenarios/index.js';
+import type { Chronicle } from './chronicle.js';
+import type { SimClient } from './client.js';
+import type { Links } from './links.js';
+import type { SimNode } from './node.js';
+import type { Process } from './process.js';
+import { after, type TrueTime, trueTime } from './time.js';
+import { Kind } from './trace.js';
+import type { WorldView } from './view.js';
+
+/** A fault with its place in the schedule, which is its place among faults of the same instant. */
+export class PlannedFault {
+  readonly fault: Fault;
+  readonly index: number;
+  /** When it struck; a crash also which one of its node it was. */
+  crashNumber = 0;
+
+  constructor(fault: Fault, index: number) {
+    this.fault = fault;
+    this.index = index;
+  }
+}
+
+/** Puts the return of a crashed node into the queue, in the crash's own class if it is in the same instant. */
+export type PlanRestart = (planned: PlannedFault, at: TrueTime, sameInstant: boolean) => void;
+
+/** Carries out faults on nodes, clients, clocks and links. */
+export class Faults {
+  private readonly view: WorldView;
+  private readonly chronicle: Chronicle;
+  private readonly links: Links;
+  private readonly planRestart: PlanRestart;
+  /** Per node: how many times it went down, and when it last did. */
+  private readonly crashes: number[] = [];
+  private readonly downSince: TrueTime[] = [];
+
+  constructor(view: WorldView, chronicle: Chronicle, links: Links, planRestart: PlanRestart) {
+    this.view = view;
+    this.chronicle = chronicle;
+    this.links = links;
+    this.planRestart = planRestart;
+  }
+
+  strike(planned: PlannedFault): void {
+    const { fault } = planned;
+    this.chronicle.observer.faultStruck(planned.index, this.chronicle.now);
+    switch (fault.kind) {
+      case 'crash':
+        this.crash(planned, this.node(fault.node), fault.restartAfterUs);
+        break;
+      case 'failover':
+        this.failover(this.node(fault.node));
+        break;
+      case 'client-crash':
+        this.crashClient(this.view.clients.find((client) => client.name === fault.client));
+        break;
+      case 'pause':
+        this.pause(this.process(fault.process), fault.forUs);
+        break;
+      case 'clock-step':
+        this.changeClock(this.process(fault.process), Kind['clock-step'], fault.byUs);
+        break;
+      case 'clock-rate':
+        this.changeClock(this.process(fault.process), Kind['clock-rate'], fault.ratePpm);
+        break;
+      case 'partition':
+        this.cut(fault);
+        break;
+    }
+  }
+
+  private node(name: ProcessName): SimNode | undefined {
+    return this.view.nodes.find((node) => node.name === name);
+  }
+
+  private process(name: ProcessName): SimNode | SimClient | undefined {
+    return this.node(name) ?? this.view.clients.find((client) => client.name === name);
+  }
+
+  private crash(planned: PlannedFault, node: SimNode | undefined, restartAfterUs: number | null): void {
+    if (node === undefined || node.down) return;
+    const { chronicle } = this;
+    node.down = true;
+    node.pausedUntil = trueTime(-1);
+    this.downSince[node.index] = chronicle.now;
+    planned.crashNumber = (this.crashes[node.index] ?? 0) + 1;
+    this.crashes[node.index] = planned.crashNumber;
+    chronicle.cause = chronicle.note(Kind.crash, node, restartAfterUs ?? -1, 0);
+    chronicle.observer.nodeDown(node.index, chronicle.now);
+    if (restartAfterUs !== null) this.planRestart(planned, after(chronicle.now, restartAfterUs), restartAfterUs === 0);
+  }
+
+  /** The restart that belongs to a crash; idle if the node came back another way since. */
+  restart(planned: PlannedFault): void {
+    const { fault } = planned;
+    const node = fault.kind === 'crash' ? this.node(fault.node) : undefined;
+    if (node === undefined || !node.down || this.crashes[node.index] !== planned.crashNumber) return;
+    const { chronicle } = this;
+    chronicle.cause = chronicle.note(Kind.restart, node, 0, 0);
+    node.restart(this.view.setup.cluster.persistence === 'always', chronicle.now);
+    chronicle.observer.nodeUp(node.index, chronicle.now);
+  }
+
+  private failover(node: SimNode | undefined): void {
+    if (node === undefined) return;
+    const { chronicle } = this;
+    const wasDown = node.down;
+    const cutAt = wasDown ? (this.downSince[node.index] ?? chronicle.now) : chronicle.now;
+    chronicle.cause = chronicle.note(Kind.failover, node, cutAt, 0);
+    node.failover(cutAt, chronicle.now);
+    if (wasDown) chronicle.observer.nodeUp(node.index, chronicle.now);
+  }
+
+  private crashClient(client: SimClient | undefined): void {
+    if (client === undefined || client.down) return;
+    client.down = true;
+    this.chronicle.cause = this.chronicle.note(Kind['client-crash'], client, 0, 0);
+    for (const lock of client.locks) this.chronicle.ended(lock, 'crashed');
+  }
+
+  private pause(process: Process | undefined, forUs: number): void {
+    if (process === undefined || process.down) return;
+    const until = after(this.chronicle.now, forUs);
+    if (until > process.pausedUntil) process.pausedUntil = until;
+    this.chronicle.note(Kind.pause, process, forUs, 0);
+    if (this.chronicle.trace.keeping) this.chronicle.trace.detail({ untilUs: until });
+  }
+
+  private changeClock(process: SimNode | SimClient | undefined, kind: number, value: number): void {
+    if (process === undefined) return;
+    const { chronicle } = this;
+    const { now } = chronicle;
+    if (kind === Kind['clock-step']) process.clock.step(now, value);
+    else process.clock.setRate(now, value);
+    chronicle.cause = chronicle.note(kind, process, value, 0);
+    if (chronicle.trace.keeping)
+      chronicle.trace.detail(kind === Kind['clock-step'] ? { byUs: value } : { ratePpm: value });
+    process.clockChanged(now);
+    if (process === this.view.clients[process.index]) chronicle.observer.clientClockChanged(process.index, now);
+  }
+
+  private cut(fault: Partition): void {
+    const { chronicle } = this;
+    const ids = (names: readonly ProcessName[]): Set<number> =>
+      new Set(names.flatMap((name) => this.process(name)?.traceId ?? []));
+    const from = ids(fault.from);
+    const to = ids(fault.to);
+    const until = after(chronicle.now, fault.forUs);
+    this.links.cuts.push({ from, to, until });
+    if (!fault.oneWay) this.links.cuts.push({ from: to, to: from, until });
+    const somebody = this.process(fault.from[0] ?? '');
+    if (somebody === undefined) return;
+    chronicle.note(Kind.partition, somebody, fault.forUs, fault.oneWay ? 1 : 0);
+    if (chronicle.trace.keeping) {
+      chronicle.trace.detail({ from: fault.from, to: fault.to, untilUs: until, oneWay: fault.oneWay ? 1 : 0 });
+    }
+  }
+}

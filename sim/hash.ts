@@ -1,0 +1,40 @@
+/**
+ * A rolling hash over integers: two lanes of 32 bits, each a multiply and rotate. Not cryptographic; it tells whether
+ * two runs were the same, on every engine.
+ */
+export class RollingHash {
+  private a = 0x9e3779b9 | 0;
+  private b = 0x85ebca6b | 0;
+
+  /** Takes in one integer of at most 53 bits. */
+  add(value: number): void {
+    const low = value | 0;
+    const a = Math.imul(this.a ^ low, 0xcc9e2d51);
+    this.a = (a << 15) | (a >>> 17);
+    const b = Math.imul(this.b + low, 0x1b873593);
+    this.b = (b << 13) | (b >>> 19);
+    if (low !== value) this.add((value - (low >>> 0)) / 4294967296);
+  }
+
+  /** 16 hexadecimal digits. */
+  digest(): string {
+    return hex(finish(this.a)) + hex(finish(this.b ^ this.a));
+  }
+
+  reset(): void {
+    this.a = 0x9e3779b9 | 0;
+    this.b = 0x85ebca6b | 0;
+  }
+}
+
+function finish(lane: number): number {
+  let h = lane ^ (lane >>> 16);
+  h = Math.imul(h, 0x85ebca6b);
+  h ^= h >>> 13;
+  h = Math.imul(h, 0xc2b2ae35);
+  return h ^ (h >>> 16);
+}
+
+function hex(lane: number): string {
+  return (lane >>> 0).toString(16).padStart(8, '0');
+}

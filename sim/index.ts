@@ -1,0 +1,13 @@
+export type { Adversary, Moment } from './adversary.js';
+export { Clock } from './clock.js';
+export { RollingHash } from './hash.js';
+export type { LockRun } from './lock-run.js';
+export type { Direction, FateSlot, Message } from './message.js';
+export { type EndCause, type GoneCause, Observer } from './observer.js';
+export { RecordingAdversary } from './recorder.js';
+export { ScriptedAdversary } from './scripted.js';
+export { policyOf, type Run, runOf, type SimulateOptions, setupOf, simulate } from './simulate.js';
+export { after, type TrueTime, trueTime } from './time.js';
+export { type Detail, NODE_BASE, type TraceEvent, type TraceKind } from './trace.js';
+export { clockOf, type Setup, type WorldView } from './view.js';
+export { World } from './world.js';

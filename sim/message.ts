@@ -1,0 +1,23 @@
+import type { Command } from '../core/index.js';
+
+/** One command on its way to one node, and its answer on the way back. Indices, not names: this is the hot path. */
+export interface Message {
+  readonly client: number;
+  readonly lock: number;
+  readonly node: number;
+  readonly command: Command;
+  /** Resources of the lock, by the world's index. */
+  readonly keys: readonly number[];
+  /** Counts repeated sendings of the same command to the same node. */
+  readonly send: number;
+}
+
+export type Direction = 'request' | 'reply';
+
+/** What an adversary decides about one message. Filled in, not allocated. */
+export interface FateSlot {
+  delayUs: number;
+  lost: boolean;
+  /** Delay of a second copy, or -1 for none. */
+  duplicateDelayUs: number;
+}

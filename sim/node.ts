@@ -1,0 +1,220 @@
+import { type Answer, type Command, type LocalTime, localTime, type Policy } from '../core/index.js';
+import type { Cluster } from '../scenarios/index.js';
+import type { Chronicle } from './chronicle.js';
+import { Process } from './process.js';
+import type { TrueTime } from './time.js';
+import { NODE_BASE } from './trace.js';
+
+/** Has the node look at a key again when its clock shows `goneAt`. */
+export type ArmExpiry = (node: SimNode, key: number, generation: number, goneAt: LocalTime) => void;
+
+/** No key. Tokens count from 1. */
+export const NO_TOKEN = 0;
+
+interface ReplicaEntry {
+  readonly reachesAt: TrueTime;
+  readonly key: number;
+  readonly token: number;
+  readonly when: number;
+}
+
+/**
+ * One Redis node: keys with an expiry on its own clock, checked when they are looked at, and the three commands with
+ * the meaning that their Lua text has on a real server.
+ */
+export class SimNode extends Process {
+  /** By resource: the token stored, its expiry in ticks of this node's clock, and a count of changes to either. */
+  readonly tokens: number[] = [];
+  readonly when: number[] = [];
+  readonly generations: number[] = [];
+  private replica: ReplicaEntry[] = [];
+  private readonly chronicle: Chronicle;
+  private readonly armExpiryEvent: ArmExpiry;
+  private readonly replicaLagUs: number | null;
+  private readonly tickUs: number;
+  private readonly ticksPerMs: number;
+  private readonly expiresAt: boolean;
+
+  constructor(
+    index: number,
+    cluster: Cluster,
+    chronicle: Chronicle,
+    armExpiry: ArmExpiry,
+    offsetUs: number,
+    ratePpm: number,
+  ) {
+    super(index, `n${index}`, NODE_BASE + index, offsetUs, ratePpm);
+    this.chronicle = chronicle;
+    this.armExpiryEvent = armExpiry;
+    this.replicaLagUs = cluster.replicaLagUs;
+    this.tickUs = cluster.resolutionUs;
+    this.ticksPerMs = 1000 / cluster.resolutionUs;
+    this.expiresAt = cluster.expiry === 'at';
+  }
+
+  /** Carries out a command at `now` and answers as the scripts of `core` do. */
+  execute(policy: Policy, command: Command, keys: readonly number[], now: TrueTime): Answer {
+    const token = command.token as number;
+    const nowTicks = this.nowTicks(now);
+    for (const key of keys) this.dropIfExpired(key, nowTicks);
+    switch (command.operation) {
+      case 'acquire':
+        if (policy.onlyIfAbsent && this.holdsAny(keys)) return 'no';
+        this.setAll(keys, token, nowTicks + command.ttlMs * this.ticksPerMs, now);
+        return 'yes';
+      case 'extend':
+        return this.extend(policy, keys, token, nowTicks, command.ttlMs * this.ticksPerMs, now);
+      case 'release':
+        return this.release(policy, keys, token, now);
+    }
+  }
+
+  private extend(
+    policy: Policy,
+    keys: readonly number[],
+    token: number,
+    nowTicks: number,
+    ttl: number,
+    now: TrueTime,
+  ): Answer {
+    if (policy.extendCommand !== 'any') {
+      for (const key of keys) {
+        const stored = this.tokens[key] ?? NO_TOKEN;
+        const missing = stored === NO_TOKEN && policy.extendCommand === 'own-or-missing';
+        if (stored !== token && !missing) return 'no';
+      }
+    }
+    if (policy.extendCommand !== 'own') {
+      this.setAll(keys, token, nowTicks + ttl, now);
+      return 'yes';
+    }
+    for (const key of keys) {
+      if ((this.when[key] ?? 0) - nowTicks < ttl) {
+        this.when[key] = nowTicks + ttl;
+        this.replicate(key, token, now);
+        this.armExpiry(key);
+        this.chronicle.keyLengthened(this, key, token, this.goneAt(key));
+      }
+    }
+    return 'yes';
+  }
+
+  private release(policy: Policy, keys: readonly number[], token: number, now: TrueTime): Answer {
+    let answer: Answer = 'no';
+    for (const key of keys) {
+      const stored = this.tokens[key] ?? NO_TOKEN;
+      if (stored === NO_TOKEN || (policy.releaseChecksToken && stored !== token)) continue;
+      this.drop(key);
+      this.replicate(key, NO_TOKEN, now);
+      this.chronicle.keyGone(this, key, stored, 'deleted', token);
+      answer = 'yes';
+    }
+    return answer;
+  }
+
+  private holdsAny(keys: readonly number[]): boolean {
+    for (const key of keys) if ((this.tokens[key] ?? NO_TOKEN) !== NO_TOKEN) return true;
+    return false;
+  }
+
+  private setAll(keys: readonly number[], token: number, when: number, now: TrueTime): void {
+    for (const key of keys) {
+      const stored = this.tokens[key] ?? NO_TOKEN;
+      this.tokens[key] = token;
+      this.when[key] = when;
+      this.replicate(key, token, now);
+      this.armExpiry(key);
+      if (stored === token) continue;
+      if (stored !== NO_TOKEN) this.chronicle.keyGone(this, key, stored, 'overwritten', token);
+      this.chronicle.keySet(this, key, token, this.goneAt(key));
+    }
+  }
+
+  private drop(key: number): void {
+    this.tokens[key] = NO_TOKEN;
+    this.generations[key] = (this.generations[key] ?? 0) + 1;
+  }
+
+  private nowTicks(now: TrueTime): number {
+    return Math.floor(this.clock.read(now) / this.tickUs);
+  }
+
+  private dropIfExpired(key: number, nowTicks: number): void {
+    const stored = this.tokens[key] ?? NO_TOKEN;
+    if (stored === NO_TOKEN) return;
+    const when = this.when[key] ?? 0;
+    if (this.expiresAt ? nowTicks < when : nowTicks <= when) return;
+    this.drop(key);
+    this.chronicle.keyGone(this, key, stored, 'expired', NO_TOKEN);
+  }
+
+  /** Has the world look again at the first instant at which the key may be gone. */
+  private armExpiry(key: number): void {
+    const generation = (this.generations[key] ?? 0) + 1;
+    this.generations[key] = generation;
+    this.armExpiryEvent(this, key, generation, this.goneAt(key));
+  }
+
+  /** The first reading of this node's clock at which the key is gone. */
+  private goneAt(key: number): LocalTime {
+    return localTime(((this.when[key] ?? 0) + (this.expiresAt ? 0 : 1)) * this.tickUs);
+  }
+
+  /** The expiry armed for this generation of the key is due. */
+  expire(key: number, generation: number, now: TrueTime): void {
+    if (this.down || this.generations[key] !== generation) return;
+    this.dropIfExpired(key, this.nowTicks(now));
+  }
+
+  /** The clock changed: every key expires at another true time now. */
+  clockChanged(now: TrueTime): void {
+    if (this.down) return;
+    for (let key = 0; key < this.tokens.length; key++) {
+      this.dropIfExpired(key, this.nowTicks(now));
+      if ((this.tokens[key] ?? NO_TOKEN) !== NO_TOKEN) this.armExpiry(key);
+    }
+  }
+
+  /** Comes back with what it had (`durable`) or empty. While it was down it could vote for nobody. */
+  restart(durable: boolean, now: TrueTime): void {
+    this.down = false;
+    if (durable) {
+      this.clockChanged(now);
+      return;
+    }
+    for (let key = 0; key < this.tokens.length; key++) this.forget(key);
+  }
+
+  private forget(key: number): void {
+    const stored = this.tokens[key] ?? NO_TOKEN;
+    if (stored === NO_TOKEN) return;
+    this.drop(key);
+    this.chronicle.keyGone(this, key, stored, 'forgotten', NO_TOKEN);
+  }
+
+  private replicate(key: number, token: number, now: TrueTime): void {
+    const lag = this.replicaLagUs;
+    if (lag === null) return;
+    this.replica.push({ reachesAt: (now + lag) as TrueTime, key, token, when: this.when[key] ?? 0 });
+  }
+
+  /** The replica takes over with what had reached it by `cutAt`, when the master died or was deposed. */
+  failover(cutAt: TrueTime, now: TrueTime): void {
+    const arrived = this.replica.filter((entry) => entry.reachesAt <= cutAt);
+    this.down = false;
+    for (let key = 0; key < this.tokens.length; key++) {
+      const last = arrived.findLast((entry) => entry.key === key);
+      const token = last?.token ?? NO_TOKEN;
+      if (token !== (this.tokens[key] ?? NO_TOKEN)) this.forget(key);
+      if (last === undefined || token === NO_TOKEN) continue;
+      this.when[key] = last.when;
+      if (this.tokens[key] !== token) {
+        this.tokens[key] = token;
+        this.chronicle.keySet(this, key, token, this.goneAt(key));
+      }
+      this.armExpiry(key);
+    }
+    this.replica = arrived;
+    this.clockChanged(now);
+  }
+}

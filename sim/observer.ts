@@ -1,0 +1,40 @@
+import type { LockRun } from './lock-run.js';
+import type { TrueTime } from './time.js';
+
+/** Why a key left a node: its owner's or somebody else's command, its expiry, or the node forgot it. */
+export type GoneCause = 'deleted' | 'overwritten' | 'expired' | 'forgotten';
+
+/** Why a client stopped believing that it holds a lock. */
+export type EndCause = 'released' | 'expired' | 'crashed';
+
+/**
+ * Sees a run from outside, with true time: what monitors are made of. Every method does nothing by default. Tokens are
+ * the run's, dense from 1 in order of use; resources and nodes are indices.
+ */
+export class Observer {
+  /** A client starts an attempt. */
+  attempted(_lock: LockRun, _now: TrueTime): void {}
+  /** A client begins to believe that it holds the lock. */
+  claimed(_lock: LockRun, _now: TrueTime): void {}
+  /** A client was told of a new deadline. */
+  extended(_lock: LockRun, _now: TrueTime): void {}
+  /** A client stops believing. */
+  ended(_lock: LockRun, _cause: EndCause, _now: TrueTime): void {}
+  /** An acquisition failed for good. */
+  failed(_lock: LockRun, _now: TrueTime): void {}
+  /** A node set a key. */
+  keySet(_node: number, _key: number, _token: number, _now: TrueTime): void {}
+  /** A node no longer holds a key; `by` is the token of the command that did it, or 0. */
+  keyGone(_node: number, _key: number, _token: number, _cause: GoneCause, _by: number, _now: TrueTime): void {}
+  /** The clock of a client jumped or changed its rate. */
+  clientClockChanged(_client: number, _now: TrueTime): void {}
+  nodeDown(_node: number, _now: TrueTime): void {}
+  /** A node answers again; what it forgot was reported before. */
+  nodeUp(_node: number, _now: TrueTime): void {}
+  /** A fault struck. */
+  faultStruck(_index: number, _now: TrueTime): void {}
+  /** A write of this lock reached the protected resource. */
+  written(_lock: LockRun, _index: number, _now: TrueTime): void {}
+  /** The run is over. */
+  finished(_now: TrueTime): void {}
+}

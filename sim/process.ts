@@ -1,0 +1,23 @@
+import type { ProcessName } from '../scenarios/index.js';
+import { Clock } from './clock.js';
+import { type TrueTime, trueTime } from './time.js';
+
+/** What clients and nodes have in common: a name, a clock of their own, and that they can be frozen or gone. */
+export class Process {
+  /** Position among its kind, from 0. */
+  readonly index: number;
+  readonly name: ProcessName;
+  /** Number in the trace: unique among all processes. */
+  readonly traceId: number;
+  readonly clock: Clock;
+  /** Frozen until then; in the past if not. */
+  pausedUntil: TrueTime = trueTime(-1);
+  down = false;
+
+  constructor(index: number, name: ProcessName, traceId: number, offsetUs: number, ratePpm: number) {
+    this.index = index;
+    this.name = name;
+    this.traceId = traceId;
+    this.clock = new Clock(offsetUs, ratePpm);
+  }
+}

@@ -1,0 +1,65 @@
+import {
+  type Fate,
+  type Fault,
+  type LockPlan,
+  type MessageAddress,
+  MIDDLE_JITTER_PPM,
+  nodeName,
+  type Schedule,
+} from '../scenarios/index.js';
+import type { Adversary, Moment } from './adversary.js';
+import type { Direction, FateSlot, Message } from './message.js';
+
+/** An adversary that does what is written: the one behind every replay. */
+export class ScriptedAdversary implements Adversary {
+  private readonly schedule: Schedule;
+  private readonly fates = new Map<string, Fate>();
+  private readonly asked: number[];
+  private faultsPlanned = 0;
+
+  constructor(schedule: Schedule) {
+    this.schedule = schedule;
+    this.asked = schedule.clients.map(() => 0);
+    for (const fate of schedule.fates) this.fates.set(addressKey(fate), fate);
+  }
+
+  nextLock(client: number): LockPlan | null {
+    const number = this.asked[client] ?? 0;
+    this.asked[client] = number + 1;
+    return this.schedule.clients[client]?.locks[number] ?? null;
+  }
+
+  jitterPpm(client: number, lock: number, attempt: number): number {
+    return this.schedule.clients[client]?.locks[lock]?.jitterPpm[attempt] ?? MIDDLE_JITTER_PPM;
+  }
+
+  fate(message: Message, direction: Direction, send: number, slot: FateSlot): void {
+    if (this.fates.size === 0) return;
+    const client = this.schedule.clients[message.client]?.id ?? '';
+    const fate = this.fates.get(addressKey(addressOf(client, message, direction, send)));
+    if (fate === undefined) return;
+    slot.lost = fate.lost ?? false;
+    if (fate.delayUs !== undefined) slot.delayUs = fate.delayUs;
+    if (fate.duplicateDelayUs !== undefined) slot.duplicateDelayUs = fate.duplicateDelayUs;
+  }
+
+  nextFault(moment: Moment): Fault | null {
+    return moment === 'start' ? (this.schedule.faults[this.faultsPlanned++] ?? null) : null;
+  }
+}
+
+/** The address by which a schedule names a message. */
+export function addressOf(
+  client: string,
+  message: Message,
+  direction: Direction,
+  send: number,
+): Required<MessageAddress> {
+  const { operation, attempt, round } = message.command;
+  return { client, lock: message.lock, attempt, operation, round, node: nodeName(message.node), direction, send };
+}
+
+function addressKey(a: MessageAddress): string {
+  const { lock = 0, attempt = 0, round = 0, send = 0 } = a;
+  return `${a.client} ${lock} ${attempt} ${a.operation} ${round} ${a.node} ${a.direction} ${send}`;
+}

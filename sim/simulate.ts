@@ -1,0 +1,66 @@
+import { type Policy, PROFILES, REFERENCE } from '../core/index.js';
+import type { PolicyChoice, Schedule } from '../scenarios/index.js';
+import { Observer } from './observer.js';
+import { ScriptedAdversary } from './scripted.js';
+import type { TraceEvent } from './trace.js';
+import type { Setup } from './view.js';
+import { World } from './world.js';
+
+/** What a run leaves behind. */
+export interface Run {
+  /** 16 hexadecimal digits: the same schedule gives the same hash, everywhere. */
+  readonly hash: string;
+  /** Events handled by the engine, and steps taken by the lock of `core`. */
+  readonly events: number;
+  readonly steps: number;
+  /** True time at the end, µs. */
+  readonly endUs: number;
+  /** What happened; empty unless asked for. */
+  readonly trace: readonly TraceEvent[];
+}
+
+export interface SimulateOptions {
+  /** Keep the trace, not only its hash. Default `false`. */
+  readonly trace?: boolean;
+  /** Sees the run from outside. */
+  readonly observer?: Observer;
+}
+
+/** The policy a schedule chooses. Throws a `RangeError` for an unknown profile. */
+export function policyOf(choice: PolicyChoice): Policy {
+  const profile = choice.profile === REFERENCE.profile ? REFERENCE : PROFILES[choice.profile];
+  if (profile === undefined) throw new RangeError(`"${choice.profile}" is not a known profile`);
+  return { ...profile, ...choice.with };
+}
+
+export function setupOf(schedule: Schedule): Setup {
+  return {
+    cluster: schedule.cluster,
+    policy: policyOf(schedule.policy),
+    clients: schedule.clients.map((client) => client.id),
+    untilUs: schedule.untilUs,
+  };
+}
+
+/** What a world leaves behind after its run. */
+export function runOf(world: World): Run {
+  let steps = 0;
+  for (const client of world.clients) steps += client.steps;
+  const { trace } = world.chronicle;
+  return { hash: trace.digest(), events: world.events, steps, endUs: world.now, trace: trace.events };
+}
+
+/**
+ * Runs a schedule to its end.
+ *
+ * @example
+ * ```ts
+ * const { hash, trace } = simulate(schedule, { trace: true });
+ * ```
+ */
+export function simulate(schedule: Schedule, options: SimulateOptions = {}): Run {
+  const observer = options.observer ?? new Observer();
+  const world = new World(setupOf(schedule), new ScriptedAdversary(schedule), observer, options.trace ?? false);
+  world.run();
+  return runOf(world);
+}

@@ -1,0 +1,31 @@
+import type { Policy } from '../core/index.js';
+import type { ClockPlan, Cluster, ProcessName } from '../scenarios/index.js';
+import type { SimClient } from './client.js';
+import type { LockRun } from './lock-run.js';
+import type { SimNode } from './node.js';
+import type { TrueTime } from './time.js';
+
+/** What is fixed before a run begins. */
+export interface Setup {
+  readonly cluster: Cluster;
+  readonly policy: Policy;
+  readonly clients: readonly ProcessName[];
+  readonly untilUs: number;
+}
+
+/** Clocks of a set-up by process; a process without a plan has a perfect clock. */
+export function clockOf(setup: Setup, process: ProcessName): Omit<ClockPlan, 'process'> {
+  return setup.cluster.clocks.find((plan) => plan.process === process) ?? PERFECT;
+}
+
+const PERFECT = { offsetUs: 0, ratePpm: 0 };
+
+/** The world as adversaries see it: everything, but to look at only. */
+export interface WorldView {
+  readonly now: TrueTime;
+  readonly setup: Setup;
+  readonly nodes: readonly SimNode[];
+  readonly clients: readonly SimClient[];
+  /** The lock that uses a token, if any. */
+  ownerOf(token: number): LockRun | null;
+}

@@ -1,0 +1,322 @@
+import type { Answer, Command, LocalTime, Policy } from '../core/index.js';
+import type { Adversary, Moment } from './adversary.js';
+import { Chronicle } from './chronicle.js';
+import { type ClientHost, SimClient } from './client.js';
+import { Faults, PlannedFault } from './faults.js';
+import { Links } from './links.js';
+import { LockRun } from './lock-run.js';
+import type { Message } from './message.js';
+import { SimNode } from './node.js';
+import type { Observer } from './observer.js';
+import type { Process } from './process.js';
+import { Class, EventKind, Queue, type QueueEvent, rankOf } from './queue.js';
+import { after, type TrueTime, trueTime } from './time.js';
+import { Kind } from './trace.js';
+import { clockOf, type Setup, type WorldView } from './view.js';
+
+/** What queue events are about. */
+type Subject = Message | LockRun | PlannedFault;
+
+/** Locks of one client come before those of the next among calls of one instant. */
+const CALLS_PER_CLIENT = 4096;
+
+/** A fault and its restart take two places each in the order of their instant. */
+const PLACES_PER_FAULT = 2;
+
+const ANSWERS: readonly Answer[] = ['yes', 'no', 'error'];
+
+/**
+ * The simulated world: one queue, true time, nodes, clients, and an adversary who makes the choices. Synchronous and
+ * deterministic: the same set-up and the same choices give the same trace.
+ */
+export class World implements WorldView, ClientHost {
+  readonly setup: Setup;
+  readonly chronicle: Chronicle;
+  readonly nodes: readonly SimNode[];
+  readonly clients: readonly SimClient[];
+  readonly nodeCount: number;
+  readonly policy: Policy;
+  /** How many events were handled. */
+  events = 0;
+  private readonly adversary: Adversary;
+  private readonly queue = new Queue<Subject>();
+  private readonly links: Links;
+  private readonly faults: Faults;
+  private faultCount = 0;
+  private order = 0;
+  private started = false;
+  private stopped = false;
+
+  constructor(setup: Setup, adversary: Adversary, observer: Observer, keepTrace: boolean) {
+    this.setup = setup;
+    this.policy = setup.policy;
+    this.nodeCount = setup.cluster.nodes;
+    this.adversary = adversary;
+    this.chronicle = new Chronicle(observer, keepTrace);
+    this.nodes = Array.from({ length: this.nodeCount }, (_, i) => this.makeNode(i));
+    this.clients = setup.clients.map((name, i) => this.makeClient(name, i));
+    this.links = new Links(this, adversary, this.chronicle, (message, answer, copy, at) =>
+      this.pushDelivery(message, answer, copy, at),
+    );
+    this.faults = new Faults(this, this.chronicle, this.links, (planned, at, sameInstant) =>
+      this.pushRestart(planned, at, sameInstant),
+    );
+  }
+
+  private makeNode(index: number): SimNode {
+    const { offsetUs, ratePpm } = clockOf(this.setup, `n${index}`);
+    const { cluster } = this.setup;
+    const arm = this.pushExpiry.bind(this);
+    return new SimNode(index, cluster, this.chronicle, arm, offsetUs, ratePpm);
+  }
+
+  private makeClient(name: string, index: number): SimClient {
+    const { offsetUs, ratePpm } = clockOf(this.setup, name);
+    return new SimClient(index, name, this.chronicle, this, offsetUs, ratePpm);
+  }
+
+  get now(): TrueTime {
+    return this.chronicle.now;
+  }
+
+  ownerOf(token: number): LockRun | null {
+    return this.chronicle.ownerOf(token);
+  }
+
+  /** Runs to the end of the schedule, or until {@link stop}. */
+  run(): void {
+    this.openMoment('start', null);
+    for (const client of this.clients) this.askForWork(client);
+    this.started = true;
+    const { untilUs } = this.setup;
+    for (let event = this.queue.pop(); event !== undefined; event = this.queue.pop()) {
+      if (event.at > untilUs || this.stopped) break;
+      this.chronicle.now = event.at;
+      this.dispatch(event);
+    }
+    if (!this.stopped) this.chronicle.now = trueTime(untilUs);
+    this.chronicle.observer.finished(this.chronicle.now);
+  }
+
+  /** Ends the run after the event in progress. */
+  stop(): void {
+    this.stopped = true;
+  }
+
+  private dispatch(event: QueueEvent<Subject>): void {
+    const process = this.processOf(event);
+    if (process !== undefined && process.pausedUntil > event.at) {
+      // Frozen: whatever comes waits, in the order in which it came.
+      event.at = process.pausedUntil;
+      this.queue.push(event);
+      return;
+    }
+    this.chronicle.cause = event.cause;
+    this.events++;
+    const { subject, kind } = event;
+    if (kind === EventKind.expiry) this.nodes[event.process]?.expire(event.index, event.generation, event.at);
+    else if (subject !== null) this.handle(event, subject);
+    this.queue.recycle(event);
+  }
+
+  private handle(event: QueueEvent<Subject>, subject: Subject): void {
+    switch (event.kind) {
+      case EventKind.request:
+        this.deliverRequest(subject as Message, event.index);
+        break;
+      case EventKind.reply:
+        this.deliverReply(subject as Message, event.slot);
+        break;
+      case EventKind.call: {
+        const client = this.clients[event.process];
+        if (client !== undefined && !client.down) client.acquire(subject as LockRun);
+        break;
+      }
+      case EventKind.timer: {
+        const client = this.clients[event.process];
+        if (client !== undefined && !client.down) client.wake(subject as LockRun, event.slot, event.generation);
+        break;
+      }
+      case EventKind.write:
+        this.deliverWrite(subject as LockRun, event.index);
+        break;
+      case EventKind.fault:
+        this.faults.strike(subject as PlannedFault);
+        break;
+      case EventKind.restart:
+        this.faults.restart(subject as PlannedFault);
+        break;
+    }
+  }
+
+  /** The process to which an event happens and which may be frozen, if any. */
+  private processOf(event: QueueEvent<Subject>): Process | undefined {
+    switch (event.kind) {
+      case EventKind.request:
+        return this.nodes[event.process];
+      case EventKind.reply:
+      case EventKind.call:
+      case EventKind.timer:
+        return this.clients[event.process];
+      default:
+        return undefined;
+    }
+  }
+
+  private put(
+    kind: EventKind,
+    at: TrueTime,
+    rank: number,
+    process: number,
+    subject: Subject | null,
+  ): QueueEvent<Subject> {
+    const event = this.queue.blank();
+    event.kind = kind;
+    event.at = at;
+    event.rank = rank;
+    event.process = process;
+    event.subject = subject;
+    event.cause = this.chronicle.cause;
+    return event;
+  }
+
+  // ——— choices of the adversary ———
+
+  private askForWork(client: SimClient): void {
+    for (;;) {
+      const plan = this.adversary.nextLock(client.index, this);
+      if (plan === null) return;
+      const keys = plan.resources.map((resource) => this.chronicle.keyOf(resource));
+      const lock = new LockRun(client, client.locks.length, plan, keys);
+      client.locks.push(lock);
+      const at = this.inFuture(plan.atUs, this.started);
+      const rank = rankOf(Class.call, client.index * CALLS_PER_CLIENT + lock.number);
+      const event = this.put(EventKind.call, at, rank, client.index, lock);
+      event.cause = -1;
+      this.queue.push(event);
+    }
+  }
+
+  private openMoment(moment: Moment, lock: LockRun | null): void {
+    for (;;) {
+      const fault = this.adversary.nextFault(moment, lock, this);
+      if (fault === null) return;
+      const planned = new PlannedFault(fault, this.faultCount++);
+      const edge = fault.edge === 'after' ? Class.after : Class.before;
+      const at = this.inFuture(fault.atUs, this.started && edge === Class.before);
+      const event = this.put(EventKind.fault, at, rankOf(edge, PLACES_PER_FAULT * planned.index), 0, planned);
+      event.cause = -1;
+      this.queue.push(event);
+    }
+  }
+
+  /** What has been handled cannot be changed: a choice about the past would not replay. */
+  private inFuture(atUs: number, strictly: boolean): TrueTime {
+    if (atUs < this.now || (strictly && atUs === this.now)) {
+      throw new RangeError(`an adversary chose ${atUs} µs, but it is ${this.now} µs already`);
+    }
+    return trueTime(atUs);
+  }
+
+  private pushRestart(planned: PlannedFault, at: TrueTime, sameInstant: boolean): void {
+    const edge = sameInstant && planned.fault.edge === 'after' ? Class.after : Class.before;
+    this.queue.push(this.put(EventKind.restart, at, rankOf(edge, PLACES_PER_FAULT * planned.index + 1), 0, planned));
+  }
+
+  // ——— messages and writes ———
+
+  send(lock: LockRun, node: number, command: Command): void {
+    const to = this.nodes[node];
+    if (to === undefined) return;
+    const { client, number, keys } = lock;
+    const send = lock.countSend(command, node);
+    const message: Message = { client: client.index, lock: number, node, command, keys, send };
+    this.links.send(message, send, null, client, to);
+  }
+
+  private pushDelivery(message: Message, answer: Answer | null, copy: number, at: TrueTime): void {
+    const kind = answer === null ? EventKind.request : EventKind.reply;
+    const process = answer === null ? message.node : message.client;
+    const event = this.put(kind, at, rankOf(Class.delivery, this.order++), process, message);
+    event.index = copy;
+    event.slot = answer === null ? 0 : ANSWERS.indexOf(answer);
+    this.queue.push(event);
+  }
+
+  private deliverRequest(message: Message, copy: number): void {
+    const { chronicle } = this;
+    const node = this.nodes[message.node];
+    const client = this.clients[message.client];
+    if (node === undefined || client === undefined) return;
+    if (node.down) {
+      chronicle.noteMessage(Kind.dropped, node, message, client.traceId, null);
+      return;
+    }
+    chronicle.cause = chronicle.noteMessage(Kind.execute, node, message, client.traceId, null);
+    const answer = node.execute(this.policy, message.command, message.keys, chronicle.now);
+    this.links.send(message, 2 * message.send + copy, answer, node, client);
+  }
+
+  private deliverReply(message: Message, answerCode: number): void {
+    const { chronicle } = this;
+    const client = this.clients[message.client];
+    if (client === undefined || client.down) return;
+    const answer = ANSWERS[answerCode] ?? 'error';
+    chronicle.cause = chronicle.noteMessage(Kind.reply, client, message, answerCode * 64 + message.node, answer);
+    client.receive(message, answer);
+  }
+
+  sendWrite(lock: LockRun, index: number): void {
+    const plan = lock.plan.writes[index];
+    if (plan === undefined) return;
+    const { chronicle } = this;
+    chronicle.called(Kind['write-sent'], lock);
+    const rank = rankOf(Class.delivery, this.order++);
+    const event = this.put(EventKind.write, after(chronicle.now, plan.delayUs), rank, lock.client.index, lock);
+    event.index = index;
+    this.queue.push(event);
+  }
+
+  private deliverWrite(lock: LockRun, index: number): void {
+    this.chronicle.called(Kind['write-arrived'], lock);
+    this.chronicle.observer.written(lock, index, this.now);
+  }
+
+  // ——— timers and expiries ———
+
+  pushTimer(lock: LockRun, slot: number, generation: number, at: LocalTime): void {
+    const due = lock.client.clock.when(at, this.now);
+    const event = this.put(EventKind.timer, due, rankOf(Class.timer, this.order++), lock.client.index, lock);
+    event.slot = slot;
+    event.generation = generation;
+    this.queue.push(event);
+  }
+
+  private pushExpiry(node: SimNode, key: number, generation: number, goneAt: LocalTime): void {
+    const due = node.clock.when(goneAt, this.now);
+    const event = this.put(EventKind.expiry, due, rankOf(Class.timer, this.order++), node.index, null);
+    event.index = key;
+    event.generation = generation;
+    this.queue.push(event);
+  }
+
+  // ——— what clients report ———
+
+  jitterPpm(lock: LockRun, attempt: number): number {
+    return this.adversary.jitterPpm(lock.client.index, lock.number, attempt);
+  }
+
+  attempted(lock: LockRun): void {
+    this.chronicle.attempted(lock);
+    this.openMoment('attempt', lock);
+  }
+
+  claimed(lock: LockRun): void {
+    this.openMoment('claim', lock);
+  }
+
+  finished(lock: LockRun): void {
+    const client = this.clients[lock.client.index];
+    if (client !== undefined && !client.down) this.askForWork(client);
+  }
+}
