@@ -1,0 +1,107 @@
+import { LONGEST_US, type Policy } from '../core/index.js';
+import { profileOf } from './checks.js';
+import type { Cluster, Fault, LockPlan, ProcessName, Schedule } from './schedule.js';
+import { MIDDLE_JITTER_PPM } from './schedule.js';
+
+/*
+ * Copies of a schedule with one thing altered throughout; what mitigations are made of.
+ */
+
+/** What survives a crash. */
+export function withPersistence(schedule: Schedule, persistence: Cluster['persistence']): Schedule {
+  return { ...schedule, cluster: { ...schedule.cluster, persistence } };
+}
+
+/** Some fields of the policy. */
+export function withPolicy(schedule: Schedule, fields: Partial<Omit<Policy, 'profile'>>): Schedule {
+  return { ...schedule, policy: { ...schedule.policy, with: { ...schedule.policy.with, ...fields } } };
+}
+
+/** Every planned lock. */
+export function withLocks(schedule: Schedule, alter: (lock: LockPlan) => LockPlan): Schedule {
+  const clients = schedule.clients.map((client) => ({ ...client, locks: client.locks.map(alter) }));
+  return { ...schedule, clients };
+}
+
+/** One time to live for locks and extensions. */
+export function withTtl(schedule: Schedule, ttlMs: number): Schedule {
+  return withLocks(schedule, (lock) => ({
+    ...lock,
+    ttlMs,
+    extensions: lock.extensions.map((extension) => ({ ...extension, ttlMs })),
+  }));
+}
+
+/** Nodes that restart at all do so after `delayUs` or later. */
+export function withRestartDelay(schedule: Schedule, delayUs: number): Schedule {
+  const faults = schedule.faults.map((fault) =>
+    fault.kind === 'crash' && fault.restartAfterUs !== null
+      ? { ...fault, restartAfterUs: Math.min(LONGEST_US, Math.max(fault.restartAfterUs, delayUs)) }
+      : fault,
+  );
+  return { ...schedule, faults };
+}
+
+/** The longest TTL of any lock or extension, µs. */
+export function longestTtlUs(schedule: Schedule): number {
+  let longestMs = 0;
+  for (const lock of schedule.clients.flatMap(({ locks }) => locks)) {
+    longestMs = Math.max(longestMs, lock.ttlMs, ...lock.extensions.map(({ ttlMs }) => ttlMs));
+  }
+  return longestMs * 1000;
+}
+
+/** Another number of nodes. Distances, clocks, faults and fates of nodes that are gone go with them. */
+export function withNodes(schedule: Schedule, nodes: number): Schedule {
+  const exists = (name: ProcessName): boolean => !name.startsWith('n') || Number(name.slice(1)) < nodes;
+  const left = (fault: Fault): Fault[] => {
+    switch (fault.kind) {
+      case 'crash':
+      case 'failover':
+        return exists(fault.node) ? [fault] : [];
+      case 'client-crash':
+        return [fault];
+      case 'partition': {
+        const [from, to] = [fault.from.filter(exists), fault.to.filter(exists)];
+        return from.length > 0 && to.length > 0 ? [{ ...fault, from, to }] : [];
+      }
+      default:
+        return exists(fault.process) ? [fault] : [];
+    }
+  };
+  const { cluster } = schedule;
+  const distances = cluster.distances.filter(({ node }) => exists(node));
+  const clocks = cluster.clocks.filter(({ process }) => exists(process));
+  return {
+    ...schedule,
+    cluster: { ...cluster, nodes, distances, clocks },
+    faults: schedule.faults.flatMap(left),
+    fates: schedule.fates.filter(({ node }) => exists(node)),
+  };
+}
+
+/** For a client that never gives up; the pauses after that lie in the middle again. */
+const MOST_SPREAD = 64;
+
+/**
+ * Gives every pause that has no place in its range yet one of its own: client `c<k>` pauses after attempt `a` of its
+ * lock `l` at (k · 618 034 + l · 414 214 + a · 732 051) mod 1 000 000 ppm. These are fractions of irrational numbers, so
+ * that the places lie evenly, and no two clients pause alike after the same attempt of the same lock.
+ */
+export function spreadJitter(schedule: Schedule): Schedule {
+  const { profile, with: fields } = schedule.policy;
+  const tries = fields.tries === undefined ? (profileOf(profile)?.tries ?? null) : fields.tries;
+  const attempts = Math.min(MOST_SPREAD, tries ?? MOST_SPREAD);
+  const clients = schedule.clients.map((client) => {
+    const start = Number(client.id.slice(1)) * 618_034;
+    const locks = client.locks.map((lock, index) => {
+      const jitterPpm = [...lock.jitterPpm];
+      for (let attempt = jitterPpm.length; attempt < attempts; attempt++) {
+        jitterPpm.push((start + index * 414_214 + attempt * 732_051) % (2 * MIDDLE_JITTER_PPM));
+      }
+      return { ...lock, jitterPpm };
+    });
+    return { ...client, locks };
+  });
+  return { ...schedule, clients };
+}

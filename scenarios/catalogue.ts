@@ -1,0 +1,51 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { InputError, show } from './input-error.js';
+import { meant } from './nearest.js';
+import { parseScenarioText } from './parse.js';
+import type { Scenario } from './scenario.js';
+
+/*
+ * The only file of this room that reads files, and therefore not part of its index: a browser can import the rest.
+ */
+
+/** Where the catalogue is, seen from the source or from the build in `dist/scenarios`. */
+function catalogueFolder(): URL {
+  const places = ['./catalogue/', '../../scenarios/catalogue/'].map((place) => new URL(place, import.meta.url));
+  const found = places.find((place) => existsSync(place));
+  if (found === undefined)
+    throw new InputError('the catalogue is missing; it must be in scenarios/catalogue of the package');
+  return found;
+}
+
+/**
+ * All scenarios of the catalogue, by id (`S3` before `S12`).
+ *
+ * @param folder - Another folder of scenario files, ending in `/`.
+ * @throws {@link InputError} if a file of it is wrong.
+ */
+export function loadCatalogue(folder: URL = catalogueFolder()): Scenario[] {
+  const files = readdirSync(folder).filter((name) => name.endsWith('.json'));
+  const owners = new Map<string, string>();
+  const scenarios = files.sort().map((name) => {
+    const scenario = parseScenarioText(readFileSync(new URL(encodeURIComponent(name), folder), 'utf8'), name);
+    const owner = owners.get(scenario.id);
+    if (owner !== undefined)
+      throw new InputError(`${name}: /id: ${show(scenario.id)} is the id of ${owner}; use another`);
+    owners.set(scenario.id, name);
+    return scenario;
+  });
+  const order = new Intl.Collator('en', { numeric: true });
+  return scenarios.sort((a, b) => order.compare(a.id, b.id));
+}
+
+/**
+ * The scenario called `id`.
+ *
+ * @throws {@link InputError} with the nearest id if there is none.
+ */
+export function findScenario(id: string, catalogue: readonly Scenario[] = loadCatalogue()): Scenario {
+  const found = catalogue.find((scenario) => scenario.id === id);
+  if (found !== undefined) return found;
+  const ids = catalogue.map((scenario) => scenario.id);
+  throw new InputError(`${show(id)} is not a scenario; ${meant(id, ids, 'the scenarios are')}`);
+}

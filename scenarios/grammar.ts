@@ -1,0 +1,205 @@
+import { z } from 'zod';
+import { MOST_NODES, type Policy } from '../core/index.js';
+import { exactly } from './exactly.js';
+import {
+  countOr,
+  flag,
+  formed,
+  from,
+  list,
+  MICROS,
+  oneOf,
+  orNull,
+  ppm,
+  record,
+  SHIFT,
+  someOf,
+  TTL,
+  text,
+  whole,
+  wrong,
+  wrongTag,
+} from './grammar-parts.js';
+import type {
+  ClientPlan,
+  ClockPlan,
+  Cluster,
+  Distance,
+  ExtensionPlan,
+  Fate,
+  Fault,
+  LockPlan,
+  PolicyChoice,
+  Schedule,
+  WritePlan,
+} from './schedule.js';
+
+/*
+ * The form of a schedule. What one field demands of another (names that exist, addresses named once) is in checks.ts.
+ */
+
+/** Names that the published JSON Schema uses. */
+export const definitions: z.core.$ZodRegistry<{ id: string }> = z.registry<{ id: string }>();
+
+const VOTES = { low: -MOST_NODES, high: MOST_NODES, right: `a whole number of votes within ±${MOST_NODES}` };
+const PLACE = { low: 0, high: 999_999, right: 'a whole number of parts per million from 0 to 999999' };
+
+const nodeNamed = () => formed(/^n(0|[1-9]\d*)$/, 'the name of a node, such as "n0"');
+const clientNamed = () => formed(/^c[1-9]\d*$/, 'the name of a client, such as "c1"');
+const processNamed = () => formed(/^(n(0|[1-9]\d*)|c[1-9]\d*)$/, 'the name of a process, such as "c1" or "n0"');
+
+const clock: z.ZodType<ClockPlan> = exactly<ClockPlan>()(
+  record('a clock', { process: processNamed(), offsetUs: whole(SHIFT), ratePpm: whole(ppm(500_000)) }),
+).register(definitions, { id: 'ClockPlan' });
+
+const distance: z.ZodType<Distance> = exactly<Distance>()(
+  record('a distance', { client: clientNamed(), node: nodeNamed(), delayUs: whole(MICROS) }),
+).register(definitions, { id: 'Distance' });
+
+const cluster: z.ZodType<Cluster> = exactly<Cluster>()(
+  record('a cluster', {
+    nodes: whole({ low: 1, high: MOST_NODES, right: `a number of nodes from 1 to ${MOST_NODES}` }),
+    delayUs: whole(MICROS),
+    distances: list(distance, 'a list of distances'),
+    link: oneOf('fifo', 'reordering'),
+    expiry: oneOf('after', 'at'),
+    resolutionUs: z.literal([1000, 1], { error: wrong('1000 or 1') }),
+    persistence: oneOf('none', 'always'),
+    replicaLagUs: orNull(MICROS, 'for no replicas'),
+    clocks: list(clock, 'a list of clocks'),
+  }),
+).register(definitions, { id: 'Cluster' });
+
+const policyFields: z.ZodType<PolicyChoice['with']> = exactly<Partial<Omit<Policy, 'profile'>>>()(
+  record('a policy', {
+    quorum: countOr(1, MOST_NODES, 'majority', 'half', 'float-majority').exactOptional(),
+    votesWanted: countOr(1, MOST_NODES, 'quorum', 'all').exactOptional(),
+    sending: oneOf('parallel', 'sequential').exactOptional(),
+    settle: oneOf('early', 'all', 'quorum-only').exactOptional(),
+    nodeTimeoutUs: orNull(MICROS, 'to wait for ever').exactOptional(),
+    validityFrom: oneOf('attempt', 'call', 'reply').exactOptional(),
+    driftPpm: whole(ppm(1_000_000)).exactOptional(),
+    driftUs: whole(SHIFT).exactOptional(),
+    driftWholeMs: flag().exactOptional(),
+    validityCheck: oneOf('positive', 'non-negative', 'none').exactOptional(),
+    minValidityUs: whole(MICROS).exactOptional(),
+    tokenScope: oneOf('attempt', 'call').exactOptional(),
+    onlyIfAbsent: flag().exactOptional(),
+    tries: orNull(from(1), 'to try for ever').exactOptional(),
+    retryDelayUs: whole(MICROS).exactOptional(),
+    retryJitterUs: whole(MICROS).exactOptional(),
+    cleanup: oneOf('all', 'granted', 'none').exactOptional(),
+    cleanupAfter: oneOf('each-attempt', 'last-attempt').exactOptional(),
+    releaseChecksToken: flag().exactOptional(),
+    releaseTo: oneOf('all', 'granted').exactOptional(),
+    extendCommand: oneOf('own', 'own-or-missing', 'any').exactOptional(),
+    extendQuorumOffset: whole(VOTES).exactOptional(),
+    extendFrom: oneOf('start', 'reply').exactOptional(),
+    extendOnlyInTime: flag().exactOptional(),
+    maxExtensions: orNull(from(0), 'for no limit').exactOptional(),
+    autoExtendAtUs: orNull(MICROS, 'to never extend by itself').exactOptional(),
+    autoExtendSpacingUs: whole(MICROS).exactOptional(),
+  }),
+).register(definitions, { id: 'PolicyFields' });
+
+const policy: z.ZodType<PolicyChoice> = exactly<PolicyChoice>()(
+  record('a policy choice', { profile: text('the name of a profile'), with: policyFields }),
+).register(definitions, { id: 'PolicyChoice' });
+
+const extension: z.ZodType<ExtensionPlan> = exactly<ExtensionPlan>()(
+  record('an extension', { afterUs: whole(MICROS), ttlMs: whole(TTL) }),
+).register(definitions, { id: 'ExtensionPlan' });
+
+const write: z.ZodType<WritePlan> = exactly<WritePlan>()(
+  record('a write', {
+    checkAfterUs: whole(MICROS),
+    guardUs: orNull(MICROS, 'to not check'),
+    sendAfterUs: whole(MICROS),
+    delayUs: whole(MICROS),
+  }),
+).register(definitions, { id: 'WritePlan' });
+
+const lock: z.ZodType<LockPlan> = exactly<LockPlan>()(
+  record('a lock', {
+    atUs: whole(MICROS),
+    resources: someOf(text('the name of a resource'), 'a list of at least one resource'),
+    ttlMs: whole(TTL),
+    holdUs: orNull(MICROS, 'to never release'),
+    extensions: list(extension, 'a list of extensions'),
+    writes: list(write, 'a list of writes'),
+    jitterPpm: list(whole(PLACE), 'a list of numbers'),
+  }),
+).register(definitions, { id: 'LockPlan' });
+
+const client: z.ZodType<ClientPlan> = exactly<ClientPlan>()(
+  record('a client', { id: clientNamed(), locks: list(lock, 'a list of locks') }),
+).register(definitions, { id: 'ClientPlan' });
+
+const struck = { atUs: whole(MICROS), edge: oneOf('before', 'after').exactOptional() };
+const kind = <const K extends string>(name: K) => z.literal(name);
+const side = () => someOf(processNamed(), 'a list of at least one process');
+
+const faults = [
+  record('a crash', {
+    kind: kind('crash'),
+    ...struck,
+    node: nodeNamed(),
+    restartAfterUs: orNull(MICROS, 'to never restart'),
+  }),
+  record('a failover', { kind: kind('failover'), ...struck, node: nodeNamed() }),
+  record('a client crash', { kind: kind('client-crash'), ...struck, client: clientNamed() }),
+  record('a pause', { kind: kind('pause'), ...struck, process: processNamed(), forUs: whole(MICROS) }),
+  record('a clock step', { kind: kind('clock-step'), ...struck, process: processNamed(), byUs: whole(SHIFT) }),
+  record('a change of clock rate', {
+    kind: kind('clock-rate'),
+    ...struck,
+    process: processNamed(),
+    ratePpm: whole(ppm(500_000)),
+  }),
+  record('a partition', {
+    kind: kind('partition'),
+    ...struck,
+    from: side(),
+    to: side(),
+    oneWay: flag(),
+    forUs: whole(MICROS),
+  }),
+] as const;
+
+/** The kinds of fault, as `kind` names them. */
+export const FAULT_KINDS: readonly Fault['kind'][] = faults.map(({ shape }) => shape.kind.value);
+
+const fault: z.ZodType<Fault> = exactly<Fault>()(
+  z.discriminatedUnion('kind', [...faults], { error: wrongTag('a fault', 'kind', FAULT_KINDS) }),
+).register(definitions, { id: 'Fault' });
+
+const number = () => whole(from(0)).exactOptional();
+
+const fate: z.ZodType<Fate> = exactly<Fate>()(
+  record('a fate', {
+    client: clientNamed(),
+    lock: number(),
+    attempt: number(),
+    operation: oneOf('acquire', 'extend', 'release'),
+    round: number(),
+    node: nodeNamed(),
+    direction: oneOf('request', 'reply'),
+    send: number(),
+    delayUs: whole(MICROS).exactOptional(),
+    lost: flag().exactOptional(),
+    duplicateDelayUs: whole(MICROS).exactOptional(),
+  }),
+).register(definitions, { id: 'Fate' });
+
+/** The form of a schedule. */
+export const scheduleGrammar: z.ZodType<Schedule> = exactly<Schedule>()(
+  record('a schedule', {
+    schema: oneOf('lockstep.schedule/1'),
+    cluster,
+    policy,
+    clients: list(client, 'a list of clients'),
+    faults: list(fault, 'a list of faults'),
+    fates: list(fate, 'a list of fates'),
+    untilUs: whole(MICROS),
+  }),
+).register(definitions, { id: 'Schedule' });

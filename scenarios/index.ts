@@ -1,0 +1,11 @@
+export { applyChanges } from './change.js';
+export { formatDurationMs, parseDuration } from './duration.js';
+export { InputError, ScheduleError } from './input-error.js';
+export { scenarioJsonSchema } from './json-schema.js';
+export { MITIGATIONS, type Mitigation, mitigate } from './mitigations.js';
+export { parseScenario, parseScenarioText, parseSchedule, parseScheduleText } from './parse.js';
+export type * from './scenario.js';
+export type * from './schedule.js';
+export { MIDDLE_JITTER_PPM, nodeIndex, nodeName } from './schedule.js';
+export { variantSchedule } from './variant.js';
+export { formatScenario, formatSchedule } from './write.js';

@@ -1,0 +1,200 @@
+import { describe, expect, test } from 'vitest';
+import everyField from './fixtures/every-field.json' with { type: 'json' };
+import { InputError } from './input-error.js';
+import { MITIGATIONS, mitigate } from './mitigations.js';
+import { parseSchedule } from './parse.js';
+
+const schedule = parseSchedule(everyField.schedule);
+const locks = (text: string) => mitigate(schedule, text).clients.flatMap((client) => client.locks);
+
+const VALUES: Record<string, readonly string[]> = {
+  persistence: ['always', 'none'],
+  fsync: ['always', 'no'],
+  'restart-delay': ['ttl', '0', '12s'],
+  nodes: ['1', '3', '31'],
+  ttl: ['1ms', '30s'],
+  'votes-wanted': ['all', 'quorum', '4'],
+  drift: ['1%', '0', '0.5%', '100%'],
+  guard: ['0', '2s'],
+  'token-check': ['on', 'off'],
+  jitter: ['0', '100ms'],
+  policy: ['reference'],
+};
+
+describe.each(MITIGATIONS)('$name=$values', ({ name, description }) => {
+  test.each(VALUES[name] ?? [])('%s gives a valid schedule and leaves its argument alone', (value) => {
+    const before = structuredClone(schedule);
+    const mitigated = mitigate(schedule, `${name}=${value}`);
+    expect(parseSchedule(mitigated)).toStrictEqual(mitigated);
+    expect(mitigate(mitigated, `${name}=${value}`)).toStrictEqual(mitigated);
+    expect(schedule).toStrictEqual(before);
+  });
+
+  test('is described in one line', () => {
+    expect(VALUES[name]).toBeDefined();
+    expect(description).toMatch(/^[^\n]{10,110}[^.]$/);
+  });
+});
+
+test('persistence, by either name', () => {
+  expect(mitigate(schedule, 'persistence=always').cluster).toEqual({ ...schedule.cluster, persistence: 'always' });
+  expect(mitigate(schedule, 'fsync=always')).toEqual(mitigate(schedule, 'persistence=always'));
+  expect(mitigate(mitigate(schedule, 'fsync=always'), 'fsync=no')).toEqual(schedule);
+});
+
+describe('restart-delay', () => {
+  const delays = (text: string) =>
+    mitigate(schedule, text).faults.flatMap((fault) => (fault.kind === 'crash' ? [fault.restartAfterUs] : []));
+
+  test('delays restarts, and restarts nothing that stays down', () => {
+    expect(delays('restart-delay=12s')).toEqual([12_000_000, null]);
+  });
+
+  test('ttl is 1 ms more than the longest TTL, extensions included', () => {
+    expect(delays('restart-delay=ttl')).toEqual([20_001_000, null]);
+  });
+
+  test('shortens none', () => {
+    const patient = mitigate(schedule, 'restart-delay=12s');
+    expect(mitigate(patient, 'restart-delay=50ms')).toEqual(patient);
+  });
+
+  test('stays within what a schedule can say', () => {
+    const endless = mitigate(schedule, 'ttl=4503599627370ms');
+    expect(parseSchedule(mitigate(endless, 'restart-delay=ttl')).faults[0]).toMatchObject({ restartAfterUs: 2 ** 52 });
+  });
+});
+
+describe('nodes', () => {
+  test('fewer take with them what befell them', () => {
+    const { cluster, faults, fates } = mitigate(schedule, 'nodes=2');
+    expect(cluster.nodes).toBe(2);
+    expect(cluster.distances).toEqual(schedule.cluster.distances.slice(0, 1));
+    expect(cluster.clocks.map(({ process }) => process)).toEqual(['n0', 'c1']);
+    expect(faults.map(({ kind }) => kind)).toEqual(['failover', 'client-crash', 'pause', 'clock-rate', 'partition']);
+    expect(fates).toEqual([schedule.fates[0]]);
+  });
+
+  test('a partition keeps the sides that are left, and goes with the last of one', () => {
+    const partitions = (nodes: number) => {
+      const cut = {
+        kind: 'partition',
+        atUs: 0,
+        from: ['n1', 'c1'],
+        to: ['n2', 'n3'],
+        oneWay: false,
+        forUs: 1,
+      } as const;
+      return mitigate({ ...schedule, faults: [cut] }, `nodes=${nodes}`).faults;
+    };
+    expect(partitions(3)).toEqual([expect.objectContaining({ from: ['n1', 'c1'], to: ['n2'] })]);
+    expect(partitions(1)).toEqual([]);
+  });
+
+  test('more change nothing else', () => {
+    expect(mitigate(schedule, 'nodes=7')).toEqual({ ...schedule, cluster: { ...schedule.cluster, nodes: 7 } });
+  });
+});
+
+test('ttl reaches locks and extensions', () => {
+  expect(locks('ttl=30s').map(({ ttlMs }) => ttlMs)).toEqual([30_000, 30_000, 30_000]);
+  expect(locks('ttl=30s')[0]?.extensions).toEqual([{ afterUs: 5_000_000, ttlMs: 30_000 }]);
+});
+
+test('guard reaches every write, also those that did not check', () => {
+  expect(locks('guard=2s').flatMap(({ writes }) => writes.map(({ guardUs }) => guardUs))).toEqual([2e6, 2e6]);
+});
+
+test.each([
+  ['votes-wanted=all', { votesWanted: 'all' }],
+  ['votes-wanted=4', { votesWanted: 4 }],
+  ['drift=1%', { driftPpm: 10_000 }],
+  ['drift=0.0001', { driftPpm: 1 }],
+  ['token-check=on', { releaseChecksToken: true }],
+  ['token-check=off', { releaseChecksToken: false }],
+])('%s is a choice of policy', (text, fields) => {
+  expect(mitigate(schedule, text)).toEqual({
+    ...schedule,
+    policy: { profile: 'reference', with: { ...schedule.policy.with, ...fields } },
+  });
+});
+
+test('policy takes the profile as it is', () => {
+  expect(mitigate(schedule, 'policy=reference').policy).toEqual({ profile: 'reference', with: {} });
+});
+
+describe('jitter', () => {
+  test('fills in what the plans leave open, for as many attempts as there are', () => {
+    expect(mitigate(schedule, 'jitter=100ms').policy.with.retryJitterUs).toBe(100_000);
+    expect(locks('jitter=100ms').map(({ jitterPpm }) => jitterPpm)).toEqual([
+      [0, 999_999, 82_136],
+      [32_248, 764_299, 496_350],
+      [236_068, 968_119, 700_170],
+    ]);
+  });
+
+  test('has an end for clients that never give up', () => {
+    const endless = mitigate({ ...schedule, policy: { profile: 'reference', with: { tries: null } } }, 'jitter=1ms');
+    expect(endless.clients[1]?.locks[0]?.jitterPpm.length).toBe(64);
+  });
+
+  test('takes the number of attempts from the profile where the schedule names none', () => {
+    const plain = mitigate({ ...schedule, policy: { profile: 'reference', with: {} } }, 'jitter=1ms');
+    expect(plain.clients[1]?.locks[0]?.jitterPpm.length).toBe(11);
+  });
+});
+
+test('says what would be right', () => {
+  const wrong = [
+    'persistance=always',
+    'prayer=on',
+    'fsync=everysec',
+    'fsync=alway',
+    'fsync',
+    'ttl=',
+    'ttl=5',
+    'ttl=250us',
+    'ttl=-1',
+    'nodes=0',
+    'nodes=many',
+    'votes-wanted=most',
+    'drift=101%',
+    'drift=little',
+    'token-check=yes',
+    'policy=redsink',
+    'restart-delay=soon',
+    'toString=1',
+  ];
+  expect(wrong.map(complaint)).toMatchInlineSnapshot(`
+    [
+      ""persistance" is not a mitigation; did you mean "persistence"?",
+      ""prayer" is not a mitigation; the mitigations are persistence, fsync, restart-delay, nodes, ttl, votes-wanted, drift, guard, token-check, jitter, policy",
+      "mitigation "fsync=everysec": "everysec" is not one of its values; they are always, no",
+      "mitigation "fsync=alway": "alway" is not one of its values; did you mean "always"?",
+      "mitigation "fsync" has no value; write fsync=always|no",
+      "mitigation "ttl=" has no value; write ttl=<duration>",
+      "mitigation "ttl=5": duration "5" has no unit; write it like 10s, 50ms or 250us",
+      "mitigation "ttl=250us": "250us" is not a whole number of milliseconds from 1 up; write it like 10s or 50ms",
+      "mitigation "ttl=-1": "-1" is not a duration; write it like 10s, 50ms or 250us",
+      "mitigation "nodes=0": "0" is not a whole number from 1 to 31",
+      "mitigation "nodes=many": "many" is not a whole number from 1 to 31",
+      "mitigation "votes-wanted=most": "most" is not a whole number from 1 to 31, or all, or quorum",
+      "mitigation "drift=101%": "101%" is not a percentage from 0 to 100 with at most 4 decimals; write it like 1%",
+      "mitigation "drift=little": "little" is not a percentage from 0 to 100 with at most 4 decimals; write it like 1%",
+      "mitigation "token-check=yes": "yes" is not one of its values; they are on, off",
+      "mitigation "policy=redsink": "redsink" is not a profile; the profiles are reference",
+      "mitigation "restart-delay=soon": "soon" is not a duration; write it like 10s, 50ms or 250us",
+      ""toString" is not a mitigation; the mitigations are persistence, fsync, restart-delay, nodes, ttl, votes-wanted, drift, guard, token-check, jitter, policy",
+    ]
+  `);
+});
+
+function complaint(text: string): string {
+  try {
+    mitigate(schedule, text);
+    return 'accepted';
+  } catch (error) {
+    expect(error).toBeInstanceOf(InputError);
+    return String(error instanceof Error ? error.message : error);
+  }
+}

@@ -1,0 +1,141 @@
+import { MOST_NODES } from '../core/index.js';
+import {
+  longestTtlUs,
+  spreadJitter,
+  withLocks,
+  withNodes,
+  withPersistence,
+  withPolicy,
+  withRestartDelay,
+  withTtl,
+} from './altered.js';
+import { notAProfile, profileOf } from './checks.js';
+import { parseDuration } from './duration.js';
+import { InputError, show } from './input-error.js';
+import { integer, oneOf, percent, wholeMs } from './mitigation-values.js';
+import { meant } from './nearest.js';
+import type { Schedule } from './schedule.js';
+
+const MS = 1000;
+
+/** A way to prevent violations: something that an operator or an author of a client can change. */
+export interface Mitigation {
+  readonly name: string;
+  /** Its values, as help shows them: `always|none`. */
+  readonly values: string;
+  /** What it does, in one line. */
+  readonly description: string;
+  /**
+   * The same schedule with the mitigation in place. The argument is left as it is.
+   *
+   * @throws {@link InputError} if the mitigation has no such value.
+   */
+  readonly apply: (schedule: Schedule, value: string) => Schedule;
+}
+
+/** All mitigations, in the order in which help lists them. */
+export const MITIGATIONS: readonly Mitigation[] = [
+  {
+    name: 'persistence',
+    values: 'always|none',
+    description: 'what survives the crash of a node: all that was acknowledged, or nothing',
+    apply: (schedule, value) => withPersistence(schedule, oneOf(value, { always: 'always', none: 'none' })),
+  },
+  {
+    name: 'fsync',
+    values: 'always|no',
+    description: 'the same by the name of its Redis setting (appendfsync)',
+    apply: (schedule, value) => withPersistence(schedule, oneOf(value, { always: 'always', no: 'none' })),
+  },
+  {
+    name: 'restart-delay',
+    values: '<duration>|ttl',
+    description:
+      'a crashed node restarts after this long or later; ttl: 1 ms more than the longest TTL in the schedule',
+    apply: (schedule, value) =>
+      withRestartDelay(schedule, value === 'ttl' ? longestTtlUs(schedule) + MS : parseDuration(value)),
+  },
+  {
+    name: 'nodes',
+    values: '<n>',
+    description: 'this many nodes; what befalls nodes that are no longer there is left out',
+    apply: (schedule, value) => withNodes(schedule, integer(value, 1, MOST_NODES)),
+  },
+  {
+    name: 'ttl',
+    values: '<duration>',
+    description: 'the time to live of every lock and extension',
+    apply: (schedule, value) => withTtl(schedule, wholeMs(value)),
+  },
+  {
+    name: 'votes-wanted',
+    values: '<n>|all|quorum',
+    description: 'clients wait for this many votes while nodes can still answer',
+    apply: (schedule, value) => {
+      const named = value === 'all' || value === 'quorum';
+      return withPolicy(schedule, { votesWanted: named ? value : integer(value, 1, MOST_NODES, 'all', 'quorum') });
+    },
+  },
+  {
+    name: 'drift',
+    values: '<percent>',
+    description: 'clients give up this share of the TTL for the drift of clocks',
+    apply: (schedule, value) => withPolicy(schedule, { driftPpm: percent(value) }),
+  },
+  {
+    name: 'guard',
+    values: '<duration>',
+    description: 'clients write only with at least this much validity left',
+    apply: (schedule, value) => {
+      const guardUs = parseDuration(value);
+      return withLocks(schedule, (lock) => ({ ...lock, writes: lock.writes.map((write) => ({ ...write, guardUs })) }));
+    },
+  },
+  {
+    name: 'token-check',
+    values: 'on|off',
+    description: 'a release deletes only the own token, or whatever is there',
+    apply: (schedule, value) => withPolicy(schedule, { releaseChecksToken: oneOf(value, { on: true, off: false }) }),
+  },
+  {
+    name: 'jitter',
+    values: '<duration>',
+    description: 'pauses between attempts vary by up to this much either way, differently for each client and attempt',
+    apply: (schedule, value) => spreadJitter(withPolicy(schedule, { retryJitterUs: parseDuration(value) })),
+  },
+  {
+    name: 'policy',
+    values: '<profile>',
+    description: 'clients follow this profile as it is, without the deviations of the schedule',
+    apply: (schedule, value) => {
+      if (profileOf(value) === undefined) throw new InputError(notAProfile(value));
+      return { ...schedule, policy: { profile: value, with: {} } };
+    },
+  },
+];
+
+/**
+ * The same schedule with a mitigation in place; valid if `schedule` is.
+ *
+ * @param text - `name=value`, as in `persistence=always`; see {@link MITIGATIONS}.
+ * @throws {@link InputError} if it is not a mitigation or has no such value.
+ */
+export function mitigate(schedule: Schedule, text: string): Schedule {
+  const [name = '', ...rest] = text.split('=');
+  const mitigation = MITIGATIONS.find((candidate) => candidate.name === name.trim());
+  if (mitigation === undefined) {
+    const names = MITIGATIONS.map((candidate) => candidate.name);
+    throw new InputError(
+      `${show(name.trim())} is not a mitigation; ${meant(name.trim(), names, 'the mitigations are')}`,
+    );
+  }
+  const value = rest.join('=').trim();
+  if (value === '') {
+    throw new InputError(`mitigation ${show(text)} has no value; write ${mitigation.name}=${mitigation.values}`);
+  }
+  try {
+    return mitigation.apply(schedule, value);
+  } catch (error) {
+    throw error instanceof InputError ? new InputError(`mitigation ${show(text)}: ${error.message}`) : error;
+  }
+}

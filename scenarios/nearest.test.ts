@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest';
+import { meant, nearest } from './nearest.js';
+
+const FIELDS = ['delayUs', 'nodes', 'link', 'replicaLagUs', 'persistence'];
+
+test.each([
+  ['delayMs', 'delayUs'],
+  ['node', 'nodes'],
+  ['DELAYUS', 'delayUs'],
+  ['replicaLag', 'replicaLagUs'],
+  ['persistance', 'persistence'],
+  ['lnik', undefined],
+  ['colour', undefined],
+  ['', undefined],
+])('%j means %j', (word, field) => {
+  expect(nearest(word, FIELDS)).toBe(field);
+});
+
+test('takes the nearest, not the first', () => {
+  expect(nearest('clock-stop', ['clock-rate', 'clock-step'])).toBe('clock-step');
+});
+
+test('names all where nothing is near', () => {
+  expect(meant('colour', FIELDS, 'the fields are')).toBe(
+    'the fields are delayUs, nodes, link, replicaLagUs, persistence',
+  );
+  expect(meant('colour', [], 'the fields are')).toBe('there are none');
+});

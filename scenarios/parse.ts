@@ -1,0 +1,87 @@
+import type { z } from 'zod';
+import { checkScenario, checkSchedule } from './checks.js';
+import { scheduleGrammar } from './grammar.js';
+import { pointer, ScheduleError } from './input-error.js';
+import { jsonFault } from './json-text.js';
+import type { Scenario } from './scenario.js';
+import { scenarioGrammar } from './scenario-grammar.js';
+import type { Schedule } from './schedule.js';
+
+/**
+ * Reads a schedule from plain data.
+ *
+ * @returns A copy with its fields in their documented order.
+ * @throws {@link ScheduleError} that says what is wrong, where, and what would be right.
+ */
+export function parseSchedule(value: unknown): Schedule {
+  const schedule = read(scheduleGrammar, value);
+  checkSchedule(schedule);
+  return schedule;
+}
+
+/**
+ * Reads a scenario from plain data. Its variants are read, not applied: {@link variantSchedule} does that.
+ *
+ * @throws {@link ScheduleError} that says what is wrong, where, and what would be right.
+ */
+export function parseScenario(value: unknown): Scenario {
+  const scenario = read(scenarioGrammar, value);
+  checkScenario(scenario);
+  return scenario;
+}
+
+/**
+ * Reads a scenario from the text of a file.
+ *
+ * @param source - What errors call the file.
+ * @throws {@link ScheduleError} also for a text that is not JSON, or that was cut off.
+ */
+export function parseScenarioText(text: string, source: string): Scenario {
+  return inFile(source, () => parseScenario(json(text)));
+}
+
+/**
+ * Reads a schedule from the text of a file.
+ *
+ * @param source - What errors call the file.
+ * @throws {@link ScheduleError} also for a text that is not JSON, or that was cut off.
+ */
+export function parseScheduleText(text: string, source: string): Schedule {
+  return inFile(source, () => parseSchedule(json(text)));
+}
+
+function inFile<T>(source: string, parse: () => T): T {
+  try {
+    return parse();
+  } catch (error) {
+    throw error instanceof ScheduleError ? new ScheduleError(error.path, error.problem, source) : error;
+  }
+}
+
+function json(text: string): unknown {
+  // Some editors on Windows put a byte order mark first.
+  const body = text.startsWith('\ufeff') ? text.slice(1) : text;
+  if (body.trim() === '') throw new ScheduleError('', 'the file is empty; it must be one JSON object');
+  try {
+    return JSON.parse(body);
+  } catch {
+    const { line, column, ended } = jsonFault(body);
+    const problem = ended
+      ? `the file ends too early, at line ${line}, column ${column}; it must be one complete JSON object`
+      : `not JSON from line ${line}, column ${column} on; it must be one JSON object`;
+    throw new ScheduleError('', problem);
+  }
+}
+
+function read<T>(grammar: z.ZodType<T>, value: unknown): T {
+  const result = grammar.safeParse(value);
+  if (result.success) return result.data;
+  const issues = result.error.issues;
+  // What is another kind of file is wrong everywhere; and a mistyped field is missing under its right name as well.
+  const issue =
+    issues.find(({ path }) => path.length === 1 && path[0] === 'schema') ??
+    issues.find(({ code }) => code === 'unrecognized_keys') ??
+    issues[0];
+  const keys = issue?.code === 'unrecognized_keys' ? issue.keys.slice(0, 1) : [];
+  throw new ScheduleError(pointer('', ...(issue?.path ?? []), ...keys), issue?.message ?? 'not readable');
+}

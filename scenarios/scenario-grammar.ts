@@ -1,0 +1,89 @@
+import { z } from 'zod';
+import { exactly } from './exactly.js';
+import { definitions, scheduleGrammar } from './grammar.js';
+import { anything, formed, list, MICROS, oneOf, record, text, whole, wrongTag } from './grammar-parts.js';
+import type { Change, Expectation, ExpectedViolation, PropertyId, Scenario, Variant } from './scenario.js';
+
+const property: z.ZodType<PropertyId> = exactly<PropertyId>()(
+  oneOf(
+    'mutual-exclusion',
+    'validity',
+    'release-own',
+    'lost-lock',
+    'extension',
+    'acquisition',
+    'deadlock-free',
+    'fault-tolerance',
+    'fencing',
+    'progress',
+    'cleanup',
+    'release-quorum',
+    'token-unique',
+    'action-in-belief',
+    'continuity',
+    'determinism',
+    'conservation',
+  ),
+).register(definitions, { id: 'PropertyId' });
+
+const violation: z.ZodType<ExpectedViolation> = exactly<ExpectedViolation>()(
+  record('an expected violation', {
+    property,
+    atUs: whole(MICROS).exactOptional(),
+    untilUs: whole(MICROS).exactOptional(),
+    resource: text('the name of a resource').exactOptional(),
+  }),
+).register(definitions, { id: 'ExpectedViolation' });
+
+const expectation: z.ZodType<Expectation> = exactly<Expectation>()(
+  record('an expectation', {
+    verdict: oneOf('violated', 'inconclusive', 'unavailable', 'passed', 'safe'),
+    violations: list(violation, 'a list of violations').exactOptional(),
+    unavailable: list(
+      record('an interval', { fromUs: whole(MICROS), toUs: whole(MICROS) }),
+      'a list of intervals',
+    ).exactOptional(),
+    claims: list(
+      formed(/^c[1-9]\d*@(0|[1-9]\d*)$/, 'a claim such as "c1@4000" (client and microseconds)'),
+      'a list of claims',
+    ).exactOptional(),
+    hash: text('a trace hash').exactOptional(),
+  }),
+).register(definitions, { id: 'Expectation' });
+
+const place = () => formed(/^\//, 'a JSON pointer into the schedule, such as "/cluster/delayUs"');
+
+const change: z.ZodType<Change> = exactly<Change>()(
+  z.discriminatedUnion(
+    'op',
+    [
+      record('a change', { op: z.enum(['replace', 'add']), path: place(), value: anything('the value to put there') }),
+      record('a removal', { op: z.literal('remove'), path: place() }),
+    ],
+    { error: wrongTag('a change', 'op', ['replace', 'add', 'remove']) },
+  ),
+).register(definitions, { id: 'Change' });
+
+const variant: z.ZodType<Variant> = exactly<Variant>()(
+  record('a variant', {
+    title: text('a title'),
+    with: text('a mitigation, such as "persistence=always"').exactOptional(),
+    change: list(change, 'a list of changes').exactOptional(),
+    expect: expectation,
+  }),
+).register(definitions, { id: 'Variant' });
+
+/** The form of a scenario. */
+export const scenarioGrammar: z.ZodType<Scenario> = exactly<Scenario>()(
+  record('a scenario', {
+    schema: oneOf('lockstep.scenario/1'),
+    id: text('an id'),
+    title: text('a title'),
+    story: text('a story'),
+    source: text('a source'),
+    schedule: scheduleGrammar,
+    expect: expectation,
+    flips: list(variant, 'a list of variants'),
+    neighbours: list(variant, 'a list of variants'),
+  }),
+).register(definitions, { id: 'Scenario' });
