@@ -1,7 +1,7 @@
-import { defineConfig } from 'vitest/config';
+import { defineConfig, type ViteUserConfig } from 'vitest/config';
 
 /** Quick suites first; the slow and the real-Redis ones are projects of their own (`vitest run --project real`). */
-export default defineConfig({
+const config: ViteUserConfig = defineConfig({
   test: {
     projects: [
       { test: { name: 'unit', include: ['{core,scenarios,sim,properties,report,cli,test}/**/*.test.ts'], exclude: ['**/*.slow.test.ts', '**/*.prop.test.ts'] } },
@@ -11,3 +11,5 @@ export default defineConfig({
     ],
   },
 });
+
+export default config;

@@ -3,11 +3,11 @@ import type { Chance, Effect, FailureReason } from './event.js';
 import { planAutoExtension } from './extend.js';
 import { allNodes, has, NO_NODES, type NodeSet, oneNode, size, union, without } from './nodes.js';
 import { type Policy, quorumOf, votesWantedOf } from './policy.js';
-import { cleanUp, noteLateGrant } from './release.js';
+import { cleanUp, noteLateGrant, releaseLateGrants } from './release.js';
 import type { DraftState } from './state.js';
 import { type LocalTime, later } from './time.js';
 import { deadlineOf, isValid } from './validity.js';
-import { votesOf } from './votes.js';
+import { recordVote, votesOf } from './votes.js';
 
 /** Takes up an acquisition on a fresh state. */
 export function startAcquisition(
@@ -30,6 +30,7 @@ export function startAcquisition(
 /** Starts the next attempt when the pause after a failed one is over. */
 export function retry(policy: Policy, s: DraftState, now: LocalTime, chance: Chance, effects: Effect[]): void {
   if (s.phase !== 'waiting') return;
+  if (policy.tokenScope === 'attempt') releaseLateGrants(s, effects);
   s.attempt++;
   startAttempt(policy, s, now, chance, effects);
 }
@@ -76,32 +77,24 @@ export function onVote(
 ): void {
   if (command.attempt !== s.attempt) {
     // The attempt failed and was cleaned up; a late success may have come after that clean-up.
-    const strayKey = answer === 'yes' && policy.cleanup !== 'none' && command.token !== s.token;
-    if (strayKey)
+    const cleaned = policy.cleanup === 'all' && policy.cleanupAfter === 'each-attempt';
+    if (answer === 'yes' && cleaned && command.token !== s.token)
       effects.push({ type: 'send', to: oneNode(node), command: { ...command, operation: 'release', ttlMs: 0 } });
     return;
   }
   switch (s.phase) {
     case 'acquiring':
-      record(s, node, answer);
+      recordVote(s, node, answer);
       decide(policy, s, now, effects);
       return;
     case 'held':
     case 'lost':
       // A vote behind a lock that is held still counts: more votes tolerate more forgetful nodes.
-      if (s.extensions === 0) record(s, node, answer);
+      if (s.votedRound < 0) recordVote(s, node, answer);
       return;
     default:
       if (answer === 'yes') noteLateGrant(s, node, effects);
   }
-}
-
-function record(s: DraftState, node: number, answer: Answer): void {
-  const it = oneNode(node);
-  s.failed = without(s.failed, it);
-  if (answer === 'yes') s.granted = union(s.granted, it);
-  else if (answer === 'no') s.refused = union(s.refused, it);
-  else s.failed = union(s.failed, it);
 }
 
 /** The node time-out: whoever was asked and has not answered has failed. */
@@ -120,7 +113,7 @@ function decide(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]
       claim(policy, s, now, effects);
       return;
     case 'no':
-      failAttempt(policy, s, now, size(s.refused) > s.nodes - s.quorum ? 'contended' : 'unreachable', effects);
+      failAttempt(policy, s, now, size(s.failed) > s.nodes - s.quorum ? 'unreachable' : 'contended', effects);
       return;
     default:
       askNext(policy, s, now, answered, effects);
@@ -193,6 +186,7 @@ export function abandon(policy: Policy, s: DraftState, effects: Effect[]): void 
     cleanUp(policy, s, true, effects);
   } else {
     effects.push({ type: 'cancel', timer: 'retry' });
+    if (policy.cleanupAfter === 'last-attempt') cleanUp(policy, s, true, effects);
   }
   fail(s, 'abandoned', effects);
 }

@@ -30,7 +30,8 @@ export interface Sending {
 
 /**
  * The Lua text of each operation, `KEYS` the resources, `ARGV[1]` the token, `ARGV[2]` the TTL in ms. Each answers 1
- * for yes and 0 for no, decides before it writes, and so acts on all keys or on none.
+ * for yes and 0 for no. Acquire and extend decide before they write, and so act on all keys or on none; a release
+ * deletes whichever keys are still ours and says yes if there was one.
  */
 export interface Scripts {
   readonly acquire: string;

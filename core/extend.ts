@@ -1,11 +1,11 @@
 import type { Answer, Command } from './commands.js';
 import type { Effect, ExtensionFailure } from './event.js';
-import { allNodes, NO_NODES, oneNode, size, union, without } from './nodes.js';
+import { allNodes, has, NO_NODES, oneNode, size, union, without } from './nodes.js';
 import type { Policy } from './policy.js';
 import type { DraftState } from './state.js';
 import { type LocalTime, later } from './time.js';
 import { deadlineOf, isValid } from './validity.js';
-import { votesOf } from './votes.js';
+import { recordVote, votesOf } from './votes.js';
 
 /** The owner asks for a new TTL, counted from now. */
 export function startExtension(policy: Policy, s: DraftState, now: LocalTime, ttlMs: number, effects: Effect[]): void {
@@ -49,7 +49,7 @@ function sendRound(policy: Policy, s: DraftState, now: LocalTime, ttlMs: number,
   }
 }
 
-/** A node answered an extension. Only the newest round counts: an owner-checked extension never heals an older one. */
+/** A node answered an extension. Each round is counted on its own: a later one never heals an earlier one. */
 export function onExtensionVote(
   policy: Policy,
   s: DraftState,
@@ -59,18 +59,24 @@ export function onExtensionVote(
   answer: Answer,
   effects: Effect[],
 ): void {
-  if (command.attempt !== s.attempt || command.round !== s.extensionRounds - 1) return;
-  const it = oneNode(node);
-  if (!s.extending) {
-    const lateVote = answer === 'yes' && s.phase === 'held' && s.extensions > 0;
-    if (lateVote) s.granted = union(s.granted, it);
-    return;
+  if (command.attempt !== s.attempt) return;
+  if (s.extending && command.round === s.extensionRounds - 1) {
+    recordRoundVote(s, node, answer);
+    decide(policy, s, now, effects);
+  } else if (command.round === s.votedRound && (s.phase === 'held' || s.phase === 'lost')) {
+    recordVote(s, node, answer);
   }
+}
+
+/** As {@link recordVote}, for the round in flight. */
+function recordRoundVote(s: DraftState, node: number, answer: Answer): void {
+  if (has(s.extendedYes, node)) return;
+  const it = oneNode(node);
+  s.extendedNo = without(s.extendedNo, it);
   s.extendedFailed = without(s.extendedFailed, it);
   if (answer === 'yes') s.extendedYes = union(s.extendedYes, it);
   else if (answer === 'no') s.extendedNo = union(s.extendedNo, it);
   else s.extendedFailed = union(s.extendedFailed, it);
-  decide(policy, s, now, effects);
 }
 
 /** The node time-out of the round. */
@@ -107,11 +113,12 @@ function succeed(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[
   s.phase = 'held';
   s.deadline = deadline;
   s.extensions++;
+  s.votedRound = s.extensionRounds - 1;
   s.granted = s.extendedYes;
   s.refused = s.extendedNo;
   s.failed = s.extendedFailed;
   effects.push({ type: 'arm', timer: 'expiry', at: deadline });
-  planAutoExtension(policy, s, now, effects);
+  planAutoExtension(policy, s, later(now, policy.autoExtendSpacingUs), effects);
   effects.push({ type: 'report', outcome: { type: 'extended', deadline, votes: votesOf(s) } });
 }
 
@@ -127,17 +134,14 @@ export function refuse(s: DraftState, reason: ExtensionFailure, effects: Effect[
   effects.push({ type: 'report', outcome: { type: 'not-extended', reason, votes } });
 }
 
-/** Arms the next automatic extension of a lock just acquired or extended, if the policy has them and any is left. */
-export function planAutoExtension(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
+/** Arms the next automatic extension of a held lock, if the policy has them and any is left. */
+export function planAutoExtension(policy: Policy, s: DraftState, earliest: LocalTime, effects: Effect[]): void {
   if (policy.autoExtendAtUs === null) return;
   if (policy.maxExtensions !== null && s.extensions >= policy.maxExtensions) return;
   const due = later(s.deadline, -policy.autoExtendAtUs);
-  const earliest = later(now, policy.autoExtendSpacingUs);
   effects.push({ type: 'arm', timer: 'auto-extend', at: due > earliest ? due : earliest });
 }
 
 function retryAutoExtension(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
-  if (policy.autoExtendAtUs === null || s.phase !== 'held') return;
-  const at = later(now, policy.autoExtendSpacingUs);
-  if (at < s.deadline) effects.push({ type: 'arm', timer: 'auto-extend', at });
+  if (s.phase === 'held') planAutoExtension(policy, s, later(now, policy.autoExtendSpacingUs), effects);
 }

@@ -10,8 +10,29 @@ export type {
   Timer,
   Votes,
 } from './event.js';
-export { allNodes, has, MOST_NODES, members, NO_NODES, type NodeSet, oneNode, size, union, without } from './nodes.js';
-export { forgetfulNodesTolerated, type Policy, PROFILES, quorumOf, REFERENCE, votesWantedOf } from './policy.js';
+export {
+  allNodes,
+  has,
+  MOST_NODES,
+  members,
+  NO_NODES,
+  type NodeSet,
+  nodeIndex,
+  nodeName,
+  oneNode,
+  size,
+  union,
+  without,
+} from './nodes.js';
+export {
+  forgetfulNodesTolerated,
+  MIDDLE_JITTER_PPM,
+  type Policy,
+  PROFILES,
+  quorumOf,
+  REFERENCE,
+  votesWantedOf,
+} from './policy.js';
 export { initialState, type LockState, type Phase } from './state.js';
 export { type Step, step } from './step.js';
 export { LONGEST_US, type LocalTime, later, localTime } from './time.js';

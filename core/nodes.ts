@@ -51,3 +51,13 @@ export function members(set: NodeSet): number[] {
   for (let node = 0; node < MOST_NODES; node++) if (has(set, node)) list.push(node);
   return list;
 }
+
+/** Nodes are called `n0`, `n1`, … */
+export function nodeName(index: number): string {
+  return `n${index}`;
+}
+
+/** Index of the node with this name, or -1. */
+export function nodeIndex(name: string): number {
+  return /^n\d+$/.test(name) ? Number(name.slice(1)) : -1;
+}

@@ -107,6 +107,9 @@ export const REFERENCE: Policy = Object.freeze<Policy>({
   autoExtendSpacingUs: 100_000,
 });
 
+/** Where the pause after an attempt lies if nothing else is said: in the middle of its range, ppm. */
+export const MIDDLE_JITTER_PPM = 500_000;
+
 /** The named policies. */
 export const PROFILES: Readonly<Record<string, Policy>> = Object.freeze({ reference: REFERENCE });
 
@@ -125,12 +128,11 @@ export function quorumOf(policy: Policy, nodes: number): number {
   }
 }
 
-/** Votes to wait for on `nodes` nodes under `policy`, between the quorum and `nodes`. */
+/** Votes to wait for on `nodes` nodes under `policy`: at most `nodes`, at least the quorum, whatever that is. */
 export function votesWantedOf(policy: Policy, nodes: number): number {
   const quorum = quorumOf(policy, nodes);
   if (policy.votesWanted === 'quorum') return quorum;
-  if (policy.votesWanted === 'all') return nodes;
-  return Math.min(nodes, Math.max(quorum, policy.votesWanted));
+  return Math.max(quorum, policy.votesWanted === 'all' ? nodes : Math.min(nodes, policy.votesWanted));
 }
 
 /**

@@ -5,6 +5,7 @@ import { allNodes, has, NO_NODES, type NodeSet, oneNode, size, union, without } 
 import type { Policy } from './policy.js';
 import type { DraftState } from './state.js';
 import { type LocalTime, later } from './time.js';
+import { recordVote } from './votes.js';
 
 /** The owner gives the lock back, before or after its expiry. It no longer holds it from this call on. */
 export function startRelease(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
@@ -44,10 +45,24 @@ function sendRelease(s: DraftState, to: NodeSet, effects: Effect[]): void {
  * again. Whether it came first shows in the answer to the release.
  */
 export function noteLateGrant(s: DraftState, node: number, effects: Effect[]): void {
-  s.granted = union(s.granted, oneNode(node));
+  recordVote(s, node, 'yes');
   if (!has(s.releasing, node) || has(s.deleted, node)) return;
-  if (has(s.gone, node) || has(s.unreleased, node)) sendRelease(s, oneNode(node), effects);
-  else s.lateGrants = union(s.lateGrants, oneNode(node));
+  const it = oneNode(node);
+  if (has(s.gone, node) || has(s.unreleased, node)) {
+    s.gone = without(s.gone, it);
+    s.unreleased = without(s.unreleased, it);
+    sendRelease(s, it, effects);
+  } else {
+    s.lateGrants = union(s.lateGrants, it);
+  }
+}
+
+/**
+ * For the start of the next attempt, since nobody will look at the answers to this one's clean-up any more. Not where the
+ * next one has the same token, which a release that comes late would hit.
+ */
+export function releaseLateGrants(s: DraftState, effects: Effect[]): void {
+  sendRelease(s, s.lateGrants, effects);
 }
 
 /** A node answered a release or a clean-up. */
@@ -61,14 +76,22 @@ export function onReleaseVote(
 ): void {
   if (command.attempt !== s.attempt) return;
   const it = oneNode(node);
+  const setSince = has(s.lateGrants, node) && answer !== 'yes';
+  s.lateGrants = without(s.lateGrants, it);
+  if (setSince) sendRelease(s, it, effects);
+  else recordRelease(s, node, answer);
+  if (s.phase === 'releasing') finishRelease(policy, s, effects);
+}
+
+/** Counts one answer to a release. A deletion stands, since a duplicate of the command finds nothing. */
+function recordRelease(s: DraftState, node: number, answer: Answer): void {
+  if (has(s.deleted, node)) return;
+  const it = oneNode(node);
+  s.gone = without(s.gone, it);
+  s.unreleased = without(s.unreleased, it);
   if (answer === 'yes') s.deleted = union(s.deleted, it);
   else if (answer === 'no') s.gone = union(s.gone, it);
   else s.unreleased = union(s.unreleased, it);
-  if (has(s.lateGrants, node)) {
-    s.lateGrants = without(s.lateGrants, it);
-    if (answer !== 'yes') sendRelease(s, it, effects);
-  }
-  if (s.phase === 'releasing') finishRelease(policy, s, effects);
 }
 
 /** The node time-out of the release. */

@@ -38,6 +38,8 @@ export interface DraftState {
   extending: boolean;
   /** Rounds of extension started so far; the newest has index `extensionRounds - 1`. */
   extensionRounds: number;
+  /** The round whose votes `granted`, `refused` and `failed` are, or -1 while they are the attempt's. */
+  votedRound: number;
   extensions: number;
   extensionTtlMs: number;
   extensionStartedAt: LocalTime;
@@ -78,6 +80,7 @@ export function initialState(): LockState {
     deadline: START,
     extending: false,
     extensionRounds: 0,
+    votedRound: -1,
     extensions: 0,
     extensionTtlMs: 0,
     extensionStartedAt: START,
@@ -112,6 +115,7 @@ export function copyState(s: LockState): DraftState {
     deadline: s.deadline,
     extending: s.extending,
     extensionRounds: s.extensionRounds,
+    votedRound: s.votedRound,
     extensions: s.extensions,
     extensionTtlMs: s.extensionTtlMs,
     extensionStartedAt: s.extensionStartedAt,

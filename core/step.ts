@@ -50,6 +50,7 @@ export function step(policy: Policy, state: LockState, event: LockEvent): Step {
 }
 
 function onReply(policy: Policy, s: DraftState, event: LockEvent & { type: 'reply' }, effects: Effect[]): void {
+  if (s.phase === 'idle') return;
   switch (event.command.operation) {
     case 'acquire':
       onVote(policy, s, event.now, event.node, event.command, event.answer, effects);

@@ -1,6 +1,5 @@
-import { driftAllowanceUs, type Policy, quorumOf } from '../core/index.js';
+import { driftAllowanceUs, nodeName, type Policy, quorumOf } from '../core/index.js';
 import type { ProcessName, Schedule } from '../scenarios/index.js';
-import { nodeName } from '../scenarios/index.js';
 
 /**
  * What Redlock takes for granted. `clock-rate` and `clock-step`: client and node clocks measure a TTL alike up to the

@@ -43,7 +43,7 @@ export class Faults {
 
   strike(planned: PlannedFault): void {
     const { fault } = planned;
-    this.chronicle.observer.faultStruck(planned.index, this.chronicle.now);
+    this.chronicle.observer.faultStrikes(fault, this.chronicle.now);
     switch (fault.kind) {
       case 'crash':
         this.crash(planned, this.node(fault.node), fault.restartAfterUs);

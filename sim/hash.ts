@@ -16,6 +16,11 @@ export class RollingHash {
     if (low !== value) this.add((value - (low >>> 0)) / 4294967296);
   }
 
+  /** 32 bits of the digest, as an integer. */
+  value(): number {
+    return finish(this.b ^ finish(this.a));
+  }
+
   /** 16 hexadecimal digits. */
   digest(): string {
     return hex(finish(this.a)) + hex(finish(this.b ^ this.a));

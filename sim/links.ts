@@ -1,5 +1,4 @@
-import type { Answer } from '../core/index.js';
-import { nodeIndex } from '../scenarios/index.js';
+import { type Answer, nodeIndex } from '../core/index.js';
 import type { Adversary } from './adversary.js';
 import type { Chronicle } from './chronicle.js';
 import type { Direction, FateSlot, Message } from './message.js';

@@ -112,6 +112,11 @@ export class SimNode extends Process {
     return answer;
   }
 
+  /** Whether a key is stored, expired or not. */
+  holds(key: number): boolean {
+    return (this.tokens[key] ?? NO_TOKEN) !== NO_TOKEN;
+  }
+
   private holdsAny(keys: readonly number[]): boolean {
     for (const key of keys) if ((this.tokens[key] ?? NO_TOKEN) !== NO_TOKEN) return true;
     return false;
@@ -156,7 +161,7 @@ export class SimNode extends Process {
   }
 
   /** The first reading of this node's clock at which the key is gone. */
-  private goneAt(key: number): LocalTime {
+  goneAt(key: number): LocalTime {
     return localTime(((this.when[key] ?? 0) + (this.expiresAt ? 0 : 1)) * this.tickUs);
   }
 

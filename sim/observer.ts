@@ -1,3 +1,4 @@
+import type { Fault } from '../scenarios/index.js';
 import type { LockRun } from './lock-run.js';
 import type { TrueTime } from './time.js';
 
@@ -31,8 +32,8 @@ export class Observer {
   nodeDown(_node: number, _now: TrueTime): void {}
   /** A node answers again; what it forgot was reported before. */
   nodeUp(_node: number, _now: TrueTime): void {}
-  /** A fault struck. */
-  faultStruck(_index: number, _now: TrueTime): void {}
+  /** A fault is about to strike. */
+  faultStrikes(_fault: Fault, _now: TrueTime): void {}
   /** A write of this lock reached the protected resource. */
   written(_lock: LockRun, _index: number, _now: TrueTime): void {}
   /** The run is over. */

@@ -1,5 +1,6 @@
+import { MIDDLE_JITTER_PPM } from '../core/index.js';
 import type { ClientPlan, Fate, Fault, LockPlan, PolicyChoice, Schedule } from '../scenarios/index.js';
-import { MIDDLE_JITTER_PPM } from '../scenarios/index.js';
+
 import type { Adversary, Moment } from './adversary.js';
 import type { LockRun } from './lock-run.js';
 import type { Direction, FateSlot, Message } from './message.js';

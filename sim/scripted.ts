@@ -1,12 +1,5 @@
-import {
-  type Fate,
-  type Fault,
-  type LockPlan,
-  type MessageAddress,
-  MIDDLE_JITTER_PPM,
-  nodeName,
-  type Schedule,
-} from '../scenarios/index.js';
+import { MIDDLE_JITTER_PPM, nodeName } from '../core/index.js';
+import type { Fate, Fault, LockPlan, MessageAddress, Schedule } from '../scenarios/index.js';
 import type { Adversary, Moment } from './adversary.js';
 import type { Direction, FateSlot, Message } from './message.js';
 

@@ -33,6 +33,14 @@ export function policyOf(choice: PolicyChoice): Policy {
   return { ...profile, ...choice.with };
 }
 
+/** How a schedule writes a policy down: its profile, and what differs from it. */
+export function choiceOf(policy: Policy): PolicyChoice {
+  const profile = policyOf({ profile: policy.profile, with: {} });
+  const fields = Object.keys(profile) as (keyof Policy)[];
+  const differing = fields.filter((field) => policy[field] !== profile[field]);
+  return { profile: policy.profile, with: Object.fromEntries(differing.map((field) => [field, policy[field]])) };
+}
+
 export function setupOf(schedule: Schedule): Setup {
   return {
     cluster: schedule.cluster,

@@ -97,6 +97,11 @@ export class Trace {
     if (last !== undefined) this.events.push({ ...last, detail });
   }
 
+  /** A short digest, for hashing many runs together. */
+  value(): number {
+    return this.hash.value();
+  }
+
   digest(): string {
     return this.hash.digest();
   }

@@ -1,3 +1,4 @@
+import type { Fault, PropertyId } from '../../scenarios/index.js';
 import {
   type EndCause,
   type GoneCause,
@@ -7,6 +8,7 @@ import {
   type TrueTime,
   type World,
 } from '../../sim/index.js';
+import { type Counts, Coverage, noCounts } from '../coverage.js';
 import type { Violation } from '../violation.js';
 import { ActionInBelief } from './action-in-belief.js';
 import { Availability } from './availability.js';
@@ -23,12 +25,17 @@ export class Monitors extends Observer {
   private readonly mutualExclusion: MutualExclusion;
   private readonly validity: Validity;
   private readonly actions: ActionInBelief;
-  private readonly stopAtFirst: boolean;
+  private readonly coverage: Coverage;
+  private readonly stopAt: readonly PropertyId[];
 
-  /** `stopAtFirst` ends the run at its first violation, which is all that a search needs. */
-  constructor(setup: Setup, stopAtFirst = false) {
+  /**
+   * `stopAt` ends the run at the first violation of one of these properties, which is all that a search needs; `counts`
+   * takes in what the run went through.
+   */
+  constructor(setup: Setup, stopAt: readonly PropertyId[] = [], counts: Counts = noCounts()) {
     super();
-    this.stopAtFirst = stopAtFirst;
+    this.stopAt = stopAt;
+    this.coverage = new Coverage(counts);
     const report = (violation: Violation): void => this.report(violation);
     const resourceOf = (key: number): string => this.world?.chronicle.resourceOf(key) ?? '?';
     this.mutualExclusion = new MutualExclusion(report, resourceOf);
@@ -44,31 +51,36 @@ export class Monitors extends Observer {
 
   private report(violation: Violation): void {
     this.violations.push(violation);
-    if (this.stopAtFirst) this.world?.stop();
+    if (this.stopAt.includes(violation.property)) this.world?.stop();
   }
 
   override attempted(lock: LockRun, now: TrueTime): void {
+    this.coverage.attempted(lock);
     this.availability.attempted(lock, now);
   }
 
   override claimed(lock: LockRun, now: TrueTime): void {
+    this.coverage.claimed(lock);
     this.validity.check(lock, now);
     this.mutualExclusion.claimed(lock, now);
     this.availability.claimed(lock);
   }
 
   override extended(lock: LockRun, now: TrueTime): void {
+    this.coverage.extended();
     this.validity.check(lock, now);
     this.mutualExclusion.claimed(lock, now);
   }
 
-  override ended(lock: LockRun, _cause: EndCause, now: TrueTime): void {
+  override ended(lock: LockRun, cause: EndCause, now: TrueTime): void {
+    this.coverage.ended(lock, cause);
     this.validity.ended(lock, now);
     this.mutualExclusion.ended(lock, now);
     this.availability.ended(lock, now);
   }
 
   override failed(lock: LockRun): void {
+    this.coverage.failed(lock);
     this.availability.failed(lock);
   }
 
@@ -76,8 +88,14 @@ export class Monitors extends Observer {
     this.validity.keySet(key, token);
   }
 
-  override keyGone(_node: number, key: number, token: number, _cause: GoneCause, _by: number, now: TrueTime): void {
-    this.validity.keyGone(key, token, this.world?.ownerOf(token) ?? null, now);
+  override keyGone(_node: number, key: number, token: number, cause: GoneCause, _by: number, now: TrueTime): void {
+    const owner = this.world?.ownerOf(token) ?? null;
+    this.coverage.keyGone(owner, cause, now);
+    this.validity.keyGone(key, token, owner, now);
+  }
+
+  override faultStrikes(fault: Fault, now: TrueTime): void {
+    this.coverage.faultStrikes(fault, now);
   }
 
   override clientClockChanged(client: number, now: TrueTime): void {

@@ -1,0 +1,28 @@
+import { describe, expect, it } from 'vitest';
+import { copyState, initialState, type LockState } from './state.js';
+import { heldLock } from './testing/lock.js';
+
+describe('the state of a lock', () => {
+  it('is copied field by field, and none is forgotten', () => {
+    const numbered = Object.fromEntries(
+      Object.keys(initialState()).map((key, index) => [key, index + 1]),
+    ) as unknown as LockState;
+    const copy = copyState(numbered);
+    expect(copy).toEqual(numbered);
+    expect(copy).not.toBe(numbered);
+  });
+
+  it('is flat: numbers, booleans, texts and null, so that it can be encoded and compared', () => {
+    for (const state of [initialState(), heldLock().extend().yes(0, 1, 2).state]) {
+      for (const value of Object.values(state)) {
+        expect(value === null || ['number', 'boolean', 'string'].includes(typeof value)).toBe(true);
+      }
+    }
+  });
+
+  it('begins idle, equal every time, and not shared', () => {
+    expect(initialState().phase).toBe('idle');
+    expect(initialState()).toEqual(initialState());
+    expect(initialState()).not.toBe(initialState());
+  });
+});

@@ -1,0 +1,181 @@
+import {
+  type Answer,
+  type Chance,
+  type Command,
+  type Effect,
+  initialState,
+  type LocalTime,
+  type LockEvent,
+  type LockState,
+  localTime,
+  members,
+  type NodeSet,
+  type Operation,
+  type Outcome,
+  type Policy,
+  REFERENCE,
+  step,
+  type Timer,
+  type Token,
+} from '../index.js';
+
+/** A reading of the test's clock, from milliseconds. */
+export function ms(value: number): LocalTime {
+  return localTime(Math.round(value * 1000));
+}
+
+/** A send in the words of a test. */
+export interface Sent {
+  readonly operation: Operation;
+  readonly to: readonly number[];
+  readonly attempt: number;
+  readonly round: number;
+}
+
+/** Freezes a value with everything in it, so that a step which writes to its input throws. */
+export function deepFreeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value);
+    for (const inner of Object.values(value)) deepFreeze(inner);
+  }
+  return value;
+}
+
+/**
+ * One lock with its timers, its clock set by hand and its nodes' answers given one by one. Every step of every test
+ * goes through {@link send}, which therefore also holds the lock to purity: frozen inputs, the same result twice, and
+ * a state that survives JSON.
+ */
+export class TestLock {
+  readonly policy: Policy;
+  readonly nodes: number;
+  state: LockState = initialState();
+  now: LocalTime = ms(0);
+  /** What the last call on this object brought about. */
+  effects: Effect[] = [];
+  /** Timers armed and not cancelled, in ms. */
+  readonly armed: Map<Timer, number> = new Map();
+  readonly commands: Command[] = [];
+  readonly outcomes: Outcome[] = [];
+  private chances = 0;
+
+  constructor(change: Partial<Policy> = {}, nodes = 5) {
+    this.policy = deepFreeze({ ...REFERENCE, ...change });
+    this.nodes = nodes;
+  }
+
+  at(time: number): this {
+    this.now = ms(time);
+    return this;
+  }
+
+  acquire(ttlMs = 10_000, jitterPpm = 500_000): this {
+    this.effects = [];
+    return this.send({ type: 'acquire', now: this.now, nodes: this.nodes, ttlMs, chance: this.chance(jitterPpm) });
+  }
+
+  extend(ttlMs = 10_000): this {
+    this.effects = [];
+    return this.send({ type: 'extend', now: this.now, ttlMs });
+  }
+
+  release(): this {
+    this.effects = [];
+    return this.send({ type: 'release', now: this.now });
+  }
+
+  /** The timer goes off, armed or not. */
+  fire(timer: Timer, jitterPpm = 500_000): this {
+    this.effects = [];
+    this.armed.delete(timer);
+    const chance = timer === 'retry' ? this.chance(jitterPpm) : null;
+    return this.send({ type: 'timer', now: this.now, timer, chance });
+  }
+
+  /** Nodes answer the newest command, or the newest of an operation. */
+  yes(...nodes: number[]): this {
+    return this.answer(this.newest(), 'yes', ...nodes);
+  }
+
+  no(...nodes: number[]): this {
+    return this.answer(this.newest(), 'no', ...nodes);
+  }
+
+  error(...nodes: number[]): this {
+    return this.answer(this.newest(), 'error', ...nodes);
+  }
+
+  answer(command: Command, answer: Answer, ...nodes: number[]): this {
+    this.effects = [];
+    for (const node of nodes) this.send({ type: 'reply', now: this.now, node, command, answer });
+    return this;
+  }
+
+  send(event: LockEvent): this {
+    const before = deepFreeze(this.state);
+    const { state, effects } = step(this.policy, before, deepFreeze(event));
+    const again = JSON.stringify(step(this.policy, JSON.parse(JSON.stringify(before)), event));
+    if (again !== JSON.stringify({ state, effects })) throw new Error(`not a function of its input: ${again}`);
+    this.state = state;
+    for (const effect of effects) this.perform(effect);
+    return this;
+  }
+
+  /** The newest command of an operation, or of any. */
+  newest(operation?: Operation): Command {
+    const command = this.commands.findLast((one) => operation === undefined || one.operation === operation);
+    if (command === undefined) throw new Error(`no ${operation ?? 'command'} was sent`);
+    return command;
+  }
+
+  get phase(): LockState['phase'] {
+    return this.state.phase;
+  }
+
+  get outcome(): Outcome | undefined {
+    return this.outcomes.at(-1);
+  }
+
+  /** What the last call sent. */
+  get sent(): Sent[] {
+    return this.effects
+      .filter((effect) => effect.type === 'send')
+      .map(({ to, command }) => ({
+        operation: command.operation,
+        to: members(to),
+        attempt: command.attempt,
+        round: command.round,
+      }));
+  }
+
+  /** What the last call reported. */
+  get reported(): string[] {
+    return this.effects.filter((effect) => effect.type === 'report').map(({ outcome }) => outcome.type);
+  }
+
+  votes(): { granted: number[]; refused: number[]; failed: number[] } {
+    const list = (set: NodeSet): number[] => members(set);
+    return {
+      granted: list(this.state.granted),
+      refused: list(this.state.refused),
+      failed: list(this.state.failed),
+    };
+  }
+
+  private chance(jitterPpm: number): Chance {
+    return { token: `token-${this.chances++}` as Token, jitterPpm };
+  }
+
+  private perform(effect: Effect): void {
+    this.effects.push(effect);
+    if (effect.type === 'send') this.commands.push(effect.command);
+    else if (effect.type === 'arm') this.armed.set(effect.timer, effect.at / 1000);
+    else if (effect.type === 'cancel') this.armed.delete(effect.timer);
+    else this.outcomes.push(effect.outcome);
+  }
+}
+
+/** A lock acquired at 2 ms with the votes of nodes 0, 1 and 2, those of 3 and 4 still on their way. */
+export function heldLock(change: Partial<Policy> = {}, ttlMs = 10_000): TestLock {
+  return new TestLock(change).acquire(ttlMs).at(2).yes(0, 1, 2);
+}

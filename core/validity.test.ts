@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest';
+import { type Policy, REFERENCE } from './policy.js';
+import { ms } from './testing/lock.js';
+import { LONGEST_US, localTime } from './time.js';
+import { deadlineOf, driftAllowanceUs, isValid } from './validity.js';
+
+function policy(change: Partial<Policy>): Policy {
+  return { ...REFERENCE, ...change };
+}
+
+describe('the drift allowance', () => {
+  it('is 1 % of the TTL and 2 ms, as the redis.io clients have it', () => {
+    expect(driftAllowanceUs(REFERENCE, 10_000_000)).toBe(102_000);
+    expect(driftAllowanceUs(REFERENCE, 100_000)).toBe(3_000);
+  });
+
+  it('is rounded up to whole milliseconds, never down', () => {
+    expect(driftAllowanceUs(REFERENCE, 150_000)).toBe(4_000);
+    expect(driftAllowanceUs(REFERENCE, 1_000)).toBe(3_000);
+    expect(driftAllowanceUs(REFERENCE, 101_000)).toBe(4_000);
+  });
+
+  it('is rounded up to whole microseconds where whole milliseconds are not asked for', () => {
+    const fine = policy({ driftWholeMs: false });
+    expect(driftAllowanceUs(fine, 150_000)).toBe(3_500);
+    expect(driftAllowanceUs(fine, 150_001)).toBe(3_501);
+    expect(driftAllowanceUs(fine, 1_000_001)).toBe(12_001);
+  });
+
+  it('adds validity where a policy has the sign wrong', () => {
+    expect(driftAllowanceUs(policy({ driftPpm: -10_000, driftUs: -2_000 }), 10_000_000)).toBe(-102_000);
+  });
+
+  it('can be left out altogether', () => {
+    expect(driftAllowanceUs(policy({ driftPpm: 0, driftUs: 0 }), 10_000_000)).toBe(0);
+  });
+
+  it('is exact where the product of TTL and ppm is beyond exact integers', () => {
+    const century = 100 * 365.25 * 86_400_000_000;
+    expect(century * REFERENCE.driftPpm).toBeGreaterThan(Number.MAX_SAFE_INTEGER);
+    expect(driftAllowanceUs(REFERENCE, century)).toBe(century / 100 + 2_000);
+    expect(driftAllowanceUs(policy({ driftPpm: 333_333, driftWholeMs: false }), 10 ** 15)).toBe(333_333_000_002_000);
+  });
+});
+
+describe('the deadline of a claim', () => {
+  it('is T1 + TTL - D, which no delay enters', () => {
+    expect(deadlineOf(REFERENCE, ms(5), 10_000_000)).toBe(ms(9_903));
+  });
+
+  it('saturates for a TTL of a thousand years', () => {
+    expect(deadlineOf(REFERENCE, ms(5), 1_000 * 365.25 * 86_400_000_000)).toBe(LONGEST_US);
+  });
+
+  it('may lie before a clock that started below zero has reached it', () => {
+    expect(deadlineOf(REFERENCE, localTime(-10_000_000), 10_000_000)).toBe(-102_000);
+  });
+});
+
+describe('validity', () => {
+  it.each([
+    ['positive', [false, false, true]],
+    ['non-negative', [false, true, true]],
+    ['none', [true, true, true]],
+  ] as const)('checked as %s decides about -1, 0 and 1 µs left', (validityCheck, expected) => {
+    expect([-1, 0, 1].map((left) => isValid(policy({ validityCheck }), left))).toEqual(expected);
+  });
+
+  it('must reach the least that was asked for, to the microsecond', () => {
+    const demanding = policy({ minValidityUs: 1_000 });
+    expect([999, 1_000].map((left) => isValid(demanding, left))).toEqual([false, true]);
+    expect(isValid(policy({ minValidityUs: 1_000, validityCheck: 'non-negative' }), 999)).toBe(false);
+  });
+
+  it('asks for no least validity where nothing is checked', () => {
+    expect(isValid(policy({ minValidityUs: 1_000, validityCheck: 'none' }), -1)).toBe(true);
+  });
+
+  it('is not made valid by a negative least validity', () => {
+    expect(isValid(policy({ minValidityUs: -5_000 }), 0)).toBe(false);
+  });
+});

@@ -1,0 +1,28 @@
+import fc from 'fast-check';
+
+/** Always generates one value, and leaves any other that comes in from outside as it is: what shrinking must not touch. */
+class GivenArbitrary<T> extends fc.Arbitrary<T> {
+  private readonly value: T;
+
+  constructor(value: T) {
+    super();
+    this.value = value;
+  }
+
+  override generate(): fc.Value<T> {
+    return new fc.Value(this.value, undefined);
+  }
+
+  override canShrinkWithoutContext(value: unknown): value is T {
+    return value !== undefined;
+  }
+
+  override shrink(): fc.Stream<fc.Value<T>> {
+    return fc.Stream.nil();
+  }
+}
+
+/** {@link GivenArbitrary} */
+export function given<T>(value: T): fc.Arbitrary<T> {
+  return new GivenArbitrary(value);
+}

@@ -1,0 +1,153 @@
+import fc from 'fast-check';
+import { nodeName } from '../../core/index.js';
+import type {
+  ClientPlan,
+  ClockPlan,
+  ExtensionPlan,
+  Fate,
+  Fault,
+  LockPlan,
+  Schedule,
+  WritePlan,
+} from '../../scenarios/index.js';
+import { given } from './given.js';
+import { time } from './time.js';
+
+/** The parts of a schedule that vary: everything but the cluster's make-up, the policy and the horizon. */
+export type Course = Pick<Schedule, 'clients' | 'faults' | 'fates'> & { readonly clocks: readonly ClockPlan[] };
+
+/** What generated courses are about. */
+export interface CourseOptions {
+  readonly nodes: number;
+  readonly clients: number;
+  readonly ttlMs: number;
+  readonly untilUs: number;
+  /** Fault kinds to draw from. */
+  readonly faults: readonly Fault['kind'][];
+  /** Crashes restart after this at the earliest, µs. */
+  readonly leastRestartUs: number;
+  /** Most faults and most fates of messages in a course. */
+  readonly mostFaults: number;
+  readonly mostFates: number;
+}
+
+const MOST_US = 2 ** 31;
+const MILLION = 1_000_000;
+
+/** Courses that shrink, also those that somebody else made: by leaving things out and by rounding times. */
+export function courseArbitrary(options: CourseOptions): fc.Arbitrary<Course> {
+  return fc.record({
+    clients: fc.array(clientArbitrary(options), { minLength: 1, maxLength: options.clients }),
+    faults: fc.array(faultArbitrary(options), { maxLength: options.mostFaults }),
+    fates: fc.array(fateArbitrary(options), { maxLength: options.mostFates }),
+    clocks: fc.array(clockArbitrary(options), { maxLength: options.nodes + options.clients }),
+  }) as fc.Arbitrary<Course>;
+}
+
+function clientName(options: CourseOptions): fc.Arbitrary<string> {
+  return fc.constantFrom(...Array.from({ length: options.clients }, (_, i) => `c${i + 1}`));
+}
+
+function aNode(options: CourseOptions): fc.Arbitrary<string> {
+  return fc.constantFrom(...Array.from({ length: options.nodes }, (_, i) => nodeName(i)));
+}
+
+function anyProcess(options: CourseOptions): fc.Arbitrary<string> {
+  return fc.oneof(aNode(options), clientName(options));
+}
+
+function clientArbitrary(options: CourseOptions): fc.Arbitrary<ClientPlan> {
+  return fc.record({ id: clientName(options), locks: fc.array(lockArbitrary(options), { maxLength: 64 }) });
+}
+
+function lockArbitrary(options: CourseOptions): fc.Arbitrary<LockPlan> {
+  return fc.record({
+    atUs: time(options.untilUs),
+    resources: given<readonly string[]>(['a']),
+    ttlMs: given(options.ttlMs),
+    holdUs: fc.option(time(MOST_US), { nil: null }),
+    extensions: fc.array(extensionArbitrary(options), { maxLength: 16 }),
+    writes: fc.array(writeArbitrary(), { maxLength: 16 }),
+    jitterPpm: fc.array(fc.integer({ min: 0, max: MILLION - 1 }), { maxLength: 4096 }),
+  });
+}
+
+function extensionArbitrary(options: CourseOptions): fc.Arbitrary<ExtensionPlan> {
+  return fc.record({ afterUs: time(MOST_US), ttlMs: given(options.ttlMs) });
+}
+
+function writeArbitrary(): fc.Arbitrary<WritePlan> {
+  return fc.record({
+    checkAfterUs: time(MOST_US),
+    guardUs: fc.option(time(MOST_US), { nil: null }),
+    sendAfterUs: time(MOST_US),
+    delayUs: time(MOST_US),
+  });
+}
+
+function faultArbitrary(options: CourseOptions): fc.Arbitrary<Fault> {
+  const at = { atUs: time(options.untilUs), edge: fc.constantFrom('before' as const, 'after' as const) };
+  const duration = time(MOST_US, 1);
+  const step = fc.integer({ min: -MOST_US, max: MOST_US });
+  const rate = fc.integer({ min: -500_000, max: 500_000 });
+  const restart = fc.option(time(MOST_US, options.leastRestartUs), { nil: null });
+  const side = fc.uniqueArray(anyProcess(options), { minLength: 1, maxLength: 31 });
+  const kinds: Record<Fault['kind'], fc.Arbitrary<Fault>> = {
+    crash: fault({ kind: fc.constant('crash' as const), node: aNode(options), ...at, restartAfterUs: restart }),
+    failover: fault({ kind: fc.constant('failover' as const), node: aNode(options), ...at }),
+    'client-crash': fault({ kind: fc.constant('client-crash' as const), client: clientName(options), ...at }),
+    pause: fault({ kind: fc.constant('pause' as const), process: anyProcess(options), ...at, forUs: duration }),
+    'clock-step': fault({ kind: fc.constant('clock-step' as const), process: anyProcess(options), ...at, byUs: step }),
+    'clock-rate': fault({
+      kind: fc.constant('clock-rate' as const),
+      process: anyProcess(options),
+      ...at,
+      ratePpm: rate,
+    }),
+    partition: fault({
+      kind: fc.constant('partition' as const),
+      ...at,
+      from: side,
+      to: side,
+      oneWay: fc.boolean(),
+      forUs: duration,
+    }),
+  };
+  return fc.oneof(...options.faults.map((kind) => kinds[kind]));
+}
+
+/** A fault whose `edge` may be left out. */
+function fault<T extends { readonly edge?: 'before' | 'after' }>(
+  model: { readonly [K in keyof T]-?: fc.Arbitrary<NonNullable<T[K]> | T[K]> },
+): fc.Arbitrary<T> {
+  const required = (Object.keys(model) as (keyof T)[]).filter((key) => key !== 'edge');
+  return fc.record(model as never, { requiredKeys: required as never }) as fc.Arbitrary<T>;
+}
+
+function fateArbitrary(options: CourseOptions): fc.Arbitrary<Fate> {
+  const count = fc.nat({ max: 4096 });
+  return fc.record(
+    {
+      client: clientName(options),
+      lock: count,
+      attempt: count,
+      operation: fc.constantFrom('acquire' as const, 'extend' as const, 'release' as const),
+      round: count,
+      node: aNode(options),
+      direction: fc.constantFrom('request' as const, 'reply' as const),
+      send: count,
+      delayUs: time(MOST_US),
+      lost: fc.boolean(),
+      duplicateDelayUs: time(MOST_US),
+    },
+    { requiredKeys: ['client', 'operation', 'node', 'direction'] },
+  ) as fc.Arbitrary<Fate>;
+}
+
+function clockArbitrary(options: CourseOptions): fc.Arbitrary<ClockPlan> {
+  return fc.record({
+    process: anyProcess(options),
+    offsetUs: time(3_600_000_000),
+    ratePpm: fc.integer({ min: -500_000, max: 500_000 }),
+  });
+}

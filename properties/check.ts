@@ -1,0 +1,212 @@
+import type { PropertyId, PropertyKind, Schedule, Verdict } from '../scenarios/index.js';
+import { RollingHash, Streams } from '../sim/index.js';
+import type { Assumption } from './assumptions.js';
+import { type Counts, noCounts, SITUATIONS, type Situation } from './coverage.js';
+import { judge } from './judge.js';
+import { drawRun, recordRun } from './search/drawn-run.js';
+import type { Strain, Weather } from './search/weather.js';
+import { shrink } from './shrink.js';
+import type { Violation } from './violation.js';
+
+/** A search, and when it ends. */
+export interface CheckOptions {
+  readonly weather: Weather;
+  /** Any string. */
+  readonly seed: string;
+  /** Histories to draw; the search ends earlier at its first violation. */
+  readonly runs: number;
+  /** Ends the search after this many milliseconds of `clock`, if given. */
+  readonly budgetMs?: number;
+  /** Properties that count as found. */
+  readonly properties: readonly PropertyId[];
+  /** Whether to make a found schedule small. Default `true`. */
+  readonly shrink?: boolean;
+  /** Milliseconds, for the budget and for progress. Default `performance.now`. */
+  readonly clock?: () => number;
+  /** Called about ten times a second. */
+  readonly onProgress?: (progress: CheckProgress) => void;
+  /** Ends the search with what it has. */
+  readonly signal?: AbortSignal;
+}
+
+export interface CheckProgress {
+  readonly phase: 'searching' | 'shrinking';
+  readonly runs: number;
+  readonly of: number;
+  readonly elapsedMs: number;
+}
+
+/** A failing schedule, small, with what it breaks. */
+export interface Counterexample {
+  readonly property: PropertyId;
+  readonly kind: PropertyKind;
+  readonly run: number;
+  /** As found, and as shrunk. */
+  readonly found: Schedule;
+  readonly schedule: Schedule;
+  readonly violation: Violation;
+  /** Events of the run as found and as shrunk. */
+  readonly foundEvents: number;
+  readonly events: number;
+  readonly hash: string;
+  readonly assumptionsBroken: readonly Assumption[];
+}
+
+export interface CheckResult {
+  readonly verdict: Verdict;
+  /** Why it is inconclusive, if it is. */
+  readonly reason: string | null;
+  readonly runs: number;
+  readonly events: number;
+  readonly steps: number;
+  readonly seed: string;
+  /** Of the traces of all runs, in order. */
+  readonly hash: string;
+  readonly exercised: Counts;
+  readonly notHit: readonly Situation[];
+  /** Runs that strained each assumption, and of those the ones within 1 % of its bound. */
+  readonly strained: Readonly<Record<Strain, { readonly runs: number; readonly atBound: number }>>;
+  readonly elapsedMs: number;
+  readonly interrupted: boolean;
+  readonly counterexample: Counterexample | null;
+}
+
+/** Runs between two looks at the clock. */
+const CHUNK = 64;
+const PROGRESS_EVERY_MS = 100;
+const AT_BOUND = 0.99;
+
+/**
+ * Searches for a violation: draws histories at full speed, writes down the first that fails, and shrinks it. Gives way
+ * to the event loop ten times a second, so that it can be watched and stopped.
+ */
+export async function check(options: CheckOptions): Promise<CheckResult> {
+  const clock = options.clock ?? (() => performance.now());
+  const search = new Search(options, clock);
+  let told = clock();
+  while (!search.isOver()) {
+    search.advance(CHUNK);
+    if (clock() - told < PROGRESS_EVERY_MS) continue;
+    options.onProgress?.(search.progress('searching'));
+    await new Promise((resolve) => setImmediate(resolve));
+    told = clock();
+  }
+  if (search.failing !== null && options.shrink !== false) {
+    options.onProgress?.(search.progress('shrinking'));
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  return search.result();
+}
+
+class Search {
+  /** The first run that violated a property, if any. */
+  failing: { readonly run: number; readonly violation: Violation } | null = null;
+  private readonly options: CheckOptions;
+  private readonly clock: () => number;
+  private readonly began: number;
+  private readonly streams: Streams;
+  private readonly hash = new RollingHash();
+  private readonly counts = noCounts();
+  private readonly strained = {
+    rate: { runs: 0, atBound: 0 },
+    step: { runs: 0, atBound: 0 },
+    restart: { runs: 0, atBound: 0 },
+    forget: { runs: 0, atBound: 0 },
+  };
+  private runs = 0;
+  private events = 0;
+  private steps = 0;
+
+  constructor(options: CheckOptions, clock: () => number) {
+    this.options = options;
+    this.clock = clock;
+    this.began = clock();
+    this.streams = new Streams(options.seed);
+  }
+
+  isOver(): boolean {
+    const { runs, budgetMs, signal } = this.options;
+    if (this.failing !== null || this.runs >= runs || signal?.aborted) return true;
+    return budgetMs !== undefined && this.clock() - this.began >= budgetMs;
+  }
+
+  advance(most: number): void {
+    const { weather, properties, runs } = this.options;
+    for (let i = 0; i < most && this.runs < runs && this.failing === null; i++) {
+      const run = this.runs++;
+      const { world, monitors, situation, adversary } = drawRun(weather, this.streams, run, properties, this.counts);
+      this.events += world.events;
+      for (const client of world.clients) this.steps += client.steps;
+      this.hash.add(world.chronicle.trace.value());
+      if (situation.strain !== null && adversary.strained) {
+        const strained = this.strained[situation.strain];
+        strained.runs++;
+        if (situation.nearness >= AT_BOUND) strained.atBound++;
+      }
+      const violation = monitors.violations.find((it) => properties.includes(it.property));
+      if (violation !== undefined) this.failing = { run, violation };
+    }
+  }
+
+  progress(phase: CheckProgress['phase']): CheckProgress {
+    return { phase, runs: this.runs, of: this.options.runs, elapsedMs: this.clock() - this.began };
+  }
+
+  result(): CheckResult {
+    const counterexample = this.counterexample();
+    const notHit = (Object.keys(SITUATIONS) as Situation[]).filter((it) => this.counts[it] === 0);
+    const reason = counterexample === null ? this.whyInconclusive() : null;
+    return {
+      verdict: counterexample !== null ? 'violated' : reason !== null ? 'inconclusive' : 'passed',
+      reason,
+      runs: this.runs,
+      events: this.events,
+      steps: this.steps,
+      seed: this.options.seed,
+      hash: this.hash.digest(),
+      exercised: this.counts,
+      notHit,
+      strained: this.strained,
+      elapsedMs: this.clock() - this.began,
+      interrupted: this.options.signal?.aborted ?? false,
+      counterexample,
+    };
+  }
+
+  /** A pass means nothing where nothing was claimed, or where a fault that was asked for never met a claim. */
+  private whyInconclusive(): string | null {
+    const { weather } = this.options;
+    if (this.runs === 0) return 'no history was drawn';
+    if (this.counts.claims === 0) return 'no lock was ever taken';
+    const asked: [number, Situation][] = [
+      [weather.crashes, 'crashesInClaim'],
+      [weather.pauses, 'pausesInClaim'],
+      [weather.clientCrashes, 'clientCrashesInClaim'],
+      [weather.partitions, 'partitionsInClaim'],
+      [weather.stretch.step, 'clockStepsInClaim'],
+    ];
+    const missed = asked.find(([amount, situation]) => amount > 0 && this.counts[situation] === 0);
+    return missed === undefined ? null : `there were no ${SITUATIONS[missed[1]]}`;
+  }
+
+  private counterexample(): Counterexample | null {
+    const { failing, options } = this;
+    if (failing === null) return null;
+    const { property, kind } = failing.violation;
+    const { schedule: found } = recordRun(options.weather, this.streams, failing.run);
+    const schedule = options.shrink === false ? found : shrink(found, property).schedule;
+    const judgement = judge(schedule, [property]);
+    return {
+      property,
+      kind,
+      run: failing.run,
+      found,
+      schedule,
+      violation: judgement.violations.find((it) => it.property === property) ?? failing.violation,
+      foundEvents: judge(found).run.events,
+      events: judgement.run.events,
+      hash: judgement.run.hash,
+      assumptionsBroken: judgement.assumptionsBroken,
+    };
+  }
+}

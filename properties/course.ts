@@ -1,0 +1,81 @@
+import { nodeName } from '../core/index.js';
+import type { ClientPlan, Fate, Fault, ProcessName, Schedule } from '../scenarios/index.js';
+import type { Course } from './arbitraries/schedule.js';
+
+/** The varying parts of a schedule. */
+export function courseOf(schedule: Schedule): Course {
+  const { clients, faults, fates, cluster } = schedule;
+  return { clients, faults, fates, clocks: cluster.clocks };
+}
+
+/** A schedule with another course, made consistent: whatever names something that is not there is left out. */
+export function withCourse(schedule: Schedule, course: Course): Schedule {
+  const clients = uniqueBy(course.clients, (client) => client.id).map(inOrder);
+  const processes = new Set([
+    ...clients.map((client) => client.id),
+    ...Array.from({ length: schedule.cluster.nodes }, (_, i) => nodeName(i)),
+  ]);
+  const faults = course.faults.flatMap((fault) => present(fault, processes) ?? []);
+  const locks = new Map(clients.map((client) => [client.id, client.locks.length]));
+  const fates = uniqueBy(course.fates.map(plain), addressOf).filter(
+    (fate) => (fate.lock ?? 0) < (locks.get(fate.client) ?? 0) && saysSomething(fate),
+  );
+  const clocks = uniqueBy(course.clocks, (clock) => clock.process).filter(
+    (clock) => processes.has(clock.process) && (clock.offsetUs !== 0 || clock.ratePpm !== 0),
+  );
+  return { ...schedule, cluster: { ...schedule.cluster, clocks }, clients, faults, fates };
+}
+
+/** The fault as far as it concerns processes that are there, or `null` if it does not. */
+function present(fault: Fault, processes: ReadonlySet<ProcessName>): Fault | null {
+  if (fault.kind !== 'partition') return processes.has(subjectOf(fault)) ? fault : null;
+  const from = fault.from.filter((name) => processes.has(name));
+  const to = fault.to.filter((name) => processes.has(name) && !from.includes(name));
+  return from.length > 0 && to.length > 0 ? { ...fault, from, to } : null;
+}
+
+/** A write is never sent before its check. */
+function inOrder(client: ClientPlan): ClientPlan {
+  const locks = client.locks.map((lock) => ({
+    ...lock,
+    writes: lock.writes.map((write) => ({ ...write, sendAfterUs: Math.max(write.sendAfterUs, write.checkAfterUs) })),
+  }));
+  return { ...client, locks };
+}
+
+function subjectOf(fault: Exclude<Fault, { kind: 'partition' }>): string {
+  if ('node' in fault) return fault.node;
+  return 'client' in fault ? fault.client : fault.process;
+}
+
+/** Without what is the default anyway; a lost message has no delay. */
+function plain(fate: Fate): Fate {
+  const { lost, delayUs, lock, attempt, round, send, ...rest } = fate;
+  return {
+    ...rest,
+    ...(lock ? { lock } : {}),
+    ...(attempt ? { attempt } : {}),
+    ...(round ? { round } : {}),
+    ...(send ? { send } : {}),
+    ...(lost ? { lost } : delayUs === undefined ? {} : { delayUs }),
+  };
+}
+
+function saysSomething(fate: Fate): boolean {
+  return fate.lost === true || fate.delayUs !== undefined || fate.duplicateDelayUs !== undefined;
+}
+
+function addressOf(fate: Fate): string {
+  const { client, lock = 0, attempt = 0, operation, round = 0, node, direction, send = 0 } = fate;
+  return [client, lock, attempt, operation, round, node, direction, send].join(' ');
+}
+
+function uniqueBy<T>(list: readonly T[], key: (item: T) => string): T[] {
+  const seen = new Set<string>();
+  return list.filter((item) => {
+    const name = key(item);
+    if (seen.has(name)) return false;
+    seen.add(name);
+    return true;
+  });
+}

@@ -1,0 +1,13 @@
+export { type Course, type CourseOptions, courseArbitrary } from './arbitraries/schedule.js';
+export { type Assumption, assumptions } from './assumptions.js';
+export { type CheckOptions, type CheckProgress, type CheckResult, type Counterexample, check } from './check.js';
+export { courseOf, withCourse } from './course.js';
+export { type Counts, SITUATIONS, type Situation } from './coverage.js';
+export { type Judgement, judge, type KindVerdict, SAFETY } from './judge.js';
+export type { Outage } from './monitors/availability.js';
+export { Monitors } from './monitors/monitors.js';
+export { type Bounds, boundsOf } from './search/bounds.js';
+export { drawRun, recordRun } from './search/drawn-run.js';
+export { past, type Strain, type Stretch, type Weather, WITHIN_ASSUMPTIONS } from './search/weather.js';
+export { type Shrunk, shrink } from './shrink.js';
+export type { Violation } from './violation.js';

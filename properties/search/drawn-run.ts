@@ -1,0 +1,44 @@
+import type { PropertyId, Schedule } from '../../scenarios/index.js';
+import { choiceOf, RecordingAdversary, type Streams, World } from '../../sim/index.js';
+import type { Counts } from '../coverage.js';
+import { Monitors } from '../monitors/monitors.js';
+import { DrawnAdversary, situationStream } from './drawn.js';
+import { drawSituation, type Situation } from './situation.js';
+import type { Weather } from './weather.js';
+
+/** One run of a random search, finished. */
+export interface DrawnRun {
+  readonly world: World;
+  readonly monitors: Monitors;
+  readonly situation: Situation;
+  readonly adversary: DrawnAdversary;
+}
+
+/** Makes run number `run` of a search: the same streams and number give the same run. */
+export function drawRun(
+  weather: Weather,
+  streams: Streams,
+  run: number,
+  stopAt: readonly PropertyId[],
+  counts?: Counts,
+): DrawnRun {
+  const situation = drawSituation(weather, situationStream(streams, run));
+  const adversary = new DrawnAdversary(weather, situation, streams, run);
+  const monitors = new Monitors(situation.setup, stopAt, counts);
+  const world = new World(situation.setup, adversary, monitors, false);
+  monitors.watch(world);
+  world.run();
+  return { world, monitors, situation, adversary };
+}
+
+/** Makes the run again to its end and writes it down: the schedule replays to the same trace without any streams. */
+export function recordRun(weather: Weather, streams: Streams, run: number): { schedule: Schedule; hash: string } {
+  const { setup, ...rest } = drawSituation(weather, situationStream(streams, run));
+  const drawn = new DrawnAdversary(weather, { setup, ...rest }, streams, run);
+  const recording = new RecordingAdversary(drawn, setup.clients.length);
+  const monitors = new Monitors(setup);
+  const world = new World(setup, recording, monitors, false);
+  monitors.watch(world);
+  world.run();
+  return { schedule: recording.schedule(setup, choiceOf(setup.policy)), hash: world.chronicle.trace.digest() };
+}

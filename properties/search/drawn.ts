@@ -1,0 +1,142 @@
+import type { ExtensionPlan, Fault, LockPlan } from '../../scenarios/index.js';
+import type {
+  Adversary,
+  Direction,
+  FateSlot,
+  LockRun,
+  Message,
+  Moment,
+  Stream,
+  Streams,
+  WorldView,
+} from '../../sim/index.js';
+import { FaultPlan } from './fault-plan.js';
+import { instantsAhead } from './instants.js';
+import type { Situation } from './situation.js';
+import type { Weather } from './weather.js';
+
+const PERCENT = 10_000;
+/** Locks that one client asks for in a run, at most. */
+const MOST_LOCKS = 4;
+
+/** The concerns that draw from streams of their own. */
+const Concern = { situation: 0, work: 1, fate: 2, fault: 3, jitter: 4 } as const;
+
+/** The stream from which a run's situation is drawn. */
+export function situationStream(streams: Streams, run: number): Stream {
+  return streams.stream(run, Concern.situation);
+}
+
+/**
+ * Draws every choice while seeing the state. Bugs of leases live at particular instants, so faults strike where claims
+ * are, clients come back when keys expire, and locks are held to their end more often than not.
+ */
+export class DrawnAdversary implements Adversary {
+  private readonly weather: Weather;
+  private readonly situation: Situation;
+  private readonly work: Stream;
+  private readonly fates: Stream;
+  private readonly jitter: Stream;
+  private readonly plan: FaultPlan;
+  private readonly locksLeft: number[];
+  private planning = false;
+  private planned: Fault[] = [];
+
+  constructor(weather: Weather, situation: Situation, streams: Streams, run: number) {
+    this.weather = weather;
+    this.situation = situation;
+    this.work = streams.stream(run, Concern.work);
+    this.fates = streams.stream(run, Concern.fate);
+    this.jitter = streams.stream(run, Concern.jitter);
+    this.plan = new FaultPlan(weather, situation, streams.stream(run, Concern.fault));
+    const most = this.work.between(1, MOST_LOCKS);
+    this.locksLeft = situation.setup.clients.map(() => most);
+  }
+
+  /** Whether the assumption that this run is about has been strained. */
+  get strained(): boolean {
+    return this.plan.strained;
+  }
+
+  // ——— work ———
+
+  nextLock(client: number, view: WorldView): LockPlan | null {
+    const left = this.locksLeft[client] ?? 0;
+    if (left === 0) return null;
+    this.locksLeft[client] = left - 1;
+    const { work, situation } = this;
+    const { ttlMs } = situation;
+    const ttl = ttlMs * 1000;
+    const holdUs = this.drawHold(ttl);
+    return {
+      atUs: this.drawArrival(view),
+      resources: ['a'],
+      ttlMs,
+      holdUs,
+      extensions: situation.strain !== 'forget' && work.chance(25 * PERCENT) ? this.drawExtensions(ttl) : [],
+      writes: [],
+      jitterPpm: [],
+    };
+  }
+
+  private drawHold(ttl: number): number | null {
+    const { work } = this;
+    const kind = work.below(10);
+    if (kind < 5) return null;
+    if (kind < 7) return work.below(20_000);
+    return kind < 9 ? work.below(ttl) : ttl + work.below(ttl);
+  }
+
+  /** Late in the claim, where extensions are delicate. */
+  private drawExtensions(ttl: number): ExtensionPlan[] {
+    const { work, situation } = this;
+    const claim = ttl - situation.bounds.stepUs;
+    const count = work.between(1, 2);
+    return Array.from({ length: count }, (_, i) => ({
+      afterUs: Math.max(0, (i + 1) * (claim - work.pick([1_000, 5_000, 50_000, 500_000])) + work.below(2_000)),
+      ttlMs: situation.ttlMs,
+    }));
+  }
+
+  /** At the start all come together; later, soon, or in the instant in which a key or a claim ends. */
+  private drawArrival(view: WorldView): number {
+    const { work, situation } = this;
+    if (view.now === 0) return work.chance(50 * PERCENT) ? work.below(3_000) : work.below(50_000);
+    const [first, ...rest] = instantsAhead(view);
+    if (first !== undefined && work.chance(60 * PERCENT)) {
+      const atUs = work.pick([first, ...rest]) - situation.leastDelayUs - work.pick([0, 0, 1_000, 100]);
+      if (atUs > view.now) return atUs;
+    }
+    return view.now + 1 + work.below(300_000);
+  }
+
+  jitterPpm(): number {
+    return this.jitter.below(1_000_000);
+  }
+
+  // ——— messages ———
+
+  fate(_message: Message, _direction: Direction, _send: number, fate: FateSlot): void {
+    const { fates, situation, weather } = this;
+    const range = situation.mostDelayUs - situation.leastDelayUs;
+    if (range > 0) fate.delayUs = situation.leastDelayUs + fates.below(range);
+    if (situation.losses && fates.chance(weather.lossPpm)) fate.lost = true;
+    if (situation.copies && fates.chance(weather.duplicatePpm)) fate.duplicateDelayUs = fates.below(100_000);
+    if (situation.spikes && fates.chance(weather.spikePpm)) {
+      fate.delayUs += fates.chance(70 * PERCENT) ? fates.below(100_000) : fates.below(situation.ttlMs * 1_500);
+    }
+  }
+
+  // ——— faults ———
+
+  nextFault(moment: Moment, lock: LockRun | null, view: WorldView): Fault | null {
+    if (!this.planning) {
+      this.planning = true;
+      if (moment === 'start') this.planned = this.plan.atStart();
+      else if (moment === 'claim' && lock !== null) this.planned = this.plan.atClaim(lock, view);
+    }
+    const next = this.planned.shift();
+    if (next === undefined) this.planning = false;
+    return next ?? null;
+  }
+}

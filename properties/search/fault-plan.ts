@@ -1,0 +1,139 @@
+import { members, type NodeSet, nodeName, size } from '../../core/index.js';
+import type { Fault } from '../../scenarios/index.js';
+import type { LockRun, Stream, WorldView } from '../../sim/index.js';
+import { claimEnd } from '../monitors/belief.js';
+import type { Situation } from './situation.js';
+import type { Weather } from './weather.js';
+
+const PERCENT = 10_000;
+
+/** Plans the faults of one run: some at its start, and at each claim those that strain it. */
+export class FaultPlan {
+  /** Whether the strain of the situation has been applied. */
+  strained = false;
+  private readonly weather: Weather;
+  private readonly situation: Situation;
+  private readonly draw: Stream;
+  private crashesLeft: number;
+  private pausesLeft: number;
+  private deathsLeft: number;
+
+  constructor(weather: Weather, situation: Situation, draw: Stream) {
+    this.weather = weather;
+    this.situation = situation;
+    this.draw = draw;
+    this.crashesLeft = weather.crashes;
+    this.pausesLeft = situation.pauses ? weather.pauses : 0;
+    this.deathsLeft = situation.deadClients ? weather.clientCrashes : 0;
+    this.strained = situation.strain === 'rate';
+  }
+
+  /** Structured trouble from the beginning: one client cut off from some nodes, a node that dies for long. */
+  atStart(): Fault[] {
+    const { draw, situation, weather } = this;
+    const ttl = situation.ttlMs * 1000;
+    const faults: Fault[] = [];
+    if (situation.partitions) {
+      const count = draw.between(1, Math.max(1, weather.partitions));
+      for (let i = 0; i < count && weather.partitions > 0; i++) {
+        const cut = draw.subset(weather.nodes, draw.between(1, weather.nodes - 1)).map(nodeName);
+        const atUs = draw.chance(60 * PERCENT) ? 0 : draw.below(ttl);
+        const forUs = draw.chance(50 * PERCENT) ? draw.between(1, 20_000) : draw.between(1, 2 * ttl);
+        const client = `c${draw.between(1, weather.clients)}`;
+        faults.push({ kind: 'partition', atUs, from: [client], to: cut, oneWay: draw.chance(30 * PERCENT), forUs });
+      }
+    }
+    if (this.crashesLeft > 0 && situation.strain !== 'restart' && draw.chance(20 * PERCENT)) {
+      this.crashesLeft--;
+      // So long that a node is no danger whatever the clocks do within their bounds.
+      const restartAfterUs = draw.chance(50 * PERCENT) ? null : Math.floor(1.1 * ttl) + draw.below(ttl);
+      faults.push({ kind: 'crash', node: nodeName(draw.below(weather.nodes)), atUs: draw.below(ttl), restartAfterUs });
+    }
+    return faults;
+  }
+
+  /** A client has just begun to believe: this is what to strain. */
+  atClaim(lock: LockRun, view: WorldView): Fault[] {
+    const faults: Fault[] = [];
+    const { draw, situation } = this;
+    if (situation.strain === 'step' && !this.strained && draw.chance(70 * PERCENT)) this.step(lock, view, faults);
+    if (situation.strain === 'restart') this.crashVoters(lock, view, faults);
+    if (situation.strain === 'forget' && !this.strained && draw.chance(60 * PERCENT)) this.forget(lock, view, faults);
+    if (this.pausesLeft > 0 && draw.chance(30 * PERCENT)) {
+      this.pausesLeft--;
+      const process = draw.chance(70 * PERCENT) ? lock.client.name : nodeName(draw.below(this.weather.nodes));
+      const forUs = draw.pick([5_000, 100_000, situation.ttlMs * 1000, situation.ttlMs * 2000]);
+      faults.push({ kind: 'pause', process, atUs: view.now + draw.between(1, 3_000), forUs: draw.between(1, forUs) });
+    }
+    if (this.deathsLeft > 0 && draw.chance(20 * PERCENT)) {
+      this.deathsLeft--;
+      faults.push({ kind: 'client-crash', client: lock.client.name, atUs: view.now + draw.between(1, 50_000) });
+    }
+    return faults;
+  }
+
+  /** An instant of the claim: this one, after everything else in it; its last milliseconds; or any. */
+  private during(lock: LockRun, view: WorldView, endUs: number): { readonly atUs: number; readonly edge: 'after' } {
+    const { draw } = this;
+    const { now } = view;
+    const end = Math.min(endUs, claimEnd(lock, now));
+    const left = end - now;
+    const kind = draw.below(10);
+    const offset =
+      left <= 1 || kind < 5 ? 0 : kind < 7 ? Math.max(0, left - draw.between(1, 250_000)) : draw.below(left);
+    return { atUs: now + offset, edge: 'after' };
+  }
+
+  /** All of the drift allowance at once: nodes forward, or the holder backward. */
+  private step(lock: LockRun, view: WorldView, faults: Fault[]): void {
+    const { draw, situation, weather } = this;
+    const factor = weather.stretch.step * situation.nearness;
+    const byUs = weather.stepUs ?? (factor > 1 ? Math.ceil : Math.floor)(situation.bounds.stepUs * factor);
+    if (byUs === 0) return;
+    this.strained = true;
+    const when = this.during(lock, view, Number.POSITIVE_INFINITY);
+    if (draw.chance(30 * PERCENT)) {
+      faults.push({ kind: 'clock-step', process: lock.client.name, ...when, byUs: -byUs });
+      return;
+    }
+    const all = draw.chance(60 * PERCENT);
+    const voters = this.someVoters(lock, all ? weather.nodes : 1);
+    for (const node of voters) faults.push({ kind: 'clock-step', process: nodeName(node), ...when, byUs });
+  }
+
+  /** Nodes that voted for this claim go down, and are back as early as they may. */
+  private crashVoters(lock: LockRun, view: WorldView, faults: Fault[]): void {
+    const { draw, situation, weather } = this;
+    if (this.crashesLeft === 0 || !draw.chance(70 * PERCENT)) return;
+    const { restartUs } = situation.bounds;
+    const factor = weather.stretch.restart * situation.nearness;
+    const restartAfterUs = weather.restartDelayUs ?? Math.ceil(restartUs + restartUs * (1 - factor));
+    const count = draw.between(1, this.crashesLeft);
+    const when = this.during(lock, view, Number.POSITIVE_INFINITY);
+    for (const node of this.someVoters(lock, count)) {
+      this.crashesLeft--;
+      this.strained = true;
+      faults.push({ kind: 'crash', node: nodeName(node), ...when, restartAfterUs });
+    }
+  }
+
+  /** As many voters as the votes allow forget at once, or one more if the bound is to be passed. */
+  private forget(lock: LockRun, view: WorldView, faults: Fault[]): void {
+    const { weather } = this;
+    const spare = size(lock.state.granted) - lock.state.quorum;
+    const count = spare + (weather.stretch.forget > 1 ? 1 : 0);
+    if (count <= 0) return;
+    this.strained = true;
+    // While the key is there nobody else's can be, so that nobody else's claim loses a vote.
+    const heldUntil = lock.plan.holdUs === null ? Number.POSITIVE_INFINITY : view.now + lock.plan.holdUs;
+    const when = this.during(lock, view, heldUntil);
+    for (const node of this.someVoters(lock, count)) {
+      faults.push({ kind: 'crash', node: nodeName(node), ...when, restartAfterUs: 0 });
+    }
+  }
+
+  private someVoters(lock: LockRun, count: number): number[] {
+    const voters = members(lock.state.granted as NodeSet);
+    return this.draw.subset(voters.length, Math.min(count, voters.length)).map((i) => voters[i] ?? 0);
+  }
+}

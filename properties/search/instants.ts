@@ -1,0 +1,18 @@
+import type { WorldView } from '../../sim/index.js';
+import { believes, claimEnd } from '../monitors/belief.js';
+
+/** True times ahead at which claims end or keys expire, as things stand: where leases break, if they do. */
+export function instantsAhead(view: WorldView): number[] {
+  const { now } = view;
+  const instants: number[] = [];
+  for (const client of view.clients) {
+    const lock = client.locks[client.locks.length - 1];
+    if (lock !== undefined && believes(lock, now)) instants.push(claimEnd(lock, now));
+  }
+  for (const node of view.nodes) {
+    for (let key = 0; key < node.tokens.length; key++) {
+      if (node.holds(key)) instants.push(node.clock.when(node.goneAt(key), now));
+    }
+  }
+  return instants;
+}

@@ -1,0 +1,63 @@
+import { type Policy, REFERENCE } from '../../core/index.js';
+
+/** An assumption of the lock that a run can strain. */
+export type Strain = 'rate' | 'step' | 'restart' | 'forget';
+
+/** Each strain's bound, as a factor: 1 goes up to it, 1.02 goes 2 % past it. 0 leaves it out. */
+export type Stretch = Readonly<Record<Strain, number>>;
+
+/**
+ * What a random search may do to the lock. Each run strains at most one assumption and mixes in whatever else is
+ * allowed: what the lock has to withstand at any time (loss, delay, copies, partitions, pauses, dead clients).
+ */
+export interface Weather {
+  readonly nodes: number;
+  readonly clients: number;
+  /** TTLs to choose from, one a run, ms. */
+  readonly ttlsMs: readonly [number, ...number[]];
+  readonly policy: Policy;
+  readonly persistence: 'none' | 'always';
+  /** How far each assumption is strained, against the bound computed for the policy and the run's TTL. */
+  readonly stretch: Stretch;
+  /** Overrides the bound: nodes come back after this, µs of true time. */
+  readonly restartDelayUs: number | null;
+  /** Overrides the bound: the sum of steps, µs. */
+  readonly stepUs: number | null;
+  /** Overrides the bound: rate error on both sides, ppm. */
+  readonly ratePpm: number | null;
+  /** Most crashes, pauses, dead clients and partitions a run. */
+  readonly crashes: number;
+  readonly pauses: number;
+  readonly clientCrashes: number;
+  readonly partitions: number;
+  /** Share of messages lost, copied, and held up for long in a bad run, ppm. */
+  readonly lossPpm: number;
+  readonly duplicatePpm: number;
+  readonly spikePpm: number;
+}
+
+/** Everything that the lock claims to withstand, up to the edge of its assumptions. */
+export const WITHIN_ASSUMPTIONS: Weather = Object.freeze<Weather>({
+  nodes: 5,
+  clients: 3,
+  ttlsMs: [1_000, 10_000, 30_000],
+  policy: REFERENCE,
+  persistence: 'none',
+  stretch: { rate: 1, step: 1, restart: 1, forget: 1 },
+  restartDelayUs: null,
+  stepUs: null,
+  ratePpm: null,
+  crashes: 2,
+  pauses: 2,
+  clientCrashes: 1,
+  partitions: 2,
+  lossPpm: 50_000,
+  duplicatePpm: 20_000,
+  spikePpm: 30_000,
+});
+
+/** The same weather with one bound passed by `factor` (1.02: by 2 %) and the other assumptions kept out of it. */
+export function past(weather: Weather, strain: Strain, factor: number): Weather {
+  const none: Stretch = { rate: 0, step: 0, restart: 0, forget: 0 };
+  return { ...weather, stretch: { ...none, [strain]: factor } };
+}

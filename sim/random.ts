@@ -1,0 +1,69 @@
+import { xoroshiro128plusFromState } from 'pure-rand/generator/xoroshiro128plus';
+import type { RandomGenerator } from 'pure-rand/types/RandomGenerator';
+import seedrandom from 'seedrandom';
+
+/** One sequence of draws. Cheap to make, so that every concern of every run has its own. */
+export class Stream {
+  private readonly generator: RandomGenerator;
+
+  constructor(generator: RandomGenerator) {
+    this.generator = generator;
+  }
+
+  /** A whole number from 0 to `n - 1`; `n` at most 2³². */
+  below(n: number): number {
+    return Math.floor(((this.generator.next() >>> 0) * n) / 4294967296);
+  }
+
+  /** A whole number from `low` to `high`, both included. */
+  between(low: number, high: number): number {
+    return low + this.below(high - low + 1);
+  }
+
+  /** True in `ppm` of a million draws. */
+  chance(ppm: number): boolean {
+    return ppm > 0 && (ppm >= 1_000_000 || this.below(1_000_000) < ppm);
+  }
+
+  pick<T>(list: readonly [T, ...T[]]): T {
+    return list[this.below(list.length)] ?? list[0];
+  }
+
+  /** A random subset of `0 … n - 1` with `k` members, ascending. */
+  subset(n: number, k: number): number[] {
+    const chosen: number[] = [];
+    for (let i = 0; i < n && chosen.length < k; i++) {
+      if (this.below(n - i) < k - chosen.length) chosen.push(i);
+    }
+    return chosen;
+  }
+}
+
+/**
+ * Streams from a person's seed, any string. `seedrandom` turns it into well-mixed words, once; each stream is a fast
+ * generator whose state is those words mixed with the run's number and the concern's, because adjacent small seeds
+ * would give correlated sequences. A draw added to one concern does not shift the others.
+ */
+export class Streams {
+  private readonly words: readonly number[];
+
+  constructor(seed: string) {
+    const source = seedrandom(seed);
+    this.words = [source.int32(), source.int32(), source.int32(), source.int32()];
+  }
+
+  stream(run: number, concern: number): Stream {
+    const salt = Math.imul(run, 0x9e3779b1) ^ Math.imul(concern + 1, 0x85ebca77) ^ Math.floor(run / 4294967296);
+    const state = this.words.map((word, i) => mix(word ^ mix(salt + Math.imul(i, 0x27d4eb2f))));
+    return new Stream(xoroshiro128plusFromState(state));
+  }
+}
+
+/** The finalizer of MurmurHash3: every bit of the input changes half of the output. */
+function mix(x: number): number {
+  let h = x ^ (x >>> 16);
+  h = Math.imul(h, 0x85ebca6b);
+  h ^= h >>> 13;
+  h = Math.imul(h, 0xc2b2ae35);
+  return h ^ (h >>> 16);
+}
