@@ -1,0 +1,107 @@
+import { MOST_NODES, quorumOf, REFERENCE } from '../core/index.js';
+import { systemClock } from './clock.js';
+import { configError } from './errors.js';
+import { LockNode, type RedlockClient } from './node.js';
+
+/** The nodes that vote on locks, in the order of the clients. */
+export class NodeGroup {
+  readonly nodes: readonly LockNode[];
+  #warm = false;
+
+  /** Connects to the nodes of clients that {@link checkClients} has passed. */
+  constructor(clients: readonly RedlockClient[], onError: (error: Error, node: LockNode) => void) {
+    warnOfEvenNumber(clients.length);
+    this.nodes = clients.map(
+      (client, index) => new LockNode(index, addressOf(client) ?? 'unknown', client, systemClock, onError),
+    );
+  }
+
+  /**
+   * Waits for connections that are being made for the first time, so that a lock asked for right after start-up is not
+   * refused for want of nodes; at the latest until `withinMs` have passed. Returns `undefined` if there is no need.
+   */
+  whenConnected(withinMs: number, signal: AbortSignal | undefined): Promise<void> | undefined {
+    if (this.#warm) return undefined;
+    const connecting = this.nodes.filter((node) => node.connecting);
+    if (connecting.length === 0) {
+      this.#warm = true;
+      return undefined;
+    }
+    return new Promise((resolve) => {
+      let pending = connecting.length;
+      const done = () => {
+        // A node that takes longer than this is treated like any other that is away.
+        this.#warm = true;
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', done);
+        resolve();
+      };
+      const timer = setTimeout(done, withinMs);
+      signal?.addEventListener('abort', done, { once: true });
+      for (const node of connecting) node.whenConnected(() => --pending === 0 && done());
+    });
+  }
+
+  async close(withinMs: number): Promise<void> {
+    await Promise.all(this.nodes.map((node) => node.close(withinMs)));
+  }
+}
+
+/** @throws LockError `ERR_LOCK_CONFIG` for no nodes, too many, two that are one, or what is no client of one node. */
+export function checkClients(clients: Iterable<RedlockClient>): RedlockClient[] {
+  const list = typeof clients?.[Symbol.iterator] === 'function' ? [...clients] : [];
+  if (list.length === 0) throw configError('Redlock needs at least one client, one for each independent Redis node.');
+  if (list.length > MOST_NODES) throw configError(`Redlock takes at most ${MOST_NODES} nodes, not ${list.length}.`);
+  const seen = new Map<unknown, number>();
+  for (const [index, client] of list.entries()) {
+    if (typeof client?.duplicate !== 'function') {
+      throw configError(`The client of n${index} is no ioredis client: it has no method duplicate.`);
+    }
+    if (client.isCluster === true) {
+      throw configError(`The client of n${index} is for a Redis Cluster, but a node is one Redis.`);
+    }
+    const address = addressOf(client);
+    const earlier = seen.get(client) ?? (address === undefined ? undefined : seen.get(address));
+    if (earlier !== undefined) {
+      throw configError(
+        `n${earlier} and n${index} are the same node${address === undefined ? '' : `, ${address}`}: it would vote twice.`,
+      );
+    }
+    seen.set(client, index);
+    if (address !== undefined) seen.set(address, index);
+  }
+  return list;
+}
+
+interface AddressOptions {
+  readonly host?: unknown;
+  readonly port?: unknown;
+  readonly path?: unknown;
+  readonly db?: unknown;
+  readonly sentinels?: unknown;
+  readonly name?: unknown;
+}
+
+/** Where a client leads to, `host:port/db`; `undefined` if it does not tell. */
+function addressOf(client: RedlockClient): string | undefined {
+  const options: AddressOptions | undefined = client.options;
+  if (options === undefined) return undefined;
+  const db = options.db ?? 0;
+  if (options.path) return `${options.path}/${db}`;
+  if (options.sentinels) return `${JSON.stringify(options.sentinels)} ${options.name}/${db}`;
+  const host = options.host === undefined || options.host === 'localhost' ? '127.0.0.1' : options.host;
+  return `${host}:${options.port ?? 6379}/${db}`;
+}
+
+const warnedOf = new Set<number>();
+
+/** Once for each number of nodes in a process: it is a matter of deployment, not of one object. */
+function warnOfEvenNumber(nodes: number): void {
+  if (nodes % 2 !== 0 || warnedOf.has(nodes)) return;
+  warnedOf.add(nodes);
+  const tolerated = nodes - quorumOf(REFERENCE, nodes);
+  process.emitWarning(
+    `${nodes} nodes tolerate the failure of ${tolerated}, no more than ${nodes - 1} would: an odd number is better.`,
+    { type: 'LockstepWarning', code: 'LOCKSTEP_EVEN_NODES' },
+  );
+}

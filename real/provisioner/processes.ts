@@ -1,0 +1,81 @@
+import { execFile } from 'node:child_process';
+import { accessSync, constants, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { promisify } from 'node:util';
+import { atExit } from './at-exit.js';
+import { Clients } from './clients.js';
+import { ServerProcess } from './server-process.js';
+import type { Persistence, Provision, ProvisionedNode } from './types.js';
+
+const PROGRAMS = ['redis-server', 'valkey-server'];
+
+/** The path of a Redis-compatible server program, or `undefined` if the PATH has none. */
+export function findServerProgram(path: string | undefined): string | undefined {
+  for (const program of PROGRAMS) {
+    for (const folder of (path ?? '').split(delimiter)) {
+      const candidate = join(folder, program);
+      if (folder !== '' && isExecutable(candidate)) return candidate;
+    }
+  }
+  return undefined;
+}
+
+/** Nodes as processes of our own, gone without a trace when they are stopped or this process ends. */
+export async function provisionProcesses(program: string, nodes: number, persistence: Persistence): Promise<Provision> {
+  const folder = mkdtempSync(join(tmpdir(), 'lockstep-redis-'));
+  const servers = Array.from({ length: nodes }, (_, i) => new ServerProcess(`n${i}`, program, folder, persistence));
+  const clients = new Clients();
+  const forget = atExit(() => {
+    for (const server of servers) server.killNow();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const stop = async () => {
+    clients.close();
+    await Promise.all(servers.map((server) => server.kill()));
+    rmSync(folder, { recursive: true, force: true });
+    forget();
+  };
+  try {
+    await Promise.all(servers.map((server) => server.start()));
+    return {
+      source: 'processes',
+      description: `${nodes} × ${await versionOf(program)} on 127.0.0.1`,
+      faults: true,
+      nodes: servers.map((server) => nodeOf(server, clients)),
+      urls: servers.map((server) => server.url),
+      stop,
+      [Symbol.asyncDispose]: stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+function nodeOf(server: ServerProcess, clients: Clients): ProvisionedNode {
+  return {
+    name: server.name,
+    url: server.url,
+    client: (options) => clients.make(server.url, options),
+    kill: () => server.kill(),
+    pause: () => server.pause(),
+    resume: () => server.resume(),
+    restart: (options) => server.restart(options),
+  };
+}
+
+async function versionOf(program: string): Promise<string> {
+  const { stdout } = await promisify(execFile)(program, ['--version']);
+  const version = /v=([^ ]+)/.exec(stdout)?.[1] ?? '';
+  return `${program.split('/').at(-1)} ${version}`.trim();
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return statSync(file).isFile();
+  } catch {
+    return false;
+  }
+}

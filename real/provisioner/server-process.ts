@@ -1,0 +1,156 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, mkdirSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { probe } from './clients.js';
+import { type Persistence, ProvisionError, type RestartOptions } from './types.js';
+
+const START_MS = 10_000;
+const PORT_TRIES = 5;
+
+/** One redis-server or valkey-server of our own, on a free port of the loopback. */
+export class ServerProcess {
+  readonly name: string;
+  readonly #program: string;
+  readonly #folder: string;
+  readonly #persistence: Persistence;
+  #port = 0;
+  #child: ChildProcess | undefined;
+  #exited: Promise<void> = Promise.resolve();
+
+  constructor(name: string, program: string, folder: string, persistence: Persistence) {
+    this.name = name;
+    this.#program = program;
+    this.#folder = join(folder, name);
+    this.#persistence = persistence;
+  }
+
+  get url(): string {
+    return `redis://127.0.0.1:${this.#port}`;
+  }
+
+  /** The first start, on a free port. Somebody else may take it in between, then on another. */
+  async start(): Promise<void> {
+    for (let tries = 1; ; tries++) {
+      this.#port = await freePort();
+      try {
+        await this.#launch();
+        return;
+      } catch (error) {
+        if (tries === PORT_TRIES) throw error;
+      }
+    }
+  }
+
+  async kill(): Promise<void> {
+    // Waited for, unlike a server that merely runs.
+    this.#child?.ref();
+    this.#child?.kill('SIGKILL');
+    await this.#exited;
+  }
+
+  /** For the end of our own process, where nothing can be waited for. */
+  killNow(): void {
+    this.#child?.kill('SIGKILL');
+  }
+
+  async pause(): Promise<void> {
+    this.#running().kill('SIGSTOP');
+  }
+
+  async resume(): Promise<void> {
+    this.#running().kill('SIGCONT');
+  }
+
+  async restart({ keepData }: RestartOptions): Promise<void> {
+    if (keepData && this.#persistence === 'none') await this.#save();
+    await this.kill();
+    if (!keepData) rmSync(this.#folder, { recursive: true, force: true });
+    await this.#launch();
+  }
+
+  #running(): ChildProcess {
+    if (this.#child === undefined) throw new ProvisionError(`${this.name} is not running.`);
+    return this.#child;
+  }
+
+  async #save(): Promise<void> {
+    if (this.#child === undefined) {
+      throw new ProvisionError(`${this.name} was killed without persistence: it has no data to keep.`);
+    }
+    this.#child.kill('SIGCONT');
+    const client = new Redis(this.url);
+    try {
+      await client.save();
+    } finally {
+      client.disconnect();
+    }
+  }
+
+  async #launch(): Promise<void> {
+    mkdirSync(this.#folder, { recursive: true });
+    const log = join(this.#folder, 'server.log');
+    const output = openSync(log, 'a');
+    // In a process group of its own, so that Ctrl-C in a terminal reaches us alone and we end it in order.
+    const child = spawn(this.#program, this.#arguments(), { stdio: ['ignore', output, output], detached: true });
+    closeSync(output);
+    child.unref();
+    this.#child = child;
+    let ended: string | undefined;
+    this.#exited = new Promise((resolve) => {
+      const end = (how: string) => {
+        ended = how;
+        if (this.#child === child) this.#child = undefined;
+        resolve();
+      };
+      child.once('exit', (code, signal) => end(`ended with ${signal ?? `code ${code}`}`));
+      child.once('error', (error) => end(`did not start: ${error.message}`));
+    });
+    const until = Date.now() + START_MS;
+    while (ended === undefined && Date.now() < until) {
+      if (await isServing(this.url)) return;
+      await sleep(5);
+    }
+    await this.kill();
+    throw new ProvisionError(`${this.#program} ${ended ?? 'was not ready in time'}: ${lastLine(log)}`);
+  }
+
+  #arguments(): string[] {
+    const file = this.#persistence === 'none' ? ['no'] : ['yes', '--appendfsync', this.#persistence];
+    return [
+      ...['--bind', '127.0.0.1', '--port', String(this.#port), '--dir', this.#folder],
+      ...['--save', '', '--daemonize', 'no', '--appendonly', ...file],
+    ];
+  }
+}
+
+async function isServing(url: string): Promise<boolean> {
+  try {
+    await probe(url, 1000);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      const port = typeof address === 'object' && address !== null ? address.port : 0;
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+function lastLine(file: string): string {
+  try {
+    return readFileSync(file, 'utf8').trim().split('\n').at(-1) ?? '';
+  } catch {
+    return 'it wrote no log';
+  }
+}

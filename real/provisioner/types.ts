@@ -1,0 +1,67 @@
+import type { Redis, RedisOptions } from 'ioredis';
+
+/** Where nodes come from: given URLs, own server processes, or the mock that only shows the API. */
+export type Source = 'urls' | 'processes' | 'mock';
+
+/** How much own server processes write to disk: nothing, or an append-only file with this `appendfsync`. */
+export type Persistence = 'none' | 'no' | 'everysec' | 'always';
+
+export interface ProvisionOptions {
+  /** How many nodes. */
+  readonly nodes: number;
+  /** Where they may come from; they are tried in the order of {@link Source}. Default: `urls` and `processes`. */
+  readonly sources?: readonly Source[];
+  /** For own processes. Default `none`: a killed node forgets everything. */
+  readonly persistence?: Persistence;
+  /** Where `LOCKSTEP_REDIS` and `PATH` are looked up. Default `process.env`. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+}
+
+export interface RestartOptions {
+  /** Whether the node comes back with its keys, or empty. */
+  readonly keepData: boolean;
+}
+
+/** One node to run locks against. Faults of nodes that are not ours reject with a {@link ProvisionError}. */
+export interface ProvisionedNode {
+  /** n0, n1, … */
+  readonly name: string;
+  /** With a password, if it has one: see {@link withoutPassword}. */
+  readonly url: string;
+  /** A new client, closed by `stop` if it was not before. It logs no connection errors. */
+  client(options?: RedisOptions): Redis;
+  /** Ends the process as a crash does (SIGKILL). */
+  kill(): Promise<void>;
+  /** Stops the process in its tracks (SIGSTOP): connections stay open, nothing is answered. */
+  pause(): Promise<void>;
+  /** Lets a paused process run on (SIGCONT). */
+  resume(): Promise<void>;
+  /** Ends the process if it runs, and starts it again at the same URL. */
+  restart(options: RestartOptions): Promise<void>;
+}
+
+/** Nodes to run locks against, until they are stopped. */
+export interface Provision extends AsyncDisposable {
+  readonly source: Source;
+  /** What the nodes are, for a person: `5 × Redis server v=7.0.15 …`. */
+  readonly description: string;
+  /** Whether `kill`, `pause`, `resume` and `restart` work. */
+  readonly faults: boolean;
+  readonly nodes: readonly ProvisionedNode[];
+  readonly urls: readonly string[];
+  /** Closes the clients, ends own processes and removes what they wrote. */
+  stop(): Promise<void>;
+}
+
+/** Nodes cannot be had, or cannot do what was asked of them. The message is one sentence for a person. */
+export class ProvisionError extends Error {
+  override readonly name: 'ProvisionError' = 'ProvisionError';
+}
+
+/** `url` fit to be shown. */
+export function withoutPassword(url: string): string {
+  return url.replace(
+    /^([a-z][a-z0-9+.-]*:\/\/)?([^/@]*):[^/]*@/i,
+    (_, scheme = '', user = '') => `${scheme}${user}:***@`,
+  );
+}

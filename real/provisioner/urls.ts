@@ -1,0 +1,80 @@
+import { Clients, probe } from './clients.js';
+import { type Provision, ProvisionError, type ProvisionedNode, withoutPassword } from './types.js';
+
+const PROBE_MS = 2000;
+
+/**
+ * Nodes that somebody else runs, from the value of `LOCKSTEP_REDIS`.
+ *
+ * @throws ProvisionError if a URL is wrong, given twice, or leads nowhere, or if there are too few.
+ */
+export async function provisionUrls(value: string, nodes: number): Promise<Provision> {
+  const urls = parseUrls(value);
+  if (urls.length < nodes) {
+    throw new ProvisionError(`LOCKSTEP_REDIS names ${urls.length} of the ${nodes} nodes that are needed.`);
+  }
+  const used = urls.slice(0, nodes);
+  const infos = await Promise.all(used.map(reach));
+  const versions = new Set(
+    infos.map((info) => /^(?:valkey|redis)_version:(.*)$/m.exec(info)?.[1]?.trim() ?? 'unknown'),
+  );
+  const clients = new Clients();
+  const refuse = async (): Promise<never> => {
+    throw new ProvisionError('Nodes given by LOCKSTEP_REDIS are not ours to kill, pause or restart.');
+  };
+  const list = used.map(
+    (url, index): ProvisionedNode => ({
+      name: `n${index}`,
+      url,
+      client: (options) => clients.make(url, options),
+      kill: refuse,
+      pause: refuse,
+      resume: refuse,
+      restart: refuse,
+    }),
+  );
+  const stop = async () => clients.close();
+  return {
+    source: 'urls',
+    description: `${nodes} nodes given by LOCKSTEP_REDIS, version ${[...versions].join(', ')}`,
+    faults: false,
+    nodes: list,
+    urls: used,
+    stop,
+    [Symbol.asyncDispose]: stop,
+  };
+}
+
+function parseUrls(value: string): string[] {
+  const urls = value
+    .split(',')
+    .map((url) => url.trim())
+    .filter((url) => url !== '');
+  const seen = new Map<string, string>();
+  for (const url of urls) {
+    const parsed = URL.canParse(url) ? new URL(url) : undefined;
+    if (parsed === undefined || !/^rediss?:$/.test(parsed.protocol) || parsed.hostname === '') {
+      throw new ProvisionError(
+        `LOCKSTEP_REDIS has ${withoutPassword(url)}, but it must list URLs such as redis://127.0.0.1:6379, with commas between.`,
+      );
+    }
+    const host = parsed.hostname === 'localhost' ? '127.0.0.1' : parsed.hostname;
+    const identity = `${host}:${parsed.port || '6379'}${parsed.pathname.replace(/^\/0?$/, '')}`;
+    if (seen.has(identity)) {
+      throw new ProvisionError(`LOCKSTEP_REDIS has the node ${withoutPassword(url)} twice: it would vote twice.`);
+    }
+    seen.set(identity, url);
+  }
+  return urls;
+}
+
+async function reach(url: string): Promise<string> {
+  try {
+    return await probe(url, PROBE_MS);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new ProvisionError(`LOCKSTEP_REDIS: no Redis answers at ${withoutPassword(url)} (${reason}).`, {
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,181 @@
+import { EventEmitter } from 'node:events';
+import { configError, LockError } from './errors.js';
+import { Lock, type LockSignal } from './lock.js';
+import type { RedlockClient } from './node.js';
+import { checkClients, NodeGroup } from './node-group.js';
+import { LockRun, type ReleaseReport } from './run.js';
+import {
+  type AcquireSettings,
+  DEFAULTS,
+  policyFor,
+  type RedlockSettings,
+  type ResolvedSettings,
+  resolveSettings,
+} from './settings.js';
+
+/** What a {@link Redlock} emits. */
+export interface RedlockEvents {
+  /**
+   * A node's connection failed, or a node answered with an error. For logs: locks count it as a failed vote. Unlike
+   * other emitters, nothing is thrown if nobody listens.
+   */
+  error: [error: Error, node: number];
+}
+
+/** Runs while a lock is held. */
+export type Routine<T> = (signal: LockSignal, lock: Lock) => Promise<T>;
+
+/**
+ * Locks on a majority of independent Redis nodes: the Redlock algorithm, with the interface of node-redlock.
+ *
+ * Each node gets a connection of its own, made from the client's options; the clients themselves are neither used nor
+ * closed. These connections do not keep the process alive, so it ends when the clients are closed and nothing is under
+ * way; {@link Redlock.quit} closes them at once.
+ *
+ * @example
+ * ```ts
+ * const redlock = new Redlock(urls.map((url) => new Redis(url)), { retryCount: 5 });
+ * const total = await redlock.using(['account:1', 'account:2'], 5_000, async (signal) => {
+ *   const sum = await slowWork();
+ *   signal.throwIfAborted();
+ *   return sum;
+ * });
+ * ```
+ */
+export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposable {
+  readonly #group: NodeGroup;
+  readonly #settings: ResolvedSettings;
+  #closed = false;
+
+  /**
+   * @param clients - One ioredis client for each node. The nodes must be independent of each other: masters without a
+   * common replica set, that do not fail together. An odd number is best.
+   * @param settings - See {@link RedlockSettings}.
+   * @throws LockError `ERR_LOCK_CONFIG` for no nodes, the same node twice, or a setting that is wrong or unknown.
+   */
+  constructor(clients: Iterable<RedlockClient>, settings: RedlockSettings = {}) {
+    super();
+    const list = checkClients(clients);
+    this.#settings = resolveSettings(DEFAULTS, settings, list.length);
+    this.#group = new NodeGroup(list, (error, node) => {
+      if (this.listenerCount('error') > 0) this.emit('error', error, node.index);
+    });
+  }
+
+  /**
+   * Acquires a lock on all `resources` together, or on none.
+   *
+   * @param resources - Keys on the nodes; a lock on several excludes locks on any of them.
+   * @param ttlMs - Time to live, whole ms. The lock is valid for this minus the drift allowance and the time it took.
+   * @param settings - For this lock only; with `signal`, which ends the acquisition at once.
+   * @throws LockError `ERR_LOCK_CONTENDED`, `ERR_LOCK_QUORUM_UNREACHABLE` or `ERR_LOCK_TIMEOUT` by the last attempt,
+   * `ERR_LOCK_ABORTED` with the signal's reason as cause, `ERR_LOCK_CONFIG` for arguments that make no lock.
+   */
+  acquire(resources: string | readonly string[], ttlMs: number, settings: AcquireSettings = {}): Promise<Lock> {
+    return this.#acquire(resources, ttlMs, settings, false);
+  }
+
+  /** Extends a lock: see {@link Lock.extend}. */
+  extend(lock: Lock, ttlMs: number): Promise<Lock> {
+    return lock.extend(ttlMs);
+  }
+
+  /** Releases a lock: see {@link Lock.release}. */
+  release(lock: Lock): Promise<ReleaseReport> {
+    return lock.release();
+  }
+
+  /**
+   * Runs `routine` while holding the lock, extends the lock as long as it runs (see `automaticExtensionThreshold` and
+   * `maxExtensions`), releases it and resolves with what the routine resolved with. The routine's signal aborts if the
+   * lock is lost all the same; the routine should then stop, and its result is passed on nevertheless.
+   *
+   * @throws What {@link Redlock.acquire} throws, or what the routine throws.
+   */
+  using<T>(resources: string | readonly string[], ttlMs: number, routine: Routine<T>): Promise<T>;
+  using<T>(
+    resources: string | readonly string[],
+    ttlMs: number,
+    settings: AcquireSettings,
+    routine: Routine<T>,
+  ): Promise<T>;
+  async using<T>(
+    resources: string | readonly string[],
+    ttlMs: number,
+    settingsOrRoutine: AcquireSettings | Routine<T>,
+    maybeRoutine?: Routine<T>,
+  ): Promise<T> {
+    const [settings, routine] =
+      typeof settingsOrRoutine === 'function' ? [{}, settingsOrRoutine] : [settingsOrRoutine, maybeRoutine];
+    if (typeof routine !== 'function') throw configError('using needs a routine to run.', 'acquire');
+    const lock = await this.#acquire(resources, ttlMs, settings, true);
+    try {
+      return await routine(lock.signal, lock);
+    } finally {
+      await lock.release();
+    }
+  }
+
+  /**
+   * Closes the connections to the nodes, not the clients they were made from. Locks that are still held end when their
+   * validity does.
+   */
+  async quit(): Promise<void> {
+    this.#closed = true;
+    await this.#group.close(this.#settings.nodeTimeoutMs);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.quit();
+  }
+
+  async #acquire(
+    resources: string | readonly string[],
+    ttlMs: number,
+    given: AcquireSettings,
+    autoExtend: boolean,
+  ): Promise<Lock> {
+    const keys = checkResources(resources);
+    const { nodes } = this.#group;
+    const settings = resolveSettings(this.#settings, given, nodes.length);
+    const policy = policyFor(settings, ttlMs, autoExtend);
+    if (this.#closed) throw configError('This Redlock has been closed by quit().', 'acquire');
+    const { signal } = given;
+    const connected = this.#group.whenConnected(settings.nodeTimeoutMs, signal);
+    if (connected !== undefined) await connected;
+    if (signal?.aborted) throw abortedBefore(keys, signal.reason);
+    const run = new LockRun(nodes, policy, keys);
+    if (signal === undefined) {
+      await run.acquire(ttlMs);
+    } else {
+      const onAbort = () => run.abandon(signal.reason);
+      signal.addEventListener('abort', onAbort, { once: true });
+      try {
+        await run.acquire(ttlMs);
+      } finally {
+        signal.removeEventListener('abort', onAbort);
+      }
+    }
+    return new Lock(run);
+  }
+}
+
+function checkResources(resources: string | readonly string[]): readonly string[] {
+  const list = typeof resources === 'string' ? [resources] : resources;
+  if (!Array.isArray(list) || list.length === 0) throw configError('A lock needs at least one resource.', 'acquire');
+  for (const resource of list) {
+    if (typeof resource !== 'string' || resource === '') {
+      throw configError('A resource must be a string that is not empty.', 'acquire');
+    }
+  }
+  return [...new Set<string>(list)];
+}
+
+function abortedBefore(resources: readonly string[], reason: unknown): LockError {
+  return new LockError(`The acquisition of ${resources.join(', ')} was aborted.`, {
+    code: 'ERR_LOCK_ABORTED',
+    operation: 'acquire',
+    resources,
+    cause: reason,
+  });
+}

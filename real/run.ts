@@ -1,0 +1,282 @@
+import {
+  type Answer,
+  type Command,
+  forgetfulNodesTolerated,
+  has,
+  initialState,
+  type LocalTime,
+  type LockEvent,
+  type LockState,
+  members,
+  NO_NODES,
+  type NodeSet,
+  type Outcome,
+  oneNode,
+  type Policy,
+  size,
+  step,
+  type Timer,
+  union,
+} from '../core/index.js';
+import { Alarms } from './alarms.js';
+import { drawChance } from './chance.js';
+import { systemClock } from './clock.js';
+import type { LockError, LockVotes } from './errors.js';
+import type { LockNode } from './node.js';
+import { acquisitionFailed, extensionFailed, lockLost } from './outcomes.js';
+
+/** What a release found on the nodes, as numbers of nodes. */
+export interface ReleaseReport {
+  /** Had the key and deleted it. */
+  readonly released: number;
+  /** Had no key of ours: it had expired, or never been there. */
+  readonly alreadyGone: number;
+  /** Not connected, answered with an error, or not in time: the key goes when its TTL ends. */
+  readonly unreachable: number;
+  /** Had not answered yet when a quorum had: they get the release all the same. */
+  readonly unanswered: number;
+}
+
+interface Waiter<T> {
+  resolve(value: T): void;
+  reject(reason: LockError): void;
+}
+
+/**
+ * Drives one lock: feeds `step` with what happens, and carries out what it asks for. It has no opinion of its own on
+ * anything that a lock has to decide.
+ */
+export class LockRun {
+  readonly resources: readonly string[];
+  readonly policy: Policy;
+  /** Set when the claim has ended by itself. */
+  lost: LockError | null = null;
+  /** Called once when that happens. */
+  onLost: ((reason: LockError) => void) | null = null;
+
+  readonly #nodes: readonly LockNode[];
+  readonly #alarms: Alarms = new Alarms(systemClock, this);
+  #state: LockState = initialState();
+  /** Nodes that were really sent the SET of this attempt. */
+  #sent: NodeSet = NO_NODES;
+  #unanswered = 0;
+  /** The last error of a node, or why the caller gave up: the cause to tell. */
+  #cause: unknown;
+  #acquisition: Waiter<void> | null = null;
+  #extension: Waiter<void> | null = null;
+  #extensionFailure: LockError | null = null;
+  #afterRound: (() => void)[] = [];
+  #release: { readonly promise: Promise<ReleaseReport>; settle(report: ReleaseReport): void } | null = null;
+  #linger: NodeJS.Timeout | undefined;
+
+  constructor(nodes: readonly LockNode[], policy: Policy, resources: readonly string[]) {
+    this.#nodes = nodes;
+    this.policy = policy;
+    this.resources = resources;
+  }
+
+  /** Resolves when the lock is held. */
+  acquire(ttlMs: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#acquisition = { resolve, reject };
+      this.#feed({
+        type: 'acquire',
+        now: systemClock.now(),
+        nodes: this.#nodes.length,
+        ttlMs,
+        chance: drawChance(),
+      });
+    });
+  }
+
+  /** Gives up an acquisition because of `reason`; no effect on a lock that is held. */
+  abandon(reason: unknown): void {
+    if (this.#acquisition === null) return;
+    this.#cause = reason;
+    this.#feed({ type: 'release', now: systemClock.now() });
+  }
+
+  /** Resolves when the lock is held for `ttlMs` from now. Waits its turn behind an automatic extension. */
+  async extend(ttlMs: number): Promise<void> {
+    while (this.#state.extending) await new Promise<void>((resolve) => this.#afterRound.push(resolve));
+    await new Promise<void>((resolve, reject) => {
+      this.#extension = { resolve, reject };
+      this.#feed({ type: 'extend', now: systemClock.now(), ttlMs });
+    });
+  }
+
+  /** Gives the lock back. However often it is called, it is released once. */
+  release(): Promise<ReleaseReport> {
+    if (this.#release === null) {
+      let settle: (report: ReleaseReport) => void = () => {};
+      const promise = new Promise<ReleaseReport>((resolve) => {
+        settle = resolve;
+      });
+      this.#release = { promise, settle };
+      this.#feed({ type: 'release', now: systemClock.now() });
+    }
+    return this.#release.promise;
+  }
+
+  get token(): string {
+    return String(this.#state.token);
+  }
+
+  get deadline(): LocalTime {
+    return this.#state.deadline;
+  }
+
+  /** What is left of the claim, µs; 0 when it has ended. The clock decides, even if the timer lags behind it. */
+  remainingUs(): number {
+    if (this.#state.phase !== 'held') return 0;
+    const now = systemClock.now();
+    if (now >= this.#state.deadline) this.#feed({ type: 'timer', now, timer: 'expiry', chance: null });
+    return Math.max(0, this.#state.deadline - now);
+  }
+
+  get votes(): LockVotes {
+    const { granted, refused, failed, quorum } = this.#state;
+    return this.votesFrom(granted, refused, failed, quorum);
+  }
+
+  get forgetfulNodesTolerated(): number {
+    return forgetfulNodesTolerated(size(this.#state.granted), this.#state.quorum, this.#nodes.length);
+  }
+
+  get held(): boolean {
+    return this.#state.phase === 'held' && systemClock.now() < this.#state.deadline;
+  }
+
+  votesFrom(granted: NodeSet, refused: NodeSet, failed: NodeSet, quorum: number): LockVotes {
+    const nodes = this.#nodes.length;
+    const answered = union(granted, union(refused, failed));
+    const unanswered: number[] = [];
+    for (let node = 0; node < nodes; node++) if (!has(answered, node)) unanswered.push(node);
+    return {
+      granted: members(granted),
+      refused: members(refused),
+      failed: members(failed),
+      unanswered,
+      quorum,
+      nodes,
+    };
+  }
+
+  onReply(node: number, command: Command, answer: Answer, error: Error | null): void {
+    this.#unanswered--;
+    if (error !== null) this.#cause = error;
+    this.#feed({ type: 'reply', now: systemClock.now(), node, command, answer });
+    if (this.#unanswered === 0 && this.#linger !== undefined) clearTimeout(this.#linger);
+  }
+
+  onTimer(timer: Timer, now: LocalTime): void {
+    this.#feed({ type: 'timer', now, timer, chance: timer === 'retry' ? drawChance() : null });
+  }
+
+  #feed(event: LockEvent): void {
+    const wasExtending = this.#state.extending;
+    const { state, effects } = step(this.policy, this.#state, event);
+    this.#state = state;
+    // Whoever hears of an outcome may call back at once, so everything else is done by then.
+    let reports = 0;
+    for (const effect of effects) {
+      switch (effect.type) {
+        case 'send':
+          this.#send(effect.to, effect.command);
+          break;
+        case 'arm':
+          this.#alarms.arm(effect.timer, effect.at, event.now);
+          break;
+        case 'cancel':
+          this.#alarms.cancel(effect.timer);
+          break;
+        case 'report':
+          reports++;
+          break;
+      }
+    }
+    if (reports > 0) for (const effect of effects) if (effect.type === 'report') this.#report(effect.outcome);
+    if (wasExtending && !state.extending) this.#endRound();
+  }
+
+  #send(to: NodeSet, command: Command): void {
+    // An attempt asks all nodes in one sending.
+    if (command.operation === 'acquire') this.#sent = NO_NODES;
+    for (const node of this.#nodes) {
+      if (!has(to, node.index)) continue;
+      this.#unanswered++;
+      if (command.operation === 'release' && command.token === this.#state.token && !has(this.#sent, node.index)) {
+        // It never got the SET. A hung node would only pile up releases of nothing.
+        node.decline(command, this);
+      } else if (node.perform(command, this.resources, this) && command.operation === 'acquire') {
+        this.#sent = union(this.#sent, oneNode(node.index));
+      }
+    }
+  }
+
+  #report(outcome: Outcome): void {
+    switch (outcome.type) {
+      case 'acquired':
+        this.#takeAcquisition()?.resolve();
+        break;
+      case 'failed':
+        this.#keepAliveForCleanUp();
+        this.#takeAcquisition()?.reject(acquisitionFailed(this, outcome, this.#cause));
+        break;
+      case 'extended':
+        this.#extensionFailure = null;
+        this.#takeExtension()?.resolve();
+        break;
+      case 'not-extended':
+        this.#reportNotExtended(outcome);
+        break;
+      case 'lost':
+        this.lost = lockLost(this, this.#extensionFailure);
+        this.onLost?.(this.lost);
+        break;
+      case 'released':
+        this.#reportReleased(outcome);
+        break;
+    }
+  }
+
+  #reportNotExtended(outcome: Outcome & { type: 'not-extended' }): void {
+    const failure = extensionFailed(this, outcome, this.policy.maxExtensions, this.#cause);
+    const waiter = this.#takeExtension();
+    // Nobody asked for an automatic one; why it failed is why the lock is lost, not that the end cut off the last try.
+    if (waiter !== null) waiter.reject(failure);
+    else if (outcome.reason !== 'too-late' || this.#extensionFailure === null) this.#extensionFailure = failure;
+  }
+
+  #reportReleased({ votes }: Outcome & { type: 'released' }): void {
+    const released = size(votes.granted);
+    const alreadyGone = size(votes.refused);
+    const unreachable = size(votes.failed);
+    const unanswered = this.#nodes.length - released - alreadyGone - unreachable;
+    this.#release?.settle({ released, alreadyGone, unreachable, unanswered });
+  }
+
+  #takeAcquisition(): Waiter<void> | null {
+    const waiter = this.#acquisition;
+    this.#acquisition = null;
+    return waiter;
+  }
+
+  #takeExtension(): Waiter<void> | null {
+    const waiter = this.#extension;
+    this.#extension = null;
+    return waiter;
+  }
+
+  #endRound(): void {
+    const waiting = this.#afterRound;
+    this.#afterRound = [];
+    for (const resume of waiting) resume();
+  }
+
+  /** A process that ends right after a failure still gives its clean-up the time of one answer. */
+  #keepAliveForCleanUp(): void {
+    if (this.#unanswered === 0 || this.policy.nodeTimeoutUs === null) return;
+    this.#linger = setTimeout(() => {}, Math.ceil(this.policy.nodeTimeoutUs / 1000));
+  }
+}

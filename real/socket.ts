@@ -1,0 +1,36 @@
+import type { RedisConnection } from './wire.js';
+
+interface Stream {
+  unref?(): void;
+  cork?(): void;
+  uncork?(): void;
+  destroy(): void;
+}
+
+/** The socket below a connection; ioredis-mock has none. */
+export function streamOf(connection: RedisConnection & { readonly stream?: Stream }): Stream | undefined {
+  return connection.stream;
+}
+
+export function unrefStream(connection: RedisConnection): void {
+  streamOf(connection)?.unref?.();
+}
+
+let corked: Stream[] = [];
+
+/**
+ * Holds back what is written to a connection until this turn of the event loop has nothing more to run, so that the
+ * commands of many locks travel in one write. A lone command is written at the end of the same turn.
+ */
+export function corkForThisTurn(connection: RedisConnection): void {
+  const stream = streamOf(connection);
+  if (stream?.cork === undefined || corked.includes(stream)) return;
+  stream.cork();
+  if (corked.push(stream) === 1) process.nextTick(uncorkAll);
+}
+
+function uncorkAll(): void {
+  const streams = corked;
+  corked = [];
+  for (const stream of streams) stream.uncork?.();
+}
