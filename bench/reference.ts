@@ -53,15 +53,26 @@ export class ReferenceWorkload implements Adversary {
       { kind: 'pause', process: draw.chance(500_000) ? node() : client(), atUs: at(), forUs: draw.below(30_000) },
       { kind: 'clock-step', process: node(), atUs: at(), byUs: draw.between(-20_000, 20_000) },
       { kind: 'clock-rate', process: client(), atUs: at(), ratePpm: draw.between(-500, 500) },
-      { kind: 'partition', atUs: at(), from: [client()], to: [node(), node()], oneWay: false, forUs: draw.below(50_000) },
+      {
+        kind: 'partition',
+        atUs: at(),
+        from: [client()],
+        to: [node(), node()],
+        oneWay: false,
+        forUs: draw.below(50_000),
+      },
     ];
   }
 
-  nextLock(client: number, view: { readonly now: number; readonly clients: readonly { readonly locks: readonly LockRun[] }[] }): LockPlan | null {
+  nextLock(
+    client: number,
+    view: { readonly now: number; readonly clients: readonly { readonly locks: readonly LockRun[] }[] },
+  ): LockPlan | null {
     const left = this.left[client] ?? 0;
     const mine = view.clients[client]?.locks ?? [];
     const phase = mine[mine.length - 1]?.state.phase;
-    if (left === 0 || (phase !== undefined && phase !== 'released' && phase !== 'failed' && phase !== 'lost')) return null;
+    if (left === 0 || (phase !== undefined && phase !== 'released' && phase !== 'failed' && phase !== 'lost'))
+      return null;
     this.left[client] = left - 1;
     const { draw } = this;
     return {
@@ -81,11 +92,13 @@ export class ReferenceWorkload implements Adversary {
 
   fate(_message: Message, _direction: Direction, _send: number, fate: FateSlot): void {
     const { draw } = this;
-    fate.delayUs = draw.between(200, 1_500);
-    const luck = draw.below(1_000);
-    if (luck < 15) fate.lost = true;
-    else if (luck < 25) fate.duplicateDelayUs = draw.below(5_000);
-    else if (luck < 30) fate.delayUs = draw.below(80_000);
+    // One draw for both: the delay, and every now and then something worse.
+    const luck = draw.below(1_300_000);
+    fate.delayUs = 200 + Math.floor(luck / 1_000);
+    const trouble = luck % 1_000;
+    if (trouble < 15) fate.lost = true;
+    else if (trouble < 25) fate.duplicateDelayUs = 3 * fate.delayUs;
+    else if (trouble < 30) fate.delayUs *= 50;
   }
 
   nextFault(moment: Moment): Fault | null {

@@ -47,7 +47,7 @@ export function assumptions(schedule: Schedule, policy: Policy, votes?: number):
     if (amnesiac.length > 0) broken.push('memory');
   }
   if (schedule.faults.some((fault) => fault.kind === 'failover')) broken.push('durable-failover');
-  if (!effectsArePrompt(schedule)) broken.push('prompt-effects');
+  if (!effectsArePrompt(schedule, clocks)) broken.push('prompt-effects');
   return broken;
 }
 
@@ -84,6 +84,14 @@ class Clocks {
     return sum;
   }
 
+  /** The most that a clock can advance, jumps included, in this much true time, µs. */
+  mostShown(process: ProcessName, us: number): number {
+    const fast = Math.max(0, ...this.rates(process));
+    // On a fast clock, a timer may fire when more than its deadline is shown.
+    const gained = fast === 0 ? 0 : Math.ceil((us * fast) / Number(MILLION)) + 1;
+    return us + gained + this.steps(process, 1);
+  }
+
   /** Whether a key outlives every claim to it: (TTL − D + back) / (1 + r_c) ≤ (TTL − g − forward) / (1 + r_n). */
   agree(policy: Policy, ttlMs: number, client: ProcessName, node: ProcessName, steps: boolean): boolean {
     const { expiry, resolutionUs } = this.schedule.cluster;
@@ -104,15 +112,22 @@ class Clocks {
   }
 }
 
-/** Whether every write has a guard that covers the pauses and delays between the check and its arrival. */
-function effectsArePrompt(schedule: Schedule): boolean {
+/**
+ * Whether every write arrives before anything can end the belief that it was checked under: its guard covers the pauses
+ * and delays from the check to the arrival by the client's own clock, and it neither follows the release nor outlives
+ * the client.
+ */
+function effectsArePrompt(schedule: Schedule, clocks: Clocks): boolean {
   return schedule.clients.every((client) => {
     const pauses = schedule.faults.flatMap((it) => (it.kind === 'pause' && it.process === client.id ? [it.forUs] : []));
     const paused = pauses.reduce((sum, us) => sum + us, 0);
+    const mortal = schedule.faults.some((it) => it.kind === 'client-crash' && it.client === client.id);
     return client.locks.every((lock) =>
       lock.writes.every((write) => {
-        const needed = write.sendAfterUs - write.checkAfterUs + paused + write.delayUs;
-        return write.guardUs !== null && write.guardUs >= needed;
+        const late = clocks.mostShown(client.id, paused + write.delayUs);
+        const inClaim = write.guardUs !== null && write.guardUs > write.sendAfterUs - write.checkAfterUs + late;
+        const inHold = lock.holdUs === null || write.sendAfterUs + late <= lock.holdUs;
+        return inClaim && inHold && !(mortal && write.delayUs > 0);
       }),
     );
   });

@@ -39,7 +39,7 @@ export class Coverage {
   private readonly counts: Counts;
   private readonly believers: LockRun[] = [];
   private readonly askers: LockRun[] = [];
-  private readonly contended = new Set<LockRun>();
+  private readonly contended: LockRun[] = [];
 
   constructor(counts: Counts) {
     this.counts = counts;
@@ -52,8 +52,9 @@ export class Coverage {
   }
 
   private contend(holder: LockRun, other: LockRun): void {
-    if (holder === other || this.contended.has(holder) || !holder.keys.some((key) => other.keys.includes(key))) return;
-    this.contended.add(holder);
+    if (holder === other || other.client.down || this.contended.includes(holder)) return;
+    if (!holder.keys.some((key) => other.keys.includes(key))) return;
+    this.contended.push(holder);
     this.counts.contendedClaims++;
   }
 

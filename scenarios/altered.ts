@@ -1,7 +1,6 @@
-import { LONGEST_US, type Policy } from '../core/index.js';
+import { LONGEST_US, MIDDLE_JITTER_PPM, type Policy } from '../core/index.js';
 import { profileOf } from './checks.js';
 import type { Cluster, Fault, LockPlan, ProcessName, Schedule } from './schedule.js';
-import { MIDDLE_JITTER_PPM } from './schedule.js';
 
 /*
  * Copies of a schedule with one thing altered throughout; what mitigations are made of.

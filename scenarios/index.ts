@@ -6,6 +6,5 @@ export { MITIGATIONS, type Mitigation, mitigate } from './mitigations.js';
 export { parseScenario, parseScenarioText, parseSchedule, parseScheduleText } from './parse.js';
 export type * from './scenario.js';
 export type * from './schedule.js';
-export { MIDDLE_JITTER_PPM, nodeIndex, nodeName } from './schedule.js';
 export { variantSchedule } from './variant.js';
 export { formatScenario, formatSchedule } from './write.js';

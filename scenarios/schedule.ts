@@ -184,16 +184,3 @@ export interface Fate extends MessageAddress {
   /** One-way delay of a second copy, µs. */
   readonly duplicateDelayUs?: number;
 }
-
-/** Jitter where a plan names none: the middle of the range. */
-export const MIDDLE_JITTER_PPM = 500_000;
-
-/** Name of node `index`. */
-export function nodeName(index: number): ProcessName {
-  return `n${index}`;
-}
-
-/** Index of the node with this name, or -1. */
-export function nodeIndex(name: ProcessName): number {
-  return /^n\d+$/.test(name) ? Number(name.slice(1)) : -1;
-}

@@ -1,10 +1,11 @@
-import type { Answer, LocalTime } from '../core/index.js';
+import { type Answer, type LocalTime, nodeName } from '../core/index.js';
+import type { ProcessName } from '../scenarios/index.js';
 import type { LockRun } from './lock-run.js';
 import type { Message } from './message.js';
 import type { EndCause, GoneCause, Observer } from './observer.js';
 import type { Process } from './process.js';
 import { type TrueTime, trueTime } from './time.js';
-import { Kind, Trace } from './trace.js';
+import { type Detail, Kind, Trace } from './trace.js';
 
 /**
  * What happened so far: true time, the trace with its hash, and the numbers given to tokens and resources. All parts of
@@ -16,11 +17,13 @@ export class Chronicle {
   now: TrueTime = trueTime(0);
   /** Sequence number of the trace event from which what happens now follows, or -1. */
   cause = -1;
+  private readonly clients: readonly ProcessName[];
   private readonly resources: string[] = [];
   /** By token: the lock that uses it. Token 0 is nobody's. */
   private readonly owners: (LockRun | null)[] = [null];
 
-  constructor(observer: Observer, keepTrace: boolean) {
+  constructor(clients: readonly ProcessName[], observer: Observer, keepTrace: boolean) {
+    this.clients = clients;
     this.observer = observer;
     this.trace = new Trace(keepTrace);
   }
@@ -49,25 +52,38 @@ export class Chronicle {
     return seq;
   }
 
+  /** A message that leaves. What comes of it is in the hash when it arrives; only a loss has to be noted now. */
+  noteSend(code: number, process: Process, message: Message, to: number, answer: Answer | null): number {
+    if (code === Kind.lost) return this.noteMessage(code, process, message, to, answer);
+    const seq = this.trace.pass();
+    if (this.trace.keeping) {
+      this.trace.keep(code, process.name, this.now, process.clock.read(this.now), this.cause);
+      this.trace.detail(this.messageDetail(message, answer));
+    }
+    return seq;
+  }
+
   /** A message event with what it carries. */
   noteMessage(code: number, process: Process, message: Message, a: number, answer: Answer | null): number {
     const token = message.command.token as unknown as number;
     const seq = this.note(code, process, a, token);
-    if (this.trace.keeping) {
-      const { operation, attempt, round, ttlMs } = message.command;
-      this.trace.detail({
-        client: `c${message.client + 1}`,
-        lock: message.lock,
-        operation,
-        attempt,
-        round,
-        node: `n${message.node}`,
-        token,
-        ttlMs,
-        ...(answer === null ? {} : { answer }),
-      });
-    }
+    if (this.trace.keeping) this.trace.detail(this.messageDetail(message, answer));
     return seq;
+  }
+
+  private messageDetail(message: Message, answer: Answer | null): Detail {
+    const { operation, attempt, round, token, ttlMs } = message.command;
+    return {
+      client: this.clients[message.client] ?? '?',
+      lock: message.lock,
+      operation,
+      attempt,
+      round,
+      node: nodeName(message.node),
+      token: token as number,
+      ttlMs,
+      ...(answer === null ? {} : { answer }),
+    };
   }
 
   // ——— what locks do ———
@@ -150,15 +166,22 @@ export class Chronicle {
   }
 
   keyGone(node: Process, key: number, token: number, cause: GoneCause, by: number): void {
-    this.noteKey(Kind['key-gone'], node, key, token, cause, node.clock.read(this.now));
+    this.noteKey(Kind['key-gone'], node, key, token, cause, null);
     this.observer.keyGone(node.index, key, token, cause, by, this.now);
   }
 
-  private noteKey(code: number, node: Process, key: number, token: number, how: string, local: LocalTime): void {
+  private noteKey(
+    code: number,
+    node: Process,
+    key: number,
+    token: number,
+    how: string,
+    goneAt: LocalTime | null,
+  ): void {
     this.note(code, node, key, token);
     if (!this.trace.keeping) return;
     const owner = this.ownerOf(token)?.client.name ?? '?';
-    const goneUs = node.clock.when(local, this.now);
+    const goneUs = goneAt === null ? this.now : node.clock.when(goneAt, this.now);
     this.trace.detail({ resource: this.resourceOf(key), token, owner, how, goneUs });
   }
 }

@@ -101,14 +101,14 @@ export class SimClient extends Process {
     this.step(lock, { type: 'reply', now, node: message.node, command: message.command, answer });
   }
 
-  /** A timer of one of its locks is due, unless it was cancelled or the clock was set back. */
-  wake(lock: LockRun, slot: number, generation: number): void {
+  /** A timer of one of its locks is due, unless it was cancelled or the clock was set back. Says whether it fired. */
+  wake(lock: LockRun, slot: number, generation: number): boolean {
     const deadline = lock.armedAt[slot] ?? null;
-    if (deadline === null || lock.generations[slot] !== generation) return;
+    if (deadline === null || lock.generations[slot] !== generation) return false;
     const now = this.localNow();
     if (now < deadline) {
       this.arm(lock, slot, deadline);
-      return;
+      return false;
     }
     lock.armedAt[slot] = null;
     const timer = TIMERS[slot];
@@ -117,6 +117,7 @@ export class SimClient extends Process {
       this.step(lock, { type: 'timer', now, timer, chance: this.chance(lock, lock.state.attempt + 1) });
       this.host.attempted(lock);
     } else this.step(lock, { type: 'timer', now, timer, chance: null });
+    return true;
   }
 
   private chance(lock: LockRun, attempt: number): Chance {

@@ -22,6 +22,11 @@ export class Clock {
     return this.ratePpm;
   }
 
+  /** When it last jumped or changed its rate; what it showed before, it can no longer tell. */
+  get changedAt(): TrueTime {
+    return this.since;
+  }
+
   /** What the clock shows at `at`, which must not lie before its last change; whole µs, rounded down. */
   read(at: TrueTime): LocalTime {
     const passed = at - this.since;
@@ -59,8 +64,11 @@ export class Clock {
   }
 }
 
-/** ⌊passed × ppm / 10⁶⌋, split because the product leaves the exact integers after hours. */
+const HALF_AN_HOUR = 1_800_000_000;
+
+/** ⌊passed × ppm / 10⁶⌋, split where it is long, because the product leaves the exact integers after hours. */
 function drift(passed: number, ppm: number): number {
+  if (passed < HALF_AN_HOUR) return Math.floor((passed * ppm) / MILLION);
   const whole = Math.floor(passed / MILLION);
   return whole * ppm + Math.floor(((passed - whole * MILLION) * ppm) / MILLION);
 }

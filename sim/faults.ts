@@ -1,25 +1,13 @@
-import type { Fault, Partition, ProcessName } from '../scenarios/index.js';
+import type { Partition, ProcessName } from '../scenarios/index.js';
 import type { Chronicle } from './chronicle.js';
 import type { SimClient } from './client.js';
 import type { Links } from './links.js';
 import type { SimNode } from './node.js';
+import type { PlannedFault } from './planned-fault.js';
 import type { Process } from './process.js';
 import { after, type TrueTime, trueTime } from './time.js';
 import { Kind } from './trace.js';
 import type { WorldView } from './view.js';
-
-/** A fault with its place in the schedule, which is its place among faults of the same instant. */
-export class PlannedFault {
-  readonly fault: Fault;
-  readonly index: number;
-  /** When it struck; a crash also which one of its node it was. */
-  crashNumber = 0;
-
-  constructor(fault: Fault, index: number) {
-    this.fault = fault;
-    this.index = index;
-  }
-}
 
 /** Puts the return of a crashed node into the queue, in the crash's own class if it is in the same instant. */
 export type PlanRestart = (planned: PlannedFault, at: TrueTime, sameInstant: boolean) => void;
@@ -30,8 +18,7 @@ export class Faults {
   private readonly chronicle: Chronicle;
   private readonly links: Links;
   private readonly planRestart: PlanRestart;
-  /** Per node: how many times it went down, and when it last did. */
-  private readonly crashes: number[] = [];
+  /** Per node: when it last went down. */
   private readonly downSince: TrueTime[] = [];
 
   constructor(view: WorldView, chronicle: Chronicle, links: Links, planRestart: PlanRestart) {
@@ -83,22 +70,22 @@ export class Faults {
     node.down = true;
     node.pausedUntil = trueTime(-1);
     this.downSince[node.index] = chronicle.now;
-    planned.crashNumber = (this.crashes[node.index] ?? 0) + 1;
-    this.crashes[node.index] = planned.crashNumber;
+    planned.life = ++node.life;
     chronicle.cause = chronicle.note(Kind.crash, node, restartAfterUs ?? -1, 0);
     chronicle.observer.nodeDown(node.index, chronicle.now);
     if (restartAfterUs !== null) this.planRestart(planned, after(chronicle.now, restartAfterUs), restartAfterUs === 0);
   }
 
-  /** The restart that belongs to a crash; idle if the node came back another way since. */
-  restart(planned: PlannedFault): void {
+  /** The restart that belongs to a crash; nothing, and `false`, if the node came back another way since. */
+  restart(planned: PlannedFault): boolean {
     const { fault } = planned;
     const node = fault.kind === 'crash' ? this.node(fault.node) : undefined;
-    if (node === undefined || !node.down || this.crashes[node.index] !== planned.crashNumber) return;
+    if (node === undefined || !node.down || node.life !== planned.life) return false;
     const { chronicle } = this;
     chronicle.cause = chronicle.note(Kind.restart, node, 0, 0);
     node.restart(this.view.setup.cluster.persistence === 'always', chronicle.now);
     chronicle.observer.nodeUp(node.index, chronicle.now);
+    return true;
   }
 
   private failover(node: SimNode | undefined): void {
@@ -106,6 +93,8 @@ export class Faults {
     const { chronicle } = this;
     const wasDown = node.down;
     const cutAt = wasDown ? (this.downSince[node.index] ?? chronicle.now) : chronicle.now;
+    node.life++;
+    node.pausedUntil = trueTime(-1);
     chronicle.cause = chronicle.note(Kind.failover, node, cutAt, 0);
     node.failover(cutAt, chronicle.now);
     if (wasDown) chronicle.observer.nodeUp(node.index, chronicle.now);
@@ -141,18 +130,27 @@ export class Faults {
 
   private cut(fault: Partition): void {
     const { chronicle } = this;
-    const ids = (names: readonly ProcessName[]): Set<number> =>
-      new Set(names.flatMap((name) => this.process(name)?.traceId ?? []));
-    const from = ids(fault.from);
-    const to = ids(fault.to);
     const until = after(chronicle.now, fault.forUs);
-    this.links.cuts.push({ from, to, until });
-    if (!fault.oneWay) this.links.cuts.push({ from: to, to: from, until });
+    this.cutOneWay(fault.from, fault.to, until);
+    if (!fault.oneWay) this.cutOneWay(fault.to, fault.from, until);
     const somebody = this.process(fault.from[0] ?? '');
     if (somebody === undefined) return;
     chronicle.note(Kind.partition, somebody, fault.forUs, fault.oneWay ? 1 : 0);
     if (chronicle.trace.keeping) {
       chronicle.trace.detail({ from: fault.from, to: fault.to, untilUs: until, oneWay: fault.oneWay ? 1 : 0 });
+    }
+  }
+
+  private cutOneWay(from: readonly ProcessName[], to: readonly ProcessName[], until: TrueTime): void {
+    for (const client of this.view.clients) {
+      for (const node of this.view.nodes) {
+        if (from.includes(client.name) && to.includes(node.name)) {
+          this.links.cut(client.index, node.index, 'request', until);
+        }
+        if (from.includes(node.name) && to.includes(client.name)) {
+          this.links.cut(client.index, node.index, 'reply', until);
+        }
+      }
     }
   }
 }

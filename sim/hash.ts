@@ -16,6 +16,16 @@ export class RollingHash {
     if (low !== value) this.add((value - (low >>> 0)) / 4294967296);
   }
 
+  /** Takes in a time and three small integers at once; each lane gets another combination of them. */
+  addEvent(at: number, kind: number, x: number, y: number): void {
+    const low = at | 0;
+    const high = low === at ? 0 : (at - (low >>> 0)) / 4294967296;
+    const a = Math.imul(this.a ^ low ^ Math.imul(kind, 0x27d4eb2f), 0xcc9e2d51) + Math.imul(x, 0x165667b1);
+    this.a = ((a << 15) | (a >>> 17)) ^ y;
+    const b = Math.imul((this.b + low) ^ Math.imul(y, 0x9e3779b1), 0x1b873593) + Math.imul(kind + high, 0x85ebca77);
+    this.b = ((b << 13) | (b >>> 19)) ^ x;
+  }
+
   /** 32 bits of the digest, as an integer. */
   value(): number {
     return finish(this.b ^ finish(this.a));

@@ -3,41 +3,35 @@ import type { Adversary } from './adversary.js';
 import type { Chronicle } from './chronicle.js';
 import type { Direction, FateSlot, Message } from './message.js';
 import type { Process } from './process.js';
+import { Class, EventKind, type Queue, rankOf } from './queue.js';
 import { after, type TrueTime } from './time.js';
 import { Kind } from './trace.js';
 import type { WorldView } from './view.js';
 
-/** Delivers one copy of a message at a true time. `answer` is `null` on the way to the node. */
-export type Deliver = (message: Message, answer: Answer | null, copy: number, at: TrueTime) => void;
-
-/** A severed direction between two sets of processes, by trace id. */
-export interface Cut {
-  readonly from: ReadonlySet<number>;
-  readonly to: ReadonlySet<number>;
-  readonly until: TrueTime;
-}
+/** Answers as the queue carries them. */
+export const ANSWERS: readonly Answer[] = ['yes', 'no', 'error'];
 
 /** The network: delays, losses and copies as the adversary says, partitions, and order where links keep it. */
 export class Links {
-  /** Severed directions; those that are over are dropped when next looked at. */
-  cuts: Cut[] = [];
   private readonly view: WorldView;
   private readonly adversary: Adversary;
   private readonly chronicle: Chronicle;
-  private readonly deliver: Deliver;
+  private readonly queue: Queue;
+  private order = 0;
   private readonly fate: FateSlot = { delayUs: 0, lost: false, duplicateDelayUs: -1 };
   private readonly ordered: boolean;
   private readonly delayUs: number;
   /** By client and node, where it differs from the cluster's. */
   private readonly distances: number[] = [];
-  /** Latest arrival per client, node and direction, for links that keep order. */
+  /** By {@link index}: the latest arrival, for links that keep order, and until when the link is cut. */
   private readonly lastArrival: number[] = [];
+  private readonly cutUntil: number[] = [];
 
-  constructor(view: WorldView, adversary: Adversary, chronicle: Chronicle, deliver: Deliver) {
+  constructor(view: WorldView, adversary: Adversary, chronicle: Chronicle, queue: Queue) {
     this.view = view;
     this.adversary = adversary;
     this.chronicle = chronicle;
-    this.deliver = deliver;
+    this.queue = queue;
     const { cluster, clients } = view.setup;
     this.ordered = cluster.link === 'fifo';
     this.delayUs = cluster.delayUs;
@@ -54,16 +48,25 @@ export class Links {
     fate.lost = false;
     fate.duplicateDelayUs = -1;
     this.adversary.fate(message, direction, send, fate, this.view);
-    const lost = fate.lost || (this.cuts.length > 0 && this.isCut(from, to));
-    const outer = chronicle.cause;
-    chronicle.cause = chronicle.noteMessage(lost ? Kind.lost : Kind.send, from, message, to.traceId, answer);
-    if (!lost) {
-      this.deliver(message, answer, 0, this.arrival(message, direction, fate.delayUs));
-      if (fate.duplicateDelayUs >= 0) {
-        this.deliver(message, answer, 1, this.arrival(message, direction, fate.duplicateDelayUs));
-      }
-    }
-    chronicle.cause = outer;
+    const lost = fate.lost || (this.cutUntil.length > 0 && this.isCut(message, direction));
+    const seq = chronicle.noteSend(lost ? Kind.lost : Kind.send, from, message, to.traceId, answer);
+    if (lost) return;
+    this.deliver(message, answer, 0, fate.delayUs, seq);
+    if (fate.duplicateDelayUs >= 0) this.deliver(message, answer, 1, fate.duplicateDelayUs, seq);
+  }
+
+  private deliver(message: Message, answer: Answer | null, copy: number, delayUs: number, cause: number): void {
+    const request = answer === null;
+    const kind = request ? EventKind.request : EventKind.reply;
+    const at = this.ordered
+      ? this.inOrder(message, request ? 'request' : 'reply', delayUs)
+      : after(this.chronicle.now, delayUs);
+    const rank = this.nextRank();
+    const event = this.queue.blank(kind, at, rank, request ? message.node : message.client, message);
+    event.cause = cause;
+    event.index = copy;
+    event.slot = request ? 0 : answer === 'yes' ? 0 : answer === 'no' ? 1 : 2;
+    this.queue.push(event);
   }
 
   /** What a message takes when its fate does not say. */
@@ -72,20 +75,33 @@ export class Links {
     return this.distances[message.client * this.view.setup.cluster.nodes + message.node] ?? this.delayUs;
   }
 
-  private arrival(message: Message, direction: Direction, delayUs: number): TrueTime {
+  /** Deliveries of one instant, writes to the resource among them, come in the order in which they were sent. */
+  nextRank(): number {
+    return rankOf(Class.delivery, this.order++);
+  }
+
+  /** Number of a link in one direction. */
+  private index(client: number, node: number, direction: Direction): number {
+    return 2 * (client * this.view.nodes.length + node) + (direction === 'request' ? 0 : 1);
+  }
+
+  /** The arrival of a message that does not overtake the one before it on its connection. */
+  private inOrder(message: Message, direction: Direction, delayUs: number): TrueTime {
+    const link = this.index(message.client, message.node, direction);
     const at = after(this.chronicle.now, delayUs);
-    if (!this.ordered) return at;
-    const { length } = this.view.nodes;
-    const link = 2 * (message.client * length + message.node) + (direction === 'request' ? 0 : 1);
     const last = this.lastArrival[link] ?? 0;
     const arrival = at > last ? at : (last as TrueTime);
     this.lastArrival[link] = arrival;
     return arrival;
   }
 
-  private isCut(from: Process, to: Process): boolean {
-    const { now } = this.chronicle;
-    this.cuts = this.cuts.filter((cut) => cut.until > now);
-    return this.cuts.some((cut) => cut.from.has(from.traceId) && cut.to.has(to.traceId));
+  private isCut({ client, node }: Message, direction: Direction): boolean {
+    return this.chronicle.now < (this.cutUntil[this.index(client, node, direction)] ?? 0);
+  }
+
+  /** Loses what is sent from a client to a node (`request`) or back (`reply`) until then. */
+  cut(client: number, node: number, direction: Direction, until: TrueTime): void {
+    const link = this.index(client, node, direction);
+    this.cutUntil[link] = Math.max(until, this.cutUntil[link] ?? 0);
   }
 }

@@ -16,9 +16,9 @@ export class LockRun {
   /** From the claim until the release is called, the client is told of the loss, or it dies. */
   believing = false;
   /** Deadlines of armed timers on the client's clock, by slot; generations tell stale events. */
-  readonly armedAt: (LocalTime | null)[] = [];
-  readonly generations: number[] = [];
-  private readonly releaseSends: number[] = [];
+  readonly armedAt: (LocalTime | null)[] = [null, null, null, null, null, null, null];
+  readonly generations: number[] = [0, 0, 0, 0, 0, 0, 0];
+  private readonly releaseSends: number[] = [0, 0, 0, 0, 0];
 
   constructor(client: Process, number: number, plan: LockPlan, keys: readonly number[]) {
     this.client = client;

@@ -1,12 +1,14 @@
-import { type Answer, type Command, type LocalTime, localTime, type Policy } from '../core/index.js';
+import { type Answer, type Command, LONGEST_US, type LocalTime, localTime, type Policy } from '../core/index.js';
 import type { Cluster } from '../scenarios/index.js';
 import type { Chronicle } from './chronicle.js';
 import { Process } from './process.js';
 import type { TrueTime } from './time.js';
 import { NODE_BASE } from './trace.js';
 
-/** Has the node look at a key again when its clock shows `goneAt`. */
-export type ArmExpiry = (node: SimNode, key: number, generation: number, goneAt: LocalTime) => void;
+/** Has the node look at its keys again when its clock shows `at`. */
+export type ArmExpiry = (node: SimNode, generation: number, at: LocalTime) => void;
+
+const NEVER = localTime(LONGEST_US);
 
 /** No key. Tokens count from 1. */
 export const NO_TOKEN = 0;
@@ -23,10 +25,12 @@ interface ReplicaEntry {
  * the meaning that their Lua text has on a real server.
  */
 export class SimNode extends Process {
-  /** By resource: the token stored, its expiry in ticks of this node's clock, and a count of changes to either. */
-  readonly tokens: number[] = [];
-  readonly when: number[] = [];
-  readonly generations: number[] = [];
+  /** By resource: the token stored, and its expiry in ticks of this node's clock. */
+  readonly tokens: number[] = [NO_TOKEN];
+  private readonly when: number[] = [0];
+  /** When it will look for expired keys next, and which of the looks it asked for that is. */
+  private lookAt: LocalTime = NEVER;
+  private look = 0;
   private replica: ReplicaEntry[] = [];
   private readonly chronicle: Chronicle;
   private readonly armExpiryEvent: ArmExpiry;
@@ -137,7 +141,6 @@ export class SimNode extends Process {
 
   private drop(key: number): void {
     this.tokens[key] = NO_TOKEN;
-    this.generations[key] = (this.generations[key] ?? 0) + 1;
   }
 
   private nowTicks(now: TrueTime): number {
@@ -153,11 +156,12 @@ export class SimNode extends Process {
     this.chronicle.keyGone(this, key, stored, 'expired', NO_TOKEN);
   }
 
-  /** Has the world look again at the first instant at which the key may be gone. */
+  /** Makes sure that the node looks at the key as soon as it is gone. */
   private armExpiry(key: number): void {
-    const generation = (this.generations[key] ?? 0) + 1;
-    this.generations[key] = generation;
-    this.armExpiryEvent(this, key, generation, this.goneAt(key));
+    const at = this.goneAt(key);
+    if (at >= this.lookAt) return;
+    this.lookAt = at;
+    this.armExpiryEvent(this, ++this.look, at);
   }
 
   /** The first reading of this node's clock at which the key is gone. */
@@ -165,29 +169,36 @@ export class SimNode extends Process {
     return localTime(((this.when[key] ?? 0) + (this.expiresAt ? 0 : 1)) * this.tickUs);
   }
 
-  /** The expiry armed for this generation of the key is due. */
-  expire(key: number, generation: number, now: TrueTime): void {
-    if (this.down || this.generations[key] !== generation) return;
-    this.dropIfExpired(key, this.nowTicks(now));
+  /** The time has come to look, unless another look was asked for since. Says whether it has. */
+  expire(look: number, now: TrueTime): boolean {
+    if (this.down || look !== this.look) return false;
+    this.dropAllExpired(now);
+    return true;
+  }
+
+  private dropAllExpired(now: TrueTime): void {
+    this.lookAt = NEVER;
+    const nowTicks = this.nowTicks(now);
+    for (let key = 0; key < this.tokens.length; key++) {
+      this.dropIfExpired(key, nowTicks);
+      if (this.holds(key)) this.armExpiry(key);
+    }
   }
 
   /** The clock changed: every key expires at another true time now. */
   clockChanged(now: TrueTime): void {
-    if (this.down) return;
-    for (let key = 0; key < this.tokens.length; key++) {
-      this.dropIfExpired(key, this.nowTicks(now));
-      if ((this.tokens[key] ?? NO_TOKEN) !== NO_TOKEN) this.armExpiry(key);
-    }
+    if (!this.down) this.dropAllExpired(now);
   }
 
   /** Comes back with what it had (`durable`) or empty. While it was down it could vote for nobody. */
   restart(durable: boolean, now: TrueTime): void {
     this.down = false;
-    if (durable) {
-      this.clockChanged(now);
-      return;
+    for (let key = 0; key < this.tokens.length && !durable; key++) {
+      // A replica copies its master, also an empty one.
+      if (this.holds(key)) this.replicate(key, NO_TOKEN, now);
+      this.forget(key);
     }
-    for (let key = 0; key < this.tokens.length; key++) this.forget(key);
+    this.dropAllExpired(now);
   }
 
   private forget(key: number): void {
@@ -217,9 +228,8 @@ export class SimNode extends Process {
         this.tokens[key] = token;
         this.chronicle.keySet(this, key, token, this.goneAt(key));
       }
-      this.armExpiry(key);
     }
     this.replica = arrived;
-    this.clockChanged(now);
+    this.dropAllExpired(now);
   }
 }

@@ -13,6 +13,8 @@ export class Process {
   /** Frozen until then; in the past if not. */
   pausedUntil: TrueTime = trueTime(-1);
   down = false;
+  /** How many times it died or was replaced: what had reached it but was not handled is lost with it. */
+  life = 0;
 
   constructor(index: number, name: ProcessName, traceId: number, offsetUs: number, ratePpm: number) {
     this.index = index;

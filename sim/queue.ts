@@ -1,4 +1,10 @@
+import type { LockRun } from './lock-run.js';
+import type { Message } from './message.js';
+import type { PlannedFault } from './planned-fault.js';
 import { type TrueTime, trueTime } from './time.js';
+
+/** What an event is about. */
+export type Subject = Message | LockRun | PlannedFault;
 
 /**
  * What comes first at one instant: faults marked `before`, deliveries, calls of clients, timers and expiries, faults
@@ -12,6 +18,18 @@ const CLASS_SPAN = 2 ** 28;
 /** Class and order in one small integer, so that a comparison of events is two comparisons of integers. */
 export function rankOf(cls: Class, order: number): number {
   return cls * CLASS_SPAN + order;
+}
+
+/** Places of a class that are ahead of its others: for what has waited. */
+const WAITED = CLASS_SPAN / 2;
+
+/**
+ * The rank of an event that has to wait for a frozen process: ahead of what comes only when the wait is over, and in the
+ * order of first arrival, which `order` counts. An event that has waited already keeps its rank.
+ */
+export function waitedRank(rank: number, order: number): number {
+  const place = rank % CLASS_SPAN;
+  return place >= WAITED ? rank : rank - place - WAITED + order;
 }
 
 /** What kind of thing an event is; the world knows what to do. */
@@ -32,7 +50,7 @@ export type EventKind = (typeof EventKind)[keyof typeof EventKind];
  * An entry of the queue. One shape for all kinds, because the engine's speed depends on it: `process`, `index`, `slot`
  * and `generation` mean what the kind says, `subject` is what it is about.
  */
-export class QueueEvent<Subject> {
+export class QueueEvent {
   at: TrueTime = trueTime(0);
   rank = 0;
   kind: EventKind = EventKind.request;
@@ -40,32 +58,40 @@ export class QueueEvent<Subject> {
   index = 0;
   slot = 0;
   generation = 0;
+  /** Which life of its process it waits for, if it has to wait. */
+  life = -1;
   /** Sequence number of the trace event that caused this one. */
   cause = -1;
   subject: Subject | null = null;
 }
 
 /** A binary heap by time, then rank. Spent events are reused. */
-export class Queue<Subject> {
-  private readonly heap: QueueEvent<Subject>[] = [];
-  private readonly spent: QueueEvent<Subject>[] = [];
+export class Queue {
+  private readonly heap: QueueEvent[] = [];
+  private readonly spent: QueueEvent[] = [];
 
   get size(): number {
     return this.heap.length;
   }
 
-  /** An event to fill in and {@link push}. */
-  blank(): QueueEvent<Subject> {
-    return this.spent.pop() ?? new QueueEvent<Subject>();
+  /** An event to fill in further and {@link push}. */
+  blank(kind: EventKind, at: TrueTime, rank: number, process: number, subject: Subject | null): QueueEvent {
+    const event = this.spent.pop() ?? new QueueEvent();
+    event.kind = kind;
+    event.at = at;
+    event.rank = rank;
+    event.process = process;
+    event.subject = subject;
+    return event;
   }
 
-  push(event: QueueEvent<Subject>): void {
+  push(event: QueueEvent): void {
     const heap = this.heap;
     let hole = heap.length;
     heap.push(event);
     while (hole > 0) {
       const parent = (hole - 1) >> 1;
-      const above = heap[parent] as QueueEvent<Subject>;
+      const above = heap[parent] as QueueEvent;
       if (!precedes(event, above)) break;
       heap[hole] = above;
       hole = parent;
@@ -74,7 +100,7 @@ export class Queue<Subject> {
   }
 
   /** Takes the first event, or `undefined`. */
-  pop(): QueueEvent<Subject> | undefined {
+  pop(): QueueEvent | undefined {
     const heap = this.heap;
     const first = heap[0];
     const last = heap.pop();
@@ -84,9 +110,9 @@ export class Queue<Subject> {
     for (;;) {
       let child = 2 * hole + 1;
       if (child >= length) break;
-      let below = heap[child] as QueueEvent<Subject>;
+      let below = heap[child] as QueueEvent;
       if (child + 1 < length) {
-        const right = heap[child + 1] as QueueEvent<Subject>;
+        const right = heap[child + 1] as QueueEvent;
         if (precedes(right, below)) {
           below = right;
           child++;
@@ -101,8 +127,9 @@ export class Queue<Subject> {
   }
 
   /** Gives an event back that {@link pop} returned and nobody needs any more. */
-  recycle(event: QueueEvent<Subject>): void {
+  recycle(event: QueueEvent): void {
     event.subject = null;
+    event.life = -1;
     this.spent.push(event);
   }
 
@@ -112,6 +139,6 @@ export class Queue<Subject> {
   }
 }
 
-function precedes<S>(a: QueueEvent<S>, b: QueueEvent<S>): boolean {
+function precedes(a: QueueEvent, b: QueueEvent): boolean {
   return a.at < b.at || (a.at === b.at && a.rank < b.rank);
 }

@@ -64,7 +64,6 @@ export class Trace {
   readonly events: TraceEvent[] = [];
   private readonly hash = new RollingHash();
   private count = 0;
-
   readonly keeping: boolean;
 
   constructor(keeping: boolean) {
@@ -77,11 +76,12 @@ export class Trace {
 
   /** Mixes one event into the hash and returns its sequence number. `a` and `b` are what matters about it. */
   note(code: number, process: number, at: TrueTime, a: number, b: number): number {
-    const hash = this.hash;
-    hash.add(code * 4096 + process);
-    hash.add(at);
-    hash.add(a);
-    hash.add(b);
+    this.hash.addEvent(at, code * 4096 + process, a, b);
+    return this.count++;
+  }
+
+  /** Gives out a sequence number for an event that needs no place in the hash. */
+  pass(): number {
     return this.count++;
   }
 

@@ -1,29 +1,25 @@
-import type { Answer, Command, LocalTime, Policy } from '../core/index.js';
+import type { Command, LocalTime, Policy } from '../core/index.js';
 import type { Adversary, Moment } from './adversary.js';
 import { Chronicle } from './chronicle.js';
 import { type ClientHost, SimClient } from './client.js';
-import { Faults, PlannedFault } from './faults.js';
-import { Links } from './links.js';
+import { Faults } from './faults.js';
+import { ANSWERS, Links } from './links.js';
 import { LockRun } from './lock-run.js';
 import type { Message } from './message.js';
 import { SimNode } from './node.js';
 import type { Observer } from './observer.js';
+import { PlannedFault } from './planned-fault.js';
 import type { Process } from './process.js';
-import { Class, EventKind, Queue, type QueueEvent, rankOf } from './queue.js';
+import { Class, EventKind, Queue, type QueueEvent, rankOf, type Subject, waitedRank } from './queue.js';
 import { after, type TrueTime, trueTime } from './time.js';
 import { Kind } from './trace.js';
 import { clockOf, type Setup, type WorldView } from './view.js';
-
-/** What queue events are about. */
-type Subject = Message | LockRun | PlannedFault;
 
 /** Locks of one client come before those of the next among calls of one instant. */
 const CALLS_PER_CLIENT = 4096;
 
 /** A fault and its restart take two places each in the order of their instant. */
 const PLACES_PER_FAULT = 2;
-
-const ANSWERS: readonly Answer[] = ['yes', 'no', 'error'];
 
 /**
  * The simulated world: one queue, true time, nodes, clients, and an adversary who makes the choices. Synchronous and
@@ -39,7 +35,7 @@ export class World implements WorldView, ClientHost {
   /** How many events were handled. */
   events = 0;
   private readonly adversary: Adversary;
-  private readonly queue = new Queue<Subject>();
+  private readonly queue: Queue;
   private readonly links: Links;
   private readonly faults: Faults;
   private faultCount = 0;
@@ -47,17 +43,19 @@ export class World implements WorldView, ClientHost {
   private started = false;
   private stopped = false;
 
-  constructor(setup: Setup, adversary: Adversary, observer: Observer, keepTrace: boolean) {
+  /** `queue` may be one that another run has left behind: searches use one for all their runs. */
+  constructor(setup: Setup, adversary: Adversary, observer: Observer, keepTrace: boolean, queue: Queue = new Queue()) {
     this.setup = setup;
+    this.queue = queue;
     this.policy = setup.policy;
     this.nodeCount = setup.cluster.nodes;
     this.adversary = adversary;
-    this.chronicle = new Chronicle(observer, keepTrace);
-    this.nodes = Array.from({ length: this.nodeCount }, (_, i) => this.makeNode(i));
+    this.chronicle = new Chronicle(setup.clients, observer, keepTrace);
+    const nodes: SimNode[] = [];
+    for (let i = 0; i < this.nodeCount; i++) nodes.push(this.makeNode(i));
+    this.nodes = nodes;
     this.clients = setup.clients.map((name, i) => this.makeClient(name, i));
-    this.links = new Links(this, adversary, this.chronicle, (message, answer, copy, at) =>
-      this.pushDelivery(message, answer, copy, at),
-    );
+    this.links = new Links(this, adversary, this.chronicle, this.queue);
     this.faults = new Faults(this, this.chronicle, this.links, (planned, at, sameInstant) =>
       this.pushRestart(planned, at, sameInstant),
     );
@@ -94,6 +92,7 @@ export class World implements WorldView, ClientHost {
       this.chronicle.now = event.at;
       this.dispatch(event);
     }
+    this.queue.clear();
     if (!this.stopped) this.chronicle.now = trueTime(untilUs);
     this.chronicle.observer.finished(this.chronicle.now);
   }
@@ -103,39 +102,41 @@ export class World implements WorldView, ClientHost {
     this.stopped = true;
   }
 
-  private dispatch(event: QueueEvent<Subject>): void {
+  private dispatch(event: QueueEvent): void {
     const process = this.processOf(event);
     if (process !== undefined && process.pausedUntil > event.at) {
       // Frozen: whatever comes waits, in the order in which it came.
       event.at = process.pausedUntil;
+      event.rank = waitedRank(event.rank, this.order++);
+      event.life = process.life;
       this.queue.push(event);
       return;
     }
     this.chronicle.cause = event.cause;
-    this.events++;
-    const { subject, kind } = event;
-    if (kind === EventKind.expiry) this.nodes[event.process]?.expire(event.index, event.generation, event.at);
-    else if (subject !== null) this.handle(event, subject);
+    if (this.handle(event, event.subject)) this.events++;
     this.queue.recycle(event);
   }
 
-  private handle(event: QueueEvent<Subject>, subject: Subject): void {
+  /** Does what the event says; says whether there was anything to do, or the event was overtaken by others. */
+  private handle(event: QueueEvent, subject: Subject | null): boolean {
     switch (event.kind) {
+      case EventKind.expiry:
+        return this.nodes[event.process]?.expire(event.generation, event.at) ?? false;
       case EventKind.request:
-        this.deliverRequest(subject as Message, event.index);
+        this.deliverRequest(subject as Message, event.index, event.life);
         break;
       case EventKind.reply:
         this.deliverReply(subject as Message, event.slot);
         break;
       case EventKind.call: {
         const client = this.clients[event.process];
-        if (client !== undefined && !client.down) client.acquire(subject as LockRun);
+        if (client === undefined || client.down) return false;
+        client.acquire(subject as LockRun);
         break;
       }
       case EventKind.timer: {
         const client = this.clients[event.process];
-        if (client !== undefined && !client.down) client.wake(subject as LockRun, event.slot, event.generation);
-        break;
+        return client !== undefined && !client.down && client.wake(subject as LockRun, event.slot, event.generation);
       }
       case EventKind.write:
         this.deliverWrite(subject as LockRun, event.index);
@@ -144,13 +145,13 @@ export class World implements WorldView, ClientHost {
         this.faults.strike(subject as PlannedFault);
         break;
       case EventKind.restart:
-        this.faults.restart(subject as PlannedFault);
-        break;
+        return this.faults.restart(subject as PlannedFault);
     }
+    return true;
   }
 
   /** The process to which an event happens and which may be frozen, if any. */
-  private processOf(event: QueueEvent<Subject>): Process | undefined {
+  private processOf(event: QueueEvent): Process | undefined {
     switch (event.kind) {
       case EventKind.request:
         return this.nodes[event.process];
@@ -163,19 +164,8 @@ export class World implements WorldView, ClientHost {
     }
   }
 
-  private put(
-    kind: EventKind,
-    at: TrueTime,
-    rank: number,
-    process: number,
-    subject: Subject | null,
-  ): QueueEvent<Subject> {
-    const event = this.queue.blank();
-    event.kind = kind;
-    event.at = at;
-    event.rank = rank;
-    event.process = process;
-    event.subject = subject;
+  private put(kind: EventKind, at: TrueTime, rank: number, process: number, subject: Subject | null): QueueEvent {
+    const event = this.queue.blank(kind, at, rank, process, subject);
     event.cause = this.chronicle.cause;
     return event;
   }
@@ -234,21 +224,12 @@ export class World implements WorldView, ClientHost {
     this.links.send(message, send, null, client, to);
   }
 
-  private pushDelivery(message: Message, answer: Answer | null, copy: number, at: TrueTime): void {
-    const kind = answer === null ? EventKind.request : EventKind.reply;
-    const process = answer === null ? message.node : message.client;
-    const event = this.put(kind, at, rankOf(Class.delivery, this.order++), process, message);
-    event.index = copy;
-    event.slot = answer === null ? 0 : ANSWERS.indexOf(answer);
-    this.queue.push(event);
-  }
-
-  private deliverRequest(message: Message, copy: number): void {
+  private deliverRequest(message: Message, copy: number, life: number): void {
     const { chronicle } = this;
     const node = this.nodes[message.node];
     const client = this.clients[message.client];
     if (node === undefined || client === undefined) return;
-    if (node.down) {
+    if (node.down || (life >= 0 && life !== node.life)) {
       chronicle.noteMessage(Kind.dropped, node, message, client.traceId, null);
       return;
     }
@@ -271,7 +252,7 @@ export class World implements WorldView, ClientHost {
     if (plan === undefined) return;
     const { chronicle } = this;
     chronicle.called(Kind['write-sent'], lock);
-    const rank = rankOf(Class.delivery, this.order++);
+    const rank = this.links.nextRank();
     const event = this.put(EventKind.write, after(chronicle.now, plan.delayUs), rank, lock.client.index, lock);
     event.index = index;
     this.queue.push(event);
@@ -292,11 +273,10 @@ export class World implements WorldView, ClientHost {
     this.queue.push(event);
   }
 
-  private pushExpiry(node: SimNode, key: number, generation: number, goneAt: LocalTime): void {
-    const due = node.clock.when(goneAt, this.now);
+  private pushExpiry(node: SimNode, look: number, at: LocalTime): void {
+    const due = node.clock.when(at, this.now);
     const event = this.put(EventKind.expiry, due, rankOf(Class.timer, this.order++), node.index, null);
-    event.index = key;
-    event.generation = generation;
+    event.generation = look;
     this.queue.push(event);
   }
 

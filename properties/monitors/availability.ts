@@ -19,9 +19,13 @@ export class Availability {
   private up: number;
   private readonly quorum: number;
   private downSince: number | null = null;
-  private readonly waiting = new Set<LockRun>();
-  /** By key: since when somebody has waited and nobody held it, if so now. */
-  private readonly idleSince: number[] = [];
+  /** Locks asked for and not taken yet, with the times of their first attempts. */
+  private readonly waiting: LockRun[] = [];
+  private readonly waitingSince: number[] = [];
+  private readonly held: LockRun[] = [];
+  /** By key: when the last belief in it ended. */
+  private readonly freeSince: number[] = [0];
+  private longestTtlMs = 0;
 
   constructor(setup: Setup) {
     this.setup = setup;
@@ -47,33 +51,49 @@ export class Availability {
   }
 
   attempted(lock: LockRun, now: TrueTime): void {
-    this.waiting.add(lock);
-    for (const key of lock.keys) this.idleSince[key] ??= now;
+    if (this.waiting.includes(lock)) return;
+    this.waiting.push(lock);
+    this.waitingSince.push(now);
+    const { ttlMs, extensions } = lock.plan;
+    if (ttlMs > this.longestTtlMs) this.longestTtlMs = ttlMs;
+    for (const extension of extensions) this.longestTtlMs = Math.max(this.longestTtlMs, extension.ttlMs);
   }
 
   claimed(lock: LockRun): void {
-    this.waiting.delete(lock);
-    for (const key of lock.keys) delete this.idleSince[key];
+    this.stopWaiting(lock);
+    if (!this.held.includes(lock)) this.held.push(lock);
   }
 
   failed(lock: LockRun): void {
-    this.waiting.delete(lock);
+    this.stopWaiting(lock);
+  }
+
+  private stopWaiting(lock: LockRun): void {
+    const at = this.waiting.indexOf(lock);
+    if (at < 0) return;
+    this.waiting.splice(at, 1);
+    this.waitingSince.splice(at, 1);
   }
 
   ended(lock: LockRun, now: TrueTime): void {
-    for (const key of lock.keys) this.idleSince[key] = now;
+    const at = this.held.indexOf(lock);
+    if (at >= 0) this.held.splice(at, 1);
+    for (const key of lock.keys) this.freeSince[key] = now;
   }
 
   finished(now: TrueTime): void {
     this.endOutage(now);
     const { policy } = this.setup;
-    for (const lock of this.waiting) {
-      if (lock.client.down) continue;
-      const patience =
-        (lock.plan.ttlMs + 1) * 1000 + policy.retryDelayUs + policy.retryJitterUs + 2 * (policy.nodeTimeoutUs ?? 0);
-      const since = Math.max(...lock.keys.map((key) => this.idleSince[key] ?? now));
-      const known = this.outages.some((outage) => outage.toUs >= now);
-      if (now - since > patience && !known) this.outages.push({ fromUs: since, toUs: now, reason: 'nobody-acquires' });
+    const timeouts = 2 * (policy.nodeTimeoutUs ?? 0);
+    const patience = (this.longestTtlMs + 1) * 1000 + policy.retryDelayUs + policy.retryJitterUs + timeouts;
+    const quorumSince = Math.max(0, ...this.outages.map((outage) => outage.toUs));
+    let fromUs: number = now;
+    for (const [i, lock] of this.waiting.entries()) {
+      if (lock.client.down || this.held.some((other) => other.keys.some((key) => lock.keys.includes(key)))) continue;
+      const free = lock.keys.map((key) => this.freeSince[key] ?? 0);
+      const since = Math.max(this.waitingSince[i] ?? now, lock.client.pausedUntil, quorumSince, ...free);
+      fromUs = Math.min(fromUs, since);
     }
+    if (now - fromUs > patience) this.outages.push({ fromUs, toUs: now, reason: 'nobody-acquires' });
   }
 }

@@ -1,4 +1,4 @@
-import type { Fault, PropertyId } from '../../scenarios/index.js';
+import type { Fault, ProcessName, PropertyId } from '../../scenarios/index.js';
 import {
   type EndCause,
   type GoneCause,
@@ -70,6 +70,7 @@ export class Monitors extends Observer {
     this.coverage.extended();
     this.validity.check(lock, now);
     this.mutualExclusion.claimed(lock, now);
+    this.availability.claimed(lock);
   }
 
   override ended(lock: LockRun, cause: EndCause, now: TrueTime): void {
@@ -96,6 +97,14 @@ export class Monitors extends Observer {
 
   override faultStrikes(fault: Fault, now: TrueTime): void {
     this.coverage.faultStrikes(fault, now);
+    if (fault.kind === 'clock-step' || fault.kind === 'clock-rate') this.clockChanges(fault.process, now);
+  }
+
+  private clockChanges(process: ProcessName, now: TrueTime): void {
+    const client = this.world?.clients.findIndex(({ name }) => name === process) ?? -1;
+    if (client < 0) return;
+    this.mutualExclusion.clockChanges(client, now);
+    this.validity.clockChanges(client, now);
   }
 
   override clientClockChanged(client: number, now: TrueTime): void {

@@ -73,6 +73,13 @@ export class MutualExclusion {
     if (this.open.length > 0) this.close((it) => it.first === lock || it.second === lock, now);
   }
 
+  /** A client's clock is about to change. What ended unnoticed, because the client is frozen, ends while it can tell when. */
+  clockChanges(client: number, now: TrueTime): void {
+    if (this.open.length === 0) return;
+    const lapsed = (lock: LockRun): boolean => lock.client.index === client && !believes(lock, now);
+    this.close(({ first, second }) => lapsed(first) || lapsed(second), now);
+  }
+
   /** A client's clock changed: a belief that its clock had ended may be back. */
   clockChanged(client: number, now: TrueTime): void {
     for (const [key, holders] of this.holders.entries()) {

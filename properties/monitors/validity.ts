@@ -63,6 +63,13 @@ export class Validity {
     }
   }
 
+  /** A client's clock is about to change. What ended unnoticed, because the client is frozen, ends while it can tell when. */
+  clockChanges(client: number, now: TrueTime): void {
+    for (const lock of this.open.keys()) {
+      if (lock.client.index === client && !believes(lock, now)) this.ended(lock, now);
+    }
+  }
+
   ended(lock: LockRun, now: TrueTime): void {
     const violation = this.open.get(lock);
     if (violation === undefined) return;

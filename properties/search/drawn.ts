@@ -62,7 +62,7 @@ export class DrawnAdversary implements Adversary {
 
   nextLock(client: number, view: WorldView): LockPlan | null {
     const left = this.locksLeft[client] ?? 0;
-    if (left === 0) return null;
+    if (left === 0 || isBusy(view.clients[client]?.locks)) return null;
     this.locksLeft[client] = left - 1;
     const { work, situation } = this;
     const { ttlMs } = situation;
@@ -139,4 +139,10 @@ export class DrawnAdversary implements Adversary {
     if (next === undefined) this.planning = false;
     return next ?? null;
   }
+}
+
+/** A client asks for its next lock when it is done with the last. */
+function isBusy(locks: readonly LockRun[] | undefined): boolean {
+  const phase = locks?.[locks.length - 1]?.state.phase;
+  return phase !== undefined && phase !== 'failed' && phase !== 'released' && phase !== 'lost';
 }

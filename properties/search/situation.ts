@@ -98,7 +98,7 @@ function drawClocks(
     clocks.push({ process: `n${node}`, offsetUs: draw.below(3_600_000_000), ratePpm: nodeRate });
   }
   for (let client = 1; client <= weather.clients; client++) {
-    clocks.push({ process: `c${client}`, offsetUs: draw.below(3_600_000_000), ratePpm: -clientRate });
+    clocks.push({ process: `c${client}`, offsetUs: draw.below(3_600_000_000), ratePpm: 0 - clientRate });
   }
   return clocks;
 }

@@ -1,0 +1,14 @@
+import type { Fault } from '../scenarios/index.js';
+
+/** A fault with its place in the schedule, which is its place among faults of the same instant. */
+export class PlannedFault {
+  readonly fault: Fault;
+  readonly index: number;
+  /** Of a crash that struck: which life of its node waits for the restart. */
+  life = -1;
+
+  constructor(fault: Fault, index: number) {
+    this.fault = fault;
+    this.index = index;
+  }
+}

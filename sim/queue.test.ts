@@ -1,0 +1,79 @@
+import { describe, expect, it } from 'vitest';
+import { Class, EventKind, Queue, rankOf, waitedRank } from './queue.js';
+import { type Stream, Streams } from './random.js';
+import { trueTime } from './time.js';
+
+/** Puts an event in; `name` is found again in its `index`. */
+function push(queue: Queue, at: number, rank: number, name: number): void {
+  const event = queue.blank(EventKind.timer, trueTime(at), rank, 0, null);
+  event.index = name;
+  queue.push(event);
+}
+
+/** Takes everything out. */
+function drained(queue: Queue): number[] {
+  const names: number[] = [];
+  for (let event = queue.pop(); event !== undefined; event = queue.pop()) {
+    names.push(event.index);
+    queue.recycle(event);
+  }
+  return names;
+}
+
+describe('the queue', () => {
+  it('is empty at first and after all was taken', () => {
+    const queue = new Queue();
+    expect(queue.pop()).toBeUndefined();
+    push(queue, 1, 0, 7);
+    expect(queue.size).toBe(1);
+    expect(drained(queue)).toEqual([7]);
+    expect(queue.size).toBe(0);
+  });
+
+  it('gives events by time, then class, then order', () => {
+    const queue = new Queue();
+    push(queue, 5, rankOf(Class.before, 9), 6);
+    push(queue, 4, rankOf(Class.after, 0), 5);
+    push(queue, 4, rankOf(Class.timer, 1), 4);
+    push(queue, 4, rankOf(Class.timer, 0), 3);
+    push(queue, 4, rankOf(Class.call, 2 ** 27 - 1), 2);
+    push(queue, 4, rankOf(Class.delivery, 3), 1);
+    push(queue, 4, rankOf(Class.before, 8), 0);
+    expect(drained(queue)).toEqual([0, 1, 2, 3, 4, 5, 6]);
+  });
+
+  it('is a sort, whatever goes in when', () => {
+    const draw: Stream = new Streams('queue').stream(0, 0);
+    const queue = new Queue();
+    const waiting: { at: number; rank: number; name: number }[] = [];
+    for (let round = 0; round < 200; round++) {
+      for (let i = draw.below(12); i > 0; i--) {
+        const item = { at: draw.below(20), rank: round * 12 + i, name: round * 12 + i };
+        waiting.push(item);
+        push(queue, item.at, item.rank, item.name);
+      }
+      waiting.sort((a, b) => a.at - b.at || a.rank - b.rank);
+      for (let i = draw.below(12); i > 0; i--) {
+        const event = queue.pop();
+        expect(event?.index).toBe(waiting.shift()?.name);
+        if (event !== undefined) queue.recycle(event);
+      }
+    }
+    expect(drained(queue)).toEqual(waiting.map((item) => item.name));
+  });
+});
+
+describe('an event that waits for a frozen process', () => {
+  it('goes ahead of its class, behind the classes before', () => {
+    const waited = waitedRank(rankOf(Class.call, 17), 1_000);
+    expect(waited).toBeGreaterThan(rankOf(Class.delivery, 2 ** 27 - 1));
+    expect(waited).toBeLessThan(rankOf(Class.call, 0));
+  });
+
+  it('keeps the place of its first arrival when it has to wait again', () => {
+    const first = waitedRank(rankOf(Class.delivery, 9), 20);
+    const second = waitedRank(rankOf(Class.delivery, 8), 21);
+    expect(first).toBeLessThan(second);
+    expect(waitedRank(first, 22)).toBe(first);
+  });
+});

@@ -1,0 +1,68 @@
+import { type Fate, type Fault, type LockPlan, parseSchedule, type Schedule } from '../../scenarios/index.js';
+import { simulate, type TraceEvent, type TraceKind } from '../index.js';
+
+/** What a test says about a schedule; the rest is five perfect nodes, 1 ms away, and the reference policy. */
+export interface Parts {
+  readonly cluster?: Partial<Schedule['cluster']>;
+  readonly policy?: Schedule['policy']['with'];
+  /** Locks of `c1`, `c2`, … */
+  readonly locks?: readonly (readonly LockPlan[])[];
+  readonly faults?: readonly Fault[];
+  readonly fates?: readonly Fate[];
+  readonly untilUs?: number;
+}
+
+/** A valid schedule. */
+export function schedule(parts: Parts = {}): Schedule {
+  return parseSchedule({
+    schema: 'lockstep.schedule/1',
+    cluster: {
+      nodes: 5,
+      delayUs: 1_000,
+      distances: [],
+      link: 'fifo',
+      expiry: 'after',
+      resolutionUs: 1_000,
+      persistence: 'none',
+      replicaLagUs: null,
+      clocks: [],
+      ...parts.cluster,
+    },
+    policy: { profile: 'reference', with: parts.policy ?? {} },
+    clients: (parts.locks ?? [[lock(0)]]).map((locks, i) => ({ id: `c${i + 1}`, locks })),
+    faults: parts.faults ?? [],
+    fates: parts.fates ?? [],
+    untilUs: parts.untilUs ?? 30_000_000,
+  });
+}
+
+/** A lock on `a` for 10 s that is never released. */
+export function lock(atUs: number, fields: Partial<LockPlan> = {}): LockPlan {
+  return {
+    atUs,
+    resources: ['a'],
+    ttlMs: 10_000,
+    holdUs: null,
+    extensions: [],
+    writes: [],
+    jitterPpm: [],
+    ...fields,
+  };
+}
+
+/** What a run did, of the kinds asked for: `<µs> <process> <kind>`. */
+export function story(parts: Parts, ...kinds: readonly TraceKind[]): string[] {
+  return trace(parts)
+    .filter((event) => kinds.includes(event.kind))
+    .map(({ atUs, process, kind }) => `${atUs} ${process} ${kind}`);
+}
+
+/** All that happened in a run. */
+export function trace(parts: Parts): readonly TraceEvent[] {
+  return simulate(schedule(parts), { trace: true }).trace;
+}
+
+/** Fates that lose the requests of one client to these nodes. */
+export function unreached(client: string, ...nodes: readonly string[]): Fate[] {
+  return nodes.map((node) => ({ client, operation: 'acquire', node, direction: 'request', lost: true }));
+}
