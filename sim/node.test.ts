@@ -57,7 +57,11 @@ describe('a key', () => {
 describe('a command', () => {
   it('takes several resources or none', () => {
     const pair = (atUs: number, ...resources: string[]) => lock(atUs, { resources });
-    const parts: Parts = { policy: { tries: 1 }, locks: [[pair(0, 'a', 'b')], [pair(10_000, 'b', 'c')]], untilUs: 20_000 };
+    const parts: Parts = {
+      policy: { tries: 1 },
+      locks: [[pair(0, 'a', 'b')], [pair(10_000, 'b', 'c')]],
+      untilUs: 20_000,
+    };
     expect(keys(parts)).toEqual([
       [1_000, 'c1', 'set'],
       [1_000, 'c1', 'set'],
@@ -150,9 +154,5 @@ describe('a failover', () => {
       'c1',
       'forgotten',
     ]);
-  });
-
-  it('without a replica is a restart that forgets', () => {
-    expect(expiry({ faults: [failover(5_000)] })).toEqual([5_000, 'c1', 'forgotten']);
   });
 });

@@ -88,7 +88,7 @@ export class World implements WorldView, ClientHost {
     this.started = true;
     const { untilUs } = this.setup;
     for (let event = this.queue.pop(); event !== undefined; event = this.queue.pop()) {
-      if (event.at > untilUs || this.stopped) break;
+      if (event.at > untilUs || (this.stopped && event.at > this.now)) break;
       this.chronicle.now = event.at;
       this.dispatch(event);
     }
@@ -97,7 +97,7 @@ export class World implements WorldView, ClientHost {
     this.chronicle.observer.finished(this.chronicle.now);
   }
 
-  /** Ends the run after the event in progress. */
+  /** Ends the run after the instant in progress. */
   stop(): void {
     this.stopped = true;
   }

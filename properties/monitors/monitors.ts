@@ -38,8 +38,9 @@ export class Monitors extends Observer {
     this.coverage = new Coverage(counts);
     const report = (violation: Violation): void => this.report(violation);
     const resourceOf = (key: number): string => this.world?.chronicle.resourceOf(key) ?? '?';
-    this.mutualExclusion = new MutualExclusion(report, resourceOf);
-    this.validity = new Validity(setup.cluster.nodes, report, resourceOf);
+    const withdraw = (violation: Violation): void => this.withdraw(violation);
+    this.mutualExclusion = new MutualExclusion(report, withdraw, resourceOf);
+    this.validity = new Validity(setup.cluster.nodes, report, withdraw, resourceOf);
     this.actions = new ActionInBelief(report);
     this.availability = new Availability(setup);
   }
@@ -52,6 +53,10 @@ export class Monitors extends Observer {
   private report(violation: Violation): void {
     this.violations.push(violation);
     if (this.stopAt.includes(violation.property)) this.world?.stop();
+  }
+
+  private withdraw(violation: Violation): void {
+    this.violations.splice(this.violations.indexOf(violation), 1);
   }
 
   override attempted(lock: LockRun, now: TrueTime): void {

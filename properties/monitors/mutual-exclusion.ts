@@ -18,10 +18,17 @@ export class MutualExclusion {
   private readonly holders: LockRun[][] = [];
   private readonly open: Overlap[] = [];
   private readonly report: (violation: Violation) => void;
+  private readonly withdraw: (violation: Violation) => void;
   private readonly resourceOf: (key: number) => string;
 
-  constructor(report: (violation: Violation) => void, resourceOf: (key: number) => string) {
+  /** An overlap is reported as soon as it begins, and withdrawn if it ends in the same instant. */
+  constructor(
+    report: (violation: Violation) => void,
+    withdraw: (violation: Violation) => void,
+    resourceOf: (key: number) => string,
+  ) {
     this.report = report;
+    this.withdraw = withdraw;
     this.resourceOf = resourceOf;
   }
 
@@ -70,7 +77,10 @@ export class MutualExclusion {
       const at = holders?.indexOf(lock) ?? -1;
       if (at >= 0) holders?.splice(at, 1);
     }
-    if (this.open.length > 0) this.close((it) => it.first === lock || it.second === lock, now);
+    if (this.open.length === 0) return;
+    for (const it of this.close((overlap) => overlap.first === lock || overlap.second === lock, now)) {
+      if (it.untilUs === it.atUs) this.withdraw(it);
+    }
   }
 
   /** A client's clock is about to change. What ended unnoticed, because the client is frozen, ends while it can tell when. */
@@ -92,7 +102,8 @@ export class MutualExclusion {
     this.close(() => true, now);
   }
 
-  private close(which: (overlap: Overlap) => boolean, now: TrueTime): void {
+  private close(which: (overlap: Overlap) => boolean, now: TrueTime): Violation[] {
+    const closed: Violation[] = [];
     for (let i = this.open.length - 1; i >= 0; i--) {
       const overlap = this.open[i];
       if (overlap === undefined || !which(overlap)) continue;
@@ -101,6 +112,8 @@ export class MutualExclusion {
       const end = Math.min(now, ...[first, second].map((lock) => claimEnd(lock, violation.atUs as TrueTime)));
       violation.untilUs = Math.max(end, violation.atUs);
       this.open.splice(i, 1);
+      closed.push(violation);
     }
+    return closed;
   }
 }

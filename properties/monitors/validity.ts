@@ -13,11 +13,19 @@ export class Validity {
   private readonly open = new Map<LockRun, Violation>();
   private readonly majority: number;
   private readonly report: (violation: Violation) => void;
+  private readonly withdraw: (violation: Violation) => void;
   private readonly resourceOf: (key: number) => string;
 
-  constructor(nodes: number, report: (violation: Violation) => void, resourceOf: (key: number) => string) {
+  /** A violation is reported as soon as it begins, and withdrawn if the belief ends in the same instant. */
+  constructor(
+    nodes: number,
+    report: (violation: Violation) => void,
+    withdraw: (violation: Violation) => void,
+    resourceOf: (key: number) => string,
+  ) {
     this.majority = Math.floor(nodes / 2) + 1;
     this.report = report;
+    this.withdraw = withdraw;
     this.resourceOf = resourceOf;
   }
 
@@ -70,14 +78,21 @@ export class Validity {
     }
   }
 
+  /** A belief is over. */
   ended(lock: LockRun, now: TrueTime): void {
-    const violation = this.open.get(lock);
-    if (violation === undefined) return;
-    violation.untilUs = Math.max(violation.atUs, Math.min(now, claimEnd(lock, violation.atUs as TrueTime)));
-    this.open.delete(lock);
+    const violation = this.close(lock, now);
+    if (violation !== undefined && violation.untilUs === violation.atUs) this.withdraw(violation);
   }
 
   finished(now: TrueTime): void {
-    for (const lock of this.open.keys()) this.ended(lock, now);
+    for (const lock of this.open.keys()) this.close(lock, now);
+  }
+
+  private close(lock: LockRun, now: TrueTime): Violation | undefined {
+    const violation = this.open.get(lock);
+    if (violation === undefined) return undefined;
+    violation.untilUs = Math.max(violation.atUs, Math.min(now, claimEnd(lock, violation.atUs as TrueTime)));
+    this.open.delete(lock);
+    return violation;
   }
 }

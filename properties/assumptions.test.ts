@@ -1,0 +1,176 @@
+import { describe, expect, it } from 'vitest';
+import { findScenario, loadCatalogue } from '../scenarios/catalogue.js';
+import type { Fault, LockPlan } from '../scenarios/index.js';
+import { policyOf } from '../sim/index.js';
+import { lock, type Parts, schedule } from '../sim/testing/schedule.js';
+import { type Assumption, assumptions } from './assumptions.js';
+
+function broken(parts: Parts, votes?: number): Assumption[] {
+  const plan = schedule(parts);
+  return assumptions(plan, policyOf(plan.policy), votes);
+}
+
+const ten = [lock(0)];
+const rate = (process: string, ratePpm: number) => ({ process, offsetUs: 0, ratePpm });
+const step = (process: string, byUs: number): Fault => ({ kind: 'clock-step', process, atUs: 5, byUs });
+const crash = (node: string, restartAfterUs: number | null): Fault => ({
+  kind: 'crash',
+  node,
+  atUs: 5,
+  restartAfterUs,
+});
+
+describe('clock rates', () => {
+  const both = (ppm: number, ttlMs: number, cluster: Parts['cluster'] = {}): Assumption[] =>
+    broken({ locks: [[lock(0, { ttlMs })]], cluster: { clocks: [rate('c1', -ppm), rate('n3', ppm)], ...cluster } });
+
+  // r* of the theory for D = 1 % + 2 ms, in %: 1.5228, 0.6036, 0.5151, 0.5126 and 0.50588; at 50 ms, D is 3 ms here.
+  it.each([
+    [50, 30_927],
+    [100, 15_228],
+    [1_000, 6_036],
+    [8_000, 5_151],
+    [10_000, 5_126],
+    [30_000, 5_058],
+  ])('with a TTL of %i ms may differ by %i ppm on both sides, and no more', (ttlMs, ppm) => {
+    expect(both(ppm, ttlMs)).toEqual([]);
+    expect(both(ppm + 1, ttlMs)).toEqual(['clock-rate']);
+  });
+
+  it.each([
+    [100, 10_204],
+    [10_000, 5_076],
+  ])('with a TTL of %i ms and keys that end at their time may differ by %i ppm', (ttlMs, ppm) => {
+    expect(both(ppm, ttlMs, { expiry: 'at' })).toEqual([]);
+    expect(both(ppm + 1, ttlMs, { expiry: 'at' })).toEqual(['clock-rate']);
+  });
+
+  it('may differ more where one side alone does, and as they like in the harmless direction', () => {
+    const one = (process: string, ppm: number): Assumption[] => broken({ cluster: { clocks: [rate(process, ppm)] } });
+    expect(one('n0', 10_305)).toEqual([]);
+    expect(one('n0', 10_306)).toEqual(['clock-rate']);
+    expect(one('c1', -10_200)).toEqual([]);
+    expect(one('c1', -10_201)).toEqual(['clock-rate']);
+    expect(one('n0', -500_000)).toEqual([]);
+    expect(one('c1', 500_000)).toEqual([]);
+  });
+
+  it('count whenever they change', () => {
+    const faults: Fault[] = [{ kind: 'clock-rate', process: 'n0', atUs: 9, ratePpm: 10_306 }];
+    expect(broken({ faults })).toEqual(['clock-rate']);
+  });
+
+  it('are held against the shortest and the longest TTL, extensions included', () => {
+    const clocks = [rate('n0', 12_000)];
+    const extended = lock(0, { ttlMs: 1_000, extensions: [{ afterUs: 5, ttlMs: 10_000 }] });
+    expect(broken({ cluster: { clocks }, locks: [[lock(0, { ttlMs: 1_000 })]] })).toEqual([]);
+    expect(broken({ cluster: { clocks }, locks: [[extended]] })).toEqual(['clock-rate']);
+  });
+});
+
+describe('clock steps', () => {
+  it('may use up the drift allowance: nodes forward and clients backward, together', () => {
+    expect(broken({ faults: [step('n0', 102_000)] })).toEqual([]);
+    expect(broken({ faults: [step('n0', 102_001)] })).toEqual(['clock-step']);
+    expect(broken({ faults: [step('c1', -102_001)] })).toEqual(['clock-step']);
+    expect(broken({ faults: [step('n0', 60_000), step('c1', -42_000)] })).toEqual([]);
+    expect(broken({ faults: [step('n0', 60_000), step('c1', -42_001)] })).toEqual(['clock-step']);
+    expect(broken({ faults: [step('n0', 60_000), step('n0', 60_000)] })).toEqual(['clock-step']);
+  });
+
+  it('are harmless in the other direction', () => {
+    expect(broken({ faults: [step('n0', -9_000_000), step('c1', 9_000_000)] })).toEqual([]);
+  });
+});
+
+describe('memory', () => {
+  it('may be lost by a node that stays away until every claim it voted for is over', () => {
+    expect(broken({ faults: [crash('n0', 9_898_000)] })).toEqual([]);
+    expect(broken({ faults: [crash('n0', 9_897_999)] })).toEqual(['memory']);
+    expect(broken({ faults: [crash('n0', null)] })).toEqual([]);
+  });
+
+  it('is asked for longer where a client is slow or set back, or some lock lasts longer', () => {
+    const clocks = [rate('c1', -10_000)];
+    expect(broken({ cluster: { clocks }, faults: [crash('n0', 9_997_979)] })).toEqual(['memory']);
+    expect(broken({ cluster: { clocks }, faults: [crash('n0', 9_997_980)] })).toEqual([]);
+    expect(broken({ faults: [crash('n0', 9_898_099), step('c1', -100)] })).toEqual(['memory']);
+    expect(broken({ faults: [crash('n0', 9_898_100), step('c1', -100)] })).toEqual([]);
+    const locks = [ten, [lock(0, { ttlMs: 10_100 })]];
+    expect(broken({ locks, faults: [crash('n0', 9_898_000)] })).toEqual(['memory']);
+  });
+
+  it('is never lost with persistence', () => {
+    expect(broken({ cluster: { persistence: 'always' }, faults: [crash('n0', 0)] })).toEqual([]);
+  });
+
+  it('may be lost by one node for each vote beyond the quorum, clocks counted in', () => {
+    const faults = [crash('n0', 0), crash('n1', 0)];
+    expect(broken({ faults }, 3)).toEqual(['memory']);
+    expect(broken({ faults }, 4)).toEqual(['memory']);
+    expect(broken({ faults }, 5)).toEqual([]);
+    expect(broken({ faults: [...faults, crash('n1', 0)] }, 5)).toEqual([]);
+    expect(broken({ faults: [crash('n0', 0), step('n1', 200_000)] }, 4)).toEqual(['clock-step', 'memory']);
+    // A slow client is slow against all nodes.
+    expect(broken({ cluster: { clocks: [rate('c1', -10_201)] } }, 5)).toEqual(['clock-rate']);
+  });
+});
+
+describe('replicas', () => {
+  it('that take over are assumed to have everything', () => {
+    const faults: Fault[] = [{ kind: 'failover', node: 'n0', atUs: 5 }];
+    expect(broken({ cluster: { replicaLagUs: 0 }, faults })).toEqual(['durable-failover']);
+  });
+});
+
+describe('effects', () => {
+  const prompt = (fields: Partial<LockPlan>, faults: Fault[] = [], cluster: Parts['cluster'] = {}): boolean => {
+    const found = broken({ locks: [[lock(0, fields)]], faults, cluster });
+    return !found.includes('prompt-effects');
+  };
+  const write = (guardUs: number | null): Partial<LockPlan> => ({
+    writes: [{ checkAfterUs: 1_000, guardUs, sendAfterUs: 3_000, delayUs: 500 }],
+  });
+
+  it('need a guard that is longer than the time to their arrival', () => {
+    expect(prompt(write(null))).toBe(false);
+    expect(prompt(write(2_500))).toBe(false);
+    expect(prompt(write(2_501))).toBe(true);
+  });
+
+  it('need one that covers pauses, and a clock that is fast or jumps ahead', () => {
+    const pause: Fault = { kind: 'pause', process: 'c1', atUs: 4_000, forUs: 1_000 };
+    expect(prompt(write(3_500), [pause])).toBe(false);
+    expect(prompt(write(3_501), [pause])).toBe(true);
+    expect(prompt(write(2_600), [step('c1', 100)])).toBe(false);
+    expect(prompt(write(2_601), [step('c1', 100)])).toBe(true);
+    const fast = { clocks: [rate('c1', 500_000)] };
+    expect(prompt(write(2_751), [], fast)).toBe(false);
+    expect(prompt(write(2_752), [], fast)).toBe(true);
+  });
+
+  it('must come before the release, and not from the dead', () => {
+    expect(prompt({ ...write(9_000), holdUs: 3_499 })).toBe(false);
+    expect(prompt({ ...write(9_000), holdUs: 3_500 })).toBe(true);
+    expect(prompt(write(9_000), [{ kind: 'client-crash', client: 'c1', atUs: 9 }])).toBe(false);
+  });
+});
+
+describe('the catalogue', () => {
+  const known: Record<string, Assumption[]> = {
+    S01: ['durable-failover'],
+    S03: ['memory'],
+    S05: ['memory'],
+    S12: [],
+    S13: ['memory'],
+    S16: ['clock-step'],
+    S23: [],
+    S24: ['prompt-effects'],
+    S47: [],
+  };
+
+  it.each(Object.keys(known))('%s breaks what its story says', (id) => {
+    const { schedule: plan } = findScenario(id, loadCatalogue());
+    expect(assumptions(plan, policyOf(plan.policy))).toEqual(known[id]);
+  });
+});

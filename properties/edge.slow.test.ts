@@ -1,0 +1,37 @@
+import { describe, expect, it } from 'vitest';
+import { type CheckResult, check } from './check.js';
+import { past, type Strain, WITHIN_ASSUMPTIONS } from './search/weather.js';
+
+const STRAINS: readonly Strain[] = ['rate', 'step', 'restart', 'forget'];
+const properties = ['mutual-exclusion', 'validity'] as const;
+
+/** Histories in which a fault was within 1 % of its bound. */
+function atTheEdge({ strained }: CheckResult): number {
+  return STRAINS.reduce((sum, strain) => sum + strained[strain].atBound, 0);
+}
+
+describe('the lock with its default policy', () => {
+  it('withstands 100,000 histories up to the edge of its assumptions', async () => {
+    const result = await check({ weather: WITHIN_ASSUMPTIONS, seed: 'edge', runs: 100_000, properties });
+    const { exercised, strained, verdict, runs, events } = result;
+    console.log(JSON.stringify({ runs, events, atTheEdge: atTheEdge(result), strained, exercised }, null, 1));
+    expect(result.counterexample).toBeNull();
+    expect(verdict).toBe('passed');
+    expect(runs).toBe(100_000);
+    expect(result.notHit).toEqual([]);
+    // It was not mild: a fault at its bound in 30 % of the histories, a rival in 50 % of the claims.
+    expect(atTheEdge(result) / runs).toBeGreaterThanOrEqual(0.3);
+    for (const strain of STRAINS) expect([strain, strained[strain].atBound > 1_000]).toEqual([strain, true]);
+    expect(exercised.contendedClaims / exercised.claims).toBeGreaterThanOrEqual(0.5);
+  });
+
+  const expected = { rate: 'clock-rate', step: 'clock-step', restart: 'memory', forget: 'memory' } as const;
+  for (const strain of STRAINS) {
+    it(`does not withstand 20,000 that go 2 % past the bound on ${strain}`, async () => {
+      const weather = past(WITHIN_ASSUMPTIONS, strain, 1.02);
+      const { verdict, counterexample } = await check({ weather, seed: 'past', runs: 20_000, properties });
+      expect(verdict).toBe('violated');
+      expect(counterexample?.assumptionsBroken).toEqual([expected[strain]]);
+    });
+  }
+});

@@ -1,0 +1,80 @@
+import { describe, expect, it } from 'vitest';
+import type { Fault } from '../../scenarios/index.js';
+import { lock, type Parts, schedule } from '../../sim/testing/schedule.js';
+import { judge } from '../judge.js';
+
+function outages(parts: Parts): unknown[] {
+  return judge(schedule(parts)).outages.map(({ fromUs, toUs, reason }) => [fromUs, toUs, reason]);
+}
+
+const crash = (node: string, atUs: number, restartAfterUs: number | null): Fault => {
+  return { kind: 'crash', node, atUs, restartAfterUs };
+};
+
+describe('while too few nodes are up', () => {
+  it('nobody can acquire, from the fall below the quorum to its return', () => {
+    const faults = [crash('n0', 1_000, 9_000), crash('n1', 2_000, 1_000_000), crash('n2', 3_000, 2_000_000)];
+    expect(outages({ faults })).toEqual([[3_000, 10_000, 'no-quorum-up']]);
+  });
+
+  it('counts an outage that is not over, and none that takes no time', () => {
+    expect(outages({ cluster: { nodes: 1 }, faults: [crash('n0', 5_000_000, null)] })).toEqual([
+      [5_000_000, 30_000_000, 'no-quorum-up'],
+    ]);
+    expect(outages({ cluster: { nodes: 1 }, faults: [crash('n0', 5_000_000, 0)] })).toEqual([]);
+  });
+
+  it('a failover ends it', () => {
+    const faults: Fault[] = [crash('n0', 1_000, null), { kind: 'failover', node: 'n0', atUs: 50_000 }];
+    expect(outages({ cluster: { nodes: 1, replicaLagUs: 0 }, faults })).toEqual([[1_000, 50_000, 'no-quorum-up']]);
+  });
+});
+
+describe('a wait that never ends', () => {
+  const policy = { tries: null };
+  const cutOff = (client: string): Fault => {
+    return { kind: 'partition', atUs: 0, from: [client], to: ['n0', 'n1', 'n2'], oneWay: false, forUs: 60_000_000 };
+  };
+
+  it('is an outage from its beginning, or from the end of the last claim', () => {
+    expect(outages({ policy, locks: [[lock(7_000)]], faults: [cutOff('c1')] })).toEqual([
+      [7_000, 30_000_000, 'nobody-acquires'],
+    ]);
+    expect(outages({ policy, locks: [[lock(7_000)], [lock(8_000)]], faults: [cutOff('c1')] })).toEqual([
+      [9_906_000, 30_000_000, 'nobody-acquires'],
+    ]);
+  });
+
+  it('is told of once, however many wait', () => {
+    const faults = [cutOff('c1'), cutOff('c2')];
+    expect(outages({ policy, locks: [[lock(7_000)], [lock(8_000)]], faults })).toEqual([
+      [7_000, 30_000_000, 'nobody-acquires'],
+    ]);
+  });
+
+  it('is none while somebody holds the lock, or its key may still be there', () => {
+    const locks = [[lock(0, { ttlMs: 60_000 })], [lock(5_000, { ttlMs: 1_000 })]];
+    expect(outages({ policy, locks })).toEqual([]);
+    expect(outages({ policy, locks, faults: [{ kind: 'client-crash', client: 'c1', atUs: 4_000 }] })).toEqual([]);
+  });
+
+  it('is none for who has only just come', () => {
+    expect(outages({ policy, locks: [[lock(0, { holdUs: 10 })], [lock(29_999_000)]] })).toEqual([]);
+  });
+
+  it('is none for who is frozen, dead, or has given up', () => {
+    const frozen: Fault = { kind: 'pause', process: 'c1', atUs: 1_000, forUs: 30_000_000 };
+    expect(outages({ policy, faults: [frozen] })).toEqual([]);
+    expect(outages({ policy, faults: [cutOff('c1'), { kind: 'client-crash', client: 'c1', atUs: 1_000 }] })).toEqual(
+      [],
+    );
+    expect(outages({ faults: [cutOff('c1')] })).toEqual([]);
+  });
+
+  it('is not told of twice where nodes were down for most of it', () => {
+    const faults = [crash('n0', 0, 29_000_000), crash('n1', 0, 29_000_000), crash('n2', 0, 29_000_000)];
+    expect(outages({ policy, locks: [[lock(0)]], faults, untilUs: 29_100_000 })).toEqual([
+      [0, 29_000_000, 'no-quorum-up'],
+    ]);
+  });
+});

@@ -1,0 +1,84 @@
+import { describe, expect, it } from 'vitest';
+import type { Fault } from '../../scenarios/index.js';
+import { lock, type Parts, schedule, unreached } from '../../sim/testing/schedule.js';
+import { judge } from '../judge.js';
+
+/** From when until when a belief had no majority. */
+function gaps(parts: Parts): unknown[] {
+  return judge(schedule(parts))
+    .violations.filter(({ property }) => property === 'validity')
+    .map(({ clients, resource, atUs, untilUs }) => [...clients, resource, atUs, untilUs]);
+}
+
+const three = unreached('c1', 'n3', 'n4');
+const crash = (node: string, atUs: number, restartAfterUs: number | null = 0): Fault => {
+  return { kind: 'crash', node, atUs, restartAfterUs };
+};
+
+describe('validity', () => {
+  it('is violated when a node that is needed forgets, until the claim ends', () => {
+    expect(gaps({ fates: three, faults: [crash('n2', 3_000)] })).toEqual([['c1', 'a', 3_000, 9_898_000]]);
+  });
+
+  it('survives as many forgetful nodes as there are votes beyond the majority', () => {
+    expect(gaps({ faults: [crash('n2', 3_000), crash('n3', 5_000)] })).toEqual([]);
+    expect(gaps({ faults: [crash('n2', 3_000), crash('n3', 5_000), crash('n0', 6_000)] })).toEqual([
+      ['c1', 'a', 6_000, 9_898_000],
+    ]);
+  });
+
+  it('keeps the vote of a node that is down, and loses it when that is back without it', () => {
+    expect(gaps({ fates: three, faults: [crash('n2', 3_000, null)] })).toEqual([]);
+    expect(gaps({ fates: three, faults: [crash('n2', 3_000, 1_000)] })).toEqual([['c1', 'a', 4_000, 9_898_000]]);
+    expect(gaps({ fates: three, faults: [crash('n2', 3_000, 9_894_999)] })).toEqual([
+      ['c1', 'a', 9_897_999, 9_898_000],
+    ]);
+    expect(gaps({ fates: three, faults: [crash('n2', 3_000, 9_895_000)] })).toEqual([]);
+  });
+
+  it('is violated by a claim that was made with too few nodes', () => {
+    expect(gaps({ policy: { quorum: 2 }, fates: unreached('c1', 'n2', 'n3', 'n4') })).toEqual([
+      ['c1', 'a', 2_000, 9_898_000],
+    ]);
+  });
+
+  it('needs more than half of an even number of nodes', () => {
+    const even = (...nodes: string[]): Parts => {
+      return { cluster: { nodes: 4 }, policy: { quorum: 2 }, fates: unreached('c1', ...nodes) };
+    };
+    expect(gaps(even('n3'))).toEqual([]);
+    expect(gaps(even('n3', 'n2'))).toEqual([['c1', 'a', 2_000, 9_898_000]]);
+  });
+
+  it('asks for a majority for each resource', () => {
+    const locks = [[lock(0, { resources: ['a', 'b'] })]];
+    expect(gaps({ locks, fates: three, faults: [crash('n2', 3_000)] })).toHaveLength(1);
+  });
+
+  it('does not count a node that forgets as its holder releases or hears of the end', () => {
+    const faults = (atUs: number): Fault[] => [crash('n2', atUs)];
+    const locks = [[lock(0, { holdUs: 5_000 })]];
+    expect(gaps({ locks, fates: three, faults: faults(7_000) })).toEqual([]);
+    expect(gaps({ locks, fates: three, faults: faults(6_999) })).toEqual([['c1', 'a', 6_999, 7_000]]);
+    expect(gaps({ fates: three, faults: faults(9_898_000) })).toEqual([]);
+    expect(gaps({ fates: three, faults: faults(9_897_999) })).toEqual([['c1', 'a', 9_897_999, 9_898_000]]);
+  });
+
+  it('is violated when the clock of a holder goes back so far that its keys are gone before', () => {
+    const back = (byUs: number): Fault[] => [{ kind: 'clock-step', process: 'c1', atUs: 5_000, byUs }];
+    // The keys are gone at 11 s on clocks that are right: 10 s after 1 ms, and 1 ms.
+    expect(gaps({ faults: back(-104_000) })).toEqual([]);
+    expect(gaps({ faults: back(-104_001) })).toEqual([['c1', 'a', 10_002_000, 10_002_001]]);
+  });
+
+  it('is about the token of the attempt that won', () => {
+    // The first attempt has two votes and is cleaned up, the second has all.
+    const fates = [...unreached('c1', 'n2', 'n3', 'n4')];
+    expect(gaps({ fates })).toEqual([]);
+  });
+
+  it('ends when a clock jumps over the end of the claim', () => {
+    const faults: Fault[] = [crash('n2', 3_000), { kind: 'clock-step', process: 'c1', atUs: 5_000, byUs: 10_000_000 }];
+    expect(gaps({ fates: three, faults })).toEqual([['c1', 'a', 3_000, 5_000]]);
+  });
+});

@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest';
+import { type Fault, parseSchedule, type Schedule } from '../scenarios/index.js';
+import { lock, schedule, unreached } from '../sim/testing/schedule.js';
+import { judge } from './judge.js';
+import { shrink } from './shrink.js';
+
+/** S03 with what a random search leaves lying around. */
+const noisy: Schedule = schedule({
+  cluster: {
+    clocks: [
+      { process: 'n1', offsetUs: 123_456, ratePpm: 3 },
+      { process: 'c3', offsetUs: 5, ratePpm: 0 },
+    ],
+  },
+  locks: [
+    [lock(0, { jitterPpm: [3, 4] }), lock(15_000_123)],
+    [lock(2_000, { extensions: [{ afterUs: 4_567_891, ttlMs: 10_000 }] })],
+    [lock(20_000_777, { holdUs: 12_345 })],
+  ],
+  faults: [
+    { kind: 'pause', process: 'c3', atUs: 4_321, forUs: 777 },
+    { kind: 'crash', node: 'n2', atUs: 3_000, restartAfterUs: 0 },
+    { kind: 'partition', atUs: 17, from: ['c3'], to: ['n0', 'n1'], oneWay: true, forUs: 1_234 },
+    { kind: 'crash', node: 'n4', atUs: 12_000_001, restartAfterUs: 17_000 },
+  ],
+  fates: [
+    ...unreached('c1', 'n3', 'n4'),
+    { client: 'c2', operation: 'acquire', node: 'n0', direction: 'reply', delayUs: 1_357 },
+    { client: 'c3', operation: 'release', node: 'n1', direction: 'request', duplicateDelayUs: 2_468 },
+  ],
+});
+
+const brokenBy = (plan: Schedule): unknown[] => judge(plan).violations.map(({ property }) => property);
+
+describe('a failing schedule with noise', () => {
+  const { schedule: small, tried } = shrink(noisy, 'mutual-exclusion');
+
+  it('is made small: two clients, one crash, and the votes it takes', () => {
+    expect(small.clients.map(({ id, locks }) => `${id} ${locks.length}`)).toEqual(['c1 1', 'c2 1']);
+    expect(small.faults).toMatchObject([{ kind: 'crash', restartAfterUs: 0 }]);
+    expect(small.fates.length).toBeLessThanOrEqual(2);
+    expect(small.cluster.clocks).toEqual([]);
+    expect(small.clients.flatMap(({ locks }) => locks.flatMap((it) => [...it.extensions, ...it.jitterPpm]))).toEqual(
+      [],
+    );
+  });
+
+  it('still breaks the same property, and no assumption that it did not break before', () => {
+    expect(brokenBy(small)).toContain('mutual-exclusion');
+    expect(judge(small).assumptionsBroken).toEqual(['memory']);
+  });
+
+  it('is a valid schedule all the way, found without trying for ever', () => {
+    expect(parseSchedule(small)).toEqual(small);
+    expect(tried).toBeLessThan(3_000);
+  });
+
+  it('is the same each time, and does not get smaller', () => {
+    expect(shrink(noisy, 'mutual-exclusion').schedule).toEqual(small);
+    expect(shrink(small, 'mutual-exclusion').schedule).toEqual(small);
+  });
+});
+
+it('shrinking does not go from one assumption to another', () => {
+  const step: Fault = { kind: 'clock-step', process: 'n2', atUs: 2_000, byUs: 20_000_000 };
+  const plan = schedule({ locks: [[lock(0)], [lock(2_000)]], faults: [step], fates: unreached('c1', 'n3', 'n4') });
+  const { schedule: small } = shrink(plan, 'mutual-exclusion');
+  expect(judge(small).assumptionsBroken).toEqual(['clock-step']);
+  expect(small.faults).toMatchObject([{ kind: 'clock-step' }]);
+});
+
+it('a schedule that does not fail is left as it is', () => {
+  const plan = schedule();
+  expect(shrink(plan, 'mutual-exclusion')).toEqual({ schedule: plan, tried: 1 });
+});

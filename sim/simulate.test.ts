@@ -1,0 +1,16 @@
+import { describe, expect, it } from 'vitest';
+import { REFERENCE } from '../core/index.js';
+import { choiceOf, policyOf } from './simulate.js';
+
+describe('a policy in a schedule', () => {
+  it('is a profile with what differs from it', () => {
+    expect(policyOf({ profile: 'reference', with: {} })).toEqual(REFERENCE);
+    const policy = policyOf({ profile: 'reference', with: { tries: null, retryJitterUs: 0 } });
+    expect(policy).toEqual({ ...REFERENCE, tries: null, retryJitterUs: 0 });
+    expect(choiceOf(policy)).toEqual({ profile: 'reference', with: { tries: null, retryJitterUs: 0 } });
+  });
+
+  it('must have a profile that there is', () => {
+    expect(() => policyOf({ profile: 'redlick', with: {} })).toThrow('"redlick" is not a known profile');
+  });
+});
