@@ -4,9 +4,21 @@ import { defineConfig, type ViteUserConfig } from 'vitest/config';
 const config: ViteUserConfig = defineConfig({
   test: {
     projects: [
-      { test: { name: 'unit', include: ['{core,scenarios,sim,properties,report,cli,test}/**/*.test.ts'], exclude: ['**/*.slow.test.ts', '**/*.prop.test.ts'] } },
+      {
+        test: {
+          name: 'unit',
+          include: ['{core,scenarios,sim,properties,report,cli,test}/**/*.test.ts'],
+          exclude: ['**/*.slow.test.ts', '**/*.prop.test.ts'],
+        },
+      },
       { test: { name: 'properties', include: ['properties/**/*.prop.test.ts'], testTimeout: 60_000 } },
-      { test: { name: 'slow', include: ['{core,scenarios,sim,properties,cli,test}/**/*.slow.test.ts'], testTimeout: 300_000 } },
+      {
+        test: {
+          name: 'slow',
+          include: ['{core,scenarios,sim,properties,cli,test}/**/*.slow.test.ts'],
+          testTimeout: 300_000,
+        },
+      },
       { test: { name: 'real', include: ['real/**/*.test.ts'], testTimeout: 60_000, hookTimeout: 60_000 } },
     ],
   },

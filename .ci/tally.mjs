@@ -3,7 +3,9 @@
 import { readFileSync } from 'node:fs';
 
 const report = JSON.parse(readFileSync(process.argv[2], 'utf8'));
-const broken = report.testResults.filter((file) => file.status === 'failed' && file.assertionResults.length === 0).length;
+const broken = report.testResults.filter(
+  (file) => file.status === 'failed' && file.assertionResults.length === 0,
+).length;
 const passed = report.numPassedTests;
 const failed = report.numFailedTests + broken;
 const skipped = report.numPendingTests + report.numTodoTests;

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { noCounts } from '../properties/coverage.js';
 import { Monitors } from '../properties/index.js';
-import { Queue, RollingHash, Streams, World } from '../sim/index.js';
+import { RollingHash, Streams, World } from '../sim/index.js';
 import { type Machine, machine } from './machine.js';
 import { REFERENCE_SETUP, ReferenceWorkload } from './reference.js';
 import { popAndPushPerSecond } from './yardstick.js';
@@ -42,10 +42,9 @@ function measure(rounds: number, histories: number): SimBench {
   const streams = new Streams('reference workload');
   const totals = { events: 0, steps: 0, endUs: 0, counts: noCounts() };
   const hash = new RollingHash();
-  const queue = new Queue();
   const history = (run: number): void => {
     const monitors = new Monitors(REFERENCE_SETUP, [], totals.counts);
-    const world = new World(REFERENCE_SETUP, new ReferenceWorkload(streams, run), monitors, false, queue);
+    const world = new World(REFERENCE_SETUP, new ReferenceWorkload(streams, run), monitors, false);
     monitors.watch(world);
     world.run();
     totals.events += world.events;

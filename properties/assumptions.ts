@@ -1,5 +1,5 @@
 import { driftAllowanceUs, nodeName, type Policy, quorumOf } from '../core/index.js';
-import type { ProcessName, Schedule } from '../scenarios/index.js';
+import type { Cluster, Crash, ProcessName, Schedule } from '../scenarios/index.js';
 
 /**
  * What Redlock takes for granted. `clock-rate` and `clock-step`: client and node clocks measure a TTL alike up to the
@@ -28,11 +28,11 @@ export function assumptions(schedule: Schedule, policy: Policy, votes?: number):
   const outruns = (steps: boolean) => (node: ProcessName) =>
     clients.some((client) => ttls.some((ttl) => !clocks.agree(policy, ttl, client, node, steps)));
   const forgets = (node: ProcessName): boolean =>
-    schedule.cluster.persistence === 'none' &&
     schedule.faults.some(
       (it) =>
         it.kind === 'crash' &&
         it.node === node &&
+        mayForget(schedule.cluster, it) &&
         it.restartAfterUs !== null &&
         !clients.every((client) => ttls.every((ttl) => clocks.outlasts(policy, ttl, client, it.restartAfterUs ?? 0))),
     );
@@ -49,6 +49,12 @@ export function assumptions(schedule: Schedule, policy: Policy, votes?: number):
   if (schedule.faults.some((fault) => fault.kind === 'failover')) broken.push('durable-failover');
   if (!effectsArePrompt(schedule, clocks)) broken.push('prompt-effects');
   return broken;
+}
+
+/** Whether a crash can cost a node what it had acknowledged. */
+function mayForget({ persistence, fsync }: Cluster, crash: Crash): boolean {
+  if (persistence === 'none') return true;
+  return persistence === 'everysec' && (crash.power === true || (fsync?.takesUs ?? 0) > 0);
 }
 
 function ttlsOf(schedule: Schedule): number[] {

@@ -1,6 +1,7 @@
 import type { Fault } from '../scenarios/index.js';
 import type { EndCause, GoneCause, LockRun, TrueTime } from '../sim/index.js';
 import { believes } from './monitors/belief.js';
+import { remove } from './monitors/remove.js';
 
 /** What runs went through, counted; a situation that was never hit says nothing about the lock. */
 export const SITUATIONS = {
@@ -60,7 +61,7 @@ export class Coverage {
 
   claimed(lock: LockRun): void {
     this.counts.claims++;
-    this.stopAsking(lock);
+    remove(this.askers, lock);
     this.believers.push(lock);
     for (const other of this.askers) this.contend(lock, other);
   }
@@ -71,19 +72,13 @@ export class Coverage {
 
   failed(lock: LockRun): void {
     this.counts.failures++;
-    this.stopAsking(lock);
-  }
-
-  private stopAsking(lock: LockRun): void {
-    const at = this.askers.indexOf(lock);
-    if (at >= 0) this.askers.splice(at, 1);
+    remove(this.askers, lock);
   }
 
   ended(lock: LockRun, cause: EndCause): void {
     if (cause === 'released') this.counts.releases++;
     else if (cause === 'expired') this.counts.expiries++;
-    const at = this.believers.indexOf(lock);
-    if (at >= 0) this.believers.splice(at, 1);
+    remove(this.believers, lock);
   }
 
   keyGone(owner: LockRun | null, cause: GoneCause, now: TrueTime): void {

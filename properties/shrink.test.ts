@@ -69,6 +69,24 @@ it('shrinking does not go from one assumption to another', () => {
   expect(small.faults).toMatchObject([{ kind: 'clock-step' }]);
 });
 
+it('shrinking takes times of any length and either sign', () => {
+  const day = 86_400_000_000;
+  const plan = schedule({
+    cluster: { clocks: [{ process: 'n0', offsetUs: -day, ratePpm: 0 }] },
+    locks: [[lock(0)], [lock(2_000)], [lock(20_000_000, { holdUs: day })]],
+    faults: [
+      { kind: 'crash', node: 'n2', atUs: 3_000, restartAfterUs: 0 },
+      { kind: 'clock-step', process: 'n4', atUs: 20_000_000, byUs: -day },
+      { kind: 'pause', process: 'c3', atUs: 20_000_000, forUs: day },
+    ],
+    fates: unreached('c1', 'n3', 'n4'),
+  });
+  const { schedule: small } = shrink(plan, 'mutual-exclusion');
+  expect(small.clients).toHaveLength(2);
+  expect(small.faults).toHaveLength(1);
+  expect(small.cluster.clocks).toEqual([]);
+});
+
 it('a schedule that does not fail is left as it is', () => {
   const plan = schedule();
   expect(shrink(plan, 'mutual-exclusion')).toEqual({ schedule: plan, tried: 1 });

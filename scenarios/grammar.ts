@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { MOST_NODES, type Policy } from '../core/index.js';
+import { LONGEST_US, MOST_NODES, type Policy } from '../core/index.js';
 import { exactly } from './exactly.js';
 import {
   countOr,
@@ -28,6 +28,7 @@ import type {
   ExtensionPlan,
   Fate,
   Fault,
+  FsyncPlan,
   LockPlan,
   PolicyChoice,
   Schedule,
@@ -56,6 +57,14 @@ const distance: z.ZodType<Distance> = exactly<Distance>()(
   record('a distance', { client: clientNamed(), node: nodeNamed(), delayUs: whole(MICROS) }),
 ).register(definitions, { id: 'Distance' });
 
+const fsync: z.ZodType<FsyncPlan> = exactly<FsyncPlan>()(
+  record('an fsync plan', {
+    firstUs: whole(MICROS),
+    everyUs: whole({ low: 1, high: LONGEST_US, right: 'a whole number of microseconds from 1' }),
+    takesUs: whole(MICROS),
+  }),
+).register(definitions, { id: 'FsyncPlan' });
+
 const cluster: z.ZodType<Cluster> = exactly<Cluster>()(
   record('a cluster', {
     nodes: whole({ low: 1, high: MOST_NODES, right: `a number of nodes from 1 to ${MOST_NODES}` }),
@@ -64,7 +73,8 @@ const cluster: z.ZodType<Cluster> = exactly<Cluster>()(
     link: oneOf('fifo', 'reordering'),
     expiry: oneOf('after', 'at'),
     resolutionUs: z.literal([1000, 1], { error: wrong('1000 or 1') }),
-    persistence: oneOf('none', 'always'),
+    persistence: oneOf('none', 'everysec', 'always'),
+    fsync: fsync.exactOptional(),
     replicaLagUs: orNull(MICROS, 'for no replicas'),
     clocks: list(clock, 'a list of clocks'),
   }),
@@ -144,6 +154,7 @@ const faults = [
     kind: kind('crash'),
     ...struck,
     node: nodeNamed(),
+    power: flag().exactOptional(),
     restartAfterUs: orNull(MICROS, 'to never restart'),
   }),
   record('a failover', { kind: kind('failover'), ...struck, node: nodeNamed() }),

@@ -169,9 +169,9 @@ test('says what would be right', () => {
     [
       ""persistance" is not a mitigation; did you mean "persistence"?",
       ""prayer" is not a mitigation; the mitigations are persistence, fsync, restart-delay, nodes, ttl, votes-wanted, drift, guard, token-check, jitter, policy",
-      "mitigation "fsync=everysec": "everysec" is not one of its values; they are always, no",
+      "accepted",
       "mitigation "fsync=alway": "alway" is not one of its values; did you mean "always"?",
-      "mitigation "fsync" has no value; write fsync=always|no",
+      "mitigation "fsync" has no value; write fsync=always|everysec|no",
       "mitigation "ttl=" has no value; write ttl=<duration>",
       "mitigation "ttl=5": duration "5" has no unit; write it like 10s, 50ms or 250us",
       "mitigation "ttl=250us": "250us" is not a whole number of milliseconds from 1 up; write it like 10s or 50ms",

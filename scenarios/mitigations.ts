@@ -37,15 +37,17 @@ export interface Mitigation {
 export const MITIGATIONS: readonly Mitigation[] = [
   {
     name: 'persistence',
-    values: 'always|none',
-    description: 'what survives the crash of a node: all that was acknowledged, or nothing',
-    apply: (schedule, value) => withPersistence(schedule, oneOf(value, { always: 'always', none: 'none' })),
+    values: 'always|everysec|none',
+    description: 'what survives the crash of a node: all that was acknowledged, what is on disk, or nothing',
+    apply: (schedule, value) =>
+      withPersistence(schedule, oneOf(value, { always: 'always', everysec: 'everysec', none: 'none' })),
   },
   {
     name: 'fsync',
-    values: 'always|no',
+    values: 'always|everysec|no',
     description: 'the same by the name of its Redis setting (appendfsync)',
-    apply: (schedule, value) => withPersistence(schedule, oneOf(value, { always: 'always', no: 'none' })),
+    apply: (schedule, value) =>
+      withPersistence(schedule, oneOf(value, { always: 'always', everysec: 'everysec', no: 'none' })),
   },
   {
     name: 'restart-delay',

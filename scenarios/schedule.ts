@@ -35,12 +35,25 @@ export interface Cluster {
   readonly expiry: 'after' | 'at';
   /** Resolution of the nodes' expiry clock, µs: 1000 as in Redis, 1 to measure bounds exactly. */
   readonly resolutionUs: 1000 | 1;
-  /** What survives a crash: `none` restarts empty, `always` keeps all that was acknowledged (AOF, fsync always). */
-  readonly persistence: 'none' | 'always';
+  /**
+   * What survives a crash: `none` restarts empty; `always` keeps all that was acknowledged (AOF, fsync always);
+   * `everysec` keeps what a background fsync had taken to disk when the power went, and all of it if only the process
+   * died, unless an fsync was running.
+   */
+  readonly persistence: 'none' | 'everysec' | 'always';
+  /** The background fsync of `everysec`; every second from the start on, taking no time, where left out. */
+  readonly fsync?: FsyncPlan;
   /** Each node has an asynchronous replica this far behind, µs; `null` for none. See the `failover` fault. */
   readonly replicaLagUs: number | null;
   /** Clocks that are not perfect. */
   readonly clocks: readonly ClockPlan[];
+}
+
+/** Background fsyncs start at `firstUs + k × everyUs` of true time; each takes `takesUs` to complete, µs. */
+export interface FsyncPlan {
+  readonly firstUs: number;
+  readonly everyUs: number;
+  readonly takesUs: number;
 }
 
 /** The usual one-way delay between a client and a node, µs, both ways. */
@@ -115,6 +128,8 @@ interface FaultBase {
 export interface Crash extends FaultBase {
   readonly kind: 'crash';
   readonly node: ProcessName;
+  /** The power goes, not only the process: what is not on disk is lost. Default `false`. */
+  readonly power?: boolean;
   readonly restartAfterUs: number | null;
 }
 

@@ -22,7 +22,7 @@ test('applies the mitigation, then the changes', () => {
 
 test('says where in the scenario the variant is wrong', () => {
   expect(() => neighbour({ with: 'fsync=maybe' })).toThrowErrorMatchingInlineSnapshot(
-    `[ScheduleError: /neighbours/0/with: mitigation "fsync=maybe": "maybe" is not one of its values; they are always, no]`,
+    `[ScheduleError: /neighbours/0/with: mitigation "fsync=maybe": "maybe" is not one of its values; they are always, everysec, no]`,
   );
   expect(() => neighbour({ change: [{ op: 'remove', path: '/fault' }] })).toThrowErrorMatchingInlineSnapshot(
     `[ScheduleError: /neighbours/0/change/0/path: "/fault" does not exist: the schedule has no "fault"; did you mean "faults"?]`,

@@ -48,27 +48,33 @@ export class Chronicle {
   /** Notes that something happened to a process, and returns its sequence number. */
   note(code: number, process: Process, a: number, b: number): number {
     const seq = this.trace.note(code, process.traceId, this.now, a, b);
-    if (this.trace.keeping) this.trace.keep(code, process.name, this.now, process.clock.read(this.now), this.cause);
+    if (this.trace.keeping) this.keep(code, process);
     return seq;
+  }
+
+  private keep(code: number, process: Process): void {
+    this.trace.keep(code, process.name, this.now, process.clock.read(this.now), this.cause);
   }
 
   /** A message that leaves. What comes of it is in the hash when it arrives; only a loss has to be noted now. */
   noteSend(code: number, process: Process, message: Message, to: number, answer: Answer | null): number {
     if (code === Kind.lost) return this.noteMessage(code, process, message, to, answer);
     const seq = this.trace.pass();
-    if (this.trace.keeping) {
-      this.trace.keep(code, process.name, this.now, process.clock.read(this.now), this.cause);
-      this.trace.detail(this.messageDetail(message, answer));
-    }
+    if (this.trace.keeping) this.keepMessage(code, process, message, answer);
     return seq;
   }
 
   /** A message event with what it carries. */
   noteMessage(code: number, process: Process, message: Message, a: number, answer: Answer | null): number {
     const token = message.command.token as unknown as number;
-    const seq = this.note(code, process, a, token);
-    if (this.trace.keeping) this.trace.detail(this.messageDetail(message, answer));
+    const seq = this.trace.note(code, process.traceId, this.now, a, token);
+    if (this.trace.keeping) this.keepMessage(code, process, message, answer);
     return seq;
+  }
+
+  private keepMessage(code: number, process: Process, message: Message, answer: Answer | null): void {
+    this.keep(code, process);
+    this.trace.detail(this.messageDetail(message, answer));
   }
 
   private messageDetail(message: Message, answer: Answer | null): Detail {

@@ -6,6 +6,7 @@ import {
   type LockEvent,
   later,
   localTime,
+  type NodeSet,
   type Outcome,
   type Policy,
   step,
@@ -14,15 +15,12 @@ import {
 } from '../core/index.js';
 import type { ProcessName } from '../scenarios/index.js';
 import type { Chronicle } from './chronicle.js';
-import type { LockRun } from './lock-run.js';
+import { FIRST_PLAN_SLOT, HOLD_SLOT, type LockRun } from './lock-run.js';
 import type { Message } from './message.js';
 import { Process } from './process.js';
+import type { QueueEvent } from './queue.js';
 import type { TrueTime } from './time.js';
 import { Kind } from './trace.js';
-
-/** Timers of one lock by slot: the lock's own six, the release after the hold, then extensions, checks and writes. */
-const HOLD_SLOT = 6;
-const FIRST_PLAN_SLOT = 7;
 
 const TIMERS: readonly Timer[] = ['attempt', 'extension', 'release', 'retry', 'expiry', 'auto-extend'];
 
@@ -48,8 +46,9 @@ export interface ClientHost {
   readonly nodeCount: number;
   readonly policy: Policy;
   jitterPpm(lock: LockRun, attempt: number): number;
-  send(lock: LockRun, node: number, command: Command): void;
-  pushTimer(lock: LockRun, slot: number, generation: number, at: LocalTime): void;
+  send(lock: LockRun, to: NodeSet, command: Command): void;
+  /** Has the client woken when its clock shows `at`. */
+  pushTimer(lock: LockRun, slot: number, at: LocalTime): QueueEvent;
   sendWrite(lock: LockRun, index: number): void;
   /** An attempt has begun. */
   attempted(lock: LockRun): void;
@@ -102,15 +101,15 @@ export class SimClient extends Process {
   }
 
   /** A timer of one of its locks is due, unless it was cancelled or the clock was set back. Says whether it fired. */
-  wake(lock: LockRun, slot: number, generation: number): boolean {
-    const deadline = lock.armedAt[slot] ?? null;
-    if (deadline === null || lock.generations[slot] !== generation) return false;
+  wake(lock: LockRun, event: QueueEvent): boolean {
+    const { slot } = event;
+    if (lock.armed[slot] !== event) return false;
     const now = this.localNow();
-    if (now < deadline) {
-      this.arm(lock, slot, deadline);
+    if (now < event.local) {
+      this.arm(lock, slot, event.local);
       return false;
     }
-    lock.armedAt[slot] = null;
+    lock.armed[slot] = null;
     const timer = TIMERS[slot];
     if (timer === undefined) this.work(lock, slot, now);
     else if (timer === 'retry') {
@@ -133,15 +132,13 @@ export class SimClient extends Process {
     for (const effect of effects) {
       switch (effect.type) {
         case 'send':
-          for (let node = 0, rest: number = effect.to; rest !== 0; node++, rest >>>= 1) {
-            if ((rest & 1) !== 0) this.host.send(lock, node, effect.command);
-          }
+          this.host.send(lock, effect.to, effect.command);
           break;
         case 'arm':
           this.arm(lock, slotOf(effect.timer), effect.at);
           break;
         case 'cancel':
-          lock.armedAt[slotOf(effect.timer)] = null;
+          lock.armed[slotOf(effect.timer)] = null;
           break;
         case 'report':
           this.report(lock, effect.outcome);
@@ -151,19 +148,13 @@ export class SimClient extends Process {
   }
 
   private arm(lock: LockRun, slot: number, at: LocalTime): void {
-    const generation = (lock.generations[slot] ?? 0) + 1;
-    lock.generations[slot] = generation;
-    lock.armedAt[slot] = at;
-    this.host.pushTimer(lock, slot, generation, at);
+    lock.armed[slot] = this.host.pushTimer(lock, slot, at);
   }
 
   /** The clock changed: every timer is due at another true time now. */
   clockChanged(_now: TrueTime): void {
     for (const lock of this.locks) {
-      for (let slot = 0; slot < lock.armedAt.length; slot++) {
-        const deadline = lock.armedAt[slot] ?? null;
-        if (deadline !== null) this.arm(lock, slot, deadline);
-      }
+      for (const event of lock.armed) if (event !== null) this.arm(lock, event.slot, event.local);
     }
   }
 
@@ -204,9 +195,9 @@ export class SimClient extends Process {
     let slot = FIRST_PLAN_SLOT;
     for (const extension of plan.extensions) this.arm(lock, slot++, later(now, extension.afterUs));
     for (const write of plan.writes) {
-      this.arm(lock, slot++, later(now, write.checkAfterUs));
-      // The sending is armed by the check; its slot keeps the claim's time until then.
-      lock.armedAt[slot++] = null;
+      this.arm(lock, slot, later(now, write.checkAfterUs));
+      // The slot behind is for the sending, which is armed by the check.
+      slot += 2;
     }
   }
 

@@ -1,6 +1,7 @@
-import type { Partition, ProcessName } from '../scenarios/index.js';
+import type { Crash, Partition, ProcessName } from '../scenarios/index.js';
 import type { Chronicle } from './chronicle.js';
 import type { SimClient } from './client.js';
+import { keptUntil } from './disk.js';
 import type { Links } from './links.js';
 import type { SimNode } from './node.js';
 import type { PlannedFault } from './planned-fault.js';
@@ -18,8 +19,6 @@ export class Faults {
   private readonly chronicle: Chronicle;
   private readonly links: Links;
   private readonly planRestart: PlanRestart;
-  /** Per node: when it last went down. */
-  private readonly downSince: TrueTime[] = [];
 
   constructor(view: WorldView, chronicle: Chronicle, links: Links, planRestart: PlanRestart) {
     this.view = view;
@@ -33,7 +32,7 @@ export class Faults {
     this.chronicle.observer.faultStrikes(fault, this.chronicle.now);
     switch (fault.kind) {
       case 'crash':
-        this.crash(planned, this.node(fault.node), fault.restartAfterUs);
+        this.crash(planned, this.node(fault.node), fault);
         break;
       case 'failover':
         this.failover(this.node(fault.node));
@@ -64,12 +63,13 @@ export class Faults {
     return this.node(name) ?? this.view.clients.find((client) => client.name === name);
   }
 
-  private crash(planned: PlannedFault, node: SimNode | undefined, restartAfterUs: number | null): void {
+  private crash(planned: PlannedFault, node: SimNode | undefined, { restartAfterUs, power }: Crash): void {
     if (node === undefined || node.down) return;
     const { chronicle } = this;
+    planned.keptUntil = keptUntil(this.view.setup.cluster, chronicle.now, power ?? false);
     node.down = true;
     node.pausedUntil = trueTime(-1);
-    this.downSince[node.index] = chronicle.now;
+    node.downSince = chronicle.now;
     planned.life = ++node.life;
     chronicle.cause = chronicle.note(Kind.crash, node, restartAfterUs ?? -1, 0);
     chronicle.observer.nodeDown(node.index, chronicle.now);
@@ -83,7 +83,7 @@ export class Faults {
     if (node === undefined || !node.down || node.life !== planned.life) return false;
     const { chronicle } = this;
     chronicle.cause = chronicle.note(Kind.restart, node, 0, 0);
-    node.restart(this.view.setup.cluster.persistence === 'always', chronicle.now);
+    node.restart(planned.keptUntil, chronicle.now);
     chronicle.observer.nodeUp(node.index, chronicle.now);
     return true;
   }
@@ -92,7 +92,7 @@ export class Faults {
     if (node === undefined) return;
     const { chronicle } = this;
     const wasDown = node.down;
-    const cutAt = wasDown ? (this.downSince[node.index] ?? chronicle.now) : chronicle.now;
+    const cutAt = wasDown ? node.downSince : chronicle.now;
     node.life++;
     node.pausedUntil = trueTime(-1);
     chronicle.cause = chronicle.note(Kind.failover, node, cutAt, 0);
@@ -143,12 +143,14 @@ export class Faults {
 
   private cutOneWay(from: readonly ProcessName[], to: readonly ProcessName[], until: TrueTime): void {
     for (const client of this.view.clients) {
-      for (const node of this.view.nodes) {
-        if (from.includes(client.name) && to.includes(node.name)) {
-          this.links.cut(client.index, node.index, 'request', until);
+      if (from.includes(client.name)) {
+        for (const node of this.view.nodes) {
+          if (to.includes(node.name)) this.links.cut(client.index, node.index, 'request', until);
         }
-        if (from.includes(node.name) && to.includes(client.name)) {
-          this.links.cut(client.index, node.index, 'reply', until);
+      }
+      if (to.includes(client.name)) {
+        for (const node of this.view.nodes) {
+          if (from.includes(node.name)) this.links.cut(client.index, node.index, 'reply', until);
         }
       }
     }

@@ -8,9 +8,6 @@ import { after, type TrueTime } from './time.js';
 import { Kind } from './trace.js';
 import type { WorldView } from './view.js';
 
-/** Answers as the queue carries them. */
-export const ANSWERS: readonly Answer[] = ['yes', 'no', 'error'];
-
 /** The network: delays, losses and copies as the adversary says, partitions, and order where links keep it. */
 export class Links {
   private readonly view: WorldView;
@@ -51,21 +48,26 @@ export class Links {
     const lost = fate.lost || (this.cutUntil.length > 0 && this.isCut(message, direction));
     const seq = chronicle.noteSend(lost ? Kind.lost : Kind.send, from, message, to.traceId, answer);
     if (lost) return;
-    this.deliver(message, answer, 0, fate.delayUs, seq);
-    if (fate.duplicateDelayUs >= 0) this.deliver(message, answer, 1, fate.duplicateDelayUs, seq);
+    this.deliver(message, answer, to, 0, fate.delayUs, seq);
+    if (fate.duplicateDelayUs >= 0) this.deliver(message, answer, to, 1, fate.duplicateDelayUs, seq);
   }
 
-  private deliver(message: Message, answer: Answer | null, copy: number, delayUs: number, cause: number): void {
-    const request = answer === null;
-    const kind = request ? EventKind.request : EventKind.reply;
+  private deliver(
+    message: Message,
+    answer: Answer | null,
+    to: Process,
+    copy: number,
+    delayUs: number,
+    cause: number,
+  ): void {
     const at = this.ordered
-      ? this.inOrder(message, request ? 'request' : 'reply', delayUs)
+      ? this.inOrder(message, answer === null ? 'request' : 'reply', delayUs)
       : after(this.chronicle.now, delayUs);
-    const rank = this.nextRank();
-    const event = this.queue.blank(kind, at, rank, request ? message.node : message.client, message);
+    const kind = answer === null ? EventKind.request : EventKind.reply;
+    const event = this.queue.blank(kind, at, this.nextRank(), to, message);
     event.cause = cause;
     event.index = copy;
-    event.slot = request ? 0 : answer === 'yes' ? 0 : answer === 'no' ? 1 : 2;
+    event.answer = answer ?? 'error';
     this.queue.push(event);
   }
 
@@ -102,6 +104,7 @@ export class Links {
   /** Loses what is sent from a client to a node (`request`) or back (`reply`) until then. */
   cut(client: number, node: number, direction: Direction, until: TrueTime): void {
     const link = this.index(client, node, direction);
+    while (this.cutUntil.length <= link) this.cutUntil.push(0);
     this.cutUntil[link] = Math.max(until, this.cutUntil[link] ?? 0);
   }
 }

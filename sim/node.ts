@@ -2,19 +2,21 @@ import { type Answer, type Command, LONGEST_US, type LocalTime, localTime, type 
 import type { Cluster } from '../scenarios/index.js';
 import type { Chronicle } from './chronicle.js';
 import { Process } from './process.js';
+import type { QueueEvent } from './queue.js';
 import type { TrueTime } from './time.js';
 import { NODE_BASE } from './trace.js';
 
 /** Has the node look at its keys again when its clock shows `at`. */
-export type ArmExpiry = (node: SimNode, generation: number, at: LocalTime) => void;
+export type ArmExpiry = (node: SimNode, at: LocalTime) => QueueEvent;
 
 const NEVER = localTime(LONGEST_US);
 
 /** No key. Tokens count from 1. */
 export const NO_TOKEN = 0;
 
-interface ReplicaEntry {
-  readonly reachesAt: TrueTime;
+/** A key was set, to live until `when`, or deleted. */
+interface JournalEntry {
+  readonly at: TrueTime;
   readonly key: number;
   readonly token: number;
   readonly when: number;
@@ -28,10 +30,11 @@ export class SimNode extends Process {
   /** By resource: the token stored, and its expiry in ticks of this node's clock. */
   readonly tokens: number[] = [NO_TOKEN];
   private readonly when: number[] = [0];
-  /** When it will look for expired keys next, and which of the looks it asked for that is. */
+  /** When it will look for expired keys next, and the event of that look; others are stale. */
   private lookAt: LocalTime = NEVER;
-  private look = 0;
-  private replica: ReplicaEntry[] = [];
+  private look: QueueEvent | null = null;
+  private journal: JournalEntry[] = [];
+  private readonly journaling: boolean;
   private readonly chronicle: Chronicle;
   private readonly armExpiryEvent: ArmExpiry;
   private readonly replicaLagUs: number | null;
@@ -51,6 +54,7 @@ export class SimNode extends Process {
     this.chronicle = chronicle;
     this.armExpiryEvent = armExpiry;
     this.replicaLagUs = cluster.replicaLagUs;
+    this.journaling = cluster.replicaLagUs !== null || cluster.persistence === 'everysec';
     this.tickUs = cluster.resolutionUs;
     this.ticksPerMs = 1000 / cluster.resolutionUs;
     this.expiresAt = cluster.expiry === 'at';
@@ -95,7 +99,7 @@ export class SimNode extends Process {
     for (const key of keys) {
       if ((this.when[key] ?? 0) - nowTicks < ttl) {
         this.when[key] = nowTicks + ttl;
-        this.replicate(key, token, now);
+        this.record(key, token, now);
         this.armExpiry(key);
         this.chronicle.keyLengthened(this, key, token, this.goneAt(key));
       }
@@ -109,7 +113,7 @@ export class SimNode extends Process {
       const stored = this.tokens[key] ?? NO_TOKEN;
       if (stored === NO_TOKEN || (policy.releaseChecksToken && stored !== token)) continue;
       this.drop(key);
-      this.replicate(key, NO_TOKEN, now);
+      this.record(key, NO_TOKEN, now);
       this.chronicle.keyGone(this, key, stored, 'deleted', token);
       answer = 'yes';
     }
@@ -131,7 +135,7 @@ export class SimNode extends Process {
       const stored = this.tokens[key] ?? NO_TOKEN;
       this.tokens[key] = token;
       this.when[key] = when;
-      this.replicate(key, token, now);
+      this.record(key, token, now);
       this.armExpiry(key);
       if (stored === token) continue;
       if (stored !== NO_TOKEN) this.chronicle.keyGone(this, key, stored, 'overwritten', token);
@@ -161,7 +165,7 @@ export class SimNode extends Process {
     const at = this.goneAt(key);
     if (at >= this.lookAt) return;
     this.lookAt = at;
-    this.armExpiryEvent(this, ++this.look, at);
+    this.look = this.armExpiryEvent(this, at);
   }
 
   /** The first reading of this node's clock at which the key is gone. */
@@ -170,9 +174,9 @@ export class SimNode extends Process {
   }
 
   /** The time has come to look, unless another look was asked for since. Says whether it has. */
-  expire(look: number, now: TrueTime): boolean {
+  expire(look: QueueEvent): boolean {
     if (this.down || look !== this.look) return false;
-    this.dropAllExpired(now);
+    this.dropAllExpired(look.at);
     return true;
   }
 
@@ -190,14 +194,10 @@ export class SimNode extends Process {
     if (!this.down) this.dropAllExpired(now);
   }
 
-  /** Comes back with what it had (`durable`) or empty. While it was down it could vote for nobody. */
-  restart(durable: boolean, now: TrueTime): void {
+  /** Comes back with what had happened by `keptUntil`. While it was down it could vote for nobody. */
+  restart(keptUntil: number, now: TrueTime): void {
     this.down = false;
-    for (let key = 0; key < this.tokens.length && !durable; key++) {
-      // A replica copies its master, also an empty one.
-      if (this.holds(key)) this.replicate(key, NO_TOKEN, now);
-      this.forget(key);
-    }
+    if (keptUntil < now) this.restore(this.journal.filter((entry) => entry.at <= keptUntil));
     this.dropAllExpired(now);
   }
 
@@ -208,18 +208,24 @@ export class SimNode extends Process {
     this.chronicle.keyGone(this, key, stored, 'forgotten', NO_TOKEN);
   }
 
-  private replicate(key: number, token: number, now: TrueTime): void {
-    const lag = this.replicaLagUs;
-    if (lag === null) return;
-    this.replica.push({ reachesAt: (now + lag) as TrueTime, key, token, when: this.when[key] ?? 0 });
+  /** Writes a change down, where a disk or a replica may have to tell of it. */
+  private record(key: number, token: number, now: TrueTime): void {
+    if (this.journaling) this.journal.push({ at: now, key, token, when: this.when[key] ?? 0 });
   }
 
   /** The replica takes over with what had reached it by `cutAt`, when the master died or was deposed. */
   failover(cutAt: TrueTime, now: TrueTime): void {
-    const arrived = this.replica.filter((entry) => entry.reachesAt <= cutAt);
     this.down = false;
+    const lag = this.replicaLagUs ?? 0;
+    this.restore(this.journal.filter((entry) => entry.at + lag <= cutAt));
+    this.dropAllExpired(now);
+  }
+
+  /** Takes on the state that these changes lead to. From now on, nothing else has happened. */
+  private restore(entries: JournalEntry[]): void {
+    this.journal = entries;
     for (let key = 0; key < this.tokens.length; key++) {
-      const last = arrived.findLast((entry) => entry.key === key);
+      const last = entries.findLast((entry) => entry.key === key);
       const token = last?.token ?? NO_TOKEN;
       if (token !== (this.tokens[key] ?? NO_TOKEN)) this.forget(key);
       if (last === undefined || token === NO_TOKEN) continue;
@@ -229,7 +235,5 @@ export class SimNode extends Process {
         this.chronicle.keySet(this, key, token, this.goneAt(key));
       }
     }
-    this.replica = arrived;
-    this.dropAllExpired(now);
   }
 }

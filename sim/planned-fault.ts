@@ -6,6 +6,8 @@ export class PlannedFault {
   readonly index: number;
   /** Of a crash that struck: which life of its node waits for the restart. */
   life = -1;
+  /** Of a crash that struck: what the node will remember was done by then, µs of true time. */
+  keptUntil = -1;
 
   constructor(fault: Fault, index: number) {
     this.fault = fault;

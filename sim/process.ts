@@ -13,6 +13,8 @@ export class Process {
   /** Frozen until then; in the past if not. */
   pausedUntil: TrueTime = trueTime(-1);
   down = false;
+  /** When it last went down. */
+  downSince: TrueTime = trueTime(0);
   /** How many times it died or was replaced: what had reached it but was not handled is lost with it. */
   life = 0;
 

@@ -1,10 +1,6 @@
-import type { LockRun } from './lock-run.js';
-import type { Message } from './message.js';
-import type { PlannedFault } from './planned-fault.js';
+import { type Answer, type LocalTime, localTime } from '../core/index.js';
+import type { Process } from './process.js';
 import { type TrueTime, trueTime } from './time.js';
-
-/** What an event is about. */
-export type Subject = Message | LockRun | PlannedFault;
 
 /**
  * What comes first at one instant: faults marked `before`, deliveries, calls of clients, timers and expiries, faults
@@ -47,36 +43,42 @@ export const EventKind = {
 export type EventKind = (typeof EventKind)[keyof typeof EventKind];
 
 /**
- * An entry of the queue. One shape for all kinds, because the engine's speed depends on it: `process`, `index`, `slot`
- * and `generation` mean what the kind says, `subject` is what it is about.
+ * An entry of the queue. One shape for all kinds, because the engine's speed depends on it: `index`, `slot`, `local`
+ * and `answer` mean what the kind says.
  */
 export class QueueEvent {
   at: TrueTime = trueTime(0);
   rank = 0;
   kind: EventKind = EventKind.request;
-  process = 0;
+  /** To whom it happens, if that one may be frozen. */
+  process: Process | null = null;
   index = 0;
   slot = 0;
-  generation = 0;
+  /** Of a timer: when it is due by the clock of its process. */
+  local: LocalTime = localTime(0);
+  answer: Answer = 'error';
   /** Which life of its process it waits for, if it has to wait. */
   life = -1;
   /** Sequence number of the trace event that caused this one. */
   cause = -1;
-  subject: Subject | null = null;
+  /** What it is about; the kind says of which type it is. */
+  subject: object | null = null;
+  /** The one behind it. */
+  next: QueueEvent | null = null;
 }
 
-/** A binary heap by time, then rank. Spent events are reused. */
+/**
+ * A list by time, then rank. What is put in lies close to what comes next and few events wait at a time, which makes
+ * a walk from the front twice as fast as a binary heap. Spent events are reused.
+ */
 export class Queue {
-  private readonly heap: QueueEvent[] = [];
-  private readonly spent: QueueEvent[] = [];
-
-  get size(): number {
-    return this.heap.length;
-  }
+  private first: QueueEvent | null = null;
+  private spent: QueueEvent | null = null;
 
   /** An event to fill in further and {@link push}. */
-  blank(kind: EventKind, at: TrueTime, rank: number, process: number, subject: Subject | null): QueueEvent {
-    const event = this.spent.pop() ?? new QueueEvent();
+  blank(kind: EventKind, at: TrueTime, rank: number, process: Process | null, subject: object): QueueEvent {
+    const event = this.spent ?? new QueueEvent();
+    this.spent = event.next;
     event.kind = kind;
     event.at = at;
     event.rank = rank;
@@ -86,59 +88,31 @@ export class Queue {
   }
 
   push(event: QueueEvent): void {
-    const heap = this.heap;
-    let hole = heap.length;
-    heap.push(event);
-    while (hole > 0) {
-      const parent = (hole - 1) >> 1;
-      const above = heap[parent] as QueueEvent;
-      if (!precedes(event, above)) break;
-      heap[hole] = above;
-      hole = parent;
+    const { at, rank } = event;
+    let before: QueueEvent | null = null;
+    let after = this.first;
+    while (after !== null && (after.at < at || (after.at === at && after.rank < rank))) {
+      before = after;
+      after = after.next;
     }
-    heap[hole] = event;
+    event.next = after;
+    if (before === null) this.first = event;
+    else before.next = event;
   }
 
   /** Takes the first event, or `undefined`. */
   pop(): QueueEvent | undefined {
-    const heap = this.heap;
-    const first = heap[0];
-    const last = heap.pop();
-    if (first === undefined || last === undefined || heap.length === 0) return first;
-    const length = heap.length;
-    let hole = 0;
-    for (;;) {
-      let child = 2 * hole + 1;
-      if (child >= length) break;
-      let below = heap[child] as QueueEvent;
-      if (child + 1 < length) {
-        const right = heap[child + 1] as QueueEvent;
-        if (precedes(right, below)) {
-          below = right;
-          child++;
-        }
-      }
-      if (!precedes(below, last)) break;
-      heap[hole] = below;
-      hole = child;
-    }
-    heap[hole] = last;
-    return first;
+    const event = this.first;
+    if (event === null) return undefined;
+    this.first = event.next;
+    return event;
   }
 
   /** Gives an event back that {@link pop} returned and nobody needs any more. */
   recycle(event: QueueEvent): void {
     event.subject = null;
     event.life = -1;
-    this.spent.push(event);
+    event.next = this.spent;
+    this.spent = event;
   }
-
-  clear(): void {
-    for (const event of this.heap) this.recycle(event);
-    this.heap.length = 0;
-  }
-}
-
-function precedes(a: QueueEvent, b: QueueEvent): boolean {
-  return a.at < b.at || (a.at === b.at && a.rank < b.rank);
 }

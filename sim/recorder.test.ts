@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { formatSchedule, parseScheduleText, type Schedule } from '../scenarios/index.js';
+import type { Adversary } from './adversary.js';
 import { Observer } from './observer.js';
 import { RecordingAdversary } from './recorder.js';
 import { ScriptedAdversary } from './scripted.js';
@@ -42,6 +43,29 @@ describe('a run that is written down', () => {
     expect(hash).toBe(simulate(plan).hash);
     expect(simulate(written).hash).toBe(hash);
     expect(simulate(parseScheduleText(formatSchedule(written), 'a file')).hash).toBe(hash);
+  });
+
+  it('replays the same when its locks were asked for one by one, each for another resource', () => {
+    const resources = ['d', 'c', 'b', 'a'];
+    const left = [2, 2];
+    const late: Adversary = {
+      nextLock: (client, { now, clients }) => {
+        const busy = clients[client]?.locks.at(-1)?.state.phase;
+        if ((busy !== undefined && busy !== 'released') || (left[client] ?? 0) === 0) return null;
+        left[client] = (left[client] ?? 0) - 1;
+        return lock(now + 1 + client, { resources: [resources.pop() ?? 'e', 'z'], holdUs: 1_000 });
+      },
+      jitterPpm: () => 123_456,
+      fate: () => {},
+      nextFault: () => null,
+    };
+    const setup = { ...setupOf(plan), untilUs: 3_000_000 };
+    const adversary = new RecordingAdversary(late, setup.clients.length);
+    const world = new World(setup, adversary, new Observer(), false);
+    world.run();
+    const written = adversary.schedule(setup, choiceOf(setup.policy));
+    expect(written.clients.flatMap(({ locks }) => locks)).toHaveLength(4);
+    expect(simulate(written).hash).toBe(world.chronicle.trace.digest());
   });
 
   it('keeps what was chosen and leaves out what goes without saying', () => {

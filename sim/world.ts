@@ -1,16 +1,16 @@
-import type { Command, LocalTime, Policy } from '../core/index.js';
+import { type Answer, type Command, has, type LocalTime, type NodeSet, type Policy } from '../core/index.js';
 import type { Adversary, Moment } from './adversary.js';
 import { Chronicle } from './chronicle.js';
 import { type ClientHost, SimClient } from './client.js';
 import { Faults } from './faults.js';
-import { ANSWERS, Links } from './links.js';
+import { Links } from './links.js';
 import { LockRun } from './lock-run.js';
 import type { Message } from './message.js';
 import { SimNode } from './node.js';
 import type { Observer } from './observer.js';
 import { PlannedFault } from './planned-fault.js';
 import type { Process } from './process.js';
-import { Class, EventKind, Queue, type QueueEvent, rankOf, type Subject, waitedRank } from './queue.js';
+import { Class, EventKind, Queue, type QueueEvent, rankOf, waitedRank } from './queue.js';
 import { after, type TrueTime, trueTime } from './time.js';
 import { Kind } from './trace.js';
 import { clockOf, type Setup, type WorldView } from './view.js';
@@ -35,7 +35,7 @@ export class World implements WorldView, ClientHost {
   /** How many events were handled. */
   events = 0;
   private readonly adversary: Adversary;
-  private readonly queue: Queue;
+  private readonly queue: Queue = new Queue();
   private readonly links: Links;
   private readonly faults: Faults;
   private faultCount = 0;
@@ -43,10 +43,8 @@ export class World implements WorldView, ClientHost {
   private started = false;
   private stopped = false;
 
-  /** `queue` may be one that another run has left behind: searches use one for all their runs. */
-  constructor(setup: Setup, adversary: Adversary, observer: Observer, keepTrace: boolean, queue: Queue = new Queue()) {
+  constructor(setup: Setup, adversary: Adversary, observer: Observer, keepTrace: boolean) {
     this.setup = setup;
-    this.queue = queue;
     this.policy = setup.policy;
     this.nodeCount = setup.cluster.nodes;
     this.adversary = adversary;
@@ -92,7 +90,6 @@ export class World implements WorldView, ClientHost {
       this.chronicle.now = event.at;
       this.dispatch(event);
     }
-    this.queue.clear();
     if (!this.stopped) this.chronicle.now = trueTime(untilUs);
     this.chronicle.observer.finished(this.chronicle.now);
   }
@@ -103,8 +100,8 @@ export class World implements WorldView, ClientHost {
   }
 
   private dispatch(event: QueueEvent): void {
-    const process = this.processOf(event);
-    if (process !== undefined && process.pausedUntil > event.at) {
+    const { process } = event;
+    if (process !== null && process.pausedUntil > event.at) {
       // Frozen: whatever comes waits, in the order in which it came.
       event.at = process.pausedUntil;
       event.rank = waitedRank(event.rank, this.order++);
@@ -118,25 +115,25 @@ export class World implements WorldView, ClientHost {
   }
 
   /** Does what the event says; says whether there was anything to do, or the event was overtaken by others. */
-  private handle(event: QueueEvent, subject: Subject | null): boolean {
+  private handle(event: QueueEvent, subject: object | null): boolean {
     switch (event.kind) {
       case EventKind.expiry:
-        return this.nodes[event.process]?.expire(event.generation, event.at) ?? false;
+        return (subject as SimNode).expire(event);
       case EventKind.request:
-        this.deliverRequest(subject as Message, event.index, event.life);
+        this.deliverRequest(subject as Message, event.process as SimNode, event.index, event.life);
         break;
       case EventKind.reply:
-        this.deliverReply(subject as Message, event.slot);
+        this.deliverReply(subject as Message, event.process as SimClient, event.answer);
         break;
       case EventKind.call: {
-        const client = this.clients[event.process];
-        if (client === undefined || client.down) return false;
-        client.acquire(subject as LockRun);
+        const client = event.process as SimClient;
+        if (client.down) return false;
+        this.call(client, subject as LockRun);
         break;
       }
       case EventKind.timer: {
-        const client = this.clients[event.process];
-        return client !== undefined && !client.down && client.wake(subject as LockRun, event.slot, event.generation);
+        const client = event.process as SimClient;
+        return !client.down && client.wake(subject as LockRun, event);
       }
       case EventKind.write:
         this.deliverWrite(subject as LockRun, event.index);
@@ -150,21 +147,7 @@ export class World implements WorldView, ClientHost {
     return true;
   }
 
-  /** The process to which an event happens and which may be frozen, if any. */
-  private processOf(event: QueueEvent): Process | undefined {
-    switch (event.kind) {
-      case EventKind.request:
-        return this.nodes[event.process];
-      case EventKind.reply:
-      case EventKind.call:
-      case EventKind.timer:
-        return this.clients[event.process];
-      default:
-        return undefined;
-    }
-  }
-
-  private put(kind: EventKind, at: TrueTime, rank: number, process: number, subject: Subject | null): QueueEvent {
+  private put(kind: EventKind, at: TrueTime, rank: number, process: Process | null, subject: object): QueueEvent {
     const event = this.queue.blank(kind, at, rank, process, subject);
     event.cause = this.chronicle.cause;
     return event;
@@ -176,15 +159,20 @@ export class World implements WorldView, ClientHost {
     for (;;) {
       const plan = this.adversary.nextLock(client.index, this);
       if (plan === null) return;
-      const keys = plan.resources.map((resource) => this.chronicle.keyOf(resource));
-      const lock = new LockRun(client, client.locks.length, plan, keys);
+      const lock = new LockRun(client, client.locks.length, plan);
       client.locks.push(lock);
       const at = this.inFuture(plan.atUs, this.started);
       const rank = rankOf(Class.call, client.index * CALLS_PER_CLIENT + lock.number);
-      const event = this.put(EventKind.call, at, rank, client.index, lock);
+      const event = this.put(EventKind.call, at, rank, client, lock);
       event.cause = -1;
       this.queue.push(event);
     }
+  }
+
+  private call(client: SimClient, lock: LockRun): void {
+    // Numbered when they are first used: when they were planned may differ between a drawn run and its replay.
+    lock.keys = lock.plan.resources.map((resource) => this.chronicle.keyOf(resource));
+    client.acquire(lock);
   }
 
   private openMoment(moment: Moment, lock: LockRun | null): void {
@@ -194,7 +182,7 @@ export class World implements WorldView, ClientHost {
       const planned = new PlannedFault(fault, this.faultCount++);
       const edge = fault.edge === 'after' ? Class.after : Class.before;
       const at = this.inFuture(fault.atUs, this.started && edge === Class.before);
-      const event = this.put(EventKind.fault, at, rankOf(edge, PLACES_PER_FAULT * planned.index), 0, planned);
+      const event = this.put(EventKind.fault, at, rankOf(edge, PLACES_PER_FAULT * planned.index), null, planned);
       event.cause = -1;
       this.queue.push(event);
     }
@@ -210,25 +198,25 @@ export class World implements WorldView, ClientHost {
 
   private pushRestart(planned: PlannedFault, at: TrueTime, sameInstant: boolean): void {
     const edge = sameInstant && planned.fault.edge === 'after' ? Class.after : Class.before;
-    this.queue.push(this.put(EventKind.restart, at, rankOf(edge, PLACES_PER_FAULT * planned.index + 1), 0, planned));
+    this.queue.push(this.put(EventKind.restart, at, rankOf(edge, PLACES_PER_FAULT * planned.index + 1), null, planned));
   }
 
   // ——— messages and writes ———
 
-  send(lock: LockRun, node: number, command: Command): void {
-    const to = this.nodes[node];
-    if (to === undefined) return;
+  send(lock: LockRun, to: NodeSet, command: Command): void {
     const { client, number, keys } = lock;
-    const send = lock.countSend(command, node);
-    const message: Message = { client: client.index, lock: number, node, command, keys, send };
-    this.links.send(message, send, null, client, to);
+    for (const node of this.nodes) {
+      if (!has(to, node.index)) continue;
+      const send = lock.countSend(command, node.index);
+      const message: Message = { client: client.index, lock: number, node: node.index, command, keys, send };
+      this.links.send(message, send, null, client, node);
+    }
   }
 
-  private deliverRequest(message: Message, copy: number, life: number): void {
+  private deliverRequest(message: Message, node: SimNode, copy: number, life: number): void {
     const { chronicle } = this;
-    const node = this.nodes[message.node];
     const client = this.clients[message.client];
-    if (node === undefined || client === undefined) return;
+    if (client === undefined) return;
     if (node.down || (life >= 0 && life !== node.life)) {
       chronicle.noteMessage(Kind.dropped, node, message, client.traceId, null);
       return;
@@ -238,11 +226,10 @@ export class World implements WorldView, ClientHost {
     this.links.send(message, 2 * message.send + copy, answer, node, client);
   }
 
-  private deliverReply(message: Message, answerCode: number): void {
+  private deliverReply(message: Message, client: SimClient, answer: Answer): void {
+    if (client.down) return;
     const { chronicle } = this;
-    const client = this.clients[message.client];
-    if (client === undefined || client.down) return;
-    const answer = ANSWERS[answerCode] ?? 'error';
+    const answerCode = answer === 'yes' ? 0 : answer === 'no' ? 1 : 2;
     chronicle.cause = chronicle.noteMessage(Kind.reply, client, message, answerCode * 64 + message.node, answer);
     client.receive(message, answer);
   }
@@ -253,7 +240,7 @@ export class World implements WorldView, ClientHost {
     const { chronicle } = this;
     chronicle.called(Kind['write-sent'], lock);
     const rank = this.links.nextRank();
-    const event = this.put(EventKind.write, after(chronicle.now, plan.delayUs), rank, lock.client.index, lock);
+    const event = this.put(EventKind.write, after(chronicle.now, plan.delayUs), rank, null, lock);
     event.index = index;
     this.queue.push(event);
   }
@@ -265,19 +252,20 @@ export class World implements WorldView, ClientHost {
 
   // ——— timers and expiries ———
 
-  pushTimer(lock: LockRun, slot: number, generation: number, at: LocalTime): void {
+  pushTimer(lock: LockRun, slot: number, at: LocalTime): QueueEvent {
     const due = lock.client.clock.when(at, this.now);
-    const event = this.put(EventKind.timer, due, rankOf(Class.timer, this.order++), lock.client.index, lock);
+    const event = this.put(EventKind.timer, due, rankOf(Class.timer, this.order++), lock.client, lock);
     event.slot = slot;
-    event.generation = generation;
+    event.local = at;
     this.queue.push(event);
+    return event;
   }
 
-  private pushExpiry(node: SimNode, look: number, at: LocalTime): void {
+  private pushExpiry(node: SimNode, at: LocalTime): QueueEvent {
     const due = node.clock.when(at, this.now);
-    const event = this.put(EventKind.expiry, due, rankOf(Class.timer, this.order++), node.index, null);
-    event.generation = look;
+    const event = this.put(EventKind.expiry, due, rankOf(Class.timer, this.order++), null, node);
     this.queue.push(event);
+    return event;
   }
 
   // ——— what clients report ———

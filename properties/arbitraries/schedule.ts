@@ -11,7 +11,7 @@ import type {
   WritePlan,
 } from '../../scenarios/index.js';
 import { given } from './given.js';
-import { time } from './time.js';
+import { shift, time } from './time.js';
 
 /** The parts of a schedule that vary: everything but the cluster's make-up, the policy and the horizon. */
 export type Course = Pick<Schedule, 'clients' | 'faults' | 'fates'> & { readonly clocks: readonly ClockPlan[] };
@@ -88,7 +88,7 @@ function writeArbitrary(): fc.Arbitrary<WritePlan> {
 function faultArbitrary(options: CourseOptions): fc.Arbitrary<Fault> {
   const at = { atUs: time(options.untilUs), edge: fc.constantFrom('before' as const, 'after' as const) };
   const duration = time(MOST_US, 1);
-  const step = fc.integer({ min: -MOST_US, max: MOST_US });
+  const step = shift(MOST_US);
   const rate = fc.integer({ min: -500_000, max: 500_000 });
   const restart = fc.option(time(MOST_US, options.leastRestartUs), { nil: null });
   const side = fc.uniqueArray(anyProcess(options), { minLength: 1, maxLength: 31 });
@@ -147,7 +147,7 @@ function fateArbitrary(options: CourseOptions): fc.Arbitrary<Fate> {
 function clockArbitrary(options: CourseOptions): fc.Arbitrary<ClockPlan> {
   return fc.record({
     process: anyProcess(options),
-    offsetUs: time(3_600_000_000),
+    offsetUs: shift(3_600_000_000),
     ratePpm: fc.integer({ min: -500_000, max: 500_000 }),
   });
 }

@@ -4,7 +4,8 @@ const UNITS_US = [1_000_000, 100_000, 10_000, 1_000, 100, 10];
 
 /**
  * Whole microseconds between `min` and `max` that shrink to round numbers: to `min`, then to whole seconds, hundreds of
- * milliseconds and so on down, and towards `min` by halves. Can shrink values it did not generate.
+ * milliseconds and so on down, and towards `min` by halves. Can shrink values it did not generate, also
+ * greater ones than `max`: one that it did not take would keep the whole schedule from shrinking.
  */
 export class TimeArbitrary extends fc.Arbitrary<number> {
   private readonly min: number;
@@ -21,7 +22,7 @@ export class TimeArbitrary extends fc.Arbitrary<number> {
   }
 
   override canShrinkWithoutContext(value: unknown): value is number {
-    return Number.isSafeInteger(value) && (value as number) >= this.min && (value as number) <= this.max;
+    return Number.isSafeInteger(value) && (value as number) >= this.min;
   }
 
   override shrink(value: number): fc.Stream<fc.Value<number>> {
@@ -42,12 +43,40 @@ export class TimeArbitrary extends fc.Arbitrary<number> {
     }
     const less = Math.floor(half);
     if (!tried.has(less)) yield less;
-    const aMillisecondLess = value - 1_000;
-    if (aMillisecondLess > this.min && value % 1_000 === 0 && !tried.has(aMillisecondLess)) yield aMillisecondLess;
   }
 }
 
 /** Microseconds from 0 (or `min`) to `max`, shrinking to round values. */
 export function time(max: number, min = 0): fc.Arbitrary<number> {
   return new TimeArbitrary(min, max);
+}
+
+/** Whole microseconds either way that shrink to 0 as {@link TimeArbitrary} does. */
+class ShiftArbitrary extends fc.Arbitrary<number> {
+  private readonly max: number;
+  private readonly size: TimeArbitrary;
+
+  constructor(max: number) {
+    super();
+    this.max = max;
+    this.size = new TimeArbitrary(0, max);
+  }
+
+  override generate(mrng: fc.Random): fc.Value<number> {
+    return new fc.Value(mrng.nextInt(-this.max, this.max), undefined);
+  }
+
+  override canShrinkWithoutContext(value: unknown): value is number {
+    return Number.isSafeInteger(value);
+  }
+
+  override shrink(value: number): fc.Stream<fc.Value<number>> {
+    if (value >= 0) return this.size.shrink(value);
+    return this.size.shrink(-value).map(({ value: simpler }) => new fc.Value(0 - simpler, undefined));
+  }
+}
+
+/** Microseconds from -`max` to `max`, shrinking to round values towards 0. */
+export function shift(max: number): fc.Arbitrary<number> {
+  return new ShiftArbitrary(max);
 }

@@ -1,5 +1,6 @@
 import { quorumOf } from '../../core/index.js';
 import type { LockRun, Setup, TrueTime } from '../../sim/index.js';
+import { remove, removeAt } from './remove.js';
 
 /** When nobody could acquire, and why. */
 export interface Outage {
@@ -24,7 +25,7 @@ export class Availability {
   private readonly waitingSince: number[] = [];
   private readonly held: LockRun[] = [];
   /** By key: when the last belief in it ended. */
-  private readonly freeSince: number[] = [0];
+  private readonly freeSince: number[] = [];
   private longestTtlMs = 0;
 
   constructor(setup: Setup) {
@@ -71,14 +72,16 @@ export class Availability {
   private stopWaiting(lock: LockRun): void {
     const at = this.waiting.indexOf(lock);
     if (at < 0) return;
-    this.waiting.splice(at, 1);
-    this.waitingSince.splice(at, 1);
+    removeAt(this.waiting, at);
+    removeAt(this.waitingSince, at);
   }
 
   ended(lock: LockRun, now: TrueTime): void {
-    const at = this.held.indexOf(lock);
-    if (at >= 0) this.held.splice(at, 1);
-    for (const key of lock.keys) this.freeSince[key] = now;
+    remove(this.held, lock);
+    for (const key of lock.keys) {
+      while (this.freeSince.length <= key) this.freeSince.push(0);
+      this.freeSince[key] = now;
+    }
   }
 
   finished(now: TrueTime): void {

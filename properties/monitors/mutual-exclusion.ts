@@ -1,6 +1,7 @@
 import type { LockRun, TrueTime } from '../../sim/index.js';
 import type { Violation } from '../violation.js';
 import { believes, claimEnd } from './belief.js';
+import { remove } from './remove.js';
 
 interface Overlap {
   readonly violation: Violation;
@@ -74,8 +75,7 @@ export class MutualExclusion {
   ended(lock: LockRun, now: TrueTime): void {
     for (const key of lock.keys) {
       const holders = this.holders[key];
-      const at = holders?.indexOf(lock) ?? -1;
-      if (at >= 0) holders?.splice(at, 1);
+      if (holders !== undefined) remove(holders, lock);
     }
     if (this.open.length === 0) return;
     for (const it of this.close((overlap) => overlap.first === lock || overlap.second === lock, now)) {

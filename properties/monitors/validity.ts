@@ -35,6 +35,8 @@ export class Validity {
       counts = [];
       this.counts[key] = counts;
     }
+    // Dense, because tokens are: a list with holes is slower.
+    while (counts.length <= token) counts.push(0);
     counts[token] = (counts[token] ?? 0) + 1;
   }
 

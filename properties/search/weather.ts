@@ -1,4 +1,5 @@
 import { type Policy, REFERENCE } from '../../core/index.js';
+import type { Cluster } from '../../scenarios/index.js';
 
 /** An assumption of the lock that a run can strain. */
 export type Strain = 'rate' | 'step' | 'restart' | 'forget';
@@ -16,7 +17,7 @@ export interface Weather {
   /** TTLs to choose from, one a run, ms. */
   readonly ttlsMs: readonly [number, ...number[]];
   readonly policy: Policy;
-  readonly persistence: 'none' | 'always';
+  readonly persistence: Cluster['persistence'];
   /** How far each assumption is strained, against the bound computed for the policy and the run's TTL. */
   readonly stretch: Stretch;
   /** Overrides the bound: nodes come back after this, µs of true time. */

@@ -1,0 +1,54 @@
+import { parseArgs } from 'node:util';
+import type { Row } from '../properties/bounds/row.js';
+import { boundsTable } from '../properties/bounds/table.js';
+
+/** Every boundary of the lock, measured by runs of the simulator and computed from its formula. */
+interface BoundsBench {
+  readonly schema: 'lockstep.bench-bounds/1';
+  readonly agree: number;
+  readonly disagree: number;
+  readonly rows: readonly Row[];
+}
+
+const { values } = parseArgs({ options: { json: { type: 'boolean', default: false } } });
+
+const result = measure();
+process.stdout.write(values.json ? `${JSON.stringify(result)}\n` : describe(result));
+if (result.disagree > 0) process.exitCode = 1;
+
+function measure(): BoundsBench {
+  const rows = boundsTable();
+  const agree = rows.filter((row) => row.agrees).length;
+  return { schema: 'lockstep.bench-bounds/1', agree, disagree: rows.length - agree, rows };
+}
+
+function describe({ rows, agree, disagree }: BoundsBench): string {
+  const heads = ['parameters', 'unit', 'measured', 'computed', 'limit', 'difference', 'in µs', ''];
+  const cells = rows.map((row) => [
+    row.parameters,
+    row.unit,
+    `${row.measured}`,
+    decimals(row.computed),
+    row.limit === null ? '' : decimals(row.limit),
+    decimals(row.difference),
+    row.differenceUs === null ? '' : decimals(row.differenceUs),
+    row.agrees ? '' : '<- differs',
+  ]);
+  const widths = heads.map((head, column) => Math.max(head.length, ...cells.map((line) => line[column]?.length ?? 0)));
+  const line = (texts: readonly string[]): string =>
+    texts
+      .map((text, column) => (column < 2 ? text.padEnd(widths[column] ?? 0) : text.padStart(widths[column] ?? 0)))
+      .join('  ')
+      .trimEnd();
+  const lines = [...new Set(rows.map((row) => row.quantity))].flatMap((quantity) => {
+    const body = cells.filter((_, i) => rows[i]?.quantity === quantity);
+    return ['', quantity, ...[heads, ...body].map(line)];
+  });
+  return `${lines.slice(1).join('\n')}\n\n${agree} agree, ${disagree} differ\n`;
+}
+
+/** Two decimals, where there are any. */
+function decimals(value: number): string {
+  const rounded = Math.round(value * 100) / 100;
+  return `${rounded === 0 ? 0 : rounded}`;
+}

@@ -1,0 +1,65 @@
+import { type Command, Option } from 'commander';
+import { MOST_NODES } from '../core/nodes.js';
+import { parseDuration } from '../scenarios/duration.js';
+import { percent } from '../scenarios/mitigation-values.js';
+import type { PropertyId } from '../scenarios/scenario.js';
+import type { CheckFlags } from './flags.js';
+import type { Finish, Io } from './io.js';
+import { delayOrTtl, faultAmounts, flag, ttls, votes, whole, word, wordList } from './values.js';
+
+/** Properties that a search can look for: those that have a monitor, and work to go with it. */
+const SEARCHED = ['mutual-exclusion', 'validity'] as const;
+
+const MOST_CLIENTS = 16;
+const MOST_RUNS = 1_000_000_000_000;
+
+const EXAMPLES = `
+Without --faults: all that the lock claims to withstand, up to the edge of its assumptions.
+With --faults: only these, in these amounts, whatever the lock assumes:
+  crash=N, pause=N, client-crash=N, partition=N       at most so many a run
+  skew=50ms, rate=1%                                  clock steps in sum, rate error of clocks
+  loss=2%, duplicate=2%, delay=2%                     shares of messages
+
+Examples:
+  lockstep check                                      the safe configuration
+  lockstep check --demo                               a violation, to see what one looks like
+  lockstep check --faults crash=1 --restart-delay 0   nodes that crash come back at once, empty
+  lockstep check --nodes 3 --ttl 10s --budget 30s
+  lockstep check S13                                  around the cluster and faults of a scenario`;
+
+/** Defines `check`. */
+export function defineCheck(program: Command, io: Io, finish: Finish): void {
+  const option = <T>(flags: string, description: string, parse: (text: string) => T): Option => {
+    const made = new Option(flags, description);
+    return made.argParser(flag(made.long ?? flags, parse));
+  };
+  program
+    .command('check')
+    .description('search for a schedule that breaks the lock (the default verb)')
+    .argument('[scenario]', 'search around this scenario (an id of the catalogue, or a file)')
+    .addOption(option('--nodes <n>', 'number of nodes (5)', whole(1, MOST_NODES)))
+    .addOption(option('--clients <n>', 'number of clients (3)', whole(1, MOST_CLIENTS)))
+    .addOption(option('--ttl <duration,…>', 'time to live of keys, one a run (1s,10s,30s)', ttls))
+    .addOption(option('--drift <percent>', 'share of the TTL that clients give up for drift (1%)', percent))
+    .addOption(option('--faults <list>', 'only these faults, or none; see below', faultAmounts))
+    .addOption(option('--restart-delay <duration|ttl>', 'crashed nodes come back after this', delayOrTtl))
+    .addOption(option('--persistence <none|always>', 'what survives a crash (none)', word('none', 'always')))
+    .addOption(option('--votes-wanted <n|all|quorum>', 'votes that clients wait for', votes(MOST_NODES)))
+    .option('--policy <profile>', 'the policy that clients follow (reference)')
+    .addOption(option('--runs <n>', 'schedules to draw (10000; with --budget, no limit)', whole(1, MOST_RUNS)))
+    .addOption(option('--budget <duration>', 'stop after this long', parseDuration))
+    .option('--seed <text>', 'where chance begins ("1")')
+    .addOption(option('--properties <list>', `what must hold (${SEARCHED[0]}): ${SEARCHED.join(', ')}`, searched))
+    .option('--no-shrink', 'leave a failing schedule as it was found')
+    .option('--demo', 'search where a violation is known to be; exits 0 when it is found, 3 when not')
+    .option('--json', 'print one JSON object')
+    .addHelpText('after', EXAMPLES)
+    .action(async (scenario: string | undefined, flags: CheckFlags) => {
+      const { check } = await import('./check.js');
+      finish(await check(scenario, flags, io));
+    });
+}
+
+function searched(text: string): PropertyId[] {
+  return wordList('a property that the search looks for', SEARCHED)(text);
+}

@@ -1,0 +1,73 @@
+import type { Assumption, CheckResult, Judgement, KindVerdict } from '../properties/index.js';
+import type { PropertyKind } from '../scenarios/index.js';
+import { choiceOf } from '../sim/index.js';
+import type { Plan } from './check-plan.js';
+
+/** A counterexample as JSON has it. */
+export interface CounterexampleJson {
+  readonly property: string;
+  readonly kind: PropertyKind;
+  /** Path of the scenario file, or `null` if it could not be written. */
+  readonly schedule: string | null;
+  readonly events: number;
+  /** The command that shows it again. */
+  readonly replay: string;
+  readonly run: number;
+  readonly hash: string;
+  readonly foundEvents: number;
+  readonly atUs: number;
+  readonly untilUs: number | null;
+  readonly resource: string;
+  readonly detail: string;
+  readonly preventedBy: readonly string[];
+}
+
+/** What `check --json` prints. */
+export interface CheckJson extends Omit<CheckResult, 'counterexample'> {
+  readonly verdicts: Readonly<Record<PropertyKind, KindVerdict>> & { readonly unavailable: readonly unknown[] };
+  readonly assumptionsBroken: readonly Assumption[];
+  /** What was searched, resolved from flags and defaults. */
+  readonly configuration: unknown;
+  readonly counterexample?: CounterexampleJson;
+}
+
+/** The result of a search as one JSON value. */
+export function checkJson(
+  plan: Plan,
+  result: CheckResult,
+  failure: { readonly judgement: Judgement; readonly counterexample: CounterexampleJson } | null,
+): CheckJson {
+  const { verdict, reason, runs, events, steps, seed, hash, exercised, notHit, strained } = result;
+  const { elapsedMs, interrupted } = result;
+  const { weather, ...rest } = plan;
+  const unavailable = failure?.judgement.outages.map(({ fromUs, toUs }) => ({ fromUs, toUs })) ?? [];
+  return {
+    verdict,
+    runs,
+    events,
+    seed,
+    hash,
+    exercised,
+    notHit,
+    ...(failure === null ? {} : { counterexample: failure.counterexample }),
+    verdicts: { ...(failure?.judgement.verdicts ?? passed(plan, result)), unavailable },
+    assumptionsBroken: failure?.judgement.assumptionsBroken ?? [],
+    reason,
+    strained,
+    steps,
+    elapsedMs: Math.round(elapsedMs),
+    interrupted,
+    configuration: { ...rest, weather: { ...weather, policy: choiceOf(weather.policy) } },
+  };
+}
+
+function passed({ properties }: Plan, { verdict }: CheckResult): Record<PropertyKind, KindVerdict> {
+  const looked = (property: 'mutual-exclusion' | 'validity'): KindVerdict =>
+    verdict === 'passed' && properties.includes(property) ? 'safe' : 'unchecked';
+  return {
+    belief: looked('mutual-exclusion'),
+    state: looked('validity'),
+    effect: 'unchecked',
+    liveness: 'unchecked',
+  };
+}

@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest';
+import { WITHIN_ASSUMPTIONS } from '../properties/index.js';
+import { findScenario } from '../scenarios/catalogue.js';
+import { planOf } from './check-plan.js';
+
+test('without flags the search is within the assumptions, up to their edge', () => {
+  const plan = planOf({ shrink: true }, null);
+  expect(plan.weather).toEqual(WITHIN_ASSUMPTIONS);
+  expect(plan).toMatchObject({ seed: '1', runs: 10_000, budgetMs: null, properties: ['mutual-exclusion'] });
+});
+
+test('with a budget alone there is no limit on the runs', () => {
+  expect(planOf({ shrink: true, budget: 30_000_000 }, null)).toMatchObject({ runs: null, budgetMs: 30_000 });
+});
+
+test('faults that are named are the only ones, in the amounts named', () => {
+  const { weather } = planOf({ shrink: true, faults: { crash: 2, skew: 50_000, loss: 20_000 } }, null);
+  expect(weather).toMatchObject({
+    stretch: { rate: 0, step: 1, restart: 1, forget: 0 },
+    stepUs: 50_000,
+    crashes: 2,
+    pauses: 0,
+    clientCrashes: 0,
+    partitions: 0,
+    lossPpm: 20_000,
+    duplicatePpm: 0,
+    spikePpm: 0,
+  });
+});
+
+test('a restart delay of ttl is longer than any key lives', () => {
+  const { weather } = planOf({ shrink: true, restartDelay: 'ttl', ttl: [1_000, 20_000] }, null);
+  expect(weather).toMatchObject({ restartDelayUs: 20_001_000, ttlsMs: [1_000, 20_000] });
+  expect(weather.stretch.forget).toBe(0);
+});
+
+test('drift and votes wanted are the clients’ own', () => {
+  const { weather } = planOf({ shrink: true, drift: 20_000, votesWanted: 'all' }, null);
+  expect(weather.policy).toMatchObject({ profile: 'reference', driftPpm: 20_000, votesWanted: 'all' });
+});
+
+test('around a scenario, cluster, clients and kinds of faults are its own', () => {
+  const { weather } = planOf({ shrink: true }, findScenario('S16').schedule);
+  expect(weather).toMatchObject({ nodes: 5, clients: 2, ttlsMs: [10_000], stepUs: 106_000, crashes: 0, pauses: 0 });
+  expect(weather.stretch).toEqual({ rate: 0, step: 1, restart: 0, forget: 0 });
+});
+
+test('flags come before what a demonstration would do', () => {
+  expect(planOf({ shrink: true, demo: true, nodes: 3 }, null).weather).toMatchObject({ nodes: 3, crashes: 1 });
+});

@@ -1,0 +1,156 @@
+import { type Policy, PROFILES } from '../core/index.js';
+import { type Weather, WITHIN_ASSUMPTIONS } from '../properties/search/weather.js';
+import { notAProfile } from '../scenarios/checks.js';
+import { InputError } from '../scenarios/input-error.js';
+import type { PropertyId } from '../scenarios/scenario.js';
+import type { Fault, Schedule } from '../scenarios/schedule.js';
+import { policyOf } from '../sim/index.js';
+import type { CheckFlags } from './flags.js';
+import type { FaultAmounts } from './values.js';
+
+/** A search, resolved from flags and defaults. */
+export interface Plan {
+  readonly weather: Weather;
+  readonly seed: string;
+  /** `null` for no limit but the budget. */
+  readonly runs: number | null;
+  readonly budgetMs: number | null;
+  readonly properties: readonly PropertyId[];
+  readonly shrink: boolean;
+}
+
+const RUNS = 10_000;
+const SEED = '1';
+const PROPERTIES: readonly PropertyId[] = ['mutual-exclusion'];
+
+/** What `--demo` stands for: the failure that redis.io warns of, and the network that brings it about. */
+const DEMO: Omit<CheckFlags, 'shrink'> = {
+  nodes: 5,
+  clients: 2,
+  ttl: [10_000],
+  faults: { crash: 1, partition: 1, loss: 20_000 },
+  restartDelay: 0,
+  persistence: 'none',
+  runs: 1_000,
+  // One whose failure is short and all in whole milliseconds.
+  seed: '5',
+};
+
+/** Resolves flags; `around` is the schedule of a scenario to search around. */
+export function planOf(given: CheckFlags, around: Schedule | null): Plan {
+  const flags: CheckFlags = given.demo ? { ...DEMO, ...given } : given;
+  const base = around === null ? WITHIN_ASSUMPTIONS : weatherAround(around);
+  const { budget, runs, seed = SEED, properties = PROPERTIES } = flags;
+  return {
+    weather: weatherOf(flags, base),
+    seed,
+    runs: runs ?? (budget === undefined ? RUNS : null),
+    budgetMs: budget === undefined ? null : budget / 1000,
+    properties,
+    shrink: flags.shrink,
+  };
+}
+
+const NO_STRETCH: Weather['stretch'] = { rate: 0, step: 0, restart: 0, forget: 0 };
+const CALM = { crashes: 0, pauses: 0, clientCrashes: 0, partitions: 0, lossPpm: 0, duplicatePpm: 0, spikePpm: 0 };
+
+function weatherOf(flags: CheckFlags, base: Weather): Weather {
+  const { nodes = base.nodes, clients = base.clients, ttl = base.ttlsMs, faults, restartDelay } = flags;
+  const weather: Weather = {
+    ...(faults === undefined ? base : { ...base, ...faultsOf(faults) }),
+    nodes,
+    clients,
+    ttlsMs: ttl,
+    policy: policyFor(flags, base.policy),
+    persistence: flags.persistence ?? base.persistence,
+  };
+  if (typeof flags.votesWanted === 'number' && flags.votesWanted > nodes) {
+    throw new InputError(
+      `--votes-wanted: ${flags.votesWanted} is more than there are nodes; use ${nodes}, all or quorum`,
+    );
+  }
+  // Forgetful nodes are a strain of their own, with votes beyond the quorum and nodes that are back at once.
+  const stretch =
+    restartDelay === undefined && flags.votesWanted === undefined ? weather.stretch : { ...weather.stretch, forget: 0 };
+  if (restartDelay === undefined) return { ...weather, stretch };
+  if (weather.crashes === 0) {
+    throw new InputError('--restart-delay: no node ever crashes in this search; add crash=1 to --faults');
+  }
+  const restartDelayUs = restartDelay === 'ttl' ? (Math.max(...ttl) + 1) * 1000 : restartDelay;
+  return { ...weather, stretch: { ...stretch, restart: 1 }, restartDelayUs };
+}
+
+function policyFor(flags: CheckFlags, base: Policy): Policy {
+  const { policy, drift, votesWanted } = flags;
+  if (policy !== undefined && !Object.hasOwn(PROFILES, policy)) {
+    throw new InputError(`--policy: ${notAProfile(policy)}`);
+  }
+  return {
+    ...((policy === undefined ? undefined : PROFILES[policy]) ?? base),
+    ...(drift === undefined ? {} : { driftPpm: drift }),
+    ...(votesWanted === undefined ? {} : { votesWanted }),
+  };
+}
+
+/** Only the faults that were asked for, in the amounts that were asked for. */
+function faultsOf(amounts: FaultAmounts): Partial<Weather> {
+  const { crash = 0, pause = 0, partition = 0, skew = 0, rate = 0, loss = 0, duplicate = 0, delay = 0 } = amounts;
+  return {
+    stretch: { ...NO_STRETCH, restart: crash > 0 ? 1 : 0, step: skew > 0 ? 1 : 0, rate: rate > 0 ? 1 : 0 },
+    stepUs: skew > 0 ? skew : null,
+    ratePpm: rate > 0 ? rate : null,
+    restartDelayUs: null,
+    crashes: crash,
+    pauses: pause,
+    clientCrashes: amounts['client-crash'] ?? 0,
+    partitions: partition,
+    lossPpm: loss,
+    duplicatePpm: duplicate,
+    spikePpm: delay,
+  };
+}
+
+/** Share of messages lost where a scenario says nothing of it: some always are. */
+const USUAL_LOSS_PPM = 20_000;
+/** A fate with a delay as long as this is one that was held up, µs. */
+const HELD_UP_US = 50_000;
+
+/** The cluster and clients of a schedule, and faults of the kinds and sizes that it has. */
+function weatherAround(schedule: Schedule): Weather {
+  const { cluster, clients, faults, fates } = schedule;
+  const count = (kind: Fault['kind']): number => faults.filter((fault) => fault.kind === kind).length;
+  const restarts = faults.flatMap((it) =>
+    it.kind === 'crash' && it.restartAfterUs !== null ? [it.restartAfterUs] : [],
+  );
+  const steps = faults.flatMap((it) => (it.kind === 'clock-step' ? [Math.abs(it.byUs)] : []));
+  const rates = [
+    ...cluster.clocks.map((clock) => Math.abs(clock.ratePpm)),
+    ...faults.flatMap((it) => (it.kind === 'clock-rate' ? [Math.abs(it.ratePpm)] : [])),
+  ].filter((ppm) => ppm > 0);
+  const [ttl = 10_000, ...ttls] = new Set(clients.flatMap((client) => client.locks.map((lock) => lock.ttlMs)));
+  return {
+    ...WITHIN_ASSUMPTIONS,
+    ...CALM,
+    nodes: cluster.nodes,
+    clients: clients.length,
+    ttlsMs: [ttl, ...ttls],
+    policy: policyOf(schedule.policy),
+    persistence: cluster.persistence,
+    stretch: {
+      ...NO_STRETCH,
+      rate: rates.length > 0 ? 1 : 0,
+      step: steps.length > 0 ? 1 : 0,
+      restart: count('crash') > 0 ? 1 : 0,
+    },
+    restartDelayUs: restarts.length > 0 ? Math.min(...restarts) : null,
+    stepUs: steps.length > 0 ? Math.max(...steps) : null,
+    ratePpm: rates.length > 0 ? Math.max(...rates) : null,
+    crashes: count('crash'),
+    pauses: count('pause'),
+    clientCrashes: count('client-crash'),
+    partitions: count('partition'),
+    lossPpm: USUAL_LOSS_PPM,
+    duplicatePpm: fates.some((fate) => fate.duplicateDelayUs !== undefined) ? USUAL_LOSS_PPM : 0,
+    spikePpm: fates.some((fate) => (fate.delayUs ?? 0) >= HELD_UP_US) ? USUAL_LOSS_PPM : 0,
+  };
+}

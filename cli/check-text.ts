@@ -1,0 +1,162 @@
+import { driftAllowanceUs, quorumOf } from '../core/index.js';
+import { boundsOf, type CheckResult, SITUATIONS, type Situation, type Strain } from '../properties/index.js';
+import type { Weather } from '../properties/search/weather.js';
+import {
+  countWords,
+  enumerate,
+  type Painter,
+  percentWords,
+  plural,
+  propertyWords,
+  WIDTH,
+  wrap,
+} from '../report/index.js';
+import { formatDurationMs } from '../scenarios/index.js';
+import type { Plan } from './check-plan.js';
+
+const LABEL_WIDTH = 14;
+
+/** What a search is about to do, in one line. */
+export function startLine({ weather, seed, runs, budgetMs, properties }: Plan): string {
+  const how = [
+    runs === null ? '' : `${countWords(runs)} schedules`,
+    budgetMs === null ? '' : `${runs === null ? '' : 'or '}${formatDurationMs(budgetMs * 1000)} ms`,
+  ];
+  const what = enumerate(properties.map(propertyWords), 'or');
+  return (
+    `Searching ${how.filter((it) => it !== '').join(' ')} for a violation of ${what}: ` +
+    `${plural(weather.clients, 'client')}, ${plural(weather.nodes, 'node')}, seed ${seed}.\n`
+  );
+}
+
+/** A search that found nothing: what it went through, under which assumptions, and what that means. */
+export function passText(plan: Plan, result: CheckResult, paint: Painter): string {
+  const { weather } = plan;
+  const mark = result.verdict === 'passed' ? paint.good('✓ passed') : paint.bad(`? ${result.verdict}`);
+  const seconds = (result.elapsedMs / 1000).toFixed(1);
+  const lines = [
+    `${mark}   ${plural(result.runs, 'schedule')}, ${plural(result.events, 'event')} in ${seconds} s   ` +
+      `seed ${result.seed}   hash ${result.hash}`,
+    ...wrap(configOf(weather), WIDTH - 2).map((line) => `  ${line}`),
+    '',
+    ...labelled('assumed', assumed(weather).flatMap(wrapped)),
+    ...labelled('withstood', wrapped(withstood(weather))),
+    ...labelled('exercised', wrapped(exercised(result, (it) => !isInClaim(it)))),
+    ...labelled('in a claim', wrapped(exercised(result, isInClaim))),
+    ...labelled('at the edge', wrapped(strained(result))),
+    ...labelled('never hit', wrapped(enumerate(result.notHit.map((it) => SITUATIONS[it])) || 'nothing of the above')),
+    ...labelled('this means', wrapped(meaning(plan, result))),
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+function wrapped(text: string): string[] {
+  return text === '' ? [] : wrap(text, WIDTH - LABEL_WIDTH - 2);
+}
+
+function labelled(label: string, lines: readonly string[]): string[] {
+  return lines.map((line, index) => `  ${(index === 0 ? label : '').padEnd(LABEL_WIDTH)}${line}`);
+}
+
+function configOf({ nodes, clients, ttlsMs, policy, persistence }: Weather): string {
+  const ttl = enumerate(ttlsMs.map(countWords), 'or');
+  const wanted = policy.votesWanted === 'quorum' ? '' : `, votes wanted ${policy.votesWanted}`;
+  return (
+    `${plural(nodes, 'node')}, quorum ${quorumOf(policy, nodes)}${wanted}, ${plural(clients, 'client')}, ttl ${ttl} ms, ` +
+    `drift ${percentWords(policy.driftPpm)} + ${formatDurationMs(policy.driftUs)} ms, persistence ${persistence}`
+  );
+}
+
+/** What the search kept to, with figures for each TTL; and what the lock assumes, where the person chose otherwise. */
+function assumed(weather: Weather): string[] {
+  const { policy, stretch, ttlsMs, persistence } = weather;
+  const bounds = ttlsMs.map((ttlMs) => boundsOf(policy, ttlMs));
+  const each = (figures: readonly number[], word = 'or'): string =>
+    enumerate([...new Set(figures.map(formatDurationMs))], word);
+  const lines: string[] = [];
+  if (stretch.rate > 0) {
+    const ppm = enumerate([...new Set(bounds.map((it) => countWords(it.bothRatesPpm)))], 'or');
+    lines.push(
+      weather.ratePpm === null
+        ? `clocks run right to within ${ppm} ppm`
+        : `clocks run wrong by ${countWords(weather.ratePpm)} ppm (the lock assumes up to ${ppm})`,
+    );
+  }
+  if (stretch.step > 0) {
+    const allowance = each(ttlsMs.map((ttlMs) => driftAllowanceUs(policy, ttlMs * 1000)));
+    lines.push(
+      weather.stepUs === null
+        ? `clocks jump by ${allowance} ms in all, or less`
+        : `clocks jump by ${formatDurationMs(weather.stepUs)} ms (the lock assumes up to ${allowance})`,
+    );
+  }
+  if (stretch.restart > 0 && weather.crashes > 0) {
+    const delay = each(bounds.map((it) => it.restartUs));
+    const memory = persistence === 'always' ? 'with all their keys' : 'empty';
+    lines.push(
+      weather.restartDelayUs === null
+        ? `nodes that crash are back ${memory} after ${delay} ms, or later`
+        : `nodes that crash are back ${memory} after ${formatDurationMs(weather.restartDelayUs)} ms` +
+            (persistence === 'always' ? '' : ` (the lock assumes ${delay} or later)`),
+    );
+  }
+  if (stretch.forget > 0) lines.push('nodes forget at once, but no more of them than a claim has votes to spare');
+  if (ttlsMs.length > 1 && lines.length > 0) lines.push('(a figure for each ttl; a run strains one of these at most)');
+  return lines.length === 0 ? ['right clocks, and nodes that do not forget'] : lines;
+}
+
+/** Trouble that a lock has to withstand at any time. */
+function withstood(weather: Weather): string {
+  const { crashes, pauses, clientCrashes, partitions, lossPpm, duplicatePpm, spikePpm } = weather;
+  const counts = [
+    crashes > 0 ? plural(crashes, 'crash', 'crashes') : '',
+    pauses > 0 ? plural(pauses, 'pause') : '',
+    clientCrashes > 0 ? plural(clientCrashes, 'dead client') : '',
+    partitions > 0 ? plural(partitions, 'partition') : '',
+  ].filter((it) => it !== '');
+  const shares = [
+    lossPpm > 0 ? `${percentWords(lossPpm)} lost` : '',
+    duplicatePpm > 0 ? `${percentWords(duplicatePpm)} copied` : '',
+    spikePpm > 0 ? `${percentWords(spikePpm)} held up` : '',
+  ].filter((it) => it !== '');
+  const parts = [
+    counts.length === 0 ? '' : `up to ${enumerate(counts)} a run`,
+    shares.length === 0 ? '' : `messages ${enumerate(shares)}`,
+  ].filter((it) => it !== '');
+  return parts.join('; ') || 'no faults at all';
+}
+
+function exercised({ exercised: counts }: CheckResult, which: (situation: Situation) => boolean): string {
+  const hit = (Object.keys(SITUATIONS) as Situation[]).filter((it) => which(it) && counts[it] > 0);
+  return enumerate(hit.map((it) => `${countWords(counts[it])} ${SITUATIONS[it].replace(' inside a claim', '')}`));
+}
+
+/** What happened while a client believed that it held a lock, and therefore mattered. */
+function isInClaim(situation: Situation): boolean {
+  return situation.endsWith('InClaim');
+}
+
+const STRAINS: Readonly<Record<Strain, string>> = {
+  rate: 'clock rates',
+  step: 'clock steps',
+  restart: 'restart delays',
+  forget: 'forgetful nodes',
+};
+
+function strained({ strained: counts }: CheckResult): string {
+  const hit = (Object.keys(STRAINS) as Strain[]).filter((it) => counts[it].runs > 0);
+  const parts = hit.map((it) => `${STRAINS[it]} ${countWords(counts[it].atBound)} of ${countWords(counts[it].runs)}`);
+  return parts.length === 0 ? '' : `${parts.join(', ')} schedules are within 1 % of the bound, or at it`;
+}
+
+function meaning({ properties }: Plan, result: CheckResult): string {
+  const what = enumerate(properties.map(propertyWords), 'or');
+  if (result.verdict === 'inconclusive') {
+    return `nothing can be said about ${what}: ${result.reason ?? 'too little happened'}. More --runs may help.`;
+  }
+  const stopped = result.interrupted ? 'It was stopped early. ' : '';
+  return (
+    `${stopped}None of these schedules violates ${what}. The search looks at the state of each run and strikes where it ` +
+    'hurts, so no percentage for other schedules follows from it. It is not a proof.'
+  );
+}

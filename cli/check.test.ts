@@ -1,0 +1,139 @@
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { emptyFolder, lockstep } from './testing/in-process.js';
+
+test('the demonstration finds its violation, and its replay gives the same hash', async () => {
+  const cwd = emptyFolder();
+  const { code, stdout, stderr } = await lockstep(['check', '--demo', '--json'], { cwd });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  const { counterexample, ...result } = JSON.parse(stdout);
+  expect(Object.keys(JSON.parse(stdout))[0]).toBe('schema');
+  expect(result).toMatchObject({ schema: 'lockstep.check/1', verdict: 'violated', assumptionsBroken: ['memory'] });
+  expect(counterexample).toMatchObject({ property: 'mutual-exclusion', kind: 'belief' });
+  expect(counterexample.preventedBy).toEqual(['persistence=always', 'restart-delay=ttl']);
+  expect(counterexample.replay).toBe(`lockstep replay ${counterexample.schedule}`);
+
+  const replayed = await lockstep(['replay', counterexample.schedule, '--json'], { cwd });
+  expect(replayed.code).toBe(0);
+  expect(JSON.parse(replayed.stdout)).toMatchObject({ hash: counterexample.hash, reproduced: true });
+  const mitigated = await lockstep(['replay', counterexample.schedule, '--with', 'persistence=always'], { cwd });
+  expect(mitigated.code).toBe(0);
+});
+
+test('the demonstration tells its story on one screen', async () => {
+  const { stdout } = await lockstep(['check', '--demo'], { cwd: emptyFolder(), command: 'npm run -s lockstep --' });
+  const [start, , ...lines] = stdout.split('\n');
+  expect(start).toMatch(/^Searching 1 000 schedules for a violation of mutual exclusion: 2 clients, 5 nodes, seed /);
+  const end = lines.findIndex((line) => line.startsWith('  replay  '));
+  expect(lines[end]).toMatch(/^ {2}replay {8}npm run -s lockstep -- replay \.lockstep\/failures\/\S+\.json$/);
+  expect(end + 1).toBeLessThanOrEqual(20);
+  expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(88);
+  expect(stdout).toMatch(/crashes, restarts at once; [A-Z] forgotten/);
+  expect(stdout).toMatch(/HELD {2}HELD {3}← both/);
+  expect(stdout).toMatch(
+    /c[12] and c[12] both held a for [\d .]+ ms: n\d voted twice, it forgot [A-Z] in the restart\./,
+  );
+});
+
+test('a demonstration that finds nothing is not reproduced', async () => {
+  const { code, stdout } = await lockstep(['check', '--demo', '--persistence', 'always', '--runs', '100']);
+  expect(code).toBe(3);
+  expect(stdout).toContain('expected to find a violation, and found none');
+});
+
+test('a violation exits with 1 and leaves one whole file', async () => {
+  const cwd = emptyFolder();
+  const flags = ['--faults', 'crash=1,partition=1', '--restart-delay', '0', '--ttl', '10s', '--no-shrink'];
+  const { code } = await lockstep([...flags, '--seed', '../x y'], { cwd });
+  expect(code).toBe(1);
+  expect(readdirSync(join(cwd, '.lockstep', 'failures'))).toEqual([expect.stringMatching(/^seed\.\.-x-y-\d+\.json$/)]);
+});
+
+test('a finding is told even where it cannot be written', async () => {
+  const cwd = emptyFolder();
+  writeFileSync(join(cwd, '.lockstep'), 'in the way');
+  const { code, stdout, stderr } = await lockstep(['check', '--demo', '--json'], { cwd });
+  expect(code).toBe(0);
+  expect(JSON.parse(stdout)).toMatchObject({ verdict: 'violated', counterexample: { schedule: null } });
+  expect(stderr).toMatch(/^lockstep: the failure could not be written: /);
+});
+
+test('a pass says what was exercised, what was not, and under which assumptions', async () => {
+  const cwd = emptyFolder();
+  const { code, stdout, stderr } = await lockstep(['--runs', '300', '--ttl', '10s'], { cwd });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toMatch(/^✓ passed {3}300 schedules, [\d ]+ events in [\d.]+ s {3}seed 1 {3}hash [0-9a-f]{16}$/m);
+  expect(stdout).toContain('assumed       clocks run right to within 5 126 ppm');
+  expect(stdout).toContain('clocks jump by 102 ms in all, or less');
+  expect(stdout).toContain('nodes that crash are back empty after 9 898 ms, or later');
+  expect(stdout).toMatch(/exercised {5}[\d ]+ claims, /);
+  expect(stdout).toMatch(/It is not a proof\.$/m);
+  expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(100);
+  expect(existsSync(join(cwd, '.lockstep'))).toBe(false);
+});
+
+test('a pass as JSON keeps its contract, whatever is left of it the next time', async () => {
+  const argv = ['check', '--runs', '200', '--properties', 'mutual-exclusion,validity', '--json'];
+  const [first, second] = [await lockstep(argv), await lockstep(argv)];
+  const { elapsedMs, ...result } = JSON.parse(first.stdout);
+  expect(result).toMatchObject({
+    schema: 'lockstep.check/1',
+    verdict: 'passed',
+    runs: 200,
+    seed: '1',
+    verdicts: { belief: 'safe', state: 'safe', effect: 'unchecked', liveness: 'unchecked', unavailable: [] },
+    assumptionsBroken: [],
+    interrupted: false,
+    configuration: { runs: 200, weather: { nodes: 5, policy: { profile: 'reference', with: {} } } },
+  });
+  expect(Object.keys(result)).toEqual(expect.arrayContaining(['events', 'hash', 'exercised', 'notHit']));
+  expect(elapsedMs).toBeGreaterThanOrEqual(0);
+  expect(JSON.parse(second.stdout)).toMatchObject({ hash: result.hash, events: result.events });
+});
+
+test('a pass in which a fault that was asked for never met a claim is inconclusive', async () => {
+  const { code, stdout } = await lockstep(['--runs', '2', '--faults', 'client-crash=1']);
+  expect(code).toBe(2);
+  expect(stdout).toMatch(/^\? inconclusive/m);
+  expect(stdout).toMatch(/there were no clients that\s+died inside a claim/);
+});
+
+test('an interrupted search tells what it has, and exits with 130', async () => {
+  const signal = AbortSignal.abort();
+  const { code, stdout } = await lockstep(['check', '--json'], { signal });
+  expect(code).toBe(130);
+  expect(JSON.parse(stdout)).toMatchObject({ interrupted: true, runs: 0 });
+});
+
+test('an even number of nodes is warned of, on stderr', async () => {
+  const { code, stdout, stderr } = await lockstep(['--nodes', '4', '--runs', '100', '--json']);
+  expect(code).toBe(0);
+  expect(JSON.parse(stdout).verdict).toBe('passed');
+  expect(stderr).toBe(
+    'lockstep: warning: 4 nodes go on with 1 of them down, no more than 3 nodes would; use an odd number\n',
+  );
+});
+
+test('progress is one line on a terminal, and nothing elsewhere', async () => {
+  const argv = ['--budget', '350ms', '--json'];
+  const on = { isTTY: true, write: () => true };
+  const terminal = await lockstep(argv, { stderr: on });
+  expect(terminal.stderr).toMatch(/ schedules, [\d ]+\/s, nothing found, \d+ s left/);
+  expect(terminal.stderr).not.toContain('\n');
+  expect(terminal.stderr.endsWith('\r\u001b[2K')).toBe(true);
+  expect((await lockstep(argv)).stderr).toBe('');
+});
+
+test('colour is for terminals that want it', async () => {
+  const terminal = { isTTY: true, write: () => true };
+  const argv = ['--runs', '50'];
+  expect((await lockstep(argv, { stdout: terminal })).stdout).toContain('\u001b[32m✓ passed');
+  expect((await lockstep(argv, { stdout: terminal, env: { NO_COLOR: '1' } })).stdout).not.toContain('\u001b');
+});
+
+test('a search around a scenario finds what the scenario shows', async () => {
+  const { code, stdout } = await lockstep(['check', 'S03', '--runs', '3000'], { cwd: emptyFolder() });
+  expect(code).toBe(1);
+  expect(stdout).toContain('5 nodes, quorum 3, ttl 10 000 ms');
+});

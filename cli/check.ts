@@ -1,0 +1,152 @@
+import type { CheckProgress, CheckResult, Counterexample, Judgement } from '../properties/index.js';
+import {
+  ANSI,
+  countWords,
+  formatCounterexample,
+  PLAIN,
+  preventions,
+  tellingOf,
+  violationSentence,
+} from '../report/index.js';
+import { type CounterexampleJson, checkJson } from './check-json.js';
+import { type Plan, planOf } from './check-plan.js';
+import { passText, startLine } from './check-text.js';
+import { Exit, type ExitCode } from './exit-codes.js';
+import { failureId, failureScenario, writeFailure } from './failure-file.js';
+import type { CheckFlags } from './flags.js';
+import { hasColour, type Io, writeJson } from './io.js';
+import { ProgressLine } from './progress.js';
+import { loadScenario } from './scenario-file.js';
+
+/** Searches, and says what came of it. */
+export async function check(scenario: string | undefined, flags: CheckFlags, io: Io): Promise<ExitCode> {
+  const plan = planOf(flags, scenario === undefined ? null : loadScenario(scenario, io.cwd).schedule);
+  warnOfEvenNodes(plan.weather.nodes, io);
+  if (!flags.json) io.stdout.write(startLine(plan));
+  const result = await search(plan, io);
+  const failure = result.counterexample === null ? null : await failureOf(result.counterexample, plan, io);
+  if (flags.json) writeJson(io, 'lockstep.check/1', checkJson(plan, result, failure));
+  else if (failure === null) io.stdout.write(passText(plan, result, hasColour(io) ? ANSI : PLAIN));
+  else io.stdout.write(`\n${failure.text}`);
+  if (flags.demo && !flags.json) io.stdout.write(nextSteps(failure !== null, io));
+  return exitCode(result, flags.demo === true);
+}
+
+async function search(plan: Plan, io: Io): Promise<CheckResult> {
+  const { check: run } = await import('../properties/index.js');
+  const line = new ProgressLine(io);
+  const result = await run({
+    weather: plan.weather,
+    seed: plan.seed,
+    runs: plan.runs ?? Number.MAX_SAFE_INTEGER,
+    ...(plan.budgetMs === null ? {} : { budgetMs: plan.budgetMs }),
+    properties: plan.properties,
+    shrink: plan.shrink,
+    signal: io.signal,
+    onProgress: (progress) => line.show(progressText(progress, plan)),
+  });
+  line.end();
+  return result;
+}
+
+function progressText({ phase, runs, elapsedMs }: CheckProgress, plan: Plan): string {
+  if (phase === 'shrinking') return `found a violation in schedule ${countWords(runs)}; making it small`;
+  const rate = runs / Math.max(1, elapsedMs);
+  const left = Math.min(
+    plan.runs === null ? Number.POSITIVE_INFINITY : (plan.runs - runs) / rate,
+    plan.budgetMs === null ? Number.POSITIVE_INFINITY : plan.budgetMs - elapsedMs,
+  );
+  const of = plan.runs === null ? '' : ` of ${countWords(plan.runs)}`;
+  return (
+    `${countWords(runs)}${of} schedules, ${countWords(Math.round(rate * 1000))}/s, nothing found, ` +
+    `${Math.max(0, left / 1000).toFixed(0)} s left`
+  );
+}
+
+interface Failure {
+  readonly text: string;
+  readonly judgement: Judgement;
+  readonly counterexample: CounterexampleJson;
+}
+
+/** Writes a failure down, and tells of it. */
+async function failureOf(counterexample: Counterexample, plan: Plan, io: Io): Promise<Failure> {
+  const { judge } = await import('../properties/index.js');
+  const { schedule, property, run, foundEvents, events } = counterexample;
+  const { seed } = plan;
+  const judgement = judge(schedule, [property], true);
+  const violation = judgement.violations.find((it) => it.property === property) ?? counterexample.violation;
+  const prevented = preventions(schedule, [property]);
+  const sentence = violationSentence(violation, tellingOf(schedule, judgement));
+  const scenario = failureScenario({ counterexample, judgement, seed, sentence, preventions: prevented });
+  const path = written(() => writeFailure(scenario, io.cwd), io);
+  const replay = `${io.command} replay ${path ?? failureId(seed, run)}`;
+  const paint = hasColour(io) ? ANSI : PLAIN;
+  const { kind, atUs, untilUs, resource } = violation;
+  return {
+    text: formatCounterexample({
+      schedule,
+      judgement,
+      violation,
+      run,
+      runs: plan.runs,
+      seed,
+      foundEvents,
+      events,
+      preventions: prevented,
+      replay,
+      paint,
+    }),
+    judgement,
+    counterexample: {
+      property,
+      kind,
+      schedule: path,
+      events,
+      replay,
+      run: run + 1,
+      hash: judgement.run.hash,
+      foundEvents,
+      atUs,
+      untilUs,
+      resource,
+      detail: sentence,
+      preventedBy: prevented.map((it) => it.mitigation),
+    },
+  };
+}
+
+/** A disk that is full or read-only must not hide a finding. */
+function written(write: () => string, io: Io): string | null {
+  try {
+    return write();
+  } catch (error) {
+    io.stderr.write(`lockstep: the failure could not be written: ${error instanceof Error ? error.message : error}\n`);
+    return null;
+  }
+}
+
+function warnOfEvenNodes(nodes: number, io: Io): void {
+  if (nodes % 2 !== 0) return;
+  const spare = nodes - (Math.floor(nodes / 2) + 1);
+  io.stderr.write(
+    `lockstep: warning: ${nodes} nodes go on with ${spare} of them down, no more than ${nodes - 1} nodes would; ` +
+      'use an odd number\n',
+  );
+}
+
+function nextSteps(found: boolean, io: Io): string {
+  if (!found) return '\nThis search was expected to find a violation, and found none.\n';
+  return (
+    `\nnext   ${io.command} check   tries the safe configuration\n` +
+    `       ${io.command} list    shows the known scenarios\n`
+  );
+}
+
+function exitCode(result: CheckResult, isDemo: boolean): ExitCode {
+  const { verdict, interrupted } = result;
+  if (isDemo && !interrupted) return verdict === 'violated' ? Exit.ok : Exit.notReproduced;
+  if (verdict === 'violated') return isDemo ? Exit.ok : Exit.violated;
+  if (interrupted) return Exit.interrupted;
+  return verdict === 'passed' ? Exit.ok : Exit.inconclusive;
+}

@@ -1,0 +1,76 @@
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { judgedProperties } from '../properties/expectation.js';
+import type { Counterexample, Judgement } from '../properties/index.js';
+import { type Prevention, propertyWords } from '../report/index.js';
+import { type ExpectedViolation, formatScenario, type PropertyId, type Scenario } from '../scenarios/index.js';
+
+/** Where found failures go, below the working directory. */
+export const FAILURES = '.lockstep/failures';
+
+const LONGEST_SEED = 40;
+
+/** Name of a failure: its seed, as far as a file name can hold it, and its run. */
+export function failureId(seed: string, run: number): string {
+  const safe = seed.replace(/[^A-Za-z0-9_.-]+/g, '-').slice(0, LONGEST_SEED);
+  return `${safe === '' || safe.startsWith('.') ? `seed${safe}` : safe}-${run + 1}`;
+}
+
+export interface Found {
+  readonly counterexample: Counterexample;
+  readonly judgement: Judgement;
+  readonly seed: string;
+  readonly sentence: string;
+  readonly preventions: readonly Prevention[];
+}
+
+/** A found failure in the form of a scenario, so that whatever reads scenarios reads it. */
+export function failureScenario({ counterexample, judgement, seed, sentence, preventions }: Found): Scenario {
+  const { property, run, schedule } = counterexample;
+  const named: PropertyId[] = judgedProperties({ verdict: 'violated', violations: [{ property }] });
+  const violations = judgement.violations
+    .filter((it) => named.includes(it.property))
+    .map(
+      (it): ExpectedViolation => ({
+        property: it.property,
+        atUs: it.atUs,
+        ...(it.untilUs === null ? {} : { untilUs: it.untilUs }),
+        resource: it.resource,
+      }),
+    );
+  return {
+    schema: 'lockstep.scenario/1',
+    id: failureId(seed, run),
+    title: `${propertyWords(property)} broken in run ${run + 1} of seed ${seed}`,
+    story: sentence,
+    source: `found by lockstep check, seed ${seed}, run ${run + 1}`,
+    schedule,
+    expect: { verdict: 'violated', violations, hash: judgement.run.hash },
+    flips: preventions.map(({ mitigation, verdict }) => ({
+      title: `with ${mitigation}`,
+      with: mitigation,
+      expect: { verdict },
+    })),
+    neighbours: [],
+  };
+}
+
+/**
+ * Writes a failure below `cwd`, whole or not at all.
+ *
+ * @returns Its path from `cwd`.
+ */
+export function writeFailure(scenario: Scenario, cwd: string): string {
+  const path = `${FAILURES}/${scenario.id}.json`;
+  const target = join(cwd, path);
+  const draft = `${target}.${process.pid}.tmp`;
+  mkdirSync(dirname(target), { recursive: true });
+  try {
+    writeFileSync(draft, formatScenario(scenario));
+    renameSync(draft, target);
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw error;
+  }
+  return path;
+}

@@ -1,0 +1,48 @@
+import type { PropertyId } from '../scenarios/scenario.js';
+import type { FaultAmounts } from './values.js';
+
+/*
+ * What the flags of each verb are once they are read.
+ */
+
+/** What a person asks of a search; what is left out has a default. */
+export interface CheckFlags {
+  readonly nodes?: number;
+  readonly clients?: number;
+  readonly ttl?: [number, ...number[]];
+  readonly drift?: number;
+  readonly faults?: FaultAmounts;
+  readonly restartDelay?: number | 'ttl';
+  readonly persistence?: 'none' | 'always';
+  readonly votesWanted?: number | 'all' | 'quorum';
+  readonly policy?: string;
+  readonly runs?: number;
+  /** µs. */
+  readonly budget?: number;
+  readonly seed?: string;
+  readonly properties?: readonly PropertyId[];
+  readonly shrink: boolean;
+  readonly demo?: boolean;
+  readonly json?: boolean;
+}
+
+/** Flags of `replay`. */
+export interface ReplayFlags {
+  readonly all?: boolean;
+  readonly format: 'text' | 'json';
+  readonly with?: readonly string[];
+  readonly json?: boolean;
+}
+
+/** Flags of `list`. */
+export interface ListFlags {
+  readonly json?: boolean;
+}
+
+/** Flags of `bench`. */
+export interface BenchFlags {
+  readonly nodes?: number;
+  readonly rounds?: number;
+  readonly minRatio?: number;
+  readonly json?: boolean;
+}

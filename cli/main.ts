@@ -1,0 +1,27 @@
+#!/usr/bin/env node
+import { commandFor } from './io.js';
+import { run } from './run.js';
+
+/** The shell's convention for a process that a signal ended. */
+const SECOND_INTERRUPT = 130;
+
+const controller = new AbortController();
+process.on('SIGINT', () => {
+  // The first one stops with what there is; whoever repeats it wants out.
+  if (controller.signal.aborted) process.exit(SECOND_INTERRUPT);
+  controller.abort();
+});
+// A reader that went away (`| head`) wants no more; that is no failure.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit();
+  throw error;
+});
+
+process.exitCode = await run(process.argv.slice(2), {
+  stdout: process.stdout,
+  stderr: process.stderr,
+  env: process.env,
+  cwd: process.cwd(),
+  signal: controller.signal,
+  command: commandFor(process.argv[1] ?? 'lockstep', process.cwd()),
+});

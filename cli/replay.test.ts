@@ -1,0 +1,105 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { findScenario, loadCatalogue } from '../scenarios/catalogue.js';
+import { formatScenario, formatSchedule } from '../scenarios/index.js';
+import { replayScenario } from './replay-all.js';
+import { emptyFolder, lockstep } from './testing/in-process.js';
+
+test.each(loadCatalogue().map((scenario) => [scenario.id, scenario] as const))(
+  'scenario %s, its flips and its neighbours give what they should',
+  (_id, scenario) => {
+    const { difference, variants } = replayScenario(scenario);
+    const differences = variants.map((variant) => [variant.title, variant.difference]);
+    expect({ difference, differences }).toEqual({
+      difference: null,
+      differences: variants.map((variant) => [variant.title, null]),
+    });
+  },
+);
+
+test('a replay keeps its JSON contract', async () => {
+  const { code, stdout } = await lockstep(['replay', 'S03', '--json']);
+  expect(code).toBe(0);
+  const replay = JSON.parse(stdout);
+  expect(Object.keys(replay)[0]).toBe('schema');
+  expect(replay).toMatchObject({
+    schema: 'lockstep.replay/1',
+    id: 'S03',
+    verdict: 'violated',
+    verdicts: { belief: 'violated', effect: 'unchecked', liveness: 'unchecked', unavailable: [] },
+    availability: [],
+    assumptionsBroken: ['memory'],
+    hash: expect.stringMatching(/^[0-9a-f]{16}$/),
+    events: expect.any(Number),
+    reproduced: true,
+  });
+  expect(replay.violations).toContainEqual({
+    property: 'mutual-exclusion',
+    kind: 'belief',
+    atUs: 4000,
+    untilUs: 9898000,
+    resource: 'a',
+    detail: expect.any(String),
+  });
+});
+
+test('the trace is there for programs', async () => {
+  const { code, stdout } = await lockstep(['replay', 'S03', '--format', 'json']);
+  expect(code).toBe(0);
+  const { schema, trace, schedule } = JSON.parse(stdout);
+  expect({ schema, schedule }).toEqual({ schema: 'lockstep.trace/1', schedule: findScenario('S03').schedule });
+  expect(trace[0]).toMatchObject({ seq: 0, kind: 'call', process: 'c1' });
+});
+
+test('a mitigation is compared with the flip that the scenario declares', async () => {
+  const { code, stdout } = await lockstep(['replay', 'S03', '--with', 'persistence=always']);
+  expect(code).toBe(0);
+  expect(stdout).toContain('✓ reproduced: safe, as expected');
+});
+
+test('without a declared flip the verdict decides', async () => {
+  expect((await lockstep(['replay', 'S03', '--with', 'ttl=5s'])).code).toBe(1);
+  expect((await lockstep(['replay', 'S13', '--with', 'drift=2%'])).code).toBe(0);
+});
+
+test('a scenario that expects something else is not reproduced', async () => {
+  const cwd = emptyFolder();
+  const scenario = findScenario('S03');
+  writeFileSync(join(cwd, 'other.json'), formatScenario({ ...scenario, expect: { verdict: 'safe' } }));
+  const { code, stdout } = await lockstep(['replay', 'other.json'], { cwd });
+  expect(code).toBe(3);
+  expect(stdout).toContain('✗ not reproduced: expected safe, but it is violated');
+});
+
+test('a bare schedule says 1 if it is violated and 0 if it is safe', async () => {
+  const cwd = emptyFolder();
+  writeFileSync(join(cwd, 'bad.json'), formatSchedule(findScenario('S03').schedule));
+  writeFileSync(join(cwd, 'good.json'), formatSchedule({ ...findScenario('S03').schedule, faults: [] }));
+  expect((await lockstep(['replay', 'bad.json'], { cwd })).code).toBe(1);
+  expect((await lockstep(['replay', 'good.json'], { cwd })).code).toBe(0);
+  expect(JSON.parse((await lockstep(['replay', 'bad.json', '--json'], { cwd })).stdout).reproduced).toBeNull();
+});
+
+test('the whole catalogue as JSON keeps its contract', async () => {
+  const { stdout } = await lockstep(['replay', '--all', '--json']);
+  const { schema, scenarios, reproduced, total } = JSON.parse(stdout);
+  expect(schema).toBe('lockstep.replay-all/1');
+  expect(scenarios).toHaveLength(total);
+  expect(scenarios.find((it: { id: string }) => it.id === 'S03')).toMatchObject({
+    expected: 'violated',
+    verdict: 'violated',
+    reproduced: true,
+  });
+  expect(scenarios.filter((it: { reproduced: boolean }) => it.reproduced)).toHaveLength(reproduced);
+});
+
+test('the list shows ids, verdicts and titles', async () => {
+  const { code, stdout } = await lockstep(['list']);
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^S03 +violated +A node restarts at once and votes twice$/m);
+  const { schema, scenarios } = JSON.parse((await lockstep(['list', '--json'])).stdout);
+  expect(schema).toBe('lockstep.list/1');
+  expect(Object.keys(scenarios[0])).toEqual(['id', 'title', 'expect', 'source']);
+  expect(scenarios[0].expect).toBe('violated');
+});

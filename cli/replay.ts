@@ -1,0 +1,92 @@
+import { judgeAsExpected, reproduces } from '../properties/expectation.js';
+import type { Judgement } from '../properties/index.js';
+import { ANSI, formatTimeline, type Painter, PLAIN, WIDTH, wrap } from '../report/index.js';
+import { type Expectation, mitigate, type Schedule } from '../scenarios/index.js';
+import { Exit, type ExitCode } from './exit-codes.js';
+import type { ReplayFlags } from './flags.js';
+import { hasColour, type Io, writeJson } from './io.js';
+import { type Loaded, loadScenario } from './scenario-file.js';
+
+/** A schedule that was run again. */
+interface Replayed {
+  readonly id: string;
+  readonly schedule: Schedule;
+  readonly judgement: Judgement;
+  /** What was expected of it, if anything was. */
+  readonly expected: Expectation | null;
+  /** How it differs from that; `null` if it does not. */
+  readonly difference: string | null;
+}
+
+/** Longer tables lose their middle: nobody reads thousands of lines in a terminal. */
+const MOST_ROWS = 200;
+
+/** Runs one schedule again and compares what comes of it with what its scenario expects. */
+export function replay(name: string, flags: ReplayFlags, io: Io): ExitCode {
+  const loaded = loadScenario(name, io.cwd);
+  const replayed = runAgain(loaded, flags.with ?? []);
+  if (flags.json) writeJson(io, 'lockstep.replay/1', replayJson(replayed));
+  else if (flags.format === 'json') writeJson(io, 'lockstep.trace/1', traceJson(replayed));
+  else io.stdout.write(replayText(loaded, flags.with ?? [], replayed, hasColour(io) ? ANSI : PLAIN));
+  const { expected, difference, judgement } = replayed;
+  if (expected !== null) return difference === null ? Exit.ok : Exit.notReproduced;
+  return judgement.verdict === 'safe' ? Exit.ok : Exit.violated;
+}
+
+function runAgain({ id, schedule: given, scenario }: Loaded, mitigations: readonly string[]): Replayed {
+  const schedule = mitigations.reduce(mitigate, given);
+  const [only] = mitigations;
+  const flip = scenario?.flips.find((it) => mitigations.length === 1 && it.with === only && it.change === undefined);
+  const expected = mitigations.length === 0 ? (scenario?.expect ?? null) : (flip?.expect ?? null);
+  const judgement = judgeAsExpected(schedule, expected ?? scenario?.expect ?? { verdict: 'safe' });
+  return { id, schedule, judgement, expected, difference: expected === null ? null : reproduces(expected, judgement) };
+}
+
+function replayJson({ id, judgement, expected, difference }: Replayed): object {
+  const { verdict, violations, verdicts, outages, assumptionsBroken, run } = judgement;
+  return {
+    id,
+    verdict,
+    violations: violations.map(({ property, kind, atUs, untilUs, resource, detail }) => ({
+      property,
+      kind,
+      atUs,
+      untilUs,
+      resource,
+      detail,
+    })),
+    verdicts: { ...verdicts, unavailable: outages.map(({ fromUs, toUs }) => ({ fromUs, toUs })) },
+    availability: outages,
+    assumptionsBroken,
+    hash: run.hash,
+    events: run.events,
+    reproduced: expected === null ? null : difference === null,
+    difference,
+  };
+}
+
+function traceJson({ id, schedule, judgement }: Replayed): object {
+  const { verdict, run } = judgement;
+  return { id, verdict, hash: run.hash, schedule, trace: run.trace };
+}
+
+function replayText({ id, scenario }: Loaded, mitigations: readonly string[], it: Replayed, paint: Painter): string {
+  const title = scenario === null ? id : `${id}  ${scenario.title}`;
+  const story = scenario === null ? [] : wrap(scenario.story, WIDTH - 2).map((line) => `  ${line}`);
+  const run = it.judgement.run;
+  return [
+    paint.strong(title),
+    ...story,
+    ...(mitigations.length === 0 ? [] : [`  with ${mitigations.join(' and ')}`]),
+    '',
+    `${formatTimeline(it.schedule, it.judgement, { paint, mostRows: MOST_ROWS })}`,
+    `  ${comparison(it, paint)}   hash ${run.hash}   ${run.events} events`,
+    '',
+  ].join('\n');
+}
+
+function comparison({ expected, difference, judgement }: Replayed, paint: Painter): string {
+  if (expected === null) return `${judgement.verdict}; nothing is said about what it should be`;
+  if (difference !== null) return `${paint.bad('✗ not reproduced')}: ${difference}`;
+  return `${paint.good('✓ reproduced')}: ${expected.verdict}, as expected`;
+}

@@ -1,0 +1,89 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { emptyFolder, lockstep } from './testing/in-process.js';
+
+test.each([
+  ['an unknown flag', ['check', '--ttll', '10s'], "unknown option '--ttll' (did you mean --ttl?)"],
+  ['an unknown verb', ['chek'], "unknown command 'chek' (did you mean check?)"],
+  ['too many arguments', ['list', 'S03'], "too many arguments for 'list'. Expected 0 arguments but got 1; see --help"],
+  ['a flag without its value', ['check', '--seed'], "option '--seed <text>' argument missing; see --help"],
+  ['a negative TTL', ['--ttl', '-1'], '--ttl: "-1" is not a duration; write it like 10s, 50ms or 250us'],
+  ['a TTL without a unit', ['--ttl', '10'], '--ttl: duration "10" has no unit; write it like 10s, 50ms or 250us'],
+  ['no nodes', ['--nodes', '0'], '--nodes: "0" is not a whole number from 1 to 31'],
+  [
+    'more votes than nodes',
+    ['--votes-wanted', '6'],
+    '--votes-wanted: 6 is more than there are nodes; use 5, all or quorum',
+  ],
+  ['an unknown policy', ['--policy', 'referense'], '--policy: "referense" is not a profile; did you mean "reference"?'],
+  [
+    'an unknown property',
+    ['--properties', 'validty'],
+    '--properties: "validty" is not a property that the search looks for; did you mean "validity"?',
+  ],
+  ['an unknown fault', ['--faults', 'crsh=1'], '--faults: "crsh" is not a fault; did you mean "crash"?'],
+  ['a fault named twice', ['--faults', 'crash,crash'], '--faults: "crash" is named twice; name each fault once'],
+  [
+    'a restart delay without crashes',
+    ['--faults', 'loss=1%', '--restart-delay', '0'],
+    '--restart-delay: no node ever crashes in this search; add crash=1 to --faults',
+  ],
+  ['an unknown scenario', ['replay', 'S3'], '"S3" is not a scenario; did you mean "S03"?'],
+  ['nothing to replay', ['replay'], 'replay what? Give the id of a scenario (see list), a file, or --all'],
+  [
+    'an unknown format',
+    ['replay', 'S03', '--format', 'jsn'],
+    '--format: "jsn" is not one of its values; did you mean "json"?',
+  ],
+  [
+    'a mitigation without a value',
+    ['replay', 'S03', '--with', 'persistence'],
+    'mitigation "persistence" has no value; write persistence=always|everysec|none',
+  ],
+  [
+    'a missing file',
+    ['replay', 'nowhere.json'],
+    'nowhere.json: there is no such file; give a file of a scenario or a schedule, or an id that list shows',
+  ],
+  [
+    'a threshold that is none',
+    ['bench', '--min-ratio', '2'],
+    '--min-ratio: "2" is not a number from 0 to 1; write it like 0.5',
+  ],
+])('%s is told in one sentence, with exit code 64', async (_name, argv, sentence) => {
+  const ran = await lockstep(argv);
+  expect(ran).toEqual({ code: 64, stdout: '', stderr: `lockstep: ${sentence}\n` });
+});
+
+test('files that are cut off or have a wrong field are told with their place', async () => {
+  const cwd = emptyFolder();
+  writeFileSync(join(cwd, 'cut.json'), '{ "schema": "lockstep.scenario/1", "id": ');
+  writeFileSync(join(cwd, 'wrong.json'), '{ "schema": "lockstep.schedule/1", "clustr": {} }');
+  expect((await lockstep(['replay', 'cut.json'], { cwd })).stderr).toBe(
+    'lockstep: cut.json: the file ends too early, at line 1, column 42; it must be one complete JSON object\n',
+  );
+  expect((await lockstep(['replay', 'wrong.json'], { cwd })).stderr).toMatch(
+    /^lockstep: wrong\.json: \/clustr: .*"cluster"/,
+  );
+});
+
+test('help and the version are no errors', async () => {
+  expect(await lockstep(['--version'])).toEqual({ code: 0, stdout: '0.1.0\n', stderr: '' });
+  for (const verb of ['check', 'replay', 'list', 'bench']) {
+    const { code, stdout } = await lockstep([verb, '--help']);
+    expect(code).toBe(0);
+    expect(stdout).toContain(`\n  lockstep ${verb}`);
+  }
+});
+
+test('a bug of the program does not read as a finding', async () => {
+  const broken = {
+    get aborted(): boolean {
+      throw new TypeError('out of order');
+    },
+  } as AbortSignal;
+  const { code, stderr } = await lockstep(['check', '--runs', '1'], { signal: broken });
+  expect(code).toBe(70);
+  expect(stderr).toBe('lockstep: internal error: out of order (LOCKSTEP_DEBUG=1 shows where)\n');
+});

@@ -1,0 +1,104 @@
+import { readFileSync } from 'node:fs';
+import { Command, CommanderError } from 'commander';
+import { InputError } from '../scenarios/input-error.js';
+import { defineBench } from './bench-command.js';
+import { defineCheck } from './check-command.js';
+import { Exit } from './exit-codes.js';
+import type { Finish, Io } from './io.js';
+import { defineList } from './list-command.js';
+import { defineReplay } from './replay-command.js';
+
+const DEFAULT_VERB = 'check';
+const EXIT_CODES = `
+Exit codes: 0 passed or reproduced · 1 violated or unavailable · 2 inconclusive · 3 not reproduced ·
+4 too slow · 64 wrong usage or input · 70 internal error · 130 interrupted`;
+
+/**
+ * Runs the command with its arguments, and returns its exit code. It never throws: what is wrong is said in one
+ * sentence on stderr.
+ */
+export async function run(argv: readonly string[], io: Io): Promise<number> {
+  let code: number = Exit.ok;
+  const program = makeProgram(io, (finished) => {
+    code = finished;
+  });
+  try {
+    await program.parseAsync(withVerb(argv), { from: 'user' });
+    return code;
+  } catch (error) {
+    return tell(error, io);
+  }
+}
+
+function makeProgram(io: Io, finish: Finish): Command {
+  const program = new Command('lockstep')
+    .description('Searches for the schedule that breaks a distributed lock.')
+    .version(version(), '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print this help')
+    .helpCommand(false)
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => io.stdout.write(text),
+      writeErr: (text) => io.stderr.write(text),
+      // Said by `tell`, in this command's own form.
+      outputError: () => {},
+    })
+    .addHelpText('after', `\nWithout a verb: ${DEFAULT_VERB}. Every verb has --help and --json.\n${EXIT_CODES}`);
+  defineCheck(program, io, finish);
+  defineReplay(program, io, finish);
+  defineList(program, io, finish);
+  defineBench(program, io, finish);
+  return program;
+}
+
+/** Flags without a verb are those of the default verb. */
+function withVerb(argv: readonly string[]): string[] {
+  const [first] = argv;
+  const own = ['-h', '--help', '-V', '--version'];
+  const isFlag = first === undefined || (first.startsWith('-') && !own.includes(first));
+  return isFlag ? [DEFAULT_VERB, ...argv] : [...argv];
+}
+
+function version(): string {
+  // From the source or from the build in `dist/cli`.
+  for (const place of ['../package.json', '../../package.json']) {
+    try {
+      const { name, version } = JSON.parse(readFileSync(new URL(place, import.meta.url), 'utf8'));
+      if (name === 'lockstep') return String(version);
+    } catch {
+      // The other place.
+    }
+  }
+  return 'unknown';
+}
+
+const HELP_CODES: readonly string[] = ['commander.help', 'commander.helpDisplayed', 'commander.version'];
+
+function tell(error: unknown, io: Io): number {
+  if (error instanceof CommanderError) {
+    if (HELP_CODES.includes(error.code)) return Exit.ok;
+    return say(io, usageSentence(error.message), Exit.usage);
+  }
+  if (error instanceof InputError) return say(io, error.message, Exit.usage, error);
+  // Known by its name: the room that has it is loaded only where it is needed.
+  if (error instanceof Error && error.name === 'ProvisionError')
+    return say(io, error.message, Exit.inconclusive, error);
+  const message = error instanceof Error ? error.message : String(error);
+  return say(io, `internal error: ${message} (LOCKSTEP_DEBUG=1 shows where)`, Exit.internal, error);
+}
+
+function say(io: Io, sentence: string, code: number, error?: unknown): number {
+  io.stderr.write(`lockstep: ${sentence}\n`);
+  if (io.env.LOCKSTEP_DEBUG && error instanceof Error) io.stderr.write(`${error.stack ?? ''}\n`);
+  return code;
+}
+
+/** Commander's message as one sentence. */
+function usageSentence(message: string): string {
+  const sentence = message
+    .replace(/^error: /, '')
+    .replace(/\s*\n\s*/g, ' ')
+    .trim()
+    .replace(/\.$/, '');
+  return sentence.includes('(Did you mean') ? sentence.replace('(Did', '(did') : `${sentence}; see --help`;
+}

@@ -1,0 +1,38 @@
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Io } from '../io.js';
+import { run } from '../run.js';
+
+/** What one run of the command left behind. */
+export interface Ran {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A folder of its own for found failures. */
+export function emptyFolder(): string {
+  return mkdtempSync(join(tmpdir(), 'lockstep-cli-'));
+}
+
+/** Runs the command within this process. */
+export async function lockstep(argv: readonly string[], given: Partial<Io> = {}): Promise<Ran> {
+  const texts = { stdout: '', stderr: '' };
+  const out = (name: keyof typeof texts, isTTY: boolean | undefined) => ({
+    isTTY,
+    write: (text: string) => {
+      texts[name] += text;
+    },
+  });
+  const code = await run(argv, {
+    env: {},
+    cwd: tmpdir(),
+    signal: new AbortController().signal,
+    command: 'lockstep',
+    ...given,
+    stdout: out('stdout', given.stdout?.isTTY),
+    stderr: out('stderr', given.stderr?.isTTY),
+  });
+  return { code, ...texts };
+}

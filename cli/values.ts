@@ -1,0 +1,103 @@
+import { parseDuration } from '../scenarios/duration.js';
+import { InputError, show } from '../scenarios/input-error.js';
+import { integer, percent, wholeMs } from '../scenarios/mitigation-values.js';
+import { meant } from '../scenarios/nearest.js';
+
+/** Reads the value of a flag; an error names the flag. */
+export function flag<T>(name: string, parse: (text: string) => T): (text: string) => T {
+  return (text) => {
+    try {
+      return parse(text);
+    } catch (error) {
+      throw error instanceof InputError ? new InputError(`${name}: ${error.message}`) : error;
+    }
+  };
+}
+
+/** A whole number from `low` to `high`. */
+export function whole(low: number, high: number): (text: string) => number {
+  return (text) => integer(text, low, high);
+}
+
+/** Whole milliseconds, several with commas between. */
+export function ttls(text: string): [number, ...number[]] {
+  const [first = '', ...rest] = text.split(',');
+  return [wholeMs(first.trim()), ...rest.map((part) => wholeMs(part.trim()))];
+}
+
+/** A duration, or `ttl` for longer than any key lives. */
+export function delayOrTtl(text: string): number | 'ttl' {
+  return text.trim() === 'ttl' ? 'ttl' : parseDuration(text);
+}
+
+/** Votes to wait for. */
+export function votes(most: number): (text: string) => number | 'all' | 'quorum' {
+  return (text) => (text === 'all' || text === 'quorum' ? text : integer(text, 1, most, 'all', 'quorum'));
+}
+
+/** One of several words. */
+export function word<const T extends string>(...words: readonly T[]): (text: string) => T {
+  return (text) => {
+    const found = words.find((candidate) => candidate === text);
+    if (found !== undefined) return found;
+    throw new InputError(`${show(text)} is not one of its values; ${meant(text, words, 'they are')}`);
+  };
+}
+
+/** Several of several words, with commas between. */
+export function wordList<const T extends string>(what: string, words: readonly T[]): (text: string) => T[] {
+  return (text) =>
+    text.split(',').map((part) => {
+      const found = words.find((candidate) => candidate === part.trim());
+      if (found !== undefined) return found;
+      throw new InputError(`${show(part.trim())} is not ${what}; ${meant(part.trim(), words, 'there are')}`);
+    });
+}
+
+/** Amounts of faults; what is not named does not happen. */
+export interface FaultAmounts {
+  readonly crash?: number;
+  readonly pause?: number;
+  readonly 'client-crash'?: number;
+  readonly partition?: number;
+  /** Sum of clock steps, µs. */
+  readonly skew?: number;
+  /** Rate error of clocks, ppm. */
+  readonly rate?: number;
+  /** Shares of messages, ppm. */
+  readonly loss?: number;
+  readonly duplicate?: number;
+  readonly delay?: number;
+}
+
+const MOST_FAULTS = 100;
+const count = whole(0, MOST_FAULTS);
+
+/** How the amount of each fault is read, and what it is where only its name is given. */
+const FAULTS: Readonly<Record<keyof FaultAmounts, { parse: (text: string) => number; usual: string }>> = {
+  crash: { parse: count, usual: '1' },
+  pause: { parse: count, usual: '1' },
+  'client-crash': { parse: count, usual: '1' },
+  partition: { parse: count, usual: '1' },
+  skew: { parse: parseDuration, usual: '50ms' },
+  rate: { parse: percent, usual: '1%' },
+  loss: { parse: percent, usual: '2%' },
+  duplicate: { parse: percent, usual: '2%' },
+  delay: { parse: percent, usual: '2%' },
+};
+
+/** `crash=1,pause=1,skew=50ms,loss=2%`; `none` for no fault at all. */
+export function faultAmounts(text: string): FaultAmounts {
+  if (text.trim() === 'none') return {};
+  const names = Object.keys(FAULTS) as (keyof FaultAmounts)[];
+  const amounts: Partial<Record<keyof FaultAmounts, number>> = {};
+  for (const part of text.split(',')) {
+    const [name = '', amount] = part.split('=').map((piece) => piece.trim());
+    const known = names.find((candidate) => candidate === name);
+    if (known === undefined) throw new InputError(`${show(name)} is not a fault; ${meant(name, names, 'there are')}`);
+    if (amounts[known] !== undefined) throw new InputError(`${show(name)} is named twice; name each fault once`);
+    const { parse, usual } = FAULTS[known];
+    amounts[known] = flag(name, parse)(amount ?? usual);
+  }
+  return amounts;
+}

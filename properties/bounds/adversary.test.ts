@@ -1,0 +1,144 @@
+import { describe, expect, it } from 'vitest';
+import { type Fate, formatSchedule, parseScheduleText } from '../../scenarios/index.js';
+import { type Stream, Streams } from '../../sim/index.js';
+import { judge } from '../judge.js';
+import { type Attack, EXACT, strikeAt, WORST } from './adversary.js';
+import { fewExtendedAttack, greatestElapsedFromReply, overtakenAttack, slowRoundAttack } from './extensions.js';
+import { amnesiaAttack } from './forgetful.js';
+import { greatestRateForExclusion, rateAttack, USUAL_DRIFT } from './rates.js';
+import { leastRestartDelay, restartAttack } from './restart.js';
+import { splitSchedule } from './split.js';
+import { clientStepAttack, greatestNodeStep, nodeStepAttack } from './steps.js';
+import { silenceAttack, waitAttack } from './waiting.js';
+import { type Sight, see } from './watch.js';
+
+const CASE = { ttlMs: 10_000, delayUs: 1000 };
+
+const BEYOND: readonly (readonly [string, Attack])[] = [
+  ['rates', rateAttack({ ...CASE, drift: USUAL_DRIFT }, 5_300)],
+  ['node step', nodeStepAttack(CASE, 105_001)],
+  ['client step', clientStepAttack(CASE, 105_001)],
+  ['restart', restartAttack({ ...CASE, crashUs: 1000 }, 9_895_999)],
+  ['amnesia', amnesiaAttack({ nodes: 5, quorum: 3, votes: 4 }, [0, 1])],
+  ['base of an extension', slowRoundAttack(CASE, 'reply', 105_001)],
+  ['minority extension', fewExtendedAttack(5, 3, 2)],
+  ['overtaken extension', overtakenAttack(10_000, 'own-or-missing', 8_395)],
+];
+
+describe('the adversary', () => {
+  it.each(BEYOND)('is a schedule that replays to the same verdict: %s', (_, attack) => {
+    const replayed = judge(parseScheduleText(formatSchedule(attack.schedule), 'attack'));
+    expect([attack.overlap, replayed.verdict]).toEqual([true, 'violated']);
+  });
+
+  it('cannot strike a microsecond sooner', () => {
+    const situation = { ...CASE, votes: 3, grain: EXACT };
+    const sooner = [0, 1].map((us) => strikeAt(situation, CASE.delayUs + 10_000_000 - us).claims.length);
+    expect(sooner).toEqual([2, 1]);
+    expect([0, 1].map((us) => silenceAttack(CASE, us).claims.length)).toEqual([1, 0]);
+  });
+
+  it('overlaps by a microsecond just beyond the boundary, and not at it', () => {
+    const [beyond] = judge(nodeStepAttack(CASE, 105_001).schedule).violations.filter((it) => it.kind === 'belief');
+    expect((beyond?.untilUs ?? 0) - (beyond?.atUs ?? 0)).toBe(1);
+    expect(nodeStepAttack(CASE, 105_000)).toMatchObject({ overlap: false, claims: { length: 2 } });
+  });
+
+  it('gains nothing from a phase or a time of the step between those that are measured', () => {
+    const phases = [0, 1, 250, 500, 750, 998, 999].map((phaseUs) =>
+      greatestNodeStep({ ...CASE, grain: { ...WORST, phaseUs } }),
+    );
+    expect(phases).toEqual([105_000, 104_999, 104_750, 104_500, 104_250, 104_002, 104_001]);
+    const times = [1_001, 2_000, 500_000, 9_000_000].map((atUs) => greatestNodeStep({ ...CASE, atUs }));
+    expect(new Set(times)).toEqual(new Set([105_000]));
+  });
+
+  it('needs every one of the nodes that a rival lacks', () => {
+    for (const [votes, stepping] of [
+      [4, 1],
+      [5, 2],
+    ] as const) {
+      for (const byUs of [105_001, 1_000_000, 9_999_999]) {
+        expect(nodeStepAttack({ ...CASE, votes, stepping }, byUs).overlap).toBe(false);
+      }
+    }
+  });
+});
+
+describe('no other schedule does better', () => {
+  const LATEST_US = 40_000;
+  const PROCESSES = ['c1', 'c2', 'n0', 'n1', 'n2', 'n3', 'n4'];
+
+  /** Clocks, phases, delays and votes at random, within the same limits, and the rival again at the first free instant. */
+  function drawn(stream: Stream, ppm: number): Sight {
+    const { schedule } = rateAttack({ ...CASE, drift: USUAL_DRIFT, grain: WORST }, 0);
+    const [c1, c2] = schedule.clients;
+    const [plan] = c2?.locks ?? [];
+    if (c1 === undefined || plan === undefined) throw new Error('two clients were expected');
+    const clocks = PROCESSES.map((process) => ({
+      process,
+      offsetUs: stream.below(1000),
+      ratePpm: stream.pick([-ppm, ppm, ppm, stream.between(-ppm, ppm)]) * (process === 'c1' ? -1 : 1),
+    }));
+    const fates = [0, 1, 2, 3, 4].flatMap((node): Fate[] => {
+      const about = { client: 'c1', operation: 'acquire', node: `n${node}` } as const;
+      if (node > 2 && stream.chance(500_000)) return [{ ...about, direction: 'request', lost: true }];
+      const delayUs = (): number => stream.pick([CASE.delayUs, stream.between(CASE.delayUs, LATEST_US)]);
+      return (['request', 'reply'] as const).map((direction) => ({ ...about, direction, delayUs: delayUs() }));
+    });
+    const calm = { ...schedule, cluster: { ...schedule.cluster, clocks }, clients: [c1], fates };
+    const { freeUs } = see(calm, LATEST_US);
+    if (freeUs === null) throw new Error('a quorum never gets free');
+    return see({ ...calm, clients: [c1, { id: 'c2', locks: [{ ...plan, atUs: freeUs - CASE.delayUs }] }] });
+  }
+
+  it.each([
+    ['at the boundary none overlaps', 0, false],
+    ['a tenth beyond it some do', 500, true],
+  ])('%s', (_, beyondPpm, overlapping) => {
+    const stream = new Streams('bounds').stream(0, 0);
+    const ppm = beyondPpm + greatestRateForExclusion({ ...CASE, drift: USUAL_DRIFT });
+    const sights = Array.from({ length: 1_000 }, () => drawn(stream, ppm));
+    expect(sights.filter((sight) => sight.claims.length !== 2)).toEqual([]);
+    expect(sights.some((sight) => sight.overlap)).toBe(overlapping);
+  });
+});
+
+describe('rules that leave no boundary', () => {
+  it('an extension that counts from its start never lets anybody in, however slow', () => {
+    for (const elapsedUs of [2_000, 105_001, 1_000_000, 4_800_000]) {
+      expect(slowRoundAttack(CASE, 'start', elapsedUs)).toMatchObject({ overlap: false, extended: { length: 1 } });
+    }
+    expect(greatestElapsedFromReply(CASE)).toBe(105_000);
+  });
+
+  it('a command that never shortens can be overtaken by any other', () => {
+    for (const shortMs of [1, 1_000, 8_395]) {
+      expect(overtakenAttack(10_000, 'own', shortMs)).toMatchObject({ overlap: false, claims: { length: 2 } });
+    }
+  });
+
+  it('a vote that splits once splits for ever if nobody waits for a random time', () => {
+    expect(see(splitSchedule(5, [2, 2, 1], 30)).claims).toEqual([]);
+    expect(see(splitSchedule(5, [3, 2], 30)).claims).not.toEqual([]);
+  });
+
+  it('no arrival makes a client wait longer than one just before the lock is free', () => {
+    const pause = { timeoutUs: 50_000, retryDelayUs: 200_000, retryJitterUs: 100_000 };
+    for (const twoDown of [false, true]) {
+      const wait = (earlyUs: number): number => {
+        const { freeUs, claimUs } = waitAttack({ ...CASE, ...pause, twoDown }, earlyUs);
+        return claimUs - freeUs;
+      };
+      const others = Array.from({ length: 400 }, (_, i) => wait(1 + 1_013 * i));
+      expect(Math.max(...others)).toBe(wait(1));
+    }
+  });
+
+  it('the restart delay that is long enough stays long enough when the crash comes later', () => {
+    const safeUs = leastRestartDelay({ ...CASE, crashUs: 1000 });
+    for (const crashUs of [1_000, 2_000, 50_000, 5_000_000]) {
+      expect(restartAttack({ ...CASE, crashUs }, safeUs).overlap).toBe(false);
+    }
+  });
+});

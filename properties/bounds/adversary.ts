@@ -1,0 +1,141 @@
+import type { Policy } from '../../core/index.js';
+import type { ClockPlan, Cluster, Fate, Fault, LockPlan, Schedule } from '../../scenarios/index.js';
+import { type Sight, see } from './watch.js';
+
+/** How nodes read time when they decide that a key has expired. */
+export interface Grain {
+  readonly expiry: Cluster['expiry'];
+  readonly resolutionUs: Cluster['resolutionUs'];
+  /** What a node's clock shows beyond a whole millisecond in the instant in which it carries out a SET, µs. */
+  readonly phaseUs: number;
+}
+
+/** Everything on whole milliseconds: a key lives a millisecond longer than its TTL. */
+export const ALIGNED: Grain = { expiry: 'after', resolutionUs: 1000, phaseUs: 0 };
+/** The shortest life that Redis gives to a key: its SET came just before the millisecond changed. */
+export const WORST: Grain = { expiry: 'after', resolutionUs: 1000, phaseUs: 999 };
+/** A key lives exactly as long as its TTL: the limit of {@link WORST} on a continuous clock. */
+export const EXACT: Grain = { expiry: 'at', resolutionUs: 1, phaseUs: 0 };
+/** As {@link WORST}, on nodes where a key is gone once the clock is at its expiry. */
+export const WORST_AT: Grain = { expiry: 'at', resolutionUs: 1000, phaseUs: 999 };
+
+/** The holder `c1` with its lock, and all that happens to it. What is left out is calm. */
+export interface Situation {
+  readonly ttlMs: number;
+  /** Every message takes this long, one way, µs. */
+  readonly delayUs: number;
+  readonly nodes?: number;
+  /** How many nodes give the holder their vote; its requests to the others are lost. Default: all. */
+  readonly votes?: number;
+  readonly grain?: Grain;
+  readonly policy?: Partial<Omit<Policy, 'profile'>>;
+  readonly holder?: Partial<LockPlan>;
+  readonly rival?: Partial<LockPlan>;
+  /** Rate of the clocks of `c1` and `c2`, ppm. */
+  readonly clientPpm?: number;
+  /** Rate of the first `drifting` nodes from the instant of the holder's SET on, ppm. */
+  readonly nodePpm?: number;
+  readonly drifting?: number;
+  readonly faults?: readonly Fault[];
+  readonly fates?: readonly Fate[];
+  /** What of the nodes' memory survives; nothing by default. */
+  readonly disk?: Pick<Cluster, 'persistence' | 'fsync'>;
+  /** Keeps order on each connection unless `reordering`. */
+  readonly link?: Cluster['link'];
+}
+
+const DEFAULT_NODES = 5;
+
+/** The run of the holder alone: it calls at 0, and every SET of its is carried out `delayUs` later. */
+export function alone(situation: Situation): Schedule {
+  const { ttlMs, delayUs, nodes = DEFAULT_NODES } = situation;
+  return {
+    schema: 'lockstep.schedule/1',
+    cluster: {
+      nodes,
+      delayUs,
+      distances: [],
+      link: situation.link ?? 'fifo',
+      expiry: (situation.grain ?? ALIGNED).expiry,
+      resolutionUs: (situation.grain ?? ALIGNED).resolutionUs,
+      ...(situation.disk ?? { persistence: 'none' }),
+      replicaLagUs: null,
+      clocks: clocksOf(situation, nodes),
+    },
+    policy: { profile: 'reference', with: { nodeTimeoutUs: null, tries: 1, ...situation.policy } },
+    clients: [{ id: 'c1', locks: [lock(0, ttlMs, situation.holder)] }],
+    faults: [...driftOf(situation), ...(situation.faults ?? [])],
+    fates: [...unreached('c1', situation.votes ?? nodes, nodes), ...(situation.fates ?? [])],
+    untilUs: 1000 * (20 * ttlMs + 200_000),
+  };
+}
+
+/** A lock on the one resource, kept until it expires. */
+export function lock(atUs: number, ttlMs: number, fields: Partial<LockPlan> = {}): LockPlan {
+  return { atUs, resources: ['a'], ttlMs, holdUs: null, extensions: [], writes: [], jitterPpm: [], ...fields };
+}
+
+function clocksOf({ delayUs, grain = ALIGNED, clientPpm = 0 }: Situation, nodes: number): ClockPlan[] {
+  const offsetUs = (((grain.phaseUs - delayUs) % 1000) + 1000) % 1000;
+  const clocks: ClockPlan[] = [];
+  for (let i = 0; i < nodes && offsetUs !== 0; i++) clocks.push({ process: `n${i}`, offsetUs, ratePpm: 0 });
+  if (clientPpm !== 0) clocks.push({ process: 'c1', offsetUs: 0, ratePpm: clientPpm });
+  return clocks;
+}
+
+/** Clocks that are right until the SET and drift from then on, so that the reading at the SET is exact. */
+function driftOf({ delayUs, nodePpm = 0, drifting = 0 }: Situation): Fault[] {
+  if (nodePpm === 0) return [];
+  return Array.from({ length: drifting }, (_, i) => ({
+    kind: 'clock-rate',
+    atUs: delayUs,
+    process: `n${i}`,
+    ratePpm: nodePpm,
+  }));
+}
+
+/** Fates that lose a client's SETs to all but the first `votes` nodes. */
+function unreached(client: string, votes: number, nodes: number): Fate[] {
+  return Array.from({ length: nodes - votes }, (_, i) => ({
+    client,
+    operation: 'acquire',
+    node: `n${votes + i}`,
+    direction: 'request',
+    lost: true,
+  }));
+}
+
+/** What an optimal adversary made of a situation. */
+export interface Attack extends Sight {
+  /** The whole run, rival included: it can be written down and replayed. */
+  readonly schedule: Schedule;
+  /** When the rival's SETs were carried out, true time. */
+  readonly strikeUs: number;
+}
+
+/**
+ * Lets a rival `c2` strike at the very instant at which a quorum is free for the first time after `fromUs` (by default,
+ * after the holder's SETs): it calls so that its SETs are carried out then, and claims one message later. Nobody can
+ * claim sooner, so if this rival does not overlap the holder, none does.
+ */
+export function attack(situation: Situation, fromUs: number = situation.delayUs): Attack {
+  const calm = alone(situation);
+  const { freeUs } = see(calm, fromUs);
+  if (freeUs === null) throw new Error('a quorum never gets free');
+  return strikeAt(situation, freeUs);
+}
+
+/** Adds a rival whose SETs are carried out at `strikeUs`. */
+export function strikeAt(situation: Situation, strikeUs: number): Attack {
+  const calm = alone(situation);
+  const { clientPpm = 0 } = situation;
+  const rival = { id: 'c2', locks: [lock(strikeUs - situation.delayUs, situation.ttlMs, situation.rival)] };
+  // The rival's rate only decides whether its own attempt is quick enough; then a slow clock is on its side.
+  const clocks = clientPpm === 0 ? [] : [{ process: 'c2', offsetUs: 0, ratePpm: clientPpm }];
+  const schedule: Schedule = {
+    ...calm,
+    cluster: { ...calm.cluster, clocks: [...calm.cluster.clocks, ...clocks] },
+    clients: [...calm.clients, rival],
+  };
+  return { ...see(schedule), schedule, strikeUs };
+}

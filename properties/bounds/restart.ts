@@ -1,0 +1,34 @@
+import type { Fault } from '../../scenarios/index.js';
+import { type Attack, attack } from './adversary.js';
+import { least } from './bisect.js';
+
+/** A node without persistence crashes after it has voted, and returns empty after a delay. */
+export interface RestartCase {
+  readonly ttlMs: number;
+  readonly delayUs: number;
+  /** True time of the crash, at or after the holder's SETs, µs. */
+  readonly crashUs: number;
+  /** Nodes behind the holder, and how many of them crash. Default: 3 and 1. */
+  readonly votes?: number;
+  readonly crashing?: number;
+  /** Error of rate: slow holder, crashing nodes fast. */
+  readonly ppm?: number;
+}
+
+/** The nodes crash and return `awayUs` of true time later; the rival is there when they do. */
+export function restartAttack(wanted: RestartCase, awayUs: number): Attack {
+  const { ttlMs, delayUs, crashUs, votes = 3, crashing = 1, ppm = 0 } = wanted;
+  const faults = Array.from(
+    { length: crashing },
+    (_, i): Fault => ({ kind: 'crash', atUs: crashUs, edge: 'after', node: `n${i}`, restartAfterUs: awayUs }),
+  );
+  return attack({ ttlMs, delayUs, votes, faults, clientPpm: -ppm, nodePpm: ppm, drifting: crashing });
+}
+
+/** The shortest absence that lets nobody in, as the clock of the crashed node counts it, µs. */
+export function leastRestartDelay(wanted: RestartCase): number {
+  const trueUs = least(1, 2000 * wanted.ttlMs, (awayUs) => !restartAttack(wanted, awayUs).overlap);
+  const counted = restartAttack(wanted, trueUs).awayUs.get('n0');
+  if (counted === undefined) throw new Error('n0 did not return');
+  return counted;
+}

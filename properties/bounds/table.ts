@@ -1,0 +1,20 @@
+import { extendedRows, forgetfulRows, splitRows } from './count-rows.js';
+import { fsyncRows } from './fsync-rows.js';
+import { rateRows } from './rate-rows.js';
+import type { Row } from './row.js';
+import { extensionRows, restartRows, stepRows, waitingRows } from './time-rows.js';
+
+/** Every boundary, measured and computed. */
+export function boundsTable(): Row[] {
+  return [
+    ...rateRows(),
+    ...forgetfulRows(),
+    ...stepRows(),
+    ...restartRows(),
+    ...fsyncRows(),
+    ...extensionRows(),
+    ...extendedRows(),
+    ...splitRows(),
+    ...waitingRows(),
+  ];
+}

@@ -1,0 +1,109 @@
+import { formatDurationMs } from '../scenarios/index.js';
+import type { TraceEvent } from '../sim/index.js';
+import { listOf, numberOf, textOf } from './details.js';
+import type { RowContext } from './row.js';
+import { enumerate, nodeList, percentWords } from './words.js';
+
+/** What a row says about a fault. */
+export interface FaultWords {
+  readonly who: string;
+  readonly what: string;
+  readonly processes: readonly string[];
+  readonly tokens: readonly number[];
+}
+
+/** Which keys each node holds, as the trace goes by. */
+export class NodeKeys {
+  private readonly tokens = new Map<string, Map<string, number>>();
+
+  follow(event: TraceEvent): void {
+    if (event.kind !== 'key-set' && event.kind !== 'key-gone') return;
+    let keys = this.tokens.get(event.process);
+    if (keys === undefined) {
+      keys = new Map();
+      this.tokens.set(event.process, keys);
+    }
+    if (event.kind === 'key-set') keys.set(textOf(event, 'resource'), numberOf(event, 'token'));
+    else keys.delete(textOf(event, 'resource'));
+  }
+
+  of(node: string): number[] {
+    return [...new Set(this.tokens.get(node)?.values())];
+  }
+}
+
+/** What a fault does, or `null` for an event that is none. */
+export function faultWords(event: TraceEvent, context: RowContext, keys: NodeKeys): FaultWords | null {
+  const one = (what: string, tokens: readonly number[] = []): FaultWords => ({
+    who: event.process,
+    what,
+    processes: [event.process],
+    tokens,
+  });
+  switch (event.kind) {
+    case 'crash': {
+      const held = keys.of(event.process);
+      return one(crashWords(event, context, held), held);
+    }
+    case 'restart': {
+      const crash = context.trace[event.cause];
+      if (crash !== undefined && crash.atUs === event.atUs) return null;
+      const held = keys.of(event.process);
+      return one(`restarts${keptWords(event, context, held)}`, held);
+    }
+    case 'failover': {
+      const held = keys.of(event.process);
+      return one(`its replica takes over${keptWords(event, context, held)}`, held);
+    }
+    case 'client-crash':
+      return one('dies');
+    case 'pause':
+      return one(`is frozen until ${formatDurationMs(numberOf(event, 'untilUs'))}`);
+    case 'clock-step': {
+      const byUs = numberOf(event, 'byUs');
+      return one(`clock jumps ${byUs < 0 ? 'back' : 'forward'} by ${formatDurationMs(Math.abs(byUs))} ms`);
+    }
+    case 'clock-rate': {
+      const ppm = numberOf(event, 'ratePpm');
+      const rate = ppm === 0 ? 'right' : `${percentWords(Math.abs(ppm))} ${ppm > 0 ? 'fast' : 'slow'}`;
+      return one(`clock runs ${rate} from now on`);
+    }
+    case 'partition':
+      return partitionWords(event);
+    default:
+      return null;
+  }
+}
+
+function crashWords(event: TraceEvent, context: RowContext, held: readonly number[]): string {
+  const restart = context.effectsOf(event).find((it) => it.kind === 'restart');
+  if (restart?.atUs === event.atUs) return `crashes, restarts at once${keptWords(restart, context, held)}`;
+  const names = enumerate(held.map(context.tokenName));
+  const fate = held.length === 0 ? '' : onDisk(context) ? `; ${names} on disk` : `; ${names} not on disk`;
+  return `crashes${restart === undefined ? ' for good' : ''}${fate}`;
+}
+
+function onDisk(context: RowContext): boolean {
+  return context.schedule.cluster.persistence === 'always';
+}
+
+/** What became of the keys that the node held before. */
+function keptWords(event: TraceEvent, context: RowContext, held: readonly number[]): string {
+  const gone = context.effectsOf(event).filter((it) => it.kind === 'key-gone' && textOf(it, 'how') === 'forgotten');
+  const lost = [...new Set(gone.map((it) => numberOf(it, 'token')))];
+  if (lost.length > 0) return `; ${enumerate(lost.map(context.tokenName))} forgotten`;
+  return held.length > 0 && event.kind === 'restart' ? ` with ${enumerate(held.map(context.tokenName))}` : '';
+}
+
+function partitionWords(event: TraceEvent): FaultWords {
+  const from = listOf(event, 'from');
+  const to = listOf(event, 'to');
+  const until = formatDurationMs(numberOf(event, 'untilUs'));
+  const verb = numberOf(event, 'oneWay') === 1 ? 'cannot reach' : 'cut off from';
+  const who = nodeListOrNames(from);
+  return { who, what: `${verb} ${nodeListOrNames(to)} until ${until}`, processes: [...from, ...to], tokens: [] };
+}
+
+function nodeListOrNames(names: readonly string[]): string {
+  return names.every((name) => name.startsWith('n')) ? nodeList(names) : names.join(' ');
+}

@@ -1,0 +1,18 @@
+export { type Claim, claimsOf } from './claims.js';
+export { type CounterexampleText, formatCounterexample, MOST_LINES } from './counterexample.js';
+export { ANSI, type Painter, PLAIN } from './painter.js';
+export { type Prevention, preventions } from './prevention.js';
+export type { Row, RowKind } from './row.js';
+export { outageSentence, violationSentence } from './story.js';
+export { WIDTH } from './table.js';
+export { assumptionLines, formatTimeline, type Telling, type TimelineOptions, tellingOf } from './timeline.js';
+export {
+  ASSUMPTION_WORDS,
+  configLine,
+  countWords,
+  enumerate,
+  percentWords,
+  plural,
+  propertyWords,
+  wrap,
+} from './words.js';

@@ -1,0 +1,102 @@
+import { type Judgement, judge, type Violation } from '../properties/index.js';
+import type { PropertyId, Schedule } from '../scenarios/index.js';
+import { type Claim, claimsOf } from './claims.js';
+import { type Painter, PLAIN } from './painter.js';
+import type { Row } from './row.js';
+import { rowsOf } from './rows.js';
+import { claimsIn, outageSentence, type Told, violationSentence } from './story.js';
+import { tableLines } from './table.js';
+import { tokenNames } from './tokens.js';
+import { ASSUMPTION_WORDS, configLine, enumerate, plural, propertyWords } from './words.js';
+
+/** A run taken apart for telling. */
+export interface Telling extends Told {
+  readonly rows: readonly Row[];
+}
+
+/** Takes a run apart; runs it again if its trace was not kept. */
+export function tellingOf(schedule: Schedule, given: Judgement): Telling {
+  const judgement = given.run.trace.length > 0 ? given : judge(schedule, [], true);
+  const { trace } = judgement.run;
+  const claims = claimsOf(schedule, trace);
+  const tokenName = tokenNames(trace);
+  return { judgement, claims, tokenName, rows: rowsOf(schedule, trace, claims, tokenName) };
+}
+
+const MARKS: Readonly<Partial<Record<PropertyId, string>>> = {
+  'action-in-belief': 'not held',
+  validity: 'no majority',
+};
+
+/** The row at which a violation begins, with the word beside it. */
+export function markOf(
+  violation: Violation | undefined,
+  rows: readonly Row[],
+  claims: readonly Claim[],
+): { row: Row; text: string } | null {
+  if (violation === undefined) return null;
+  const { property, atUs, clients } = violation;
+  const here = rows.filter((row) => row.atUs === atUs);
+  if (property === 'mutual-exclusion') {
+    const concerned = claimsIn(violation, claims);
+    const row =
+      here.find(
+        (it) => it.kind === 'outcome' && concerned.some((claim) => claim.seq === it.seq && claim.fromUs === atUs),
+      ) ?? here.findLast((it) => it.processes.some((name) => clients.includes(name)));
+    return row === undefined ? null : { row, text: 'both' };
+  }
+  const own = here.find((it) => it.kind === 'write' && clients.includes(it.who)) ?? here.at(-1);
+  if (own === undefined) return null;
+  return { row: own, text: MARKS[property] ?? propertyWords(property) };
+}
+
+/** What a schedule breaks of what the lock takes for granted, in words; empty if nothing. */
+export function assumptionLines(judgement: Judgement): string[] {
+  return judgement.assumptionsBroken.map((it) => `${it} (${ASSUMPTION_WORDS[it]})`);
+}
+
+export interface TimelineOptions {
+  readonly paint?: Painter;
+  /** Leaves out the middle of a table that is longer than this. Default: no limit. */
+  readonly mostRows?: number;
+}
+
+/**
+ * The whole of a run as a table, with a sentence for everything that went wrong in it. Violations of `validity` are
+ * told of only where nothing worse happened.
+ */
+export function formatTimeline(schedule: Schedule, judgement: Judgement, options: TimelineOptions = {}): string {
+  const { paint = PLAIN } = options;
+  const telling = tellingOf(schedule, judgement);
+  const { violations, outages, assumptionsBroken } = judgement;
+  const grave = violations.filter((it) => it.property !== 'validity');
+  const shown = grave.length > 0 ? grave : violations;
+  const mark = markOf(shown[0], telling.rows, telling.claims);
+  const lines = [`  ${configLine(schedule)}`, ''];
+  if (telling.rows.length === 0) lines.push('  nothing happens');
+  else {
+    const columns = schedule.clients.map(({ id }) => id);
+    const table = tableLines(telling.rows, telling.claims, { mark, columns, width: null, paint });
+    lines.push(...shortened(table, options.mostRows ?? null, paint));
+  }
+  lines.push('');
+  for (const violation of shown) {
+    lines.push(`  ${paint.bad(`✗ ${propertyWords(violation.property)}`)}   ${violationSentence(violation, telling)}`);
+  }
+  for (const outage of outages) lines.push(`  ${paint.bad('✗ availability')}   ${outageSentence(outage)}`);
+  if (violations.length === 0 && outages.length === 0) lines.push(`  ${paint.good('✓ safe')}   Nothing was violated.`);
+  lines.push(
+    assumptionsBroken.length === 0
+      ? '  The schedule keeps all assumptions of the lock.'
+      : `  Assumptions of the lock that the schedule breaks: ${enumerate(assumptionLines(judgement))}.`,
+  );
+  return `${lines.join('\n')}\n`;
+}
+
+function shortened(table: readonly string[], mostRows: number | null, paint: Painter): string[] {
+  if (mostRows === null || table.length - 1 <= mostRows) return [...table];
+  const half = Math.floor(mostRows / 2);
+  const left = table.length - 1 - 2 * half;
+  const note = paint.dim(`  … ${plural(left, 'line')} left out (--format json has everything)`);
+  return [...table.slice(0, half + 1), note, ...table.slice(table.length - half)];
+}

@@ -1,0 +1,20 @@
+import type { TraceEvent } from '../sim/index.js';
+import { numberOf } from './details.js';
+
+const LETTERS = 26;
+
+/** Names the tokens of a run A, B, … in the order in which they are first sent. */
+export function tokenNames(trace: readonly TraceEvent[]): (token: number) => string {
+  const names = new Map<number, string>();
+  for (const event of trace) {
+    if (event.kind !== 'send' && event.kind !== 'lost') continue;
+    const token = numberOf(event, 'token');
+    if (token !== 0 && !names.has(token)) names.set(token, letters(names.size));
+  }
+  return (token) => names.get(token) ?? '?';
+}
+
+function letters(index: number): string {
+  const last = String.fromCharCode(65 + (index % LETTERS));
+  return index < LETTERS ? last : letters(Math.floor(index / LETTERS) - 1) + last;
+}

@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest';
+import { clip, countWords, enumerate, nodeList, nodesDo, percentWords, plural, wrap } from './words.js';
+
+test('lists of nodes are short', () => {
+  expect(nodeList(['n0', 'n1', 'n3'])).toBe('n0 n1 n3');
+  expect(nodeList(['n0', 'n1', 'n2', 'n3', 'n4', 'n6', 'n10'])).toBe('n0–n4 n6 n10');
+  expect(nodeList(['n0', 'n1', 'n3', 'n4', 'n6'])).toBe('n0 n1 n3 n4 n6');
+});
+
+test('verbs agree with their nodes', () => {
+  expect(nodesDo(['n1'], 5, 'refuses', 'refuse')).toBe('n1 refuses');
+  expect(nodesDo(['n1', 'n2'], 5, 'refuses', 'refuse')).toBe('n1 n2 refuse');
+  expect(nodesDo(['n0', 'n1'], 2, 'refuses', 'refuse')).toBe('all refuse');
+});
+
+test('numbers are grouped, and have their words', () => {
+  expect([countWords(1_234_567), countWords(123)]).toEqual(['1 234 567', '123']);
+  expect([plural(1, 'crash', 'crashes'), plural(2, 'crash', 'crashes')]).toEqual(['1 crash', '2 crashes']);
+  expect([percentWords(10_000), percentWords(2_500)]).toEqual(['1 %', '0.25 %']);
+  expect([enumerate([]), enumerate(['a']), enumerate(['a', 'b', 'c'], 'or')]).toEqual(['', 'a', 'a, b or c']);
+});
+
+test('lines break between words, never inside a number', () => {
+  expect(wrap('about 1 911 votes and 2 %', 9)).toEqual(['about', '1 911', 'votes and', '2 %']);
+  expect(clip('abcdef', 4)).toBe('abc…');
+});

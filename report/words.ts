@@ -1,0 +1,109 @@
+import { nodeIndex, quorumOf } from '../core/index.js';
+import type { Assumption } from '../properties/index.js';
+import { formatDurationMs, type PropertyId, type Schedule } from '../scenarios/index.js';
+import { policyOf } from '../sim/index.js';
+
+/** What a schedule that breaks an assumption of the lock does, in words. */
+export const ASSUMPTION_WORDS: Readonly<Record<Assumption, string>> = {
+  'clock-rate': 'clocks run apart by more than the drift allowance',
+  'clock-step': 'a clock jumps by more than the drift allowance',
+  memory: 'a node that voted is back empty while the claim lasts',
+  'durable-failover': 'a replica takes over that may lack keys',
+  'prompt-effects': 'a write may arrive later than its check allows',
+};
+
+/** `mutual exclusion`. */
+export function propertyWords(property: PropertyId): string {
+  return property.replaceAll('-', ' ');
+}
+
+/** `1 %`, `0.5 %`. */
+export function percentWords(ppm: number): string {
+  return `${Number((ppm / 10_000).toFixed(4))} %`;
+}
+
+/** A whole number with its thousands in groups. */
+export function countWords(count: number): string {
+  return String(count).replace(/\B(?=(?:\d{3})+$)/g, ' ');
+}
+
+/** `1 run`, `2 runs`. */
+export function plural(count: number, one: string, many = `${one}s`): string {
+  return `${countWords(count)} ${count === 1 ? one : many}`;
+}
+
+const MOST_SPELLED = 4;
+
+/** `n0 n1 n2`; runs of many are shortened: `n0–n6 n9`. */
+export function nodeList(names: readonly string[]): string {
+  if (names.length <= MOST_SPELLED) return names.join(' ');
+  const indices = names.map(nodeIndex).sort((a, b) => a - b);
+  const parts: string[] = [];
+  for (let i = 0; i < indices.length; ) {
+    let j = i;
+    while (indices[j + 1] === (indices[j] ?? 0) + 1) j++;
+    parts.push(
+      j - i < 2
+        ? indices
+            .slice(i, j + 1)
+            .map(name)
+            .join(' ')
+        : `${name(indices[i])}–${name(indices[j])}`,
+    );
+    i = j + 1;
+  }
+  return parts.join(' ');
+}
+
+function name(index: number | undefined): string {
+  return `n${index ?? '?'}`;
+}
+
+/** `n0 refuses`, `n0 n1 refuse`, `all refuse`. */
+export function nodesDo(names: readonly string[], all: number, one: string, many: string): string {
+  if (names.length === all && all > 1) return `all ${many}`;
+  return `${nodeList(names)} ${names.length === 1 ? one : many}`;
+}
+
+/** `one`, `one and two`, `one, two and three`. */
+export function enumerate(items: readonly string[], word = 'and'): string {
+  if (items.length < 2) return items.join('');
+  return `${items.slice(0, -1).join(', ')} ${word} ${items.at(-1) ?? ''}`;
+}
+
+/** One line on what was run: `5 nodes, quorum 3, ttl 10 000 ms, drift 1 % + 2 ms, persistence none`. */
+export function configLine(schedule: Schedule): string {
+  const { cluster } = schedule;
+  const policy = policyOf(schedule.policy);
+  const locks = schedule.clients.flatMap((client) => client.locks);
+  const ttls = [...new Set(locks.map((lock) => lock.ttlMs))].sort((a, b) => a - b);
+  const parts = [
+    plural(cluster.nodes, 'node'),
+    `quorum ${quorumOf(policy, cluster.nodes)}`,
+    `ttl ${enumerate(ttls.map(countWords))} ms`,
+    `drift ${percentWords(policy.driftPpm)} + ${formatDurationMs(policy.driftUs)} ms`,
+    `persistence ${cluster.persistence}`,
+  ];
+  if (policy.votesWanted !== 'quorum') parts.push(`votes wanted ${policy.votesWanted}`);
+  if (policy.profile !== 'reference') parts.push(`policy ${policy.profile}`);
+  return parts.join(', ');
+}
+
+/** A space within `1 911 votes` or `1 %` is none to break a line at. */
+const BREAK = / (?!%)(?<!\d (?=\d{3}(?!\d)))/;
+
+/** Breaks a text at its spaces so that no line is longer than `width`. */
+export function wrap(text: string, width: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(BREAK)) {
+    const last = lines.at(-1);
+    if (last === undefined || last.length + 1 + word.length > width) lines.push(word);
+    else lines[lines.length - 1] = `${last} ${word}`;
+  }
+  return lines;
+}
+
+/** Cuts a text that is longer than `width`, and shows that it was cut. */
+export function clip(text: string, width: number): string {
+  return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`;
+}
