@@ -6,7 +6,12 @@ import { textTable } from './text-table.js';
 
 /** Shows the catalogue. */
 export function list(flags: ListFlags, io: Io): ExitCode {
-  const scenarios = loadCatalogue().map(({ id, title, expect, source }) => ({ id, title, expect: expect.verdict, source }));
+  const scenarios = loadCatalogue().map(({ id, title, expect, source }) => ({
+    id,
+    title,
+    expect: expect.verdict,
+    source,
+  }));
   if (flags.json) writeJson(io, 'lockstep.list/1', { scenarios });
   else {
     const rows = scenarios.map(({ id, title, expect }) => [id, expect, title]);
