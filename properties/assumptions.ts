@@ -28,6 +28,7 @@ export function assumptions(schedule: Schedule, policy: Policy, votes?: number):
   const outruns = (steps: boolean) => (node: ProcessName) =>
     clients.some((client) => ttls.some((ttl) => !clocks.agree(policy, ttl, client, node, steps)));
   const forgets = (node: ProcessName): boolean =>
+    schedule.faults.some((it) => it.kind === 'forget' && it.node === node) ||
     schedule.faults.some(
       (it) =>
         it.kind === 'crash' &&

@@ -55,6 +55,14 @@ export function faultWords(event: TraceEvent, context: RowContext, keys: NodeKey
       const held = keys.of(event.process);
       return one(`its replica takes over${keptWords(event, context, held)}`, held);
     }
+    case 'forget': {
+      const { resource } = event.detail;
+      const held = keys.of(event.process);
+      return one(
+        typeof resource === 'string' ? `loses ${resource} (DEL or eviction)` : 'loses all keys (FLUSHALL)',
+        held,
+      );
+    }
     case 'client-crash':
       return one('dies');
     case 'pause':

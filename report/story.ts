@@ -83,8 +83,9 @@ function whyGone(claim: Claim, nodes: readonly string[], subject: string, told: 
   const token = told.tokenName(claim.token);
   switch (textOf(first, 'how')) {
     case 'forgotten': {
-      const isFailover = trace[first.cause]?.kind === 'failover';
-      return `${subject} forgot ${token} in the ${isFailover ? 'failover' : 'restart'}`;
+      const why = trace[first.cause]?.kind;
+      if (why === 'forget') return `${subject} lost ${token}`;
+      return `${subject} forgot ${token} in the ${why === 'failover' ? 'failover' : 'restart'}`;
     }
     case 'deleted':
     case 'overwritten':

@@ -57,6 +57,7 @@ export function withNodes(schedule: Schedule, nodes: number): Schedule {
     switch (fault.kind) {
       case 'crash':
       case 'failover':
+      case 'forget':
         return exists(fault.node) ? [fault] : [];
       case 'client-crash':
         return [fault];

@@ -158,6 +158,12 @@ const faults = [
     restartAfterUs: orNull(MICROS, 'to never restart'),
   }),
   record('a failover', { kind: kind('failover'), ...struck, node: nodeNamed() }),
+  record('a loss of keys', {
+    kind: kind('forget'),
+    ...struck,
+    node: nodeNamed(),
+    resource: text('the name of a resource').exactOptional(),
+  }),
   record('a client crash', { kind: kind('client-crash'), ...struck, client: clientNamed() }),
   record('a pause', { kind: kind('pause'), ...struck, process: processNamed(), forUs: whole(MICROS) }),
   record('a clock step', { kind: kind('clock-step'), ...struck, process: processNamed(), byUs: whole(SHIFT) }),

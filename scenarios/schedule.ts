@@ -139,6 +139,14 @@ export interface Failover extends FaultBase {
   readonly node: ProcessName;
 }
 
+/** A node loses keys while it runs: an operator's DEL or FLUSHALL, or eviction. */
+export interface Forget extends FaultBase {
+  readonly kind: 'forget';
+  readonly node: ProcessName;
+  /** Only this resource; all of them where left out. */
+  readonly resource?: string;
+}
+
 /** A client stops for good. */
 export interface ClientCrash extends FaultBase {
   readonly kind: 'client-crash';
@@ -175,7 +183,7 @@ export interface Partition extends FaultBase {
   readonly forUs: number;
 }
 
-export type Fault = Crash | Failover | ClientCrash | Pause | ClockStep | ClockRate | Partition;
+export type Fault = Crash | Failover | Forget | ClientCrash | Pause | ClockStep | ClockRate | Partition;
 
 /** Which message: what it is, not when it was sent. Numbers count from 0 and are 0 where left out. */
 export interface MessageAddress {

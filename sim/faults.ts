@@ -1,4 +1,4 @@
-import type { Crash, Partition, ProcessName } from '../scenarios/index.js';
+import type { Crash, Forget, Partition, ProcessName } from '../scenarios/index.js';
 import type { Chronicle } from './chronicle.js';
 import type { SimClient } from './client.js';
 import { keptUntil } from './disk.js';
@@ -36,6 +36,9 @@ export class Faults {
         break;
       case 'failover':
         this.failover(this.node(fault.node));
+        break;
+      case 'forget':
+        this.forget(fault);
         break;
       case 'client-crash':
         this.crashClient(this.view.clients.find((client) => client.name === fault.client));
@@ -98,6 +101,16 @@ export class Faults {
     chronicle.cause = chronicle.note(Kind.failover, node, cutAt, 0);
     node.failover(cutAt, chronicle.now);
     if (wasDown) chronicle.observer.nodeUp(node.index, chronicle.now);
+  }
+
+  private forget({ node: name, resource }: Forget): void {
+    const node = this.node(name);
+    if (node === undefined || node.down) return;
+    const { chronicle } = this;
+    const key = resource === undefined ? null : chronicle.keyOf(resource);
+    chronicle.cause = chronicle.note(Kind.forget, node, key ?? -1, 0);
+    if (chronicle.trace.keeping) chronicle.trace.detail(resource === undefined ? {} : { resource });
+    node.lose(key, chronicle.now);
   }
 
   private crashClient(client: SimClient | undefined): void {

@@ -201,6 +201,15 @@ export class SimNode extends Process {
     this.dropAllExpired(now);
   }
 
+  /** Loses a key, or all of them (`null`), while it runs. */
+  lose(key: number | null, now: TrueTime): void {
+    for (let it = 0; it < this.tokens.length; it++) {
+      if ((key !== null && it !== key) || !this.holds(it)) continue;
+      this.forget(it);
+      this.record(it, NO_TOKEN, now);
+    }
+  }
+
   private forget(key: number): void {
     const stored = this.tokens[key] ?? NO_TOKEN;
     if (stored === NO_TOKEN) return;

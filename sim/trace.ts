@@ -32,6 +32,7 @@ export const Kind = {
   'write-skipped': 25,
   'write-sent': 26,
   'write-arrived': 27,
+  forget: 28,
 } as const;
 export type TraceKind = keyof typeof Kind;
 

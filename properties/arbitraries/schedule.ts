@@ -93,8 +93,15 @@ function faultArbitrary(options: CourseOptions): fc.Arbitrary<Fault> {
   const restart = fc.option(time(MOST_US, options.leastRestartUs), { nil: null });
   const side = fc.uniqueArray(anyProcess(options), { minLength: 1, maxLength: 31 });
   const kinds: Record<Fault['kind'], fc.Arbitrary<Fault>> = {
-    crash: fault({ kind: fc.constant('crash' as const), node: aNode(options), ...at, restartAfterUs: restart }),
+    crash: fault({
+      kind: fc.constant('crash' as const),
+      node: aNode(options),
+      power: fc.boolean(),
+      ...at,
+      restartAfterUs: restart,
+    }),
     failover: fault({ kind: fc.constant('failover' as const), node: aNode(options), ...at }),
+    forget: fault({ kind: fc.constant('forget' as const), node: aNode(options), resource: given('a'), ...at }),
     'client-crash': fault({ kind: fc.constant('client-crash' as const), client: clientName(options), ...at }),
     pause: fault({ kind: fc.constant('pause' as const), process: anyProcess(options), ...at, forUs: duration }),
     'clock-step': fault({ kind: fc.constant('clock-step' as const), process: anyProcess(options), ...at, byUs: step }),
@@ -116,11 +123,14 @@ function faultArbitrary(options: CourseOptions): fc.Arbitrary<Fault> {
   return fc.oneof(...options.faults.map((kind) => kinds[kind]));
 }
 
-/** A fault whose `edge` may be left out. */
+/** What a fault may leave out. */
+const OPTIONAL: readonly PropertyKey[] = ['edge', 'power', 'resource'];
+
+/** A fault, with or without what it may leave out. */
 function fault<T extends { readonly edge?: 'before' | 'after' }>(
   model: { readonly [K in keyof T]-?: fc.Arbitrary<NonNullable<T[K]> | T[K]> },
 ): fc.Arbitrary<T> {
-  const required = (Object.keys(model) as (keyof T)[]).filter((key) => key !== 'edge');
+  const required = (Object.keys(model) as (keyof T)[]).filter((key) => !OPTIONAL.includes(key));
   return fc.record(model as never, { requiredKeys: required as never }) as fc.Arbitrary<T>;
 }
 
