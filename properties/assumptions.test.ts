@@ -119,7 +119,8 @@ describe('memory', () => {
 describe('replicas', () => {
   it('that take over are assumed to have everything', () => {
     const faults: Fault[] = [{ kind: 'failover', node: 'n0', atUs: 5 }];
-    expect(broken({ cluster: { replicaLagUs: 0 }, faults })).toEqual(['durable-failover']);
+    expect(broken({ cluster: { replicaLagUs: 1 }, faults })).toEqual(['durable-failover']);
+    expect(broken({ cluster: { replicaLagUs: 0 }, faults })).toEqual([]);
   });
 });
 

@@ -47,7 +47,8 @@ export function assumptions(schedule: Schedule, policy: Policy, votes?: number):
     if (byStep.length > byRate.length) broken.push('clock-step');
     if (amnesiac.length > 0) broken.push('memory');
   }
-  if (schedule.faults.some((fault) => fault.kind === 'failover')) broken.push('durable-failover');
+  const lagging = (schedule.cluster.replicaLagUs ?? 0) > 0;
+  if (lagging && schedule.faults.some((fault) => fault.kind === 'failover')) broken.push('durable-failover');
   if (!effectsArePrompt(schedule, clocks)) broken.push('prompt-effects');
   return broken;
 }

@@ -17,6 +17,8 @@ export const SITUATIONS = {
   pausesInClaim: 'pauses inside a claim',
   clientCrashesInClaim: 'clients that died inside a claim',
   clockStepsInClaim: 'clock steps inside a claim',
+  clockRatesInClaim: 'changes of clock rates inside a claim',
+  failoversInClaim: 'failovers inside a claim',
   partitionsInClaim: 'partitions inside a claim',
 } as const;
 export type Situation = keyof typeof SITUATIONS;
@@ -32,6 +34,8 @@ const BY_FAULT: Partial<Record<Fault['kind'], Situation>> = {
   pause: 'pausesInClaim',
   'client-crash': 'clientCrashesInClaim',
   'clock-step': 'clockStepsInClaim',
+  'clock-rate': 'clockRatesInClaim',
+  failover: 'failoversInClaim',
   partition: 'partitionsInClaim',
 };
 

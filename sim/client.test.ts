@@ -10,6 +10,14 @@ function when(kind: 'release-call' | 'expired' | 'claim', parts: Parts): string[
   return story({ cluster: ONE_NODE, untilUs: 60_000_000, ...parts }, kind);
 }
 
+it('is dead for good: a clock that goes on changing wakes none of its timers', () => {
+  const parts: Parts = {
+    locks: [[lock(0, { holdUs: 8_000 })], [lock(40_000_000, { holdUs: 8_000 })]],
+    faults: [{ kind: 'client-crash', client: 'c1', atUs: 5_000 }, step(20_000_000, 1_000), step(40_005_000, 1_000)],
+  };
+  expect(when('release-call', parts)).toEqual(['40010000 c2 release-call']);
+});
+
 describe('what a client measures', () => {
   const held: Parts = { locks: [[lock(0, { holdUs: 8_000 })]] };
 

@@ -153,6 +153,8 @@ export class SimClient extends Process {
 
   /** The clock changed: every timer is due at another true time now. */
   clockChanged(_now: TrueTime): void {
+    // The dead have no timers: their events have gone back to the queue and may be anybody's.
+    if (this.down) return;
     for (const lock of this.locks) {
       for (const event of lock.armed) if (event !== null) this.arm(lock, event.slot, event.local);
     }

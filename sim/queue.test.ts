@@ -60,6 +60,20 @@ describe('the queue', () => {
     }
     expect(drained(queue)).toEqual(waiting.map((item) => item.name));
   });
+
+  it('is a sort of thousands too, also of those that come in between', () => {
+    const draw: Stream = new Streams('long queue').stream(0, 0);
+    const queue = new Queue();
+    const items = Array.from({ length: 3_000 }, (_, name) => ({ at: draw.below(500), rank: draw.below(9_000), name }));
+    for (const { at, rank, name } of items.slice(0, 2_000)) push(queue, at, 3_000 * rank + name, name);
+    const early = Array.from({ length: 500 }, () => queue.pop()?.index);
+    const sorted = items.slice(0, 2_000).sort((a, b) => a.at - b.at || a.rank - b.rank || a.name - b.name);
+    expect(early).toEqual(sorted.slice(0, 500).map(({ name }) => name));
+    for (const { at, rank, name } of items.slice(2_000)) push(queue, at, 3_000 * rank + name, name);
+    const rest = [...sorted.slice(500), ...items.slice(2_000)];
+    rest.sort((a, b) => a.at - b.at || a.rank - b.rank || a.name - b.name);
+    expect(drained(queue)).toEqual(rest.map(({ name }) => name));
+  });
 });
 
 describe('an event that waits for a frozen process', () => {

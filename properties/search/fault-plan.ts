@@ -1,5 +1,5 @@
 import { members, type NodeSet, nodeName, size } from '../../core/index.js';
-import type { Fault } from '../../scenarios/index.js';
+import type { ClockPlan, Fault } from '../../scenarios/index.js';
 import type { LockRun, Stream, WorldView } from '../../sim/index.js';
 import { claimEnd } from '../monitors/belief.js';
 import type { Situation } from './situation.js';
@@ -17,6 +17,7 @@ export class FaultPlan {
   private crashesLeft: number;
   private pausesLeft: number;
   private deathsLeft: number;
+  private failoversLeft: number;
 
   constructor(weather: Weather, situation: Situation, draw: Stream) {
     this.weather = weather;
@@ -25,6 +26,7 @@ export class FaultPlan {
     this.crashesLeft = weather.crashes;
     this.pausesLeft = situation.pauses ? weather.pauses : 0;
     this.deathsLeft = situation.deadClients ? weather.clientCrashes : 0;
+    this.failoversLeft = situation.failovers ? weather.failovers : 0;
     this.strained = situation.strain === 'rate';
   }
 
@@ -59,6 +61,12 @@ export class FaultPlan {
     if (situation.strain === 'step' && !this.strained && draw.chance(70 * PERCENT)) this.step(lock, view, faults);
     if (situation.strain === 'restart') this.crashVoters(lock, view, faults);
     if (situation.strain === 'forget' && !this.strained && draw.chance(60 * PERCENT)) this.forget(lock, view, faults);
+    if (situation.strain === 'rate' && draw.chance(20 * PERCENT)) faults.push(this.changeRate(view));
+    if (this.failoversLeft > 0 && draw.chance(40 * PERCENT)) {
+      this.failoversLeft--;
+      const node = nodeName(draw.below(this.weather.nodes));
+      faults.push({ kind: 'failover', node, ...this.during(lock, view, Number.POSITIVE_INFINITY) });
+    }
     if (this.pausesLeft > 0 && draw.chance(30 * PERCENT)) {
       this.pausesLeft--;
       const process = draw.chance(70 * PERCENT) ? lock.client.name : nodeName(draw.below(this.weather.nodes));
@@ -101,6 +109,16 @@ export class FaultPlan {
     for (const node of voters) faults.push({ kind: 'clock-step', process: nodeName(node), ...when, byUs });
   }
 
+  /** A clock runs at another rate from soon on, no farther off than it may be. */
+  private changeRate(view: WorldView): Fault {
+    const { draw, situation } = this;
+    const plan = draw.pick<ClockPlan | undefined>([undefined, ...situation.setup.cluster.clocks]);
+    const process = plan?.process ?? nodeName(0);
+    const most = situation.setup.cluster.clocks.find((clock) => clock.process === process)?.ratePpm ?? 0;
+    const ratePpm = most === 0 ? 0 : Math.sign(most) * draw.below(Math.abs(most) + 1);
+    return { kind: 'clock-rate', process, atUs: view.now + draw.between(1, 1_000_000), ratePpm };
+  }
+
   /** Nodes that voted for this claim go down, and are back as early as they may. */
   private crashVoters(lock: LockRun, view: WorldView, faults: Fault[]): void {
     const { draw, situation, weather } = this;
@@ -127,8 +145,10 @@ export class FaultPlan {
     // While the key is there nobody else's can be, so that nobody else's claim loses a vote.
     const heldUntil = lock.plan.holdUs === null ? Number.POSITIVE_INFINITY : view.now + lock.plan.holdUs;
     const when = this.during(lock, view, heldUntil);
+    const flushed = this.draw.chance(30 * PERCENT);
     for (const node of this.someVoters(lock, count)) {
-      faults.push({ kind: 'crash', node: nodeName(node), ...when, restartAfterUs: 0 });
+      if (flushed) faults.push({ kind: 'forget', node: nodeName(node), ...when });
+      else faults.push({ kind: 'crash', node: nodeName(node), ...when, restartAfterUs: 0 });
     }
   }
 

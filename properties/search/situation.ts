@@ -22,6 +22,7 @@ export interface Situation {
   readonly pauses: boolean;
   readonly partitions: boolean;
   readonly deadClients: boolean;
+  readonly failovers: boolean;
 }
 
 const PERCENT = 10_000;
@@ -34,6 +35,7 @@ export function drawSituation(weather: Weather, draw: Stream): Situation {
   const nearness = draw.chance(85 * PERCENT) ? 1 - draw.below(PERCENT) / 1_000_000 : draw.below(1_000_000) / 1_000_000;
   const policy = drawPolicy(weather, strain, draw);
   const bounds = boundsOf(policy, ttlMs);
+  const failovers = weather.failovers > 0 && draw.chance(15 * PERCENT);
   const leastDelayUs = draw.pick([0, 0, 50, 500, 1_000]);
   const cluster: Cluster = {
     nodes: weather.nodes,
@@ -43,7 +45,8 @@ export function drawSituation(weather: Weather, draw: Stream): Situation {
     expiry: 'after',
     resolutionUs: 1000,
     persistence: weather.persistence,
-    replicaLagUs: null,
+    // A replica that is up to date is as good as a disk.
+    replicaLagUs: failovers ? 0 : null,
     clocks: drawClocks(weather, strain, nearness, bounds, draw),
   };
   return {
@@ -65,6 +68,7 @@ export function drawSituation(weather: Weather, draw: Stream): Situation {
     pauses: draw.chance(30 * PERCENT),
     partitions: draw.chance(50 * PERCENT),
     deadClients: draw.chance(20 * PERCENT),
+    failovers,
   };
 }
 

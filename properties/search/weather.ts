@@ -31,6 +31,8 @@ export interface Weather {
   readonly pauses: number;
   readonly clientCrashes: number;
   readonly partitions: number;
+  /** Most failovers to a replica that has everything. */
+  readonly failovers: number;
   /** Share of messages lost, copied, and held up for long in a bad run, ppm. */
   readonly lossPpm: number;
   readonly duplicatePpm: number;
@@ -52,6 +54,7 @@ export const WITHIN_ASSUMPTIONS: Weather = Object.freeze<Weather>({
   pauses: 2,
   clientCrashes: 1,
   partitions: 2,
+  failovers: 1,
   lossPpm: 50_000,
   duplicatePpm: 20_000,
   spikePpm: 30_000,
