@@ -40,7 +40,7 @@ export function shrink(schedule: Schedule, property: PropertyId): Shrunk {
     clients: Math.max(...schedule.clients.map((client) => Number(client.id.slice(1)))),
     ttlMs: 10_000,
     untilUs: 2 ** 52,
-    faults: ['crash', 'failover', 'forget', 'client-crash', 'pause', 'clock-step', 'clock-rate', 'partition'],
+    faults: ['crash', 'failover', 'forget', 'refuse', 'client-crash', 'pause', 'clock-step', 'clock-rate', 'partition'],
     leastRestartUs: 0,
     mostFaults: 65_536,
     mostFates: 65_536,

@@ -63,6 +63,11 @@ export function faultWords(event: TraceEvent, context: RowContext, keys: NodeKey
         held,
       );
     }
+    case 'refuse': {
+      const { operations } = event.detail;
+      const refused = Array.isArray(operations) ? operations.join(' and ') : 'everything';
+      return one(`answers ${refused} with an error until ${formatDurationMs(numberOf(event, 'untilUs'))}`);
+    }
     case 'client-crash':
       return one('dies');
     case 'pause':

@@ -40,8 +40,11 @@ export function violationSentence(violation: Violation, told: Told): string {
       return `${violation.detail}, for ${length}${because}`;
     case 'action-in-belief':
       return writeSentence(violation, told);
-    default:
+    case 'lost-lock':
       return `${violation.detail}${because}`;
+    default:
+      // What is wrong is all in what the client or the command did itself.
+      return `${violation.detail}.`;
   }
 }
 

@@ -58,6 +58,7 @@ export function withNodes(schedule: Schedule, nodes: number): Schedule {
       case 'crash':
       case 'failover':
       case 'forget':
+      case 'refuse':
         return exists(fault.node) ? [fault] : [];
       case 'client-crash':
         return [fault];

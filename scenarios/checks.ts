@@ -135,7 +135,7 @@ function checkFault(fault: Fault, cluster: Cluster, names: Names, base: string):
     checkSides(fault.from, fault.to, names, base);
   } else if (fault.kind === 'client-crash') {
     checkClient(fault.client, names, pointer(base, 'client'));
-  } else if (fault.kind === 'crash' || fault.kind === 'failover' || fault.kind === 'forget') {
+  } else if ('node' in fault) {
     checkNode(fault.node, names, pointer(base, 'node'));
     if (fault.kind === 'failover' && cluster.replicaLagUs === null) {
       fail(pointer(base, 'kind'), 'a failover needs replicas; set replicaLagUs of the cluster to their lag');

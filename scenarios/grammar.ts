@@ -164,6 +164,13 @@ const faults = [
     node: nodeNamed(),
     resource: text('the name of a resource').exactOptional(),
   }),
+  record('a refusal', {
+    kind: kind('refuse'),
+    ...struck,
+    node: nodeNamed(),
+    operations: someOf(oneOf('acquire', 'extend', 'release'), 'a list of at least one operation'),
+    forUs: whole(MICROS),
+  }),
   record('a client crash', { kind: kind('client-crash'), ...struck, client: clientNamed() }),
   record('a pause', { kind: kind('pause'), ...struck, process: processNamed(), forUs: whole(MICROS) }),
   record('a clock step', { kind: kind('clock-step'), ...struck, process: processNamed(), byUs: whole(SHIFT) }),

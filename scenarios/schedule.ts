@@ -147,6 +147,17 @@ export interface Forget extends FaultBase {
   readonly resource?: string;
 }
 
+/**
+ * A node answers these operations with an error, and carries none of them out: `acquire` and `extend` under OOM,
+ * `release` under NOPERM for scripts, all of them under LOADING, READONLY, MISCONF or BUSY.
+ */
+export interface Refuse extends FaultBase {
+  readonly kind: 'refuse';
+  readonly node: ProcessName;
+  readonly operations: readonly Operation[];
+  readonly forUs: number;
+}
+
 /** A client stops for good. */
 export interface ClientCrash extends FaultBase {
   readonly kind: 'client-crash';
@@ -183,7 +194,7 @@ export interface Partition extends FaultBase {
   readonly forUs: number;
 }
 
-export type Fault = Crash | Failover | Forget | ClientCrash | Pause | ClockStep | ClockRate | Partition;
+export type Fault = Crash | Failover | Forget | Refuse | ClientCrash | Pause | ClockStep | ClockRate | Partition;
 
 /** Which message: what it is, not when it was sent. Numbers count from 0 and are 0 where left out. */
 export interface MessageAddress {

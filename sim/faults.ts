@@ -1,4 +1,4 @@
-import type { Crash, Forget, Partition, ProcessName } from '../scenarios/index.js';
+import type { Crash, Forget, Partition, ProcessName, Refuse } from '../scenarios/index.js';
 import type { Chronicle } from './chronicle.js';
 import type { SimClient } from './client.js';
 import { keptUntil } from './disk.js';
@@ -39,6 +39,9 @@ export class Faults {
         break;
       case 'forget':
         this.forget(fault);
+        break;
+      case 'refuse':
+        this.refuse(fault);
         break;
       case 'client-crash':
         this.crashClient(this.view.clients.find((client) => client.name === fault.client));
@@ -111,6 +114,16 @@ export class Faults {
     chronicle.cause = chronicle.note(Kind.forget, node, key ?? -1, 0);
     if (chronicle.trace.keeping) chronicle.trace.detail(resource === undefined ? {} : { resource });
     node.lose(key, chronicle.now);
+  }
+
+  private refuse({ node: name, operations, forUs }: Refuse): void {
+    const node = this.node(name);
+    if (node === undefined) return;
+    const { chronicle } = this;
+    const until = after(chronicle.now, forUs);
+    chronicle.note(Kind.refuse, node, forUs, operations.length);
+    if (chronicle.trace.keeping) chronicle.trace.detail({ operations, untilUs: until });
+    node.refuse(operations, until);
   }
 
   private crashClient(client: SimClient | undefined): void {

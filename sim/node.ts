@@ -1,9 +1,17 @@
-import { type Answer, type Command, LONGEST_US, type LocalTime, localTime, type Policy } from '../core/index.js';
+import {
+  type Answer,
+  type Command,
+  LONGEST_US,
+  type LocalTime,
+  localTime,
+  type Operation,
+  type Policy,
+} from '../core/index.js';
 import type { Cluster } from '../scenarios/index.js';
 import type { Chronicle } from './chronicle.js';
 import { Process } from './process.js';
 import type { QueueEvent } from './queue.js';
-import type { TrueTime } from './time.js';
+import { type TrueTime, trueTime } from './time.js';
 import { NODE_BASE } from './trace.js';
 
 /** Has the node look at its keys again when its clock shows `at`. */
@@ -34,6 +42,9 @@ export class SimNode extends Process {
   private lookAt: LocalTime = NEVER;
   private look: QueueEvent | null = null;
   private journal: JournalEntry[] = [];
+  /** Operations it answers with an error, and until when. */
+  private refused: readonly Operation[] = [];
+  private refusesUntil: TrueTime = trueTime(0);
   private readonly journaling: boolean;
   private readonly chronicle: Chronicle;
   private readonly armExpiryEvent: ArmExpiry;
@@ -62,6 +73,7 @@ export class SimNode extends Process {
 
   /** Carries out a command at `now` and answers as the scripts of `core` do. */
   execute(policy: Policy, command: Command, keys: readonly number[], now: TrueTime): Answer {
+    if (now < this.refusesUntil && this.refused.includes(command.operation)) return 'error';
     const token = command.token as number;
     const nowTicks = this.nowTicks(now);
     for (const key of keys) this.dropIfExpired(key, nowTicks);
@@ -199,6 +211,12 @@ export class SimNode extends Process {
     this.down = false;
     if (keptUntil < now) this.restore(this.journal.filter((entry) => entry.at <= keptUntil));
     this.dropAllExpired(now);
+  }
+
+  /** Answers these operations with an error until then. */
+  refuse(operations: readonly Operation[], until: TrueTime): void {
+    this.refused = operations;
+    this.refusesUntil = until;
   }
 
   /** Loses a key, or all of them (`null`), while it runs. */

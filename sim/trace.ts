@@ -33,6 +33,7 @@ export const Kind = {
   'write-sent': 26,
   'write-arrived': 27,
   forget: 28,
+  refuse: 29,
 } as const;
 export type TraceKind = keyof typeof Kind;
 

@@ -21,4 +21,4 @@ test('every command of the README that needs no Redis ends as it says', async ()
     const { code, stderr } = await lockstep(quick, { cwd: emptyFolder() });
     expect({ command, code, stderr }).toEqual({ command, code: expected[command] ?? 0, stderr: '' });
   }
-});
+}, 30_000);

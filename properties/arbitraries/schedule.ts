@@ -102,6 +102,13 @@ function faultArbitrary(options: CourseOptions): fc.Arbitrary<Fault> {
     }),
     failover: fault({ kind: fc.constant('failover' as const), node: aNode(options), ...at }),
     forget: fault({ kind: fc.constant('forget' as const), node: aNode(options), resource: given('a'), ...at }),
+    refuse: fault({
+      kind: fc.constant('refuse' as const),
+      node: aNode(options),
+      operations: fc.subarray(['acquire', 'extend', 'release'] as const, { minLength: 1 }),
+      forUs: duration,
+      ...at,
+    }),
     'client-crash': fault({ kind: fc.constant('client-crash' as const), client: clientName(options), ...at }),
     pause: fault({ kind: fc.constant('pause' as const), process: anyProcess(options), ...at, forUs: duration }),
     'clock-step': fault({ kind: fc.constant('clock-step' as const), process: anyProcess(options), ...at, byUs: step }),

@@ -1,4 +1,4 @@
-import { members, type NodeSet, nodeName, size } from '../../core/index.js';
+import { members, type NodeSet, nodeName, type Operation, size } from '../../core/index.js';
 import type { ClockPlan, Fault } from '../../scenarios/index.js';
 import type { LockRun, Stream, WorldView } from '../../sim/index.js';
 import { claimEnd } from '../monitors/belief.js';
@@ -6,6 +6,7 @@ import type { Situation } from './situation.js';
 import type { Weather } from './weather.js';
 
 const PERCENT = 10_000;
+const ALL_OPERATIONS: readonly Operation[] = ['acquire', 'extend', 'release'];
 
 /** Plans the faults of one run: some at its start, and at each claim those that strain it. */
 export class FaultPlan {
@@ -44,6 +45,11 @@ export class FaultPlan {
         const client = `c${draw.between(1, weather.clients)}`;
         faults.push({ kind: 'partition', atUs, from: [client], to: cut, oneWay: draw.chance(30 * PERCENT), forUs });
       }
+    }
+    for (let i = 0; situation.refusals && i < weather.refusals; i++) {
+      const operations = draw.pick<readonly Operation[]>([['acquire', 'extend'], ['release'], ALL_OPERATIONS]);
+      const node = nodeName(draw.below(weather.nodes));
+      faults.push({ kind: 'refuse', node, operations, atUs: draw.below(ttl), forUs: draw.between(1, ttl) });
     }
     if (this.crashesLeft > 0 && situation.strain !== 'restart' && draw.chance(20 * PERCENT)) {
       this.crashesLeft--;

@@ -23,6 +23,7 @@ export interface Situation {
   readonly partitions: boolean;
   readonly deadClients: boolean;
   readonly failovers: boolean;
+  readonly refusals: boolean;
 }
 
 const PERCENT = 10_000;
@@ -69,6 +70,7 @@ export function drawSituation(weather: Weather, draw: Stream): Situation {
     partitions: draw.chance(50 * PERCENT),
     deadClients: draw.chance(20 * PERCENT),
     failovers,
+    refusals: weather.refusals > 0 && draw.chance(15 * PERCENT),
   };
 }
 

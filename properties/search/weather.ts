@@ -33,6 +33,8 @@ export interface Weather {
   readonly partitions: number;
   /** Most failovers to a replica that has everything. */
   readonly failovers: number;
+  /** Most nodes that answer with errors for a while. */
+  readonly refusals: number;
   /** Share of messages lost, copied, and held up for long in a bad run, ppm. */
   readonly lossPpm: number;
   readonly duplicatePpm: number;
@@ -55,6 +57,7 @@ export const WITHIN_ASSUMPTIONS: Weather = Object.freeze<Weather>({
   clientCrashes: 1,
   partitions: 2,
   failovers: 1,
+  refusals: 2,
   lossPpm: 50_000,
   duplicatePpm: 20_000,
   spikePpm: 30_000,

@@ -1,0 +1,120 @@
+import { InputError, show } from './input-error.js';
+import { nearest } from './nearest.js';
+
+/** Who a line of a history is about, and when it happened. */
+interface Stamped {
+  /** One acquisition and what becomes of it; no other in the whole history has the same. */
+  readonly lock: string;
+  /** Time of the observer, µs from any origin that all lines share. */
+  readonly atUs: number;
+  /** How far `atUs` may be off, µs, either way. Left out: 0, for one observer with one monotonic clock. */
+  readonly errorUs?: number;
+}
+
+/** What each type of line says beyond that. */
+interface Contents {
+  readonly acquire: { readonly client: string; readonly resources: readonly string[]; readonly ttlMs: number };
+  readonly acquired: { readonly validUs: number };
+  readonly failed: object;
+  readonly unknown: object;
+  readonly extend: { readonly ttlMs: number };
+  readonly extended: { readonly validUs: number };
+  readonly 'not-extended': { readonly validUs: number };
+  readonly release: object;
+  readonly released: object;
+  readonly write: { readonly resource: string };
+}
+
+/** What a line can be about. */
+export type HistoryLineType = keyof Contents;
+
+/**
+ * One line of a history: an operation that was called, how it ended, or a write to the resource that a lock protects. A
+ * call is noted before it is made, an end after it was told; `validUs` is the validity that the lock claims from then
+ * on. A call without an end is as good as one that ended `unknown`.
+ */
+export type HistoryLine = {
+  readonly [T in HistoryLineType]: Stamped & { readonly type: T } & Contents[T];
+}[HistoryLineType];
+
+type Field = 'client' | 'resources' | 'resource' | 'ttlMs' | 'validUs';
+const FIELDS: Readonly<Record<HistoryLineType, readonly Field[]>> = {
+  acquire: ['client', 'resources', 'ttlMs'],
+  acquired: ['validUs'],
+  failed: [],
+  unknown: [],
+  extend: ['ttlMs'],
+  extended: ['validUs'],
+  'not-extended': ['validUs'],
+  release: [],
+  released: [],
+  write: ['resource'],
+};
+
+/**
+ * Reads one line of a history. Fields that it does not know are left alone, so that recorders can add notes.
+ *
+ * @param text - The line, without its end.
+ * @param number - Its number, from 1, for the error.
+ * @throws InputError with the number of the line and what is wrong in it.
+ */
+export function parseHistoryLine(text: string, number: number): HistoryLine {
+  const fail = (problem: string): never => {
+    throw new InputError(`line ${number}: ${problem}`);
+  };
+  const value = parseObject(text, fail);
+  const { type } = value;
+  if (typeof type !== 'string' || !Object.hasOwn(FIELDS, type)) return fail(wrongType(type));
+  const fields = FIELDS[type as HistoryLineType];
+  if (!isName(value.lock)) fail(`/lock must be a text that names the lock, but it is ${show(value.lock)}`);
+  if (!Number.isSafeInteger(value.atUs)) fail(`/atUs must be a whole number of µs, but it is ${show(value.atUs)}`);
+  if (value.errorUs !== undefined && !isCount(value.errorUs))
+    fail(`/errorUs must be a whole number of µs from 0, but it is ${show(value.errorUs)}`);
+  for (const field of fields) {
+    const problem = problemOf(field, value[field]);
+    if (problem !== null) fail(`/${field} of ${type} must be ${problem}, but it is ${show(value[field])}`);
+  }
+  return value as unknown as HistoryLine;
+}
+
+function parseObject(text: string, fail: (problem: string) => never): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return fail('it is not JSON; each line must be one complete JSON object');
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    return fail(`it must be a JSON object, but it is ${show(value)}`);
+  return value as Record<string, unknown>;
+}
+
+function wrongType(type: unknown): string {
+  const types = Object.keys(FIELDS);
+  const near = typeof type === 'string' ? nearest(type, types) : undefined;
+  const right =
+    near === undefined ? `use ${types.slice(0, -1).join(', ')} or ${types.at(-1)}` : `did you mean "${near}"?`;
+  return `/type is ${show(type)}; ${right}`;
+}
+
+function problemOf(field: Field, value: unknown): string | null {
+  switch (field) {
+    case 'client':
+    case 'resource':
+      return isName(value) ? null : 'a text that is not empty';
+    case 'resources':
+      return Array.isArray(value) && value.length > 0 && value.every(isName) ? null : 'a list of at least one resource';
+    case 'ttlMs':
+      return isCount(value) && value > 0 ? null : 'a whole number of ms from 1';
+    case 'validUs':
+      return isCount(value) ? null : 'a whole number of µs from 0';
+  }
+}
+
+function isName(value: unknown): value is string {
+  return typeof value === 'string' && value !== '';
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
