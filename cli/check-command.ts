@@ -8,8 +8,20 @@ import type { Finish, Io } from './io.js';
 import { delayOrTtl, faultAmounts, flag, ttls, votes, whole, word, wordList } from './values.js';
 
 /** Properties that a search can look for: those that have a monitor, and work to go with it. */
-const SEARCHED = ['mutual-exclusion', 'validity'] as const;
+const SEARCHED = [
+  'mutual-exclusion',
+  'validity',
+  'acquisition',
+  'extension',
+  'continuity',
+  'lost-lock',
+  'token-unique',
+  'release-own',
+  'release-quorum',
+  'cleanup',
+] as const satisfies readonly PropertyId[];
 
+const WORDS_A_LINE = 5;
 const MOST_CLIENTS = 16;
 const MOST_RUNS = 1_000_000_000_000;
 
@@ -19,6 +31,11 @@ With --faults: only these, in these amounts, whatever the lock assumes:
   crash=N, pause=N, client-crash=N, partition=N       at most so many a run
   skew=50ms, rate=1%                                  clock steps in sum, rate error of clocks
   loss=2%, duplicate=2%, delay=2%                     shares of messages
+
+Properties, several with commas between:
+${wrapped(SEARCHED)}
+Without --properties: mutual-exclusion; validity too, where the search keeps to what the lock assumes
+(no --faults, no --restart-delay, no scenario).
 
 Examples:
   lockstep check                                      the safe configuration
@@ -49,7 +66,7 @@ export function defineCheck(program: Command, io: Io, finish: Finish): void {
     .addOption(option('--runs <n>', 'schedules to draw (10000; with --budget, no limit)', whole(1, MOST_RUNS)))
     .addOption(option('--budget <duration>', 'stop after this long', parseDuration))
     .option('--seed <text>', 'where chance begins ("1")')
-    .addOption(option('--properties <list>', `what must hold (${SEARCHED[0]}): ${SEARCHED.join(', ')}`, searched))
+    .addOption(option('--properties <list>', 'what must hold; see below', searched))
     .option('--no-shrink', 'leave a failing schedule as it was found')
     .option('--demo', 'search where a violation is known to be; exits 0 when it is found, 3 when not')
     .option('--json', 'print one JSON object')
@@ -58,6 +75,13 @@ export function defineCheck(program: Command, io: Io, finish: Finish): void {
       const { check } = await import('./check.js');
       finish(await check(scenario, flags, io));
     });
+}
+
+/** A list over lines. */
+function wrapped(words: readonly string[]): string {
+  const lines: string[] = [];
+  for (let i = 0; i < words.length; i += WORDS_A_LINE) lines.push(`  ${words.slice(i, i + WORDS_A_LINE).join(', ')}`);
+  return lines.join('\n');
 }
 
 function searched(text: string): PropertyId[] {

@@ -6,7 +6,16 @@ import { planOf } from './check-plan.js';
 test('without flags the search is within the assumptions, up to their edge', () => {
   const plan = planOf({ shrink: true }, null);
   expect(plan.weather).toEqual(WITHIN_ASSUMPTIONS);
-  expect(plan).toMatchObject({ seed: '1', runs: 10_000, budgetMs: null, properties: ['mutual-exclusion'] });
+  expect(plan).toMatchObject({ seed: '1', runs: 10_000, budgetMs: null, properties: ['mutual-exclusion', 'validity'] });
+});
+
+test('beyond the assumptions, a lost majority counts only when it is asked for', () => {
+  const only = { properties: ['mutual-exclusion'] };
+  expect(planOf({ shrink: true, faults: { loss: 20_000 } }, null)).toMatchObject(only);
+  expect(planOf({ shrink: true, restartDelay: 0 }, null)).toMatchObject(only);
+  expect(planOf({ shrink: true }, findScenario('S16').schedule)).toMatchObject(only);
+  const asked = planOf({ shrink: true, faults: { loss: 20_000 }, properties: ['cleanup'] }, null);
+  expect(asked.properties).toEqual(['cleanup']);
 });
 
 test('with a budget alone there is no limit on the runs', () => {

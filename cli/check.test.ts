@@ -132,8 +132,21 @@ test('colour is for terminals that want it', async () => {
   expect((await lockstep(argv, { stdout: terminal, env: { NO_COLOR: '1' } })).stdout).not.toContain('\u001b');
 });
 
-test('a search around a scenario finds what the scenario shows', async () => {
+test('a search around a scenario finds what the scenario shows', { timeout: 60_000 }, async () => {
   const { code, stdout } = await lockstep(['check', 'S03', '--runs', '3000'], { cwd: emptyFolder() });
   expect(code).toBe(1);
   expect(stdout).toContain('5 nodes, quorum 3, ttl 10 000 ms');
+});
+
+test('properties of the protocol can be asked for', async () => {
+  const argv = ['check', '--runs', '200', '--properties', 'acquisition,cleanup,continuity', '--json'];
+  const { code, stdout } = await lockstep(argv);
+  expect(code).toBe(0);
+  expect(JSON.parse(stdout).configuration.properties).toEqual(['acquisition', 'cleanup', 'continuity']);
+});
+
+test('the help says which properties there are', async () => {
+  const { stdout } = await lockstep(['check', '--help']);
+  expect(stdout).toContain('Without --properties: mutual-exclusion; validity too, ');
+  expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(112);
 });

@@ -39,6 +39,13 @@ export interface ListFlags {
   readonly json?: boolean;
 }
 
+/** Flags of `mutants`. */
+export interface MutantsFlags {
+  readonly runs?: number;
+  readonly seeds?: number;
+  readonly json?: boolean;
+}
+
 /** Flags of `bench`. */
 export interface BenchFlags {
   readonly nodes?: number;

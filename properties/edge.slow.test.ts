@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type CheckResult, check } from './check.js';
+import { MONITORED } from './judge.js';
 import { past, type Strain, WITHIN_ASSUMPTIONS } from './search/weather.js';
 
 const STRAINS: readonly Strain[] = ['rate', 'step', 'restart', 'forget'];
@@ -12,7 +13,7 @@ function atTheEdge({ strained }: CheckResult): number {
 
 describe('the lock with its default policy', () => {
   it('withstands 100,000 histories up to the edge of its assumptions', async () => {
-    const result = await check({ weather: WITHIN_ASSUMPTIONS, seed: 'edge', runs: 100_000, properties });
+    const result = await check({ weather: WITHIN_ASSUMPTIONS, seed: 'edge', runs: 100_000, properties: MONITORED });
     const { exercised, strained, verdict, runs, events } = result;
     console.log(JSON.stringify({ runs, events, atTheEdge: atTheEdge(result), strained, exercised }, null, 1));
     expect(result.counterexample).toBeNull();

@@ -51,3 +51,10 @@ test('times without availability, claims and the hash are compared where they ar
   );
   expect(differs({ verdict: 'violated', hash: '0' })).toMatch(/^expected the trace hash 0, but it is [0-9a-f]{16}$/);
 });
+
+test('a property that a scenario names is looked for, and nothing is said of those that it does not', () => {
+  const { schedule: late, expect: known } = findScenario('S45');
+  expect(judgeAsExpected(late, known).violations).toEqual([]);
+  const expectation: Expectation = { verdict: 'violated', violations: [{ property: 'continuity', atUs: 11_002_000 }] };
+  expect(reproduces(expectation, judgeAsExpected(late, expectation))).toBeNull();
+});

@@ -25,14 +25,38 @@ export interface Judgement {
  */
 export const SAFETY: readonly PropertyId[] = ['mutual-exclusion', 'action-in-belief'];
 
-/** Runs a schedule and says what held. `also` names further properties that count in the one-word verdict. */
+/** Every property that has a monitor. The reference policy keeps them all within its assumptions. */
+export const MONITORED: readonly PropertyId[] = [
+  'mutual-exclusion',
+  'validity',
+  'acquisition',
+  'extension',
+  'continuity',
+  'lost-lock',
+  'token-unique',
+  'release-own',
+  'release-quorum',
+  'cleanup',
+  'action-in-belief',
+];
+
+/** Told of in every judgement, asked for or not: the danger comes before the harm. */
+const TOLD: readonly PropertyId[] = [...SAFETY, 'validity'];
+
+/** Those of the monitored properties that are about liveness. */
+const LIVENESS: readonly PropertyId[] = ['release-quorum', 'cleanup'];
+
+/**
+ * Runs a schedule and says what held. `also` names further properties that count in the one-word verdict; of what is
+ * not among them and nobody asks for by default, nothing is said.
+ */
 export function judge(schedule: Schedule, also: readonly PropertyId[] = [], trace = false): Judgement {
   const setup = setupOf(schedule);
   const monitors = new Monitors(setup);
   const world = new World(setup, new ScriptedAdversary(schedule), monitors, trace);
   monitors.watch(world);
   world.run();
-  const { violations } = monitors;
+  const violations = monitors.violations.filter(({ property }) => TOLD.includes(property) || also.includes(property));
   const { outages } = monitors.availability;
   const of = (kind: PropertyKind): KindVerdict => (violations.some((it) => it.kind === kind) ? 'violated' : 'safe');
   const asked = [...SAFETY, ...also];
@@ -45,7 +69,7 @@ export function judge(schedule: Schedule, also: readonly PropertyId[] = [], trac
       belief: of('belief'),
       state: of('state'),
       effect: monitors.writes > 0 ? of('effect') : 'unchecked',
-      liveness: 'unchecked',
+      liveness: also.some((property) => LIVENESS.includes(property)) ? of('liveness') : 'unchecked',
     },
     verdict: violated ? 'violated' : outages.length > 0 ? 'unavailable' : 'safe',
     assumptionsBroken: assumptions(schedule, setup.policy),

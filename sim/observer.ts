@@ -1,3 +1,4 @@
+import type { Answer, Command, NodeSet } from '../core/index.js';
 import type { Fault } from '../scenarios/index.js';
 import type { LockRun } from './lock-run.js';
 import type { TrueTime } from './time.js';
@@ -23,6 +24,10 @@ export class Observer {
   ended(_lock: LockRun, _cause: EndCause, _now: TrueTime): void {}
   /** An acquisition failed for good. */
   failed(_lock: LockRun, _now: TrueTime): void {}
+  /** A client sends a command to nodes; what becomes of it on the way is not known yet. */
+  sent(_lock: LockRun, _to: NodeSet, _command: Command, _now: TrueTime): void {}
+  /** A node carried out a command; the answer may still be lost. */
+  executed(_node: number, _command: Command, _answer: Answer, _now: TrueTime): void {}
   /** A node set a key. */
   keySet(_node: number, _key: number, _token: number, _now: TrueTime): void {}
   /** A node no longer holds a key; `by` is the token of the command that did it, or 0. */

@@ -205,6 +205,7 @@ export class World implements WorldView, ClientHost {
 
   send(lock: LockRun, to: NodeSet, command: Command): void {
     const { client, number, keys } = lock;
+    this.chronicle.observer.sent(lock, to, command, this.now);
     for (const node of this.nodes) {
       if (!has(to, node.index)) continue;
       const send = lock.countSend(command, node.index);
@@ -223,6 +224,7 @@ export class World implements WorldView, ClientHost {
     }
     chronicle.cause = chronicle.noteMessage(Kind.execute, node, message, client.traceId, null);
     const answer = node.execute(this.policy, message.command, message.keys, chronicle.now);
+    chronicle.observer.executed(node.index, message.command, answer, chronicle.now);
     this.links.send(message, 2 * message.send + copy, answer, node, client);
   }
 

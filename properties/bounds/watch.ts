@@ -83,8 +83,8 @@ class Watch extends Monitors {
     this.ends.push({ client: lock.client.name, atUs: now });
   }
 
-  override keySet(node: number, key: number, token: number): void {
-    super.keySet(node, key, token);
+  override keySet(node: number, key: number, token: number, now: TrueTime): void {
+    super.keySet(node, key, token, now);
     this.stored[node] = token;
   }
 

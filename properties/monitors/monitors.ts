@@ -1,3 +1,4 @@
+import type { Answer, Command, NodeSet } from '../../core/index.js';
 import type { Fault, ProcessName, PropertyId } from '../../scenarios/index.js';
 import {
   type EndCause,
@@ -13,6 +14,7 @@ import type { Violation } from '../violation.js';
 import { ActionInBelief } from './action-in-belief.js';
 import { Availability } from './availability.js';
 import { MutualExclusion } from './mutual-exclusion.js';
+import { Protocol } from './protocol.js';
 import { Validity } from './validity.js';
 
 /** All monitors of a run, behind one observer. */
@@ -25,6 +27,7 @@ export class Monitors extends Observer {
   private readonly mutualExclusion: MutualExclusion;
   private readonly validity: Validity;
   private readonly actions: ActionInBelief;
+  private readonly protocol: Protocol;
   private readonly coverage: Coverage;
   private readonly stopAt: readonly PropertyId[];
 
@@ -42,6 +45,7 @@ export class Monitors extends Observer {
     this.mutualExclusion = new MutualExclusion(report, withdraw, resourceOf);
     this.validity = new Validity(setup.cluster.nodes, report, withdraw, resourceOf);
     this.actions = new ActionInBelief(report);
+    this.protocol = new Protocol(setup, report, (token) => this.world?.ownerOf(token) ?? null);
     this.availability = new Availability(setup);
   }
 
@@ -66,6 +70,8 @@ export class Monitors extends Observer {
 
   override claimed(lock: LockRun, now: TrueTime): void {
     this.coverage.claimed(lock);
+    // What is wrong with the claim itself comes before what follows from it.
+    this.protocol.claimed(lock, now);
     this.validity.check(lock, now);
     this.mutualExclusion.claimed(lock, now);
     this.availability.claimed(lock);
@@ -73,6 +79,7 @@ export class Monitors extends Observer {
 
   override extended(lock: LockRun, now: TrueTime): void {
     this.coverage.extended();
+    this.protocol.extended(lock, now);
     this.validity.check(lock, now);
     this.mutualExclusion.claimed(lock, now);
     this.availability.claimed(lock);
@@ -85,19 +92,30 @@ export class Monitors extends Observer {
     this.availability.ended(lock, now);
   }
 
-  override failed(lock: LockRun): void {
+  override failed(lock: LockRun, now: TrueTime): void {
     this.coverage.failed(lock);
+    this.protocol.failed(lock, now);
     this.availability.failed(lock);
   }
 
-  override keySet(_node: number, key: number, token: number): void {
-    this.validity.keySet(key, token);
+  override sent(lock: LockRun, to: NodeSet, command: Command, now: TrueTime): void {
+    this.protocol.sent(lock, to, command, now);
   }
 
-  override keyGone(_node: number, key: number, token: number, cause: GoneCause, _by: number, now: TrueTime): void {
+  override executed(node: number, command: Command, answer: Answer): void {
+    this.protocol.executed(node, command, answer);
+  }
+
+  override keySet(node: number, key: number, token: number, now: TrueTime): void {
+    this.validity.keySet(key, token);
+    this.protocol.keySet(node, token, now);
+  }
+
+  override keyGone(node: number, key: number, token: number, cause: GoneCause, by: number, now: TrueTime): void {
     const owner = this.world?.ownerOf(token) ?? null;
     this.coverage.keyGone(owner, cause, now);
     this.validity.keyGone(key, token, owner, now);
+    this.protocol.keyGone(node, token, cause, by, now);
   }
 
   override faultStrikes(fault: Fault, now: TrueTime): void {

@@ -1,0 +1,41 @@
+import { type NodeSet, type Policy, size } from '../../core/index.js';
+import type { LockRun, TrueTime } from '../../sim/index.js';
+import { leastDriftUs, majorityOf } from './allowance.js';
+import { instant, type Report } from './instant.js';
+import type { Use } from './ledger.js';
+
+/**
+ * State: a claim rests on a majority of nodes that said yes to this very attempt, ends no later than T1 + TTL − D, and
+ * has something left when it is made.
+ */
+export class Acquisition {
+  private readonly policy: Policy;
+  private readonly majority: number;
+  private readonly report: Report;
+
+  constructor(policy: Policy, nodes: number, report: Report) {
+    this.policy = policy;
+    this.majority = majorityOf(nodes);
+    this.report = report;
+  }
+
+  claimed(lock: LockRun, use: Use, now: TrueTime): void {
+    const wrong = this.whatIsWrong(lock, use, now);
+    if (wrong !== null) this.report(instant('acquisition', 'state', [lock], now, wrong));
+  }
+
+  private whatIsWrong(lock: LockRun, use: Use, now: TrueTime): string | null {
+    const { client, plan, state } = lock;
+    const votes = size((use.granted & state.granted) as NodeSet);
+    if (votes < this.majority) {
+      return `${client.name} claims the lock with ${votes} votes of this attempt (majority ${this.majority})`;
+    }
+    const latest = use.startedAt + plan.ttlMs * 1000 - leastDriftUs(this.policy, plan.ttlMs);
+    if (state.deadline > latest) {
+      return `${client.name} claims the lock for ${state.deadline - latest} us longer than its keys can be relied on`;
+    }
+    const left = state.deadline - client.clock.read(now);
+    if (left > 0 && left >= this.policy.minValidityUs) return null;
+    return `${client.name} claims the lock with a validity of ${left} us`;
+  }
+}

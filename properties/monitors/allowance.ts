@@ -1,0 +1,14 @@
+import type { Policy } from '../../core/index.js';
+
+/**
+ * The least that a claim has to give up for drift, µs: what the policy says, computed anew, and never less than
+ * nothing, because no key lives longer than its TTL. Rounded down, so that no rounding is taken for a fault.
+ */
+export function leastDriftUs(policy: Policy, ttlMs: number): number {
+  return Math.max(0, Math.floor((ttlMs * policy.driftPpm) / 1000 + policy.driftUs));
+}
+
+/** The votes that keep everybody else from a majority. */
+export function majorityOf(nodes: number): number {
+  return Math.floor(nodes / 2) + 1;
+}

@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest';
+import type { Fate } from '../../scenarios/index.js';
+import { lock, schedule, unreached } from '../../sim/testing/schedule.js';
+import { judge } from '../judge.js';
+import { found } from '../testing/found.js';
+
+const three = unreached('c1', 'n2', 'n3', 'n4');
+const late = (delayUs: number): Fate[] => [
+  { client: 'c1', operation: 'acquire', node: 'n0', direction: 'request', delayUs },
+  ...unreached('c1', 'n1', 'n2', 'n3', 'n4'),
+];
+
+describe('cleanup', () => {
+  it('is broken by a failed attempt that leaves its keys, when it has failed', () => {
+    expect(found('cleanup', { policy: { cleanup: 'none', tries: 1 }, fates: three })).toEqual(['c1 50000']);
+  });
+
+  it('is broken by an attempt that leaves its keys to the next one, when that begins', () => {
+    const policy = { cleanupAfter: 'last-attempt', tries: 2 } as const;
+    expect(found('cleanup', { policy, fates: three })).toEqual(['c1 250000']);
+  });
+
+  it('is broken by a key that is set after the attempt has failed, as it is set', () => {
+    const policy = { cleanup: 'granted', tries: 1 } as const;
+    expect(found('cleanup', { policy, fates: late(60_000) })).toEqual(['c1 60000']);
+    expect(found('cleanup', { policy, fates: late(50_000) })).toEqual(['c1 50000']);
+  });
+
+  it('holds when every node was sent a release, whatever became of it', () => {
+    const lost: Fate[] = ['n0', 'n1'].map((node) => {
+      return { client: 'c1', operation: 'release', node, direction: 'request', lost: true };
+    });
+    expect(found('cleanup', { policy: { tries: 1 }, fates: [...three, ...lost] })).toEqual([]);
+    expect(found('cleanup', { policy: { tries: 1 }, fates: late(60_000) })).toEqual([]);
+  });
+
+  it('holds when there is nothing to clean up, or the keys end with their claim', () => {
+    const policy = { cleanup: 'none', tries: 1 } as const;
+    expect(found('cleanup', { policy, fates: unreached('c1', 'n0', 'n1', 'n2', 'n3', 'n4') })).toEqual([]);
+    expect(found('cleanup', { policy })).toEqual([]);
+  });
+
+  it('is broken by a release that leaves out a node which has the key', () => {
+    const fates: Fate[] = [{ client: 'c1', operation: 'acquire', node: 'n4', direction: 'reply', lost: true }];
+    const locks = [[lock(0, { holdUs: 5_000 })]];
+    expect(found('cleanup', { policy: { releaseTo: 'granted' }, locks, fates })).toEqual(['c1 7000']);
+    expect(found('cleanup', { locks, fates })).toEqual([]);
+  });
+
+  it('counts only where it is asked for', () => {
+    const plan = schedule({ policy: { cleanup: 'none', tries: 1 }, fates: three });
+    const [plain, asked] = [judge(plan), judge(plan, ['cleanup'])];
+    expect([plain.verdict, plain.violations, plain.verdicts.liveness]).toEqual(['safe', [], 'unchecked']);
+    expect([asked.verdict, asked.verdicts.liveness]).toEqual(['violated', 'violated']);
+    expect(judge(schedule(), ['cleanup']).verdicts.liveness).toBe('safe');
+  });
+});

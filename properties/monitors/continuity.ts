@@ -1,0 +1,37 @@
+import type { LockRun, TrueTime } from '../../sim/index.js';
+import { instant, type Report } from './instant.js';
+
+/**
+ * State: between a grant and its successful extension nobody else was granted the resource. The holder takes an
+ * extension for one unbroken hold, even where nobody believed at the same time as it did.
+ */
+export class Continuity {
+  /** By key: the lock that was granted or extended last. */
+  private readonly last: (LockRun | undefined)[] = [];
+  private readonly report: Report;
+
+  constructor(report: Report) {
+    this.report = report;
+  }
+
+  claimed(lock: LockRun): void {
+    for (const key of lock.keys) this.grant(key, lock);
+  }
+
+  extended(lock: LockRun, now: TrueTime): void {
+    for (const key of lock.keys) {
+      const last = this.last[key];
+      this.grant(key, lock);
+      if (last === undefined || last === lock) continue;
+      const { name } = lock.client;
+      const detail = `${name} extends its lock, but ${last.client.name} was granted it in between`;
+      this.report(instant('continuity', 'state', [last, lock], now, detail));
+      return;
+    }
+  }
+
+  private grant(key: number, lock: LockRun): void {
+    while (this.last.length <= key) this.last.push(undefined);
+    this.last[key] = lock;
+  }
+}

@@ -1,0 +1,28 @@
+import { describe, expect, it } from 'vitest';
+import type { Fate } from '../../scenarios/index.js';
+import { lock } from '../../sim/testing/schedule.js';
+import { found } from '../testing/found.js';
+
+const locks = [[lock(0, { extensions: [{ afterUs: 5_000_000, ttlMs: 10_000 }] })]];
+
+/** Fates that lose the extension on its way to these nodes. */
+function unextended(...nodes: string[]): Fate[] {
+  return nodes.map((node) => ({ client: 'c1', operation: 'extend', node, direction: 'request', lost: true }));
+}
+
+describe('extension', () => {
+  it('is broken by one vote too few in the round, when it is taken for extended', () => {
+    const policy = { extendQuorumOffset: -1 };
+    expect(found('extension', { locks, policy, fates: unextended('n2', 'n3', 'n4') })).toEqual(['c1 5004000']);
+  });
+
+  it('holds with a bare majority, and where too few votes are a refusal', () => {
+    expect(found('extension', { locks, fates: unextended('n3', 'n4') })).toEqual([]);
+    expect(found('extension', { locks, fates: unextended('n2', 'n3', 'n4') })).toEqual([]);
+  });
+
+  it('is broken by a new deadline that counts from the answers, and not by the latest that is right', () => {
+    expect(found('extension', { locks, policy: { extendFrom: 'reply' } })).toEqual(['c1 5004000']);
+    expect(found('extension', { locks })).toEqual([]);
+  });
+});

@@ -1,0 +1,36 @@
+import { type NodeSet, type Policy, size } from '../../core/index.js';
+import type { LockRun, TrueTime } from '../../sim/index.js';
+import { leastDriftUs, majorityOf } from './allowance.js';
+import { instant, type Report } from './instant.js';
+import type { Use } from './ledger.js';
+
+/**
+ * State: an extension rests on a majority of nodes that carried it out in this very round, and ends no later than the
+ * start of the round + TTL − D.
+ */
+export class Extension {
+  private readonly policy: Policy;
+  private readonly majority: number;
+  private readonly report: Report;
+
+  constructor(policy: Policy, nodes: number, report: Report) {
+    this.policy = policy;
+    this.majority = majorityOf(nodes);
+    this.report = report;
+  }
+
+  extended(lock: LockRun, use: Use, now: TrueTime): void {
+    const wrong = this.whatIsWrong(lock, use);
+    if (wrong !== null) this.report(instant('extension', 'state', [lock], now, wrong));
+  }
+
+  private whatIsWrong({ client, state }: LockRun, use: Use): string | null {
+    const votes = size((use.extended & state.granted) as NodeSet);
+    if (votes < this.majority) {
+      return `${client.name} takes the lock for extended with ${votes} votes of this round (majority ${this.majority})`;
+    }
+    const latest = use.roundAt + use.roundTtlMs * 1000 - leastDriftUs(this.policy, use.roundTtlMs);
+    if (state.deadline <= latest) return null;
+    return `${client.name} takes the lock for extended by ${state.deadline - latest} us more than its keys are`;
+  }
+}

@@ -1,0 +1,113 @@
+import {
+  type Answer,
+  type Command,
+  type LocalTime,
+  localTime,
+  NO_NODES,
+  type NodeSet,
+  oneNode,
+  union,
+  without,
+} from '../../core/index.js';
+import type { LockRun, TrueTime } from '../../sim/index.js';
+
+/** What was asked of the nodes with one token, and what they did about it, as seen from outside. */
+export interface Use {
+  readonly lock: LockRun;
+  /** The attempt that uses it, from 0. */
+  attempt: number;
+  /** T1: the client's clock before the first command of the attempt. */
+  startedAt: LocalTime;
+  /** Nodes that were sent the SET of the attempt, and those that said yes to it. */
+  asked: NodeSet;
+  granted: NodeSet;
+  /** The newest round of extension, or -1; when it began by the client's clock, and the nodes that said yes to it. */
+  round: number;
+  roundAt: LocalTime;
+  roundTtlMs: number;
+  extended: NodeSet;
+  /** Nodes on which the token is stored. */
+  holding: NodeSet;
+  /** Nodes that were sent a release. */
+  released: NodeSet;
+  /** The attempt failed, or its lock was given back. */
+  over: boolean;
+}
+
+/**
+ * Keeps the books that several monitors look things up in: one entry for each token, made of what goes over the network
+ * and not of what the client says about it.
+ */
+export class Ledger {
+  private readonly uses: (Use | undefined)[] = [];
+  private readonly latest = new Map<LockRun, Use>();
+
+  of(token: number): Use | undefined {
+    return this.uses[token];
+  }
+
+  /** The attempt that a lock has begun last. */
+  latestOf(lock: LockRun): Use | undefined {
+    return this.latest.get(lock);
+  }
+
+  /** Opens the books for an attempt whose first command is being sent. */
+  begin(lock: LockRun, token: number, attempt: number, now: TrueTime): Use {
+    const use: Use = {
+      lock,
+      attempt,
+      startedAt: lock.client.clock.read(now),
+      asked: NO_NODES,
+      granted: NO_NODES,
+      round: -1,
+      roundAt: localTime(0),
+      roundTtlMs: 0,
+      extended: NO_NODES,
+      holding: this.uses[token]?.holding ?? NO_NODES,
+      released: NO_NODES,
+      over: false,
+    };
+    while (this.uses.length <= token) this.uses.push(undefined);
+    this.uses[token] = use;
+    this.latest.set(lock, use);
+    return use;
+  }
+
+  /** Notes a command that is sent. */
+  sent(use: Use, to: NodeSet, command: Command, now: TrueTime): void {
+    switch (command.operation) {
+      case 'acquire':
+        use.asked = union(use.asked, to);
+        break;
+      case 'extend':
+        use.round = command.round;
+        use.roundAt = use.lock.client.clock.read(now);
+        use.roundTtlMs = command.ttlMs;
+        use.extended = NO_NODES;
+        break;
+      case 'release':
+        use.released = union(use.released, to);
+        break;
+    }
+  }
+
+  executed(node: number, command: Command, answer: Answer): void {
+    if (answer !== 'yes' || command.operation === 'release') return;
+    const use = this.uses[command.token as number];
+    if (use === undefined || command.attempt !== use.attempt) return;
+    if (command.operation === 'acquire') use.granted = union(use.granted, oneNode(node));
+    else if (command.round === use.round) use.extended = union(use.extended, oneNode(node));
+  }
+
+  keySet(node: number, token: number): Use | undefined {
+    const use = this.uses[token];
+    if (use !== undefined) use.holding = union(use.holding, oneNode(node));
+    return use;
+  }
+
+  keyGone(node: number, token: number): Use | undefined {
+    const use = this.uses[token];
+    if (use !== undefined) use.holding = without(use.holding, oneNode(node));
+    return use;
+  }
+}

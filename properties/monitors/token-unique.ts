@@ -1,0 +1,21 @@
+import type { LockRun, TrueTime } from '../../sim/index.js';
+import { instant, type Report } from './instant.js';
+import type { Use } from './ledger.js';
+
+/** State: no two attempts use the same token, or a late command of one can be taken for the other's. */
+export class TokenUnique {
+  private readonly report: Report;
+
+  constructor(report: Report) {
+    this.report = report;
+  }
+
+  /** An attempt begins with a token; `before` is the attempt that used it already, if any. */
+  begun(lock: LockRun, attempt: number, before: Use | undefined, now: TrueTime): void {
+    if (before === undefined) return;
+    const { name } = lock.client;
+    const first = before.lock === lock ? `attempt ${before.attempt + 1}` : `a lock of ${before.lock.client.name}`;
+    const detail = `attempt ${attempt + 1} of ${name} has the token of ${first}`;
+    this.report(instant('token-unique', 'state', [before.lock, lock], now, detail));
+  }
+}

@@ -1,0 +1,185 @@
+import { type Policy, REFERENCE } from '../../core/index.js';
+import type { PropertyId } from '../../scenarios/index.js';
+import { type Stretch, type Weather, WITHIN_ASSUMPTIONS } from '../search/weather.js';
+
+/** A bug planted on purpose: one line of the policy or of the cluster is changed, and nothing is copied. */
+export interface Mutant {
+  readonly id: string;
+  /** What is wrong, and what comes of it. */
+  readonly story: string;
+  /** Where it has been seen in the wild. */
+  readonly instance: string;
+  readonly change: Change;
+  /** The weather in which it is hunted, as far as it is not the usual one. The reference withstands it. */
+  readonly weather?: Partial<Omit<Weather, 'policy'>>;
+  /** The property that is expected to break first. */
+  readonly expect: PropertyId;
+}
+
+/** Of the policy, or of the world that its users give it. */
+export type Change = { readonly policy: Partial<Policy> } | { readonly world: Partial<Omit<Weather, 'policy'>> };
+
+const CALM: Stretch = { rate: 0, step: 0, restart: 0, forget: 0 };
+
+/** The weather in which a planted bug is hunted; without its change, the one that the reference policy withstands. */
+export function weatherFor({ change, weather = {} }: Mutant, changed = true): Weather {
+  const base: Weather = { ...WITHIN_ASSUMPTIONS, ...weather };
+  if (!changed) return base;
+  return 'policy' in change ? { ...base, policy: { ...REFERENCE, ...change.policy } } : { ...base, ...change.world };
+}
+
+const CLAIMS: readonly Mutant[] = [
+  {
+    id: 'M01',
+    story: 'The validity is not looked at once the votes are in: a lock is claimed that has expired on the way.',
+    instance: 'node-redlock up to 5 beta (pull request 369)',
+    change: { policy: { validityCheck: 'none' } },
+    // As long as the node time-out, so that a slow attempt can outlast it.
+    weather: { ttlsMs: [20, 50] },
+    expect: 'acquisition',
+  },
+  {
+    id: 'M02',
+    story: 'The validity counts from the last answer instead of from before the first request.',
+    instance: 'clients that time-stamp the result; the API of redlock-php and redlock-py invites it',
+    change: { policy: { validityFrom: 'reply' } },
+    expect: 'acquisition',
+  },
+  {
+    id: 'M03',
+    story: 'Nothing is given up for clock drift, so that keys are gone on fast nodes while a slow client believes.',
+    instance: 'the blog post and its translations, which leave the term out of the code',
+    change: { policy: { driftPpm: 0, driftUs: 0 } },
+    // A tenth of what the allowance is made for: it covers 0.5 % on both sides.
+    weather: { stretch: { ...CALM, rate: 1 }, ratePpm: 1_000 },
+    expect: 'validity',
+  },
+  {
+    id: 'M04',
+    story: 'The drift allowance is added instead of subtracted: every claim outlives its keys.',
+    instance: 'redlock-py pull request 3; redsync issue 37 (its 2 ms)',
+    change: { policy: { driftPpm: -REFERENCE.driftPpm, driftUs: -REFERENCE.driftUs } },
+    weather: { stretch: CALM },
+    expect: 'acquisition',
+  },
+  {
+    id: 'M06',
+    story: 'A validity of exactly nothing is taken for a lock.',
+    instance: 'node-redlock issue 296',
+    change: { policy: { validityCheck: 'non-negative' } },
+    // 53 ms less the allowance is the node time-out: a claim that waits for a lost vote has nothing left.
+    weather: { ttlsMs: [53] },
+    expect: 'acquisition',
+  },
+  {
+    id: 'M07',
+    story: 'The quorum is half of the nodes, so that two clients can have one each.',
+    instance: 'clients that round N / 2 down, or up for odd numbers only',
+    change: { policy: { quorum: 'half' } },
+    weather: { nodes: 4 },
+    expect: 'acquisition',
+  },
+  {
+    id: 'M13',
+    story: 'The token is kept over attempts: the late release of one deletes the key of the next.',
+    instance: 'redsync, redlock-php, node-redlock',
+    change: { policy: { tokenScope: 'call' } },
+    expect: 'token-unique',
+  },
+  {
+    id: 'M17',
+    story: 'The key is set whether or not it is there: whoever comes last takes the lock from its holder.',
+    instance: 'SET without NX, in many home-made locks',
+    change: { policy: { onlyIfAbsent: false } },
+    expect: 'release-own',
+  },
+];
+
+const RELEASES: readonly Mutant[] = [
+  {
+    id: 'M09',
+    story: 'A plain DEL on release removes the key of whoever holds the lock by then.',
+    instance: 'the blog post that most home-made locks are copied from',
+    change: { policy: { releaseChecksToken: false } },
+    expect: 'release-own',
+  },
+  {
+    id: 'M11',
+    story: 'A lock is released only where its SET was answered: where the answer was lost, the key stays.',
+    instance: 'redlock-rb before pull request 5',
+    change: { policy: { releaseTo: 'granted' } },
+    expect: 'release-quorum',
+  },
+  {
+    id: 'M11b',
+    story: 'A failed attempt is cleaned up only where its SET was answered: where the answer was lost, the key stays.',
+    instance: 'redlock-rb before pull request 5',
+    change: { policy: { cleanup: 'granted' } },
+    expect: 'cleanup',
+  },
+  {
+    id: 'M12',
+    story: 'A failed attempt is not cleaned up: its keys keep everybody out until they expire.',
+    instance: 'node-redlock',
+    change: { policy: { cleanup: 'none' } },
+    expect: 'cleanup',
+  },
+  {
+    id: 'M12b',
+    story: 'Only the last of the attempts is cleaned up: the keys of the others keep everybody out, their owner too.',
+    instance: 'node-redlock',
+    change: { policy: { cleanupAfter: 'last-attempt' } },
+    expect: 'cleanup',
+  },
+];
+
+const EXTENSIONS: readonly Mutant[] = [
+  {
+    id: 'M34',
+    story: 'An extension sets the key whoever it belongs to.',
+    instance: 'PEXPIRE or SET XX without a look at the token',
+    change: { policy: { extendCommand: 'any' } },
+    expect: 'release-own',
+  },
+  {
+    id: 'M35',
+    story: 'One vote too few is enough for an extension.',
+    instance: 'clients that extend where they can and call it done',
+    change: { policy: { extendQuorumOffset: -1 } },
+    expect: 'extension',
+  },
+  {
+    id: 'M36',
+    story: 'The new validity counts from the answers instead of from before the round.',
+    instance: 'clients that time-stamp the result',
+    change: { policy: { extendFrom: 'reply' } },
+    expect: 'extension',
+  },
+  {
+    id: 'M38',
+    story: 'A late extension sets keys anew that were gone, and does not notice that another client had the lock.',
+    instance: 'redlock-rb issue 36, redis-semaphore issue 175, RedLock.net pull request 49',
+    change: { policy: { extendCommand: 'own-or-missing', extendOnlyInTime: false } },
+    expect: 'continuity',
+  },
+];
+
+const WORLDS: readonly Mutant[] = [
+  {
+    id: 'M45',
+    story: 'Nodes without persistence are back at once after a crash, and vote twice.',
+    instance: 'a supervisor that restarts Redis, or any container platform',
+    change: { world: { restartDelayUs: 0 } },
+    expect: 'validity',
+  },
+  {
+    id: 'M50',
+    story: 'Clocks that can be set are used: one jumps by a second, and a claim and its keys end apart.',
+    instance: 'Redis, which expires keys by the wall clock; node-redlock and redlock-php, which count by it',
+    change: { world: { stepUs: 1_000_000 } },
+    expect: 'validity',
+  },
+];
+
+/** All planted bugs. */
+export const MUTANTS: readonly Mutant[] = [...CLAIMS, ...RELEASES, ...EXTENSIONS, ...WORLDS];
