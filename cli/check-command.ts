@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
 import { MOST_NODES } from '../core/nodes.js';
+import { STRAINS } from '../properties/search/weather.js';
 import { parseDuration } from '../scenarios/duration.js';
 import { percent } from '../scenarios/mitigation-values.js';
 import type { PropertyId } from '../scenarios/scenario.js';
@@ -41,6 +42,7 @@ Examples:
   lockstep check                                      the safe configuration
   lockstep check --demo                               a violation, to see what one looks like
   lockstep check --faults crash=1 --restart-delay 0   nodes that crash come back at once, empty
+  lockstep check --past restart                       one step outside: what the bound is worth
   lockstep check --nodes 3 --ttl 10s --budget 30s
   lockstep check S13                                  around the cluster and faults of a scenario`;
 
@@ -62,6 +64,7 @@ export function defineCheck(program: Command, io: Io, finish: Finish): void {
     .addOption(option('--restart-delay <duration|ttl>', 'crashed nodes come back after this', delayOrTtl))
     .addOption(option('--persistence <none|always>', 'what survives a crash (none)', word('none', 'always')))
     .addOption(option('--votes-wanted <n|all|quorum>', 'votes that clients wait for', votes(MOST_NODES)))
+    .addOption(option('--past <assumption>', 'go 2 % past one bound: rate, step, restart or forget', word(...STRAINS)))
     .option('--policy <profile>', 'the policy that clients follow (reference)')
     .addOption(option('--runs <n>', 'schedules to draw (10000; with --budget, no limit)', whole(1, MOST_RUNS)))
     .addOption(option('--budget <duration>', 'stop after this long', parseDuration))

@@ -1,5 +1,5 @@
 import { type Policy, PROFILES } from '../core/index.js';
-import { type Weather, WITHIN_ASSUMPTIONS } from '../properties/search/weather.js';
+import { past, type Weather, WITHIN_ASSUMPTIONS } from '../properties/search/weather.js';
 import { notAProfile } from '../scenarios/checks.js';
 import { InputError } from '../scenarios/input-error.js';
 import type { PropertyId } from '../scenarios/scenario.js';
@@ -47,8 +47,9 @@ export function planOf(given: CheckFlags, around: Schedule | null): Plan {
   const base = around === null ? WITHIN_ASSUMPTIONS : weatherAround(around);
   const isWithin = flags.faults === undefined && flags.restartDelay === undefined && around === null;
   const { budget, runs, seed = SEED, properties = isWithin ? WITHIN : BEYOND } = flags;
+  const weather = weatherOf(flags, base);
   return {
-    weather: weatherOf(flags, base),
+    weather: flags.past === undefined ? weather : past(weather, flags.past, A_STEP_PAST),
     seed,
     runs: runs ?? (budget === undefined ? RUNS : null),
     budgetMs: budget === undefined ? null : budget / 1000,
@@ -56,6 +57,9 @@ export function planOf(given: CheckFlags, around: Schedule | null): Plan {
     shrink: flags.shrink,
   };
 }
+
+/** 2 % past a bound is a millisecond or two for usual TTLs. */
+const A_STEP_PAST = 1.02;
 
 const NO_STRETCH: Weather['stretch'] = { rate: 0, step: 0, restart: 0, forget: 0 };
 const CALM = {

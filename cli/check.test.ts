@@ -150,3 +150,11 @@ test('the help says which properties there are', async () => {
   expect(stdout).toContain('Without --properties: mutual-exclusion; validity too, ');
   expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(112);
 });
+
+test.each(['rate', 'step', 'restart', 'forget'])('a step past the bound on %s is found at once', async (assumption) => {
+  const { code, stdout } = await lockstep(['check', '--past', assumption, '--json'], { cwd: emptyFolder() });
+  expect(code).toBe(1);
+  const { runs, assumptionsBroken } = JSON.parse(stdout);
+  expect(runs).toBeLessThan(1_000);
+  expect(assumptionsBroken).toHaveLength(1);
+});

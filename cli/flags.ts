@@ -1,3 +1,4 @@
+import type { Strain } from '../properties/search/weather.js';
 import type { PropertyId } from '../scenarios/scenario.js';
 import type { FaultAmounts } from './values.js';
 
@@ -15,6 +16,8 @@ export interface CheckFlags {
   readonly restartDelay?: number | 'ttl';
   readonly persistence?: 'none' | 'always';
   readonly votesWanted?: number | 'all' | 'quorum';
+  /** The assumption whose bound is passed. */
+  readonly past?: Strain;
   readonly policy?: string;
   readonly runs?: number;
   /** µs. */

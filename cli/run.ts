@@ -6,7 +6,9 @@ import { defineCheck } from './check-command.js';
 import { Exit } from './exit-codes.js';
 import type { Finish, Io } from './io.js';
 import { defineList } from './list-command.js';
+import { defineMutants } from './mutants-command.js';
 import { defineReplay } from './replay-command.js';
+import { defineVerify } from './verify-command.js';
 
 const DEFAULT_VERB = 'check';
 const EXIT_CODES = `
@@ -47,6 +49,8 @@ function makeProgram(io: Io, finish: Finish): Command {
   defineCheck(program, io, finish);
   defineReplay(program, io, finish);
   defineList(program, io, finish);
+  defineMutants(program, io, finish);
+  defineVerify(program, io, finish);
   defineBench(program, io, finish);
   return program;
 }

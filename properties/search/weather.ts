@@ -2,7 +2,8 @@ import { type Policy, REFERENCE } from '../../core/index.js';
 import type { Cluster } from '../../scenarios/index.js';
 
 /** An assumption of the lock that a run can strain. */
-export type Strain = 'rate' | 'step' | 'restart' | 'forget';
+export const STRAINS: readonly ['rate', 'step', 'restart', 'forget'] = ['rate', 'step', 'restart', 'forget'];
+export type Strain = (typeof STRAINS)[number];
 
 /** Each strain's bound, as a factor: 1 goes up to it, 1.02 goes 2 % past it. 0 leaves it out. */
 export type Stretch = Readonly<Record<Strain, number>>;

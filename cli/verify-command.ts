@@ -1,0 +1,31 @@
+import type { Command } from 'commander';
+import type { Finish, Io } from './io.js';
+import type { VerifyFlags } from './verify.js';
+
+const EXAMPLES = `
+A history is a file of JSON lines: what each client asked for, what it was told and when. Only what
+is certain counts, so "passed" says that nothing was proven, not that nothing was wrong.
+Times are µs by one observer, or by several whose clocks are at most "errorUs" wrong:
+  {"type":"acquire","lock":"c1/0","client":"c1","resources":["a"],"ttlMs":1000,"atUs":0,"errorUs":1}
+  {"type":"acquired","lock":"c1/0","validUs":988000,"atUs":900,"errorUs":1}
+Other types: failed, extend (ttlMs), extended and not-extended (validUs), release, released,
+write (resource), unknown.
+Exits with 0 if it passed, 1 if it is violated, 2 if it is inconclusive.
+
+Examples:
+  lockstep verify run.jsonl
+  lockstep verify run.jsonl --json`;
+
+/** Defines `verify`. */
+export function defineVerify(program: Command, io: Io, finish: Finish): void {
+  program
+    .command('verify')
+    .description('check what real clients recorded')
+    .argument('<history>', 'a file of JSON lines')
+    .option('--json', 'print one JSON object')
+    .addHelpText('after', EXAMPLES)
+    .action(async (history: string, flags: VerifyFlags) => {
+      const { verify } = await import('./verify.js');
+      finish(verify(history, flags, io));
+    });
+}

@@ -1,0 +1,25 @@
+/** What the checker takes for certain. Tests plant bugs by changing one. */
+export interface Rules {
+  /** Whether an interval contains its end: then two that only touch would overlap. */
+  readonly closed: boolean;
+  /** Whether intervals shrink by the error of the clocks that their ends were read from. */
+  readonly shrinks: boolean;
+  /** Whether the call of a release ends the hold, or only its answer. */
+  readonly endsAt: 'call' | 'answer';
+  /** Whether a hold begins when the acquisition returns, or when it was called. */
+  readonly beginsAt: 'return' | 'call';
+  /** Whether an acquisition that nobody knows the end of counts as held until its TTL is over. */
+  readonly unknownHolds: boolean;
+  /** Whether an interval is compared with the one among those before it that lasts longest, or only with the last. */
+  readonly comparesWith: 'longest' | 'last';
+}
+
+/** The rules under which an overlap proves that two held at once. */
+export const SOUND: Rules = Object.freeze<Rules>({
+  closed: false,
+  shrinks: true,
+  endsAt: 'call',
+  beginsAt: 'return',
+  unknownHolds: false,
+  comparesWith: 'longest',
+});

@@ -1,0 +1,115 @@
+import { mkdtempSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type HistoryVerdict, verifyHistory } from '../../properties/history/verify.js';
+import { Redlock } from '../index.js';
+import { canRunOnRedis } from '../provisioner/for-tests.js';
+import { type Provision, provision } from '../provisioner/index.js';
+import { openHistory, Recorder } from './recorder.js';
+
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+const prefix = `lockstep:history:${process.pid}`;
+let taken = 0;
+const fresh = () => `${prefix}:${taken++}`;
+
+/** What two clients do, recorded into one file. */
+async function recorded(run: (append: ReturnType<typeof openHistory>['append']) => Promise<void>): Promise<string[]> {
+  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-history-')), 'run.jsonl');
+  {
+    using file = openHistory(path);
+    await run(file.append);
+  }
+  return readFileSync(path, 'utf8').split('\n');
+}
+
+/** The types of lines in the order in which they were recorded. */
+function types(lines: readonly string[]): string[] {
+  return lines.filter((line) => line !== '').map((line) => JSON.parse(line).type);
+}
+
+describe.skipIf(!canRunOnRedis('the recorder on five real nodes', 'processes'))('a recorded run', () => {
+  let nodes: Provision;
+  let clients: Redis[];
+
+  beforeAll(async () => {
+    nodes = await provision({ nodes: 5, sources: ['processes'] });
+    clients = nodes.nodes.map((node) => node.client());
+  });
+  afterAll(async () => {
+    await nodes?.stop();
+  });
+
+  /** Lets two clients, each with these nodes, hold one resource at one time if they can. */
+  async function bothAcquire(
+    first: Redis[],
+    second: Redis[],
+    between: () => Promise<void> = async () => {},
+  ): Promise<HistoryVerdict> {
+    await using one = new Redlock(first);
+    await using two = new Redlock(second, { retryCount: 20, retryDelay: 50 });
+    const resource = fresh();
+    const lines = await recorded(async (append) => {
+      const lock = await new Recorder(one, { client: 'c1', append }).acquire(resource, 30_000);
+      await between();
+      const other = await new Recorder(two, { client: 'c2', append }).acquire(resource, 30_000);
+      await Promise.all([lock.release(), other.release()]);
+    });
+    return verifyHistory(lines);
+  }
+
+  test('of two clients that contend for one resource passes', async () => {
+    const resource = fresh();
+    const lines = await recorded(async (append) => {
+      const worker = async (client: string): Promise<void> => {
+        await using redlock = new Redlock(clients, { retryCount: -1, retryDelay: 3, retryJitter: 2 });
+        const recorder = new Recorder(redlock, { client, append });
+        for (let turn = 0; turn < 20; turn++) {
+          const lock = await recorder.acquire(resource, 5_000);
+          lock.wrote(resource);
+          if (turn % 5 === 0) await lock.extend(8_000);
+          await sleep(1);
+          lock.wrote(resource);
+          await lock.release();
+        }
+      };
+      await Promise.all([worker('c1'), worker('c2')]);
+    });
+    expect(verifyHistory(lines)).toEqual({ verdict: 'passed', operations: 168, violations: [], doubts: [] });
+  });
+
+  test('tells how each operation ended', async () => {
+    await using redlock = new Redlock(clients, { retryCount: 0 });
+    const resource = fresh();
+    const lines = await recorded(async (append) => {
+      const recorder = new Recorder(redlock, { client: 'c1', append });
+      const lock = await recorder.acquire([resource], 5_000);
+      await expect(recorder.acquire(resource, 5_000)).rejects.toThrow();
+      await lock.extend(9_000);
+      await lock.release();
+      const short = await recorder.acquire(resource, 50);
+      await sleep(60);
+      await expect(short.extend(5_000)).rejects.toThrow();
+      await short.release();
+    });
+    expect(types(lines).join(' ')).toBe(
+      'acquire acquired acquire failed extend extended release released ' +
+        'acquire acquired extend not-extended release released',
+    );
+    expect(verifyHistory(lines).verdict).toBe('passed');
+  });
+
+  test('is violated if the clients do not share a majority of nodes', async () => {
+    const { verdict, violations } = await bothAcquire(clients.slice(0, 3), clients.slice(3, 4));
+    expect(verdict).toBe('violated');
+    expect(violations).toMatchObject([{ property: 'mutual-exclusion', lines: [2, 4, 5, 6] }]);
+  });
+
+  test('is violated if a majority of nodes forgets a lock', async () => {
+    const restart = async (): Promise<void> => {
+      for (const node of nodes.nodes.slice(0, 3)) await node.restart({ keepData: false });
+    };
+    expect((await bothAcquire(clients, clients, restart)).verdict).toBe('violated');
+  });
+});

@@ -1,0 +1,136 @@
+import { closeSync, openSync, writeSync } from 'node:fs';
+import type { HistoryLine } from '../../scenarios/history-line.js';
+import { LockError } from '../errors.js';
+import type { Lock } from '../lock.js';
+import type { Redlock } from '../redlock.js';
+import type { ReleaseReport } from '../run.js';
+import type { AcquireSettings } from '../settings.js';
+
+/** Where the lines of a history go, in the order in which things happened. */
+export type HistorySink = (line: HistoryLine) => void;
+
+/** A file that lines are added to. */
+export interface HistoryFile extends Disposable {
+  readonly append: HistorySink;
+}
+
+/**
+ * Opens a file to add lines to. They are written at once, so that what a process noted before it was killed is there;
+ * several processes may share the file.
+ */
+export function openHistory(path: string): HistoryFile {
+  const file = openSync(path, 'a');
+  return {
+    append: (line) => {
+      writeSync(file, `${JSON.stringify(line)}\n`);
+    },
+    [Symbol.dispose]: () => closeSync(file),
+  };
+}
+
+/** How one client records. */
+export interface RecorderOptions {
+  /** Its name, which no other client of the history has. */
+  readonly client: string;
+  readonly append: HistorySink;
+  /** Time in whole µs. Default: the monotonic clock, which all processes of one machine share. */
+  readonly nowUs?: () => number;
+  /** How far that may be from the clocks of the other clients, µs. Default 1, which is what rounding takes. */
+  readonly errorUs?: number;
+}
+
+function monotonicUs(): number {
+  return Number(process.hrtime.bigint() / 1000n);
+}
+
+type Stamp = Pick<HistoryLine, 'lock' | 'atUs' | 'errorUs'>;
+
+/**
+ * Takes locks from a {@link Redlock} and records what was asked for, what was told and when, for `lockstep verify`.
+ * Calls are noted before they are made and ends after they are known, so that what is recorded as held was held.
+ */
+export class Recorder {
+  readonly #redlock: Redlock;
+  readonly #client: string;
+  readonly #append: HistorySink;
+  readonly #nowUs: () => number;
+  readonly #errorUs: number;
+  #locks = 0;
+
+  constructor(redlock: Redlock, { client, append, nowUs = monotonicUs, errorUs = 1 }: RecorderOptions) {
+    this.#redlock = redlock;
+    this.#client = client;
+    this.#append = append;
+    this.#nowUs = nowUs;
+    this.#errorUs = errorUs;
+  }
+
+  /** Like `acquire` of {@link Redlock}, with a lock that goes on recording. */
+  async acquire(
+    resources: string | readonly string[],
+    ttlMs: number,
+    settings: AcquireSettings = {},
+  ): Promise<RecordedLock> {
+    const name = `${this.#client}/${this.#locks++}`;
+    const stamp = (): Stamp => ({ lock: name, atUs: this.#nowUs(), errorUs: this.#errorUs });
+    const all = typeof resources === 'string' ? [resources] : resources;
+    this.#append({ type: 'acquire', ...stamp(), client: this.#client, resources: all, ttlMs });
+    try {
+      const lock = await this.#redlock.acquire(resources, ttlMs, settings);
+      const at = stamp();
+      this.#append({ type: 'acquired', ...at, validUs: validUs(lock) });
+      return new RecordedLock(lock, stamp, this.#append);
+    } catch (error) {
+      // Whatever else it was, nobody knows how far it got.
+      this.#append({ type: error instanceof LockError ? 'failed' : 'unknown', ...stamp() });
+      throw error;
+    }
+  }
+}
+
+/** A lock whose story is recorded. */
+export class RecordedLock {
+  /** The lock itself; what is called on it is not recorded. */
+  readonly lock: Lock;
+  readonly #stamp: () => Stamp;
+  readonly #append: HistorySink;
+
+  /** Recorded locks come from {@link Recorder.acquire}. */
+  constructor(lock: Lock, stamp: () => Stamp, append: HistorySink) {
+    this.lock = lock;
+    this.#stamp = stamp;
+    this.#append = append;
+  }
+
+  /** See {@link Lock.extend}. */
+  async extend(ttlMs: number): Promise<void> {
+    this.#append({ type: 'extend', ...this.#stamp(), ttlMs });
+    try {
+      await this.lock.extend(ttlMs);
+    } catch (error) {
+      const at = this.#stamp();
+      this.#append({ type: 'not-extended', ...at, validUs: validUs(this.lock) });
+      throw error;
+    }
+    const at = this.#stamp();
+    this.#append({ type: 'extended', ...at, validUs: validUs(this.lock) });
+  }
+
+  /** See {@link Lock.release}. */
+  async release(): Promise<ReleaseReport> {
+    this.#append({ type: 'release', ...this.#stamp() });
+    const report = await this.lock.release();
+    this.#append({ type: 'released', ...this.#stamp() });
+    return report;
+  }
+
+  /** Notes that `resource` took a write under this lock; called by whoever sees it happen. */
+  wrote(resource: string): void {
+    this.#append({ type: 'write', ...this.#stamp(), resource });
+  }
+}
+
+/** The validity that a lock claims. Read after the time it is noted with, so that it is never noted as longer. */
+function validUs(lock: Lock): number {
+  return Math.floor(lock.remaining() * 1000);
+}

@@ -1,0 +1,58 @@
+import type { Answer, Command, Policy } from '../../core/index.js';
+import { Chronicle } from '../chronicle.js';
+import { SimNode } from '../node.js';
+import { Observer } from '../observer.js';
+import { EventKind, QueueEvent } from '../queue.js';
+import { type TrueTime, trueTime } from '../time.js';
+import { schedule } from './schedule.js';
+
+/** What a key holds: whose it is, and for how many ms still. */
+export interface KeyState {
+  readonly token: string;
+  readonly ttlMs: number;
+}
+
+/** One simulated node without a world, for tests that compare it with a server. Nobody but its user moves its time. */
+export class LoneNode {
+  private readonly chronicle: Chronicle = new Chronicle([], new Observer(), false);
+  private readonly node: SimNode;
+  /** From the time that a TTL ends until the key is gone, ms. */
+  private readonly graceMs: number;
+
+  /** @param expiry - `at` for a node that lets keys go a millisecond too early. */
+  constructor(expiry: 'after' | 'at' = 'after') {
+    // A look for expired keys never comes: the node has to notice by itself, like a server before its clean-up ran.
+    this.graceMs = expiry === 'after' ? 1 : 0;
+    this.node = new SimNode(0, schedule({ cluster: { expiry } }).cluster, this.chronicle, neverLook, 0, 0);
+  }
+
+  /** Carries out a command when the node's clock shows `nowMs`. */
+  execute(policy: Policy, command: Command, keys: readonly string[], nowMs: number): Answer {
+    return this.node.execute(policy, command, this.indices(keys), this.at(nowMs));
+  }
+
+  /** What is left of these keys when the node's clock shows `nowMs`. */
+  state(keys: readonly string[], nowMs: number): (KeyState | null)[] {
+    const at = this.at(nowMs);
+    return this.indices(keys).map((key) => {
+      const goneAt = this.node.goneAt(key);
+      if (!this.node.holds(key) || at >= goneAt) return null;
+      return { token: String(this.node.tokens[key]), ttlMs: goneAt / 1000 - this.graceMs - nowMs };
+    });
+  }
+
+  private indices(keys: readonly string[]): number[] {
+    return keys.map((key) => this.chronicle.keyOf(key));
+  }
+
+  private at(nowMs: number): TrueTime {
+    this.chronicle.now = trueTime(nowMs * 1000);
+    return this.chronicle.now;
+  }
+}
+
+function neverLook(): QueueEvent {
+  const event = new QueueEvent();
+  event.kind = EventKind.expiry;
+  return event;
+}
