@@ -1,3 +1,4 @@
+import { findEngine, provisionContainers } from './containers.js';
 import { provisionMock } from './mock.js';
 import { findServerProgram, provisionProcesses } from './processes.js';
 import { type Provision, ProvisionError, type ProvisionOptions } from './types.js';
@@ -23,9 +24,10 @@ export const WAYS_TO_GET_REDIS: readonly string[] = Object.freeze([
 
 /**
  * Nodes to run locks against, from the first source that has them: `LOCKSTEP_REDIS`, then own processes of the
- * `redis-server` or `valkey-server` on the PATH, then, only where `sources` names it, ioredis-mock.
+ * `redis-server` or `valkey-server` on the PATH, then, only where `sources` names them, own containers, then
+ * ioredis-mock.
  *
- * @throws ProvisionError naming the ways to get nodes, or what is wrong with the URLs given.
+ * @throws ProvisionError naming the ways to get nodes, what is wrong with the URLs given, or what containers lack.
  */
 export async function provision(options: ProvisionOptions): Promise<Provision> {
   const { nodes, sources = ['urls', 'processes'], persistence = 'none', env = process.env } = options;
@@ -35,9 +37,15 @@ export async function provision(options: ProvisionOptions): Promise<Provision> {
     const program = findServerProgram(env.PATH);
     if (program !== undefined) return provisionProcesses(program, nodes, persistence);
   }
+  let lacking: ProvisionError | undefined;
+  if (sources.includes('containers')) {
+    const engine = await findEngine(env);
+    if (!(engine instanceof ProvisionError)) return provisionContainers(engine, nodes, persistence);
+    lacking = engine;
+  }
   const mock = sources.includes('mock') ? await provisionMock(nodes) : undefined;
   if (mock !== undefined) return mock;
-  throw new ProvisionError(`No Redis to be found. To get one, ${WAYS_TO_GET_REDIS.join('; or ')}.`);
+  throw lacking ?? new ProvisionError(`No Redis to be found. To get one, ${WAYS_TO_GET_REDIS.join('; or ')}.`);
 }
 
 /** Whether {@link provision} has a source of real nodes here; says nothing about whether given URLs can be reached. */

@@ -1,9 +1,9 @@
 import type { Redis, RedisOptions } from 'ioredis';
 
-/** Where nodes come from: given URLs, own server processes, or the mock that only shows the API. */
-export type Source = 'urls' | 'processes' | 'mock';
+/** Where nodes come from: given URLs, own server processes, own containers, or the mock that only shows the API. */
+export type Source = 'urls' | 'processes' | 'containers' | 'mock';
 
-/** How much own server processes write to disk: nothing, or an append-only file with this `appendfsync`. */
+/** How much own servers write to disk: nothing, or an append-only file with this `appendfsync`. */
 export type Persistence = 'none' | 'no' | 'everysec' | 'always';
 
 export interface ProvisionOptions {
@@ -11,9 +11,9 @@ export interface ProvisionOptions {
   readonly nodes: number;
   /** Where they may come from; they are tried in the order of {@link Source}. Default: `urls` and `processes`. */
   readonly sources?: readonly Source[];
-  /** For own processes. Default `none`: a killed node forgets everything. */
+  /** For own processes and containers. Default `none`: a killed node forgets everything. */
   readonly persistence?: Persistence;
-  /** Where `LOCKSTEP_REDIS` and `PATH` are looked up. Default `process.env`. */
+  /** Where `LOCKSTEP_REDIS`, `PATH` and `LOCKSTEP_REDIS_IMAGE` are looked up. Default `process.env`. */
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
@@ -32,9 +32,9 @@ export interface ProvisionedNode {
   client(options?: RedisOptions): Redis;
   /** Ends the process as a crash does (SIGKILL). */
   kill(): Promise<void>;
-  /** Stops the process in its tracks (SIGSTOP): connections stay open, nothing is answered. */
+  /** Stops the process in its tracks (SIGSTOP, or the engine's freezer): connections stay open, nothing is answered. */
   pause(): Promise<void>;
-  /** Lets a paused process run on (SIGCONT). */
+  /** Lets a paused process run on. */
   resume(): Promise<void>;
   /** Ends the process if it runs, and starts it again at the same URL. */
   restart(options: RestartOptions): Promise<void>;
@@ -49,7 +49,7 @@ export interface Provision extends AsyncDisposable {
   readonly faults: boolean;
   readonly nodes: readonly ProvisionedNode[];
   readonly urls: readonly string[];
-  /** Closes the clients, ends own processes and removes what they wrote. */
+  /** Closes the clients, ends own processes or containers and removes what they wrote. */
   stop(): Promise<void>;
 }
 
