@@ -143,10 +143,11 @@ export class FaultPlan {
 
   /** As many voters as the votes allow forget at once, or one more if the bound is to be passed. */
   private forget(lock: LockRun, view: WorldView, faults: Fault[]): void {
-    const { weather } = this;
+    const { weather, situation } = this;
     const spare = size(lock.state.granted) - lock.state.quorum;
     const count = spare + (weather.stretch.forget > 1 ? 1 : 0);
-    if (count <= 0) return;
+    // After an extension only the votes of its round count, and how many those will be is not known yet.
+    if (count <= 0 || situation.setup.policy.autoExtendAtUs !== null) return;
     this.strained = true;
     // While the key is there nobody else's can be, so that nobody else's claim loses a vote.
     const heldUntil = lock.plan.holdUs === null ? Number.POSITIVE_INFINITY : view.now + lock.plan.holdUs;
