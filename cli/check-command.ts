@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
 import { MOST_NODES } from '../core/nodes.js';
+import { SEARCHED } from '../properties/property-lists.js';
 import { STRAINS } from '../properties/search/weather.js';
 import { parseDuration } from '../scenarios/duration.js';
 import { percent } from '../scenarios/mitigation-values.js';
@@ -7,20 +8,6 @@ import type { PropertyId } from '../scenarios/scenario.js';
 import type { CheckFlags } from './flags.js';
 import type { Finish, Io } from './io.js';
 import { delayOrTtl, faultAmounts, flag, ttls, votes, whole, word, wordList } from './values.js';
-
-/** Properties that a search can look for: those that have a monitor, and work to go with it. */
-const SEARCHED = [
-  'mutual-exclusion',
-  'validity',
-  'acquisition',
-  'extension',
-  'continuity',
-  'lost-lock',
-  'token-unique',
-  'release-own',
-  'release-quorum',
-  'cleanup',
-] as const satisfies readonly PropertyId[];
 
 const WORDS_A_LINE = 5;
 const MOST_CLIENTS = 16;

@@ -1,8 +1,11 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { isAbsolute, join } from 'node:path';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { findScenario } from '../scenarios/catalogue.js';
-import { InputError, parseScenarioText, parseScheduleText, type Scenario, type Schedule } from '../scenarios/index.js';
+import { parseScenarioText, parseScheduleText, type Scenario, type Schedule } from '../scenarios/index.js';
 import { FAILURES } from './failure-file.js';
+import { readText } from './read-text.js';
+
+const A_FILE = 'a file of a scenario or a schedule';
 
 /** A schedule to run, with the scenario around it if there is one. */
 export interface Loaded {
@@ -20,32 +23,9 @@ export function loadScenario(name: string, cwd: string): Loaded {
   const looksLikeFile = /[/\\]|\.json$/.test(name);
   const failure = `${FAILURES}/${name}.json`;
   const path = looksLikeFile ? name : existsSync(join(cwd, failure)) ? failure : null;
-  if (path !== null) return parse(read(path, cwd), path);
+  if (path !== null) return parse(readText(path, cwd, `${A_FILE}, or an id that list shows`, A_FILE), path);
   const scenario = findScenario(name);
   return { id: scenario.id, schedule: scenario.schedule, scenario };
-}
-
-function read(path: string, cwd: string): string {
-  try {
-    return readFileSync(isAbsolute(path) ? path : join(cwd, path), 'utf8');
-  } catch (error) {
-    throw new InputError(`${path}: ${reason(error)}`);
-  }
-}
-
-function reason(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  switch (code) {
-    case 'ENOENT':
-      return 'there is no such file; give a file of a scenario or a schedule, or an id that list shows';
-    case 'EISDIR':
-      return 'it is a folder; give a file of a scenario or a schedule';
-    case 'EACCES':
-    case 'EPERM':
-      return 'it may not be read; check its permissions';
-    default:
-      return `it cannot be read (${error instanceof Error ? error.message : String(error)})`;
-  }
 }
 
 function parse(text: string, path: string): Loaded {

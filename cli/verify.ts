@@ -1,10 +1,11 @@
-import { readFileSync } from 'node:fs';
-import { isAbsolute, join } from 'node:path';
 import { type HistoryVerdict, verifyHistory } from '../properties/history/verify.js';
 import { plural } from '../report/words.js';
 import { InputError } from '../scenarios/input-error.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { type Io, writeJson } from './io.js';
+import { readText } from './read-text.js';
+
+const JSON_LINES = 'a file of JSON lines';
 
 /** Flags of `verify`. */
 export interface VerifyFlags {
@@ -22,7 +23,7 @@ const MOST_SHOWN = 20;
 
 /** Checks the history that a file holds. */
 export function verify(path: string, flags: VerifyFlags, io: Io): ExitCode {
-  const found = check(read(path, io.cwd), path);
+  const found = check(readText(path, io.cwd, `${JSON_LINES} that clients recorded`, JSON_LINES), path);
   if (flags.json) writeJson(io, 'lockstep.verify/1', found);
   else io.stdout.write(verifyText(found));
   return CODES[found.verdict];
@@ -35,21 +36,6 @@ function check(text: string, path: string): HistoryVerdict {
     if (error instanceof InputError) throw new InputError(`${path}: ${error.message}`);
     throw error;
   }
-}
-
-function read(path: string, cwd: string): string {
-  try {
-    return readFileSync(isAbsolute(path) ? path : join(cwd, path), 'utf8');
-  } catch (error) {
-    throw new InputError(`${path}: ${reason(error)}`);
-  }
-}
-
-function reason(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  if (code === 'ENOENT') return 'there is no such file; give a file of JSON lines that clients recorded';
-  if (code === 'EISDIR') return 'it is a folder; give a file of JSON lines';
-  return `it cannot be read (${error instanceof Error ? error.message : String(error)})`;
 }
 
 function verifyText({ verdict, operations, violations, doubts }: HistoryVerdict): string {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type CheckResult, check } from './check.js';
-import { MONITORED } from './judge.js';
+import { MONITORED } from './property-lists.js';
 import { past, type Strain, WITHIN_ASSUMPTIONS } from './search/weather.js';
 
 const STRAINS: readonly Strain[] = ['rate', 'step', 'restart', 'forget'];

@@ -1,5 +1,6 @@
 import type { Expectation, ExpectedViolation, PropertyId, Schedule } from '../scenarios/index.js';
-import { type Judgement, judge, SAFETY } from './judge.js';
+import { type Judgement, judge } from './judge.js';
+import { SAFETY } from './property-lists.js';
 import type { Violation } from './violation.js';
 
 /** The properties that an expectation is about: those of every fixed schedule, and those that it names. */

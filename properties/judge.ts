@@ -3,6 +3,7 @@ import { type Run, runOf, ScriptedAdversary, setupOf, World } from '../sim/index
 import { type Assumption, assumptions } from './assumptions.js';
 import type { Outage } from './monitors/availability.js';
 import { Monitors } from './monitors/monitors.js';
+import { SAFETY } from './property-lists.js';
 import type { Violation } from './violation.js';
 
 export type KindVerdict = 'safe' | 'violated' | 'unchecked';
@@ -18,27 +19,6 @@ export interface Judgement {
   /** Assumptions of the theory that the schedule does not keep. */
   readonly assumptionsBroken: readonly Assumption[];
 }
-
-/**
- * What a fixed schedule is judged by when nobody asks for more. `validity` is not among them: that a majority is gone
- * is a danger, and a violation of mutual exclusion only if a rival can still use it before the claim ends.
- */
-export const SAFETY: readonly PropertyId[] = ['mutual-exclusion', 'action-in-belief'];
-
-/** Every property that has a monitor. The reference policy keeps them all within its assumptions. */
-export const MONITORED: readonly PropertyId[] = [
-  'mutual-exclusion',
-  'validity',
-  'acquisition',
-  'extension',
-  'continuity',
-  'lost-lock',
-  'token-unique',
-  'release-own',
-  'release-quorum',
-  'cleanup',
-  'action-in-belief',
-];
 
 /** Told of in every judgement, asked for or not: the danger comes before the harm. */
 const TOLD: readonly PropertyId[] = [...SAFETY, 'validity'];

@@ -38,8 +38,7 @@ export const EventKind = {
   expiry: 4,
   fault: 5,
   restart: 6,
-  mark: 7,
-  write: 8,
+  write: 7,
 } as const;
 export type EventKind = (typeof EventKind)[keyof typeof EventKind];
 

@@ -52,9 +52,8 @@ export interface TraceEvent {
   readonly detail: Detail;
 }
 
-/** Who an event happened to: clients count from 0, nodes from {@link NODE_BASE}, the world itself is the last. */
+/** Who an event happened to: clients count from 0, nodes from here. */
 export const NODE_BASE = 1024;
-export const WORLD = 4095;
 
 /** What else there is to say about an event, by kind: small integers and short strings. */
 export type Detail = Readonly<Record<string, string | number | readonly string[]>>;

@@ -1,6 +1,6 @@
 import type { PropertyId } from '../../scenarios/index.js';
 import { type CheckResult, check } from '../check.js';
-import { MONITORED } from '../judge.js';
+import { MONITORED } from '../property-lists.js';
 import { type Mutant, weatherFor } from './registry.js';
 
 /** How hard planted bugs are hunted. */

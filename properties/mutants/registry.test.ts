@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { REFERENCE } from '../../core/index.js';
 import { check } from '../check.js';
-import { MONITORED } from '../judge.js';
+import { MONITORED } from '../property-lists.js';
 import { MUTANTS, weatherFor } from './registry.js';
 
 describe('the planted bugs', () => {

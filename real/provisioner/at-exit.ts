@@ -22,8 +22,22 @@ function runAll(): void {
 
 function onSignal(signal: NodeJS.Signals): void {
   // Somebody else decides what this signal means; if that is the end, it comes by `exit`.
-  if (process.listenerCount(signal) > 1) return;
+  if (process.listenerCount(signal) > 1 + signalExitListeners()) return;
   runAll();
   process.off(signal, onSignal);
   process.kill(process.pid, signal);
+}
+
+interface Counting {
+  readonly count?: number;
+}
+
+/**
+ * How often the package signal-exit, which testcontainers brings along, listens to each signal: its releases 3 and 4 keep
+ * that count where their copies find it. It leaves a signal to others as we do; if both of us did, nothing would happen.
+ */
+function signalExitListeners(): number {
+  const third = (process as { __signal_exit_emitter__?: Counting }).__signal_exit_emitter__;
+  const fourth = (globalThis as { [key: symbol]: Counting | undefined })[Symbol.for('signal-exit emitter')];
+  return (third?.count ?? 0) + (fourth?.count ?? 0);
 }

@@ -2,9 +2,9 @@ import { spawnSync } from 'node:child_process';
 import { networkInterfaces } from 'node:os';
 import { atExit } from './at-exit.js';
 import { Clients, probe } from './clients.js';
-import { endBySignal } from './end-by-signal.js';
+import { provisionOf } from './provision-of.js';
 import { type Engine, reasonOf, ServerContainer } from './server-container.js';
-import { type Persistence, type Provision, ProvisionError, type ProvisionedNode } from './types.js';
+import { type Persistence, type Provision, ProvisionError } from './types.js';
 
 const DEFAULT_IMAGE = 'redis:7-alpine';
 const PROBE_MS = 2000;
@@ -56,43 +56,21 @@ export async function provisionContainers(engine: Engine, nodes: number, persist
   const servers = Array.from({ length: nodes }, (_, i) => new ServerContainer(`n${i}`, engine, persistence));
   const clients = new Clients();
   const forget = atExit(() => removeNow(servers));
-  const ignoreSignals = endBySignal();
   const stop = async () => {
     clients.close();
     await Promise.all(servers.map((server) => server.remove()));
-    ignoreSignals();
     forget();
   };
   // All are waited for even if one fails: what is still being started could not be removed.
   const starts = await Promise.allSettled(servers.map((server) => server.start()));
   try {
     for (const start of starts) if (start.status === 'rejected') throw start.reason;
-    const urls = servers.map((server) => server.url);
-    return {
-      source: 'containers',
-      description: `${nodes} × ${engine.image} (${await versionAt(urls[0])}) in containers on ${engine.host}`,
-      faults: true,
-      nodes: servers.map((server) => nodeOf(server, clients)),
-      urls,
-      stop,
-      [Symbol.asyncDispose]: stop,
-    };
+    const description = `${nodes} × ${engine.image} (${await versionAt(servers[0]?.url)}) in containers on ${engine.host}`;
+    return provisionOf({ source: 'containers', description }, servers, clients, stop);
   } catch (error) {
     await stop();
     throw error;
   }
-}
-
-function nodeOf(server: ServerContainer, clients: Clients): ProvisionedNode {
-  return {
-    name: server.name,
-    url: server.url,
-    client: (options) => clients.make(server.url, options),
-    kill: () => server.kill(),
-    pause: () => server.pause(),
-    resume: () => server.resume(),
-    restart: (options) => server.restart(options),
-  };
 }
 
 /** At the end of our own process nothing can be waited for; the engine's own program, where it is, does it at once. */

@@ -5,8 +5,9 @@ import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { atExit } from './at-exit.js';
 import { Clients } from './clients.js';
+import { provisionOf } from './provision-of.js';
 import { ServerProcess } from './server-process.js';
-import type { Persistence, Provision, ProvisionedNode } from './types.js';
+import type { Persistence, Provision } from './types.js';
 
 const PROGRAMS = ['redis-server', 'valkey-server'];
 
@@ -38,31 +39,12 @@ export async function provisionProcesses(program: string, nodes: number, persist
   };
   try {
     await Promise.all(servers.map((server) => server.start()));
-    return {
-      source: 'processes',
-      description: `${nodes} × ${await versionOf(program)} on 127.0.0.1`,
-      faults: true,
-      nodes: servers.map((server) => nodeOf(server, clients)),
-      urls: servers.map((server) => server.url),
-      stop,
-      [Symbol.asyncDispose]: stop,
-    };
+    const description = `${nodes} × ${await versionOf(program)} on 127.0.0.1`;
+    return provisionOf({ source: 'processes', description }, servers, clients, stop);
   } catch (error) {
     await stop();
     throw error;
   }
-}
-
-function nodeOf(server: ServerProcess, clients: Clients): ProvisionedNode {
-  return {
-    name: server.name,
-    url: server.url,
-    client: (options) => clients.make(server.url, options),
-    kill: () => server.kill(),
-    pause: () => server.pause(),
-    resume: () => server.resume(),
-    restart: (options) => server.restart(options),
-  };
 }
 
 async function versionOf(program: string): Promise<string> {
