@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { NO_ANSWERS } from './tally.js';
 import { heldLock, ms, TestLock } from './testing/lock.js';
 
 /** A lock whose first attempt was refused by nodes 2 to 4 at 2 ms, granted by node 0, with node 1 still to answer. */
@@ -24,7 +25,7 @@ describe('a failed attempt', () => {
     const lock = new TestLock().acquire().yes(0).no(1).error(2, 3);
     lock.yes(0).no(1).error(2, 3).fire('retry');
     expect(lock.votes()).toEqual({ granted: [], refused: [], failed: [] });
-    expect(lock.state).toMatchObject({ releasing: 0, deleted: 0, gone: 0, unreleased: 0, lateGrants: 0 });
+    expect(lock.state).toMatchObject({ releasing: 0, lateGrants: 0, releaseVotes: NO_ANSWERS });
     expect(lock.state.asked).toBe(0b11111);
   });
 
@@ -137,7 +138,7 @@ describe('a success that comes after its attempt failed', () => {
       { operation: 'release', to: [1], attempt: 0, round: 0 },
       { operation: 'release', to: [2], attempt: 0, round: 0 },
     ]);
-    expect(lock.state).toMatchObject({ gone: 0, unreleased: 0 });
+    expect(lock.state).toMatchObject({ releaseVotes: { no: 0, failed: 0 } });
   });
 
   it.each(['no', 'error'] as const)('waits for the answer to its release, and releases again on %s', (answer) => {
@@ -154,7 +155,7 @@ describe('a success that comes after its attempt failed', () => {
     const [set, release] = [lock.newest('acquire'), lock.newest('release')];
     lock.answer(set, 'yes', 1).answer(release, 'yes', 1);
     expect(lock.sent).toEqual([]);
-    expect(lock.state).toMatchObject({ lateGrants: 0, deleted: 0b10 });
+    expect(lock.state).toMatchObject({ lateGrants: 0, releaseVotes: { yes: 0b10 } });
   });
 
   it('is released before the next attempt if its release is unanswered, since nobody will look at the answer', () => {

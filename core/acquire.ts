@@ -5,9 +5,9 @@ import { allNodes, has, NO_NODES, type NodeSet, oneNode, size, union, without } 
 import { type Policy, quorumOf, votesWantedOf } from './policy.js';
 import { cleanUp, noteLateGrant, releaseLateGrants } from './release.js';
 import type { DraftState } from './state.js';
+import { answered, counted, NO_ANSWERS, timedOut, votesOf } from './tally.js';
 import { type LocalTime, later } from './time.js';
 import { deadlineOf, isValid } from './validity.js';
-import { recordVote, votesOf } from './votes.js';
 
 /** Takes up an acquisition on a fresh state. */
 export function startAcquisition(
@@ -41,13 +41,9 @@ function startAttempt(policy: Policy, s: DraftState, now: LocalTime, chance: Cha
   if (s.token === null || policy.tokenScope === 'attempt') s.token = chance.token;
   s.jitterPpm = chance.jitterPpm;
   s.asked = NO_NODES;
-  s.granted = NO_NODES;
-  s.refused = NO_NODES;
-  s.failed = NO_NODES;
+  s.votes = NO_ANSWERS;
   s.releasing = NO_NODES;
-  s.deleted = NO_NODES;
-  s.gone = NO_NODES;
-  s.unreleased = NO_NODES;
+  s.releaseVotes = NO_ANSWERS;
   s.lateGrants = NO_NODES;
   ask(policy, s, now, policy.sending === 'parallel' ? allNodes(s.nodes) : oneNode(0), effects);
 }
@@ -84,13 +80,13 @@ export function onVote(
   }
   switch (s.phase) {
     case 'acquiring':
-      recordVote(s, node, answer);
+      s.votes = counted(s.votes, node, answer);
       decide(policy, s, now, effects);
       return;
     case 'held':
     case 'lost':
       // A vote behind a lock that is held still counts: more votes tolerate more forgetful nodes.
-      if (s.votedRound < 0) recordVote(s, node, answer);
+      if (s.votedRound < 0) s.votes = counted(s.votes, node, answer);
       return;
     default:
       if (answer === 'yes') noteLateGrant(s, node, effects);
@@ -100,23 +96,22 @@ export function onVote(
 /** The node time-out: whoever was asked and has not answered has failed. */
 export function onAttemptTimeout(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
   if (s.phase !== 'acquiring') return;
-  s.failed = union(s.failed, without(s.asked, union(s.granted, s.refused)));
+  s.votes = timedOut(s.votes, s.asked);
   decide(policy, s, now, effects);
 }
 
 function decide(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
-  const granted = size(s.granted);
-  const answered = union(s.granted, union(s.refused, s.failed));
-  const pending = s.nodes - size(answered);
+  const granted = size(s.votes.yes);
+  const pending = s.nodes - size(answered(s.votes));
   switch (verdict(policy, s, granted, pending)) {
     case 'yes':
       claim(policy, s, now, effects);
       return;
     case 'no':
-      failAttempt(policy, s, now, size(s.failed) > s.nodes - s.quorum ? 'unreachable' : 'contended', effects);
+      failAttempt(policy, s, now, size(s.votes.failed) > s.nodes - s.quorum ? 'unreachable' : 'contended', effects);
       return;
     default:
-      askNext(policy, s, now, answered, effects);
+      askNext(policy, s, now, effects);
   }
 }
 
@@ -130,13 +125,13 @@ function verdict(policy: Policy, s: DraftState, granted: number, pending: number
       return granted >= s.quorum ? 'yes' : 'no';
     case 'quorum-only':
       if (granted >= s.quorum) return 'yes';
-      return size(s.refused) + size(s.failed) >= s.quorum ? 'no' : 'open';
+      return size(s.votes.no) + size(s.votes.failed) >= s.quorum ? 'no' : 'open';
   }
 }
 
 /** In sequential sending, asks the next node once everybody asked so far has answered or timed out. */
-function askNext(policy: Policy, s: DraftState, now: LocalTime, answered: NodeSet, effects: Effect[]): void {
-  if (policy.sending === 'parallel' || without(s.asked, answered) !== NO_NODES) return;
+function askNext(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
+  if (policy.sending === 'parallel' || without(s.asked, answered(s.votes)) !== NO_NODES) return;
   for (let node = 0; node < s.nodes; node++) {
     if (!has(s.asked, node)) {
       ask(policy, s, now, oneNode(node), effects);
@@ -157,7 +152,7 @@ function claim(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[])
   if (policy.nodeTimeoutUs !== null) effects.push({ type: 'cancel', timer: 'attempt' });
   effects.push({ type: 'arm', timer: 'expiry', at: deadline });
   planAutoExtension(policy, s, now, effects);
-  effects.push({ type: 'report', outcome: { type: 'acquired', deadline, votes: votesOf(s) } });
+  effects.push({ type: 'report', outcome: { type: 'acquired', deadline, votes: votesOf(s.votes, s.quorum) } });
 }
 
 function failAttempt(policy: Policy, s: DraftState, now: LocalTime, reason: FailureReason, effects: Effect[]): void {
@@ -176,7 +171,10 @@ function failAttempt(policy: Policy, s: DraftState, now: LocalTime, reason: Fail
 
 function fail(s: DraftState, reason: FailureReason, effects: Effect[]): void {
   s.phase = 'failed';
-  effects.push({ type: 'report', outcome: { type: 'failed', reason, attempts: s.attempt + 1, votes: votesOf(s) } });
+  effects.push({
+    type: 'report',
+    outcome: { type: 'failed', reason, attempts: s.attempt + 1, votes: votesOf(s.votes, s.quorum) },
+  });
 }
 
 /** The owner gives up while the lock is being acquired: whatever was set is released, nothing more is tried. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { allNodes } from './index.js';
+import { NO_ANSWERS } from './tally.js';
 import { heldLock, ms, TestLock } from './testing/lock.js';
 
 describe('an extension', () => {
@@ -65,9 +66,9 @@ describe('the votes of an extension', () => {
     const first = lock.newest();
     lock.yes(0, 1).no(2).at(150).fire('extension').at(200).extend();
     expect(lock.newest().round).toBe(1);
-    expect(lock.state).toMatchObject({ extendedYes: 0, extendedNo: 0, extendedFailed: 0 });
+    expect(lock.state).toMatchObject({ roundVotes: NO_ANSWERS });
     lock.answer(first, 'yes', 2, 3, 4).yes(0, 1);
-    expect(lock.state).toMatchObject({ extending: true, extensions: 0, extendedYes: 0b11 });
+    expect(lock.state).toMatchObject({ extending: true, extensions: 0, roundVotes: { yes: 0b11 } });
     expect(lock.yes(2).outcome).toMatchObject({ type: 'extended', deadline: ms(200 + 9_898) });
   });
 
@@ -79,9 +80,9 @@ describe('the votes of an extension', () => {
 
   it('count each node once, and its yes stands when a duplicate finds nothing', () => {
     const lock = heldLock().extend().yes(0, 0, 0).no(0).error(0);
-    expect(lock.state).toMatchObject({ extending: true, extendedYes: 1, extendedNo: 0, extendedFailed: 0 });
+    expect(lock.state).toMatchObject({ extending: true, roundVotes: { yes: 1, no: 0, failed: 0 } });
     lock.no(1).error(1).error(2).no(2);
-    expect(lock.state).toMatchObject({ extendedNo: 0b100, extendedFailed: 0b10 });
+    expect(lock.state).toMatchObject({ roundVotes: { no: 0b100, failed: 0b10 } });
     expect(lock.yes(3, 4).outcome).toMatchObject({ type: 'extended' });
   });
 
@@ -110,7 +111,7 @@ describe('the votes of an extension', () => {
     expect(lock.votes()).toEqual({ granted: [0, 1, 2], refused: [3], failed: [] });
     lock.at(200).extend().answer(first, 'yes', 4);
     expect(lock.votes().granted).toEqual([0, 1, 2, 4]);
-    expect(lock.state).toMatchObject({ extending: true, extendedYes: 0 });
+    expect(lock.state).toMatchObject({ extending: true, roundVotes: { yes: 0 } });
   });
 
   it('that come late for a round that failed count for nothing', () => {

@@ -1,11 +1,11 @@
 import type { Answer, Command } from './commands.js';
 import type { Effect, ExtensionFailure } from './event.js';
-import { allNodes, has, NO_NODES, oneNode, size, union, without } from './nodes.js';
+import { allNodes, size } from './nodes.js';
 import type { Policy } from './policy.js';
 import type { DraftState } from './state.js';
+import { answered, counted, NO_ANSWERS, timedOut, votesOf } from './tally.js';
 import { type LocalTime, later } from './time.js';
 import { deadlineOf, isValid } from './validity.js';
-import { recordVote, votesOf } from './votes.js';
 
 /** The owner asks for a new TTL, counted from now. */
 export function startExtension(policy: Policy, s: DraftState, now: LocalTime, ttlMs: number, effects: Effect[]): void {
@@ -35,9 +35,7 @@ function sendRound(policy: Policy, s: DraftState, now: LocalTime, ttlMs: number,
   s.extending = true;
   s.extensionTtlMs = ttlMs;
   s.extensionStartedAt = now;
-  s.extendedYes = NO_NODES;
-  s.extendedNo = NO_NODES;
-  s.extendedFailed = NO_NODES;
+  s.roundVotes = NO_ANSWERS;
   const round = s.extensionRounds++;
   effects.push({
     type: 'send',
@@ -61,39 +59,28 @@ export function onExtensionVote(
 ): void {
   if (command.attempt !== s.attempt) return;
   if (s.extending && command.round === s.extensionRounds - 1) {
-    recordRoundVote(s, node, answer);
+    s.roundVotes = counted(s.roundVotes, node, answer);
     decide(policy, s, now, effects);
   } else if (command.round === s.votedRound && (s.phase === 'held' || s.phase === 'lost')) {
-    recordVote(s, node, answer);
+    s.votes = counted(s.votes, node, answer);
   }
-}
-
-/** As {@link recordVote}, for the round in flight. */
-function recordRoundVote(s: DraftState, node: number, answer: Answer): void {
-  if (has(s.extendedYes, node)) return;
-  const it = oneNode(node);
-  s.extendedNo = without(s.extendedNo, it);
-  s.extendedFailed = without(s.extendedFailed, it);
-  if (answer === 'yes') s.extendedYes = union(s.extendedYes, it);
-  else if (answer === 'no') s.extendedNo = union(s.extendedNo, it);
-  else s.extendedFailed = union(s.extendedFailed, it);
 }
 
 /** The node time-out of the round. */
 export function onExtensionTimeout(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
   if (!s.extending) return;
-  s.extendedFailed = without(allNodes(s.nodes), union(s.extendedYes, s.extendedNo));
+  s.roundVotes = timedOut(s.roundVotes, allNodes(s.nodes));
   decide(policy, s, now, effects);
 }
 
 function decide(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
   const needed = s.quorum + policy.extendQuorumOffset;
-  const yes = size(s.extendedYes);
-  const pending = s.nodes - yes - size(s.extendedNo) - size(s.extendedFailed);
+  const yes = size(s.roundVotes.yes);
+  const pending = s.nodes - size(answered(s.roundVotes));
   if (yes >= needed) {
     succeed(policy, s, now, effects);
   } else if (yes + pending < needed) {
-    const reason = size(s.extendedNo) > s.nodes - needed ? 'lost' : 'unreachable';
+    const reason = size(s.roundVotes.no) > s.nodes - needed ? 'lost' : 'unreachable';
     endRound(policy, s, effects);
     refuse(s, reason, effects);
     retryAutoExtension(policy, s, now, effects);
@@ -114,12 +101,10 @@ function succeed(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[
   s.deadline = deadline;
   s.extensions++;
   s.votedRound = s.extensionRounds - 1;
-  s.granted = s.extendedYes;
-  s.refused = s.extendedNo;
-  s.failed = s.extendedFailed;
+  s.votes = s.roundVotes;
   effects.push({ type: 'arm', timer: 'expiry', at: deadline });
   planAutoExtension(policy, s, later(now, policy.autoExtendSpacingUs), effects);
-  effects.push({ type: 'report', outcome: { type: 'extended', deadline, votes: votesOf(s) } });
+  effects.push({ type: 'report', outcome: { type: 'extended', deadline, votes: votesOf(s.votes, s.quorum) } });
 }
 
 /** Ends the round in flight; what it set on the nodes stays there. */
@@ -130,7 +115,7 @@ export function endRound(policy: Policy, s: DraftState, effects: Effect[]): void
 
 /** Tells the owner that the lock keeps the deadline it has. */
 export function refuse(s: DraftState, reason: ExtensionFailure, effects: Effect[]): void {
-  const votes = { granted: s.extendedYes, refused: s.extendedNo, failed: s.extendedFailed, quorum: s.quorum };
+  const votes = votesOf(s.roundVotes, s.quorum);
   effects.push({ type: 'report', outcome: { type: 'not-extended', reason, votes } });
 }
 

@@ -35,5 +35,6 @@ export {
 } from './policy.js';
 export { initialState, type LockState, type Phase } from './state.js';
 export { type Step, step } from './step.js';
+export { type Tally, votesOf } from './tally.js';
 export { LONGEST_US, type LocalTime, later, localTime } from './time.js';
 export { deadlineOf, driftAllowanceUs, isValid } from './validity.js';

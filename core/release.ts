@@ -4,8 +4,8 @@ import { endRound, refuse } from './extend.js';
 import { allNodes, has, NO_NODES, type NodeSet, oneNode, size, union, without } from './nodes.js';
 import type { Policy } from './policy.js';
 import type { DraftState } from './state.js';
+import { answered, counted, forgotten, timedOut, votesOf } from './tally.js';
 import { type LocalTime, later } from './time.js';
-import { recordVote } from './votes.js';
 
 /** The owner gives the lock back, before or after its expiry. It no longer holds it from this call on. */
 export function startRelease(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
@@ -18,7 +18,7 @@ export function startRelease(policy: Policy, s: DraftState, now: LocalTime, effe
     if (policy.autoExtendAtUs !== null) effects.push({ type: 'cancel', timer: 'auto-extend' });
   }
   s.phase = 'releasing';
-  sendRelease(s, policy.releaseTo === 'all' ? allNodes(s.nodes) : s.granted, effects);
+  sendRelease(s, policy.releaseTo === 'all' ? allNodes(s.nodes) : s.votes.yes, effects);
   if (policy.nodeTimeoutUs !== null) {
     effects.push({ type: 'arm', timer: 'release', at: later(now, policy.nodeTimeoutUs) });
   }
@@ -27,7 +27,7 @@ export function startRelease(policy: Policy, s: DraftState, now: LocalTime, effe
 /** Releases what a failed attempt may have set, on nodes whose SET is still in flight too. Nobody waits for it. */
 export function cleanUp(policy: Policy, s: DraftState, last: boolean, effects: Effect[]): void {
   if (policy.cleanup === 'none' || (policy.cleanupAfter === 'last-attempt' && !last)) return;
-  sendRelease(s, policy.cleanup === 'all' ? allNodes(s.nodes) : s.granted, effects);
+  sendRelease(s, policy.cleanup === 'all' ? allNodes(s.nodes) : s.votes.yes, effects);
 }
 
 function sendRelease(s: DraftState, to: NodeSet, effects: Effect[]): void {
@@ -45,12 +45,11 @@ function sendRelease(s: DraftState, to: NodeSet, effects: Effect[]): void {
  * again. Whether it came first shows in the answer to the release.
  */
 export function noteLateGrant(s: DraftState, node: number, effects: Effect[]): void {
-  recordVote(s, node, 'yes');
-  if (!has(s.releasing, node) || has(s.deleted, node)) return;
+  s.votes = counted(s.votes, node, 'yes');
+  if (!has(s.releasing, node) || has(s.releaseVotes.yes, node)) return;
   const it = oneNode(node);
-  if (has(s.gone, node) || has(s.unreleased, node)) {
-    s.gone = without(s.gone, it);
-    s.unreleased = without(s.unreleased, it);
+  if (has(answered(s.releaseVotes), node)) {
+    s.releaseVotes = forgotten(s.releaseVotes, it);
     sendRelease(s, it, effects);
   } else {
     s.lateGrants = union(s.lateGrants, it);
@@ -79,35 +78,23 @@ export function onReleaseVote(
   const setSince = has(s.lateGrants, node) && answer !== 'yes';
   s.lateGrants = without(s.lateGrants, it);
   if (setSince) sendRelease(s, it, effects);
-  else recordRelease(s, node, answer);
+  else s.releaseVotes = counted(s.releaseVotes, node, answer);
   if (s.phase === 'releasing') finishRelease(policy, s, effects);
-}
-
-/** Counts one answer to a release. A deletion stands, since a duplicate of the command finds nothing. */
-function recordRelease(s: DraftState, node: number, answer: Answer): void {
-  if (has(s.deleted, node)) return;
-  const it = oneNode(node);
-  s.gone = without(s.gone, it);
-  s.unreleased = without(s.unreleased, it);
-  if (answer === 'yes') s.deleted = union(s.deleted, it);
-  else if (answer === 'no') s.gone = union(s.gone, it);
-  else s.unreleased = union(s.unreleased, it);
 }
 
 /** The node time-out of the release. */
 export function onReleaseTimeout(policy: Policy, s: DraftState, effects: Effect[]): void {
   if (s.phase !== 'releasing') return;
-  s.unreleased = without(s.releasing, union(s.deleted, s.gone));
+  s.releaseVotes = timedOut(s.releaseVotes, s.releasing);
   finishRelease(policy, s, effects);
 }
 
 /** A quorum without our key lets others in, so that is when the owner is told; the rest goes on behind its back. */
 function finishRelease(policy: Policy, s: DraftState, effects: Effect[]): void {
-  const freed = union(s.deleted, s.gone);
-  const open = without(s.releasing, union(freed, s.unreleased));
+  const freed = union(s.releaseVotes.yes, s.releaseVotes.no);
+  const open = without(s.releasing, answered(s.releaseVotes));
   if (size(freed) < s.quorum && open !== NO_NODES) return;
   s.phase = 'released';
   if (policy.nodeTimeoutUs !== null) effects.push({ type: 'cancel', timer: 'release' });
-  const votes = { granted: s.deleted, refused: s.gone, failed: s.unreleased, quorum: s.quorum };
-  effects.push({ type: 'report', outcome: { type: 'released', votes } });
+  effects.push({ type: 'report', outcome: { type: 'released', votes: votesOf(s.releaseVotes, s.quorum) } });
 }

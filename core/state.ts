@@ -1,5 +1,6 @@
 import type { Token } from './commands.js';
 import { NO_NODES, type NodeSet } from './nodes.js';
+import { NO_ANSWERS, type Tally } from './tally.js';
 import { type LocalTime, localTime } from './time.js';
 
 /**
@@ -9,8 +10,8 @@ import { type LocalTime, localTime } from './time.js';
 export type Phase = 'idle' | 'acquiring' | 'waiting' | 'held' | 'lost' | 'releasing' | 'released' | 'failed';
 
 /**
- * The inside of {@link LockState}, writable for the one step that owns the copy: integers, opaque tokens and short tags, so that it can be encoded, compared and shown.
- * One value serves one acquisition with its extensions and its release.
+ * The inside of {@link LockState}, writable for the one step that owns the copy: integers, opaque tokens, short tags and
+ * tallies, so that it can be encoded, compared and shown. One value serves one acquisition with its extensions and its release.
  */
 export interface DraftState {
   phase: Phase;
@@ -27,30 +28,27 @@ export interface DraftState {
   /** T1: the clock before the first command of this attempt, and of the first one. */
   startedAt: LocalTime;
   calledAt: LocalTime;
-  /** The votes on this attempt; after an extension, the votes of its round. */
+  /** Nodes that were asked for a vote on this attempt. */
   asked: NodeSet;
-  granted: NodeSet;
-  refused: NodeSet;
-  failed: NodeSet;
+  /** The votes on this attempt; after an extension, the votes of its round. */
+  votes: Tally;
   /** The claim ends here; meaningful from `held` on. */
   deadline: LocalTime;
   /** The round of extension in flight. */
   extending: boolean;
   /** Rounds of extension started so far; the newest has index `extensionRounds - 1`. */
   extensionRounds: number;
-  /** The round whose votes `granted`, `refused` and `failed` are, or -1 while they are the attempt's. */
+  /** The round whose votes `votes` are, or -1 while they are the attempt's. */
   votedRound: number;
   extensions: number;
   extensionTtlMs: number;
   extensionStartedAt: LocalTime;
-  extendedYes: NodeSet;
-  extendedNo: NodeSet;
-  extendedFailed: NodeSet;
-  /** Nodes sent a release of this token (or the clean-up of this attempt), and what they answered: deleted it, had nothing of ours, or no answer in time. */
+  /** The votes of the round in flight, or of the last one. */
+  roundVotes: Tally;
+  /** Nodes that were sent a release of this token, or the clean-up of this attempt. */
   releasing: NodeSet;
-  deleted: NodeSet;
-  gone: NodeSet;
-  unreleased: NodeSet;
+  /** What they answered: yes if they deleted it, no if they had nothing of ours. */
+  releaseVotes: Tally;
   /** Nodes that granted after their release was sent and have not answered it yet. */
   lateGrants: NodeSet;
 }
@@ -74,9 +72,7 @@ export function initialState(): LockState {
     startedAt: START,
     calledAt: START,
     asked: NO_NODES,
-    granted: NO_NODES,
-    refused: NO_NODES,
-    failed: NO_NODES,
+    votes: NO_ANSWERS,
     deadline: START,
     extending: false,
     extensionRounds: 0,
@@ -84,13 +80,9 @@ export function initialState(): LockState {
     extensions: 0,
     extensionTtlMs: 0,
     extensionStartedAt: START,
-    extendedYes: NO_NODES,
-    extendedNo: NO_NODES,
-    extendedFailed: NO_NODES,
+    roundVotes: NO_ANSWERS,
     releasing: NO_NODES,
-    deleted: NO_NODES,
-    gone: NO_NODES,
-    unreleased: NO_NODES,
+    releaseVotes: NO_ANSWERS,
     lateGrants: NO_NODES,
   };
 }
@@ -109,9 +101,7 @@ export function copyState(s: LockState): DraftState {
     startedAt: s.startedAt,
     calledAt: s.calledAt,
     asked: s.asked,
-    granted: s.granted,
-    refused: s.refused,
-    failed: s.failed,
+    votes: s.votes,
     deadline: s.deadline,
     extending: s.extending,
     extensionRounds: s.extensionRounds,
@@ -119,13 +109,9 @@ export function copyState(s: LockState): DraftState {
     extensions: s.extensions,
     extensionTtlMs: s.extensionTtlMs,
     extensionStartedAt: s.extensionStartedAt,
-    extendedYes: s.extendedYes,
-    extendedNo: s.extendedNo,
-    extendedFailed: s.extendedFailed,
+    roundVotes: s.roundVotes,
     releasing: s.releasing,
-    deleted: s.deleted,
-    gone: s.gone,
-    unreleased: s.unreleased,
+    releaseVotes: s.releaseVotes,
     lateGrants: s.lateGrants,
   };
 }

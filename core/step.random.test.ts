@@ -96,8 +96,8 @@ class World {
   /** A claim has a quorum of votes that are really there, counts from its own start, and begins before it ends. */
   private checkClaim(from: LocalTime): void {
     const { state, now } = this.lock;
-    expect(size(state.granted)).toBeGreaterThanOrEqual(state.quorum);
-    expect(members(state.granted).every((node) => this.keys[node] === state.token)).toBe(true);
+    expect(size(state.votes.yes)).toBeGreaterThanOrEqual(state.quorum);
+    expect(members(state.votes.yes).every((node) => this.keys[node] === state.token)).toBe(true);
     expect(state.deadline).toBe(from + 9_898_000);
     expect(now).toBeLessThan(state.deadline);
   }
@@ -108,9 +108,9 @@ class World {
       const nodes = sets.flatMap(members);
       return new Set(nodes).size === nodes.length && nodes.every((node) => node < s.nodes);
     };
-    expect(disjoint(s.granted, s.refused, s.failed)).toBe(true);
-    expect(disjoint(s.extendedYes, s.extendedNo, s.extendedFailed)).toBe(true);
-    expect(disjoint(s.deleted, s.gone, s.unreleased)).toBe(true);
+    expect(disjoint(s.votes.yes, s.votes.no, s.votes.failed)).toBe(true);
+    expect(disjoint(s.roundVotes.yes, s.roundVotes.no, s.roundVotes.failed)).toBe(true);
+    expect(disjoint(s.releaseVotes.yes, s.releaseVotes.no, s.releaseVotes.failed)).toBe(true);
   }
 }
 

@@ -1,16 +1,15 @@
-import type { NodeSet, Outcome } from '../core/index.js';
+import type { Outcome, Votes } from '../core/index.js';
 import { describeVotes, LockError, type LockErrorCode, type LockVotes } from './errors.js';
 
 /** The lock an error is about. */
 export interface LockSubject {
   readonly resources: readonly string[];
-  votesFrom(granted: NodeSet, refused: NodeSet, failed: NodeSet, quorum: number): LockVotes;
+  votesFrom(votes: Votes): LockVotes;
 }
 
 /** The error for an acquisition that the core reported as failed. */
 export function acquisitionFailed(lock: LockSubject, outcome: Outcome & { type: 'failed' }, cause: unknown): LockError {
-  const { granted, refused, failed, quorum } = outcome.votes;
-  const votes = lock.votesFrom(granted, refused, failed, quorum);
+  const votes = lock.votesFrom(outcome.votes);
   const name = lock.resources.join(', ');
   const attempts = outcome.attempts === 1 ? 'in 1 attempt' : `in ${outcome.attempts} attempts`;
   const tally = `${describeVotes(votes)} (last attempt)`;
@@ -35,8 +34,7 @@ export function extensionFailed(
   maxExtensions: number | null,
   cause: unknown,
 ): LockError {
-  const { granted, refused, failed, quorum } = outcome.votes;
-  const votes = lock.votesFrom(granted, refused, failed, quorum);
+  const votes = lock.votesFrom(outcome.votes);
   const name = lock.resources.join(', ');
   const make = (code: LockErrorCode, message: string, why?: unknown) =>
     new LockError(message, { code, operation: 'extend', resources: lock.resources, votes, cause: why });

@@ -17,6 +17,8 @@ import {
   step,
   type Timer,
   union,
+  type Votes,
+  votesOf,
 } from '../core/index.js';
 import { Alarms } from './alarms.js';
 import { drawChance } from './chance.js';
@@ -135,19 +137,18 @@ export class LockRun {
   }
 
   get votes(): LockVotes {
-    const { granted, refused, failed, quorum } = this.#state;
-    return this.votesFrom(granted, refused, failed, quorum);
+    return this.votesFrom(votesOf(this.#state.votes, this.#state.quorum));
   }
 
   get forgetfulNodesTolerated(): number {
-    return forgetfulNodesTolerated(size(this.#state.granted), this.#state.quorum, this.#nodes.length);
+    return forgetfulNodesTolerated(size(this.#state.votes.yes), this.#state.quorum, this.#nodes.length);
   }
 
   get held(): boolean {
     return this.#state.phase === 'held' && systemClock.now() < this.#state.deadline;
   }
 
-  votesFrom(granted: NodeSet, refused: NodeSet, failed: NodeSet, quorum: number): LockVotes {
+  votesFrom({ granted, refused, failed, quorum }: Votes): LockVotes {
     const nodes = this.#nodes.length;
     const answered = union(granted, union(refused, failed));
     const unanswered: number[] = [];

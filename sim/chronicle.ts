@@ -100,14 +100,14 @@ export class Chronicle {
 
   claimed(lock: LockRun): void {
     lock.believing = true;
-    this.noteLock(Kind.claim, lock, lock.state.granted);
+    this.noteLock(Kind.claim, lock, lock.state.votes.yes);
     if (this.trace.keeping) this.trace.detail(this.claimDetail(lock));
     this.observer.claimed(lock, this.now);
   }
 
   extended(lock: LockRun): void {
     lock.believing = true;
-    this.noteLock(Kind.extended, lock, lock.state.granted);
+    this.noteLock(Kind.extended, lock, lock.state.votes.yes);
     if (this.trace.keeping) this.trace.detail(this.claimDetail(lock));
     this.observer.extended(lock, this.now);
   }
@@ -116,7 +116,7 @@ export class Chronicle {
     const { state } = lock;
     return {
       ...this.lockDetail(lock),
-      granted: state.granted,
+      granted: state.votes.yes,
       quorum: state.quorum,
       nodes: state.nodes,
       deadlineUs: state.deadline,

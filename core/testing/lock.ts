@@ -156,9 +156,9 @@ export class TestLock {
   votes(): { granted: number[]; refused: number[]; failed: number[] } {
     const list = (set: NodeSet): number[] => members(set);
     return {
-      granted: list(this.state.granted),
-      refused: list(this.state.refused),
-      failed: list(this.state.failed),
+      granted: list(this.state.votes.yes),
+      refused: list(this.state.votes.no),
+      failed: list(this.state.votes.failed),
     };
   }
 

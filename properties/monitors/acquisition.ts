@@ -26,7 +26,7 @@ export class Acquisition {
 
   private whatIsWrong(lock: LockRun, use: Use, now: TrueTime): string | null {
     const { client, plan, state } = lock;
-    const votes = size((use.granted & state.granted) as NodeSet);
+    const votes = size((use.granted & state.votes.yes) as NodeSet);
     if (votes < this.majority) {
       return `${client.name} claims the lock with ${votes} votes of this attempt (majority ${this.majority})`;
     }

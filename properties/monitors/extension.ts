@@ -25,7 +25,7 @@ export class Extension {
   }
 
   private whatIsWrong({ client, state }: LockRun, use: Use): string | null {
-    const votes = size((use.extended & state.granted) as NodeSet);
+    const votes = size((use.extended & state.votes.yes) as NodeSet);
     if (votes < this.majority) {
       return `${client.name} takes the lock for extended with ${votes} votes of this round (majority ${this.majority})`;
     }

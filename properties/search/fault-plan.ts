@@ -1,4 +1,4 @@
-import { members, type NodeSet, nodeName, type Operation, size } from '../../core/index.js';
+import { members, nodeName, type Operation, size } from '../../core/index.js';
 import type { ClockPlan, Fault } from '../../scenarios/index.js';
 import type { LockRun, Stream, WorldView } from '../../sim/index.js';
 import { claimEnd } from '../monitors/belief.js';
@@ -144,7 +144,7 @@ export class FaultPlan {
   /** As many voters as the votes allow forget at once, or one more if the bound is to be passed. */
   private forget(lock: LockRun, view: WorldView, faults: Fault[]): void {
     const { weather, situation } = this;
-    const spare = size(lock.state.granted) - lock.state.quorum;
+    const spare = size(lock.state.votes.yes) - lock.state.quorum;
     const count = spare + (weather.stretch.forget > 1 ? 1 : 0);
     // After an extension only the votes of its round count, and how many those will be is not known yet.
     if (count <= 0 || situation.setup.policy.autoExtendAtUs !== null) return;
@@ -160,7 +160,7 @@ export class FaultPlan {
   }
 
   private someVoters(lock: LockRun, count: number): number[] {
-    const voters = members(lock.state.granted as NodeSet);
+    const voters = members(lock.state.votes.yes);
     return this.draw.subset(voters.length, Math.min(count, voters.length)).map((i) => voters[i] ?? 0);
   }
 }
