@@ -66,7 +66,7 @@ export async function provisionContainers(engine: Engine, nodes: number, persist
   try {
     for (const start of starts) if (start.status === 'rejected') throw start.reason;
     const description = `${nodes} × ${engine.image} (${await versionAt(servers[0]?.url)}) in containers on ${engine.host}`;
-    return provisionOf({ source: 'containers', description }, servers, clients, stop);
+    return provisionOf({ source: 'containers', description, clocks: false }, servers, clients, stop);
   } catch (error) {
     await stop();
     throw error;

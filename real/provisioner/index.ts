@@ -1,10 +1,13 @@
 import { findEngine, provisionContainers } from './containers.js';
 import { provisionMock } from './mock.js';
+import { unpackedServer } from './package.js';
 import { findServerProgram, provisionProcesses } from './processes.js';
-import { type Provision, ProvisionError, type ProvisionOptions } from './types.js';
+import { type Provision, ProvisionError, type ProvisionOptions, type Source } from './types.js';
 import { provisionUrls } from './urls.js';
 
+export { findFaketime } from './fake-clock.js';
 export {
+  type ClockSetting,
   type Persistence,
   type Provision,
   ProvisionError,
@@ -22,30 +25,40 @@ export const WAYS_TO_GET_REDIS: readonly string[] = Object.freeze([
   'install Valkey so that valkey-server is on the PATH (apt-get install valkey, brew install valkey)',
 ]);
 
+const REAL: readonly Source[] = ['urls', 'processes', 'containers', 'package'];
+
 /**
  * Nodes to run locks against, from the first source that has them: `LOCKSTEP_REDIS`, then own processes of the
- * `redis-server` or `valkey-server` on the PATH, then, only where `sources` names them, own containers, then
- * ioredis-mock.
+ * `redis-server` or `valkey-server` on the PATH, then own containers, then own processes of the distribution's package,
+ * then, only where `sources` names it, ioredis-mock.
  *
- * @throws ProvisionError naming the ways to get nodes, what is wrong with the URLs given, or what containers lack.
+ * @throws ProvisionError naming the ways to get nodes, what is wrong with the URLs given, or what the other sources lack.
  */
 export async function provision(options: ProvisionOptions): Promise<Provision> {
-  const { nodes, sources = ['urls', 'processes'], persistence = 'none', env = process.env } = options;
+  const { nodes, sources = REAL, persistence = 'none', clocks = false, env = process.env } = options;
   const urls = env.LOCKSTEP_REDIS;
   if (sources.includes('urls') && urls !== undefined && urls !== '') return provisionUrls(urls, nodes);
   if (sources.includes('processes')) {
     const program = findServerProgram(env.PATH);
-    if (program !== undefined) return provisionProcesses(program, nodes, persistence);
+    if (program !== undefined) return provisionProcesses(nodes, { program, persistence, clocks, source: 'processes' });
   }
-  let lacking: ProvisionError | undefined;
+  const lacking: string[] = [];
   if (sources.includes('containers')) {
     const engine = await findEngine(env);
     if (!(engine instanceof ProvisionError)) return provisionContainers(engine, nodes, persistence);
-    lacking = engine;
+    lacking.push(engine.message);
+  }
+  if (sources.includes('package')) {
+    const program = await unpackedServer(env);
+    if (!(program instanceof ProvisionError))
+      return provisionProcesses(nodes, { program, persistence, clocks, source: 'package' });
+    lacking.push(program.message);
   }
   const mock = sources.includes('mock') ? await provisionMock(nodes) : undefined;
   if (mock !== undefined) return mock;
-  throw lacking ?? new ProvisionError(`No Redis to be found. To get one, ${WAYS_TO_GET_REDIS.join('; or ')}.`);
+  if (sources.some((source) => source === 'urls' || source === 'processes'))
+    lacking.unshift(`No Redis to be found. To get one, ${WAYS_TO_GET_REDIS.join('; or ')}.`);
+  throw new ProvisionError(lacking.join(' '));
 }
 
 /** Whether {@link provision} has a source of real nodes here; says nothing about whether given URLs can be reached. */

@@ -28,6 +28,9 @@ export async function provisionMock(nodes: number): Promise<Provision | undefine
       pause: refuse,
       resume: refuse,
       restart: refuse,
+      sync: refuse,
+      cutPower: refuse,
+      setClock: refuse,
     }),
   );
   const stop = async () => clients.close();
@@ -35,6 +38,7 @@ export async function provisionMock(nodes: number): Promise<Provision | undefine
     source: 'mock',
     description: `${nodes} × ioredis-mock in this process, for trying the API only: no network, no faults, one clock`,
     faults: false,
+    clocks: false,
     nodes: list,
     urls: list.map((node) => node.url),
     stop,

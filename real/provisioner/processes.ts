@@ -5,6 +5,7 @@ import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { atExit } from './at-exit.js';
 import { Clients } from './clients.js';
+import { FakeClock, findFaketime } from './fake-clock.js';
 import { provisionOf } from './provision-of.js';
 import { ServerProcess } from './server-process.js';
 import type { Persistence, Provision } from './types.js';
@@ -22,10 +23,26 @@ export function findServerProgram(path: string | undefined): string | undefined 
   return undefined;
 }
 
+/** What own processes are made of. */
+export interface ProcessOptions {
+  /** The path of the server program. */
+  readonly program: string;
+  readonly persistence: Persistence;
+  /** Whether they get clocks that can be set, where that is possible. */
+  readonly clocks: boolean;
+  readonly source: 'processes' | 'package';
+}
+
 /** Nodes as processes of our own, gone without a trace when they are stopped or this process ends. */
-export async function provisionProcesses(program: string, nodes: number, persistence: Persistence): Promise<Provision> {
+export async function provisionProcesses(nodes: number, options: ProcessOptions): Promise<Provision> {
+  const { program, persistence, source } = options;
   const folder = mkdtempSync(join(tmpdir(), 'lockstep-redis-'));
-  const servers = Array.from({ length: nodes }, (_, i) => new ServerProcess(`n${i}`, program, folder, persistence));
+  const library = options.clocks ? findFaketime() : undefined;
+  const servers = Array.from({ length: nodes }, (_, i) => {
+    const own = join(folder, `n${i}`);
+    const clock = library === undefined ? null : new FakeClock(library, join(folder, `n${i}.clock`));
+    return new ServerProcess(`n${i}`, program, own, persistence, clock);
+  });
   const clients = new Clients();
   const forget = atExit(() => {
     for (const server of servers) server.killNow();
@@ -40,7 +57,7 @@ export async function provisionProcesses(program: string, nodes: number, persist
   try {
     await Promise.all(servers.map((server) => server.start()));
     const description = `${nodes} × ${await versionOf(program)} on 127.0.0.1`;
-    return provisionOf({ source: 'processes', description }, servers, clients, stop);
+    return provisionOf({ source, description, clocks: library !== undefined }, servers, clients, stop);
   } catch (error) {
     await stop();
     throw error;

@@ -6,7 +6,7 @@ type Server = Omit<ProvisionedNode, 'client'>;
 
 /** The provision of servers that were started here, with the clients made for them. */
 export function provisionOf(
-  what: Pick<Provision, 'source' | 'description'>,
+  what: Pick<Provision, 'source' | 'description' | 'clocks'>,
   servers: readonly Server[],
   clients: Clients,
   stop: () => Promise<void>,
@@ -30,5 +30,8 @@ function nodeOf(server: Server, clients: Clients): ProvisionedNode {
     pause: () => server.pause(),
     resume: () => server.resume(),
     restart: (options) => server.restart(options),
+    sync: () => server.sync(),
+    cutPower: () => server.cutPower(),
+    setClock: (setting) => server.setClock(setting),
   };
 }

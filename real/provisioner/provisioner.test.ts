@@ -14,7 +14,9 @@ const given = (urls: string, nodes = 2) => provision({ nodes, env: { LOCKSTEP_RE
 
 describe('where Redis comes from', () => {
   test('nowhere: the message names the ways to get one', async () => {
-    expect(await messageOf(provision({ nodes: 5, env: { PATH: '' } }))).toMatchInlineSnapshot(
+    expect(
+      await messageOf(provision({ nodes: 5, sources: ['urls', 'processes'], env: { PATH: '' } })),
+    ).toMatchInlineSnapshot(
       `"No Redis to be found. To get one, set LOCKSTEP_REDIS=redis://host:port,redis://host:port,… to nodes that run already; or install Redis so that redis-server is on the PATH (apt-get install redis-server, brew install redis); or install Valkey so that valkey-server is on the PATH (apt-get install valkey, brew install valkey)."`,
     );
     expect(hasRealRedis({ PATH: '' })).toBe(false);

@@ -90,6 +90,18 @@ export class ServerContainer {
     await this.#served();
   }
 
+  sync(): Promise<void> {
+    return this.#cannot();
+  }
+
+  cutPower(): Promise<void> {
+    return this.#cannot();
+  }
+
+  setClock(): Promise<void> {
+    return this.#cannot();
+  }
+
   /** Ends and removes the container with what it wrote. */
   async remove(): Promise<void> {
     const id = this.#id;
@@ -184,6 +196,10 @@ export class ServerContainer {
     const container = this.#engine.client.container.getById(this.#id);
     const { State: state } = await container.inspect();
     return { container, running: state.Running, paused: state.Paused };
+  }
+
+  async #cannot(): Promise<never> {
+    throw new ProvisionError(`${this.name} is a container: only own processes have a disk and a clock to spoil.`);
   }
 
   #notRunning(): ProvisionError {

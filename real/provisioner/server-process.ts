@@ -4,8 +4,10 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { AppendOnlyFile } from './append-only-file.js';
 import { probe } from './clients.js';
-import { type Persistence, ProvisionError, type RestartOptions } from './types.js';
+import type { FakeClock } from './fake-clock.js';
+import { type ClockSetting, type Persistence, ProvisionError, type RestartOptions } from './types.js';
 
 const START_MS = 10_000;
 const PORT_TRIES = 5;
@@ -16,15 +18,20 @@ export class ServerProcess {
   readonly #program: string;
   readonly #folder: string;
   readonly #persistence: Persistence;
+  readonly #clock: FakeClock | null;
+  readonly #file: AppendOnlyFile;
   #port = 0;
   #child: ChildProcess | undefined;
   #exited: Promise<void> = Promise.resolve();
 
-  constructor(name: string, program: string, folder: string, persistence: Persistence) {
+  /** `folder` is the server's own, and goes when it restarts empty; `clock` is `null` for the machine's. */
+  constructor(name: string, program: string, folder: string, persistence: Persistence, clock: FakeClock | null) {
     this.name = name;
     this.#program = program;
-    this.#folder = join(folder, name);
+    this.#folder = folder;
     this.#persistence = persistence;
+    this.#clock = clock;
+    this.#file = new AppendOnlyFile(folder);
   }
 
   get url(): string {
@@ -64,6 +71,25 @@ export class ServerProcess {
     this.#running().kill('SIGCONT');
   }
 
+  async sync(): Promise<void> {
+    if (this.#persistence === 'none') throw new ProvisionError(`${this.name} has no append-only file.`);
+    this.#file.sync();
+  }
+
+  async cutPower(): Promise<void> {
+    await this.kill();
+    if (this.#persistence !== 'none' && this.#persistence !== 'always') this.#file.loseTail();
+  }
+
+  async setClock(setting: ClockSetting): Promise<void> {
+    if (this.#clock === null) {
+      throw new ProvisionError(
+        `The clock of ${this.name} cannot be set: nodes are provisioned with clocks of their own only where asked for, and where libfaketime is found (apt-get install faketime).`,
+      );
+    }
+    this.#clock.set(setting);
+  }
+
   async restart({ keepData }: RestartOptions): Promise<void> {
     if (keepData && this.#persistence === 'none') await this.#save();
     await this.kill();
@@ -94,7 +120,8 @@ export class ServerProcess {
     const log = join(this.#folder, 'server.log');
     const output = openSync(log, 'a');
     // In a process group of its own, so that Ctrl-C in a terminal reaches us alone and we end it in order.
-    const child = spawn(this.#program, this.#arguments(), { stdio: ['ignore', output, output], detached: true });
+    const env = { ...process.env, ...this.#clock?.environment() };
+    const child = spawn(this.#program, this.#arguments(), { stdio: ['ignore', output, output], detached: true, env });
     closeSync(output);
     child.unref();
     this.#child = child;

@@ -1,7 +1,10 @@
 import type { Redis, RedisOptions } from 'ioredis';
 
-/** Where nodes come from: given URLs, own server processes, own containers, or the mock that only shows the API. */
-export type Source = 'urls' | 'processes' | 'containers' | 'mock';
+/**
+ * Where nodes come from: given URLs, own processes of the server on the PATH, own containers, own processes of the
+ * distribution's package unpacked into the cache, or the mock that only shows the API.
+ */
+export type Source = 'urls' | 'processes' | 'containers' | 'package' | 'mock';
 
 /** How much own servers write to disk: nothing, or an append-only file with this `appendfsync`. */
 export type Persistence = 'none' | 'no' | 'everysec' | 'always';
@@ -9,10 +12,12 @@ export type Persistence = 'none' | 'no' | 'everysec' | 'always';
 export interface ProvisionOptions {
   /** How many nodes. */
   readonly nodes: number;
-  /** Where they may come from; they are tried in the order of {@link Source}. Default: `urls` and `processes`. */
+  /** Where they may come from; they are tried in the order of {@link Source}. Default: all but `mock`. */
   readonly sources?: readonly Source[];
   /** For own processes and containers. Default `none`: a killed node forgets everything. */
   readonly persistence?: Persistence;
+  /** Gives own processes clocks that can be set, where libfaketime is found. Default `false`: it costs speed. */
+  readonly clocks?: boolean;
   /** Where `LOCKSTEP_REDIS`, `PATH` and `LOCKSTEP_REDIS_IMAGE` are looked up. Default `process.env`. */
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
@@ -20,6 +25,14 @@ export interface ProvisionOptions {
 export interface RestartOptions {
   /** Whether the node comes back with its keys, or empty. */
   readonly keepData: boolean;
+}
+
+/** How a node's clock runs from now on. */
+export interface ClockSetting {
+  /** How far it is ahead of the machine's now, ms; negative is behind. */
+  readonly aheadMs: number;
+  /** Its speed: 1.01 is 1 % fast. Default 1. */
+  readonly rate?: number;
 }
 
 /** One node to run locks against. Faults of nodes that are not ours reject with a {@link ProvisionError}. */
@@ -36,6 +49,18 @@ export interface ProvisionedNode {
   pause(): Promise<void>;
   /** Lets a paused process run on. */
   resume(): Promise<void>;
+  /**
+   * Notes that all that was written so far is on disk, as after an fsync: {@link cutPower} leaves it. Only own processes
+   * with an append-only file can do this.
+   */
+  sync(): Promise<void>;
+  /**
+   * Ends the process as a power failure of its machine does: what its append-only file got after the last {@link sync}
+   * is gone, unless the node writes with `always`, which has everything on disk that it acknowledged.
+   */
+  cutPower(): Promise<void>;
+  /** Sets the clock that the node reads, now and for all its further starts; {@link Provision.clocks} says whether it can. */
+  setClock(setting: ClockSetting): Promise<void>;
   /** Ends the process if it runs, and starts it again at the same URL. */
   restart(options: RestartOptions): Promise<void>;
 }
@@ -47,6 +72,8 @@ export interface Provision extends AsyncDisposable {
   readonly description: string;
   /** Whether `kill`, `pause`, `resume` and `restart` work. */
   readonly faults: boolean;
+  /** Whether `setClock` works. */
+  readonly clocks: boolean;
   readonly nodes: readonly ProvisionedNode[];
   readonly urls: readonly string[];
   /** Closes the clients, ends own processes or containers and removes what they wrote. */

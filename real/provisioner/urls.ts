@@ -31,6 +31,9 @@ export async function provisionUrls(value: string, nodes: number): Promise<Provi
       pause: refuse,
       resume: refuse,
       restart: refuse,
+      sync: refuse,
+      cutPower: refuse,
+      setClock: refuse,
     }),
   );
   const stop = async () => clients.close();
@@ -38,6 +41,7 @@ export async function provisionUrls(value: string, nodes: number): Promise<Provi
     source: 'urls',
     description: `${nodes} nodes given by LOCKSTEP_REDIS, version ${[...versions].join(', ')}`,
     faults: false,
+    clocks: false,
     nodes: list,
     urls: used,
     stop,

@@ -1,0 +1,239 @@
+import { createConnection, createServer, type Server, type Socket } from 'node:net';
+import { RespCutter, wordsOf } from './resp.js';
+
+/** What becomes of one message on its way: late, lost, or there twice. */
+export interface MessageFate {
+  /** On top of what the way takes, ms. */
+  readonly delayMs?: number;
+  readonly lost?: boolean;
+  /** When a second copy sets out, ms after the first. */
+  readonly againAfterMs?: number;
+}
+
+/** What becomes of a command and of its reply. */
+export interface CommandFate {
+  readonly request?: MessageFate;
+  readonly reply?: MessageFate;
+}
+
+/** Which messages are lost. Lost requests are never carried out; of lost replies, the command was. */
+export type Dropped = 'nothing' | 'requests' | 'replies' | 'both';
+
+export interface ProxyOptions {
+  readonly host: string;
+  readonly port: number;
+  /** Decides on each command by its words. Left out: each passes as the proxy's state says. */
+  readonly fate?: (words: readonly string[]) => CommandFate;
+}
+
+/**
+ * A way to one node, on a port of its own of the loopback, on which whole commands and whole replies can be late or get
+ * lost. It reads the protocol only as far as it takes to know where a command or a reply ends.
+ *
+ * Replies belong to commands by their order. A connection on which a message got lost is therefore torn: nothing that
+ * comes after it passes either, as with a TCP connection that waits for a lost segment. {@link NodeProxy.drop} with `nothing`
+ * cuts torn connections, and clients connect anew.
+ */
+export class NodeProxy implements AsyncDisposable {
+  readonly #server: Server;
+  readonly #options: ProxyOptions;
+  readonly #links = new Set<Link>();
+  #dropped: Dropped = 'nothing';
+  #requestMs = 0;
+  #replyMs = 0;
+
+  private constructor(server: Server, options: ProxyOptions) {
+    this.#server = server;
+    this.#options = options;
+    server.on('connection', (client) => this.#accept(client));
+  }
+
+  /** Opens a way to a node on a free port. The node need not be there yet. */
+  static open(options: ProxyOptions): Promise<NodeProxy> {
+    return new Promise((resolve, reject) => {
+      const server = createServer({ noDelay: true });
+      server.once('error', reject);
+      server.listen(0, '127.0.0.1', () => resolve(new NodeProxy(server, options)));
+    });
+  }
+
+  get port(): number {
+    const address = this.#server.address();
+    return typeof address === 'object' && address !== null ? address.port : 0;
+  }
+
+  get url(): string {
+    return `redis://127.0.0.1:${this.port}`;
+  }
+
+  get dropped(): Dropped {
+    return this.#dropped;
+  }
+
+  get requestMs(): number {
+    return this.#requestMs;
+  }
+
+  get replyMs(): number {
+    return this.#replyMs;
+  }
+
+  /** How long messages take from now on, ms each way; in order on each connection. */
+  delay(requestMs: number, replyMs: number = requestMs): void {
+    this.#requestMs = requestMs;
+    this.#replyMs = replyMs;
+  }
+
+  /** Loses messages from now on. `nothing` ends that, and cuts the connections that are torn. */
+  drop(what: Dropped): void {
+    this.#dropped = what;
+    if (what === 'nothing') for (const link of this.#links) if (link.torn) link.cut();
+  }
+
+  /**
+   * Connections as they are after the other end has vanished without a word: the node's side is closed, the client's
+   * stays open and silent for ever. Connections made from now on work.
+   */
+  halfOpen(): void {
+    for (const link of this.#links) link.halfOpen();
+  }
+
+  /** Resets all connections. */
+  cut(): void {
+    for (const link of this.#links) link.cut();
+  }
+
+  async close(): Promise<void> {
+    this.cut();
+    await new Promise<void>((resolve) => this.#server.close(() => resolve()));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #accept(client: Socket): void {
+    const { host, port, fate = () => ({}) } = this.#options;
+    const link = new Link(this, client, createConnection({ host, port, noDelay: true }), fate, () => {
+      this.#links.delete(link);
+    });
+    this.#links.add(link);
+  }
+}
+
+/** One connection through a proxy. */
+class Link {
+  /** Whether a message got lost, after which nothing more passes. */
+  torn = false;
+  readonly #proxy: NodeProxy;
+  readonly #client: Socket;
+  readonly #node: Socket;
+  readonly #fate: (words: readonly string[]) => CommandFate;
+  readonly #requests: Lane;
+  readonly #replies: Lane;
+  /** What becomes of the replies that are still to come, in order; `null` for the reply to a copy, which is nobody's. */
+  readonly #expected: (MessageFate | null)[] = [];
+  #halfOpen = false;
+
+  constructor(
+    proxy: NodeProxy,
+    client: Socket,
+    node: Socket,
+    fate: (words: readonly string[]) => CommandFate,
+    onEnd: () => void,
+  ) {
+    this.#proxy = proxy;
+    this.#client = client;
+    this.#node = node;
+    this.#fate = fate;
+    this.#requests = new Lane(node);
+    this.#replies = new Lane(client);
+    const fromClient = new RespCutter();
+    const fromNode = new RespCutter();
+    client.on('data', (chunk) => {
+      for (const command of fromClient.push(chunk)) this.#onRequest(command);
+    });
+    node.on('data', (chunk) => {
+      for (const reply of fromNode.push(chunk)) this.#onReply(reply);
+    });
+    // An error is followed by `close`, which says all that matters here.
+    client.on('error', () => {});
+    node.on('error', () => {});
+    client.on('close', () => {
+      node.destroy();
+      onEnd();
+    });
+    node.on('close', () => {
+      if (!this.#halfOpen && !this.torn) client.destroy();
+    });
+  }
+
+  cut(): void {
+    this.#client.resetAndDestroy();
+    this.#node.destroy();
+  }
+
+  halfOpen(): void {
+    this.#halfOpen = true;
+    this.#node.destroy();
+  }
+
+  #onRequest(command: Buffer): void {
+    if (this.#halfOpen) return;
+    const { request = {}, reply = {} } = this.#fate(wordsOf(command));
+    const { dropped } = this.#proxy;
+    if (request.lost || dropped === 'requests' || dropped === 'both' || (this.torn && dropped === 'nothing')) {
+      this.torn = true;
+      return;
+    }
+    this.#expected.push(reply);
+    this.#requests.send(command, this.#proxy.requestMs + (request.delayMs ?? 0));
+    if (request.againAfterMs === undefined) return;
+    this.#expected.push(null);
+    this.#requests.send(command, this.#proxy.requestMs + (request.delayMs ?? 0) + request.againAfterMs);
+  }
+
+  #onReply(reply: Buffer): void {
+    const fate = this.#expected.shift();
+    if (fate === null) return;
+    const { dropped } = this.#proxy;
+    if (fate?.lost || this.torn || dropped === 'replies' || dropped === 'both') {
+      this.torn = true;
+      return;
+    }
+    this.#replies.send(reply, this.#proxy.replyMs + (fate?.delayMs ?? 0));
+  }
+}
+
+/** One direction of a connection: messages may be late, but never overtake. */
+class Lane {
+  readonly #to: Socket;
+  readonly #waiting: { readonly bytes: Buffer; readonly at: number }[] = [];
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(to: Socket) {
+    this.#to = to;
+    to.on('close', () => clearTimeout(this.#timer));
+  }
+
+  send(bytes: Buffer, afterMs: number): void {
+    if (afterMs <= 0 && this.#waiting.length === 0) {
+      if (this.#to.writable) this.#to.write(bytes);
+      return;
+    }
+    this.#waiting.push({ bytes, at: performance.now() + afterMs });
+    if (this.#waiting.length === 1) this.#wait();
+  }
+
+  #wait(): void {
+    const [next] = this.#waiting;
+    if (next === undefined) return;
+    this.#timer = setTimeout(() => {
+      if (performance.now() >= next.at) {
+        this.#waiting.shift();
+        if (this.#to.writable) this.#to.write(next.bytes);
+      }
+      this.#wait();
+    }, next.at - performance.now());
+  }
+}
