@@ -13,3 +13,11 @@ export function claimEnd(lock: LockRun, from: TrueTime): TrueTime {
   const { clock } = lock.client;
   return clock.when(lock.state.deadline, clock.changedAt > from ? clock.changedAt : from);
 }
+
+/**
+ * Whether a claim that was believed in at `since` ended by its client's clock before this instant. One that ends in this
+ * very instant has not lapsed: if its clock is set back in it, the belief goes on without a gap.
+ */
+export function lapsedBefore(lock: LockRun, since: number, now: TrueTime): boolean {
+  return !believes(lock, now) && claimEnd(lock, since as TrueTime) < now;
+}

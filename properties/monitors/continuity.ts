@@ -19,15 +19,15 @@ export class Continuity {
   }
 
   extended(lock: LockRun, now: TrueTime): void {
+    let other: LockRun | undefined;
     for (const key of lock.keys) {
       const last = this.last[key];
       this.grant(key, lock);
-      if (last === undefined || last === lock) continue;
-      const { name } = lock.client;
-      const detail = `${name} extends its lock, but ${last.client.name} was granted it in between`;
-      this.report(instant('continuity', 'state', [last, lock], now, detail));
-      return;
+      if (last !== lock) other ??= last;
     }
+    if (other === undefined) return;
+    const detail = `${lock.client.name} extends its lock, but ${other.client.name} was granted it in between`;
+    this.report(instant('continuity', 'state', [other, lock], now, detail));
   }
 
   private grant(key: number, lock: LockRun): void {

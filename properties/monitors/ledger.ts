@@ -26,8 +26,11 @@ export interface Use {
   roundAt: LocalTime;
   roundTtlMs: number;
   extended: NodeSet;
-  /** Nodes on which the token is stored. */
+  /** Nodes on which the token is stored: for one of the lock's resources, and for all of them. */
   holding: NodeSet;
+  whole: NodeSet;
+  /** By node: for how many resources; only of locks on several. */
+  readonly keys: number[];
   /** Nodes that were sent a release. */
   released: NodeSet;
   /** The attempt failed, or its lock was given back. */
@@ -53,6 +56,7 @@ export class Ledger {
 
   /** Opens the books for an attempt whose first command is being sent. */
   begin(lock: LockRun, token: number, attempt: number, now: TrueTime): Use {
+    const before = this.uses[token];
     const use: Use = {
       lock,
       attempt,
@@ -63,7 +67,9 @@ export class Ledger {
       roundAt: localTime(0),
       roundTtlMs: 0,
       extended: NO_NODES,
-      holding: this.uses[token]?.holding ?? NO_NODES,
+      holding: before?.holding ?? NO_NODES,
+      whole: before?.whole ?? NO_NODES,
+      keys: before?.keys ?? [],
       released: NO_NODES,
       over: false,
     };
@@ -101,13 +107,27 @@ export class Ledger {
 
   keySet(node: number, token: number): Use | undefined {
     const use = this.uses[token];
-    if (use !== undefined) use.holding = union(use.holding, oneNode(node));
+    if (use === undefined) return undefined;
+    const it = oneNode(node);
+    use.holding = union(use.holding, it);
+    if (use.lock.keys.length === 1 || count(use, node, 1) === use.lock.keys.length) use.whole = union(use.whole, it);
     return use;
   }
 
   keyGone(node: number, token: number): Use | undefined {
     const use = this.uses[token];
-    if (use !== undefined) use.holding = without(use.holding, oneNode(node));
+    if (use === undefined) return undefined;
+    const it = oneNode(node);
+    use.whole = without(use.whole, it);
+    if (use.lock.keys.length === 1 || count(use, node, -1) === 0) use.holding = without(use.holding, it);
     return use;
   }
+}
+
+/** Counts a node's keys, and says how many there are now. */
+function count(use: Use, node: number, by: 1 | -1): number {
+  while (use.keys.length <= node) use.keys.push(0);
+  const keys = (use.keys[node] ?? 0) + by;
+  use.keys[node] = keys;
+  return keys;
 }

@@ -19,7 +19,7 @@ export class LostLock {
   /** A node no longer has a key of this attempt. */
   keyGone(use: Use, token: number, now: TrueTime): void {
     const { lock } = use;
-    if (!lock.believing || lock.token !== token || size(use.holding) >= this.majority) return;
+    if (!lock.believing || lock.token !== token || size(use.whole) >= this.majority) return;
     if (believes(lock, now) && !this.lost.has(use)) this.lost.set(use, now);
   }
 

@@ -1,6 +1,6 @@
 import type { LockRun, TrueTime } from '../../sim/index.js';
 import type { Violation } from '../violation.js';
-import { believes, claimEnd } from './belief.js';
+import { believes, claimEnd, lapsedBefore } from './belief.js';
 import { remove } from './remove.js';
 
 interface Overlap {
@@ -86,8 +86,9 @@ export class MutualExclusion {
   /** A client's clock is about to change. What ended unnoticed, because the client is frozen, ends while it can tell when. */
   clockChanges(client: number, now: TrueTime): void {
     if (this.open.length === 0) return;
-    const lapsed = (lock: LockRun): boolean => lock.client.index === client && !believes(lock, now);
-    this.close(({ first, second }) => lapsed(first) || lapsed(second), now);
+    const lapsed = (lock: LockRun, since: number): boolean =>
+      lock.client.index === client && lapsedBefore(lock, since, now);
+    this.close(({ first, second, violation }) => lapsed(first, violation.atUs) || lapsed(second, violation.atUs), now);
   }
 
   /** A client's clock changed: a belief that its clock had ended may be back. */

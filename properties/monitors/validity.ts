@@ -1,6 +1,6 @@
 import type { LockRun, TrueTime } from '../../sim/index.js';
 import type { Violation } from '../violation.js';
-import { believes, claimEnd } from './belief.js';
+import { believes, claimEnd, lapsedBefore } from './belief.js';
 
 /**
  * State: as long as a client believes, a majority of the nodes hold its token, so that nobody else can gather one. A
@@ -75,8 +75,8 @@ export class Validity {
 
   /** A client's clock is about to change. What ended unnoticed, because the client is frozen, ends while it can tell when. */
   clockChanges(client: number, now: TrueTime): void {
-    for (const lock of this.open.keys()) {
-      if (lock.client.index === client && !believes(lock, now)) this.ended(lock, now);
+    for (const [lock, { atUs }] of this.open) {
+      if (lock.client.index === client && lapsedBefore(lock, atUs, now)) this.ended(lock, now);
     }
   }
 

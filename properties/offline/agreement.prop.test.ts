@@ -1,0 +1,23 @@
+import { expect, it } from 'vitest';
+import { loadCatalogue } from '../../scenarios/catalogue.js';
+import { variantSchedule } from '../../scenarios/index.js';
+import { compareRuns, disagreementOn, WEATHERS } from './agreement.js';
+
+it('monitors and trace agree on drawn runs of every weather, calm and rough', () => {
+  const { runs, disagreements, examples, violations } = compareRuns('some', 0, 12 * WEATHERS.length);
+  expect({ disagreements, examples }).toEqual({ disagreements: 0, examples: [] });
+  expect(runs).toBeGreaterThan(250);
+  // Else there was nothing to agree about.
+  for (const property of ['mutual-exclusion', 'validity', 'action-in-belief', 'release-own'] as const) {
+    expect([property, (violations[property] ?? 0) > 20]).toEqual([property, true]);
+  }
+});
+
+it('monitors and trace agree on the catalogue and its variants', () => {
+  for (const scenario of loadCatalogue()) {
+    const variants = [...scenario.flips, ...scenario.neighbours].map((variant) => variantSchedule(scenario, variant));
+    for (const schedule of [scenario.schedule, ...variants]) {
+      expect([scenario.id, disagreementOn(schedule)]).toEqual([scenario.id, null]);
+    }
+  }
+});

@@ -1,0 +1,134 @@
+import type { PropertyId, Schedule } from '../../scenarios/index.js';
+import {
+  type Adversary,
+  choiceOf,
+  RecordingAdversary,
+  ScriptedAdversary,
+  type Setup,
+  Streams,
+  setupOf,
+  World,
+} from '../../sim/index.js';
+import { Monitors } from '../monitors/monitors.js';
+import { MUTANTS, weatherFor } from '../mutants/registry.js';
+import { DrawnAdversary, situationStream } from '../search/drawn.js';
+import { drawSituation } from '../search/situation.js';
+import { past, STRAINS, type Weather, WITHIN_ASSUMPTIONS } from '../search/weather.js';
+import type { Violation } from '../violation.js';
+import type { Finding } from './finding.js';
+import { checkOffline, OFFLINE } from './offline.js';
+import { RoughAdversary } from './rough.js';
+
+/** What the two checkers say differently about one run. */
+export interface Disagreement {
+  /** Found by the monitors and not afterwards, and the other way round; one line each. */
+  readonly onlyOnline: readonly string[];
+  readonly onlyOffline: readonly string[];
+}
+
+/** Compares what the monitors reported with what the trace says: property, instants, resource and clients. */
+export function compare(online: readonly Violation[], offline: readonly Finding[]): Disagreement | null {
+  const monitors = online
+    .filter(({ property }) => OFFLINE.includes(property))
+    .map(line)
+    .sort();
+  const trace = offline.map(line).sort();
+  const onlyOnline = without(monitors, trace);
+  const onlyOffline = without(trace, monitors);
+  return onlyOnline.length + onlyOffline.length === 0 ? null : { onlyOnline, onlyOffline };
+}
+
+function line({ property, atUs, untilUs, resource, clients }: Violation | Finding): string {
+  return `${property} ${atUs}..${untilUs} ${resource} ${[...clients].sort().join('+')}`;
+}
+
+/** What is left of one list when the other has been taken from it, one by one. */
+function without(from: readonly string[], taken: readonly string[]): string[] {
+  const left = [...from];
+  for (const it of taken) {
+    const at = left.indexOf(it);
+    if (at >= 0) left.splice(at, 1);
+  }
+  return left;
+}
+
+/** Makes the monitors that are compared with the check of the trace. */
+export type MakeMonitors = (setup: Setup) => Monitors;
+
+const usual: MakeMonitors = (setup) => new Monitors(setup);
+
+/** Runs a schedule and compares the checkers on it. */
+export function disagreementOn(schedule: Schedule, make: MakeMonitors = usual): Disagreement | null {
+  return runTraced(setupOf(schedule), new ScriptedAdversary(schedule), make).disagreement;
+}
+
+function runTraced(
+  setup: Setup,
+  adversary: Adversary,
+  make: MakeMonitors,
+): { readonly violations: readonly Violation[]; readonly disagreement: Disagreement | null } {
+  const monitors = make(setup);
+  const world = new World(setup, adversary, monitors, true);
+  monitors.watch(world);
+  world.run();
+  const { violations } = monitors;
+  return {
+    violations,
+    disagreement: compare(violations, checkOffline(setup, world.chronicle.trace.events, world.now)),
+  };
+}
+
+/** What came of many comparisons. */
+export interface Agreement {
+  readonly runs: number;
+  /** Violations by property, which both checkers found. */
+  readonly violations: { readonly [P in PropertyId]?: number };
+  /** Runs on which they disagree, with schedules that show it; at most {@link MOST_KEPT} are kept. */
+  readonly disagreements: number;
+  readonly examples: readonly (Disagreement & { readonly run: number; readonly schedule: Schedule })[];
+}
+
+export const MOST_KEPT = 5;
+
+/** The weathers that runs take turns in: the reference up to and past its bounds, and every planted bug. */
+export const WEATHERS: readonly Weather[] = [
+  WITHIN_ASSUMPTIONS,
+  ...STRAINS.map((strain) => past(WITHIN_ASSUMPTIONS, strain, 1.5)),
+  ...MUTANTS.map((mutant) => weatherFor(mutant)),
+];
+
+/** The concern of the rough adversary among the streams of a run; the drawn one's come before. */
+const ROUGH = 64;
+
+/** Draws runs `from` to `to - 1`, every second one rough, and compares the monitors with the check of the trace. */
+export function compareRuns(seed: string, from: number, to: number, make: MakeMonitors = usual): Agreement {
+  const streams = new Streams(seed);
+  const violations: { [P in PropertyId]?: number } = {};
+  const examples: (Disagreement & { run: number; schedule: Schedule })[] = [];
+  let disagreements = 0;
+  for (let run = from; run < to; run++) {
+    const { setup, adversary } = draw(streams, run);
+    const { violations: found, disagreement } = runTraced(setup, adversary, make);
+    for (const { property } of found) violations[property] = (violations[property] ?? 0) + 1;
+    if (disagreement === null) continue;
+    disagreements++;
+    if (examples.length < MOST_KEPT) examples.push({ run, ...disagreement, schedule: written(streams, run) });
+  }
+  return { runs: to - from, violations, disagreements, examples };
+}
+
+function draw(streams: Streams, run: number): { readonly setup: Setup; readonly adversary: Adversary } {
+  const weather = WEATHERS[(run >> 1) % WEATHERS.length] ?? WITHIN_ASSUMPTIONS;
+  const situation = drawSituation(weather, situationStream(streams, run));
+  const drawn = new DrawnAdversary(weather, situation, streams, run);
+  const adversary = run % 2 === 0 ? drawn : new RoughAdversary(drawn, streams.stream(run, ROUGH));
+  return { setup: situation.setup, adversary };
+}
+
+/** The same run again, written down. */
+function written(streams: Streams, run: number): Schedule {
+  const { setup, adversary } = draw(streams, run);
+  const recording = new RecordingAdversary(adversary, setup.clients.length);
+  runTraced(setup, recording, usual);
+  return recording.schedule(setup, choiceOf(setup.policy));
+}

@@ -1,0 +1,120 @@
+import type { TraceEvent } from '../../sim/index.js';
+import type { Finding } from './finding.js';
+import type { Record } from './record.js';
+
+/**
+ * What no world can do, whatever its locks are like: carry out what was never sent, answer what was not carried out,
+ * wake somebody early, expire a key early, show another time than its clocks do, or go back in time. Never violated;
+ * if it is, the simulator is wrong, and nothing else that it says can be relied on.
+ */
+export function conservation(record: Record): Finding[] {
+  const books = new Books(record);
+  return record.events.flatMap((event) => {
+    const wrong = books.whatIsWrong(event);
+    if (!wrong) return [];
+    const { process, atUs } = event;
+    return [{ property: 'conservation' as const, atUs, untilUs: atUs, resource: '?', clients: [process] }];
+  });
+}
+
+/** At most so many copies of one message arrive. */
+const MOST_COPIES = 2;
+
+class Books {
+  private readonly record: Record;
+  private readonly bySeq = new Map<number, TraceEvent>();
+  private readonly arrivals = new Map<number, number>();
+  /** By client and lock: the deadline it was told last. */
+  private readonly deadlines = new Map<string, number>();
+  /** By node, resource and token: the last tick at which the key may be there. */
+  private readonly lastTicks = new Map<string, number>();
+  private lastUs = 0;
+  private lastSeq = -1;
+
+  constructor(record: Record) {
+    this.record = record;
+  }
+
+  whatIsWrong(event: TraceEvent): boolean {
+    const { seq, atUs } = event;
+    const runsBack = atUs < this.lastUs || seq <= this.lastSeq || atUs > this.record.endUs;
+    this.lastUs = atUs;
+    this.lastSeq = seq;
+    this.bySeq.set(seq, event);
+    return runsBack || this.misreads(event) || this.isWrong(event);
+  }
+
+  private misreads({ kind, process, atUs, seq, localUs }: TraceEvent): boolean {
+    // A clock that changes is noted when it has.
+    const changed = kind === 'clock-step' || kind === 'clock-rate' ? 1 : 0;
+    return this.record.clock(process).shownAt(atUs, seq + changed) !== localUs;
+  }
+
+  private isWrong(event: TraceEvent): boolean {
+    const { kind, process, localUs, detail } = event;
+    switch (kind) {
+      case 'send':
+      case 'lost':
+        return 'answer' in detail && !this.answersAtOnce(event);
+      case 'execute':
+        return !this.comesOf(event, false);
+      case 'reply':
+        return !this.comesOf(event, true);
+      case 'claim':
+      case 'extended':
+        this.deadlines.set(`${process} ${detail.lock}`, Number(detail.deadlineUs));
+        return false;
+      case 'expired':
+        return localUs < (this.deadlines.get(`${process} ${detail.lock}`) ?? Number.POSITIVE_INFINITY);
+      case 'key-set':
+      case 'key-lengthened':
+        this.noteLife(event);
+        return false;
+      case 'key-gone':
+        return detail.how === 'expired' && this.ticks(event) < (this.lastTicks.get(keyOf(event)) ?? 0);
+      default:
+        return false;
+    }
+  }
+
+  /** An answer leaves in the instant of an execution of the same command. */
+  private answersAtOnce(event: TraceEvent): boolean {
+    const cause = this.bySeq.get(event.cause);
+    return cause?.kind === 'execute' && cause.atUs === event.atUs && sameCommand(cause, event);
+  }
+
+  /** A message that arrives was sent, not after its arrival, and not more copies of it arrive than there can be. */
+  private comesOf(event: TraceEvent, answer: boolean): boolean {
+    const { cause, atUs } = event;
+    const sent = this.bySeq.get(cause);
+    const copies = (this.arrivals.get(cause) ?? 0) + 1;
+    this.arrivals.set(cause, copies);
+    if (sent?.kind !== 'send' || sent.atUs > atUs || copies > MOST_COPIES || !sameCommand(sent, event)) return false;
+    return 'answer' in sent.detail === answer && sent.detail.answer === event.detail.answer;
+  }
+
+  /** A key that a command has just set or lengthened lives for the TTL of that command, on the clock of its node. */
+  private noteLife(event: TraceEvent): void {
+    const command = this.bySeq.get(event.cause);
+    const key = keyOf(event);
+    if (command?.kind !== 'execute') this.lastTicks.delete(key);
+    else {
+      const { resolutionUs, expiry } = this.record.setup.cluster;
+      const ttl = Number(command.detail.ttlMs) * (1000 / resolutionUs);
+      this.lastTicks.set(key, this.ticks(event) + ttl + (expiry === 'at' ? 0 : 1));
+    }
+  }
+
+  private ticks({ process, atUs, seq }: TraceEvent): number {
+    return Math.floor(this.record.clock(process).shownAt(atUs, seq) / this.record.setup.cluster.resolutionUs);
+  }
+}
+
+function keyOf({ process, detail }: TraceEvent): string {
+  return `${process} ${detail.resource} ${detail.token}`;
+}
+
+function sameCommand(a: TraceEvent, b: TraceEvent): boolean {
+  const fields = ['client', 'lock', 'operation', 'attempt', 'round', 'node', 'token', 'ttlMs'];
+  return fields.every((field) => a.detail[field] === b.detail[field]);
+}

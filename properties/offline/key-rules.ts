@@ -1,0 +1,86 @@
+import { finding, store } from './claim-rules.js';
+import type { Finding } from './finding.js';
+import { groupBy } from './group-by.js';
+import type { Attempt, Lock, Mark, Record } from './record.js';
+
+/** A key is deleted or replaced by a command with another token. */
+export function releaseOwn(record: Record): Finding[] {
+  return record.keys.flatMap(({ how, token, cause, atUs }) => {
+    if (how !== 'deleted' && how !== 'overwritten') return [];
+    const by = Number(record.executions.get(cause)?.detail.token ?? 0);
+    if (by === token) return [];
+    const locks = [record.ownerOf(token), record.ownerOf(by)].filter((lock) => lock !== undefined);
+    return [finding('release-own', locks, atUs)];
+  });
+}
+
+/** An attempt begins with the token of another. */
+export function tokenUnique(record: Record): Finding[] {
+  const attempts = record.locks
+    .flatMap((lock) => lock.attempts)
+    .sort((a, b) => (a.asked[0]?.seq ?? 0) - (b.asked[0]?.seq ?? 0));
+  return [...groupBy(attempts, ({ token }) => token).values()].flatMap((users) =>
+    users.slice(1).map((attempt, i) => {
+      const before = users[i] as Attempt;
+      return finding('token-unique', [before.lock, attempt.lock], attempt.asked[0]?.atUs ?? 0);
+    }),
+  );
+}
+
+/** The moment from which a lock is given back: its call of release, with the sends that follow from it at once. */
+function givenBack(lock: Lock): Mark | null {
+  const attempt = lock.attempts[lock.attempts.length - 1];
+  const [call] = lock.releaseCalls;
+  if (call === undefined || attempt === undefined) return null;
+  const sends = attempt.released.filter(({ cause }) => cause === call.seq);
+  return sends[sends.length - 1] ?? null;
+}
+
+/** A lock is given back, but not on every node that was asked for it. */
+export function releaseQuorum(record: Record): Finding[] {
+  return record.locks.flatMap((lock) => {
+    const end = givenBack(lock);
+    const attempt = lock.attempts[lock.attempts.length - 1];
+    if (end === null || attempt === undefined) return [];
+    const released = new Set(attempt.released.filter(({ seq }) => seq <= end.seq).map(({ node }) => node));
+    const left = attempt.asked.some(({ node }) => !released.has(node));
+    return left ? [finding('release-quorum', [lock], end.atUs)] : [];
+  });
+}
+
+/** An attempt is over, and a key of it is on a node that was never sent a release, or comes to one later. */
+export function cleanup(record: Record): Finding[] {
+  return record.locks.flatMap((lock) =>
+    lock.attempts.flatMap((attempt, i) => {
+      const next = lock.attempts[i + 1];
+      const end = next?.asked[0] ?? lock.failed ?? givenBack(lock);
+      // From then on the token is the next attempt's, if that took it over.
+      const untilSeq = next?.token === attempt.token ? next.asked[0]?.seq : undefined;
+      const atUs = end === null ? null : firstLeftOver(record, attempt, end, untilSeq);
+      return atUs === null ? [] : [finding('cleanup', [lock], atUs)];
+    }),
+  );
+}
+
+function firstLeftOver(
+  record: Record,
+  attempt: Attempt,
+  end: Mark,
+  untilSeq = Number.POSITIVE_INFINITY,
+): number | null {
+  const stored = new Map<number, Set<string>>();
+  const mayHold = (node: number, seq: number): boolean =>
+    attempt.released.some((it) => it.node === node && it.seq < Math.max(seq, end.seq + 1));
+  let over = false;
+  const changes = record.keysOf(attempt.token).filter(({ seq }) => seq < untilSeq);
+  for (const change of [...changes, null]) {
+    if (!over && (change === null || change.seq > end.seq)) {
+      over = true;
+      for (const [node, keys] of stored) if (keys.size > 0 && !mayHold(node, end.seq)) return end.atUs;
+    }
+    if (change === null) return null;
+    store(stored, change);
+    if (over && change.how === 'set' && !mayHold(change.node, change.seq)) return change.atUs;
+  }
+  return null;
+}

@@ -1,0 +1,128 @@
+import { describe, expect, it } from 'vitest';
+import type { Fault } from '../../scenarios/index.js';
+import { setupOf, simulate } from '../../sim/index.js';
+import { lock, type Parts, schedule, unreached } from '../../sim/testing/schedule.js';
+import { disagreementOn } from './agreement.js';
+import { checkOffline } from './offline.js';
+
+/** What the trace of a schedule says; the monitors have to say the same. */
+function findings(parts: Parts): string[] {
+  const plan = schedule(parts);
+  const { trace, endUs } = simulate(plan, { trace: true });
+  expect(disagreementOn(plan)).toBeNull();
+  return checkOffline(setupOf(plan), trace, endUs).map(
+    ({ property, atUs, untilUs, clients }) => `${property} ${clients.join('+')} ${atUs}..${untilUs}`,
+  );
+}
+
+const lostAtOnce: Fault = { kind: 'crash', node: 'n2', atUs: 3_000, restartAfterUs: 0 };
+const forgetAll = (atUs: number, ...nodes: readonly string[]): Fault[] =>
+  nodes.map((node) => ({ kind: 'forget', node, atUs }));
+
+describe('what a trace is checked for afterwards', () => {
+  it('two believe at once, from the second claim to the end of the first', () => {
+    const parts = { locks: [[lock(0)], [lock(2_000)]], faults: [lostAtOnce], fates: unreached('c1', 'n3', 'n4') };
+    expect(findings(parts)).toEqual(['mutual-exclusion c1+c2 4000..9898000', 'validity c1 3000..9898000']);
+  });
+
+  it('nothing where one begins in the instant in which the other ends', () => {
+    // c1 claims at 2,000 and gives back at 5,000; c2's last vote arrives in that very instant.
+    const locks = [[lock(0, { holdUs: 3_000 })], [lock(3_000)]];
+    expect(findings({ locks, policy: { onlyIfAbsent: false } })).toEqual([
+      'validity c1 4000..5000',
+      ...Array.from({ length: 5 }, () => 'release-own c1+c2 4000..4000'),
+    ]);
+  });
+
+  it('a claim that is too long, and too few votes', () => {
+    expect(findings({ policy: { driftUs: -200_000, driftPpm: 0, validityFrom: 'reply' } })).toContain(
+      'acquisition c1 2000..2000',
+    );
+    expect(findings({ policy: { quorum: 2 }, fates: unreached('c1', 'n2', 'n3', 'n4') })).toEqual([
+      'validity c1 2000..9898000',
+      'acquisition c1 2000..2000',
+    ]);
+  });
+
+  it('an extension that counts from its answers', () => {
+    const locks = [[lock(0, { extensions: [{ afterUs: 1_000, ttlMs: 10_000 }] })]];
+    expect(findings({ locks, policy: { extendFrom: 'reply' } })).toEqual(['extension c1 5000..5000']);
+    expect(findings({ locks })).toEqual([]);
+  });
+
+  it('an extension of a lock that others had in between, told once for all of its resources', () => {
+    const extensions = [3_000_000, 6_000_000].map((afterUs) => ({ afterUs, ttlMs: 10_000 }));
+    const resources = ['a', 'b'];
+    const said = findings({
+      locks: [[lock(0, { resources, extensions })], [lock(2_000_000, { resources, holdUs: 500_000 })]],
+      faults: forgetAll(1_000_000, 'n0', 'n1', 'n2', 'n3', 'n4'),
+      policy: { extendCommand: 'any' },
+    });
+    expect(said.filter((it) => it.startsWith('continuity'))).toEqual(['continuity c2+c1 3004000..3004000']);
+    expect(said.filter((it) => it.startsWith('lost-lock'))).toEqual(['lost-lock c1 3004000..3004000']);
+  });
+
+  it('a lock that is extended after its owner was told of its end', () => {
+    const said = findings({
+      locks: [[lock(0, { extensions: [{ afterUs: 9_990_000, ttlMs: 10_000 }] })]],
+      faults: forgetAll(1_000_000, 'n0', 'n1', 'n2', 'n3', 'n4'),
+      policy: { extendCommand: 'own-or-missing', extendOnlyInTime: false },
+    });
+    expect(said).toEqual(['validity c1 1000000..9898000', 'lost-lock c1 9994000..9994000']);
+  });
+
+  it('a token that is used again', () => {
+    const parts = { locks: [[lock(0)], [lock(5_000)]], policy: { tokenScope: 'call' as const }, untilUs: 300_000 };
+    expect(findings(parts)).toEqual(['token-unique c2+c2 207000..207000']);
+  });
+
+  it('a failed attempt that leaves one of its two keys, the other being forgotten', () => {
+    const said = findings({
+      locks: [[lock(0, { resources: ['a', 'b'] })]],
+      faults: [{ kind: 'forget', node: 'n0', resource: 'a', atUs: 10_000 }],
+      fates: unreached('c1', 'n1', 'n2', 'n3', 'n4'),
+      policy: { cleanup: 'none', tries: 1 },
+    });
+    expect(said).toEqual(['cleanup c1 50000..50000']);
+  });
+
+  it('a key that comes late to where no release was sent', () => {
+    const said = findings({
+      fates: [
+        ...unreached('c1', 'n1', 'n2', 'n3'),
+        { client: 'c1', operation: 'acquire', node: 'n4', direction: 'request', delayUs: 70_000 },
+      ],
+      policy: { cleanup: 'granted', tries: 1 },
+    });
+    expect(said).toEqual(['cleanup c1 70000..70000']);
+  });
+
+  it('a release that leaves out who did not answer', () => {
+    const locks = [[lock(0, { holdUs: 1_000_000 })]];
+    const reply = { client: 'c1', operation: 'acquire', node: 'n4', direction: 'reply', lost: true } as const;
+    expect(findings({ locks, fates: [reply], policy: { releaseTo: 'granted' } })).toEqual([
+      'release-quorum c1 1002000..1002000',
+      'cleanup c1 1002000..1002000',
+    ]);
+  });
+
+  it('a write after the end', () => {
+    const writes = [{ checkAfterUs: 0, guardUs: null, sendAfterUs: 0, delayUs: 9_896_000 }];
+    expect(findings({ locks: [[lock(0, { writes })]] })).toEqual(['action-in-belief c1 9898000..9898000']);
+    const early = [{ checkAfterUs: 0, guardUs: null, sendAfterUs: 0, delayUs: 9_895_999 }];
+    expect(findings({ locks: [[lock(0, { writes: early })]] })).toEqual([]);
+  });
+});
+
+it('a belief whose clock is set back in the instant of its end goes on without a gap', () => {
+  const said = findings({
+    locks: [[lock(0)], [lock(2_000)]],
+    faults: [
+      lostAtOnce,
+      { kind: 'pause', process: 'c1', atUs: 5_000, forUs: 20_000_000 },
+      { kind: 'clock-step', process: 'c1', atUs: 9_898_000, byUs: -1_000 },
+    ],
+    fates: unreached('c1', 'n3', 'n4'),
+  });
+  expect(said).toEqual(['mutual-exclusion c1+c2 4000..9899000', 'validity c1 3000..9899000']);
+});

@@ -1,0 +1,36 @@
+import type { PropertyId } from '../../scenarios/index.js';
+import type { Setup, TraceEvent } from '../../sim/index.js';
+import { actionInBelief, mutualExclusion, validity } from './belief-rules.js';
+import { acquisition, continuity, extension, lostLock } from './claim-rules.js';
+import { conservation } from './conservation.js';
+import type { Finding } from './finding.js';
+import { cleanup, releaseOwn, releaseQuorum, tokenUnique } from './key-rules.js';
+import { Record } from './record.js';
+
+/** The rules by the property that they decide. */
+const RULES: { readonly [P in PropertyId]?: (record: Record) => Finding[] } = {
+  'mutual-exclusion': mutualExclusion,
+  validity,
+  'action-in-belief': actionInBelief,
+  acquisition,
+  extension,
+  continuity,
+  'lost-lock': lostLock,
+  'release-own': releaseOwn,
+  'token-unique': tokenUnique,
+  'release-quorum': releaseQuorum,
+  cleanup,
+  conservation,
+};
+
+/** Properties that a trace is checked for afterwards. */
+export const OFFLINE = Object.keys(RULES) as readonly PropertyId[];
+
+/**
+ * Decides from the whole trace of a run what was violated, and when. Made to be compared with the monitors, which see
+ * events one by one: it shares no rule with them, sorts where they count, and looks at the run when it is over.
+ */
+export function checkOffline(setup: Setup, trace: readonly TraceEvent[], endUs: number): Finding[] {
+  const record = new Record(setup, trace, endUs);
+  return Object.values(RULES).flatMap((rule) => rule(record));
+}

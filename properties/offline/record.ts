@@ -1,0 +1,254 @@
+import { nodeIndex } from '../../core/index.js';
+import { clockOf, type Setup, type TraceEvent } from '../../sim/index.js';
+import { ClockLine } from './clock-line.js';
+
+/** Something with a place in the trace. */
+export interface Mark {
+  readonly seq: number;
+  readonly atUs: number;
+}
+
+/** A command that left for a node. */
+export interface Sent extends Mark {
+  readonly node: number;
+  readonly localUs: number;
+  readonly cause: number;
+}
+
+/** A round of extension. */
+export interface Round extends Mark {
+  readonly localUs: number;
+  readonly ttlMs: number;
+  /** The nodes that carried it out. */
+  readonly done: Set<number>;
+}
+
+/** One attempt of one lock: what went over the network for it. Attempts are numbered from 0, and each sends something. */
+export interface Attempt {
+  readonly lock: Lock;
+  readonly token: number;
+  readonly ttlMs: number;
+  readonly asked: Sent[];
+  /** Nodes that carried out its SET. */
+  readonly voted: Set<number>;
+  readonly rounds: Round[];
+  readonly released: Sent[];
+}
+
+/** What a client was told, or did, about a lock that it takes for its own. */
+export interface Turn extends Mark {
+  readonly kind: 'claim' | 'extended' | 'end';
+  readonly localUs: number;
+  /** For all but the end: the deadline on the client's clock, and the nodes that it counts as votes. */
+  readonly deadline: number;
+  readonly granted: number;
+  readonly token: number;
+  /** The attempt and the round of that moment. */
+  readonly attempt: Attempt | undefined;
+  readonly voted: ReadonlySet<number>;
+}
+
+/** One acquisition of one client. */
+export interface Lock {
+  readonly client: string;
+  readonly resources: readonly string[];
+  readonly attempts: Attempt[];
+  readonly turns: Turn[];
+  failed: Mark | null;
+  readonly releaseCalls: Mark[];
+  readonly writes: (Mark & { readonly localUs: number })[];
+}
+
+/** A key that came to a node or left it. */
+export interface KeyChange extends Mark {
+  readonly node: number;
+  readonly resource: string;
+  readonly token: number;
+  readonly how: string;
+  readonly cause: number;
+}
+
+/** A run as its trace tells it, put in order for looking things up. */
+export class Record {
+  readonly setup: Setup;
+  readonly endUs: number;
+  readonly events: readonly TraceEvent[];
+  readonly locks: Lock[] = [];
+  readonly keys: KeyChange[] = [];
+  readonly clocks: Map<string, ClockLine> = new Map();
+  /** Sequence numbers of executions, with the token of their command. */
+  readonly executions: Map<number, TraceEvent> = new Map();
+  private readonly keysByToken = new Map<number, KeyChange[]>();
+  private readonly byName = new Map<string, Lock>();
+  private readonly byToken = new Map<number, Lock>();
+
+  /** `events` is a whole trace; `endUs` is the true time at which the run ended. */
+  constructor(setup: Setup, events: readonly TraceEvent[], endUs: number) {
+    this.setup = setup;
+    this.endUs = endUs;
+    this.events = events;
+    for (const name of [...setup.clients, ...Array.from({ length: setup.cluster.nodes }, (_, i) => `n${i}`)]) {
+      const { offsetUs, ratePpm } = clockOf(setup, name);
+      this.clocks.set(name, new ClockLine(offsetUs, ratePpm));
+    }
+    for (const event of events) this.take(event);
+  }
+
+  clock(process: string): ClockLine {
+    return this.clocks.get(process) ?? new ClockLine(0, 0);
+  }
+
+  /** The lock that a token was first used for. */
+  ownerOf(token: number): Lock | undefined {
+    return this.byToken.get(token);
+  }
+
+  private take(event: TraceEvent): void {
+    const { kind, seq, atUs, detail } = event;
+    switch (kind) {
+      case 'call':
+        this.open(event);
+        break;
+      case 'send':
+      case 'lost':
+        if ('answer' in detail) this.answered(event);
+        else this.sent(event);
+        break;
+      case 'execute':
+        this.executions.set(seq, event);
+        break;
+      case 'claim':
+      case 'extended':
+        this.turn(event, kind);
+        break;
+      case 'acquire-failed': {
+        const lock = this.lockOf(event.process, Number(detail.lock));
+        if (lock !== undefined) lock.failed = event;
+        break;
+      }
+      case 'expired':
+      case 'release-call':
+        this.turn(event, 'end');
+        if (kind === 'release-call') this.lockOf(event.process, Number(detail.lock))?.releaseCalls.push(event);
+        break;
+      case 'client-crash':
+        for (const lock of this.locks) if (lock.client === event.process) this.end(lock, event);
+        break;
+      case 'write-arrived':
+        this.lockOf(event.process, Number(detail.lock))?.writes.push(event);
+        break;
+      case 'clock-step':
+        this.clock(event.process).stepped(atUs, seq, Number(detail.byUs));
+        break;
+      case 'clock-rate':
+        this.clock(event.process).paced(atUs, seq, Number(detail.ratePpm));
+        break;
+      case 'key-set':
+      case 'key-gone':
+        this.keyChanged(event);
+        break;
+      default:
+    }
+  }
+
+  private keyChanged({ seq, atUs, process, cause, detail }: TraceEvent): void {
+    const token = Number(detail.token);
+    const [resource, how] = [String(detail.resource), String(detail.how)];
+    const change: KeyChange = { seq, atUs, node: nodeIndex(process), resource, token, how, cause };
+    this.keys.push(change);
+    const same = this.keysByToken.get(token);
+    if (same === undefined) this.keysByToken.set(token, [change]);
+    else same.push(change);
+  }
+
+  /** What became of the keys with one token, in order. */
+  keysOf(token: number): readonly KeyChange[] {
+    return this.keysByToken.get(token) ?? [];
+  }
+
+  private lockOf(client: string, number: number): Lock | undefined {
+    return this.byName.get(`${client} ${number}`);
+  }
+
+  private open({ process, detail }: TraceEvent): void {
+    const lock: Lock = {
+      client: process,
+      resources: detail.resources as readonly string[],
+      attempts: [],
+      turns: [],
+      failed: null,
+      releaseCalls: [],
+      writes: [],
+    };
+    this.locks.push(lock);
+    this.byName.set(`${process} ${Number(detail.lock)}`, lock);
+  }
+
+  private attemptOf({ detail }: TraceEvent): Attempt | undefined {
+    const lock = this.lockOf(String(detail.client), Number(detail.lock));
+    return lock?.attempts[Number(detail.attempt)];
+  }
+
+  private sent(event: TraceEvent): void {
+    const { seq, atUs, localUs, cause, detail } = event;
+    const lock = this.lockOf(event.process, Number(detail.lock));
+    let attempt = this.attemptOf(event);
+    if (lock === undefined) return;
+    const [token, ttlMs] = [Number(detail.token), Number(detail.ttlMs)];
+    if (attempt === undefined) {
+      attempt = {
+        lock,
+        token,
+        ttlMs,
+        asked: [],
+        voted: new Set(),
+        rounds: [],
+        released: [],
+      };
+      lock.attempts.push(attempt);
+      if (!this.byToken.has(token)) this.byToken.set(token, lock);
+    }
+    const sent: Sent = { seq, atUs, localUs, cause, node: nodeIndex(String(detail.node)) };
+    if (detail.operation === 'acquire') attempt.asked.push(sent);
+    else if (detail.operation === 'release') attempt.released.push(sent);
+    else attempt.rounds[Number(detail.round)] ??= { seq, atUs, localUs, ttlMs, done: new Set() };
+  }
+
+  /** A node's answer leaves it: this is where the trace says what came of an execution. */
+  private answered(event: TraceEvent): void {
+    const { detail } = event;
+    const attempt = this.attemptOf(event);
+    if (attempt === undefined || detail.answer !== 'yes') return;
+    const node = nodeIndex(event.process);
+    if (detail.operation === 'acquire') attempt.voted.add(node);
+    else if (detail.operation === 'extend') attempt.rounds[Number(detail.round)]?.done.add(node);
+  }
+
+  private turn(event: TraceEvent, kind: Turn['kind']): void {
+    const { seq, atUs, localUs, detail } = event;
+    const lock = this.lockOf(event.process, Number(detail.lock));
+    if (lock === undefined) return;
+    if (kind === 'end') {
+      this.end(lock, event);
+      return;
+    }
+    const attempt = lock.attempts[lock.attempts.length - 1];
+    const round = attempt?.rounds[attempt.rounds.length - 1];
+    lock.turns.push({
+      kind,
+      seq,
+      atUs,
+      localUs,
+      deadline: Number(detail.deadlineUs),
+      granted: Number(detail.granted),
+      token: Number(detail.token),
+      attempt,
+      voted: new Set(kind === 'claim' ? attempt?.voted : round?.done),
+    });
+  }
+
+  private end(lock: Lock, { seq, atUs, localUs }: TraceEvent): void {
+    const rest = { deadline: 0, granted: 0, token: 0, attempt: undefined, voted: new Set<number>() };
+    lock.turns.push({ kind: 'end', seq, atUs, localUs, ...rest });
+  }
+}

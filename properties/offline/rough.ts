@@ -1,0 +1,92 @@
+import { nodeName } from '../../core/index.js';
+import type { Fault, LockPlan, WritePlan } from '../../scenarios/index.js';
+import type { Adversary, Direction, FateSlot, LockRun, Message, Moment, Stream, WorldView } from '../../sim/index.js';
+
+const PERCENT = 10_000;
+const RESOURCES: readonly [readonly string[], ...(readonly string[])[]] = [['a'], ['a'], ['a', 'b'], ['b']];
+
+/**
+ * Another adversary, made worse: several resources, writes, and faults far outside of what the lock assumes, at equal
+ * instants more often than not. What checkers of histories disagree about is in such runs, if anywhere.
+ */
+export class RoughAdversary implements Adversary {
+  private readonly inner: Adversary;
+  private readonly draw: Stream;
+  private readonly own: Fault[] = [];
+
+  constructor(inner: Adversary, draw: Stream) {
+    this.inner = inner;
+    this.draw = draw;
+  }
+
+  nextLock(client: number, view: WorldView): LockPlan | null {
+    const plan = this.inner.nextLock(client, view);
+    if (plan === null) return null;
+    const { draw } = this;
+    const writes = Array.from({ length: draw.below(3) }, () => this.write(plan.ttlMs * 1000));
+    return { ...plan, resources: draw.pick(RESOURCES), writes };
+  }
+
+  private write(ttl: number): WritePlan {
+    const { draw } = this;
+    const checkAfterUs = draw.below(ttl);
+    return {
+      checkAfterUs,
+      guardUs: draw.chance(50 * PERCENT) ? null : draw.below(ttl),
+      sendAfterUs: checkAfterUs + draw.pick([0, 0, draw.below(20_000)]),
+      delayUs: draw.pick([0, 1_000, draw.below(ttl)]),
+    };
+  }
+
+  jitterPpm(client: number, lock: number, attempt: number): number {
+    return this.inner.jitterPpm(client, lock, attempt);
+  }
+
+  fate(message: Message, direction: Direction, send: number, fate: FateSlot, view: WorldView): void {
+    this.inner.fate(message, direction, send, fate, view);
+  }
+
+  nextFault(moment: Moment, lock: LockRun | null, view: WorldView): Fault | null {
+    const fault = this.inner.nextFault(moment, lock, view);
+    if (fault !== null) return fault;
+    if (this.own.length === 0 && lock !== null && moment === 'claim' && this.draw.chance(30 * PERCENT)) {
+      this.strike(lock, view);
+      return this.own.shift() ?? null;
+    }
+    return this.own.shift() ?? null;
+  }
+
+  /** One to three faults, some of them in the same instant. */
+  private strike(lock: LockRun, view: WorldView): void {
+    const { draw } = this;
+    const ttl = lock.plan.ttlMs * 1000;
+    let atUs = view.now + draw.pick([0, draw.below(5_000), draw.below(ttl)]);
+    for (let i = draw.between(1, 3); i > 0; i--) {
+      this.own.push(this.fault(atUs, lock, view, ttl));
+      if (draw.chance(50 * PERCENT)) atUs += draw.below(ttl / 4);
+    }
+  }
+
+  private fault(atUs: number, lock: LockRun, view: WorldView, ttl: number): Fault {
+    const { draw } = this;
+    const when = { atUs, edge: 'after' as const };
+    const node = nodeName(draw.below(view.nodes.length));
+    const process = draw.chance(70 * PERCENT) ? lock.client.name : node;
+    switch (draw.below(7)) {
+      case 0:
+        return { kind: 'pause', process, ...when, forUs: draw.between(1, 2 * ttl) };
+      case 1:
+        return { kind: 'clock-step', process, ...when, byUs: draw.between(-ttl, ttl) };
+      case 2:
+        return { kind: 'clock-rate', process, ...when, ratePpm: draw.between(-300_000, 300_000) };
+      case 3:
+        return { kind: 'forget', node, ...when, ...(draw.chance(50 * PERCENT) ? { resource: 'a' } : {}) };
+      case 4:
+        return { kind: 'crash', node, ...when, restartAfterUs: draw.pick([0, null, draw.below(ttl)]) };
+      case 5:
+        return { kind: 'client-crash', client: lock.client.name, ...when };
+      default:
+        return { kind: 'failover', node, ...when };
+    }
+  }
+}
