@@ -4,8 +4,8 @@ export { type CheckOptions, type CheckProgress, type CheckResult, type Counterex
 export { courseOf, withCourse } from './course.js';
 export { type Counts, SITUATIONS, type Situation } from './coverage.js';
 export { type Judgement, judge, type KindVerdict } from './judge.js';
-export type { Outage } from './monitors/availability.js';
 export { Monitors } from './monitors/monitors.js';
+export type { Outage } from './monitors/outage.js';
 export { type Catch, HUNT_RUNS, HUNT_SEEDS, type HuntOptions, hunt } from './mutants/hunt.js';
 export { type Change, MUTANTS, type Mutant, weatherFor } from './mutants/registry.js';
 export { MONITORED, SAFETY, SEARCHED } from './property-lists.js';

@@ -1,8 +1,8 @@
 import type { PropertyId, PropertyKind, Schedule, Verdict } from '../scenarios/index.js';
 import { type Run, runOf, ScriptedAdversary, setupOf, World } from '../sim/index.js';
 import { type Assumption, assumptions } from './assumptions.js';
-import type { Outage } from './monitors/availability.js';
 import { Monitors } from './monitors/monitors.js';
+import type { Outage } from './monitors/outage.js';
 import { SAFETY } from './property-lists.js';
 import type { Violation } from './violation.js';
 

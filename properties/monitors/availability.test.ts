@@ -55,7 +55,8 @@ describe('a wait that never ends', () => {
   it('is none while somebody holds the lock, or its key may still be there', () => {
     const locks = [[lock(0, { ttlMs: 60_000 })], [lock(5_000, { ttlMs: 1_000 })]];
     expect(outages({ policy, locks })).toEqual([]);
-    expect(outages({ policy, locks, faults: [{ kind: 'client-crash', client: 'c1', atUs: 4_000 }] })).toEqual([]);
+    const lost: Fault = { kind: 'client-crash', client: 'c1', atUs: 4_000 };
+    expect(outages({ policy, locks, faults: [lost] })).toEqual([[4_000, 30_000_000, 'orphaned-keys']]);
   });
 
   it('is none for who has only just come', () => {
@@ -76,5 +77,68 @@ describe('a wait that never ends', () => {
     expect(outages({ policy, locks: [[lock(0)]], faults, untilUs: 29_100_000 })).toEqual([
       [0, 29_000_000, 'no-quorum-up'],
     ]);
+  });
+});
+
+describe('orphaned keys', () => {
+  const orphaned = (parts: Parts): unknown[] => outages(parts).filter((it) => String(it).includes('orphaned'));
+  const dies = (atUs: number): Fault => ({ kind: 'client-crash', client: 'c1', atUs });
+  const cutOff = (atUs: number, forUs: number): Fault => {
+    return { kind: 'partition', atUs, from: ['c1'], to: ['n0', 'n1', 'n2', 'n3', 'n4'], oneWay: false, forUs };
+  };
+
+  it('of a dead client keep everybody out until they expire, whether or not anybody asks', () => {
+    expect(orphaned({ faults: [dies(5_000)] })).toEqual([[5_000, 10_002_000, 'orphaned-keys']]);
+    expect(orphaned({ faults: [dies(1_500)] })).toEqual([[1_500, 10_002_000, 'orphaned-keys']]);
+  });
+
+  it('are those of a lock whose release was lost', () => {
+    const locks = [[lock(0, { holdUs: 998_000 })]];
+    expect(orphaned({ locks, faults: [cutOff(999_999, 2)] })).toEqual([[1_000_000, 10_002_000, 'orphaned-keys']]);
+    expect(orphaned({ locks, faults: [cutOff(1_000_001, 2)] })).toEqual([]);
+  });
+
+  it('are not those that a release removes within a time-out, nor those of a claim that has just ended', () => {
+    expect(orphaned({ locks: [[lock(0, { holdUs: 5_000 })]] })).toEqual([]);
+    expect(orphaned({})).toEqual([]);
+    const slow = (delayUs: number): Parts => ({
+      policy: { nodeTimeoutUs: 500_000 },
+      cluster: { delayUs },
+      locks: [[lock(0, { holdUs: 5_000 })]],
+    });
+    expect(orphaned(slow(500_000))).toEqual([]);
+    expect(orphaned({ ...slow(500_001), policy: { nodeTimeoutUs: 500_000, votesWanted: 'all' } })).toEqual([]);
+  });
+
+  it('begin when a node less is up, if that makes the difference', () => {
+    const fates = ['n3', 'n4'].map((node) => ({
+      client: 'c1',
+      operation: 'release' as const,
+      node,
+      direction: 'request' as const,
+      lost: true,
+    }));
+    const locks = [[lock(0, { holdUs: 98_000 })]];
+    expect(orphaned({ locks, fates })).toEqual([]);
+    expect(orphaned({ locks, fates, faults: [crash('n0', 150_000, null)] })).toEqual([
+      [150_000, 10_002_000, 'orphaned-keys'],
+    ]);
+    expect(orphaned({ locks, fates, faults: [crash('n0', 150_000, 1_000_000)] })).toEqual([
+      [150_000, 1_150_000, 'orphaned-keys'],
+    ]);
+  });
+
+  it('are keys that outlive their TTL on nodes that were set back', () => {
+    const back = (node: string): Fault => ({ kind: 'clock-step', process: node, atUs: 5_000, byUs: -5_000_000 });
+    const three = ['n0', 'n1', 'n2'].map(back);
+    expect(orphaned({ faults: three })).toEqual([[10_002_000, 15_002_000, 'orphaned-keys']]);
+    expect(orphaned({ faults: three.slice(1) })).toEqual([]);
+  });
+
+  it('are orphans no more once their client believes in them again, or another holds the lock', () => {
+    const policy = { extendCommand: 'own-or-missing', extendOnlyInTime: false } as const;
+    const late = lock(0, { extensions: [{ afterUs: 9_999_000, ttlMs: 10_000 }] });
+    const back = ['n0', 'n1', 'n2'].map((process): Fault => ({ kind: 'clock-step', process, atUs: 5, byUs: -90_000 }));
+    expect(orphaned({ policy, locks: [[late]], faults: back })).toEqual([]);
   });
 });

@@ -1,18 +1,15 @@
-import { quorumOf } from '../../core/index.js';
-import type { LockRun, Setup, TrueTime } from '../../sim/index.js';
+import { allNodes, quorumOf, REFERENCE } from '../../core/index.js';
+import type { EndCause, LockRun, Setup, TrueTime } from '../../sim/index.js';
+import type { Ledger, Use } from './ledger.js';
+import { Orphans } from './orphans.js';
+import type { Outage } from './outage.js';
 import { remove, removeAt } from './remove.js';
 
-/** When nobody could acquire, and why. */
-export interface Outage {
-  readonly fromUs: number;
-  readonly toUs: number;
-  readonly reason: 'no-quorum-up' | 'nobody-acquires';
-}
-
 /**
- * Availability: the times in which too few nodes are up for a quorum, and waits for a resource that never end although
- * nobody holds it. The second is only told of a wait that lasts to the end of the run and longer than any key, pause
- * and time-out can explain.
+ * Availability: the times in which too few nodes are up for a quorum; those in which keys that nobody has any use for
+ * keep everybody from one ({@link Orphans}), as long as they last longer than the one time-out that a release may take;
+ * and waits for a resource that never end although nobody holds it. The last is only told of a wait that lasts to the
+ * end of the run and longer than any key, pause and time-out can explain.
  */
 export class Availability {
   readonly outages: Outage[] = [];
@@ -27,21 +24,44 @@ export class Availability {
   /** By key: when the last belief in it ended. */
   private readonly freeSince: number[] = [];
   private longestTtlMs = 0;
+  private readonly orphans: Orphans;
+  private readonly ledger: Ledger;
 
-  constructor(setup: Setup) {
+  constructor(setup: Setup, ledger: Ledger) {
+    const { policy, cluster } = setup;
     this.setup = setup;
-    this.up = setup.cluster.nodes;
-    this.quorum = quorumOf(setup.policy, setup.cluster.nodes);
+    this.ledger = ledger;
+    this.up = cluster.nodes;
+    this.quorum = quorumOf(policy, cluster.nodes);
+    const graceUs = policy.nodeTimeoutUs ?? REFERENCE.nodeTimeoutUs ?? 0;
+    this.orphans = new Orphans(allNodes(cluster.nodes), this.quorum, graceUs, this.outages);
   }
 
-  nodeDown(now: TrueTime): void {
+  nodeDown(node: number, now: TrueTime): void {
     this.up--;
     if (this.up === this.quorum - 1) this.downSince = now;
+    this.orphans.nodeDown(node, now);
   }
 
-  nodeUp(now: TrueTime): void {
+  nodeUp(node: number, now: TrueTime): void {
     this.up++;
     if (this.up === this.quorum) this.endOutage(now);
+    this.orphans.nodeUp(node, now);
+  }
+
+  /** Something is about to happen to the keys on a node. */
+  catchUp(now: TrueTime): void {
+    this.orphans.catchUp(now);
+  }
+
+  /** A node sets or loses a key that nobody has any use for. */
+  orphanChanged(use: Use, now: TrueTime): void {
+    this.orphans.changed(use, now);
+  }
+
+  /** An attempt has failed, its lock was given back, or its client is about to die. */
+  over(use: Use, now: TrueTime): void {
+    this.orphans.orphaned(use, now, now);
   }
 
   private endOutage(now: TrueTime): void {
@@ -60,9 +80,10 @@ export class Availability {
     for (const extension of extensions) this.longestTtlMs = Math.max(this.longestTtlMs, extension.ttlMs);
   }
 
-  claimed(lock: LockRun): void {
+  claimed(lock: LockRun, now: TrueTime): void {
     this.stopWaiting(lock);
     if (!this.held.includes(lock)) this.held.push(lock);
+    this.orphans.claimed(lock, this.ledger.of(lock.token), now);
   }
 
   failed(lock: LockRun): void {
@@ -76,16 +97,21 @@ export class Availability {
     removeAt(this.waitingSince, at);
   }
 
-  ended(lock: LockRun, now: TrueTime): void {
+  ended(lock: LockRun, cause: EndCause, now: TrueTime): void {
     remove(this.held, lock);
     for (const key of lock.keys) {
       while (this.freeSince.length <= key) this.freeSince.push(0);
       this.freeSince[key] = now;
     }
+    this.orphans.ended(lock, now);
+    const use = cause === 'expired' ? this.ledger.of(lock.token) : undefined;
+    // Until its TTL is over, a key is there for a reason.
+    if (use !== undefined) this.orphans.orphaned(use, Math.max(now, use.keysUntil), now);
   }
 
   finished(now: TrueTime): void {
     this.endOutage(now);
+    this.orphans.finished(now);
     const { policy } = this.setup;
     const timeouts = 2 * (policy.nodeTimeoutUs ?? 0);
     const patience = (this.longestTtlMs + 1) * 1000 + policy.retryDelayUs + policy.retryJitterUs + timeouts;

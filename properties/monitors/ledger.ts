@@ -35,6 +35,10 @@ export interface Use {
   released: NodeSet;
   /** The attempt failed, or its lock was given back. */
   over: boolean;
+  /** When the TTL is over on every node that has set or lengthened its key, if their clocks are right; true time, µs. */
+  keysUntil: number;
+  /** When nobody has any use for its keys any more, true time, µs; `null` while somebody has. See `orphans.ts`. */
+  orphanedAt: number | null;
 }
 
 /**
@@ -72,6 +76,8 @@ export class Ledger {
       keys: before?.keys ?? [],
       released: NO_NODES,
       over: false,
+      keysUntil: this.uses[token]?.keysUntil ?? 0,
+      orphanedAt: null,
     };
     while (this.uses.length <= token) this.uses.push(undefined);
     this.uses[token] = use;
@@ -97,10 +103,12 @@ export class Ledger {
     }
   }
 
-  executed(node: number, command: Command, answer: Answer): void {
+  executed(node: number, command: Command, answer: Answer, now: TrueTime): void {
     if (answer !== 'yes' || command.operation === 'release') return;
     const use = this.uses[command.token as number];
     if (use === undefined || command.attempt !== use.attempt) return;
+    // A key is still there in the last millisecond of its TTL.
+    use.keysUntil = Math.max(use.keysUntil, now + (command.ttlMs + 1) * 1000);
     if (command.operation === 'acquire') use.granted = union(use.granted, oneNode(node));
     else if (command.round === use.round) use.extended = union(use.extended, oneNode(node));
   }

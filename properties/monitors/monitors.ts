@@ -13,6 +13,7 @@ import { type Counts, Coverage, noCounts } from '../coverage.js';
 import type { Violation } from '../violation.js';
 import { ActionInBelief } from './action-in-belief.js';
 import { Availability } from './availability.js';
+import { Ledger } from './ledger.js';
 import { MutualExclusion } from './mutual-exclusion.js';
 import { Protocol } from './protocol.js';
 import { Validity } from './validity.js';
@@ -27,6 +28,7 @@ export class Monitors extends Observer {
   private readonly mutualExclusion: MutualExclusion;
   private readonly validity: Validity;
   private readonly actions: ActionInBelief;
+  private readonly ledger: Ledger;
   private readonly protocol: Protocol;
   private readonly coverage: Coverage;
   private readonly stopAt: readonly PropertyId[];
@@ -45,8 +47,10 @@ export class Monitors extends Observer {
     this.mutualExclusion = new MutualExclusion(report, withdraw, resourceOf);
     this.validity = new Validity(setup.cluster.nodes, report, withdraw, resourceOf);
     this.actions = new ActionInBelief(report);
-    this.protocol = new Protocol(setup, report, (token) => this.world?.ownerOf(token) ?? null);
-    this.availability = new Availability(setup);
+    this.ledger = new Ledger();
+    this.availability = new Availability(setup, this.ledger);
+    const ownerOf = (token: number): LockRun | null => this.world?.ownerOf(token) ?? null;
+    this.protocol = new Protocol(setup, this.ledger, this.availability, report, ownerOf);
   }
 
   /** Tells the monitors which world they watch, before it runs. */
@@ -74,7 +78,7 @@ export class Monitors extends Observer {
     this.protocol.claimed(lock, now);
     this.validity.check(lock, now);
     this.mutualExclusion.claimed(lock, now);
-    this.availability.claimed(lock);
+    this.availability.claimed(lock, now);
   }
 
   override extended(lock: LockRun, now: TrueTime): void {
@@ -82,14 +86,14 @@ export class Monitors extends Observer {
     this.protocol.extended(lock, now);
     this.validity.check(lock, now);
     this.mutualExclusion.claimed(lock, now);
-    this.availability.claimed(lock);
+    this.availability.claimed(lock, now);
   }
 
   override ended(lock: LockRun, cause: EndCause, now: TrueTime): void {
     this.coverage.ended(lock, cause);
     this.validity.ended(lock, now);
     this.mutualExclusion.ended(lock, now);
-    this.availability.ended(lock, now);
+    this.availability.ended(lock, cause, now);
   }
 
   override failed(lock: LockRun, now: TrueTime): void {
@@ -102,8 +106,8 @@ export class Monitors extends Observer {
     this.protocol.sent(lock, to, command, now);
   }
 
-  override executed(node: number, command: Command, answer: Answer): void {
-    this.protocol.executed(node, command, answer);
+  override executed(node: number, command: Command, answer: Answer, now: TrueTime): void {
+    this.protocol.executed(node, command, answer, now);
   }
 
   override keySet(node: number, key: number, token: number, now: TrueTime): void {
@@ -120,7 +124,16 @@ export class Monitors extends Observer {
 
   override faultStrikes(fault: Fault, now: TrueTime): void {
     this.coverage.faultStrikes(fault, now);
+    if (fault.kind === 'client-crash') this.clientDies(fault.client, now);
     if (fault.kind === 'clock-step' || fault.kind === 'clock-rate') this.clockChanges(fault.process, now);
+  }
+
+  /** Nobody will have any use for what it has set. */
+  private clientDies(name: ProcessName, now: TrueTime): void {
+    for (const lock of this.world?.clients.find((client) => client.name === name)?.locks ?? []) {
+      const use = this.ledger.latestOf(lock);
+      if (use !== undefined) this.availability.over(use, now);
+    }
   }
 
   private clockChanges(process: ProcessName, now: TrueTime): void {
@@ -135,12 +148,12 @@ export class Monitors extends Observer {
     this.mutualExclusion.clockChanged(client, now);
   }
 
-  override nodeDown(_node: number, now: TrueTime): void {
-    this.availability.nodeDown(now);
+  override nodeDown(node: number, now: TrueTime): void {
+    this.availability.nodeDown(node, now);
   }
 
-  override nodeUp(_node: number, now: TrueTime): void {
-    this.availability.nodeUp(now);
+  override nodeUp(node: number, now: TrueTime): void {
+    this.availability.nodeUp(node, now);
   }
 
   override written(lock: LockRun, index: number, now: TrueTime): void {

@@ -1,19 +1,21 @@
 import type { Answer, Command, NodeSet } from '../../core/index.js';
 import type { GoneCause, LockRun, Setup, TrueTime } from '../../sim/index.js';
 import { Acquisition } from './acquisition.js';
+import type { Availability } from './availability.js';
 import { Cleanup } from './cleanup.js';
 import { Continuity } from './continuity.js';
 import { Extension } from './extension.js';
 import type { Report } from './instant.js';
-import { Ledger } from './ledger.js';
+import type { Ledger, Use } from './ledger.js';
 import { LostLock } from './lost-lock.js';
 import { ReleaseOwn } from './release-own.js';
 import { ReleaseQuorum } from './release-quorum.js';
 import { TokenUnique } from './token-unique.js';
 
-/** The monitors of what clients and nodes have to do one by one, with the ledger that they share. */
+/** The monitors of what clients and nodes have to do one by one; they keep the ledger that others look things up in. */
 export class Protocol {
-  private readonly ledger = new Ledger();
+  private readonly ledger: Ledger;
+  private readonly availability: Availability;
   private readonly acquisition: Acquisition;
   private readonly extension: Extension;
   private readonly continuity: Continuity;
@@ -23,7 +25,15 @@ export class Protocol {
   private readonly releaseQuorum: ReleaseQuorum;
   private readonly cleanup: Cleanup;
 
-  constructor({ policy, cluster }: Setup, report: Report, ownerOf: (token: number) => LockRun | null) {
+  constructor(
+    { policy, cluster }: Setup,
+    ledger: Ledger,
+    availability: Availability,
+    report: Report,
+    ownerOf: (token: number) => LockRun | null,
+  ) {
+    this.ledger = ledger;
+    this.availability = availability;
     this.acquisition = new Acquisition(policy, cluster.nodes, report);
     this.extension = new Extension(policy, cluster.nodes, report);
     this.continuity = new Continuity(report);
@@ -41,7 +51,7 @@ export class Protocol {
     let use = ledger.of(token);
     if (operation === 'acquire' && (use === undefined || use.lock !== lock || use.attempt !== attempt)) {
       const last = ledger.latestOf(lock);
-      if (last !== undefined) this.cleanup.ended(last, now);
+      if (last !== undefined) this.over(last, now, last !== use);
       this.tokenUnique.begun(lock, attempt, use, now);
       use = ledger.begin(lock, token, attempt, now);
     }
@@ -50,11 +60,18 @@ export class Protocol {
     // Else it is the clean-up of a failed attempt, or a second release of a node that was slow.
     if (operation !== 'release' || use.over || lock.state.phase !== 'releasing') return;
     this.releaseQuorum.released(use, now);
-    this.cleanup.ended(use, now);
+    this.over(use, now);
   }
 
-  executed(node: number, command: Command, answer: Answer): void {
-    this.ledger.executed(node, command, answer);
+  /** `forGood` unless the next attempt goes on with the same token. */
+  private over(use: Use, now: TrueTime, forGood = true): void {
+    if (use.over) return;
+    this.cleanup.ended(use, now);
+    if (forGood) this.availability.over(use, now);
+  }
+
+  executed(node: number, command: Command, answer: Answer, now: TrueTime): void {
+    this.ledger.executed(node, command, answer, now);
   }
 
   claimed(lock: LockRun, now: TrueTime): void {
@@ -74,17 +91,23 @@ export class Protocol {
 
   failed(lock: LockRun, now: TrueTime): void {
     const use = this.ledger.of(lock.token);
-    if (use !== undefined) this.cleanup.ended(use, now);
+    if (use !== undefined) this.over(use, now);
   }
 
   keySet(node: number, token: number, now: TrueTime): void {
+    this.availability.catchUp(now);
     const use = this.ledger.keySet(node, token);
-    if (use?.over) this.cleanup.keySet(use, node, now);
+    if (use === undefined) return;
+    if (use.over) this.cleanup.keySet(use, node, now);
+    if (use.orphanedAt !== null) this.availability.orphanChanged(use, now);
   }
 
   keyGone(node: number, token: number, cause: GoneCause, by: number, now: TrueTime): void {
     this.releaseOwn.keyGone(node, token, cause, by, now);
+    this.availability.catchUp(now);
     const use = this.ledger.keyGone(node, token);
-    if (use?.lock.believing) this.lostLock.keyGone(use, token, now);
+    if (use === undefined) return;
+    if (use.lock.believing) this.lostLock.keyGone(use, token, now);
+    if (use.orphanedAt !== null) this.availability.orphanChanged(use, now);
   }
 }
