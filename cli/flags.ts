@@ -54,5 +54,7 @@ export interface BenchFlags {
   readonly nodes?: number;
   readonly rounds?: number;
   readonly minRatio?: number;
+  /** µs; a torture run instead of a benchmark. */
+  readonly torture?: number;
   readonly json?: boolean;
 }

@@ -1,5 +1,7 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
+import { parseDuration } from '../scenarios/duration.js';
 import type { Finish, Io } from './io.js';
+import { flag } from './values.js';
 import type { VerifyFlags } from './verify.js';
 
 const EXAMPLES = `
@@ -10,21 +12,27 @@ Times are µs by one observer, or by several whose clocks are at most "errorUs" 
   {"type":"acquired","lock":"c1/0","validUs":988000,"atUs":900,"errorUs":1}
 Other types: failed, extend (ttlMs), extended and not-extended (validUs), release, released,
 write (resource), unknown.
+Recorded by several machines whose clocks differ, a history needs --clock-error: the bound on how far
+each clock may be from the true time, such as what NTP or PTP reports. Lines that state more keep it.
 Exits with 0 if it passed, 1 if it is violated, 2 if it is inconclusive.
 
 Examples:
   lockstep verify run.jsonl
+  lockstep verify client-1.jsonl client-2.jsonl --clock-error 5ms
   lockstep verify run.jsonl --json`;
 
 /** Defines `verify`. */
 export function defineVerify(program: Command, io: Io, finish: Finish): void {
+  const clockError = new Option('--clock-error <time>', 'how far the clocks of the clients may be off, at least (0)');
+  clockError.argParser(flag('--clock-error', parseDuration));
   program
     .command('verify')
     .description('check what real clients recorded')
-    .argument('<history>', 'a file of JSON lines')
+    .argument('<history...>', 'files of JSON lines; all lines of one lock are in one file')
+    .addOption(clockError)
     .option('--json', 'print one JSON object')
     .addHelpText('after', EXAMPLES)
-    .action(async (history: string, flags: VerifyFlags) => {
+    .action(async (history: string[], flags: VerifyFlags) => {
       const { verify } = await import('./verify.js');
       finish(verify(history, flags, io));
     });

@@ -53,6 +53,25 @@ test('the verdict keeps its JSON contract', async () => {
   });
 });
 
+test('clocks that may be off prove less', async () => {
+  const text = lines([...lock('x', 0), ...lock('y', 5_000)]);
+  expect((await verify(text, '--clock-error', '1ms')).code).toBe(1);
+  expect((await verify(text, '--clock-error', '2ms')).code).toBe(0);
+  expect((await verify(text, '--clock-error', 'soon')).code).toBe(64);
+});
+
+test('several files are one history, and what is wrong is told with its file', async () => {
+  const cwd = emptyFolder();
+  writeFileSync(join(cwd, 'one.jsonl'), lines(lock('x', 0)));
+  writeFileSync(join(cwd, 'two.jsonl'), lines(lock('y', 5_000)));
+  const both = await lockstep(['verify', 'one.jsonl', 'two.jsonl'], { cwd });
+  expect([both.code, both.stdout.split('\n')[0]]).toEqual([1, '✗ violated: 2 operations, 1 violation']);
+  writeFileSync(join(cwd, 'two.jsonl'), `${lines(lock('y', 5_000))}{}\n${lines(lock('z', 9_000))}`);
+  expect((await lockstep(['verify', 'one.jsonl', 'two.jsonl'], { cwd })).stderr).toMatch(
+    /^lockstep: two.jsonl: line 3: /,
+  );
+});
+
 test('a long list of findings is cut', async () => {
   const events = Array.from({ length: 30 }, (_, i) => lock(`l${i}`, i)).flat();
   const { stdout } = await verify(lines(events));

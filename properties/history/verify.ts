@@ -28,6 +28,12 @@ export interface HistoryVerdict {
   readonly doubts: readonly Omit<Finding, 'property'>[];
 }
 
+/** What is known about a history beyond its lines. */
+export interface VerifyOptions {
+  /** How far any time stamp may be off, µs, either way; a line that states more keeps it. Default 0. */
+  readonly clockErrorUs?: number;
+}
+
 /**
  * Checks a history of a real run by what is certain: a lock is held from the return of its acquisition until its release
  * is called or its claimed validity is over, less the clock error. Two that held one resource at one time are a
@@ -37,13 +43,13 @@ export interface HistoryVerdict {
  * @param lines - The lines of the history; those of one lock in order. A last line that is cut off is a doubt.
  * @throws InputError naming the first line that is wrong, and what is wrong in it.
  */
-export function verifyHistory(lines: Iterable<string>): HistoryVerdict {
-  return verifyBy(SOUND, lines);
+export function verifyHistory(lines: Iterable<string>, options: VerifyOptions = {}): HistoryVerdict {
+  return verifyBy(SOUND, lines, options);
 }
 
 /** {@link verifyHistory} by other rules. */
-export function verifyBy(rules: Rules, lines: Iterable<string>): HistoryVerdict {
-  const { locks, operations, cutOff } = read(rules, lines);
+export function verifyBy(rules: Rules, lines: Iterable<string>, options: VerifyOptions = {}): HistoryVerdict {
+  const { locks, operations, cutOff } = read(rules, lines, options.clockErrorUs ?? 0);
   const violations: Finding[] = [];
   const doubts: Omit<Finding, 'property'>[] = [];
   const holds = new Map<string, Hold[]>();
@@ -91,7 +97,7 @@ interface Read {
 
 const OPERATIONS: readonly HistoryLine['type'][] = ['acquire', 'extend', 'release', 'write'];
 
-function read(rules: Rules, lines: Iterable<string>): Read {
+function read(rules: Rules, lines: Iterable<string>, clockErrorUs: number): Read {
   const locks = new Map<string, LockHistory>();
   let operations = 0;
   let number = 0;
@@ -103,7 +109,7 @@ function read(rules: Rules, lines: Iterable<string>): Read {
     if (wrong !== null) throw wrong.error;
     let event: HistoryLine;
     try {
-      event = parseHistoryLine(text, number);
+      event = withError(parseHistoryLine(text, number), clockErrorUs);
     } catch (error) {
       wrong = { error, text, line: number };
       continue;
@@ -117,6 +123,10 @@ function read(rules: Rules, lines: Iterable<string>): Read {
   if (wrong !== null && !isCutOff(wrong.text)) throw wrong.error;
   for (const lock of locks.values()) lock.finish();
   return { locks: [...locks.values()], operations, cutOff: wrong?.line ?? null };
+}
+
+function withError(event: HistoryLine, errorUs: number): HistoryLine {
+  return (event.errorUs ?? 0) >= errorUs ? event : { ...event, errorUs };
 }
 
 /** Whether a text that is no history line is the beginning of a JSON object, as a recorder that was killed leaves it. */

@@ -1,0 +1,106 @@
+import { createReadStream } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { type HistoryVerdict, verifyHistory } from '../properties/history/verify.js';
+import { runTorture, type TortureResult, type Weather } from '../real/torture/index.js';
+import { plural } from '../report/words.js';
+import { Exit, type ExitCode } from './exit-codes.js';
+import { type Io, writeJson } from './io.js';
+import { ProgressLine } from './progress.js';
+import { findingLines } from './verify.js';
+
+/** Flags of `bench --torture`. */
+export interface TortureFlags {
+  /** µs, of each of the two parts. */
+  readonly torture: number;
+  readonly nodes?: number;
+  readonly json?: boolean;
+}
+
+/** Histories are left below the folder that the command runs in. */
+const FOLDER = '.lockstep/torture';
+const MOST_SHOWN = 3;
+
+/** One part of a torture run with what its history shows. */
+type Part = TortureResult & { readonly history: string } & Omit<HistoryVerdict, 'violations'> & {
+    readonly violations: HistoryVerdict['violations'];
+  };
+
+/**
+ * Tortures the lock on real nodes: within what it assumes nothing may be violated, left behind or stuck; outside, where
+ * a majority of the nodes forgets at once, a violation must be found, or the first part would prove nothing.
+ */
+export async function torture(flags: TortureFlags, io: Io): Promise<ExitCode> {
+  const within = await tortured('within', flags, io);
+  const outside = within.interrupted ? null : await tortured('outside', flags, io);
+  if (flags.json) writeJson(io, 'lockstep.torture/1', { within, outside });
+  else io.stdout.write(`${[within, outside].flatMap((part) => (part === null ? [] : partLines(part))).join('\n')}\n`);
+  if (within.interrupted || outside === null || outside.interrupted) return Exit.interrupted;
+  if (within.verdict === 'violated' || within.keysLeft > 0 || within.stuck.length > 0) return Exit.violated;
+  return within.verdict === 'passed' && outside.verdict === 'violated' ? Exit.ok : Exit.inconclusive;
+}
+
+async function tortured(weather: Weather, { torture: forUs, nodes }: TortureFlags, io: Io): Promise<Part> {
+  const line = new ProgressLine(io);
+  const history = join(FOLDER, `${weather}.jsonl`);
+  const historyPath = join(io.cwd, history);
+  const result = await runTorture({
+    weather,
+    historyPath,
+    forMs: forUs / 1000,
+    signal: io.signal,
+    ...(nodes === undefined ? {} : { nodes }),
+    onProgress: ({ doneMs, forMs, calls, faults }) =>
+      line.show(
+        `${weather} the assumptions: ${seconds(Math.min(doneMs, forMs))} of ${seconds(forMs)}, ${plural(calls, 'call')}, ${plural(faults, 'fault')}`,
+      ),
+  });
+  line.end();
+  const lines: string[] = [];
+  for await (const text of createInterface({ input: createReadStream(historyPath) })) lines.push(text);
+  return { ...result, history, ...verifyHistory(lines) };
+}
+
+function seconds(ms: number): string {
+  return `${Math.round(ms / 1000)} s`;
+}
+
+function partLines(part: Part): string[] {
+  const { weather, verdict, violations, faults, keysLeft, stuck, history } = part;
+  const expected = weather === 'within' ? 'passed' : 'violated';
+  const mark = verdict === expected && keysLeft === 0 && stuck.length === 0 ? '✓' : '✗';
+  const struck = Object.entries(faults).map(([name, count]) => `${count} × ${name}`);
+  const row = (name: string, text: string): string => `  ${name.padEnd(13)} ${text}`;
+  return [
+    `${mark} ${weather} the assumptions: ${verdict}${violations.length > 0 ? `, ${plural(violations.length, 'violation')}` : ''}`,
+    row(
+      'nodes',
+      `${part.nodes}${part.skewed ? ', with clocks of their own' : weather === 'within' ? ', clocks not skewed: no libfaketime' : ''}`,
+    ),
+    row(
+      'clients',
+      `${part.clients} processes, TTL ${part.ttlMs} ms, ${part.seconds} s${part.interrupted ? ', interrupted' : ''}`,
+    ),
+    row('operations', `${part.operations} recorded, ${part.acquired} locks acquired`),
+    ...struckRows(struck).map((text, i) => row(i === 0 ? 'faults' : '', text)),
+    row(
+      'longest call',
+      `${part.longestCallMs} ms of ${part.boundMs} ms allowed; stuck: ${stuck.join(', ') || 'nobody'}`,
+    ),
+    row('keys left', String(keysLeft)),
+    row('history', history),
+    ...findingLines(part, MOST_SHOWN),
+    '',
+  ];
+}
+
+/** Faults with their counts, a few to a line. */
+function struckRows(struck: readonly string[]): string[] {
+  const rows: string[] = [];
+  for (const one of struck) {
+    const last = rows.at(-1);
+    if (last !== undefined && last.length + one.length < 70) rows[rows.length - 1] = `${last}, ${one}`;
+    else rows.push(one);
+  }
+  return rows;
+}

@@ -1,0 +1,103 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { LockError } from '../errors.js';
+import { openHistory, type RecordedLock, Recorder } from '../history/recorder.js';
+import { Redlock } from '../redlock.js';
+import type { ClientOrders, ClientReport } from './types.js';
+
+/*
+ * A client process of a torture run: takes and gives back locks as real programs do, records what happens, and tells
+ * its parent how it fares, until it is told to stop or its parent is gone.
+ */
+
+const REPORT_MS = 300;
+/** Writes are left out when less validity is left than this, ms. */
+const GUARD_MS = 20;
+
+class TorturedClient {
+  readonly #orders: ClientOrders;
+  readonly #recorder: Recorder;
+  #report: ClientReport = { calls: 0, acquired: 0, longestCallMs: 0 };
+  #stopping = false;
+
+  constructor(orders: ClientOrders, recorder: Recorder) {
+    this.#orders = orders;
+    this.#recorder = recorder;
+  }
+
+  stop(): void {
+    this.#stopping = true;
+  }
+
+  tell(): void {
+    if (process.connected) process.send?.(this.#report);
+  }
+
+  async work(): Promise<void> {
+    const { resources, ttlMs } = this.#orders;
+    while (!this.#stopping) {
+      const one = resources[Math.floor(Math.random() * resources.length)] ?? 'a';
+      const another = resources[Math.floor(Math.random() * resources.length)] ?? 'a';
+      const wanted = Math.random() < 0.1 ? [...new Set([one, another])].sort() : [one];
+      const lock = await this.#timed(() => this.#recorder.acquire(wanted, ttlMs));
+      if (lock === null) continue;
+      this.#report = { ...this.#report, acquired: this.#report.acquired + 1 };
+      await this.#hold(lock, wanted);
+    }
+  }
+
+  /** Holds a lock for a moment, for a while, or until its validity has ended, and writes while it is valid. */
+  async #hold(lock: RecordedLock, resources: readonly string[]): Promise<void> {
+    const { ttlMs } = this.#orders;
+    const kind = Math.random();
+    const parts = 1 + Math.floor(Math.random() * 3);
+    const holdMs = kind < 0.7 ? Math.random() * 20 : kind < 0.9 ? Math.random() * ttlMs : ttlMs * 1.1;
+    for (let part = 0; part < parts && !this.#stopping; part++) {
+      await sleep(holdMs / parts);
+      if (lock.lock.remaining() > GUARD_MS) for (const resource of resources) lock.wrote(resource);
+      if (Math.random() < 0.2) await this.#timed(() => lock.extend(ttlMs));
+    }
+    await this.#timed(() => lock.release());
+  }
+
+  /** What the call resolves with, or `null` if it fails as locks may fail. */
+  async #timed<T>(call: () => Promise<T>): Promise<T | null> {
+    const begun = performance.now();
+    try {
+      return await call();
+    } catch (error) {
+      if (error instanceof LockError) return null;
+      throw error;
+    } finally {
+      const { calls, longestCallMs, acquired } = this.#report;
+      const tookMs = performance.now() - begun;
+      this.#report = { acquired, calls: calls + 1, longestCallMs: Math.max(longestCallMs, tookMs) };
+    }
+  }
+}
+
+async function main(orders: ClientOrders): Promise<void> {
+  // Ctrl-C in a terminal reaches the whole group; the parent decides when this process ends.
+  process.on('SIGINT', () => {});
+  process.on('disconnect', () => process.exit(0));
+  const clients = orders.urls.map((url) => new Redis(url, { disconnectTimeout: 1 }));
+  for (const client of clients) client.on('error', () => {});
+  using file = openHistory(orders.historyPath);
+  const redlock = new Redlock(clients, { retryCount: 4, retryDelay: 40, retryJitter: 30 });
+  const recorder = new Recorder(redlock, { client: orders.client, append: file.append });
+  const tortured = new TorturedClient(orders, recorder);
+  process.on('message', () => tortured.stop());
+  const telling = setInterval(() => tortured.tell(), REPORT_MS);
+  try {
+    await tortured.work();
+  } finally {
+    clearInterval(telling);
+    await redlock.quit();
+    for (const client of clients) client.disconnect();
+  }
+  tortured.tell();
+  // From here on nothing holds the process, or it is stuck.
+  process.disconnect();
+}
+
+await main(JSON.parse(process.argv[2] ?? ''));

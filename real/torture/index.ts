@@ -1,0 +1,2 @@
+export { runTorture } from './torture.js';
+export type { Torment, TortureOptions, TortureProgress, TortureResult, Weather } from './types.js';

@@ -1,0 +1,118 @@
+import { setMaxListeners } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { atExit } from '../provisioner/at-exit.js';
+import { type Provision, provision } from '../provisioner/index.js';
+import { NodeProxy } from '../proxy/index.js';
+import { Crew } from './crew.js';
+import { type Place, Storm } from './storm.js';
+import type { TortureOptions, TortureResult } from './types.js';
+
+const PROGRESS_MS = 500;
+/** Clients are on one of two sides, so that ways can fail for some of them only. */
+const SIDES = 2;
+/** What a call may take on a machine that does much else, and while its process is stopped, ms. */
+const SLACK_MS = 5_000;
+/** How long keys may take to go once every TTL is over: a redis-server removes expired ones when it finds the time. */
+const CLEAN_UP_MS = 3_000;
+
+/**
+ * Has client processes contend for locks on real nodes, own server processes, while these are killed, stopped,
+ * restarted, cut off and skewed. Within the assumptions, nodes that were killed stay away for longer than any key lives;
+ * outside, a majority forgets at once. What the clients saw is in the history that is written.
+ *
+ * @throws ProvisionError where no own processes can be had.
+ */
+export async function runTorture(options: TortureOptions): Promise<TortureResult> {
+  const { forMs, weather, clients = 6, ttlMs = 1000, nodes = 5, signal, onProgress } = options;
+  await using provided = await provision({ nodes, sources: ['processes', 'package'], clocks: weather === 'within' });
+  const folder = mkdtempSync(join(tmpdir(), 'lockstep-torture-'));
+  const places = await openWays(provided);
+  const resources = Array.from({ length: options.resources ?? 4 }, (_, i) => `lockstep:torture:${i}`);
+  const crew = new Crew(folder, (place) => ({ urls: urlsOf(places, place % SIDES), resources, ttlMs }));
+  const forget = atExit(() => crew.killNow());
+  const ending = new AbortController();
+  // Everybody who strikes waits on it.
+  setMaxListeners(0, ending.signal);
+  const storm = new Storm({ places, crew, clients, ttlMs, clocks: provided.clocks, signal: ending.signal });
+  const begun = performance.now();
+  const telling = setInterval(
+    () => onProgress?.({ ...progressOf(crew, storm), doneMs: performance.now() - begun, forMs }),
+    PROGRESS_MS,
+  );
+  try {
+    for (let place = 0; place < clients; place++) crew.hire(place);
+    const raging = weather === 'within' ? storm.rage() : storm.amnesia();
+    // A storm that fails ends the run at once, with its reason.
+    await Promise.race([sleep(forMs, undefined, signal === undefined ? {} : { signal }).catch(() => {}), raging]);
+    ending.abort();
+    await raging;
+    const boundMs = ttlMs + SLACK_MS;
+    const stuck = await crew.dismiss(boundMs);
+    const seconds = (performance.now() - begun) / 1000;
+    const keysLeft = signal?.aborted ? 0 : await keysAfter(provided, ttlMs);
+    mkdirSync(dirname(options.historyPath), { recursive: true });
+    rmSync(options.historyPath, { force: true });
+    crew.joinHistories(options.historyPath);
+    const { reports } = crew;
+    return {
+      weather,
+      nodes: provided.description,
+      skewed: provided.clocks,
+      clients,
+      ttlMs,
+      seconds: Math.round(seconds * 10) / 10,
+      interrupted: signal?.aborted ?? false,
+      calls: sum(reports.map(({ calls }) => calls)),
+      acquired: sum(reports.map(({ acquired }) => acquired)),
+      faults: storm.faults,
+      longestCallMs: Math.round(Math.max(0, ...reports.map(({ longestCallMs }) => longestCallMs))),
+      boundMs,
+      stuck,
+      keysLeft,
+    };
+  } finally {
+    clearInterval(telling);
+    ending.abort();
+    crew.killNow();
+    forget();
+    await Promise.all(places.flatMap(({ ways }) => ways.map((way) => way.close())));
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function openWays(provided: Provision): Promise<Place[]> {
+  return Promise.all(
+    provided.nodes.map(async (node) => {
+      const { hostname: host, port } = new URL(node.url);
+      const open = () => NodeProxy.open({ host, port: Number(port) });
+      return { node, ways: await Promise.all(Array.from({ length: SIDES }, open)) };
+    }),
+  );
+}
+
+function urlsOf(places: readonly Place[], side: number): string[] {
+  return places.map(({ ways }) => ways[side]?.url ?? '');
+}
+
+function progressOf(crew: Crew, storm: Storm): { readonly calls: number; readonly faults: number } {
+  return { calls: sum(crew.reports.map(({ calls }) => calls)), faults: storm.count };
+}
+
+/** How many keys are left when all of them should be gone. */
+async function keysAfter(provided: Provision, ttlMs: number): Promise<number> {
+  await sleep(ttlMs * 1.02 + 50);
+  const clients = provided.nodes.map((node) => node.client());
+  const until = performance.now() + CLEAN_UP_MS;
+  for (;;) {
+    const left = sum(await Promise.all(clients.map(async (client) => (await client.keys('*')).length)));
+    if (left === 0 || performance.now() > until) return left;
+    await sleep(100);
+  }
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}
