@@ -9,7 +9,7 @@ describe('the start of an acquisition', () => {
       {
         type: 'send',
         to: allNodes(5),
-        command: { operation: 'acquire', attempt: 0, round: 0, token: 'token-0', ttlMs: 10_000 },
+        command: { operation: 'acquire', attempt: 0, round: 0, token: 'token-0', ttlMs: 10_000, counter: 0 },
       },
       { type: 'arm', timer: 'attempt', at: ms(57) },
     ]);
@@ -47,6 +47,7 @@ describe('a claim', () => {
           type: 'acquired',
           deadline: ms(9_903),
           votes: { granted: oneNode(1) + oneNode(3) + oneNode(4), refused: 0, failed: 0, quorum: 3 },
+          fence: null,
         },
       },
     ]);

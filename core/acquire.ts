@@ -1,10 +1,12 @@
 import type { Answer, Command } from './commands.js';
 import type { Chance, Effect, FailureReason } from './event.js';
 import { planAutoExtension } from './extend.js';
+import { type Fencing, isFencing, noteGrantedCounter, onCounter, onCounterTimeout, startFencing } from './fencing.js';
+import { fencingTokenOf } from './fencing-token.js';
 import { allNodes, has, NO_NODES, type NodeSet, oneNode, size, union, without } from './nodes.js';
 import { type Policy, quorumOf, votesWantedOf } from './policy.js';
 import { cleanUp, noteLateGrant, releaseLateGrants } from './release.js';
-import type { DraftState } from './state.js';
+import { type DraftState, NO_COUNTERS } from './state.js';
 import { answered, counted, NO_ANSWERS, timedOut, votesOf } from './tally.js';
 import { type LocalTime, later } from './time.js';
 import { deadlineOf, isValid } from './validity.js';
@@ -42,6 +44,7 @@ function startAttempt(policy: Policy, s: DraftState, now: LocalTime, chance: Cha
   s.jitterPpm = chance.jitterPpm;
   s.asked = NO_NODES;
   s.votes = NO_ANSWERS;
+  s.counters = NO_COUNTERS;
   s.releasing = NO_NODES;
   s.releaseVotes = NO_ANSWERS;
   s.lateGrants = NO_NODES;
@@ -54,7 +57,14 @@ function ask(policy: Policy, s: DraftState, now: LocalTime, to: NodeSet, effects
   effects.push({
     type: 'send',
     to,
-    command: { operation: 'acquire', attempt: s.attempt, round: 0, token: s.token, ttlMs: s.ttlMs },
+    command: {
+      operation: 'acquire',
+      attempt: s.attempt,
+      round: 0,
+      token: s.token,
+      ttlMs: s.ttlMs + policy.lockDelayMs,
+      counter: 0,
+    },
   });
   if (policy.nodeTimeoutUs !== null) {
     effects.push({ type: 'arm', timer: 'attempt', at: later(now, policy.nodeTimeoutUs) });
@@ -69,6 +79,7 @@ export function onVote(
   node: number,
   command: Command,
   answer: Answer,
+  counter: number,
   effects: Effect[],
 ): void {
   if (command.attempt !== s.attempt) {
@@ -80,9 +91,12 @@ export function onVote(
   }
   switch (s.phase) {
     case 'acquiring':
+      if (answer === 'yes' && !has(s.votes.yes, node)) noteGrantedCounter(policy, s, counter);
       s.votes = counted(s.votes, node, answer);
       decide(policy, s, now, effects);
       return;
+    case 'reading':
+    case 'raising':
     case 'held':
     case 'lost':
       // A vote behind a lock that is held still counts: more votes tolerate more forgetful nodes.
@@ -95,9 +109,29 @@ export function onVote(
 
 /** The node time-out: whoever was asked and has not answered has failed. */
 export function onAttemptTimeout(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
+  if (isFencing(s)) follow(policy, s, now, onCounterTimeout(policy, s, now, effects), effects);
   if (s.phase !== 'acquiring') return;
   s.votes = timedOut(s.votes, s.asked);
   decide(policy, s, now, effects);
+}
+
+/** A node answered a reading or raising of its counter. */
+export function onCounterAnswer(
+  policy: Policy,
+  s: DraftState,
+  now: LocalTime,
+  node: number,
+  command: Command,
+  answer: Answer,
+  counter: number,
+  effects: Effect[],
+): void {
+  if (isFencing(s)) follow(policy, s, now, onCounter(policy, s, now, node, command, answer, counter, effects), effects);
+}
+
+function follow(policy: Policy, s: DraftState, now: LocalTime, fencing: Fencing, effects: Effect[]): void {
+  if (fencing === 'failed') failAttempt(policy, s, now, 'unreachable', effects);
+  else if (fencing === 'done') claim(policy, s, now, effects);
 }
 
 function decide(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
@@ -105,7 +139,7 @@ function decide(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]
   const pending = s.nodes - size(answered(s.votes));
   switch (verdict(policy, s, granted, pending)) {
     case 'yes':
-      claim(policy, s, now, effects);
+      elected(policy, s, now, effects);
       return;
     case 'no':
       failAttempt(policy, s, now, size(s.votes.failed) > s.nodes - s.quorum ? 'unreachable' : 'contended', effects);
@@ -140,6 +174,11 @@ function askNext(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[
   }
 }
 
+/** The votes are in; with fencing they are not the last word. */
+function elected(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
+  if (startFencing(policy, s, now, effects) === 'done') claim(policy, s, now, effects);
+}
+
 function claim(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
   const from = policy.validityFrom === 'attempt' ? s.startedAt : policy.validityFrom === 'call' ? s.calledAt : now;
   const deadline = deadlineOf(policy, from, s.ttlMs * 1000);
@@ -152,7 +191,8 @@ function claim(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[])
   if (policy.nodeTimeoutUs !== null) effects.push({ type: 'cancel', timer: 'attempt' });
   effects.push({ type: 'arm', timer: 'expiry', at: deadline });
   planAutoExtension(policy, s, now, effects);
-  effects.push({ type: 'report', outcome: { type: 'acquired', deadline, votes: votesOf(s.votes, s.quorum) } });
+  const fence = fencingTokenOf(policy, s.counters.counter, s.token);
+  effects.push({ type: 'report', outcome: { type: 'acquired', deadline, votes: votesOf(s.votes, s.quorum), fence } });
 }
 
 function failAttempt(policy: Policy, s: DraftState, now: LocalTime, reason: FailureReason, effects: Effect[]): void {
@@ -179,7 +219,7 @@ function fail(s: DraftState, reason: FailureReason, effects: Effect[]): void {
 
 /** The owner gives up while the lock is being acquired: whatever was set is released, nothing more is tried. */
 export function abandon(policy: Policy, s: DraftState, effects: Effect[]): void {
-  if (s.phase === 'acquiring') {
+  if (s.phase === 'acquiring' || isFencing(s)) {
     if (policy.nodeTimeoutUs !== null) effects.push({ type: 'cancel', timer: 'attempt' });
     cleanUp(policy, s, true, effects);
   } else {

@@ -1,4 +1,5 @@
 import type { Answer, Command, Sending, Token } from './commands.js';
+import type { FencingToken } from './fencing-token.js';
 import type { NodeSet } from './nodes.js';
 import type { LocalTime } from './time.js';
 
@@ -34,6 +35,8 @@ export type LockEvent =
       readonly node: number;
       readonly command: Command;
       readonly answer: Answer;
+      /** The counter of the node, for a yes to what reads or changes it; else 0. */
+      readonly counter: number;
     }
   /** `chance` is read when the timer is `retry`, which starts an attempt. */
   | { readonly type: 'timer'; readonly now: LocalTime; readonly timer: Timer; readonly chance: Chance | null }
@@ -57,8 +60,13 @@ export interface Votes {
 
 /** What a lock tells its owner. */
 export type Outcome =
-  /** The lock is held until `deadline`. */
-  | { readonly type: 'acquired'; readonly deadline: LocalTime; readonly votes: Votes }
+  /** The lock is held until `deadline`; `fence` is for the resources that it protects, if the policy has such tokens. */
+  | {
+      readonly type: 'acquired';
+      readonly deadline: LocalTime;
+      readonly votes: Votes;
+      readonly fence: FencingToken | null;
+    }
   | { readonly type: 'failed'; readonly reason: FailureReason; readonly attempts: number; readonly votes: Votes }
   | { readonly type: 'extended'; readonly deadline: LocalTime; readonly votes: Votes }
   /** The lock keeps the deadline it had. */

@@ -10,7 +10,7 @@ describe('an extension', () => {
       {
         type: 'send',
         to: allNodes(5),
-        command: { operation: 'extend', attempt: 0, round: 0, token: 'token-0', ttlMs: 20_000 },
+        command: { operation: 'extend', attempt: 0, round: 0, token: 'token-0', ttlMs: 20_000, counter: 0 },
       },
       { type: 'arm', timer: 'extension', at: ms(5_050) },
     ]);

@@ -40,7 +40,14 @@ function sendRound(policy: Policy, s: DraftState, now: LocalTime, ttlMs: number,
   effects.push({
     type: 'send',
     to: allNodes(s.nodes),
-    command: { operation: 'extend', attempt: s.attempt, round, token: s.token, ttlMs },
+    command: {
+      operation: 'extend',
+      attempt: s.attempt,
+      round,
+      token: s.token,
+      ttlMs: ttlMs + policy.lockDelayMs,
+      counter: 0,
+    },
   });
   if (policy.nodeTimeoutUs !== null) {
     effects.push({ type: 'arm', timer: 'extension', at: later(now, policy.nodeTimeoutUs) });

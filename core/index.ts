@@ -1,5 +1,5 @@
 export type { Answer, Command, Operation, Scripts, Sending, Token } from './commands.js';
-export { scriptsOf } from './commands.js';
+export { COUNTER_KEYS, scriptsOf } from './commands.js';
 export type {
   Chance,
   Effect,
@@ -10,6 +10,7 @@ export type {
   Timer,
   Votes,
 } from './event.js';
+export { compareFencingTokens, type FencingToken, fencingTokenOf } from './fencing-token.js';
 export {
   allNodes,
   has,
@@ -33,7 +34,7 @@ export {
   REFERENCE,
   votesWantedOf,
 } from './policy.js';
-export { initialState, type LockState, type Phase } from './state.js';
+export { type Counters, initialState, type LockState, type Phase } from './state.js';
 export { type Step, step } from './step.js';
 export { type Tally, votesOf } from './tally.js';
 export { LONGEST_US, type LocalTime, later, localTime } from './time.js';

@@ -73,6 +73,20 @@ export interface Policy {
   readonly autoExtendAtUs: number | null;
   /** Least pause between two automatic extensions, µs. */
   readonly autoExtendSpacingUs: number;
+
+  /** Keys outlive the claim by this, ms, unless it is given back: nobody gets a lost lock for so long (Chubby). */
+  readonly lockDelayMs: number;
+  /**
+   * The fencing token that a lock comes with. `quorum`: once the votes are in, reads the counters of a quorum, raises a
+   * quorum to one more, and takes the lock only then; the token is that number and the attempt's own token.
+   *
+   * The others are known to be wrong. `counter-alone` leaves the attempt's token out, `plain-write` sets counters
+   * whatever they are, `piggybacked-read` takes the counters that the votes came with for read. `max`, `sum` and `min`
+   * make one number of counters that each node increments when it grants.
+   */
+  readonly fencing: 'none' | 'quorum' | 'counter-alone' | 'plain-write' | 'piggybacked-read' | 'max' | 'sum' | 'min';
+  /** A node without a counter counts again when a client has copied the counter of a quorum to it, or at once, from 0. */
+  readonly rejoin: 'copy' | 'at-once';
 }
 
 /** The sound policy: what `lockstep`'s own lock runs with its default settings. */
@@ -105,6 +119,9 @@ export const REFERENCE: Policy = Object.freeze<Policy>({
   maxExtensions: 10,
   autoExtendAtUs: null,
   autoExtendSpacingUs: 100_000,
+  lockDelayMs: 0,
+  fencing: 'none',
+  rejoin: 'copy',
 });
 
 /** Where the pause after an attempt lies if nothing else is said: in the middle of its range, ppm. */

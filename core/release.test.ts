@@ -11,7 +11,7 @@ describe('a release', () => {
       {
         type: 'send',
         to: allNodes(5),
-        command: { operation: 'release', attempt: 0, round: 0, token: 'token-0', ttlMs: 0 },
+        command: { operation: 'release', attempt: 0, round: 0, token: 'token-0', ttlMs: 0, counter: 0 },
       },
       { type: 'arm', timer: 'release', at: ms(550) },
     ]);

@@ -36,7 +36,7 @@ function sendRelease(s: DraftState, to: NodeSet, effects: Effect[]): void {
   effects.push({
     type: 'send',
     to,
-    command: { operation: 'release', attempt: s.attempt, round: 0, token: s.token, ttlMs: 0 },
+    command: { operation: 'release', attempt: s.attempt, round: 0, token: s.token, ttlMs: 0, counter: 0 },
   });
 }
 

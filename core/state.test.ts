@@ -12,13 +12,15 @@ describe('the state of a lock', () => {
     expect(copy).not.toBe(numbered);
   });
 
-  it('is plain: numbers, booleans, texts and null, and tallies of numbers, so that it can be encoded and compared', () => {
+  it('is plain: numbers, booleans, texts and null, and records of numbers, so that it can be encoded and compared', () => {
     for (const state of [initialState(), heldLock().extend().yes(0, 1, 2).state]) {
-      const { votes, roundVotes, releaseVotes, ...rest } = state;
+      const { votes, counters, roundVotes, releaseVotes, ...rest } = state;
+      const { votes: counterVotes, ...numbers } = counters;
       for (const value of Object.values(rest)) {
         expect(value === null || ['number', 'boolean', 'string'].includes(typeof value)).toBe(true);
       }
-      for (const { yes, no, failed, ...more } of [votes, roundVotes, releaseVotes]) {
+      expect(new Set(Object.values(numbers).map((value) => typeof value))).toEqual(new Set(['number']));
+      for (const { yes, no, failed, ...more } of [votes, counterVotes, roundVotes, releaseVotes]) {
         expect([yes, no, failed].map((set) => typeof set)).toEqual(['number', 'number', 'number']);
         expect(more).toEqual({});
       }

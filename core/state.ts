@@ -6,8 +6,36 @@ import { type LocalTime, localTime } from './time.js';
 /**
  * Where a lock is in its life.
  * `idle` → `acquiring` ⇄ `waiting` → `held` → `releasing` → `released`, or `failed`, or `lost` at the claimed expiry.
+ * With fencing, `acquiring` → `reading` → `raising` → `held`.
  */
-export type Phase = 'idle' | 'acquiring' | 'waiting' | 'held' | 'lost' | 'releasing' | 'released' | 'failed';
+export type Phase =
+  | 'idle'
+  | 'acquiring'
+  | 'reading'
+  | 'raising'
+  | 'waiting'
+  | 'held'
+  | 'lost'
+  | 'releasing'
+  | 'released'
+  | 'failed';
+
+/** What an attempt knows of the fencing counters. */
+export interface Counters {
+  /** Answers to the round of reading or raising; no is for a node that has no counter. */
+  readonly votes: Tally;
+  /** Round in flight, from 0. */
+  readonly round: number;
+  /** While reading, what the counters read so far come to; then the counter of the fencing token. */
+  readonly counter: number;
+  /** The highest counter among the nodes that were raised, theirs included that were higher already. */
+  readonly highest: number;
+  /** Nodes known to have no counter before raising began: they can join with `highest` once a quorum was raised. */
+  readonly missing: NodeSet;
+}
+
+/** Nothing yet. Not frozen, because the engine would take a frozen object for another shape. */
+export const NO_COUNTERS: Counters = { votes: NO_ANSWERS, round: 0, counter: 0, highest: 0, missing: NO_NODES };
 
 /**
  * The inside of {@link LockState}, writable for the one step that owns the copy: integers, opaque tokens, short tags and
@@ -32,6 +60,8 @@ export interface DraftState {
   asked: NodeSet;
   /** The votes on this attempt; after an extension, the votes of its round. */
   votes: Tally;
+  /** The fencing counters, if the policy has them. */
+  counters: Counters;
   /** The claim ends here; meaningful from `held` on. */
   deadline: LocalTime;
   /** The round of extension in flight. */
@@ -73,6 +103,7 @@ export function initialState(): LockState {
     calledAt: START,
     asked: NO_NODES,
     votes: NO_ANSWERS,
+    counters: NO_COUNTERS,
     deadline: START,
     extending: false,
     extensionRounds: 0,
@@ -102,6 +133,7 @@ export function copyState(s: LockState): DraftState {
     calledAt: s.calledAt,
     asked: s.asked,
     votes: s.votes,
+    counters: s.counters,
     deadline: s.deadline,
     extending: s.extending,
     extensionRounds: s.extensionRounds,

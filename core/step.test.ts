@@ -115,7 +115,7 @@ describe('a step', () => {
         { type: 'release', now: lock.now },
         ...TIMERS.map((timer): LockEvent => ({ type: 'timer', now: lock.now, timer, chance: acquire.chance })),
         ...lock.commands.map(
-          (command): LockEvent => ({ type: 'reply', now: lock.now, node: 3, command, answer: 'yes' }),
+          (command): LockEvent => ({ type: 'reply', now: lock.now, node: 3, command, answer: 'yes', counter: 0 }),
         ),
       ];
       for (const event of events) {

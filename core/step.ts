@@ -1,6 +1,7 @@
-import { abandon, onAttemptTimeout, onVote, retry, startAcquisition } from './acquire.js';
+import { abandon, onAttemptTimeout, onCounterAnswer, onVote, retry, startAcquisition } from './acquire.js';
 import type { Effect, LockEvent } from './event.js';
 import { autoExtend, endRound, onExtensionTimeout, onExtensionVote, refuse, startExtension } from './extend.js';
+import { isFencing } from './fencing.js';
 import type { Policy } from './policy.js';
 import { onReleaseTimeout, onReleaseVote, startRelease } from './release.js';
 import { copyState, type DraftState, type LockState } from './state.js';
@@ -43,7 +44,7 @@ export function step(policy: Policy, state: LockState, event: LockEvent): Step {
       break;
     case 'release':
       if (s.phase === 'held' || s.phase === 'lost') startRelease(policy, s, event.now, effects);
-      else if (s.phase === 'acquiring' || s.phase === 'waiting') abandon(policy, s, effects);
+      else if (s.phase === 'acquiring' || s.phase === 'waiting' || isFencing(s)) abandon(policy, s, effects);
       break;
   }
   return { state: s, effects };
@@ -53,13 +54,19 @@ function onReply(policy: Policy, s: DraftState, event: LockEvent & { type: 'repl
   if (s.phase === 'idle') return;
   switch (event.command.operation) {
     case 'acquire':
-      onVote(policy, s, event.now, event.node, event.command, event.answer, effects);
+      onVote(policy, s, event.now, event.node, event.command, event.answer, event.counter, effects);
       break;
     case 'extend':
       onExtensionVote(policy, s, event.now, event.node, event.command, event.answer, effects);
       break;
     case 'release':
       onReleaseVote(policy, s, event.node, event.command, event.answer, effects);
+      break;
+    case 'read-counter':
+    case 'raise-counter':
+      onCounterAnswer(policy, s, event.now, event.node, event.command, event.answer, event.counter, effects);
+      break;
+    case 'join-counter':
       break;
   }
 }

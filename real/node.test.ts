@@ -32,7 +32,7 @@ function setUp() {
   const answers: Answer[] = [];
   const receiver = { onReply: (_node: number, _command: Command, answer: Answer) => answers.push(answer) };
   const perform = (operation: Operation) =>
-    node.perform({ operation, attempt: 0, round: 0, token: 't' as Token, ttlMs: 1000 }, ['k'], receiver);
+    node.perform({ operation, attempt: 0, round: 0, token: 't' as Token, ttlMs: 1000, counter: 0 }, ['k'], receiver);
   return { time, connection, node, answers, perform };
 }
 

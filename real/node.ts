@@ -1,7 +1,15 @@
 import type { Answer, Command } from '../core/index.js';
 import type { LocalClock } from './clock.js';
 import { corkForThisTurn, streamOf, unrefStream } from './socket.js';
-import { answerOf, isMissingScript, loadScripts, type RedisConnection, write, writeWithText } from './wire.js';
+import {
+  isMissingScript,
+  loadScripts,
+  type RedisConnection,
+  type Reply,
+  replyOf,
+  write,
+  writeWithText,
+} from './wire.js';
 
 /** The options of an own connection, which overrule those of the client it is made from. */
 export interface ConnectionOptions {
@@ -53,10 +61,15 @@ export interface RedlockClient {
   readonly isCluster?: boolean;
 }
 
-/** Who is told what a node answered. `error` is given where the answer is `error` and somebody said why. */
+/**
+ * Who is told what a node answered. `error` is given where the answer is `error` and somebody said why, `counter` where
+ * the command was about the fencing counter.
+ */
 export interface Receiver {
-  onReply(node: number, command: Command, answer: Answer, error: Error | null): void;
+  onReply(node: number, command: Command, answer: Answer, error: Error | null, counter: number): void;
 }
+
+const NO_REPLY: Reply = { answer: 'error', counter: 0 };
 
 const FIRST_RECONNECT_MS = 20;
 const LONGEST_RECONNECT_MS = 1000;
@@ -134,10 +147,10 @@ export class LockNode {
     this.#unanswered++;
     corkForThisTurn(this.#connection);
     write(this.#connection, command, keys).then(
-      (reply) => this.#answer(command, answerOf(reply), null, receiver),
+      (reply) => this.#answer(command, replyOf(command, reply), null, receiver),
       (error) => {
         if (isMissingScript(error)) this.#retryWithText(command, keys, receiver);
-        else this.#answer(command, 'error', error, receiver);
+        else this.#answer(command, NO_REPLY, error, receiver);
       },
     );
     return true;
@@ -145,7 +158,7 @@ export class LockNode {
 
   /** Answers `error` in a microtask. */
   decline(command: Command, receiver: Receiver): void {
-    queueMicrotask(() => receiver.onReply(this.index, command, 'error', null));
+    queueMicrotask(() => receiver.onReply(this.index, command, 'error', null, 0));
   }
 
   /** Closes the connection once earlier commands are answered, at the latest after `withinMs`. */
@@ -166,18 +179,18 @@ export class LockNode {
     streamOf(this.#connection)?.destroy();
   }
 
-  #answer(command: Command, answer: Answer, error: unknown, receiver: Receiver): void {
+  #answer(command: Command, { answer, counter }: Reply, error: unknown, receiver: Receiver): void {
     this.#unanswered--;
     this.#replies++;
     const reason = error instanceof Error ? error : null;
     if (reason !== null && this.#ready) this.#onError(reason, this);
-    receiver.onReply(this.index, command, answer, reason);
+    receiver.onReply(this.index, command, answer, reason, counter);
   }
 
   #retryWithText(command: Command, keys: readonly string[], receiver: Receiver): void {
     writeWithText(this.#connection, command, keys).then(
-      (reply) => this.#answer(command, answerOf(reply), null, receiver),
-      (error) => this.#answer(command, 'error', error, receiver),
+      (reply) => this.#answer(command, replyOf(command, reply), null, receiver),
+      (error) => this.#answer(command, NO_REPLY, error, receiver),
     );
   }
 

@@ -163,10 +163,10 @@ export class LockRun {
     };
   }
 
-  onReply(node: number, command: Command, answer: Answer, error: Error | null): void {
+  onReply(node: number, command: Command, answer: Answer, error: Error | null, counter: number): void {
     this.#unanswered--;
     if (error !== null) this.#cause = error;
-    this.#feed({ type: 'reply', now: systemClock.now(), node, command, answer });
+    this.#feed({ type: 'reply', now: systemClock.now(), node, command, answer, counter });
     if (this.#unanswered === 0 && this.#linger !== undefined) clearTimeout(this.#linger);
   }
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type Answer, type Command, REFERENCE, scriptsOf } from '../core/index.js';
+import { type Answer, COUNTER_KEYS, type Command, type Operation, REFERENCE, scriptsOf } from '../core/index.js';
 
 /** What a lock needs of a connection: ioredis 5 and 6, and ioredis-mock, have it. */
 export interface RedisConnection {
@@ -28,7 +28,18 @@ const SCRIPTS: Readonly<Record<Command['operation'], Script>> = {
   acquire: withSha(LUA.acquire),
   extend: withSha(LUA.extend),
   release: withSha(LUA.release),
+  'read-counter': withSha(LUA['read-counter']),
+  'raise-counter': withSha(LUA['raise-counter']),
+  'join-counter': withSha(LUA['join-counter']),
 };
+
+const ABOUT_COUNTER: readonly Operation[] = ['read-counter', 'raise-counter', 'join-counter'];
+
+/** What the script of a command is given: its keys, and what comes behind the token. */
+function argumentsOf(command: Command, keys: readonly string[]): [readonly string[], number[]] {
+  if (ABOUT_COUNTER.includes(command.operation)) return [COUNTER_KEYS, [command.counter]];
+  return [keys, command.operation === 'release' ? [] : [command.ttlMs]];
+}
 
 /** Puts the scripts into a node's cache, so that later commands need no second round trip. */
 export async function loadScripts(connection: RedisConnection): Promise<void> {
@@ -36,17 +47,15 @@ export async function loadScripts(connection: RedisConnection): Promise<void> {
   await Promise.allSettled(Object.values(SCRIPTS).map(async ({ lua }) => connection.script('LOAD', lua)));
 }
 
-/** Sends `command` for `keys`. The reply is read by {@link answerOf}; an error reply rejects. */
+/** Sends `command` for `keys`. The reply is read by {@link replyOf}; an error reply rejects. */
 export function write(connection: RedisConnection, command: Command, keys: readonly string[]): Promise<unknown> {
   const token = String(command.token);
   const [key] = keys;
   if (command.operation === 'acquire' && keys.length === 1 && key !== undefined) {
     return connection.set(key, token, 'PX', command.ttlMs, 'NX');
   }
-  const { sha } = SCRIPTS[command.operation];
-  return command.operation === 'release'
-    ? connection.evalsha(sha, keys.length, ...keys, token)
-    : connection.evalsha(sha, keys.length, ...keys, token, command.ttlMs);
+  const [names, values] = argumentsOf(command, keys);
+  return connection.evalsha(SCRIPTS[command.operation].sha, names.length, ...names, token, ...values);
 }
 
 /** Sends `command` with the text of its script, to a node that has lost its cache. */
@@ -55,13 +64,9 @@ export function writeWithText(
   command: Command,
   keys: readonly string[],
 ): Promise<unknown> {
-  return connection.eval(
-    SCRIPTS[command.operation].lua,
-    keys.length,
-    ...keys,
-    String(command.token),
-    ...(command.operation === 'release' ? [] : [command.ttlMs]),
-  );
+  const [names, values] = argumentsOf(command, keys);
+  const { lua } = SCRIPTS[command.operation];
+  return connection.eval(lua, names.length, ...names, String(command.token), ...values);
 }
 
 /** Whether an error reply says that the node does not have the script. */
@@ -69,7 +74,20 @@ export function isMissingScript(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('NOSCRIPT');
 }
 
-/** Reads a reply: `OK` or 1 is yes, nil or 0 is no; anything else is nothing a lock may rely on. */
+/** A reply as a lock takes it: with the node's counter where the command was about it, else 0. */
+export interface Reply {
+  readonly answer: Answer;
+  readonly counter: number;
+}
+
+/** Reads the reply to a command. */
+export function replyOf(command: Command, reply: unknown): Reply {
+  if (!ABOUT_COUNTER.includes(command.operation)) return { answer: answerOf(reply), counter: 0 };
+  if (typeof reply !== 'number' || !Number.isSafeInteger(reply)) return { answer: 'error', counter: 0 };
+  return reply < 0 ? { answer: 'no', counter: 0 } : { answer: 'yes', counter: reply };
+}
+
+/** Reads a reply about keys: `OK` or 1 is yes, nil or 0 is no; anything else is nothing a lock may rely on. */
 export function answerOf(reply: unknown): Answer {
   if (reply === 'OK' || reply === 1) return 'yes';
   return reply === null || reply === 0 ? 'no' : 'error';

@@ -121,7 +121,9 @@ class Rows {
 
   private untilWords(event: TraceEvent): string {
     const votes = `${nodesOf(event, 'granted').length}/${numberOf(event, 'nodes')}`;
-    return `${votes}, valid until ${formatDurationMs(numberOf(event, 'endUs'))}`;
+    const counter = numberOf(event, 'counter');
+    const token = counter === 0 ? '' : `, fencing token ${counter}`;
+    return `${votes}, valid until ${formatDurationMs(numberOf(event, 'endUs'))}${token}`;
   }
 
   /** A client that was frozen learns later than it happened. */

@@ -77,6 +77,12 @@ export class SendingRows {
       case 'extend':
         if (policy.extendCommand === 'any') return `SET ${keys} ${token} PX ${numberOf(event, 'ttlMs')}`;
         return `PEXPIRE ${keys} ${numberOf(event, 'ttlMs')} if ${token}${policy.extendCommand === 'own' ? '' : ' or missing'}`;
+      case 'read-counter':
+        return 'GET counter';
+      case 'raise-counter':
+        return `SET counter ${numberOf(event, 'counter')}${policy.fencing === 'plain-write' ? '' : ' if lower'}`;
+      case 'join-counter':
+        return `SET counter ${numberOf(event, 'counter')} if missing`;
       default:
         return policy.releaseChecksToken ? `DEL ${keys} if ${token}` : `DEL ${keys}`;
     }
@@ -178,6 +184,7 @@ export class SendingRows {
   }
 
   private answerWords(event: TraceEvent, answer: string): string {
+    if (textOf(event, 'operation').endsWith('counter')) return answer === 'yes' ? 'done' : 'refused';
     const isRelease = textOf(event, 'operation') === 'release';
     if (answer === 'yes') return isRelease ? 'deleted' : 'granted';
     return isRelease ? 'nothing to delete' : 'refused';

@@ -43,8 +43,10 @@ import type {
 export const definitions: z.core.$ZodRegistry<{ id: string }> = z.registry<{ id: string }>();
 
 const VOTES = { low: -MOST_NODES, high: MOST_NODES, right: `a whole number of votes within ±${MOST_NODES}` };
+const DELAY = { low: 0, high: LONGEST_US / 1000, right: 'a whole number of milliseconds from 0' };
 const PLACE = { low: 0, high: 999_999, right: 'a whole number of parts per million from 0 to 999999' };
 
+const operation = () => oneOf('acquire', 'extend', 'release', 'read-counter', 'raise-counter', 'join-counter');
 const nodeNamed = () => formed(/^n(0|[1-9]\d*)$/, 'the name of a node, such as "n0"');
 const clientNamed = () => formed(/^c[1-9]\d*$/, 'the name of a client, such as "c1"');
 const processNamed = () => formed(/^(n(0|[1-9]\d*)|c[1-9]\d*)$/, 'the name of a process, such as "c1" or "n0"');
@@ -109,6 +111,18 @@ const policyFields: z.ZodType<PolicyChoice['with']> = exactly<Partial<Omit<Polic
     maxExtensions: orNull(from(0), 'for no limit').exactOptional(),
     autoExtendAtUs: orNull(MICROS, 'to never extend by itself').exactOptional(),
     autoExtendSpacingUs: whole(MICROS).exactOptional(),
+    lockDelayMs: whole(DELAY).exactOptional(),
+    fencing: oneOf(
+      'none',
+      'quorum',
+      'counter-alone',
+      'plain-write',
+      'piggybacked-read',
+      'max',
+      'sum',
+      'min',
+    ).exactOptional(),
+    rejoin: oneOf('copy', 'at-once').exactOptional(),
   }),
 ).register(definitions, { id: 'PolicyFields' });
 
@@ -168,7 +182,7 @@ const faults = [
     kind: kind('refuse'),
     ...struck,
     node: nodeNamed(),
-    operations: someOf(oneOf('acquire', 'extend', 'release'), 'a list of at least one operation'),
+    operations: someOf(operation(), 'a list of at least one operation'),
     forUs: whole(MICROS),
   }),
   record('a client crash', { kind: kind('client-crash'), ...struck, client: clientNamed() }),
@@ -204,7 +218,7 @@ const fate: z.ZodType<Fate> = exactly<Fate>()(
     client: clientNamed(),
     lock: number(),
     attempt: number(),
-    operation: oneOf('acquire', 'extend', 'release'),
+    operation: operation(),
     round: number(),
     node: nodeNamed(),
     direction: oneOf('request', 'reply'),

@@ -143,7 +143,7 @@ describe('says what is wrong, where, and what would be right', () => {
         "/schedule/faults/0/kind: missing; it must be one of crash, failover, forget, refuse, client-crash, pause, clock-step, clock-rate, partition",
         "/schedule/faults/0: "crash" is not a fault (an object)",
         "/schedule/faults/0/edge: "during" is not "before" or "after"",
-        "/schedule/fates/0/operation: "set" is not "acquire", "extend" or "release"",
+        "/schedule/fates/0/operation: "set" is not "acquire", "extend", "release", "read-counter", "raise-counter" or "join-counter"",
         "/schedule/fates/1/lost: "yes" is not true or false",
         "/expect/verdict: "ok" is not "violated", "inconclusive", "unavailable", "passed" or "safe"",
         "/expect/violations/0/property: "mutual exclusion" is unknown; did you mean "mutual-exclusion"?",

@@ -78,7 +78,7 @@ export class Chronicle {
   }
 
   private messageDetail(message: Message, answer: Answer | null): Detail {
-    const { operation, attempt, round, token, ttlMs } = message.command;
+    const { operation, attempt, round, token, ttlMs, counter } = message.command;
     return {
       client: this.clients[message.client] ?? '?',
       lock: message.lock,
@@ -88,6 +88,7 @@ export class Chronicle {
       node: nodeName(message.node),
       token: token as number,
       ttlMs,
+      ...(counter === 0 ? {} : { counter }),
       ...(answer === null ? {} : { answer }),
     };
   }
@@ -120,6 +121,7 @@ export class Chronicle {
       quorum: state.quorum,
       nodes: state.nodes,
       deadlineUs: state.deadline,
+      ...(state.counters.counter === 0 ? {} : { counter: state.counters.counter }),
       endUs: lock.client.clock.when(state.deadline, this.now),
     };
   }
@@ -174,6 +176,13 @@ export class Chronicle {
   keyGone(node: Process, key: number, token: number, cause: GoneCause, by: number): void {
     this.noteKey(Kind['key-gone'], node, key, token, cause, null);
     this.observer.keyGone(node.index, key, token, cause, by, this.now);
+  }
+
+  /** A node's fencing counter is another one now; -1 for none. */
+  counterSet(node: Process, counter: number): void {
+    this.note(Kind['counter-set'], node, counter, 0);
+    if (this.trace.keeping) this.trace.detail({ counter });
+    this.observer.counterSet(node.index, counter, this.now);
   }
 
   private noteKey(

@@ -93,11 +93,11 @@ export class SimClient extends Process {
   }
 
   /** An answer arrives. */
-  receive(message: Message, answer: Answer): void {
+  receive(message: Message, answer: Answer, counter: number): void {
     const lock = this.locks[message.lock];
     if (lock === undefined) return;
     const now = this.localNow();
-    this.step(lock, { type: 'reply', now, node: message.node, command: message.command, answer });
+    this.step(lock, { type: 'reply', now, node: message.node, command: message.command, answer, counter });
   }
 
   /** A timer of one of its locks is due, unless it was cancelled or the clock was set back. Says whether it fired. */

@@ -37,8 +37,8 @@ export class Links {
     }
   }
 
-  /** Sends a request (`answer` is `null`) or a reply. */
-  send(message: Message, send: number, answer: Answer | null, from: Process, to: Process): void {
+  /** Sends a request (`answer` is `null`) or a reply, with the counter that it tells. */
+  send(message: Message, send: number, answer: Answer | null, counter: number, from: Process, to: Process): void {
     const { fate, chronicle } = this;
     const direction: Direction = answer === null ? 'request' : 'reply';
     fate.delayUs = this.usualDelay(message);
@@ -48,13 +48,14 @@ export class Links {
     const lost = fate.lost || (this.cutUntil.length > 0 && this.isCut(message, direction));
     const seq = chronicle.noteSend(lost ? Kind.lost : Kind.send, from, message, to.traceId, answer);
     if (lost) return;
-    this.deliver(message, answer, to, 0, fate.delayUs, seq);
-    if (fate.duplicateDelayUs >= 0) this.deliver(message, answer, to, 1, fate.duplicateDelayUs, seq);
+    this.deliver(message, answer, counter, to, 0, fate.delayUs, seq);
+    if (fate.duplicateDelayUs >= 0) this.deliver(message, answer, counter, to, 1, fate.duplicateDelayUs, seq);
   }
 
   private deliver(
     message: Message,
     answer: Answer | null,
+    counter: number,
     to: Process,
     copy: number,
     delayUs: number,
@@ -68,6 +69,7 @@ export class Links {
     event.cause = cause;
     event.index = copy;
     event.answer = answer ?? 'error';
+    event.counter = counter;
     this.queue.push(event);
   }
 

@@ -9,6 +9,7 @@ import {
 } from '../core/index.js';
 import type { Cluster } from '../scenarios/index.js';
 import type { Chronicle } from './chronicle.js';
+import { FencingCounter } from './counter.js';
 import { Process } from './process.js';
 import type { QueueEvent } from './queue.js';
 import { type TrueTime, trueTime } from './time.js';
@@ -31,13 +32,14 @@ interface JournalEntry {
 }
 
 /**
- * One Redis node: keys with an expiry on its own clock, checked when they are looked at, and the three commands with
- * the meaning that their Lua text has on a real server.
+ * One Redis node: keys with an expiry on its own clock, checked when they are looked at, a fencing counter, and the
+ * commands with the meaning that their Lua text has on a real server.
  */
 export class SimNode extends Process {
   /** By resource: the token stored, and its expiry in ticks of this node's clock. */
   readonly tokens: number[] = [NO_TOKEN];
   private readonly when: number[] = [0];
+  readonly counter: FencingCounter;
   /** When it will look for expired keys next, and the event of that look; others are stale. */
   private lookAt: LocalTime = NEVER;
   private look: QueueEvent | null = null;
@@ -52,6 +54,7 @@ export class SimNode extends Process {
   private readonly tickUs: number;
   private readonly ticksPerMs: number;
   private readonly expiresAt: boolean;
+  private readonly persists: boolean;
 
   constructor(
     index: number,
@@ -69,10 +72,13 @@ export class SimNode extends Process {
     this.tickUs = cluster.resolutionUs;
     this.ticksPerMs = 1000 / cluster.resolutionUs;
     this.expiresAt = cluster.expiry === 'at';
+    this.persists = cluster.persistence !== 'none';
+    this.counter = new FencingCounter(this, chronicle, this.journaling);
   }
 
   /** Carries out a command at `now` and answers as the scripts of `core` do. */
   execute(policy: Policy, command: Command, keys: readonly number[], now: TrueTime): Answer {
+    this.counter.told = 0;
     if (now < this.refusesUntil && this.refused.includes(command.operation)) return 'error';
     const token = command.token as number;
     const nowTicks = this.nowTicks(now);
@@ -81,11 +87,14 @@ export class SimNode extends Process {
       case 'acquire':
         if (policy.onlyIfAbsent && this.holdsAny(keys)) return 'no';
         this.setAll(keys, token, nowTicks + command.ttlMs * this.ticksPerMs, now);
+        if (policy.fencing !== 'none') this.counter.granted(policy, now);
         return 'yes';
       case 'extend':
         return this.extend(policy, keys, token, nowTicks, command.ttlMs * this.ticksPerMs, now);
       case 'release':
         return this.release(policy, keys, token, now);
+      default:
+        return this.counter.execute(policy, command, now);
     }
   }
 
@@ -209,7 +218,10 @@ export class SimNode extends Process {
   /** Comes back with what had happened by `keptUntil`. While it was down it could vote for nobody. */
   restart(keptUntil: number, now: TrueTime): void {
     this.down = false;
-    if (keptUntil < now) this.restore(this.journal.filter((entry) => entry.at <= keptUntil));
+    if (keptUntil < now) {
+      this.restore(this.journal.filter((entry) => entry.at <= keptUntil));
+      this.counter.restore(keptUntil, this.persists, now);
+    }
     this.dropAllExpired(now);
   }
 
@@ -221,6 +233,8 @@ export class SimNode extends Process {
 
   /** Loses a key, or all of them (`null`), while it runs. */
   lose(key: number | null, now: TrueTime): void {
+    // The counter does not expire: eviction passes it by.
+    if (key === null) this.counter.lose(now);
     for (let it = 0; it < this.tokens.length; it++) {
       if ((key !== null && it !== key) || !this.holds(it)) continue;
       this.forget(it);
@@ -245,6 +259,7 @@ export class SimNode extends Process {
     this.down = false;
     const lag = this.replicaLagUs ?? 0;
     this.restore(this.journal.filter((entry) => entry.at + lag <= cutAt));
+    this.counter.restore(cutAt - lag, true, now);
     this.dropAllExpired(now);
   }
 

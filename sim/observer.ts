@@ -32,6 +32,8 @@ export class Observer {
   keySet(_node: number, _key: number, _token: number, _now: TrueTime): void {}
   /** A node no longer holds a key; `by` is the token of the command that did it, or 0. */
   keyGone(_node: number, _key: number, _token: number, _cause: GoneCause, _by: number, _now: TrueTime): void {}
+  /** A node's fencing counter changed; -1 if it was lost. */
+  counterSet(_node: number, _counter: number, _now: TrueTime): void {}
   /** The clock of a client jumped or changed its rate. */
   clientClockChanged(_client: number, _now: TrueTime): void {}
   nodeDown(_node: number, _now: TrueTime): void {}

@@ -44,7 +44,8 @@ export type EventKind = (typeof EventKind)[keyof typeof EventKind];
 
 /**
  * An entry of the queue. One shape for all kinds, because the engine's speed depends on it: `index`, `slot`, `local`
- * and `answer` mean what the kind says.
+ * `answer`
+ * and `counter` mean what the kind says.
  */
 export class QueueEvent {
   at: TrueTime = trueTime(0);
@@ -57,6 +58,7 @@ export class QueueEvent {
   /** Of a timer: when it is due by the clock of its process. */
   local: LocalTime = localTime(0);
   answer: Answer = 'error';
+  counter = 0;
   /** Which life of its process it waits for, if it has to wait. */
   life = -1;
   /** Sequence number of the trace event that caused this one. */

@@ -34,6 +34,7 @@ export const Kind = {
   'write-arrived': 27,
   forget: 28,
   refuse: 29,
+  'counter-set': 30,
 } as const;
 export type TraceKind = keyof typeof Kind;
 

@@ -63,7 +63,9 @@ export class World implements WorldView, ClientHost {
     const { offsetUs, ratePpm } = clockOf(this.setup, `n${index}`);
     const { cluster } = this.setup;
     const arm = this.pushExpiry.bind(this);
-    return new SimNode(index, cluster, this.chronicle, arm, offsetUs, ratePpm);
+    const node = new SimNode(index, cluster, this.chronicle, arm, offsetUs, ratePpm);
+    if (this.policy.fencing !== 'none') node.counter.begin();
+    return node;
   }
 
   private makeClient(name: string, index: number): SimClient {
@@ -123,7 +125,7 @@ export class World implements WorldView, ClientHost {
         this.deliverRequest(subject as Message, event.process as SimNode, event.index, event.life);
         break;
       case EventKind.reply:
-        this.deliverReply(subject as Message, event.process as SimClient, event.answer);
+        this.deliverReply(subject as Message, event.process as SimClient, event.answer, event.counter);
         break;
       case EventKind.call: {
         const client = event.process as SimClient;
@@ -210,7 +212,7 @@ export class World implements WorldView, ClientHost {
       if (!has(to, node.index)) continue;
       const send = lock.countSend(command, node.index);
       const message: Message = { client: client.index, lock: number, node: node.index, command, keys, send };
-      this.links.send(message, send, null, client, node);
+      this.links.send(message, send, null, 0, client, node);
     }
   }
 
@@ -225,15 +227,15 @@ export class World implements WorldView, ClientHost {
     chronicle.cause = chronicle.noteMessage(Kind.execute, node, message, client.traceId, null);
     const answer = node.execute(this.policy, message.command, message.keys, chronicle.now);
     chronicle.observer.executed(node.index, message.command, answer, chronicle.now);
-    this.links.send(message, 2 * message.send + copy, answer, node, client);
+    this.links.send(message, 2 * message.send + copy, answer, node.counter.told, node, client);
   }
 
-  private deliverReply(message: Message, client: SimClient, answer: Answer): void {
+  private deliverReply(message: Message, client: SimClient, answer: Answer, counter: number): void {
     if (client.down) return;
     const { chronicle } = this;
     const answerCode = answer === 'yes' ? 0 : answer === 'no' ? 1 : 2;
     chronicle.cause = chronicle.noteMessage(Kind.reply, client, message, answerCode * 64 + message.node, answer);
-    client.receive(message, answer);
+    client.receive(message, answer, counter);
   }
 
   sendWrite(lock: LockRun, index: number): void {

@@ -106,8 +106,17 @@ export class TestLock {
   }
 
   answer(command: Command, answer: Answer, ...nodes: number[]): this {
+    return this.tell(command, answer, 0, ...nodes);
+  }
+
+  /** Nodes answer the newest command with a yes and their counter. */
+  counts(counter: number, ...nodes: number[]): this {
+    return this.tell(this.newest(), 'yes', counter, ...nodes);
+  }
+
+  private tell(command: Command, answer: Answer, counter: number, ...nodes: number[]): this {
     this.effects = [];
-    for (const node of nodes) this.send({ type: 'reply', now: this.now, node, command, answer });
+    for (const node of nodes) this.send({ type: 'reply', now: this.now, node, command, answer, counter });
     return this;
   }
 

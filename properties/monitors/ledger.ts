@@ -104,7 +104,7 @@ export class Ledger {
   }
 
   executed(node: number, command: Command, answer: Answer, now: TrueTime): void {
-    if (answer !== 'yes' || command.operation === 'release') return;
+    if (answer !== 'yes' || (command.operation !== 'acquire' && command.operation !== 'extend')) return;
     const use = this.uses[command.token as number];
     if (use === undefined || command.attempt !== use.attempt) return;
     // A key is still there in the last millisecond of its TTL.

@@ -46,7 +46,7 @@ export interface Target {
 /** The command that an act sends. */
 export function commandOf({ operation, token, ttlMs }: Act): Command {
   // Numbers are tokens that both a simulated node and the wire take.
-  return { operation, attempt: 0, round: 0, token: token as Token, ttlMs };
+  return { operation, attempt: 0, round: 0, token: token as Token, ttlMs, counter: 0 };
 }
 
 /** The simulated node, on a clock that only the acts move. */

@@ -1,0 +1,34 @@
+import type { Token } from './commands.js';
+import type { Policy } from './policy.js';
+
+/**
+ * What a lock's holder shows to the resource, which refuses whoever comes with less than it has seen (Kleppmann 2016).
+ * Holders that follow each other have rising counters; holders that overlap may have the same one, and are told apart
+ * by the token of their attempt.
+ */
+export interface FencingToken {
+  readonly counter: number;
+  /** `null` under the policies that leave it out. */
+  readonly attempt: Token | null;
+}
+
+/** The fencing token that a policy makes of a counter and the attempt's token; `null` where it has none. */
+export function fencingTokenOf(policy: Policy, counter: number, attempt: Token | null): FencingToken | null {
+  switch (policy.fencing) {
+    case 'none':
+      return null;
+    case 'quorum':
+    case 'plain-write':
+    case 'piggybacked-read':
+      return { counter, attempt };
+    default:
+      return { counter, attempt: null };
+  }
+}
+
+/** Below 0 if `a` comes before `b`, above 0 if after, 0 if they are the same. */
+export function compareFencingTokens(a: FencingToken, b: FencingToken): number {
+  if (a.counter !== b.counter) return a.counter - b.counter;
+  if (a.attempt === b.attempt) return 0;
+  return a.attempt !== null && (b.attempt === null || a.attempt > b.attempt) ? 1 : -1;
+}

@@ -1,0 +1,174 @@
+import { describe, expect, it } from 'vitest';
+import { NO_NODES } from './nodes.js';
+import type { Policy } from './policy.js';
+import { NO_COUNTERS } from './state.js';
+import { ms, TestLock } from './testing/lock.js';
+
+const ALL = [0, 1, 2, 3, 4];
+
+/** Votes of nodes 0, 1 and 2 at 2 ms. */
+function elected(policy: Partial<Policy> = {}): TestLock {
+  return new TestLock({ fencing: 'quorum', ...policy }).acquire().at(2).yes(0, 1, 2);
+}
+
+/** The same, and counters 4, 7 and 5 read at 4 ms. */
+function raising(policy: Partial<Policy> = {}): TestLock {
+  return elected(policy).at(4).counts(4, 0).counts(7, 1).counts(5, 4);
+}
+
+describe('a fencing token', () => {
+  it('is asked for once the votes are in, and not claimed before a quorum was raised', () => {
+    const lock = elected();
+    expect(lock.sent).toEqual([{ operation: 'read-counter', to: ALL, attempt: 0, round: 0 }]);
+    expect(lock.phase).toBe('reading');
+    lock.at(4).counts(4, 0).counts(7, 1);
+    expect(lock.sent).toEqual([]);
+    lock.counts(5, 4);
+    expect(lock.sent).toEqual([{ operation: 'raise-counter', to: ALL, attempt: 0, round: 1 }]);
+    expect(lock.newest()).toMatchObject({ counter: 8, token: 'token-0', ttlMs: 0 });
+    expect(lock.phase).toBe('raising');
+    expect(lock.at(6).counts(8, 0, 3).phase).toBe('raising');
+    expect(lock.counts(8, 2).phase).toBe('held');
+    expect(lock.outcome).toMatchObject({
+      type: 'acquired',
+      deadline: ms(9_898),
+      fence: { counter: 8, attempt: 'token-0' },
+    });
+  });
+
+  it('is not there without fencing, and nobody is asked for it', () => {
+    const lock = elected({ fencing: 'none' });
+    expect(lock.outcome).toMatchObject({ type: 'acquired', fence: null });
+    expect(lock.state.counters).toEqual(NO_COUNTERS);
+  });
+
+  it('does not count a node twice, nor an answer to another round, attempt or question', () => {
+    const lock = elected();
+    const read = lock.newest();
+    lock.counts(1, 0).counts(9, 0);
+    lock.answer({ ...read, attempt: 1 }, 'yes', 1, 2).answer({ ...read, round: 1 }, 'yes', 1, 2);
+    lock.answer({ ...read, operation: 'raise-counter' }, 'yes', 1, 2);
+    expect(lock.state.counters).toMatchObject({ counter: 1, votes: { yes: 1, no: 0, failed: 0 } });
+    lock.counts(1, 1, 2);
+    expect(lock.answer(read, 'yes', 3, 4).state.counters.votes.yes).toBe(NO_NODES);
+  });
+
+  it('still counts late votes of nodes for the lock', () => {
+    const lock = elected();
+    expect(lock.answer(lock.newest('acquire'), 'yes', 3).votes().granted).toEqual([0, 1, 2, 3]);
+  });
+
+  it.each(['reading', 'raising'] as const)('fails the attempt as soon as no quorum can answer while %s', (phase) => {
+    const lock = phase === 'reading' ? elected() : raising();
+    expect(lock.error(0, 1).phase).toBe(phase);
+    expect(lock.error(2).phase).toBe('waiting');
+    expect(lock.sent).toMatchObject([{ operation: 'release', to: ALL }]);
+    expect(lock.armed.has('attempt')).toBe(false);
+  });
+
+  it.each(['reading', 'raising'] as const)('fails the attempt when the time for %s is up', (phase) => {
+    const lock = phase === 'reading' ? elected() : raising();
+    expect(lock.armed.get('attempt')).toBe(phase === 'reading' ? 52 : 54);
+    lock.at(60).counts(9, 0, 1).fire('attempt');
+    expect(lock.phase).toBe('waiting');
+  });
+
+  it('that comes after the validity has ended is no lock', () => {
+    expect(raising({ nodeTimeoutUs: null }).at(9_898).counts(8, 0, 1, 2).phase).toBe('waiting');
+    expect(raising({ nodeTimeoutUs: null }).at(9_897.999).counts(8, 0, 1, 2).phase).toBe('held');
+  });
+
+  it('can be given up while it is asked for', () => {
+    const lock = raising().release();
+    expect(lock.sent).toMatchObject([{ operation: 'release', to: ALL }]);
+    expect(lock.outcome).toMatchObject({ type: 'failed', reason: 'abandoned' });
+    expect(lock.counts(8, 0, 1, 2).phase).toBe('failed');
+  });
+
+  it('begins anew with the next attempt', () => {
+    const lock = raising().error(0, 1, 2).at(204).fire('retry');
+    expect(lock.state.counters).toEqual(NO_COUNTERS);
+    lock.yes(0, 1, 2);
+    expect(lock.newest()).toMatchObject({ operation: 'read-counter', attempt: 1, round: 0, token: 'token-1' });
+  });
+});
+
+describe('a node without a counter', () => {
+  it('is no vote, and joins with more than what the others know once they were raised', () => {
+    const lock = elected().no(0).counts(4, 1, 2, 3);
+    expect(lock.newest()).toMatchObject({ operation: 'raise-counter', counter: 5 });
+    lock.no(0).counts(5, 1, 2).counts(9, 3);
+    expect(lock.phase).toBe('held');
+    expect(lock.sent).toEqual([{ operation: 'join-counter', to: [0], attempt: 0, round: 1 }]);
+    expect(lock.newest()).toMatchObject({ counter: 9 + 2 ** 20, token: 'token-0' });
+    expect(lock.outcome).toMatchObject({ fence: { counter: 5 } });
+  });
+
+  it('that is only found while others are raised has to wait for the next lock', () => {
+    const lock = raising();
+    const effects = lock.no(3).counts(8, 0, 1, 2).effects;
+    expect(lock.phase).toBe('held');
+    expect(effects.filter(({ type }) => type === 'send')).toEqual([]);
+  });
+
+  it('that somebody else has let join meanwhile is left alone', () => {
+    const lock = elected().no(0).counts(4, 1, 2, 3).counts(5, 0, 1, 2);
+    expect(lock.phase).toBe('held');
+    expect(lock.newest().operation).toBe('raise-counter');
+  });
+
+  it('is as good as any where none has one: all begin at 0, and are read again', () => {
+    const lock = elected().no(...ALL);
+    expect(lock.sent).toEqual([
+      { operation: 'join-counter', to: ALL, attempt: 0, round: 0 },
+      { operation: 'read-counter', to: ALL, attempt: 0, round: 1 },
+    ]);
+    expect(lock.commands.at(-2)).toMatchObject({ counter: 0, token: 'token-0' });
+    lock.counts(0, 0, 1, 2);
+    expect(lock.newest()).toMatchObject({ operation: 'raise-counter', round: 2, counter: 1 });
+  });
+
+  it('is not begun with while one of the nodes is silent: it may know better', () => {
+    const lock = elected().no(0, 1, 2, 3);
+    expect([lock.phase, lock.sent]).toEqual(['reading', []]);
+    expect(lock.at(60).fire('attempt').phase).toBe('waiting');
+    expect(lock.sent).toMatchObject([{ operation: 'release' }]);
+  });
+});
+
+describe('the policies that are known to be wrong', () => {
+  const votes = (fencing: Policy['fencing']) => {
+    const lock = new TestLock({ fencing }).acquire();
+    return lock.counts(4, 0).counts(4, 0).counts(7, 1).no(3).counts(5, 2);
+  };
+
+  it.each([
+    ['max', 7],
+    ['sum', 16],
+    ['min', 4],
+  ] as const)('make the %s of the counters that came with the votes, and ask for nothing', (fencing, counter) => {
+    const lock = votes(fencing);
+    expect(lock.outcome).toMatchObject({ type: 'acquired', fence: { counter, attempt: null } });
+    expect(lock.answer(lock.newest('acquire'), 'yes', 4).state.counters.counter).toBe(counter);
+  });
+
+  it('raise by what came with the votes', () => {
+    expect(votes('piggybacked-read').newest()).toMatchObject({ operation: 'raise-counter', counter: 8 });
+  });
+
+  it('leave the token of the attempt out', () => {
+    const lock = raising({ fencing: 'counter-alone' }).counts(8, 0, 1, 2);
+    expect(lock.outcome).toMatchObject({ fence: { counter: 8, attempt: null } });
+  });
+});
+
+describe('a lock delay', () => {
+  it('makes keys outlive the claim, and does not lengthen the claim', () => {
+    const lock = new TestLock({ lockDelayMs: 60_000 }).acquire(10_000).at(2).yes(0, 1, 2);
+    expect(lock.newest('acquire').ttlMs).toBe(70_000);
+    expect(lock.state.deadline).toBe(ms(9_898));
+    lock.at(100).extend(20_000);
+    expect(lock.newest('extend').ttlMs).toBe(80_000);
+    expect(lock.yes(...ALL).state.deadline).toBe(ms(100 + 20_000 - 202));
+  });
+});

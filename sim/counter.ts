@@ -1,0 +1,77 @@
+import type { Answer, Command, Policy } from '../core/index.js';
+import type { Chronicle } from './chronicle.js';
+import type { Process } from './process.js';
+import type { TrueTime } from './time.js';
+
+/** No counter, of a node that has lost it or never had one. */
+const MISSING = -1;
+const NOBODY = 0;
+
+/** The fencing counter of one node, with the meaning that the scripts of `core` have on a real server. */
+export class FencingCounter {
+  /** The counter that goes with the last answer. */
+  told = 0;
+  private value = MISSING;
+  private first = MISSING;
+  /** The token of the attempt that found no counter last. */
+  private joining = NOBODY;
+  private journal: { readonly at: TrueTime; readonly value: number }[] = [];
+  private readonly node: Process;
+  private readonly chronicle: Chronicle;
+  private readonly journaling: boolean;
+
+  /** @param journaling - Whether a disk or a replica may have to tell of changes. */
+  constructor(node: Process, chronicle: Chronicle, journaling: boolean) {
+    this.node = node;
+    this.chronicle = chronicle;
+    this.journaling = journaling;
+  }
+
+  /** From the start of the run on there is a counter. */
+  begin(): void {
+    this.value = 0;
+    this.first = 0;
+  }
+
+  execute(policy: Policy, command: Command, now: TrueTime): Answer {
+    const { counter, operation, token } = command;
+    if (operation === 'join-counter') {
+      if (this.value !== MISSING || this.joining !== (token as number)) return 'no';
+      this.set(counter, now);
+    } else if (this.value === MISSING && policy.rejoin === 'copy') {
+      if (operation === 'read-counter') this.joining = token as number;
+      return 'no';
+    } else if (operation === 'raise-counter' && (policy.fencing === 'plain-write' || counter > this.value)) {
+      this.set(counter, now);
+    }
+    this.told = Math.max(0, this.value);
+    return 'yes';
+  }
+
+  /** A lock was granted: what clients with tokens of the wrong kind get to know then. */
+  granted({ fencing }: Policy, now: TrueTime): void {
+    if (fencing === 'max' || fencing === 'sum' || fencing === 'min') this.set(Math.max(0, this.value) + 1, now);
+    this.told = Math.max(0, this.value);
+  }
+
+  /** All keys are lost while the node runs. */
+  lose(now: TrueTime): void {
+    this.joining = NOBODY;
+    if (this.value !== MISSING) this.set(MISSING, now);
+  }
+
+  /** Goes back to what was there at `keptUntil`, or at the start, if that was kept. */
+  restore(keptUntil: number, fromStart: boolean, now: TrueTime): void {
+    this.joining = NOBODY;
+    this.journal = this.journal.filter((entry) => entry.at <= keptUntil);
+    const value = this.journal.at(-1)?.value ?? (fromStart ? this.first : MISSING);
+    if (value !== this.value) this.set(value, now);
+  }
+
+  private set(value: number, now: TrueTime): void {
+    this.value = value;
+    if (value !== MISSING) this.joining = NOBODY;
+    if (this.journaling) this.journal.push({ at: now, value });
+    this.chronicle.counterSet(this.node, value);
+  }
+}
