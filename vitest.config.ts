@@ -9,6 +9,8 @@ const config: ViteUserConfig = defineConfig({
           name: 'unit',
           include: ['{core,scenarios,sim,properties,report,cli,test}/**/*.test.ts'],
           exclude: ['**/*.slow.test.ts', '**/*.prop.test.ts'],
+          // None takes a second on a machine of its own; a busy one is no failure.
+          testTimeout: 30_000,
         },
       },
       { test: { name: 'properties', include: ['properties/**/*.prop.test.ts'], testTimeout: 60_000 } },

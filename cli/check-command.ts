@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander';
 import { MOST_NODES } from '../core/nodes.js';
 import { SEARCHED } from '../properties/property-lists.js';
+import { STRATEGY_INFO, STRATEGY_NAMES } from '../properties/search/strategy-info.js';
 import { STRAINS } from '../properties/search/weather.js';
 import { parseDuration } from '../scenarios/duration.js';
 import { percent } from '../scenarios/mitigation-values.js';
@@ -24,6 +25,9 @@ Properties, several with commas between:
 ${wrapped(SEARCHED)}
 Without --properties: mutual-exclusion; validity too, where the search keeps to what the lock assumes
 (no --faults, no --restart-delay, no scenario).
+
+Strategies:
+${STRATEGY_NAMES.map((name) => `  ${name.padEnd(13)}${STRATEGY_INFO[name].story}`).join('\n')}
 
 Examples:
   lockstep check                                      the safe configuration
@@ -51,7 +55,9 @@ export function defineCheck(program: Command, io: Io, finish: Finish): void {
     .addOption(option('--restart-delay <duration|ttl>', 'crashed nodes come back after this', delayOrTtl))
     .addOption(option('--persistence <none|always>', 'what survives a crash (none)', word('none', 'always')))
     .addOption(option('--votes-wanted <n|all|quorum>', 'votes that clients wait for', votes(MOST_NODES)))
-    .addOption(option('--past <assumption>', 'go 2 % past one bound: rate, step, restart or forget', word(...STRAINS)))
+    .addOption(option('--past <assumption>', 'go past one bound: rate, step, restart or forget', word(...STRAINS)))
+    .addOption(option('--past-by <percent>', 'how far past it, in shares of the bound (2%)', percent))
+    .addOption(option('--strategy <name>', 'how to draw schedules (combination); see below', word(...STRATEGY_NAMES)))
     .option('--policy <profile>', 'the policy that clients follow (reference)')
     .addOption(option('--runs <n>', 'schedules to draw (10000; with --budget, no limit)', whole(1, MOST_RUNS)))
     .addOption(option('--budget <duration>', 'stop after this long', parseDuration))

@@ -1,4 +1,6 @@
 import type { Assumption, CheckResult, Judgement, KindVerdict } from '../properties/index.js';
+import { greatestShare } from '../properties/search/share.js';
+import { STRATEGY_INFO } from '../properties/search/strategy-info.js';
 import type { PropertyKind } from '../scenarios/index.js';
 import { choiceOf } from '../sim/index.js';
 import type { Plan } from './check-plan.js';
@@ -28,6 +30,11 @@ export interface CheckJson extends Omit<CheckResult, 'counterexample'> {
   readonly assumptionsBroken: readonly Assumption[];
   /** What was searched, resolved from flags and defaults. */
   readonly configuration: unknown;
+  /**
+   * Of the schedules that this search draws, fewer than this share violate a property, at 95 %; not of anybody's
+   * production. `null` where it found one, or its runs depend on each other.
+   */
+  readonly shareBelow: number | null;
   readonly counterexample?: CounterexampleJson;
 }
 
@@ -38,7 +45,7 @@ export function checkJson(
   failure: { readonly judgement: Judgement; readonly counterexample: CounterexampleJson } | null,
 ): CheckJson {
   const { verdict, reason, runs, events, steps, seed, hash, exercised, notHit, strained } = result;
-  const { elapsedMs, interrupted } = result;
+  const { strategy, near, elapsedMs, interrupted } = result;
   const { weather, ...rest } = plan;
   const unavailable = failure?.judgement.outages.map(({ fromUs, toUs }) => ({ fromUs, toUs })) ?? [];
   return {
@@ -46,6 +53,7 @@ export function checkJson(
     runs,
     events,
     seed,
+    strategy,
     hash,
     exercised,
     notHit,
@@ -54,6 +62,8 @@ export function checkJson(
     assumptionsBroken: failure?.judgement.assumptionsBroken ?? [],
     reason,
     strained,
+    near,
+    shareBelow: verdict === 'passed' && STRATEGY_INFO[strategy].independent ? greatestShare(runs) : null,
     steps,
     elapsedMs: Math.round(elapsedMs),
     interrupted,

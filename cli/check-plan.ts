@@ -1,4 +1,5 @@
 import { type Policy, PROFILES } from '../core/index.js';
+import type { StrategyName } from '../properties/search/strategy-info.js';
 import { past, type Weather, WITHIN_ASSUMPTIONS } from '../properties/search/weather.js';
 import { notAProfile } from '../scenarios/checks.js';
 import { InputError } from '../scenarios/input-error.js';
@@ -16,6 +17,7 @@ export interface Plan {
   readonly runs: number | null;
   readonly budgetMs: number | null;
   readonly properties: readonly PropertyId[];
+  readonly strategy: StrategyName;
   readonly shrink: boolean;
 }
 
@@ -47,19 +49,25 @@ export function planOf(given: CheckFlags, around: Schedule | null): Plan {
   const base = around === null ? WITHIN_ASSUMPTIONS : weatherAround(around);
   const isWithin = flags.faults === undefined && flags.restartDelay === undefined && around === null;
   const { budget, runs, seed = SEED, properties = isWithin ? WITHIN : BEYOND } = flags;
+  const { past: beyond, pastBy = A_STEP_PAST, strategy = 'combination' } = flags;
+  if (beyond === undefined && flags.pastBy !== undefined) {
+    throw new InputError('--past-by: it says how far past which bound? Add --past rate, step, restart or forget');
+  }
   const weather = weatherOf(flags, base);
   return {
-    weather: flags.past === undefined ? weather : past(weather, flags.past, A_STEP_PAST),
+    weather: beyond === undefined ? weather : past(weather, beyond, 1 + pastBy / MILLION),
     seed,
     runs: runs ?? (budget === undefined ? RUNS : null),
     budgetMs: budget === undefined ? null : budget / 1000,
     properties,
+    strategy,
     shrink: flags.shrink,
   };
 }
 
 /** 2 % past a bound is a millisecond or two for usual TTLs. */
-const A_STEP_PAST = 1.02;
+const A_STEP_PAST = 20_000;
+const MILLION = 1_000_000;
 
 const NO_STRETCH: Weather['stretch'] = { rate: 0, step: 0, restart: 0, forget: 0 };
 const CALM = {

@@ -1,5 +1,13 @@
 import { driftAllowanceUs, quorumOf } from '../core/index.js';
-import { boundsOf, type CheckResult, SITUATIONS, type Situation, type Strain } from '../properties/index.js';
+import {
+  boundsOf,
+  type CheckResult,
+  greatestShare,
+  SITUATIONS,
+  type Situation,
+  STRATEGY_INFO,
+  type Strain,
+} from '../properties/index.js';
 import type { Weather } from '../properties/search/weather.js';
 import {
   countWords,
@@ -17,7 +25,7 @@ import type { Plan } from './check-plan.js';
 const LABEL_WIDTH = 14;
 
 /** What a search is about to do, in one line. */
-export function startLine({ weather, seed, runs, budgetMs, properties }: Plan): string {
+export function startLine({ weather, seed, runs, budgetMs, properties, strategy }: Plan): string {
   const how = [
     runs === null ? '' : `${countWords(runs)} schedules`,
     budgetMs === null ? '' : `${runs === null ? '' : 'or '}${formatDurationMs(budgetMs * 1000)} ms`,
@@ -25,7 +33,8 @@ export function startLine({ weather, seed, runs, budgetMs, properties }: Plan): 
   const what = enumerate(properties.map(propertyWords), 'or');
   return (
     `Searching ${how.filter((it) => it !== '').join(' ')} for a violation of ${what}: ` +
-    `${plural(weather.clients, 'client')}, ${plural(weather.nodes, 'node')}, seed ${seed}.\n`
+    `${plural(weather.clients, 'client')}, ${plural(weather.nodes, 'node')}, seed ${seed}` +
+    (strategy === 'combination' ? '.\n' : `, strategy ${strategy}.\n`)
   );
 }
 
@@ -143,10 +152,13 @@ const STRAINS: Readonly<Record<Strain, string>> = {
   forget: 'forgetful nodes',
 };
 
-function strained({ strained: counts }: CheckResult): string {
+function strained({ strained: counts, near }: CheckResult): string {
   const hit = (Object.keys(STRAINS) as Strain[]).filter((it) => counts[it].runs > 0);
   const parts = hit.map((it) => `${STRAINS[it]} ${countWords(counts[it].atBound)} of ${countWords(counts[it].runs)}`);
-  return parts.length === 0 ? '' : `${parts.join(', ')} schedules are within 1 % of the bound, or at it`;
+  return (
+    (parts.length === 0 ? '' : `${parts.join(', ')} schedules are within 1 % of the bound, or at it; `) +
+    `in ${countWords(near)} a claim was within 1 ms or one vote of losing its majority`
+  );
 }
 
 function meaning({ properties }: Plan, result: CheckResult): string {
@@ -155,8 +167,17 @@ function meaning({ properties }: Plan, result: CheckResult): string {
     return `nothing can be said about ${what}: ${result.reason ?? 'too little happened'}. More --runs may help.`;
   }
   const stopped = result.interrupted ? 'It was stopped early. ' : '';
-  return (
-    `${stopped}None of these schedules violates ${what}. The search looks at the state of each run and strikes where it ` +
-    'hurts, so no percentage for other schedules follows from it. It is not a proof.'
-  );
+  const share = STRATEGY_INFO[result.strategy].independent
+    ? `Fewer than ${shareWords(greatestShare(result.runs))} of the schedules that this search draws do, at 95 %; that is ` +
+      'not a share of your production, and not a proof.'
+    : 'Each run depends on what came of those before, so no share of other schedules follows. It is not a proof.';
+  return `${stopped}None of these schedules violates ${what}. ${share}`;
+}
+
+/** Two digits, rounded up. */
+function shareWords(share: number): string {
+  const percent = share * 100;
+  const digits = Math.max(0, 1 - Math.floor(Math.log10(percent)));
+  const unit = 10 ** digits;
+  return `${(Math.ceil(percent * unit) / unit).toFixed(digits)} %`;
 }

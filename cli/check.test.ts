@@ -68,9 +68,24 @@ test('a pass says what was exercised, what was not, and under which assumptions'
   expect(stdout).toContain('clocks jump by 102 ms in all, or less');
   expect(stdout).toContain('nodes that crash are back empty after 9 898 ms, or later');
   expect(stdout).toMatch(/exercised {5}[\d ]+ claims, /);
-  expect(stdout).toMatch(/It is not a proof\.$/m);
+  // 1 - 0.05 ^ (1 / 300)
+  const text = stdout.replace(/\s+/g, ' ');
+  expect(text).toContain(
+    'Fewer than 1.00 % of the schedules that this search draws do, at 95 %; that is not a share of',
+  );
   expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(100);
   expect(existsSync(join(cwd, '.lockstep'))).toBe(false);
+});
+
+test('a share of other schedules is told only where runs do not depend on each other', async () => {
+  const { code, stdout } = await lockstep(['--runs', '300', '--strategy', 'guided']);
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^Searching .*, strategy guided\.$/m);
+  expect(stdout).toMatch(/Each run\s+depends on what came of those before/);
+  expect(stdout).not.toContain('at 95 %');
+  const json = async (...flags: string[]) => JSON.parse((await lockstep(['--runs', '300', '--json', ...flags])).stdout);
+  expect(await json('--strategy', 'guided')).toMatchObject({ strategy: 'guided', shareBelow: null });
+  expect((await json('--strategy', 'swarm')).shareBelow).toBeCloseTo(0.009936, 6);
 });
 
 test('a pass as JSON keeps its contract, whatever is left of it the next time', async () => {

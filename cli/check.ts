@@ -38,6 +38,7 @@ async function search(plan: Plan, io: Io): Promise<CheckResult> {
   const result = await run({
     weather: plan.weather,
     seed: plan.seed,
+    strategy: plan.strategy,
     runs: plan.runs ?? Number.MAX_SAFE_INTEGER,
     ...(plan.budgetMs === null ? {} : { budgetMs: plan.budgetMs }),
     properties: plan.properties,

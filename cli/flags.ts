@@ -1,3 +1,4 @@
+import type { StrategyName } from '../properties/search/strategy-info.js';
 import type { Strain } from '../properties/search/weather.js';
 import type { PropertyId } from '../scenarios/scenario.js';
 import type { FaultAmounts } from './values.js';
@@ -18,6 +19,9 @@ export interface CheckFlags {
   readonly votesWanted?: number | 'all' | 'quorum';
   /** The assumption whose bound is passed. */
   readonly past?: Strain;
+  /** By how much, ppm of the bound. */
+  readonly pastBy?: number;
+  readonly strategy?: StrategyName;
   readonly policy?: string;
   readonly runs?: number;
   /** µs. */

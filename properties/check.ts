@@ -1,9 +1,11 @@
 import type { PropertyId, PropertyKind, Schedule, Verdict } from '../scenarios/index.js';
 import { RollingHash, Streams } from '../sim/index.js';
 import type { Assumption } from './assumptions.js';
-import { type Counts, noCounts, SITUATIONS, type Situation } from './coverage.js';
+import { type Counts, missed, noCounts, SITUATIONS, type Situation } from './coverage.js';
 import { judge } from './judge.js';
-import { drawRun, recordRun } from './search/drawn-run.js';
+import type { Draws } from './search/draws.js';
+import { STRATEGIES } from './search/strategy.js';
+import type { StrategyName } from './search/strategy-info.js';
 import type { Strain, Weather } from './search/weather.js';
 import { shrink } from './shrink.js';
 import type { Violation } from './violation.js';
@@ -13,6 +15,8 @@ export interface CheckOptions {
   readonly weather: Weather;
   /** Any string. */
   readonly seed: string;
+  /** How it draws. Default `combination`. */
+  readonly strategy?: StrategyName;
   /** Histories to draw; the search ends earlier at its first violation. */
   readonly runs: number;
   /** Ends the search after this many milliseconds of `clock`, if given. */
@@ -60,12 +64,15 @@ export interface CheckResult {
   readonly events: number;
   readonly steps: number;
   readonly seed: string;
+  readonly strategy: StrategyName;
   /** Of the traces of all runs, in order. */
   readonly hash: string;
   readonly exercised: Counts;
   readonly notHit: readonly Situation[];
   /** Runs that strained each assumption, and of those the ones within 1 % of its bound. */
   readonly strained: Readonly<Record<Strain, { readonly runs: number; readonly atBound: number }>>;
+  /** Runs that came within one millisecond or one vote of losing the majority behind a claim. */
+  readonly near: number;
   readonly elapsedMs: number;
   readonly interrupted: boolean;
   readonly counterexample: Counterexample | null;
@@ -104,7 +111,7 @@ class Search {
   private readonly options: CheckOptions;
   private readonly clock: () => number;
   private readonly began: number;
-  private readonly streams: Streams;
+  private readonly draws: Draws;
   private readonly hash = new RollingHash();
   private readonly counts = noCounts();
   private readonly strained = {
@@ -113,6 +120,7 @@ class Search {
     restart: { runs: 0, atBound: 0 },
     forget: { runs: 0, atBound: 0 },
   };
+  private near = 0;
   private runs = 0;
   private events = 0;
   private steps = 0;
@@ -121,7 +129,7 @@ class Search {
     this.options = options;
     this.clock = clock;
     this.began = clock();
-    this.streams = new Streams(options.seed);
+    this.draws = STRATEGIES[options.strategy ?? 'combination'](options.weather, new Streams(options.seed));
   }
 
   isOver(): boolean {
@@ -131,10 +139,11 @@ class Search {
   }
 
   advance(most: number): void {
-    const { weather, properties, runs } = this.options;
+    const { properties, runs } = this.options;
     for (let i = 0; i < most && this.runs < runs && this.failing === null; i++) {
       const run = this.runs++;
-      const { world, monitors, situation, adversary } = drawRun(weather, this.streams, run, properties, this.counts);
+      const { world, monitors, situation, adversary } = this.draws.next(properties, this.counts);
+      if (monitors.closeness.isNear) this.near++;
       this.events += world.events;
       for (const client of world.clients) this.steps += client.steps;
       this.hash.add(world.chronicle.trace.value());
@@ -163,10 +172,12 @@ class Search {
       events: this.events,
       steps: this.steps,
       seed: this.options.seed,
+      strategy: this.options.strategy ?? 'combination',
       hash: this.hash.digest(),
       exercised: this.counts,
       notHit,
       strained: this.strained,
+      near: this.near,
       elapsedMs: this.clock() - this.began,
       interrupted: this.options.signal?.aborted ?? false,
       counterexample,
@@ -175,25 +186,16 @@ class Search {
 
   /** A pass means nothing where nothing was claimed, or where a fault that was asked for never met a claim. */
   private whyInconclusive(): string | null {
-    const { weather } = this.options;
     if (this.runs === 0) return 'no history was drawn';
-    if (this.counts.claims === 0) return 'no lock was ever taken';
-    const asked: [number, Situation][] = [
-      [weather.crashes, 'crashesInClaim'],
-      [weather.pauses, 'pausesInClaim'],
-      [weather.clientCrashes, 'clientCrashesInClaim'],
-      [weather.partitions, 'partitionsInClaim'],
-      [weather.stretch.step, 'clockStepsInClaim'],
-    ];
-    const missed = asked.find(([amount, situation]) => amount > 0 && this.counts[situation] === 0);
-    return missed === undefined ? null : `there were no ${SITUATIONS[missed[1]]}`;
+    const never = missed(this.options.weather, this.counts);
+    return never === null ? null : `there were no ${SITUATIONS[never]}`;
   }
 
   private counterexample(): Counterexample | null {
     const { failing, options } = this;
     if (failing === null) return null;
     const { property, kind } = failing.violation;
-    const { schedule: found } = recordRun(options.weather, this.streams, failing.run);
+    const { schedule: found } = this.draws.record();
     const schedule = options.shrink === false ? found : shrink(found, property).schedule;
     const judgement = judge(schedule, [property]);
     return {

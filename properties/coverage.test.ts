@@ -2,8 +2,9 @@ import { expect, it } from 'vitest';
 import type { Fault } from '../scenarios/index.js';
 import { ScriptedAdversary, setupOf, World } from '../sim/index.js';
 import { lock, type Parts, schedule, unreached } from '../sim/testing/schedule.js';
-import { type Counts, noCounts } from './coverage.js';
+import { type Counts, missed, noCounts, SITUATIONS, type Situation } from './coverage.js';
 import { Monitors } from './monitors/monitors.js';
+import { past, type Weather, WITHIN_ASSUMPTIONS } from './search/weather.js';
 
 /** What a run went through, without what it did not. */
 function exercised(parts: Parts): Partial<Counts> {
@@ -56,10 +57,82 @@ it('counts a fault only where it meets a claim', () => {
     votesLostInClaim: 1,
     votesForgottenInClaim: 1,
     crashesInClaim: 1,
+    restartsInClaim: 1,
     pausesInClaim: 1,
     clockStepsInClaim: 1,
     partitionsInClaim: 1,
     clientCrashesInClaim: 1,
   });
   expect(exercised({ faults: faults(9_898_000) })).toEqual({ claims: 1 });
+});
+
+it('counts restarts, refusals, flushes and wrong rates inside a claim', () => {
+  const faults: Fault[] = [
+    { kind: 'crash', node: 'n4', atUs: 5_000, restartAfterUs: 1_000 },
+    { kind: 'refuse', node: 'n3', operations: ['extend'], atUs: 5_000, forUs: 5 },
+    { kind: 'forget', node: 'n2', atUs: 5_000 },
+  ];
+  const clocks = [{ process: 'n0', offsetUs: 0, ratePpm: 10 }];
+  expect(exercised({ faults, cluster: { clocks } })).toMatchObject({
+    crashesInClaim: 1,
+    restartsInClaim: 1,
+    refusalsInClaim: 1,
+    forgettingsInClaim: 1,
+    claimsAtWrongRates: 1,
+  });
+});
+
+it('counts what ends unseen: a claim of a frozen client, a key whose extension is under way', () => {
+  const pause: Fault = { kind: 'pause', process: 'c1', atUs: 9_890_500, forUs: 200_000 };
+  expect(exercised({ faults: [pause] })).toMatchObject({ expiries: 1, endsUnseen: 1 });
+  const locks = [[lock(0, { extensions: [{ afterUs: 9_888_000, ttlMs: 10_000 }] })]];
+  const fates = ['n0', 'n1', 'n2', 'n3', 'n4'].map((node) => ({
+    client: 'c1',
+    operation: 'extend' as const,
+    node,
+    direction: 'request' as const,
+    lost: true,
+  }));
+  // Sent at 9 890 ms; the client is frozen when the time-out and the end of its claim come.
+  expect(exercised({ locks, fates, faults: [pause] })).toMatchObject({ endsUnseen: 1, expiriesInExtension: 5 });
+});
+
+const CALM: Weather = {
+  ...WITHIN_ASSUMPTIONS,
+  stretch: { rate: 0, step: 0, restart: 0, forget: 0 },
+  crashes: 0,
+  pauses: 0,
+  clientCrashes: 0,
+  partitions: 0,
+  failovers: 0,
+  refusals: 0,
+  lossPpm: 0,
+  duplicatePpm: 0,
+  spikePpm: 0,
+};
+
+it.each<[Situation, Partial<Weather>]>([
+  ['crashesInClaim', { crashes: 1 }],
+  ['pausesInClaim', { pauses: 1 }],
+  ['clientCrashesInClaim', { clientCrashes: 1 }],
+  ['partitionsInClaim', { partitions: 1 }],
+  ['failoversInClaim', { failovers: 1 }],
+  ['refusalsInClaim', { refusals: 1 }],
+  ['lossesInClaim', { lossPpm: 1 }],
+  ['copiesInClaim', { duplicatePpm: 1 }],
+  ['delaysInClaim', { spikePpm: 1 }],
+  ['clockStepsInClaim', past(CALM, 'step', 1)],
+  ['claimsAtWrongRates', past(CALM, 'rate', 1)],
+  ['votesForgottenInClaim', past(CALM, 'forget', 1)],
+])('misses %s where that was asked for', (situation, weather) => {
+  const counts: Counts = { ...noCounts(), claims: 1 };
+  expect(missed(CALM, counts)).toBeNull();
+  expect(missed({ ...CALM, ...weather }, counts)).toBe(situation);
+  expect(missed({ ...CALM, ...weather }, { ...counts, [situation]: 1 })).toBeNull();
+});
+
+it('misses claims before anything else', () => {
+  expect(missed(WITHIN_ASSUMPTIONS, noCounts())).toBe('claims');
+  const all = Object.fromEntries(Object.keys(SITUATIONS).map((name) => [name, 1])) as Counts;
+  expect(missed(WITHIN_ASSUMPTIONS, all)).toBeNull();
 });

@@ -1,7 +1,8 @@
 import type { Fault } from '../scenarios/index.js';
-import type { EndCause, GoneCause, LockRun, TrueTime } from '../sim/index.js';
+import type { EndCause, GoneCause, LockRun, Setup, TrueTime } from '../sim/index.js';
 import { believes } from './monitors/belief.js';
 import { remove } from './monitors/remove.js';
+import type { Weather } from './search/weather.js';
 
 /** What runs went through, counted; a situation that was never hit says nothing about the lock. */
 export const SITUATIONS = {
@@ -11,15 +12,24 @@ export const SITUATIONS = {
   failures: 'failed acquisitions',
   releases: 'releases in time',
   expiries: 'claims held to their end',
+  endsUnseen: 'claims that ended while their client was frozen',
+  expiriesInExtension: 'keys that expired during an extension',
+  claimsAtWrongRates: 'claims on clocks of wrong rates',
   votesLostInClaim: 'votes lost inside a claim',
   votesForgottenInClaim: 'votes forgotten inside a claim',
   crashesInClaim: 'node crashes inside a claim',
+  restartsInClaim: 'node restarts inside a claim',
   pausesInClaim: 'pauses inside a claim',
   clientCrashesInClaim: 'clients that died inside a claim',
   clockStepsInClaim: 'clock steps inside a claim',
   clockRatesInClaim: 'changes of clock rates inside a claim',
   failoversInClaim: 'failovers inside a claim',
+  forgettingsInClaim: 'flushed nodes inside a claim',
+  refusalsInClaim: 'nodes that answer with errors inside a claim',
   partitionsInClaim: 'partitions inside a claim',
+  lossesInClaim: 'lost messages inside a claim',
+  copiesInClaim: 'copied messages inside a claim',
+  delaysInClaim: 'messages held up inside a claim',
 } as const;
 export type Situation = keyof typeof SITUATIONS;
 
@@ -29,15 +39,44 @@ export function noCounts(): Counts {
   return Object.fromEntries(Object.keys(SITUATIONS).map((name) => [name, 0])) as Counts;
 }
 
-const BY_FAULT: Partial<Record<Fault['kind'], Situation>> = {
+/** How a fault of each kind is counted when it meets a claim. */
+const BY_FAULT: Readonly<Record<Fault['kind'], Situation>> = {
   crash: 'crashesInClaim',
   pause: 'pausesInClaim',
   'client-crash': 'clientCrashesInClaim',
   'clock-step': 'clockStepsInClaim',
   'clock-rate': 'clockRatesInClaim',
   failover: 'failoversInClaim',
+  forget: 'forgettingsInClaim',
+  refuse: 'refusalsInClaim',
   partition: 'partitionsInClaim',
 };
+
+/** What a search in this weather has to go through before a pass of it says anything, in order of importance. */
+function askedOf(weather: Weather): Situation[] {
+  const { stretch } = weather;
+  const asked: readonly [amount: number, situation: Situation][] = [
+    [1, 'claims'],
+    [weather.crashes, 'crashesInClaim'],
+    [weather.pauses, 'pausesInClaim'],
+    [weather.clientCrashes, 'clientCrashesInClaim'],
+    [weather.partitions, 'partitionsInClaim'],
+    [weather.failovers, 'failoversInClaim'],
+    [weather.refusals, 'refusalsInClaim'],
+    [stretch.step, 'clockStepsInClaim'],
+    [stretch.rate, 'claimsAtWrongRates'],
+    [stretch.forget, 'votesForgottenInClaim'],
+    [weather.lossPpm, 'lossesInClaim'],
+    [weather.duplicatePpm, 'copiesInClaim'],
+    [weather.spikePpm, 'delaysInClaim'],
+  ];
+  return asked.flatMap(([amount, situation]) => (amount > 0 ? [situation] : []));
+}
+
+/** What a search was asked for and never met, or `null`: a pass without it is none. */
+export function missed(weather: Weather, counts: Counts): Situation | null {
+  return askedOf(weather).find((situation) => counts[situation] === 0) ?? null;
+}
 
 /** Counts the situations of one run into a total that many runs share. */
 export class Coverage {
@@ -45,9 +84,11 @@ export class Coverage {
   private readonly believers: LockRun[] = [];
   private readonly askers: LockRun[] = [];
   private readonly contended: LockRun[] = [];
+  private readonly wrongRates: boolean;
 
-  constructor(counts: Counts) {
+  constructor({ cluster }: Setup, counts: Counts) {
     this.counts = counts;
+    this.wrongRates = cluster.clocks.some(({ ratePpm }) => ratePpm !== 0);
   }
 
   attempted(lock: LockRun): void {
@@ -65,6 +106,7 @@ export class Coverage {
 
   claimed(lock: LockRun): void {
     this.counts.claims++;
+    if (this.wrongRates) this.counts.claimsAtWrongRates++;
     remove(this.askers, lock);
     this.believers.push(lock);
     for (const other of this.askers) this.contend(lock, other);
@@ -79,20 +121,33 @@ export class Coverage {
     remove(this.askers, lock);
   }
 
-  ended(lock: LockRun, cause: EndCause): void {
+  ended(lock: LockRun, cause: EndCause, now: TrueTime): void {
     if (cause === 'released') this.counts.releases++;
-    else if (cause === 'expired') this.counts.expiries++;
+    else if (cause === 'expired') {
+      this.counts.expiries++;
+      if (lock.client.pausedUntil === now) this.counts.endsUnseen++;
+    }
     remove(this.believers, lock);
   }
 
   keyGone(owner: LockRun | null, cause: GoneCause, now: TrueTime): void {
-    if (owner === null || !believes(owner, now)) return;
+    if (owner === null) return;
+    if (cause === 'expired' && owner.state.extending) this.counts.expiriesInExtension++;
+    if (!believes(owner, now)) return;
     this.counts.votesLostInClaim++;
     if (cause === 'forgotten') this.counts.votesForgottenInClaim++;
   }
 
+  nodeUp(now: TrueTime): void {
+    if (this.isInClaim(now)) this.counts.restartsInClaim++;
+  }
+
   faultStrikes(fault: Fault, now: TrueTime): void {
-    const situation = BY_FAULT[fault.kind];
-    if (situation !== undefined && this.believers.some((lock) => believes(lock, now))) this.counts[situation]++;
+    if (this.isInClaim(now)) this.counts[BY_FAULT[fault.kind]]++;
+  }
+
+  private isInClaim(now: TrueTime): boolean {
+    for (const lock of this.believers) if (believes(lock, now)) return true;
+    return false;
   }
 }

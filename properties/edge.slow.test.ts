@@ -20,6 +20,8 @@ describe('the lock with its default policy', () => {
     expect(verdict).toBe('passed');
     expect(runs).toBe(100_000);
     expect(result.notHit).toEqual([]);
+    // One in a hundred came within a millisecond or a vote of losing what it believed in.
+    expect(result.near / runs).toBeGreaterThanOrEqual(0.01);
     // It was not mild: a fault at its bound in 30 % of the histories, a rival in 50 % of the claims.
     expect(atTheEdge(result) / runs).toBeGreaterThanOrEqual(0.3);
     for (const strain of STRAINS) expect([strain, strained[strain].atBound > 1_000]).toEqual([strain, true]);
@@ -28,9 +30,9 @@ describe('the lock with its default policy', () => {
 
   const expected = { rate: 'clock-rate', step: 'clock-step', restart: 'memory', forget: 'memory' } as const;
   for (const strain of STRAINS) {
-    it(`does not withstand 20,000 that go 2 % past the bound on ${strain}`, async () => {
-      const weather = past(WITHIN_ASSUMPTIONS, strain, 1.02);
-      const { verdict, counterexample } = await check({ weather, seed: 'past', runs: 20_000, properties });
+    it(`does not withstand 10,000 that go 0.1 % past the bound on ${strain}`, async () => {
+      const weather = past(WITHIN_ASSUMPTIONS, strain, 1.001);
+      const { verdict, counterexample } = await check({ weather, seed: 'past', runs: 10_000, properties });
       expect(verdict).toBe('violated');
       expect(counterexample?.assumptionsBroken).toEqual([expected[strain]]);
     });

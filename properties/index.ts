@@ -11,6 +11,8 @@ export { type Change, MUTANTS, type Mutant, weatherFor } from './mutants/registr
 export { MONITORED, SAFETY, SEARCHED } from './property-lists.js';
 export { type Bounds, boundsOf } from './search/bounds.js';
 export { drawRun, recordRun } from './search/drawn-run.js';
+export { greatestShare } from './search/share.js';
+export { STRATEGY_INFO, STRATEGY_NAMES, type StrategyInfo, type StrategyName } from './search/strategy-info.js';
 export { past, type Strain, type Stretch, type Weather, WITHIN_ASSUMPTIONS } from './search/weather.js';
 export { type Shrunk, shrink } from './shrink.js';
 export type { Violation } from './violation.js';

@@ -4,7 +4,7 @@ export { RollingHash } from './hash.js';
 export type { LockRun } from './lock-run.js';
 export type { Direction, FateSlot, Message } from './message.js';
 export { type EndCause, type GoneCause, Observer } from './observer.js';
-export { Stream, Streams } from './random.js';
+export { Stream, type StreamSource, Streams } from './random.js';
 export { RecordingAdversary } from './recorder.js';
 export { ScriptedAdversary } from './scripted.js';
 export { choiceOf, policyOf, type Run, runOf, type SimulateOptions, setupOf, simulate } from './simulate.js';

@@ -10,6 +10,11 @@ export class Stream {
     this.generator = generator;
   }
 
+  /** The next 32 bits, as they come. */
+  word(): number {
+    return this.generator.next();
+  }
+
   /** A whole number from 0 to `n - 1`; `n` at most 2³². */
   below(n: number): number {
     return Math.floor(((this.generator.next() >>> 0) * n) / 4294967296);
@@ -39,12 +44,17 @@ export class Stream {
   }
 }
 
+/** Where streams come from: one for each run and concern. */
+export interface StreamSource {
+  stream(run: number, concern: number): Stream;
+}
+
 /**
  * Streams from a person's seed, any string. `seedrandom` turns it into well-mixed words, once; each stream is a fast
  * generator whose state is those words mixed with the run's number and the concern's, because adjacent small seeds
  * would give correlated sequences. A draw added to one concern does not shift the others.
  */
-export class Streams {
+export class Streams implements StreamSource {
   private readonly words: readonly number[];
 
   constructor(seed: string) {

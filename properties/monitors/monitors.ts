@@ -13,6 +13,7 @@ import { type Counts, Coverage, noCounts } from '../coverage.js';
 import type { Violation } from '../violation.js';
 import { ActionInBelief } from './action-in-belief.js';
 import { Availability } from './availability.js';
+import { Closeness } from './closeness.js';
 import { Ledger } from './ledger.js';
 import { MutualExclusion } from './mutual-exclusion.js';
 import { Protocol } from './protocol.js';
@@ -22,6 +23,7 @@ import { Validity } from './validity.js';
 export class Monitors extends Observer {
   readonly violations: Violation[] = [];
   readonly availability: Availability;
+  readonly closeness: Closeness = new Closeness();
   /** Writes that reached the resource; without any, effects are unchecked. */
   writes = 0;
   private world: World | null = null;
@@ -40,12 +42,12 @@ export class Monitors extends Observer {
   constructor(setup: Setup, stopAt: readonly PropertyId[] = [], counts: Counts = noCounts()) {
     super();
     this.stopAt = stopAt;
-    this.coverage = new Coverage(counts);
+    this.coverage = new Coverage(setup, counts);
     const report = (violation: Violation): void => this.report(violation);
     const resourceOf = (key: number): string => this.world?.chronicle.resourceOf(key) ?? '?';
     const withdraw = (violation: Violation): void => this.withdraw(violation);
     this.mutualExclusion = new MutualExclusion(report, withdraw, resourceOf);
-    this.validity = new Validity(setup.cluster.nodes, report, withdraw, resourceOf);
+    this.validity = new Validity(setup.cluster.nodes, report, withdraw, resourceOf, this.closeness);
     this.actions = new ActionInBelief(report);
     this.ledger = new Ledger();
     this.availability = new Availability(setup, this.ledger);
@@ -90,7 +92,7 @@ export class Monitors extends Observer {
   }
 
   override ended(lock: LockRun, cause: EndCause, now: TrueTime): void {
-    this.coverage.ended(lock, cause);
+    this.coverage.ended(lock, cause, now);
     this.validity.ended(lock, now);
     this.mutualExclusion.ended(lock, now);
     this.availability.ended(lock, cause, now);
@@ -153,6 +155,7 @@ export class Monitors extends Observer {
   }
 
   override nodeUp(node: number, now: TrueTime): void {
+    this.coverage.nodeUp(now);
     this.availability.nodeUp(node, now);
   }
 

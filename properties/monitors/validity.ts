@@ -1,6 +1,7 @@
 import type { LockRun, TrueTime } from '../../sim/index.js';
 import type { Violation } from '../violation.js';
 import { believes, claimEnd, lapsedBefore } from './belief.js';
+import type { Closeness } from './closeness.js';
 
 /**
  * State: as long as a client believes, a majority of the nodes hold its token, so that nobody else can gather one. A
@@ -15,6 +16,7 @@ export class Validity {
   private readonly report: (violation: Violation) => void;
   private readonly withdraw: (violation: Violation) => void;
   private readonly resourceOf: (key: number) => string;
+  private readonly closeness: Closeness;
 
   /** A violation is reported as soon as it begins, and withdrawn if the belief ends in the same instant. */
   constructor(
@@ -22,7 +24,9 @@ export class Validity {
     report: (violation: Violation) => void,
     withdraw: (violation: Violation) => void,
     resourceOf: (key: number) => string,
+    closeness: Closeness,
   ) {
+    this.closeness = closeness;
     this.majority = Math.floor(nodes / 2) + 1;
     this.report = report;
     this.withdraw = withdraw;
@@ -46,8 +50,9 @@ export class Validity {
     if (counts === undefined) return;
     const left = (counts[token] ?? 0) - 1;
     counts[token] = left;
-    if (left >= this.majority || lock === null || !lock.believing || lock.token !== token) return;
-    this.check(lock, now);
+    if (lock === null || lock.token !== token) return;
+    this.closeness.voteLost(lock, left - this.majority, now);
+    if (left < this.majority && lock.believing) this.check(lock, now);
   }
 
   /** Looks whether the majority behind a belief is there: at a claim, an extension, a change of clock. */

@@ -19,7 +19,7 @@ describe('the planted bugs', () => {
     for (const mutant of MUTANTS) expect(weatherFor(mutant)).not.toEqual(weatherFor(mutant, false));
   });
 
-  it('are all that is wrong in their weather', async () => {
+  it('are all that is wrong in their weather', { timeout: 60_000 }, async () => {
     const weathers = new Map(MUTANTS.map((mutant) => [JSON.stringify(weatherFor(mutant, false)), mutant]));
     for (const mutant of weathers.values()) {
       const weather = weatherFor(mutant, false);

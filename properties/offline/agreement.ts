@@ -13,6 +13,7 @@ import { Monitors } from '../monitors/monitors.js';
 import { MUTANTS, weatherFor } from '../mutants/registry.js';
 import { DrawnAdversary, situationStream } from '../search/drawn.js';
 import { drawSituation } from '../search/situation.js';
+import { COMBINED } from '../search/tactics.js';
 import { past, STRAINS, type Weather, WITHIN_ASSUMPTIONS } from '../search/weather.js';
 import type { Violation } from '../violation.js';
 import type { Finding } from './finding.js';
@@ -119,7 +120,7 @@ export function compareRuns(seed: string, from: number, to: number, make: MakeMo
 
 function draw(streams: Streams, run: number): { readonly setup: Setup; readonly adversary: Adversary } {
   const weather = WEATHERS[(run >> 1) % WEATHERS.length] ?? WITHIN_ASSUMPTIONS;
-  const situation = drawSituation(weather, situationStream(streams, run));
+  const situation = drawSituation(weather, COMBINED, situationStream(streams, run));
   const drawn = new DrawnAdversary(weather, situation, streams, run);
   const adversary = run % 2 === 0 ? drawn : new RoughAdversary(drawn, streams.stream(run, ROUGH));
   return { setup: situation.setup, adversary };

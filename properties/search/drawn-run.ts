@@ -1,9 +1,10 @@
 import type { PropertyId, Schedule } from '../../scenarios/index.js';
-import { choiceOf, RecordingAdversary, type Streams, World } from '../../sim/index.js';
+import { choiceOf, RecordingAdversary, type StreamSource, World } from '../../sim/index.js';
 import type { Counts } from '../coverage.js';
 import { Monitors } from '../monitors/monitors.js';
 import { DrawnAdversary, situationStream } from './drawn.js';
 import { drawSituation, type Situation } from './situation.js';
+import { COMBINED, type Tactics } from './tactics.js';
 import type { Weather } from './weather.js';
 
 /** One run of a random search, finished. */
@@ -14,16 +15,17 @@ export interface DrawnRun {
   readonly adversary: DrawnAdversary;
 }
 
-/** Makes run number `run` of a search: the same streams and number give the same run. */
+/** Makes run number `run` of a search: the same streams, number and tactics give the same run. */
 export function drawRun(
   weather: Weather,
-  streams: Streams,
+  streams: StreamSource,
   run: number,
   stopAt: readonly PropertyId[],
   counts?: Counts,
+  tactics: Tactics = COMBINED,
 ): DrawnRun {
-  const situation = drawSituation(weather, situationStream(streams, run));
-  const adversary = new DrawnAdversary(weather, situation, streams, run);
+  const situation = drawSituation(weather, tactics, situationStream(streams, run));
+  const adversary = new DrawnAdversary(weather, situation, streams, run, counts);
   const monitors = new Monitors(situation.setup, stopAt, counts);
   const world = new World(situation.setup, adversary, monitors, false);
   monitors.watch(world);
@@ -32,9 +34,15 @@ export function drawRun(
 }
 
 /** Makes the run again to its end and writes it down: the schedule replays to the same trace without any streams. */
-export function recordRun(weather: Weather, streams: Streams, run: number): { schedule: Schedule; hash: string } {
-  const { setup, ...rest } = drawSituation(weather, situationStream(streams, run));
-  const drawn = new DrawnAdversary(weather, { setup, ...rest }, streams, run);
+export function recordRun(
+  weather: Weather,
+  streams: StreamSource,
+  run: number,
+  tactics: Tactics = COMBINED,
+): { schedule: Schedule; hash: string } {
+  const situation = drawSituation(weather, tactics, situationStream(streams, run));
+  const { setup } = situation;
+  const drawn = new DrawnAdversary(weather, situation, streams, run);
   const recording = new RecordingAdversary(drawn, setup.clients.length);
   const monitors = new Monitors(setup);
   const world = new World(setup, recording, monitors, false);

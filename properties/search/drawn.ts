@@ -7,9 +7,11 @@ import type {
   Message,
   Moment,
   Stream,
-  Streams,
+  StreamSource,
   WorldView,
 } from '../../sim/index.js';
+import { type Counts, noCounts } from '../coverage.js';
+import { believes } from '../monitors/belief.js';
 import { FaultPlan } from './fault-plan.js';
 import { instantsAhead } from './instants.js';
 import type { Situation } from './situation.js';
@@ -20,10 +22,10 @@ const PERCENT = 10_000;
 const MOST_LOCKS = 4;
 
 /** The concerns that draw from streams of their own. */
-const Concern = { situation: 0, work: 1, fate: 2, fault: 3, jitter: 4 } as const;
+export const Concern = { situation: 0, work: 1, fate: 2, fault: 3, jitter: 4, guide: 5 } as const;
 
 /** The stream from which a run's situation is drawn. */
-export function situationStream(streams: Streams, run: number): Stream {
+export function situationStream(streams: StreamSource, run: number): Stream {
   return streams.stream(run, Concern.situation);
 }
 
@@ -38,12 +40,14 @@ export class DrawnAdversary implements Adversary {
   private readonly fates: Stream;
   private readonly jitter: Stream;
   private readonly plan: FaultPlan;
+  private readonly counts: Counts;
   private readonly locksLeft: number[];
   private planning = false;
   private planned: Fault[] = [];
 
-  constructor(weather: Weather, situation: Situation, streams: Streams, run: number) {
+  constructor(weather: Weather, situation: Situation, streams: StreamSource, run: number, counts: Counts = noCounts()) {
     this.weather = weather;
+    this.counts = counts;
     this.situation = situation;
     this.work = streams.stream(run, Concern.work);
     this.fates = streams.stream(run, Concern.fate);
@@ -69,7 +73,7 @@ export class DrawnAdversary implements Adversary {
     const ttl = ttlMs * 1000;
     const holdUs = this.drawHold(ttl);
     return {
-      atUs: this.drawArrival(view),
+      atUs: this.drawArrival(client, view),
       resources: ['a'],
       ttlMs,
       holdUs,
@@ -81,6 +85,7 @@ export class DrawnAdversary implements Adversary {
 
   private drawHold(ttl: number): number | null {
     const { work } = this;
+    if (!this.situation.tactics.structured) return work.below(2 * ttl);
     const kind = work.below(10);
     if (kind < 5) return null;
     if (kind < 7) return work.below(20_000);
@@ -92,6 +97,10 @@ export class DrawnAdversary implements Adversary {
     const { work, situation } = this;
     const claim = ttl - situation.bounds.stepUs;
     const count = work.between(1, 2);
+    if (!situation.tactics.biased) {
+      const times = Array.from({ length: count }, () => work.below(2 * ttl)).sort((a, b) => a - b);
+      return times.map((afterUs) => ({ afterUs, ttlMs: situation.ttlMs }));
+    }
     return Array.from({ length: count }, (_, i) => ({
       afterUs: Math.max(0, (i + 1) * (claim - work.pick([1_000, 5_000, 50_000, 500_000])) + work.below(2_000)),
       ttlMs: situation.ttlMs,
@@ -99,9 +108,11 @@ export class DrawnAdversary implements Adversary {
   }
 
   /** At the start all come together; later, soon, or in the instant in which a key or a claim ends. */
-  private drawArrival(view: WorldView): number {
+  private drawArrival(client: number, view: WorldView): number {
     const { work, situation } = this;
-    if (view.now === 0) return work.chance(50 * PERCENT) ? work.below(3_000) : work.below(50_000);
+    if (view.clients[client]?.locks.length === 0)
+      return this.onTick(work.chance(50 * PERCENT) ? work.below(3_000) : work.below(50_000));
+    if (!situation.tactics.biased) return view.now + 1 + work.below(situation.ttlMs * 1000);
     const [first, ...rest] = instantsAhead(view);
     if (first !== undefined && work.chance(60 * PERCENT)) {
       const atUs = work.pick([first, ...rest]) - situation.leastDelayUs - work.pick([0, 0, 1_000, 100]);
@@ -110,21 +121,35 @@ export class DrawnAdversary implements Adversary {
     return view.now + 1 + work.below(300_000);
   }
 
+  /** The last whole millisecond, where node clocks are about to tick at those. */
+  private onTick(us: number): number {
+    return this.situation.sharp ? us - (us % 1000) : us;
+  }
+
   jitterPpm(): number {
     return this.jitter.below(1_000_000);
   }
 
   // ——— messages ———
 
-  fate(_message: Message, _direction: Direction, _send: number, fate: FateSlot): void {
+  fate(_message: Message, _direction: Direction, _send: number, fate: FateSlot, view: WorldView): void {
     const { fates, situation, weather } = this;
     const range = situation.mostDelayUs - situation.leastDelayUs;
     if (range > 0) fate.delayUs = situation.leastDelayUs + fates.below(range);
-    if (situation.losses && fates.chance(weather.lossPpm)) fate.lost = true;
-    if (situation.copies && fates.chance(weather.duplicatePpm)) fate.duplicateDelayUs = fates.below(100_000);
+    if (situation.losses && fates.chance(weather.lossPpm)) this.lose(fate, view);
+    if (situation.copies && fates.chance(weather.duplicatePpm)) {
+      fate.duplicateDelayUs = fates.below(100_000);
+      if (isInClaim(view)) this.counts.copiesInClaim++;
+    }
     if (situation.spikes && fates.chance(weather.spikePpm)) {
       fate.delayUs += fates.chance(70 * PERCENT) ? fates.below(100_000) : fates.below(situation.ttlMs * 1_500);
+      if (isInClaim(view)) this.counts.delaysInClaim++;
     }
+  }
+
+  private lose(fate: FateSlot, view: WorldView): void {
+    fate.lost = true;
+    if (isInClaim(view)) this.counts.lossesInClaim++;
   }
 
   // ——— faults ———
@@ -139,6 +164,15 @@ export class DrawnAdversary implements Adversary {
     if (next === undefined) this.planning = false;
     return next ?? null;
   }
+}
+
+/** Whether a client believes that it holds a lock. */
+function isInClaim({ clients, now }: WorldView): boolean {
+  for (const { locks } of clients) {
+    const lock = locks[locks.length - 1];
+    if (lock !== undefined && believes(lock, now)) return true;
+  }
+  return false;
 }
 
 /** A client asks for its next lock when it is done with the last. */

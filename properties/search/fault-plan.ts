@@ -39,9 +39,10 @@ export class FaultPlan {
     if (situation.partitions) {
       const count = draw.between(1, Math.max(1, weather.partitions));
       for (let i = 0; i < count && weather.partitions > 0; i++) {
-        const cut = draw.subset(weather.nodes, draw.between(1, weather.nodes - 1)).map(nodeName);
-        const atUs = draw.chance(60 * PERCENT) ? 0 : draw.below(ttl);
-        const forUs = draw.chance(50 * PERCENT) ? draw.between(1, 20_000) : draw.between(1, 2 * ttl);
+        const { structured } = situation.tactics;
+        const cut = draw.subset(weather.nodes, structured ? draw.between(1, weather.nodes - 1) : 1).map(nodeName);
+        const atUs = structured && draw.chance(60 * PERCENT) ? 0 : draw.below(ttl);
+        const forUs = structured && draw.chance(50 * PERCENT) ? draw.between(1, 20_000) : draw.between(1, 2 * ttl);
         const client = `c${draw.between(1, weather.clients)}`;
         faults.push({ kind: 'partition', atUs, from: [client], to: cut, oneWay: draw.chance(30 * PERCENT), forUs });
       }
@@ -71,7 +72,7 @@ export class FaultPlan {
     if (this.failoversLeft > 0 && draw.chance(40 * PERCENT)) {
       this.failoversLeft--;
       const node = nodeName(draw.below(this.weather.nodes));
-      faults.push({ kind: 'failover', node, ...this.during(lock, view, Number.POSITIVE_INFINITY) });
+      faults.push({ kind: 'failover', node, ...this.during(lock, view, null) });
     }
     if (this.pausesLeft > 0 && draw.chance(30 * PERCENT)) {
       this.pausesLeft--;
@@ -86,12 +87,23 @@ export class FaultPlan {
     return faults;
   }
 
-  /** An instant of the claim: this one, after everything else in it; its last milliseconds; or any. */
-  private during(lock: LockRun, view: WorldView, endUs: number): { readonly atUs: number; readonly edge: 'after' } {
-    const { draw } = this;
+  /**
+   * An instant of the claim: this one, after everything else in it; its last milliseconds; or any. Without a bias any
+   * later one, unless it has to be while the lock is held, until `heldUntil`.
+   */
+  private during(
+    lock: LockRun,
+    view: WorldView,
+    heldUntil: number | null,
+  ): { readonly atUs: number; readonly edge: 'after' } {
+    const { draw, situation } = this;
     const { now } = view;
-    const end = Math.min(endUs, claimEnd(lock, now));
+    const end = Math.min(heldUntil ?? Number.POSITIVE_INFINITY, claimEnd(lock, now));
     const left = end - now;
+    if (!situation.tactics.biased) {
+      const range = heldUntil === null ? situation.setup.untilUs - now : left;
+      return { atUs: now + draw.below(Math.max(1, range)), edge: 'after' };
+    }
     const kind = draw.below(10);
     const offset =
       left <= 1 || kind < 5 ? 0 : kind < 7 ? Math.max(0, left - draw.between(1, 250_000)) : draw.below(left);
@@ -105,14 +117,14 @@ export class FaultPlan {
     const byUs = weather.stepUs ?? (factor > 1 ? Math.ceil : Math.floor)(situation.bounds.stepUs * factor);
     if (byUs === 0) return;
     this.strained = true;
-    const when = this.during(lock, view, Number.POSITIVE_INFINITY);
+    const when = this.during(lock, view, null);
     if (draw.chance(30 * PERCENT)) {
       faults.push({ kind: 'clock-step', process: lock.client.name, ...when, byUs: -byUs });
       return;
     }
     const all = draw.chance(60 * PERCENT);
-    const voters = this.someVoters(lock, all ? weather.nodes : 1);
-    for (const node of voters) faults.push({ kind: 'clock-step', process: nodeName(node), ...when, byUs });
+    for (const node of this.targets(lock, all ? weather.nodes : 1))
+      faults.push({ kind: 'clock-step', process: nodeName(node), ...when, byUs });
   }
 
   /** A clock runs at another rate from soon on, no farther off than it may be. */
@@ -133,8 +145,8 @@ export class FaultPlan {
     const factor = weather.stretch.restart * situation.nearness;
     const restartAfterUs = weather.restartDelayUs ?? Math.ceil(restartUs + restartUs * (1 - factor));
     const count = draw.between(1, this.crashesLeft);
-    const when = this.during(lock, view, Number.POSITIVE_INFINITY);
-    for (const node of this.someVoters(lock, count)) {
+    const when = this.during(lock, view, null);
+    for (const node of this.targets(lock, count)) {
       this.crashesLeft--;
       this.strained = true;
       faults.push({ kind: 'crash', node: nodeName(node), ...when, restartAfterUs });
@@ -157,6 +169,14 @@ export class FaultPlan {
       if (flushed) faults.push({ kind: 'forget', node: nodeName(node), ...when });
       else faults.push({ kind: 'crash', node: nodeName(node), ...when, restartAfterUs: 0 });
     }
+  }
+
+  /** Nodes to strike: voters for this claim, or any where trouble has no structure. */
+  private targets(lock: LockRun, count: number): number[] {
+    const { nodes } = this.weather;
+    return this.situation.tactics.structured
+      ? this.someVoters(lock, count)
+      : this.draw.subset(nodes, Math.min(count, nodes));
   }
 
   private someVoters(lock: LockRun, count: number): number[] {

@@ -2,16 +2,20 @@ import type { Policy } from '../../core/index.js';
 import type { ClockPlan, Cluster } from '../../scenarios/index.js';
 import type { Setup, Stream } from '../../sim/index.js';
 import { type Bounds, boundsOf } from './bounds.js';
+import type { Tactics } from './tactics.js';
 import type { Strain, Weather } from './weather.js';
 
 /** What one run of a search is about: drawn once, before the run. */
 export interface Situation {
   readonly setup: Setup;
+  readonly tactics: Tactics;
   readonly ttlMs: number;
   /** The assumption that is strained, if any, and how near to its bound (1 is at the bound). */
   readonly strain: Strain | null;
   readonly nearness: number;
   readonly bounds: Bounds;
+  /** Node clocks are about to tick when clients call, so that no key outlives its TTL by more than 1 µs. */
+  readonly sharp: boolean;
   /** Usual delays lie between these, µs. */
   readonly leastDelayUs: number;
   readonly mostDelayUs: number;
@@ -29,15 +33,16 @@ export interface Situation {
 const PERCENT = 10_000;
 
 /** Draws the situation of a run. */
-export function drawSituation(weather: Weather, draw: Stream): Situation {
+export function drawSituation(weather: Weather, tactics: Tactics, draw: Stream): Situation {
+  const has = (percent: number): boolean => !tactics.swarm || draw.chance(percent * PERCENT);
   const ttlMs = draw.pick(weather.ttlsMs);
   const strain = drawStrain(weather, draw);
-  // Most runs go to the very edge: within one per cent of the bound.
-  const nearness = draw.chance(85 * PERCENT) ? 1 - draw.below(PERCENT) / 1_000_000 : draw.below(1_000_000) / 1_000_000;
+  const nearness = drawNearness(draw);
+  const sharp = tactics.biased && draw.chance(50 * PERCENT);
   const policy = drawPolicy(weather, strain, draw);
   const bounds = boundsOf(policy, ttlMs);
-  const failovers = weather.failovers > 0 && draw.chance(15 * PERCENT);
-  const leastDelayUs = draw.pick([0, 0, 50, 500, 1_000]);
+  const failovers = weather.failovers > 0 && has(15);
+  const leastDelayUs = draw.pick(sharp ? [0, 0, 0, 1] : [0, 0, 50, 500, 1_000]);
   const cluster: Cluster = {
     nodes: weather.nodes,
     delayUs: leastDelayUs,
@@ -48,7 +53,7 @@ export function drawSituation(weather: Weather, draw: Stream): Situation {
     persistence: weather.persistence,
     // A replica that is up to date is as good as a disk.
     replicaLagUs: failovers ? 0 : null,
-    clocks: drawClocks(weather, strain, nearness, bounds, draw),
+    clocks: drawClocks(weather, sharp, drawRates(weather, strain, nearness, bounds, draw), draw),
   };
   return {
     setup: {
@@ -57,21 +62,30 @@ export function drawSituation(weather: Weather, draw: Stream): Situation {
       clients: Array.from({ length: weather.clients }, (_, i) => `c${i + 1}`),
       untilUs: 3 * ttlMs * 1000,
     },
+    tactics,
     ttlMs,
     strain,
     nearness,
     bounds,
+    sharp,
     leastDelayUs,
-    mostDelayUs: leastDelayUs + draw.pick([0, 100, 1_000, 5_000]),
-    losses: draw.chance(50 * PERCENT),
-    copies: draw.chance(30 * PERCENT),
-    spikes: draw.chance(30 * PERCENT),
-    pauses: draw.chance(30 * PERCENT),
-    partitions: draw.chance(50 * PERCENT),
-    deadClients: draw.chance(20 * PERCENT),
+    mostDelayUs: leastDelayUs + draw.pick(sharp ? [0, 0, 0, 5_000] : [0, 100, 1_000, 5_000]),
+    losses: has(50),
+    copies: has(30),
+    spikes: has(30),
+    pauses: has(30),
+    partitions: has(50),
+    deadClients: has(20),
     failovers,
-    refusals: weather.refusals > 0 && draw.chance(15 * PERCENT),
+    refusals: weather.refusals > 0 && has(15),
   };
+}
+
+/** Most runs go to the very edge: to the bound itself, or within one per cent of it. */
+function drawNearness(draw: Stream): number {
+  const kind = draw.below(100);
+  if (kind < 45) return 1;
+  return kind < 85 ? 1 - draw.below(PERCENT) / 1_000_000 : draw.below(1_000_000) / 1_000_000;
 }
 
 /** Few attempts, so that a run is short; and where nodes forget, votes beyond the quorum that let them. */
@@ -90,27 +104,38 @@ function drawStrain(weather: Weather, draw: Stream): Strain | null {
   return draw.pick([first, ...rest]);
 }
 
-/** Offsets never matter and are always there; rates only where they are the strain. */
+const LONGEST_OFFSET_MS = 3_600_000;
+
+/** Offsets never matter, except for when within its millisecond a node is asked, and are always there. */
 function drawClocks(
+  weather: Weather,
+  sharp: boolean,
+  [nodeRate, clientRate]: readonly [number, number],
+  draw: Stream,
+): ClockPlan[] {
+  const clocks: ClockPlan[] = [];
+  for (let node = 0; node < weather.nodes; node++) {
+    clocks.push({
+      process: `n${node}`,
+      offsetUs: 1000 * draw.below(LONGEST_OFFSET_MS) + (sharp ? 999 : draw.below(1000)),
+      ratePpm: nodeRate,
+    });
+  }
+  for (let client = 1; client <= weather.clients; client++) {
+    clocks.push({ process: `c${client}`, offsetUs: draw.below(1000 * LONGEST_OFFSET_MS), ratePpm: 0 - clientRate });
+  }
+  return clocks;
+}
+
+/** Rate errors in the harmful direction, where they are the strain: fast nodes, slow clients, or both. */
+function drawRates(
   weather: Weather,
   strain: Strain | null,
   nearness: number,
   bounds: Bounds,
   draw: Stream,
-): ClockPlan[] {
-  const [nodeRate, clientRate] = strain === 'rate' ? drawRates(weather, nearness, bounds, draw) : [0, 0];
-  const clocks: ClockPlan[] = [];
-  for (let node = 0; node < weather.nodes; node++) {
-    clocks.push({ process: `n${node}`, offsetUs: draw.below(3_600_000_000), ratePpm: nodeRate });
-  }
-  for (let client = 1; client <= weather.clients; client++) {
-    clocks.push({ process: `c${client}`, offsetUs: draw.below(3_600_000_000), ratePpm: 0 - clientRate });
-  }
-  return clocks;
-}
-
-/** Rate errors in the harmful direction: fast nodes, slow clients, or both. */
-function drawRates(weather: Weather, nearness: number, bounds: Bounds, draw: Stream): [number, number] {
+): [number, number] {
+  if (strain !== 'rate') return [0, 0];
   const factor = weather.stretch.rate * nearness;
   if (weather.ratePpm !== null) return [weather.ratePpm, weather.ratePpm];
   const to = factor > 1 ? Math.ceil : Math.floor;

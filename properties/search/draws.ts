@@ -1,0 +1,11 @@
+import type { PropertyId, Schedule } from '../../scenarios/index.js';
+import type { Counts } from '../coverage.js';
+import type { DrawnRun } from './drawn-run.js';
+
+/** Makes the runs of one search, one after the other. The same weather, streams and strategy make the same runs. */
+export interface Draws {
+  /** Makes the next run. */
+  next(stopAt: readonly PropertyId[], counts: Counts): DrawnRun;
+  /** Makes the latest run again to its end, and writes it down. */
+  record(): { readonly schedule: Schedule; readonly hash: string };
+}

@@ -1,0 +1,48 @@
+import type { PropertyId, Schedule } from '../../scenarios/index.js';
+import type { Streams } from '../../sim/index.js';
+import type { Counts } from '../coverage.js';
+import { type DrawnRun, drawRun, recordRun } from './drawn-run.js';
+import type { Draws } from './draws.js';
+import { Guided } from './guided.js';
+import type { StrategyName } from './strategy-info.js';
+import { COMBINED, type Tactics, UNIFORM } from './tactics.js';
+import type { Weather } from './weather.js';
+
+/** A way to search: begins the runs of a search. */
+export type Strategy = (weather: Weather, streams: Streams) => Draws;
+
+/** All strategies, by name. */
+export const STRATEGIES: Readonly<Record<StrategyName, Strategy>> = {
+  uniform: independent(UNIFORM),
+  swarm: independent({ ...UNIFORM, swarm: true }),
+  biased: independent({ ...UNIFORM, biased: true }),
+  structured: independent({ ...UNIFORM, structured: true }),
+  combination: independent(COMBINED),
+  guided: (weather, streams) => new Guided(weather, streams),
+};
+
+function independent(tactics: Tactics): Strategy {
+  return (weather, streams) => new Independent(weather, streams, tactics);
+}
+
+/** Run after run, each from streams of its own. */
+class Independent implements Draws {
+  private readonly weather: Weather;
+  private readonly streams: Streams;
+  private readonly tactics: Tactics;
+  private runs = 0;
+
+  constructor(weather: Weather, streams: Streams, tactics: Tactics) {
+    this.weather = weather;
+    this.streams = streams;
+    this.tactics = tactics;
+  }
+
+  next(stopAt: readonly PropertyId[], counts: Counts): DrawnRun {
+    return drawRun(this.weather, this.streams, this.runs++, stopAt, counts, this.tactics);
+  }
+
+  record(): { readonly schedule: Schedule; readonly hash: string } {
+    return recordRun(this.weather, this.streams, this.runs - 1, this.tactics);
+  }
+}
