@@ -1,7 +1,11 @@
 import { MOST_NODES, quorumOf, REFERENCE } from '../core/index.js';
 import { systemClock } from './clock.js';
 import { configError } from './errors.js';
-import { LockNode, type RedlockClient } from './node.js';
+import type { RedlockClient, RedlockClusterClient } from './link.js';
+import { LockNode } from './node.js';
+
+/** What leads to a node. */
+export type AnyClient = RedlockClient | RedlockClusterClient;
 
 /** The nodes that vote on locks, in the order of the clients. */
 export class NodeGroup {
@@ -9,7 +13,7 @@ export class NodeGroup {
   #warm = false;
 
   /** Connects to the nodes of clients that {@link checkClients} has passed. */
-  constructor(clients: readonly RedlockClient[], onError: (error: Error, node: LockNode) => void) {
+  constructor(clients: readonly AnyClient[], onError: (error: Error, node: LockNode) => void) {
     warnOfEvenNumber(clients.length);
     this.nodes = clients.map(
       (client, index) => new LockNode(index, addressOf(client) ?? 'unknown', client, systemClock, onError),
@@ -48,7 +52,7 @@ export class NodeGroup {
 }
 
 /** @throws LockError `ERR_LOCK_CONFIG` for no nodes, too many, two that are one, or what is no client of one node. */
-export function checkClients(clients: Iterable<RedlockClient>): RedlockClient[] {
+export function checkClients(clients: Iterable<AnyClient>): AnyClient[] {
   const list = typeof clients?.[Symbol.iterator] === 'function' ? [...clients] : [];
   if (list.length === 0) throw configError('Redlock needs at least one client, one for each independent Redis node.');
   if (list.length > MOST_NODES) throw configError(`Redlock takes at most ${MOST_NODES} nodes, not ${list.length}.`);
@@ -56,9 +60,6 @@ export function checkClients(clients: Iterable<RedlockClient>): RedlockClient[] 
   for (const [index, client] of list.entries()) {
     if (typeof client?.duplicate !== 'function') {
       throw configError(`The client of n${index} is no ioredis client: it has no method duplicate.`);
-    }
-    if (client.isCluster === true) {
-      throw configError(`The client of n${index} is for a Redis Cluster, but a node is one Redis.`);
     }
     const address = addressOf(client);
     const earlier = seen.get(client) ?? (address === undefined ? undefined : seen.get(address));
@@ -83,9 +84,10 @@ interface AddressOptions {
 }
 
 /** Where a client leads to, `host:port/db`; `undefined` if it does not tell. */
-function addressOf(client: RedlockClient): string | undefined {
+function addressOf(client: AnyClient): string | undefined {
   const options: AddressOptions | undefined = client.options;
-  if (options === undefined) return undefined;
+  // Clusters of several addresses can share one: it cannot be told from here whether they are one.
+  if (options === undefined || ('isCluster' in client && client.isCluster === true)) return undefined;
   const db = options.db ?? 0;
   if (options.path) return `${options.path}/${db}`;
   if (options.sentinels) return `${JSON.stringify(options.sentinels)} ${options.name}/${db}`;

@@ -2,8 +2,14 @@ import { EventEmitter } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import type { Answer, Command, Operation, Token } from '../core/index.js';
 import { LocalClock } from './clock.js';
-import { LockNode, type RedlockClient } from './node.js';
-import type { RedisConnection } from './wire.js';
+import type { RedlockClient } from './link.js';
+import { LockNode } from './node.js';
+import type { RedisConnection, Reply } from './wire.js';
+
+/** As redis-errors has it. */
+class ReplyError extends Error {
+  override readonly name = 'ReplyError';
+}
 
 /** A connection that answers when the test says so. */
 class FakeConnection extends EventEmitter implements RedisConnection {
@@ -12,6 +18,8 @@ class FakeConnection extends EventEmitter implements RedisConnection {
   set = (...args: unknown[]) => this.#send('set', args);
   evalsha = (...args: unknown[]) => this.#send('evalsha', args);
   eval = (...args: unknown[]) => this.#send('eval', args);
+  get = (...args: unknown[]) => this.#send('get', args);
+  pttl = (...args: unknown[]) => this.#send('pttl', args);
   script = async () => 'OK';
   connect = async () => undefined;
   quit = async () => 'OK';
@@ -25,15 +33,27 @@ class FakeConnection extends EventEmitter implements RedisConnection {
 function setUp() {
   const time = { us: 1_000_000 };
   const clock = new LocalClock({ monotonicUs: () => time.us, wallMs: () => time.us / 1000, bootUs: () => null });
-  const connection = new FakeConnection();
-  const client: RedlockClient = { duplicate: () => connection };
+  const connections: FakeConnection[] = [];
+  const client: RedlockClient = {
+    duplicate: () => {
+      const made = new FakeConnection();
+      connections.push(made);
+      return made;
+    },
+  };
   const node = new LockNode(0, 'fake', client, clock, () => {});
+  const [connection = new FakeConnection()] = connections;
   connection.emit('ready');
   const answers: Answer[] = [];
-  const receiver = { onReply: (_node: number, _command: Command, answer: Answer) => answers.push(answer) };
+  const receiver = { onReply: (_node: number, _command: Command, { answer }: Reply) => answers.push(answer) };
   const perform = (operation: Operation) =>
-    node.perform({ operation, attempt: 0, round: 0, token: 't' as Token, ttlMs: 1000, counter: 0 }, ['k'], receiver);
-  return { time, connection, node, answers, perform };
+    node.perform(
+      { operation, attempt: 0, round: 0, token: 't' as Token, ttlMs: 1000, counter: 0 },
+      ['k'],
+      receiver,
+      clock.now(),
+    );
+  return { time, connection, connections, node, answers, perform };
 }
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
@@ -62,16 +82,20 @@ describe('a node', () => {
     expect([answers, connection.sent]).toEqual([['error'], []]);
   });
 
-  test.each(['OOM command not allowed', 'NOPERM this user', 'LOADING Redis is loading', 'MOVED 1 h:1', 'READONLY x'])(
-    'that replies with the error %s has no vote',
-    async (message) => {
+  test.each([
+    ...['OOM', 'NOPERM', 'MISCONF', 'NOREPLICAS', 'BUSY', 'LOADING', 'READONLY', 'MASTERDOWN', 'MOVED', 'ASK'],
+    ...['CROSSSLOT', 'CLUSTERDOWN', 'TRYAGAIN', 'NOAUTH', 'WRONGTYPE', 'ERR', 'EXECABORT'],
+  ])('that replies with the error %s has no vote, and is not asked again', async (code) => {
+    for (const operation of ['acquire', 'extend', 'release'] as const) {
       const { connection, answers, perform } = setUp();
-      perform('release');
-      connection.sent[0]?.fail(new Error(message));
+      perform(operation);
+      connection.sent[0]?.fail(new ReplyError(`${code} why`));
+      await turn();
+      connection.emit('ready');
       await turn();
       expect([answers, connection.sent.length]).toEqual([['error'], 1]);
-    },
-  );
+    }
+  });
 
   test('that has lost its scripts gets the text, once', async () => {
     const { connection, answers, perform } = setUp();
@@ -85,24 +109,73 @@ describe('a node', () => {
     expect(answers).toEqual(['yes']);
   });
 
-  test('that hangs under load gets no new locks, but the releases of old ones, until it answers', async () => {
+  test('that answers nothing for a second gets no new locks, but the releases of old ones, until it answers', async () => {
     const { time, connection, answers, perform } = setUp();
-    for (let i = 0; i < 300; i++) expect(perform('acquire')).toBe(true);
+    expect(perform('acquire')).toBe(true);
     time.us += 1_500_000;
+    // Perhaps the answer has come and is only not read yet.
+    expect(perform('acquire')).toBe(true);
+    await turn();
     expect([perform('acquire'), perform('extend'), perform('release')]).toEqual([false, false, true]);
     for (const { answer } of connection.sent) answer('OK');
     await turn();
-    expect(answers.filter((answer) => answer === 'yes').length).toBe(301);
+    expect(answers.filter((answer) => answer === 'yes').length).toBe(3);
     expect(perform('acquire')).toBe(true);
   });
 
-  test('that is slow under load, but answers, is not taken for hung', async () => {
+  test('whose answers wait behind a blocked event loop is not taken for silent', async () => {
+    const { time, connection, perform } = setUp();
+    perform('acquire');
+    time.us += 1_500_000;
+    perform('acquire');
+    connection.sent[0]?.answer('OK');
+    await turn();
+    expect(perform('acquire')).toBe(true);
+  });
+
+  test('that is slow under load, but answers, is not taken for silent', async () => {
     const { time, connection, perform } = setUp();
     for (let i = 0; i < 1000; i++) {
       time.us += 10_000;
       expect(perform('acquire')).toBe(true);
       if (i > 300) connection.sent[i - 300]?.answer('OK');
+      if (i <= 300) time.us -= 9_999;
       await turn();
     }
+  });
+
+  test('whose connection is half-open is reached through a new one, which gets the releases it owes', async () => {
+    const { time, connection, connections, answers, perform } = setUp();
+    perform('acquire');
+    perform('release');
+    time.us += 1_500_000;
+    perform('acquire');
+    await turn();
+    expect(perform('acquire')).toBe(false);
+    const [, second] = connections;
+    second?.emit('ready');
+    expect(connections.length).toBe(2);
+    // What ioredis does with commands of a connection that is disconnected.
+    for (const { fail } of connection.sent) fail(new Error('Connection is closed.'));
+    await turn();
+    expect(answers.every((answer) => answer === 'error')).toBe(true);
+    expect(second?.sent.map(({ name }) => name)).toEqual(['evalsha']);
+    expect(perform('acquire')).toBe(true);
+    expect(second?.sent.map(({ name }) => name)).toEqual(['evalsha', 'set']);
+  });
+
+  test('that was away when a lock was released gets the release when it is back', async () => {
+    const { connection, answers, perform } = setUp();
+    perform('acquire');
+    connection.sent[0]?.answer('OK');
+    await turn();
+    connection.emit('close');
+    expect(perform('release')).toBe(false);
+    connection.emit('ready');
+    await turn();
+    expect([answers, connection.sent.map(({ name }) => name)]).toEqual([
+      ['yes', 'error'],
+      ['set', 'evalsha'],
+    ]);
   });
 });

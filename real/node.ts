@@ -1,91 +1,57 @@
-import type { Answer, Command } from '../core/index.js';
+import type { Command, LocalTime } from '../core/index.js';
 import type { LocalClock } from './clock.js';
-import { corkForThisTurn, streamOf, unrefStream } from './socket.js';
+import { Link, type RedlockClient, type RedlockClusterClient } from './link.js';
+import { corkForThisTurn } from './socket.js';
 import {
+  isErrorReply,
   isMissingScript,
   loadScripts,
-  type RedisConnection,
+  look,
+  NO_VOTE,
   type Reply,
   replyOf,
+  type Seen,
   write,
   writeWithText,
 } from './wire.js';
 
-/** The options of an own connection, which overrule those of the client it is made from. */
-export interface ConnectionOptions {
-  readonly lazyConnect: true;
-  readonly enableOfflineQueue: false;
-  readonly autoResendUnfulfilledCommands: false;
-  readonly maxRetriesPerRequest: 0;
-  readonly retryStrategy: () => null;
-  readonly reconnectOnError: null;
-  readonly commandTimeout: undefined;
-  readonly socketTimeout: undefined;
-  readonly enableAutoPipelining: false;
-  readonly enableReadyCheck: true;
-  readonly readOnly: false;
-  readonly monitor: false;
-  readonly stringNumbers: false;
-  readonly autoResubscribe: false;
-  readonly disconnectTimeout: 1;
-}
-
-/**
- * Nothing is queued for a node that is away and nothing is sent twice: a SET that arrives after its lock was given up
- * would be a key that nobody releases. Time-outs are the lock's own.
- */
-const CONNECTION: ConnectionOptions = {
-  lazyConnect: true,
-  enableOfflineQueue: false,
-  autoResendUnfulfilledCommands: false,
-  maxRetriesPerRequest: 0,
-  // Reconnecting is done here, with timers that do not keep the process alive.
-  retryStrategy: () => null,
-  reconnectOnError: null,
-  commandTimeout: undefined,
-  socketTimeout: undefined,
-  enableAutoPipelining: false,
-  enableReadyCheck: true,
-  readOnly: false,
-  monitor: false,
-  stringNumbers: false,
-  autoResubscribe: false,
-  // How long ioredis keeps the process alive after `disconnect`, even if the socket is long gone.
-  disconnectTimeout: 1,
-};
-
-/** An ioredis client, of which locks make connections of their own and which they leave alone otherwise. */
-export interface RedlockClient {
-  duplicate(options: ConnectionOptions): RedisConnection;
-  readonly options?: object;
-  readonly isCluster?: boolean;
-}
-
-/**
- * Who is told what a node answered. `error` is given where the answer is `error` and somebody said why, `counter` where
- * the command was about the fencing counter.
- */
+/** Who is told what a node answered, and when. `error` is given where the answer is `error` and somebody said why. */
 export interface Receiver {
-  onReply(node: number, command: Command, answer: Answer, error: Error | null, counter: number): void;
+  onReply(node: number, command: Command, reply: Reply, error: Error | null, now: LocalTime): void;
 }
-
-const NO_REPLY: Reply = { answer: 'error', counter: 0 };
 
 const FIRST_RECONNECT_MS = 20;
 const LONGEST_RECONNECT_MS = 1000;
-/** Beyond this many unanswered commands a node is watched for whether it answers at all. */
-const SUSPICIOUS_BACKLOG = 256;
-/** A watched node that answered nothing for so long gets no new locks until it answers again, µs. */
-const HUNG_AFTER_US = 1_000_000;
+/** A node that owes answers and gave none for so long gets no new locks until it answers again, µs. */
+const SILENT_US = 1_000_000;
+/** How long a second connection may take before another one is tried, ms. */
+const PROBE_MS = 2000;
+/** Releases kept for a node that is away; the keys of older ones go when their TTL ends. */
+const MOST_OWED = 1000;
 
-/** One Redis node, through a connection of its own. */
+/** A release that did not reach its node. */
+interface Owed {
+  readonly command: Command;
+  readonly keys: readonly string[];
+}
+
+/**
+ * One Redis node, through a connection of its own.
+ *
+ * A peer that vanished without a word leaves a connection that takes bytes and answers nothing, for a quarter of an
+ * hour; so does a stopped process. A node that owes answers for a second is therefore given no new locks, and a second
+ * connection is tried: if that gets through, the first one was dead and is dropped.
+ */
 export class LockNode {
   readonly index: number;
   readonly address: string;
-  readonly #connection: RedisConnection;
+  readonly #client: RedlockClient | RedlockClusterClient;
   readonly #clock: LocalClock;
   readonly #onError: (error: Error, node: LockNode) => void;
-  #ready = false;
+  #link: Link;
+  /** A second connection, while the first is silent. */
+  #probe: Link | null = null;
+  #probeTimer: NodeJS.Timeout | undefined;
   #closed = false;
   /** Settled by the first success or failure to connect. */
   #connecting = true;
@@ -93,36 +59,30 @@ export class LockNode {
   #reconnectMs = FIRST_RECONNECT_MS;
   #reconnectTimer: NodeJS.Timeout | undefined;
   #unanswered = 0;
-  /** Replies so far, and what they and the clock were when the backlog was last seen to move. */
-  #replies = 0;
-  #repliesSeen = 0;
-  #movedAtUs = 0;
+  /** When it last answered, or was first asked after that, µs. */
+  #silentSince = 0;
+  #silent = false;
+  #checking = false;
+  readonly #owed = new Map<Command, Owed>();
 
   constructor(
     index: number,
     address: string,
-    client: RedlockClient,
+    client: RedlockClient | RedlockClusterClient,
     clock: LocalClock,
     onError: (error: Error, node: LockNode) => void,
   ) {
     this.index = index;
     this.address = address;
+    this.#client = client;
     this.#clock = clock;
     this.#onError = onError;
-    this.#connection = client.duplicate(CONNECTION);
-    this.#connection.on('error', (error: Error) => this.#onError(error, this));
-    // Lets the process end: whoever waits for an answer holds it with a timer.
-    this.#connection.on('connect', () => unrefStream(this.#connection));
-    this.#connection.on('ready', () => this.#onReady());
-    this.#connection.on('close', () => {
-      this.#ready = false;
-    });
-    this.#connection.on('end', () => this.#onEnd());
-    this.#connect();
+    this.#link = new Link(client, this);
+    this.#link.open();
   }
 
   get ready(): boolean {
-    return this.#ready;
+    return this.#link.ready;
   }
 
   /** Whether the very first connection is still being made. */
@@ -137,20 +97,24 @@ export class LockNode {
   }
 
   /**
-   * Sends a command, or answers `error` at once, in a microtask, when the node is away. Returns whether it was sent.
+   * Sends a command, or answers `error` at once, in a microtask, when the node is away. Returns whether it was sent. A
+   * release that does not get through is sent again when the node is back.
    */
-  perform(command: Command, keys: readonly string[], receiver: Receiver): boolean {
-    if (!this.#ready || (command.operation !== 'release' && this.#isHung())) {
+  perform(command: Command, keys: readonly string[], receiver: Receiver, now: LocalTime): boolean {
+    const isRelease = command.operation === 'release';
+    if (!this.#link.ready || (!isRelease && this.#isSilent(now))) {
+      if (isRelease) this.#owe({ command, keys });
       this.decline(command, receiver);
       return false;
     }
-    this.#unanswered++;
-    corkForThisTurn(this.#connection);
-    write(this.#connection, command, keys).then(
-      (reply) => this.#answer(command, replyOf(command, reply), null, receiver),
+    if (this.#unanswered++ === 0) this.#silentSince = now;
+    const link = this.#link;
+    corkForThisTurn(link.connection);
+    write(link.connection, command, keys).then(
+      (reply) => this.#answer(command, replyOf(command, reply), receiver),
       (error) => {
-        if (isMissingScript(error)) this.#retryWithText(command, keys, receiver);
-        else this.#answer(command, NO_REPLY, error, receiver);
+        if (isMissingScript(error)) this.#retryWithText(link, command, keys, receiver);
+        else this.#fail(link, command, keys, error, receiver);
       },
     );
     return true;
@@ -158,75 +122,154 @@ export class LockNode {
 
   /** Answers `error` in a microtask. */
   decline(command: Command, receiver: Receiver): void {
-    queueMicrotask(() => receiver.onReply(this.index, command, 'error', null, 0));
+    queueMicrotask(() => receiver.onReply(this.index, command, NO_VOTE, null, this.#clock.now()));
+  }
+
+  /** What is under `key`; rejects if the node is away or answers with an error. */
+  async look(key: string): Promise<Seen> {
+    const now = this.#clock.now();
+    if (!this.#link.ready || this.#isSilent(now)) throw new Error(`n${this.index} is not connected.`);
+    if (this.#unanswered++ === 0) this.#silentSince = now;
+    const { connection } = this.#link;
+    corkForThisTurn(connection);
+    try {
+      return await look(connection, key);
+    } finally {
+      this.#onAnswer();
+    }
   }
 
   /** Closes the connection once earlier commands are answered, at the latest after `withinMs`. */
   async close(withinMs: number): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#reconnectTimer);
+    this.#endProbe();
     this.#endFirstConnect();
-    if (this.#ready) {
+    if (this.#link.ready) {
       let timer: NodeJS.Timeout | undefined;
       const bound = new Promise<void>((resolve) => {
         timer = setTimeout(resolve, withinMs);
       });
-      await Promise.race([this.#connection.quit().catch(() => undefined), bound]);
+      await Promise.race([this.#link.connection.quit().catch(() => undefined), bound]);
       clearTimeout(timer);
     }
-    this.#ready = false;
-    this.#connection.disconnect();
-    streamOf(this.#connection)?.destroy();
+    this.#link.drop();
   }
 
-  #answer(command: Command, { answer, counter }: Reply, error: unknown, receiver: Receiver): void {
-    this.#unanswered--;
-    this.#replies++;
-    const reason = error instanceof Error ? error : null;
-    if (reason !== null && this.#ready) this.#onError(reason, this);
-    receiver.onReply(this.index, command, answer, reason, counter);
-  }
-
-  #retryWithText(command: Command, keys: readonly string[], receiver: Receiver): void {
-    writeWithText(this.#connection, command, keys).then(
-      (reply) => this.#answer(command, replyOf(command, reply), null, receiver),
-      (error) => this.#answer(command, NO_REPLY, error, receiver),
-    );
-  }
-
-  /** A stopped process accepts bytes for ever; without this, every lock would leave its commands in that queue. */
-  #isHung(): boolean {
-    if (this.#unanswered < SUSPICIOUS_BACKLOG) return false;
-    const now = this.#clock.now();
-    if (this.#repliesSeen !== this.#replies || this.#movedAtUs === 0) {
-      this.#repliesSeen = this.#replies;
-      this.#movedAtUs = now;
-      return false;
-    }
-    return now - this.#movedAtUs > HUNG_AFTER_US;
-  }
-
-  #connect(): void {
-    // What went wrong arrives as an event too.
-    this.#connection.connect().catch(() => undefined);
-  }
-
-  #onReady(): void {
+  onLinkReady(link: Link): void {
     if (this.#closed) return;
-    this.#ready = true;
+    if (link === this.#probe) this.#replaceLink(link);
     this.#reconnectMs = FIRST_RECONNECT_MS;
-    this.#movedAtUs = 0;
-    void loadScripts(this.#connection);
+    void loadScripts(link.connection);
     this.#endFirstConnect();
+    this.#payOwed();
   }
 
-  #onEnd(): void {
-    this.#ready = false;
+  onLinkEnd(link: Link): void {
+    // A second connection that failed is tried again by its timer.
+    if (link !== this.#link) return;
     this.#endFirstConnect();
     if (this.#closed) return;
     clearTimeout(this.#reconnectTimer);
-    this.#reconnectTimer = setTimeout(() => this.#connect(), this.#reconnectMs).unref();
+    this.#reconnectTimer = setTimeout(() => this.#link.open(), this.#reconnectMs).unref();
     this.#reconnectMs = Math.min(LONGEST_RECONNECT_MS, this.#reconnectMs * 2);
+  }
+
+  onLinkError(error: Error): void {
+    this.#onError(error, this);
+  }
+
+  #answer(command: Command, reply: Reply, receiver: Receiver): void {
+    receiver.onReply(this.index, command, reply, null, this.#onAnswer());
+  }
+
+  #fail(link: Link, command: Command, keys: readonly string[], error: unknown, receiver: Receiver): void {
+    const now = this.#onAnswer();
+    const reason = error instanceof Error ? error : null;
+    if (command.operation === 'release' && !isErrorReply(error)) {
+      this.#owe({ command, keys });
+      // The connection has been replaced already. On the same one it would fail again.
+      if (link !== this.#link && this.#link.ready) this.#payOwed();
+    }
+    if (reason !== null && this.#link.ready) this.#onError(reason, this);
+    receiver.onReply(this.index, command, NO_VOTE, reason, now);
+  }
+
+  #onAnswer(): LocalTime {
+    const now = this.#clock.now();
+    this.#unanswered--;
+    this.#silentSince = now;
+    if (this.#silent) {
+      this.#silent = false;
+      this.#endProbe();
+    }
+    return now;
+  }
+
+  #retryWithText(link: Link, command: Command, keys: readonly string[], receiver: Receiver): void {
+    writeWithText(link.connection, command, keys).then(
+      (reply) => this.#answer(command, replyOf(command, reply), receiver),
+      (error) => this.#fail(link, command, keys, error, receiver),
+    );
+  }
+
+  #owe(owed: Owed): void {
+    if (this.#closed) return;
+    this.#owed.set(owed.command, owed);
+    if (this.#owed.size <= MOST_OWED) return;
+    const [oldest] = this.#owed.keys();
+    if (oldest !== undefined) this.#owed.delete(oldest);
+  }
+
+  #payOwed(): void {
+    const owed = [...this.#owed.values()];
+    this.#owed.clear();
+    for (const { command, keys } of owed) this.perform(command, keys, NOBODY, this.#clock.now());
+  }
+
+  #isSilent(now: LocalTime): boolean {
+    if (this.#silent) return true;
+    const suspicious = this.#unanswered > 0 && now - this.#silentSince > SILENT_US;
+    if (suspicious && !this.#checking) {
+      this.#checking = true;
+      // After a blocked event loop the answers have long arrived and are only not read yet: they come first.
+      setImmediate(() => this.#check());
+    }
+    return false;
+  }
+
+  #check(): void {
+    this.#checking = false;
+    const silent = this.#unanswered > 0 && this.#clock.now() - this.#silentSince > SILENT_US;
+    if (!silent || this.#silent || this.#closed || !this.#link.ready) return;
+    this.#silent = true;
+    this.#openProbe();
+  }
+
+  #openProbe(): void {
+    this.#probe = new Link(this.#client, this);
+    this.#probe.open();
+    this.#probeTimer = setTimeout(() => {
+      this.#endProbe();
+      if (this.#silent) this.#openProbe();
+    }, PROBE_MS).unref();
+  }
+
+  #endProbe(): void {
+    clearTimeout(this.#probeTimer);
+    const probe = this.#probe;
+    this.#probe = null;
+    probe?.drop();
+  }
+
+  /** The node answers on a second connection: the first is dead. What it has not answered fails, or is owed. */
+  #replaceLink(link: Link): void {
+    clearTimeout(this.#probeTimer);
+    this.#probe = null;
+    const dead = this.#link;
+    this.#link = link;
+    this.#silent = false;
+    dead.drop();
   }
 
   #endFirstConnect(): void {
@@ -237,3 +280,6 @@ export class LockNode {
     for (const callback of waiting) callback();
   }
 }
+
+/** For what nobody waits for. */
+const NOBODY: Receiver = { onReply: () => {} };

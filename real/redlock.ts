@@ -1,8 +1,9 @@
 import { EventEmitter } from 'node:events';
+import type { Policy } from '../core/index.js';
 import { configError, LockError } from './errors.js';
+import { type Inspection, inspect } from './inspect.js';
 import { Lock, type LockSignal } from './lock.js';
-import type { RedlockClient } from './node.js';
-import { checkClients, NodeGroup } from './node-group.js';
+import { type AnyClient, checkClients, NodeGroup } from './node-group.js';
 import { LockRun, type ReleaseReport } from './run.js';
 import {
   type AcquireSettings,
@@ -46,14 +47,23 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
   readonly #group: NodeGroup;
   readonly #settings: ResolvedSettings;
   #closed = false;
+  #lastPolicy: {
+    readonly settings: ResolvedSettings;
+    readonly ttlMs: number;
+    readonly autoExtend: boolean;
+    readonly policy: Policy;
+  } | null = null;
 
   /**
    * @param clients - One ioredis client for each node. The nodes must be independent of each other: masters without a
-   * common replica set, that do not fail together. An odd number is best.
+   * common replica set, that do not fail together. An odd number is best. A node may be a Cluster, or be found through
+   * Sentinel; a failover in it is then a node that forgets: replication is asynchronous, so the new master may not have
+   * the key. `votesWanted` says how many such nodes a lock tolerates. On a Cluster all resources of one lock need the
+   * same hash tag (`{order:1}:a`, `{order:1}:b`), or it has no vote; and only {@link Redlock.quit} lets the process end.
    * @param settings - See {@link RedlockSettings}.
    * @throws LockError `ERR_LOCK_CONFIG` for no nodes, the same node twice, or a setting that is wrong or unknown.
    */
-  constructor(clients: Iterable<RedlockClient>, settings: RedlockSettings = {}) {
+  constructor(clients: Iterable<AnyClient>, settings: RedlockSettings = {}) {
     super();
     const list = checkClients(clients);
     this.#settings = resolveSettings(DEFAULTS, settings, list.length);
@@ -73,6 +83,38 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
    */
   acquire(resources: string | readonly string[], ttlMs: number, settings: AcquireSettings = {}): Promise<Lock> {
     return this.#acquire(resources, ttlMs, settings, false);
+  }
+
+  /**
+   * Acquires a lock if nobody has it, in one attempt, or resolves with `null` at once.
+   *
+   * @throws What {@link Redlock.acquire} throws, but for `ERR_LOCK_CONTENDED`.
+   */
+  async tryAcquire(
+    resources: string | readonly string[],
+    ttlMs: number,
+    settings: AcquireSettings = {},
+  ): Promise<Lock | null> {
+    try {
+      return await this.#acquire(resources, ttlMs, { ...settings, retryCount: 0 }, false);
+    } catch (error) {
+      if (error instanceof LockError && error.code === 'ERR_LOCK_CONTENDED') return null;
+      throw error;
+    }
+  }
+
+  /**
+   * Tells who holds a resource, without acquiring it: see {@link Inspection}. Waits for `nodeTimeoutMs` at most; nodes
+   * that are away are no error.
+   *
+   * @throws LockError `ERR_LOCK_CONFIG` for what is no resource.
+   */
+  async inspect(resource: string): Promise<Inspection> {
+    const [key = ''] = checkResources(resource);
+    this.#checkOpen();
+    const { nodeTimeoutMs } = this.#settings;
+    await this.#group.whenConnected(nodeTimeoutMs, undefined);
+    return inspect(this.#group.nodes, key, nodeTimeoutMs);
   }
 
   /** Extends a lock: see {@link Lock.extend}. */
@@ -138,8 +180,8 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
     const keys = checkResources(resources);
     const { nodes } = this.#group;
     const settings = resolveSettings(this.#settings, given, nodes.length);
-    const policy = policyFor(settings, ttlMs, autoExtend);
-    if (this.#closed) throw configError('This Redlock has been closed by quit().', 'acquire');
+    const policy = this.#policyFor(settings, ttlMs, autoExtend);
+    this.#checkOpen();
     const { signal } = given;
     const connected = this.#group.whenConnected(settings.nodeTimeoutMs, signal);
     if (connected !== undefined) await connected;
@@ -157,6 +199,19 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
       }
     }
     return new Lock(run);
+  }
+
+  /** Most locks are asked for with the same settings and the same TTL as the last one. */
+  #policyFor(settings: ResolvedSettings, ttlMs: number, autoExtend: boolean): Policy {
+    const last = this.#lastPolicy;
+    if (last?.settings === settings && last.ttlMs === ttlMs && last.autoExtend === autoExtend) return last.policy;
+    const policy = policyFor(settings, ttlMs, autoExtend);
+    this.#lastPolicy = { settings, ttlMs, autoExtend, policy };
+    return policy;
+  }
+
+  #checkOpen(): void {
+    if (this.#closed) throw configError('This Redlock has been closed by quit().', 'acquire');
   }
 }
 

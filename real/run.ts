@@ -1,5 +1,4 @@
 import {
-  type Answer,
   type Command,
   forgetfulNodesTolerated,
   has,
@@ -26,6 +25,7 @@ import { systemClock } from './clock.js';
 import type { LockError, LockVotes } from './errors.js';
 import type { LockNode } from './node.js';
 import { acquisitionFailed, extensionFailed, lockLost } from './outcomes.js';
+import type { Reply } from './wire.js';
 
 /** What a release found on the nodes, as numbers of nodes. */
 export interface ReleaseReport {
@@ -163,10 +163,10 @@ export class LockRun {
     };
   }
 
-  onReply(node: number, command: Command, answer: Answer, error: Error | null, counter: number): void {
+  onReply(node: number, command: Command, { answer, counter }: Reply, error: Error | null, now: LocalTime): void {
     this.#unanswered--;
     if (error !== null) this.#cause = error;
-    this.#feed({ type: 'reply', now: systemClock.now(), node, command, answer, counter });
+    this.#feed({ type: 'reply', now, node, command, answer, counter });
     if (this.#unanswered === 0 && this.#linger !== undefined) clearTimeout(this.#linger);
   }
 
@@ -183,7 +183,7 @@ export class LockRun {
     for (const effect of effects) {
       switch (effect.type) {
         case 'send':
-          this.#send(effect.to, effect.command);
+          this.#send(effect.to, effect.command, event.now);
           break;
         case 'arm':
           this.#alarms.arm(effect.timer, effect.at, event.now);
@@ -200,7 +200,7 @@ export class LockRun {
     if (wasExtending && !state.extending) this.#endRound();
   }
 
-  #send(to: NodeSet, command: Command): void {
+  #send(to: NodeSet, command: Command, now: LocalTime): void {
     // An attempt asks all nodes in one sending.
     if (command.operation === 'acquire') this.#sent = NO_NODES;
     for (const node of this.#nodes) {
@@ -209,7 +209,7 @@ export class LockRun {
       if (command.operation === 'release' && command.token === this.#state.token && !has(this.#sent, node.index)) {
         // It never got the SET. A hung node would only pile up releases of nothing.
         node.decline(command, this);
-      } else if (node.perform(command, this.resources, this) && command.operation === 'acquire') {
+      } else if (node.perform(command, this.resources, this, now) && command.operation === 'acquire') {
         this.#sent = union(this.#sent, oneNode(node.index));
       }
     }

@@ -7,13 +7,18 @@ interface Stream {
   destroy(): void;
 }
 
-/** The socket below a connection; ioredis-mock has none. */
-export function streamOf(connection: RedisConnection & { readonly stream?: Stream }): Stream | undefined {
+/** The socket below a connection. A Cluster has many and shows none, ioredis-mock has none. */
+function streamOf(connection: RedisConnection & { readonly stream?: Stream }): Stream | undefined {
   return connection.stream;
 }
 
 export function unrefStream(connection: RedisConnection): void {
   streamOf(connection)?.unref?.();
+}
+
+/** Ends a connection that a peer may never close. */
+export function destroyStream(connection: RedisConnection): void {
+  streamOf(connection)?.destroy();
 }
 
 let corked: Stream[] = [];

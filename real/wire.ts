@@ -6,6 +6,8 @@ export interface RedisConnection {
   set(key: string, value: string, px: 'PX', ttlMs: number, nx: 'NX'): Promise<unknown>;
   evalsha(sha: string, keys: number, ...args: (string | number)[]): Promise<unknown>;
   eval(lua: string, keys: number, ...args: (string | number)[]): Promise<unknown>;
+  get(key: string): Promise<unknown>;
+  pttl(key: string): Promise<unknown>;
   script(load: 'LOAD', lua: string): Promise<unknown>;
   connect(): Promise<unknown>;
   quit(): Promise<unknown>;
@@ -69,6 +71,22 @@ export function writeWithText(
   return connection.eval(lua, names.length, ...names, String(command.token), ...values);
 }
 
+/** What a node has under a key: whose token, and for how long, ms; `null` is nothing. */
+export type Seen = { readonly token: string; readonly leftMs: number } | null;
+
+/** Reads a key without changing it. Two commands: in between it may go, which then reads as nothing there. */
+export async function look(connection: RedisConnection, key: string): Promise<Seen> {
+  const [token, leftMs] = await Promise.all([connection.get(key), connection.pttl(key)]);
+  // A key without a TTL is nobody's lock, but it is in the way all the same.
+  if (typeof token !== 'string' || leftMs === -2) return null;
+  return { token, leftMs: typeof leftMs === 'number' && leftMs >= 0 ? leftMs : Number.POSITIVE_INFINITY };
+}
+
+/** Whether the node itself said so, and not the connection that it was lost. */
+export function isErrorReply(error: unknown): boolean {
+  return error instanceof Error && error.name === 'ReplyError';
+}
+
 /** Whether an error reply says that the node does not have the script. */
 export function isMissingScript(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('NOSCRIPT');
@@ -80,11 +98,19 @@ export interface Reply {
   readonly counter: number;
 }
 
+/** Of a node that is away, or said nothing that a lock may rely on. */
+export const NO_VOTE: Reply = Object.freeze({ answer: 'error', counter: 0 });
+const PLAIN: Readonly<Record<Answer, Reply>> = {
+  yes: Object.freeze({ answer: 'yes', counter: 0 }),
+  no: Object.freeze({ answer: 'no', counter: 0 }),
+  error: NO_VOTE,
+};
+
 /** Reads the reply to a command. */
 export function replyOf(command: Command, reply: unknown): Reply {
-  if (!ABOUT_COUNTER.includes(command.operation)) return { answer: answerOf(reply), counter: 0 };
-  if (typeof reply !== 'number' || !Number.isSafeInteger(reply)) return { answer: 'error', counter: 0 };
-  return reply < 0 ? { answer: 'no', counter: 0 } : { answer: 'yes', counter: reply };
+  if (!ABOUT_COUNTER.includes(command.operation)) return PLAIN[answerOf(reply)];
+  if (typeof reply !== 'number' || !Number.isSafeInteger(reply)) return NO_VOTE;
+  return reply < 0 ? PLAIN.no : { answer: 'yes', counter: reply };
 }
 
 /** Reads a reply about keys: `OK` or 1 is yes, nil or 0 is no; anything else is nothing a lock may rely on. */

@@ -1,0 +1,145 @@
+import { destroyStream, unrefStream } from './socket.js';
+import type { RedisConnection } from './wire.js';
+
+/** The options of an own connection, which overrule those of the client it is made from. */
+export interface ConnectionOptions {
+  readonly lazyConnect: true;
+  readonly enableOfflineQueue: false;
+  readonly autoResendUnfulfilledCommands: false;
+  readonly maxRetriesPerRequest: 0;
+  readonly retryStrategy: () => null;
+  readonly sentinelRetryStrategy: () => null;
+  readonly reconnectOnError: null;
+  readonly commandTimeout: undefined;
+  readonly socketTimeout: undefined;
+  readonly enableAutoPipelining: false;
+  readonly enableReadyCheck: true;
+  readonly readOnly: false;
+  readonly monitor: false;
+  readonly stringNumbers: false;
+  readonly autoResubscribe: false;
+  readonly disconnectTimeout: 1;
+}
+
+/**
+ * Nothing is queued for a node that is away and nothing is sent twice: a SET that arrives after its lock was given up
+ * would be a key that nobody releases. Time-outs are the lock's own.
+ */
+const CONNECTION: ConnectionOptions = {
+  lazyConnect: true,
+  enableOfflineQueue: false,
+  autoResendUnfulfilledCommands: false,
+  maxRetriesPerRequest: 0,
+  // Reconnecting is done here, with timers that do not keep the process alive.
+  retryStrategy: () => null,
+  sentinelRetryStrategy: () => null,
+  reconnectOnError: null,
+  commandTimeout: undefined,
+  socketTimeout: undefined,
+  enableAutoPipelining: false,
+  enableReadyCheck: true,
+  readOnly: false,
+  monitor: false,
+  stringNumbers: false,
+  autoResubscribe: false,
+  // How long ioredis keeps the process alive after `disconnect`, even if the socket is long gone.
+  disconnectTimeout: 1,
+};
+
+/** The options of an own connection to a Redis Cluster that is one node of the lock. */
+export interface ClusterConnectionOptions {
+  readonly lazyConnect: true;
+  readonly enableOfflineQueue: false;
+  readonly enableAutoPipelining: false;
+  readonly clusterRetryStrategy: () => null;
+  readonly scaleReads: 'master';
+  readonly retryDelayOnFailover: 0;
+  readonly retryDelayOnClusterDown: 0;
+  readonly retryDelayOnTryAgain: 0;
+  readonly redisOptions: object;
+}
+
+/** Redirections are followed, because a redirected command was not carried out; nothing else is sent twice. */
+function clusterConnection(options: { readonly redisOptions?: object } | undefined): ClusterConnectionOptions {
+  const { lazyConnect, enableOfflineQueue, retryStrategy, sentinelRetryStrategy, ...forEach } = CONNECTION;
+  return {
+    lazyConnect,
+    enableOfflineQueue,
+    enableAutoPipelining: false,
+    clusterRetryStrategy: () => null,
+    scaleReads: 'master',
+    retryDelayOnFailover: 0,
+    retryDelayOnClusterDown: 0,
+    retryDelayOnTryAgain: 0,
+    redisOptions: { ...options?.redisOptions, ...forEach },
+  };
+}
+
+/**
+ * An ioredis client, of which locks make connections of their own and which they leave alone otherwise. It leads to one
+ * Redis, by address or through Sentinel, or to a Redis Cluster, which then is one node.
+ */
+export interface RedlockClient {
+  duplicate(options: ConnectionOptions): RedisConnection;
+  readonly options?: object;
+}
+
+/** The same of a Cluster: `isCluster` tells it from the other. */
+export interface RedlockClusterClient {
+  duplicate(startupNodes: never[], options: ClusterConnectionOptions): RedisConnection;
+  readonly options?: object;
+  readonly isCluster: boolean;
+}
+
+function isClusterClient(client: RedlockClient | RedlockClusterClient): client is RedlockClusterClient {
+  return 'isCluster' in client && client.isCluster === true;
+}
+
+/** Who is told how a link fares. */
+export interface LinkOwner {
+  onLinkReady(link: Link): void;
+  onLinkEnd(link: Link): void;
+  onLinkError(error: Error): void;
+}
+
+/** One connection to a node. It connects once; whoever wants it again calls {@link Link.open} again. */
+export class Link {
+  readonly connection: RedisConnection;
+  #ready = false;
+
+  constructor(client: RedlockClient | RedlockClusterClient, owner: LinkOwner) {
+    this.connection = isClusterClient(client)
+      ? client.duplicate([], clusterConnection(client.options))
+      : client.duplicate(CONNECTION);
+    this.connection.on('error', (error: Error) => owner.onLinkError(error));
+    // Lets the process end: whoever waits for an answer holds it with a timer.
+    this.connection.on('connect', () => unrefStream(this.connection));
+    this.connection.on('ready', () => {
+      this.#ready = true;
+      owner.onLinkReady(this);
+    });
+    this.connection.on('close', () => {
+      this.#ready = false;
+    });
+    this.connection.on('end', () => {
+      this.#ready = false;
+      owner.onLinkEnd(this);
+    });
+  }
+
+  get ready(): boolean {
+    return this.#ready;
+  }
+
+  open(): void {
+    // What went wrong arrives as an event too.
+    this.connection.connect().catch(() => undefined);
+  }
+
+  /** Ends it at once; what it has not answered fails. */
+  drop(): void {
+    this.#ready = false;
+    this.connection.disconnect();
+    destroyStream(this.connection);
+  }
+}
