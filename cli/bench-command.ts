@@ -1,24 +1,26 @@
 import { type Command, Option } from 'commander';
 import { MOST_NODES } from '../core/nodes.js';
+import { HEALTHS, SHAPES } from '../real/bench/types.js';
 import { parseDuration } from '../scenarios/duration.js';
 import { InputError, show } from '../scenarios/input-error.js';
 import type { BenchFlags } from './flags.js';
 import type { Finish, Io } from './io.js';
-import { flag, whole } from './values.js';
+import { flag, whole, wordList } from './values.js';
 
 const MOST_ROUNDS = 1_000;
 
 const EXAMPLES = `
 Nodes: those that LOCKSTEP_REDIS names (redis://…,redis://…), else own processes of the redis-server
-or valkey-server on the PATH.
+or valkey-server on the PATH. Other libraries take part as far as they are installed.
 
 Examples:
-  lockstep bench
-  lockstep bench --rounds 3 --nodes 3
-  lockstep bench --torture 60s        real nodes are killed, stopped, cut off and skewed within the
-                                      lock's assumptions, then restarted at once, outside of them;
-                                      exits with 1 for a violation within, 2 if none shows outside
-  lockstep bench --min-ratio 0.5      exits with 4 if the lock is slower than half the floor`;
+  lockstep bench                          five nodes, about ten minutes
+  lockstep bench --nodes 1,3,5 --json
+  lockstep bench --shapes serial --healths healthy,one-stopped --rounds 7
+  lockstep bench --require                exits with 4 if a threshold is missed
+  lockstep bench --torture 60s            real nodes are killed, stopped, cut off and skewed within the
+                                          lock's assumptions, then restarted at once, outside of them;
+                                          exits with 1 for a violation within, 2 if none shows outside`;
 
 /** Defines `bench`. */
 export function defineBench(program: Command, io: Io, finish: Finish): void {
@@ -28,10 +30,14 @@ export function defineBench(program: Command, io: Io, finish: Finish): void {
   };
   program
     .command('bench')
-    .description('measure the lock on real Redis, beside bare commands')
-    .addOption(option('--nodes <n>', 'number of nodes (5)', whole(1, MOST_NODES)))
-    .addOption(option('--rounds <n>', 'measured rounds (7)', whole(1, MOST_ROUNDS)))
-    .addOption(option('--min-ratio <x>', 'least share of the floor on healthy nodes, from 0 to 1', ratio))
+    .description('measure the lock on real Redis, beside other libraries and bare commands')
+    .addOption(option('--nodes <n,…>', 'numbers of nodes (5)', wholes(1, MOST_NODES)))
+    .addOption(option('--shapes <s,…>', `of ${SHAPES.join(', ')} (all)`, wordList('a shape', SHAPES)))
+    .addOption(option('--healths <h,…>', `of ${HEALTHS.join(', ')} (all)`, wordList('a health', HEALTHS)))
+    .addOption(option('--rounds <n>', 'measured rounds (21)', whole(1, MOST_ROUNDS)))
+    .addOption(option('--effort <x>', 'scales what is done in a round (1)', positive))
+    .option('--no-peers', 'measure no other libraries')
+    .option('--require', 'exit with 4 if a threshold is missed')
     .addOption(
       option(
         '--torture <time>',
@@ -43,10 +49,22 @@ export function defineBench(program: Command, io: Io, finish: Finish): void {
     .addHelpText('after', EXAMPLES)
     .action(async (flags: BenchFlags) => {
       if (flags.torture !== undefined) {
-        if (flags.rounds !== undefined || flags.minRatio !== undefined)
-          throw new InputError('--torture measures nothing: leave out --rounds and --min-ratio');
+        const { torture: time, nodes, json, peers, ...others } = flags;
+        if (Object.keys(others).length > 0 || !peers || (nodes?.length ?? 1) !== 1) {
+          throw new InputError('--torture measures nothing: it goes with --json and one number of --nodes only');
+        }
+        const [count] = nodes ?? [];
         const { torture } = await import('./torture.js');
-        finish(await torture({ ...flags, torture: flags.torture }, io));
+        finish(
+          await torture(
+            {
+              torture: time,
+              ...(count === undefined ? {} : { nodes: count }),
+              ...(json === undefined ? {} : { json }),
+            },
+            io,
+          ),
+        );
         return;
       }
       const { bench } = await import('./bench.js');
@@ -54,8 +72,12 @@ export function defineBench(program: Command, io: Io, finish: Finish): void {
     });
 }
 
-function ratio(text: string): number {
-  const number = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
-  if (number <= 1) return number;
-  throw new InputError(`${show(text)} is not a number from 0 to 1; write it like 0.5`);
+function wholes(low: number, high: number): (text: string) => number[] {
+  return (text) => text.split(',').map((part) => whole(low, high)(part.trim()));
+}
+
+function positive(text: string): number {
+  const number = /^\d+(\.\d+)?$/.test(text) ? Number(text) : 0;
+  if (number > 0) return number;
+  throw new InputError(`${show(text)} is not a number above 0; write it like 0.5`);
 }

@@ -7,22 +7,28 @@ import { ProgressLine } from './progress.js';
 /** Measures the lock on real nodes. */
 export async function bench(flags: BenchFlags, io: Io): Promise<ExitCode> {
   const line = new ProgressLine(io);
-  const { nodes, rounds, minRatio } = flags;
+  const { json, require, ...options } = flags;
+  const started = Date.now();
   const result = await runBench({
-    ...(nodes === undefined ? {} : { nodes }),
-    ...(rounds === undefined ? {} : { rounds }),
+    ...options,
     signal: io.signal,
-    onProgress: ({ done, total, shape, health }) => line.show(`${done} of ${total} measured: ${shape}, ${health}`),
+    onProgress: ({ done, total, nodes, shape, health }) => {
+      const leftS = Math.round(((Date.now() - started) / done / 1000) * (total - done));
+      line.show(`${done} of ${total} measured: ${nodes} nodes, ${shape}, ${health}; about ${leftS} s left`);
+    },
   });
   line.end();
-  if (flags.json) writeJson(io, result.schema, result);
+  if (json) writeJson(io, result.schema, result);
   else io.stdout.write(`${formatBench(result)}\n`);
   if (result.interrupted) return Exit.interrupted;
-  const slow = result.rows.filter(
-    (row) => row.subject === 'lockstep' && row.health === 'healthy' && row.ratioToFloor < (minRatio ?? 0),
-  );
-  for (const { shape, ratioToFloor } of slow) {
-    io.stderr.write(`lockstep: ${shape}: ${ratioToFloor} of the floor is less than the ${minRatio} asked for\n`);
+  if (!require) return Exit.ok;
+  if (result.thresholds.length === 0) {
+    io.stderr.write('lockstep: --require: nothing was measured that has a threshold; five nodes have\n');
+    return Exit.inconclusive;
   }
-  return slow.length === 0 ? Exit.ok : Exit.tooSlow;
+  const missed = result.thresholds.filter(({ met }) => !met);
+  for (const { what, wanted, found } of missed) {
+    io.stderr.write(`lockstep: threshold missed: ${what}: ${found}, wanted ${wanted}\n`);
+  }
+  return missed.length === 0 ? Exit.ok : Exit.tooSlow;
 }

@@ -1,5 +1,6 @@
 import type { StrategyName } from '../properties/search/strategy-info.js';
 import type { Strain } from '../properties/search/weather.js';
+import type { Health, Shape } from '../real/bench/index.js';
 import type { PropertyId } from '../scenarios/scenario.js';
 import type { FaultAmounts } from './values.js';
 
@@ -58,9 +59,13 @@ export interface MutantsFlags {
 
 /** Flags of `bench`. */
 export interface BenchFlags {
-  readonly nodes?: number;
+  readonly nodes?: readonly number[];
+  readonly shapes?: readonly Shape[];
+  readonly healths?: readonly Health[];
   readonly rounds?: number;
-  readonly minRatio?: number;
+  readonly effort?: number;
+  readonly peers: boolean;
+  readonly require?: boolean;
   /** µs; a torture run instead of a benchmark. */
   readonly torture?: number;
   readonly json?: boolean;

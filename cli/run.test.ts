@@ -46,11 +46,7 @@ test.each([
     ['replay', 'nowhere.json'],
     'nowhere.json: there is no such file; give a file of a scenario or a schedule, or an id that list shows',
   ],
-  [
-    'a threshold that is none',
-    ['bench', '--min-ratio', '2'],
-    '--min-ratio: "2" is not a number from 0 to 1; write it like 0.5',
-  ],
+  ['a threshold that is none', ['bench', '--effort', '0'], '--effort: "0" is not a number above 0; write it like 0.5'],
 ])('%s is told in one sentence, with exit code 64', async (_name, argv, sentence) => {
   const ran = await lockstep(argv);
   expect(ran).toEqual({ code: 64, stdout: '', stderr: `lockstep: ${sentence}\n` });

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { canRunOnRedis } from '../provisioner/for-tests.js';
 import { type BenchProgress, type BenchResult, formatBench, runBench } from './index.js';
-import { quantile } from './measure.js';
+import { jain, medianWithInterval, quantile } from './statistics.js';
+import { thresholdsOf } from './thresholds.js';
 
 test('quantiles interpolate between the values', () => {
   expect([quantile([3, 1, 2], 0.5), quantile([1, 2], 0.5), quantile([5], 0.99), quantile([], 0.5)]).toEqual([
@@ -9,78 +10,188 @@ test('quantiles interpolate between the values', () => {
   ]);
 });
 
-test('a result prints as a table of at most 110 columns', () => {
+// The ranks of the tables of the sign test.
+test.each([
+  [5, 1, 5],
+  [6, 1, 6],
+  [9, 2, 8],
+  [21, 6, 16],
+  [31, 10, 22],
+  [100, 40, 61],
+])('the interval of the median of %d values is from the %dth to the %dth', (count, low, high) => {
+  const values = Array.from({ length: count }, (_, index) => count - index);
+  expect(medianWithInterval(values)).toEqual({ median: (count + 1) / 2, low, high });
+});
+
+test("Jain's index is 1 of equal shares and 1/n of one share", () => {
+  expect([jain([2, 2, 2]), jain([0, 0, 5, 0]), jain([0, 0])]).toEqual([1, 0.25, 0]);
+});
+
+const ROW = {
+  subject: 'lockstep',
+  nodes: 5,
+  shape: 'serial',
+  health: 'three-stopped',
+  opsPerSecond: 4,
+  p50Us: 250_000,
+  p99Us: 260_000,
+  cpuUsPerOp: 99,
+  ratioToFloor: null,
+  operations: 10,
+  failed: 10,
+  failures: ['ERR_LOCK_QUORUM_UNREACHABLE'],
+  stalledMs: null,
+  contention: null,
+} as const;
+
+test('a threshold is missed by a slow lock, by a wrong failure, and by one that comes too late', () => {
+  const ratio = (median: number) => ({ median, low: median - 0.1, high: median + 0.1 });
+  const compared = (against: 'floor' | 'redlock@4.2.0', median: number) =>
+    ({
+      nodes: 5,
+      shape: 'serial',
+      health: 'healthy',
+      subject: 'lockstep',
+      against,
+      ops: ratio(median),
+      cpu: ratio(1),
+    }) as const;
+  const peer = { ...ROW, subject: 'redlock@4.2.0', health: 'healthy' } as const;
+  const metOf = (
+    rows: BenchResult['rows'],
+    comparisons: BenchResult['comparisons'],
+    delays: BenchResult['delays'] = [],
+  ) => thresholdsOf(rows, comparisons, delays).map(({ met }) => met);
+  expect(metOf([], [compared('floor', 1.06)])).toEqual([true, true]);
+  expect(metOf([], [compared('floor', 1.04)])).toEqual([false, true]);
+  expect(metOf([peer], [compared('redlock@4.2.0', 0.91)])).toEqual([true]);
+  expect(metOf([peer], [compared('redlock@4.2.0', 0.89)])).toEqual([false]);
+  expect(metOf([ROW], [])).toEqual([true]);
+  expect(metOf([{ ...ROW, failed: 9 }], [])).toEqual([false]);
+  expect(metOf([{ ...ROW, failures: ['stalled'] }], [])).toEqual([false]);
+  expect(metOf([{ ...ROW, p99Us: 400_000 }], [])).toEqual([false]);
+  const delay = {
+    nodes: 5,
+    health: 'one-slow',
+    p50Us: 900,
+    healthyP50Us: 500,
+    p99Us: 9000,
+    healthyP99Us: 4500,
+  } as const;
+  expect(metOf([], [], [delay])).toEqual([false, true]);
+});
+
+test('a result prints as tables', () => {
   const result: BenchResult = {
     schema: 'lockstep.bench/1',
-    machine: { node: 'v20.19.0', platform: 'linux x64', cpu: 'A CPU', cpus: 2, redis: '5 × redis-server 7.0.15' },
+    machine: {
+      node: 'v20',
+      platform: 'linux x64',
+      cpu: 'A CPU',
+      cpus: 2,
+      redis: '5 × redis-server 7',
+      ioredis: '5.11.1',
+    },
     rounds: 7,
     interrupted: true,
     rows: [
+      { ...ROW, health: 'healthy', failed: 0, failures: [], ratioToFloor: 0.987 },
+      { ...ROW, subject: 'redlock@4.2.0', health: 'one-killed', failed: 1, failures: ['stalled'], stalledMs: 15_000 },
       {
-        subject: 'lockstep',
-        nodes: 5,
-        shape: 'concurrent64',
-        health: 'one-stopped',
-        opsPerSecond: 12345,
-        p50Us: 1234,
-        p99Us: 5678,
-        cpuUsPerOp: 99,
-        ratioToFloor: 0.987,
+        ...ROW,
+        shape: 'contended16',
+        health: 'healthy',
+        failed: 0,
+        failures: [],
+        contention: { jain: 0.97, starved: 0, starvedMost: 2 },
       },
     ],
+    comparisons: [],
+    delays: [],
+    thresholds: [{ what: 'fast', wanted: '≥ 1', found: '0.900', met: false }],
+    missing: ['redlock-universal@0.8.5'],
   };
   expect(formatBench(result)).toMatchInlineSnapshot(`
-    "acquire + release on 5 × redis-server 7.0.15, Node v20.19.0, 2 × A CPU
-    ┌──────────┬───────┬──────────────┬─────────────┬───────┬────────┬────────┬───────────┬─────────┐
-    │ subject  │ nodes │ shape        │ health      │ ops/s │ p50 µs │ p99 µs │ CPU µs/op │ × floor │
-    ├──────────┼───────┼──────────────┼─────────────┼───────┼────────┼────────┼───────────┼─────────┤
-    │ lockstep │     5 │ concurrent64 │ one-stopped │ 12345 │   1234 │   5678 │        99 │    0.99 │
-    └──────────┴───────┴──────────────┴─────────────┴───────┴────────┴────────┴───────────┴─────────┘
-    medians of 7 rounds (interrupted); floor: SET NX PX on all nodes, all replies, then EVALSHA on all; rows of bad health against the healthy floor"
+    "5 × redis-server 7, ioredis 5.11.1, Node v20, 2 × A CPU
+    ┌───────────────┬───────┬─────────────┬────────────┬───────┬────────┬────────────┬────────┬─────────┬─────────────┬──────────────────┐
+    │ subject       │ nodes │ shape       │ health     │ ops/s │ p50 µs │     p99 µs │ CPU µs │ × floor │ lockstep is │ failed           │
+    ├───────────────┼───────┼─────────────┼────────────┼───────┼────────┼────────────┼────────┼─────────┼─────────────┼──────────────────┤
+    │ lockstep      │     5 │ serial      │ healthy    │     4 │ 250000 │     260000 │     99 │    0.99 │             │                  │
+    │ redlock@4.2.0 │     5 │ serial      │ one-killed │       │        │ > 15000 ms │        │         │             │ 1 of 10: stalled │
+    │ lockstep      │     5 │ contended16 │ healthy    │     4 │ 250000 │     260000 │     99 │         │             │                  │
+    └───────────────┴───────┴─────────────┴────────────┴───────┴────────┴────────────┴────────┴─────────┴─────────────┴──────────────────┘
+    medians of 7 rounds (interrupted), in which all subjects took turns; p50 and p99 of the
+    acquisition alone (of the extension in extend), failed ones too; ratios to the floor of the same round, with
+    their 95 % interval; floor: SET NX PX on all nodes, all replies, then EVALSHA on all
+
+    ┌──────────────────────────┬───────┬─────────────┬──────────────┬─────────────┬─────────┬──────────┐
+    │ 16 workers, one resource │ nodes │ hand-offs/s │ Jain's index │ wait p99 ms │ starved │ at worst │
+    ├──────────────────────────┼───────┼─────────────┼──────────────┼─────────────┼─────────┼──────────┤
+    │ lockstep                 │     5 │           4 │         0.97 │         260 │       0 │        2 │
+    └──────────────────────────┴───────┴─────────────┴──────────────┴─────────────┴─────────┴──────────┘
+    starved: workers that got nothing in a round of 0.7 s
+
+    ┌───┬───────────┬────────┬───────┐
+    │   │ threshold │ wanted │ found │
+    ├───┼───────────┼────────┼───────┤
+    │ ✗ │ fast      │ ≥ 1    │ 0.900 │
+    └───┴───────────┴────────┴───────┘
+
+    not installed here, so not measured: redlock-universal@0.8.5"
   `);
 });
 
 describe.skipIf(!canRunOnRedis('the benchmark', 'processes'))('the benchmark on real nodes', () => {
-  test('gives a row for each subject, shape and health, and the ratio to the floor of the same run', async () => {
+  test('gives a row for each subject, shape and health, side by side with peers and floors', async () => {
     const progress: BenchProgress[] = [];
     const result = await runBench({
-      nodes: 3,
       rounds: 2,
-      operations: { serial: 20, concurrent64: 100 },
+      effort: 0.05,
+      healths: ['healthy', 'one-slow', 'three-stopped'],
+      peers: false,
       onProgress: (step) => progress.push(step),
     });
     expect(result).toMatchObject({ schema: 'lockstep.bench/1', rounds: 2, interrupted: false });
+    const floors = ['floor', 'floor-at-quorum', 'floor-auto-pipelined'];
     expect(result.rows.map(({ subject, shape, health }) => `${subject} ${shape} ${health}`)).toEqual([
-      'lockstep serial healthy',
-      'floor serial healthy',
-      'lockstep concurrent64 healthy',
-      'floor concurrent64 healthy',
-      'lockstep serial one-killed',
-      'lockstep concurrent64 one-killed',
-      'lockstep serial one-stopped',
-      'lockstep concurrent64 one-stopped',
+      ...['lockstep', ...floors].map((name) => `${name} serial healthy`),
+      ...['lockstep', ...floors].map((name) => `${name} concurrent64 healthy`),
+      'lockstep contended16 healthy',
+      ...['lockstep', ...floors].map((name) => `${name} extend healthy`),
+      'lockstep serial one-slow',
+      'lockstep serial three-stopped',
     ]);
     for (const row of result.rows) {
-      expect(row.nodes).toBe(3);
-      for (const figure of [row.opsPerSecond, row.p50Us, row.p99Us, row.cpuUsPerOp, row.ratioToFloor]) {
-        expect(figure).toBeGreaterThan(0);
-      }
+      for (const figure of [row.opsPerSecond, row.p50Us, row.p99Us, row.cpuUsPerOp]) expect(figure).toBeGreaterThan(0);
+      if (row.health !== 'three-stopped') expect(row).toMatchObject({ failed: 0, failures: [], stalledMs: null });
     }
-    expect(progress.at(-1)).toMatchObject({ done: 16, total: 16 });
+    expect(result.rows.at(-1)?.failures).toEqual(['ERR_LOCK_QUORUM_UNREACHABLE']);
+    expect(result.delays.map(({ health }) => health)).toEqual(['one-slow', 'three-stopped']);
+    expect(progress.at(-1)?.done).toBe(progress.at(-1)?.total);
+  });
+
+  test('every peer that is installed locks, extends and contends', async () => {
+    const result = await runBench({ nodes: [3], rounds: 1, effort: 0.05, healths: ['healthy'] });
+    expect(result.missing).toEqual([]);
+    for (const { subject, operations, failed } of result.rows) {
+      expect({ subject, failed, some: operations > 0 }).toEqual({ subject, failed: 0, some: true });
+    }
+    expect(new Set(result.rows.map(({ subject }) => subject)).size).toBe(9);
   });
 
   test('stops cleanly when its signal aborts, with what it has', async () => {
     const abort = new AbortController();
     const result = await runBench({
-      nodes: 1,
+      nodes: [1],
       rounds: 1000,
+      effort: 0.05,
       shapes: ['serial'],
       healths: ['healthy'],
-      operations: { serial: 10 },
+      peers: false,
       signal: abort.signal,
-      onProgress: ({ done }) => done === 4 && abort.abort(),
+      onProgress: ({ done }) => done === 8 && abort.abort(),
     });
     expect(result.interrupted).toBe(true);
-    expect(result.rows.map(({ subject }) => subject)).toEqual(['lockstep', 'floor']);
+    expect(result.rows.length).toBe(4);
   });
 });

@@ -1,12 +1,3 @@
 export { formatBench } from './format.js';
 export { runBench } from './run.js';
-export type {
-  BenchMachine,
-  BenchOptions,
-  BenchProgress,
-  BenchResult,
-  BenchRow,
-  Health,
-  Shape,
-  SubjectName,
-} from './types.js';
+export * from './types.js';

@@ -1,55 +1,116 @@
 import { createHash } from 'node:crypto';
-import type { Redis } from 'ioredis';
-import { REFERENCE, scriptsOf } from '../../core/index.js';
+import type { Redis, RedisOptions } from 'ioredis';
+import { quorumOf, REFERENCE, scriptsOf } from '../../core/index.js';
 import { drawChance } from '../chance.js';
-import type { Provision } from '../provisioner/index.js';
 import { Redlock } from '../redlock.js';
 import type { SubjectName } from './types.js';
 
 /** Long enough that no key of a benchmark expires while it counts. */
-const TTL_MS = 30_000;
+export const TTL_MS = 30_000;
 
-/** Something that locks and unlocks. */
+/** How an acquisition that failed is tried again. */
+export interface Retries {
+  /** Further attempts; `Infinity` is as many as the library can be told. */
+  readonly count: number;
+  readonly delayMs: number;
+  readonly jitterMs: number;
+}
+
+/** One worker's way to one resource. */
+export interface Worker {
+  acquire(): Promise<Held>;
+}
+
+/** What a worker holds. */
+export interface Held {
+  /** For {@link TTL_MS} from now. */
+  extend(): Promise<unknown>;
+  release(): Promise<unknown>;
+}
+
+/** Something that locks. */
 export interface Subject {
   readonly name: SubjectName;
-  /** Acquires and releases `resource` once. */
-  cycle(resource: string): Promise<void>;
+  worker(resource: string): Worker;
   close(): Promise<void>;
 }
 
-/** The lock of this package, with default settings but for the retries: nobody contends here. */
-export function lockstepSubject(provision: Provision): Subject {
-  const clients = provision.nodes.map((node) => node.client());
-  const redlock = new Redlock(clients, { retryCount: 3, retryDelay: 20, retryJitter: 10 });
+/** Makes one client for each node. Whoever hands it out closes them. */
+export type MakeClients = (options?: RedisOptions) => Redis[];
+export type MakeSubject = (makeClients: MakeClients, retries: Retries) => Promise<Subject>;
+
+export const makeLockstep: MakeSubject = async (makeClients, retries) => {
+  const redlock = new Redlock(makeClients(), {
+    retryCount: retries.count === Infinity ? -1 : retries.count,
+    retryDelay: retries.delayMs,
+    retryJitter: retries.jitterMs,
+  });
   return {
     name: 'lockstep',
-    async cycle(resource) {
-      const lock = await redlock.acquire([resource], TTL_MS);
-      await lock.release();
-    },
-    async close() {
-      await redlock.quit();
-      for (const client of clients) client.disconnect();
-    },
+    worker: (resource) => ({
+      async acquire() {
+        const lock = await redlock.acquire(resource, TTL_MS);
+        return { extend: () => lock.extend(TTL_MS), release: () => lock.release() };
+      },
+    }),
+    close: () => redlock.quit(),
+  };
+};
+
+interface Script {
+  readonly lua: string;
+  readonly sha: string;
+}
+
+function scriptOf(lua: string): Script {
+  return { lua, sha: createHash('sha1').update(lua).digest('hex') };
+}
+
+const EXTEND = scriptOf(scriptsOf(REFERENCE).extend);
+const RELEASE = scriptOf(scriptsOf(REFERENCE).release);
+
+/** All replies awaited: the least that a lock in lockstep with its nodes can do. */
+export const makeFloor: MakeSubject = (makeClients) => floor('floor', makeClients(), (replies) => Promise.all(replies));
+
+/** The same on clients with ioredis's auto-pipelining. */
+export const makePipelinedFloor: MakeSubject = (makeClients) =>
+  floor('floor-auto-pipelined', makeClients({ enableAutoPipelining: true }), (replies) => Promise.all(replies));
+
+/** The replies of a quorum awaited, those of the others left to come. */
+export const makeQuorumFloor: MakeSubject = (makeClients) => floor('floor-at-quorum', makeClients(), firstQuorum);
+
+/** Has no clock, no time-out and no clean-up: what it costs to send the commands and to read the replies. */
+async function floor(
+  name: SubjectName,
+  clients: readonly Redis[],
+  settle: (replies: Promise<unknown>[]) => Promise<readonly unknown[]>,
+): Promise<Subject> {
+  await Promise.all(clients.flatMap((client) => [EXTEND, RELEASE].map(({ lua }) => client.script('LOAD', lua))));
+  return {
+    name,
+    worker: (resource) => ({
+      async acquire() {
+        const token = String(drawChance().token);
+        const votes = await settle(clients.map((client) => client.set(resource, token, 'PX', TTL_MS, 'NX')));
+        if (votes.includes(null)) throw new Error(`The floor found ${resource} held: something is left from before.`);
+        return {
+          extend: () => settle(clients.map((client) => client.evalsha(EXTEND.sha, 1, resource, token, TTL_MS))),
+          release: () => settle(clients.map((client) => client.evalsha(RELEASE.sha, 1, resource, token))),
+        };
+      },
+    }),
+    close: async () => {},
   };
 }
 
-/** The least that a lock on these nodes can do: SET on all, all replies, then the release script on all. */
-export async function floorSubject(provision: Provision): Promise<Subject> {
-  const clients = provision.nodes.map((node) => node.client());
-  const lua = scriptsOf(REFERENCE).release;
-  const sha = createHash('sha1').update(lua).digest('hex');
-  await Promise.all(clients.map((client) => client.script('LOAD', lua)));
-  return {
-    name: 'floor',
-    async cycle(resource) {
-      const token = String(drawChance().token);
-      const votes = await Promise.all(clients.map((client: Redis) => client.set(resource, token, 'PX', TTL_MS, 'NX')));
-      if (votes.includes(null)) throw new Error(`The floor found ${resource} held: something is left from before.`);
-      await Promise.all(clients.map((client: Redis) => client.evalsha(sha, 1, resource, token)));
-    },
-    async close() {
-      for (const client of clients) client.disconnect();
-    },
-  };
+function firstQuorum(replies: readonly Promise<unknown>[]): Promise<readonly unknown[]> {
+  const quorum = quorumOf(REFERENCE, replies.length);
+  const got: unknown[] = [];
+  return new Promise((resolve, reject) => {
+    for (const reply of replies) {
+      reply.then((value) => {
+        if (got.push(value) === quorum) resolve(got);
+      }, reject);
+    }
+  });
 }

@@ -1,0 +1,190 @@
+import { createRequire } from 'node:module';
+import type { Redis } from 'ioredis';
+import { type MakeSubject, type Retries, TTL_MS } from './subjects.js';
+import type { PeerName } from './types.js';
+
+/*
+ * Other libraries, with default settings but for the retries. They are development dependencies of this package, so
+ * that an installed copy may not have them: what is used of each is written down here instead of imported.
+ */
+
+const require = createRequire(import.meta.url);
+
+/** How to make a peer, and what it is loaded by. */
+interface Peer {
+  readonly name: PeerName;
+  readonly module: string;
+  readonly make: MakeSubject;
+}
+
+export const PEERS: readonly Peer[] = [
+  { name: 'redlock@4.2.0', module: 'redlock4', make: makeRedlock4 },
+  { name: 'redlock@5.0.0-beta.2', module: 'redlock5', make: makeRedlock5 },
+  { name: 'redlock-universal@0.8.5', module: 'redlock-universal', make: makeUniversal },
+  { name: 'redis-semaphore@5.8.0', module: 'redis-semaphore', make: makeSemaphore },
+  { name: '@sesamecare-oss/redlock@1.4.0', module: '@sesamecare-oss/redlock', make: makeSesamecare },
+];
+
+export function isInstalled(peer: Peer): boolean {
+  try {
+    require.resolve(peer.module);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function redlockSettings({ count, delayMs, jitterMs }: Retries) {
+  return { retryCount: count === Infinity ? -1 : count, retryDelay: delayMs, retryJitter: jitterMs };
+}
+
+interface Redlock4Lock {
+  extend(ttlMs: number): PromiseLike<Redlock4Lock>;
+  unlock(): PromiseLike<void>;
+}
+interface Redlock4 {
+  on(event: 'clientError', listener: () => void): void;
+  lock(resource: string, ttlMs: number): PromiseLike<Redlock4Lock>;
+}
+type Redlock4Module = new (clients: readonly Redis[], settings: object) => Redlock4;
+
+async function makeRedlock4(...[makeClients, retries]: Parameters<MakeSubject>) {
+  const Redlock: Redlock4Module = require('redlock4');
+  const redlock = new Redlock(makeClients(), redlockSettings(retries));
+  redlock.on('clientError', () => {});
+  return {
+    name: 'redlock@4.2.0' as const,
+    worker: (resource: string) => ({
+      async acquire() {
+        let lock = await redlock.lock(resource, TTL_MS);
+        return {
+          extend: async () => {
+            lock = await lock.extend(TTL_MS);
+          },
+          release: async () => lock.unlock(),
+        };
+      },
+    }),
+    close: async () => {},
+  };
+}
+
+interface Redlock5Lock {
+  extend(ttlMs: number): Promise<Redlock5Lock>;
+  release(): Promise<unknown>;
+}
+interface Redlock5 {
+  on(event: 'error', listener: () => void): void;
+  acquire(resources: readonly string[], ttlMs: number): Promise<Redlock5Lock>;
+}
+type Redlock5Class = new (clients: readonly Redis[], settings: object) => Redlock5;
+
+function makeRedlock5(...args: Parameters<MakeSubject>) {
+  const { default: Redlock }: { default: Redlock5Class } = require('redlock5');
+  return likeRedlock5('redlock@5.0.0-beta.2', Redlock, ...args);
+}
+
+/** A fork of redlock 5. */
+function makeSesamecare(...args: Parameters<MakeSubject>) {
+  const { Redlock }: { Redlock: Redlock5Class } = require('@sesamecare-oss/redlock');
+  return likeRedlock5('@sesamecare-oss/redlock@1.4.0', Redlock, ...args);
+}
+
+async function likeRedlock5(
+  name: PeerName,
+  Redlock: Redlock5Class,
+  ...[makeClients, retries]: Parameters<MakeSubject>
+) {
+  const redlock = new Redlock(makeClients(), redlockSettings(retries));
+  redlock.on('error', () => {});
+  return {
+    name,
+    worker: (resource: string) => ({
+      async acquire() {
+        let lock = await redlock.acquire([resource], TTL_MS);
+        return {
+          extend: async () => {
+            lock = await lock.extend(TTL_MS);
+          },
+          release: () => lock.release(),
+        };
+      },
+    }),
+    close: async () => {},
+  };
+}
+
+interface UniversalLock<Handle> {
+  acquire(): Promise<Handle>;
+  extend(handle: Handle, ttlMs: number): Promise<boolean>;
+  release(handle: Handle): Promise<boolean>;
+}
+interface UniversalModule {
+  createRedlock(config: object): UniversalLock<object>;
+  readonly IoredisAdapter: new (client: Redis) => object;
+}
+
+async function makeUniversal(...[makeClients, retries]: Parameters<MakeSubject>) {
+  const { createRedlock, IoredisAdapter }: UniversalModule = require('redlock-universal');
+  const adapters = makeClients().map((client) => new IoredisAdapter(client));
+  // Takes no jitter, and no word for "for ever".
+  const retryAttempts = Math.min(retries.count, 1_000_000);
+  return {
+    name: 'redlock-universal@0.8.5' as const,
+    worker: (resource: string) => {
+      const lock = createRedlock({ adapters, key: resource, ttl: TTL_MS, retryAttempts, retryDelay: retries.delayMs });
+      return {
+        async acquire() {
+          const handle = await lock.acquire();
+          return {
+            extend: async () => {
+              if (!(await lock.extend(handle, TTL_MS))) throw new Error('not extended');
+            },
+            release: () => lock.release(handle),
+          };
+        },
+      };
+    },
+    close: async () => {},
+  };
+}
+
+interface SemaphoreMutex {
+  acquire(): Promise<void>;
+  release(): Promise<void>;
+  /** What its own timer calls to extend; it has no public name. */
+  _refresh(): Promise<boolean>;
+}
+interface SemaphoreModule {
+  readonly RedlockMutex: new (clients: readonly Redis[], key: string, options: object) => SemaphoreMutex;
+}
+
+async function makeSemaphore(...[makeClients, retries]: Parameters<MakeSubject>) {
+  const { RedlockMutex }: SemaphoreModule = require('redis-semaphore');
+  const clients = makeClients();
+  // Takes no jitter.
+  const options = {
+    lockTimeout: TTL_MS,
+    acquireAttemptsLimit: retries.count + 1,
+    acquireTimeout: Infinity,
+    retryInterval: retries.delayMs,
+  };
+  return {
+    name: 'redis-semaphore@5.8.0' as const,
+    worker: (resource: string) => {
+      const mutex = new RedlockMutex(clients, resource, options);
+      return {
+        async acquire() {
+          await mutex.acquire();
+          return {
+            extend: async () => {
+              if (!(await mutex._refresh())) throw new Error('not extended');
+            },
+            release: () => mutex.release(),
+          };
+        },
+      };
+    },
+    close: async () => {},
+  };
+}
