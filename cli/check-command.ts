@@ -29,6 +29,9 @@ Without --properties: mutual-exclusion; validity too, where the search keeps to 
 Strategies:
 ${STRATEGY_NAMES.map((name) => `  ${name.padEnd(13)}${STRATEGY_INFO[name].story}`).join('\n')}
 
+Known schedules are replayed first: those in .lockstep/failures and those that are committed in
+lockstep/regressions. One that does not reproduce ends it with 3.
+
 Examples:
   lockstep check                                      the safe configuration
   lockstep check --demo                               a violation, to see what one looks like
@@ -64,6 +67,8 @@ export function defineCheck(program: Command, io: Io, finish: Finish): void {
     .option('--seed <text>', 'where chance begins ("1")')
     .addOption(option('--properties <list>', 'what must hold; see below', searched))
     .option('--no-shrink', 'leave a failing schedule as it was found')
+    .option('--regressions <folder>', 'schedules to replay first (lockstep/regressions, where it is there)')
+    .option('--no-regressions', 'replay neither these nor the found failures first')
     .option('--demo', 'search where a violation is known to be; exits 0 when it is found, 3 when not')
     .option('--json', 'print one JSON object')
     .addHelpText('after', EXAMPLES)

@@ -4,6 +4,7 @@ import { STRATEGY_INFO } from '../properties/search/strategy-info.js';
 import type { PropertyKind } from '../scenarios/index.js';
 import { choiceOf } from '../sim/index.js';
 import type { Plan } from './check-plan.js';
+import type { Regressions } from './regressions.js';
 
 /** A counterexample as JSON has it. */
 export interface CounterexampleJson {
@@ -30,6 +31,8 @@ export interface CheckJson extends Omit<CheckResult, 'counterexample'> {
   readonly assumptionsBroken: readonly Assumption[];
   /** What was searched, resolved from flags and defaults. */
   readonly configuration: unknown;
+  /** What came of the known schedules, which are replayed first. */
+  readonly regressions: Regressions;
   /**
    * Of the schedules that this search draws, fewer than this share violate a property, at 95 %; not of anybody's
    * production. `null` where it found one, or its runs depend on each other.
@@ -42,6 +45,7 @@ export interface CheckJson extends Omit<CheckResult, 'counterexample'> {
 export function checkJson(
   plan: Plan,
   result: CheckResult,
+  regressions: Regressions,
   failure: { readonly judgement: Judgement; readonly counterexample: CounterexampleJson } | null,
 ): CheckJson {
   const { verdict, reason, runs, events, steps, seed, hash, exercised, notHit, strained } = result;
@@ -64,6 +68,7 @@ export function checkJson(
     strained,
     near,
     shareBelow: verdict === 'passed' && STRATEGY_INFO[strategy].independent ? greatestShare(runs) : null,
+    regressions,
     steps,
     elapsedMs: Math.round(elapsedMs),
     interrupted,

@@ -16,20 +16,37 @@ import { failureId, failureScenario, writeFailure } from './failure-file.js';
 import type { CheckFlags } from './flags.js';
 import { hasColour, type Io, writeJson } from './io.js';
 import { ProgressLine } from './progress.js';
+import { type Regressions, regressionsText, replayRegressions } from './regressions.js';
 import { loadScenario } from './scenario-file.js';
 
 /** Searches, and says what came of it. */
 export async function check(scenario: string | undefined, flags: CheckFlags, io: Io): Promise<ExitCode> {
   const plan = planOf(flags, scenario === undefined ? null : loadScenario(scenario, io.cwd).schedule);
   warnOfEvenNodes(plan.weather.nodes, io);
+  const paint = hasColour(io) ? ANSI : PLAIN;
+  // A demonstration is the same each time.
+  const isReplaying = flags.regressions !== false && !flags.demo;
+  const known = isReplaying ? replayRegressions(flags.regressions || undefined, io) : { total: 0, unreproduced: [] };
+  if (!flags.json) io.stdout.write(regressionsText(known, io, paint));
+  if (known.unreproduced.length > 0) return await giveUp(plan, known, flags, io);
   if (!flags.json) io.stdout.write(startLine(plan));
   const result = await search(plan, io);
   const failure = result.counterexample === null ? null : await failureOf(result.counterexample, plan, io);
-  if (flags.json) writeJson(io, 'lockstep.check/1', checkJson(plan, result, failure));
-  else if (failure === null) io.stdout.write(passText(plan, result, hasColour(io) ? ANSI : PLAIN));
+  if (flags.json) writeJson(io, 'lockstep.check/1', checkJson(plan, result, known, failure));
+  else if (failure === null) io.stdout.write(passText(plan, result, paint));
   else io.stdout.write(`\n${failure.text}`);
   if (flags.demo && !flags.json) io.stdout.write(nextSteps(failure !== null, io));
   return exitCode(result, flags.demo === true);
+}
+
+/** Nothing is searched where what is known is no longer so: it is the simulator or the lock that has changed. */
+async function giveUp(plan: Plan, known: Regressions, flags: CheckFlags, io: Io): Promise<ExitCode> {
+  if (flags.json) {
+    const nothing = await search({ ...plan, runs: 0 }, io);
+    const reason = 'a known schedule no longer reproduces';
+    writeJson(io, 'lockstep.check/1', checkJson(plan, { ...nothing, reason }, known, null));
+  }
+  return Exit.notReproduced;
 }
 
 async function search(plan: Plan, io: Io): Promise<CheckResult> {

@@ -30,6 +30,8 @@ export interface CheckFlags {
   readonly seed?: string;
   readonly properties?: readonly PropertyId[];
   readonly shrink: boolean;
+  /** The folder of committed schedules that are replayed first; `false` replays nothing. */
+  readonly regressions?: string | false;
   readonly demo?: boolean;
   readonly json?: boolean;
 }

@@ -27,7 +27,7 @@ export async function lockstep(argv: readonly string[], given: Partial<Io> = {})
   });
   const code = await run(argv, {
     env: {},
-    cwd: tmpdir(),
+    cwd: given.cwd ?? emptyFolder(),
     signal: new AbortController().signal,
     command: 'lockstep',
     ...given,
