@@ -50,6 +50,7 @@ export class ReferenceWorkload implements Adversary {
       { kind: 'crash', node: node(), atUs: at(), restartAfterUs: draw.below(1_200_000) },
       { kind: 'failover', node: node(), atUs: at() },
       { kind: 'client-crash', client: client(), atUs: 300_000 + at() },
+      { kind: 'suspend', process: client(), atUs: at(), forUs: draw.below(30_000) },
       { kind: 'pause', process: draw.chance(500_000) ? node() : client(), atUs: at(), forUs: draw.below(30_000) },
       { kind: 'clock-step', process: node(), atUs: at(), byUs: draw.between(-20_000, 20_000) },
       { kind: 'clock-rate', process: client(), atUs: at(), ratePpm: draw.between(-500, 500) },

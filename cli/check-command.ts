@@ -17,7 +17,8 @@ const MOST_RUNS = 1_000_000_000_000;
 const EXAMPLES = `
 Without --faults: all that the lock claims to withstand, up to the edge of its assumptions.
 With --faults: only these, in these amounts, whatever the lock assumes:
-  crash=N, pause=N, client-crash=N, partition=N       at most so many a run
+  crash=N, pause=N, suspend=N, client-crash=N, partition=N
+                                                      at most so many a run
   skew=50ms, rate=1%                                  clock steps in sum, rate error of clocks
   loss=2%, duplicate=2%, delay=2%                     shares of messages
 

@@ -73,6 +73,8 @@ const NO_STRETCH: Weather['stretch'] = { rate: 0, step: 0, restart: 0, forget: 0
 const CALM = {
   crashes: 0,
   pauses: 0,
+  suspends: 0,
+  wallSteps: 0,
   clientCrashes: 0,
   partitions: 0,
   failovers: 0,
@@ -122,7 +124,17 @@ function policyFor(flags: CheckFlags, base: Policy): Policy {
 
 /** Only the faults that were asked for, in the amounts that were asked for. */
 function faultsOf(amounts: FaultAmounts): Partial<Weather> {
-  const { crash = 0, pause = 0, partition = 0, skew = 0, rate = 0, loss = 0, duplicate = 0, delay = 0 } = amounts;
+  const {
+    crash = 0,
+    pause = 0,
+    suspend = 0,
+    partition = 0,
+    skew = 0,
+    rate = 0,
+    loss = 0,
+    duplicate = 0,
+    delay = 0,
+  } = amounts;
   return {
     stretch: { ...NO_STRETCH, restart: crash > 0 ? 1 : 0, step: skew > 0 ? 1 : 0, rate: rate > 0 ? 1 : 0 },
     stepUs: skew > 0 ? skew : null,
@@ -130,6 +142,8 @@ function faultsOf(amounts: FaultAmounts): Partial<Weather> {
     restartDelayUs: null,
     crashes: crash,
     pauses: pause,
+    suspends: suspend,
+    wallSteps: 0,
     clientCrashes: amounts['client-crash'] ?? 0,
     partitions: partition,
     failovers: 0,
@@ -177,6 +191,7 @@ function weatherAround(schedule: Schedule): Weather {
     ratePpm: rates.length > 0 ? Math.max(...rates) : null,
     crashes: count('crash'),
     pauses: count('pause'),
+    suspends: count('suspend'),
     clientCrashes: count('client-crash'),
     partitions: count('partition'),
     lossPpm: USUAL_LOSS_PPM,

@@ -116,10 +116,12 @@ function assumed(weather: Weather): string[] {
 
 /** Trouble that a lock has to withstand at any time. */
 function withstood(weather: Weather): string {
-  const { crashes, pauses, clientCrashes, partitions, lossPpm, duplicatePpm, spikePpm } = weather;
+  const { crashes, pauses, suspends, wallSteps, clientCrashes, partitions, lossPpm, duplicatePpm, spikePpm } = weather;
   const counts = [
     crashes > 0 ? plural(crashes, 'crash', 'crashes') : '',
     pauses > 0 ? plural(pauses, 'pause') : '',
+    suspends > 0 ? plural(suspends, 'suspend') : '',
+    wallSteps > 0 ? plural(wallSteps, 'step of a wall clock', 'steps of wall clocks') : '',
     clientCrashes > 0 ? plural(clientCrashes, 'dead client') : '',
     partitions > 0 ? plural(partitions, 'partition') : '',
   ].filter((it) => it !== '');

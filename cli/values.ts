@@ -58,6 +58,7 @@ export function wordList<const T extends string>(what: string, words: readonly T
 export interface FaultAmounts {
   readonly crash?: number;
   readonly pause?: number;
+  readonly suspend?: number;
   readonly 'client-crash'?: number;
   readonly partition?: number;
   /** Sum of clock steps, µs. */
@@ -77,6 +78,7 @@ const count = whole(0, MOST_FAULTS);
 const FAULTS: Readonly<Record<keyof FaultAmounts, { parse: (text: string) => number; usual: string }>> = {
   crash: { parse: count, usual: '1' },
   pause: { parse: count, usual: '1' },
+  suspend: { parse: count, usual: '1' },
   'client-crash': { parse: count, usual: '1' },
   partition: { parse: count, usual: '1' },
   skew: { parse: parseDuration, usual: '50ms' },

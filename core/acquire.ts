@@ -9,7 +9,7 @@ import { cleanUp, noteLateGrant, releaseLateGrants } from './release.js';
 import { type DraftState, NO_COUNTERS } from './state.js';
 import { answered, counted, NO_ANSWERS, timedOut, votesOf } from './tally.js';
 import { type LocalTime, later } from './time.js';
-import { deadlineOf, isValid } from './validity.js';
+import { deadlineOf, isValid, validityOf } from './validity.js';
 
 /** Takes up an acquisition on a fresh state. */
 export function startAcquisition(
@@ -181,11 +181,12 @@ function elected(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[
 
 function claim(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
   const from = policy.validityFrom === 'attempt' ? s.startedAt : policy.validityFrom === 'call' ? s.calledAt : now;
-  const deadline = deadlineOf(policy, from, s.ttlMs * 1000);
-  if (!isValid(policy, deadline - now)) {
+  const ttlUs = s.ttlMs * 1000;
+  if (!isValid(policy, validityOf(policy, from, now, ttlUs))) {
     failAttempt(policy, s, now, 'too-slow', effects);
     return;
   }
+  const deadline = deadlineOf(policy, from, now, ttlUs);
   s.phase = 'held';
   s.deadline = deadline;
   if (policy.nodeTimeoutUs !== null) effects.push({ type: 'cancel', timer: 'attempt' });

@@ -5,7 +5,7 @@ import type { Policy } from './policy.js';
 import type { DraftState } from './state.js';
 import { answered, counted, NO_ANSWERS, timedOut, votesOf } from './tally.js';
 import { type LocalTime, later } from './time.js';
-import { deadlineOf, isValid } from './validity.js';
+import { deadlineOf, isValid, validityOf } from './validity.js';
 
 /** The owner asks for a new TTL, counted from now. */
 export function startExtension(policy: Policy, s: DraftState, now: LocalTime, ttlMs: number, effects: Effect[]): void {
@@ -96,14 +96,15 @@ function decide(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]
 
 function succeed(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
   const from = policy.extendFrom === 'start' ? s.extensionStartedAt : now;
-  const deadline = deadlineOf(policy, from, s.extensionTtlMs * 1000);
+  const ttlUs = s.extensionTtlMs * 1000;
   const inTime = now < s.deadline || !policy.extendOnlyInTime;
   endRound(policy, s, effects);
-  if (!inTime || !isValid(policy, deadline - now)) {
+  if (!inTime || !isValid(policy, validityOf(policy, from, now, ttlUs))) {
     refuse(s, 'too-late', effects);
     retryAutoExtension(policy, s, now, effects);
     return;
   }
+  const deadline = deadlineOf(policy, from, now, ttlUs);
   s.phase = 'held';
   s.deadline = deadline;
   s.extensions++;

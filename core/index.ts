@@ -38,4 +38,4 @@ export { type Counters, initialState, type LockState, type Phase } from './state
 export { type Step, step } from './step.js';
 export { type Tally, votesOf } from './tally.js';
 export { LONGEST_US, type LocalTime, later, localTime } from './time.js';
-export { deadlineOf, driftAllowanceUs, isValid } from './validity.js';
+export { deadlineOf, driftAllowanceUs, isValid, validityOf } from './validity.js';

@@ -25,6 +25,23 @@ export interface Policy {
   /** How long one node may take to answer, µs of local time; `null` waits for ever. */
   readonly nodeTimeoutUs: number | null;
 
+  /**
+   * The clock of its process that a client reads. `boot` never jumps and counts the time in which the machine was
+   * suspended (CLOCK_BOOTTIME; or monotonic time checked against the time since boot, as this project's client does).
+   * `monotonic` stands still in that time (CLOCK_MONOTONIC on Linux: redsync, pottery, aioredlock, rslock). `wall` can
+   * be set (`Date.now`, `microtime`, `Time.now`: node-redlock, redlock-php, antirez/redlock-rb).
+   */
+  readonly clock: 'boot' | 'monotonic' | 'wall';
+  /** Time stamps are cut to whole multiples of this, µs, from 1: 1 000 in redlock-py and node-redlock, a second in redlock-cpp. */
+  readonly stampUs: number;
+  /**
+   * What the owner is told. `absolute`: the instant T1 + TTL − D on that clock (redsync, node-redlock). `relative`: a
+   * validity of TTL − (T2 − T1) − D, which it counts itself, with a timer that is not cut (redlock-rb, -py, -php).
+   */
+  readonly deadline: 'absolute' | 'relative';
+  /** How long after the last answer the owner starts to count a `relative` validity, µs; the caller's habit. */
+  readonly deadlineLagUs: number;
+
   /** Where validity starts counting: at the start of the attempt (T1), of the first attempt, or at the last reply. */
   readonly validityFrom: 'attempt' | 'call' | 'reply';
   /** Drift allowance in proportion to the TTL, parts per million (redis.io clients: 10 000). Negative adds validity. */
@@ -97,6 +114,10 @@ export const REFERENCE: Policy = Object.freeze<Policy>({
   sending: 'parallel',
   settle: 'early',
   nodeTimeoutUs: 50_000,
+  clock: 'boot',
+  stampUs: 1,
+  deadline: 'absolute',
+  deadlineLagUs: 0,
   validityFrom: 'attempt',
   driftPpm: 10_000,
   driftUs: 2_000,

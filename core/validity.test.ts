@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type Policy, REFERENCE } from './policy.js';
 import { ms } from './testing/lock.js';
 import { LONGEST_US, localTime } from './time.js';
-import { deadlineOf, driftAllowanceUs, isValid } from './validity.js';
+import { deadlineOf, driftAllowanceUs, isValid, validityOf } from './validity.js';
 
 function policy(change: Partial<Policy>): Policy {
   return { ...REFERENCE, ...change };
@@ -45,15 +45,55 @@ describe('the drift allowance', () => {
 
 describe('the deadline of a claim', () => {
   it('is T1 + TTL - D, which no delay enters', () => {
-    expect(deadlineOf(REFERENCE, ms(5), 10_000_000)).toBe(ms(9_903));
+    for (const now of [5, 9_000]) expect(deadlineOf(REFERENCE, ms(5), ms(now), 10_000_000)).toBe(ms(9_903));
   });
 
   it('saturates for a TTL of a thousand years', () => {
-    expect(deadlineOf(REFERENCE, ms(5), 1_000 * 365.25 * 86_400_000_000)).toBe(LONGEST_US);
+    expect(deadlineOf(REFERENCE, ms(5), ms(7), 1_000 * 365.25 * 86_400_000_000)).toBe(LONGEST_US);
   });
 
   it('may lie before a clock that started below zero has reached it', () => {
-    expect(deadlineOf(REFERENCE, localTime(-10_000_000), 10_000_000)).toBe(-102_000);
+    expect(deadlineOf(REFERENCE, localTime(-10_000_000), ms(0), 10_000_000)).toBe(-102_000);
+  });
+
+  it('is no later with stamps cut to milliseconds, if TTL - D is a whole number of them', () => {
+    const cut = policy({ stampUs: 1_000 });
+    expect(deadlineOf(cut, localTime(5_999), localTime(7_001), 10_000_000)).toBe(9_903_000);
+    expect(deadlineOf(cut, localTime(-1), localTime(0), 10_000_000)).toBe(9_897_000);
+  });
+
+  it('is the next whole stamp if it is not: what rounding the allowance up is for', () => {
+    const cut = policy({ stampUs: 1_000, driftWholeMs: false });
+    expect(deadlineOf(cut, ms(0), ms(2), 150_000)).toBe(147_000);
+    expect(deadlineOf({ ...cut, stampUs: 1 }, ms(0), ms(2), 150_000)).toBe(146_500);
+  });
+});
+
+describe('a relative validity', () => {
+  const relative = policy({ deadline: 'relative' });
+
+  it('that is counted at once and exactly ends when an absolute one does', () => {
+    expect(deadlineOf(relative, ms(5), ms(7), 10_000_000)).toBe(deadlineOf(REFERENCE, ms(5), ms(7), 10_000_000));
+  });
+
+  it('gains what its owner waits before it counts', () => {
+    const late = { ...relative, deadlineLagUs: 106_000 };
+    expect(deadlineOf(late, ms(5), ms(7), 10_000_000)).toBe(ms(9_903 + 106));
+    expect(deadlineOf({ ...late, deadline: 'absolute' }, ms(5), ms(7), 10_000_000)).toBe(ms(9_903));
+  });
+
+  it('gains up to a millisecond if its two stamps are cut', () => {
+    const cut = { ...relative, stampUs: 1_000 };
+    const gained = (from: number, now: number): number =>
+      deadlineOf(cut, localTime(from), localTime(now), 10_000_000) - (from + 9_898_000);
+    expect([gained(5_000, 7_999), gained(5_000, 7_000), gained(5_999, 7_000)]).toEqual([999, 0, -999]);
+    expect(validityOf(cut, localTime(5_000), localTime(7_999), 10_000_000)).toBe(9_896_000);
+  });
+
+  it('counted in whole seconds can lose sight of all that went by', () => {
+    const seconds = { ...relative, stampUs: 1_000_000 };
+    expect(validityOf(seconds, ms(50), ms(950), 500_000)).toBe(493_000);
+    expect(isValid(seconds, validityOf(seconds, ms(50), ms(950), 500_000))).toBe(true);
   });
 });
 

@@ -69,21 +69,51 @@ describe('clock rates', () => {
 });
 
 describe('clock steps', () => {
+  const wall = { clock: 'wall' } as const;
+
   it('may use up the drift allowance: nodes forward and clients backward, together', () => {
     expect(broken({ faults: [step('n0', 102_000)] })).toEqual([]);
     expect(broken({ faults: [step('n0', 102_001)] })).toEqual(['clock-step']);
-    expect(broken({ faults: [step('c1', -102_001)] })).toEqual(['clock-step']);
-    expect(broken({ faults: [step('n0', 60_000), step('c1', -42_000)] })).toEqual([]);
-    expect(broken({ faults: [step('n0', 60_000), step('c1', -42_001)] })).toEqual(['clock-step']);
+    expect(broken({ faults: [step('c1', -102_001)], policy: wall })).toEqual(['clock-step']);
+    expect(broken({ faults: [step('n0', 60_000), step('c1', -42_000)], policy: wall })).toEqual([]);
+    expect(broken({ faults: [step('n0', 60_000), step('c1', -42_001)], policy: wall })).toEqual(['clock-step']);
     expect(broken({ faults: [step('n0', 60_000), step('n0', 60_000)] })).toEqual(['clock-step']);
   });
 
   it('are harmless in the other direction', () => {
-    expect(broken({ faults: [step('n0', -9_000_000), step('c1', 9_000_000)] })).toEqual([]);
+    expect(broken({ faults: [step('n0', -9_000_000), step('c1', 9_000_000)], policy: wall })).toEqual([]);
+  });
+
+  it('of a client concern its wall clock, whoever reads that', () => {
+    for (const clock of ['boot', 'monotonic'] as const) {
+      expect(broken({ faults: [step('c1', -9_000_000)], policy: { clock } })).toEqual([]);
+    }
+  });
+
+  it('include the time for which a clock stands still', () => {
+    const sleep = (forUs: number, stops?: 'all'): Fault => ({
+      kind: 'suspend',
+      process: 'c1',
+      atUs: 5,
+      forUs,
+      ...(stops === undefined ? {} : { stops }),
+    });
+    const slept = (fault: Fault, clock: 'boot' | 'monotonic' | 'wall'): Assumption[] =>
+      broken({ faults: [fault], policy: { clock } });
+    expect(slept(sleep(102_000), 'monotonic')).toEqual([]);
+    expect(slept(sleep(102_001), 'monotonic')).toEqual(['clock-step']);
+    expect(slept(sleep(20_000_000), 'boot')).toEqual([]);
+    expect(slept(sleep(20_000_000), 'wall')).toEqual([]);
+    for (const clock of ['boot', 'monotonic', 'wall'] as const) {
+      expect(slept(sleep(102_000, 'all'), clock)).toEqual([]);
+      expect(slept(sleep(102_001, 'all'), clock)).toEqual(['clock-step']);
+    }
   });
 });
 
 describe('memory', () => {
+  const wall = { clock: 'wall' } as const;
+
   it('may be lost by a node that stays away until every claim it voted for is over', () => {
     expect(broken({ faults: [crash('n0', 9_898_000)] })).toEqual([]);
     expect(broken({ faults: [crash('n0', 9_897_999)] })).toEqual(['memory']);
@@ -94,8 +124,8 @@ describe('memory', () => {
     const clocks = [rate('c1', -10_000)];
     expect(broken({ cluster: { clocks }, faults: [crash('n0', 9_997_979)] })).toEqual(['memory']);
     expect(broken({ cluster: { clocks }, faults: [crash('n0', 9_997_980)] })).toEqual([]);
-    expect(broken({ faults: [crash('n0', 9_898_099), step('c1', -100)] })).toEqual(['memory']);
-    expect(broken({ faults: [crash('n0', 9_898_100), step('c1', -100)] })).toEqual([]);
+    expect(broken({ faults: [crash('n0', 9_898_099), step('c1', -100)], policy: wall })).toEqual(['memory']);
+    expect(broken({ faults: [crash('n0', 9_898_100), step('c1', -100)], policy: wall })).toEqual([]);
     const locks = [ten, [lock(0, { ttlMs: 10_100 })]];
     expect(broken({ locks, faults: [crash('n0', 9_898_000)] })).toEqual(['memory']);
   });
@@ -126,7 +156,7 @@ describe('replicas', () => {
 
 describe('effects', () => {
   const prompt = (fields: Partial<LockPlan>, faults: Fault[] = [], cluster: Parts['cluster'] = {}): boolean => {
-    const found = broken({ locks: [[lock(0, fields)]], faults, cluster });
+    const found = broken({ locks: [[lock(0, fields)]], policy: { clock: 'wall' }, faults, cluster });
     return !found.includes('prompt-effects');
   };
   const write = (guardUs: number | null): Partial<LockPlan> => ({
@@ -140,9 +170,11 @@ describe('effects', () => {
   });
 
   it('need one that covers pauses, and a clock that is fast or jumps ahead', () => {
-    const pause: Fault = { kind: 'pause', process: 'c1', atUs: 4_000, forUs: 1_000 };
-    expect(prompt(write(3_500), [pause])).toBe(false);
-    expect(prompt(write(3_501), [pause])).toBe(true);
+    for (const kind of ['pause', 'suspend'] as const) {
+      const frozen: Fault = { kind, process: 'c1', atUs: 4_000, forUs: 1_000 };
+      expect(prompt(write(3_500), [frozen])).toBe(false);
+      expect(prompt(write(3_501), [frozen])).toBe(true);
+    }
     expect(prompt(write(2_600), [step('c1', 100)])).toBe(false);
     expect(prompt(write(2_601), [step('c1', 100)])).toBe(true);
     const fast = { clocks: [rate('c1', 500_000)] };

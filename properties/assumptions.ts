@@ -3,7 +3,7 @@ import type { Cluster, Crash, ProcessName, Schedule } from '../scenarios/index.j
 
 /**
  * What Redlock takes for granted. `clock-rate` and `clock-step`: client and node clocks measure a TTL alike up to the
- * drift allowance. `memory`: a node that voted does not come back without its keys while a claim lasts.
+ * drift allowance; a clock that stands still counts as set back. `memory`: a node that voted does not come back without its keys while a claim lasts.
  * `durable-failover`: a replica that takes over has everything. `prompt-effects`: what a client does after its last
  * look at the lock happens within the validity it then had.
  */
@@ -20,13 +20,13 @@ export function assumptions(schedule: Schedule, policy: Policy, votes?: number):
   const quorum = quorumOf(policy, schedule.cluster.nodes);
   const spare = Math.max(0, (votes ?? quorum) - quorum);
   const broken: Assumption[] = [];
-  const clocks = new Clocks(schedule);
+  const clocks = new Clocks(schedule, policy);
   const ttls = ttlsOf(schedule);
   const clients = schedule.clients.map((client) => client.id);
   const nodes = Array.from({ length: schedule.cluster.nodes }, (_, i) => nodeName(i));
 
   const outruns = (steps: boolean) => (node: ProcessName) =>
-    clients.some((client) => ttls.some((ttl) => !clocks.agree(policy, ttl, client, node, steps)));
+    clients.some((client) => ttls.some((ttl) => !clocks.agree(ttl, client, node, steps)));
   const forgets = (node: ProcessName): boolean =>
     schedule.faults.some((it) => it.kind === 'forget' && it.node === node) ||
     schedule.faults.some(
@@ -35,7 +35,7 @@ export function assumptions(schedule: Schedule, policy: Policy, votes?: number):
         it.node === node &&
         mayForget(schedule.cluster, it) &&
         it.restartAfterUs !== null &&
-        !clients.every((client) => ttls.every((ttl) => clocks.outlasts(policy, ttl, client, it.restartAfterUs ?? 0))),
+        !clients.every((client) => ttls.every((ttl) => clocks.outlasts(ttl, client, it.restartAfterUs ?? 0))),
     );
 
   const byRate = nodes.filter(outruns(false));
@@ -69,9 +69,11 @@ function ttlsOf(schedule: Schedule): number[] {
 /** The worst that each clock of a schedule does. */
 class Clocks {
   private readonly schedule: Schedule;
+  private readonly policy: Policy;
 
-  constructor(schedule: Schedule) {
+  constructor(schedule: Schedule, policy: Policy) {
     this.schedule = schedule;
+    this.policy = policy;
   }
 
   /** All rates a clock ever runs at, ppm. */
@@ -83,11 +85,22 @@ class Clocks {
     return [plan?.ratePpm ?? 0, ...changes];
   }
 
-  /** Sum of all steps in one direction, µs, as a positive number. */
+  /** Sum of all steps of a clock in one direction, µs, as a positive number. Those of a client miss all but wall clocks. */
   private steps(process: ProcessName, sign: 1 | -1): number {
+    if (process.startsWith('c') && this.policy.clock !== 'wall') return 0;
     let sum = 0;
     for (const fault of this.schedule.faults) {
       if (fault.kind === 'clock-step' && fault.process === process) sum += Math.max(0, sign * fault.byUs);
+    }
+    return sum;
+  }
+
+  /** How far a client's clock falls back in all: by steps, and by standing still while the machine does. */
+  private fallsBack(client: ProcessName): number {
+    let sum = this.steps(client, -1);
+    for (const fault of this.schedule.faults) {
+      if (fault.kind !== 'suspend' || fault.process !== client) continue;
+      if (fault.stops === 'all' || this.policy.clock === 'monotonic') sum += fault.forUs;
     }
     return sum;
   }
@@ -101,10 +114,10 @@ class Clocks {
   }
 
   /** Whether a key outlives every claim to it: (TTL − D + back) / (1 + r_c) ≤ (TTL − g − forward) / (1 + r_n). */
-  agree(policy: Policy, ttlMs: number, client: ProcessName, node: ProcessName, steps: boolean): boolean {
+  agree(ttlMs: number, client: ProcessName, node: ProcessName, steps: boolean): boolean {
     const { expiry, resolutionUs } = this.schedule.cluster;
     const ttl = ttlMs * 1000;
-    const claim = ttl - driftAllowanceUs(policy, ttl) + (steps ? this.steps(client, -1) : 0);
+    const claim = ttl - driftAllowanceUs(this.policy, ttl) + (steps ? this.fallsBack(client) : 0);
     const life = ttl - (expiry === 'at' ? resolutionUs : 0) - (steps ? this.steps(node, 1) : 0);
     const slow = BigInt(Math.min(...this.rates(client)));
     const fast = BigInt(Math.max(...this.rates(node)));
@@ -112,9 +125,9 @@ class Clocks {
   }
 
   /** Whether a node that answers again only this long after its crash finds no claim that it voted for before. */
-  outlasts(policy: Policy, ttlMs: number, client: ProcessName, restartAfterUs: number): boolean {
+  outlasts(ttlMs: number, client: ProcessName, restartAfterUs: number): boolean {
     const ttl = ttlMs * 1000;
-    const claim = ttl - driftAllowanceUs(policy, ttl) + this.steps(client, -1);
+    const claim = ttl - driftAllowanceUs(this.policy, ttl) + this.fallsBack(client);
     const slow = BigInt(Math.min(...this.rates(client)));
     return BigInt(restartAfterUs) * (MILLION + slow) >= BigInt(claim) * MILLION;
   }
@@ -127,7 +140,9 @@ class Clocks {
  */
 function effectsArePrompt(schedule: Schedule, clocks: Clocks): boolean {
   return schedule.clients.every((client) => {
-    const pauses = schedule.faults.flatMap((it) => (it.kind === 'pause' && it.process === client.id ? [it.forUs] : []));
+    const pauses = schedule.faults.flatMap((it) =>
+      (it.kind === 'pause' || it.kind === 'suspend') && it.process === client.id ? [it.forUs] : [],
+    );
     const paused = pauses.reduce((sum, us) => sum + us, 0);
     const mortal = schedule.faults.some((it) => it.kind === 'client-crash' && it.client === client.id);
     return client.locks.every((lock) =>

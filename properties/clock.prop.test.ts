@@ -11,7 +11,7 @@ const passed = fc.integer({ min: 0, max: THIRTY_DAYS });
 /** What happens to a clock, and how long after what happened before. */
 const change = fc.record({
   afterUs: fc.integer({ min: 0, max: THIRTY_DAYS }),
-  what: fc.oneof(fc.record({ stepUs: offset }), fc.record({ ratePpm: rate })),
+  what: fc.oneof(fc.record({ stepUs: offset }), fc.record({ ratePpm: rate }), fc.record({ stopUs: passed })),
 });
 
 /** A clock with a past, and the time at which that ends. */
@@ -23,7 +23,8 @@ const lived = fc
     for (const { afterUs, what } of changes) {
       now += afterUs;
       if ('stepUs' in what) clock.step(trueTime(now), what.stepUs);
-      else clock.setRate(trueTime(now), what.ratePpm);
+      else if ('ratePpm' in what) clock.setRate(trueTime(now), what.ratePpm);
+      else clock.stop(trueTime(now), trueTime(now + what.stopUs));
     }
     return { clock, now: trueTime(now) };
   });

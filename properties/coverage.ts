@@ -20,6 +20,7 @@ export const SITUATIONS = {
   crashesInClaim: 'node crashes inside a claim',
   restartsInClaim: 'node restarts inside a claim',
   pausesInClaim: 'pauses inside a claim',
+  suspendsInClaim: 'suspends inside a claim',
   clientCrashesInClaim: 'clients that died inside a claim',
   clockStepsInClaim: 'clock steps inside a claim',
   clockRatesInClaim: 'changes of clock rates inside a claim',
@@ -43,6 +44,7 @@ export function noCounts(): Counts {
 const BY_FAULT: Readonly<Record<Fault['kind'], Situation>> = {
   crash: 'crashesInClaim',
   pause: 'pausesInClaim',
+  suspend: 'suspendsInClaim',
   'client-crash': 'clientCrashesInClaim',
   'clock-step': 'clockStepsInClaim',
   'clock-rate': 'clockRatesInClaim',
@@ -59,6 +61,7 @@ function askedOf(weather: Weather): Situation[] {
     [1, 'claims'],
     [weather.crashes, 'crashesInClaim'],
     [weather.pauses, 'pausesInClaim'],
+    [weather.suspends, 'suspendsInClaim'],
     [weather.clientCrashes, 'clientCrashesInClaim'],
     [weather.partitions, 'partitionsInClaim'],
     [weather.failovers, 'failoversInClaim'],
@@ -98,7 +101,7 @@ export class Coverage {
   }
 
   private contend(holder: LockRun, other: LockRun): void {
-    if (holder === other || other.client.down || this.contended.includes(holder)) return;
+    if (holder === other || other.gone || this.contended.includes(holder)) return;
     if (!holder.keys.some((key) => other.keys.includes(key))) return;
     this.contended.push(holder);
     this.counts.contendedClaims++;

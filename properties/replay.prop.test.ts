@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { FAULT_KINDS } from '../scenarios/grammar.js';
-import { type Fault, formatSchedule, parseScheduleText, type Schedule } from '../scenarios/index.js';
+import { FAULT_KINDS, type Fault, formatSchedule, parseScheduleText, type Schedule } from '../scenarios/index.js';
 import {
   choiceOf,
   Observer,
@@ -78,7 +77,7 @@ describe('any schedule', () => {
     clients: 3,
     ttlMs: 50,
     untilUs: 200_000,
-    faults: ['crash', 'failover', 'client-crash', 'pause', 'clock-step', 'clock-rate', 'partition'],
+    faults: FAULT_KINDS,
     leastRestartUs: 0,
     mostFaults: 8,
     mostFates: 8,

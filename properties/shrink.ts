@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { PropertyId, Schedule } from '../scenarios/index.js';
+import { FAULT_KINDS, type PropertyId, type Schedule } from '../scenarios/index.js';
 import { type Course, courseArbitrary } from './arbitraries/schedule.js';
 import { courseOf, withCourse } from './course.js';
 import { type Judgement, judge } from './judge.js';
@@ -40,7 +40,7 @@ export function shrink(schedule: Schedule, property: PropertyId): Shrunk {
     clients: Math.max(...schedule.clients.map((client) => Number(client.id.slice(1)))),
     ttlMs: 10_000,
     untilUs: 2 ** 52,
-    faults: ['crash', 'failover', 'forget', 'refuse', 'client-crash', 'pause', 'clock-step', 'clock-rate', 'partition'],
+    faults: FAULT_KINDS,
     leastRestartUs: 0,
     mostFaults: 65_536,
     mostFates: 65_536,

@@ -18,16 +18,25 @@ function ends(faults: readonly Fault[]): [string, string, number][] {
 test('a claim ends when its validity does, by its client’s clock', () => {
   const [first] = claims({});
   expect(first).toMatchObject({ client: 'c1', voters: ['n0', 'n1', 'n2'], fromUs: 2_000, endUs: 9_898_000 });
-  expect(ends([{ kind: 'clock-step', process: 'c1', atUs: 5_000, byUs: -1_000 }])[0]).toEqual([
-    'c1',
-    'expired',
-    9_899_000,
-  ]);
   expect(ends([{ kind: 'clock-rate', process: 'c1', atUs: 0, ratePpm: 1_000 }])[0]).toEqual([
     'c1',
     'expired',
     9_888_112,
   ]);
+});
+
+test.each([
+  ['boot', 'clock-step', 9_898_000],
+  ['wall', 'clock-step', 9_899_000],
+  ['boot', 'suspend', 9_898_000],
+  ['monotonic', 'suspend', 9_899_000],
+] as const)('by the clock that it reads: %s, after a %s', (clock, kind, endUs) => {
+  const fault: Fault =
+    kind === 'suspend'
+      ? { kind, process: 'c1', atUs: 5_000, forUs: 1_000 }
+      : { kind, process: 'c1', atUs: 5_000, byUs: -1_000 };
+  const [first] = claims({ faults: [fault], fates: [], policy: { profile: 'reference', with: { clock } } });
+  expect(first).toMatchObject({ client: 'c1', end: 'expired', endUs });
 });
 
 test('a client that dies believes nothing any more', () => {

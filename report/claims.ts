@@ -1,7 +1,7 @@
-import { localTime } from '../core/index.js';
+import { localTime, type Policy } from '../core/index.js';
 import type { Schedule } from '../scenarios/index.js';
-import { Clock, clockOf, setupOf, type TraceEvent, trueTime } from '../sim/index.js';
-import { listOf, nodesOf, numberOf } from './details.js';
+import { Clocks, clockOf, setupOf, type TraceEvent, trueTime } from '../sim/index.js';
+import { listOf, nodesOf, numberOf, textOf } from './details.js';
 
 /** The time in which a client believed that it held a lock, seen from outside. */
 export interface Claim {
@@ -26,10 +26,10 @@ type Open = { -readonly [K in keyof Claim]: Claim[K] } & { deadlineUs: number };
 /** All claims of a run, in order. */
 export function claimsOf(schedule: Schedule, trace: readonly TraceEvent[]): Claim[] {
   const setup = setupOf(schedule);
-  const clocks = new Map<string, Clock>();
+  const clocks = new Map<string, Clocks>();
   for (const id of setup.clients) {
     const { offsetUs, ratePpm } = clockOf(setup, id);
-    clocks.set(id, new Clock(offsetUs, ratePpm));
+    clocks.set(id, new Clocks(offsetUs, ratePpm));
   }
   const claims: Open[] = [];
   const openOf = (event: TraceEvent): Open | undefined =>
@@ -57,7 +57,8 @@ export function claimsOf(schedule: Schedule, trace: readonly TraceEvent[]): Clai
         break;
       case 'clock-step':
       case 'clock-rate':
-        changeClock(clocks.get(event.process), claims, event);
+      case 'suspend':
+        changeClock(clocks.get(event.process), setup.policy.clock, claims, event);
         break;
     }
   }
@@ -96,15 +97,27 @@ function close(claim: Open | undefined, end: Claim['end'], atUs: number): void {
   claim.endUs = Math.min(claim.endUs, atUs);
 }
 
-/** A claim ends by its client's clock, so that it ends at another true time now. */
-function changeClock(clock: Clock | undefined, claims: readonly Open[], event: TraceEvent): void {
-  if (clock === undefined) return;
+/** A claim ends by the clock that its client reads, so that it ends at another true time now. */
+function changeClock(
+  clocks: Clocks | undefined,
+  kind: Policy['clock'],
+  claims: readonly Open[],
+  event: TraceEvent,
+): void {
+  if (clocks === undefined) return;
   const at = trueTime(event.atUs);
-  if (event.kind === 'clock-step') clock.step(at, numberOf(event, 'byUs'));
-  else clock.setRate(at, numberOf(event, 'ratePpm'));
+  if (event.kind === 'clock-step') clocks.wall.step(at, numberOf(event, 'byUs'));
+  else if (event.kind === 'clock-rate') clocks.setRate(at, numberOf(event, 'ratePpm'));
+  else clocks.suspend(at, trueTime(numberOf(event, 'untilUs')), stopped(event));
+  const clock = clocks.read(kind);
+  if (clock.changedAt !== at) return;
   for (const claim of claims) {
     if (claim.client === event.process && claim.end === 'open') {
       claim.endUs = clock.when(localTime(claim.deadlineUs), at);
     }
   }
+}
+
+function stopped(event: TraceEvent): 'monotonic' | 'all' {
+  return textOf(event, 'stops') === 'all' ? 'all' : 'monotonic';
 }

@@ -46,6 +46,7 @@ export function faultWords(event: TraceEvent, context: RowContext, keys: NodeKey
       return one(crashWords(event, context, held), held);
     }
     case 'restart': {
+      if (event.process.startsWith('c')) return one('is there again, as a new process that knows of no lock');
       const crash = context.trace[event.cause];
       if (crash !== undefined && crash.atUs === event.atUs) return null;
       const held = keys.of(event.process);
@@ -72,9 +73,15 @@ export function faultWords(event: TraceEvent, context: RowContext, keys: NodeKey
       return one('dies');
     case 'pause':
       return one(`is frozen until ${formatDurationMs(numberOf(event, 'untilUs'))}`);
+    case 'suspend': {
+      const until = formatDurationMs(numberOf(event, 'untilUs'));
+      if (textOf(event, 'stops') === 'all') return one(`its virtual machine is paused until ${until}, unawares`);
+      return one(`its machine is suspended until ${until}`);
+    }
     case 'clock-step': {
       const byUs = numberOf(event, 'byUs');
-      return one(`clock jumps ${byUs < 0 ? 'back' : 'forward'} by ${formatDurationMs(Math.abs(byUs))} ms`);
+      const which = event.process.startsWith('c') ? 'wall clock' : 'clock';
+      return one(`${which} jumps ${byUs < 0 ? 'back' : 'forward'} by ${formatDurationMs(Math.abs(byUs))} ms`);
     }
     case 'clock-rate': {
       const ppm = numberOf(event, 'ratePpm');

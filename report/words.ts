@@ -6,7 +6,7 @@ import { policyOf } from '../sim/index.js';
 /** What a schedule that breaks an assumption of the lock does, in words. */
 export const ASSUMPTION_WORDS: Readonly<Record<Assumption, string>> = {
   'clock-rate': 'clocks run apart by more than the drift allowance',
-  'clock-step': 'a clock jumps by more than the drift allowance',
+  'clock-step': 'a clock jumps or stands still by more than the drift allowance',
   memory: 'a node that voted is back empty while the claim lasts',
   'durable-failover': 'a replica takes over that may lack keys',
   'prompt-effects': 'a write may arrive later than its check allows',

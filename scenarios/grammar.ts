@@ -44,6 +44,7 @@ export const definitions: z.core.$ZodRegistry<{ id: string }> = z.registry<{ id:
 
 const VOTES = { low: -MOST_NODES, high: MOST_NODES, right: `a whole number of votes within ±${MOST_NODES}` };
 const DELAY = { low: 0, high: LONGEST_US / 1000, right: 'a whole number of milliseconds from 0' };
+const STAMP = { low: 1, high: 1_000_000, right: 'a whole number of microseconds from 1 to 1000000' };
 const PLACE = { low: 0, high: 999_999, right: 'a whole number of parts per million from 0 to 999999' };
 
 const operation = () => oneOf('acquire', 'extend', 'release', 'read-counter', 'raise-counter', 'join-counter');
@@ -89,6 +90,10 @@ const policyFields: z.ZodType<PolicyChoice['with']> = exactly<Partial<Omit<Polic
     sending: oneOf('parallel', 'sequential').exactOptional(),
     settle: oneOf('early', 'all', 'quorum-only').exactOptional(),
     nodeTimeoutUs: orNull(MICROS, 'to wait for ever').exactOptional(),
+    clock: oneOf('boot', 'monotonic', 'wall').exactOptional(),
+    stampUs: whole(STAMP).exactOptional(),
+    deadline: oneOf('absolute', 'relative').exactOptional(),
+    deadlineLagUs: whole(MICROS).exactOptional(),
     validityFrom: oneOf('attempt', 'call', 'reply').exactOptional(),
     driftPpm: whole(ppm(1_000_000)).exactOptional(),
     driftUs: whole(SHIFT).exactOptional(),
@@ -185,8 +190,26 @@ const faults = [
     operations: someOf(operation(), 'a list of at least one operation'),
     forUs: whole(MICROS),
   }),
-  record('a client crash', { kind: kind('client-crash'), ...struck, client: clientNamed() }),
-  record('a pause', { kind: kind('pause'), ...struck, process: processNamed(), forUs: whole(MICROS) }),
+  record('a client crash', {
+    kind: kind('client-crash'),
+    ...struck,
+    client: clientNamed(),
+    restartAfterUs: whole(MICROS).exactOptional(),
+  }),
+  record('a pause', {
+    kind: kind('pause'),
+    ...struck,
+    process: processNamed(),
+    forUs: whole(MICROS),
+    first: oneOf('deliveries', 'timers').exactOptional(),
+  }),
+  record('a suspend', {
+    kind: kind('suspend'),
+    ...struck,
+    process: processNamed(),
+    forUs: whole(MICROS),
+    stops: oneOf('monotonic', 'all').exactOptional(),
+  }),
   record('a clock step', { kind: kind('clock-step'), ...struck, process: processNamed(), byUs: whole(SHIFT) }),
   record('a change of clock rate', {
     kind: kind('clock-rate'),

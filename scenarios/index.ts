@@ -1,5 +1,6 @@
 export { applyChanges } from './change.js';
 export { formatDurationMs, parseDuration } from './duration.js';
+export { FAULT_KINDS } from './grammar.js';
 export { InputError, ScheduleError } from './input-error.js';
 export { scenarioJsonSchema } from './json-schema.js';
 export { MITIGATIONS, type Mitigation, mitigate } from './mitigations.js';

@@ -63,7 +63,10 @@ export interface Distance {
   readonly delayUs: number;
 }
 
-/** A clock's deviation from true time from the start of the run on. */
+/**
+ * The deviation of a process's clocks from true time from the start of the run on. A node has one clock, by which it
+ * expires keys and which can be set. A client has three, and reads the one that its policy names.
+ */
 export interface ClockPlan {
   readonly process: ProcessName;
   readonly offsetUs: number;
@@ -158,27 +161,45 @@ export interface Refuse extends FaultBase {
   readonly forUs: number;
 }
 
-/** A client stops for good. */
+/**
+ * A client dies, with all its locks. A new process in its place begins `restartAfterUs` later (0: in the same instant),
+ * or never where left out: it knows nothing of those locks, and goes on with what was still to be asked for.
+ */
 export interface ClientCrash extends FaultBase {
   readonly kind: 'client-crash';
   readonly client: ProcessName;
+  readonly restartAfterUs?: number;
 }
 
-/** A process is frozen (GC, SIGSTOP): its clock runs, messages and timers wait. */
+/** A process is frozen (GC, SIGSTOP): its clocks run, messages and timers wait. */
 export interface Pause extends FaultBase {
   readonly kind: 'pause';
   readonly process: ProcessName;
   readonly forUs: number;
+  /** What comes first of all that waited: an event loop may do either. Default `deliveries`. */
+  readonly first?: 'deliveries' | 'timers';
 }
 
-/** A clock jumps. */
+/** The machine of a process stops, and some of its clocks with it. */
+export interface Suspend extends FaultBase {
+  readonly kind: 'suspend';
+  readonly process: ProcessName;
+  readonly forUs: number;
+  /**
+   * `monotonic` (the default): a laptop that sleeps, or a virtual machine whose time is put right as it goes on; only a
+   * client's monotonic clock stands still. `all`: a virtual machine that is paused and does not hear of it.
+   */
+  readonly stops?: 'monotonic' | 'all';
+}
+
+/** The clock of a node, or the wall clock of a client, jumps. */
 export interface ClockStep extends FaultBase {
   readonly kind: 'clock-step';
   readonly process: ProcessName;
   readonly byUs: number;
 }
 
-/** A clock runs at another rate from now on. */
+/** The clocks of a process run at another rate from now on: slewing. */
 export interface ClockRate extends FaultBase {
   readonly kind: 'clock-rate';
   readonly process: ProcessName;
@@ -194,7 +215,17 @@ export interface Partition extends FaultBase {
   readonly forUs: number;
 }
 
-export type Fault = Crash | Failover | Forget | Refuse | ClientCrash | Pause | ClockStep | ClockRate | Partition;
+export type Fault =
+  | Crash
+  | Failover
+  | Forget
+  | Refuse
+  | ClientCrash
+  | Pause
+  | Suspend
+  | ClockStep
+  | ClockRate
+  | Partition;
 
 /** Which message: what it is, not when it was sent. Numbers count from 0 and are 0 where left out. */
 export interface MessageAddress {

@@ -12,6 +12,7 @@ function when(kind: 'release-call' | 'expired' | 'claim', parts: Parts): string[
 
 it('is dead for good: a clock that goes on changing wakes none of its timers', () => {
   const parts: Parts = {
+    policy: { clock: 'wall' },
     locks: [[lock(0, { holdUs: 8_000 })], [lock(40_000_000, { holdUs: 8_000 })]],
     faults: [{ kind: 'client-crash', client: 'c1', atUs: 5_000 }, step(20_000_000, 1_000), step(40_005_000, 1_000)],
   };
@@ -19,7 +20,8 @@ it('is dead for good: a clock that goes on changing wakes none of its timers', (
 });
 
 describe('what a client measures', () => {
-  const held: Parts = { locks: [[lock(0, { holdUs: 8_000 })]] };
+  const WALL = { clock: 'wall' } as const;
+  const held: Parts = { policy: WALL, locks: [[lock(0, { holdUs: 8_000 })]] };
 
   it('is on its own clock', () => {
     const clocks = (ratePpm: number): Parts => ({
@@ -43,8 +45,8 @@ describe('what a client measures', () => {
 
   it('includes the end of its claim', () => {
     expect(when('expired', {})).toEqual(['9898000 c1 expired']);
-    expect(when('expired', { faults: [step(5_000, -105_000)] })).toEqual(['10003000 c1 expired']);
-    expect(when('expired', { faults: [step(5_000, 20_000_000)] })).toEqual(['5000 c1 expired']);
+    expect(when('expired', { policy: WALL, faults: [step(5_000, -105_000)] })).toEqual(['10003000 c1 expired']);
+    expect(when('expired', { policy: WALL, faults: [step(5_000, 20_000_000)] })).toEqual(['5000 c1 expired']);
   });
 });
 
@@ -106,5 +108,69 @@ describe('several locks of one client', () => {
       '2000 c1 claim',
       '3000 c1 release-call',
     ]);
+  });
+});
+
+describe('a client that dies', () => {
+  const died = (restartAfterUs: number, ...locks: readonly LockPlan[]): Parts => ({
+    cluster: ONE_NODE,
+    policy: { tries: 2 },
+    locks: [locks],
+    faults: [{ kind: 'client-crash', client: 'c1', atUs: 5_000, restartAfterUs }],
+  });
+  const told = (parts: Parts): string[] =>
+    story(parts, 'claim', 'acquire-failed', 'release-call', 'expired', 'client-crash', 'restart');
+
+  it('and is started again knows nothing of its lock, and goes on with what it has to do', () => {
+    const parts = died(1_000, lock(0, { holdUs: 8_000 }), lock(15_000_000, { holdUs: 8_000 }));
+    expect(told(parts)).toEqual([
+      '2000 c1 claim',
+      '5000 c1 client-crash',
+      '6000 c1 restart',
+      '15002000 c1 claim',
+      '15010000 c1 release-call',
+    ]);
+  });
+
+  it('does late what it missed, and is kept out by the keys of its dead self', () => {
+    const parts = died(40_000, lock(0), lock(20_000));
+    expect(told(parts)).toEqual([
+      '2000 c1 claim',
+      '5000 c1 client-crash',
+      '45000 c1 restart',
+      '249000 c1 acquire-failed',
+    ]);
+  });
+
+  it('hears no answer to what the dead one asked', () => {
+    const parts: Parts = {
+      ...died(0, lock(0), lock(20_000_000)),
+      faults: [{ kind: 'client-crash', client: 'c1', atUs: 1_500, restartAfterUs: 0 }],
+    };
+    expect(told(parts)).toEqual([
+      '1500 c1 client-crash',
+      '1500 c1 restart',
+      '20002000 c1 claim',
+      '29898000 c1 expired',
+    ]);
+  });
+
+  it('while it is frozen is not frozen any more, and asks once', () => {
+    const frozen: Fault = { kind: 'pause', process: 'c1', atUs: 500, forUs: 20_000 };
+    const crash: Fault = { kind: 'client-crash', client: 'c1', atUs: 5_000, restartAfterUs: 3_000 };
+    const parts: Parts = { cluster: ONE_NODE, locks: [[lock(1_000)]], faults: [frozen, crash] };
+    expect(told(parts)).toEqual(['5000 c1 client-crash', '8000 c1 restart', '10000 c1 claim', '9906000 c1 expired']);
+  });
+});
+
+describe('a client that was frozen beyond its time-out', () => {
+  const outcome = (first?: 'timers'): string[] => {
+    const pause: Fault = { kind: 'pause', process: 'c1', atUs: 500, forUs: 100_000, ...(first && { first }) };
+    return story({ cluster: ONE_NODE, policy: { tries: 1 }, faults: [pause] }, 'claim', 'acquire-failed');
+  };
+
+  it('finds its answers first, or its time-out, as its event loop goes', () => {
+    expect(outcome()).toEqual(['100500 c1 claim']);
+    expect(outcome('timers')).toEqual(['100500 c1 acquire-failed']);
   });
 });

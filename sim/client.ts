@@ -15,6 +15,7 @@ import {
 } from '../core/index.js';
 import type { ProcessName } from '../scenarios/index.js';
 import type { Chronicle } from './chronicle.js';
+import { Clocks } from './clocks.js';
 import { FIRST_PLAN_SLOT, HOLD_SLOT, type LockRun } from './lock-run.js';
 import type { Message } from './message.js';
 import { Process } from './process.js';
@@ -56,6 +57,8 @@ export interface ClientHost {
   claimed(lock: LockRun): void;
   /** The acquisition has come to its end, one way or another. */
   finished(lock: LockRun): void;
+  /** A new process is there in the place of one that died. */
+  restarted(client: SimClient): void;
 }
 
 /** A client process: drives `core`'s lock with its own clock, and carries out what it asks for. */
@@ -63,6 +66,7 @@ export class SimClient extends Process {
   readonly locks: LockRun[] = [];
   /** How many times `core` stepped for this client. */
   steps = 0;
+  private readonly clocks: Clocks;
   private readonly chronicle: Chronicle;
   private readonly host: ClientHost;
 
@@ -74,7 +78,9 @@ export class SimClient extends Process {
     offsetUs: number,
     ratePpm: number,
   ) {
-    super(index, name, index, offsetUs, ratePpm);
+    const clocks = new Clocks(offsetUs, ratePpm);
+    super(index, name, index, clocks.read(host.policy.clock));
+    this.clocks = clocks;
     this.chronicle = chronicle;
     this.host = host;
   }
@@ -151,10 +157,38 @@ export class SimClient extends Process {
     lock.armed[slot] = this.host.pushTimer(lock, slot, at);
   }
 
+  /** Dies: it believes nothing any more, and none of its timers will fire. */
+  die(): void {
+    this.down = true;
+    this.life++;
+    this.thaw();
+    for (const lock of this.locks) {
+      lock.armed.fill(null);
+      this.chronicle.ended(lock, 'crashed');
+    }
+  }
+
+  /** A new process takes its place. */
+  restart(): void {
+    this.down = false;
+    this.host.restarted(this);
+  }
+
+  /** Somebody sets the wall clock of the machine. */
+  stepClock(at: TrueTime, byUs: number): void {
+    this.clocks.wall.step(at, byUs);
+  }
+
+  setClockRate(at: TrueTime, ratePpm: number): void {
+    this.clocks.setRate(at, ratePpm);
+  }
+
+  suspendClocks(at: TrueTime, until: TrueTime, stops: 'monotonic' | 'all'): void {
+    this.clocks.suspend(at, until, stops);
+  }
+
   /** The clock changed: every timer is due at another true time now. */
   clockChanged(_now: TrueTime): void {
-    // The dead have no timers: their events have gone back to the queue and may be anybody's.
-    if (this.down) return;
     for (const lock of this.locks) {
       for (const event of lock.armed) if (event !== null) this.arm(lock, event.slot, event.local);
     }

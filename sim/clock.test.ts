@@ -71,3 +71,27 @@ describe('a clock', () => {
     }
   });
 });
+
+describe('a clock that stands still', () => {
+  it('shows one time until it goes on, and every timer is as much later', () => {
+    const clock = new Clock(100, 500_000);
+    clock.stop(trueTime(1_000), trueTime(3_000));
+    expect([1_000, 2_999, 3_000, 3_001, 3_002].map((at) => clock.read(trueTime(at)))).toEqual([
+      1_600, 1_600, 1_600, 1_601, 1_603,
+    ]);
+    expect(clock.when(localTime(1_603), trueTime(1_000))).toBe(3_002);
+    expect(clock.when(localTime(1_600), trueTime(2_000))).toBe(2_000);
+    expect(clock.changedAt).toBe(1_000);
+  });
+
+  it('can be set and slewed meanwhile, and stands still until the last stop is over', () => {
+    const clock = new Clock(0, 0);
+    clock.stop(trueTime(1_000), trueTime(3_000));
+    clock.step(trueTime(1_500), 7);
+    clock.setRate(trueTime(1_600), -500_000);
+    clock.stop(trueTime(2_000), trueTime(2_500));
+    expect([2_999, 3_000, 3_002].map((at) => clock.read(trueTime(at)))).toEqual([1_007, 1_007, 1_008]);
+    clock.stop(trueTime(4_000), trueTime(5_000));
+    expect([4_500, 5_002].map((at) => clock.read(trueTime(at)))).toEqual([1_507, 1_508]);
+  });
+});

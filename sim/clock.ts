@@ -4,10 +4,12 @@ import { type TrueTime, trueTime } from './time.js';
 const MILLION = 1_000_000;
 
 /**
- * A process's clock: piecewise linear in true time, with an offset, a rate and steps. It computes on what has passed
+ * A process's clock: piecewise linear in true time, with an offset, a rate, steps and stops. It computes on what has passed
  * since its last change, so that readings stay exact for months at any rate.
  */
 export class Clock {
+  private changed: TrueTime = trueTime(0);
+  /** From when on it has counted from `base`; ahead while it stands still. */
   private since: TrueTime = trueTime(0);
   private base: number;
   private ratePpm: number;
@@ -22,14 +24,14 @@ export class Clock {
     return this.ratePpm;
   }
 
-  /** When it last jumped or changed its rate; what it showed before, it can no longer tell. */
+  /** When it last jumped, stopped or changed its rate; what it showed before, it can no longer tell. */
   get changedAt(): TrueTime {
-    return this.since;
+    return this.changed;
   }
 
   /** What the clock shows at `at`, which must not lie before its last change; whole µs, rounded down. */
   read(at: TrueTime): LocalTime {
-    const passed = at - this.since;
+    const passed = at > this.since ? at - this.since : 0;
     return localTime(this.base + passed + (this.ratePpm === 0 ? 0 : drift(passed, this.ratePpm)));
   }
 
@@ -39,6 +41,7 @@ export class Clock {
    */
   when(local: LocalTime, from: TrueTime): TrueTime {
     const ahead = local - this.base;
+    if (ahead <= 0) return from;
     if (ahead >= LONGEST_US / 2) return trueTime(LONGEST_US);
     let passed = ahead;
     if (this.ratePpm !== 0) {
@@ -52,15 +55,25 @@ export class Clock {
 
   /** Jumps by `byUs` (either sign) at `at`. */
   step(at: TrueTime, byUs: number): void {
-    this.base = this.read(at) + byUs;
-    this.since = at;
+    this.rebase(at, byUs);
   }
 
   /** Runs at another rate from `at` on. */
   setRate(at: TrueTime, ratePpm: number): void {
-    this.base = this.read(at);
-    this.since = at;
+    this.rebase(at, 0);
     this.ratePpm = ratePpm;
+  }
+
+  /** Stands still from `at` until `until`. */
+  stop(at: TrueTime, until: TrueTime): void {
+    this.rebase(at, 0);
+    if (until > this.since) this.since = until;
+  }
+
+  private rebase(at: TrueTime, byUs: number): void {
+    this.base = this.read(at) + byUs;
+    this.changed = at;
+    if (at > this.since) this.since = at;
   }
 }
 

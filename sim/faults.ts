@@ -1,4 +1,15 @@
-import type { Crash, Forget, Partition, ProcessName, Refuse } from '../scenarios/index.js';
+import type {
+  ClientCrash,
+  ClockRate,
+  ClockStep,
+  Crash,
+  Forget,
+  Partition,
+  Pause,
+  ProcessName,
+  Refuse,
+  Suspend,
+} from '../scenarios/index.js';
 import type { Chronicle } from './chronicle.js';
 import type { SimClient } from './client.js';
 import { keptUntil } from './disk.js';
@@ -6,11 +17,11 @@ import type { Links } from './links.js';
 import type { SimNode } from './node.js';
 import type { PlannedFault } from './planned-fault.js';
 import type { Process } from './process.js';
-import { after, type TrueTime, trueTime } from './time.js';
+import { after, type TrueTime } from './time.js';
 import { Kind } from './trace.js';
 import type { WorldView } from './view.js';
 
-/** Puts the return of a crashed node into the queue, in the crash's own class if it is in the same instant. */
+/** Puts the return of a crashed process into the queue, in the crash's own class if it is in the same instant. */
 export type PlanRestart = (planned: PlannedFault, at: TrueTime, sameInstant: boolean) => void;
 
 /** Carries out faults on nodes, clients, clocks and links. */
@@ -44,16 +55,19 @@ export class Faults {
         this.refuse(fault);
         break;
       case 'client-crash':
-        this.crashClient(this.view.clients.find((client) => client.name === fault.client));
+        this.crashClient(planned, this.client(fault.client), fault);
         break;
       case 'pause':
-        this.pause(this.process(fault.process), fault.forUs);
+        this.pause(this.process(fault.process), fault);
+        break;
+      case 'suspend':
+        this.suspend(this.process(fault.process), fault);
         break;
       case 'clock-step':
-        this.changeClock(this.process(fault.process), Kind['clock-step'], fault.byUs);
+        this.changeClock(this.process(fault.process), fault);
         break;
       case 'clock-rate':
-        this.changeClock(this.process(fault.process), Kind['clock-rate'], fault.ratePpm);
+        this.changeClock(this.process(fault.process), fault);
         break;
       case 'partition':
         this.cut(fault);
@@ -66,7 +80,11 @@ export class Faults {
   }
 
   private process(name: ProcessName): SimNode | SimClient | undefined {
-    return this.node(name) ?? this.view.clients.find((client) => client.name === name);
+    return this.node(name) ?? this.client(name);
+  }
+
+  private client(name: ProcessName): SimClient | undefined {
+    return this.view.clients.find((client) => client.name === name);
   }
 
   private crash(planned: PlannedFault, node: SimNode | undefined, { restartAfterUs, power }: Crash): void {
@@ -74,7 +92,7 @@ export class Faults {
     const { chronicle } = this;
     planned.keptUntil = keptUntil(this.view.setup.cluster, chronicle.now, power ?? false);
     node.down = true;
-    node.pausedUntil = trueTime(-1);
+    node.thaw();
     node.downSince = chronicle.now;
     planned.life = ++node.life;
     chronicle.cause = chronicle.note(Kind.crash, node, restartAfterUs ?? -1, 0);
@@ -82,9 +100,10 @@ export class Faults {
     if (restartAfterUs !== null) this.planRestart(planned, after(chronicle.now, restartAfterUs), restartAfterUs === 0);
   }
 
-  /** The restart that belongs to a crash; nothing, and `false`, if the node came back another way since. */
+  /** The restart that belongs to a crash; nothing, and `false`, if the process came back another way since. */
   restart(planned: PlannedFault): boolean {
     const { fault } = planned;
+    if (fault.kind === 'client-crash') return this.restartClient(planned, this.client(fault.client));
     const node = fault.kind === 'crash' ? this.node(fault.node) : undefined;
     if (node === undefined || !node.down || node.life !== planned.life) return false;
     const { chronicle } = this;
@@ -100,7 +119,7 @@ export class Faults {
     const wasDown = node.down;
     const cutAt = wasDown ? node.downSince : chronicle.now;
     node.life++;
-    node.pausedUntil = trueTime(-1);
+    node.thaw();
     chronicle.cause = chronicle.note(Kind.failover, node, cutAt, 0);
     node.failover(cutAt, chronicle.now);
     if (wasDown) chronicle.observer.nodeUp(node.index, chronicle.now);
@@ -126,32 +145,62 @@ export class Faults {
     node.refuse(operations, until);
   }
 
-  private crashClient(client: SimClient | undefined): void {
+  private crashClient(planned: PlannedFault, client: SimClient | undefined, { restartAfterUs }: ClientCrash): void {
     if (client === undefined || client.down) return;
-    client.down = true;
-    this.chronicle.cause = this.chronicle.note(Kind['client-crash'], client, 0, 0);
-    for (const lock of client.locks) this.chronicle.ended(lock, 'crashed');
+    const { chronicle } = this;
+    chronicle.cause = chronicle.note(Kind['client-crash'], client, restartAfterUs ?? -1, 0);
+    client.die();
+    planned.life = client.life;
+    if (restartAfterUs !== undefined) {
+      this.planRestart(planned, after(chronicle.now, restartAfterUs), restartAfterUs === 0);
+    }
   }
 
-  private pause(process: Process | undefined, forUs: number): void {
+  private restartClient(planned: PlannedFault, client: SimClient | undefined): boolean {
+    if (client === undefined || !client.down || client.life !== planned.life) return false;
+    this.chronicle.cause = this.chronicle.note(Kind.restart, client, 0, 0);
+    client.restart();
+    return true;
+  }
+
+  private pause(process: Process | undefined, { forUs, first }: Pause): void {
     if (process === undefined || process.down) return;
     const until = after(this.chronicle.now, forUs);
-    if (until > process.pausedUntil) process.pausedUntil = until;
-    this.chronicle.note(Kind.pause, process, forUs, 0);
+    process.freeze(until, first === 'timers');
+    this.chronicle.note(Kind.pause, process, forUs, first === 'timers' ? 1 : 0);
     if (this.chronicle.trace.keeping) this.chronicle.trace.detail({ untilUs: until });
   }
 
-  private changeClock(process: SimNode | SimClient | undefined, kind: number, value: number): void {
+  private suspend(process: SimNode | SimClient | undefined, { forUs, stops = 'monotonic' }: Suspend): void {
     if (process === undefined) return;
     const { chronicle } = this;
     const { now } = chronicle;
-    if (kind === Kind['clock-step']) process.clock.step(now, value);
-    else process.clock.setRate(now, value);
-    chronicle.cause = chronicle.note(kind, process, value, 0);
-    if (chronicle.trace.keeping)
-      chronicle.trace.detail(kind === Kind['clock-step'] ? { byUs: value } : { ratePpm: value });
+    const until = after(now, forUs);
+    if (!process.down) process.freeze(until, false);
+    chronicle.cause = chronicle.note(Kind.suspend, process, forUs, stops === 'all' ? 1 : 0);
+    if (chronicle.trace.keeping) chronicle.trace.detail({ untilUs: until, stops });
+    process.suspendClocks(now, until, stops);
+    this.clockChanged(process);
+  }
+
+  private changeClock(process: SimNode | SimClient | undefined, fault: ClockStep | ClockRate): void {
+    if (process === undefined) return;
+    const { chronicle } = this;
+    const step = fault.kind === 'clock-step';
+    const value = step ? fault.byUs : fault.ratePpm;
+    if (step) process.stepClock(chronicle.now, value);
+    else process.setClockRate(chronicle.now, value);
+    chronicle.cause = chronicle.note(Kind[fault.kind], process, value, 0);
+    if (chronicle.trace.keeping) chronicle.trace.detail(step ? { byUs: value } : { ratePpm: value });
+    this.clockChanged(process);
+  }
+
+  /** The clock that a process reads has changed just now, unless it was another one. */
+  private clockChanged(process: SimNode | SimClient): void {
+    const { now, observer } = this.chronicle;
+    if (process.clock.changedAt !== now) return;
     process.clockChanged(now);
-    if (process === this.view.clients[process.index]) chronicle.observer.clientClockChanged(process.index, now);
+    if (process === this.view.clients[process.index]) observer.clientClockChanged(process.index, now);
   }
 
   private cut(fault: Partition): void {

@@ -1,5 +1,6 @@
 export type { Adversary, Moment } from './adversary.js';
 export { Clock } from './clock.js';
+export { Clocks } from './clocks.js';
 export { RollingHash } from './hash.js';
 export type { LockRun } from './lock-run.js';
 export type { Direction, FateSlot, Message } from './message.js';

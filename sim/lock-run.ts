@@ -16,6 +16,8 @@ export class LockRun {
   /** The resources, by the run's index; from the call on. */
   keys: readonly number[] = [];
   state: LockState = initialState();
+  /** Which life of its client asked for it; -1 before the call. */
+  life = -1;
   /** The run's number of the token in use; 0 before the first attempt. */
   token = 0;
   /** From the claim until the release is called, the client is told of the loss, or it dies. */
@@ -30,6 +32,11 @@ export class LockRun {
     this.plan = plan;
     const slots = FIRST_PLAN_SLOT + plan.extensions.length + 2 * plan.writes.length;
     while (this.armed.length < slots) this.armed.push(null);
+  }
+
+  /** Whether the process that asked for it is dead. */
+  get gone(): boolean {
+    return this.life >= 0 && (this.client.down || this.life !== this.client.life);
   }
 
   /** How often this command has been sent to this node before; only releases are sent twice. */

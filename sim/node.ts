@@ -9,6 +9,7 @@ import {
 } from '../core/index.js';
 import type { Cluster } from '../scenarios/index.js';
 import type { Chronicle } from './chronicle.js';
+import { Clock } from './clock.js';
 import { FencingCounter } from './counter.js';
 import { Process } from './process.js';
 import type { QueueEvent } from './queue.js';
@@ -64,7 +65,7 @@ export class SimNode extends Process {
     offsetUs: number,
     ratePpm: number,
   ) {
-    super(index, `n${index}`, NODE_BASE + index, offsetUs, ratePpm);
+    super(index, `n${index}`, NODE_BASE + index, new Clock(offsetUs, ratePpm));
     this.chronicle = chronicle;
     this.armExpiryEvent = armExpiry;
     this.replicaLagUs = cluster.replicaLagUs;
@@ -208,6 +209,19 @@ export class SimNode extends Process {
       this.dropIfExpired(key, nowTicks);
       if (this.holds(key)) this.armExpiry(key);
     }
+  }
+
+  stepClock(at: TrueTime, byUs: number): void {
+    this.clock.step(at, byUs);
+  }
+
+  setClockRate(at: TrueTime, ratePpm: number): void {
+    this.clock.setRate(at, ratePpm);
+  }
+
+  /** Its wall clock goes on, or is right again when it wakes, unless the machine is paused from outside. */
+  suspendClocks(at: TrueTime, until: TrueTime, stops: 'monotonic' | 'all'): void {
+    if (stops === 'all') this.clock.stop(at, until);
   }
 
   /** The clock changed: every key expires at another true time now. */

@@ -1,5 +1,5 @@
 import type { ProcessName } from '../scenarios/index.js';
-import { Clock } from './clock.js';
+import type { Clock } from './clock.js';
 import { type TrueTime, trueTime } from './time.js';
 
 /** What clients and nodes have in common: a name, a clock of their own, and that they can be frozen or gone. */
@@ -9,19 +9,34 @@ export class Process {
   readonly name: ProcessName;
   /** Number in the trace: unique among all processes. */
   readonly traceId: number;
+  /** The clock that it reads. */
   readonly clock: Clock;
   /** Frozen until then; in the past if not. */
   pausedUntil: TrueTime = trueTime(-1);
+  /** Of what waits until then: timers ahead of deliveries, or behind them. */
+  timersFirst = false;
   down = false;
   /** When it last went down. */
   downSince: TrueTime = trueTime(0);
   /** How many times it died or was replaced: what had reached it but was not handled is lost with it. */
   life = 0;
 
-  constructor(index: number, name: ProcessName, traceId: number, offsetUs: number, ratePpm: number) {
+  constructor(index: number, name: ProcessName, traceId: number, clock: Clock) {
     this.index = index;
     this.name = name;
     this.traceId = traceId;
-    this.clock = new Clock(offsetUs, ratePpm);
+    this.clock = clock;
+  }
+
+  /** Frozen until `until`, or longer if it is so already. */
+  freeze(until: TrueTime, timersFirst: boolean): void {
+    if (until <= this.pausedUntil) return;
+    this.pausedUntil = until;
+    this.timersFirst = timersFirst;
+  }
+
+  /** Whatever was frozen is gone. */
+  thaw(): void {
+    this.pausedUntil = trueTime(-1);
   }
 }

@@ -78,15 +78,25 @@ describe('the queue', () => {
 
 describe('an event that waits for a frozen process', () => {
   it('goes ahead of its class, behind the classes before', () => {
-    const waited = waitedRank(rankOf(Class.call, 17), 1_000);
+    const waited = waitedRank(rankOf(Class.call, 17), 1_000, false);
     expect(waited).toBeGreaterThan(rankOf(Class.delivery, 2 ** 27 - 1));
     expect(waited).toBeLessThan(rankOf(Class.call, 0));
   });
 
   it('keeps the place of its first arrival when it has to wait again', () => {
-    const first = waitedRank(rankOf(Class.delivery, 9), 20);
-    const second = waitedRank(rankOf(Class.delivery, 8), 21);
+    const first = waitedRank(rankOf(Class.delivery, 9), 20, false);
+    const second = waitedRank(rankOf(Class.delivery, 8), 21, false);
     expect(first).toBeLessThan(second);
-    expect(waitedRank(first, 22)).toBe(first);
+    for (const timersFirst of [false, true]) expect(waitedRank(first, 22, timersFirst)).toBe(first);
+  });
+
+  it('that is a timer goes ahead of deliveries if so asked, behind faults, and keeps that place', () => {
+    const timer = waitedRank(rankOf(Class.timer, 9), 20, true);
+    const next = waitedRank(rankOf(Class.timer, 8), 21, true);
+    const delivery = waitedRank(rankOf(Class.delivery, 3), 2, true);
+    expect([rankOf(Class.before, 50_000), timer, next, delivery]).toEqual(
+      [timer, next, delivery, rankOf(Class.before, 50_000)].sort((a, b) => a - b),
+    );
+    for (const timersFirst of [false, true]) expect(waitedRank(timer, 30, timersFirst)).toBe(timer);
   });
 });

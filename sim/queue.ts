@@ -20,13 +20,19 @@ export function rankOf(cls: Class, order: number): number {
 /** Places of a class that are ahead of its others: for what has waited. */
 const WAITED = CLASS_SPAN / 2;
 
+/** Where timers that go ahead of deliveries are put: behind faults, ahead of deliveries that have waited. */
+const EARLY = WAITED / 2;
+
 /**
  * The rank of an event that has to wait for a frozen process: ahead of what comes only when the wait is over, and in the
- * order of first arrival, which `order` counts. An event that has waited already keeps its rank.
+ * order of first arrival, which `order` counts; timers ahead of deliveries if so asked. An event that has waited already
+ * keeps its rank.
  */
-export function waitedRank(rank: number, order: number): number {
+export function waitedRank(rank: number, order: number, timersFirst: boolean): number {
   const place = rank % CLASS_SPAN;
-  return place >= WAITED ? rank : rank - place - WAITED + order;
+  if (place >= WAITED || (rank >= EARLY && rank < WAITED)) return rank;
+  if (timersFirst && rank - place === Class.timer * CLASS_SPAN) return EARLY + order;
+  return rank - place - WAITED + order;
 }
 
 /** What kind of thing an event is; the world knows what to do. */

@@ -35,6 +35,7 @@ export const Kind = {
   forget: 28,
   refuse: 29,
   'counter-set': 30,
+  suspend: 31,
 } as const;
 export type TraceKind = keyof typeof Kind;
 

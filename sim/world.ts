@@ -106,7 +106,7 @@ export class World implements WorldView, ClientHost {
     if (process !== null && process.pausedUntil > event.at) {
       // Frozen: whatever comes waits, in the order in which it came.
       event.at = process.pausedUntil;
-      event.rank = waitedRank(event.rank, this.order++);
+      event.rank = waitedRank(event.rank, this.order++, process.timersFirst);
       event.life = process.life;
       this.queue.push(event);
       return;
@@ -129,8 +129,9 @@ export class World implements WorldView, ClientHost {
         break;
       case EventKind.call: {
         const client = event.process as SimClient;
-        if (client.down) return false;
-        this.call(client, subject as LockRun);
+        const lock = subject as LockRun;
+        if (client.down || lock.life >= 0) return false;
+        this.call(client, lock);
         break;
       }
       case EventKind.timer: {
@@ -163,16 +164,27 @@ export class World implements WorldView, ClientHost {
       if (plan === null) return;
       const lock = new LockRun(client, client.locks.length, plan);
       client.locks.push(lock);
-      const at = this.inFuture(plan.atUs, this.started);
-      const rank = rankOf(Class.call, client.index * CALLS_PER_CLIENT + lock.number);
-      const event = this.put(EventKind.call, at, rank, client, lock);
-      event.cause = -1;
-      this.queue.push(event);
+      this.pushCall(client, lock, this.inFuture(plan.atUs, this.started));
     }
+  }
+
+  private pushCall(client: SimClient, lock: LockRun, at: TrueTime): void {
+    const rank = rankOf(Class.call, client.index * CALLS_PER_CLIENT + lock.number);
+    const event = this.put(EventKind.call, at, rank, client, lock);
+    event.cause = -1;
+    this.queue.push(event);
+  }
+
+  /** A new process goes on where the dead one was: calls that it missed are late, what it had asked for is gone. */
+  restarted(client: SimClient): void {
+    for (const lock of client.locks)
+      if (lock.life < 0 && lock.plan.atUs < this.now) this.pushCall(client, lock, this.now);
+    this.askForWork(client);
   }
 
   private call(client: SimClient, lock: LockRun): void {
     // Numbered when they are first used: when they were planned may differ between a drawn run and its replay.
+    lock.life = client.life;
     lock.keys = lock.plan.resources.map((resource) => this.chronicle.keyOf(resource));
     client.acquire(lock);
   }
@@ -231,7 +243,7 @@ export class World implements WorldView, ClientHost {
   }
 
   private deliverReply(message: Message, client: SimClient, answer: Answer, counter: number): void {
-    if (client.down) return;
+    if (client.locks[message.lock]?.gone !== false) return;
     const { chronicle } = this;
     const answerCode = answer === 'yes' ? 0 : answer === 'no' ? 1 : 2;
     chronicle.cause = chronicle.noteMessage(Kind.reply, client, message, answerCode * 64 + message.node, answer);

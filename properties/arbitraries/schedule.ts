@@ -109,8 +109,24 @@ function faultArbitrary(options: CourseOptions): fc.Arbitrary<Fault> {
       forUs: duration,
       ...at,
     }),
-    'client-crash': fault({ kind: fc.constant('client-crash' as const), client: clientName(options), ...at }),
-    pause: fault({ kind: fc.constant('pause' as const), process: anyProcess(options), ...at, forUs: duration }),
+    'client-crash': fault(
+      { kind: fc.constant('client-crash' as const), client: clientName(options), ...at, restartAfterUs: time(MOST_US) },
+      ['restartAfterUs'],
+    ),
+    pause: fault({
+      kind: fc.constant('pause' as const),
+      process: anyProcess(options),
+      ...at,
+      forUs: duration,
+      first: fc.constantFrom('deliveries' as const, 'timers' as const),
+    }),
+    suspend: fault({
+      kind: fc.constant('suspend' as const),
+      process: anyProcess(options),
+      ...at,
+      forUs: duration,
+      stops: fc.constantFrom('monotonic' as const, 'all' as const),
+    }),
     'clock-step': fault({ kind: fc.constant('clock-step' as const), process: anyProcess(options), ...at, byUs: step }),
     'clock-rate': fault({
       kind: fc.constant('clock-rate' as const),
@@ -131,13 +147,14 @@ function faultArbitrary(options: CourseOptions): fc.Arbitrary<Fault> {
 }
 
 /** What a fault may leave out. */
-const OPTIONAL: readonly PropertyKey[] = ['edge', 'power', 'resource'];
+const OPTIONAL: readonly PropertyKey[] = ['edge', 'power', 'resource', 'first', 'stops'];
 
-/** A fault, with or without what it may leave out. */
+/** A fault, with or without what it may leave out; `optional` names what others have to say. */
 function fault<T extends { readonly edge?: 'before' | 'after' }>(
   model: { readonly [K in keyof T]-?: fc.Arbitrary<NonNullable<T[K]> | T[K]> },
+  optional: readonly PropertyKey[] = [],
 ): fc.Arbitrary<T> {
-  const required = (Object.keys(model) as (keyof T)[]).filter((key) => !OPTIONAL.includes(key));
+  const required = (Object.keys(model) as (keyof T)[]).filter((key) => ![...OPTIONAL, ...optional].includes(key));
   return fc.record(model as never, { requiredKeys: required as never }) as fc.Arbitrary<T>;
 }
 

@@ -81,9 +81,14 @@ export function latestStepUs(claimUs: number, replyUs: number): number {
   return claimUs - replyUs;
 }
 
-/** Least absence of a node, by its own clock: R ≥ (1 + r_n) · [(TTL − D) / (1 − r_c) − (x − t1) − d_resp], crash at x. */
-export function leastRestartUs(claimUs: number, crashUs: number, replyUs: number, rate: number): number {
-  return (1 + rate) * (claimUs / (1 - rate) - crashUs - replyUs);
+/** Least absence of a node that crashes at x, in true time: R ≥ (TTL − D) / (1 − r_c) − (x − t1) − d_resp. */
+export function leastAbsenceUs(claimUs: number, crashUs: number, replyUs: number, rate: number): number {
+  return claimUs / (1 - rate) - crashUs - replyUs;
+}
+
+/** The same by a clock that runs fast by r_n and jumps forward by J meanwhile: (1 + r_n) · R + J. */
+export function countedAbsenceUs(absenceUs: number, rate: number, stepUs: number): number {
+  return (1 + rate) * absenceUs + stepUs;
 }
 
 /** Slowest harmless round if the new deadline counts from its replies: T2' − T1' ≤ D − g + d_req + d_resp. */

@@ -43,15 +43,15 @@ const COLUMNS: readonly Column[] = [
   { title: 'D = 1 % + 2 ms, Redis, phase 0', change: { grain: ALIGNED } },
   { title: 'D = 1 % + 2 ms, now >= when, worst phase', change: { grain: WORST_AT } },
   {
-    title: 'D = 1 % + 2 ms, now >= when, worst phase, timer 1 ms late',
-    change: { grain: WORST_AT, timerLateUs: 1000 },
+    title: 'D = 1 % + 2 ms, now >= when, worst phase, relative, ms stamps',
+    change: { grain: WORST_AT, cutStamps: true },
   },
   { title: 'D = 1 % + 2 ms, whole ms, g = 0', change: { drift: ROUNDED_DRIFT } },
   { title: 'D = 1 %, g = 0', change: { drift: PROPORTIONAL_DRIFT } },
   { title: 'D = 1 %, now >= when, worst phase', change: { drift: PROPORTIONAL_DRIFT, grain: WORST_AT } },
   {
-    title: 'D = 1 %, now >= when, worst phase, timer 1 ms late',
-    change: { drift: PROPORTIONAL_DRIFT, grain: WORST_AT, timerLateUs: 1000 },
+    title: 'D = 1 %, now >= when, worst phase, relative, ms stamps',
+    change: { drift: PROPORTIONAL_DRIFT, grain: WORST_AT, cutStamps: true },
   },
   { title: 'only nodes, D = 1 % + 2 ms, g = 0', change: { erring: 'nodes' } },
   { title: 'only the client, D = 1 % + 2 ms, g = 0', change: { erring: 'client' } },
@@ -113,7 +113,7 @@ function rateRow(property: Property, wanted: RateCase, title: string): Row {
   const { ttlMs, grain = EXACT, votes = QUORUM, drifting = votes, scale = 1 } = wanted;
   const enough = drifting >= faultyForExclusion(NODES, QUORUM, votes);
   const erring = enough ? (wanted.erring ?? 'both') : 'client';
-  const margin = marginOf(property, wanted, shortfallUs(grain));
+  const margin = marginOf(property, wanted, shortfallUs(grain), 999);
   const rate = greatestRate(margin, erring);
   const measure = property === 'validity' ? greatestRateForValidity : greatestRateForExclusion;
   return compare({
@@ -122,7 +122,7 @@ function rateRow(property: Property, wanted: RateCase, title: string): Row {
     unit: 'ppm',
     measured: measure(wanted),
     computed: PPM * rate,
-    limit: PPM * greatestRate(marginOf(property, wanted, worstShortfallOf(grain)), erring),
+    limit: PPM * greatestRate(marginOf(property, wanted, worstShortfallOf(grain), 1000), erring),
     ...(scale === 1 ? { unitUs: microsPerPpm(margin, rate, erring) } : {}),
   });
 }
@@ -132,11 +132,12 @@ function worstShortfallOf(grain: Grain): number {
   return grain === ALIGNED ? shortfallUs(grain) : worstShortfallUs(grain);
 }
 
-function marginOf(property: Property, wanted: RateCase, shortfall: number): Margin {
-  const { ttlMs, drift, delayUs, timerLateUs = 0 } = wanted;
+/** `cutUs` is what is cut off time stamps, if they are cut: q_c of a relative validity. */
+function marginOf(property: Property, wanted: RateCase, shortfall: number, cutUs: number): Margin {
+  const { ttlMs, drift, delayUs, cutStamps } = wanted;
   const ttlUs = 1000 * ttlMs;
   return {
-    claimUs: ttlUs - allowanceUs(ttlUs, drift) + timerLateUs,
+    claimUs: ttlUs - allowanceUs(ttlUs, drift) + (cutStamps ? cutUs : 0),
     lifeUs: ttlUs - shortfall,
     slackUs: property === 'validity' ? delayUs : 2 * delayUs,
   };

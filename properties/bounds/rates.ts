@@ -1,4 +1,5 @@
-import type { Fault } from '../../scenarios/index.js';
+import type { Policy } from '../../core/index.js';
+import type { Fate } from '../../scenarios/index.js';
 import { type Attack, attack, EXACT, type Grain } from './adversary.js';
 import { greatest } from './bisect.js';
 
@@ -32,36 +33,45 @@ export interface RateCase {
   readonly votes?: number;
   readonly drifting?: number;
   /**
-   * How much later than its deadline says the holder stops believing, µs on its clock: a relative timer that was started
-   * from truncated time stamps. No policy has such a timer; a clock that is set back at the claim amounts to the same.
+   * The holder counts a relative validity, from time stamps that are cut to milliseconds: the first loses nothing, the
+   * second, just before the next millisecond, as much as can be. What it hears earlier it only believes later.
    */
-  readonly timerLateUs?: number;
+  readonly cutStamps?: boolean;
   /** Stretches all durations, so that a microsecond of the simulation is finer in proportion. Not with millisecond grains. */
   readonly scale?: number;
 }
 
 /** The optimal schedule for one error of rate: slow holder, fast nodes, least delays, a rival at the first instant. */
 export function rateAttack(wanted: RateCase, ppm: number): Attack {
-  const { drift, grain = EXACT, erring = 'both', votes = 3, drifting = votes, timerLateUs = 0, scale = 1 } = wanted;
-  const delayUs = scale * wanted.delayUs;
-  const late: Fault = {
-    kind: 'clock-step',
-    atUs: 2 * delayUs,
-    edge: 'after',
-    process: 'c1',
-    byUs: -scale * timerLateUs,
-  };
+  const { drift, grain = EXACT, erring = 'both', votes = 3, drifting = votes, scale = 1 } = wanted;
+  const clientPpm = erring === 'nodes' ? 0 : -ppm;
   return attack({
     ttlMs: scale * wanted.ttlMs,
-    delayUs,
+    delayUs: scale * wanted.delayUs,
     votes,
     grain,
-    policy: { ...drift, driftUs: scale * drift.driftUs },
-    clientPpm: erring === 'nodes' ? 0 : -ppm,
+    policy: { ...drift, driftUs: scale * drift.driftUs, ...(wanted.cutStamps ? CUT_STAMPS : {}) },
+    clientPpm,
     nodePpm: erring === 'client' ? 0 : ppm,
     drifting,
-    faults: timerLateUs === 0 ? [] : [late],
+    fates: wanted.cutStamps ? answersAt(LAST_OF_STAMP_US, clientPpm, votes) : [],
   });
+}
+
+const CUT_STAMPS: Partial<Policy> = { deadline: 'relative', stampUs: 1000 };
+/** What is cut off a stamp at most, µs. */
+const LAST_OF_STAMP_US = 999;
+
+/** The holder's answers arrive when its clock, which starts at 0, shows `localUs`. */
+function answersAt(localUs: number, clientPpm: number, votes: number): Fate[] {
+  const delayUs = Math.ceil(localUs / (1 + clientPpm / 1_000_000));
+  return Array.from({ length: votes }, (_, i) => ({
+    client: 'c1',
+    operation: 'acquire',
+    node: `n${i}`,
+    direction: 'reply',
+    delayUs,
+  }));
 }
 
 /**

@@ -13,22 +13,32 @@ export interface RestartCase {
   readonly crashing?: number;
   /** Error of rate: slow holder, crashing nodes fast. */
   readonly ppm?: number;
+  /** The clock that measures the absence jumps forward by this meanwhile, µs. */
+  readonly stepUs?: number;
 }
 
 /** The nodes crash and return `awayUs` of true time later; the rival is there when they do. */
 export function restartAttack(wanted: RestartCase, awayUs: number): Attack {
-  const { ttlMs, delayUs, crashUs, votes = 3, crashing = 1, ppm = 0 } = wanted;
-  const faults = Array.from(
-    { length: crashing },
-    (_, i): Fault => ({ kind: 'crash', atUs: crashUs, edge: 'after', node: `n${i}`, restartAfterUs: awayUs }),
-  );
+  const { ttlMs, delayUs, crashUs, votes = 3, crashing = 1, ppm = 0, stepUs = 0 } = wanted;
+  const faults = Array.from({ length: crashing }, (_, i): Fault[] => [
+    { kind: 'crash', atUs: crashUs, edge: 'after', node: `n${i}`, restartAfterUs: awayUs },
+    ...(stepUs === 0 ? [] : [step(`n${i}`, crashUs, stepUs)]),
+  ]).flat();
   return attack({ ttlMs, delayUs, votes, faults, clientPpm: -ppm, nodePpm: ppm, drifting: crashing });
 }
 
-/** The shortest absence that lets nobody in, as the clock of the crashed node counts it, µs. */
+function step(process: string, crashUs: number, byUs: number): Fault {
+  return { kind: 'clock-step', atUs: crashUs, edge: 'after', process, byUs };
+}
+
+/** The shortest absence that lets nobody in, µs of true time. */
+export function leastAbsence(wanted: RestartCase): number {
+  return least(1, 2000 * wanted.ttlMs, (awayUs) => !restartAttack(wanted, awayUs).overlap);
+}
+
+/** The same as the clock of the crashed node counts it, its jumps included, µs. */
 export function leastRestartDelay(wanted: RestartCase): number {
-  const trueUs = least(1, 2000 * wanted.ttlMs, (awayUs) => !restartAttack(wanted, awayUs).overlap);
-  const counted = restartAttack(wanted, trueUs).awayUs.get('n0');
+  const counted = restartAttack(wanted, leastAbsence(wanted)).awayUs.get('n0');
   if (counted === undefined) throw new Error('n0 did not return');
   return counted;
 }

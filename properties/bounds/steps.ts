@@ -44,11 +44,11 @@ export function latestUsefulStep(wanted: StepCase): number {
   return greatest(wanted.delayUs + 1, far, (atUs) => nodeStepAttack({ ...wanted, atUs }, far).overlap);
 }
 
-/** The clock of the holder jumps back by `byUs`; the nodes are healthy and all of them voted for it. */
+/** The wall clock of the holder, which it reads, jumps back by `byUs`; the nodes are healthy and all of them voted for it. */
 export function clientStepAttack(wanted: StepCase, byUs: number): Attack {
   const { ttlMs, delayUs, grain = ALIGNED, votes = 5, atUs = 2 * delayUs } = wanted;
   const faults: Fault[] = [{ kind: 'clock-step', atUs, edge: 'after', process: 'c1', byUs: -byUs }];
-  return attack({ ttlMs, delayUs, grain, votes, faults });
+  return attack({ ttlMs, delayUs, grain, votes, faults, policy: { clock: 'wall' } });
 }
 
 /** The greatest step back of the holder's clock that lets nobody in, µs. */
@@ -61,17 +61,29 @@ export function leastHarmfulClientStepMs(wanted: StepCase): number {
   return least(0, wanted.ttlMs - 1, (ms) => clientStepAttack(wanted, 1000 * ms).overlap);
 }
 
-/** The holder's clock runs at half its rate for twice `byUs`: it loses as much as if it had stood still for `byUs`. */
-export function slowedClientAttack(wanted: StepCase, byUs: number): Attack {
+/**
+ * The machine of the holder stands still for `forUs`, and with it the clock that it reads: a suspend that a monotonic
+ * clock does not count, or a virtual machine that is paused, which no clock of its own counts.
+ */
+export function suspendedClientAttack(wanted: StepCase, forUs: number, stops: 'monotonic' | 'all'): Attack {
   const { ttlMs, delayUs, grain = ALIGNED, votes = 5, atUs = 2 * delayUs } = wanted;
-  const faults: Fault[] = [
-    { kind: 'clock-rate', atUs, edge: 'after', process: 'c1', ratePpm: -500_000 },
-    { kind: 'clock-rate', atUs: atUs + 2 * byUs, edge: 'after', process: 'c1', ratePpm: 0 },
-  ];
-  return attack({ ttlMs, delayUs, grain, votes, faults });
+  const faults: Fault[] = [{ kind: 'suspend', atUs, edge: 'after', process: 'c1', forUs, stops }];
+  const clock = stops === 'all' ? 'boot' : 'monotonic';
+  return attack({ ttlMs, delayUs, grain, votes, faults, policy: { clock } });
 }
 
 /** The longest stop of the holder's clock that lets nobody in, µs. */
-export function greatestClientStop(wanted: StepCase): number {
-  return greatest(0, 1000 * wanted.ttlMs - 1, (byUs) => !slowedClientAttack(wanted, byUs).overlap);
+export function greatestClientStop(wanted: StepCase, stops: 'monotonic' | 'all'): number {
+  return greatest(0, 1000 * wanted.ttlMs - 1, (forUs) => !suspendedClientAttack(wanted, forUs, stops).overlap);
+}
+
+/** The holder is given a relative validity, and starts to count it `lagUs` after the last answer. */
+export function lateTimerAttack(wanted: StepCase, lagUs: number): Attack {
+  const { ttlMs, delayUs, grain = ALIGNED, votes = 5 } = wanted;
+  return attack({ ttlMs, delayUs, grain, votes, policy: { deadline: 'relative', deadlineLagUs: lagUs } });
+}
+
+/** The latest start of a relative validity that lets nobody in, µs after the last answer. */
+export function greatestTimerLag(wanted: StepCase): number {
+  return greatest(0, 1000 * wanted.ttlMs - 1, (lagUs) => !lateTimerAttack(wanted, lagUs).overlap);
 }

@@ -1,12 +1,13 @@
 import { ALIGNED, EXACT, type Grain, WORST } from './adversary.js';
 import {
   allowanceUs,
+  countedAbsenceUs,
   faultyForExclusion,
   freeAfterSilenceUs,
   greatestElapsedUs,
   greatestStepUs,
   latestStepUs,
-  leastRestartUs,
+  leastAbsenceUs,
   longestBeliefUs,
   longestWaitUs,
   type Margin,
@@ -16,12 +17,13 @@ import {
 } from './computed.js';
 import { greatestElapsedFromReply, greatestOvertaken, longestHold, OVERTAKEN } from './extensions.js';
 import { ROUNDED_DRIFT } from './rates.js';
-import { leastRestartDelay } from './restart.js';
+import { leastAbsence, leastRestartDelay, type RestartCase } from './restart.js';
 import { compare, type Row } from './row.js';
 import {
   greatestClientStep,
   greatestClientStop,
   greatestNodeStep,
+  greatestTimerLag,
   latestUsefulStep,
   leastHarmfulClientStepMs,
   leastHarmfulNodeStepMs,
@@ -133,7 +135,13 @@ function clientStepRows(setting: Setting): Row[] {
     const measured: readonly (readonly [string, number])[] = [
       ['greatest harmless step back of the client', greatestClientStep(wanted)],
       ['greatest harmless step back between T1 and T2', greatestClientStep({ ...wanted, atUs: setting.delayUs })],
-      ['longest harmless stop of the client clock', greatestClientStop(wanted)],
+      ['longest harmless suspend, monotonic client clock', greatestClientStop(wanted, 'monotonic')],
+      [
+        'longest harmless suspend between T1 and T2, monotonic client clock',
+        greatestClientStop({ ...wanted, atUs: setting.delayUs }, 'monotonic'),
+      ],
+      ['longest harmless pause of a virtual machine, any client clock', greatestClientStop(wanted, 'all')],
+      ['latest harmless start of a relative validity', greatestTimerLag(wanted)],
     ];
     rows.push(
       ...measured.map(([quantity, us]) =>
@@ -144,39 +152,54 @@ function clientStepRows(setting: Setting): Row[] {
   return rows;
 }
 
-/** Restart without persistence. */
+/** Restart without persistence, the absence measured by different clocks. */
 export function restartRows(): Row[] {
   const rows: Row[] = [];
-  for (const { ttlMs, delayUs } of SETTINGS) {
-    for (const crashUs of new Set([delayUs, 1_000, 2_000, 3_000])) {
+  for (const setting of SETTINGS) {
+    for (const crashUs of new Set([setting.delayUs, 1_000, 2_000, 3_000])) {
       for (const ppm of [0, 5_000, 10_000]) {
-        rows.push(
-          compare({
-            quantity: 'least restart delay, node clock',
-            parameters: `${describe({ ttlMs, delayUs })}, crash at ${crashUs / 1000} ms, rates ${ppm} ppm`,
-            unit: 'µs',
-            measured: leastRestartDelay({ ttlMs, delayUs, crashUs, ppm }),
-            computed: leastRestartUs(claimOf(ttlMs), crashUs, delayUs, ppm / PPM),
-          }),
-        );
+        const wanted = { ...setting, crashUs, ppm };
+        if (ppm > 0) rows.push(absenceRow(wanted));
+        rows.push(restartRow(wanted));
       }
     }
-    for (const [votes, crashing] of [
-      [4, 2],
-      [5, 3],
-    ] as const) {
-      rows.push(
-        compare({
-          quantity: 'least restart delay, node clock',
-          parameters: `${describe({ ttlMs, delayUs })}, crash at 3 ms, ${crashing} of ${votes} voters`,
-          unit: 'µs',
-          measured: leastRestartDelay({ ttlMs, delayUs, crashUs: 3_000, votes, crashing }),
-          computed: leastRestartUs(claimOf(ttlMs), 3_000, delayUs, 0),
-        }),
-      );
-    }
+    rows.push(restartRow({ ...setting, crashUs: 3_000, votes: 4, crashing: 2 }));
+    rows.push(restartRow({ ...setting, crashUs: 3_000, votes: 5, crashing: 3 }));
+    for (const stepUs of [1_000, 3_600_000_000]) rows.push(restartRow({ ...setting, crashUs: 3_000, stepUs }));
+    rows.push(restartRow({ ...setting, crashUs: 3_000, stepUs: 1_000, ppm: 5_000 }));
   }
   return rows;
+}
+
+function restartRow(wanted: RestartCase): Row {
+  const { crashing = 1, votes = 3, ppm = 0, stepUs = 0 } = wanted;
+  const who = crashing === 1 ? '' : `, ${crashing} of ${votes} voters`;
+  const stepping = stepUs === 0 ? '' : `, jumping by ${stepUs / 1000} ms`;
+  return compare({
+    quantity: 'least restart delay, node clock',
+    parameters: `${describeCrash(wanted)}${who}${stepping}`,
+    unit: 'µs',
+    measured: leastRestartDelay(wanted),
+    computed: countedAbsenceUs(absenceOf(wanted), ppm / PPM, stepUs),
+  });
+}
+
+function absenceRow(wanted: RestartCase): Row {
+  return compare({
+    quantity: 'least restart delay, true time',
+    parameters: describeCrash(wanted),
+    unit: 'µs',
+    measured: leastAbsence(wanted),
+    computed: absenceOf(wanted),
+  });
+}
+
+function describeCrash(wanted: RestartCase): string {
+  return `${describe(wanted)}, crash at ${wanted.crashUs / 1000} ms, rates ${wanted.ppm ?? 0} ppm`;
+}
+
+function absenceOf({ ttlMs, crashUs, delayUs, ppm = 0 }: RestartCase): number {
+  return leastAbsenceUs(claimOf(ttlMs), crashUs, delayUs, ppm / PPM);
 }
 
 /** Extensions, as far as they are about time. */

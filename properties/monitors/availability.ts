@@ -118,7 +118,7 @@ export class Availability {
     const quorumSince = Math.max(0, ...this.outages.map((outage) => outage.toUs));
     let fromUs: number = now;
     for (const [i, lock] of this.waiting.entries()) {
-      if (lock.client.down || this.held.some((other) => other.keys.some((key) => lock.keys.includes(key)))) continue;
+      if (lock.gone || this.held.some((other) => other.keys.some((key) => lock.keys.includes(key)))) continue;
       const free = lock.keys.map((key) => this.freeSince[key] ?? 0);
       const since = Math.max(this.waitingSince[i] ?? now, lock.client.pausedUntil, quorumSince, ...free);
       fromUs = Math.min(fromUs, since);

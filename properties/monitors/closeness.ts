@@ -20,7 +20,7 @@ export class Closeness {
   /** A node lost the key of a lock, and so many votes beyond the majority are left: -1 if it is gone with this one. */
   voteLost(lock: LockRun, spare: number, now: TrueTime): void {
     const { phase } = lock.state;
-    if (lock.client.down || (phase !== 'held' && phase !== 'lost')) return;
+    if (lock.gone || (phase !== 'held' && phase !== 'lost')) return;
     if (lock.believing && believes(lock, now)) {
       if (spare < this.spareVotes) this.spareVotes = spare;
     } else if (spare === -1) {

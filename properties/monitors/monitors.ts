@@ -127,7 +127,9 @@ export class Monitors extends Observer {
   override faultStrikes(fault: Fault, now: TrueTime): void {
     this.coverage.faultStrikes(fault, now);
     if (fault.kind === 'client-crash') this.clientDies(fault.client, now);
-    if (fault.kind === 'clock-step' || fault.kind === 'clock-rate') this.clockChanges(fault.process, now);
+    if (fault.kind === 'clock-step' || fault.kind === 'clock-rate' || fault.kind === 'suspend') {
+      this.clockChanges(fault.process, now);
+    }
   }
 
   /** Nobody will have any use for what it has set. */

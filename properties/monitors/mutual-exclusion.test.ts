@@ -10,7 +10,7 @@ import { judge } from '../judge.js';
 function apart(second: readonly LockPlan[], parts: Parts = {}, first: readonly LockPlan[] = [lock(0)]): Parts {
   return {
     cluster: { nodes: 2 },
-    policy: { quorum: 1, tries: 1 },
+    policy: { quorum: 1, tries: 1, clock: 'wall' },
     locks: [first, second],
     fates: [...unreached('c1', 'n1'), ...unreached('c2', 'n0')],
     ...parts,

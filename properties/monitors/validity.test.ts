@@ -15,6 +15,8 @@ const crash = (node: string, atUs: number, restartAfterUs: number | null = 0): F
   return { kind: 'crash', node, atUs, restartAfterUs };
 };
 
+const WALL = { clock: 'wall' } as const;
+
 describe('validity', () => {
   it('is violated when a node that is needed forgets, until the claim ends', () => {
     expect(gaps({ fates: three, faults: [crash('n2', 3_000)] })).toEqual([['c1', 'a', 3_000, 9_898_000]]);
@@ -67,8 +69,8 @@ describe('validity', () => {
   it('is violated when the clock of a holder goes back so far that its keys are gone before', () => {
     const back = (byUs: number): Fault[] => [{ kind: 'clock-step', process: 'c1', atUs: 5_000, byUs }];
     // The keys are gone at 11 s on clocks that are right: 10 s after 1 ms, and 1 ms.
-    expect(gaps({ faults: back(-104_000) })).toEqual([]);
-    expect(gaps({ faults: back(-104_001) })).toEqual([['c1', 'a', 10_002_000, 10_002_001]]);
+    expect(gaps({ policy: WALL, faults: back(-104_000) })).toEqual([]);
+    expect(gaps({ policy: WALL, faults: back(-104_001) })).toEqual([['c1', 'a', 10_002_000, 10_002_001]]);
   });
 
   it('is about the token of the attempt that won', () => {
@@ -79,6 +81,6 @@ describe('validity', () => {
 
   it('ends when a clock jumps over the end of the claim', () => {
     const faults: Fault[] = [crash('n2', 3_000), { kind: 'clock-step', process: 'c1', atUs: 5_000, byUs: 10_000_000 }];
-    expect(gaps({ fates: three, faults })).toEqual([['c1', 'a', 3_000, 5_000]]);
+    expect(gaps({ policy: WALL, fates: three, faults })).toEqual([['c1', 'a', 3_000, 5_000]]);
   });
 });

@@ -95,6 +95,30 @@ const CLAIMS: readonly Mutant[] = [
   },
 ];
 
+const CLOCKS: readonly Mutant[] = [
+  {
+    id: 'M20',
+    story: 'The client measures by the wall clock: somebody sets it back, and the claim outlives its keys.',
+    instance: 'node-redlock, redlock-php, redlock-py, Redisson; redlock-rb issue 50',
+    change: { policy: { clock: 'wall' } },
+    expect: 'validity',
+  },
+  {
+    id: 'M21',
+    story: 'The client measures by a clock that stands still while its machine is suspended, and its keys expire.',
+    instance: 'CLOCK_MONOTONIC on Linux: redsync, pottery, aioredlock, rslock',
+    change: { policy: { clock: 'monotonic' } },
+    expect: 'validity',
+  },
+  {
+    id: 'M22',
+    story: 'The client says for how long the lock is valid, and its caller starts to count when it gets round to it.',
+    instance: 'the interfaces of redlock-rb, redlock-py and redlock-php',
+    change: { policy: { deadline: 'relative', deadlineLagUs: 200_000 } },
+    expect: 'acquisition',
+  },
+];
+
 const RELEASES: readonly Mutant[] = [
   {
     id: 'M09',
@@ -182,4 +206,4 @@ const WORLDS: readonly Mutant[] = [
 ];
 
 /** All planted bugs. */
-export const MUTANTS: readonly Mutant[] = [...CLAIMS, ...RELEASES, ...EXTENSIONS, ...WORLDS];
+export const MUTANTS: readonly Mutant[] = [...CLAIMS, ...CLOCKS, ...RELEASES, ...EXTENSIONS, ...WORLDS];

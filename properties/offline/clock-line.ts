@@ -1,9 +1,11 @@
 const MILLION = 1_000_000;
 const EXACT = Number.MAX_SAFE_INTEGER;
 
-/** From this instant and trace event on the clock shows `shown` and runs at `ratePpm`. */
+/** From this instant and trace event on the clock shows `shown`, and runs at `ratePpm` once it goes on. */
 interface Bend {
   readonly fromUs: number;
+  /** It stands still until then; in the past if it does not. */
+  readonly restsUntilUs: number;
   readonly seq: number;
   readonly shown: number;
   readonly ratePpm: number;
@@ -20,7 +22,7 @@ export class ClockLine {
   private readonly bends: Bend[];
 
   constructor(offsetUs: number, ratePpm: number) {
-    this.bends = [{ fromUs: 0, seq: -1, shown: offsetUs, ratePpm }];
+    this.bends = [{ fromUs: 0, restsUntilUs: 0, seq: -1, shown: offsetUs, ratePpm }];
   }
 
   /** The clock jumped at `atUs`, with trace event `seq`. */
@@ -31,7 +33,15 @@ export class ClockLine {
 
   /** The clock runs at another rate from `atUs` on. */
   paced(atUs: number, seq: number, ratePpm: number): void {
-    this.bends.push({ fromUs: atUs, seq, shown: reading(this.last(), atUs), ratePpm });
+    const last = this.last();
+    this.bends.push({ ...last, fromUs: atUs, seq, shown: reading(last, atUs), ratePpm });
+  }
+
+  /** The clock stands still from `atUs` to `untilUs`, or longer if it does so already. */
+  stopped(atUs: number, seq: number, untilUs: number): void {
+    const last = this.last();
+    const restsUntilUs = Math.max(last.restsUntilUs, untilUs);
+    this.bends.push({ ...last, fromUs: atUs, seq, shown: reading(last, atUs), restsUntilUs });
   }
 
   private last(): Bend {
@@ -59,8 +69,8 @@ export class ClockLine {
 }
 
 /** Whole µs, rounded down. */
-function reading({ fromUs, shown, ratePpm }: Bend, atUs: number): number {
-  const passed = atUs - fromUs;
+function reading({ fromUs, restsUntilUs, shown, ratePpm }: Bend, atUs: number): number {
+  const passed = Math.max(0, atUs - Math.max(fromUs, restsUntilUs));
   const product = passed * ratePpm;
   if (Math.abs(product) < EXACT) return shown + passed + Math.floor(product / MILLION);
   const scaled = BigInt(passed) * BigInt(MILLION + ratePpm);

@@ -116,6 +116,7 @@ describe('what a trace is checked for afterwards', () => {
 
 it('a belief whose clock is set back in the instant of its end goes on without a gap', () => {
   const said = findings({
+    policy: { clock: 'wall' },
     locks: [[lock(0)], [lock(2_000)]],
     faults: [
       lostAtOnce,

@@ -138,7 +138,14 @@ export class Record {
         this.lockOf(event.process, Number(detail.lock))?.writes.push(event);
         break;
       case 'clock-step':
-        this.clock(event.process).stepped(atUs, seq, Number(detail.byUs));
+        if (this.isNode(event) || this.setup.policy.clock === 'wall') {
+          this.clock(event.process).stepped(atUs, seq, Number(detail.byUs));
+        }
+        break;
+      case 'suspend':
+        if (detail.stops === 'all' || (!this.isNode(event) && this.setup.policy.clock === 'monotonic')) {
+          this.clock(event.process).stopped(atUs, seq, Number(detail.untilUs));
+        }
         break;
       case 'clock-rate':
         this.clock(event.process).paced(atUs, seq, Number(detail.ratePpm));
@@ -149,6 +156,10 @@ export class Record {
         break;
       default:
     }
+  }
+
+  private isNode({ process }: TraceEvent): boolean {
+    return !this.setup.clients.includes(process);
   }
 
   private keyChanged({ seq, atUs, process, cause, detail }: TraceEvent): void {

@@ -72,7 +72,7 @@ export class RoughAdversary implements Adversary {
     const when = { atUs, edge: 'after' as const };
     const node = nodeName(draw.below(view.nodes.length));
     const process = draw.chance(70 * PERCENT) ? lock.client.name : node;
-    switch (draw.below(7)) {
+    switch (draw.below(9)) {
       case 0:
         return { kind: 'pause', process, ...when, forUs: draw.between(1, 2 * ttl) };
       case 1:
@@ -85,6 +85,17 @@ export class RoughAdversary implements Adversary {
         return { kind: 'crash', node, ...when, restartAfterUs: draw.pick([0, null, draw.below(ttl)]) };
       case 5:
         return { kind: 'client-crash', client: lock.client.name, ...when };
+      case 6:
+        return {
+          kind: 'client-crash',
+          client: lock.client.name,
+          ...when,
+          restartAfterUs: draw.pick([0, draw.below(ttl)]),
+        };
+      case 7: {
+        const stops = draw.chance(50 * PERCENT) ? ({ stops: 'all' } as const) : {};
+        return { kind: 'suspend', process, ...when, forUs: draw.between(1, 2 * ttl), ...stops };
+      }
       default:
         return { kind: 'failover', node, ...when };
     }

@@ -175,8 +175,10 @@ function isInClaim({ clients, now }: WorldView): boolean {
   return false;
 }
 
-/** A client asks for its next lock when it is done with the last. */
+/** A client asks for its next lock when it is done with the last, or that one's process is dead. */
 function isBusy(locks: readonly LockRun[] | undefined): boolean {
-  const phase = locks?.[locks.length - 1]?.state.phase;
+  const last = locks?.[locks.length - 1];
+  if (last?.gone === true) return false;
+  const phase = last?.state.phase;
   return phase !== undefined && phase !== 'failed' && phase !== 'released' && phase !== 'lost';
 }

@@ -1,5 +1,5 @@
 import { members, nodeName, type Operation, size } from '../../core/index.js';
-import type { ClockPlan, Fault } from '../../scenarios/index.js';
+import type { ClockPlan, Fault, ProcessName } from '../../scenarios/index.js';
 import type { LockRun, Stream, WorldView } from '../../sim/index.js';
 import { claimEnd } from '../monitors/belief.js';
 import type { Situation } from './situation.js';
@@ -17,6 +17,8 @@ export class FaultPlan {
   private readonly draw: Stream;
   private crashesLeft: number;
   private pausesLeft: number;
+  private suspendsLeft: number;
+  private wallStepsLeft: number;
   private deathsLeft: number;
   private failoversLeft: number;
 
@@ -26,6 +28,8 @@ export class FaultPlan {
     this.draw = draw;
     this.crashesLeft = weather.crashes;
     this.pausesLeft = situation.pauses ? weather.pauses : 0;
+    this.suspendsLeft = situation.suspends ? weather.suspends : 0;
+    this.wallStepsLeft = situation.wallSteps ? weather.wallSteps : 0;
     this.deathsLeft = situation.deadClients ? weather.clientCrashes : 0;
     this.failoversLeft = situation.failovers ? weather.failovers : 0;
     this.strained = situation.strain === 'rate';
@@ -76,13 +80,31 @@ export class FaultPlan {
     }
     if (this.pausesLeft > 0 && draw.chance(30 * PERCENT)) {
       this.pausesLeft--;
-      const process = draw.chance(70 * PERCENT) ? lock.client.name : nodeName(draw.below(this.weather.nodes));
-      const forUs = draw.pick([5_000, 100_000, situation.ttlMs * 1000, situation.ttlMs * 2000]);
-      faults.push({ kind: 'pause', process, atUs: view.now + draw.between(1, 3_000), forUs: draw.between(1, forUs) });
+      const first = draw.chance(30 * PERCENT) ? ({ first: 'timers' } as const) : {};
+      faults.push({ kind: 'pause', ...this.frozen(lock, view), ...first });
+    }
+    if (this.suspendsLeft > 0 && draw.chance(40 * PERCENT)) {
+      this.suspendsLeft--;
+      const frozen = this.frozen(lock, view);
+      // A node whose clock stands still keeps its keys for longer, which harms nobody's safety.
+      const all = frozen.process.startsWith('n') && draw.chance(50 * PERCENT);
+      faults.push({ kind: 'suspend', ...frozen, ...(all ? { stops: 'all' } : {}) });
+    }
+    if (this.wallStepsLeft > 0 && draw.chance(40 * PERCENT)) {
+      this.wallStepsLeft--;
+      const most = draw.pick([200_000, 2_000 * situation.ttlMs]);
+      const byUs = draw.between(-most, most);
+      faults.push({ kind: 'clock-step', process: lock.client.name, atUs: view.now + draw.between(1, 500_000), byUs });
     }
     if (this.deathsLeft > 0 && draw.chance(20 * PERCENT)) {
       this.deathsLeft--;
-      faults.push({ kind: 'client-crash', client: lock.client.name, atUs: view.now + draw.between(1, 50_000) });
+      const again = draw.chance(50 * PERCENT) ? { restartAfterUs: draw.below(situation.ttlMs * 1000) } : {};
+      faults.push({
+        kind: 'client-crash',
+        client: lock.client.name,
+        atUs: view.now + draw.between(1, 50_000),
+        ...again,
+      });
     }
     return faults;
   }
@@ -110,7 +132,18 @@ export class FaultPlan {
     return { atUs: now + offset, edge: 'after' };
   }
 
-  /** All of the drift allowance at once: nodes forward, or the holder backward. */
+  /** Who stands still, from soon on, and for how long: the holder mostly. */
+  private frozen(
+    lock: LockRun,
+    view: WorldView,
+  ): { readonly process: ProcessName; readonly atUs: number; readonly forUs: number } {
+    const { draw, situation, weather } = this;
+    const process = draw.chance(70 * PERCENT) ? lock.client.name : nodeName(draw.below(weather.nodes));
+    const most = draw.pick([5_000, 100_000, situation.ttlMs * 1000, situation.ttlMs * 2000]);
+    return { process, atUs: view.now + draw.between(1, 3_000), forUs: draw.between(1, most) };
+  }
+
+  /** All of the drift allowance at once: nodes forward, or the holder backward, which stops if nobody can set its clock. */
   private step(lock: LockRun, view: WorldView, faults: Fault[]): void {
     const { draw, situation, weather } = this;
     const factor = weather.stretch.step * situation.nearness;
@@ -119,7 +152,9 @@ export class FaultPlan {
     this.strained = true;
     const when = this.during(lock, view, null);
     if (draw.chance(30 * PERCENT)) {
-      faults.push({ kind: 'clock-step', process: lock.client.name, ...when, byUs: -byUs });
+      const process = lock.client.name;
+      if (situation.setup.policy.clock === 'wall') faults.push({ kind: 'clock-step', process, ...when, byUs: -byUs });
+      else faults.push({ kind: 'suspend', process, ...when, forUs: byUs, stops: 'all' });
       return;
     }
     const all = draw.chance(60 * PERCENT);

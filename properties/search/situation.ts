@@ -28,6 +28,8 @@ export interface Situation {
   readonly deadClients: boolean;
   readonly failovers: boolean;
   readonly refusals: boolean;
+  readonly suspends: boolean;
+  readonly wallSteps: boolean;
 }
 
 const PERCENT = 10_000;
@@ -78,6 +80,8 @@ export function drawSituation(weather: Weather, tactics: Tactics, draw: Stream):
     deadClients: has(20),
     failovers,
     refusals: weather.refusals > 0 && has(15),
+    suspends: weather.suspends > 0 && has(20),
+    wallSteps: weather.wallSteps > 0 && has(20),
   };
 }
 

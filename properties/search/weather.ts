@@ -30,6 +30,10 @@ export interface Weather {
   /** Most crashes, pauses, dead clients and partitions a run. */
   readonly crashes: number;
   readonly pauses: number;
+  /** Most suspends that the wall clock and the time since boot take notice of, and a monotonic clock does not. */
+  readonly suspends: number;
+  /** Most steps of clients' wall clocks, of any size. */
+  readonly wallSteps: number;
   readonly clientCrashes: number;
   readonly partitions: number;
   /** Most failovers to a replica that has everything. */
@@ -55,6 +59,8 @@ export const WITHIN_ASSUMPTIONS: Weather = Object.freeze<Weather>({
   ratePpm: null,
   crashes: 2,
   pauses: 2,
+  suspends: 1,
+  wallSteps: 1,
   clientCrashes: 1,
   partitions: 2,
   failovers: 1,
