@@ -71,6 +71,8 @@ it('counts restarts, refusals, flushes and wrong rates inside a claim', () => {
     { kind: 'crash', node: 'n4', atUs: 5_000, restartAfterUs: 1_000 },
     { kind: 'refuse', node: 'n3', operations: ['extend'], atUs: 5_000, forUs: 5 },
     { kind: 'forget', node: 'n2', atUs: 5_000 },
+    { kind: 'suspend', process: 'c1', atUs: 5_000, forUs: 5 },
+    { kind: 'clock-step', process: 'c1', atUs: 5_000, byUs: 5 },
   ];
   const clocks = [{ process: 'n0', offsetUs: 0, ratePpm: 10 }];
   expect(exercised({ faults, cluster: { clocks } })).toMatchObject({
@@ -78,6 +80,8 @@ it('counts restarts, refusals, flushes and wrong rates inside a claim', () => {
     restartsInClaim: 1,
     refusalsInClaim: 1,
     forgettingsInClaim: 1,
+    suspendsInClaim: 1,
+    wallStepsInClaim: 1,
     claimsAtWrongRates: 1,
   });
 });
@@ -102,6 +106,8 @@ const CALM: Weather = {
   stretch: { rate: 0, step: 0, restart: 0, forget: 0 },
   crashes: 0,
   pauses: 0,
+  suspends: 0,
+  wallSteps: 0,
   clientCrashes: 0,
   partitions: 0,
   failovers: 0,
@@ -114,6 +120,8 @@ const CALM: Weather = {
 it.each<[Situation, Partial<Weather>]>([
   ['crashesInClaim', { crashes: 1 }],
   ['pausesInClaim', { pauses: 1 }],
+  ['suspendsInClaim', { suspends: 1 }],
+  ['wallStepsInClaim', { wallSteps: 1 }],
   ['clientCrashesInClaim', { clientCrashes: 1 }],
   ['partitionsInClaim', { partitions: 1 }],
   ['failoversInClaim', { failovers: 1 }],

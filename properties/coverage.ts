@@ -22,6 +22,7 @@ export const SITUATIONS = {
   pausesInClaim: 'pauses inside a claim',
   suspendsInClaim: 'suspends inside a claim',
   clientCrashesInClaim: 'clients that died inside a claim',
+  wallStepsInClaim: 'steps of unused wall clocks inside a claim',
   clockStepsInClaim: 'clock steps inside a claim',
   clockRatesInClaim: 'changes of clock rates inside a claim',
   failoversInClaim: 'failovers inside a claim',
@@ -62,6 +63,7 @@ function askedOf(weather: Weather): Situation[] {
     [weather.crashes, 'crashesInClaim'],
     [weather.pauses, 'pausesInClaim'],
     [weather.suspends, 'suspendsInClaim'],
+    [weather.policy.clock === 'wall' ? 0 : weather.wallSteps, 'wallStepsInClaim'],
     [weather.clientCrashes, 'clientCrashesInClaim'],
     [weather.partitions, 'partitionsInClaim'],
     [weather.failovers, 'failoversInClaim'],
@@ -88,9 +90,11 @@ export class Coverage {
   private readonly askers: LockRun[] = [];
   private readonly contended: LockRun[] = [];
   private readonly wrongRates: boolean;
+  private readonly wallUsed: boolean;
 
-  constructor({ cluster }: Setup, counts: Counts) {
+  constructor({ cluster, policy }: Setup, counts: Counts) {
     this.counts = counts;
+    this.wallUsed = policy.clock === 'wall';
     this.wrongRates = cluster.clocks.some(({ ratePpm }) => ratePpm !== 0);
   }
 
@@ -146,7 +150,9 @@ export class Coverage {
   }
 
   faultStrikes(fault: Fault, now: TrueTime): void {
-    if (this.isInClaim(now)) this.counts[BY_FAULT[fault.kind]]++;
+    if (!this.isInClaim(now)) return;
+    const unused = fault.kind === 'clock-step' && fault.process.startsWith('c') && !this.wallUsed;
+    this.counts[unused ? 'wallStepsInClaim' : BY_FAULT[fault.kind]]++;
   }
 
   private isInClaim(now: TrueTime): boolean {

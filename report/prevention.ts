@@ -48,6 +48,8 @@ function candidates(schedule: Schedule): string[] {
   const broken = assumptions(schedule, policy);
   const list: string[] = [];
   if (!policy.releaseChecksToken) list.push('token-check=on');
+  if (policy.clock !== 'boot') list.push('clock=boot');
+  if (policy.deadline === 'relative') list.push('deadline=absolute');
   if (faults.some((fault) => fault.kind === 'crash')) list.push('persistence=always', 'restart-delay=ttl');
   if (broken.includes('clock-step') || broken.includes('clock-rate')) list.push('drift=2%', 'drift=5%', 'drift=20%');
   if (faults.some((fault) => fault.kind === 'crash' || fault.kind === 'failover')) list.push('votes-wanted=all');

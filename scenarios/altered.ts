@@ -11,6 +11,11 @@ export function withPersistence(schedule: Schedule, persistence: Cluster['persis
   return { ...schedule, cluster: { ...schedule.cluster, persistence } };
 }
 
+/** Whether connections keep the order of messages. */
+export function withLink(schedule: Schedule, link: Cluster['link']): Schedule {
+  return { ...schedule, cluster: { ...schedule.cluster, link } };
+}
+
 /** Some fields of the policy. */
 export function withPolicy(schedule: Schedule, fields: Partial<Omit<Policy, 'profile'>>): Schedule {
   return { ...schedule, policy: { ...schedule.policy, with: { ...schedule.policy.with, ...fields } } };

@@ -15,6 +15,16 @@ const VALUES: Record<string, readonly string[]> = {
   ttl: ['1ms', '30s'],
   'votes-wanted': ['all', 'quorum', '4'],
   drift: ['1%', '0', '0.5%', '100%'],
+  clock: ['boot', 'monotonic', 'wall'],
+  deadline: ['absolute', 'relative'],
+  'min-validity': ['0', '100ms'],
+  'node-timeout': ['50ms', 'none'],
+  sending: ['parallel', 'sequential'],
+  settle: ['early', 'all'],
+  cleanup: ['all', 'granted', 'none'],
+  'extend-from': ['start', 'reply'],
+  'max-extensions': ['0', '3', 'none'],
+  link: ['fifo', 'reordering'],
   guard: ['0', '2s'],
   'token-check': ['on', 'off'],
   jitter: ['0', '100ms'],
@@ -108,6 +118,17 @@ test('guard reaches every write, also those that did not check', () => {
 test.each([
   ['votes-wanted=all', { votesWanted: 'all' }],
   ['votes-wanted=4', { votesWanted: 4 }],
+  ['clock=monotonic', { clock: 'monotonic' }],
+  ['deadline=absolute', { deadline: 'absolute' }],
+  ['min-validity=100ms', { minValidityUs: 100_000 }],
+  ['node-timeout=50ms', { nodeTimeoutUs: 50_000 }],
+  ['node-timeout=none', { nodeTimeoutUs: null }],
+  ['sending=parallel', { sending: 'parallel' }],
+  ['settle=all', { settle: 'all' }],
+  ['cleanup=all', { cleanup: 'all' }],
+  ['extend-from=start', { extendFrom: 'start' }],
+  ['max-extensions=1', { maxExtensions: 1 }],
+  ['max-extensions=none', { maxExtensions: null }],
   ['drift=1%', { driftPpm: 10_000 }],
   ['drift=0.0001', { driftPpm: 1 }],
   ['token-check=on', { releaseChecksToken: true }],
@@ -117,6 +138,11 @@ test.each([
     ...schedule,
     policy: { profile: 'reference', with: { ...schedule.policy.with, ...fields } },
   });
+});
+
+test('link is about the cluster', () => {
+  expect(mitigate(schedule, 'link=reordering').cluster).toEqual({ ...schedule.cluster, link: 'reordering' });
+  expect(mitigate(schedule, 'link=fifo').cluster.link).toBe('fifo');
 });
 
 test('policy takes the profile as it is', () => {
@@ -161,6 +187,8 @@ test('says what would be right', () => {
     'drift=101%',
     'drift=little',
     'token-check=yes',
+    'clock=monotone',
+    'max-extensions=-1',
     'policy=redsink',
     'restart-delay=soon',
     'toString=1',
@@ -168,7 +196,7 @@ test('says what would be right', () => {
   expect(wrong.map(complaint)).toMatchInlineSnapshot(`
     [
       ""persistance" is not a mitigation; did you mean "persistence"?",
-      ""prayer" is not a mitigation; the mitigations are persistence, fsync, restart-delay, nodes, ttl, votes-wanted, drift, guard, token-check, jitter, policy",
+      ""prayer" is not a mitigation; the mitigations are persistence, fsync, restart-delay, nodes, ttl, votes-wanted, drift, clock, deadline, min-validity, node-timeout, sending, …",
       "accepted",
       "mitigation "fsync=alway": "alway" is not one of its values; did you mean "always"?",
       "mitigation "fsync" has no value; write fsync=always|everysec|no",
@@ -182,9 +210,11 @@ test('says what would be right', () => {
       "mitigation "drift=101%": "101%" is not a percentage from 0 to 100 with at most 4 decimals; write it like 1%",
       "mitigation "drift=little": "little" is not a percentage from 0 to 100 with at most 4 decimals; write it like 1%",
       "mitigation "token-check=yes": "yes" is not one of its values; they are on, off",
+      "mitigation "clock=monotone": "monotone" is not one of its values; did you mean "monotonic"?",
+      "mitigation "max-extensions=-1": "-1" is not a whole number from 0 to 1000000, or none",
       "mitigation "policy=redsink": "redsink" is not a profile; the profiles are reference",
       "mitigation "restart-delay=soon": "soon" is not a duration; write it like 10s, 50ms or 250us",
-      ""toString" is not a mitigation; the mitigations are persistence, fsync, restart-delay, nodes, ttl, votes-wanted, drift, guard, token-check, jitter, policy",
+      ""toString" is not a mitigation; the mitigations are persistence, fsync, restart-delay, nodes, ttl, votes-wanted, drift, clock, deadline, min-validity, node-timeout, sending, …",
     ]
   `);
 });

@@ -2,6 +2,7 @@ import { MOST_NODES } from '../core/index.js';
 import {
   longestTtlUs,
   spreadJitter,
+  withLink,
   withLocks,
   withNodes,
   withPersistence,
@@ -17,6 +18,7 @@ import { meant } from './nearest.js';
 import type { Schedule } from './schedule.js';
 
 const MS = 1000;
+const MOST_EXTENSIONS = 1_000_000;
 
 /** A way to prevent violations: something that an operator or an author of a client can change. */
 export interface Mitigation {
@@ -83,6 +85,71 @@ export const MITIGATIONS: readonly Mitigation[] = [
     values: '<percent>',
     description: 'clients give up this share of the TTL for the drift of clocks',
     apply: (schedule, value) => withPolicy(schedule, { driftPpm: percent(value) }),
+  },
+  {
+    name: 'clock',
+    values: 'boot|monotonic|wall',
+    description: 'the clock that clients read: counting suspends, standing still in them, or one that can be set',
+    apply: (schedule, value) =>
+      withPolicy(schedule, { clock: oneOf(value, { boot: 'boot', monotonic: 'monotonic', wall: 'wall' }) }),
+  },
+  {
+    name: 'deadline',
+    values: 'absolute|relative',
+    description: 'clients are told when their claim ends, or how long to count from the answers on',
+    apply: (schedule, value) =>
+      withPolicy(schedule, { deadline: oneOf(value, { absolute: 'absolute', relative: 'relative' }) }),
+  },
+  {
+    name: 'min-validity',
+    values: '<duration>',
+    description: 'an attempt with less validity left than this has failed',
+    apply: (schedule, value) => withPolicy(schedule, { minValidityUs: parseDuration(value) }),
+  },
+  {
+    name: 'node-timeout',
+    values: '<duration>|none',
+    description: 'how long clients wait for the answer of one node',
+    apply: (schedule, value) => withPolicy(schedule, { nodeTimeoutUs: value === 'none' ? null : parseDuration(value) }),
+  },
+  {
+    name: 'sending',
+    values: 'parallel|sequential',
+    description: 'clients ask all nodes at once, or one after the other',
+    apply: (schedule, value) =>
+      withPolicy(schedule, { sending: oneOf(value, { parallel: 'parallel', sequential: 'sequential' }) }),
+  },
+  {
+    name: 'settle',
+    values: 'early|all',
+    description: 'an attempt is decided as soon as it can be, or when every node has answered or timed out',
+    apply: (schedule, value) => withPolicy(schedule, { settle: oneOf(value, { early: 'early', all: 'all' }) }),
+  },
+  {
+    name: 'cleanup',
+    values: 'all|granted|none',
+    description: 'a failed attempt is released on all nodes, where a yes was heard, or nowhere',
+    apply: (schedule, value) =>
+      withPolicy(schedule, { cleanup: oneOf(value, { all: 'all', granted: 'granted', none: 'none' }) }),
+  },
+  {
+    name: 'extend-from',
+    values: 'start|reply',
+    description: 'an extension counts from when it was sent, or from its answers',
+    apply: (schedule, value) => withPolicy(schedule, { extendFrom: oneOf(value, { start: 'start', reply: 'reply' }) }),
+  },
+  {
+    name: 'max-extensions',
+    values: '<n>|none',
+    description: 'a lock is extended at most this often',
+    apply: (schedule, value) =>
+      withPolicy(schedule, { maxExtensions: value === 'none' ? null : integer(value, 0, MOST_EXTENSIONS, 'none') }),
+  },
+  {
+    name: 'link',
+    values: 'fifo|reordering',
+    description: 'each connection keeps the order of its messages, or clients use several (a pool, a reconnect)',
+    apply: (schedule, value) => withLink(schedule, oneOf(value, { fifo: 'fifo', reordering: 'reordering' })),
   },
   {
     name: 'guard',
