@@ -53,6 +53,9 @@ export interface ListFlags {
 export interface MutantsFlags {
   readonly runs?: number;
   readonly seeds?: number;
+  readonly strategy?: StrategyName;
+  /** Compares all strategies. */
+  readonly strategies?: boolean;
   readonly json?: boolean;
 }
 

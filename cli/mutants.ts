@@ -8,27 +8,55 @@ import { textTable } from './text-table.js';
 
 /** Hunts all planted bugs, and says what came of it. */
 export async function mutants(flags: MutantsFlags, io: Io): Promise<ExitCode> {
-  const { runs = HUNT_RUNS, seeds = HUNT_SEEDS } = flags;
+  const { runs = HUNT_RUNS, seeds = HUNT_SEEDS, strategy = 'combination' } = flags;
   const catches: Catch[] = [];
   const line = new ProgressLine(io);
+  const began = performance.now();
   for (const mutant of MUTANTS) {
     if (io.signal.aborted) break;
-    line.show(`hunting ${mutant.id}, ${catches.length} of ${MUTANTS.length} done`);
-    catches.push(await hunt(mutant, { runs, seeds, signal: io.signal }));
+    line.show(`hunting ${mutant.id}, ${catches.length} of ${MUTANTS.length} done${timeLeft(began, catches.length)}`);
+    const it = await hunt(mutant, { runs, seeds, strategy, signal: io.signal });
+    if (it.searches > 0) catches.push(it);
   }
   line.end();
   const caught = catches.filter((it) => it.caughtBy !== null).length;
   const total = MUTANTS.length;
-  if (flags.json) writeJson(io, 'lockstep.mutants/1', { mutants: catches, caught, total });
+  if (flags.json) writeJson(io, 'lockstep.mutants/1', { mutants: catches, caught, total, seeds, runs, strategy });
   else {
     io.stdout.write(
-      `${tableOf(catches)}\n${escapedText(catches)}\n${caught} of ${plural(total, 'planted bug')} caught; ` +
-        `medians of ${plural(seeds, 'search', 'searches')} of ${plural(runs, 'schedule')} at most.\n`,
+      `${groupText('', catches, false)}${groupText('held out: never looked at when the search is tuned\n', catches, true)}` +
+        `${escapedText(catches)}${caught} of ${plural(total, 'planted bug')} caught; medians of ` +
+        `${plural(seeds, 'search', 'searches')} of ${plural(runs, 'schedule')} at most, strategy ${strategy}.\n${costText(catches)}`,
     );
   }
   if (io.signal.aborted) return Exit.interrupted;
   return caught === total ? Exit.ok : Exit.tooSlow;
 }
+
+/** Of work of which some is done; bugs are not equally hard, so this is no more than an idea. */
+export function timeLeft(began: number, done: number, total: number = MUTANTS.length): string {
+  if (done === 0) return '';
+  const left = ((performance.now() - began) / done) * (total - done);
+  return `, about ${Math.ceil(left / 1000)} s left`;
+}
+
+/** A table of the bugs that are held out, or of those that are not, with a line on how hard they were. */
+function groupText(title: string, all: readonly Catch[], heldOut: boolean): string {
+  const catches = all.filter((it) => it.heldOut === heldOut);
+  const hardest = catches.reduce<Catch | null>(
+    (a, b) => (a !== null && a.historiesMedian >= b.historiesMedian ? a : b),
+    null,
+  );
+  if (hardest === null) return '';
+  const soon = catches.filter((it) => it.historiesMedian <= SOON).length;
+  return (
+    `${title}${tableOf(catches)}\n` +
+    `hardest: ${hardest.id}, ${plural(hardest.historiesMedian, 'schedule')}; within ${SOON}: ${soon} of ${catches.length}\n\n`
+  );
+}
+
+/** Histories within which most bugs should be caught. */
+const SOON = 100;
 
 function tableOf(catches: readonly Catch[]): string {
   const rows = catches.map((it) => [
@@ -45,5 +73,11 @@ function tableOf(catches: readonly Catch[]): string {
 /** What it would have been good to catch. */
 function escapedText(catches: readonly Catch[]): string {
   const escaped = MUTANTS.filter(({ id }) => catches.some((it) => it.id === id && it.caughtBy === null));
-  return escaped.map(({ id, story }) => `\nnot caught: ${id}  ${story}`).join('') + (escaped.length > 0 ? '\n' : '');
+  return escaped.map(({ id, story }) => `not caught: ${id}  ${story}\n`).join('') + (escaped.length > 0 ? '\n' : '');
+}
+
+function costText(catches: readonly Catch[]): string {
+  const seconds = (of: (it: Catch) => number): string =>
+    (catches.reduce((sum, it) => sum + of(it), 0) / 1000).toFixed(1);
+  return `${seconds((it) => it.cpuMsFirst)} s of CPU for the first search of each, ${seconds((it) => it.cpuMsAll)} s for all.\n`;
 }

@@ -20,11 +20,14 @@ describe('the hunt', () => {
     const cpuMs = (): number => readings[cpu++] ?? 0;
     expect(await hunt(harmless, { seeds: 3, runs: 20, cpuMs })).toEqual({
       id: 'M00',
+      heldOut: true,
       caughtBy: null,
       searches: 3,
       caught: 0,
       historiesMedian: 20,
       cpuMsMedian: 2,
+      cpuMsFirst: 1,
+      cpuMsAll: 6,
       shrunkEvents: null,
     });
   });

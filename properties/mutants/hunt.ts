@@ -1,6 +1,8 @@
 import type { PropertyId } from '../../scenarios/index.js';
-import { type CheckResult, check } from '../check.js';
+import { type CheckOptions, type CheckResult, check } from '../check.js';
 import { MONITORED } from '../property-lists.js';
+import type { StrategyName } from '../search/strategy-info.js';
+import { isHeldOut } from './held-out.js';
 import { type Mutant, weatherFor } from './registry.js';
 
 /** How hard planted bugs are hunted. */
@@ -9,6 +11,10 @@ export interface HuntOptions {
   readonly seeds?: number;
   /** Histories of one search at most; a search that catches nothing counts as so many. Default 10,000. */
   readonly runs?: number;
+  /** Default `combination`. */
+  readonly strategy?: StrategyName;
+  /** Whether to make the first counterexample small. Default `true`. */
+  readonly shrink?: boolean;
   /** CPU time used so far, ms. Default that of this process. */
   readonly cpuMs?: () => number;
   /** Ends the hunt with what it has. */
@@ -18,6 +24,8 @@ export interface HuntOptions {
 /** What came of the hunt for one planted bug. */
 export interface Catch {
   readonly id: string;
+  /** One of those that nobody may look at when the search is tuned. */
+  readonly heldOut: boolean;
   /** The property that gave it away most often, or `null` if it got away in half of the searches or more. */
   readonly caughtBy: PropertyId | null;
   /** Searches made, and those in which it was caught. */
@@ -26,6 +34,9 @@ export interface Catch {
   /** Histories up to the first catch, and CPU time: medians over the searches. */
   readonly historiesMedian: number;
   readonly cpuMsMedian: number;
+  /** CPU time of the first search, and of all of them; without what makes the counterexample small. */
+  readonly cpuMsFirst: number;
+  readonly cpuMsAll: number;
   /** Events of the first counterexample when it is made small, or `null` if there is none. */
   readonly shrunkEvents: number | null;
 }
@@ -33,20 +44,24 @@ export interface Catch {
 export const HUNT_SEEDS = 15;
 export const HUNT_RUNS = 10_000;
 
-/** Hunts one planted bug with the default search. */
+/** Hunts one planted bug. */
 export async function hunt(mutant: Mutant, options: HuntOptions = {}): Promise<Catch> {
-  const { seeds = HUNT_SEEDS, runs = HUNT_RUNS, cpuMs = ownCpuMs, signal } = options;
+  const { seeds = HUNT_SEEDS, runs = HUNT_RUNS, strategy = 'combination', cpuMs = ownCpuMs, signal } = options;
   const searches: { readonly result: CheckResult; readonly cpu: number }[] = [];
   for (let i = 0; i < seeds && !signal?.aborted; i++) {
     const began = cpuMs();
-    const result = await searchFor(mutant, i, runs, false, signal);
+    const result = await searchFor(mutant, i, { runs, strategy, shrink: false, ...(signal && { signal }) });
+    // One that was stopped says nothing.
+    if (result.interrupted) break;
     searches.push({ result, cpu: cpuMs() - began });
   }
   const caught = searches.filter(({ result }) => result.counterexample !== null);
   const first = searches.findIndex(({ result }) => result.counterexample !== null);
-  const small = first < 0 ? null : (await searchFor(mutant, first, runs, true)).counterexample;
+  const isSmallWanted = first >= 0 && options.shrink !== false;
+  const small = isSmallWanted ? await searchFor(mutant, first, { runs, strategy, shrink: true }) : null;
   return {
     id: mutant.id,
+    heldOut: isHeldOut(mutant.id),
     caughtBy:
       2 * caught.length > searches.length
         ? mostFrequent(caught.flatMap(({ result }) => result.counterexample?.property ?? []))
@@ -54,27 +69,22 @@ export async function hunt(mutant: Mutant, options: HuntOptions = {}): Promise<C
     searches: searches.length,
     caught: caught.length,
     historiesMedian: median(searches.map(({ result }) => (result.counterexample === null ? runs : result.runs))),
-    cpuMsMedian: median(searches.map(({ cpu }) => Math.round(cpu * 10) / 10)),
-    shrunkEvents: small?.events ?? null,
+    cpuMsMedian: tenths(median(searches.map(({ cpu }) => cpu))),
+    cpuMsFirst: tenths(searches[0]?.cpu ?? 0),
+    cpuMsAll: tenths(searches.reduce((sum, { cpu }) => sum + cpu, 0)),
+    shrunkEvents: small?.counterexample?.events ?? null,
   };
 }
 
-function searchFor(
-  mutant: Mutant,
-  search: number,
-  runs: number,
-  shrink: boolean,
-  signal?: AbortSignal,
-): Promise<CheckResult> {
-  return check({
-    weather: weatherFor(mutant),
-    // Fixed, and no two bugs have one in common.
-    seed: `hunt ${mutant.id} ${search}`,
-    runs,
-    properties: MONITORED,
-    shrink,
-    ...(signal === undefined ? {} : { signal }),
-  });
+type SearchOptions = Pick<CheckOptions, 'runs' | 'strategy' | 'shrink' | 'signal'>;
+
+function searchFor(mutant: Mutant, search: number, options: SearchOptions): Promise<CheckResult> {
+  // The seeds are fixed, and no two bugs have one in common.
+  return check({ ...options, weather: weatherFor(mutant), seed: `hunt ${mutant.id} ${search}`, properties: MONITORED });
+}
+
+function tenths(value: number): number {
+  return Math.round(value * 10) / 10;
 }
 
 function ownCpuMs(): number {

@@ -1,0 +1,22 @@
+import { expect, it } from 'vitest';
+import { type Catch, hunt } from './hunt.js';
+import { MUTANTS } from './registry.js';
+
+const sum = (of: (it: Catch) => number, catches: readonly Catch[]): number =>
+  catches.reduce((all, it) => all + of(it), 0);
+
+it('the default search catches every planted bug soon enough', async () => {
+  const catches: Catch[] = [];
+  for (const mutant of MUTANTS) catches.push(await hunt(mutant, { shrink: false }));
+  for (const { id, caughtBy, historiesMedian } of catches) {
+    expect({ id, caughtBy }).toEqual({ id, caughtBy: MUTANTS.find((it) => it.id === id)?.expect });
+    expect({ id, soon: historiesMedian <= 1_000 }).toEqual({ id, soon: true });
+  }
+  const soon = catches.filter(({ historiesMedian }) => historiesMedian <= 100);
+  expect(soon.length).toBeGreaterThanOrEqual((2 / 3) * catches.length);
+  // Those by which nobody tunes the search are no harder.
+  const held = catches.filter(({ heldOut }) => heldOut);
+  expect(held.filter((it) => soon.includes(it)).length).toBeGreaterThanOrEqual((2 / 3) * held.length);
+  expect(sum((it) => it.cpuMsFirst, catches)).toBeLessThan(15_000);
+  expect(sum((it) => it.cpuMsAll, catches)).toBeLessThan(60_000);
+});
