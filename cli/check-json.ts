@@ -1,4 +1,4 @@
-import type { Assumption, CheckResult, Judgement, KindVerdict } from '../properties/index.js';
+import type { Assumption, CheckResult, Explained, Judgement, KindVerdict } from '../properties/index.js';
 import { greatestShare } from '../properties/search/share.js';
 import { STRATEGY_INFO } from '../properties/search/strategy-info.js';
 import type { PropertyKind } from '../scenarios/index.js';
@@ -23,6 +23,8 @@ export interface CounterexampleJson {
   readonly resource: string;
   readonly detail: string;
   readonly preventedBy: readonly string[];
+  /** What comes of it without each of its pieces; nothing where it was not made small. */
+  readonly needed: readonly Explained[];
 }
 
 /** What `check --json` prints. */

@@ -112,6 +112,7 @@ async function failureOf(counterexample: Counterexample, plan: Plan, io: Io): Pr
       foundEvents,
       events,
       preventions: prevented,
+      explained: counterexample.explained,
       replay,
       paint,
     }),
@@ -130,6 +131,7 @@ async function failureOf(counterexample: Counterexample, plan: Plan, io: Io): Pr
       resource,
       detail: sentence,
       preventedBy: prevented.map((it) => it.mitigation),
+      needed: counterexample.explained,
     },
   };
 }

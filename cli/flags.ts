@@ -41,6 +41,8 @@ export interface ReplayFlags {
   readonly all?: boolean;
   readonly format: 'text' | 'json';
   readonly with?: readonly string[];
+  /** Leave out each piece by itself, and say what comes of it. */
+  readonly explain?: boolean;
   readonly json?: boolean;
 }
 

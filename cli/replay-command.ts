@@ -12,6 +12,7 @@ Examples:
   lockstep replay S03
   lockstep replay .lockstep/failures/1-139.json
   lockstep replay S03 --with persistence=always       would it have helped?
+  lockstep replay S03 --explain                       what is each piece good for?
   lockstep replay S03 --format json                   the whole trace
   lockstep replay --all                               every scenario, with its variants`;
 
@@ -25,6 +26,7 @@ export function defineReplay(program: Command, io: Io, finish: Finish): void {
     .option('--all', 'the whole catalogue, each scenario with its variants')
     .addOption(format.argParser(flag('--format', word('text', 'json'))))
     .option('--with <mitigation>', 'with this mitigation, as in persistence=always; may be repeated', collect)
+    .option('--explain', 'leave out each piece by itself, and say what comes of it')
     .option('--json', 'print one JSON object')
     .addHelpText('after', EXAMPLES)
     .action(async (scenario: string | undefined, flags: ReplayFlags) => {

@@ -103,3 +103,20 @@ test('the list shows ids, verdicts and titles', async () => {
   expect(Object.keys(scenarios[0])).toEqual(['id', 'title', 'expect', 'source']);
   expect(scenarios[0].expect).toBe('violated');
 });
+
+test('--explain leaves out each piece by itself and says what comes of it', async () => {
+  const { code, stdout } = await lockstep(['replay', 'S03', '--explain']);
+  expect(code).toBe(0);
+  expect(stdout).toContain('what comes of mutual exclusion without each piece by itself');
+  expect(stdout).toMatch(/fault +crash of n2 at 3 ms +passes/);
+  const { stdout: json } = await lockstep(['replay', 'S03', '--explain', '--json']);
+  const { property, pieces } = JSON.parse(json).explained;
+  expect(property).toBe('mutual-exclusion');
+  expect(pieces).toContainEqual({ kind: 'client', piece: 'c1', without: 'passes' });
+});
+
+test('--explain needs a violation', async () => {
+  const { code, stderr } = await lockstep(['replay', 'S03', '--with', 'persistence=always', '--explain']);
+  expect(code).toBe(64);
+  expect(stderr).toBe('lockstep: nothing is violated in S03, so there is nothing to explain\n');
+});

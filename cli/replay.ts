@@ -1,11 +1,13 @@
 import { judgeAsExpected, reproduces } from '../properties/expectation.js';
-import type { Judgement } from '../properties/index.js';
-import { ANSI, formatTimeline, type Painter, PLAIN, WIDTH, wrap } from '../report/index.js';
-import { type Expectation, mitigate, type Schedule } from '../scenarios/index.js';
+import { type Explained, explain, type Judgement, SAFETY } from '../properties/index.js';
+import { ANSI, formatTimeline, type Painter, PLAIN, propertyWords, WIDTH, wrap } from '../report/index.js';
+import { type Expectation, mitigate, type PropertyId, type Schedule } from '../scenarios/index.js';
+import { InputError } from '../scenarios/input-error.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import type { ReplayFlags } from './flags.js';
 import { hasColour, type Io, writeJson } from './io.js';
 import { type Loaded, loadScenario } from './scenario-file.js';
+import { textTable } from './text-table.js';
 
 /** A schedule that was run again. */
 interface Replayed {
@@ -16,6 +18,8 @@ interface Replayed {
   readonly expected: Expectation | null;
   /** How it differs from that; `null` if it does not. */
   readonly difference: string | null;
+  /** What comes of it without each of its pieces, if asked. */
+  readonly explained: { readonly property: PropertyId; readonly pieces: readonly Explained[] } | null;
 }
 
 /** Longer tables lose their middle: nobody reads thousands of lines in a terminal. */
@@ -24,7 +28,7 @@ const MOST_ROWS = 200;
 /** Runs one schedule again and compares what comes of it with what its scenario expects. */
 export function replay(name: string, flags: ReplayFlags, io: Io): ExitCode {
   const loaded = loadScenario(name, io.cwd);
-  const replayed = runAgain(loaded, flags.with ?? []);
+  const replayed = runAgain(loaded, flags.with ?? [], flags.explain ?? false);
   if (flags.json) writeJson(io, 'lockstep.replay/1', replayJson(replayed));
   else if (flags.format === 'json') writeJson(io, 'lockstep.trace/1', traceJson(replayed));
   else io.stdout.write(replayText(loaded, flags.with ?? [], replayed, hasColour(io) ? ANSI : PLAIN));
@@ -33,16 +37,25 @@ export function replay(name: string, flags: ReplayFlags, io: Io): ExitCode {
   return judgement.verdict === 'safe' ? Exit.ok : Exit.violated;
 }
 
-function runAgain({ id, schedule: given, scenario }: Loaded, mitigations: readonly string[]): Replayed {
+function runAgain({ id, schedule: given, scenario }: Loaded, mitigations: readonly string[], why: boolean): Replayed {
   const schedule = mitigations.reduce(mitigate, given);
   const [only] = mitigations;
   const flip = scenario?.flips.find((it) => mitigations.length === 1 && it.with === only && it.change === undefined);
   const expected = mitigations.length === 0 ? (scenario?.expect ?? null) : (flip?.expect ?? null);
   const judgement = judgeAsExpected(schedule, expected ?? scenario?.expect ?? { verdict: 'safe' });
-  return { id, schedule, judgement, expected, difference: expected === null ? null : reproduces(expected, judgement) };
+  const broken = mainViolation(judgement, expected);
+  if (why && broken === undefined) throw new InputError(`nothing is violated in ${id}, so there is nothing to explain`);
+  return {
+    id,
+    schedule,
+    judgement,
+    expected,
+    difference: expected === null ? null : reproduces(expected, judgement),
+    explained: why && broken !== undefined ? { property: broken, pieces: explain(schedule, broken) } : null,
+  };
 }
 
-function replayJson({ id, judgement, expected, difference }: Replayed): object {
+function replayJson({ id, judgement, expected, difference, explained }: Replayed): object {
   const { verdict, violations, verdicts, outages, assumptionsBroken, run } = judgement;
   return {
     id,
@@ -62,6 +75,7 @@ function replayJson({ id, judgement, expected, difference }: Replayed): object {
     events: run.events,
     reproduced: expected === null ? null : difference === null,
     difference,
+    ...(explained === null ? {} : { explained }),
   };
 }
 
@@ -80,9 +94,24 @@ function replayText({ id, scenario }: Loaded, mitigations: readonly string[], it
     ...(mitigations.length === 0 ? [] : [`  with ${mitigations.join(' and ')}`]),
     '',
     `${formatTimeline(it.schedule, it.judgement, { paint, mostRows: MOST_ROWS })}`,
+    ...explanation(it),
     `  ${comparison(it, paint)}   hash ${run.hash}   ${run.events} events`,
     '',
   ].join('\n');
+}
+
+function explanation({ explained }: Replayed): string[] {
+  if (explained === null) return [];
+  const rows = explained.pieces.map(({ kind, piece, without }) => [kind, piece, without]);
+  const title = `what comes of ${propertyWords(explained.property)} without each piece by itself`;
+  return [`  ${title}`, '', textTable(['kind', 'piece', 'without it'], rows), ''];
+}
+
+/** What a schedule is first of all about: what was expected to break, else what breaks a belief or an effect. */
+function mainViolation({ violations }: Judgement, expected: Expectation | null): PropertyId | undefined {
+  const named = expected?.violations?.map(({ property }) => property) ?? SAFETY;
+  const [first] = violations;
+  return (violations.find(({ property }) => named.includes(property)) ?? first)?.property;
 }
 
 function comparison({ expected, difference, judgement }: Replayed, paint: Painter): string {

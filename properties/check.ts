@@ -8,6 +8,7 @@ import { STRATEGIES } from './search/strategy.js';
 import type { StrategyName } from './search/strategy-info.js';
 import type { Strain, Weather } from './search/weather.js';
 import { shrink } from './shrink.js';
+import { type Explained, explain } from './shrinking/explain.js';
 import type { Violation } from './violation.js';
 
 /** A search, and when it ends. */
@@ -54,6 +55,8 @@ export interface Counterexample {
   readonly events: number;
   readonly hash: string;
   readonly assumptionsBroken: readonly Assumption[];
+  /** What comes of the small schedule without each of its pieces; empty if it was not made small. */
+  readonly explained: readonly Explained[];
 }
 
 export interface CheckResult {
@@ -209,6 +212,7 @@ class Search {
       events: judgement.run.events,
       hash: judgement.run.hash,
       assumptionsBroken: judgement.assumptionsBroken,
+      explained: options.shrink === false ? [] : explain(schedule, property),
     };
   }
 }

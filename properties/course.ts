@@ -23,7 +23,8 @@ export function withCourse(schedule: Schedule, course: Course): Schedule {
   const clocks = uniqueBy(course.clocks, (clock) => clock.process).filter(
     (clock) => processes.has(clock.process) && (clock.offsetUs !== 0 || clock.ratePpm !== 0),
   );
-  return { ...schedule, cluster: { ...schedule.cluster, clocks }, clients, faults, fates };
+  const distances = schedule.cluster.distances.filter(({ client }) => processes.has(client));
+  return { ...schedule, cluster: { ...schedule.cluster, clocks, distances }, clients, faults, fates };
 }
 
 /** The fault as far as it concerns processes that are there, or `null` if it does not. */

@@ -14,5 +14,6 @@ export { drawRun, recordRun } from './search/drawn-run.js';
 export { greatestShare } from './search/share.js';
 export { STRATEGY_INFO, STRATEGY_NAMES, type StrategyInfo, type StrategyName } from './search/strategy-info.js';
 export { past, type Strain, type Stretch, type Weather, WITHIN_ASSUMPTIONS } from './search/weather.js';
-export { type Shrunk, shrink } from './shrink.js';
+export { type Shrunk, shrink, shrinkWhile } from './shrink.js';
+export { type Explained, explain } from './shrinking/explain.js';
 export type { Violation } from './violation.js';

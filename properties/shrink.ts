@@ -2,7 +2,10 @@ import fc from 'fast-check';
 import { FAULT_KINDS, type PropertyId, type Schedule } from '../scenarios/index.js';
 import { type Course, courseArbitrary } from './arbitraries/schedule.js';
 import { courseOf, withCourse } from './course.js';
-import { type Judgement, judge } from './judge.js';
+import { judge } from './judge.js';
+import { isolate } from './shrinking/isolate.js';
+import { type Fails, reduce } from './shrinking/reduce.js';
+import type { Violation } from './violation.js';
 
 /** A failing schedule made small. */
 export interface Shrunk {
@@ -11,31 +14,71 @@ export interface Shrunk {
   readonly tried: number;
 }
 
-/** Rounds of shrinking; each starts from what the last one found, until nothing changes. */
-const MOST_ROUNDS = 12;
+/** Rounds of shrinking through fast-check, and what they may try in all. A count, unlike a clock, ends at the same place. */
+const MOST_ROUNDS = 4;
+const MOST_TRIED_BY_ROUNDS = 2_000;
 
 /**
- * Schedules tried at most. Times that hold each other up can be lowered in turns, a little at a time and for ever; the
- * count, unlike a clock, ends that in the same place every time.
- */
-const MOST_TRIED = 10_000;
-
-/**
- * Shrinks a failing schedule through fast-check: leaves out clients, locks, faults, fates and clock errors, and rounds
- * times, as long as the same property still breaks and no assumption is broken that was kept before.
+ * Makes a failing schedule small: leaves out clients, nodes, locks, faults, fates and clock errors, and rounds times, as
+ * long as the same property still breaks and no assumption is broken that was kept before. What comes out is 1-minimal:
+ * leave out any one piece more, or round any one time further, and it passes.
  */
 export function shrink(schedule: Schedule, property: PropertyId): Shrunk {
-  const allowed = judge(schedule).assumptionsBroken;
-  let tried = 0;
-  const stillFails = (candidate: Schedule): boolean => {
-    if (tried >= MOST_TRIED) return false;
-    tried++;
+  return shrinkWhile(schedule, failsLike(schedule, property));
+}
+
+/**
+ * Whether a schedule breaks a property as another one does: no assumption is broken that the other keeps, and what two
+ * clients do to each other does not become what one does to itself.
+ */
+export function failsLike(schedule: Schedule, property: PropertyId): Fails {
+  const { violations, assumptionsBroken: allowed } = judge(schedule, [property]);
+  const alike = violations.some((it) => it.property === property && isOnesOwn(it)) ? () => true : isOfTwo;
+  return (candidate) => {
     const judgement = judge(candidate, [property]);
-    return breaks(judgement, property) && judgement.assumptionsBroken.every((it) => allowed.includes(it));
+    return (
+      judgement.violations.some((it) => it.property === property && alike(it)) &&
+      judgement.assumptionsBroken.every((it) => allowed.includes(it))
+    );
   };
-  let best = withCourse(schedule, courseOf(schedule));
-  if (!stillFails(best)) return { schedule, tried };
-  const arbitrary = courseArbitrary({
+}
+
+function isOnesOwn({ clients }: Violation): boolean {
+  return new Set(clients).size < 2;
+}
+
+function isOfTwo(violation: Violation): boolean {
+  return !isOnesOwn(violation);
+}
+
+/** Makes a schedule small for as long as it fails, whatever that means. */
+export function shrinkWhile(schedule: Schedule, fails: Fails): Shrunk {
+  let tried = 0;
+  const passed = new Set<string>();
+  const failsOnce: Fails = (candidate) => {
+    const key = JSON.stringify(candidate);
+    if (passed.has(key)) return false;
+    tried++;
+    if (fails(candidate)) return true;
+    passed.add(key);
+    return false;
+  };
+  const start = withCourse(schedule, courseOf(schedule));
+  if (!failsOnce(start)) return { schedule, tried };
+  let best = isolate(reduce(start, failsOnce), failsOnce);
+  const most = tried + MOST_TRIED_BY_ROUNDS;
+  const arbitrary = anyCourse(best);
+  for (let round = 0; round < MOST_ROUNDS && tried < most; round++) {
+    const simpler = throughFastCheck(arbitrary, best, (candidate) => tried < most && failsOnce(candidate));
+    if (simpler === null || JSON.stringify(simpler) === JSON.stringify(best)) break;
+    best = isolate(reduce(simpler, failsOnce), failsOnce);
+  }
+  return { schedule: best, tried };
+}
+
+/** Courses of whatever a schedule can have. */
+function anyCourse(schedule: Schedule): fc.Arbitrary<Course> {
+  return courseArbitrary({
     nodes: schedule.cluster.nodes,
     clients: Math.max(...schedule.clients.map((client) => Number(client.id.slice(1)))),
     ttlMs: 10_000,
@@ -45,25 +88,12 @@ export function shrink(schedule: Schedule, property: PropertyId): Shrunk {
     mostFaults: 65_536,
     mostFates: 65_536,
   });
-  for (let round = 0; round < MOST_ROUNDS; round++) {
-    const simpler = shrinkOnce(arbitrary, best, stillFails);
-    if (simpler === null || JSON.stringify(simpler) === JSON.stringify(best)) break;
-    best = simpler;
-  }
-  return { schedule: best, tried };
 }
 
-function shrinkOnce(
-  arbitrary: fc.Arbitrary<Course>,
-  from: Schedule,
-  stillFails: (schedule: Schedule) => boolean,
-): Schedule | null {
-  const holds = fc.property(arbitrary, (course) => !stillFails(withCourse(from, course)));
+/** What fast-check makes of it: it leaves out several things at once, and chooses others in the place of what is there. */
+function throughFastCheck(arbitrary: fc.Arbitrary<Course>, from: Schedule, fails: Fails): Schedule | null {
+  const holds = fc.property(arbitrary, (course) => !fails(withCourse(from, course)));
   const details = fc.check(holds, { examples: [[courseOf(from)]], numRuns: 1, seed: 0 });
   const found = details.counterexample?.[0];
   return found === undefined ? null : withCourse(from, found);
-}
-
-function breaks(judgement: Judgement, property: PropertyId): boolean {
-  return judgement.violations.some((violation) => violation.property === property);
 }

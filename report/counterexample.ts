@@ -1,6 +1,7 @@
-import type { Judgement, Violation } from '../properties/index.js';
+import type { Explained, Judgement, Violation } from '../properties/index.js';
 import type { Schedule } from '../scenarios/index.js';
 import type { Claim } from './claims.js';
+import { neededWords } from './needed.js';
 import { type Painter, PLAIN } from './painter.js';
 import type { Prevention } from './prevention.js';
 import type { Row } from './row.js';
@@ -24,6 +25,8 @@ export interface CounterexampleText {
   readonly foundEvents: number;
   readonly events: number;
   readonly preventions: readonly Prevention[];
+  /** What comes of it without each of its pieces. Default: nothing is said. */
+  readonly explained?: readonly Explained[];
   /** The command that shows it again. */
   readonly replay: string;
   readonly paint?: Painter;
@@ -57,19 +60,21 @@ function headLine(found: CounterexampleText, paint: Painter): string {
 const LABEL_WIDTH = 14;
 const MOST_SENTENCE_LINES = 2;
 
-function footLines({ violation, preventions, replay }: CounterexampleText, telling: Telling): string[] {
+function footLines({ violation, preventions, explained = [], replay }: CounterexampleText, telling: Telling): string[] {
   const sentence = wrap(violationSentence(violation, telling), WIDTH - 2).slice(0, MOST_SENTENCE_LINES);
   const prevented =
     preventions.length === 0
       ? 'none of the known mitigations on this schedule'
       : preventions.map(({ mitigation, verdict }) => (verdict === 'safe' ? mitigation : `${mitigation} (${verdict})`));
   const assumptions = assumptionLines(telling.judgement);
+  const needed = neededWords(explained);
   return [
     '',
     ...sentence.map((line) => `  ${line}`),
     ...(assumptions.length === 0
       ? [labelled('assumptions', 'all kept, so this is a bug of the lock')]
       : assumptions.slice(0, 2).map((line, i) => labelled(i === 0 ? 'assumptions' : '', `broken: ${line}`))),
+    ...(needed === null ? [] : [labelled('needed', needed)]),
     labelled('prevented by', typeof prevented === 'string' ? prevented : prevented.join(' · ')),
     `  ${'replay'.padEnd(LABEL_WIDTH)}${replay}`,
   ];

@@ -26,3 +26,30 @@ class GivenArbitrary<T> extends fc.Arbitrary<T> {
 export function given<T>(value: T): fc.Arbitrary<T> {
   return new GivenArbitrary(value);
 }
+
+/** Generates what another arbitrary does, and leaves every value as it is. */
+class KeptArbitrary<T> extends fc.Arbitrary<T> {
+  private readonly inner: fc.Arbitrary<T>;
+
+  constructor(inner: fc.Arbitrary<T>) {
+    super();
+    this.inner = inner;
+  }
+
+  override generate(mrng: fc.Random, biasFactor: number | undefined): fc.Value<T> {
+    return new fc.Value(this.inner.generate(mrng, biasFactor).value, undefined);
+  }
+
+  override canShrinkWithoutContext(value: unknown): value is T {
+    return value !== undefined;
+  }
+
+  override shrink(): fc.Stream<fc.Value<T>> {
+    return fc.Stream.nil();
+  }
+}
+
+/** {@link KeptArbitrary} */
+export function kept<T>(inner: fc.Arbitrary<T>): fc.Arbitrary<T> {
+  return new KeptArbitrary(inner);
+}

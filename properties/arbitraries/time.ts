@@ -1,20 +1,29 @@
 import fc from 'fast-check';
 
-const UNITS_US = [1_000_000, 100_000, 10_000, 1_000, 100, 10];
+const UNITS_US = [1_000_000, 100_000, 10_000, 1_000, 100, 10, 1];
+
+/** The greatest of the usual units of which a time is a multiple, µs: 1 s, 100 ms and so on down to 1 µs. */
+export function roundness(us: number): number {
+  return UNITS_US.find((unit) => us % unit === 0) ?? 1;
+}
 
 /**
  * Whole microseconds between `min` and `max` that shrink to round numbers: to `min`, then to whole seconds, hundreds of
- * milliseconds and so on down, and towards `min` by halves. Can shrink values it did not generate, also
- * greater ones than `max`: one that it did not take would keep the whole schedule from shrinking.
+ * milliseconds and so on down, and towards `min` by halves that are as round. Every step makes the time rounder, or
+ * shorter and as round. Can shrink values it did not generate, also greater ones than `max`: one that it did not take
+ * would keep the whole schedule from shrinking.
  */
 export class TimeArbitrary extends fc.Arbitrary<number> {
   private readonly min: number;
   private readonly max: number;
+  private readonly later: boolean;
 
-  constructor(min: number, max: number) {
+  /** `later` rounds up as well: for instants, of which a later one is no longer than an earlier one. */
+  constructor(min: number, max: number, later: boolean) {
     super();
     this.min = min;
     this.max = max;
+    this.later = later;
   }
 
   override generate(mrng: fc.Random): fc.Value<number> {
@@ -32,23 +41,30 @@ export class TimeArbitrary extends fc.Arbitrary<number> {
   private *simpler(value: number): IterableIterator<number> {
     if (value === this.min) return;
     yield this.min;
-    const tried = new Set([value, this.min]);
-    const half = this.min + (value - this.min) / 2;
+    const own = roundness(value);
+    const tried = new Set([this.min]);
     for (const unit of UNITS_US) {
-      for (const candidate of [Math.floor(half / unit) * unit, Math.floor(value / unit) * unit]) {
-        if (candidate <= this.min || tried.has(candidate)) continue;
-        tried.add(candidate);
-        yield candidate;
+      if (unit <= own) break;
+      const down = Math.floor(value / unit) * unit;
+      for (const rounder of this.later ? [down, down + unit] : [down]) {
+        if (rounder <= this.min || tried.has(rounder)) continue;
+        tried.add(rounder);
+        yield rounder;
       }
     }
-    const less = Math.floor(half);
-    if (!tried.has(less)) yield less;
+    const half = Math.floor((this.min + (value - this.min) / 2) / own) * own;
+    if (half > this.min && !tried.has(half)) yield half;
   }
 }
 
 /** Microseconds from 0 (or `min`) to `max`, shrinking to round values. */
 export function time(max: number, min = 0): fc.Arbitrary<number> {
-  return new TimeArbitrary(min, max);
+  return new TimeArbitrary(min, max, false);
+}
+
+/** An instant, µs from 0 to `max`, shrinking to round values before and behind it. */
+export function instant(max: number): fc.Arbitrary<number> {
+  return new TimeArbitrary(0, max, true);
 }
 
 /** Whole microseconds either way that shrink to 0 as {@link TimeArbitrary} does. */
@@ -59,7 +75,7 @@ class ShiftArbitrary extends fc.Arbitrary<number> {
   constructor(max: number) {
     super();
     this.max = max;
-    this.size = new TimeArbitrary(0, max);
+    this.size = new TimeArbitrary(0, max, false);
   }
 
   override generate(mrng: fc.Random): fc.Value<number> {

@@ -29,7 +29,8 @@ export class Extension {
     if (votes < this.majority) {
       return `${client.name} takes the lock for extended with ${votes} votes of this round (majority ${this.majority})`;
     }
-    const latest = use.roundAt + use.roundTtlMs * 1000 - leastDriftUs(this.policy, use.roundTtlMs);
+    const ttlMs = use.roundTtlMs - this.policy.lockDelayMs;
+    const latest = use.roundAt + ttlMs * 1000 - leastDriftUs(this.policy, ttlMs);
     if (state.deadline <= latest) return null;
     return `${client.name} takes the lock for extended by ${state.deadline - latest} us more than its keys are`;
   }

@@ -55,6 +55,7 @@ class Books {
     switch (kind) {
       case 'send':
       case 'lost':
+        if ('answer' in detail) this.noteRenewal(event);
         return 'answer' in detail && !this.answersAtOnce(event);
       case 'execute':
         return !this.comesOf(event, false);
@@ -98,14 +99,27 @@ class Books {
     const command = this.bySeq.get(event.cause);
     const key = keyOf(event);
     if (command?.kind !== 'execute') this.lastTicks.delete(key);
-    else {
-      const { resolutionUs, expiry } = this.record.setup.cluster;
-      const ttl = Number(command.detail.ttlMs) * (1000 / resolutionUs);
-      this.lastTicks.set(key, this.ticks(event) + ttl + (expiry === 'at' ? 0 : 1));
+    else this.lastTicks.set(key, this.lastTick(event.process, event.atUs, event.seq, Number(command.detail.ttlMs)));
+  }
+
+  /** A command that sets keys which are its own already gives them a new life, and the trace has no event for it. */
+  private noteRenewal({ process, atUs, seq, detail }: TraceEvent): void {
+    const { operation, token, answer } = detail;
+    const sets =
+      operation === 'acquire' || (operation === 'extend' && this.record.setup.policy.extendCommand !== 'own');
+    if (!sets || answer !== 'yes') return;
+    for (const resource of this.record.ownerOf(Number(token))?.resources ?? []) {
+      const key = `${process} ${resource} ${token}`;
+      if (this.lastTicks.has(key)) this.lastTicks.set(key, this.lastTick(process, atUs, seq, Number(detail.ttlMs)));
     }
   }
 
-  private ticks({ process, atUs, seq }: TraceEvent): number {
+  private lastTick(process: string, atUs: number, seq: number, ttlMs: number): number {
+    const { resolutionUs, expiry } = this.record.setup.cluster;
+    return this.ticks({ process, atUs, seq }) + ttlMs * (1000 / resolutionUs) + (expiry === 'at' ? 0 : 1);
+  }
+
+  private ticks({ process, atUs, seq }: Pick<TraceEvent, 'process' | 'atUs' | 'seq'>): number {
     return Math.floor(this.record.clock(process).shownAt(atUs, seq) / this.record.setup.cluster.resolutionUs);
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Fault } from '../../scenarios/index.js';
+import type { Fate, Fault } from '../../scenarios/index.js';
 import { setupOf, simulate } from '../../sim/index.js';
 import { lock, type Parts, schedule, unreached } from '../../sim/testing/schedule.js';
 import { disagreementOn } from './agreement.js';
@@ -126,4 +126,23 @@ it('a belief whose clock is set back in the instant of its end goes on without a
     fates: unreached('c1', 'n3', 'n4'),
   });
   expect(said).toEqual(['mutual-exclusion c1+c2 4000..9899000', 'validity c1 3000..9899000']);
+});
+
+describe('a key that its own token sets anew', () => {
+  const back: Fault = { kind: 'clock-step', process: 'n0', atUs: 100_000, byUs: -200_000 };
+
+  it.each(['own-or-missing', 'any'] as const)(
+    'by an extension, after the clock of its node was set back (%s)',
+    (command) => {
+      const locks = [[lock(0, { extensions: [{ afterUs: 100_000, ttlMs: 10_000 }] })]];
+      expect(findings({ locks, faults: [back], policy: { extendCommand: command } })).toEqual([]);
+    },
+  );
+
+  const address = { client: 'c1', operation: 'acquire', node: 'n0', direction: 'request' } as const;
+
+  it('by a second copy of its own SET', () => {
+    const copy: Fate = { ...address, duplicateDelayUs: 150_000 };
+    expect(findings({ faults: [back], fates: [copy], policy: { onlyIfAbsent: false } })).toEqual([]);
+  });
 });

@@ -205,7 +205,9 @@ export class Record {
     const lock = this.lockOf(event.process, Number(detail.lock));
     let attempt = this.attemptOf(event);
     if (lock === undefined) return;
-    const [token, ttlMs] = [Number(detail.token), Number(detail.ttlMs)];
+    const token = Number(detail.token);
+    // What the lock is told of; keys live longer where a lock delay is asked for.
+    const ttlMs = Number(detail.ttlMs) - this.setup.policy.lockDelayMs;
     if (attempt === undefined) {
       attempt = {
         lock,
@@ -222,7 +224,9 @@ export class Record {
     const sent: Sent = { seq, atUs, localUs, cause, node: nodeIndex(String(detail.node)) };
     if (detail.operation === 'acquire') attempt.asked.push(sent);
     else if (detail.operation === 'release') attempt.released.push(sent);
-    else attempt.rounds[Number(detail.round)] ??= { seq, atUs, localUs, ttlMs, done: new Set() };
+    else if (detail.operation === 'extend') {
+      attempt.rounds[Number(detail.round)] ??= { seq, atUs, localUs, ttlMs, done: new Set() };
+    }
   }
 
   /** A node's answer leaves it: this is where the trace says what came of an execution. */

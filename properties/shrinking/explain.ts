@@ -1,0 +1,24 @@
+import type { PropertyId, Schedule } from '../../scenarios/index.js';
+import { judge } from '../judge.js';
+import { type PieceKind, piecesOf } from './pieces.js';
+
+/** What comes of a failing schedule without one piece of it. */
+export interface Explained {
+  readonly kind: PieceKind;
+  readonly piece: string;
+  /**
+   * `passes`: the property holds, so the piece is needed. `fails`: it breaks all the same. `fails otherwise`: it breaks
+   * together with an assumption that was kept, which is another failure.
+   */
+  readonly without: 'passes' | 'fails' | 'fails otherwise';
+}
+
+/** Leaves out each piece of a schedule by itself and says what comes of it: why each is there. */
+export function explain(schedule: Schedule, property: PropertyId): Explained[] {
+  const kept = judge(schedule).assumptionsBroken;
+  return piecesOf(schedule).map(({ kind, name: piece, without }) => {
+    const { violations, assumptionsBroken } = judge(without(), [property]);
+    if (!violations.some((it) => it.property === property)) return { kind, piece, without: 'passes' };
+    return { kind, piece, without: assumptionsBroken.every((it) => kept.includes(it)) ? 'fails' : 'fails otherwise' };
+  });
+}
