@@ -44,6 +44,17 @@ describe('the acquire script', () => {
     expect(await redis.pttl('a')).toBeLessThanOrEqual(10_000);
   });
 
+  it('counts its own token, without lengthening it, under the policy that says so', async () => {
+    policy = { ...REFERENCE, ownKeyGrants: true };
+    await held('a');
+    expect(await run('acquire', 'mine', 90_000, 'a', 'b')).toBe(1);
+    expect(await redis.pttl('a')).toBeLessThanOrEqual(10_000);
+    expect(await redis.pttl('b')).toBeGreaterThan(80_000);
+    expect(await run('acquire', 'theirs', 90_000, 'a')).toBe(0);
+    expect(await run('acquire', 'theirs', 90_000, 'c', 'b')).toBe(0);
+    expect(await redis.exists('c')).toBe(0);
+  });
+
   it('takes keys from others under the policy that does not ask for absence', async () => {
     policy = { ...REFERENCE, onlyIfAbsent: false };
     await redis.set('b', 'theirs');
@@ -90,6 +101,16 @@ describe('the extend script', () => {
     expect(await redis.mget('a', 'b')).toEqual(['mine', 'mine']);
     await redis.set('b', 'theirs');
     expect(await run('extend', 'mine', 90_000, 'a', 'b')).toBe(0);
+    expect(await redis.pttl('a')).toBeLessThanOrEqual(50_000);
+  });
+
+  it('gives any key that is there a new expiry, its token left alone, under the policy that says so', async () => {
+    policy = { ...REFERENCE, extendCommand: 'present' };
+    await redis.set('a', 'theirs', 'PX', 90_000);
+    expect(await run('extend', 'mine', 50_000, 'a', 'b')).toBe(0);
+    expect(await redis.pttl('a')).toBeGreaterThan(80_000);
+    expect(await run('extend', 'mine', 50_000, 'a')).toBe(1);
+    expect(await redis.get('a')).toBe('theirs');
     expect(await redis.pttl('a')).toBeLessThanOrEqual(50_000);
   });
 

@@ -63,6 +63,16 @@ for _, key in ipairs(KEYS) do
 end
 return 1`;
 
+const ACQUIRE_ABSENT_OR_OWN = `
+for _, key in ipairs(KEYS) do
+  local value = redis.call('get', key)
+  if value and value ~= ARGV[1] then return 0 end
+end
+for _, key in ipairs(KEYS) do
+  redis.call('set', key, ARGV[1], 'PX', ARGV[2], 'NX')
+end
+return 1`;
+
 const ACQUIRE_ANY = `
 for _, key in ipairs(KEYS) do
   redis.call('set', key, ARGV[1], 'PX', ARGV[2])
@@ -91,6 +101,15 @@ for _, key in ipairs(KEYS) do
 end
 return 1`;
 
+const EXPIRE_PRESENT = `
+for _, key in ipairs(KEYS) do
+  if redis.call('exists', key) == 0 then return 0 end
+end
+for _, key in ipairs(KEYS) do
+  redis.call('pexpire', key, ARGV[2])
+end
+return 1`;
+
 const RELEASE = `
 local mine = 0
 for _, key in ipairs(KEYS) do
@@ -106,6 +125,7 @@ const RELEASE_ANY = `return redis.call('del', unpack(KEYS)) > 0 and 1 or 0`;
 const EXTENSIONS: Record<Policy['extendCommand'], string> = {
   own: OWNS_ALL + LENGTHEN,
   'own-or-missing': EXTEND_OWN_OR_MISSING,
+  present: EXPIRE_PRESENT,
   any: ACQUIRE_ANY,
 };
 
@@ -146,7 +166,7 @@ return tonumber(ARGV[2])`;
  */
 export function scriptsOf(policy: Policy): Scripts {
   return {
-    acquire: (policy.onlyIfAbsent ? ACQUIRE : ACQUIRE_ANY).trim(),
+    acquire: (!policy.onlyIfAbsent ? ACQUIRE_ANY : policy.ownKeyGrants ? ACQUIRE_ABSENT_OR_OWN : ACQUIRE).trim(),
     extend: EXTENSIONS[policy.extendCommand].trim(),
     release: (policy.releaseChecksToken ? RELEASE : RELEASE_ANY).trim(),
     'read-counter': (policy.rejoin === 'copy' ? READ : READ_AT_ONCE).trim(),

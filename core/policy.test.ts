@@ -21,6 +21,7 @@ describe('the reference policy', () => {
       validityCheck: 'positive',
       tokenScope: 'attempt',
       onlyIfAbsent: true,
+      ownKeyGrants: false,
       cleanup: 'all',
       cleanupAfter: 'each-attempt',
       releaseChecksToken: true,

@@ -59,6 +59,11 @@ export interface Policy {
   readonly tokenScope: 'attempt' | 'call';
   /** Sets the key only if it is absent (`NX`). */
   readonly onlyIfAbsent: boolean;
+  /**
+   * Finding its own token counts as a yes, and lengthens nothing: heals a SET whose answer was lost and that was sent
+   * again. Sound where validity counts from the first sending of the token, and no node is on the list twice.
+   */
+  readonly ownKeyGrants: boolean;
 
   /** Attempts per acquisition, at least 1; `null` tries for ever. */
   readonly tries: number | null;
@@ -76,8 +81,11 @@ export interface Policy {
   /** Which nodes a release goes to. */
   readonly releaseTo: 'all' | 'granted';
 
-  /** What an extension does on a node: only lengthen the own key, also re-create a missing one, or set any key. */
-  readonly extendCommand: 'own' | 'own-or-missing' | 'any';
+  /**
+   * What an extension does on a node: only lengthen the own key, also re-create a missing one, give whatever key is
+   * there a new expiry (`PEXPIRE` without a look at the token), or set any key.
+   */
+  readonly extendCommand: 'own' | 'own-or-missing' | 'present' | 'any';
   /** Votes an extension needs, relative to the quorum: 0 is sound, -1 is one too few. */
   readonly extendQuorumOffset: number;
   /** Where the new validity starts counting: when the round was sent, or when its quorum answered. */
@@ -126,6 +134,7 @@ export const REFERENCE: Policy = Object.freeze<Policy>({
   minValidityUs: 0,
   tokenScope: 'attempt',
   onlyIfAbsent: true,
+  ownKeyGrants: false,
   tries: 11,
   retryDelayUs: 200_000,
   retryJitterUs: 100_000,

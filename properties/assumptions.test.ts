@@ -189,6 +189,49 @@ describe('effects', () => {
   });
 });
 
+describe('the nodes', () => {
+  const two = [[lock(0)], [lock(0)]];
+  const move = (client: string, ...nodes: string[]): Fault => ({ kind: 'reconfigure', atUs: 9, client, nodes });
+  const three = ['n0', 'n1', 'n2'];
+
+  it('may be any, in any order, if all clients have the same at all times', () => {
+    expect(broken({ locks: two, views: [{ nodes: three }, { nodes: ['n2', 'n0', 'n1'] }] })).toEqual([]);
+    expect(broken({ locks: two, views: [{ nodes: three }, {}] })).toEqual(['same-nodes']);
+    expect(broken({ locks: two, faults: [move('c2', 'n0', 'n1', 'n2', 'n3', 'n4')] })).toEqual([]);
+    expect(broken({ locks: two, faults: [move('c2', ...three)] })).toEqual(['same-nodes']);
+  });
+
+  it('are there once each, under the same keys', () => {
+    const twice = { nodes: [...three, 'n0'] };
+    expect(broken({ locks: two, views: [twice, twice] })).toEqual(['same-nodes']);
+    expect(broken({ locks: two, views: [{ keyPrefix: 'x:' }, { keyPrefix: 'x:' }] })).toEqual([]);
+    expect(broken({ locks: two, views: [{ keyPrefix: 'x:' }, {}] })).toEqual(['same-nodes']);
+  });
+
+  it('may change to a replica that takes over from a dead master with all it had', () => {
+    const cluster = { nodes: 2, replicaLagUs: 0 };
+    const views = [{ nodes: ['n0'] }, { nodes: ['n0'] }];
+    const moves = [move('c1', 'n1'), move('c2', 'n1')];
+    const takeOver: Fault = { kind: 'failover', atUs: 5, node: 'n0', to: 'n1' };
+    const of = (...faults: Fault[]): Assumption[] => broken({ cluster, locks: two, views, faults });
+    expect(of(crash('n0', null), takeOver, ...moves)).toEqual([]);
+    expect(of(crash('n0', null), { ...takeOver, lagUs: 1 }, ...moves)).toEqual(['durable-failover']);
+    expect(of(takeOver, ...moves)).toEqual(['durable-failover']);
+  });
+
+  it('have a clock that jumps where a replica with another clock takes over', () => {
+    const ahead = (offsetUs: number): Assumption[] =>
+      broken({
+        cluster: { nodes: 2, replicaLagUs: 0, clocks: [{ process: 'n1', offsetUs, ratePpm: 0 }] },
+        views: [{ nodes: ['n0'] }],
+        faults: [crash('n0', null), { kind: 'failover', atUs: 5, node: 'n0', to: 'n1' }, move('c1', 'n1')],
+      });
+    expect(ahead(102_000)).toEqual([]);
+    expect(ahead(102_001)).toEqual(['clock-step']);
+    expect(ahead(-9_000_000)).toEqual([]);
+  });
+});
+
 describe('the catalogue', () => {
   const known: Record<string, Assumption[]> = {
     S01: ['durable-failover'],
@@ -199,6 +242,11 @@ describe('the catalogue', () => {
     S16: ['clock-step'],
     S23: [],
     S24: ['prompt-effects'],
+    S38: ['same-nodes'],
+    S38b: ['same-nodes'],
+    S62: ['same-nodes'],
+    S63: ['clock-step'],
+    S64: ['durable-failover'],
     S47: [],
   };
 

@@ -1,13 +1,15 @@
 import { driftAllowanceUs, nodeName, type Policy, quorumOf } from '../core/index.js';
-import type { Cluster, Crash, ProcessName, Schedule } from '../scenarios/index.js';
+import type { Cluster, Crash, Failover, ProcessName, Schedule } from '../scenarios/index.js';
 
 /**
  * What Redlock takes for granted. `clock-rate` and `clock-step`: client and node clocks measure a TTL alike up to the
- * drift allowance; a clock that stands still counts as set back. `memory`: a node that voted does not come back without its keys while a claim lasts.
- * `durable-failover`: a replica that takes over has everything. `prompt-effects`: what a client does after its last
+ * drift allowance; a clock that stands still counts as set back. `memory`: a node that voted does not come back without
+ * its keys while a claim lasts. `durable-failover`: a replica that takes over has everything, and its master is gone.
+ * `same-nodes`: all clients have the same nodes, each once, and call a resource by the same key. `prompt-effects`: what a
+ * client does after its last
  * look at the lock happens within the validity it then had.
  */
-export type Assumption = 'clock-rate' | 'clock-step' | 'memory' | 'durable-failover' | 'prompt-effects';
+export type Assumption = 'clock-rate' | 'clock-step' | 'memory' | 'durable-failover' | 'same-nodes' | 'prompt-effects';
 
 const MILLION = 1_000_000n;
 
@@ -47,10 +49,37 @@ export function assumptions(schedule: Schedule, policy: Policy, votes?: number):
     if (byStep.length > byRate.length) broken.push('clock-step');
     if (amnesiac.length > 0) broken.push('memory');
   }
-  const lagging = (schedule.cluster.replicaLagUs ?? 0) > 0;
-  if (lagging && schedule.faults.some((fault) => fault.kind === 'failover')) broken.push('durable-failover');
+  if (schedule.faults.some((it) => it.kind === 'failover' && losesWrites(it, schedule)))
+    broken.push('durable-failover');
+  if (!sameNodes(schedule)) broken.push('same-nodes');
   if (!effectsArePrompt(schedule, clocks)) broken.push('prompt-effects');
   return broken;
+}
+
+/** Whether all clients at all times go to the same nodes, each once, for the same key. */
+function sameNodes({ clients, cluster, faults }: Schedule): boolean {
+  const all = Array.from({ length: cluster.nodes }, (_, i) => nodeName(i));
+  const own = clients.map(({ nodes, keyPrefix = '' }) => ({ nodes: nodes ?? all, keyPrefix }));
+  const later = faults.flatMap((it) =>
+    it.kind === 'reconfigure' && clients.some(({ id }) => id === it.client) ? [it.nodes] : [],
+  );
+  // Whoever goes to a replica that took over goes to its master.
+  const master = (name: ProcessName): ProcessName =>
+    faults.find((it): it is Failover => it.kind === 'failover' && it.to === name)?.node ?? name;
+  const lists = [...own.map(({ nodes }) => nodes), ...later].map((list) => list.map(master));
+  const [first = []] = lists;
+  const once = new Set(first).size === first.length;
+  const same = lists.every((list) => list.length === first.length && list.every((node) => first.includes(node)));
+  return once && same && own.every(({ keyPrefix }) => keyPrefix === own[0]?.keyPrefix);
+}
+
+/** Whether a failover can lose what its master had acknowledged, or leave the master in business. */
+function losesWrites({ node, to, lagUs, atUs }: Failover, { cluster, faults }: Schedule): boolean {
+  if ((lagUs ?? cluster.replicaLagUs ?? 0) > 0) return true;
+  const dead = faults.some(
+    (it) => it.kind === 'crash' && it.node === node && it.restartAfterUs === null && it.atUs <= atUs,
+  );
+  return to !== undefined && !dead;
 }
 
 /** Whether a crash can cost a node what it had acknowledged. */
@@ -85,11 +114,21 @@ class Clocks {
     return [plan?.ratePpm ?? 0, ...changes];
   }
 
-  /** Sum of all steps of a clock in one direction, µs, as a positive number. Those of a client miss all but wall clocks. */
+  private offset(process: ProcessName): number {
+    return this.schedule.cluster.clocks.find((clock) => clock.process === process)?.offsetUs ?? 0;
+  }
+
+  /**
+   * Sum of all steps of a clock in one direction, µs, as a positive number. Those of a client miss all but wall clocks. To
+   * keys, a replica's other clock is a step.
+   */
   private steps(process: ProcessName, sign: 1 | -1): number {
     if (process.startsWith('c') && this.policy.clock !== 'wall') return 0;
     let sum = 0;
     for (const fault of this.schedule.faults) {
+      if (fault.kind === 'failover' && fault.to === process) {
+        sum += Math.max(0, sign * (this.offset(process) - this.offset(fault.node)));
+      }
       if (fault.kind === 'clock-step' && fault.process === process) sum += Math.max(0, sign * fault.byUs);
     }
     return sum;

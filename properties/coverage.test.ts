@@ -73,6 +73,7 @@ it('counts restarts, refusals, flushes and wrong rates inside a claim', () => {
     { kind: 'forget', node: 'n2', atUs: 5_000 },
     { kind: 'suspend', process: 'c1', atUs: 5_000, forUs: 5 },
     { kind: 'clock-step', process: 'c1', atUs: 5_000, byUs: 5 },
+    { kind: 'reconfigure', client: 'c1', nodes: ['n1', 'n0'], atUs: 5_000 },
   ];
   const clocks = [{ process: 'n0', offsetUs: 0, ratePpm: 10 }];
   expect(exercised({ faults, cluster: { clocks } })).toMatchObject({
@@ -82,6 +83,7 @@ it('counts restarts, refusals, flushes and wrong rates inside a claim', () => {
     forgettingsInClaim: 1,
     suspendsInClaim: 1,
     wallStepsInClaim: 1,
+    reconfigurationsInClaim: 1,
     claimsAtWrongRates: 1,
   });
 });

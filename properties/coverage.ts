@@ -26,6 +26,7 @@ export const SITUATIONS = {
   clockStepsInClaim: 'clock steps inside a claim',
   clockRatesInClaim: 'changes of clock rates inside a claim',
   failoversInClaim: 'failovers inside a claim',
+  reconfigurationsInClaim: 'clients told of their nodes anew inside a claim',
   forgettingsInClaim: 'flushed nodes inside a claim',
   refusalsInClaim: 'nodes that answer with errors inside a claim',
   partitionsInClaim: 'partitions inside a claim',
@@ -50,6 +51,7 @@ const BY_FAULT: Readonly<Record<Fault['kind'], Situation>> = {
   'clock-step': 'clockStepsInClaim',
   'clock-rate': 'clockRatesInClaim',
   failover: 'failoversInClaim',
+  reconfigure: 'reconfigurationsInClaim',
   forget: 'forgettingsInClaim',
   refuse: 'refusalsInClaim',
   partition: 'partitionsInClaim',
@@ -106,7 +108,7 @@ export class Coverage {
 
   private contend(holder: LockRun, other: LockRun): void {
     if (holder === other || other.gone || this.contended.includes(holder)) return;
-    if (!holder.keys.some((key) => other.keys.includes(key))) return;
+    if (!holder.resources.some((key) => other.resources.includes(key))) return;
     this.contended.push(holder);
     this.counts.contendedClaims++;
   }

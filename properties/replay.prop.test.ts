@@ -79,6 +79,7 @@ describe('any schedule', () => {
     untilUs: 200_000,
     faults: FAULT_KINDS,
     leastRestartUs: 0,
+    apart: true,
     mostFaults: 8,
     mostFates: 8,
   });

@@ -54,8 +54,12 @@ export function faultWords(event: TraceEvent, context: RowContext, keys: NodeKey
     }
     case 'failover': {
       const held = keys.of(event.process);
-      return one(`its replica takes over${keptWords(event, context, held)}`, held);
+      const of = textOf(event, 'of');
+      const what = of === '' ? 'its replica takes over' : `takes over as the replica of ${of}`;
+      return one(`${what}${keptWords(event, context, held)}`, held);
     }
+    case 'reconfigure':
+      return one(`is told of ${nodeListOrNames(listOf(event, 'nodes'))} from now on`);
     case 'forget': {
       const { resource } = event.detail;
       const held = keys.of(event.process);

@@ -120,7 +120,7 @@ class Rows {
   }
 
   private untilWords(event: TraceEvent): string {
-    const votes = `${nodesOf(event, 'granted').length}/${numberOf(event, 'nodes')}`;
+    const votes = `${numberOf(event, 'votes')}/${numberOf(event, 'nodes')}`;
     const counter = numberOf(event, 'counter');
     const token = counter === 0 ? '' : `, fencing token ${counter}`;
     return `${votes}, valid until ${formatDurationMs(numberOf(event, 'endUs'))}${token}`;

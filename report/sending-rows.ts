@@ -53,7 +53,7 @@ export class SendingRows {
     const { nodes } = this.context.schedule.cluster;
     const names = courses.map((course) => course.node);
     const notes = this.notes(event, courses);
-    const to = names.length === nodes ? '*' : nodeList(names);
+    const to = names.length === nodes && new Set(names).size === nodes ? '*' : nodeList(names);
     return {
       seq: event.seq,
       atUs: event.atUs,
@@ -70,11 +70,14 @@ export class SendingRows {
     const { policy, tokenName, schedule } = this.context;
     const token = tokenName(numberOf(event, 'token'));
     const client = schedule.clients.find((it) => it.id === event.process);
-    const keys = (client?.locks[numberOf(event, 'lock')]?.resources ?? []).join(' ');
+    const resources = client?.locks[numberOf(event, 'lock')]?.resources ?? [];
+    const keys = resources.map((resource) => `${client?.keyPrefix ?? ''}${resource}`).join(' ');
+    const own = policy.ownKeyGrants ? ' (or own)' : '';
     switch (textOf(event, 'operation')) {
       case 'acquire':
-        return `SET ${keys} ${token}${policy.onlyIfAbsent ? ' NX' : ''} PX ${numberOf(event, 'ttlMs')}`;
+        return `SET ${keys} ${token}${policy.onlyIfAbsent ? ' NX' : ''} PX ${numberOf(event, 'ttlMs')}${own}`;
       case 'extend':
+        if (policy.extendCommand === 'present') return `PEXPIRE ${keys} ${numberOf(event, 'ttlMs')}`;
         if (policy.extendCommand === 'any') return `SET ${keys} ${token} PX ${numberOf(event, 'ttlMs')}`;
         return `PEXPIRE ${keys} ${numberOf(event, 'ttlMs')} if ${token}${policy.extendCommand === 'own' ? '' : ' or missing'}`;
       case 'read-counter':

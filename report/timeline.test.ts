@@ -92,7 +92,7 @@ test('a failover', () => {
 
       ✗ mutual exclusion   c1 and c2 both held a for 9 847 ms: n0 voted twice, it forgot A in the failover.
       ✗ availability   Nobody could acquire for 47 ms, from 3 on: too few nodes were up for a quorum.
-      Assumptions of the lock that the schedule breaks: durable-failover (a replica takes over that may lack keys).
+      Assumptions of the lock that the schedule breaks: durable-failover (a replica takes over that may lack keys, or beside its master).
     "
   `);
 });

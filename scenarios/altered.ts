@@ -1,6 +1,6 @@
 import { LONGEST_US, MIDDLE_JITTER_PPM, type Policy } from '../core/index.js';
 import { profileOf } from './checks.js';
-import type { Cluster, Fault, LockPlan, ProcessName, Schedule } from './schedule.js';
+import type { ClientPlan, Cluster, Fault, LockPlan, ProcessName, Schedule } from './schedule.js';
 
 /*
  * Copies of a schedule with one thing altered throughout; what mitigations are made of.
@@ -60,8 +60,13 @@ export function withNodes(schedule: Schedule, nodes: number): Schedule {
   const exists = (name: ProcessName): boolean => !name.startsWith('n') || Number(name.slice(1)) < nodes;
   const left = (fault: Fault): Fault[] => {
     switch (fault.kind) {
-      case 'crash':
       case 'failover':
+        return exists(fault.node) && exists(fault.to ?? fault.node) ? [fault] : [];
+      case 'reconfigure': {
+        const nodes = fault.nodes.filter(exists);
+        return nodes.length > 0 ? [{ ...fault, nodes }] : [];
+      }
+      case 'crash':
       case 'forget':
       case 'refuse':
         return exists(fault.node) ? [fault] : [];
@@ -81,9 +86,26 @@ export function withNodes(schedule: Schedule, nodes: number): Schedule {
   return {
     ...schedule,
     cluster: { ...cluster, nodes, distances, clocks },
+    clients: schedule.clients.map((client) => withoutNodes(client, exists)),
     faults: schedule.faults.flatMap(left),
     fates: schedule.fates.filter(({ node }) => exists(node)),
   };
+}
+
+/** No client has nodes or keys of its own. */
+export function withOneMembership(schedule: Schedule): Schedule {
+  return {
+    ...schedule,
+    clients: schedule.clients.map(({ nodes: _nodes, keyPrefix: _prefix, ...rest }) => rest),
+    faults: schedule.faults.filter(({ kind }) => kind !== 'reconfigure'),
+  };
+}
+
+/** A client whose list has no node that is gone. Where none is left, it has all of them. */
+function withoutNodes(client: ClientPlan, exists: (name: ProcessName) => boolean): ClientPlan {
+  const { nodes, ...rest } = client;
+  const left = nodes?.filter(exists) ?? [];
+  return left.length > 0 ? { ...rest, nodes: left } : rest;
 }
 
 /** For a client that never gives up; the pauses after that lie in the middle again. */

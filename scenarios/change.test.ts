@@ -25,7 +25,7 @@ test('changes a copy, in order', () => {
     direction: 'request',
     delayUs: 7,
   });
-  expect([changed.faults.length, changed.faults[0]?.atUs, changed.faults.at(-1)?.atUs]).toEqual([10, 2, 1]);
+  expect([changed.faults.length, changed.faults[0]?.atUs, changed.faults.at(-1)?.atUs]).toEqual([12, 2, 1]);
   expect(schedule).toStrictEqual(before);
 });
 
@@ -48,17 +48,17 @@ test('says which change cannot be made, and why', () => {
   expect(wrong.map((change) => complaint([change]))).toMatchInlineSnapshot(`
     [
       "/0/path: "/cluster/delayMs" does not exist: /cluster has no "delayMs"; did you mean "delayUs"?",
-      "/0/path: "/faults/8" does not exist: /faults has the places 0 to 7",
-      "/0/path: "/faults/x" does not exist: /faults has the places 0 to 7",
-      "/0/path: "/faults/01" does not exist: /faults has the places 0 to 7",
-      "/0/path: "/faults/-" does not exist: /faults has the places 0 to 7",
-      "/0/path: "/faults/9" does not exist: /faults has the places 0 to 7; add at "-", its end",
+      "accepted",
+      "/0/path: "/faults/x" does not exist: /faults has the places 0 to 9",
+      "/0/path: "/faults/01" does not exist: /faults has the places 0 to 9",
+      "/0/path: "/faults/-" does not exist: /faults has the places 0 to 9",
+      "the changed schedule is wrong at /faults/9: 1 is not a fault (an object)",
       "/0/path: "/clients/0/locks/1/writes/0" does not exist: /clients/0/locks/1/writes is an empty list",
       "/0/path: "/untilUs/seconds" does not exist: /untilUs is 60000000, with nothing inside",
       "/0/path: "/colour" does not exist: the schedule has no "colour"; it has schema, cluster, policy, clients, faults, fates, untilUs",
       "/0/path: "/__proto__/polluted" does not exist: the schedule has no "__proto__"; it has schema, cluster, policy, clients, faults, fates, untilUs",
       "/0/path: "" is not a place inside the schedule",
-      "the changed schedule is wrong at /cluster/distances/1/node: "n2" is not a node; the cluster has n0 to n1",
+      "the changed schedule is wrong at /clients/0/nodes/0: "n4" is not a node; the cluster has n0 to n1",
       "the changed schedule is wrong at /colour: not a field of a schedule; the fields are schema, cluster, policy, clients, faults, fates, untilUs",
     ]
   `);

@@ -1,13 +1,13 @@
-import { type Policy, PROFILES } from '../core/index.js';
+import { MOST_NODES, type Policy, PROFILES } from '../core/index.js';
 import { pointer, ScheduleError, show } from './input-error.js';
 import { meant } from './nearest.js';
 import type { Expectation, Scenario, Variant } from './scenario.js';
-import type { Cluster, Fate, Fault, LockPlan, ProcessName, Schedule } from './schedule.js';
+import type { Cluster, Failover, Fate, Fault, LockPlan, ProcessName, Schedule } from './schedule.js';
 
 /** Checks what one part of a schedule demands of another; `base` is where the schedule is. */
 export function checkSchedule(schedule: Schedule, base = ''): void {
   const names = namesOf(schedule);
-  checkClients(schedule, pointer(base, 'clients'));
+  checkClients(schedule, names, pointer(base, 'clients'));
   checkDistances(schedule.cluster, names, pointer(base, 'cluster', 'distances'));
   checkClocks(schedule.cluster, names, pointer(base, 'cluster', 'clocks'));
   checkProfile(schedule.policy.profile, pointer(base, 'policy', 'profile'));
@@ -107,11 +107,12 @@ function checkProfile(name: string, path: string): void {
   if (profileOf(name) === undefined) fail(path, notAProfile(name));
 }
 
-function checkClients(schedule: Schedule, base: string): void {
+function checkClients(schedule: Schedule, names: Names, base: string): void {
   const seen = new Set<ProcessName>();
-  for (const [index, { id, locks }] of schedule.clients.entries()) {
+  for (const [index, { id, nodes = [], locks }] of schedule.clients.entries()) {
     if (seen.has(id)) fail(pointer(base, index, 'id'), `${show(id)} names two clients; every id must be unique`);
     seen.add(id);
+    checkList(nodes, names, pointer(base, index, 'nodes'));
     for (const [number, lock] of locks.entries()) checkLock(lock, pointer(base, index, 'locks', number));
   }
 }
@@ -133,16 +134,30 @@ function checkLock(lock: LockPlan, base: string): void {
 function checkFault(fault: Fault, cluster: Cluster, names: Names, base: string): void {
   if (fault.kind === 'partition') {
     checkSides(fault.from, fault.to, names, base);
-  } else if (fault.kind === 'client-crash') {
+  } else if ('client' in fault) {
     checkClient(fault.client, names, pointer(base, 'client'));
+    if (fault.kind === 'reconfigure') checkList(fault.nodes, names, pointer(base, 'nodes'));
   } else if ('node' in fault) {
     checkNode(fault.node, names, pointer(base, 'node'));
-    if (fault.kind === 'failover' && cluster.replicaLagUs === null) {
-      fail(pointer(base, 'kind'), 'a failover needs replicas; set replicaLagUs of the cluster to their lag');
-    }
+    if (fault.kind === 'failover') checkFailover(fault, cluster, names, base);
   } else {
     checkProcess(fault.process, names, pointer(base, 'process'));
   }
+}
+
+function checkFailover({ node, to }: Failover, { replicaLagUs }: Cluster, names: Names, base: string): void {
+  if (replicaLagUs === null) {
+    fail(pointer(base, 'kind'), 'a failover needs replicas; set replicaLagUs of the cluster to their lag');
+  }
+  if (to === undefined) return;
+  checkNode(to, names, pointer(base, 'to'));
+  if (to === node) fail(pointer(base, 'to'), `${show(to)} is the master itself; leave it out, or name another node`);
+}
+
+/** The nodes of one client. One may be named twice: that it should not is for the simulation to show. */
+function checkList(nodes: readonly ProcessName[], names: Names, base: string): void {
+  for (const [index, node] of nodes.entries()) checkNode(node, names, pointer(base, index));
+  if (nodes.length > MOST_NODES) fail(base, `${nodes.length} nodes are too many; a client has at most ${MOST_NODES}`);
 }
 
 function checkSides(from: readonly ProcessName[], to: readonly ProcessName[], names: Names, base: string): void {

@@ -102,6 +102,7 @@ const policyFields: z.ZodType<PolicyChoice['with']> = exactly<Partial<Omit<Polic
     minValidityUs: whole(MICROS).exactOptional(),
     tokenScope: oneOf('attempt', 'call').exactOptional(),
     onlyIfAbsent: flag().exactOptional(),
+    ownKeyGrants: flag().exactOptional(),
     tries: orNull(from(1), 'to try for ever').exactOptional(),
     retryDelayUs: whole(MICROS).exactOptional(),
     retryJitterUs: whole(MICROS).exactOptional(),
@@ -109,7 +110,7 @@ const policyFields: z.ZodType<PolicyChoice['with']> = exactly<Partial<Omit<Polic
     cleanupAfter: oneOf('each-attempt', 'last-attempt').exactOptional(),
     releaseChecksToken: flag().exactOptional(),
     releaseTo: oneOf('all', 'granted').exactOptional(),
-    extendCommand: oneOf('own', 'own-or-missing', 'any').exactOptional(),
+    extendCommand: oneOf('own', 'own-or-missing', 'present', 'any').exactOptional(),
     extendQuorumOffset: whole(VOTES).exactOptional(),
     extendFrom: oneOf('start', 'reply').exactOptional(),
     extendOnlyInTime: flag().exactOptional(),
@@ -161,7 +162,12 @@ const lock: z.ZodType<LockPlan> = exactly<LockPlan>()(
 ).register(definitions, { id: 'LockPlan' });
 
 const client: z.ZodType<ClientPlan> = exactly<ClientPlan>()(
-  record('a client', { id: clientNamed(), locks: list(lock, 'a list of locks') }),
+  record('a client', {
+    id: clientNamed(),
+    nodes: someOf(nodeNamed(), 'a list of at least one node').exactOptional(),
+    keyPrefix: text('a prefix of keys').exactOptional(),
+    locks: list(lock, 'a list of locks'),
+  }),
 ).register(definitions, { id: 'ClientPlan' });
 
 const struck = { atUs: whole(MICROS), edge: oneOf('before', 'after').exactOptional() };
@@ -176,7 +182,19 @@ const faults = [
     power: flag().exactOptional(),
     restartAfterUs: orNull(MICROS, 'to never restart'),
   }),
-  record('a failover', { kind: kind('failover'), ...struck, node: nodeNamed() }),
+  record('a failover', {
+    kind: kind('failover'),
+    ...struck,
+    node: nodeNamed(),
+    to: nodeNamed().exactOptional(),
+    lagUs: whole(MICROS).exactOptional(),
+  }),
+  record('a change of nodes', {
+    kind: kind('reconfigure'),
+    ...struck,
+    client: clientNamed(),
+    nodes: someOf(nodeNamed(), 'a list of at least one node'),
+  }),
   record('a loss of keys', {
     kind: kind('forget'),
     ...struck,

@@ -12,6 +12,7 @@ const VALUES: Record<string, readonly string[]> = {
   fsync: ['always', 'no'],
   'restart-delay': ['ttl', '0', '12s'],
   nodes: ['1', '3', '31'],
+  membership: ['all'],
   ttl: ['1ms', '30s'],
   'votes-wanted': ['all', 'quorum', '4'],
   drift: ['1%', '0', '0.5%', '100%'],
@@ -44,6 +45,13 @@ describe.each(MITIGATIONS)('$name=$values', ({ name, description }) => {
     expect(VALUES[name]).toBeDefined();
     expect(description).toMatch(/^[^\n]{10,110}[^.]$/);
   });
+});
+
+test('membership=all takes lists, prefixes and changes of lists away', () => {
+  const { clients, faults } = mitigate(schedule, 'membership=all');
+  expect(clients.filter((client) => 'nodes' in client || 'keyPrefix' in client)).toEqual([]);
+  expect(faults.filter(({ kind }) => kind === 'reconfigure')).toEqual([]);
+  expect(faults.length).toBe(schedule.faults.length - 1);
 });
 
 test('persistence, by either name', () => {
@@ -81,7 +89,14 @@ describe('nodes', () => {
     expect(cluster.nodes).toBe(2);
     expect(cluster.distances).toEqual(schedule.cluster.distances.slice(0, 1));
     expect(cluster.clocks.map(({ process }) => process)).toEqual(['n0', 'c1']);
-    expect(faults.map(({ kind }) => kind)).toEqual(['failover', 'client-crash', 'pause', 'clock-rate', 'partition']);
+    expect(faults.map(({ kind }) => kind)).toEqual([
+      'failover',
+      'client-crash',
+      'pause',
+      'clock-rate',
+      'reconfigure',
+      'partition',
+    ]);
     expect(fates).toEqual([schedule.fates[0]]);
   });
 
@@ -196,7 +211,7 @@ test('says what would be right', () => {
   expect(wrong.map(complaint)).toMatchInlineSnapshot(`
     [
       ""persistance" is not a mitigation; did you mean "persistence"?",
-      ""prayer" is not a mitigation; the mitigations are persistence, fsync, restart-delay, nodes, ttl, votes-wanted, drift, clock, deadline, min-validity, node-timeout, sending, …",
+      ""prayer" is not a mitigation; the mitigations are persistence, fsync, restart-delay, nodes, membership, ttl, votes-wanted, drift, clock, deadline, min-validity, node-timeout, …",
       "accepted",
       "mitigation "fsync=alway": "alway" is not one of its values; did you mean "always"?",
       "mitigation "fsync" has no value; write fsync=always|everysec|no",
@@ -214,7 +229,7 @@ test('says what would be right', () => {
       "mitigation "max-extensions=-1": "-1" is not a whole number from 0 to 1000000, or none",
       "mitigation "policy=redsink": "redsink" is not a profile; the profiles are reference",
       "mitigation "restart-delay=soon": "soon" is not a duration; write it like 10s, 50ms or 250us",
-      ""toString" is not a mitigation; the mitigations are persistence, fsync, restart-delay, nodes, ttl, votes-wanted, drift, clock, deadline, min-validity, node-timeout, sending, …",
+      ""toString" is not a mitigation; the mitigations are persistence, fsync, restart-delay, nodes, membership, ttl, votes-wanted, drift, clock, deadline, min-validity, node-timeout, …",
     ]
   `);
 });

@@ -5,6 +5,7 @@ import {
   withLink,
   withLocks,
   withNodes,
+  withOneMembership,
   withPersistence,
   withPolicy,
   withRestartDelay,
@@ -64,6 +65,12 @@ export const MITIGATIONS: readonly Mitigation[] = [
     values: '<n>',
     description: 'this many nodes; what befalls nodes that are no longer there is left out',
     apply: (schedule, value) => withNodes(schedule, integer(value, 1, MOST_NODES)),
+  },
+  {
+    name: 'membership',
+    values: 'all',
+    description: 'every client has every node of the cluster, once and all along, and calls a resource by the same key',
+    apply: (schedule, value) => oneOf(value, { all: withOneMembership })(schedule),
   },
   {
     name: 'ttl',

@@ -82,6 +82,13 @@ export interface PolicyChoice {
 
 export interface ClientPlan {
   readonly id: ProcessName;
+  /**
+   * The nodes that this client is told of, in its order; one of them may be named twice by mistake. All nodes of the
+   * cluster where left out. See the `reconfigure` fault.
+   */
+  readonly nodes?: readonly ProcessName[];
+  /** What this client puts before the name of a resource to make a key of it; nothing where left out. */
+  readonly keyPrefix?: string;
   /** Numbered from 0 in this order; they may overlap in time. */
   readonly locks: readonly LockPlan[];
 }
@@ -136,10 +143,24 @@ export interface Crash extends FaultBase {
   readonly restartAfterUs: number | null;
 }
 
-/** A node's replica takes over its address, with what had reached it. */
+/** A replica of a node takes over, with what had reached it: under the node's address, or as a node of its own. */
 export interface Failover extends FaultBase {
   readonly kind: 'failover';
   readonly node: ProcessName;
+  /**
+   * The node that is the replica, with a clock of its own. The old master, if it is up, goes on serving who still talks
+   * to it; clients move by a `reconfigure` fault.
+   */
+  readonly to?: ProcessName;
+  /** How far this replica is behind, µs; the cluster's `replicaLagUs` where left out. */
+  readonly lagUs?: number;
+}
+
+/** A client is told of other nodes: what it acquires from now on, it acquires there. Its older locks keep their nodes. */
+export interface Reconfigure extends FaultBase {
+  readonly kind: 'reconfigure';
+  readonly client: ProcessName;
+  readonly nodes: readonly ProcessName[];
 }
 
 /** A node loses keys while it runs: an operator's DEL or FLUSHALL, or eviction. */
@@ -218,6 +239,7 @@ export interface Partition extends FaultBase {
 export type Fault =
   | Crash
   | Failover
+  | Reconfigure
   | Forget
   | Refuse
   | ClientCrash
@@ -237,7 +259,7 @@ export interface MessageAddress {
   readonly round?: number;
   readonly node: ProcessName;
   readonly direction: 'request' | 'reply';
-  /** Counts repeated sendings of the same command, and replies to duplicates of it. */
+  /** Counts repeated sendings of the same command to the same node, and replies to duplicates of it. */
   readonly send?: number;
 }
 

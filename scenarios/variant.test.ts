@@ -29,6 +29,6 @@ test('says where in the scenario the variant is wrong', () => {
   );
   const change = [{ op: 'replace', path: '/cluster/nodes', value: 3 }] as const;
   expect(() => neighbour({ change })).toThrowErrorMatchingInlineSnapshot(
-    `[ScheduleError: /neighbours/0/change: the changed schedule is wrong at /faults/1/node: "n3" is not a node; the cluster has n0 to n2]`,
+    `[ScheduleError: /neighbours/0/change: the changed schedule is wrong at /clients/0/nodes/0: "n4" is not a node; the cluster has n0 to n2]`,
   );
 });

@@ -1,4 +1,4 @@
-import { type Answer, type LocalTime, nodeName } from '../core/index.js';
+import { type Answer, type LocalTime, nodeName, size } from '../core/index.js';
 import type { ProcessName } from '../scenarios/index.js';
 import type { LockRun } from './lock-run.js';
 import type { Message } from './message.js';
@@ -101,14 +101,14 @@ export class Chronicle {
 
   claimed(lock: LockRun): void {
     lock.believing = true;
-    this.noteLock(Kind.claim, lock, lock.state.votes.yes);
+    this.noteLock(Kind.claim, lock, lock.voters);
     if (this.trace.keeping) this.trace.detail(this.claimDetail(lock));
     this.observer.claimed(lock, this.now);
   }
 
   extended(lock: LockRun): void {
     lock.believing = true;
-    this.noteLock(Kind.extended, lock, lock.state.votes.yes);
+    this.noteLock(Kind.extended, lock, lock.voters);
     if (this.trace.keeping) this.trace.detail(this.claimDetail(lock));
     this.observer.extended(lock, this.now);
   }
@@ -117,7 +117,8 @@ export class Chronicle {
     const { state } = lock;
     return {
       ...this.lockDetail(lock),
-      granted: state.votes.yes,
+      granted: lock.voters,
+      votes: size(state.votes.yes),
       quorum: state.quorum,
       nodes: state.nodes,
       deadlineUs: state.deadline,

@@ -18,6 +18,7 @@ import type { Chronicle } from './chronicle.js';
 import { Clocks } from './clocks.js';
 import { FIRST_PLAN_SLOT, HOLD_SLOT, type LockRun } from './lock-run.js';
 import type { Message } from './message.js';
+import type { NodeList } from './node-list.js';
 import { Process } from './process.js';
 import type { QueueEvent } from './queue.js';
 import type { TrueTime } from './time.js';
@@ -44,7 +45,6 @@ function slotOf(timer: Timer): number {
 
 /** What a client needs from the world it lives in. */
 export interface ClientHost {
-  readonly nodeCount: number;
   readonly policy: Policy;
   jitterPpm(lock: LockRun, attempt: number): number;
   send(lock: LockRun, to: NodeSet, command: Command): void;
@@ -64,6 +64,9 @@ export interface ClientHost {
 /** A client process: drives `core`'s lock with its own clock, and carries out what it asks for. */
 export class SimClient extends Process {
   readonly locks: LockRun[] = [];
+  /** The nodes that it knows of, and what it puts before its keys. */
+  list: NodeList;
+  readonly keyPrefix: string;
   /** How many times `core` stepped for this client. */
   steps = 0;
   private readonly clocks: Clocks;
@@ -75,6 +78,8 @@ export class SimClient extends Process {
     name: ProcessName,
     chronicle: Chronicle,
     host: ClientHost,
+    list: NodeList,
+    keyPrefix: string,
     offsetUs: number,
     ratePpm: number,
   ) {
@@ -83,6 +88,8 @@ export class SimClient extends Process {
     this.clocks = clocks;
     this.chronicle = chronicle;
     this.host = host;
+    this.list = list;
+    this.keyPrefix = keyPrefix;
   }
 
   private localNow(): LocalTime {
@@ -93,7 +100,7 @@ export class SimClient extends Process {
   acquire(lock: LockRun): void {
     this.chronicle.called(Kind.call, lock);
     const chance = this.chance(lock, 0);
-    const { nodeCount: nodes } = this.host;
+    const nodes = lock.list.places;
     this.step(lock, { type: 'acquire', now: this.localNow(), nodes, ttlMs: lock.plan.ttlMs, chance });
     this.host.attempted(lock);
   }
@@ -103,7 +110,7 @@ export class SimClient extends Process {
     const lock = this.locks[message.lock];
     if (lock === undefined) return;
     const now = this.localNow();
-    this.step(lock, { type: 'reply', now, node: message.node, command: message.command, answer, counter });
+    this.step(lock, { type: 'reply', now, node: message.place, command: message.command, answer, counter });
   }
 
   /** A timer of one of its locks is due, unless it was cancelled or the clock was set back. Says whether it fired. */

@@ -60,11 +60,11 @@ export class FencingCounter {
     if (this.value !== MISSING) this.set(MISSING, now);
   }
 
-  /** Goes back to what was there at `keptUntil`, or at the start, if that was kept. */
-  restore(keptUntil: number, fromStart: boolean, now: TrueTime): void {
+  /** Takes on what was there at `keptUntil`, or at the start, if that was kept: there, or on the master `of` a replica. */
+  restore(keptUntil: number, fromStart: boolean, now: TrueTime, of: FencingCounter = this): void {
     this.joining = NOBODY;
-    this.journal = this.journal.filter((entry) => entry.at <= keptUntil);
-    const value = this.journal.at(-1)?.value ?? (fromStart ? this.first : MISSING);
+    this.journal = of.journal.filter((entry) => entry.at <= keptUntil);
+    const value = this.journal.at(-1)?.value ?? (fromStart ? of.first : MISSING);
     if (value !== this.value) this.set(value, now);
   }
 

@@ -1,12 +1,15 @@
+import { allNodes } from '../core/index.js';
 import type {
   ClientCrash,
   ClockRate,
   ClockStep,
   Crash,
+  Failover,
   Forget,
   Partition,
   Pause,
   ProcessName,
+  Reconfigure,
   Refuse,
   Suspend,
 } from '../scenarios/index.js';
@@ -15,6 +18,7 @@ import type { SimClient } from './client.js';
 import { keptUntil } from './disk.js';
 import type { Links } from './links.js';
 import type { SimNode } from './node.js';
+import { NodeList } from './node-list.js';
 import type { PlannedFault } from './planned-fault.js';
 import type { Process } from './process.js';
 import { after, type TrueTime } from './time.js';
@@ -46,7 +50,10 @@ export class Faults {
         this.crash(planned, this.node(fault.node), fault);
         break;
       case 'failover':
-        this.failover(this.node(fault.node));
+        this.failover(fault);
+        break;
+      case 'reconfigure':
+        this.reconfigure(fault);
         break;
       case 'forget':
         this.forget(fault);
@@ -113,16 +120,34 @@ export class Faults {
     return true;
   }
 
-  private failover(node: SimNode | undefined): void {
-    if (node === undefined) return;
+  private failover({ node: name, to = name, lagUs }: Failover): void {
+    const [master, node] = [this.node(name), this.node(to)];
+    if (master === undefined || node === undefined || (node !== master && node.down)) return;
     const { chronicle } = this;
     const wasDown = node.down;
-    const cutAt = wasDown ? node.downSince : chronicle.now;
+    const cutAt = master.down ? master.downSince : chronicle.now;
+    const lag = lagUs ?? this.view.setup.cluster.replicaLagUs ?? 0;
     node.life++;
     node.thaw();
-    chronicle.cause = chronicle.note(Kind.failover, node, cutAt, 0);
-    node.failover(cutAt, chronicle.now);
+    chronicle.cause = chronicle.note(Kind.failover, node, cutAt, lagUs ?? 0);
+    if (chronicle.trace.keeping && node !== master) chronicle.trace.detail({ of: name });
+    node.takeOver(master, cutAt - lag, chronicle.now);
     if (wasDown) chronicle.observer.nodeUp(node.index, chronicle.now);
+  }
+
+  private reconfigure({ client: name, nodes }: Reconfigure): void {
+    const client = this.view.clients.find((it) => it.name === name);
+    if (client === undefined) return;
+    const { chronicle, view } = this;
+    client.list = new NodeList(view.nodes.length, nodes);
+    chronicle.cause = chronicle.note(
+      Kind.reconfigure,
+      client,
+      client.list.at(allNodes(client.list.places)),
+      nodes.length,
+    );
+    if (chronicle.trace.keeping) chronicle.trace.detail({ nodes });
+    chronicle.observer.membershipChanged(chronicle.now);
   }
 
   private forget({ node: name, resource }: Forget): void {

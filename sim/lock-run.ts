@@ -1,5 +1,6 @@
-import { type Command, initialState, type LockState } from '../core/index.js';
+import { type Command, initialState, type LockState, MOST_NODES, type NodeSet } from '../core/index.js';
 import type { LockPlan } from '../scenarios/index.js';
+import type { NodeList } from './node-list.js';
 import type { Process } from './process.js';
 import type { QueueEvent } from './queue.js';
 
@@ -13,7 +14,10 @@ export class LockRun {
   /** From 0 per client. */
   readonly number: number;
   readonly plan: LockPlan;
-  /** The resources, by the run's index; from the call on. */
+  /** The nodes that its client knew of at the call. */
+  list: NodeList;
+  /** The resources, by the run's index, and the keys that stand for them on the nodes; from the call on. */
+  resources: readonly number[] = [];
   keys: readonly number[] = [];
   state: LockState = initialState();
   /** Which life of its client asked for it; -1 before the call. */
@@ -24,9 +28,13 @@ export class LockRun {
   believing = false;
   /** Armed timers, by slot; an event of the queue that is not among them is stale. */
   readonly armed: (QueueEvent | null)[] = [];
+  /** By attempt and node: how many releases were sent. */
   private readonly releaseSends: number[] = [];
+  /** Of other commands, where one was or may be sent to a node more than once. */
+  private readonly moreSends = new Map<string, number>();
 
-  constructor(client: Process, number: number, plan: LockPlan) {
+  constructor(client: Process, number: number, plan: LockPlan, list: NodeList) {
+    this.list = list;
     this.client = client;
     this.number = number;
     this.plan = plan;
@@ -39,13 +47,26 @@ export class LockRun {
     return this.life >= 0 && (this.client.down || this.life !== this.client.life);
   }
 
-  /** How often this command has been sent to this node before; only releases are sent twice. */
+  /** The nodes behind the votes that its state counts. */
+  get voters(): NodeSet {
+    return this.list.at(this.state.votes.yes);
+  }
+
+  /** How often this command has been sent to this node before. */
   countSend(command: Command, node: number): number {
-    if (command.operation !== 'release') return 0;
-    const at = command.attempt * this.state.nodes + node;
+    if (command.operation !== 'release') return this.list.repeats ? this.countAgain(command, node, 0) : 0;
+    const at = command.attempt * MOST_NODES + node;
     while (this.releaseSends.length <= at) this.releaseSends.push(0);
     const sent = this.releaseSends[at] ?? 0;
     this.releaseSends[at] = sent + 1;
+    return sent;
+  }
+
+  private countAgain(command: Command, node: number, before: number): number {
+    const { operation, attempt, round } = command;
+    const what = `${operation} ${attempt} ${round} ${node}`;
+    const sent = this.moreSends.get(what) ?? before;
+    this.moreSends.set(what, sent + 1);
     return sent;
   }
 }

@@ -5,8 +5,10 @@ export interface Message {
   readonly client: number;
   readonly lock: number;
   readonly node: number;
+  /** The node's place in the list of the client. */
+  readonly place: number;
   readonly command: Command;
-  /** Resources of the lock, by the world's index. */
+  /** Keys of the lock, by the world's index. */
   readonly keys: readonly number[];
   /** Counts repeated sendings of the same command to the same node. */
   readonly send: number;

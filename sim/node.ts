@@ -51,7 +51,6 @@ export class SimNode extends Process {
   private readonly journaling: boolean;
   private readonly chronicle: Chronicle;
   private readonly armExpiryEvent: ArmExpiry;
-  private readonly replicaLagUs: number | null;
   private readonly tickUs: number;
   private readonly ticksPerMs: number;
   private readonly expiresAt: boolean;
@@ -68,7 +67,6 @@ export class SimNode extends Process {
     super(index, `n${index}`, NODE_BASE + index, new Clock(offsetUs, ratePpm));
     this.chronicle = chronicle;
     this.armExpiryEvent = armExpiry;
-    this.replicaLagUs = cluster.replicaLagUs;
     this.journaling = cluster.replicaLagUs !== null || cluster.persistence === 'everysec';
     this.tickUs = cluster.resolutionUs;
     this.ticksPerMs = 1000 / cluster.resolutionUs;
@@ -86,8 +84,13 @@ export class SimNode extends Process {
     for (const key of keys) this.dropIfExpired(key, nowTicks);
     switch (command.operation) {
       case 'acquire':
-        if (policy.onlyIfAbsent && this.holdsAny(keys)) return 'no';
-        this.setAll(keys, token, nowTicks + command.ttlMs * this.ticksPerMs, now);
+        if (policy.onlyIfAbsent && this.holdsAny(keys, policy.ownKeyGrants ? token : NO_TOKEN)) return 'no';
+        this.setAll(
+          policy.ownKeyGrants ? keys.filter((key) => !this.holds(key)) : keys,
+          token,
+          nowTicks + command.ttlMs * this.ticksPerMs,
+          now,
+        );
         if (policy.fencing !== 'none') this.counter.granted(policy, now);
         return 'yes';
       case 'extend':
@@ -107,24 +110,26 @@ export class SimNode extends Process {
     ttl: number,
     now: TrueTime,
   ): Answer {
-    if (policy.extendCommand !== 'any') {
-      for (const key of keys) {
-        const stored = this.tokens[key] ?? NO_TOKEN;
-        const missing = stored === NO_TOKEN && policy.extendCommand === 'own-or-missing';
-        if (stored !== token && !missing) return 'no';
-      }
+    const { extendCommand } = policy;
+    for (const key of keys) {
+      const stored = this.tokens[key] ?? NO_TOKEN;
+      const extendable =
+        extendCommand === 'any' ||
+        (extendCommand === 'present' ? stored !== NO_TOKEN : stored === token) ||
+        (stored === NO_TOKEN && extendCommand === 'own-or-missing');
+      if (!extendable) return 'no';
     }
-    if (policy.extendCommand !== 'own') {
+    if (extendCommand === 'any' || extendCommand === 'own-or-missing') {
       this.setAll(keys, token, nowTicks + ttl, now);
       return 'yes';
     }
     for (const key of keys) {
-      if ((this.when[key] ?? 0) - nowTicks < ttl) {
-        this.when[key] = nowTicks + ttl;
-        this.record(key, token, now);
-        this.armExpiry(key);
-        this.chronicle.keyLengthened(this, key, token, this.goneAt(key));
-      }
+      if (extendCommand === 'own' && (this.when[key] ?? 0) - nowTicks >= ttl) continue;
+      const stored = this.tokens[key] ?? NO_TOKEN;
+      this.when[key] = nowTicks + ttl;
+      this.record(key, stored, now);
+      this.armExpiry(key);
+      this.chronicle.keyLengthened(this, key, stored, this.goneAt(key));
     }
     return 'yes';
   }
@@ -147,8 +152,12 @@ export class SimNode extends Process {
     return (this.tokens[key] ?? NO_TOKEN) !== NO_TOKEN;
   }
 
-  private holdsAny(keys: readonly number[]): boolean {
-    for (const key of keys) if ((this.tokens[key] ?? NO_TOKEN) !== NO_TOKEN) return true;
+  /** Whether one of the keys is stored with a token other than `own`. */
+  private holdsAny(keys: readonly number[], own: number): boolean {
+    for (const key of keys) {
+      const stored = this.tokens[key] ?? NO_TOKEN;
+      if (stored !== NO_TOKEN && stored !== own) return true;
+    }
     return false;
   }
 
@@ -268,19 +277,19 @@ export class SimNode extends Process {
     if (this.journaling) this.journal.push({ at: now, key, token, when: this.when[key] ?? 0 });
   }
 
-  /** The replica takes over with what had reached it by `cutAt`, when the master died or was deposed. */
-  failover(cutAt: TrueTime, now: TrueTime): void {
+  /** A replica takes over with what its master had done by `until`. Expiry is absolute, and by the replica's own clock. */
+  takeOver(master: SimNode, until: number, now: TrueTime): void {
     this.down = false;
-    const lag = this.replicaLagUs ?? 0;
-    this.restore(this.journal.filter((entry) => entry.at + lag <= cutAt));
-    this.counter.restore(cutAt - lag, true, now);
+    this.restore(master.journal.filter((entry) => entry.at <= until));
+    this.counter.restore(until, true, now, master.counter);
     this.dropAllExpired(now);
   }
 
   /** Takes on the state that these changes lead to. From now on, nothing else has happened. */
   private restore(entries: JournalEntry[]): void {
     this.journal = entries;
-    for (let key = 0; key < this.tokens.length; key++) {
+    const keys = entries.reduce((most, entry) => Math.max(most, entry.key + 1), this.tokens.length);
+    for (let key = 0; key < keys; key++) {
       const last = entries.findLast((entry) => entry.key === key);
       const token = last?.token ?? NO_TOKEN;
       if (token !== (this.tokens[key] ?? NO_TOKEN)) this.forget(key);

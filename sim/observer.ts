@@ -36,6 +36,8 @@ export class Observer {
   counterSet(_node: number, _counter: number, _now: TrueTime): void {}
   /** The clock of a client jumped or changed its rate. */
   clientClockChanged(_client: number, _now: TrueTime): void {}
+  /** A client was told of other nodes, or a node took over as another's replica. */
+  membershipChanged(_now: TrueTime): void {}
   nodeDown(_node: number, _now: TrueTime): void {}
   /** A node answers again; what it forgot was reported before. */
   nodeUp(_node: number, _now: TrueTime): void {}

@@ -60,6 +60,7 @@ export class RecordingAdversary implements Adversary {
   schedule(setup: Setup, policy: PolicyChoice): Schedule {
     const clients: ClientPlan[] = setup.clients.map((id, client) => ({
       id,
+      ...setup.views?.[client],
       locks: (this.plans[client] ?? []).map((plan, lock) => ({
         ...plan,
         jitterPpm: trimmed(this.jitters[client]?.[lock] ?? []),

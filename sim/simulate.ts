@@ -1,9 +1,9 @@
 import { type Policy, PROFILES, REFERENCE } from '../core/index.js';
-import type { PolicyChoice, Schedule } from '../scenarios/index.js';
+import type { ClientPlan, PolicyChoice, Schedule } from '../scenarios/index.js';
 import { Observer } from './observer.js';
 import { ScriptedAdversary } from './scripted.js';
 import type { TraceEvent } from './trace.js';
-import type { Setup } from './view.js';
+import type { ClientView, Setup } from './view.js';
 import { World } from './world.js';
 
 /** What a run leaves behind. */
@@ -46,8 +46,18 @@ export function setupOf(schedule: Schedule): Setup {
     cluster: schedule.cluster,
     policy: policyOf(schedule.policy),
     clients: schedule.clients.map((client) => client.id),
+    ...(schedule.clients.some(isApart) ? { views: schedule.clients.map(viewOf) } : {}),
     untilUs: schedule.untilUs,
   };
+}
+
+function isApart({ nodes, keyPrefix }: ClientPlan): boolean {
+  return nodes !== undefined || keyPrefix !== undefined;
+}
+
+/** What a client knows of the cluster that is its own. */
+function viewOf({ nodes, keyPrefix }: ClientPlan): ClientView {
+  return { ...(nodes === undefined ? {} : { nodes }), ...(keyPrefix === undefined ? {} : { keyPrefix }) };
 }
 
 /** What a world leaves behind after its run. */

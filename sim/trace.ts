@@ -36,6 +36,7 @@ export const Kind = {
   refuse: 29,
   'counter-set': 30,
   suspend: 31,
+  reconfigure: 32,
 } as const;
 export type TraceKind = keyof typeof Kind;
 

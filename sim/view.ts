@@ -1,5 +1,5 @@
 import type { Policy } from '../core/index.js';
-import type { ClockPlan, Cluster, ProcessName } from '../scenarios/index.js';
+import type { ClientPlan, ClockPlan, Cluster, ProcessName } from '../scenarios/index.js';
 import type { SimClient } from './client.js';
 import type { LockRun } from './lock-run.js';
 import type { SimNode } from './node.js';
@@ -10,8 +10,13 @@ export interface Setup {
   readonly cluster: Cluster;
   readonly policy: Policy;
   readonly clients: readonly ProcessName[];
+  /** By client: what it knows of the cluster, if not what all know. */
+  readonly views?: readonly ClientView[];
   readonly untilUs: number;
 }
+
+/** The nodes a client knows of, all of them if nothing is said; and what it puts before the names of resources. */
+export type ClientView = Pick<ClientPlan, 'nodes' | 'keyPrefix'>;
 
 /** Clocks of a set-up by process; a process without a plan has a perfect clock. */
 export function clockOf(setup: Setup, process: ProcessName): Omit<ClockPlan, 'process'> {

@@ -7,6 +7,7 @@ import { Links } from './links.js';
 import { LockRun } from './lock-run.js';
 import type { Message } from './message.js';
 import { SimNode } from './node.js';
+import { NodeList } from './node-list.js';
 import type { Observer } from './observer.js';
 import { PlannedFault } from './planned-fault.js';
 import type { Process } from './process.js';
@@ -30,7 +31,6 @@ export class World implements WorldView, ClientHost {
   readonly chronicle: Chronicle;
   readonly nodes: readonly SimNode[];
   readonly clients: readonly SimClient[];
-  readonly nodeCount: number;
   readonly policy: Policy;
   /** How many events were handled. */
   events = 0;
@@ -46,13 +46,13 @@ export class World implements WorldView, ClientHost {
   constructor(setup: Setup, adversary: Adversary, observer: Observer, keepTrace: boolean) {
     this.setup = setup;
     this.policy = setup.policy;
-    this.nodeCount = setup.cluster.nodes;
     this.adversary = adversary;
     this.chronicle = new Chronicle(setup.clients, observer, keepTrace);
     const nodes: SimNode[] = [];
-    for (let i = 0; i < this.nodeCount; i++) nodes.push(this.makeNode(i));
+    for (let i = 0; i < setup.cluster.nodes; i++) nodes.push(this.makeNode(i));
     this.nodes = nodes;
-    this.clients = setup.clients.map((name, i) => this.makeClient(name, i));
+    const all = new NodeList(nodes.length);
+    this.clients = setup.clients.map((name, i) => this.makeClient(name, i, all));
     this.links = new Links(this, adversary, this.chronicle, this.queue);
     this.faults = new Faults(this, this.chronicle, this.links, (planned, at, sameInstant) =>
       this.pushRestart(planned, at, sameInstant),
@@ -68,9 +68,11 @@ export class World implements WorldView, ClientHost {
     return node;
   }
 
-  private makeClient(name: string, index: number): SimClient {
+  private makeClient(name: string, index: number, all: NodeList): SimClient {
     const { offsetUs, ratePpm } = clockOf(this.setup, name);
-    return new SimClient(index, name, this.chronicle, this, offsetUs, ratePpm);
+    const { nodes, keyPrefix = '' } = this.setup.views?.[index] ?? {};
+    const list = nodes === undefined ? all : new NodeList(this.nodes.length, nodes);
+    return new SimClient(index, name, this.chronicle, this, list, keyPrefix, offsetUs, ratePpm);
   }
 
   get now(): TrueTime {
@@ -162,7 +164,7 @@ export class World implements WorldView, ClientHost {
     for (;;) {
       const plan = this.adversary.nextLock(client.index, this);
       if (plan === null) return;
-      const lock = new LockRun(client, client.locks.length, plan);
+      const lock = new LockRun(client, client.locks.length, plan, client.list);
       client.locks.push(lock);
       this.pushCall(client, lock, this.inFuture(plan.atUs, this.started));
     }
@@ -185,7 +187,13 @@ export class World implements WorldView, ClientHost {
   private call(client: SimClient, lock: LockRun): void {
     // Numbered when they are first used: when they were planned may differ between a drawn run and its replay.
     lock.life = client.life;
-    lock.keys = lock.plan.resources.map((resource) => this.chronicle.keyOf(resource));
+    lock.resources = lock.plan.resources.map((resource) => this.chronicle.keyOf(resource));
+    const { keyPrefix } = client;
+    lock.keys =
+      keyPrefix === ''
+        ? lock.resources
+        : lock.plan.resources.map((resource) => this.chronicle.keyOf(keyPrefix + resource));
+    lock.list = client.list;
     client.acquire(lock);
   }
 
@@ -218,12 +226,13 @@ export class World implements WorldView, ClientHost {
   // ——— messages and writes ———
 
   send(lock: LockRun, to: NodeSet, command: Command): void {
-    const { client, number, keys } = lock;
-    this.chronicle.observer.sent(lock, to, command, this.now);
-    for (const node of this.nodes) {
-      if (!has(to, node.index)) continue;
+    const { client, number, keys, list } = lock;
+    this.chronicle.observer.sent(lock, list.at(to), command, this.now);
+    for (let place = 0; place < list.places; place++) {
+      const node = has(to, place) ? this.nodes[list.nodes[place] ?? 0] : undefined;
+      if (node === undefined) continue;
       const send = lock.countSend(command, node.index);
-      const message: Message = { client: client.index, lock: number, node: node.index, command, keys, send };
+      const message: Message = { client: client.index, lock: number, node: node.index, place, command, keys, send };
       this.links.send(message, send, null, 0, client, node);
     }
   }

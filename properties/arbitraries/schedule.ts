@@ -26,6 +26,8 @@ export interface CourseOptions {
   readonly faults: readonly Fault['kind'][];
   /** Crashes restart after this at the earliest, µs. */
   readonly leastRestartUs: number;
+  /** Clients may have nodes and keys of their own, and replicas may be nodes. Default `false`. */
+  readonly apart?: boolean;
   /** Most faults and most fates of messages in a course. */
   readonly mostFaults: number;
   readonly mostFates: number;
@@ -57,7 +59,17 @@ function anyProcess(options: CourseOptions): fc.Arbitrary<string> {
 }
 
 function clientArbitrary(options: CourseOptions): fc.Arbitrary<ClientPlan> {
-  return fc.record({ id: clientName(options), locks: fc.array(lockArbitrary(options), { maxLength: 64 }) });
+  const locks = fc.array(lockArbitrary(options), { maxLength: 64 });
+  const own = options.apart === true ? { nodes: nodeList(options), keyPrefix: given('x:') } : {};
+  return fc.record(
+    { id: clientName(options), ...own, locks },
+    { requiredKeys: ['id', 'locks'] },
+  ) as fc.Arbitrary<ClientPlan>;
+}
+
+/** What a client is told of: from another list nothing is left out, because that would be another membership. */
+function nodeList({ nodes }: CourseOptions): fc.Arbitrary<readonly string[]> {
+  return given<readonly string[]>(Array.from({ length: nodes }, (_, i) => nodeName(i)));
 }
 
 function lockArbitrary(options: CourseOptions): fc.Arbitrary<LockPlan> {
@@ -93,6 +105,7 @@ function faultArbitrary(options: CourseOptions): fc.Arbitrary<Fault> {
   const rate = fc.integer({ min: -500_000, max: 500_000 });
   const restart = fc.option(time(MOST_US, options.leastRestartUs), { nil: null });
   const side = fc.uniqueArray(anyProcess(options), { minLength: 1, maxLength: 31 });
+  const failover = { kind: fc.constant('failover' as const), node: aNode(options), ...at };
   const kinds: Record<Fault['kind'], fc.Arbitrary<Fault>> = {
     crash: fault({
       kind: fc.constant('crash' as const),
@@ -101,7 +114,16 @@ function faultArbitrary(options: CourseOptions): fc.Arbitrary<Fault> {
       ...at,
       restartAfterUs: restart,
     }),
-    failover: fault({ kind: fc.constant('failover' as const), node: aNode(options), ...at }),
+    failover: fc.oneof(
+      fault(failover),
+      ...(options.apart === true ? [fault({ ...failover, to: aNode(options), lagUs: time(MOST_US) }, ['to'])] : []),
+    ),
+    reconfigure: fault({
+      kind: fc.constant('reconfigure' as const),
+      client: clientName(options),
+      nodes: nodeList(options),
+      ...at,
+    }),
     forget: fault({ kind: fc.constant('forget' as const), node: aNode(options), resource: given('a'), ...at }),
     refuse: fault({
       kind: fc.constant('refuse' as const),
@@ -148,7 +170,7 @@ function faultArbitrary(options: CourseOptions): fc.Arbitrary<Fault> {
 }
 
 /** What a fault may leave out. */
-const OPTIONAL: readonly PropertyKey[] = ['edge', 'power', 'resource', 'first', 'stops'];
+const OPTIONAL: readonly PropertyKey[] = ['edge', 'power', 'resource', 'first', 'stops', 'lagUs'];
 
 /** A fault, with or without what it may leave out; `optional` names what others have to say. */
 function fault<T extends { readonly edge?: 'before' | 'after' }>(

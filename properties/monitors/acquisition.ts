@@ -1,6 +1,6 @@
 import { type NodeSet, type Policy, size } from '../../core/index.js';
 import type { LockRun, TrueTime } from '../../sim/index.js';
-import { leastDriftUs, majorityOf } from './allowance.js';
+import { leastDriftUs } from './allowance.js';
 import { instant, type Report } from './instant.js';
 import type { Use } from './ledger.js';
 
@@ -10,12 +10,10 @@ import type { Use } from './ledger.js';
  */
 export class Acquisition {
   private readonly policy: Policy;
-  private readonly majority: number;
   private readonly report: Report;
 
-  constructor(policy: Policy, nodes: number, report: Report) {
+  constructor(policy: Policy, report: Report) {
     this.policy = policy;
-    this.majority = majorityOf(nodes);
     this.report = report;
   }
 
@@ -26,9 +24,10 @@ export class Acquisition {
 
   private whatIsWrong(lock: LockRun, use: Use, now: TrueTime): string | null {
     const { client, plan, state } = lock;
-    const votes = size((use.granted & state.votes.yes) as NodeSet);
-    if (votes < this.majority) {
-      return `${client.name} claims the lock with ${votes} votes of this attempt (majority ${this.majority})`;
+    const { majority } = lock.list;
+    const votes = size((use.granted & lock.voters) as NodeSet);
+    if (votes < majority) {
+      return `${client.name} claims the lock with ${votes} votes of this attempt (majority ${majority})`;
     }
     const latest = use.startedAt + plan.ttlMs * 1000 - leastDriftUs(this.policy, plan.ttlMs);
     if (state.deadline > latest) {

@@ -7,8 +7,3 @@ import type { Policy } from '../../core/index.js';
 export function leastDriftUs(policy: Policy, ttlMs: number): number {
   return Math.max(0, Math.floor((ttlMs * policy.driftPpm) / 1000 + policy.driftUs));
 }
-
-/** The votes that keep everybody else from a majority. */
-export function majorityOf(nodes: number): number {
-  return Math.floor(nodes / 2) + 1;
-}

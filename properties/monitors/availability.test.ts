@@ -30,6 +30,23 @@ describe('while too few nodes are up', () => {
   });
 });
 
+describe('of clients with lists of their own', () => {
+  const views = [{ nodes: ['n0'] }, { nodes: ['n0'] }];
+  const move = (client: string, atUs: number): Fault => ({ kind: 'reconfigure', client, atUs, nodes: ['n1'] });
+  const of = (faults: Fault[]): unknown[] =>
+    outages({ cluster: { nodes: 2, replicaLagUs: 0 }, locks: [[lock(0)], []], views, faults });
+
+  it('none can acquire until the first of them knows of a quorum that is up', () => {
+    const takeOver: Fault = { kind: 'failover', node: 'n0', to: 'n1', atUs: 20_000 };
+    const faults = [crash('n0', 1_000, null), takeOver, move('c2', 50_000), move('c1', 90_000)];
+    expect(of(faults)).toEqual([[1_000, 50_000, 'no-quorum-up']]);
+  });
+
+  it('a node that none of them knows of may be down', () => {
+    expect(of([crash('n1', 1_000, null)])).toEqual([]);
+  });
+});
+
 describe('a wait that never ends', () => {
   const policy = { tries: null };
   const cutOff = (client: string): Fault => {

@@ -1,5 +1,5 @@
-import { allNodes, quorumOf, REFERENCE } from '../../core/index.js';
-import type { EndCause, LockRun, Setup, TrueTime } from '../../sim/index.js';
+import { allNodes, type NodeSet, oneNode, quorumOf, REFERENCE, union, without } from '../../core/index.js';
+import type { EndCause, LockRun, NodeList, Setup, TrueTime } from '../../sim/index.js';
 import type { Ledger, Use } from './ledger.js';
 import { Orphans } from './orphans.js';
 import type { Outage } from './outage.js';
@@ -14,8 +14,8 @@ import { remove, removeAt } from './remove.js';
 export class Availability {
   readonly outages: Outage[] = [];
   private readonly setup: Setup;
-  private up: number;
-  private readonly quorum: number;
+  private readonly clients: () => readonly { readonly list: NodeList }[];
+  private up: NodeSet;
   private downSince: number | null = null;
   /** Locks asked for and not taken yet, with the times of their first attempts. */
   private readonly waiting: LockRun[] = [];
@@ -27,26 +27,44 @@ export class Availability {
   private readonly orphans: Orphans;
   private readonly ledger: Ledger;
 
-  constructor(setup: Setup, ledger: Ledger) {
+  /** `clients` are asked which nodes they know of; there is an outage when none of them can reach a quorum of its own. */
+  constructor(setup: Setup, ledger: Ledger, clients: () => readonly { readonly list: NodeList }[]) {
     const { policy, cluster } = setup;
     this.setup = setup;
     this.ledger = ledger;
-    this.up = cluster.nodes;
-    this.quorum = quorumOf(policy, cluster.nodes);
+    this.clients = clients;
+    this.up = allNodes(cluster.nodes);
     const graceUs = policy.nodeTimeoutUs ?? REFERENCE.nodeTimeoutUs ?? 0;
-    this.orphans = new Orphans(allNodes(cluster.nodes), this.quorum, graceUs, this.outages);
+    this.orphans = new Orphans(this.up, (nodes) => this.isQuorum(nodes), graceUs, this.outages);
+  }
+
+  /** Whether these nodes are a quorum for somebody. */
+  private isQuorum(nodes: NodeSet): boolean {
+    const { policy } = this.setup;
+    for (const { list } of this.clients()) if (list.countOf(nodes) >= quorumOf(policy, list.places)) return true;
+    return false;
   }
 
   nodeDown(node: number, now: TrueTime): void {
-    this.up--;
-    if (this.up === this.quorum - 1) this.downSince = now;
+    this.up = without(this.up, oneNode(node));
+    this.lookAtQuorum(now);
     this.orphans.nodeDown(node, now);
   }
 
   nodeUp(node: number, now: TrueTime): void {
-    this.up++;
-    if (this.up === this.quorum) this.endOutage(now);
+    this.up = union(this.up, oneNode(node));
+    this.lookAtQuorum(now);
     this.orphans.nodeUp(node, now);
+  }
+
+  membershipChanged(now: TrueTime): void {
+    this.lookAtQuorum(now);
+    this.orphans.membershipChanged(now);
+  }
+
+  private lookAtQuorum(now: TrueTime): void {
+    if (this.isQuorum(this.up)) this.endOutage(now);
+    else this.downSince ??= now;
   }
 
   /** Something is about to happen to the keys on a node. */
@@ -99,7 +117,7 @@ export class Availability {
 
   ended(lock: LockRun, cause: EndCause, now: TrueTime): void {
     remove(this.held, lock);
-    for (const key of lock.keys) {
+    for (const key of lock.resources) {
       while (this.freeSince.length <= key) this.freeSince.push(0);
       this.freeSince[key] = now;
     }
@@ -118,8 +136,8 @@ export class Availability {
     const quorumSince = Math.max(0, ...this.outages.map((outage) => outage.toUs));
     let fromUs: number = now;
     for (const [i, lock] of this.waiting.entries()) {
-      if (lock.gone || this.held.some((other) => other.keys.some((key) => lock.keys.includes(key)))) continue;
-      const free = lock.keys.map((key) => this.freeSince[key] ?? 0);
+      if (lock.gone || this.held.some((other) => other.resources.some((key) => lock.resources.includes(key)))) continue;
+      const free = lock.resources.map((key) => this.freeSince[key] ?? 0);
       const since = Math.max(this.waitingSince[i] ?? now, lock.client.pausedUntil, quorumSince, ...free);
       fromUs = Math.min(fromUs, since);
     }

@@ -15,12 +15,12 @@ export class Continuity {
   }
 
   claimed(lock: LockRun): void {
-    for (const key of lock.keys) this.grant(key, lock);
+    for (const key of lock.resources) this.grant(key, lock);
   }
 
   extended(lock: LockRun, now: TrueTime): void {
     let other: LockRun | undefined;
-    for (const key of lock.keys) {
+    for (const key of lock.resources) {
       const last = this.last[key];
       this.grant(key, lock);
       if (last !== lock) other ??= last;

@@ -1,6 +1,6 @@
 import { type NodeSet, type Policy, size } from '../../core/index.js';
 import type { LockRun, TrueTime } from '../../sim/index.js';
-import { leastDriftUs, majorityOf } from './allowance.js';
+import { leastDriftUs } from './allowance.js';
 import { instant, type Report } from './instant.js';
 import type { Use } from './ledger.js';
 
@@ -10,12 +10,10 @@ import type { Use } from './ledger.js';
  */
 export class Extension {
   private readonly policy: Policy;
-  private readonly majority: number;
   private readonly report: Report;
 
-  constructor(policy: Policy, nodes: number, report: Report) {
+  constructor(policy: Policy, report: Report) {
     this.policy = policy;
-    this.majority = majorityOf(nodes);
     this.report = report;
   }
 
@@ -24,10 +22,12 @@ export class Extension {
     if (wrong !== null) this.report(instant('extension', 'state', [lock], now, wrong));
   }
 
-  private whatIsWrong({ client, state }: LockRun, use: Use): string | null {
-    const votes = size((use.extended & state.votes.yes) as NodeSet);
-    if (votes < this.majority) {
-      return `${client.name} takes the lock for extended with ${votes} votes of this round (majority ${this.majority})`;
+  private whatIsWrong(lock: LockRun, use: Use): string | null {
+    const { client, state } = lock;
+    const { majority } = lock.list;
+    const votes = size((use.extended & lock.voters) as NodeSet);
+    if (votes < majority) {
+      return `${client.name} takes the lock for extended with ${votes} votes of this round (majority ${majority})`;
     }
     const ttlMs = use.roundTtlMs - this.policy.lockDelayMs;
     const latest = use.roundAt + ttlMs * 1000 - leastDriftUs(this.policy, ttlMs);

@@ -1,6 +1,5 @@
 import { size } from '../../core/index.js';
 import type { LockRun, TrueTime } from '../../sim/index.js';
-import { majorityOf } from './allowance.js';
 import { believes } from './belief.js';
 import { instant, type Report } from './instant.js';
 import type { Use } from './ledger.js';
@@ -8,18 +7,16 @@ import type { Use } from './ledger.js';
 /** State: a lock whose majority was lost during the claim is never taken for extended; its owner is told instead. */
 export class LostLock {
   private readonly lost = new Map<Use, TrueTime>();
-  private readonly majority: number;
   private readonly report: Report;
 
-  constructor(nodes: number, report: Report) {
-    this.majority = majorityOf(nodes);
+  constructor(report: Report) {
     this.report = report;
   }
 
   /** A node no longer has a key of this attempt. */
   keyGone(use: Use, token: number, now: TrueTime): void {
     const { lock } = use;
-    if (!lock.believing || lock.token !== token || size(use.whole) >= this.majority) return;
+    if (!lock.believing || lock.token !== token || size(use.whole) >= lock.list.majority) return;
     if (believes(lock, now) && !this.lost.has(use)) this.lost.set(use, now);
   }
 

@@ -47,10 +47,10 @@ export class Monitors extends Observer {
     const resourceOf = (key: number): string => this.world?.chronicle.resourceOf(key) ?? '?';
     const withdraw = (violation: Violation): void => this.withdraw(violation);
     this.mutualExclusion = new MutualExclusion(report, withdraw, resourceOf);
-    this.validity = new Validity(setup.cluster.nodes, report, withdraw, resourceOf, this.closeness);
+    this.validity = new Validity(report, withdraw, resourceOf, this.closeness);
     this.actions = new ActionInBelief(report);
     this.ledger = new Ledger();
-    this.availability = new Availability(setup, this.ledger);
+    this.availability = new Availability(setup, this.ledger, () => this.world?.clients ?? []);
     const ownerOf = (token: number): LockRun | null => this.world?.ownerOf(token) ?? null;
     this.protocol = new Protocol(setup, this.ledger, this.availability, report, ownerOf);
   }
@@ -159,6 +159,10 @@ export class Monitors extends Observer {
   override nodeUp(node: number, now: TrueTime): void {
     this.coverage.nodeUp(now);
     this.availability.nodeUp(node, now);
+  }
+
+  override membershipChanged(now: TrueTime): void {
+    this.availability.membershipChanged(now);
   }
 
   override written(lock: LockRun, index: number, now: TrueTime): void {

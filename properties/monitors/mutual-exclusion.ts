@@ -35,7 +35,7 @@ export class MutualExclusion {
 
   /** A claim begins, or one that may have lapsed goes on. */
   claimed(lock: LockRun, now: TrueTime): void {
-    for (const key of lock.keys) {
+    for (const key of lock.resources) {
       let holders = this.holders[key];
       if (holders === undefined) {
         holders = [];
@@ -73,7 +73,7 @@ export class MutualExclusion {
 
   /** A belief is over. */
   ended(lock: LockRun, now: TrueTime): void {
-    for (const key of lock.keys) {
+    for (const key of lock.resources) {
       const holders = this.holders[key];
       if (holders !== undefined) remove(holders, lock);
     }

@@ -1,4 +1,4 @@
-import { NO_NODES, type NodeSet, oneNode, size, union, without } from '../../core/index.js';
+import { NO_NODES, type NodeSet, oneNode, union, without } from '../../core/index.js';
 import { type LockRun, type TrueTime, trueTime } from '../../sim/index.js';
 import { believes } from './belief.js';
 import type { Use } from './ledger.js';
@@ -21,14 +21,14 @@ export class Orphans {
   private readonly held: LockRun[] = [];
   /** By key: since when orphans are in everybody's way, or -1. */
   private readonly blockedSince: number[] = [];
-  private readonly quorum: number;
+  private readonly isQuorum: (nodes: NodeSet) => boolean;
   private readonly graceUs: number;
   private readonly outages: Outage[];
 
   /** Adds to `outages` what lasts longer than `graceUs`. */
-  constructor(nodes: NodeSet, quorum: number, graceUs: number, outages: Outage[]) {
+  constructor(nodes: NodeSet, isQuorum: (nodes: NodeSet) => boolean, graceUs: number, outages: Outage[]) {
     this.up = nodes;
-    this.quorum = quorum;
+    this.isQuorum = isQuorum;
     this.graceUs = graceUs;
     this.outages = outages;
   }
@@ -78,6 +78,12 @@ export class Orphans {
     this.lookAtAll(now);
   }
 
+  /** Somebody counts other nodes now. */
+  membershipChanged(now: TrueTime): void {
+    this.catchUp(now);
+    this.lookAtAll(now);
+  }
+
   finished(now: TrueTime): void {
     this.catchUp(now);
     this.orphans.length = 0;
@@ -102,7 +108,7 @@ export class Orphans {
   }
 
   private lookAt(lock: LockRun, now: TrueTime): void {
-    for (const key of lock.keys) this.look(key, now);
+    for (const key of lock.resources) this.look(key, now);
   }
 
   private look(key: number, now: TrueTime): void {
@@ -121,11 +127,11 @@ export class Orphans {
   private isBlocked(key: number, now: TrueTime): boolean {
     let inTheWay = NO_NODES;
     for (const { lock, holding, orphanedAt } of this.orphans) {
-      if (orphanedAt !== null && orphanedAt <= now && lock.keys.includes(key)) inTheWay = union(inTheWay, holding);
+      if (orphanedAt !== null && orphanedAt <= now && lock.resources.includes(key)) inTheWay = union(inTheWay, holding);
     }
-    if (inTheWay === NO_NODES || size(without(this.up, inTheWay)) >= this.quorum) return false;
-    if (size(this.up) < this.quorum) return false;
-    for (const lock of this.held) if (lock.keys.includes(key) && believes(lock, now)) return false;
+    if (inTheWay === NO_NODES || this.isQuorum(without(this.up, inTheWay))) return false;
+    if (!this.isQuorum(this.up)) return false;
+    for (const lock of this.held) if (lock.resources.includes(key) && believes(lock, now)) return false;
     return true;
   }
 }

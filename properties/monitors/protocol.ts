@@ -26,7 +26,7 @@ export class Protocol {
   private readonly cleanup: Cleanup;
 
   constructor(
-    { policy, cluster }: Setup,
+    { policy }: Setup,
     ledger: Ledger,
     availability: Availability,
     report: Report,
@@ -34,10 +34,10 @@ export class Protocol {
   ) {
     this.ledger = ledger;
     this.availability = availability;
-    this.acquisition = new Acquisition(policy, cluster.nodes, report);
-    this.extension = new Extension(policy, cluster.nodes, report);
+    this.acquisition = new Acquisition(policy, report);
+    this.extension = new Extension(policy, report);
     this.continuity = new Continuity(report);
-    this.lostLock = new LostLock(cluster.nodes, report);
+    this.lostLock = new LostLock(report);
     this.tokenUnique = new TokenUnique(report);
     this.releaseOwn = new ReleaseOwn(report, ownerOf);
     this.releaseQuorum = new ReleaseQuorum(report);

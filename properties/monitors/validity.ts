@@ -12,7 +12,6 @@ export class Validity {
   /** By key and token: how many nodes hold it. */
   private readonly counts: number[][] = [];
   private readonly open = new Map<LockRun, Violation>();
-  private readonly majority: number;
   private readonly report: (violation: Violation) => void;
   private readonly withdraw: (violation: Violation) => void;
   private readonly resourceOf: (key: number) => string;
@@ -20,14 +19,12 @@ export class Validity {
 
   /** A violation is reported as soon as it begins, and withdrawn if the belief ends in the same instant. */
   constructor(
-    nodes: number,
     report: (violation: Violation) => void,
     withdraw: (violation: Violation) => void,
     resourceOf: (key: number) => string,
     closeness: Closeness,
   ) {
     this.closeness = closeness;
-    this.majority = Math.floor(nodes / 2) + 1;
     this.report = report;
     this.withdraw = withdraw;
     this.resourceOf = resourceOf;
@@ -51,18 +48,19 @@ export class Validity {
     const left = (counts[token] ?? 0) - 1;
     counts[token] = left;
     if (lock === null || lock.token !== token) return;
-    this.closeness.voteLost(lock, left - this.majority, now);
-    if (left < this.majority && lock.believing) this.check(lock, now);
+    this.closeness.voteLost(lock, left - lock.list.majority, now);
+    if (left < lock.list.majority && lock.believing) this.check(lock, now);
   }
 
   /** Looks whether the majority behind a belief is there: at a claim, an extension, a change of clock. */
   check(lock: LockRun, now: TrueTime): void {
     if (this.open.has(lock) || !believes(lock, now)) return;
-    for (const key of lock.keys) {
+    const { majority } = lock.list;
+    for (const [index, key] of lock.keys.entries()) {
       const holding = this.counts[key]?.[lock.token] ?? 0;
-      if (holding >= this.majority) continue;
+      if (holding >= majority) continue;
       const { name } = lock.client;
-      const resource = this.resourceOf(key);
+      const resource = this.resourceOf(lock.resources[index] ?? key);
       const violation: Violation = {
         property: 'validity',
         kind: 'state',
@@ -70,7 +68,7 @@ export class Validity {
         untilUs: null,
         resource,
         clients: [name],
-        detail: `${name} believes to hold ${resource}, but only ${holding} nodes have its token (majority ${this.majority})`,
+        detail: `${name} believes to hold ${resource}, but only ${holding} nodes have its token (majority ${majority})`,
       };
       this.open.set(lock, violation);
       this.report(violation);

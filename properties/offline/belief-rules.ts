@@ -27,14 +27,13 @@ export function mutualExclusion(record: Record): Finding[] {
 
 /** A belief goes on without a majority of the nodes behind it, from the first such instant to its end. */
 export function validity(record: Record): Finding[] {
-  const majority = Math.floor(record.setup.cluster.nodes / 2) + 1;
   return record.locks.flatMap((lock) =>
     beliefsOf(lock, record).flatMap((span) => {
       const grant = lock.turns.findLast((it) => it.kind !== 'end' && it.atUs <= span.from);
       if (grant === undefined) return [];
       const drops = lock.resources.flatMap((resource) => {
         const changes = record.keysOf(grant.token).filter((it) => it.resource === resource);
-        const drop = firstDrop(changes, majority, span);
+        const drop = firstDrop(changes, Math.floor(lock.nodes / 2) + 1, span);
         // What was gone before the belief began is gone from its beginning.
         return drop === null ? [] : [{ resource, atUs: drop.atUs, seq: Math.max(drop.seq, grant.seq) }];
       });

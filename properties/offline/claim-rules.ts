@@ -25,14 +25,14 @@ function tooLate({ setup }: Record, deadline: number, startUs: number, ttlMs: nu
 
 /** A claim without a majority of votes of its attempt, for too long, or with too little left. */
 export function acquisition(record: Record): Finding[] {
-  const { cluster, policy } = record.setup;
+  const { policy } = record.setup;
   return record.locks.flatMap((lock) =>
     lock.turns.flatMap((turn) => {
       const { attempt } = turn;
       if (turn.kind !== 'claim' || attempt === undefined) return [];
       const left = turn.deadline - turn.localUs;
       const wrong =
-        2 * honestVotes(turn) <= cluster.nodes ||
+        2 * honestVotes(turn) <= lock.nodes ||
         tooLate(record, turn.deadline, attempt.asked[0]?.localUs ?? 0, attempt.ttlMs) ||
         left <= 0 ||
         left < policy.minValidityUs;
@@ -47,9 +47,7 @@ export function extension(record: Record): Finding[] {
     lock.turns.flatMap((turn) => {
       const round = turn.attempt?.rounds.findLast((it) => it.seq < turn.seq);
       if (turn.kind !== 'extended' || round === undefined) return [];
-      const wrong =
-        2 * honestVotes(turn) <= record.setup.cluster.nodes ||
-        tooLate(record, turn.deadline, round.localUs, round.ttlMs);
+      const wrong = 2 * honestVotes(turn) <= lock.nodes || tooLate(record, turn.deadline, round.localUs, round.ttlMs);
       return wrong ? [finding('extension', [lock], turn.atUs)] : [];
     }),
   );
@@ -91,7 +89,7 @@ function losesMajority(record: Record, lock: Lock, { token, seq: fromSeq }: Turn
     store(stored, change);
     if (change.how === 'set' || change.seq < fromSeq) continue;
     const whole = [...stored.values()].filter((keys) => lock.resources.every((it) => keys.has(it))).length;
-    if (2 * whole <= record.setup.cluster.nodes && believedAt(lock, record, change.atUs, change.seq)) return true;
+    if (2 * whole <= lock.nodes && believedAt(lock, record, change.atUs, change.seq)) return true;
   }
   return false;
 }

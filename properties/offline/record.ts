@@ -51,6 +51,8 @@ export interface Turn extends Mark {
 /** One acquisition of one client. */
 export interface Lock {
   readonly client: string;
+  /** How many different nodes its client knew of when it asked. */
+  readonly nodes: number;
   readonly resources: readonly string[];
   readonly attempts: Attempt[];
   readonly turns: Turn[];
@@ -81,6 +83,8 @@ export class Record {
   private readonly keysByToken = new Map<number, KeyChange[]>();
   private readonly byName = new Map<string, Lock>();
   private readonly byToken = new Map<number, Lock>();
+  /** By client: how many different nodes it knows of, where it was told. */
+  private readonly nodesOf = new Map<string, number>();
 
   /** `events` is a whole trace; `endUs` is the true time at which the run ended. */
   constructor(setup: Setup, events: readonly TraceEvent[], endUs: number) {
@@ -90,6 +94,9 @@ export class Record {
     for (const name of [...setup.clients, ...Array.from({ length: setup.cluster.nodes }, (_, i) => `n${i}`)]) {
       const { offsetUs, ratePpm } = clockOf(setup, name);
       this.clocks.set(name, new ClockLine(offsetUs, ratePpm));
+    }
+    for (const [i, { nodes }] of (setup.views ?? []).entries()) {
+      if (nodes !== undefined) this.nodesOf.set(setup.clients[i] ?? '', new Set(nodes).size);
     }
     for (const event of events) this.take(event);
   }
@@ -131,6 +138,9 @@ export class Record {
         this.turn(event, 'end');
         if (kind === 'release-call') this.lockOf(event.process, Number(detail.lock))?.releaseCalls.push(event);
         break;
+      case 'reconfigure':
+        this.nodesOf.set(event.process, new Set(detail.nodes as readonly string[]).size);
+        break;
       case 'client-crash':
         for (const lock of this.locks) if (lock.client === event.process) this.end(lock, event);
         break;
@@ -164,7 +174,9 @@ export class Record {
 
   private keyChanged({ seq, atUs, process, cause, detail }: TraceEvent): void {
     const token = Number(detail.token);
-    const [resource, how] = [String(detail.resource), String(detail.how)];
+    const [key, how] = [String(detail.resource), String(detail.how)];
+    const prefix = this.setup.views?.[this.setup.clients.indexOf(String(detail.owner))]?.keyPrefix ?? '';
+    const resource = key.slice(prefix.length);
     const change: KeyChange = { seq, atUs, node: nodeIndex(process), resource, token, how, cause };
     this.keys.push(change);
     const same = this.keysByToken.get(token);
@@ -184,6 +196,7 @@ export class Record {
   private open({ process, detail }: TraceEvent): void {
     const lock: Lock = {
       client: process,
+      nodes: this.nodesOf.get(process) ?? this.setup.cluster.nodes,
       resources: detail.resources as readonly string[],
       attempts: [],
       turns: [],

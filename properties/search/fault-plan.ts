@@ -96,6 +96,7 @@ export class FaultPlan {
       const byUs = draw.between(-most, most);
       faults.push({ kind: 'clock-step', process: lock.client.name, atUs: view.now + draw.between(1, 500_000), byUs });
     }
+    if (situation.reorders && draw.chance(20 * PERCENT)) faults.push(this.reorder(lock, view));
     if (this.deathsLeft > 0 && draw.chance(20 * PERCENT)) {
       this.deathsLeft--;
       const again = draw.chance(50 * PERCENT) ? { restartAfterUs: draw.below(situation.ttlMs * 1000) } : {};
@@ -107,6 +108,14 @@ export class FaultPlan {
       });
     }
     return faults;
+  }
+
+  /** The holder hears of its nodes anew: the same, but beginning with another. */
+  private reorder({ client }: LockRun, { now }: WorldView): Fault {
+    const { draw, weather } = this;
+    const first = draw.between(1, weather.nodes - 1);
+    const nodes = Array.from({ length: weather.nodes }, (_, place) => nodeName((first + place) % weather.nodes));
+    return { kind: 'reconfigure', client: client.name, nodes, atUs: now + draw.between(1, 50_000) };
   }
 
   /**
@@ -215,7 +224,7 @@ export class FaultPlan {
   }
 
   private someVoters(lock: LockRun, count: number): number[] {
-    const voters = members(lock.state.votes.yes);
+    const voters = members(lock.voters);
     return this.draw.subset(voters.length, Math.min(count, voters.length)).map((i) => voters[i] ?? 0);
   }
 }

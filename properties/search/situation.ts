@@ -30,6 +30,8 @@ export interface Situation {
   readonly refusals: boolean;
   readonly suspends: boolean;
   readonly wallSteps: boolean;
+  /** Clients are told of the same nodes in another order. */
+  readonly reorders: boolean;
 }
 
 const PERCENT = 10_000;
@@ -82,6 +84,7 @@ export function drawSituation(weather: Weather, tactics: Tactics, draw: Stream):
     refusals: weather.refusals > 0 && has(15),
     suspends: weather.suspends > 0 && has(20),
     wallSteps: weather.wallSteps > 0 && has(20),
+    reorders: weather.nodes > 1 && has(15),
   };
 }
 

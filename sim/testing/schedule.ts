@@ -1,5 +1,5 @@
 import { type Fate, type Fault, type LockPlan, parseSchedule, type Schedule } from '../../scenarios/index.js';
-import { simulate, type TraceEvent, type TraceKind } from '../index.js';
+import { type ClientView, simulate, type TraceEvent, type TraceKind } from '../index.js';
 
 /** What a test says about a schedule; the rest is five perfect nodes, 1 ms away, and the reference policy. */
 export interface Parts {
@@ -7,6 +7,8 @@ export interface Parts {
   readonly policy?: Schedule['policy']['with'];
   /** Locks of `c1`, `c2`, … */
   readonly locks?: readonly (readonly LockPlan[])[];
+  /** What `c1`, `c2`, … know of the cluster. */
+  readonly views?: readonly ClientView[];
   readonly faults?: readonly Fault[];
   readonly fates?: readonly Fate[];
   readonly untilUs?: number;
@@ -29,7 +31,7 @@ export function schedule(parts: Parts = {}): Schedule {
       ...parts.cluster,
     },
     policy: { profile: 'reference', with: parts.policy ?? {} },
-    clients: (parts.locks ?? [[lock(0)]]).map((locks, i) => ({ id: `c${i + 1}`, locks })),
+    clients: (parts.locks ?? [[lock(0)]]).map((locks, i) => ({ id: `c${i + 1}`, ...parts.views?.[i], locks })),
     faults: parts.faults ?? [],
     fates: parts.fates ?? [],
     untilUs: parts.untilUs ?? 30_000_000,

@@ -1,0 +1,51 @@
+import { has, NO_NODES, type NodeSet, nodeIndex, oneNode, size, union } from '../core/index.js';
+import type { ProcessName } from '../scenarios/index.js';
+
+/**
+ * The nodes that a client has been told of, by their places in its list: the lock of `core` counts places, the world
+ * counts nodes. Usually they are the same; a list may leave nodes out, have them in another order, or one twice.
+ */
+export class NodeList {
+  /** By place: the node's index. */
+  readonly nodes: readonly number[];
+  /** How many different nodes there are, and how many of them are a majority. */
+  readonly distinct: number;
+  readonly majority: number;
+  private readonly plain: boolean;
+  private readonly own: NodeSet;
+
+  /** `count` is the size of the cluster; without `names` the list is all of it, in order. */
+  constructor(count: number, names?: readonly ProcessName[]) {
+    this.nodes = names?.map(nodeIndex) ?? Array.from({ length: count }, (_, node) => node);
+    this.plain = this.nodes.every((node, place) => node === place);
+    this.own = this.nodes.map(oneNode).reduce(union, NO_NODES);
+    this.distinct = new Set(this.nodes).size;
+    this.majority = Math.floor(this.distinct / 2) + 1;
+  }
+
+  get places(): number {
+    return this.nodes.length;
+  }
+
+  /** Whether a node has more than one place. */
+  get repeats(): boolean {
+    return this.distinct < this.nodes.length;
+  }
+
+  /** The nodes at these places. */
+  at(places: NodeSet): NodeSet {
+    if (this.plain) return places;
+    let nodes: NodeSet = NO_NODES;
+    for (const [place, node] of this.nodes.entries()) {
+      if (has(places, place)) nodes = union(nodes, oneNode(node));
+    }
+    return nodes;
+  }
+
+  /** How many of these nodes are on the list, each counted once for every place that it has. */
+  countOf(nodes: NodeSet): number {
+    const listed = (nodes & this.own) as NodeSet;
+    if (!this.repeats) return size(listed);
+    return this.nodes.filter((node) => has(listed, node)).length;
+  }
+}
