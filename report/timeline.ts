@@ -5,9 +5,9 @@ import { type Painter, PLAIN } from './painter.js';
 import type { Row } from './row.js';
 import { rowsOf } from './rows.js';
 import { claimsIn, outageSentence, type Told, violationSentence } from './story.js';
-import { tableLines } from './table.js';
+import { tableLines, WIDTH } from './table.js';
 import { tokenNames } from './tokens.js';
-import { ASSUMPTION_WORDS, configLine, enumerate, plural, propertyWords } from './words.js';
+import { ASSUMPTION_WORDS, configLine, enumerate, plural, propertyWords, wrap } from './words.js';
 
 /** A run taken apart for telling. */
 export interface Telling extends Told {
@@ -72,7 +72,7 @@ export function formatTimeline(schedule: Schedule, judgement: Judgement, options
   const grave = violations.filter((it) => it.property !== 'validity');
   const shown = grave.length > 0 ? grave : violations;
   const mark = markOf(shown[0], telling.rows, telling.claims);
-  const lines = [`  ${configLine(schedule)}`, ''];
+  const lines = [...wrap(configLine(schedule), WIDTH - 2).map((line) => `  ${line}`), ''];
   if (telling.rows.length === 0) lines.push('  nothing happens');
   else {
     const columns = schedule.clients.map(({ id }) => id);

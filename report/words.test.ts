@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { clip, countWords, enumerate, nodeList, nodesDo, percentWords, plural, wrap } from './words.js';
+import { schedule } from '../sim/testing/schedule.js';
+import { clip, configLine, countWords, enumerate, nodeList, nodesDo, percentWords, plural, wrap } from './words.js';
 
 test('lists of nodes are short', () => {
   expect(nodeList(['n0', 'n1', 'n3'])).toBe('n0 n1 n3');
@@ -23,4 +24,13 @@ test('numbers are grouped, and have their words', () => {
 test('lines break between words, never inside a number', () => {
   expect(wrap('about 1 911 votes and 2 %', 9)).toEqual(['about', '1 911', 'votes and', '2 %']);
   expect(clip('abcdef', 4)).toBe('abc…');
+});
+
+test('the line on what was run names what a client does otherwise than the reference', () => {
+  const usual = '5 nodes, quorum 3, ttl 10 000 ms, drift 1 % + 2 ms, persistence none';
+  expect(configLine(schedule())).toBe(usual);
+  const policy = { clock: 'wall', stampUs: 1_000, deadline: 'relative', deadlineLagUs: 5_000 } as const;
+  expect(configLine(schedule({ policy }))).toBe(
+    `${usual}, wall clock, stamps of 1 ms, relative validity counted 5 ms late`,
+  );
 });

@@ -86,6 +86,12 @@ export function configLine(schedule: Schedule): string {
     `persistence ${cluster.persistence}`,
   ];
   if (policy.votesWanted !== 'quorum') parts.push(`votes wanted ${policy.votesWanted}`);
+  if (policy.clock !== 'boot') parts.push(`${policy.clock} clock`);
+  if (policy.stampUs > 1) parts.push(`stamps of ${formatDurationMs(policy.stampUs)} ms`);
+  if (policy.deadline === 'relative') {
+    const lag = policy.deadlineLagUs > 0 ? ` counted ${formatDurationMs(policy.deadlineLagUs)} ms late` : '';
+    parts.push(`relative validity${lag}`);
+  }
   if (policy.profile !== 'reference') parts.push(`policy ${policy.profile}`);
   return parts.join(', ');
 }
