@@ -19,6 +19,8 @@ Without --faults: all that the lock claims to withstand, up to the edge of its a
 With --faults: only these, in these amounts, whatever the lock assumes:
   crash=N, pause=N, suspend=N, client-crash=N, partition=N
                                                       at most so many a run
+  failover=N, forget=N, refuse=N                      nodes that fail over, lose keys, answer with errors
+  lag=100ms                                           how far replicas are behind
   skew=50ms, rate=1%                                  clock steps in sum, rate error of clocks
   loss=2%, duplicate=2%, delay=2%                     shares of messages
 
@@ -59,7 +61,9 @@ export function defineCheck(program: Command, io: Io, finish: Finish): void {
     .addOption(option('--restart-delay <duration|ttl>', 'crashed nodes come back after this', delayOrTtl))
     .addOption(option('--persistence <none|always>', 'what survives a crash (none)', word('none', 'always')))
     .addOption(option('--votes-wanted <n|all|quorum>', 'votes that clients wait for', votes(MOST_NODES)))
-    .addOption(option('--past <assumption>', 'go past one bound: rate, step, restart or forget', word(...STRAINS)))
+    .addOption(
+      option('--past <assumption>', 'go past one bound: rate, step, restart, forget or late', word(...STRAINS)),
+    )
     .addOption(option('--past-by <percent>', 'how far past it, in shares of the bound (2%)', percent))
     .addOption(option('--strategy <name>', 'how to draw schedules (combination); see below', word(...STRATEGY_NAMES)))
     .option('--policy <profile>', 'the policy that clients follow (reference)')

@@ -78,13 +78,13 @@ export function checkJson(
   };
 }
 
-function passed({ properties }: Plan, { verdict }: CheckResult): Record<PropertyKind, KindVerdict> {
-  const looked = (property: 'mutual-exclusion' | 'validity'): KindVerdict =>
+function passed({ properties }: Plan, { verdict, exercised }: CheckResult): Record<PropertyKind, KindVerdict> {
+  const looked = (property: 'mutual-exclusion' | 'validity' | 'action-in-belief'): KindVerdict =>
     verdict === 'passed' && properties.includes(property) ? 'safe' : 'unchecked';
   return {
     belief: looked('mutual-exclusion'),
     state: looked('validity'),
-    effect: 'unchecked',
+    effect: exercised.writes > 0 ? looked('action-in-belief') : 'unchecked',
     liveness: 'unchecked',
   };
 }

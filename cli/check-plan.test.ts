@@ -1,12 +1,18 @@
 import { expect, test } from 'vitest';
 import { WITHIN_ASSUMPTIONS } from '../properties/index.js';
+import { NO_STRETCH } from '../properties/search/weather.js';
 import { findScenario } from '../scenarios/catalogue.js';
 import { planOf } from './check-plan.js';
 
 test('without flags the search is within the assumptions, up to their edge', () => {
   const plan = planOf({ shrink: true }, null);
   expect(plan.weather).toEqual(WITHIN_ASSUMPTIONS);
-  expect(plan).toMatchObject({ seed: '1', runs: 10_000, budgetMs: null, properties: ['mutual-exclusion', 'validity'] });
+  expect(plan).toMatchObject({
+    seed: '1',
+    runs: 10_000,
+    budgetMs: null,
+    properties: ['mutual-exclusion', 'validity', 'action-in-belief'],
+  });
 });
 
 test('beyond the assumptions, a lost majority counts only when it is asked for', () => {
@@ -25,7 +31,7 @@ test('with a budget alone there is no limit on the runs', () => {
 test('faults that are named are the only ones, in the amounts named', () => {
   const { weather } = planOf({ shrink: true, faults: { crash: 2, skew: 50_000, loss: 20_000 } }, null);
   expect(weather).toMatchObject({
-    stretch: { rate: 0, step: 1, restart: 1, forget: 0 },
+    stretch: { ...NO_STRETCH, step: 1, restart: 1 },
     stepUs: 50_000,
     crashes: 2,
     pauses: 0,
@@ -35,6 +41,17 @@ test('faults that are named are the only ones, in the amounts named', () => {
     duplicatePpm: 0,
     spikePpm: 0,
   });
+});
+
+test('failovers, flushes and refusals can be asked for, and how far replicas are behind', () => {
+  const { weather } = planOf({ shrink: true, faults: { failover: 1, lag: 100_000, forget: 2, refuse: 3 } }, null);
+  expect(weather).toMatchObject({ failovers: 1, replicaLagUs: 100_000, flushes: 2, refusals: 3, crashes: 0 });
+});
+
+test('how far to go past a bound is said in shares of it', () => {
+  const { weather } = planOf({ shrink: true, past: 'late', pastBy: 1_000 }, null);
+  expect(weather.stretch).toEqual({ ...NO_STRETCH, late: 1.001 });
+  expect(() => planOf({ shrink: true, pastBy: 1_000 }, null)).toThrow(/--past-by: .* Add --past /);
 });
 
 test('a restart delay of ttl is longer than any key lives', () => {
@@ -51,7 +68,7 @@ test('drift and votes wanted are the clients’ own', () => {
 test('around a scenario, cluster, clients and kinds of faults are its own', () => {
   const { weather } = planOf({ shrink: true }, findScenario('S16').schedule);
   expect(weather).toMatchObject({ nodes: 5, clients: 2, ttlsMs: [10_000], stepUs: 106_000, crashes: 0, pauses: 0 });
-  expect(weather.stretch).toEqual({ rate: 0, step: 1, restart: 0, forget: 0 });
+  expect(weather.stretch).toEqual({ ...NO_STRETCH, step: 1 });
 });
 
 test('flags come before what a demonstration would do', () => {

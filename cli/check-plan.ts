@@ -1,6 +1,6 @@
 import { type Policy, PROFILES } from '../core/index.js';
 import type { StrategyName } from '../properties/search/strategy-info.js';
-import { past, type Weather, WITHIN_ASSUMPTIONS } from '../properties/search/weather.js';
+import { NO_STRETCH, past, type Weather, WITHIN_ASSUMPTIONS } from '../properties/search/weather.js';
 import { notAProfile } from '../scenarios/checks.js';
 import { InputError } from '../scenarios/input-error.js';
 import type { PropertyId } from '../scenarios/scenario.js';
@@ -27,7 +27,7 @@ const SEED = '1';
 /**
  * A lost majority is a danger, and no harm yet: it counts by default only where the lock claims that it never happens.
  */
-const WITHIN: readonly PropertyId[] = ['mutual-exclusion', 'validity'];
+const WITHIN: readonly PropertyId[] = ['mutual-exclusion', 'validity', 'action-in-belief'];
 const BEYOND: readonly PropertyId[] = ['mutual-exclusion'];
 
 /** What `--demo` stands for: the failure that redis.io warns of, and the network that brings it about. */
@@ -39,8 +39,6 @@ const DEMO: Omit<CheckFlags, 'shrink'> = {
   restartDelay: 0,
   persistence: 'none',
   runs: 1_000,
-  // One whose failure is short and all in whole milliseconds.
-  seed: '5',
 };
 
 /** Resolves flags; `around` is the schedule of a scenario to search around. */
@@ -69,7 +67,6 @@ export function planOf(given: CheckFlags, around: Schedule | null): Plan {
 const A_STEP_PAST = 20_000;
 const MILLION = 1_000_000;
 
-const NO_STRETCH: Weather['stretch'] = { rate: 0, step: 0, restart: 0, forget: 0 };
 const CALM = {
   crashes: 0,
   pauses: 0,
@@ -78,6 +75,10 @@ const CALM = {
   clientCrashes: 0,
   partitions: 0,
   failovers: 0,
+  replicaLagUs: 0,
+  flushes: 0,
+  durable: false,
+  distances: false,
   refusals: 0,
   lossPpm: 0,
   duplicatePpm: 0,
@@ -146,8 +147,11 @@ function faultsOf(amounts: FaultAmounts): Partial<Weather> {
     wallSteps: 0,
     clientCrashes: amounts['client-crash'] ?? 0,
     partitions: partition,
-    failovers: 0,
-    refusals: 0,
+    failovers: amounts.failover ?? 0,
+    replicaLagUs: amounts.lag ?? 0,
+    flushes: amounts.forget ?? 0,
+    refusals: amounts.refuse ?? 0,
+    durable: false,
     lossPpm: loss,
     duplicatePpm: duplicate,
     spikePpm: delay,
@@ -194,6 +198,10 @@ function weatherAround(schedule: Schedule): Weather {
     suspends: count('suspend'),
     clientCrashes: count('client-crash'),
     partitions: count('partition'),
+    failovers: count('failover'),
+    replicaLagUs: cluster.replicaLagUs ?? 0,
+    flushes: count('forget'),
+    refusals: count('refuse'),
     lossPpm: USUAL_LOSS_PPM,
     duplicatePpm: fates.some((fate) => fate.duplicateDelayUs !== undefined) ? USUAL_LOSS_PPM : 0,
     spikePpm: fates.some((fate) => (fate.delayUs ?? 0) >= HELD_UP_US) ? USUAL_LOSS_PPM : 0,

@@ -23,6 +23,8 @@ import { formatDurationMs } from '../scenarios/index.js';
 import type { Plan } from './check-plan.js';
 
 const LABEL_WIDTH = 14;
+/** Of what is no part of a picture. */
+const LINE_WIDTH = 100;
 
 /** What a search is about to do, in one line. */
 export function startLine({ weather, seed, runs, budgetMs, properties, strategy }: Plan): string {
@@ -31,11 +33,11 @@ export function startLine({ weather, seed, runs, budgetMs, properties, strategy 
     budgetMs === null ? '' : `${runs === null ? '' : 'or '}${formatDurationMs(budgetMs * 1000)} ms`,
   ];
   const what = enumerate(properties.map(propertyWords), 'or');
-  return (
+  const whose = strategy === 'combination' ? '' : `, strategy ${strategy}`;
+  const text =
     `Searching ${how.filter((it) => it !== '').join(' ')} for a violation of ${what}: ` +
-    `${plural(weather.clients, 'client')}, ${plural(weather.nodes, 'node')}, seed ${seed}` +
-    (strategy === 'combination' ? '.\n' : `, strategy ${strategy}.\n`)
-  );
+    `${plural(weather.clients, 'client')}, ${plural(weather.nodes, 'node')}, seed ${seed}${whose}.`;
+  return `${wrap(text, LINE_WIDTH).join('\n')}\n`;
 }
 
 /** A search that found nothing: what it went through, under which assumptions, and what that means. */
@@ -110,6 +112,7 @@ function assumed(weather: Weather): string[] {
     );
   }
   if (stretch.forget > 0) lines.push('nodes forget at once, but no more of them than a claim has votes to spare');
+  if (stretch.late > 0) lines.push('writes arrive within the validity that they were checked for');
   if (ttlsMs.length > 1 && lines.length > 0) lines.push('(a figure for each ttl; a run strains one of these at most)');
   return lines.length === 0 ? ['right clocks, and nodes that do not forget'] : lines;
 }
@@ -152,6 +155,7 @@ const STRAINS: Readonly<Record<Strain, string>> = {
   step: 'clock steps',
   restart: 'restart delays',
   forget: 'forgetful nodes',
+  late: 'late writes',
 };
 
 function strained({ strained: counts, near }: CheckResult): string {
@@ -159,7 +163,7 @@ function strained({ strained: counts, near }: CheckResult): string {
   const parts = hit.map((it) => `${STRAINS[it]} ${countWords(counts[it].atBound)} of ${countWords(counts[it].runs)}`);
   return (
     (parts.length === 0 ? '' : `${parts.join(', ')} schedules are within 1 % of the bound, or at it; `) +
-    `in ${countWords(near)} a claim was within 1 ms or one vote of losing its majority`
+    `in ${countWords(near)} a claim was within 1 ms or one vote of a violation`
   );
 }
 

@@ -61,6 +61,11 @@ export interface FaultAmounts {
   readonly suspend?: number;
   readonly 'client-crash'?: number;
   readonly partition?: number;
+  readonly failover?: number;
+  readonly forget?: number;
+  readonly refuse?: number;
+  /** How far a replica is behind, µs. */
+  readonly lag?: number;
   /** Sum of clock steps, µs. */
   readonly skew?: number;
   /** Rate error of clocks, ppm. */
@@ -81,6 +86,10 @@ const FAULTS: Readonly<Record<keyof FaultAmounts, { parse: (text: string) => num
   suspend: { parse: count, usual: '1' },
   'client-crash': { parse: count, usual: '1' },
   partition: { parse: count, usual: '1' },
+  failover: { parse: count, usual: '1' },
+  forget: { parse: count, usual: '1' },
+  refuse: { parse: count, usual: '1' },
+  lag: { parse: parseDuration, usual: '100ms' },
   skew: { parse: parseDuration, usual: '50ms' },
   rate: { parse: percent, usual: '1%' },
   loss: { parse: percent, usual: '2%' },

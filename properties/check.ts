@@ -74,7 +74,7 @@ export interface CheckResult {
   readonly notHit: readonly Situation[];
   /** Runs that strained each assumption, and of those the ones within 1 % of its bound. */
   readonly strained: Readonly<Record<Strain, { readonly runs: number; readonly atBound: number }>>;
-  /** Runs that came within one millisecond or one vote of losing the majority behind a claim. */
+  /** Runs that came within one millisecond or one vote of violating validity or action in belief. */
   readonly near: number;
   readonly elapsedMs: number;
   readonly interrupted: boolean;
@@ -122,6 +122,7 @@ class Search {
     step: { runs: 0, atBound: 0 },
     restart: { runs: 0, atBound: 0 },
     forget: { runs: 0, atBound: 0 },
+    late: { runs: 0, atBound: 0 },
   };
   private near = 0;
   private runs = 0;

@@ -4,7 +4,7 @@ import { ScriptedAdversary, setupOf, World } from '../sim/index.js';
 import { lock, type Parts, schedule, unreached } from '../sim/testing/schedule.js';
 import { type Counts, missed, noCounts, SITUATIONS, type Situation } from './coverage.js';
 import { Monitors } from './monitors/monitors.js';
-import { past, type Weather, WITHIN_ASSUMPTIONS } from './search/weather.js';
+import { NO_STRETCH, past, type Weather, WITHIN_ASSUMPTIONS } from './search/weather.js';
 
 /** What a run went through, without what it did not. */
 function exercised(parts: Parts): Partial<Counts> {
@@ -105,7 +105,7 @@ it('counts what ends unseen: a claim of a frozen client, a key whose extension i
 
 const CALM: Weather = {
   ...WITHIN_ASSUMPTIONS,
-  stretch: { rate: 0, step: 0, restart: 0, forget: 0 },
+  stretch: NO_STRETCH,
   crashes: 0,
   pauses: 0,
   suspends: 0,
@@ -133,6 +133,8 @@ it.each<[Situation, Partial<Weather>]>([
   ['delaysInClaim', { spikePpm: 1 }],
   ['clockStepsInClaim', past(CALM, 'step', 1)],
   ['claimsAtWrongRates', past(CALM, 'rate', 1)],
+  ['forgettingsInClaim', { flushes: 1 }],
+  ['writes', past(CALM, 'late', 1)],
   ['votesForgottenInClaim', past(CALM, 'forget', 1)],
 ])('misses %s where that was asked for', (situation, weather) => {
   const counts: Counts = { ...noCounts(), claims: 1 };

@@ -12,6 +12,7 @@ export const SITUATIONS = {
   failures: 'failed acquisitions',
   releases: 'releases in time',
   expiries: 'claims held to their end',
+  writes: 'writes that reached the resource',
   endsUnseen: 'claims that ended while their client was frozen',
   expiriesInExtension: 'keys that expired during an extension',
   claimsAtWrongRates: 'claims on clocks of wrong rates',
@@ -73,6 +74,8 @@ function askedOf(weather: Weather): Situation[] {
     [stretch.step, 'clockStepsInClaim'],
     [stretch.rate, 'claimsAtWrongRates'],
     [stretch.forget, 'votesForgottenInClaim'],
+    [weather.flushes, 'forgettingsInClaim'],
+    [stretch.late, 'writes'],
     [weather.lossPpm, 'lossesInClaim'],
     [weather.duplicatePpm, 'copiesInClaim'],
     [weather.spikePpm, 'delaysInClaim'],
@@ -145,6 +148,10 @@ export class Coverage {
     if (!believes(owner, now)) return;
     this.counts.votesLostInClaim++;
     if (cause === 'forgotten') this.counts.votesForgottenInClaim++;
+  }
+
+  written(): void {
+    this.counts.writes++;
   }
 
   nodeUp(now: TrueTime): void {

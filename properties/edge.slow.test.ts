@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { type CheckResult, check } from './check.js';
 import { MONITORED } from './property-lists.js';
-import { past, type Strain, WITHIN_ASSUMPTIONS } from './search/weather.js';
+import { past, STRAINS, WITHIN_ASSUMPTIONS } from './search/weather.js';
 
-const STRAINS: readonly Strain[] = ['rate', 'step', 'restart', 'forget'];
-const properties = ['mutual-exclusion', 'validity'] as const;
+const properties = ['mutual-exclusion', 'validity', 'action-in-belief'] as const;
 
 /** Histories in which a fault was within 1 % of its bound. */
 function atTheEdge({ strained }: CheckResult): number {
@@ -28,7 +27,13 @@ describe('the lock with its default policy', () => {
     expect(exercised.contendedClaims / exercised.claims).toBeGreaterThanOrEqual(0.5);
   });
 
-  const expected = { rate: 'clock-rate', step: 'clock-step', restart: 'memory', forget: 'memory' } as const;
+  const expected = {
+    rate: 'clock-rate',
+    step: 'clock-step',
+    restart: 'memory',
+    forget: 'memory',
+    late: 'prompt-effects',
+  } as const;
   for (const strain of STRAINS) {
     it(`does not withstand 10,000 that go 0.1 % past the bound on ${strain}`, async () => {
       const weather = past(WITHIN_ASSUMPTIONS, strain, 1.001);

@@ -15,9 +15,8 @@ import { schedule } from '../sim/testing/schedule.js';
 import { courseArbitrary } from './arbitraries/schedule.js';
 import { withCourse } from './course.js';
 import { drawRun, recordRun } from './search/drawn-run.js';
-import { past, type Strain, type Weather, WITHIN_ASSUMPTIONS } from './search/weather.js';
+import { past, STRAINS, type Weather, WITHIN_ASSUMPTIONS } from './search/weather.js';
 
-const STRAINS: readonly Strain[] = ['rate', 'step', 'restart', 'forget'];
 const RUNS = 200;
 
 /** As it is after a visit to a file. */

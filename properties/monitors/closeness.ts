@@ -5,7 +5,7 @@ import { believes } from './belief.js';
 const START = trueTime(0);
 
 /**
- * How near a run came to a violation of validity: what a guided search steers by, and what tells a hot search from a
+ * How near a run came to a violation of validity, or of action in belief: what a guided search steers by, and what tells a hot search from a
  * mild one.
  */
 export class Closeness {
@@ -16,6 +16,15 @@ export class Closeness {
   gapUs: number = Number.POSITIVE_INFINITY;
   /** Least number of votes beyond the majority that a claim had left after it had lost one; infinite where none did. */
   spareVotes: number = Number.POSITIVE_INFINITY;
+
+  /** Least time from the arrival of a write to the end of the claim that it was made under, µs. */
+  slackUs: number = Number.POSITIVE_INFINITY;
+
+  /** A write reached the resource. */
+  written(lock: LockRun, now: TrueTime): void {
+    if (believes(lock, now))
+      this.slackUs = Math.min(this.slackUs, lock.client.clock.when(lock.state.deadline, now) - now);
+  }
 
   /** A node lost the key of a lock, and so many votes beyond the majority are left: -1 if it is gone with this one. */
   voteLost(lock: LockRun, spare: number, now: TrueTime): void {
@@ -33,7 +42,7 @@ export class Closeness {
 
   /** Within one millisecond or one vote of a violation. */
   get isNear(): boolean {
-    return this.gapUs <= NEAR_US || this.spareVotes <= 0;
+    return this.gapUs <= NEAR_US || this.slackUs <= NEAR_US || this.spareVotes <= 0;
   }
 }
 

@@ -167,6 +167,8 @@ export class Monitors extends Observer {
 
   override written(lock: LockRun, index: number, now: TrueTime): void {
     this.writes++;
+    this.coverage.written();
+    this.closeness.written(lock, now);
     this.actions.written(lock, index, now);
   }
 

@@ -1,6 +1,6 @@
 import { type Policy, REFERENCE } from '../../core/index.js';
 import type { PropertyId } from '../../scenarios/index.js';
-import { type Stretch, type Weather, WITHIN_ASSUMPTIONS } from '../search/weather.js';
+import { NO_STRETCH, type Weather, WITHIN_ASSUMPTIONS } from '../search/weather.js';
 
 /** A bug planted on purpose: one line of the policy or of the cluster is changed, and nothing is copied. */
 export interface Mutant {
@@ -18,8 +18,6 @@ export interface Mutant {
 
 /** Of the policy, or of the world that its users give it. */
 export type Change = { readonly policy: Partial<Policy> } | { readonly world: Partial<Omit<Weather, 'policy'>> };
-
-const CALM: Stretch = { rate: 0, step: 0, restart: 0, forget: 0 };
 
 /** The weather in which a planted bug is hunted; without its change, the one that the reference policy withstands. */
 export function weatherFor({ change, weather = {} }: Mutant, changed = true): Weather {
@@ -51,7 +49,7 @@ const CLAIMS: readonly Mutant[] = [
     instance: 'the blog post and its translations, which leave the term out of the code',
     change: { policy: { driftPpm: 0, driftUs: 0 } },
     // A tenth of what the allowance is made for: it covers 0.5 % on both sides.
-    weather: { stretch: { ...CALM, rate: 1 }, ratePpm: 1_000 },
+    weather: { stretch: { ...NO_STRETCH, rate: 1 }, ratePpm: 1_000 },
     expect: 'validity',
   },
   {
@@ -59,7 +57,7 @@ const CLAIMS: readonly Mutant[] = [
     story: 'The drift allowance is added instead of subtracted: every claim outlives its keys.',
     instance: 'redlock-py pull request 3; redsync issue 37 (its 2 ms)',
     change: { policy: { driftPpm: -REFERENCE.driftPpm, driftUs: -REFERENCE.driftUs } },
-    weather: { stretch: CALM },
+    weather: { stretch: NO_STRETCH },
     expect: 'acquisition',
   },
   {

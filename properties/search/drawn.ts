@@ -1,4 +1,4 @@
-import type { ExtensionPlan, Fault, LockPlan } from '../../scenarios/index.js';
+import type { ExtensionPlan, Fault, LockPlan, WritePlan } from '../../scenarios/index.js';
 import type {
   Adversary,
   Direction,
@@ -42,6 +42,7 @@ export class DrawnAdversary implements Adversary {
   private readonly plan: FaultPlan;
   private readonly counts: Counts;
   private readonly locksLeft: number[];
+  private wrote = false;
   private planning = false;
   private planned: Fault[] = [];
 
@@ -59,7 +60,7 @@ export class DrawnAdversary implements Adversary {
 
   /** Whether the assumption that this run is about has been strained. */
   get strained(): boolean {
-    return this.plan.strained;
+    return this.plan.strained || this.wrote;
   }
 
   // ——— work ———
@@ -71,6 +72,19 @@ export class DrawnAdversary implements Adversary {
     const { work, situation } = this;
     const { ttlMs } = situation;
     const ttl = ttlMs * 1000;
+    if (situation.guardUs !== null && work.chance(70 * PERCENT)) {
+      this.wrote = true;
+      const writes = [this.drawWrite(ttl, situation.guardUs)];
+      return {
+        atUs: this.drawArrival(client, view),
+        resources: ['a'],
+        ttlMs,
+        holdUs: null,
+        extensions: [],
+        writes,
+        jitterPpm: [],
+      };
+    }
     const holdUs = this.drawHold(ttl);
     return {
       atUs: this.drawArrival(client, view),
@@ -90,6 +104,21 @@ export class DrawnAdversary implements Adversary {
     if (kind < 5) return null;
     if (kind < 7) return work.below(20_000);
     return kind < 9 ? work.below(ttl) : ttl + work.below(ttl);
+  }
+
+  /** Checked when no more is left of the claim than the write needs, if that can be told beforehand. */
+  private drawWrite(ttl: number, allowedUs: number): WritePlan {
+    const { work, situation, plan } = this;
+    const thinkUs = work.pick([1_000, 1_000, 20_000]);
+    // In time means before the claim ends, not when it does.
+    const guardUs = thinkUs + allowedUs + 1;
+    const latest = ttl - situation.bounds.stepUs - guardUs;
+    const early = situation.tactics.biased
+      ? work.pick([0, 0, 2 * situation.leastDelayUs, work.below(1 + 2 * situation.mostDelayUs), work.below(100_000)])
+      : work.below(latest + 1);
+    const checkAfterUs = Math.max(0, latest - early);
+    const delayUs = work.chance(50 * PERCENT) ? plan.latenessUs : work.below(plan.latenessUs + 1);
+    return { checkAfterUs, guardUs, sendAfterUs: checkAfterUs + thinkUs, delayUs: Math.max(0, delayUs - plan.pauseUs) };
   }
 
   /** Late in the claim, where extensions are delicate. */
@@ -135,7 +164,7 @@ export class DrawnAdversary implements Adversary {
   fate(_message: Message, _direction: Direction, _send: number, fate: FateSlot, view: WorldView): void {
     const { fates, situation, weather } = this;
     const range = situation.mostDelayUs - situation.leastDelayUs;
-    if (range > 0) fate.delayUs = situation.leastDelayUs + fates.below(range);
+    if (range > 0) fate.delayUs += fates.below(range);
     if (situation.losses && fates.chance(weather.lossPpm)) this.lose(fate, view);
     if (situation.copies && fates.chance(weather.duplicatePpm)) {
       fate.duplicateDelayUs = fates.below(100_000);

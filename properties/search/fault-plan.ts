@@ -12,6 +12,9 @@ const ALL_OPERATIONS: readonly Operation[] = ['acquire', 'extend', 'release'];
 export class FaultPlan {
   /** Whether the strain of the situation has been applied. */
   strained = false;
+  /** How late writes may be, µs: by the network, and by one pause of their client. */
+  readonly latenessUs: number;
+  readonly pauseUs: number;
   private readonly weather: Weather;
   private readonly situation: Situation;
   private readonly draw: Stream;
@@ -21,6 +24,8 @@ export class FaultPlan {
   private wallStepsLeft: number;
   private deathsLeft: number;
   private failoversLeft: number;
+  private flushesLeft: number;
+  private readonly frozenWriters: string[] = [];
 
   constructor(weather: Weather, situation: Situation, draw: Stream) {
     this.weather = weather;
@@ -32,6 +37,10 @@ export class FaultPlan {
     this.wallStepsLeft = situation.wallSteps ? weather.wallSteps : 0;
     this.deathsLeft = situation.deadClients ? weather.clientCrashes : 0;
     this.failoversLeft = situation.failovers ? weather.failovers : 0;
+    this.flushesLeft = weather.flushes;
+    const factor = weather.stretch.late * situation.nearness;
+    this.latenessUs = (factor > 1 ? Math.ceil : Math.floor)((situation.guardUs ?? 0) * factor);
+    this.pauseUs = this.latenessUs > 0 && draw.chance(50 * PERCENT) ? draw.below(this.latenessUs + 1) : 0;
     this.strained = situation.strain === 'rate';
   }
 
@@ -73,6 +82,14 @@ export class FaultPlan {
     if (situation.strain === 'restart') this.crashVoters(lock, view, faults);
     if (situation.strain === 'forget' && !this.strained && draw.chance(60 * PERCENT)) this.forget(lock, view, faults);
     if (situation.strain === 'rate' && draw.chance(20 * PERCENT)) faults.push(this.changeRate(view));
+    if (situation.durable && this.crashesLeft > 0 && draw.chance(50 * PERCENT)) {
+      this.crashesLeft--;
+      const restartAfterUs = draw.pick([0, 0, 1_000, draw.below(situation.ttlMs * 1000)]);
+      const [node = 0] = this.targets(lock, 1);
+      faults.push({ kind: 'crash', node: nodeName(node), ...this.during(lock, view, null), restartAfterUs });
+    }
+    if (this.flushesLeft > 0 && draw.chance(50 * PERCENT)) this.flush(lock, view, faults);
+    if (this.pauseUs > 0) this.freeze(lock, view, faults);
     if (this.failoversLeft > 0 && draw.chance(40 * PERCENT)) {
       this.failoversLeft--;
       const node = nodeName(draw.below(this.weather.nodes));
@@ -195,6 +212,23 @@ export class FaultPlan {
       this.strained = true;
       faults.push({ kind: 'crash', node: nodeName(node), ...when, restartAfterUs });
     }
+  }
+
+  private flush(lock: LockRun, view: WorldView, faults: Fault[]): void {
+    const when = this.during(lock, view, null);
+    for (const node of this.targets(lock, this.draw.between(1, this.flushesLeft))) {
+      this.flushesLeft--;
+      faults.push({ kind: 'forget', node: nodeName(node), ...when });
+    }
+  }
+
+  /** A client is frozen once, between the check and the sending of its write. */
+  private freeze(lock: LockRun, view: WorldView, faults: Fault[]): void {
+    const [write] = lock.plan.writes;
+    const { name } = lock.client;
+    if (write === undefined || this.frozenWriters.includes(name)) return;
+    this.frozenWriters.push(name);
+    faults.push({ kind: 'pause', process: name, atUs: view.now + write.checkAfterUs + 1, forUs: this.pauseUs });
   }
 
   /** As many voters as the votes allow forget at once, or one more if the bound is to be passed. */

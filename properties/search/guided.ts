@@ -83,9 +83,10 @@ export class Guided implements Draws {
   }
 }
 
-function distances({ gapUs, spareVotes }: Closeness): [string, number][] {
+function distances({ gapUs, slackUs, spareVotes }: Closeness): [string, number][] {
   const measured: [string, number][] = [];
   if (Number.isFinite(gapUs)) measured.push(['gap', gapUs]);
+  if (Number.isFinite(slackUs)) measured.push(['slack', slackUs]);
   if (Number.isFinite(spareVotes)) measured.push(['votes', spareVotes]);
   return measured;
 }

@@ -1,5 +1,5 @@
 import type { Policy } from '../../core/index.js';
-import type { ClockPlan, Cluster } from '../../scenarios/index.js';
+import type { ClockPlan, Cluster, Distance } from '../../scenarios/index.js';
 import type { Setup, Stream } from '../../sim/index.js';
 import { type Bounds, boundsOf } from './bounds.js';
 import type { Tactics } from './tactics.js';
@@ -16,6 +16,10 @@ export interface Situation {
   readonly bounds: Bounds;
   /** Node clocks are about to tick when clients call, so that no key outlives its TTL by more than 1 µs. */
   readonly sharp: boolean;
+  /** Nodes keep what they acknowledged. */
+  readonly durable: boolean;
+  /** How long after its check a write may arrive, where that is strained; `null` where nothing is written. */
+  readonly guardUs: number | null;
   /** Usual delays lie between these, µs. */
   readonly leastDelayUs: number;
   readonly mostDelayUs: number;
@@ -45,18 +49,20 @@ export function drawSituation(weather: Weather, tactics: Tactics, draw: Stream):
   const sharp = tactics.biased && draw.chance(50 * PERCENT);
   const policy = drawPolicy(weather, strain, draw);
   const bounds = boundsOf(policy, ttlMs);
+  const durable = weather.durable && strain !== 'restart' && strain !== 'forget' && has(25);
   const failovers = weather.failovers > 0 && has(15);
   const leastDelayUs = draw.pick(sharp ? [0, 0, 0, 1] : [0, 0, 50, 500, 1_000]);
   const cluster: Cluster = {
     nodes: weather.nodes,
     delayUs: leastDelayUs,
-    distances: [],
+    distances: weather.distances && !sharp && has(20) ? drawDistances(weather, draw) : [],
     link: draw.chance(50 * PERCENT) ? 'fifo' : 'reordering',
     expiry: 'after',
     resolutionUs: 1000,
-    persistence: weather.persistence,
+    // While only processes die, both keep everything.
+    persistence: durable ? draw.pick(['always', 'everysec']) : weather.persistence,
     // A replica that is up to date is as good as a disk.
-    replicaLagUs: failovers ? 0 : null,
+    replicaLagUs: failovers ? weather.replicaLagUs : null,
     clocks: drawClocks(weather, sharp, drawRates(weather, strain, nearness, bounds, draw), draw),
   };
   return {
@@ -72,17 +78,20 @@ export function drawSituation(weather: Weather, tactics: Tactics, draw: Stream):
     nearness,
     bounds,
     sharp,
+    durable,
+    guardUs: strain === 'late' ? Math.min(draw.pick([100_000, 250_000, 500_000]), ttlMs * 500) : null,
     leastDelayUs,
     mostDelayUs: leastDelayUs + draw.pick(sharp ? [0, 0, 0, 5_000] : [0, 100, 1_000, 5_000]),
     losses: has(50),
     copies: has(30),
     spikes: has(30),
-    pauses: has(30),
+    // What a write allows for is one pause of its client, which is planned apart.
+    pauses: strain !== 'late' && has(30),
     partitions: has(50),
-    deadClients: has(20),
+    deadClients: strain !== 'late' && has(20),
     failovers,
     refusals: weather.refusals > 0 && has(15),
-    suspends: weather.suspends > 0 && has(20),
+    suspends: strain !== 'late' && weather.suspends > 0 && has(20),
     wallSteps: weather.wallSteps > 0 && has(20),
     reorders: weather.nodes > 1 && has(15),
   };
@@ -109,6 +118,22 @@ function drawStrain(weather: Weather, draw: Stream): Strain | null {
   const [first, ...rest] = possible;
   if (first === undefined || draw.chance(5 * PERCENT)) return null;
   return draw.pick([first, ...rest]);
+}
+
+const FARTHEST_US = 20_000;
+
+/** Some nodes are far from everybody, or one client is. */
+function drawDistances(weather: Weather, draw: Stream): Distance[] {
+  const far = draw.subset(weather.nodes, draw.between(1, weather.nodes));
+  const only = draw.chance(50 * PERCENT) ? draw.between(1, weather.clients) : null;
+  const distances: Distance[] = [];
+  for (let client = 1; client <= weather.clients; client++) {
+    if (only !== null && client !== only) continue;
+    for (const node of far) {
+      distances.push({ client: `c${client}`, node: `n${node}`, delayUs: draw.below(FARTHEST_US) });
+    }
+  }
+  return distances;
 }
 
 const LONGEST_OFFSET_MS = 3_600_000;

@@ -1,8 +1,18 @@
 import { type Policy, REFERENCE } from '../../core/index.js';
 import type { Cluster } from '../../scenarios/index.js';
 
-/** An assumption of the lock that a run can strain. */
-export const STRAINS: readonly ['rate', 'step', 'restart', 'forget'] = ['rate', 'step', 'restart', 'forget'];
+/**
+ * An assumption of the lock that a run can strain: that clocks run alike, that they do not jump, that a node stays away
+ * until the claims that it voted for are over, that no more nodes forget than there are votes to spare, and that writes
+ * arrive within the validity that they were checked for.
+ */
+export const STRAINS: readonly ['rate', 'step', 'restart', 'forget', 'late'] = [
+  'rate',
+  'step',
+  'restart',
+  'forget',
+  'late',
+];
 export type Strain = (typeof STRAINS)[number];
 
 /** Each strain's bound, as a factor: 1 goes up to it, 1.02 goes 2 % past it. 0 leaves it out. */
@@ -36,8 +46,15 @@ export interface Weather {
   readonly wallSteps: number;
   readonly clientCrashes: number;
   readonly partitions: number;
-  /** Most failovers to a replica that has everything. */
+  /** Most failovers to a replica, and how far behind that is, µs: 0 has everything. */
   readonly failovers: number;
+  readonly replicaLagUs: number;
+  /** Most nodes that lose their keys while a claim lasts, however few votes that leaves. */
+  readonly flushes: number;
+  /** In some runs nodes keep what they acknowledged, and are back at once after a crash. */
+  readonly durable: boolean;
+  /** In some runs nodes are at different distances from clients. */
+  readonly distances: boolean;
   /** Most nodes that answer with errors for a while. */
   readonly refusals: number;
   /** Share of messages lost, copied, and held up for long in a bad run, ppm. */
@@ -53,7 +70,7 @@ export const WITHIN_ASSUMPTIONS: Weather = Object.freeze<Weather>({
   ttlsMs: [1_000, 10_000, 30_000],
   policy: REFERENCE,
   persistence: 'none',
-  stretch: { rate: 1, step: 1, restart: 1, forget: 1 },
+  stretch: { rate: 1, step: 1, restart: 1, forget: 1, late: 1 },
   restartDelayUs: null,
   stepUs: null,
   ratePpm: null,
@@ -64,14 +81,20 @@ export const WITHIN_ASSUMPTIONS: Weather = Object.freeze<Weather>({
   clientCrashes: 1,
   partitions: 2,
   failovers: 1,
+  replicaLagUs: 0,
+  flushes: 0,
+  durable: true,
+  distances: true,
   refusals: 2,
   lossPpm: 50_000,
   duplicatePpm: 20_000,
   spikePpm: 30_000,
 });
 
+/** No assumption is strained. */
+export const NO_STRETCH: Stretch = Object.freeze({ rate: 0, step: 0, restart: 0, forget: 0, late: 0 });
+
 /** The same weather with one bound passed by `factor` (1.02: by 2 %) and the other assumptions kept out of it. */
 export function past(weather: Weather, strain: Strain, factor: number): Weather {
-  const none: Stretch = { rate: 0, step: 0, restart: 0, forget: 0 };
-  return { ...weather, stretch: { ...none, [strain]: factor } };
+  return { ...weather, stretch: { ...NO_STRETCH, [strain]: factor } };
 }

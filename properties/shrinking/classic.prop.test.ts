@@ -6,11 +6,9 @@ import { Monitors } from '../monitors/monitors.js';
 import { DrawnAdversary, situationStream } from '../search/drawn.js';
 import { drawSituation } from '../search/situation.js';
 import { COMBINED } from '../search/tactics.js';
-import { type Weather, WITHIN_ASSUMPTIONS } from '../search/weather.js';
+import { NO_STRETCH, type Weather, WITHIN_ASSUMPTIONS } from '../search/weather.js';
 import { failsLike, shrink } from '../shrink.js';
 import { oneStepsOf } from './reduce.js';
-
-const CALM = { rate: 0, step: 0, restart: 0, forget: 0 };
 
 /** A drawn run, written down. */
 function drawn(weather: Weather, seed: string, run: number): Schedule {
@@ -58,19 +56,19 @@ function shapes(failures: readonly Schedule[], property: PropertyId): string[] {
 
 describe('noisy failures of the classic kinds are shrunk to', () => {
   it('two clients and one crash (S03)', () => {
-    const weather = { ...WITHIN_ASSUMPTIONS, stretch: { ...CALM, restart: 1 }, restartDelayUs: 0, failovers: 0 };
+    const weather = { ...WITHIN_ASSUMPTIONS, stretch: { ...NO_STRETCH, restart: 1 }, restartDelayUs: 0, failovers: 0 };
     const found = noisy(weather, 'mutual-exclusion', 'crash', 8);
     for (const shape of shapes(found, 'mutual-exclusion')) expect(shape).toBe('client 1, client 1, crash');
   });
 
   it('two clients and one clock step', () => {
-    const weather = { ...WITHIN_ASSUMPTIONS, stretch: { ...CALM, step: 1 }, stepUs: 20_000_000, failovers: 0 };
+    const weather = { ...WITHIN_ASSUMPTIONS, stretch: { ...NO_STRETCH, step: 1 }, stepUs: 20_000_000, failovers: 0 };
     const found = noisy(weather, 'mutual-exclusion', 'clock-step', 8);
     for (const shape of shapes(found, 'mutual-exclusion')) expect(shape).toBe('client 1, client 1, clock-step');
   });
 
   it('a client that is frozen between its check and its write', () => {
-    const weather = { ...WITHIN_ASSUMPTIONS, stretch: CALM, failovers: 0, clientCrashes: 0, pauses: 0 };
+    const weather = { ...WITHIN_ASSUMPTIONS, stretch: NO_STRETCH, failovers: 0, clientCrashes: 0, pauses: 0 };
     const found: Schedule[] = [];
     for (let run = 0; run < 200 && found.length < 8; run++) {
       const frozen = withFrozenWrite(drawn(weather, 'classic pause', run));
