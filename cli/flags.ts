@@ -39,6 +39,8 @@ export interface CheckFlags {
 /** Flags of `replay`. */
 export interface ReplayFlags {
   readonly all?: boolean;
+  /** On real nodes. */
+  readonly real?: boolean;
   readonly format: 'text' | 'json';
   readonly with?: readonly string[];
   /** Leave out each piece by itself, and say what comes of it. */

@@ -8,12 +8,17 @@ const EXAMPLES = `
 Exits with 0 if what the scenario expects is there, and 3 if not; for a schedule that expects
 nothing, and with a mitigation on which the scenario says nothing, with 1 if it is violated.
 
+With --real, the schedule is played on real nodes at a pace at which its simulated verdict stands
+whatever a real machine adds to its times, and exits with 0 if the verdicts agree, 3 if they differ,
+and 2 if it cannot be played: its margin is below the noise, or the fault is not ours to make.
+
 Examples:
   lockstep replay S03
   lockstep replay .lockstep/failures/1-139.json
   lockstep replay S03 --with persistence=always       would it have helped?
   lockstep replay S03 --explain                       what is each piece good for?
   lockstep replay S03 --format json                   the whole trace
+  lockstep replay S03 --real                          the same on five redis-server processes
   lockstep replay --all                               every scenario, with its variants`;
 
 /** Defines `replay`. */
@@ -27,18 +32,33 @@ export function defineReplay(program: Command, io: Io, finish: Finish): void {
     .addOption(format.argParser(flag('--format', word('text', 'json'))))
     .option('--with <mitigation>', 'with this mitigation, as in persistence=always; may be repeated', collect)
     .option('--explain', 'leave out each piece by itself, and say what comes of it')
+    .option('--real', 'on real Redis nodes, beside the simulator; own processes of redis-server or valkey-server')
     .option('--json', 'print one JSON object')
     .addHelpText('after', EXAMPLES)
     .action(async (scenario: string | undefined, flags: ReplayFlags) => {
+      if (flags.real && (flags.with !== undefined || flags.explain || flags.format !== 'text'))
+        throw new InputError(
+          '--real plays a schedule as it is, and tells it as text or with --json; leave out --with, --explain and --format',
+        );
       if (flags.all) {
         if (scenario !== undefined || flags.with !== undefined)
           throw new InputError('--all replays the catalogue as it is; leave out the scenario and --with');
+        if (flags.real) {
+          const { replayAllReal } = await import('./replay-real.js');
+          finish(await replayAllReal(flags, io));
+          return;
+        }
         const { replayAll } = await import('./replay-all.js');
         finish(replayAll(flags, io));
         return;
       }
       if (scenario === undefined)
         throw new InputError('replay what? Give the id of a scenario (see list), a file, or --all');
+      if (flags.real) {
+        const { replayReal } = await import('./replay-real.js');
+        finish(await replayReal(scenario, flags, io));
+        return;
+      }
       const { replay } = await import('./replay.js');
       finish(replay(scenario, flags, io));
     });

@@ -32,6 +32,11 @@ export interface HistoryVerdict {
 export interface VerifyOptions {
   /** How far any time stamp may be off, µs, either way; a line that states more keeps it. Default 0. */
   readonly clockErrorUs?: number;
+  /**
+   * All lines are by one observer with one clock, who saw all that happened: then a write that nobody can say was made
+   * under its lock is a violation, not a doubt. Default `false`.
+   */
+  readonly sawAll?: boolean;
 }
 
 /**
@@ -59,7 +64,10 @@ export function verifyBy(rules: Rules, lines: Iterable<string>, options: VerifyO
       const property = operation === 'acquire' ? 'acquisition' : 'extension';
       violations.push({ property, resource: null, lines: [line], detail });
     }
-    for (const { resource, line, detail } of lock.strayWrites) doubts.push({ resource, lines: [line], detail });
+    for (const { resource, line, detail } of lock.strayWrites) {
+      if (options.sawAll) violations.push({ property: 'action-in-belief', resource, lines: [line], detail });
+      else doubts.push({ resource, lines: [line], detail });
+    }
   }
   for (const [resource, list] of holds) violations.push(...doubleHolds(resource, list, rules));
   if (cutOff !== null)

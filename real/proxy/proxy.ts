@@ -24,6 +24,8 @@ export interface ProxyOptions {
   readonly port: number;
   /** Decides on each command by its words. Left out: each passes as the proxy's state says. */
   readonly fate?: (words: readonly string[]) => CommandFate;
+  /** Whether messages keep their order over all connections, as if there was one. Default `false`. */
+  readonly ordered?: boolean;
 }
 
 /**
@@ -38,6 +40,8 @@ export class NodeProxy implements AsyncDisposable {
   readonly #server: Server;
   readonly #options: ProxyOptions;
   readonly #links = new Set<Link>();
+  readonly #requests = new Lane();
+  readonly #replies = new Lane();
   #dropped: Dropped = 'nothing';
   #requestMs = 0;
   #replyMs = 0;
@@ -113,10 +117,10 @@ export class NodeProxy implements AsyncDisposable {
   }
 
   #accept(client: Socket): void {
-    const { host, port, fate = () => ({}) } = this.#options;
-    const link = new Link(this, client, createConnection({ host, port, noDelay: true }), fate, () => {
-      this.#links.delete(link);
-    });
+    const { ordered = false } = this.#options;
+    const requests = ordered ? this.#requests : new Lane();
+    const replies = ordered ? this.#replies : new Lane();
+    const link = new Link(this, client, this.#options, { requests, replies }, () => this.#links.delete(link));
     this.#links.add(link);
   }
 }
@@ -127,70 +131,81 @@ class Link {
   torn = false;
   readonly #proxy: NodeProxy;
   readonly #client: Socket;
-  readonly #node: Socket;
-  readonly #fate: (words: readonly string[]) => CommandFate;
-  readonly #requests: Lane;
-  readonly #replies: Lane;
+  readonly #options: ProxyOptions;
+  readonly #lanes: { readonly requests: Lane; readonly replies: Lane };
   /** What becomes of the replies that are still to come, in order; `null` for the reply to a copy, which is nobody's. */
   readonly #expected: (MessageFate | null)[] = [];
+  /** Connected when the first message arrives there: until then it does not matter whether anybody is. */
+  #node: Socket | null = null;
   #halfOpen = false;
 
   constructor(
     proxy: NodeProxy,
     client: Socket,
-    node: Socket,
-    fate: (words: readonly string[]) => CommandFate,
+    options: ProxyOptions,
+    lanes: { readonly requests: Lane; readonly replies: Lane },
     onEnd: () => void,
   ) {
     this.#proxy = proxy;
     this.#client = client;
-    this.#node = node;
-    this.#fate = fate;
-    this.#requests = new Lane(node);
-    this.#replies = new Lane(client);
+    this.#options = options;
+    this.#lanes = lanes;
     const fromClient = new RespCutter();
-    const fromNode = new RespCutter();
     client.on('data', (chunk) => {
       for (const command of fromClient.push(chunk)) this.#onRequest(command);
     });
-    node.on('data', (chunk) => {
-      for (const reply of fromNode.push(chunk)) this.#onReply(reply);
-    });
     // An error is followed by `close`, which says all that matters here.
     client.on('error', () => {});
-    node.on('error', () => {});
     client.on('close', () => {
-      node.destroy();
+      this.#node?.destroy();
       onEnd();
-    });
-    node.on('close', () => {
-      if (!this.#halfOpen && !this.torn) client.destroy();
     });
   }
 
   cut(): void {
     this.#client.resetAndDestroy();
-    this.#node.destroy();
+    this.#node?.destroy();
   }
 
   halfOpen(): void {
     this.#halfOpen = true;
-    this.#node.destroy();
+    this.#node?.destroy();
   }
 
   #onRequest(command: Buffer): void {
     if (this.#halfOpen) return;
-    const { request = {}, reply = {} } = this.#fate(wordsOf(command));
+    const { request = {}, reply = {} } = this.#options.fate?.(wordsOf(command)) ?? {};
     const { dropped } = this.#proxy;
     if (request.lost || dropped === 'requests' || dropped === 'both' || (this.torn && dropped === 'nothing')) {
       this.torn = true;
       return;
     }
-    this.#expected.push(reply);
-    this.#requests.send(command, this.#proxy.requestMs + (request.delayMs ?? 0));
+    const afterMs = this.#proxy.requestMs + (request.delayMs ?? 0);
+    this.#lanes.requests.send(afterMs, () => this.#toNode(command, reply));
     if (request.againAfterMs === undefined) return;
-    this.#expected.push(null);
-    this.#requests.send(command, this.#proxy.requestMs + (request.delayMs ?? 0) + request.againAfterMs);
+    this.#lanes.requests.send(afterMs + request.againAfterMs, () => this.#toNode(command, null));
+  }
+
+  #toNode(command: Buffer, reply: MessageFate | null): void {
+    if (this.#client.destroyed || this.#halfOpen) return;
+    this.#node ??= this.#connect();
+    this.#expected.push(reply);
+    if (this.#node.writable) this.#node.write(command);
+  }
+
+  #connect(): Socket {
+    const { host, port } = this.#options;
+    const node = createConnection({ host, port, noDelay: true });
+    const fromNode = new RespCutter();
+    node.on('data', (chunk) => {
+      for (const reply of fromNode.push(chunk)) this.#onReply(reply);
+    });
+    node.on('error', () => {});
+    node.on('close', () => {
+      // What it had answered is still on its way.
+      if (!this.#halfOpen && !this.torn) this.#lanes.replies.send(this.#proxy.replyMs, () => this.#client.destroy());
+    });
+    return node;
   }
 
   #onReply(reply: Buffer): void {
@@ -201,37 +216,32 @@ class Link {
       this.torn = true;
       return;
     }
-    this.#replies.send(reply, this.#proxy.replyMs + (fate?.delayMs ?? 0));
+    this.#lanes.replies.send(this.#proxy.replyMs + (fate?.delayMs ?? 0), () => {
+      if (this.#client.writable) this.#client.write(reply);
+    });
   }
 }
 
-/** One direction of a connection: messages may be late, but never overtake. */
+/** One direction: messages may be late, but never overtake. */
 class Lane {
-  readonly #to: Socket;
-  readonly #waiting: { readonly bytes: Buffer; readonly at: number }[] = [];
-  #timer: NodeJS.Timeout | undefined;
+  readonly #waiting: { readonly deliver: () => void; readonly at: number }[] = [];
 
-  constructor(to: Socket) {
-    this.#to = to;
-    to.on('close', () => clearTimeout(this.#timer));
-  }
-
-  send(bytes: Buffer, afterMs: number): void {
+  send(afterMs: number, deliver: () => void): void {
     if (afterMs <= 0 && this.#waiting.length === 0) {
-      if (this.#to.writable) this.#to.write(bytes);
+      deliver();
       return;
     }
-    this.#waiting.push({ bytes, at: performance.now() + afterMs });
+    this.#waiting.push({ deliver, at: performance.now() + afterMs });
     if (this.#waiting.length === 1) this.#wait();
   }
 
   #wait(): void {
     const [next] = this.#waiting;
     if (next === undefined) return;
-    this.#timer = setTimeout(() => {
+    setTimeout(() => {
       if (performance.now() >= next.at) {
         this.#waiting.shift();
-        if (this.#to.writable) this.#to.write(next.bytes);
+        next.deliver();
       }
       this.#wait();
     }, next.at - performance.now());

@@ -1,0 +1,60 @@
+import type { RealOutcome } from '../cli/real-outcome.js';
+import { playCatalogue, summary } from '../cli/replay-real.js';
+import { loadCatalogue } from '../scenarios/catalogue.js';
+
+/*
+ * Prints docs/real-scenarios.md: what came of each scenario of the catalogue on real nodes.
+ */
+
+const { stdout, stderr, env } = process;
+const controller = new AbortController();
+process.on('SIGINT', () => controller.abort());
+const outcomes = await playCatalogue({
+  stdout,
+  stderr,
+  env,
+  cwd: process.cwd(),
+  signal: controller.signal,
+  command: 'lockstep',
+});
+const titles = new Map(loadCatalogue().map(({ id, title }) => [id, title]));
+
+/** What a person reads in the last column. */
+function remark(outcome: RealOutcome): string {
+  const { status, reason, play } = outcome;
+  if (status === 'agreed') {
+    const properties = play?.found.properties.join(', ') ?? '';
+    return `agrees${properties === '' ? '' : `: ${properties}`}`;
+  }
+  if (status === 'noisy') return `the machine was too busy to tell: ${reason}`;
+  return status === 'differed' ? `**differs**: ${reason}` : `not played: ${reason}`;
+}
+
+const rows = outcomes.map((outcome) => {
+  const { id, simulated, play } = outcome;
+  const pace = play === null ? '' : `${play.ttlMs.written} → ${play.ttlMs.real}`;
+  return `| ${id} | ${titles.get(id)} | ${simulated} | ${play?.found.verdict ?? '–'} | ${pace} | ${remark(outcome)} |`;
+});
+const nodes = outcomes.find(({ play }) => play !== null)?.play?.observation.nodes ?? 'no nodes';
+stdout.write(`# Scenarios on real nodes
+
+Printed by \`npm run -s docs:real\`; one of them: \`npm run -s lockstep -- replay S03 --real\`.
+
+The schedules of the catalogue, played against own redis-server processes: clients run the lock of \`core\` under the
+scenario's policy, each message goes through a proxy that gives it the fate which the schedule has for it, and the faults
+strike the processes: SIGKILL and SIGSTOP, restarts with and without data, a cut tail of the append-only file, flushes, ACLs
+for errors, libfaketime for clocks. Verdicts come from what shows from outside: the recorded history, writes as they reach
+the resource, and a look at the keys of all nodes every 20 ms.
+
+Times are not those of the schedule: a life of a key is shorter, and moments within which much happens are stretched. The
+pace is the quickest at which the simulated verdict stands in all of 300 samples with noise: everything up to 20 ms late,
+messages up to 12 ms, servers that take up to 200 ms to start, clocks up to 5 ms off. Where there is none, the margin is below
+the noise and the scenario is refused. The order of the claims is compared as well where noise leaves it alone.
+
+${summary(outcomes)} (${nodes.replace(/^\d+ × /, '')}).
+
+| id | scenario | simulated | real | key's life, ms | |
+|---|---|---|---|---|---|
+${rows.join('\n')}
+`);
+process.exitCode = outcomes.some(({ status }) => status === 'differed') ? 3 : 0;

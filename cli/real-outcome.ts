@@ -1,0 +1,96 @@
+import { judgeAsExpected } from '../properties/expectation.js';
+import { judgeObserved, type ObservedVerdict } from '../properties/history/observed.js';
+import { NOISE, type Playable, playable } from '../properties/retime/margin.js';
+import { type Lateness, type Observation, playOnRedis, unplayableBecause } from '../real/stage/index.js';
+import type { Expectation, Schedule, Verdict } from '../scenarios/index.js';
+
+/** What came of a schedule on real nodes, beside what comes of it in the simulator. */
+export interface RealOutcome {
+  readonly id: string;
+  /** As it is written, and simulated. */
+  readonly simulated: Verdict;
+  /** `refused` was not played; `noisy` was, on a machine too busy to tell. */
+  readonly status: 'agreed' | 'differed' | 'refused' | 'noisy';
+  /** Why it was refused, or what differs; `null` where they agree. */
+  readonly reason: string | null;
+  readonly play: RealPlay | null;
+}
+
+/** A play on real nodes. */
+export interface RealPlay {
+  /** At the pace at which it was played. */
+  readonly schedule: Schedule;
+  /** What the schedule is slower or faster by, after its stretched parts: a key's life there and here, ms. */
+  readonly ttlMs: { readonly written: number; readonly real: number };
+  readonly observation: Observation;
+  readonly found: ObservedVerdict;
+}
+
+const MOST_PLAYS = 3;
+
+/** Plays a schedule on real nodes, and compares the verdict with the simulated one. */
+export async function realOutcome(
+  id: string,
+  schedule: Schedule,
+  expect: Expectation,
+  signal: AbortSignal,
+): Promise<RealOutcome> {
+  const judgement = judgeAsExpected(schedule, expect);
+  const { verdict: simulated } = judgement;
+  const refused = (reason: string): RealOutcome => ({ id, simulated, status: 'refused', reason, play: null });
+  const impossible = unplayableBecause(schedule);
+  if (impossible !== null) return refused(impossible);
+  const found = playable(schedule, expect);
+  if ('reason' in found) return refused(found.reason);
+  const properties = propertiesOf(
+    judgement.violations.map(({ property }) => property),
+    expect,
+  );
+  let outcome = refused('it was not played');
+  for (let plays = 0; plays < MOST_PLAYS && !signal.aborted; plays++) {
+    const play = await playOnce(schedule, found, expect, signal);
+    const difference = differenceOf(simulated, properties, found, play);
+    const status = difference === null ? 'agreed' : isNoisy(play.observation.lateness) ? 'noisy' : 'differed';
+    outcome = { id, simulated, status, reason: difference, play };
+    // A difference that noise does not explain is not played away.
+    if (status !== 'noisy') break;
+  }
+  return outcome;
+}
+
+async function playOnce(
+  written: Schedule,
+  { schedule, pace }: Playable,
+  expect: Expectation,
+  signal: AbortSignal,
+): Promise<RealPlay> {
+  const observation = await playOnRedis(schedule, { signal });
+  const also = (expect.violations ?? []).map(({ property }) => property);
+  const ttlMs = { written: written.clients[0]?.locks[0]?.ttlMs ?? 0, real: Math.round(pace.realPeriodUs / 1000) };
+  return { schedule, ttlMs, observation, found: judgeObserved(observation, also) };
+}
+
+/** What counts in the verdict, each once, sorted: `validity` only where the scenario is about it. */
+function propertiesOf(found: readonly string[], expect: Expectation): string {
+  const asked = (expect.violations ?? []).some(({ property }) => property === 'validity');
+  return [...new Set(found.filter((property) => asked || property !== 'validity'))].sort().join(', ');
+}
+
+function differenceOf(
+  simulated: Verdict,
+  properties: string,
+  { claims }: Playable,
+  { found, observation }: RealPlay,
+): string | null {
+  if (found.verdict !== simulated) return `simulated it is ${simulated}, on real nodes ${found.verdict}`;
+  const seen = found.properties.join(', ');
+  if (seen !== properties) return `simulated it violates ${properties}, on real nodes ${seen}`;
+  if (claims === null) return null;
+  const [wanted, made] = [claims.join(' '), observation.claims.map(({ client }) => client).join(' ')];
+  return wanted === made ? null : `simulated the claims are ${wanted || 'none'}, on real nodes ${made || 'none'}`;
+}
+
+/** Whether the machine took longer than what the verdict was shown to withstand. */
+function isNoisy({ eventUs, answerUs, startUs }: Lateness): boolean {
+  return eventUs > NOISE.lateUs || answerUs > NOISE.delayUs || startUs > NOISE.startUs;
+}

@@ -1,0 +1,21 @@
+import type { HistoryLine } from '../../scenarios/history-line.js';
+import type { Clockwork } from './clockwork.js';
+
+/** Takes down what happens in a run. */
+export class Script {
+  readonly history: HistoryLine[] = [];
+  readonly claims: { readonly client: string; readonly atUs: number }[] = [];
+  readonly #clockwork: Clockwork;
+
+  constructor(clockwork: Clockwork) {
+    this.#clockwork = clockwork;
+  }
+
+  note(line: HistoryLine): void {
+    this.history.push(line);
+  }
+
+  claimed(client: string): void {
+    this.claims.push({ client, atUs: this.#clockwork.nowUs() });
+  }
+}

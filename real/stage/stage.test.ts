@@ -1,0 +1,46 @@
+import { describe, expect, test } from 'vitest';
+import { realOutcome } from '../../cli/real-outcome.js';
+import { findScenario } from '../../scenarios/catalogue.js';
+import { canRunOnRedis } from '../provisioner/for-tests.js';
+import { playOnRedis, unplayableBecause } from './index.js';
+
+const { signal } = new AbortController();
+
+test.each([
+  ['S01', 'own nodes have no replicas to fail over to'],
+  ['S18', 'the clients share the monotonic clock of the machine, which nobody can set'],
+  ['S69', 'when redis-server writes to its disk is not ours to say'],
+  ['S03', null],
+])('%s: %s', (id, reason) => {
+  expect(unplayableBecause(findScenario(id).schedule, true)).toBe(reason);
+});
+
+test('clocks of nodes need libfaketime', () => {
+  const { schedule } = findScenario('S20');
+  expect(unplayableBecause(schedule, false)).toContain('libfaketime');
+  expect(unplayableBecause(schedule, true)).toBeNull();
+});
+
+describe.skipIf(!canRunOnRedis('scenarios on real nodes', 'processes'))('a scenario on real nodes', () => {
+  // One of each kind: amnesia, a flush, errors, dead nodes, a plain DEL, an outage, a pause, a power cut, a lost majority.
+  test.concurrent.each(['S03', 'S15b', 'S65', 'S52', 'S34', 'S12', 'S23', 'S07', 'S57'])(
+    '%s gives the verdict that it has in the simulator',
+    { timeout: 100_000 },
+    async (id) => {
+      const { schedule, expect: expected } = findScenario(id);
+      const { status, reason } = await realOutcome(id, schedule, expected, signal);
+      // A machine too busy to tell is not a difference.
+      if (status === 'noisy') console.warn(`SKIPPED ${id}: the machine is too busy to tell (${reason})`);
+      else expect({ status, reason }).toEqual({ status: 'agreed', reason: null });
+    },
+  );
+
+  test('ends at once when it is told to', async () => {
+    const controller = new AbortController();
+    setTimeout(() => controller.abort(), 300);
+    const begun = performance.now();
+    const { history } = await playOnRedis(findScenario('S03').schedule, { signal: controller.signal });
+    expect(performance.now() - begun).toBeLessThan(5_000);
+    expect(history[0]).toMatchObject({ type: 'acquire', client: 'c1' });
+  });
+});

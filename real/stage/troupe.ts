@@ -1,0 +1,194 @@
+import type { Fault, ProcessName, Refuse, Schedule } from '../../scenarios/index.js';
+import type { Provision } from '../provisioner/index.js';
+import type { Actor } from './actor.js';
+import type { Clockwork } from './clockwork.js';
+import type { Watched } from './watcher.js';
+import type { Way } from './way.js';
+
+/** The commands that make an operation possible: without them, a node answers it with an error and does nothing. */
+const COMMANDS: Readonly<Partial<Record<Refuse['operations'][number], string>>> = {
+  acquire: 'set',
+  extend: 'pexpire',
+  release: 'del',
+};
+
+/** How soon a node that is back is looked at again, ms. */
+const RECONNECT_MS = 10;
+
+/** A node with what a run knows of it. */
+interface Prop extends Watched {
+  aheadMs: number;
+  rate: number;
+  since: number;
+}
+
+/** Carries out the faults of a schedule on real nodes, on the ways to them and on clients. */
+export class Troupe {
+  /** How long the slowest start of a server took, µs. */
+  slowestStartUs = 0;
+  /** Faults that are not over. */
+  open = 0;
+  /** What went wrong with a fault, if anything did. */
+  failure: unknown;
+  readonly #schedule: Schedule;
+  readonly #clockwork: Clockwork;
+  readonly #actors: readonly Actor[];
+  readonly #props: ReadonlyMap<string, Prop>;
+  readonly #keepsData: boolean;
+
+  constructor(schedule: Schedule, provided: Provision, actors: readonly Actor[], clockwork: Clockwork) {
+    this.#schedule = schedule;
+    this.#clockwork = clockwork;
+    this.#actors = actors;
+    this.#keepsData = schedule.cluster.persistence !== 'none';
+    this.#props = new Map(
+      provided.nodes.map((node) => [
+        node.name,
+        {
+          node,
+          admin: node.client({ retryStrategy: () => RECONNECT_MS }),
+          aheadMs: 0,
+          rate: 1,
+          since: performance.now(),
+        },
+      ]),
+    );
+  }
+
+  get watched(): readonly Watched[] {
+    return [...this.#props.values()];
+  }
+
+  /** Sets clocks that are off from the start. */
+  async prepare(): Promise<void> {
+    await Promise.all([...this.#props.values()].map(({ admin }) => admin.ping()));
+    for (const { process, offsetUs, ratePpm } of this.#schedule.cluster.clocks)
+      await this.#setClock(process, offsetUs / 1000, ratePpm);
+  }
+
+  begin(): void {
+    for (const fault of this.#schedule.faults) {
+      this.open++;
+      this.#clockwork.at(fault.atUs, () => this.#run(() => this.#strike(fault)));
+    }
+    const { fsync } = this.#schedule.cluster;
+    if (fsync !== undefined && this.#schedule.cluster.persistence === 'everysec') {
+      for (let atUs = fsync.firstUs + fsync.takesUs; atUs < this.#schedule.untilUs; atUs += fsync.everyUs)
+        this.#clockwork.at(atUs, () => this.#run(() => this.#syncAll(), false));
+    }
+  }
+
+  #run(task: () => Promise<void>, counts = true): void {
+    task()
+      .catch((error: unknown) => {
+        this.failure ??= error;
+      })
+      .finally(() => {
+        if (counts) this.open--;
+      });
+  }
+
+  async #strike(fault: Fault): Promise<void> {
+    switch (fault.kind) {
+      case 'crash': {
+        const { node } = this.#prop(fault.node);
+        await (fault.power ? node.cutPower() : node.kill());
+        if (fault.restartAfterUs === null) return;
+        await this.#until(fault.atUs + fault.restartAfterUs);
+        const begun = performance.now();
+        await node.restart({ keepData: this.#keepsData });
+        this.slowestStartUs = Math.max(this.slowestStartUs, Math.round((performance.now() - begun) * 1000));
+        return;
+      }
+      case 'forget': {
+        const { admin } = this.#prop(fault.node);
+        await (fault.resource === undefined ? admin.flushall() : admin.del(fault.resource));
+        return;
+      }
+      case 'refuse': {
+        const { admin } = this.#prop(fault.node);
+        const commands = fault.operations.flatMap((operation) => COMMANDS[operation] ?? []);
+        await admin.acl('SETUSER', 'default', ...commands.map((command) => `-${command}`));
+        await this.#until(fault.atUs + fault.forUs);
+        await admin.acl('SETUSER', 'default', ...commands.map((command) => `+${command}`));
+        return;
+      }
+      case 'client-crash':
+        this.#actor(fault.client)?.crash();
+        return;
+      case 'pause':
+        return this.#pause(fault.process, fault.atUs + fault.forUs);
+      case 'clock-step':
+        return this.#setClock(fault.process, fault.byUs / 1000, null);
+      case 'clock-rate':
+        return this.#setClock(fault.process, 0, fault.ratePpm);
+      case 'partition': {
+        const cut = this.#ways(fault.from, fault.to, fault.oneWay);
+        for (const { way, direction } of cut) way.cut(direction);
+        await this.#until(fault.atUs + fault.forUs);
+        for (const { way, direction } of cut) way.heal(direction);
+        return;
+      }
+      case 'failover':
+      case 'suspend':
+        throw new RangeError(`nobody can do this to an own process: ${fault.kind}`);
+    }
+  }
+
+  async #pause(process: ProcessName, untilUs: number): Promise<void> {
+    const actor = this.#actor(process);
+    if (actor !== undefined) {
+      actor.freeze();
+      await this.#until(untilUs);
+      actor.thaw();
+      return;
+    }
+    const { node } = this.#prop(process);
+    await node.pause();
+    await this.#until(untilUs);
+    await node.resume();
+  }
+
+  async #setClock(process: ProcessName, stepMs: number, ratePpm: number | null): Promise<void> {
+    const prop = this.#prop(process);
+    const now = performance.now();
+    prop.aheadMs += (prop.rate - 1) * (now - prop.since) + stepMs;
+    prop.since = now;
+    if (ratePpm !== null) prop.rate = 1 + ratePpm / 1_000_000;
+    await prop.node.setClock({ aheadMs: prop.aheadMs, rate: prop.rate });
+  }
+
+  async #syncAll(): Promise<void> {
+    await Promise.all([...this.#props.values()].map(({ node }) => node.sync()));
+  }
+
+  #ways(
+    from: readonly ProcessName[],
+    to: readonly ProcessName[],
+    oneWay: boolean,
+  ): { readonly way: Way; readonly direction: 'request' | 'reply' }[] {
+    const pairs = this.#actors.flatMap((actor) => actor.ways.map((way) => ({ client: actor.plan.id, way })));
+    return pairs.flatMap(({ client, way }) => {
+      const there = from.includes(client) && to.includes(way.node);
+      const back = from.includes(way.node) && to.includes(client);
+      return [
+        ...(there || (back && !oneWay) ? [{ way, direction: 'request' as const }] : []),
+        ...(back || (there && !oneWay) ? [{ way, direction: 'reply' as const }] : []),
+      ];
+    });
+  }
+
+  #until(atUs: number): Promise<void> {
+    return new Promise((resolve) => this.#clockwork.at(atUs, resolve));
+  }
+
+  #actor(name: ProcessName): Actor | undefined {
+    return this.#actors.find((actor) => actor.plan.id === name);
+  }
+
+  #prop(name: ProcessName): Prop {
+    const prop = this.#props.get(name);
+    if (prop === undefined) throw new RangeError(`${name} is no node of this schedule`);
+    return prop;
+  }
+}

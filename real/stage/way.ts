@@ -1,0 +1,143 @@
+import { createConnection } from 'node:net';
+import type { Answer, Command, Policy } from '../../core/index.js';
+import { scriptsOf } from '../../core/index.js';
+import type { Fate, MessageAddress, Schedule } from '../../scenarios/index.js';
+import { type CommandFate, commandOf, NodeProxy, RespCutter } from '../proxy/index.js';
+
+type Words = readonly (string | number)[];
+
+/** What a command says to Redis under a policy: `SET` where that will do, else its script. */
+export function wordsFor(policy: Policy, { operation, token, ttlMs }: Command, keys: readonly string[]): Words {
+  const [key = ''] = keys;
+  if (operation === 'acquire' && keys.length === 1) {
+    return ['SET', key, String(token), 'PX', ttlMs, ...(policy.onlyIfAbsent ? ['NX'] : [])];
+  }
+  const script = scriptsOf(policy)[operation];
+  const rest = operation === 'release' ? [] : [ttlMs];
+  return ['EVAL', script, keys.length, ...keys, String(token), ...rest];
+}
+
+/** Why no answer came, if none did, is not told: a lost message makes no sound. */
+export type OnAnswer = (answer: Answer) => void;
+
+/**
+ * The way between one client and one node, through a proxy of its own, that gives each message the fate which the schedule
+ * has for it. Each command has a connection of its own, so that losing one does not hold up the next.
+ */
+export class Way {
+  readonly node: string;
+  readonly #client: string;
+  readonly #proxy: NodeProxy;
+  readonly #fates: ReadonlyMap<string, Fate>;
+  readonly #delayMs: number;
+  /** Fates of commands that are on their way to the proxy, by what they say. */
+  readonly #coming: Map<string, CommandFate[]>;
+  readonly #sends = new Map<string, number>();
+  #requestCuts = 0;
+  #replyCuts = 0;
+
+  private constructor(
+    client: string,
+    node: string,
+    schedule: Schedule,
+    proxy: NodeProxy,
+    coming: Map<string, CommandFate[]>,
+  ) {
+    this.#client = client;
+    this.node = node;
+    this.#proxy = proxy;
+    this.#coming = coming;
+    this.#fates = new Map(schedule.fates.map((fate) => [keyOf(fate), fate]));
+    const { delayUs, distances } = schedule.cluster;
+    const own = distances.find((it) => it.client === client && it.node === node)?.delayUs ?? delayUs;
+    this.#delayMs = extraMs(own);
+  }
+
+  static async open(client: string, node: string, url: string, schedule: Schedule): Promise<Way> {
+    const coming = new Map<string, CommandFate[]>();
+    const { hostname: host, port } = new URL(url);
+    const proxy = await NodeProxy.open({
+      host,
+      port: Number(port),
+      ordered: schedule.cluster.link === 'fifo',
+      fate: (words) => coming.get(words.join(' '))?.shift() ?? {},
+    });
+    return new Way(client, node, schedule, proxy, coming);
+  }
+
+  /** Sends a command of a lock of the client. */
+  send(words: Words, lock: number, command: Command, onAnswer: OnAnswer): void {
+    const { operation, attempt, round } = command;
+    const base = { client: this.#client, lock, attempt, operation, round, node: this.node };
+    const name = keyOf({ ...base, direction: 'request' });
+    const send = this.#sends.get(name) ?? 0;
+    this.#sends.set(name, send + 1);
+    const request = this.#fates.get(keyOf({ ...base, direction: 'request', send }));
+    const reply = this.#fates.get(keyOf({ ...base, direction: 'reply', send }));
+    const text = words.join(' ');
+    const fates = this.#coming.get(text) ?? [];
+    this.#coming.set(text, fates);
+    fates.push({ request: this.#messageFate(request), reply: this.#messageFate(reply) });
+    this.#ask(commandOf(words), onAnswer);
+  }
+
+  /** Loses what is sent from now on in one direction, until {@link Way.heal} is called as often. */
+  cut(direction: 'request' | 'reply'): void {
+    this.#change(direction, 1);
+  }
+
+  heal(direction: 'request' | 'reply'): void {
+    this.#change(direction, -1);
+  }
+
+  close(): Promise<void> {
+    return this.#proxy.close();
+  }
+
+  #change(direction: 'request' | 'reply', by: number): void {
+    if (direction === 'request') this.#requestCuts += by;
+    else this.#replyCuts += by;
+    const [requests, replies] = [this.#requestCuts > 0, this.#replyCuts > 0];
+    this.#proxy.drop(requests && replies ? 'both' : requests ? 'requests' : replies ? 'replies' : 'nothing');
+  }
+
+  #messageFate(fate: Fate | undefined): NonNullable<CommandFate['request']> {
+    if (fate === undefined) return { delayMs: this.#delayMs };
+    const { lost, delayUs, duplicateDelayUs } = fate;
+    const delayMs = delayUs === undefined ? this.#delayMs : extraMs(delayUs);
+    return {
+      delayMs,
+      ...(lost ? { lost } : {}),
+      ...(duplicateDelayUs === undefined ? {} : { againAfterMs: Math.max(0, extraMs(duplicateDelayUs) - delayMs) }),
+    };
+  }
+
+  #ask(command: Buffer, onAnswer: OnAnswer): void {
+    const socket = createConnection({ host: '127.0.0.1', port: this.#proxy.port, noDelay: true });
+    const cutter = new RespCutter();
+    socket.write(command);
+    socket.on('error', () => {});
+    socket.on('data', (chunk) => {
+      const [reply] = cutter.push(chunk);
+      if (reply === undefined) return;
+      socket.destroy();
+      onAnswer(answerOf(reply));
+    });
+  }
+}
+
+/** What a proxy adds to the way, so that a message takes about as long as is written. */
+function extraMs(delayUs: number): number {
+  return delayUs <= 1_000 ? 0 : delayUs / 1000;
+}
+
+function answerOf(reply: Buffer): Answer {
+  const text = reply.toString('latin1').trim();
+  if (text === '+OK' || text === ':1') return 'yes';
+  return text === '$-1' || text === ':0' ? 'no' : 'error';
+}
+
+function keyOf(address: MessageAddress): string {
+  const { client, lock = 0, attempt = 0, operation, round = 0, node, direction, send = 0 } = address;
+  return `${client} ${lock} ${attempt} ${operation} ${round} ${node} ${direction} ${send}`;
+}
