@@ -21,6 +21,7 @@ export const REFERENCE_SETUP: Setup = {
   },
   policy: { ...REFERENCE, tries: 3, retryDelayUs: 60_000, retryJitterUs: 30_000 },
   clients: ['c1', 'c2', 'c3'],
+  resource: 'none',
   untilUs: 5_000_000,
 };
 

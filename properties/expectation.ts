@@ -26,6 +26,7 @@ export function reproduces(expectation: Expectation, judgement: Judgement): stri
     wrongViolations(expectation, judgement) ??
     wrongOutages(expectation, judgement) ??
     wrongClaims(expectation, judgement) ??
+    wrongWrites(expectation, judgement) ??
     wrongHash(expectation, judgement)
   );
 }
@@ -81,6 +82,17 @@ function wrongClaims({ claims }: Expectation, { run }: Judgement): string | null
   const found = run.trace.filter((event) => event.kind === 'claim').map((event) => `${event.process}@${event.atUs}`);
   const [wanted, made] = [claims.join(' '), found.join(' ')];
   return wanted === made ? null : `expected the claims ${wanted || 'none'}, but they are ${made || 'none'}`;
+}
+
+function wrongWrites({ writes }: Expectation, { run }: Judgement): string | null {
+  if (writes === undefined) return null;
+  const found = run.trace
+    .filter(({ kind }) => kind === 'write-arrived' || kind === 'write-refused')
+    .map(({ process, atUs, kind, detail }) => {
+      return `${process}@${atUs} ${kind === 'write-refused' ? 'refused' : detail.stale === 1 ? 'stale' : 'accepted'}`;
+    });
+  const [wanted, made] = [writes.join(', '), found.join(', ')];
+  return wanted === made ? null : `expected the writes ${wanted || 'none'}, but they are ${made || 'none'}`;
 }
 
 function wrongHash({ hash }: Expectation, { run }: Judgement): string | null {

@@ -4,7 +4,7 @@ import type { PropertyId } from '../scenarios/scenario.js';
  * What a fixed schedule is judged by when nobody asks for more. `validity` is not among them: that a majority is gone
  * is a danger, and a violation of mutual exclusion only if a rival can still use it before the claim ends.
  */
-export const SAFETY: readonly PropertyId[] = ['mutual-exclusion', 'action-in-belief'];
+export const SAFETY: readonly PropertyId[] = ['mutual-exclusion', 'action-in-belief', 'fencing'];
 
 /** What a search can look for: what has a monitor, and work to go with it. */
 export const SEARCHED: readonly PropertyId[] = [
@@ -19,6 +19,7 @@ export const SEARCHED: readonly PropertyId[] = [
   'release-quorum',
   'cleanup',
   'action-in-belief',
+  'fencing',
 ];
 
 /** Every property that has a monitor. The reference policy keeps them all within its assumptions. */

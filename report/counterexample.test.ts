@@ -85,7 +85,7 @@ test('a write after a pause', () => {
           t/ms  who     what                                        c1    c2
            0    c1 → *  SET a A NX PX 10000                          ·     ·
            2    c1      n0 n1 n2 granted, 3/5, valid until 9 898   HELD    ·
-           3    c1      is frozen until 20 000                     HELD    ·
+           7    c1      is frozen until 20 000                     HELD    ·
        9 898    c1      validity ends, unnoticed                     ·     ·
       10 002    n0–n4   A expires                                    ·     ·
       10 003    c2      n0 n1 n2 granted, 3/5, valid until 19 899    ·   HELD

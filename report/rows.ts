@@ -109,8 +109,9 @@ class Rows {
         break;
       case 'write-sent':
       case 'write-arrived':
+      case 'write-refused':
       case 'write-skipped':
-        this.add(event, 'write', writeWords(event));
+        this.add(event, 'write', writeWords(event, (this.context.schedule.resource ?? 'none') !== 'none'));
         break;
       default: {
         const words = faultWords(event, this.context, this.keys);
@@ -158,11 +159,13 @@ const REASONS: Readonly<Record<string, string>> = {
   'too-late': 'the old validity had ended',
 };
 
-function writeWords(event: TraceEvent): string {
+function writeWords(event: TraceEvent, guarded: boolean): string {
   const resources = event.detail.resources;
   const resource = enumerate(typeof resources === 'object' ? resources : []);
   if (event.kind === 'write-sent') return `sends a write to ${resource}`;
-  return event.kind === 'write-arrived' ? `its write reaches ${resource}` : 'does not write: too little validity left';
+  if (event.kind === 'write-skipped') return 'does not write: too little validity left';
+  if (event.kind === 'write-refused') return `its write is refused by ${resource}`;
+  return `its write reaches ${resource}${guarded && numberOf(event, 'stale') === 1 ? ', stale: its validity had ended' : ''}`;
 }
 
 /** Keys that expire within this of each other are told of together. */

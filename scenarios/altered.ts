@@ -1,6 +1,6 @@
 import { LONGEST_US, MIDDLE_JITTER_PPM, type Policy } from '../core/index.js';
 import { profileOf } from './checks.js';
-import type { ClientPlan, Cluster, Fault, LockPlan, ProcessName, Schedule } from './schedule.js';
+import type { ClientPlan, Cluster, Fault, LockPlan, ProcessName, ResourceGuard, Schedule } from './schedule.js';
 
 /*
  * Copies of a schedule with one thing altered throughout; what mitigations are made of.
@@ -19,6 +19,27 @@ export function withLink(schedule: Schedule, link: Cluster['link']): Schedule {
 /** Some fields of the policy. */
 export function withPolicy(schedule: Schedule, fields: Partial<Omit<Policy, 'profile'>>): Schedule {
   return { ...schedule, policy: { ...schedule.policy, with: { ...schedule.policy.with, ...fields } } };
+}
+
+/** What resources look at before they take a write. One that looks at fencing tokens is given some. */
+export function withResource(schedule: Schedule, resource: ResourceGuard): Schedule {
+  const { profile, with: fields } = schedule.policy;
+  const unfenced = (fields.fencing ?? profileOf(profile)?.fencing) === 'none';
+  const base = looksAtTokens(resource) && unfenced ? withPolicy(schedule, { fencing: 'quorum' }) : schedule;
+  return { ...base, resource };
+}
+
+/** The fencing tokens of locks. Without any, no resource looks at them. */
+export function withFencing(schedule: Schedule, fencing: Policy['fencing']): Schedule {
+  const fenced = withPolicy(schedule, { fencing });
+  const { resource } = schedule;
+  return fencing === 'none' && resource !== undefined && looksAtTokens(resource)
+    ? { ...fenced, resource: 'none' }
+    : fenced;
+}
+
+function looksAtTokens(resource: ResourceGuard): boolean {
+  return resource === 'fencing' || resource === 'fencing-strict';
 }
 
 /** Every planned lock. */

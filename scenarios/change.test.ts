@@ -55,11 +55,11 @@ test('says which change cannot be made, and why', () => {
       "the changed schedule is wrong at /faults/9: 1 is not a fault (an object)",
       "/0/path: "/clients/0/locks/1/writes/0" does not exist: /clients/0/locks/1/writes is an empty list",
       "/0/path: "/untilUs/seconds" does not exist: /untilUs is 60000000, with nothing inside",
-      "/0/path: "/colour" does not exist: the schedule has no "colour"; it has schema, cluster, policy, clients, faults, fates, untilUs",
-      "/0/path: "/__proto__/polluted" does not exist: the schedule has no "__proto__"; it has schema, cluster, policy, clients, faults, fates, untilUs",
+      "/0/path: "/colour" does not exist: the schedule has no "colour"; it has schema, cluster, policy, clients, faults, fates, resource, untilUs",
+      "/0/path: "/__proto__/polluted" does not exist: the schedule has no "__proto__"; it has schema, cluster, policy, clients, faults, fates, resource, untilUs",
       "/0/path: "" is not a place inside the schedule",
       "the changed schedule is wrong at /clients/0/nodes/0: "n4" is not a node; the cluster has n0 to n1",
-      "the changed schedule is wrong at /colour: not a field of a schedule; the fields are schema, cluster, policy, clients, faults, fates, untilUs",
+      "the changed schedule is wrong at /colour: not a field of a schedule; the fields are schema, cluster, policy, clients, faults, fates, resource, untilUs",
     ]
   `);
   expect(Object.hasOwn(Object.prototype, 'polluted')).toBe(false);

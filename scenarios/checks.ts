@@ -11,6 +11,7 @@ export function checkSchedule(schedule: Schedule, base = ''): void {
   checkDistances(schedule.cluster, names, pointer(base, 'cluster', 'distances'));
   checkClocks(schedule.cluster, names, pointer(base, 'cluster', 'clocks'));
   checkProfile(schedule.policy.profile, pointer(base, 'policy', 'profile'));
+  checkResource(schedule, pointer(base, 'resource'));
   for (const [index, fault] of schedule.faults.entries()) {
     checkFault(fault, schedule.cluster, names, pointer(base, 'faults', index));
   }
@@ -105,6 +106,13 @@ function checkClocks(cluster: Cluster, names: Names, base: string): void {
 
 function checkProfile(name: string, path: string): void {
   if (profileOf(name) === undefined) fail(path, notAProfile(name));
+}
+
+function checkResource({ resource = 'none', policy }: Schedule, path: string): void {
+  const fencing = policy.with.fencing ?? profileOf(policy.profile)?.fencing;
+  if (resource.startsWith('fencing') && fencing === 'none') {
+    fail(path, `${show(resource)} needs fencing tokens; set fencing of the policy to "quorum"`);
+  }
 }
 
 function checkClients(schedule: Schedule, names: Names, base: string): void {

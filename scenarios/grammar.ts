@@ -279,6 +279,7 @@ export const scheduleGrammar: z.ZodType<Schedule> = exactly<Schedule>()(
     clients: list(client, 'a list of clients'),
     faults: list(fault, 'a list of faults'),
     fates: list(fate, 'a list of fates'),
+    resource: oneOf('none', 'fencing', 'cas', 'fencing-strict').exactOptional(),
     untilUs: whole(MICROS),
   }),
 ).register(definitions, { id: 'Schedule' });

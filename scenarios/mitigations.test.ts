@@ -27,6 +27,10 @@ const VALUES: Record<string, readonly string[]> = {
   'max-extensions': ['0', '3', 'none'],
   link: ['fifo', 'reordering'],
   guard: ['0', '2s'],
+  resource: ['fencing', 'cas', 'none'],
+  fencing: ['quorum', 'none'],
+  rejoin: ['copy', 'at-once'],
+  'lock-delay': ['1s'],
   'token-check': ['on', 'off'],
   jitter: ['0', '100ms'],
   policy: ['reference'],
@@ -52,6 +56,16 @@ test('membership=all takes lists, prefixes and changes of lists away', () => {
   expect(clients.filter((client) => 'nodes' in client || 'keyPrefix' in client)).toEqual([]);
   expect(faults.filter(({ kind }) => kind === 'reconfigure')).toEqual([]);
   expect(faults.length).toBe(schedule.faults.length - 1);
+});
+
+test('a resource that looks at fencing tokens is given some, and none looks where there are none', () => {
+  const bare = mitigate(mitigate(schedule, 'fencing=none'), 'resource=none');
+  expect(bare.policy.with.fencing).toBe('none');
+  const fenced = mitigate(bare, 'resource=fencing');
+  expect([fenced.resource, fenced.policy.with.fencing]).toEqual(['fencing', 'quorum']);
+  expect(mitigate(bare, 'resource=cas').policy.with.fencing).toBe('none');
+  expect(mitigate(fenced, 'fencing=none').resource).toBe('none');
+  expect(mitigate(fenced, 'policy=reference').policy.with).toEqual({ fencing: 'quorum' });
 });
 
 test('persistence, by either name', () => {
@@ -161,7 +175,10 @@ test('link is about the cluster', () => {
 });
 
 test('policy takes the profile as it is', () => {
-  expect(mitigate(schedule, 'policy=reference').policy).toEqual({ profile: 'reference', with: {} });
+  expect(mitigate(mitigate(schedule, 'fencing=none'), 'policy=reference').policy).toEqual({
+    profile: 'reference',
+    with: {},
+  });
 });
 
 describe('jitter', () => {

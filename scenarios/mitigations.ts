@@ -2,12 +2,14 @@ import { MOST_NODES } from '../core/index.js';
 import {
   longestTtlUs,
   spreadJitter,
+  withFencing,
   withLink,
   withLocks,
   withNodes,
   withOneMembership,
   withPersistence,
   withPolicy,
+  withResource,
   withRestartDelay,
   withTtl,
 } from './altered.js';
@@ -168,6 +170,30 @@ export const MITIGATIONS: readonly Mitigation[] = [
     },
   },
   {
+    name: 'resource',
+    values: 'fencing|cas|none',
+    description: 'the resource refuses a lower fencing token, or a write whose token is no longer there, or nothing',
+    apply: (schedule, value) => withResource(schedule, oneOf(value, { fencing: 'fencing', cas: 'cas', none: 'none' })),
+  },
+  {
+    name: 'fencing',
+    values: 'quorum|none',
+    description: 'locks come with a fencing token, counted by a quorum',
+    apply: (schedule, value) => withFencing(schedule, oneOf(value, { quorum: 'quorum', none: 'none' })),
+  },
+  {
+    name: 'rejoin',
+    values: 'copy|at-once',
+    description: 'a node that lost its fencing counter copies those of others before it counts again, or begins at 0',
+    apply: (schedule, value) => withPolicy(schedule, { rejoin: oneOf(value, { copy: 'copy', 'at-once': 'at-once' }) }),
+  },
+  {
+    name: 'lock-delay',
+    values: '<duration>',
+    description: 'keys outlive a claim by this, unless it is released: nobody gets a lost lock for so long',
+    apply: (schedule, value) => withPolicy(schedule, { lockDelayMs: wholeMs(value) }),
+  },
+  {
     name: 'token-check',
     values: 'on|off',
     description: 'a release deletes only the own token, or whatever is there',
@@ -185,7 +211,8 @@ export const MITIGATIONS: readonly Mitigation[] = [
     description: 'clients follow this profile as it is, without the deviations of the schedule',
     apply: (schedule, value) => {
       if (profileOf(value) === undefined) throw new InputError(notAProfile(value));
-      return { ...schedule, policy: { profile: value, with: {} } };
+      const followed = { ...schedule, policy: { profile: value, with: {} } };
+      return followed.resource === undefined ? followed : withResource(followed, followed.resource);
     },
   },
 ];

@@ -47,6 +47,13 @@ const expectation: z.ZodType<Expectation> = exactly<Expectation>()(
       formed(/^c[1-9]\d*@(0|[1-9]\d*)$/, 'a claim such as "c1@4000" (client and microseconds)'),
       'a list of claims',
     ).exactOptional(),
+    writes: list(
+      formed(
+        /^c[1-9]\d*@(0|[1-9]\d*) (accepted|stale|refused)$/,
+        'a write such as "c1@4000 refused" (client, microseconds, and accepted, stale or refused)',
+      ),
+      'a list of writes',
+    ).exactOptional(),
     hash: text('a trace hash').exactOptional(),
   }),
 ).register(definitions, { id: 'Expectation' });

@@ -45,6 +45,11 @@ export interface Expectation {
   readonly unavailable?: readonly { readonly fromUs: number; readonly toUs: number }[];
   /** Claims by client in order of time, `client@µs`; all of them. */
   readonly claims?: readonly string[];
+  /**
+   * What became of each write that reached the resource, in order of time, `client@µs accepted`: `refused`, or `stale` if
+   * it was accepted though its client no longer held the lock.
+   */
+  readonly writes?: readonly string[];
   /** The trace hash of a found failure. */
   readonly hash?: string;
 }

@@ -14,9 +14,18 @@ export interface Schedule {
   readonly faults: readonly Fault[];
   /** A message without a fate here takes the cluster's `delayUs`. A fate for a message that is never sent is idle. */
   readonly fates: readonly Fate[];
+  /** What the protected resources do about writes; `none` where left out. */
+  readonly resource?: ResourceGuard;
   /** The run ends here at the latest, µs of true time. */
   readonly untilUs: number;
 }
+
+/**
+ * What a protected resource looks at before it takes a write. `none`: at nothing. `fencing`: refuses a fencing token that
+ * is lower than one it has seen. `cas`: the first write of a lock leaves the lock's own token, and those behind it are
+ * refused unless it is still there. `fencing-strict` is a bug: it refuses the token it has seen last, too.
+ */
+export type ResourceGuard = 'none' | 'fencing' | 'cas' | 'fencing-strict';
 
 /** A client (`c1`, `c2`, …) or a node (`n0`, `n1`, …). */
 export type ProcessName = string;

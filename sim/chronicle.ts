@@ -147,6 +147,14 @@ export class Chronicle {
     if (this.trace.keeping) this.trace.detail({ ...this.lockDetail(lock), ttlMs: lock.plan.ttlMs });
   }
 
+  /** A write arrives at the resource, which takes it or refuses it. */
+  written(lock: LockRun, index: number, accepted: boolean): void {
+    this.called(accepted ? Kind['write-arrived'] : Kind['write-refused'], lock);
+    if (this.trace.keeping)
+      this.trace.detail({ ...this.lockDetail(lock), index, stale: lock.believes(this.now) ? 0 : 1 });
+    this.observer.written(lock, index, accepted, this.now);
+  }
+
   /** Belief is over; noted by the caller where the trace has an event for it. */
   ended(lock: LockRun, cause: EndCause): void {
     if (!lock.believing) return;

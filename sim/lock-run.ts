@@ -3,6 +3,7 @@ import type { LockPlan } from '../scenarios/index.js';
 import type { NodeList } from './node-list.js';
 import type { Process } from './process.js';
 import type { QueueEvent } from './queue.js';
+import type { TrueTime } from './time.js';
 
 /** Timers of one lock by slot: the lock's own six, the release after the hold, then extensions, checks and writes. */
 export const HOLD_SLOT = 6;
@@ -50,6 +51,11 @@ export class LockRun {
   /** The nodes behind the votes that its state counts. */
   get voters(): NodeSet {
     return this.list.at(this.state.votes.yes);
+  }
+
+  /** Whether its client believes at `now` that it holds the lock: it was granted, not given back, and its clock says so. */
+  believes(now: TrueTime): boolean {
+    return this.believing && this.client.clock.read(now) < this.state.deadline;
   }
 
   /** How often this command has been sent to this node before. */

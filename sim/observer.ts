@@ -43,8 +43,8 @@ export class Observer {
   nodeUp(_node: number, _now: TrueTime): void {}
   /** A fault is about to strike. */
   faultStrikes(_fault: Fault, _now: TrueTime): void {}
-  /** A write of this lock reached the protected resource. */
-  written(_lock: LockRun, _index: number, _now: TrueTime): void {}
+  /** A write of this lock reached the protected resource, which took it or refused it. */
+  written(_lock: LockRun, _index: number, _accepted: boolean, _now: TrueTime): void {}
   /** The run is over. */
   finished(_now: TrueTime): void {}
 }

@@ -73,6 +73,7 @@ export class RecordingAdversary implements Adversary {
       clients,
       faults: this.faults,
       fates: this.fates,
+      ...(setup.resource === 'none' ? {} : { resource: setup.resource }),
       untilUs: setup.untilUs,
     };
   }

@@ -47,6 +47,7 @@ export function setupOf(schedule: Schedule): Setup {
     policy: policyOf(schedule.policy),
     clients: schedule.clients.map((client) => client.id),
     ...(schedule.clients.some(isApart) ? { views: schedule.clients.map(viewOf) } : {}),
+    resource: schedule.resource ?? 'none',
     untilUs: schedule.untilUs,
   };
 }

@@ -37,6 +37,7 @@ export const Kind = {
   'counter-set': 30,
   suspend: 31,
   reconfigure: 32,
+  'write-refused': 33,
 } as const;
 export type TraceKind = keyof typeof Kind;
 

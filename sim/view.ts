@@ -1,5 +1,5 @@
 import type { Policy } from '../core/index.js';
-import type { ClientPlan, ClockPlan, Cluster, ProcessName } from '../scenarios/index.js';
+import type { ClientPlan, ClockPlan, Cluster, ProcessName, ResourceGuard } from '../scenarios/index.js';
 import type { SimClient } from './client.js';
 import type { LockRun } from './lock-run.js';
 import type { SimNode } from './node.js';
@@ -12,6 +12,7 @@ export interface Setup {
   readonly clients: readonly ProcessName[];
   /** By client: what it knows of the cluster, if not what all know. */
   readonly views?: readonly ClientView[];
+  readonly resource: ResourceGuard;
   readonly untilUs: number;
 }
 

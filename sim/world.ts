@@ -12,6 +12,7 @@ import type { Observer } from './observer.js';
 import { PlannedFault } from './planned-fault.js';
 import type { Process } from './process.js';
 import { Class, EventKind, Queue, type QueueEvent, rankOf, waitedRank } from './queue.js';
+import { ProtectedResource } from './resource.js';
 import { after, type TrueTime, trueTime } from './time.js';
 import { Kind } from './trace.js';
 import { clockOf, type Setup, type WorldView } from './view.js';
@@ -38,6 +39,7 @@ export class World implements WorldView, ClientHost {
   private readonly queue: Queue = new Queue();
   private readonly links: Links;
   private readonly faults: Faults;
+  private readonly resource: ProtectedResource;
   private faultCount = 0;
   private order = 0;
   private started = false;
@@ -53,6 +55,7 @@ export class World implements WorldView, ClientHost {
     this.nodes = nodes;
     const all = new NodeList(nodes.length);
     this.clients = setup.clients.map((name, i) => this.makeClient(name, i, all));
+    this.resource = new ProtectedResource(setup.resource, setup.policy);
     this.links = new Links(this, adversary, this.chronicle, this.queue);
     this.faults = new Faults(this, this.chronicle, this.links, (planned, at, sameInstant) =>
       this.pushRestart(planned, at, sameInstant),
@@ -271,8 +274,7 @@ export class World implements WorldView, ClientHost {
   }
 
   private deliverWrite(lock: LockRun, index: number): void {
-    this.chronicle.called(Kind['write-arrived'], lock);
-    this.chronicle.observer.written(lock, index, this.now);
+    this.chronicle.written(lock, index, this.resource.take(lock, index));
   }
 
   // ——— timers and expiries ———

@@ -1,17 +1,23 @@
+import type { ResourceGuard } from '../../scenarios/index.js';
 import type { LockRun, TrueTime } from '../../sim/index.js';
 import type { Violation } from '../violation.js';
 import { believes } from './belief.js';
 
-/** Effect: a write reaches the protected resource only while its writer believes to hold the lock. */
+/**
+ * Effect: a write reaches the protected resource only while its writer believes to hold the lock. A resource that looks
+ * before it takes a write may take a stale one: nobody newer has written, so that nothing is overwritten unseen.
+ */
 export class ActionInBelief {
+  private readonly guard: ResourceGuard;
   private readonly report: (violation: Violation) => void;
 
-  constructor(report: (violation: Violation) => void) {
+  constructor(guard: ResourceGuard, report: (violation: Violation) => void) {
+    this.guard = guard;
     this.report = report;
   }
 
   written(lock: LockRun, index: number, now: TrueTime): void {
-    if (believes(lock, now)) return;
+    if (this.guard !== 'none' || believes(lock, now)) return;
     const { name } = lock.client;
     const resource = lock.plan.resources[0] ?? '?';
     this.report({

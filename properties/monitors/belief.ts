@@ -2,7 +2,7 @@ import type { LockRun, TrueTime } from '../../sim/index.js';
 
 /** Whether a client believes at `now` that it holds the lock: it was granted, not given back, and its clock says so. */
 export function believes(lock: LockRun, now: TrueTime): boolean {
-  return lock.believing && lock.client.clock.read(now) < lock.state.deadline;
+  return lock.believes(now);
 }
 
 /**

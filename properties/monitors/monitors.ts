@@ -48,7 +48,7 @@ export class Monitors extends Observer {
     const withdraw = (violation: Violation): void => this.withdraw(violation);
     this.mutualExclusion = new MutualExclusion(report, withdraw, resourceOf);
     this.validity = new Validity(report, withdraw, resourceOf, this.closeness);
-    this.actions = new ActionInBelief(report);
+    this.actions = new ActionInBelief(setup.resource, report);
     this.ledger = new Ledger();
     this.availability = new Availability(setup, this.ledger, () => this.world?.clients ?? []);
     const ownerOf = (token: number): LockRun | null => this.world?.ownerOf(token) ?? null;
@@ -165,11 +165,12 @@ export class Monitors extends Observer {
     this.availability.membershipChanged(now);
   }
 
-  override written(lock: LockRun, index: number, now: TrueTime): void {
+  override written(lock: LockRun, index: number, accepted: boolean, now: TrueTime): void {
     this.writes++;
     this.coverage.written();
     this.closeness.written(lock, now);
     this.actions.written(lock, index, now);
+    this.protocol.written(lock, accepted, now);
   }
 
   override finished(now: TrueTime): void {

@@ -5,6 +5,7 @@ import type { Availability } from './availability.js';
 import { Cleanup } from './cleanup.js';
 import { Continuity } from './continuity.js';
 import { Extension } from './extension.js';
+import { Fencing } from './fencing.js';
 import type { Report } from './instant.js';
 import type { Ledger, Use } from './ledger.js';
 import { LostLock } from './lost-lock.js';
@@ -24,14 +25,16 @@ export class Protocol {
   private readonly releaseOwn: ReleaseOwn;
   private readonly releaseQuorum: ReleaseQuorum;
   private readonly cleanup: Cleanup;
+  private readonly fencing: Fencing;
 
   constructor(
-    { policy }: Setup,
+    setup: Setup,
     ledger: Ledger,
     availability: Availability,
     report: Report,
     ownerOf: (token: number) => LockRun | null,
   ) {
+    const { policy } = setup;
     this.ledger = ledger;
     this.availability = availability;
     this.acquisition = new Acquisition(policy, report);
@@ -42,6 +45,7 @@ export class Protocol {
     this.releaseOwn = new ReleaseOwn(report, ownerOf);
     this.releaseQuorum = new ReleaseQuorum(report);
     this.cleanup = new Cleanup(report);
+    this.fencing = new Fencing(setup, report);
   }
 
   sent(lock: LockRun, to: NodeSet, command: Command, now: TrueTime): void {
@@ -55,6 +59,7 @@ export class Protocol {
       this.tokenUnique.begun(lock, attempt, use, now);
       use = ledger.begin(lock, token, attempt, now);
     }
+    this.fencing.sent(lock, command);
     if (use === undefined) return;
     ledger.sent(use, to, command, now);
     // Else it is the clean-up of a failed attempt, or a second release of a node that was slow.
@@ -78,6 +83,11 @@ export class Protocol {
     const use = this.ledger.of(lock.token);
     if (use !== undefined) this.acquisition.claimed(lock, use, now);
     this.continuity.claimed(lock);
+    this.fencing.claimed(lock, now);
+  }
+
+  written(lock: LockRun, accepted: boolean, now: TrueTime): void {
+    this.fencing.written(lock, accepted, now);
   }
 
   extended(lock: LockRun, now: TrueTime): void {

@@ -70,6 +70,7 @@ export function drawSituation(weather: Weather, tactics: Tactics, draw: Stream):
       cluster,
       policy,
       clients: Array.from({ length: weather.clients }, (_, i) => `c${i + 1}`),
+      resource: weather.resource,
       untilUs: 3 * ttlMs * 1000,
     },
     tactics,

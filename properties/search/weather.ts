@@ -1,5 +1,5 @@
 import { type Policy, REFERENCE } from '../../core/index.js';
-import type { Cluster } from '../../scenarios/index.js';
+import type { Cluster, ResourceGuard } from '../../scenarios/index.js';
 
 /**
  * An assumption of the lock that a run can strain: that clocks run alike, that they do not jump, that a node stays away
@@ -28,6 +28,8 @@ export interface Weather {
   /** TTLs to choose from, one a run, ms. */
   readonly ttlsMs: readonly [number, ...number[]];
   readonly policy: Policy;
+  /** With anything but `none`, clients write. */
+  readonly resource: ResourceGuard;
   readonly persistence: Cluster['persistence'];
   /** How far each assumption is strained, against the bound computed for the policy and the run's TTL. */
   readonly stretch: Stretch;
@@ -69,6 +71,7 @@ export const WITHIN_ASSUMPTIONS: Weather = Object.freeze<Weather>({
   clients: 3,
   ttlsMs: [1_000, 10_000, 30_000],
   policy: REFERENCE,
+  resource: 'none',
   persistence: 'none',
   stretch: { rate: 1, step: 1, restart: 1, forget: 1, late: 1 },
   restartDelayUs: null,

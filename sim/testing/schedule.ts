@@ -1,4 +1,11 @@
-import { type Fate, type Fault, type LockPlan, parseSchedule, type Schedule } from '../../scenarios/index.js';
+import {
+  type Fate,
+  type Fault,
+  type LockPlan,
+  parseSchedule,
+  type ResourceGuard,
+  type Schedule,
+} from '../../scenarios/index.js';
 import { type ClientView, simulate, type TraceEvent, type TraceKind } from '../index.js';
 
 /** What a test says about a schedule; the rest is five perfect nodes, 1 ms away, and the reference policy. */
@@ -11,6 +18,7 @@ export interface Parts {
   readonly views?: readonly ClientView[];
   readonly faults?: readonly Fault[];
   readonly fates?: readonly Fate[];
+  readonly resource?: ResourceGuard;
   readonly untilUs?: number;
 }
 
@@ -34,6 +42,7 @@ export function schedule(parts: Parts = {}): Schedule {
     clients: (parts.locks ?? [[lock(0)]]).map((locks, i) => ({ id: `c${i + 1}`, ...parts.views?.[i], locks })),
     faults: parts.faults ?? [],
     fates: parts.fates ?? [],
+    resource: parts.resource ?? 'none',
     untilUs: parts.untilUs ?? 30_000_000,
   });
 }
