@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { decimals } from '../properties/bounds/markdown.js';
 import type { Row } from '../properties/bounds/row.js';
 import { boundsTable } from '../properties/bounds/table.js';
 
@@ -45,10 +46,4 @@ function describe({ rows, agree, disagree }: BoundsBench): string {
     return ['', quantity, ...[heads, ...body].map(line)];
   });
   return `${lines.slice(1).join('\n')}\n\n${agree} agree, ${disagree} differ\n`;
-}
-
-/** Two decimals, where there are any. */
-function decimals(value: number): string {
-  const rounded = Math.round(value * 100) / 100;
-  return `${rounded === 0 ? 0 : rounded}`;
 }

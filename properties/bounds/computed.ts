@@ -137,6 +137,14 @@ export function longestWaitUs(refusedUs: number, requestUs: number, pauseUs: num
 }
 
 /**
+ * Longest node time-out of a client that asks one node after the other, f of which are dead: what acquiring takes,
+ * f · to + q · RTT, must leave more than nothing of TTL − D, and as much as is asked for.
+ */
+export function longestTimeoutUs(claimUs: number, minValidityUs: number, dead: number, roundTripsUs: number): number {
+  return (claimUs - Math.max(minValidityUs, 1) - roundTripsUs) / dead;
+}
+
+/**
  * Append-only file, fsync every second: a SET is on disk when the first fsync that starts after it has completed, so a
  * loss of power harms for less than E − φ + τ after it (period E, SET φ after the start of an fsync, duration τ).
  */

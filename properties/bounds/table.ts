@@ -3,6 +3,7 @@ import { fsyncRows } from './fsync-rows.js';
 import { rateRows } from './rate-rows.js';
 import type { Row } from './row.js';
 import { extensionRows, restartRows, stepRows, waitingRows } from './time-rows.js';
+import { timeoutRows } from './timeout-rows.js';
 
 /** Every boundary, measured and computed. */
 export function boundsTable(): Row[] {
@@ -16,5 +17,6 @@ export function boundsTable(): Row[] {
     ...extendedRows(),
     ...splitRows(),
     ...waitingRows(),
+    ...timeoutRows(),
   ];
 }
