@@ -3,6 +3,7 @@ import { MOST_NODES } from '../core/nodes.js';
 import { HEALTHS, SHAPES } from '../real/bench/types.js';
 import { parseDuration } from '../scenarios/duration.js';
 import { InputError, show } from '../scenarios/input-error.js';
+import type { ExitCode } from './exit-codes.js';
 import type { BenchFlags } from './flags.js';
 import type { Finish, Io } from './io.js';
 import { flag, whole, wordList } from './values.js';
@@ -18,6 +19,7 @@ Examples:
   lockstep bench --nodes 1,3,5 --json
   lockstep bench --shapes serial --healths healthy,one-stopped --rounds 7
   lockstep bench --require                exits with 4 if a threshold is missed
+  lockstep bench --safety                 exits with 1 if the lock claims what it has not
   lockstep bench --torture 60s            real nodes are killed, stopped, cut off and skewed within the
                                           lock's assumptions, then restarted at once, outside of them;
                                           exits with 1 for a violation within, 2 if none shows outside`;
@@ -37,6 +39,7 @@ export function defineBench(program: Command, io: Io, finish: Finish): void {
     .addOption(option('--rounds <n>', 'measured rounds (21)', whole(1, MOST_ROUNDS)))
     .addOption(option('--effort <x>', 'scales what is done in a round (1)', positive))
     .option('--no-peers', 'measure no other libraries')
+    .option('--picture <file.svg>', 'draw the result too')
     .option('--require', 'exit with 4 if a threshold is missed')
     .addOption(
       option(
@@ -45,31 +48,34 @@ export function defineBench(program: Command, io: Io, finish: Finish): void {
         parseDuration,
       ),
     )
+    .option('--safety', 'no benchmark: act out what has fooled locks, and compare what they claim')
     .option('--json', 'print one JSON object')
     .addHelpText('after', EXAMPLES)
     .action(async (flags: BenchFlags) => {
-      if (flags.torture !== undefined) {
-        const { torture: time, nodes, json, peers, ...others } = flags;
-        if (Object.keys(others).length > 0 || !peers || (nodes?.length ?? 1) !== 1) {
-          throw new InputError('--torture measures nothing: it goes with --json and one number of --nodes only');
-        }
-        const [count] = nodes ?? [];
-        const { torture } = await import('./torture.js');
-        finish(
-          await torture(
-            {
-              torture: time,
-              ...(count === undefined ? {} : { nodes: count }),
-              ...(json === undefined ? {} : { json }),
-            },
-            io,
-          ),
-        );
-        return;
-      }
-      const { bench } = await import('./bench.js');
-      finish(await bench(flags, io));
+      finish(await carryOut(flags, io));
     });
+}
+
+async function carryOut(flags: BenchFlags, io: Io): Promise<ExitCode> {
+  const { torture: time, safety: isSafety, json, nodes, peers, ...others } = flags;
+  const asJson = json === undefined ? {} : { json };
+  if (isSafety) {
+    if (Object.keys(others).length > 0 || nodes !== undefined || time !== undefined) {
+      throw new InputError('--safety measures nothing: it goes with --json and --no-peers only');
+    }
+    const { safety } = await import('./safety.js');
+    return safety({ peers, ...asJson }, io);
+  }
+  if (time !== undefined) {
+    if (Object.keys(others).length > 0 || !peers || (nodes?.length ?? 1) !== 1) {
+      throw new InputError('--torture measures nothing: it goes with --json and one number of --nodes only');
+    }
+    const [count] = nodes ?? [];
+    const { torture } = await import('./torture.js');
+    return torture({ torture: time, ...(count === undefined ? {} : { nodes: count }), ...asJson }, io);
+  }
+  const { bench } = await import('./bench.js');
+  return bench(flags, io);
 }
 
 function wholes(low: number, high: number): (text: string) => number[] {

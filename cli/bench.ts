@@ -1,4 +1,6 @@
-import { formatBench, runBench } from '../real/bench/index.js';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { drawBench, formatBench, runBench } from '../real/bench/index.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import type { BenchFlags } from './flags.js';
 import { type Io, writeJson } from './io.js';
@@ -7,7 +9,7 @@ import { ProgressLine } from './progress.js';
 /** Measures the lock on real nodes. */
 export async function bench(flags: BenchFlags, io: Io): Promise<ExitCode> {
   const line = new ProgressLine(io);
-  const { json, require, ...options } = flags;
+  const { json, require, picture, ...options } = flags;
   const started = Date.now();
   const result = await runBench({
     ...options,
@@ -20,6 +22,11 @@ export async function bench(flags: BenchFlags, io: Io): Promise<ExitCode> {
   line.end();
   if (json) writeJson(io, result.schema, result);
   else io.stdout.write(`${formatBench(result)}\n`);
+  if (picture !== undefined) {
+    const file = resolve(io.cwd, picture);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, `${drawBench(result)}\n`);
+  }
   if (result.interrupted) return Exit.interrupted;
   if (!require) return Exit.ok;
   if (result.thresholds.length === 0) {

@@ -72,6 +72,10 @@ export interface BenchFlags {
   readonly effort?: number;
   readonly peers: boolean;
   readonly require?: boolean;
+  /** Where the picture goes. */
+  readonly picture?: string;
+  /** Situations acted out instead of a benchmark. */
+  readonly safety?: boolean;
   /** µs; a torture run instead of a benchmark. */
   readonly torture?: number;
   readonly json?: boolean;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { canRunOnRedis } from '../provisioner/for-tests.js';
-import { type BenchProgress, type BenchResult, formatBench, runBench } from './index.js';
+import { type BenchProgress, type BenchResult, drawBench, formatBench, runBench, runSafety } from './index.js';
 import { jain, medianWithInterval, quantile } from './statistics.js';
 import { thresholdsOf } from './thresholds.js';
 
@@ -111,6 +111,7 @@ test('a result prints as tables', () => {
     thresholds: [{ what: 'fast', wanted: '≥ 1', found: '0.900', met: false }],
     missing: ['redlock-universal@0.8.5'],
   };
+  expect(drawBench(result)).toMatch(/^<svg .*one killed of five: acquisition.*stalls &gt; 15 s.*<\/svg>$/s);
   expect(formatBench(result)).toMatchInlineSnapshot(`
     "5 × redis-server 7, ioredis 5.11.1, Node v20, 2 × A CPU
     ┌───────────────┬───────┬─────────────┬────────────┬───────┬────────┬────────────┬────────┬─────────┬─────────────┬──────────────────┐
@@ -193,5 +194,11 @@ describe.skipIf(!canRunOnRedis('the benchmark', 'processes'))('the benchmark on 
     });
     expect(result.interrupted).toBe(true);
     expect(result.rows.length).toBe(4);
+  });
+
+  test('the lock is safe in every situation that is acted out', async () => {
+    const { rows } = await runSafety({ peers: false });
+    expect(rows.length).toBe(9);
+    expect(rows.filter(({ verdict }) => verdict !== 'safe')).toEqual([]);
   });
 });

@@ -1,5 +1,5 @@
 import { Redis, type RedisOptions } from 'ioredis';
-import { type Provision, type ProvisionedNode, provision } from '../provisioner/index.js';
+import { type Provision, type ProvisionedNode, provision, type Source } from '../provisioner/index.js';
 import { NodeProxy } from '../proxy/index.js';
 import type { Health } from './types.js';
 
@@ -27,17 +27,23 @@ export class BenchCluster implements AsyncDisposable {
     this.provision = provided;
   }
 
-  static async start(nodes: number): Promise<BenchCluster> {
-    return new BenchCluster(await provision({ nodes }));
+  /** Of `sources`, if not of any. */
+  static async start(nodes: number, sources?: readonly Source[]): Promise<BenchCluster> {
+    return new BenchCluster(await provision({ nodes, ...(sources === undefined ? {} : { sources }) }));
   }
 
-  /** Puts proxies before nodes that are to be slow: before clients are made. */
+  /** Slows down nodes that are to be slow: before clients are made. */
   async prepare(health: Health): Promise<void> {
-    if (HARMS[health]?.[1] !== 'slow') return;
-    for (const { url } of this.#victims(health)) {
+    const harm = HARMS[health];
+    if (harm?.[1] === 'slow') await this.slow(harm[0], SLOW_MS);
+  }
+
+  /** Puts proxies before the last `count` nodes, which hold requests back for `slowMs`: before clients are made. */
+  async slow(count: number, slowMs: number): Promise<void> {
+    for (const { url } of this.provision.nodes.slice(this.provision.nodes.length - count)) {
       const { hostname: host, port } = new URL(url);
       const proxy = await NodeProxy.open({ host, port: Number(port) });
-      proxy.delay(SLOW_MS, 0);
+      proxy.delay(slowMs, 0);
       this.#proxies.push(proxy);
     }
   }
@@ -61,16 +67,20 @@ export class BenchCluster implements AsyncDisposable {
     if (harm === 'stopped') await Promise.all(this.#victims(health).map((node) => node.pause()));
   }
 
+  /** Undoes {@link BenchCluster.harm}. */
+  async mend(health: Health): Promise<void> {
+    const harm = HARMS[health]?.[1];
+    if (harm === 'killed') await Promise.all(this.#victims(health).map((node) => node.restart({ keepData: false })));
+    if (harm === 'stopped') await Promise.all(this.#victims(health).map((node) => node.resume()));
+  }
+
   /** Closes the clients and makes the nodes well again. */
   async heal(health: Health): Promise<void> {
     for (const client of this.#clients.splice(0)) {
       client.disconnect();
       client.stream?.destroy();
     }
-    const harm = HARMS[health]?.[1];
-    const victims = this.#victims(health);
-    if (harm === 'killed') await Promise.all(victims.map((node) => node.restart({ keepData: false })));
-    if (harm === 'stopped') await Promise.all(victims.map((node) => node.resume()));
+    await this.mend(health);
     await Promise.all(this.#proxies.splice(0).map((proxy) => proxy.close()));
   }
 

@@ -1,4 +1,5 @@
 import Table from 'cli-table3';
+import type { SafetyResult } from './safety.js';
 import type { BenchResult, BenchRow } from './types.js';
 
 /** The result as tables for a terminal, without colours. */
@@ -65,6 +66,19 @@ function thresholdLines({ thresholds }: BenchResult): string[] {
   const table = plainTable(['', 'threshold', 'wanted', 'found'], ['left', 'left', 'left', 'left']);
   for (const { what, wanted, found, met } of thresholds) table.push([met ? '✓' : '✗', what, wanted, found]);
   return ['', table.toString()];
+}
+
+const MARKS = { safe: '✓', unsafe: '✗', untold: '·' } as const;
+
+/** The result as a table for a terminal, without colours. */
+export function formatSafety({ redis, rows }: SafetyResult): string {
+  const table = plainTable(['situation', 'library', '', 'seen'], ['left', 'left', 'left', 'left']);
+  let last = '';
+  for (const { situation, subject, verdict, seen } of rows) {
+    table.push([situation === last ? '' : situation, subject, MARKS[verdict], seen]);
+    last = situation;
+  }
+  return [redis, table.toString(), '✓ safe   ✗ unsafe   · does not say until when it holds'].join('\n');
 }
 
 type Align = 'left' | 'right';

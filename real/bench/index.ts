@@ -1,3 +1,5 @@
-export { formatBench } from './format.js';
+export { formatBench, formatSafety } from './format.js';
+export { drawBench } from './picture.js';
 export { runBench } from './run.js';
+export { runSafety, type SafetyOptions, type SafetyResult, type SafetyRow } from './safety.js';
 export * from './types.js';

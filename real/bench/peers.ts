@@ -39,6 +39,7 @@ function redlockSettings({ count, delayMs, jitterMs }: Retries) {
 }
 
 interface Redlock4Lock {
+  readonly expiration: number;
   extend(ttlMs: number): PromiseLike<Redlock4Lock>;
   unlock(): PromiseLike<void>;
 }
@@ -48,7 +49,7 @@ interface Redlock4 {
 }
 type Redlock4Module = new (clients: readonly Redis[], settings: object) => Redlock4;
 
-async function makeRedlock4(...[makeClients, retries]: Parameters<MakeSubject>) {
+async function makeRedlock4(...[makeClients, retries, ttlMs = TTL_MS]: Parameters<MakeSubject>) {
   const Redlock: Redlock4Module = require('redlock4');
   const redlock = new Redlock(makeClients(), redlockSettings(retries));
   redlock.on('clientError', () => {});
@@ -56,11 +57,12 @@ async function makeRedlock4(...[makeClients, retries]: Parameters<MakeSubject>) 
     name: 'redlock@4.2.0' as const,
     worker: (resource: string) => ({
       async acquire() {
-        let lock = await redlock.lock(resource, TTL_MS);
+        let lock = await redlock.lock(resource, ttlMs);
         return {
           extend: async () => {
-            lock = await lock.extend(TTL_MS);
+            lock = await lock.extend(ttlMs);
           },
+          claimedMs: () => lock.expiration - Date.now(),
           release: async () => lock.unlock(),
         };
       },
@@ -70,6 +72,7 @@ async function makeRedlock4(...[makeClients, retries]: Parameters<MakeSubject>) 
 }
 
 interface Redlock5Lock {
+  readonly expiration: number;
   extend(ttlMs: number): Promise<Redlock5Lock>;
   release(): Promise<unknown>;
 }
@@ -93,7 +96,7 @@ function makeSesamecare(...args: Parameters<MakeSubject>) {
 async function likeRedlock5(
   name: PeerName,
   Redlock: Redlock5Class,
-  ...[makeClients, retries]: Parameters<MakeSubject>
+  ...[makeClients, retries, ttlMs = TTL_MS]: Parameters<MakeSubject>
 ) {
   const redlock = new Redlock(makeClients(), redlockSettings(retries));
   redlock.on('error', () => {});
@@ -101,11 +104,12 @@ async function likeRedlock5(
     name,
     worker: (resource: string) => ({
       async acquire() {
-        let lock = await redlock.acquire([resource], TTL_MS);
+        let lock = await redlock.acquire([resource], ttlMs);
         return {
           extend: async () => {
-            lock = await lock.extend(TTL_MS);
+            lock = await lock.extend(ttlMs);
           },
+          claimedMs: () => lock.expiration - Date.now(),
           release: () => lock.release(),
         };
       },
@@ -114,17 +118,22 @@ async function likeRedlock5(
   };
 }
 
-interface UniversalLock<Handle> {
-  acquire(): Promise<Handle>;
-  extend(handle: Handle, ttlMs: number): Promise<boolean>;
-  release(handle: Handle): Promise<boolean>;
+interface UniversalHandle {
+  /** ms since the epoch. */
+  readonly acquiredAt: number;
+  readonly ttl: number;
+}
+interface UniversalLock {
+  acquire(): Promise<UniversalHandle>;
+  extend(handle: UniversalHandle, ttlMs: number): Promise<boolean>;
+  release(handle: UniversalHandle): Promise<boolean>;
 }
 interface UniversalModule {
-  createRedlock(config: object): UniversalLock<object>;
+  createRedlock(config: object): UniversalLock;
   readonly IoredisAdapter: new (client: Redis) => object;
 }
 
-async function makeUniversal(...[makeClients, retries]: Parameters<MakeSubject>) {
+async function makeUniversal(...[makeClients, retries, ttlMs = TTL_MS]: Parameters<MakeSubject>) {
   const { createRedlock, IoredisAdapter }: UniversalModule = require('redlock-universal');
   const adapters = makeClients().map((client) => new IoredisAdapter(client));
   // Takes no jitter, and no word for "for ever".
@@ -132,14 +141,15 @@ async function makeUniversal(...[makeClients, retries]: Parameters<MakeSubject>)
   return {
     name: 'redlock-universal@0.8.5' as const,
     worker: (resource: string) => {
-      const lock = createRedlock({ adapters, key: resource, ttl: TTL_MS, retryAttempts, retryDelay: retries.delayMs });
+      const lock = createRedlock({ adapters, key: resource, ttl: ttlMs, retryAttempts, retryDelay: retries.delayMs });
       return {
         async acquire() {
           const handle = await lock.acquire();
           return {
             extend: async () => {
-              if (!(await lock.extend(handle, TTL_MS))) throw new Error('not extended');
+              if (!(await lock.extend(handle, ttlMs))) throw new Error('not extended');
             },
+            claimedMs: () => handle.acquiredAt + handle.ttl - Date.now(),
             release: () => lock.release(handle),
           };
         },
@@ -159,18 +169,23 @@ interface SemaphoreModule {
   readonly RedlockMutex: new (clients: readonly Redis[], key: string, options: object) => SemaphoreMutex;
 }
 
-async function makeSemaphore(...[makeClients, retries]: Parameters<MakeSubject>) {
+async function makeSemaphore(...[makeClients, retries, ttlMs = TTL_MS]: Parameters<MakeSubject>) {
   const { RedlockMutex }: SemaphoreModule = require('redis-semaphore');
   const clients = makeClients();
   // Takes no jitter.
   const options = {
-    lockTimeout: TTL_MS,
+    lockTimeout: ttlMs,
     acquireAttemptsLimit: retries.count + 1,
     acquireTimeout: Infinity,
     retryInterval: retries.delayMs,
+    // By default it throws where nobody can catch it.
+    onLockLost: () => {},
+    // Its own timer would extend a short lock before anybody else does.
+    ...(ttlMs < TTL_MS ? { refreshInterval: 0 } : {}),
   };
   return {
     name: 'redis-semaphore@5.8.0' as const,
+    keyPrefix: 'mutex:',
     worker: (resource: string) => {
       const mutex = new RedlockMutex(clients, resource, options);
       return {
@@ -180,6 +195,7 @@ async function makeSemaphore(...[makeClients, retries]: Parameters<MakeSubject>)
             extend: async () => {
               if (!(await mutex._refresh())) throw new Error('not extended');
             },
+            claimedMs: () => null,
             release: () => mutex.release(),
           };
         },

@@ -23,23 +23,27 @@ export interface Worker {
 
 /** What a worker holds. */
 export interface Held {
-  /** For {@link TTL_MS} from now. */
+  /** For the TTL from now. */
   extend(): Promise<unknown>;
+  /** What the library says is left of the validity, ms; `null` where it says nothing. */
+  claimedMs(): number | null;
   release(): Promise<unknown>;
 }
 
 /** Something that locks. */
 export interface Subject {
   readonly name: SubjectName;
+  /** What it puts before a resource to make a key; default nothing. */
+  readonly keyPrefix?: string;
   worker(resource: string): Worker;
   close(): Promise<void>;
 }
 
 /** Makes one client for each node. Whoever hands it out closes them. */
 export type MakeClients = (options?: RedisOptions) => Redis[];
-export type MakeSubject = (makeClients: MakeClients, retries: Retries) => Promise<Subject>;
+export type MakeSubject = (makeClients: MakeClients, retries: Retries, ttlMs?: number) => Promise<Subject>;
 
-export const makeLockstep: MakeSubject = async (makeClients, retries) => {
+export const makeLockstep: MakeSubject = async (makeClients, retries, ttlMs = TTL_MS) => {
   const redlock = new Redlock(makeClients(), {
     retryCount: retries.count === Infinity ? -1 : retries.count,
     retryDelay: retries.delayMs,
@@ -49,8 +53,12 @@ export const makeLockstep: MakeSubject = async (makeClients, retries) => {
     name: 'lockstep',
     worker: (resource) => ({
       async acquire() {
-        const lock = await redlock.acquire(resource, TTL_MS);
-        return { extend: () => lock.extend(TTL_MS), release: () => lock.release() };
+        const lock = await redlock.acquire(resource, ttlMs);
+        return {
+          extend: () => lock.extend(ttlMs),
+          claimedMs: () => lock.remaining(),
+          release: () => lock.release(),
+        };
       },
     }),
     close: () => redlock.quit(),
@@ -95,6 +103,7 @@ async function floor(
         if (votes.includes(null)) throw new Error(`The floor found ${resource} held: something is left from before.`);
         return {
           extend: () => settle(clients.map((client) => client.evalsha(EXTEND.sha, 1, resource, token, TTL_MS))),
+          claimedMs: () => null,
           release: () => settle(clients.map((client) => client.evalsha(RELEASE.sha, 1, resource, token))),
         };
       },
