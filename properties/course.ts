@@ -52,7 +52,7 @@ function subjectOf(fault: Exclude<Fault, { kind: 'partition' }>): string {
 
 /** Without what is the default anyway; a lost message has no delay. */
 function plain(fate: Fate): Fate {
-  const { lost, delayUs, lock, attempt, round, send, ...rest } = fate;
+  const { lost, delayUs, lock, attempt, round, send, resendAfterUs, ...rest } = fate;
   return {
     ...rest,
     ...(lock ? { lock } : {}),
@@ -60,11 +60,17 @@ function plain(fate: Fate): Fate {
     ...(round ? { round } : {}),
     ...(send ? { send } : {}),
     ...(lost ? { lost } : delayUs === undefined ? {} : { delayUs }),
+    ...(resendAfterUs === undefined || fate.direction === 'reply' ? {} : { resendAfterUs }),
   };
 }
 
 function saysSomething(fate: Fate): boolean {
-  return fate.lost === true || fate.delayUs !== undefined || fate.duplicateDelayUs !== undefined;
+  return (
+    fate.lost === true ||
+    fate.delayUs !== undefined ||
+    fate.duplicateDelayUs !== undefined ||
+    fate.resendAfterUs !== undefined
+  );
 }
 
 function addressOf(fate: Fate): string {

@@ -125,7 +125,8 @@ function partitionWords(event: TraceEvent): FaultWords {
   const until = formatDurationMs(numberOf(event, 'untilUs'));
   const verb = numberOf(event, 'oneWay') === 1 ? 'cannot reach' : 'cut off from';
   const who = nodeListOrNames(from);
-  return { who, what: `${verb} ${nodeListOrNames(to)} until ${until}`, processes: [...from, ...to], tokens: [] };
+  const held = numberOf(event, 'holds') === 1 ? ', messages held back' : '';
+  return { who, what: `${verb} ${nodeListOrNames(to)} until ${until}${held}`, processes: [...from, ...to], tokens: [] };
 }
 
 function nodeListOrNames(names: readonly string[]): string {

@@ -20,6 +20,8 @@ export class SendingRows {
   private readonly context: RowContext;
   private readonly lateUs: number;
   private doneUntil = -1;
+  /** Commands that were sent to a node. */
+  private readonly sent = new Set<string>();
 
   constructor(context: RowContext) {
     this.context = context;
@@ -53,16 +55,26 @@ export class SendingRows {
     const { nodes } = this.context.schedule.cluster;
     const names = courses.map((course) => course.node);
     const notes = this.notes(event, courses);
+    const again = this.isAgain(event, names) ? ' again' : '';
     const to = names.length === nodes && new Set(names).size === nodes ? '*' : nodeList(names);
     return {
       seq: event.seq,
       atUs: event.atUs,
       kind: 'send',
       who: `${event.process} → ${to}`,
-      what: `${this.command(event)}${notes.length === 0 ? '' : `   (${notes.join('; ')})`}`,
+      what: `${this.command(event)}${again}${notes.length === 0 ? '' : `   (${notes.join('; ')})`}`,
       processes: [event.process, ...names],
       tokens: [numberOf(event, 'token')],
     };
+  }
+
+  /** Whether all of these nodes were sent this very command before: the client's library does that by itself. */
+  private isAgain(event: TraceEvent, names: readonly string[]): boolean {
+    const { operation, lock, attempt, round } = event.detail;
+    const keys = names.map((node) => `${event.process} ${lock} ${attempt} ${operation} ${round} ${node}`);
+    const again = operation !== 'release' && keys.every((key) => this.sent.has(key));
+    for (const key of keys) this.sent.add(key);
+    return again;
   }
 
   /** The command as Redis would have it. */

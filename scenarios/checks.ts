@@ -195,6 +195,9 @@ function checkFates(schedule: Schedule, names: Names, base: string): void {
     if (fate.lost === true && fate.delayUs !== undefined) {
       fail(pointer(at, 'delayUs'), 'a lost message has no delay; leave out one of lost and delayUs');
     }
+    if (fate.resendAfterUs !== undefined && fate.direction === 'reply') {
+      fail(pointer(at, 'resendAfterUs'), 'only a request is sent again; give it to the request, or leave it out');
+    }
     const address = addressOf(fate);
     const first = seen.get(address);
     if (first !== undefined) fail(at, `the same message as ${pointer(base, first)}; a message has one fate`);

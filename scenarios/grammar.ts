@@ -242,6 +242,7 @@ const faults = [
     to: side(),
     oneWay: flag(),
     forUs: whole(MICROS),
+    holds: flag().exactOptional(),
   }),
 ] as const;
 
@@ -267,6 +268,7 @@ const fate: z.ZodType<Fate> = exactly<Fate>()(
     delayUs: whole(MICROS).exactOptional(),
     lost: flag().exactOptional(),
     duplicateDelayUs: whole(MICROS).exactOptional(),
+    resendAfterUs: whole(MICROS).exactOptional(),
   }),
 ).register(definitions, { id: 'Fate' });
 

@@ -31,6 +31,7 @@ const VALUES: Record<string, readonly string[]> = {
   fencing: ['quorum', 'none'],
   rejoin: ['copy', 'at-once'],
   'lock-delay': ['1s'],
+  'own-key': ['vote', 'refusal'],
   'token-check': ['on', 'off'],
   jitter: ['0', '100ms'],
   policy: ['reference'],

@@ -194,6 +194,12 @@ export const MITIGATIONS: readonly Mitigation[] = [
     apply: (schedule, value) => withPolicy(schedule, { lockDelayMs: wholeMs(value) }),
   },
   {
+    name: 'own-key',
+    values: 'vote|refusal',
+    description: 'what a node says whose key is of the same token already, from an earlier sending',
+    apply: (schedule, value) => withPolicy(schedule, { ownKeyGrants: oneOf(value, { vote: true, refusal: false }) }),
+  },
+  {
     name: 'token-check',
     values: 'on|off',
     description: 'a release deletes only the own token, or whatever is there',

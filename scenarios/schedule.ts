@@ -236,13 +236,18 @@ export interface ClockRate extends FaultBase {
   readonly ratePpm: number;
 }
 
-/** Messages sent between the two sides are lost; one way only if so said. */
+/**
+ * Messages sent between the two sides are lost; one way only if so said. Those already on their way arrive. What else a
+ * network does to single messages, their fates say.
+ */
 export interface Partition extends FaultBase {
   readonly kind: 'partition';
   readonly from: readonly ProcessName[];
   readonly to: readonly ProcessName[];
   readonly oneWay: boolean;
   readonly forUs: number;
+  /** The messages are not lost, but leave when it is over, as TCP sends them again. Default `false`. */
+  readonly holds?: boolean;
 }
 
 export type Fault =
@@ -279,4 +284,10 @@ export interface Fate extends MessageAddress {
   readonly lost?: boolean;
   /** One-way delay of a second copy, µs. */
   readonly duplicateDelayUs?: number;
+  /**
+   * Of a request: unless the answer is there by then, the connection breaks this long after the sending, µs. What is
+   * still on its way back is lost, and the client's library sends the command again over a new connection, as the next
+   * `send`.
+   */
+  readonly resendAfterUs?: number;
 }

@@ -231,26 +231,32 @@ export class Faults {
   private cut(fault: Partition): void {
     const { chronicle } = this;
     const until = after(chronicle.now, fault.forUs);
-    this.cutOneWay(fault.from, fault.to, until);
-    if (!fault.oneWay) this.cutOneWay(fault.to, fault.from, until);
+    this.cutOneWay(fault.from, fault.to, until, fault.holds ?? false);
+    if (!fault.oneWay) this.cutOneWay(fault.to, fault.from, until, fault.holds ?? false);
     const somebody = this.process(fault.from[0] ?? '');
     if (somebody === undefined) return;
-    chronicle.note(Kind.partition, somebody, fault.forUs, fault.oneWay ? 1 : 0);
+    chronicle.note(Kind.partition, somebody, fault.forUs, (fault.oneWay ? 1 : 0) + (fault.holds ? 2 : 0));
     if (chronicle.trace.keeping) {
-      chronicle.trace.detail({ from: fault.from, to: fault.to, untilUs: until, oneWay: fault.oneWay ? 1 : 0 });
+      chronicle.trace.detail({
+        from: fault.from,
+        to: fault.to,
+        untilUs: until,
+        oneWay: fault.oneWay ? 1 : 0,
+        holds: fault.holds ? 1 : 0,
+      });
     }
   }
 
-  private cutOneWay(from: readonly ProcessName[], to: readonly ProcessName[], until: TrueTime): void {
+  private cutOneWay(from: readonly ProcessName[], to: readonly ProcessName[], until: TrueTime, holds: boolean): void {
     for (const client of this.view.clients) {
       if (from.includes(client.name)) {
         for (const node of this.view.nodes) {
-          if (to.includes(node.name)) this.links.cut(client.index, node.index, 'request', until);
+          if (to.includes(node.name)) this.links.cut(client.index, node.index, 'request', until, holds);
         }
       }
       if (to.includes(client.name)) {
         for (const node of this.view.nodes) {
-          if (from.includes(node.name)) this.links.cut(client.index, node.index, 'reply', until);
+          if (from.includes(node.name)) this.links.cut(client.index, node.index, 'reply', until, holds);
         }
       }
     }

@@ -15,7 +15,7 @@ export class Links {
   private readonly chronicle: Chronicle;
   private readonly queue: Queue;
   private order = 0;
-  private readonly fate: FateSlot = { delayUs: 0, lost: false, duplicateDelayUs: -1 };
+  private readonly fate: FateSlot = { delayUs: 0, lost: false, duplicateDelayUs: -1, resendAfterUs: -1 };
   private readonly ordered: boolean;
   private readonly delayUs: number;
   /** By client and node, where it differs from the cluster's. */
@@ -23,6 +23,8 @@ export class Links {
   /** By {@link index}: the latest arrival, for links that keep order, and until when the link is cut. */
   private readonly lastArrival: number[] = [];
   private readonly cutUntil: number[] = [];
+  /** The same, for what is not lost but held back until then. */
+  private readonly heldUntil: number[] = [];
 
   constructor(view: WorldView, adversary: Adversary, chronicle: Chronicle, queue: Queue) {
     this.view = view;
@@ -44,12 +46,28 @@ export class Links {
     fate.delayUs = this.usualDelay(message);
     fate.lost = false;
     fate.duplicateDelayUs = -1;
+    fate.resendAfterUs = -1;
     this.adversary.fate(message, direction, send, fate, this.view);
     const lost = fate.lost || (this.cutUntil.length > 0 && this.isCut(message, direction));
     const seq = chronicle.noteSend(lost ? Kind.lost : Kind.send, from, message, to.traceId, answer);
+    if (fate.resendAfterUs >= 0 && answer === null) this.planResend(message, fate.resendAfterUs, from, seq);
     if (lost) return;
-    this.deliver(message, answer, counter, to, 0, fate.delayUs, seq);
-    if (fate.duplicateDelayUs >= 0) this.deliver(message, answer, counter, to, 1, fate.duplicateDelayUs, seq);
+    const heldUs = this.heldUntil.length > 0 ? this.heldFor(message, direction) : 0;
+    this.deliver(message, answer, counter, to, 0, heldUs + fate.delayUs, seq);
+    if (fate.duplicateDelayUs >= 0) this.deliver(message, answer, counter, to, 1, heldUs + fate.duplicateDelayUs, seq);
+  }
+
+  private planResend(message: Message, afterUs: number, from: Process, cause: number): void {
+    const at = after(this.chronicle.now, afterUs);
+    const event = this.queue.blank(EventKind.resend, at, this.nextRank(), from, message);
+    event.cause = cause;
+    this.queue.push(event);
+  }
+
+  /** A client has a new connection to a node: what is sent over it need not wait for what was sent over the old one. */
+  reconnect({ client, node }: Message): void {
+    this.lastArrival[this.index(client, node, 'request')] = 0;
+    this.lastArrival[this.index(client, node, 'reply')] = 0;
   }
 
   private deliver(
@@ -103,10 +121,15 @@ export class Links {
     return this.chronicle.now < (this.cutUntil[this.index(client, node, direction)] ?? 0);
   }
 
-  /** Loses what is sent from a client to a node (`request`) or back (`reply`) until then. */
-  cut(client: number, node: number, direction: Direction, until: TrueTime): void {
+  private heldFor({ client, node }: Message, direction: Direction): number {
+    return Math.max(0, (this.heldUntil[this.index(client, node, direction)] ?? 0) - this.chronicle.now);
+  }
+
+  /** Loses what is sent from a client to a node (`request`) or back (`reply`) until then, or holds it back. */
+  cut(client: number, node: number, direction: Direction, until: TrueTime, holds: boolean): void {
     const link = this.index(client, node, direction);
-    while (this.cutUntil.length <= link) this.cutUntil.push(0);
-    this.cutUntil[link] = Math.max(until, this.cutUntil[link] ?? 0);
+    const list = holds ? this.heldUntil : this.cutUntil;
+    while (list.length <= link) list.push(0);
+    list[link] = Math.max(until, list[link] ?? 0);
   }
 }

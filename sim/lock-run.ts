@@ -68,6 +68,11 @@ export class LockRun {
     return sent;
   }
 
+  /** The same for a command that the client's library sends again by itself. */
+  countResend(command: Command, node: number): number {
+    return command.operation === 'release' ? this.countSend(command, node) : this.countAgain(command, node, 1);
+  }
+
   private countAgain(command: Command, node: number, before: number): number {
     const { operation, attempt, round } = command;
     const what = `${operation} ${attempt} ${round} ${node}`;

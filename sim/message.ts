@@ -12,6 +12,8 @@ export interface Message {
   readonly keys: readonly number[];
   /** Counts repeated sendings of the same command to the same node. */
   readonly send: number;
+  /** What became of the connection that it was sent over: its answer came, or it broke and the message was sent again. */
+  state: 'open' | 'answered' | 'broken';
 }
 
 export type Direction = 'request' | 'reply';
@@ -22,4 +24,6 @@ export interface FateSlot {
   lost: boolean;
   /** Delay of a second copy, or -1 for none. */
   duplicateDelayUs: number;
+  /** After which a request that has no answer is sent again, or -1 for never. */
+  resendAfterUs: number;
 }

@@ -45,6 +45,7 @@ export const EventKind = {
   fault: 5,
   restart: 6,
   write: 7,
+  resend: 8,
 } as const;
 export type EventKind = (typeof EventKind)[keyof typeof EventKind];
 

@@ -40,13 +40,14 @@ export class RecordingAdversary implements Adversary {
   fate(message: Message, direction: Direction, send: number, slot: FateSlot, view: WorldView): void {
     const { delayUs: usual } = slot;
     this.inner.fate(message, direction, send, slot, view);
-    const { lost, delayUs, duplicateDelayUs } = slot;
-    if (!lost && delayUs === usual && duplicateDelayUs < 0) return;
+    const { lost, delayUs, duplicateDelayUs, resendAfterUs } = slot;
+    if (!lost && delayUs === usual && duplicateDelayUs < 0 && resendAfterUs < 0) return;
     const address = addressOf(view.setup.clients[message.client] ?? '', message, direction, send);
     this.fates.push({
       ...brief(address),
       ...(lost ? { lost } : delayUs === usual ? {} : { delayUs }),
       ...(duplicateDelayUs < 0 ? {} : { duplicateDelayUs }),
+      ...(resendAfterUs < 0 ? {} : { resendAfterUs }),
     });
   }
 
@@ -80,7 +81,9 @@ export class RecordingAdversary implements Adversary {
 }
 
 /** Leaves out what is 0 and may be. */
-function brief(address: ReturnType<typeof addressOf>): Omit<Fate, 'delayUs' | 'lost' | 'duplicateDelayUs'> {
+function brief(
+  address: ReturnType<typeof addressOf>,
+): Omit<Fate, 'delayUs' | 'lost' | 'duplicateDelayUs' | 'resendAfterUs'> {
   const { client, lock, attempt, operation, round, node, direction, send } = address;
   return {
     client,

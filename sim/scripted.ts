@@ -34,6 +34,7 @@ export class ScriptedAdversary implements Adversary {
     slot.lost = fate.lost ?? false;
     if (fate.delayUs !== undefined) slot.delayUs = fate.delayUs;
     if (fate.duplicateDelayUs !== undefined) slot.duplicateDelayUs = fate.duplicateDelayUs;
+    if (fate.resendAfterUs !== undefined) slot.resendAfterUs = fate.resendAfterUs;
   }
 
   nextFault(moment: Moment): Fault | null {

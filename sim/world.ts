@@ -149,6 +149,8 @@ export class World implements WorldView, ClientHost {
       case EventKind.fault:
         this.faults.strike(subject as PlannedFault);
         break;
+      case EventKind.resend:
+        return this.resend(subject as Message, event.process as SimClient);
       case EventKind.restart:
         return this.faults.restart(subject as PlannedFault);
     }
@@ -235,9 +237,30 @@ export class World implements WorldView, ClientHost {
       const node = has(to, place) ? this.nodes[list.nodes[place] ?? 0] : undefined;
       if (node === undefined) continue;
       const send = lock.countSend(command, node.index);
-      const message: Message = { client: client.index, lock: number, node: node.index, place, command, keys, send };
+      const message: Message = {
+        client: client.index,
+        lock: number,
+        node: node.index,
+        place,
+        command,
+        keys,
+        send,
+        state: 'open',
+      };
       this.links.send(message, send, null, 0, client, node);
     }
+  }
+
+  /** The connection that a request was sent over breaks, unless its answer came; the client's library sends it again. */
+  private resend(message: Message, client: SimClient): boolean {
+    const lock = client.locks[message.lock];
+    const node = this.nodes[message.node];
+    if (lock === undefined || lock.gone || node === undefined || message.state !== 'open') return false;
+    message.state = 'broken';
+    this.links.reconnect(message);
+    const send = lock.countResend(message.command, message.node);
+    this.links.send({ ...message, send, state: 'open' }, send, null, 0, client, node);
+    return true;
   }
 
   private deliverRequest(message: Message, node: SimNode, copy: number, life: number): void {
@@ -257,6 +280,11 @@ export class World implements WorldView, ClientHost {
   private deliverReply(message: Message, client: SimClient, answer: Answer, counter: number): void {
     if (client.locks[message.lock]?.gone !== false) return;
     const { chronicle } = this;
+    if (message.state === 'broken') {
+      chronicle.noteMessage(Kind.dropped, client, message, message.node, answer);
+      return;
+    }
+    message.state = 'answered';
     const answerCode = answer === 'yes' ? 0 : answer === 'no' ? 1 : 2;
     chronicle.cause = chronicle.noteMessage(Kind.reply, client, message, answerCode * 64 + message.node, answer);
     client.receive(message, answer, counter);

@@ -164,13 +164,14 @@ function faultArbitrary(options: CourseOptions): fc.Arbitrary<Fault> {
       to: side,
       oneWay: fc.boolean(),
       forUs: duration,
+      holds: fc.boolean(),
     }),
   };
   return fc.oneof(...options.faults.map((kind) => kinds[kind]));
 }
 
 /** What a fault may leave out. */
-const OPTIONAL: readonly PropertyKey[] = ['edge', 'power', 'resource', 'first', 'stops', 'lagUs'];
+const OPTIONAL: readonly PropertyKey[] = ['edge', 'power', 'resource', 'first', 'stops', 'lagUs', 'holds'];
 
 /** A fault, with or without what it may leave out; `optional` names what others have to say. */
 function fault<T extends { readonly edge?: 'before' | 'after' }>(
@@ -196,6 +197,7 @@ function fateArbitrary(options: CourseOptions): fc.Arbitrary<Fate> {
       delayUs: time(MOST_US),
       lost: fc.boolean(),
       duplicateDelayUs: time(MOST_US),
+      resendAfterUs: time(MOST_US),
     },
     { requiredKeys: ['client', 'operation', 'node', 'direction'] },
   ) as fc.Arbitrary<Fate>;

@@ -161,13 +161,17 @@ export class DrawnAdversary implements Adversary {
 
   // ——— messages ———
 
-  fate(_message: Message, _direction: Direction, _send: number, fate: FateSlot, view: WorldView): void {
+  fate(_message: Message, direction: Direction, _send: number, fate: FateSlot, view: WorldView): void {
     const { fates, situation, weather } = this;
     const range = situation.mostDelayUs - situation.leastDelayUs;
     if (range > 0) fate.delayUs += fates.below(range);
     if (situation.losses && fates.chance(weather.lossPpm)) this.lose(fate, view);
     if (situation.copies && fates.chance(weather.duplicatePpm)) {
       fate.duplicateDelayUs = fates.below(100_000);
+      if (isInClaim(view)) this.counts.copiesInClaim++;
+    }
+    if (situation.resends && direction === 'request' && fates.chance(weather.duplicatePpm)) {
+      fate.resendAfterUs = fates.below(100_000);
       if (isInClaim(view)) this.counts.copiesInClaim++;
     }
     if (situation.spikes && fates.chance(weather.spikePpm)) {

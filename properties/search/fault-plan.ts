@@ -57,7 +57,9 @@ export class FaultPlan {
         const atUs = structured && draw.chance(60 * PERCENT) ? 0 : draw.below(ttl);
         const forUs = structured && draw.chance(50 * PERCENT) ? draw.between(1, 20_000) : draw.between(1, 2 * ttl);
         const client = `c${draw.between(1, weather.clients)}`;
-        faults.push({ kind: 'partition', atUs, from: [client], to: cut, oneWay: draw.chance(30 * PERCENT), forUs });
+        const oneWay = draw.chance(30 * PERCENT);
+        const held = draw.chance(25 * PERCENT) ? { holds: true } : {};
+        faults.push({ kind: 'partition', atUs, from: [client], to: cut, oneWay, forUs, ...held });
       }
     }
     for (let i = 0; situation.refusals && i < weather.refusals; i++) {

@@ -26,6 +26,8 @@ export interface Situation {
   /** Which kinds of trouble this run has (swarm: a random subset, so that no kind drowns another). */
   readonly losses: boolean;
   readonly copies: boolean;
+  /** Connections break, and libraries send again what was not answered. */
+  readonly resends: boolean;
   readonly spikes: boolean;
   readonly pauses: boolean;
   readonly partitions: boolean;
@@ -85,6 +87,7 @@ export function drawSituation(weather: Weather, tactics: Tactics, draw: Stream):
     mostDelayUs: leastDelayUs + draw.pick(sharp ? [0, 0, 0, 5_000] : [0, 100, 1_000, 5_000]),
     losses: has(50),
     copies: has(30),
+    resends: weather.duplicatePpm > 0 && has(20),
     spikes: has(30),
     // What a write allows for is one pause of its client, which is planned apart.
     pauses: strain !== 'late' && has(30),

@@ -142,7 +142,8 @@ function messageName({ client, operation, node, direction }: Fate): string {
 }
 
 function fateName(fate: Fate): string {
-  const what = fate.lost === true ? 'loss' : fate.delayUs === undefined ? 'copy' : 'delay';
+  const extra = fate.resendAfterUs === undefined ? 'copy' : 'repetition';
+  const what = fate.lost === true ? 'loss' : fate.delayUs === undefined ? extra : 'delay';
   return `${what} of the ${messageName(fate)}`;
 }
 
