@@ -9,6 +9,8 @@ export interface Hold {
   readonly fromUs: number;
   readonly fromErrorUs: number;
   readonly fromLine: number;
+  /** What the same lock held before, if its validity had ended when it was extended. */
+  readonly previous: Hold | null;
   /** Not included. */
   untilUs: number;
   untilErrorUs: number;
@@ -139,6 +141,7 @@ export class LockHistory {
       fromUs: first.atUs,
       fromErrorUs: first.errorUs,
       fromLine: first.line,
+      previous: last ?? null,
       ...end,
     });
   }
@@ -157,7 +160,7 @@ export class LockHistory {
     if (!this.rules.unknownHolds) return;
     const { lock, resources } = this;
     const { atUs, errorUs, line, ttlMs } = this.acquired;
-    const from = { fromUs: atUs, fromErrorUs: errorUs, fromLine: line };
+    const from = { fromUs: atUs, fromErrorUs: errorUs, fromLine: line, previous: null };
     const until = { untilUs: atUs + ttlMs * 1000, untilErrorUs: errorUs, untilLine: line };
     this.holds.push({ lock, resources, ...from, ...until });
   }

@@ -12,9 +12,11 @@ export interface Rules {
   readonly unknownHolds: boolean;
   /** Whether an interval is compared with the one among those before it that lasts longest, or only with the last. */
   readonly comparesWith: 'longest' | 'last';
+  /** Whether a lock that goes on after another was held in between is a loss that nobody was told of. */
+  readonly noticesLoss: boolean;
 }
 
-/** The rules under which an overlap proves that two held at once. */
+/** The rules under which what is found is proven. */
 export const SOUND: Rules = Object.freeze<Rules>({
   closed: false,
   shrinks: true,
@@ -22,4 +24,5 @@ export const SOUND: Rules = Object.freeze<Rules>({
   beginsAt: 'return',
   unknownHolds: false,
   comparesWith: 'longest',
+  noticesLoss: true,
 });

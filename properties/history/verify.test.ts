@@ -69,6 +69,33 @@ const HISTORIES: Readonly<Record<string, { readonly violations: number; readonly
     violations: 2,
     lines: [...held('x', 100, 9_000), ...held('y', 200, 5_000, 300), ...held('z', 400, 5_000)],
   },
+  'one that goes on after another held in between': {
+    violations: 1,
+    lines: [
+      ...held('x', 100, 1_000),
+      ...held('y', 1_200, 500, 1_500),
+      { type: 'extend', lock: 'x', atUs: 1_050, ttlMs: 10 },
+      { type: 'extended', lock: 'x', atUs: 2_000, validUs: 5_000 },
+    ],
+  },
+  'one that goes on before another is acquired': {
+    violations: 0,
+    lines: [
+      ...held('x', 100, 1_000),
+      { type: 'extend', lock: 'x', atUs: 1_050, ttlMs: 10 },
+      { type: 'extended', lock: 'x', atUs: 1_200, validUs: 100 },
+      ...held('y', 1_300, 500, 1_500),
+    ],
+  },
+  'one that may have gone on before another was acquired, by their clocks': {
+    violations: 0,
+    lines: [
+      ...held('x', 100, 1_000, undefined, 50),
+      ...held('y', 1_160, 500, 1_500, 50),
+      { type: 'extend', lock: 'x', atUs: 1_100, errorUs: 50, ttlMs: 10 },
+      { type: 'extended', lock: 'x', atUs: 1_250, errorUs: 50, validUs: 20 },
+    ],
+  },
   'two on different resources': {
     violations: 0,
     lines: [
@@ -125,7 +152,11 @@ describe('a history', () => {
     ];
     const rival = held('y', 5_500, 100);
     expect(verifyHistory(lines(...extended(5_000), ...rival)).verdict).toBe('violated');
-    expect(verifyHistory(lines(...extended(5_700), ...rival)).verdict).toBe('passed');
+    // Too late: another held it in between, and nobody was told.
+    const late = verifyHistory(lines(...extended(5_700), ...rival));
+    expect(late.violations).toMatchObject([{ property: 'lost-lock', lines: [2, 4, 6] }]);
+    expect(verifyHistory(lines(...extended(5_700), ...held('y', 8_000, 100))).verdict).toBe('violated');
+    expect(verifyHistory(lines(...extended(5_700), ...held('y', 10_700, 100))).verdict).toBe('passed');
     const failed: HistoryLine = { type: 'not-extended', lock: 'x', atUs: 4_500, validUs: 0 };
     const lost = [...extended(5_000).slice(0, 3), failed];
     expect(verifyHistory(lines(...lost, ...held('y', 4_600, 100))).verdict).toBe('passed');
@@ -238,6 +269,7 @@ test.each<Partial<Rules>>([
   { beginsAt: 'call' },
   { unknownHolds: true },
   { comparesWith: 'last' },
+  { noticesLoss: false },
 ])('a checker with %o would be noticed', (planted) => {
   const wrong = Object.values(HISTORIES).filter((history) => {
     return verifyBy({ ...SOUND, ...planted }, lines(...history.lines)).violations.length !== history.violations;

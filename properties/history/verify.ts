@@ -2,7 +2,7 @@ import { type HistoryLine, parseHistoryLine } from '../../scenarios/history-line
 import { InputError } from '../../scenarios/input-error.js';
 import type { PropertyId } from '../../scenarios/scenario.js';
 import { type Hold, LockHistory } from './lock-history.js';
-import { overlaps } from './overlaps.js';
+import { losses, overlaps } from './overlaps.js';
 import { type Rules, SOUND } from './rules.js';
 
 /** Something that a history shows, with the lines that show it. */
@@ -42,7 +42,8 @@ export interface VerifyOptions {
 /**
  * Checks a history of a real run by what is certain: a lock is held from the return of its acquisition until its release
  * is called or its claimed validity is over, less the clock error. Two that held one resource at one time are a
- * violation; so is a claim of more validity than the TTL. A lock whose acquisition nobody knows the end of is
+ * violation; so is a claim of more validity than the TTL, and an extension that succeeds after the validity had ended and
+ * another had held the resource since. A lock whose acquisition nobody knows the end of is
  * never a holder, and a write outside what is certain is only a doubt.
  *
  * @param lines - The lines of the history; those of one lock in order. A last line that is cut off is a doubt.
@@ -69,7 +70,7 @@ export function verifyBy(rules: Rules, lines: Iterable<string>, options: VerifyO
       else doubts.push({ resource, lines: [line], detail });
     }
   }
-  for (const [resource, list] of holds) violations.push(...doubleHolds(resource, list, rules));
+  for (const [resource, list] of holds) violations.push(...findings(resource, list, rules));
   if (cutOff !== null)
     doubts.push({ resource: null, lines: [cutOff], detail: 'the history is cut off in its last line' });
   if (holds.size === 0) doubts.push({ resource: null, lines: [], detail: 'no lock was ever held' });
@@ -87,12 +88,17 @@ function append(holds: Map<string, Hold[]>, resource: string, hold: Hold): void 
   else list.push(hold);
 }
 
-function* doubleHolds(resource: string, holds: readonly Hold[], rules: Rules): Generator<Finding> {
+function* findings(resource: string, holds: readonly Hold[], rules: Rules): Generator<Finding> {
   for (const { first, second, fromUs, untilUs } of overlaps(holds, rules)) {
     const all = [first.fromLine, first.untilLine, second.fromLine, second.untilLine];
     const lines = [...new Set(all)].sort((a, b) => a - b);
     const detail = `locks "${first.lock}" and "${second.lock}" both hold ${resource} from ${fromUs} to ${untilUs} µs`;
     yield { property: 'mutual-exclusion', resource, lines, detail };
+  }
+  for (const { before, after, between } of losses(holds, rules)) {
+    const lines = [before.untilLine, between.fromLine, after.fromLine].sort((a, b) => a - b);
+    const detail = `lock "${before.lock}" was extended as if nothing had happened, but "${between.lock}" held ${resource} since its validity had ended`;
+    yield { property: 'lost-lock', resource, lines, detail };
   }
 }
 

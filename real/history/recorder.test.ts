@@ -100,6 +100,27 @@ describe.skipIf(!canRunOnRedis('the recorder on five real nodes', 'processes'))(
     expect(verifyHistory(lines).verdict).toBe('passed');
   });
 
+  test('by clocks that differ passes if they say by how much', async () => {
+    const differUs = 400_000;
+    const now = (): number => Number(process.hrtime.bigint() / 1000n);
+    const handedOver = async (errorUs: number): Promise<HistoryVerdict> => {
+      await using redlock = new Redlock(clients, { retryCount: 20, retryDelay: 10, retryJitter: 5 });
+      const resource = fresh();
+      const lines = await recorded(async (append) => {
+        const fast = new Recorder(redlock, { client: 'c1', append, errorUs, nowUs: () => now() + differUs });
+        const right = new Recorder(redlock, { client: 'c2', append, errorUs, nowUs: now });
+        await (await fast.acquire(resource, 30_000)).release();
+        const lock = await right.acquire(resource, 30_000);
+        await sleep(differUs / 1000 + 100);
+        await lock.release();
+      });
+      return verifyHistory(lines);
+    };
+    // By its fast clock, the first has the lock when the second has long acquired it.
+    expect((await handedOver(1)).verdict).toBe('violated');
+    expect((await handedOver(differUs)).violations).toEqual([]);
+  });
+
   test('is violated if the clients do not share a majority of nodes', async () => {
     const { verdict, violations } = await bothAcquire(clients.slice(0, 3), clients.slice(3, 4));
     expect(verdict).toBe('violated');

@@ -33,7 +33,11 @@ export interface RecorderOptions {
   /** Its name, which no other client of the history has. */
   readonly client: string;
   readonly append: HistorySink;
-  /** Time in whole µs. Default: the monotonic clock, which all processes of one machine share. */
+  /**
+   * Time in whole µs, never back. Default: the monotonic clock, which all processes of one machine share. For several
+   * machines, a clock that they share, such as `() => Math.round((performance.timeOrigin + performance.now()) * 1000)`
+   * under NTP.
+   */
   readonly nowUs?: () => number;
   /** How far that may be from the clocks of the other clients, µs. Default 1, which is what rounding takes. */
   readonly errorUs?: number;
@@ -48,6 +52,22 @@ type Stamp = Pick<HistoryLine, 'lock' | 'atUs' | 'errorUs'>;
 /**
  * Takes locks from a {@link Redlock} and records what was asked for, what was told and when, for `lockstep verify`.
  * Calls are noted before they are made and ends after they are known, so that what is recorded as held was held.
+ *
+ * Processes of one machine share its monotonic clock, and may share a file. On several machines, each has a file of its
+ * own and a clock that is kept near the others', and says how near: {@link RecorderOptions.errorUs}. Two holds are only
+ * called a violation if they overlap by more than that.
+ *
+ * @example
+ * ```ts
+ * import { openHistory, Recorder } from 'lockstep/history';
+ *
+ * using file = openHistory('client-1.jsonl');
+ * const recorder = new Recorder(redlock, { client: 'client-1', append: file.append });
+ * const lock = await recorder.acquire('invoice:17', 10_000);
+ * lock.wrote('invoice:17');
+ * await lock.release();
+ * // lockstep verify client-1.jsonl client-2.jsonl
+ * ```
  */
 export class Recorder {
   readonly #redlock: Redlock;
