@@ -1,8 +1,8 @@
-import { judgeAsExpected } from '../properties/expectation.js';
+import { judgeAsExpected, judgedProperties } from '../properties/expectation.js';
 import { judgeObserved, type ObservedVerdict } from '../properties/history/observed.js';
 import { NOISE, type Playable, playable } from '../properties/retime/margin.js';
 import { type Lateness, type Observation, playOnRedis, unplayableBecause } from '../real/stage/index.js';
-import type { Expectation, Schedule, Verdict } from '../scenarios/index.js';
+import type { Expectation, PropertyId, Schedule, Verdict } from '../scenarios/index.js';
 
 /** What came of a schedule on real nodes, beside what comes of it in the simulator. */
 export interface RealOutcome {
@@ -71,9 +71,9 @@ async function playOnce(
 }
 
 /** What counts in the verdict, each once, sorted: `validity` only where the scenario is about it. */
-function propertiesOf(found: readonly string[], expect: Expectation): string {
-  const asked = (expect.violations ?? []).some(({ property }) => property === 'validity');
-  return [...new Set(found.filter((property) => asked || property !== 'validity'))].sort().join(', ');
+function propertiesOf(found: readonly PropertyId[], expect: Expectation): string {
+  const judged = judgedProperties(expect);
+  return [...new Set(found.filter((property) => judged.includes(property)))].sort().join(', ');
 }
 
 function differenceOf(

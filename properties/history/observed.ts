@@ -1,5 +1,6 @@
 import type { HistoryLine } from '../../scenarios/history-line.js';
 import type { PropertyId, Verdict } from '../../scenarios/scenario.js';
+import { SAFETY } from '../property-lists.js';
 import { type Finding, verifyHistory } from './verify.js';
 
 /** A run as one observer saw it from outside, µs from its start. */
@@ -27,12 +28,14 @@ export interface ObservedVerdict {
 }
 
 /**
- * Judges a run on real nodes as `judge` does a simulated one, by what shows from outside; `validity`, the state behind
- * beliefs, counts only where it is among `also`.
+ * Judges a run on real nodes as `judge` does a simulated one, by what shows from outside and by the same properties:
+ * those of every fixed schedule, and `also`.
  */
 export function judgeObserved(observed: Observed, also: readonly PropertyId[] = []): ObservedVerdict {
   const lines = observed.history.map((line) => JSON.stringify(line));
-  const violations = [...verifyHistory(lines, { sawAll: true }).violations];
+  const judged = [...SAFETY, ...also];
+  const { violations: found } = verifyHistory(lines, { sawAll: true });
+  const violations = found.filter(({ property }) => judged.includes(property));
   if (also.includes('validity')) {
     for (const lock of observed.unsupported)
       violations.push({

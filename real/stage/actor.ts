@@ -14,7 +14,7 @@ import {
   step,
   type Timer,
 } from '../../core/index.js';
-import type { ClientPlan, LockPlan } from '../../scenarios/index.js';
+import type { ClientPlan, LockPlan, ProcessName } from '../../scenarios/index.js';
 import { Alarms } from '../alarms.js';
 import { drawChance } from '../chance.js';
 import { systemClock } from '../clock.js';
@@ -26,10 +26,13 @@ import { type Way, wordsFor } from './way.js';
 export class Actor {
   readonly plan: ClientPlan;
   readonly policy: Policy;
+  /** Its ways to all nodes of the cluster. */
   readonly ways: readonly Way[];
   readonly clockwork: Clockwork;
   readonly script: Script;
   readonly #locks: ActedLock[];
+  /** The nodes that it is told of, in its order; one may be there twice. */
+  #list: readonly Way[];
   /** What happened while it was frozen; `null` while it is not. */
   #frozen: (() => void)[] | null = null;
   #pauses = 0;
@@ -40,9 +43,28 @@ export class Actor {
     this.plan = plan;
     this.policy = policy;
     this.ways = ways;
+    this.#list = plan.nodes === undefined ? ways : this.#named(plan.nodes);
     this.clockwork = clockwork;
     this.script = script;
     this.#locks = plan.locks.map((lock, number) => new ActedLock(this, lock, number));
+  }
+
+  #named(nodes: readonly ProcessName[]): Way[] {
+    return nodes.flatMap((node) => this.ways.find((way) => way.node === node) ?? []);
+  }
+
+  /** Where it acquires from now on. */
+  get list(): readonly Way[] {
+    return this.#list;
+  }
+
+  reconfigure(nodes: readonly ProcessName[]): void {
+    this.#list = this.#named(nodes);
+  }
+
+  /** The keys of resources. */
+  keysOf(resources: readonly string[]): string[] {
+    return resources.map((resource) => `${this.plan.keyPrefix ?? ''}${resource}`);
   }
 
   /** Plans its calls. */
@@ -85,18 +107,18 @@ export class Actor {
     return this.#crashed || this.#locks.every((lock) => lock.done);
   }
 
-  /** Tokens that it has a use for on this resource. */
-  tokensInUse(resource: string): string[] {
+  /** Tokens that it has a use for in this key. */
+  tokensInUse(key: string): string[] {
     if (this.#crashed) return [];
-    return this.#locks.flatMap((lock) => (lock.plan.resources.includes(resource) ? (lock.tokenInUse ?? []) : []));
+    return this.#locks.flatMap((lock) => (lock.keys.includes(key) ? (lock.tokenInUse ?? []) : []));
   }
 
-  /** Its locks on this resource that it believes in, with their tokens. */
-  holders(resource: string): { readonly lock: string; readonly token: string }[] {
+  /** Its locks with this key that it believes in, with their tokens. */
+  holders(key: string): { readonly lock: string; readonly token: string }[] {
     if (this.#crashed) return [];
     return this.#locks.flatMap((lock) => {
       const { tokenInUse: token } = lock;
-      return lock.holds && token !== null && lock.plan.resources.includes(resource) ? [{ lock: lock.name, token }] : [];
+      return lock.holds && token !== null && lock.keys.includes(key) ? [{ lock: lock.name, token }] : [];
     });
   }
 
@@ -112,11 +134,14 @@ export class Actor {
 /** One acquisition of a client and what is planned after it. */
 class ActedLock {
   readonly plan: LockPlan;
+  readonly keys: readonly string[];
   /** When it was asked for, as long as it is neither acquired nor given up; µs. */
   waitsSinceUs: number | null = null;
   readonly #actor: Actor;
   readonly #number: number;
   readonly #alarms: Alarms;
+  /** The nodes that it was asked for on. */
+  #places: readonly Way[] = [];
   #state: LockState = initialState();
   #extending = false;
   #begun = false;
@@ -126,6 +151,7 @@ class ActedLock {
   constructor(actor: Actor, plan: LockPlan, number: number) {
     this.#actor = actor;
     this.plan = plan;
+    this.keys = actor.keysOf(plan.resources);
     this.#number = number;
     this.#alarms = new Alarms(systemClock, this);
   }
@@ -143,20 +169,23 @@ class ActedLock {
   }
 
   get tokenInUse(): string | null {
-    const used = this.#state.phase === 'acquiring' || this.holds;
+    const { phase } = this.#state;
+    const again = phase === 'waiting' && this.#actor.policy.tokenScope === 'call';
+    const used = phase === 'acquiring' || again || this.holds;
     return used && this.#state.token !== null ? String(this.#state.token) : null;
   }
 
   call(): void {
     this.#begun = true;
-    const { clockwork, script, ways } = this.#actor;
+    const { clockwork, script, list } = this.#actor;
+    this.#places = list;
     this.waitsSinceUs = clockwork.nowUs();
     const { resources, ttlMs } = this.plan;
     script.note({ type: 'acquire', ...this.#stamp(), client: this.#actor.plan.id, resources, ttlMs });
     this.#feed({
       type: 'acquire',
       now: systemClock.now(),
-      nodes: ways.length,
+      nodes: list.length,
       ttlMs,
       chance: this.#chance(0),
     });
@@ -210,13 +239,13 @@ class ActedLock {
   }
 
   #send(to: NodeSet, command: Command): void {
-    const { policy, ways, script } = this.#actor;
+    const { policy, script } = this.#actor;
     if (command.operation === 'extend' && !this.#extending) {
       this.#extending = true;
       script.note({ type: 'extend', ...this.#stamp(), ttlMs: command.ttlMs });
     }
-    const words = wordsFor(policy, command, this.plan.resources);
-    for (const [node, way] of ways.entries()) {
+    const words = wordsFor(policy, command, this.keys);
+    for (const [node, way] of this.#places.entries()) {
       if (!has(to, node)) continue;
       way.send(words, this.#number, command, (answer) =>
         this.#actor.happen(() =>

@@ -32,6 +32,8 @@ export function unplayableBecause(schedule: Schedule, clocks: boolean = findFake
   if (clocked.some(isClient)) return 'the clients share the monotonic clock of the machine, which nobody can set';
   if (schedule.policy.with.fencing !== undefined && schedule.policy.with.fencing !== 'none')
     return 'its clients play without fencing counters';
+  if (schedule.resource !== undefined && schedule.resource !== 'none')
+    return 'the resource that it writes to looks at nothing';
   if (faults.some((fault) => fault.kind === 'client-crash' && fault.restartAfterUs !== undefined))
     return 'its clients, once dead, do not begin anew';
   if (faults.some((fault) => fault.kind === 'pause' && fault.first === 'timers'))
@@ -82,7 +84,7 @@ export async function playOnRedis(schedule: Schedule, { signal }: PlayOptions = 
     const actors = schedule.clients.map((plan, i) => new Actor(plan, policy, ways[i] ?? [], clockwork, script));
     const troupe = new Troupe(schedule, provided, actors, clockwork);
     const watcher = new Watcher(troupe.watched, actors, clockwork, {
-      quorum: quorumOf(policy, cluster.nodes),
+      quorum: Math.min(...schedule.clients.map(({ nodes }) => quorumOf(policy, nodes?.length ?? cluster.nodes))),
       graceUs: policy.nodeTimeoutUs ?? REFERENCE.nodeTimeoutUs ?? 0,
     });
     await troupe.prepare();

@@ -116,6 +116,9 @@ export class Troupe {
       case 'client-crash':
         this.#actor(fault.client)?.crash();
         return;
+      case 'reconfigure':
+        this.#actor(fault.client)?.reconfigure(fault.nodes);
+        return;
       case 'pause':
         return this.#pause(fault.process, fault.atUs + fault.forUs);
       case 'clock-step':

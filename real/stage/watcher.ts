@@ -13,7 +13,7 @@ export interface Watched {
   readonly admin: Redis;
 }
 
-/** What one look at a node found: whether it lets itself be connected to, and the tokens it has, by resource. */
+/** What one look at a node found: whether it lets itself be connected to, and the tokens it has, by key. */
 interface Look {
   readonly up: boolean;
   readonly tokens: readonly (string | null)[];
@@ -34,7 +34,7 @@ export class Watcher {
   readonly #clockwork: Clockwork;
   readonly #quorum: number;
   readonly #graceUs: number;
-  readonly #resources: readonly string[];
+  readonly #keys: readonly string[];
   readonly #last: (readonly (string | null)[])[] = [];
   readonly #downSpan = new Span();
   readonly #blockedSpans: readonly Span[];
@@ -53,9 +53,12 @@ export class Watcher {
     this.#actors = actors;
     this.#clockwork = clockwork;
     this.#quorum = quorum;
-    this.#graceUs = graceUs;
-    this.#resources = [...new Set(actors.flatMap((actor) => actor.plan.locks.flatMap((lock) => lock.resources)))];
-    this.#blockedSpans = this.#resources.map(() => new Span());
+    // What is seen by looks is seen late.
+    this.#graceUs = graceUs + 3 * LOOK_EVERY_MS * 1000;
+    this.#keys = [
+      ...new Set(actors.flatMap((actor) => actor.keysOf(actor.plan.locks.flatMap((lock) => lock.resources)))),
+    ];
+    this.#blockedSpans = this.#keys.map(() => new Span());
   }
 
   begin(): void {
@@ -78,10 +81,10 @@ export class Watcher {
     const nowUs = this.#clockwork.nowUs();
     const up = looks.filter((look) => look.up).length;
     this.#downSpan.see(up < this.#quorum, nowUs, 0, this.down);
-    for (const [i, resource] of this.#resources.entries()) {
-      const used = new Set(this.#actors.flatMap((actor) => actor.tokensInUse(resource)));
+    for (const [i, key] of this.#keys.entries()) {
+      const used = new Set(this.#actors.flatMap((actor) => actor.tokensInUse(key)));
       const free = looks.filter((look) => look.up && (look.tokens[i] == null || used.has(look.tokens[i]))).length;
-      const held = this.#actors.some((actor) => actor.holders(resource).length > 0);
+      const held = this.#actors.some((actor) => actor.holders(key).length > 0);
       const blocked = up >= this.#quorum && free < this.#quorum && !held;
       this.#blockedSpans[i]?.see(blocked, nowUs, this.#graceUs, this.blocked);
     }
@@ -90,8 +93,8 @@ export class Watcher {
 
   #checkSupport(looks: readonly Look[]): void {
     const doubted = new Set<string>();
-    for (const [i, resource] of this.#resources.entries()) {
-      for (const { lock, token } of this.#actors.flatMap((actor) => actor.holders(resource))) {
+    for (const [i, key] of this.#keys.entries()) {
+      for (const { lock, token } of this.#actors.flatMap((actor) => actor.holders(key))) {
         if (looks.filter((look) => look.tokens[i] === token).length >= this.#quorum) continue;
         if (this.#doubted.has(lock)) this.unsupported.add(lock);
         doubted.add(lock);
@@ -109,7 +112,7 @@ export class Watcher {
       this.#last[i] = [];
       return { up, tokens: [] };
     }
-    const asked = admin.mget(...this.#resources).then(
+    const asked = admin.mget(...this.#keys).then(
       (tokens) => {
         this.#last[i] = tokens;
       },

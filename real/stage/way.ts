@@ -9,7 +9,7 @@ type Words = readonly (string | number)[];
 /** What a command says to Redis under a policy: `SET` where that will do, else its script. */
 export function wordsFor(policy: Policy, { operation, token, ttlMs }: Command, keys: readonly string[]): Words {
   const [key = ''] = keys;
-  if (operation === 'acquire' && keys.length === 1) {
+  if (operation === 'acquire' && keys.length === 1 && !policy.ownKeyGrants) {
     return ['SET', key, String(token), 'PX', ttlMs, ...(policy.onlyIfAbsent ? ['NX'] : [])];
   }
   const script = scriptsOf(policy)[operation];

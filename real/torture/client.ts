@@ -51,7 +51,7 @@ class TorturedClient {
     const { ttlMs } = this.#orders;
     const kind = Math.random();
     const parts = 1 + Math.floor(Math.random() * 3);
-    const holdMs = kind < 0.7 ? Math.random() * 20 : kind < 0.9 ? Math.random() * ttlMs : ttlMs * 1.1;
+    const holdMs = kind < 0.85 ? Math.random() * 10 : kind < 0.95 ? Math.random() * ttlMs : ttlMs * 1.1;
     for (let part = 0; part < parts && !this.#stopping; part++) {
       await sleep(holdMs / parts);
       if (lock.lock.remaining() > GUARD_MS) for (const resource of resources) lock.wrote(resource);
