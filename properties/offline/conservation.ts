@@ -105,8 +105,8 @@ class Books {
   /** A command that sets keys which are its own already gives them a new life, and the trace has no event for it. */
   private noteRenewal({ process, atUs, seq, detail }: TraceEvent): void {
     const { operation, token, answer } = detail;
-    const sets =
-      operation === 'acquire' || (operation === 'extend' && this.record.setup.policy.extendCommand !== 'own');
+    const { extendCommand, ownKeyGrants } = this.record.setup.policy;
+    const sets = operation === 'acquire' ? !ownKeyGrants : operation === 'extend' && extendCommand !== 'own';
     if (!sets || answer !== 'yes') return;
     for (const resource of this.record.ownerOf(Number(token))?.resources ?? []) {
       const key = `${process} ${resource} ${token}`;
