@@ -119,7 +119,19 @@ function assumed(weather: Weather): string[] {
 
 /** Trouble that a lock has to withstand at any time. */
 function withstood(weather: Weather): string {
-  const { crashes, pauses, suspends, wallSteps, clientCrashes, partitions, lossPpm, duplicatePpm, spikePpm } = weather;
+  const {
+    crashes,
+    pauses,
+    suspends,
+    wallSteps,
+    clientCrashes,
+    partitions,
+    lossPpm,
+    duplicatePpm,
+    spikePpm,
+    failovers,
+    refusals,
+  } = weather;
   const counts = [
     crashes > 0 ? plural(crashes, 'crash', 'crashes') : '',
     pauses > 0 ? plural(pauses, 'pause') : '',
@@ -127,6 +139,8 @@ function withstood(weather: Weather): string {
     wallSteps > 0 ? plural(wallSteps, 'step of a wall clock', 'steps of wall clocks') : '',
     clientCrashes > 0 ? plural(clientCrashes, 'dead client') : '',
     partitions > 0 ? plural(partitions, 'partition') : '',
+    failovers > 0 ? plural(failovers, 'failover') : '',
+    refusals > 0 ? plural(refusals, 'node that answers with errors', 'nodes that answer with errors') : '',
   ].filter((it) => it !== '');
   const shares = [
     lossPpm > 0 ? `${percentWords(lossPpm)} lost` : '',
