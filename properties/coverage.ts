@@ -1,7 +1,7 @@
 import type { Fault } from '../scenarios/index.js';
 import type { EndCause, GoneCause, LockRun, Setup, TrueTime } from '../sim/index.js';
 import { believes } from './monitors/belief.js';
-import { remove } from './monitors/remove.js';
+import type { Roster } from './monitors/roster.js';
 import type { Weather } from './search/weather.js';
 
 /** What runs went through, counted; a situation that was never hit says nothing about the lock. */
@@ -91,22 +91,21 @@ export function missed(weather: Weather, counts: Counts): Situation | null {
 /** Counts the situations of one run into a total that many runs share. */
 export class Coverage {
   private readonly counts: Counts;
-  private readonly believers: LockRun[] = [];
-  private readonly askers: LockRun[] = [];
+  private readonly roster: Roster;
   private readonly contended: LockRun[] = [];
   private readonly wrongRates: boolean;
   private readonly wallUsed: boolean;
 
-  constructor({ cluster, policy }: Setup, counts: Counts) {
+  constructor({ cluster, policy }: Setup, counts: Counts, roster: Roster) {
     this.counts = counts;
+    this.roster = roster;
     this.wallUsed = policy.clock === 'wall';
     this.wrongRates = cluster.clocks.some(({ ratePpm }) => ratePpm !== 0);
   }
 
-  attempted(lock: LockRun): void {
-    if (this.askers.includes(lock)) return;
-    this.askers.push(lock);
-    for (const holder of this.believers) this.contend(holder, lock);
+  /** A client begins to ask for a lock. */
+  asked(lock: LockRun): void {
+    for (const holder of this.roster.holders) this.contend(holder, lock);
   }
 
   private contend(holder: LockRun, other: LockRun): void {
@@ -119,18 +118,15 @@ export class Coverage {
   claimed(lock: LockRun): void {
     this.counts.claims++;
     if (this.wrongRates) this.counts.claimsAtWrongRates++;
-    remove(this.askers, lock);
-    this.believers.push(lock);
-    for (const other of this.askers) this.contend(lock, other);
+    for (const other of this.roster.waiters) this.contend(lock, other);
   }
 
   extended(): void {
     this.counts.extensions++;
   }
 
-  failed(lock: LockRun): void {
+  failed(): void {
     this.counts.failures++;
-    remove(this.askers, lock);
   }
 
   ended(lock: LockRun, cause: EndCause, now: TrueTime): void {
@@ -139,7 +135,6 @@ export class Coverage {
       this.counts.expiries++;
       if (lock.client.pausedUntil === now) this.counts.endsUnseen++;
     }
-    remove(this.believers, lock);
   }
 
   keyGone(owner: LockRun | null, cause: GoneCause, now: TrueTime): void {
@@ -165,7 +160,7 @@ export class Coverage {
   }
 
   private isInClaim(now: TrueTime): boolean {
-    for (const lock of this.believers) if (believes(lock, now)) return true;
+    for (const lock of this.roster.holders) if (believes(lock, now)) return true;
     return false;
   }
 }

@@ -24,7 +24,7 @@ export interface Judgement {
 const TOLD: readonly PropertyId[] = [...SAFETY, 'validity'];
 
 /** Those of the monitored properties that are about liveness. */
-const LIVENESS: readonly PropertyId[] = ['release-quorum', 'cleanup'];
+const LIVENESS: readonly PropertyId[] = ['release-quorum', 'cleanup', 'deadlock-free', 'fault-tolerance', 'progress'];
 
 /**
  * Runs a schedule and says what held. `also` names further properties that count in the one-word verdict; of what is

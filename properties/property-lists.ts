@@ -20,6 +20,9 @@ export const SEARCHED: readonly PropertyId[] = [
   'cleanup',
   'action-in-belief',
   'fencing',
+  'deadlock-free',
+  'fault-tolerance',
+  'progress',
 ];
 
 /** Every property that has a monitor. The reference policy keeps them all within its assumptions. */

@@ -142,6 +142,11 @@ export class Chronicle {
     this.observer.failed(lock, this.now);
   }
 
+  released(lock: LockRun): void {
+    this.outcome(Kind.released, lock, '');
+    this.observer.released(lock, this.now);
+  }
+
   called(code: number, lock: LockRun): void {
     this.cause = this.noteLock(code, lock, lock.plan.ttlMs);
     if (this.trace.keeping) this.trace.detail({ ...this.lockDetail(lock), ttlMs: lock.plan.ttlMs });

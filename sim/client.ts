@@ -225,7 +225,7 @@ export class SimClient extends Process {
         if (lock.plan.holdUs === null) host.finished(lock);
         break;
       case 'released':
-        chronicle.outcome(Kind.released, lock, '');
+        chronicle.released(lock);
         host.finished(lock);
         break;
     }

@@ -51,10 +51,16 @@ export class Links {
     const lost = fate.lost || (this.cutUntil.length > 0 && this.isCut(message, direction));
     const seq = chronicle.noteSend(lost ? Kind.lost : Kind.send, from, message, to.traceId, answer);
     if (fate.resendAfterUs >= 0 && answer === null) this.planResend(message, fate.resendAfterUs, from, seq);
-    if (lost) return;
+    const { observer, now } = chronicle;
+    if (lost) {
+      if (fate.lost) observer.troubled(now, now);
+      return;
+    }
     const heldUs = this.heldUntil.length > 0 ? this.heldFor(message, direction) : 0;
-    this.deliver(message, answer, counter, to, 0, heldUs + fate.delayUs, seq);
-    if (fate.duplicateDelayUs >= 0) this.deliver(message, answer, counter, to, 1, heldUs + fate.duplicateDelayUs, seq);
+    const at = this.deliver(message, answer, counter, to, 0, heldUs + fate.delayUs, seq);
+    if (at - now > observer.slowUs) observer.troubled(at, now);
+    if (fate.duplicateDelayUs < 0) return;
+    observer.troubled(this.deliver(message, answer, counter, to, 1, heldUs + fate.duplicateDelayUs, seq), now);
   }
 
   private planResend(message: Message, afterUs: number, from: Process, cause: number): void {
@@ -62,6 +68,7 @@ export class Links {
     const event = this.queue.blank(EventKind.resend, at, this.nextRank(), from, message);
     event.cause = cause;
     this.queue.push(event);
+    this.chronicle.observer.troubled(at, this.chronicle.now);
   }
 
   /** A client has a new connection to a node: what is sent over it need not wait for what was sent over the old one. */
@@ -78,7 +85,7 @@ export class Links {
     copy: number,
     delayUs: number,
     cause: number,
-  ): void {
+  ): TrueTime {
     const at = this.ordered
       ? this.inOrder(message, answer === null ? 'request' : 'reply', delayUs)
       : after(this.chronicle.now, delayUs);
@@ -89,6 +96,7 @@ export class Links {
     event.answer = answer ?? 'error';
     event.counter = counter;
     this.queue.push(event);
+    return at;
   }
 
   /** What a message takes when its fate does not say. */

@@ -14,6 +14,8 @@ export type EndCause = 'released' | 'expired' | 'crashed';
  * the run's, dense from 1 in order of use; resources and nodes are indices.
  */
 export class Observer {
+  /** Messages that take longer than this one way are told of by {@link troubled}, µs. */
+  slowUs: number = Number.POSITIVE_INFINITY;
   /** A client starts an attempt. */
   attempted(_lock: LockRun, _now: TrueTime): void {}
   /** A client begins to believe that it holds the lock. */
@@ -24,6 +26,10 @@ export class Observer {
   ended(_lock: LockRun, _cause: EndCause, _now: TrueTime): void {}
   /** An acquisition failed for good. */
   failed(_lock: LockRun, _now: TrueTime): void {}
+  /** The release of a lock has returned. */
+  released(_lock: LockRun, _now: TrueTime): void {}
+  /** The network loses a message (not by a partition), copies it or holds it up; what there is of it arrives by `until`. */
+  troubled(_until: TrueTime, _now: TrueTime): void {}
   /** A client sends a command to nodes; what becomes of it on the way is not known yet. */
   sent(_lock: LockRun, _to: NodeSet, _command: Command, _now: TrueTime): void {}
   /** A node carried out a command; the answer may still be lost. */

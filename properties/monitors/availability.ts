@@ -3,7 +3,7 @@ import type { EndCause, LockRun, NodeList, Setup, TrueTime } from '../../sim/ind
 import type { Ledger, Use } from './ledger.js';
 import { Orphans } from './orphans.js';
 import type { Outage } from './outage.js';
-import { remove, removeAt } from './remove.js';
+import type { Roster } from './roster.js';
 
 /**
  * Availability: the times in which too few nodes are up for a quorum; those in which keys that nobody has any use for
@@ -17,25 +17,21 @@ export class Availability {
   private readonly clients: () => readonly { readonly list: NodeList }[];
   private up: NodeSet;
   private downSince: number | null = null;
-  /** Locks asked for and not taken yet, with the times of their first attempts. */
-  private readonly waiting: LockRun[] = [];
-  private readonly waitingSince: number[] = [];
-  private readonly held: LockRun[] = [];
-  /** By key: when the last belief in it ended. */
-  private readonly freeSince: number[] = [];
   private longestTtlMs = 0;
+  private readonly roster: Roster;
   private readonly orphans: Orphans;
   private readonly ledger: Ledger;
 
   /** `clients` are asked which nodes they know of; there is an outage when none of them can reach a quorum of its own. */
-  constructor(setup: Setup, ledger: Ledger, clients: () => readonly { readonly list: NodeList }[]) {
+  constructor(setup: Setup, ledger: Ledger, roster: Roster, clients: () => readonly { readonly list: NodeList }[]) {
     const { policy, cluster } = setup;
     this.setup = setup;
     this.ledger = ledger;
+    this.roster = roster;
     this.clients = clients;
     this.up = allNodes(cluster.nodes);
     const graceUs = policy.nodeTimeoutUs ?? REFERENCE.nodeTimeoutUs ?? 0;
-    this.orphans = new Orphans(this.up, (nodes) => this.isQuorum(nodes), graceUs, this.outages);
+    this.orphans = new Orphans(roster, this.up, (nodes) => this.isQuorum(nodes), graceUs, this.outages);
   }
 
   /** Whether these nodes are a quorum for somebody. */
@@ -73,13 +69,13 @@ export class Availability {
   }
 
   /** A node sets or loses a key that nobody has any use for. */
-  orphanChanged(use: Use, now: TrueTime): void {
-    this.orphans.changed(use, now);
+  orphanChanged(use: Use, isSet: boolean, now: TrueTime): void {
+    this.orphans.changed(use, isSet, now);
   }
 
   /** An attempt has failed, its lock was given back, or its client is about to die. */
   over(use: Use, now: TrueTime): void {
-    this.orphans.orphaned(use, now, now);
+    this.orphans.orphaned(use, now);
   }
 
   private endOutage(now: TrueTime): void {
@@ -89,42 +85,22 @@ export class Availability {
     this.downSince = null;
   }
 
-  attempted(lock: LockRun, now: TrueTime): void {
-    if (this.waiting.includes(lock)) return;
-    this.waiting.push(lock);
-    this.waitingSince.push(now);
+  /** A client begins to ask for a lock. */
+  asked(lock: LockRun): void {
     const { ttlMs, extensions } = lock.plan;
     if (ttlMs > this.longestTtlMs) this.longestTtlMs = ttlMs;
     for (const extension of extensions) this.longestTtlMs = Math.max(this.longestTtlMs, extension.ttlMs);
   }
 
   claimed(lock: LockRun, now: TrueTime): void {
-    this.stopWaiting(lock);
-    if (!this.held.includes(lock)) this.held.push(lock);
     this.orphans.claimed(lock, this.ledger.of(lock.token), now);
   }
 
-  failed(lock: LockRun): void {
-    this.stopWaiting(lock);
-  }
-
-  private stopWaiting(lock: LockRun): void {
-    const at = this.waiting.indexOf(lock);
-    if (at < 0) return;
-    removeAt(this.waiting, at);
-    removeAt(this.waitingSince, at);
-  }
-
   ended(lock: LockRun, cause: EndCause, now: TrueTime): void {
-    remove(this.held, lock);
-    for (const key of lock.resources) {
-      while (this.freeSince.length <= key) this.freeSince.push(0);
-      this.freeSince[key] = now;
-    }
     this.orphans.ended(lock, now);
     const use = cause === 'expired' ? this.ledger.of(lock.token) : undefined;
     // Until its TTL is over, a key is there for a reason.
-    if (use !== undefined) this.orphans.orphaned(use, Math.max(now, use.keysUntil), now);
+    if (use !== undefined) this.orphans.orphaned(use, Math.max(now, use.keysUntil));
   }
 
   finished(now: TrueTime): void {
@@ -135,10 +111,11 @@ export class Availability {
     const patience = (this.longestTtlMs + 1) * 1000 + policy.retryDelayUs + policy.retryJitterUs + timeouts;
     const quorumSince = Math.max(0, ...this.outages.map((outage) => outage.toUs));
     let fromUs: number = now;
-    for (const [i, lock] of this.waiting.entries()) {
-      if (lock.gone || this.held.some((other) => other.resources.some((key) => lock.resources.includes(key)))) continue;
-      const free = lock.resources.map((key) => this.freeSince[key] ?? 0);
-      const since = Math.max(this.waitingSince[i] ?? now, lock.client.pausedUntil, quorumSince, ...free);
+    const { waiters, waitingSince, holders } = this.roster;
+    for (const [i, lock] of waiters.entries()) {
+      if (holders.some((other) => other.resources.some((key) => lock.resources.includes(key)))) continue;
+      const free = lock.resources.map((key) => this.roster.freeSince(key));
+      const since = Math.max(waitingSince[i] ?? now, lock.client.pausedUntil, quorumSince, ...free);
       fromUs = Math.min(fromUs, since);
     }
     if (now - fromUs > patience) this.outages.push({ fromUs, toUs: now, reason: 'nobody-acquires' });

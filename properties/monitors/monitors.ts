@@ -14,9 +14,11 @@ import type { Violation } from '../violation.js';
 import { ActionInBelief } from './action-in-belief.js';
 import { Availability } from './availability.js';
 import { Closeness } from './closeness.js';
-import { Ledger } from './ledger.js';
+import { Ledger, type Use } from './ledger.js';
+import { Liveness } from './liveness/liveness.js';
 import { MutualExclusion } from './mutual-exclusion.js';
 import { Protocol } from './protocol.js';
+import { Roster } from './roster.js';
 import { Validity } from './validity.js';
 
 /** All monitors of a run, behind one observer. */
@@ -32,6 +34,8 @@ export class Monitors extends Observer {
   private readonly actions: ActionInBelief;
   private readonly ledger: Ledger;
   private readonly protocol: Protocol;
+  private readonly liveness: Liveness;
+  private readonly roster: Roster;
   private readonly coverage: Coverage;
   private readonly stopAt: readonly PropertyId[];
 
@@ -42,7 +46,8 @@ export class Monitors extends Observer {
   constructor(setup: Setup, stopAt: readonly PropertyId[] = [], counts: Counts = noCounts()) {
     super();
     this.stopAt = stopAt;
-    this.coverage = new Coverage(setup, counts);
+    this.roster = new Roster();
+    this.coverage = new Coverage(setup, counts, this.roster);
     const report = (violation: Violation): void => this.report(violation);
     const resourceOf = (key: number): string => this.world?.chronicle.resourceOf(key) ?? '?';
     const withdraw = (violation: Violation): void => this.withdraw(violation);
@@ -50,14 +55,16 @@ export class Monitors extends Observer {
     this.validity = new Validity(report, withdraw, resourceOf, this.closeness);
     this.actions = new ActionInBelief(setup.resource, report);
     this.ledger = new Ledger();
-    this.availability = new Availability(setup, this.ledger, () => this.world?.clients ?? []);
+    this.availability = new Availability(setup, this.ledger, this.roster, () => this.world?.clients ?? []);
     const ownerOf = (token: number): LockRun | null => this.world?.ownerOf(token) ?? null;
-    this.protocol = new Protocol(setup, this.ledger, this.availability, report, ownerOf);
+    this.liveness = new Liveness(setup, this.ledger, this.roster, report);
+    this.protocol = new Protocol(setup, this.ledger, this, report, ownerOf);
   }
 
   /** Tells the monitors which world they watch, before it runs. */
   watch(world: World): void {
     this.world = world;
+    this.liveness.watch(world);
   }
 
   private report(violation: Violation): void {
@@ -69,39 +76,84 @@ export class Monitors extends Observer {
     this.violations.splice(this.violations.indexOf(violation), 1);
   }
 
+  // ——— what the protocol tells of the keys ———
+
+  /** A key that nobody has any use for has come, or has gone for a cause. */
+  orphanChanged(use: Use, cause: GoneCause | null, now: TrueTime): void {
+    this.availability.orphanChanged(use, cause === null, now);
+    if (cause !== 'deleted') this.liveness.orphanChanged(now);
+  }
+
+  /** An attempt has failed, or its lock was given back. */
+  over(use: Use, now: TrueTime): void {
+    this.availability.over(use, now);
+  }
+
+  /** The release of a lock is called. */
+  releasing(lock: LockRun, now: TrueTime): void {
+    this.liveness.releasing(lock, now);
+  }
+
   override attempted(lock: LockRun, now: TrueTime): void {
-    this.coverage.attempted(lock);
-    this.availability.attempted(lock, now);
+    this.liveness.catchUp(now);
+    if (!this.roster.attempted(lock, now)) {
+      this.liveness.retried(lock, now);
+      return;
+    }
+    this.coverage.asked(lock);
+    this.availability.asked(lock);
+    this.liveness.asked(lock, now);
+    this.slowUs = this.liveness.slowUs;
   }
 
   override claimed(lock: LockRun, now: TrueTime): void {
+    this.liveness.catchUp(now);
+    this.roster.claimed(lock);
     this.coverage.claimed(lock);
     // What is wrong with the claim itself comes before what follows from it.
     this.protocol.claimed(lock, now);
-    this.validity.check(lock, now);
-    this.mutualExclusion.claimed(lock, now);
-    this.availability.claimed(lock, now);
+    this.believes(lock, now);
   }
 
   override extended(lock: LockRun, now: TrueTime): void {
+    this.liveness.catchUp(now);
+    this.roster.claimed(lock);
     this.coverage.extended();
     this.protocol.extended(lock, now);
+    this.believes(lock, now);
+  }
+
+  private believes(lock: LockRun, now: TrueTime): void {
     this.validity.check(lock, now);
     this.mutualExclusion.claimed(lock, now);
     this.availability.claimed(lock, now);
+    this.liveness.claimed(lock, now);
   }
 
   override ended(lock: LockRun, cause: EndCause, now: TrueTime): void {
+    this.liveness.catchUp(now);
+    this.roster.ended(lock, now);
     this.coverage.ended(lock, cause, now);
     this.validity.ended(lock, now);
     this.mutualExclusion.ended(lock, now);
     this.availability.ended(lock, cause, now);
+    this.liveness.ended(lock, now);
   }
 
   override failed(lock: LockRun, now: TrueTime): void {
-    this.coverage.failed(lock);
+    this.liveness.catchUp(now);
+    this.roster.stopped(lock);
+    this.coverage.failed();
     this.protocol.failed(lock, now);
-    this.availability.failed(lock);
+    this.liveness.failed(lock, now);
+  }
+
+  override released(lock: LockRun, now: TrueTime): void {
+    this.liveness.released(lock, now);
+  }
+
+  override troubled(until: TrueTime, now: TrueTime): void {
+    this.liveness.troubled(until, now);
   }
 
   override sent(lock: LockRun, to: NodeSet, command: Command, now: TrueTime): void {
@@ -113,11 +165,13 @@ export class Monitors extends Observer {
   }
 
   override keySet(node: number, key: number, token: number, now: TrueTime): void {
+    this.availability.catchUp(now);
     this.validity.keySet(key, token);
     this.protocol.keySet(node, token, now);
   }
 
   override keyGone(node: number, key: number, token: number, cause: GoneCause, by: number, now: TrueTime): void {
+    this.availability.catchUp(now);
     const owner = this.world?.ownerOf(token) ?? null;
     this.coverage.keyGone(owner, cause, now);
     this.validity.keyGone(key, token, owner, now);
@@ -126,6 +180,7 @@ export class Monitors extends Observer {
 
   override faultStrikes(fault: Fault, now: TrueTime): void {
     this.coverage.faultStrikes(fault, now);
+    this.liveness.strikes(fault, now);
     if (fault.kind === 'client-crash') this.clientDies(fault.client, now);
     if (fault.kind === 'clock-step' || fault.kind === 'clock-rate' || fault.kind === 'suspend') {
       this.clockChanges(fault.process, now);
@@ -154,11 +209,13 @@ export class Monitors extends Observer {
 
   override nodeDown(node: number, now: TrueTime): void {
     this.availability.nodeDown(node, now);
+    this.liveness.nodeDown(node);
   }
 
   override nodeUp(node: number, now: TrueTime): void {
     this.coverage.nodeUp(now);
     this.availability.nodeUp(node, now);
+    this.liveness.nodeUp(node, now);
   }
 
   override membershipChanged(now: TrueTime): void {
@@ -177,5 +234,6 @@ export class Monitors extends Observer {
     this.mutualExclusion.finished(now);
     this.validity.finished(now);
     this.availability.finished(now);
+    this.liveness.finished(now);
   }
 }

@@ -1,7 +1,6 @@
 import type { Answer, Command, NodeSet } from '../../core/index.js';
 import type { GoneCause, LockRun, Setup, TrueTime } from '../../sim/index.js';
 import { Acquisition } from './acquisition.js';
-import type { Availability } from './availability.js';
 import { Cleanup } from './cleanup.js';
 import { Continuity } from './continuity.js';
 import { Extension } from './extension.js';
@@ -13,10 +12,20 @@ import { ReleaseOwn } from './release-own.js';
 import { ReleaseQuorum } from './release-quorum.js';
 import { TokenUnique } from './token-unique.js';
 
+/** What others want to know of the uses of tokens. */
+export interface UseListener {
+  /** A key that nobody has any use for has come (`null`), or has gone. */
+  orphanChanged(use: Use, cause: GoneCause | null, now: TrueTime): void;
+  /** An attempt has failed, or its lock was given back. */
+  over(use: Use, now: TrueTime): void;
+  /** The release of a lock is called. */
+  releasing(lock: LockRun, now: TrueTime): void;
+}
+
 /** The monitors of what clients and nodes have to do one by one; they keep the ledger that others look things up in. */
 export class Protocol {
   private readonly ledger: Ledger;
-  private readonly availability: Availability;
+  private readonly listener: UseListener;
   private readonly acquisition: Acquisition;
   private readonly extension: Extension;
   private readonly continuity: Continuity;
@@ -30,13 +39,13 @@ export class Protocol {
   constructor(
     setup: Setup,
     ledger: Ledger,
-    availability: Availability,
+    listener: UseListener,
     report: Report,
     ownerOf: (token: number) => LockRun | null,
   ) {
     const { policy } = setup;
     this.ledger = ledger;
-    this.availability = availability;
+    this.listener = listener;
     this.acquisition = new Acquisition(policy, report);
     this.extension = new Extension(policy, report);
     this.continuity = new Continuity(report);
@@ -65,6 +74,7 @@ export class Protocol {
     // Else it is the clean-up of a failed attempt, or a second release of a node that was slow.
     if (operation !== 'release' || use.over || lock.state.phase !== 'releasing') return;
     this.releaseQuorum.released(use, now);
+    this.listener.releasing(lock, now);
     this.over(use, now);
   }
 
@@ -72,7 +82,7 @@ export class Protocol {
   private over(use: Use, now: TrueTime, forGood = true): void {
     if (use.over) return;
     this.cleanup.ended(use, now);
-    if (forGood) this.availability.over(use, now);
+    if (forGood) this.listener.over(use, now);
   }
 
   executed(node: number, command: Command, answer: Answer, now: TrueTime): void {
@@ -105,19 +115,17 @@ export class Protocol {
   }
 
   keySet(node: number, token: number, now: TrueTime): void {
-    this.availability.catchUp(now);
     const use = this.ledger.keySet(node, token);
     if (use === undefined) return;
     if (use.over) this.cleanup.keySet(use, node, now);
-    if (use.orphanedAt !== null) this.availability.orphanChanged(use, now);
+    if (use.orphanedAt !== null) this.listener.orphanChanged(use, null, now);
   }
 
   keyGone(node: number, token: number, cause: GoneCause, by: number, now: TrueTime): void {
     this.releaseOwn.keyGone(node, token, cause, by, now);
-    this.availability.catchUp(now);
     const use = this.ledger.keyGone(node, token);
     if (use === undefined) return;
     if (use.lock.believing) this.lostLock.keyGone(use, token, now);
-    if (use.orphanedAt !== null) this.availability.orphanChanged(use, now);
+    if (use.orphanedAt !== null) this.listener.orphanChanged(use, cause, now);
   }
 }

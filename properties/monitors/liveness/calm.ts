@@ -1,0 +1,122 @@
+import { has, NO_NODES, type NodeSet, nodeIndex, oneNode, type Policy, union, without } from '../../../core/index.js';
+import type { ClockPlan, Fault, ProcessName } from '../../../scenarios/index.js';
+import type { LockRun, TrueTime, World } from '../../../sim/index.js';
+
+const MILLION = 1_000_000;
+
+/**
+ * Since when nothing has been disturbed, and what is out of order all the while. A fault that lasts is two disturbances,
+ * its beginning and its end; in between it only takes away the nodes that it is about.
+ */
+export class Calm {
+  /** True time, µs. */
+  since = 0;
+  /** Rate of the slowest clock so far, as a divisor of durations, and the sum of steps that set clocks of nodes back, µs. */
+  slowness = 1;
+  setBackUs = 0;
+  private down: NodeSet = NO_NODES;
+  private readonly nodes: number;
+  /** Ends of disturbances that are still ahead, the next one first. */
+  private readonly ends: number[] = [];
+  private readonly refusingUntil: number[] = [];
+  /** By client × nodes + node. */
+  private readonly cutUntil: number[] = [];
+
+  constructor(nodes: number, clocks: readonly ClockPlan[]) {
+    this.nodes = nodes;
+    for (const { ratePpm } of clocks) this.runs(ratePpm);
+  }
+
+  private runs(ppm: number): void {
+    this.slowness = Math.min(this.slowness, 1 + ppm / MILLION);
+  }
+
+  /** Something gets in the way at `now`, and ends at `until`. */
+  disturb(now: number, until: number): void {
+    this.since = now;
+    if (until <= now) return;
+    let at = this.ends.length;
+    while (at > 0 && (this.ends[at - 1] ?? 0) > until) at--;
+    if (this.ends[at - 1] !== until) this.ends.splice(at, 0, until);
+  }
+
+  /** The latest true time at which a process that counts `us` from `at` on its own clock is done, µs. */
+  after(at: number, us: number): number {
+    // On a slow clock, two roundings may add up.
+    return this.slowness === 1 ? at + us : at + Math.ceil(us / this.slowness) + 2;
+  }
+
+  get nextEnd(): number {
+    return this.ends[0] ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** The next disturbance ends. */
+  end(): void {
+    this.since = Math.max(this.since, this.ends.shift() ?? 0);
+  }
+
+  nodeDown(node: number): void {
+    this.down = union(this.down, oneNode(node));
+  }
+
+  nodeUp(node: number, now: number): void {
+    this.down = without(this.down, oneNode(node));
+    this.disturb(now, now);
+  }
+
+  strikes(fault: Fault, now: TrueTime, world: World): void {
+    switch (fault.kind) {
+      case 'refuse':
+        this.refusingUntil[nodeIndex(fault.node)] = now + fault.forUs;
+        break;
+      case 'partition':
+        this.cut(fault.from, fault.to, now + fault.forUs, world);
+        break;
+      case 'clock-rate':
+        this.runs(fault.ratePpm);
+        break;
+      case 'clock-step':
+        if (fault.byUs < 0 && nodeIndex(fault.process) >= 0) this.setBackUs -= fault.byUs;
+        break;
+      default:
+    }
+    this.disturb(now, 'forUs' in fault ? now + fault.forUs : now);
+  }
+
+  private cut(from: readonly ProcessName[], to: readonly ProcessName[], until: number, world: World): void {
+    for (const { index, name } of world.clients) {
+      const others = from.includes(name) ? to : to.includes(name) ? from : [];
+      for (const other of others) {
+        const link = index * this.nodes + nodeIndex(other);
+        this.cutUntil[link] = Math.max(this.cutUntil[link] ?? 0, until);
+      }
+    }
+  }
+
+  /** Nodes on a client's list that are up, answer, and can be reached by it at `at`. */
+  usable({ client, list }: LockRun, world: World, at: number): NodeSet {
+    let set = NO_NODES;
+    for (const i of list.nodes) {
+      const node = world.nodes[i];
+      if (node === undefined) continue;
+      const hung = node.pausedUntil > at || (this.refusingUntil[i] ?? 0) > at;
+      if (!has(this.down, i) && !hung && (this.cutUntil[client.index * this.nodes + i] ?? 0) <= at)
+        set = union(set, oneNode(i));
+    }
+    return set;
+  }
+}
+
+/**
+ * How long one attempt may take, µs of local time: as long as its own time-outs, or else the TTL, because nothing can
+ * come of it after that.
+ */
+export function attemptUs(policy: Policy, nodes: number, ttlMs: number): number {
+  if (policy.nodeTimeoutUs === null) return ttlMs * 1000;
+  return policy.nodeTimeoutUs * (policy.sending === 'sequential' ? nodes : 1);
+}
+
+/** The longest pause between two attempts, µs of local time. */
+export function longestPauseUs({ retryDelayUs, retryJitterUs }: Policy): number {
+  return retryDelayUs + retryJitterUs;
+}

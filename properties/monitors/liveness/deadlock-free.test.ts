@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest';
+import type { Fate, Fault } from '../../../scenarios/index.js';
+import { lock, type Parts, schedule } from '../../../sim/testing/schedule.js';
+import { judge } from '../../judge.js';
+import { found } from '../../testing/found.js';
+
+const free = (parts: Parts): string[] => found('deadlock-free', parts);
+
+const policy = { tries: null };
+
+/** Wants more votes than there are nodes, and so never gets its lock. */
+const never: Parts = { policy: { ...policy, quorum: 6 } };
+
+const refusing: Fault[] = ['n0', 'n1', 'n2'].map((node) => {
+  return { kind: 'refuse', node, operations: ['acquire'], atUs: 0, forUs: 1_000_000 };
+});
+
+describe('a client that keeps trying alone', () => {
+  it('has its lock within two attempts, a pause and the time-out of a release', () => {
+    // 50 + 2 × 50 + 300 ms after it began.
+    expect(free(never)).toEqual(['c1 450000']);
+    expect(free({ policy })).toEqual([]);
+  });
+
+  it('has it as long after the last disturbance', () => {
+    const step: Fault = { kind: 'clock-step', process: 'n4', atUs: 400_000, byUs: 1 };
+    expect(free({ ...never, faults: [step] })).toEqual(['c1 850000']);
+    const loss: Fate = { client: 'c1', operation: 'acquire', attempt: 1, node: 'n4', direction: 'reply', lost: true };
+    // The second attempt begins 202 ms after the first, and is answered 1 ms later.
+    expect(free({ ...never, fates: [loss] })).toEqual(['c1 653000']);
+    const late: Fate = { client: 'c1', operation: 'acquire', node: 'n4', direction: 'request', delayUs: 300_000 };
+    expect(free({ ...never, fates: [late] })).toEqual(['c1 750000']);
+    const frozen: Fault = { kind: 'pause', process: 'c1', atUs: 100_000, forUs: 500_000 };
+    expect(free({ ...never, faults: [frozen] })).toEqual(['c1 1050000']);
+  });
+
+  it('has until a majority is in order, and has been for so long', () => {
+    expect(free({ policy, faults: refusing })).toEqual([]);
+    expect(free({ ...never, faults: refusing })).toEqual(['c1 1450000']);
+  });
+
+  it('has to wait for the keys of others, but no longer than their TTL', () => {
+    const dead: Fault = { kind: 'client-crash', client: 'c1', atUs: 5_000 };
+    const locks = [[lock(0)], [lock(10_000)]];
+    expect(free({ policy, locks, faults: [dead] })).toEqual([]);
+    const back = (node: string): Fault => ({ kind: 'clock-step', process: node, atUs: 5_000, byUs: -1_000_000 });
+    expect(free({ policy, locks, faults: [dead, ...['n0', 'n1', 'n2'].map(back)] })).toEqual([]);
+  });
+
+  it('is watched only while nobody else wants or holds the lock', () => {
+    expect(free({ ...never, locks: [[lock(0)], [lock(100)]] })).toEqual([]);
+    const dies: Fault = { kind: 'client-crash', client: 'c2', atUs: 200_000 };
+    expect(free({ ...never, locks: [[lock(0)], [lock(100)]], faults: [dies] })).toEqual(['c1 650000']);
+    expect(free({ ...never, locks: [[lock(0)], [lock(100, { resources: ['b'] })]] })).toEqual([
+      'c1 450100',
+      'c2 450100',
+    ]);
+  });
+
+  it('is told of once, and only where somebody asks for it', () => {
+    expect(free({ ...never, untilUs: 60_000_000 })).toHaveLength(1);
+    expect(free({ ...never, untilUs: 450_000 })).toEqual([]);
+    expect(judge(schedule(never)).verdicts.liveness).toBe('unchecked');
+    expect(judge(schedule(never), ['deadlock-free']).verdicts.liveness).toBe('violated');
+  });
+});
+
+describe('a lock that extends itself', () => {
+  const auto = { autoExtendAtUs: 500_000, autoExtendSpacingUs: 0 } as const;
+  const hold = [[lock(0, { ttlMs: 1_000 })]];
+
+  it('ends by itself after the extensions that its policy allows, or after ten', () => {
+    expect(free({ policy: { ...auto, maxExtensions: null }, locks: hold })).toEqual(['c1 11002000']);
+    expect(free({ policy: { ...auto, maxExtensions: 10 }, locks: hold })).toEqual([]);
+    expect(free({ policy: { ...auto, maxExtensions: 20 }, locks: hold })).toEqual([]);
+  });
+
+  it('may go on for as long as its owner wants, if it is given back', () => {
+    const given = [[lock(0, { ttlMs: 1_000, holdUs: 25_000_000 })]];
+    expect(free({ policy: { ...auto, maxExtensions: null }, locks: given })).toEqual([]);
+  });
+});

@@ -1,0 +1,62 @@
+import { type Policy, REFERENCE } from '../../../core/index.js';
+import { type LockRun, type TrueTime, trueTime } from '../../../sim/index.js';
+import { instant, type Report } from '../instant.js';
+import { removeAt } from '../remove.js';
+import type { Calm } from './calm.js';
+
+const NEVER = Number.POSITIVE_INFINITY;
+
+/** Extensions after which a lock ends by itself, under a policy that knows no limit too: the default of the lock. */
+const MOST_EXTENSIONS = REFERENCE.maxExtensions ?? 0;
+
+/**
+ * Liveness (`deadlock-free`): a lock that extends itself, and that its owner never gives back, ends after (M + 1) TTLs.
+ * If it does not, nobody else ever gets it, whoever hangs or has forgotten to release.
+ */
+export class EndlessHold {
+  dueAt: number = NEVER;
+  private readonly holds: LockRun[] = [];
+  private readonly dues: number[] = [];
+  private readonly policy: Policy;
+  private readonly calm: Calm;
+  private readonly report: Report;
+
+  constructor(policy: Policy, calm: Calm, report: Report) {
+    this.policy = policy;
+    this.calm = calm;
+    this.report = report;
+  }
+
+  claimed(lock: LockRun, now: TrueTime): void {
+    if (this.policy.autoExtendAtUs === null || lock.plan.holdUs !== null || this.holds.includes(lock)) return;
+    const most = ((this.policy.maxExtensions ?? MOST_EXTENSIONS) + 1) * lock.plan.ttlMs * 1000;
+    this.holds.push(lock);
+    this.dues.push(this.calm.after(now, most));
+    this.schedule();
+  }
+
+  ended(lock: LockRun): void {
+    const at = this.holds.indexOf(lock);
+    if (at < 0) return;
+    removeAt(this.holds, at);
+    removeAt(this.dues, at);
+    this.schedule();
+  }
+
+  private schedule(): void {
+    this.dueAt = NEVER;
+    for (const due of this.dues) this.dueAt = Math.min(this.dueAt, due);
+  }
+
+  check(due: number): void {
+    for (let i = this.holds.length - 1; i >= 0; i--) {
+      const lock = this.holds[i];
+      if (lock === undefined || (this.dues[i] ?? NEVER) > due) continue;
+      const frozen = lock.client.pausedUntil > due;
+      this.dues[i] = frozen ? lock.client.pausedUntil : NEVER;
+      const detail = `${lock.client.name} still extends a lock that it will never give back`;
+      if (!frozen) this.report(instant('deadlock-free', 'liveness', [lock], trueTime(due), detail));
+    }
+    this.schedule();
+  }
+}

@@ -1,0 +1,85 @@
+import { describe, expect, it } from 'vitest';
+import type { Fate, Fault } from '../../../scenarios/index.js';
+import { lock, type Parts } from '../../../sim/testing/schedule.js';
+import { found } from '../../testing/found.js';
+
+const tolerant = (parts: Parts): string[] => found('fault-tolerance', parts);
+
+const dead = (node: string): Fault => ({ kind: 'crash', node, atUs: 0, restartAfterUs: null });
+const hung = (node: string): Fault => ({ kind: 'pause', process: node, atUs: 0, forUs: 60_000_000 });
+const refusing = (node: string): Fault => ({
+  kind: 'refuse',
+  node,
+  operations: ['acquire', 'extend', 'release'],
+  atUs: 0,
+  forUs: 60_000_000,
+});
+const cutOff = (node: string): Fault => ({
+  kind: 'partition',
+  atUs: 0,
+  from: ['c1'],
+  to: [node],
+  oneWay: true,
+  forUs: 60_000_000,
+});
+
+/** Four votes of five: more than a majority. */
+const greedy: Parts = { policy: { quorum: 4, tries: null } };
+
+describe('with a minority of the nodes out of order', () => {
+  it.each([
+    ['dead', dead],
+    ['hung', hung],
+    ['refusing', refusing],
+    ['cut off', cutOff],
+  ])('a client that keeps trying has its lock as soon as without: %s', (_, out) => {
+    const faults = [out('n1'), out('n3')];
+    expect(tolerant({ policy: { tries: null }, faults })).toEqual([]);
+    expect(tolerant({ ...greedy, faults })).toEqual(['c1 450000']);
+    expect(tolerant({ ...greedy, faults: [out('n1')] })).toEqual([]);
+  });
+
+  it('no more is asked of it than that a majority is in order', () => {
+    expect(tolerant({ ...greedy, faults: ['n0', 'n1', 'n2'].map(dead) })).toEqual([]);
+  });
+
+  it('it does not give up before its tries are used up', () => {
+    expect(tolerant({ policy: { tries: 3 }, faults: ['n0', 'n1', 'n2'].map(dead) })).toEqual([]);
+  });
+});
+
+describe('a call', () => {
+  it('without a time-out is over with its TTL, and the next begins after a pause', () => {
+    const faults = ['n0', 'n1', 'n2'].map(hung);
+    const locks = [[lock(0, { ttlMs: 1_000 })]];
+    expect(tolerant({ policy: { nodeTimeoutUs: null }, locks, faults })).toEqual(['c1 1300000']);
+    expect(tolerant({ policy: { nodeTimeoutUs: null, tries: 1 }, locks, faults })).toEqual(['c1 1000000']);
+    expect(tolerant({ policy: { tries: 1 }, locks, faults })).toEqual([]);
+  });
+
+  it('has its whole time again after its process was frozen', () => {
+    const faults: Fault[] = [
+      ...['n0', 'n1', 'n2'].map(hung),
+      { kind: 'pause', process: 'c1', atUs: 400_000, forUs: 5_000 },
+    ];
+    const locks = [[lock(0, { ttlMs: 1_000 })]];
+    expect(tolerant({ policy: { nodeTimeoutUs: null, tries: 1 }, locks, faults })).toEqual(['c1 1405000']);
+  });
+
+  it('has its time by its own clock', () => {
+    const faults = ['n0', 'n1', 'n2'].map(hung);
+    const cluster = { clocks: [{ process: 'c1', offsetUs: 0, ratePpm: -500_000 }] };
+    const parts: Parts = { cluster, locks: [[lock(0, { ttlMs: 1_000 })]], faults };
+    expect(tolerant({ ...parts, policy: { tries: 2 } })).toEqual([]);
+    expect(tolerant({ ...parts, policy: { nodeTimeoutUs: null, tries: 1 } })).toEqual(['c1 2000002']);
+  });
+
+  it('that releases is over after one time-out', () => {
+    const locks = [[lock(0, { holdUs: 5_000 })]];
+    const lost: Fate[] = ['n0', 'n1', 'n2'].map((node) => {
+      return { client: 'c1', operation: 'release', node, direction: 'reply', lost: true };
+    });
+    expect(tolerant({ locks, fates: lost })).toEqual([]);
+    expect(tolerant({ policy: { nodeTimeoutUs: null }, locks, fates: lost })).toEqual(['c1 10007000']);
+  });
+});

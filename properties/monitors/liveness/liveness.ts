@@ -1,0 +1,224 @@
+import { driftAllowanceUs, type Policy, size } from '../../../core/index.js';
+import type { Fault } from '../../../scenarios/index.js';
+import type { LockRun, Setup, TrueTime, World } from '../../../sim/index.js';
+import { instant, type Report } from '../instant.js';
+import type { Ledger } from '../ledger.js';
+import type { Roster } from '../roster.js';
+import { Calm } from './calm.js';
+import { EndlessHold } from './endless-hold.js';
+import { LoneWait } from './lone-wait.js';
+import { OpenCalls } from './open-calls.js';
+import { Progress } from './progress.js';
+
+const NEVER = Number.POSITIVE_INFINITY;
+
+/**
+ * The monitors of liveness, with what they share: who asks for locks and who holds them, and since when nothing has been
+ * disturbed. Their deadlines are looked at before anything later happens, so that a violation has its exact time.
+ */
+export class Liveness {
+  /** Messages that take longer than this one way are a disturbance, µs. */
+  slowUs: number = NEVER;
+  private readonly policy: Policy;
+  private readonly clients: readonly string[];
+  private readonly report: Report;
+  private readonly calm: Calm;
+  private readonly loneWait: LoneWait;
+  private readonly calls: OpenCalls;
+  private readonly progress: Progress;
+  private readonly holds: EndlessHold;
+  private readonly roster: Roster;
+  /** No deadline is earlier; most are later by now, because a disturbance only ever puts them off. */
+  private nextAt = NEVER;
+  private world: World | null = null;
+
+  constructor(setup: Setup, ledger: Ledger, roster: Roster, report: Report) {
+    this.roster = roster;
+    const { policy, cluster, clients } = setup;
+    this.policy = policy;
+    this.clients = clients;
+    this.report = report;
+    this.calm = new Calm(cluster.nodes, cluster.clocks);
+    this.loneWait = new LoneWait(policy, this.calm, ledger, report);
+    this.calls = new OpenCalls(policy, this.calm, report);
+    this.progress = new Progress(this.calm, report);
+    this.holds = new EndlessHold(policy, this.calm, report);
+  }
+
+  watch(world: World): void {
+    this.world = world;
+  }
+
+  // ——— what clients do; {@link catchUp} comes before, then the roster, then these ———
+
+  /** A client begins to ask for a lock. */
+  asked(lock: LockRun, now: TrueTime): void {
+    this.slowUs = Math.min(this.slowUs, this.slow(lock));
+    this.progress.asked(lock, now);
+    this.calls.acquiring(lock, now);
+    this.loneWait.asked(lock);
+    this.loneWait.changed(now);
+    this.nextAt = Math.min(this.nextAt, this.due());
+  }
+
+  /** It asks once more. */
+  retried(lock: LockRun, now: TrueTime): void {
+    this.progress.failed(lock, now, this.isOpen);
+    this.calls.acquiring(lock, now);
+    this.nextAt = Math.min(this.nextAt, this.calls.dueAt);
+  }
+
+  /** A round trip that takes longer than this each way uses up a time-out, or the validity. */
+  private slow({ plan, list }: LockRun): number {
+    const { ttlMs } = plan;
+    const { nodeTimeoutUs, sending, minValidityUs } = this.policy;
+    const validityUs = ttlMs * 1000 - driftAllowanceUs(this.policy, ttlMs * 1000) - minValidityUs;
+    const roundTripUs = Math.min(nodeTimeoutUs ?? NEVER, validityUs / (sending === 'sequential' ? list.places : 1));
+    return Math.max(0, Math.floor((roundTripUs - 1) / 2));
+  }
+
+  claimed(lock: LockRun, now: TrueTime): void {
+    this.calls.returned(lock);
+    this.holds.claimed(lock, now);
+    this.nextAt = Math.min(this.nextAt, this.holds.dueAt);
+    this.progress.left(lock);
+    this.progress.moved();
+    this.loneWait.changed(now);
+  }
+
+  ended(lock: LockRun, now: TrueTime): void {
+    this.holds.ended(lock);
+    this.progress.moved();
+    this.loneWait.changed(now);
+  }
+
+  failed(lock: LockRun, now: TrueTime): void {
+    this.calls.returned(lock);
+    this.progress.failed(lock, now, this.isOpen);
+    this.checkTries(lock, now);
+    this.loneWait.changed(now);
+  }
+
+  /** A client that gives up has made all its tries, and has paused between them. */
+  private checkTries(lock: LockRun, now: TrueTime): void {
+    const { tries, retryDelayUs, retryJitterUs } = this.policy;
+    const { client, state } = lock;
+    const made = state.attempt + 1;
+    if (tries === null || made < tries) {
+      const detail = `${client.name} gives up after ${made} of ${tries ?? 'endless'} tries`;
+      this.report(instant('fault-tolerance', 'liveness', [lock], now, detail));
+      return;
+    }
+    const leastUs = (tries - 1) * Math.max(0, retryDelayUs - retryJitterUs);
+    const tookUs = client.clock.read(now) - state.calledAt;
+    if (tookUs >= leastUs) return;
+    const detail = `${client.name} uses up its ${tries} tries in ${tookUs} us, though it is to pause for at least ${leastUs} us between them`;
+    this.report(instant('deadlock-free', 'liveness', [lock], now, detail));
+  }
+
+  /** The release of a lock is called. */
+  releasing(lock: LockRun, now: TrueTime): void {
+    this.catchUp(now);
+    this.calls.releasing(lock, now);
+    this.nextAt = Math.min(this.nextAt, this.calls.dueAt);
+  }
+
+  /** The release of a lock has returned. */
+  released(lock: LockRun, now: TrueTime): void {
+    this.catchUp(now);
+    this.calls.returned(lock);
+  }
+
+  // ——— what gets in the way ———
+
+  strikes(fault: Fault, now: TrueTime): void {
+    const { world } = this;
+    if (world === null) return;
+    this.catchUp(now);
+    this.calm.strikes(fault, now, world);
+    switch (fault.kind) {
+      case 'client-crash':
+        this.dies(this.clients.indexOf(fault.client), now);
+        break;
+      case 'pause':
+      case 'suspend':
+        this.calls.delayed(this.clients.indexOf(fault.process), now + fault.forUs);
+        break;
+      case 'clock-step':
+      case 'clock-rate':
+        this.calls.delayed(this.clients.indexOf(fault.process), now);
+        break;
+      default:
+    }
+  }
+
+  private dies(client: number, now: TrueTime): void {
+    for (const lock of this.world?.clients[client]?.locks ?? []) {
+      this.calls.returned(lock);
+      this.roster.stopped(lock);
+      this.progress.left(lock);
+    }
+    this.loneWait.changed(now);
+  }
+
+  nodeDown(node: number): void {
+    this.calm.nodeDown(node);
+  }
+
+  nodeUp(node: number, now: TrueTime): void {
+    this.catchUp(now);
+    this.calm.nodeUp(node, now);
+  }
+
+  /** The network loses a message, copies it or holds it up, until then. */
+  troubled(until: TrueTime, now: TrueTime): void {
+    if (this.roster.waiters.length === 0 && until <= now) return;
+    this.catchUp(now);
+    this.calm.disturb(now, until);
+  }
+
+  /** A key that nobody has any use for comes, or goes without having been deleted. */
+  orphanChanged(now: TrueTime): void {
+    this.troubled(now, now);
+  }
+
+  finished(now: TrueTime): void {
+    this.catchUp(now);
+  }
+
+  // ——— deadlines ———
+
+  /** Looks at every deadline before `now`, and has to come before anything else that happens now. A disturbance that ends in the instant of a deadline comes first. */
+  catchUp(now: number): void {
+    if (this.nextAt >= now) return;
+    this.nextAt = this.due();
+    while (this.nextAt < now) {
+      if (this.calm.nextEnd <= this.nextAt) this.calm.end();
+      else this.look(this.nextAt);
+      this.nextAt = this.due();
+    }
+  }
+
+  private due(): number {
+    const wait = this.roster.waiters.length > 0 ? this.loneWait.dueAt : NEVER;
+    return Math.min(wait, this.calls.dueAt, this.holds.dueAt);
+  }
+
+  private look(due: number): void {
+    if (this.calls.dueAt <= due) this.calls.check(due);
+    if (this.holds.dueAt <= due) this.holds.check(due);
+    if (this.world !== null && this.roster.waiters.length > 0 && this.loneWait.dueAt <= due) {
+      this.loneWait.check(due, this.roster, this.world);
+    }
+  }
+
+  /** Whether a majority is usable for all of them, and free of other keys that are there for a reason. */
+  private readonly isOpen = (rivals: readonly LockRun[]): boolean => {
+    const { world } = this;
+    if (world === null) return false;
+    return rivals.every((rival) => {
+      const usable = this.calm.usable(rival, world, world.now);
+      return size(usable) >= rival.list.majority && this.loneWait.freeAt(rivals, usable, world, world.now) === 0;
+    });
+  };
+}

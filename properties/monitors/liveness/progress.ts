@@ -1,0 +1,77 @@
+import type { LockRun, TrueTime } from '../../../sim/index.js';
+import { instant, type Report } from '../instant.js';
+import { removeAt } from '../remove.js';
+import type { Calm } from './calm.js';
+
+/**
+ * Failed rounds of each client that jitter makes all but impossible: with pauses spread over 200 ms and requests that
+ * take 12 ms, a round of three clients has no winner in one case of six.
+ */
+export const MOST_FAILED_ROUNDS = 10;
+
+/**
+ * Liveness: where several clients ask for a resource that nobody holds, with nothing disturbed, one of them gets it
+ * before all have failed in more than {@link MOST_FAILED_ROUNDS} rounds.
+ */
+export class Progress {
+  private calmSince = 0;
+  private readonly rivals: LockRun[] = [];
+  /** When the attempt under way began, true time, µs; and attempts that have failed since the last disturbance. */
+  private readonly begunAt: number[] = [];
+  private readonly failures: number[] = [];
+  private told = false;
+  private readonly calm: Calm;
+  private readonly report: Report;
+
+  constructor(calm: Calm, report: Report) {
+    this.calm = calm;
+    this.report = report;
+  }
+
+  /** A client begins its first attempt. */
+  asked(lock: LockRun, now: TrueTime): void {
+    this.rivals.push(lock);
+    this.begunAt.push(now);
+    this.failures.push(0);
+  }
+
+  /** Somebody has the lock, or had it until now. */
+  moved(): void {
+    this.failures.fill(0);
+  }
+
+  /** Nobody is waiting for a client that is gone. */
+  left(lock: LockRun): void {
+    const at = this.rivals.indexOf(lock);
+    if (at < 0) return;
+    removeAt(this.rivals, at);
+    removeAt(this.begunAt, at);
+    removeAt(this.failures, at);
+  }
+
+  /** An attempt has failed; `isOpen` says whether clients could have had the lock. */
+  failed(lock: LockRun, now: TrueTime, isOpen: (rivals: readonly LockRun[]) => boolean): void {
+    if (this.calmSince !== this.calm.since) {
+      this.calmSince = this.calm.since;
+      this.failures.fill(0);
+    }
+    const at = this.rivals.indexOf(lock);
+    const begunAt = this.begunAt[at] ?? 0;
+    this.begunAt[at] = now;
+    if (begunAt < this.calmSince) return;
+    const failures = (this.failures[at] ?? 0) + 1;
+    this.failures[at] = failures;
+    if (failures > MOST_FAILED_ROUNDS && !this.told) this.check(lock, now, isOpen);
+  }
+
+  private check(lock: LockRun, now: TrueTime, isOpen: (rivals: readonly LockRun[]) => boolean): void {
+    const rivals = this.rivals.filter((it) => it.resources.some((key) => lock.resources.includes(key)));
+    if (rivals.length < 2) return;
+    if (rivals.some((it) => (this.failures[this.rivals.indexOf(it)] ?? 0) <= MOST_FAILED_ROUNDS)) return;
+    if (!isOpen(rivals)) return;
+    this.told = true;
+    const names = rivals.map((rival) => rival.client.name).join(', ');
+    const detail = `${names} have each failed more than ${MOST_FAILED_ROUNDS} times, undisturbed since ${this.calmSince} us, and nobody has the lock`;
+    this.report(instant('progress', 'liveness', rivals, now, detail));
+  }
+}

@@ -1,0 +1,58 @@
+import type { LockRun, TrueTime } from '../../sim/index.js';
+import { remove, removeAt } from './remove.js';
+
+/** Who asks for locks and who holds them: kept once, for all monitors that want to know. */
+export class Roster {
+  /** Locks asked for and not taken yet, and the true times of their first attempts. */
+  readonly waiters: LockRun[] = [];
+  readonly waitingSince: number[] = [];
+  /** Locks that were taken, until their clients are told that they are over, or end them. */
+  readonly holders: LockRun[] = [];
+  private readonly free: number[] = [];
+
+  /** An attempt begins; says whether it is the first of its lock. */
+  attempted(lock: LockRun, now: TrueTime): boolean {
+    if (this.waiters.includes(lock)) return false;
+    this.waiters.push(lock);
+    this.waitingSince.push(now);
+    return true;
+  }
+
+  claimed(lock: LockRun): void {
+    this.stopped(lock);
+    if (!this.holders.includes(lock)) this.holders.push(lock);
+  }
+
+  /** The lock is asked for no more: it has failed, or its client is dead. */
+  stopped(lock: LockRun): void {
+    const at = this.waiters.indexOf(lock);
+    if (at < 0) return;
+    removeAt(this.waiters, at);
+    removeAt(this.waitingSince, at);
+  }
+
+  ended(lock: LockRun, now: TrueTime): void {
+    remove(this.holders, lock);
+    for (const key of lock.resources) {
+      while (this.free.length <= key) this.free.push(0);
+      this.free[key] = now;
+    }
+  }
+
+  /** When the last belief in a resource ended, true time, µs; 0 if there was none. */
+  freeSince(key: number): number {
+    return this.free[key] ?? 0;
+  }
+
+  /** Whether anybody else asks for or holds one of the lock's resources. */
+  hasRivals(lock: LockRun): boolean {
+    return shares(lock, this.waiters) || shares(lock, this.holders);
+  }
+}
+
+function shares(lock: LockRun, others: readonly LockRun[]): boolean {
+  for (const other of others) {
+    if (other !== lock && other.resources.some((key) => lock.resources.includes(key))) return true;
+  }
+  return false;
+}
