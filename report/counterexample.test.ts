@@ -8,7 +8,7 @@ import { preventions } from './prevention.js';
 import { WIDTH } from './table.js';
 
 function textOf(schedule: Schedule, paint?: Painter): string {
-  const judgement = judge(schedule, ['validity'], true);
+  const judgement = judge(schedule, ['validity', 'deadlock-free', 'fault-tolerance', 'progress'], true);
   const grave = judgement.violations.find((it) => it.property !== 'validity');
   const violation = grave ?? judgement.violations[0];
   if (violation === undefined) throw new Error('nothing is violated');
