@@ -53,6 +53,11 @@ export class Ledger {
     return this.uses[token];
   }
 
+  /** All uses so far, by token; there are gaps. */
+  get all(): readonly (Use | undefined)[] {
+    return this.uses;
+  }
+
   /** The attempt that a lock has begun last. */
   latestOf(lock: LockRun): Use | undefined {
     return this.latest.get(lock);

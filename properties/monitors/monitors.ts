@@ -166,12 +166,14 @@ export class Monitors extends Observer {
 
   override keySet(node: number, key: number, token: number, now: TrueTime): void {
     this.availability.catchUp(now);
+    this.liveness.catchUp(now);
     this.validity.keySet(key, token);
     this.protocol.keySet(node, token, now);
   }
 
   override keyGone(node: number, key: number, token: number, cause: GoneCause, by: number, now: TrueTime): void {
     this.availability.catchUp(now);
+    this.liveness.catchUp(now);
     const owner = this.world?.ownerOf(token) ?? null;
     this.coverage.keyGone(owner, cause, now);
     this.validity.keyGone(key, token, owner, now);

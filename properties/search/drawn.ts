@@ -55,7 +55,8 @@ export class DrawnAdversary implements Adversary {
     this.jitter = streams.stream(run, Concern.jitter);
     this.plan = new FaultPlan(weather, situation, streams.stream(run, Concern.fault));
     const most = this.work.between(1, MOST_LOCKS);
-    this.locksLeft = situation.setup.clients.map(() => most);
+    const workers = situation.patience?.workers ?? situation.setup.clients.length;
+    this.locksLeft = situation.setup.clients.map((_, client) => (client < workers ? most : 0));
   }
 
   /** Whether the assumption that this run is about has been strained. */
@@ -139,6 +140,7 @@ export class DrawnAdversary implements Adversary {
   /** At the start all come together; later, soon, or in the instant in which a key or a claim ends. */
   private drawArrival(client: number, view: WorldView): number {
     const { work, situation } = this;
+    if (situation.patience?.standoff && view.now === 0) return 0;
     if (view.clients[client]?.locks.length === 0)
       return this.onTick(work.chance(50 * PERCENT) ? work.below(3_000) : work.below(50_000));
     if (!situation.tactics.biased) return view.now + 1 + work.below(situation.ttlMs * 1000);
@@ -165,6 +167,7 @@ export class DrawnAdversary implements Adversary {
     const { fates, situation, weather } = this;
     const range = situation.mostDelayUs - situation.leastDelayUs;
     if (range > 0) fate.delayUs += fates.below(range);
+    if (situation.patience !== null && view.now >= situation.patience.quietFromUs) return;
     if (situation.losses && fates.chance(weather.lossPpm)) this.lose(fate, view);
     if (situation.copies && fates.chance(weather.duplicatePpm)) {
       fate.duplicateDelayUs = fates.below(100_000);

@@ -2,6 +2,7 @@ import { members, nodeName, type Operation, size } from '../../core/index.js';
 import type { ClockPlan, Fault, ProcessName } from '../../scenarios/index.js';
 import type { LockRun, Stream, WorldView } from '../../sim/index.js';
 import { claimEnd } from '../monitors/belief.js';
+import type { OutOfOrder } from './patience.js';
 import type { Situation } from './situation.js';
 import type { Weather } from './weather.js';
 
@@ -48,7 +49,7 @@ export class FaultPlan {
   atStart(): Fault[] {
     const { draw, situation, weather } = this;
     const ttl = situation.ttlMs * 1000;
-    const faults: Fault[] = [];
+    const faults: Fault[] = (situation.patience?.out ?? []).map(({ node, how }) => this.takeOut(node, how));
     if (situation.partitions) {
       const count = draw.between(1, Math.max(1, weather.partitions));
       for (let i = 0; i < count && weather.partitions > 0; i++) {
@@ -74,6 +75,23 @@ export class FaultPlan {
       faults.push({ kind: 'crash', node: nodeName(draw.below(weather.nodes)), atUs: draw.below(ttl), restartAfterUs });
     }
     return faults;
+  }
+
+  /** A node is out of order from the beginning to the end. */
+  private takeOut(index: number, how: OutOfOrder): Fault {
+    const { clients, untilUs } = this.situation.setup;
+    const node = nodeName(index);
+    const span = { atUs: 0, forUs: untilUs + 1 };
+    switch (how) {
+      case 'dead':
+        return { kind: 'crash', node, atUs: 0, restartAfterUs: null };
+      case 'hung':
+        return { kind: 'pause', process: node, ...span };
+      case 'refusing':
+        return { kind: 'refuse', node, operations: ALL_OPERATIONS, ...span };
+      case 'cut-off':
+        return { kind: 'partition', from: [...clients], to: [node], oneWay: this.draw.chance(50 * PERCENT), ...span };
+    }
   }
 
   /** A client has just begun to believe: this is what to strain. */

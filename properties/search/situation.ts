@@ -2,6 +2,7 @@ import type { Policy } from '../../core/index.js';
 import type { ClockPlan, Cluster, Distance } from '../../scenarios/index.js';
 import type { Setup, Stream } from '../../sim/index.js';
 import { type Bounds, boundsOf } from './bounds.js';
+import { distancesOf, drawPatience, type Patience } from './patience.js';
 import type { Tactics } from './tactics.js';
 import type { Strain, Weather } from './weather.js';
 
@@ -38,12 +39,45 @@ export interface Situation {
   readonly wallSteps: boolean;
   /** Clients are told of the same nodes in another order. */
   readonly reorders: boolean;
+  /** What is special about a run in which clients keep trying; `null` in most. */
+  readonly patience: Patience | null;
 }
 
 const PERCENT = 10_000;
 
 /** Draws the situation of a run. */
 export function drawSituation(weather: Weather, tactics: Tactics, draw: Stream): Situation {
+  const usual = drawUsual(weather, tactics, draw);
+  const patience = drawPatience(weather, draw);
+  return patience === null ? usual : patient(weather, usual, patience);
+}
+
+/** The same where clients keep trying. Its locks are short, so that the run is over soon. */
+function patient(weather: Weather, usual: Situation, patience: Patience): Situation {
+  const ttlMs = Math.min(...weather.ttlsMs);
+  const { standoff } = patience;
+  const { cluster, policy, ...setup } = usual.setup;
+  return {
+    ...usual,
+    ttlMs,
+    bounds: boundsOf(policy, ttlMs),
+    setup: {
+      ...setup,
+      cluster: { ...cluster, distances: standoff ? distancesOf(weather, usual.leastDelayUs) : [] },
+      policy: { ...policy, tries: null },
+      // A lock that extends itself may be held for eleven TTLs.
+      untilUs: (policy.autoExtendAtUs === null ? 3 : 14) * 1000 * ttlMs,
+    },
+    mostDelayUs: standoff ? usual.leastDelayUs : usual.mostDelayUs,
+    partitions: usual.partitions && !standoff,
+    pauses: usual.pauses && !standoff,
+    reorders: usual.reorders && !standoff,
+    deadClients: !standoff && (usual.deadClients || patience.deadClients),
+    patience,
+  };
+}
+
+function drawUsual(weather: Weather, tactics: Tactics, draw: Stream): Situation {
   const has = (percent: number): boolean => !tactics.swarm || draw.chance(percent * PERCENT);
   const ttlMs = draw.pick(weather.ttlsMs);
   const strain = drawStrain(weather, draw);
@@ -98,6 +132,7 @@ export function drawSituation(weather: Weather, tactics: Tactics, draw: Stream):
     suspends: strain !== 'late' && weather.suspends > 0 && has(20),
     wallSteps: weather.wallSteps > 0 && has(20),
     reorders: weather.nodes > 1 && has(15),
+    patience: null,
   };
 }
 

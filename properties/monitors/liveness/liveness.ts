@@ -218,7 +218,7 @@ export class Liveness {
     if (world === null) return false;
     return rivals.every((rival) => {
       const usable = this.calm.usable(rival, world, world.now);
-      return size(usable) >= rival.list.majority && this.loneWait.freeAt(rivals, usable, world, world.now) === 0;
+      return size(usable) >= rival.list.majority && this.loneWait.freeAt(rivals, usable, world.now) === 0;
     });
   };
 }

@@ -1,4 +1,4 @@
-import { has, type NodeSet, oneNode, type Policy, size, without } from '../../../core/index.js';
+import { has, NO_NODES, type NodeSet, type Policy, size } from '../../../core/index.js';
 import { type LockRun, type TrueTime, trueTime, type World } from '../../../sim/index.js';
 import { instant, type Report } from '../instant.js';
 import type { Ledger, Use } from '../ledger.js';
@@ -60,7 +60,7 @@ export class LoneWait {
       if (lock.client.pausedUntil > due) continue;
       const usable = this.calm.usable(lock, world, due);
       if (size(usable) < lock.list.majority) continue;
-      const freeAt = this.freeAt([lock], usable, world, due);
+      const freeAt = this.freeAt([lock], usable, due);
       if (freeAt >= due) {
         from = Math.max(from, freeAt);
         continue;
@@ -81,22 +81,19 @@ export class LoneWait {
   }
 
   /** When enough of the usable nodes should be without a key that is there for a reason; 0 if they are already. */
-  freeAt(locks: readonly LockRun[], usable: NodeSet, world: World, at: number): number {
+  freeAt(locks: readonly LockRun[], usable: NodeSet, at: number): number {
     const [lock] = locks;
     if (lock === undefined) return 0;
-    const times: number[] = [];
-    let blocked = usable;
-    for (const node of world.nodes) {
-      if (!has(usable, node.index)) continue;
-      let until = 0;
-      for (const key of lock.keys) {
-        const use = this.ledger.of(node.tokens[key] ?? 0);
-        if (use !== undefined) until = Math.max(until, this.reasonEnds(locks, use, node.index, at));
+    const untils: number[] = [];
+    for (const use of this.ledger.all) {
+      if (use === undefined || use.holding === NO_NODES || !sharesKey(use.lock, lock)) continue;
+      for (const node of lock.list.nodes) {
+        if (!has(use.holding, node) || !has(usable, node)) continue;
+        untils[node] = Math.max(untils[node] ?? 0, this.reasonEnds(locks, use, node, at));
       }
-      if (until > 0) times.push(until);
-      else blocked = without(blocked, oneNode(node.index));
     }
-    const toGo = lock.list.majority - (size(usable) - size(blocked));
+    const times = untils.filter((until) => until > 0);
+    const toGo = lock.list.majority - (size(usable) - times.length);
     if (toGo <= 0) return 0;
     times.sort((a, b) => a - b);
     return times[toGo - 1] ?? 0;
@@ -115,4 +112,8 @@ export class LoneWait {
     const extra = (Math.max(ttlMs, use.roundTtlMs) * 1000 + setBackUs) / slowness - ttlMs * 1000;
     return use.keysUntil + Math.ceil(Math.max(0, extra));
   }
+}
+
+function sharesKey(a: LockRun, b: LockRun): boolean {
+  return a.keys.some((key) => b.keys.includes(key));
 }
