@@ -63,7 +63,7 @@ function patient(weather: Weather, usual: Situation, patience: Patience): Situat
     bounds: boundsOf(policy, ttlMs),
     setup: {
       ...setup,
-      cluster: { ...cluster, distances: standoff ? distancesOf(weather, usual.leastDelayUs) : [] },
+      cluster: { ...cluster, distances: standoff ? distancesOf(weather, usual.leastDelayUs) : cluster.distances },
       policy: { ...policy, tries: null },
       // A lock that extends itself may be held for eleven TTLs.
       untilUs: (policy.autoExtendAtUs === null ? 3 : 14) * 1000 * ttlMs,

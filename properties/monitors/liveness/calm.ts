@@ -11,7 +11,7 @@ const MILLION = 1_000_000;
 export class Calm {
   /** True time, µs. */
   since = 0;
-  /** Rate of the slowest clock so far, as a divisor of durations, and the sum of steps that set clocks of nodes back, µs. */
+  /** Rate of the slowest clock so far, as a divisor of durations, and what clocks of nodes were set or held back in all, µs. */
   slowness = 1;
   setBackUs = 0;
   private down: NodeSet = NO_NODES;
@@ -77,6 +77,10 @@ export class Calm {
         break;
       case 'clock-step':
         if (fault.byUs < 0 && nodeIndex(fault.process) >= 0) this.setBackUs -= fault.byUs;
+        break;
+      case 'suspend':
+        // A node whose clock stands still keeps its keys for longer.
+        if (fault.stops === 'all' && nodeIndex(fault.process) >= 0) this.setBackUs += fault.forUs;
         break;
       default:
     }
