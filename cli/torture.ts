@@ -36,7 +36,7 @@ export async function torture(flags: TortureFlags, io: Io): Promise<ExitCode> {
   if (flags.json) writeJson(io, 'lockstep.torture/1', { within, outside });
   else io.stdout.write(`${[within, outside].flatMap((part) => (part === null ? [] : partLines(part))).join('\n')}\n`);
   if (within.interrupted || outside === null || outside.interrupted) return Exit.interrupted;
-  if (within.verdict === 'violated' || within.keysLeft > 0 || within.stuck.length > 0) return Exit.violated;
+  if (within.verdict === 'violated' || (within.keysLeft ?? 0) > 0 || within.stuck.length > 0) return Exit.violated;
   return within.verdict === 'passed' && outside.verdict === 'violated' ? Exit.ok : Exit.inconclusive;
 }
 
@@ -68,7 +68,7 @@ function seconds(ms: number): string {
 function partLines(part: Part): string[] {
   const { weather, verdict, violations, faults, keysLeft, stuck, history } = part;
   const expected = weather === 'within' ? 'passed' : 'violated';
-  const mark = verdict === expected && keysLeft === 0 && stuck.length === 0 ? '✓' : '✗';
+  const mark = verdict === expected && (keysLeft ?? 0) === 0 && stuck.length === 0 ? '✓' : '✗';
   const struck = Object.entries(faults).map(([name, count]) => `${count} × ${name}`);
   const row = (name: string, text: string): string => `  ${name.padEnd(13)} ${text}`;
   return [
@@ -87,7 +87,7 @@ function partLines(part: Part): string[] {
       'longest call',
       `${part.longestCallMs} ms of ${part.boundMs} ms allowed; stuck: ${stuck.join(', ') || 'nobody'}`,
     ),
-    row('keys left', String(keysLeft)),
+    row('keys left', keysLeft === null ? 'not looked at' : String(keysLeft)),
     row('history', history),
     ...findingLines(part, MOST_SHOWN),
     '',

@@ -18,7 +18,7 @@ test('every quick command of the README that needs no Redis ends as it says', as
     'check --faults crash=1 --restart-delay 0': 1,
     'check --past restart': 1,
   };
-  for (const command of commands.filter((it) => !/^(bench|mutants)/.test(it))) {
+  for (const command of commands.filter((it) => !/^(bench|mutants)|--real/.test(it))) {
     const argv = command.split(' ');
     const quick = argv[0] === 'check' ? [...argv, '--runs', '500'] : argv;
     const { code, stderr } = await lockstep(quick, { cwd: emptyFolder() });

@@ -30,7 +30,7 @@ export async function runTorture(options: TortureOptions): Promise<TortureResult
   await using provided = await provision({ nodes, sources: ['processes', 'package'], clocks: weather === 'within' });
   const folder = mkdtempSync(join(tmpdir(), 'lockstep-torture-'));
   const places = await openWays(provided);
-  const resources = Array.from({ length: options.resources ?? 4 }, (_, i) => `lockstep:torture:${i}`);
+  const resources = Array.from({ length: options.resources ?? 6 }, (_, i) => `lockstep:torture:${i}`);
   const crew = new Crew(folder, (place) => ({ urls: urlsOf(places, place % SIDES), resources, ttlMs }));
   const forget = atExit(() => crew.killNow());
   const ending = new AbortController();
@@ -52,7 +52,7 @@ export async function runTorture(options: TortureOptions): Promise<TortureResult
     const boundMs = ttlMs + SLACK_MS;
     const stuck = await crew.dismiss(boundMs);
     const seconds = (performance.now() - begun) / 1000;
-    const keysLeft = signal?.aborted ? 0 : await keysAfter(provided, ttlMs);
+    const keysLeft = signal?.aborted ? null : await keysAfter(provided, ttlMs);
     mkdirSync(dirname(options.historyPath), { recursive: true });
     rmSync(options.historyPath, { force: true });
     crew.joinHistories(options.historyPath);

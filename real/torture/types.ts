@@ -10,7 +10,7 @@ export interface TortureOptions {
   readonly historyPath: string;
   /** Client processes. Default 6. */
   readonly clients?: number;
-  /** How many resources they contend for. Default 4. */
+  /** How many resources they contend for. Default 6. */
   readonly resources?: number;
   /** Time to live of all locks, ms. Default 1000. */
   readonly ttlMs?: number;
@@ -67,8 +67,8 @@ export interface TortureResult {
   readonly boundMs: number;
   /** Clients that had a call longer than that, or did not end when they were told to. */
   readonly stuck: readonly string[];
-  /** Keys that were left on the nodes after every TTL was over. */
-  readonly keysLeft: number;
+  /** Keys that were left on the nodes after every TTL was over; `null` if the run was interrupted before that. */
+  readonly keysLeft: number | null;
 }
 
 /** What a client process is told. */
