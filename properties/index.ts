@@ -1,4 +1,12 @@
-export { type Course, type CourseOptions, courseArbitrary } from './arbitraries/schedule.js';
+export {
+  type Course,
+  type CourseOptions,
+  clientArbitrary,
+  courseArbitrary,
+  fateArbitrary,
+  faultArbitrary,
+} from './arbitraries/schedule.js';
+export { clusterArbitrary, type ScheduleOptions, scheduleArbitrary } from './arbitraries/whole.js';
 export { type Assumption, assumptions } from './assumptions.js';
 export { type CheckOptions, type CheckProgress, type CheckResult, type Counterexample, check } from './check.js';
 export { courseOf, withCourse } from './course.js';

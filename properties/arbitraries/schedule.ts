@@ -58,7 +58,8 @@ function anyProcess(options: CourseOptions): fc.Arbitrary<string> {
   return fc.oneof(aNode(options), clientName(options));
 }
 
-function clientArbitrary(options: CourseOptions): fc.Arbitrary<ClientPlan> {
+/** Clients with their work: locks, extensions, writes. */
+export function clientArbitrary(options: CourseOptions): fc.Arbitrary<ClientPlan> {
   const locks = fc.array(lockArbitrary(options), { maxLength: 64 });
   const own = options.apart === true ? { nodes: nodeList(options), keyPrefix: given('x:') } : {};
   return fc.record(
@@ -98,7 +99,8 @@ function writeArbitrary(): fc.Arbitrary<WritePlan> {
   });
 }
 
-function faultArbitrary(options: CourseOptions): fc.Arbitrary<Fault> {
+/** Faults of the kinds asked for. */
+export function faultArbitrary(options: CourseOptions): fc.Arbitrary<Fault> {
   const at = { atUs: instant(options.untilUs), edge: fc.constantFrom('before' as const, 'after' as const) };
   const duration = time(MOST_US, 1);
   const step = shift(MOST_US);
@@ -182,7 +184,8 @@ function fault<T extends { readonly edge?: 'before' | 'after' }>(
   return fc.record(model as never, { requiredKeys: required as never }) as fc.Arbitrary<T>;
 }
 
-function fateArbitrary(options: CourseOptions): fc.Arbitrary<Fate> {
+/** What becomes of single messages. */
+export function fateArbitrary(options: CourseOptions): fc.Arbitrary<Fate> {
   const count = fc.nat({ max: 4096 });
   return fc.record(
     {

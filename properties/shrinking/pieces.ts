@@ -2,7 +2,7 @@ import { nodeName } from '../../core/index.js';
 import type { ClientPlan, Fate, Fault, LockPlan, Schedule } from '../../scenarios/index.js';
 import type { Course } from '../arbitraries/schedule.js';
 import { courseOf, withCourse } from '../course.js';
-import { withoutNode } from './without-node.js';
+import { sparableNodes, withoutNode } from './without-node.js';
 
 export type PieceKind = 'client' | 'node' | 'fault' | 'message' | 'clock' | 'operation' | 'detail';
 
@@ -25,7 +25,7 @@ export function piecesOf(schedule: Schedule): Piece[] {
   return [
     ...(clients.length < 2 ? [] : clients.map(({ id }, i) => piece('client', id, { clients: at(clients, i) }))),
     ...faults.map((fault, i) => piece('fault', faultName(fault), { faults: at(faults, i) })),
-    ...nodesOf(schedule).map(
+    ...sparableNodes(schedule).map(
       (node): Piece => ({ kind: 'node', name: nodeName(node), without: () => withoutNode(schedule, node) }),
     ),
     ...clients.flatMap((client, c) =>
@@ -49,11 +49,6 @@ export function piecesOf(schedule: Schedule): Piece[] {
       ),
     ),
   ];
-}
-
-/** The nodes that can be left out: a cluster has at least one. */
-function nodesOf({ cluster: { nodes } }: Schedule): number[] {
-  return nodes < 2 ? [] : Array.from({ length: nodes }, (_, i) => i);
 }
 
 /** A list without the item at a place. */
@@ -119,7 +114,8 @@ function smallerFaults(fault: Fault): { readonly name: string; readonly fault: F
     less.push({ name: `the ${field} of the ${name}`, fault: rest as unknown as Fault });
   }
   for (const [field, value] of Object.entries(fields)) {
-    if (!Array.isArray(value) || value.length < 2) continue;
+    // With other nodes to talk to it would be another membership.
+    if (!Array.isArray(value) || value.length < 2 || fault.kind === 'reconfigure') continue;
     for (const [i, item] of value.entries()) {
       less.push({ name: `${item} in the ${name}`, fault: { ...fields, [field]: at(value, i) } as unknown as Fault });
     }

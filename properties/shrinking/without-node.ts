@@ -11,7 +11,10 @@ export function withoutNode(schedule: Schedule, node: number): Schedule {
     const index = Number(name.slice(1));
     return index === node ? GONE : nodeName(index < node ? index : index - 1);
   };
-  const { faults, fates, clients, cluster, policy } = schedule;
+  const { faults, fates, cluster, policy } = schedule;
+  const clients = schedule.clients.map((client) =>
+    client.nodes === undefined ? client : { ...client, nodes: renamed(client.nodes, rename) as readonly string[] },
+  );
   const nodes = cluster.nodes - 1;
   const { clocks, distances } = cluster;
   const course = renamed({ faults, fates, clocks, distances }, rename) as typeof schedule & typeof cluster;
@@ -26,6 +29,18 @@ export function withoutNode(schedule: Schedule, node: number): Schedule {
     fates: course.fates,
   };
   return withCourse(smaller, courseOf(smaller));
+}
+
+/** The nodes that a schedule can do without: a cluster has at least one, and so has every list of a client's nodes. */
+export function sparableNodes({ cluster: { nodes }, clients, faults }: Schedule): number[] {
+  if (nodes < 2) return [];
+  const lists = [
+    ...clients.map((client) => client.nodes),
+    ...faults.map((fault) => (fault.kind === 'reconfigure' ? fault.nodes : undefined)),
+  ];
+  return Array.from({ length: nodes }, (_, i) => i).filter((i) =>
+    lists.every((list) => list === undefined || list.some((name) => name !== nodeName(i))),
+  );
 }
 
 /** A value with its nodes renamed. Lists lose what names the node that is gone; any other thing that does is gone too. */
