@@ -1,75 +1,32 @@
-import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { type Stream, Streams } from '../sim/index.js';
+import { Streams } from '../sim/index.js';
 import { LoneNode } from '../sim/testing/lone-node.js';
 import { canRunOnRedis } from './provisioner/for-tests.js';
 import { type Provision, provision } from './provisioner/index.js';
-import { CASES, play } from './testing/conformance-cases.js';
+import { CASES } from './testing/conformance-cases.js';
+import { casesOnNode, clientOf, differences, MOVES, simulatedCases } from './testing/conformance-differences.js';
+import { conformanceDocument } from './testing/conformance-document.js';
 import { compare, observe } from './testing/conformance-exact.js';
-import { ALL, drawAct, drawMoves, KEYS, OWN, playMoves } from './testing/conformance-random.js';
+import { ALL, drawAct, KEYS } from './testing/conformance-random.js';
 import { rawAnswers } from './testing/conformance-raw.js';
 import { RedisTarget, SimTarget, type Target } from './testing/conformance-target.js';
+import { serversHere } from './testing/servers.js';
 import { loadScripts } from './wire.js';
 
-/** Commands of one random sequence. */
-const MOVES = 25;
 const prefix = `lockstep:conformance:${process.pid}`;
-
-/** Every case and what the simulated node made of it: what the others are compared with. */
-async function simulated(): Promise<string[]> {
-  return Promise.all(CASES.map(async (line) => `${line}  ⇒  ${await play(line, new SimTarget())}`));
-}
-
-function clientOf(nodes: Provision): Redis {
-  const client = nodes.nodes[0]?.client();
-  if (client === undefined) throw new Error('no node');
-  return client;
-}
-
-/** What a node made of the cases, each under keys of its own. */
-async function onNode(nodes: Provision): Promise<string[]> {
-  const client = clientOf(nodes);
-  return Promise.all(
-    CASES.map(async (line, i) => `${line}  ⇒  ${await play(line, new RedisTarget(client, `${prefix}:${i}`))}`),
-  );
-}
 
 test('the simulated node answers the fixed cases as reviewed', async () => {
   expect(CASES.length).toBeGreaterThanOrEqual(75);
   expect(new Set(CASES).size).toBe(CASES.length);
-  expect((await simulated()).join('\n')).toMatchSnapshot();
+  expect((await simulatedCases()).join('\n')).toMatchSnapshot();
 });
 
 // It loses a key that is set over one that expired since anybody looked, which only unsound policies do.
 test('ioredis-mock differs from that in these cases', async () => {
   await using mock = await provision({ nodes: 1, sources: ['mock'] });
-  const [expected, found] = await Promise.all([simulated(), onNode(mock)]);
+  const [expected, found] = await Promise.all([simulatedCases(), casesOnNode(mock, prefix)]);
   expect(found.filter((line, i) => line !== expected[i])).toMatchSnapshot();
 });
-
-/** Sequences in which a node and the simulated one came to different answers or keys. */
-async function differences(
-  seed: string,
-  sequences: number,
-  pipelined: boolean,
-  target: (i: number) => Target,
-): Promise<unknown[]> {
-  const found: unknown[] = [];
-  const streams = new Streams(seed);
-  const playBoth = async (stream: Stream, i: number): Promise<void> => {
-    const moves = drawMoves(stream, pipelined ? ALL : OWN, MOVES);
-    const [expected, real] = await Promise.all([
-      playMoves(moves, new SimTarget(), true),
-      playMoves(moves, target(i), pipelined),
-    ]);
-    if (JSON.stringify(real) !== JSON.stringify(expected)) found.push({ moves, expected, real });
-  };
-  const atOnce = pipelined ? 50 : 1;
-  for (let from = 0; from < sequences; from += atOnce) {
-    await Promise.all(Array.from({ length: atOnce }, (_, i) => playBoth(streams.stream(from + i, 0), from + i)));
-  }
-  return found;
-}
 
 test('ioredis-mock differs in no random sequence of the commands of the lock itself', async () => {
   await using mock = await provision({ nodes: 1, sources: ['mock'] });
@@ -110,26 +67,28 @@ test('a node that ignores NX, or whose extension makes keys anew, would be notic
   }
 });
 
-describe.skipIf(!canRunOnRedis('conformance of the simulated node'))('a real node', () => {
+const canRun = canRunOnRedis('conformance of the simulated node');
+
+describe.skipIf(!canRun).each(serversHere())('$name', ({ start }) => {
   let nodes: Provision;
 
   beforeAll(async () => {
-    nodes = await provision({ nodes: 1 });
+    nodes = await start();
   });
   afterAll(async () => {
     await nodes?.stop();
   });
 
   test('does in every fixed case what the simulated node does', async () => {
-    expect(await onNode(nodes)).toEqual(await simulated());
+    expect(await casesOnNode(nodes, prefix)).toEqual(await simulatedCases());
   });
 
   test('answers commands around those of a lock, of which ioredis-mock answers these in other ways', async () => {
     await using mock = await provision({ nodes: 1, sources: ['mock'] });
     const real = await rawAnswers(clientOf(nodes), `${prefix}:raw`);
     const mocked = await rawAnswers(clientOf(mock), `${prefix}:raw`);
-    const different = real.flatMap((line, i) => (line === mocked[i] ? [] : `${line}, mock${mocked[i]?.split('⇒')[1]}`));
-    expect(different).toMatchSnapshot();
+    // The same document for every kind of server; vitest -u writes it.
+    await expect(conformanceDocument(real, mocked)).toMatchFileSnapshot('../docs/conformance.md');
   });
 
   test('does in 100 000 random commands what the simulated node does', async () => {
