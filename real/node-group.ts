@@ -7,6 +7,9 @@ import { LockNode } from './node.js';
 /** What leads to a node. */
 export type AnyClient = RedlockClient | RedlockClusterClient;
 
+/** Name look-ups and encryption make a first connection slow, ms. */
+const FIRST_CONNECT_MS = 1000;
+
 /** The nodes that vote on locks, in the order of the clients. */
 export class NodeGroup {
   readonly nodes: readonly LockNode[];
@@ -22,7 +25,8 @@ export class NodeGroup {
 
   /**
    * Waits for connections that are being made for the first time, so that a lock asked for right after start-up is not
-   * refused for want of nodes; at the latest until `withinMs` have passed. Returns `undefined` if there is no need.
+   * refused for want of nodes: for all of them until `withinMs` have passed, then for a quorum until
+   * {@link FIRST_CONNECT_MS}. Returns `undefined` if there is no need.
    */
   whenConnected(withinMs: number, signal: AbortSignal | undefined): Promise<void> | undefined {
     if (this.#warm) return undefined;
@@ -32,7 +36,7 @@ export class NodeGroup {
       return undefined;
     }
     return new Promise((resolve) => {
-      let pending = connecting.length;
+      let late = false;
       const done = () => {
         // A node that takes longer than this is treated like any other that is away.
         this.#warm = true;
@@ -40,9 +44,18 @@ export class NodeGroup {
         signal?.removeEventListener('abort', done);
         resolve();
       };
-      const timer = setTimeout(done, withinMs);
+      const check = () => {
+        const ready = this.nodes.filter((node) => node.ready).length;
+        const enough = late && ready >= quorumOf(REFERENCE, this.nodes.length);
+        if (enough || !this.nodes.some((node) => node.connecting)) done();
+      };
+      let timer = setTimeout(() => {
+        late = true;
+        timer = setTimeout(done, Math.max(0, FIRST_CONNECT_MS - withinMs));
+        check();
+      }, withinMs);
       signal?.addEventListener('abort', done, { once: true });
-      for (const node of connecting) node.whenConnected(() => --pending === 0 && done());
+      for (const node of connecting) node.whenConnected(check);
     });
   }
 

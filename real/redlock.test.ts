@@ -179,6 +179,87 @@ describe.skipIf(!canRunOnRedis('the lock on five real nodes'))('the lock on five
     expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 
+  test('tryAcquire does not wait for its turn', async () => {
+    const resource = fresh();
+    await using held = await redlock.acquire(resource, 5000);
+    const from = performance.now();
+    expect(await redlock.tryAcquire(resource, 5000)).toBeNull();
+    expect(performance.now() - from).toBeLessThan(150);
+    await held.release();
+    const lock = await redlock.tryAcquire(resource, 5000);
+    expect(lock?.remaining()).toBeGreaterThan(0);
+    await lock?.release();
+    await expect(redlock.tryAcquire('', 5000)).rejects.toMatchObject({ code: 'ERR_LOCK_CONFIG' });
+  });
+
+  test('inspect tells who holds a resource, and changes nothing', async () => {
+    const resource = fresh();
+    expect(await redlock.inspect(resource)).toMatchObject({ state: 'free', value: null, remainingMs: 0, holding: [] });
+    const lock = await redlock.acquire(resource, 5000, { votesWanted: 'all' });
+    const seen = await rival.inspect(resource);
+    expect(seen).toMatchObject({ state: 'held', value: lock.value, empty: [], other: [] });
+    expect(seen.holding.length).toBeGreaterThanOrEqual(3);
+    expect(seen.remainingMs).toBeGreaterThan(lock.remaining());
+    expect(seen.remainingMs).toBeLessThanOrEqual(5000);
+    expect(await valuesOf(resource)).toEqual([lock.value]);
+    await lock.release();
+    // A split vote, as of three clients at once.
+    await Promise.all(clients.slice(0, 4).map((client, i) => client.set(resource, `c${i % 2}`, 'PX', 1000)));
+    expect(await rival.inspect(resource)).toMatchObject({
+      state: 'unclear',
+      value: null,
+      holding: [],
+      empty: [4],
+      other: [0, 1, 2, 3],
+    });
+    await Promise.all(clients.map((client) => client.del(resource)));
+    await expect(redlock.inspect('')).rejects.toMatchObject({ code: 'ERR_LOCK_CONFIG' });
+  });
+
+  test.each([-3_600_000, 3_600_000])(
+    'a step of the wall clock by %d ms moves no validity, held or asked for',
+    async (step) => {
+      const resource = fresh();
+      const from = performance.now();
+      const acquiring = redlock.acquire(resource, 5000);
+      const { now } = Date;
+      Date.now = () => now() + step;
+      try {
+        const lock = await acquiring;
+        const most = 5000 - (performance.now() - from);
+        expect(lock.remaining()).toBeLessThanOrEqual(5000);
+        expect(lock.remaining()).toBeGreaterThan(most - 200);
+        await lock.extend(6000);
+        expect(lock.remaining()).toBeGreaterThan(5000);
+        expect(lock.remaining()).toBeLessThanOrEqual(6000);
+        Date.now = now;
+        expect(lock.remaining()).toBeGreaterThan(5000);
+        expect(lock.signal.aborted).toBe(false);
+        expect(await lock.release()).toMatchObject({ alreadyGone: 0 });
+      } finally {
+        Date.now = now;
+      }
+    },
+  );
+
+  test('timers and sockets are as many after a hundred locks as before', async () => {
+    const count = () => process.getActiveResourcesInfo().sort().join();
+    const some = async () => {
+      const abort = new AbortController();
+      const lock = await redlock.acquire(fresh(), 5000, { signal: abort.signal });
+      await lock.extend(6000);
+      await redlock.tryAcquire(lock.resources, 5000);
+      await redlock.inspect(lock.resources[0] ?? '');
+      await lock.release();
+    };
+    await some();
+    await sleep(100);
+    const before = count();
+    for (let i = 0; i < 10; i++) await Promise.all(Array.from({ length: 10 }, some));
+    await sleep(100);
+    expect(count()).toBe(before);
+  });
+
   test('scripts that a node has lost are sent again', async () => {
     const [a, b] = [fresh(), fresh()];
     await Promise.all(clients.map((client) => client.script('FLUSH')));
