@@ -26,6 +26,7 @@ With --faults: only these, in these amounts, whatever the lock assumes:
 
 Properties, several with commas between:
 ${wrapped(SEARCHED)}
+With fencing among them, locks come with fencing tokens, and the resource looks at them.
 Without --properties: mutual-exclusion; validity too, where the search keeps to what the lock assumes
 (no --faults, no --restart-delay, no scenario).
 

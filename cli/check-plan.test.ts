@@ -65,6 +65,17 @@ test('drift and votes wanted are the clients’ own', () => {
   expect(weather.policy).toMatchObject({ profile: 'reference', driftPpm: 20_000, votesWanted: 'all' });
 });
 
+test('whoever looks for broken fencing gets tokens and a resource that looks at them, or those of the scenario', () => {
+  const planned = (...args: Parameters<typeof planOf>) => {
+    const { weather } = planOf(...args);
+    return [weather.policy.fencing, weather.resource];
+  };
+  expect(planned({ shrink: true }, null)).toEqual(['none', 'none']);
+  expect(planned({ shrink: true, properties: ['fencing'] }, null)).toEqual(['quorum', 'fencing']);
+  expect(planned({ shrink: true, properties: ['fencing'] }, findScenario('S29').schedule)).toEqual(['max', 'none']);
+  expect(planned({ shrink: true }, findScenario('S27').schedule)).toEqual(['quorum', 'fencing']);
+});
+
 test('around a scenario, cluster, clients and kinds of faults are its own', () => {
   const { weather } = planOf({ shrink: true }, findScenario('S16').schedule);
   expect(weather).toMatchObject({ nodes: 5, clients: 2, ttlsMs: [10_000], stepUs: 106_000, crashes: 0, pauses: 0 });

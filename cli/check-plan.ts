@@ -51,7 +51,7 @@ export function planOf(given: CheckFlags, around: Schedule | null): Plan {
   if (beyond === undefined && flags.pastBy !== undefined) {
     throw new InputError('--past-by: it says how far past which bound? Add --past rate, step, restart or forget');
   }
-  const weather = weatherOf(flags, base);
+  const weather = fencedFor(properties, weatherOf(flags, base));
   return {
     weather: beyond === undefined ? weather : past(weather, beyond, 1 + pastBy / MILLION),
     seed,
@@ -61,6 +61,12 @@ export function planOf(given: CheckFlags, around: Schedule | null): Plan {
     strategy,
     shrink: flags.shrink,
   };
+}
+
+/** Who looks for broken fencing gets locks with fencing tokens, and a resource that looks at them. */
+function fencedFor(properties: readonly PropertyId[], weather: Weather): Weather {
+  if (!properties.includes('fencing') || weather.policy.fencing !== 'none') return weather;
+  return { ...weather, policy: { ...weather.policy, fencing: 'quorum' }, resource: 'fencing' };
 }
 
 /** 2 % past a bound is a millisecond or two for usual TTLs. */
@@ -184,6 +190,7 @@ function weatherAround(schedule: Schedule): Weather {
     ttlsMs: [ttl, ...ttls],
     policy: policyOf(schedule.policy),
     persistence: cluster.persistence,
+    resource: schedule.resource ?? 'none',
     stretch: {
       ...NO_STRETCH,
       rate: rates.length > 0 ? 1 : 0,

@@ -4,6 +4,8 @@ import { check } from '../check.js';
 import { MONITORED } from '../property-lists.js';
 import { MUTANTS, weatherFor } from './registry.js';
 
+const SOUND: readonly string[] = ['none', 'quorum'];
+
 describe('the planted bugs', () => {
   it('have names of their own, a story and a monitored property', () => {
     expect(new Set(MUTANTS.map(({ id }) => id)).size).toBe(MUTANTS.length);
@@ -23,7 +25,8 @@ describe('the planted bugs', () => {
     const weathers = new Map(MUTANTS.map((mutant) => [JSON.stringify(weatherFor(mutant, false)), mutant]));
     for (const mutant of weathers.values()) {
       const weather = weatherFor(mutant, false);
-      expect(weather.policy).toEqual(REFERENCE);
+      expect(weather.policy).toEqual({ ...REFERENCE, ...mutant.base });
+      expect(SOUND).toContain(weather.policy.fencing);
       const { counterexample } = await check({ weather, seed: mutant.id, runs: 1_000, properties: MONITORED });
       expect([mutant.id, counterexample]).toEqual([mutant.id, null]);
     }

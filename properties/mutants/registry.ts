@@ -10,6 +10,8 @@ export interface Mutant {
   /** Where it has been seen in the wild. */
   readonly instance: string;
   readonly change: Change;
+  /** What the reference is asked for where the bug is in something that it does not do by itself. */
+  readonly base?: Partial<Policy>;
   /** The weather in which it is hunted, as far as it is not the usual one. The reference withstands it. */
   readonly weather?: Partial<Omit<Weather, 'policy'>>;
   /** The property that is expected to break first. */
@@ -20,10 +22,11 @@ export interface Mutant {
 export type Change = { readonly policy: Partial<Policy> } | { readonly world: Partial<Omit<Weather, 'policy'>> };
 
 /** The weather in which a planted bug is hunted; without its change, the one that the reference policy withstands. */
-export function weatherFor({ change, weather = {} }: Mutant, changed = true): Weather {
-  const base: Weather = { ...WITHIN_ASSUMPTIONS, ...weather };
-  if (!changed) return base;
-  return 'policy' in change ? { ...base, policy: { ...REFERENCE, ...change.policy } } : { ...base, ...change.world };
+export function weatherFor({ change, base = {}, weather = {} }: Mutant, changed = true): Weather {
+  const policy: Policy = { ...REFERENCE, ...base };
+  const sound: Weather = { ...WITHIN_ASSUMPTIONS, ...weather, policy };
+  if (!changed) return sound;
+  return 'policy' in change ? { ...sound, policy: { ...policy, ...change.policy } } : { ...sound, ...change.world };
 }
 
 const CLAIMS: readonly Mutant[] = [
@@ -203,5 +206,63 @@ const WORLDS: readonly Mutant[] = [
   },
 ];
 
+const FENCED = { base: { fencing: 'quorum' }, weather: { nodes: 3 }, expect: 'fencing' } as const;
+
+const FENCING: readonly Mutant[] = [
+  {
+    id: 'M54',
+    story: 'Each node counts its grants, and the highest count of the voters is taken for a fencing token.',
+    instance: 'INCR beside the SET, in home-made fencing',
+    change: { policy: { fencing: 'max' } },
+    ...FENCED,
+  },
+  {
+    id: 'M54c',
+    story: 'Each node counts its grants, and the sum over the voters is taken for a fencing token.',
+    instance: 'the same, by whoever has seen that the highest count does not rise',
+    change: { policy: { fencing: 'sum' } },
+    ...FENCED,
+  },
+  {
+    id: 'M54d',
+    story: 'Each node counts its grants, and the lowest count of the voters is taken for a fencing token.',
+    instance: 'the same, by whoever wants a number that all voters have reached',
+    change: { policy: { fencing: 'min' } },
+    ...FENCED,
+  },
+  {
+    id: 'M54e',
+    story: 'The new counter is written as it comes: a write that is late lowers it, and tokens come twice.',
+    instance: 'GET, then SET of one more',
+    change: { policy: { fencing: 'plain-write' } },
+    ...FENCED,
+    // A write has to be late, and a quorum has to miss what it undoes.
+    weather: { nodes: 3, spikePpm: 200_000 },
+  },
+  {
+    id: 'M54f',
+    story:
+      'The counters that came with the votes are taken for read, though earlier holders may have raised them since.',
+    instance: 'one round trip saved',
+    change: { policy: { fencing: 'piggybacked-read' } },
+    ...FENCED,
+  },
+  {
+    id: 'M54h',
+    story: 'A node that has lost its counter counts from 0, and a quorum with it knows less than it did.',
+    instance: 'counters on nodes without persistence',
+    change: { policy: { rejoin: 'at-once' } },
+    ...FENCED,
+  },
+  {
+    id: 'M54b',
+    story: 'The resource takes each fencing token once, and refuses the second write of its holder.',
+    instance: 'comparing with "not higher" instead of "lower"',
+    change: { world: { resource: 'fencing-strict' } },
+    ...FENCED,
+    weather: { resource: 'fencing' },
+  },
+];
+
 /** All planted bugs. */
-export const MUTANTS: readonly Mutant[] = [...CLAIMS, ...CLOCKS, ...RELEASES, ...EXTENSIONS, ...WORLDS];
+export const MUTANTS: readonly Mutant[] = [...CLAIMS, ...CLOCKS, ...RELEASES, ...EXTENSIONS, ...WORLDS, ...FENCING];

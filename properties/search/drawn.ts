@@ -75,7 +75,9 @@ export class DrawnAdversary implements Adversary {
     const ttl = ttlMs * 1000;
     if (situation.guardUs !== null && work.chance(70 * PERCENT)) {
       this.wrote = true;
-      const writes = [this.drawWrite(ttl, situation.guardUs)];
+      const write = this.drawWrite(ttl, situation.guardUs);
+      // A resource that looks at who writes may treat a second write differently.
+      const writes = this.weather.resource === 'none' ? [write] : [write, write];
       return {
         atUs: this.drawArrival(client, view),
         resources: ['a'],
