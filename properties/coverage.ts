@@ -33,6 +33,7 @@ export const SITUATIONS = {
   partitionsInClaim: 'partitions inside a claim',
   lossesInClaim: 'lost messages inside a claim',
   copiesInClaim: 'copied messages inside a claim',
+  resendsInClaim: 'requests sent again inside a claim',
   delaysInClaim: 'messages held up inside a claim',
 } as const;
 export type Situation = keyof typeof SITUATIONS;

@@ -23,6 +23,16 @@ export class NodeList {
     this.majority = Math.floor(this.distinct / 2) + 1;
   }
 
+  /** All nodes of a cluster of this size, in order; one list for all that need it. */
+  static all(count: number): NodeList {
+    let list = ALL[count];
+    if (list === undefined) {
+      list = new NodeList(count);
+      ALL[count] = list;
+    }
+    return list;
+  }
+
   get places(): number {
     return this.nodes.length;
   }
@@ -49,3 +59,6 @@ export class NodeList {
     return this.nodes.filter((node) => has(listed, node)).length;
   }
 }
+
+/** By the size of the cluster. A list never changes, and to make one takes as long as some dozen events. */
+const ALL: (NodeList | undefined)[] = [];

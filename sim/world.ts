@@ -53,7 +53,7 @@ export class World implements WorldView, ClientHost {
     const nodes: SimNode[] = [];
     for (let i = 0; i < setup.cluster.nodes; i++) nodes.push(this.makeNode(i));
     this.nodes = nodes;
-    const all = new NodeList(nodes.length);
+    const all = NodeList.all(nodes.length);
     this.clients = setup.clients.map((name, i) => this.makeClient(name, i, all));
     this.resource = new ProtectedResource(setup.resource, setup.policy);
     this.links = new Links(this, adversary, this.chronicle, this.queue);

@@ -177,7 +177,7 @@ export class DrawnAdversary implements Adversary {
     }
     if (situation.resends && direction === 'request' && fates.chance(weather.duplicatePpm)) {
       fate.resendAfterUs = fates.below(100_000);
-      if (isInClaim(view)) this.counts.copiesInClaim++;
+      if (isInClaim(view)) this.counts.resendsInClaim++;
     }
     if (situation.spikes && fates.chance(weather.spikePpm)) {
       fate.delayUs += fates.chance(70 * PERCENT) ? fates.below(100_000) : fates.below(situation.ttlMs * 1_500);
