@@ -1,3 +1,4 @@
+export { compareFencingTokens, type FencingToken } from '../core/index.js';
 export { LockError, type LockErrorCode, type LockErrorDetails, type LockOperation, type LockVotes } from './errors.js';
 export type { Inspection } from './inspect.js';
 export type { ClusterConnectionOptions, ConnectionOptions, RedlockClient, RedlockClusterClient } from './link.js';

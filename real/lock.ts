@@ -1,3 +1,4 @@
+import type { FencingToken } from '../core/index.js';
 import { systemClock } from './clock.js';
 import type { LockError, LockVotes } from './errors.js';
 import type { LockRun, ReleaseReport } from './run.js';
@@ -64,6 +65,15 @@ export class Lock implements AsyncDisposable {
   /** What is left of the validity, ms; 0 once it has ended or the lock was released. */
   remaining(): number {
     return this.#run.remainingUs() / 1000;
+  }
+
+  /**
+   * With the setting `fencing`: greater than that of every lock that any client held on any resource of these nodes
+   * before. A resource that remembers the greatest it has seen, and refuses writes with a lesser one, is safe from
+   * holders that do not know yet that they have lost the lock. To be compared by `compareFencingTokens`. Else `null`.
+   */
+  get fencingToken(): FencingToken | null {
+    return this.#run.fence;
   }
 
   /** The votes behind the lock: those of its last extension if it was extended. Late ones are added as they come. */

@@ -1,7 +1,7 @@
 import { getEventListeners, once } from 'node:events';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { LockError, Redlock } from './index.js';
+import { compareFencingTokens, type FencingToken, LockError, Redlock } from './index.js';
 import { canRunOnRedis } from './provisioner/for-tests.js';
 import { type Provision, provision } from './provisioner/index.js';
 
@@ -241,6 +241,22 @@ describe.skipIf(!canRunOnRedis('the lock on five real nodes'))('the lock on five
       }
     },
   );
+
+  test('fencing tokens grow from lock to lock, whoever holds it and on whatever', async () => {
+    const tokens: FencingToken[] = [];
+    for (let i = 0; i < 12; i++) {
+      const own = i % 2 === 0 ? redlock : rival;
+      await using lock = await own.acquire(fresh(), 5000, { fencing: true });
+      if (lock.fencingToken !== null) tokens.push(lock.fencingToken);
+    }
+    expect(tokens.length).toBe(12);
+    for (const [i, token] of tokens.entries()) {
+      const before = tokens[i - 1];
+      if (before !== undefined) expect(compareFencingTokens(token, before)).toBeGreaterThan(0);
+    }
+    await using plain = await redlock.acquire(fresh(), 5000);
+    expect(plain.fencingToken).toBeNull();
+  });
 
   test('timers and sockets are as many after a hundred locks as before', async () => {
     const count = () => process.getActiveResourcesInfo().sort().join();

@@ -1,5 +1,6 @@
 import {
   type Command,
+  type FencingToken,
   forgetfulNodesTolerated,
   has,
   initialState,
@@ -55,6 +56,9 @@ export class LockRun {
   lost: LockError | null = null;
   /** Called once when that happens. */
   onLost: ((reason: LockError) => void) | null = null;
+
+  /** The fencing token, once the lock is held, if the policy has them. */
+  fence: FencingToken | null = null;
 
   readonly #nodes: readonly LockNode[];
   readonly #alarms: Alarms = new Alarms(systemClock, this);
@@ -218,6 +222,7 @@ export class LockRun {
   #report(outcome: Outcome): void {
     switch (outcome.type) {
       case 'acquired':
+        this.fence = outcome.fence;
         this.#takeAcquisition()?.resolve();
         break;
       case 'failed':

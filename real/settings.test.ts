@@ -141,6 +141,8 @@ function typesAllowOnlySoundLocks(nodes: Redis[], unsound: Policy): void {
   new Redlock(nodes, sound);
   // @ts-expect-error the quorum is the majority
   new Redlock(nodes, { quorum: 2 });
+  // @ts-expect-error fencing tokens are sound or absent
+  new Redlock(nodes, { fencing: 'max' });
   // @ts-expect-error validity is always checked
   new Redlock(nodes, { validityCheck: 'none' });
   // @ts-expect-error a release checks the owner

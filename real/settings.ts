@@ -2,7 +2,9 @@ import { driftAllowanceUs, LONGEST_US, type Policy, quorumOf, REFERENCE } from '
 import { configError, type LockOperation } from './errors.js';
 
 /** What only a {@link Policy} says. A lock in production has the sound choice, and nothing else may be passed for it. */
-export type PolicyOnly = { readonly [Field in Exclude<keyof Policy, 'votesWanted' | 'maxExtensions'>]?: never };
+export type PolicyOnly = {
+  readonly [Field in Exclude<keyof Policy, 'votesWanted' | 'maxExtensions' | 'fencing'>]?: never;
+};
 
 /**
  * How locks are acquired and kept. Names and defaults are node-redlock's where it has the setting. Whatever is set
@@ -36,6 +38,12 @@ export interface RedlockSettings extends PolicyOnly {
   readonly votesWanted?: 'quorum' | 'all' | number;
   /** Most extensions of one lock, automatic ones included; `null` is no limit. Default `null`. */
   readonly maxExtensions?: number | null;
+  /**
+   * Whether each lock comes with a fencing token, `lock.fencingToken`, from counters that a quorum of the nodes keeps: two
+   * round trips more for an acquisition. A node that lost its counter in a restart learns it from the others, so a quorum
+   * must not lose them at once; they have no TTL. A node that is a Cluster has no vote on them. Default `false`.
+   */
+  readonly fencing?: boolean;
   /** A lock with less validity left than this when its quorum has answered is given up, ms. Default 0. */
   readonly minValidityMs?: number;
 }
@@ -58,6 +66,7 @@ export const DEFAULTS: ResolvedSettings = Object.freeze({
   nodeTimeoutMs: 50,
   votesWanted: 'quorum',
   maxExtensions: null,
+  fencing: false,
   minValidityMs: 0,
 });
 
@@ -97,6 +106,7 @@ const RULES: Readonly<Record<keyof ResolvedSettings, Rule>> = {
     accepts: (value) => value === null || (Number.isSafeInteger(value) && Number(value) >= 0),
     expected: 'a whole number, 0 or more, or null for no limit',
   },
+  fencing: { accepts: (value) => typeof value === 'boolean', expected: 'true or false' },
   minValidityMs: durationFrom0,
 };
 
@@ -142,6 +152,7 @@ export function policyFor(settings: ResolvedSettings, ttlMs: number, autoExtend:
     ...drift,
     profile: 'lockstep',
     votesWanted: settings.votesWanted,
+    fencing: settings.fencing ? 'quorum' : 'none',
     nodeTimeoutUs: Math.min(wholeUs(settings.nodeTimeoutMs), halfUs),
     minValidityUs: wholeUs(settings.minValidityMs),
     tries: settings.retryCount === -1 ? null : settings.retryCount + 1,
