@@ -1,5 +1,5 @@
 import { judgeAsExpected, judgedProperties } from '../properties/expectation.js';
-import { judgeObserved, type ObservedVerdict } from '../properties/history/observed.js';
+import { judgeObserved, OBSERVABLE, type ObservedVerdict } from '../properties/history/observed.js';
 import { NOISE, type Playable, playable } from '../properties/retime/margin.js';
 import { type Lateness, type Observation, playOnRedis, unplayableBecause } from '../real/stage/index.js';
 import type { Expectation, PropertyId, Schedule, Verdict } from '../scenarios/index.js';
@@ -40,6 +40,10 @@ export async function realOutcome(
   const refused = (reason: string): RealOutcome => ({ id, simulated, status: 'refused', reason, play: null });
   const impossible = unplayableBecause(schedule);
   if (impossible !== null) return refused(impossible);
+  const hidden = judgement.violations.find(
+    ({ property }) => judgedProperties(expect).includes(property) && !OBSERVABLE.includes(property),
+  );
+  if (hidden !== undefined) return refused(`a violation of ${hidden.property} does not show from outside`);
   const found = playable(schedule, expect);
   if ('reason' in found) return refused(found.reason);
   const properties = propertiesOf(

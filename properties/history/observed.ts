@@ -19,6 +19,16 @@ export interface Observed {
   readonly endUs: number;
 }
 
+/** The properties whose violation shows from outside. */
+export const OBSERVABLE: readonly PropertyId[] = [
+  'mutual-exclusion',
+  'action-in-belief',
+  'validity',
+  'acquisition',
+  'extension',
+  'lost-lock',
+];
+
 /** What it shows, in the words of a simulated run. */
 export interface ObservedVerdict {
   readonly verdict: Verdict;

@@ -1,5 +1,5 @@
 import type { Expectation, Fate, Fault, LockPlan, Schedule } from '../../scenarios/index.js';
-import { type Stream, Streams } from '../../sim/index.js';
+import { policyOf, type Stream, Streams } from '../../sim/index.js';
 import { judgeAsExpected } from '../expectation.js';
 import type { Judgement } from '../judge.js';
 import { retimed, writtenInstants } from './retimed.js';
@@ -114,13 +114,24 @@ function disturbed(schedule: Schedule, noise: Noise, stream: Stream): Schedule {
       return { ...it, checkAfterUs, sendAfterUs, delayUs: late(it.delayUs) };
     }),
   });
+  const { nodeTimeoutUs, retryDelayUs } = policyOf(schedule.policy);
+  // Timers of clients are late, too.
+  const timers = {
+    nodeTimeoutUs: nodeTimeoutUs === null ? null : late(nodeTimeoutUs),
+    retryDelayUs: late(retryDelayUs),
+  };
   return {
     ...schedule,
+    policy: { ...schedule.policy, with: { ...schedule.policy.with, ...timers } },
     cluster: { ...cluster, distances },
     clients: schedule.clients.map((client) => ({ ...client, locks: client.locks.map(plan) })),
     faults: schedule.faults.map((fault) => disturbedFault(fault, noise, stream)),
     fates: schedule.fates.map(
-      (fate): Fate => (fate.delayUs === undefined ? fate : { ...fate, delayUs: delay(fate.delayUs) }),
+      ({ delayUs, resendAfterUs, ...fate }): Fate => ({
+        ...fate,
+        ...(delayUs === undefined ? {} : { delayUs: delay(delayUs) }),
+        ...(resendAfterUs === undefined ? {} : { resendAfterUs: late(resendAfterUs) }),
+      }),
     ),
   };
 }

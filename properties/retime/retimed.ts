@@ -32,11 +32,12 @@ function pacedFrom(schedule: Schedule, map: TimeMap, written: Instants, begun: I
   const fates = schedule.fates.map((fate): Fate => {
     const sentUs = written.sent(fate);
     const begunUs = begun?.sent(fate);
-    const { delayUs, duplicateDelayUs } = fate;
+    const { delayUs, duplicateDelayUs, resendAfterUs } = fate;
     return {
       ...fate,
       ...(delayUs === undefined ? {} : { delayUs: span(sentUs, delayUs, begunUs) }),
       ...(duplicateDelayUs === undefined ? {} : { duplicateDelayUs: span(sentUs, duplicateDelayUs, begunUs) }),
+      ...(resendAfterUs === undefined ? {} : { resendAfterUs: span(sentUs, resendAfterUs, begunUs) }),
     };
   });
   const lastUs = Math.max(

@@ -133,8 +133,8 @@ class Link {
   readonly #client: Socket;
   readonly #options: ProxyOptions;
   readonly #lanes: { readonly requests: Lane; readonly replies: Lane };
-  /** What becomes of the replies that are still to come, in order; `null` for the reply to a copy, which is nobody's. */
-  readonly #expected: (MessageFate | null)[] = [];
+  /** What becomes of the replies that are still to come, in order. */
+  readonly #expected: MessageFate[] = [];
   /** Connected when the first message arrives there: until then it does not matter whether anybody is. */
   #node: Socket | null = null;
   #halfOpen = false;
@@ -183,14 +183,23 @@ class Link {
     const afterMs = this.#proxy.requestMs + (request.delayMs ?? 0);
     this.#lanes.requests.send(afterMs, () => this.#toNode(command, reply));
     if (request.againAfterMs === undefined) return;
-    this.#lanes.requests.send(afterMs + request.againAfterMs, () => this.#toNode(command, null));
+    this.#lanes.requests.send(afterMs + request.againAfterMs, () => this.#copyToNode(command));
   }
 
-  #toNode(command: Buffer, reply: MessageFate | null): void {
+  #toNode(command: Buffer, reply: MessageFate): void {
     if (this.#client.destroyed || this.#halfOpen) return;
     this.#node ??= this.#connect();
     this.#expected.push(reply);
     if (this.#node.writable) this.#node.write(command);
+  }
+
+  /** A copy arrives whatever has become of the connection meanwhile, and its reply is nobody's. */
+  #copyToNode(command: Buffer): void {
+    const { host, port } = this.#options;
+    const node = createConnection({ host, port, noDelay: true });
+    node.on('error', () => {});
+    node.once('data', () => node.destroy());
+    node.write(command);
   }
 
   #connect(): Socket {
@@ -210,7 +219,6 @@ class Link {
 
   #onReply(reply: Buffer): void {
     const fate = this.#expected.shift();
-    if (fate === null) return;
     const { dropped } = this.#proxy;
     if (fate?.lost || this.torn || dropped === 'replies' || dropped === 'both') {
       this.torn = true;

@@ -1,4 +1,4 @@
-import { createConnection } from 'node:net';
+import { createConnection, type Socket } from 'node:net';
 import type { Answer, Command, Policy } from '../../core/index.js';
 import { scriptsOf } from '../../core/index.js';
 import type { Fate, MessageAddress, Schedule } from '../../scenarios/index.js';
@@ -33,6 +33,7 @@ export class Way {
   /** Fates of commands that are on their way to the proxy, by what they say. */
   readonly #coming: Map<string, CommandFate[]>;
   readonly #sends = new Map<string, number>();
+  readonly #resends = new Set<NodeJS.Timeout>();
   #requestCuts = 0;
   #replyCuts = 0;
 
@@ -78,7 +79,16 @@ export class Way {
     const fates = this.#coming.get(text) ?? [];
     this.#coming.set(text, fates);
     fates.push({ request: this.#messageFate(request), reply: this.#messageFate(reply) });
-    this.#ask(commandOf(words), onAnswer);
+    const asked = this.#ask(commandOf(words), onAnswer);
+    if (request?.resendAfterUs === undefined) return;
+    // The connection breaks, and the client's library sends the command again over a new one.
+    const timer = setTimeout(() => {
+      this.#resends.delete(timer);
+      if (asked.destroyed) return;
+      asked.destroy();
+      this.send(words, lock, command, onAnswer);
+    }, request.resendAfterUs / 1000);
+    this.#resends.add(timer);
   }
 
   /** Loses what is sent from now on in one direction, until {@link Way.heal} is called as often. */
@@ -91,6 +101,7 @@ export class Way {
   }
 
   close(): Promise<void> {
+    for (const timer of this.#resends) clearTimeout(timer);
     return this.#proxy.close();
   }
 
@@ -112,7 +123,7 @@ export class Way {
     };
   }
 
-  #ask(command: Buffer, onAnswer: OnAnswer): void {
+  #ask(command: Buffer, onAnswer: OnAnswer): Socket {
     const socket = createConnection({ host: '127.0.0.1', port: this.#proxy.port, noDelay: true });
     const cutter = new RespCutter();
     socket.write(command);
@@ -123,6 +134,7 @@ export class Way {
       socket.destroy();
       onAnswer(answerOf(reply));
     });
+    return socket;
   }
 }
 
