@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { Streams } from '../sim/index.js';
-import { LoneNode } from '../sim/testing/lone-node.js';
+import { LoneNode, Streams } from '../sim/index.js';
 import { canRunOnRedis } from './provisioner/for-tests.js';
 import { type Provision, provision } from './provisioner/index.js';
 import { CASES } from './testing/conformance-cases.js';

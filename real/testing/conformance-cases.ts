@@ -1,4 +1,4 @@
-import type { KeyState } from '../../sim/testing/lone-node.js';
+import type { KeyState } from '../../sim/index.js';
 import { type Act, type Target, VARIANTS, type Variant } from './conformance-target.js';
 
 /**

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { type Answer, scriptsOf } from '../../core/index.js';
-import type { LoneNode } from '../../sim/testing/lone-node.js';
+import type { LoneNode } from '../../sim/index.js';
 import { answerOf } from '../wire.js';
 import { type Act, commandOf, VARIANTS } from './conformance-target.js';
 

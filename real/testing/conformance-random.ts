@@ -1,6 +1,5 @@
 import type { Answer, Operation } from '../../core/index.js';
-import type { Stream } from '../../sim/index.js';
-import type { KeyState } from '../../sim/testing/lone-node.js';
+import type { KeyState, Stream } from '../../sim/index.js';
 import type { Act, Target, Variant } from './conformance-target.js';
 
 /** The keys that random commands are about. */

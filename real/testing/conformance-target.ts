@@ -8,7 +8,7 @@ import {
   scriptsOf,
   type Token,
 } from '../../core/index.js';
-import { type KeyState, LoneNode } from '../../sim/testing/lone-node.js';
+import { type KeyState, LoneNode } from '../../sim/index.js';
 import { answerOf, isMissingScript, write, writeWithText } from '../wire.js';
 
 /** How a command is sent: as the lock does, with the text of its script, or by the scripts of another policy. */

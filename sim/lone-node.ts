@@ -1,10 +1,10 @@
-import type { Answer, Command, Policy } from '../../core/index.js';
-import { Chronicle } from '../chronicle.js';
-import { SimNode } from '../node.js';
-import { Observer } from '../observer.js';
-import { EventKind, QueueEvent } from '../queue.js';
-import { type TrueTime, trueTime } from '../time.js';
-import { schedule } from './schedule.js';
+import type { Answer, Command, Policy } from '../core/index.js';
+import type { Cluster } from '../scenarios/index.js';
+import { Chronicle } from './chronicle.js';
+import { SimNode } from './node.js';
+import { Observer } from './observer.js';
+import { EventKind, QueueEvent } from './queue.js';
+import { type TrueTime, trueTime } from './time.js';
 
 /** What a key holds: whose it is, and for how many ms still. */
 export interface KeyState {
@@ -12,7 +12,7 @@ export interface KeyState {
   readonly ttlMs: number;
 }
 
-/** One simulated node without a world, for tests that compare it with a server. Nobody but its user moves its time. */
+/** One simulated node without a world: to compare it with a server, and to explore. Nobody but its user moves its time. */
 export class LoneNode {
   private readonly chronicle: Chronicle = new Chronicle([], new Observer(), false);
   private readonly node: SimNode;
@@ -23,7 +23,7 @@ export class LoneNode {
   constructor(expiry: 'after' | 'at' = 'after') {
     // A look for expired keys never comes: the node has to notice by itself, like a server before its clean-up ran.
     this.graceMs = expiry === 'after' ? 1 : 0;
-    this.node = new SimNode(0, schedule({ cluster: { expiry } }).cluster, this.chronicle, neverLook, 0, 0);
+    this.node = new SimNode(0, lonely(expiry), this.chronicle, neverLook, 0, 0);
   }
 
   /** Carries out a command when the node's clock shows `nowMs`. */
@@ -55,4 +55,18 @@ function neverLook(): QueueEvent {
   const event = new QueueEvent();
   event.kind = EventKind.expiry;
   return event;
+}
+
+function lonely(expiry: Cluster['expiry']): Cluster {
+  return {
+    nodes: 1,
+    delayUs: 0,
+    distances: [],
+    link: 'fifo',
+    expiry,
+    resolutionUs: 1000,
+    persistence: 'none',
+    replicaLagUs: null,
+    clocks: [],
+  };
 }
