@@ -11,6 +11,19 @@ export { type Assumption, assumptions } from './assumptions.js';
 export { type CheckOptions, type CheckProgress, type CheckResult, type Counterexample, check } from './check.js';
 export { courseOf, withCourse } from './course.js';
 export { type Counts, SITUATIONS, type Situation } from './coverage.js';
+export { type ExploreBounds, SMALL_WORLD, whatIsWrong } from './explorer/bounds.js';
+export type { Checkpoint } from './explorer/checkpoint.js';
+export { scheduleOf } from './explorer/counterexample.js';
+export {
+  type Exploration,
+  type ExploredProperty,
+  type ExploreOptions,
+  type ExploreProgress,
+  Explorer,
+  explore,
+  MOST_STATES,
+} from './explorer/explore.js';
+export { everything, exploreLiveness, type LivenessResult, livenessOf } from './explorer/liveness.js';
 export { type Judgement, judge, type KindVerdict } from './judge.js';
 export { Monitors } from './monitors/monitors.js';
 export type { Outage } from './monitors/outage.js';

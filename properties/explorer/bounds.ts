@@ -1,0 +1,120 @@
+import { type Policy, REFERENCE } from '../../core/index.js';
+
+/** True time in a bounded world: one tick is one millisecond, the resolution of expiry in Redis. */
+export const TICK_US = 1000;
+
+/** How large a world to exhaust. Times are in ticks (1 tick = 1 ms); counts are totals over the whole world. */
+export interface ExploreBounds {
+  /** 1 to 7. */
+  readonly nodes: number;
+  /** 1 to 4; each makes one acquisition. */
+  readonly clients: number;
+  /** TTL of every lock. */
+  readonly ttl: number;
+  /** What the policy takes off a validity for clock drift. */
+  readonly allowance: number;
+  /** How often some clock gains or loses a tick against true time. */
+  readonly drift: number;
+  /** How often some node crashes and loses its keys. */
+  readonly crashes: number;
+  /** After how many ticks of its own clock a crashed node answers again; `null` for never. */
+  readonly restartDelay: number | null;
+  /**
+   * How often some message is lost. For safety none are needed: a message may stay on its way for ever. They matter
+   * where a lost one lets a later one pass on a `fifo` link.
+   */
+  readonly losses: number;
+  /** How often some client is frozen; for how long is free, and its clock runs on. */
+  readonly pauses: number;
+  /** Attempts of each acquisition after the first; with `forever`, how many earlier ones may still have left traces. */
+  readonly retries: number;
+  /** Clients try until they hold the lock. What tells of no attempt before the last `retries` ones is forgotten. */
+  readonly forever: boolean;
+  /** Extensions that each client may ask for. */
+  readonly extensions: number;
+  /** Whether clients may release their locks; otherwise they hold them until they expire. */
+  readonly releases: boolean;
+  /** `fifo` delivers in sending order per client, node and direction, as one TCP connection does. */
+  readonly link: 'fifo' | 'reordering';
+  /** How long a client waits for a node, at least 1; `null` for as long as it takes. */
+  readonly timeout: number | null;
+  /** The pause between two attempts, at least 1. */
+  readonly retryDelay: number;
+  /** What differs from the sound policy: a planted bug. */
+  readonly policy: Partial<Policy>;
+}
+
+/** Three nodes, two clients, nothing goes wrong but messages, which take as long as they like. */
+export const SMALL_WORLD: ExploreBounds = {
+  nodes: 3,
+  clients: 2,
+  ttl: 3,
+  allowance: 0,
+  drift: 0,
+  crashes: 0,
+  restartDelay: null,
+  losses: 0,
+  pauses: 0,
+  retries: 0,
+  forever: false,
+  extensions: 0,
+  releases: false,
+  link: 'fifo',
+  timeout: null,
+  retryDelay: 1,
+  policy: {},
+};
+
+/** The policy that the clients of a bounded world follow. */
+export function policyWithin(bounds: ExploreBounds): Policy {
+  return {
+    ...REFERENCE,
+    // Clocks jump by ticks here, and are read in whole ones.
+    clock: 'wall',
+    stampUs: TICK_US,
+    driftPpm: 0,
+    driftUs: bounds.allowance * TICK_US,
+    nodeTimeoutUs: bounds.timeout === null ? null : bounds.timeout * TICK_US,
+    tries: bounds.forever ? null : bounds.retries + 1,
+    retryDelayUs: bounds.retryDelay * TICK_US,
+    retryJitterUs: 0,
+    maxExtensions: bounds.extensions,
+    ...bounds.policy,
+  };
+}
+
+/** What is wrong with these bounds, in one sentence; `null` if nothing is. */
+export function whatIsWrong(bounds: ExploreBounds): string | null {
+  const ranges: readonly (readonly [keyof ExploreBounds, number, number])[] = [
+    ['nodes', 1, 7],
+    ['clients', 1, 4],
+    ['ttl', 1, 60],
+    ['allowance', 0, 60],
+    ['drift', 0, 7],
+    ['crashes', 0, 7],
+    ['losses', 0, 7],
+    ['pauses', 0, 7],
+    ['retries', 0, 7],
+    ['extensions', 0, 7],
+    ['retryDelay', 1, 60],
+  ];
+  for (const [name, least, most] of ranges) {
+    const value = bounds[name];
+    if (typeof value !== 'number' || !Number.isInteger(value) || value < least || value > most) {
+      return `${name} must be a whole number from ${least} to ${most}, not ${String(value)}`;
+    }
+  }
+  const { restartDelay, timeout } = bounds;
+  if (timeout !== null && (!Number.isInteger(timeout) || timeout < 1 || timeout > 60)) {
+    return `timeout must be a whole number of ticks from 1 to 60, or null, not ${timeout}`;
+  }
+  if (restartDelay !== null && (!Number.isInteger(restartDelay) || restartDelay < 0 || restartDelay > 60)) {
+    return `restartDelay must be a whole number of ticks from 0 to 60, or null, not ${restartDelay}`;
+  }
+  if ((bounds.policy.fencing ?? 'none') !== 'none') return 'fencing tokens grow without end, and cannot be exhausted';
+  if ((bounds.policy.sending ?? 'parallel') !== 'parallel')
+    return 'only clients that ask all nodes at once are explored';
+  return bounds.allowance >= bounds.ttl
+    ? 'the allowance must be less than the TTL, or nobody ever holds the lock'
+    : null;
+}

@@ -1,0 +1,135 @@
+import { describe, expect, it } from 'vitest';
+import { judge } from '../judge.js';
+import { type ExploreBounds, SMALL_WORLD } from './bounds.js';
+import { scheduleOf } from './counterexample.js';
+import { type Exploration, type ExploreOptions, explore } from './explore.js';
+
+function exploring(change: Partial<ExploreBounds>, options: Partial<ExploreOptions> = {}): Exploration {
+  return explore({ bounds: { ...SMALL_WORLD, ...change }, ...options });
+}
+
+/** Properties that the counterexample of these bounds violates in the simulator. */
+function replayed(change: Partial<ExploreBounds>, { path }: Exploration): readonly string[] {
+  if (path === null) return [];
+  const schedule = scheduleOf({ ...SMALL_WORLD, ...change }, path);
+  return judge(schedule, ['acquisition']).violations.map(({ property }) => property);
+}
+
+describe('three nodes, two clients, a TTL of three ticks', () => {
+  it('are safe while nothing goes wrong but messages', () => {
+    expect(exploring({})).toMatchObject({ verdict: 'safe', exhausted: true, states: 164_458, depth: 20 });
+  });
+
+  it('are not when a node forgets in a crash and is back at once', () => {
+    const change = { crashes: 1, restartDelay: 0 };
+    const found = exploring(change);
+    expect(found).toMatchObject({ verdict: 'violated', exhausted: false, states: 34_433, depth: 11 });
+    expect(replayed(change, found)).toContain('mutual-exclusion');
+  });
+
+  it('are not when one clock is off by a tick for which there is no allowance', () => {
+    const found = exploring({ drift: 1 });
+    expect(found).toMatchObject({ verdict: 'violated', depth: 12 });
+    expect(replayed({ drift: 1 }, found)).toContain('mutual-exclusion');
+  });
+});
+
+describe('a longer TTL', () => {
+  it.each([3, 4, 5, 6])('of %i ticks breaks by the same faults, the drift a tick later for each', (ttl) => {
+    const depths = [{ crashes: 1, restartDelay: 0 }, { drift: 1 }].map((change) => {
+      const { verdict, depth } = exploring({ ...change, ttl }, { property: 'validity' });
+      return { verdict, depth };
+    });
+    // A key lives longer by what the TTL is longer.
+    expect(depths).toEqual([
+      { verdict: 'violated', depth: 6 },
+      { verdict: 'violated', depth: 4 + ttl },
+    ]);
+  });
+});
+
+describe('a planted bug', () => {
+  it.each<[string, Partial<ExploreBounds>, Partial<ExploreOptions>, string, number]>([
+    ['a quorum of a minority', { policy: { quorum: 1 } }, {}, 'mutual-exclusion', 6],
+    ['no check of the validity', { policy: { validityCheck: 'none' } }, { property: 'acquisition' }, 'acquisition', 8],
+    ['a validity that counts from the answers', { policy: { validityFrom: 'reply' } }, {}, 'mutual-exclusion', 13],
+    [
+      'an unchecked delete',
+      { nodes: 1, clients: 3, releases: true, policy: { releaseChecksToken: false } },
+      {},
+      'mutual-exclusion',
+      10,
+    ],
+    ['an extension by a minority', { extensions: 1, policy: { extendQuorumOffset: -1 } }, {}, 'mutual-exclusion', 16],
+    [
+      'one token for all tries, on links that reorder',
+      { retries: 1, timeout: 1, link: 'reordering', ttl: 2, policy: { tokenScope: 'call' } },
+      {},
+      'mutual-exclusion',
+      16,
+    ],
+  ])('%s has a shortest counterexample, which replays', (_, change, options, property, depth) => {
+    const found = exploring(change, options);
+    expect(found).toMatchObject({ verdict: 'violated', depth });
+    expect(replayed(change, found)).toContain(property);
+  });
+});
+
+describe('a reduction', () => {
+  const small = { nodes: 2, ttl: 2 } as const;
+
+  it('changes how many states there are, and no verdict', () => {
+    const counts = [
+      { symmetry: true, reduced: true },
+      { symmetry: false, reduced: true },
+      { symmetry: true, reduced: false },
+      { symmetry: false, reduced: false },
+    ].map((options) => {
+      const { verdict, states } = exploring(small, options);
+      return { ...options, verdict, states };
+    });
+    expect(counts).toEqual([
+      { symmetry: true, reduced: true, verdict: 'safe', states: 3_343 },
+      { symmetry: false, reduced: true, verdict: 'safe', states: 12_844 },
+      { symmetry: true, reduced: false, verdict: 'safe', states: 11_826 },
+      { symmetry: false, reduced: false, verdict: 'safe', states: 46_364 },
+    ]);
+  });
+
+  it('of symmetry finds a counterexample of the same length', () => {
+    const change = { ...small, crashes: 2, restartDelay: 0 };
+    const lengths = [true, false].map((symmetry) => exploring(change, { symmetry }).depth);
+    expect(new Set(lengths).size).toBe(1);
+  });
+});
+
+describe('depth first', () => {
+  it('meets the same states as breadth first', () => {
+    const change = { nodes: 2, ttl: 2 };
+    const deep = exploring(change, { order: 'depth' });
+    expect(deep).toMatchObject({ verdict: 'safe', exhausted: true, states: exploring(change).states });
+  });
+
+  it('finds a way that replays', () => {
+    const change = { crashes: 1, restartDelay: 0 };
+    const found = exploring(change, { order: 'depth' });
+    expect(found.verdict).toBe('violated');
+    expect(replayed(change, found)).toContain('mutual-exclusion');
+  });
+});
+
+describe('bounds', () => {
+  it('that cannot be are refused in a sentence', () => {
+    expect(() => exploring({ nodes: 8 })).toThrow('nodes must be a whole number from 1 to 7, not 8');
+    expect(() => exploring({ allowance: 3 })).toThrow('the allowance must be less than the TTL');
+    expect(() => exploring({ policy: { fencing: 'quorum' } })).toThrow('fencing');
+  });
+
+  it('on states leave the space unexhausted, and nothing decided', () => {
+    expect(exploring({}, { mostStates: 1000 })).toMatchObject({
+      verdict: 'inconclusive',
+      exhausted: false,
+      path: null,
+    });
+  });
+});

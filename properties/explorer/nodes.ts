@@ -1,0 +1,163 @@
+import type { Answer, Command, Policy, Token } from '../../core/index.js';
+import { LoneNode } from '../../sim/index.js';
+import { Interner, Memo } from './interner.js';
+import { type Commands, replyCode } from './links.js';
+
+/** No token: nothing is stored. */
+export const NOBODY = 0;
+
+/** What one node is like: whose token it stores and for how long still, or how long it stays down. */
+export interface NodeState {
+  /** {@link NOBODY}, or what {@link Nodes.tokenOf} made of a client and its token. */
+  readonly token: number;
+  /** Ticks of the node's clock until the key is gone; 0 where nothing is stored. */
+  readonly left: number;
+  /** Ticks of the node's clock until it answers again; 0 while it does, -1 if it never will. */
+  readonly down: number;
+}
+
+const KEYS = ['r'];
+
+/**
+ * What a node can be like, by number, and how that changes. What a command does is asked of the simulator's own node,
+ * once for every node state and command.
+ */
+export class Nodes {
+  private readonly nodes = new Interner<NodeState>('node states', 65_535);
+  private readonly tokensPerClient: number;
+  private readonly policy: Policy;
+  private readonly commands: Commands;
+  private readonly executed = new Memo();
+  private readonly replies = new Memo();
+  private readonly ticked = new Memo();
+  private readonly renamedTo = new Memo();
+
+  constructor(policy: Policy, commands: Commands, tokensPerClient: number) {
+    this.policy = policy;
+    this.commands = commands;
+    this.tokensPerClient = tokensPerClient;
+    this.idOf({ token: NOBODY, left: 0, down: 0 });
+  }
+
+  at(id: number): NodeState {
+    return this.nodes.at(id);
+  }
+
+  /** All that were met, in the order of their numbers. */
+  get values(): readonly NodeState[] {
+    return this.nodes.values;
+  }
+
+  /** The token that a client's attempt stores. A client numbers its tokens from 1. */
+  tokenOf(client: number, token: number): number {
+    return token === NOBODY ? NOBODY : client * this.tokensPerClient + token;
+  }
+
+  /** Carries out a command of a client: the node afterwards. */
+  execute(id: number, client: number, command: number): number {
+    const code = this.codeOf(client, command);
+    const known = this.executed.get(id, code);
+    if (known >= 0) return known;
+    const { token, left } = this.at(id);
+    const { node, answer } = carryOut(this.policy, token, left, this.ownCommand(client, command));
+    this.replies.set(id, code, replyCode(command, answer));
+    return this.executed.set(id, code, this.idOf(node));
+  }
+
+  /** What it answers to that command, as a reply code. Only after {@link execute}. */
+  answer(id: number, client: number, command: number): number {
+    return this.replies.get(id, this.codeOf(client, command));
+  }
+
+  /** After this many ticks of its own clock. */
+  after(id: number, ticks: number): number {
+    const known = this.ticked.get(id, ticks);
+    if (known >= 0) return known;
+    const { token, left, down } = this.at(id);
+    const alive = left > ticks;
+    return this.ticked.set(
+      id,
+      ticks,
+      this.idOf({
+        token: alive ? token : NOBODY,
+        left: alive ? left - ticks : 0,
+        down: Math.max(Math.min(down, 0), down - ticks),
+      }),
+    );
+  }
+
+  /** Crashed, with everything it knew. */
+  crashed(restartDelay: number | null): number {
+    return this.idOf({ token: NOBODY, left: 0, down: restartDelay ?? -1 });
+  }
+
+  /** The same with clients renumbered: `to[client]` is the new number of `client`. */
+  renamed(id: number, to: readonly number[]): number {
+    let code = 0;
+    for (const client of to) code = code * 4 + client;
+    const known = this.renamedTo.get(id, code);
+    return known >= 0 ? known : this.renamedTo.set(id, code, this.rename(id, to));
+  }
+
+  /** Of which client the stored token is, and its number among that client's tokens, from 1. */
+  ownerOf(id: number): { readonly client: number; readonly token: number } | null {
+    const { token } = this.at(id);
+    if (token === NOBODY) return null;
+    const client = Math.floor((token - 1) / this.tokensPerClient);
+    return { client, token: token - client * this.tokensPerClient };
+  }
+
+  /** The same with another token of the same client stored. */
+  retold(id: number, client: number, token: number): number {
+    const { left, down } = this.at(id);
+    return this.idOf({ token: this.tokenOf(client, token), left, down });
+  }
+
+  private rename(id: number, to: readonly number[]): number {
+    const { token, left, down } = this.at(id);
+    if (token === NOBODY) return id;
+    const client = Math.floor((token - 1) / this.tokensPerClient);
+    const renamed = token + ((to[client] ?? client) - client) * this.tokensPerClient;
+    return this.idOf({ token: renamed, left, down });
+  }
+
+  private codeOf(client: number, command: number): number {
+    return client * 256 + command;
+  }
+
+  private ownCommand(client: number, command: number): Command {
+    const it = this.commands.at(command);
+    return { ...it, token: this.tokenOf(client, it.token as number) as Token };
+  }
+
+  idOf(node: NodeState): number {
+    return this.nodes.intern(`${node.token} ${node.left} ${node.down}`, node);
+  }
+}
+
+/** What the simulator's node does with a command when it stores `token` for `left` ticks more. */
+export function carryOut(
+  policy: Policy,
+  token: number,
+  left: number,
+  command: Command,
+): { readonly node: NodeState; readonly answer: Answer } {
+  const node = new LoneNode('at');
+  // Its keys are numbered by the tokens that it is given, so that what it stores reads as a number again.
+  if (token !== NOBODY) {
+    const stored = {
+      operation: 'acquire',
+      attempt: 0,
+      round: 0,
+      token: token as Token,
+      ttlMs: left,
+      counter: 0,
+    } as const;
+    node.execute(policy, stored, KEYS, 0);
+  }
+  const answer = node.execute(policy, command, KEYS, 0);
+  const [key] = node.state(KEYS, 0);
+  const after =
+    key === null || key === undefined ? { token: NOBODY, left: 0 } : { token: Number(key.token), left: key.ttlMs };
+  return { node: { ...after, down: 0 }, answer };
+}

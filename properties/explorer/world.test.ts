@@ -1,0 +1,36 @@
+import { describe, expect, it } from 'vitest';
+import { type ExploreBounds, SMALL_WORLD } from './bounds.js';
+import { playBothWays } from './testing/both-ways.js';
+
+describe('a bounded world', () => {
+  it.each<[string, Partial<ExploreBounds>, number]>([
+    ['with releases', { nodes: 1, ttl: 2, releases: true }, 2_949],
+    ['with an extension', { nodes: 1, ttl: 2, extensions: 1, timeout: 2 }, 5_953],
+    [
+      'with extensions of what is lost',
+      { nodes: 1, ttl: 2, extensions: 1, policy: { extendOnlyInTime: false } },
+      7_255,
+    ],
+    ['with retries, time-outs and losses', { nodes: 1, clients: 1, ttl: 2, timeout: 1, losses: 1, retries: 1 }, 1_364],
+    [
+      'with what only the granted are told',
+      {
+        nodes: 2,
+        clients: 1,
+        ttl: 2,
+        releases: true,
+        retries: 1,
+        timeout: 1,
+        policy: { releaseTo: 'granted', cleanup: 'granted' },
+      },
+      5_934,
+    ],
+    [
+      'with a crash and drift',
+      { nodes: 1, clients: 1, ttl: 2, crashes: 1, restartDelay: 2, drift: 1, pauses: 1 },
+      2_702,
+    ],
+  ])('%s is what the lock and the node do without memory', (_, change, transitions) => {
+    expect(playBothWays({ ...SMALL_WORLD, ...change })).toBe(transitions);
+  });
+});
