@@ -3,7 +3,14 @@ import { dirname, join } from 'node:path';
 import { judgedProperties } from '../properties/expectation.js';
 import type { Counterexample, Judgement } from '../properties/index.js';
 import { type Prevention, propertyWords } from '../report/index.js';
-import { type ExpectedViolation, formatScenario, type PropertyId, type Scenario } from '../scenarios/index.js';
+import {
+  type ExpectedViolation,
+  formatScenario,
+  formatSchedule,
+  type PropertyId,
+  type Scenario,
+  type Schedule,
+} from '../scenarios/index.js';
 
 /** Where found failures go, below the working directory. */
 export const FAILURES = '.lockstep/failures';
@@ -61,12 +68,25 @@ export function failureScenario({ counterexample, judgement, seed, sentence, pre
  * @returns Its path from `cwd`.
  */
 export function writeFailure(scenario: Scenario, cwd: string): string {
-  const path = `${FAILURES}/${scenario.id}.json`;
+  return writeWhole(scenario.id, formatScenario(scenario), cwd);
+}
+
+/**
+ * Writes a schedule that was found below `cwd`, whole or not at all.
+ *
+ * @returns Its path from `cwd`.
+ */
+export function writeFoundSchedule(schedule: Schedule, id: string, cwd: string): string {
+  return writeWhole(id, formatSchedule(schedule), cwd);
+}
+
+function writeWhole(id: string, text: string, cwd: string): string {
+  const path = `${FAILURES}/${id}.json`;
   const target = join(cwd, path);
   const draft = `${target}.${process.pid}.tmp`;
   mkdirSync(dirname(target), { recursive: true });
   try {
-    writeFileSync(draft, formatScenario(scenario));
+    writeFileSync(draft, text);
     renameSync(draft, target);
   } catch (error) {
     rmSync(draft, { force: true });

@@ -80,3 +80,33 @@ export interface BenchFlags {
   readonly torture?: number;
   readonly json?: boolean;
 }
+
+/** Flags of `explore`. Times are in ticks. */
+export interface ExploreFlags {
+  readonly nodes?: number;
+  readonly clients?: number;
+  readonly ttl?: number;
+  readonly crash?: number;
+  readonly restartDelay?: number | 'ttl' | 'never';
+  readonly drift?: number;
+  readonly allowance?: number;
+  readonly loss?: number;
+  readonly pause?: number;
+  readonly retries?: number | 'forever';
+  readonly extensions?: number;
+  readonly releases?: boolean;
+  readonly link?: 'fifo' | 'reordering';
+  readonly timeout?: number | 'never';
+  /** Of a planted bug. */
+  readonly bug?: string;
+  readonly property?: 'mutual-exclusion' | 'validity' | 'acquisition';
+  readonly liveness?: boolean;
+  readonly order?: 'breadth' | 'depth';
+  readonly symmetry: boolean;
+  readonly reduction: boolean;
+  readonly states?: number;
+  /** µs. */
+  readonly budget?: number;
+  readonly checkpoint?: string;
+  readonly json?: boolean;
+}

@@ -4,6 +4,7 @@ import { InputError } from '../scenarios/input-error.js';
 import { defineBench } from './bench-command.js';
 import { defineCheck } from './check-command.js';
 import { Exit } from './exit-codes.js';
+import { defineExplore } from './explore-command.js';
 import type { Finish, Io } from './io.js';
 import { defineList } from './list-command.js';
 import { defineMutants } from './mutants-command.js';
@@ -48,6 +49,7 @@ function makeProgram(io: Io, finish: Finish): Command {
     .addHelpText('after', `\nWithout a verb: ${DEFAULT_VERB}. Every verb has --help and --json.\n${EXIT_CODES}`);
   defineCheck(program, io, finish);
   defineReplay(program, io, finish);
+  defineExplore(program, io, finish);
   defineList(program, io, finish);
   defineMutants(program, io, finish);
   defineVerify(program, io, finish);

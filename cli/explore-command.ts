@@ -1,0 +1,85 @@
+import { type Command, Option } from 'commander';
+import { parseDuration } from '../scenarios/duration.js';
+import { InputError, show } from '../scenarios/input-error.js';
+import { integer } from '../scenarios/mitigation-values.js';
+import type { ExploreFlags } from './flags.js';
+import type { Finish, Io } from './io.js';
+import { flag, whole, word } from './values.js';
+
+const MOST_TICKS = 60;
+const MOST_STATES = 200_000_000;
+
+const EXAMPLES = `
+Meets every state that a small world can come to: every order of messages, of crashes and restarts, and of ticks
+of each clock. One tick is a millisecond. A message may take as long as it likes, so that losing it adds nothing.
+"safe" is said only of a space that was met whole.
+
+Examples:
+  lockstep explore --crash 1 --restart-delay 0      a node forgets, and is back at once
+  lockstep explore --crash 1 --restart-delay ttl    the same with a delayed restart
+  lockstep explore --drift 1 --allowance 1          a clock is off by a tick, which the lock allows for
+  lockstep explore --bug M07 --nodes 4              a planted bug ("lockstep mutants" names them)
+  lockstep explore --liveness --retries forever --timeout 1 --clients 1 --crash 1
+  lockstep explore --drift 1 --allowance 1 --crash 1 --restart-delay ttl --checkpoint big.space`;
+
+/** Ticks, or one of some words. */
+function ticksOr<const T extends string>(least: number, ...words: readonly T[]): (text: string) => number | T {
+  return (text) => words.find((candidate) => candidate === text.trim()) ?? integer(text, least, MOST_TICKS, ...words);
+}
+
+/** Defines `explore`. */
+export function defineExplore(program: Command, io: Io, finish: Finish): void {
+  const option = <T>(flags: string, description: string, parse: (text: string) => T): Option => {
+    const made = new Option(flags, description);
+    return made.argParser(flag(made.long ?? flags, parse));
+  };
+  program
+    .command('explore')
+    .description('exhaust a small world with the production lock: every order of everything')
+    .addOption(option('--nodes <n>', 'Redis nodes (3)', whole(1, 7)))
+    .addOption(option('--clients <n>', 'clients, of one acquisition each (2)', whole(1, 4)))
+    .addOption(option('--ttl <ticks>', 'time to live (3)', whole(1, MOST_TICKS)))
+    .addOption(option('--crash <n>', 'crashes of nodes, which forget (0)', whole(0, 7)))
+    .addOption(
+      option(
+        '--restart-delay <ticks>',
+        'until a crashed node answers again; or ttl, never (never)',
+        ticksOr(0, 'ttl', 'never'),
+      ),
+    )
+    .addOption(option('--drift <n>', 'ticks that clocks gain or lose, in all (0)', whole(0, 7)))
+    .addOption(option('--allowance <ticks>', 'what the lock takes off for drift (0)', whole(0, MOST_TICKS)))
+    .addOption(option('--loss <n>', 'lost messages (0)', whole(0, 7)))
+    .addOption(option('--pause <n>', 'frozen clients, for as long as they like (0)', whole(0, 7)))
+    .addOption(option('--retries <n>', 'tries after the first, or forever (0)', ticksOr(0, 'forever')))
+    .addOption(option('--extensions <n>', 'extensions of each client (0)', whole(0, 7)))
+    .option('--releases', 'clients may release, at any time')
+    .addOption(option('--link <kind>', 'fifo or reordering (fifo)', word('fifo', 'reordering')))
+    .addOption(option('--timeout <ticks>', 'how long a client waits for a node, or never (never)', ticksOr(1, 'never')))
+    .addOption(option('--bug <id>', 'a planted bug of the policy', (id) => id))
+    .addOption(
+      option(
+        '--property <id>',
+        'mutual-exclusion, validity or acquisition (mutual-exclusion)',
+        word('mutual-exclusion', 'validity', 'acquisition'),
+      ),
+    )
+    .option('--liveness', 'instead: can the lock always be acquired still?')
+    .addOption(
+      option('--order <order>', 'breadth (shortest counterexample) or depth (breadth)', word('breadth', 'depth')),
+    )
+    .option('--no-symmetry', 'tell nodes and clients apart by their names')
+    .option('--no-reduction', 'keep what the property cannot tell apart')
+    .addOption(option('--states <n>', 'meet no more states than these (50000000)', whole(1, MOST_STATES)))
+    .addOption(option('--budget <time>', 'stop after this time, such as 60s', parseDuration))
+    .option('--checkpoint <file>', 'go on from this file if it is there, and write it when stopped')
+    .option('--json', 'print one JSON object')
+    .addHelpText('after', EXAMPLES)
+    .action(async (flags: ExploreFlags) => {
+      if (flags.liveness && (flags.property ?? flags.order) !== undefined) {
+        throw new InputError(`--liveness: leave out ${show(flags.property === undefined ? '--order' : '--property')}`);
+      }
+      const { exploreSpace } = await import('./explore.js');
+      finish(await exploreSpace(flags, io));
+    });
+}

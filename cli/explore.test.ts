@@ -1,0 +1,98 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { Exit } from './exit-codes.js';
+import { emptyFolder, lockstep } from './testing/in-process.js';
+
+describe('lockstep explore', () => {
+  it('says safe of a space that it met whole', async () => {
+    const { code, stdout } = await lockstep(['explore', '--nodes', '2', '--ttl', '2']);
+    expect(code).toBe(Exit.ok);
+    expect(stdout).toContain('✓ safe   the space is exhausted, nothing was violated\n  3 343 states');
+    expect(stdout).toContain('docs/explorer.md');
+  });
+
+  it('shows a shortest way to a violation, as a file that replays', async () => {
+    const cwd = emptyFolder();
+    const { code, stdout } = await lockstep(['explore', '--crash', '1', '--restart-delay', '0'], { cwd });
+    expect(code).toBe(Exit.violated);
+    expect(stdout).toContain('✗ violated   the shortest way has 11 actions');
+    const [, path = ''] = /replay (\S+\.json)/.exec(stdout) ?? [];
+    const replayed = await lockstep(['replay', path], { cwd });
+    expect(replayed.code).toBe(Exit.violated);
+    expect(replayed.stdout).toContain('✗ mutual exclusion');
+  });
+
+  it('prints one JSON object', async () => {
+    const cwd = emptyFolder();
+    const { code, stdout } = await lockstep(['explore', '--bug', 'M02', '--json'], { cwd });
+    expect(code).toBe(Exit.violated);
+    const json = JSON.parse(stdout);
+    expect(Object.keys(json)[0]).toBe('schema');
+    expect(json).toMatchObject({
+      schema: 'lockstep.explore/1',
+      verdict: 'violated',
+      states: 12_021,
+      exhausted: false,
+      counterexample: { property: 'mutual-exclusion', actions: 13 },
+    });
+    expect(existsSync(join(cwd, json.counterexample.schedule))).toBe(true);
+  });
+
+  it('looks for clients that can never acquire', async () => {
+    const flags = ['--liveness', '--retries', 'forever', '--timeout', '1', '--clients', '1', '--crash'];
+    const one = await lockstep(['explore', ...flags, '1']);
+    expect({ code: one.code, safe: one.stdout.includes('from every state somebody can still acquire') }).toEqual({
+      code: Exit.ok,
+      safe: true,
+    });
+    const two = await lockstep(['explore', ...flags, '2'], { cwd: emptyFolder() });
+    expect(two.code).toBe(Exit.violated);
+    expect(two.stdout).toContain('nobody can ever acquire from');
+  });
+
+  it('leaves a space unexhausted at a limit, and goes on from its checkpoint', async () => {
+    const cwd = emptyFolder();
+    const flags = ['explore', '--drift', '1', '--allowance', '1', '--ttl', '2', '--checkpoint', 'a.space'];
+    const stopped = await lockstep([...flags, '--states', '10000'], { cwd });
+    expect(stopped.code).toBe(Exit.inconclusive);
+    expect(stopped.stdout).toContain('the same command goes on from a.space');
+    const ended = await lockstep([...flags, '--json'], { cwd });
+    const whole = await lockstep([...flags.slice(0, -2), '--json'], { cwd });
+    expect(JSON.parse(ended.stdout).states).toBe(JSON.parse(whole.stdout).states);
+    expect(ended.code).toBe(Exit.ok);
+    const other = await lockstep(['explore', '--nodes', '2', '--checkpoint', 'a.space'], { cwd });
+    expect(other.code).toBe(Exit.usage);
+    expect(other.stderr).toContain('other bounds');
+  });
+
+  it('stops on an interruption with what it has', async () => {
+    const { code, stdout } = await lockstep(['explore'], { signal: AbortSignal.abort() });
+    expect(code).toBe(Exit.interrupted);
+    expect(stdout).toContain('not exhausted   interrupted');
+  });
+
+  it.each([
+    [['--nodes', '9'], '--nodes: "9" is not a whole number from 1 to 7'],
+    [['--allowance', '3'], 'the allowance must be less than the TTL'],
+    [['--bug', 'M99'], 'is not a planted bug of the policy; did you mean "M09"?'],
+    [['--liveness', '--order', 'depth'], '--liveness: leave out "--order"'],
+    [['--restart-delay', 'soon'], '--restart-delay: "soon"'],
+  ])('refuses %j in one sentence', async (flags, sentence) => {
+    const { code, stderr } = await lockstep(['explore', ...flags]);
+    expect(code).toBe(Exit.usage);
+    expect(stderr).toContain(sentence);
+    expect(stderr.trim().split('\n')).toHaveLength(1);
+  });
+
+  it('refuses a checkpoint that is only a part of one', async () => {
+    const cwd = emptyFolder();
+    const flags = ['explore', '--checkpoint', 'a.space', '--states', '1000'];
+    await lockstep(flags, { cwd });
+    const file = join(cwd, 'a.space');
+    writeFileSync(file, readFileSync(file).subarray(0, 100));
+    const { code, stderr } = await lockstep(flags, { cwd });
+    expect(code).toBe(Exit.usage);
+    expect(stderr).toContain('a.space is not a checkpoint');
+  });
+});

@@ -1,0 +1,244 @@
+import {
+  type Checkpoint,
+  type Exploration,
+  type ExploreBounds,
+  type ExploreOptions,
+  type ExploreProgress,
+  Explorer,
+  everything,
+  judge,
+  type LivenessResult,
+  livenessOf,
+  MOST_STATES,
+  MUTANTS,
+  SMALL_WORLD,
+  scheduleOf,
+  whatIsWrong,
+} from '../properties/index.js';
+import { ANSI, countWords, formatTimeline, type Painter, PLAIN, plural, propertyWords } from '../report/index.js';
+import type { Schedule } from '../scenarios/index.js';
+import { InputError, show } from '../scenarios/input-error.js';
+import { meant } from '../scenarios/nearest.js';
+import { Exit, type ExitCode } from './exit-codes.js';
+import { readCheckpoint, writeCheckpoint } from './explore-checkpoint.js';
+import { writeFoundSchedule } from './failure-file.js';
+import type { ExploreFlags } from './flags.js';
+import { hasColour, type Io, writeJson } from './io.js';
+import { ProgressLine } from './progress.js';
+
+/** What became of an exploration. */
+interface Explored {
+  readonly result: Exploration | LivenessResult;
+  readonly seconds: number;
+  readonly interrupted: boolean;
+}
+
+/** Exhausts a space, and says what was in it. */
+export async function exploreSpace(flags: ExploreFlags, io: Io): Promise<ExitCode> {
+  const bounds = boundsOf(flags);
+  const wrong = whatIsWrong(bounds);
+  if (wrong !== null) throw new InputError(wrong);
+  const options = optionsOf(flags, bounds);
+  const paint = hasColour(io) ? ANSI : PLAIN;
+  if (!flags.json) io.stdout.write(`${boundsLine(bounds, flags)}\n`);
+  const explored = await work(startOf(flags, options, io), flags, io);
+  const { result } = explored;
+  const schedule = result.path === null ? null : scheduleOf(bounds, result.path);
+  const path = schedule === null ? null : writeFoundSchedule(schedule, `explore-${nameOf(bounds, flags)}`, io.cwd);
+  if (flags.json) writeJson(io, 'lockstep.explore/1', exploreJson(explored, bounds, flags, path, io));
+  else {
+    io.stdout.write(`${verdictLines(explored, flags, paint)}\n`);
+    if (schedule !== null) io.stdout.write(counterexampleText(schedule, path, flags, paint, io));
+  }
+  if (result.verdict === 'violated') return Exit.violated;
+  if (explored.interrupted) return Exit.interrupted;
+  return result.verdict === 'safe' ? Exit.ok : Exit.inconclusive;
+}
+
+function boundsOf(flags: ExploreFlags): ExploreBounds {
+  const ttl = flags.ttl ?? SMALL_WORLD.ttl;
+  const { retries = 0, restartDelay = 'never', timeout = 'never' } = flags;
+  return {
+    ...SMALL_WORLD,
+    nodes: flags.nodes ?? SMALL_WORLD.nodes,
+    clients: flags.clients ?? SMALL_WORLD.clients,
+    ttl,
+    allowance: flags.allowance ?? 0,
+    drift: flags.drift ?? 0,
+    crashes: flags.crash ?? 0,
+    restartDelay: restartDelay === 'never' ? null : restartDelay === 'ttl' ? ttl : restartDelay,
+    losses: flags.loss ?? 0,
+    pauses: flags.pause ?? 0,
+    retries: retries === 'forever' ? 0 : retries,
+    forever: retries === 'forever',
+    extensions: flags.extensions ?? 0,
+    releases: flags.releases ?? false,
+    link: flags.link ?? 'fifo',
+    timeout: timeout === 'never' ? null : timeout,
+    policy: flags.bug === undefined ? {} : policyChange(flags.bug),
+  };
+}
+
+/** What a planted bug changes of the policy. Its allowances are the bounds' own. */
+function policyChange(id: string): ExploreBounds['policy'] {
+  const ids = MUTANTS.filter(({ change }) => 'policy' in change).map((it) => it.id);
+  const bug = MUTANTS.find((it) => it.id === id);
+  if (bug === undefined || !('policy' in bug.change)) {
+    throw new InputError(`--bug: ${show(id)} is not a planted bug of the policy; ${meant(id, ids, 'there are')}`);
+  }
+  return bug.change.policy;
+}
+
+function optionsOf(flags: ExploreFlags, bounds: ExploreBounds): ExploreOptions {
+  if (flags.liveness) return everything(bounds);
+  return {
+    bounds,
+    property: flags.property ?? 'mutual-exclusion',
+    order: flags.order ?? 'breadth',
+    symmetry: flags.symmetry,
+    reduced: flags.reduction,
+  };
+}
+
+/** Where to begin: at the beginning, or where the checkpoint's file says. */
+function startOf(flags: ExploreFlags, options: ExploreOptions, io: Io): Explorer {
+  const checkpoint: Checkpoint | null =
+    flags.checkpoint === undefined ? null : readCheckpoint(flags.checkpoint, io.cwd);
+  if (checkpoint === null) return new Explorer(options);
+  try {
+    return Explorer.resumed(options, checkpoint);
+  } catch (error) {
+    if (error instanceof RangeError) throw new InputError(`--checkpoint: ${flags.checkpoint}: ${error.message}`);
+    throw error;
+  }
+}
+
+const LOOKS = 1 << 13;
+
+async function work(explorer: Explorer, flags: ExploreFlags, io: Io): Promise<Explored> {
+  const line = new ProgressLine(io);
+  const began = performance.now();
+  const elapsed = (): number => (performance.now() - began) / 1000;
+  const most = flags.states ?? MOST_STATES;
+  const budget = flags.budget === undefined ? Number.POSITIVE_INFINITY : flags.budget / 1_000_000;
+  const already = explorer.progress().states;
+  let more = true;
+  try {
+    while (more && explorer.store.count < most && elapsed() < budget && !io.signal.aborted) {
+      more = explorer.work(LOOKS);
+      line.show(progressText(explorer.progress(), already, elapsed()));
+      // Lets an interruption in.
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  } catch (error) {
+    if (error instanceof RangeError) throw new InputError(error.message);
+    throw error;
+  }
+  if (more && flags.checkpoint !== undefined) {
+    line.show('writing the checkpoint');
+    writeCheckpoint(explorer.checkpoint(), flags.checkpoint, io.cwd);
+  }
+  if (flags.liveness && !more) line.show('going backwards from the claims');
+  const result = flags.liveness ? livenessOf(explorer) : explorer.result();
+  line.end();
+  return { result, seconds: elapsed(), interrupted: io.signal.aborted };
+}
+
+const MILLION = 1_000_000;
+
+function progressText({ states, waiting, depth, bytes }: ExploreProgress, already: number, seconds: number): string {
+  const rate = (states - already) / Math.max(0.001, seconds);
+  return (
+    `${countWords(states)} states, ${countWords(Math.round(rate))}/s, depth ${depth}, ` +
+    `${countWords(waiting)} waiting, ${Math.round(bytes / MILLION)} MB`
+  );
+}
+
+function boundsLine(bounds: ExploreBounds, flags: ExploreFlags): string {
+  const { nodes, clients, ttl, crashes, restartDelay, drift, allowance, losses, pauses, retries, extensions } = bounds;
+  const restart = restartDelay === null ? 'for good' : `back after ${plural(restartDelay, 'tick')}`;
+  const parts = [
+    plural(nodes, 'node'),
+    plural(clients, 'client'),
+    `ttl ${plural(ttl, 'tick')}`,
+    ...(crashes > 0 ? [`${plural(crashes, 'crash', 'crashes')} ${restart}`] : []),
+    ...(drift > 0 || allowance > 0 ? [`drift ${drift}, allowance ${allowance}`] : []),
+    ...(losses > 0 ? [plural(losses, 'loss', 'losses')] : []),
+    ...(pauses > 0 ? [plural(pauses, 'pause')] : []),
+    ...(bounds.forever ? ['retries for ever'] : retries > 0 ? [plural(retries, 'retry', 'retries')] : []),
+    ...(extensions > 0 ? [plural(extensions, 'extension')] : []),
+    ...(bounds.releases ? ['releases'] : []),
+    ...(bounds.timeout === null ? [] : [`time-out ${plural(bounds.timeout, 'tick')}`]),
+    ...(bounds.link === 'reordering' ? ['links that reorder'] : []),
+    ...(flags.bug === undefined ? [] : [`planted bug ${flags.bug}`]),
+  ];
+  return `explore ${flags.liveness ? 'deadlock freedom' : propertyWords(flags.property ?? 'mutual-exclusion')}: ${parts.join(', ')}`;
+}
+
+function verdictLines({ result, seconds, interrupted }: Explored, flags: ExploreFlags, paint: Painter): string {
+  const { verdict, states, transitions, bytes, depth, waiting } = result;
+  const counted = `${countWords(states)} states, ${countWords(transitions)} transitions, ${seconds.toFixed(1)} s, ${Math.round(bytes / states)} bytes a state`;
+  if (verdict === 'safe') {
+    const what = flags.liveness
+      ? 'from every state somebody can still acquire'
+      : 'the space is exhausted, nothing was violated';
+    return `${paint.good('✓ safe')}   ${what}\n  ${counted}, depth ${depth}\n  Within these bounds and this model; docs/explorer.md says what that does not show.`;
+  }
+  if (verdict === 'violated') {
+    const what = flags.liveness
+      ? `nobody can ever acquire from ${countWords('trapped' in result ? result.trapped : 0)} states; the nearest is ${depth} actions away`
+      : `${flags.order === 'depth' ? 'a way' : 'the shortest way'} has ${depth} actions`;
+    return `${paint.bad('✗ violated')}   ${what}\n  ${counted}\n`;
+  }
+  const next = flags.checkpoint === undefined ? '' : `; the same command goes on from ${flags.checkpoint}`;
+  return `not exhausted   ${interrupted ? 'interrupted' : 'stopped at a limit'} with ${countWords(waiting)} states not looked at, nothing found so far${next}\n  ${counted}, depth ${depth}`;
+}
+
+/** The way as a table, and the command that shows it again. */
+function counterexampleText(
+  schedule: Schedule,
+  path: string | null,
+  flags: ExploreFlags,
+  paint: Painter,
+  io: Io,
+): string {
+  const judgement = judge(schedule, flags.property === undefined ? [] : [flags.property], true);
+  return `${formatTimeline(schedule, judgement, { paint })}\n  replay        ${io.command} replay ${path}\n`;
+}
+
+function nameOf(bounds: ExploreBounds, flags: ExploreFlags): string {
+  const { nodes, clients, ttl, crashes, restartDelay, drift, allowance } = bounds;
+  const what = flags.liveness ? 'liveness' : (flags.property ?? 'mutual-exclusion');
+  return `${what}-n${nodes}c${clients}t${ttl}-crash${crashes}r${restartDelay ?? 'never'}-drift${drift}a${allowance}${flags.bug === undefined ? '' : `-${flags.bug}`}`;
+}
+
+function exploreJson(
+  { result, seconds }: Explored,
+  bounds: ExploreBounds,
+  flags: ExploreFlags,
+  path: string | null,
+  io: Io,
+): object {
+  const { verdict, states, transitions, exhausted, bytes, depth } = result;
+  return {
+    verdict,
+    states,
+    transitions,
+    seconds,
+    exhausted,
+    depth,
+    bytesPerState: Math.round(bytes / states),
+    ...('trapped' in result ? { trapped: result.trapped } : {}),
+    bounds,
+    ...(path === null
+      ? {}
+      : {
+          counterexample: {
+            property: flags.liveness ? 'deadlock-free' : (flags.property ?? 'mutual-exclusion'),
+            schedule: path,
+            actions: depth,
+            replay: `${io.command} replay ${path}`,
+          },
+        }),
+  };
+}
