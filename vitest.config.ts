@@ -17,7 +17,7 @@ const config: ViteUserConfig = defineConfig({
       {
         test: {
           name: 'slow',
-          include: ['{core,scenarios,sim,properties,cli,test}/**/*.slow.test.ts'],
+          include: ['{core,scenarios,sim,properties,cli,bench,test}/**/*.slow.test.ts'],
           testTimeout: 300_000,
         },
       },

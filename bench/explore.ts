@@ -1,0 +1,117 @@
+import { parseArgs } from 'node:util';
+import {
+  type Exploration,
+  type ExploreBounds,
+  type ExploreOptions,
+  explore,
+  SMALL_WORLD,
+} from '../properties/index.js';
+import { machine } from './machine.js';
+import { checkTwin, hasSpin } from './spin/twin.js';
+
+/** How fast bounded worlds are exhausted, beside Spin on their twin in the same run. */
+interface Measured {
+  readonly world: string;
+  readonly by: 'lockstep' | 'lockstep, symmetry' | 'Spin';
+  readonly verdict: string;
+  readonly states: number;
+  readonly seconds: number;
+  readonly statesPerSecond: number;
+  readonly bytesPerState: number | null;
+  /** Time against Spin's; `null` where Spin has no twin. */
+  readonly ratioToSpin: number | null;
+}
+
+const DELAYED: ExploreBounds = { ...SMALL_WORLD, crashes: 1, restartDelay: 3 };
+
+const { values } = parseArgs({
+  options: { json: { type: 'boolean', default: false }, large: { type: 'boolean', default: false } },
+});
+
+const rows = [...besideSpin(), ...ours()];
+const result = { schema: 'lockstep.bench-explore/1', machine: machine(), rows };
+process.stdout.write(values.json ? `${JSON.stringify(result)}\n` : describe());
+
+/** The delayed-restart space, by both. */
+function besideSpin(): Measured[] {
+  const world = '3 nodes, 2 clients, ttl 3, 1 crash, delayed restart';
+  const spin = hasSpin() ? checkTwin({ ttl: 3, allowance: 0, crashes: 1, delay: 3, drift: 0 }) : null;
+  const seconds = spin?.seconds ?? null;
+  return [
+    ...(spin === null
+      ? []
+      : [row(world, 'Spin', spin.violated ? 'violated' : 'safe', spin.states, spin.seconds, null, 1)]),
+    measured(world, { bounds: DELAYED, symmetry: false }, seconds),
+    measured(world, { bounds: DELAYED }, seconds),
+  ];
+}
+
+/** Larger spaces, which have no twin. */
+function ours(): Measured[] {
+  const spaces: readonly (readonly [string, Partial<ExploreBounds>])[] = [
+    ['the same, ttl 4', { crashes: 1, ttl: 4, restartDelay: 4 }],
+    ['the same, ttl 5', { crashes: 1, ttl: 5, restartDelay: 5 }],
+    ['the same, ttl 6', { crashes: 1, ttl: 6, restartDelay: 6 }],
+    ['drift 1, allowance 1, no crash', { drift: 1, allowance: 1 }],
+    ['drift 1, allowance 1, no crash, ttl 6', { drift: 1, allowance: 1, ttl: 6 }],
+    ['one extension each', { extensions: 1 }],
+    ...(values.large
+      ? ([
+          ['drift 1, allowance 1, 1 crash, restart after 4', { drift: 1, allowance: 1, crashes: 1, restartDelay: 4 }],
+          ['5 nodes, ttl 2, no fault', { nodes: 5, ttl: 2 }],
+          ['5 nodes, ttl 2, 1 crash, delayed restart', { nodes: 5, ttl: 2, crashes: 1, restartDelay: 2 }],
+        ] as const)
+      : []),
+  ];
+  return spaces.map(([world, change]) => measured(world, { bounds: { ...SMALL_WORLD, ...change } }, null));
+}
+
+function measured(world: string, options: ExploreOptions, spinSeconds: number | null): Measured {
+  const began = process.hrtime.bigint();
+  const it: Exploration = explore(options);
+  const seconds = Number(process.hrtime.bigint() - began) / 1e9;
+  const by = (options.symmetry ?? true) ? 'lockstep, symmetry' : 'lockstep';
+  return row(
+    world,
+    by,
+    it.verdict,
+    it.states,
+    seconds,
+    it.bytes / it.states,
+    spinSeconds === null ? null : seconds / spinSeconds,
+  );
+}
+
+function row(
+  world: string,
+  by: Measured['by'],
+  verdict: string,
+  states: number,
+  seconds: number,
+  bytesPerState: number | null,
+  ratioToSpin: number | null,
+): Measured {
+  return { world, by, verdict, states, seconds, statesPerSecond: states / seconds, bytesPerState, ratioToSpin };
+}
+
+function describe(): string {
+  const { cpu, cores, memoryGiB, node } = result.machine;
+  const cells = rows.map((it) => [
+    it.world,
+    it.by,
+    it.verdict,
+    it.states.toLocaleString('en').replaceAll(',', ' '),
+    it.seconds.toFixed(2),
+    Math.round(it.statesPerSecond / 1000).toString(),
+    it.bytesPerState === null ? '' : Math.round(it.bytesPerState).toString(),
+    it.ratioToSpin === null ? '' : it.ratioToSpin.toFixed(2),
+  ]);
+  const heads = ['world', 'by', 'verdict', 'states', 's', 'k/s', 'bytes', '× Spin'];
+  const widths = heads.map((head, i) => Math.max(head.length, ...cells.map((line) => line[i]?.length ?? 0)));
+  const line = (texts: readonly string[]): string =>
+    texts
+      .map((text, i) => (i < 3 ? text.padEnd(widths[i] ?? 0) : text.padStart(widths[i] ?? 0)))
+      .join('  ')
+      .trimEnd();
+  return `${[line(heads), ...cells.map(line)].join('\n')}\n\n${cpu}, ${cores} cores, ${memoryGiB} GiB, Node ${node}\n`;
+}

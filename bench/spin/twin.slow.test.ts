@@ -1,0 +1,37 @@
+import { describe, expect, it } from 'vitest';
+import { explore, SMALL_WORLD } from '../../properties/index.js';
+import { checkTwin, hasSpin, type TwinBounds } from './twin.js';
+
+const PERFECT: TwinBounds = { ttl: 3, allowance: 0, crashes: 0, delay: 0, drift: 0 };
+
+const required = (process.env.LOCKSTEP_REQUIRE ?? '').split(',').includes('spin');
+const found = hasSpin();
+if (!found && !required) {
+  process.stderr.write(
+    '\nSKIPPED: no Spin here, so that its twin of the explored worlds is not checked (apt-get install spin gcc).\n',
+  );
+}
+
+describe.skipIf(!found && !required)('the Promela twin of a bounded world', () => {
+  it.each<[string, TwinBounds, 'safe' | 'violated']>([
+    ['a perfect world', PERFECT, 'safe'],
+    ['a crash with immediate restart', { ...PERFECT, crashes: 1 }, 'violated'],
+    ['a clock that is off by a tick', { ...PERFECT, drift: 1 }, 'violated'],
+    ['a shorter TTL, with an allowance for drift', { ...PERFECT, ttl: 2, drift: 1, allowance: 1 }, 'safe'],
+  ])('%s: Spin says the same, state for state', (_, twin, verdict) => {
+    const spin = checkTwin(twin);
+    expect(spin.violated ? 'violated' : 'safe').toBe(verdict);
+    const bounds = {
+      ...SMALL_WORLD,
+      ttl: twin.ttl,
+      allowance: twin.allowance,
+      crashes: twin.crashes,
+      restartDelay: twin.delay,
+      drift: twin.drift,
+    };
+    const ours = explore({ bounds, symmetry: false });
+    expect(ours.verdict).toBe(verdict);
+    // A violated space is left where the violation is met, and the two look in different orders.
+    if (verdict === 'safe') expect(spin.states).toBe(ours.states);
+  });
+});
