@@ -84,13 +84,17 @@ export function onVote(
 ): void {
   if (command.attempt !== s.attempt) {
     // The attempt failed and was cleaned up; a late success may have come after that clean-up.
-    const cleaned = policy.cleanup === 'all' && policy.cleanupAfter === 'each-attempt';
+    const cleaned = policy.cleanup === 'all' && policy.cleanupAfter !== 'last-attempt' && policy.releasesLateGrants;
     if (answer === 'yes' && cleaned && command.token !== s.token)
       effects.push({ type: 'send', to: oneNode(node), command: { ...command, operation: 'release', ttlMs: 0 } });
     return;
   }
   switch (s.phase) {
     case 'acquiring':
+      if (policy.onNodeError === 'abort' && answer === 'error') {
+        fail(s, 'unreachable', effects);
+        return;
+      }
       if (answer === 'yes' && !has(s.votes.yes, node)) noteGrantedCounter(policy, s, counter);
       s.votes = counted(s.votes, node, answer);
       decide(policy, s, now, effects);
@@ -103,7 +107,7 @@ export function onVote(
       if (s.votedRound < 0) s.votes = counted(s.votes, node, answer);
       return;
     default:
-      if (answer === 'yes') noteLateGrant(s, node, effects);
+      if (answer === 'yes' && policy.releasesLateGrants) noteLateGrant(s, node, effects);
   }
 }
 
@@ -112,6 +116,13 @@ export function onAttemptTimeout(policy: Policy, s: DraftState, now: LocalTime, 
   if (isFencing(s)) follow(policy, s, now, onCounterTimeout(policy, s, now, effects), effects);
   if (s.phase !== 'acquiring') return;
   s.votes = timedOut(s.votes, s.asked);
+  if (policy.onNodeError === 'abort' && s.votes.failed !== NO_NODES) {
+    fail(s, 'unreachable', effects);
+    return;
+  }
+  if (policy.onNodeError === 'vote') {
+    s.votes = { yes: union(s.votes.yes, s.votes.failed), no: s.votes.no, failed: NO_NODES };
+  }
   decide(policy, s, now, effects);
 }
 
@@ -190,7 +201,7 @@ function claim(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[])
   s.phase = 'held';
   s.deadline = deadline;
   if (policy.nodeTimeoutUs !== null) effects.push({ type: 'cancel', timer: 'attempt' });
-  effects.push({ type: 'arm', timer: 'expiry', at: deadline });
+  if (policy.lossSignal === 'local-timer') effects.push({ type: 'arm', timer: 'expiry', at: deadline });
   planAutoExtension(policy, s, now, effects);
   const fence = fencingTokenOf(policy, s.counters.counter, s.token);
   effects.push({ type: 'report', outcome: { type: 'acquired', deadline, votes: votesOf(s.votes, s.quorum), fence } });
@@ -206,6 +217,10 @@ function failAttempt(policy: Policy, s: DraftState, now: LocalTime, reason: Fail
     return;
   }
   s.phase = 'waiting';
+  if (!policy.retryPauses) {
+    effects.push({ type: 'arm', timer: 'retry', at: now });
+    return;
+  }
   const jitter = Math.floor((2 * policy.retryJitterUs * s.jitterPpm) / 1_000_000) - policy.retryJitterUs;
   effects.push({ type: 'arm', timer: 'retry', at: later(now, Math.max(0, policy.retryDelayUs + jitter)) });
 }

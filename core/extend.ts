@@ -90,6 +90,7 @@ function decide(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]
     const reason = size(s.roundVotes.no) > s.nodes - needed ? 'lost' : 'unreachable';
     endRound(policy, s, effects);
     refuse(s, reason, effects);
+    noticeLoss(policy, s, now, effects);
     retryAutoExtension(policy, s, now, effects);
   }
 }
@@ -99,8 +100,10 @@ function succeed(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[
   const ttlUs = s.extensionTtlMs * 1000;
   const inTime = now < s.deadline || !policy.extendOnlyInTime;
   endRound(policy, s, effects);
-  if (!inTime || !isValid(policy, validityOf(policy, from, now, ttlUs))) {
+  const valid = policy.extensionCheck === 'none' || isValid(policy, validityOf(policy, from, now, ttlUs));
+  if (!inTime || !valid) {
     refuse(s, 'too-late', effects);
+    noticeLoss(policy, s, now, effects);
     retryAutoExtension(policy, s, now, effects);
     return;
   }
@@ -110,9 +113,16 @@ function succeed(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[
   s.extensions++;
   s.votedRound = s.extensionRounds - 1;
   s.votes = s.roundVotes;
-  effects.push({ type: 'arm', timer: 'expiry', at: deadline });
+  if (policy.lossSignal === 'local-timer') effects.push({ type: 'arm', timer: 'expiry', at: deadline });
   planAutoExtension(policy, s, later(now, policy.autoExtendSpacingUs), effects);
   effects.push({ type: 'report', outcome: { type: 'extended', deadline, votes: votesOf(s.votes, s.quorum) } });
+}
+
+/** A client that looks at its claim only when an extension fails sees now that it is over. */
+function noticeLoss(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
+  if (policy.lossSignal !== 'after-reply' || s.phase !== 'held' || now < s.deadline) return;
+  s.phase = 'lost';
+  effects.push({ type: 'report', outcome: { type: 'lost' } });
 }
 
 /** Ends the round in flight; what it set on the nodes stays there. */

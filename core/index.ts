@@ -27,6 +27,7 @@ export {
 } from './nodes.js';
 export {
   forgetfulNodesTolerated,
+  keyLifeMs,
   MIDDLE_JITTER_PPM,
   type Policy,
   PROFILES,

@@ -24,6 +24,13 @@ export interface Policy {
   readonly settle: 'early' | 'all' | 'quorum-only';
   /** How long one node may take to answer, µs of local time; `null` waits for ever. */
   readonly nodeTimeoutUs: number | null;
+  /**
+   * What an error or a time-out of one node is: `no-vote`; a `vote` (whoever takes the absence of an error for success);
+   * or the end of the acquisition, with nothing released (`abort`: an exception that nobody catches, redlock-php).
+   */
+  readonly onNodeError: 'no-vote' | 'vote' | 'abort';
+  /** What a granted SET is read as: `yes`, or an `error` (a rewrite of redsync tests for the wrong kind of nil). */
+  readonly grantReadAs: 'yes' | 'error';
 
   /**
    * The clock of its process that a client reads. `boot` never jumps and counts the time in which the machine was
@@ -55,10 +62,17 @@ export interface Policy {
   /** Validity below this counts as a failed attempt, µs. */
   readonly minValidityUs: number;
 
+  /** Where tokens come from: `random` ones are unique, the `clock`'s are the millisecond (redlock-php's `uniqid`). */
+  readonly tokenFrom: 'random' | 'clock';
   /** How long one token lives: reuse over attempts lets a late release delete the key of a later attempt. */
   readonly tokenScope: 'attempt' | 'call';
   /** Sets the key only if it is absent (`NX`). */
   readonly onlyIfAbsent: boolean;
+  /**
+   * How long a key lives: its `ttl`; a `thousandfold` of it or a `thousandth` (`EX` for `PX`, or seconds for
+   * milliseconds); or for ever (`none`: SETNX, with the expiry left out or lost in a second command; sidekiq-grouping).
+   */
+  readonly keyExpiry: 'ttl' | 'thousandfold' | 'thousandth' | 'none';
   /**
    * Finding its own token counts as a yes, and lengthens nothing: heals a SET whose answer was lost and that was sent
    * again. Sound where validity counts from the first sending of the token, and no node is on the list twice.
@@ -71,13 +85,24 @@ export interface Policy {
   readonly retryDelayUs: number;
   /** The pause is drawn uniformly within ± this, µs. */
   readonly retryJitterUs: number;
+  /** Whether the pauses are made; else tries are burnt as fast as the nodes answer (glasslion/redlock issues 13, 18). */
+  readonly retryPauses: boolean;
 
   /** Which nodes a failed attempt is released on. */
   readonly cleanup: 'all' | 'granted' | 'none';
-  /** Whether every failed attempt is cleaned up, or only the last. */
-  readonly cleanupAfter: 'each-attempt' | 'last-attempt';
+  /**
+   * Whether every failed attempt is cleaned up, only the last (node-redlock 5), or all but the last, after which the
+   * context of the caller is over (a rewrite of redsync).
+   */
+  readonly cleanupAfter: 'each-attempt' | 'last-attempt' | 'all-but-last';
+  /** Releases once more where a grant comes after its release: a request in flight may have been overtaken by it. */
+  readonly releasesLateGrants: boolean;
   /** Deletes only the own token (Lua), or whatever is there (plain `DEL`). */
   readonly releaseChecksToken: boolean;
+  /** The check and the deletion are one script, or a GET and then a DEL, with time for others in between. */
+  readonly releaseSteps: 'one' | 'get-then-del';
+  /** When the owner stops believing: as it calls release, or only when release has returned. */
+  readonly beliefEnds: 'at-release' | 'after-release';
   /** Which nodes a release goes to. */
   readonly releaseTo: 'all' | 'granted';
 
@@ -90,6 +115,8 @@ export interface Policy {
   readonly extendQuorumOffset: number;
   /** Where the new validity starts counting: when the round was sent, or when its quorum answered. */
   readonly extendFrom: 'start' | 'reply';
+  /** Whether what is left of the new validity is looked at, as after an acquisition (not in redsync before issue 71). */
+  readonly extensionCheck: 'validity' | 'none';
   /** Refuses an extension whose quorum answered after the old deadline (else another holder may lie between). */
   readonly extendOnlyInTime: boolean;
   /** Most successful extensions of one lock, `null` for no limit (then nobody else may ever get it). */
@@ -98,6 +125,11 @@ export interface Policy {
   readonly autoExtendAtUs: number | null;
   /** Least pause between two automatic extensions, µs. */
   readonly autoExtendSpacingUs: number;
+  /**
+   * How the owner hears that its claim is over: by a `local-timer`; `after-reply`, when an extension fails after it
+   * (node-redlock 5); or not at all (`none`: redlock-php, redsync, Redisson, whose watchdog dies silently).
+   */
+  readonly lossSignal: 'local-timer' | 'after-reply' | 'none';
 
   /** Keys outlive the claim by this, ms, unless it is given back: nobody gets a lost lock for so long (Chubby). */
   readonly lockDelayMs: number;
@@ -122,6 +154,8 @@ export const REFERENCE: Policy = Object.freeze<Policy>({
   sending: 'parallel',
   settle: 'early',
   nodeTimeoutUs: 50_000,
+  onNodeError: 'no-vote',
+  grantReadAs: 'yes',
   clock: 'boot',
   stampUs: 1,
   deadline: 'absolute',
@@ -132,23 +166,31 @@ export const REFERENCE: Policy = Object.freeze<Policy>({
   driftWholeMs: true,
   validityCheck: 'positive',
   minValidityUs: 0,
+  tokenFrom: 'random',
   tokenScope: 'attempt',
   onlyIfAbsent: true,
+  keyExpiry: 'ttl',
   ownKeyGrants: false,
   tries: 11,
   retryDelayUs: 200_000,
   retryJitterUs: 100_000,
+  retryPauses: true,
   cleanup: 'all',
   cleanupAfter: 'each-attempt',
+  releasesLateGrants: true,
   releaseChecksToken: true,
+  releaseSteps: 'one',
+  beliefEnds: 'at-release',
   releaseTo: 'all',
   extendCommand: 'own',
   extendQuorumOffset: 0,
   extendFrom: 'start',
+  extensionCheck: 'validity',
   extendOnlyInTime: true,
   maxExtensions: 10,
   autoExtendAtUs: null,
   autoExtendSpacingUs: 100_000,
+  lossSignal: 'local-timer',
   lockDelayMs: 0,
   fencing: 'none',
   rejoin: 'copy',
@@ -188,4 +230,18 @@ export function votesWantedOf(policy: Policy, nodes: number): number {
  */
 export function forgetfulNodesTolerated(votes: number, quorum: number, nodes: number): number {
   return Math.max(0, votes + quorum - nodes - 1);
+}
+
+/** How long a key lives that is set or extended for this long, ms; for ever is 2^40. */
+export function keyLifeMs(policy: Policy, ttlMs: number): number {
+  switch (policy.keyExpiry) {
+    case 'ttl':
+      return ttlMs;
+    case 'thousandfold':
+      return ttlMs * 1000;
+    case 'thousandth':
+      return Math.max(1, Math.floor(ttlMs / 1000));
+    case 'none':
+      return 2 ** 40;
+  }
 }

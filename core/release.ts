@@ -26,7 +26,12 @@ export function startRelease(policy: Policy, s: DraftState, now: LocalTime, effe
 
 /** Releases what a failed attempt may have set, on nodes whose SET is still in flight too. Nobody waits for it. */
 export function cleanUp(policy: Policy, s: DraftState, last: boolean, effects: Effect[]): void {
-  if (policy.cleanup === 'none' || (policy.cleanupAfter === 'last-attempt' && !last)) return;
+  if (
+    policy.cleanup === 'none' ||
+    (policy.cleanupAfter === 'last-attempt' && !last) ||
+    (policy.cleanupAfter === 'all-but-last' && last)
+  )
+    return;
   sendRelease(s, policy.cleanup === 'all' ? allNodes(s.nodes) : s.votes.yes, effects);
 }
 
@@ -73,8 +78,12 @@ export function onReleaseVote(
   answer: Answer,
   effects: Effect[],
 ): void {
-  if (command.attempt !== s.attempt) return;
   const it = oneNode(node);
+  if (policy.releaseSteps === 'get-then-del' && command.round === 0 && answer === 'yes') {
+    effects.push({ type: 'send', to: it, command: { ...command, round: 1 } });
+    return;
+  }
+  if (command.attempt !== s.attempt) return;
   const setSince = has(s.lateGrants, node) && answer !== 'yes';
   s.lateGrants = without(s.lateGrants, it);
   if (setSince) sendRelease(s, it, effects);

@@ -1,4 +1,5 @@
 import { abandon, onAttemptTimeout, onCounterAnswer, onVote, retry, startAcquisition } from './acquire.js';
+import type { Answer } from './commands.js';
 import type { Effect, LockEvent } from './event.js';
 import { autoExtend, endRound, onExtensionTimeout, onExtensionVote, refuse, startExtension } from './extend.js';
 import { isFencing } from './fencing.js';
@@ -54,7 +55,7 @@ function onReply(policy: Policy, s: DraftState, event: LockEvent & { type: 'repl
   if (s.phase === 'idle') return;
   switch (event.command.operation) {
     case 'acquire':
-      onVote(policy, s, event.now, event.node, event.command, event.answer, event.counter, effects);
+      onVote(policy, s, event.now, event.node, event.command, readAs(policy, event.answer), event.counter, effects);
       break;
     case 'extend':
       onExtensionVote(policy, s, event.now, event.node, event.command, event.answer, effects);
@@ -69,6 +70,12 @@ function onReply(policy: Policy, s: DraftState, event: LockEvent & { type: 'repl
     case 'join-counter':
       break;
   }
+}
+
+/** What a client takes the answer to its SET for. */
+function readAs({ grantReadAs, onNodeError }: Policy, answer: Answer): Answer {
+  if (answer === 'yes') return grantReadAs;
+  return answer === 'error' && onNodeError === 'vote' ? 'yes' : answer;
 }
 
 function onTimer(policy: Policy, s: DraftState, event: LockEvent & { type: 'timer' }, effects: Effect[]): void {

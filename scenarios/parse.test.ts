@@ -71,7 +71,7 @@ describe('says what is wrong, where, and what would be right', () => {
         "/schedule/cluster/delayMs: not a field of a cluster; did you mean "delayUs"?",
         "/schedule/colour: not a field of a schedule; the fields are schema, cluster, policy, clients, faults, fates, resource, untilUs",
         "/schedule/policy/with/drift: not a field of a policy; did you mean "driftPpm"?",
-        "/schedule/policy/with/profile: not a field of a policy; the fields are quorum, votesWanted, sending, settle, nodeTimeoutUs, clock, stampUs, deadline, deadlineLagUs, validityFrom, driftPpm, driftUs, …",
+        "/schedule/policy/with/profile: not a field of a policy; the fields are quorum, votesWanted, sending, settle, nodeTimeoutUs, onNodeError, grantReadAs, clock, stampUs, deadline, deadlineLagUs, validityFrom, …",
         "/schedule/faults/0/nodes: not a field of a crash; did you mean "node"?",
         "/schedule/clients/0/locks/0/a~1b: not a field of a lock; the fields are atUs, resources, ttlMs, holdUs, extensions, writes, jitterPpm",
       ]
@@ -299,7 +299,7 @@ describe('the text of a file', () => {
         "S03.json: the file ends too early, at line 28, column 14; it must be one complete JSON object",
         "S03.json: the file ends too early, at line 28, column 30; it must be one complete JSON object",
         "S03.json: not JSON from line 10, column 7 on; it must be one JSON object",
-        "S03.json: not JSON from line 331, column 2 on; it must be one JSON object",
+        "S03.json: not JSON from line 341, column 2 on; it must be one JSON object",
         "S03.json: /schedule/cluster/distances/1/node: "n7" is not a node; the cluster has n0 to n4",
         "S03.json: 5 is not a scenario (an object)",
       ]

@@ -20,6 +20,7 @@ export class Chronicle {
   private readonly clients: readonly ProcessName[];
   private readonly resources: string[] = [];
   /** By token: the lock that uses it. Token 0 is nobody's. */
+  private readonly clockTokens: Map<number, number> = new Map();
   private readonly owners: (LockRun | null)[] = [null];
 
   constructor(clients: readonly ProcessName[], observer: Observer, keepTrace: boolean) {
@@ -30,6 +31,16 @@ export class Chronicle {
 
   newToken(lock: LockRun): number {
     return this.owners.push(lock) - 1;
+  }
+
+  /** The token of everybody who draws one in this millisecond of their clocks. */
+  tokenAt(local: LocalTime, lock: LockRun): number {
+    const ms = Math.floor(local / 1000);
+    const known = this.clockTokens.get(ms);
+    if (known !== undefined) return known;
+    const token = this.newToken(lock);
+    this.clockTokens.set(ms, token);
+    return token;
   }
 
   ownerOf(token: number): LockRun | null {

@@ -133,7 +133,10 @@ export class SimClient extends Process {
   }
 
   private chance(lock: LockRun, attempt: number): Chance {
-    const token = this.chronicle.newToken(lock) as unknown as Token;
+    const { chronicle, host } = this;
+    const number =
+      host.policy.tokenFrom === 'clock' ? chronicle.tokenAt(this.localNow(), lock) : chronicle.newToken(lock);
+    const token = number as unknown as Token;
     return { token, jitterPpm: this.host.jitterPpm(lock, attempt) };
   }
 
@@ -226,6 +229,7 @@ export class SimClient extends Process {
         break;
       case 'released':
         chronicle.released(lock);
+        chronicle.ended(lock, 'released');
         host.finished(lock);
         break;
     }
@@ -248,7 +252,7 @@ export class SimClient extends Process {
     const { plan } = lock;
     if (slot === HOLD_SLOT) {
       this.chronicle.called(Kind['release-call'], lock);
-      this.chronicle.ended(lock, 'released');
+      if (this.host.policy.beliefEnds === 'at-release') this.chronicle.ended(lock, 'released');
       this.step(lock, { type: 'release', now });
       return;
     }

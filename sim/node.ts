@@ -1,6 +1,7 @@
 import {
   type Answer,
   type Command,
+  keyLifeMs,
   LONGEST_US,
   type LocalTime,
   localTime,
@@ -88,15 +89,15 @@ export class SimNode extends Process {
         this.setAll(
           policy.ownKeyGrants ? keys.filter((key) => !this.holds(key)) : keys,
           token,
-          nowTicks + command.ttlMs * this.ticksPerMs,
+          nowTicks + keyLifeMs(policy, command.ttlMs) * this.ticksPerMs,
           now,
         );
         if (policy.fencing !== 'none') this.counter.granted(policy, now);
         return 'yes';
       case 'extend':
-        return this.extend(policy, keys, token, nowTicks, command.ttlMs * this.ticksPerMs, now);
+        return this.extend(policy, keys, token, nowTicks, keyLifeMs(policy, command.ttlMs) * this.ticksPerMs, now);
       case 'release':
-        return this.release(policy, keys, token, now);
+        return this.release(policy, command, keys, now);
       default:
         return this.counter.execute(policy, command, now);
     }
@@ -134,11 +135,15 @@ export class SimNode extends Process {
     return 'yes';
   }
 
-  private release(policy: Policy, keys: readonly number[], token: number, now: TrueTime): Answer {
+  private release(policy: Policy, command: Command, keys: readonly number[], now: TrueTime): Answer {
+    const token = command.token as number;
+    const inSteps = policy.releaseSteps === 'get-then-del';
+    if (inSteps && command.round === 0) return keys.some((key) => this.tokens[key] === token) ? 'yes' : 'no';
+    const checks = policy.releaseChecksToken && !inSteps;
     let answer: Answer = 'no';
     for (const key of keys) {
       const stored = this.tokens[key] ?? NO_TOKEN;
-      if (stored === NO_TOKEN || (policy.releaseChecksToken && stored !== token)) continue;
+      if (stored === NO_TOKEN || (checks && stored !== token)) continue;
       this.drop(key);
       this.record(key, NO_TOKEN, now);
       this.chronicle.keyGone(this, key, stored, 'deleted', token);

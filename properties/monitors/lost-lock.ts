@@ -1,10 +1,13 @@
 import { size } from '../../core/index.js';
-import type { LockRun, TrueTime } from '../../sim/index.js';
-import { believes } from './belief.js';
+import { type LockRun, type TrueTime, trueTime } from '../../sim/index.js';
+import { believes, claimEnd } from './belief.js';
 import { instant, type Report } from './instant.js';
 import type { Use } from './ledger.js';
 
-/** State: a lock whose majority was lost during the claim is never taken for extended; its owner is told instead. */
+/**
+ * State: a lock whose majority was lost during the claim is never taken for extended; and once a claim has ended by its
+ * client's clock, the owner is told so before anything else happens.
+ */
 export class LostLock {
   private readonly lost = new Map<Use, TrueTime>();
   private readonly report: Report;
@@ -27,5 +30,16 @@ export class LostLock {
     this.lost.delete(use);
     const detail = `${lock.client.name} extends a lock whose majority was lost at ${since} us, and is not told`;
     this.report(instant('lost-lock', 'state', [lock], now, detail));
+  }
+
+  /** Somebody gives a lock back, or the run ends, and nobody was told that the claim is over. */
+  check(lock: LockRun, now: TrueTime): void {
+    const { client } = lock;
+    if (client.down || believes(lock, now)) return;
+    // Who is frozen cannot be told.
+    const end = Math.max(claimEnd(lock, trueTime(0)), client.pausedUntil) as TrueTime;
+    if (end >= now) return;
+    const detail = `the claim of ${client.name} is over, and ${client.name} is not told`;
+    this.report(instant('lost-lock', 'state', [lock], end, detail));
   }
 }

@@ -134,6 +134,7 @@ export class Monitors extends Observer {
     this.liveness.catchUp(now);
     this.roster.ended(lock, now);
     this.coverage.ended(lock, cause, now);
+    if (cause === 'released') this.protocol.untold(lock, now);
     this.validity.ended(lock, now);
     this.mutualExclusion.ended(lock, now);
     this.availability.ended(lock, cause, now);
@@ -237,5 +238,6 @@ export class Monitors extends Observer {
     this.validity.finished(now);
     this.availability.finished(now);
     this.liveness.finished(now);
+    for (const lock of this.roster.holders) this.protocol.untold(lock, now);
   }
 }

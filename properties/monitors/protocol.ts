@@ -109,6 +109,11 @@ export class Protocol {
     this.continuity.extended(lock, now);
   }
 
+  /** A client gives its lock back, or the run is over, and it was not told of the end of its claim. */
+  untold(lock: LockRun, now: TrueTime): void {
+    this.lostLock.check(lock, now);
+  }
+
   failed(lock: LockRun, now: TrueTime): void {
     const use = this.ledger.of(lock.token);
     if (use !== undefined) this.over(use, now);

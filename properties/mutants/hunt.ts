@@ -80,7 +80,12 @@ type SearchOptions = Pick<CheckOptions, 'runs' | 'strategy' | 'shrink' | 'signal
 
 function searchFor(mutant: Mutant, search: number, options: SearchOptions): Promise<CheckResult> {
   // The seeds are fixed, and no two bugs have one in common.
-  return check({ ...options, weather: weatherFor(mutant), seed: `hunt ${mutant.id} ${search}`, properties: MONITORED });
+  return check({
+    ...options,
+    weather: weatherFor(mutant),
+    seed: `hunt ${mutant.id} ${search}`,
+    properties: mutant.by ?? MONITORED,
+  });
 }
 
 function tenths(value: number): number {

@@ -1,32 +1,17 @@
-import { type Policy, REFERENCE } from '../../core/index.js';
-import type { PropertyId } from '../../scenarios/index.js';
+import { REFERENCE } from '../../core/index.js';
 import { NO_STRETCH, type Weather, WITHIN_ASSUMPTIONS } from '../search/weather.js';
+import type { Mutant } from './mutant.js';
+import { PROTOCOL_BUGS } from './protocol-bugs.js';
 
-/** A bug planted on purpose: one line of the policy or of the cluster is changed, and nothing is copied. */
-export interface Mutant {
-  readonly id: string;
-  /** What is wrong, and what comes of it. */
-  readonly story: string;
-  /** Where it has been seen in the wild. */
-  readonly instance: string;
-  readonly change: Change;
-  /** What the reference is asked for where the bug is in something that it does not do by itself. */
-  readonly base?: Partial<Policy>;
-  /** The weather in which it is hunted, as far as it is not the usual one. The reference withstands it. */
-  readonly weather?: Partial<Omit<Weather, 'policy'>>;
-  /** The property that is expected to break first. */
-  readonly expect: PropertyId;
-}
-
-/** Of the policy, or of the world that its users give it. */
-export type Change = { readonly policy: Partial<Policy> } | { readonly world: Partial<Omit<Weather, 'policy'>> };
+export type { Change, Mutant } from './mutant.js';
 
 /** The weather in which a planted bug is hunted; without its change, the one that the reference policy withstands. */
-export function weatherFor({ change, base = {}, weather = {} }: Mutant, changed = true): Weather {
-  const policy: Policy = { ...REFERENCE, ...base };
-  const sound: Weather = { ...WITHIN_ASSUMPTIONS, ...weather, policy };
+export function weatherFor({ change, weather = {}, base = {} }: Mutant, changed = true): Weather {
+  const sound: Weather = { ...WITHIN_ASSUMPTIONS, policy: { ...REFERENCE, ...base }, ...weather };
   if (!changed) return sound;
-  return 'policy' in change ? { ...sound, policy: { ...policy, ...change.policy } } : { ...sound, ...change.world };
+  return 'policy' in change
+    ? { ...sound, policy: { ...sound.policy, ...change.policy } }
+    : { ...sound, ...change.world };
 }
 
 const CLAIMS: readonly Mutant[] = [
@@ -265,4 +250,11 @@ const FENCING: readonly Mutant[] = [
 ];
 
 /** All planted bugs. */
-export const MUTANTS: readonly Mutant[] = [...CLAIMS, ...CLOCKS, ...RELEASES, ...EXTENSIONS, ...WORLDS, ...FENCING];
+export const MUTANTS: readonly Mutant[] = [
+  ...CLAIMS,
+  ...PROTOCOL_BUGS,
+  ...CLOCKS,
+  ...RELEASES,
+  ...EXTENSIONS,
+  ...WORLDS,
+];

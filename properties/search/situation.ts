@@ -93,7 +93,7 @@ function drawUsual(weather: Weather, tactics: Tactics, draw: Stream): Situation 
     delayUs: leastDelayUs,
     distances: weather.distances && !sharp && has(20) ? drawDistances(weather, draw) : [],
     link: draw.chance(50 * PERCENT) ? 'fifo' : 'reordering',
-    expiry: 'after',
+    expiry: weather.expiry,
     resolutionUs: 1000,
     // While only processes die, both keep everything.
     persistence: durable ? draw.pick(['always', 'everysec']) : weather.persistence,
@@ -175,8 +175,6 @@ function drawDistances(weather: Weather, draw: Stream): Distance[] {
   return distances;
 }
 
-const LONGEST_OFFSET_MS = 3_600_000;
-
 /** Offsets never matter, except for when within its millisecond a node is asked, and are always there. */
 function drawClocks(
   weather: Weather,
@@ -188,12 +186,16 @@ function drawClocks(
   for (let node = 0; node < weather.nodes; node++) {
     clocks.push({
       process: `n${node}`,
-      offsetUs: 1000 * draw.below(LONGEST_OFFSET_MS) + (sharp ? 999 : draw.below(1000)),
+      offsetUs: 1000 * draw.below(weather.longestOffsetMs) + (sharp ? 999 : draw.below(1000)),
       ratePpm: nodeRate,
     });
   }
   for (let client = 1; client <= weather.clients; client++) {
-    clocks.push({ process: `c${client}`, offsetUs: draw.below(1000 * LONGEST_OFFSET_MS), ratePpm: 0 - clientRate });
+    clocks.push({
+      process: `c${client}`,
+      offsetUs: draw.below(1000 * weather.longestOffsetMs),
+      ratePpm: 0 - clientRate,
+    });
   }
   return clocks;
 }

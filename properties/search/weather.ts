@@ -31,6 +31,10 @@ export interface Weather {
   /** With anything but `none`, clients write. */
   readonly resource: ResourceGuard;
   readonly persistence: Cluster['persistence'];
+  /** When a key is gone: past its expiry, or at it. */
+  readonly expiry: Cluster['expiry'];
+  /** Clocks are off by up to this, ms, which never matters unless somebody makes tokens of them. */
+  readonly longestOffsetMs: number;
   /** How far each assumption is strained, against the bound computed for the policy and the run's TTL. */
   readonly stretch: Stretch;
   /** Overrides the bound: nodes come back after this, µs of true time. */
@@ -73,6 +77,8 @@ export const WITHIN_ASSUMPTIONS: Weather = Object.freeze<Weather>({
   policy: REFERENCE,
   resource: 'none',
   persistence: 'none',
+  expiry: 'after',
+  longestOffsetMs: 3_600_000,
   stretch: { rate: 1, step: 1, restart: 1, forget: 1, late: 1 },
   restartDelayUs: null,
   stepUs: null,

@@ -1,5 +1,6 @@
 import { type Policy, REFERENCE } from '../../../core/index.js';
 import { type LockRun, type TrueTime, trueTime } from '../../../sim/index.js';
+import { believes } from '../belief.js';
 import { instant, type Report } from '../instant.js';
 import { removeAt } from '../remove.js';
 import type { Calm } from './calm.js';
@@ -52,6 +53,10 @@ export class EndlessHold {
     for (let i = this.holds.length - 1; i >= 0; i--) {
       const lock = this.holds[i];
       if (lock === undefined || (this.dues[i] ?? NEVER) > due) continue;
+      if (!believes(lock, trueTime(due))) {
+        this.dues[i] = NEVER;
+        continue;
+      }
       const frozen = lock.client.pausedUntil > due;
       this.dues[i] = frozen ? lock.client.pausedUntil : NEVER;
       const detail = `${lock.client.name} still extends a lock that it will never give back`;

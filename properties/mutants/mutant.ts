@@ -1,0 +1,24 @@
+import type { Policy } from '../../core/index.js';
+import type { PropertyId } from '../../scenarios/index.js';
+import type { Weather } from '../search/weather.js';
+
+/** A bug planted on purpose: one line of the policy or of the cluster is changed, and nothing is copied. */
+export interface Mutant {
+  readonly id: string;
+  /** What is wrong, and what comes of it. */
+  readonly story: string;
+  /** Where it has been seen in the wild. */
+  readonly instance: string;
+  readonly change: Change;
+  /** The sound policy in which it is planted, as far as it is not the usual one. */
+  readonly base?: Partial<Policy>;
+  /** What it is hunted by, where others would give it away for something else first. Default: every property. */
+  readonly by?: readonly PropertyId[];
+  /** The weather in which it is hunted, as far as it is not the usual one. The reference withstands it. */
+  readonly weather?: Partial<Omit<Weather, 'policy'>>;
+  /** The property that is expected to break first. */
+  readonly expect: PropertyId;
+}
+
+/** Of the policy, or of the world that its users give it. */
+export type Change = { readonly policy: Partial<Policy> } | { readonly world: Partial<Omit<Weather, 'policy'>> };
