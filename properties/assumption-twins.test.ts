@@ -1,0 +1,29 @@
+import { describe, expect, it } from 'vitest';
+import { parseSchedule } from '../scenarios/index.js';
+import { playTwin, TWINS } from './assumption-twins.js';
+import type { Assumption } from './assumptions.js';
+
+describe('what the lock assumes', () => {
+  it.each(TWINS)('$assumption, $what: safe at $inside, broken at $outside', (twin) => {
+    const { within, beyond } = playTwin(twin);
+    expect(within).toEqual({ assumptions: [], violated: [] });
+    expect(beyond.assumptions).toEqual([twin.assumption]);
+    expect(beyond.violated).toContain(twin.breaks);
+  });
+
+  it('has twins for every assumption, and valid ones', () => {
+    const all: Record<Assumption, true> = {
+      'clock-rate': true,
+      'clock-step': true,
+      memory: true,
+      'durable-failover': true,
+      'same-nodes': true,
+      'prompt-effects': true,
+    };
+    expect(new Set(TWINS.map(({ assumption }) => assumption))).toEqual(new Set(Object.keys(all)));
+    for (const { within, beyond } of TWINS) {
+      expect(parseSchedule(within)).toEqual(within);
+      expect(parseSchedule(beyond)).toEqual(beyond);
+    }
+  });
+});
