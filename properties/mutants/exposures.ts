@@ -34,4 +34,11 @@ export const EXPOSED_BY: Readonly<Record<string, string>> = {
   M45: 'S03',
   M50: 'S16',
   M51: 'S22',
+  M54: 'S29',
+  M54b: 'S27b',
+  M54c: 'S29b',
+  M54d: 'S29c',
+  M54e: 'S29d',
+  M54f: 'S29e',
+  M54h: 'S29f',
 };

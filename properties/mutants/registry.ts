@@ -257,4 +257,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...RELEASES,
   ...EXTENSIONS,
   ...WORLDS,
+  ...FENCING,
 ];
