@@ -189,6 +189,28 @@ describe('effects', () => {
   });
 });
 
+describe('what a crash costs', () => {
+  const at = (cluster: Parts['cluster'], fields: Partial<Extract<Fault, { kind: 'crash' }>>): Assumption[] =>
+    broken({ cluster: cluster ?? {}, faults: [{ ...crash('n0', 0), ...fields } as Fault] });
+  const aof = { persistence: 'everysec' } as const;
+
+  it('is nothing after a shutdown in order, or where votes waited for the disk', () => {
+    expect(at(aof, { power: true })).toEqual(['memory']);
+    expect(at(aof, { clean: true })).toEqual([]);
+    expect(at({ ...aof, answers: 'durable' }, { power: true })).toEqual([]);
+    expect(at({ persistence: 'always' }, { power: true })).toEqual([]);
+    expect(at({ persistence: 'always', answers: 'executed' }, { power: true })).toEqual(['memory']);
+  });
+
+  it('depends on who measures the restart delay', () => {
+    const away = (restartAfterUs: number, ...more: Fault[]): Assumption[] =>
+      broken({ locks: [ten], faults: [{ ...crash('n0', restartAfterUs), restartBy: 'node-clock' } as Fault, ...more] });
+    expect(away(9_898_000)).toEqual([]);
+    expect(away(9_898_000, step('n0', 5))).toEqual(['memory']);
+    expect(away(9_898_005, step('n0', 5))).toEqual([]);
+  });
+});
+
 describe('the nodes', () => {
   const two = [[lock(0)], [lock(0)]];
   const move = (client: string, ...nodes: string[]): Fault => ({ kind: 'reconfigure', atUs: 9, client, nodes });

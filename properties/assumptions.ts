@@ -37,7 +37,7 @@ export function assumptions(schedule: Schedule, policy: Policy, votes?: number):
         it.node === node &&
         mayForget(schedule.cluster, it) &&
         it.restartAfterUs !== null &&
-        !clients.every((client) => ttls.every((ttl) => clocks.outlasts(ttl, client, it.restartAfterUs ?? 0))),
+        !clients.every((client) => ttls.every((ttl) => clocks.outlasts(ttl, client, clocks.leastAway(it)))),
     );
 
   const byRate = nodes.filter(outruns(false));
@@ -75,7 +75,8 @@ function sameNodes({ clients, cluster, faults }: Schedule): boolean {
 
 /** Whether a failover can lose what its master had acknowledged, or leave the master in business. */
 function losesWrites({ node, to, lagUs, atUs }: Failover, { cluster, faults }: Schedule): boolean {
-  if ((lagUs ?? cluster.replicaLagUs ?? 0) > 0) return true;
+  const waitedUs = cluster.answers === 'replicated' ? (cluster.replicaLagUs ?? 0) : 0;
+  if ((lagUs ?? cluster.replicaLagUs ?? 0) > waitedUs) return true;
   const dead = faults.some(
     (it) => it.kind === 'crash' && it.node === node && it.restartAfterUs === null && it.atUs <= atUs,
   );
@@ -83,9 +84,10 @@ function losesWrites({ node, to, lagUs, atUs }: Failover, { cluster, faults }: S
 }
 
 /** Whether a crash can cost a node what it had acknowledged. */
-function mayForget({ persistence, fsync }: Cluster, crash: Crash): boolean {
+function mayForget({ persistence, fsync, answers }: Cluster, crash: Crash): boolean {
   if (persistence === 'none') return true;
-  return persistence === 'everysec' && (crash.power === true || (fsync?.takesUs ?? 0) > 0);
+  if (crash.clean === true || (persistence === 'always' && answers !== 'executed')) return false;
+  return answers !== 'durable' && (crash.power === true || (fsync?.takesUs ?? 0) > 0);
 }
 
 function ttlsOf(schedule: Schedule): number[] {
@@ -161,6 +163,14 @@ class Clocks {
     const slow = BigInt(Math.min(...this.rates(client)));
     const fast = BigInt(Math.max(...this.rates(node)));
     return BigInt(claim) * (MILLION + fast) <= BigInt(life) * (MILLION + slow);
+  }
+
+  /** The least true time that a node stays away, µs: where its own clock measures that, less than it shows. */
+  leastAway({ node, restartAfterUs, restartBy }: Crash): number {
+    const us = restartAfterUs ?? 0;
+    if (restartBy !== 'node-clock') return us;
+    const fast = Math.max(0, ...this.rates(node));
+    return Math.max(0, Math.floor((us - this.steps(node, 1)) / (1 + fast / Number(MILLION))));
   }
 
   /** Whether a node that answers again only this long after its crash finds no claim that it voted for before. */

@@ -29,6 +29,10 @@ export function withCourse(schedule: Schedule, course: Course): Schedule {
 
 /** The fault as far as it concerns processes that are there, or `null` if it does not. */
 function present(fault: Fault, processes: ReadonlySet<ProcessName>): Fault | null {
+  if (fault.kind === 'crash' && fault.power === true && fault.clean === true) {
+    const { clean: _clean, ...rest } = fault;
+    return present(rest, processes);
+  }
   if (fault.kind === 'failover' && fault.to === fault.node) return null;
   if (fault.kind !== 'partition') return processes.has(subjectOf(fault)) ? fault : null;
   const from = fault.from.filter((name) => processes.has(name));

@@ -10,12 +10,18 @@ export function catalogueTable(scenarios: readonly Scenario[]): string {
 function row(scenario: Scenario): string {
   const { id, title, expect, flips, neighbours } = scenario;
   const outcome = outcomeOf(expect, expect.verdict === 'safe');
-  const cells = [id, title, outcome, variantsOf(scenario, flips), variantsOf(scenario, neighbours)];
+  const cells = [
+    id,
+    title,
+    outcome,
+    variantsOf(scenario, flips, scenario.noFlips),
+    variantsOf(scenario, neighbours, scenario.noNeighbours),
+  ];
   return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
 }
 
-function variantsOf(scenario: Scenario, variants: readonly Variant[]): string {
-  if (variants.length === 0) return '–';
+function variantsOf(scenario: Scenario, variants: readonly Variant[], whyNone?: string): string {
+  if (variants.length === 0) return whyNone ?? '–';
   return variants
     .map(({ title, with: mitigation, expect }) => {
       // Where the word stays the same, what differs is who acquires and when.

@@ -71,7 +71,9 @@ export function faultWords(event: TraceEvent, context: RowContext, keys: NodeKey
     case 'refuse': {
       const { operations } = event.detail;
       const refused = Array.isArray(operations) ? operations.join(' and ') : 'everything';
-      return one(`answers ${refused} with an error until ${formatDurationMs(numberOf(event, 'untilUs'))}`);
+      return one(
+        `answers ${refused} with ${textOf(event, 'error') || 'an error'} until ${formatDurationMs(numberOf(event, 'untilUs'))}`,
+      );
     }
     case 'client-crash':
       return one('dies');
@@ -104,7 +106,8 @@ function crashWords(event: TraceEvent, context: RowContext, held: readonly numbe
   if (restart?.atUs === event.atUs) return `crashes, restarts at once${keptWords(restart, context, held)}`;
   const names = enumerate(held.map(context.tokenName));
   const fate = held.length === 0 ? '' : onDisk(context) ? `; ${names} on disk` : `; ${names} not on disk`;
-  return `crashes${restart === undefined ? ' for good' : ''}${fate}`;
+  const verb = numberOf(event, 'clean') === 1 ? 'is shut down' : 'crashes';
+  return `${verb}${restart === undefined ? ' for good' : ''}${fate}`;
 }
 
 function onDisk(context: RowContext): boolean {

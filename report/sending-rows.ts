@@ -129,6 +129,13 @@ export class SendingRows {
         'refuse',
       );
     }
+    for (const error of new Set(courses.map((it) => this.errorOf(it)))) {
+      if (error !== '')
+        note(
+          which((it) => this.errorOf(it) === error),
+          error,
+        );
+    }
     note(
       which((it) => this.answerIsLost(it)),
       'answer lost',
@@ -151,6 +158,16 @@ export class SendingRows {
     const first = course.executions[0];
     if (first === undefined || this.isLate(course, first)) return '';
     return this.answersTo(first).map((it) => textOf(it, 'answer'))[0] ?? '';
+  }
+
+  /** The error that came for an answer, by its name if it has one. */
+  private errorOf(course: Course): string {
+    const first = course.executions[0];
+    if (first === undefined || this.answerOf(course) !== 'error') return '';
+    const refusal = this.context.trace.findLast(
+      (it) => it.kind === 'refuse' && it.process === course.node && it.seq < first.seq,
+    );
+    return (refusal === undefined ? '' : textOf(refusal, 'error')) || 'error';
   }
 
   private answersTo(execution: TraceEvent): TraceEvent[] {

@@ -16,6 +16,13 @@ export function withLink(schedule: Schedule, link: Cluster['link']): Schedule {
   return { ...schedule, cluster: { ...schedule.cluster, link } };
 }
 
+/** When nodes answer; `null` for when they do by themselves. Where there are no replicas, none can be waited for. */
+export function withAnswers(schedule: Schedule, answers: 'replicated' | 'durable' | null): Schedule {
+  const { answers: _answers, ...cluster } = schedule.cluster;
+  const possible = answers !== null && (answers !== 'replicated' || cluster.replicaLagUs !== null);
+  return { ...schedule, cluster: possible ? { ...cluster, answers } : cluster };
+}
+
 /** Some fields of the policy. */
 export function withPolicy(schedule: Schedule, fields: Partial<Omit<Policy, 'profile'>>): Schedule {
   return { ...schedule, policy: { ...schedule.policy, with: { ...schedule.policy.with, ...fields } } };

@@ -70,6 +70,18 @@ test('every variant in the catalogue can be made', () => {
   }
 });
 
+test('every scenario says what is next to it, and what prevents it, or why nothing is', () => {
+  for (const { id, expect: outcome, flips, noFlips, neighbours, noNeighbours } of loadCatalogue()) {
+    expect([id, neighbours.length > 0]).toEqual([id, noNeighbours === undefined]);
+    const mayGoWithout = noFlips !== undefined || outcome.verdict === 'safe';
+    expect([id, flips.length > 0 || mayGoWithout, flips.length > 0 && noFlips !== undefined]).toEqual([
+      id,
+      true,
+      false,
+    ]);
+  }
+});
+
 test('nothing else in the room needs Node, so that a browser can import it', () => {
   const room = new URL('.', import.meta.url);
   const sources = readdirSync(room).filter((name) => /(?<!\.test)\.ts$/.test(name));

@@ -10,6 +10,7 @@ export function checkSchedule(schedule: Schedule, base = ''): void {
   checkClients(schedule, names, pointer(base, 'clients'));
   checkDistances(schedule.cluster, names, pointer(base, 'cluster', 'distances'));
   checkClocks(schedule.cluster, names, pointer(base, 'cluster', 'clocks'));
+  checkAnswers(schedule.cluster, pointer(base, 'cluster', 'answers'));
   checkProfile(schedule.policy.profile, pointer(base, 'policy', 'profile'));
   checkResource(schedule, pointer(base, 'resource'));
   for (const [index, fault] of schedule.faults.entries()) {
@@ -147,9 +148,19 @@ function checkFault(fault: Fault, cluster: Cluster, names: Names, base: string):
     if (fault.kind === 'reconfigure') checkList(fault.nodes, names, pointer(base, 'nodes'));
   } else if ('node' in fault) {
     checkNode(fault.node, names, pointer(base, 'node'));
+    if (fault.kind === 'crash' && fault.power === true && fault.clean === true) {
+      fail(pointer(base, 'clean'), 'the power does not go in order; leave out one of power and clean');
+    }
     if (fault.kind === 'failover') checkFailover(fault, cluster, names, base);
   } else {
     checkProcess(fault.process, names, pointer(base, 'process'));
+  }
+}
+
+/** What a node waits for before it answers has to be there. */
+function checkAnswers({ answers, replicaLagUs }: Cluster, base: string): void {
+  if (answers === 'replicated' && replicaLagUs === null) {
+    fail(base, 'there are no replicas to wait for; set replicaLagUs of the cluster to their lag');
   }
 }
 

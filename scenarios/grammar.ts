@@ -79,6 +79,8 @@ const cluster: z.ZodType<Cluster> = exactly<Cluster>()(
     persistence: oneOf('none', 'everysec', 'always'),
     fsync: fsync.exactOptional(),
     replicaLagUs: orNull(MICROS, 'for no replicas'),
+    answers: oneOf('executed', 'replicated', 'durable').exactOptional(),
+    expiryAtLoad: oneOf('absolute', 'restarts').exactOptional(),
     clocks: list(clock, 'a list of clocks'),
   }),
 ).register(definitions, { id: 'Cluster' });
@@ -190,7 +192,9 @@ const faults = [
     ...struck,
     node: nodeNamed(),
     power: flag().exactOptional(),
+    clean: flag().exactOptional(),
     restartAfterUs: orNull(MICROS, 'to never restart'),
+    restartBy: oneOf('true-time', 'node-clock').exactOptional(),
   }),
   record('a failover', {
     kind: kind('failover'),
@@ -217,6 +221,19 @@ const faults = [
     node: nodeNamed(),
     operations: someOf(operation(), 'a list of at least one operation'),
     forUs: whole(MICROS),
+    error: oneOf(
+      'OOM',
+      'NOPERM',
+      'MISCONF',
+      'NOREPLICAS',
+      'BUSY',
+      'LOADING',
+      'READONLY',
+      'MASTERDOWN',
+      'MOVED',
+      'ASK',
+      'CROSSSLOT',
+    ).exactOptional(),
   }),
   record('a client crash', {
     kind: kind('client-crash'),

@@ -13,6 +13,7 @@ const VALUES: Record<string, readonly string[]> = {
   'restart-delay': ['ttl', '0', '12s'],
   nodes: ['1', '3', '31'],
   membership: ['all'],
+  wait: ['replica', 'disk', 'none'],
   ttl: ['1ms', '30s'],
   'votes-wanted': ['all', 'quorum', '4'],
   drift: ['1%', '0', '0.5%', '100%'],
@@ -229,7 +230,7 @@ test('says what would be right', () => {
   expect(wrong.map(complaint)).toMatchInlineSnapshot(`
     [
       ""persistance" is not a mitigation; did you mean "persistence"?",
-      ""prayer" is not a mitigation; the mitigations are persistence, fsync, restart-delay, nodes, membership, ttl, votes-wanted, drift, clock, deadline, min-validity, node-timeout, …",
+      ""prayer" is not a mitigation; the mitigations are persistence, fsync, restart-delay, wait, nodes, membership, ttl, votes-wanted, drift, clock, deadline, min-validity, …",
       "accepted",
       "mitigation "fsync=alway": "alway" is not one of its values; did you mean "always"?",
       "mitigation "fsync" has no value; write fsync=always|everysec|no",
@@ -247,7 +248,7 @@ test('says what would be right', () => {
       "mitigation "max-extensions=-1": "-1" is not a whole number from 0 to 1000000, or none",
       "mitigation "policy=redsink": "redsink" is not a profile; the profiles are reference",
       "mitigation "restart-delay=soon": "soon" is not a duration; write it like 10s, 50ms or 250us",
-      ""toString" is not a mitigation; the mitigations are persistence, fsync, restart-delay, nodes, membership, ttl, votes-wanted, drift, clock, deadline, min-validity, node-timeout, …",
+      ""toString" is not a mitigation; the mitigations are persistence, fsync, restart-delay, wait, nodes, membership, ttl, votes-wanted, drift, clock, deadline, min-validity, …",
     ]
   `);
 });

@@ -2,6 +2,7 @@ import { MOST_NODES } from '../core/index.js';
 import {
   longestTtlUs,
   spreadJitter,
+  withAnswers,
   withFencing,
   withLink,
   withLocks,
@@ -61,6 +62,13 @@ export const MITIGATIONS: readonly Mitigation[] = [
       'a crashed node restarts after this long or later; ttl: 1 ms more than the longest TTL in the schedule',
     apply: (schedule, value) =>
       withRestartDelay(schedule, value === 'ttl' ? longestTtlUs(schedule) + MS : parseDuration(value)),
+  },
+  {
+    name: 'wait',
+    values: 'replica|disk|none',
+    description: 'a vote counts once a replica has it (WAIT), once it is on disk (WAITAOF), or at once',
+    apply: (schedule, value) =>
+      withAnswers(schedule, oneOf(value, { replica: 'replicated', disk: 'durable', none: null })),
   },
   {
     name: 'nodes',

@@ -91,6 +91,8 @@ export const scenarioGrammar: z.ZodType<Scenario> = exactly<Scenario>()(
     schedule: scheduleGrammar,
     expect: expectation,
     flips: list(variant, 'a list of variants'),
+    noFlips: text('a reason').exactOptional(),
     neighbours: list(variant, 'a list of variants'),
+    noNeighbours: text('a reason').exactOptional(),
   }),
 ).register(definitions, { id: 'Scenario' });

@@ -83,6 +83,10 @@ export interface Scenario {
   readonly expect: Expectation;
   /** Mitigations that change the verdict. */
   readonly flips: readonly Variant[];
+  /** Why there are none, though there is something to prevent. */
+  readonly noFlips?: string;
   /** The smallest changes after which the verdict differs. */
   readonly neighbours: readonly Variant[];
+  /** Why there are none. */
+  readonly noNeighbours?: string;
 }

@@ -54,6 +54,15 @@ export interface Cluster {
   readonly fsync?: FsyncPlan;
   /** Each node has an asynchronous replica this far behind, µs; `null` for none. See the `failover` fault. */
   readonly replicaLagUs: number | null;
+  /**
+   * When a node says yes to a command that sets or lengthens keys: once it has carried it out (`executed`), once its
+   * replica has it (`replicated`: `WAIT 1`), or once it is on disk (`durable`: `WAITAOF 1 0`, or fsync always). Where left
+   * out, `durable` under the persistence `always`, else `executed`. Under `always`, `executed` is a bug to plant: what is
+   * on disk then is as under `everysec`.
+   */
+  readonly answers?: 'executed' | 'replicated' | 'durable';
+  /** What a restart makes of the expiry of a key: an instant, as in Redis, or (a bug to plant) a TTL that starts anew. */
+  readonly expiryAtLoad?: 'absolute' | 'restarts';
   /** Clocks that are not perfect. */
   readonly clocks: readonly ClockPlan[];
 }
@@ -149,7 +158,14 @@ export interface Crash extends FaultBase {
   readonly node: ProcessName;
   /** The power goes, not only the process: what is not on disk is lost. Default `false`. */
   readonly power?: boolean;
+  /** The server is shut down in order (`SHUTDOWN`): all that it keeps on a disk is on it. Default `false`. */
+  readonly clean?: boolean;
   readonly restartAfterUs: number | null;
+  /**
+   * What measures that: true time (the default), or the node's clock, which may run at another rate and be set, as of an
+   * operator or a script that waits until a time of day.
+   */
+  readonly restartBy?: 'true-time' | 'node-clock';
 }
 
 /** A replica of a node takes over, with what had reached it: under the node's address, or as a node of its own. */
@@ -189,7 +205,23 @@ export interface Refuse extends FaultBase {
   readonly node: ProcessName;
   readonly operations: readonly Operation[];
   readonly forUs: number;
+  /** What Redis says. It is for readers: to a lock one error is like another, no vote. */
+  readonly error?: RedisError;
 }
+
+/** Error replies that a lock may meet, by their first word. */
+export type RedisError =
+  | 'OOM'
+  | 'NOPERM'
+  | 'MISCONF'
+  | 'NOREPLICAS'
+  | 'BUSY'
+  | 'LOADING'
+  | 'READONLY'
+  | 'MASTERDOWN'
+  | 'MOVED'
+  | 'ASK'
+  | 'CROSSSLOT';
 
 /**
  * A client dies, with all its locks. A new process in its place begins `restartAfterUs` later (0: in the same instant),

@@ -1,4 +1,4 @@
-import type { Cluster, FsyncPlan } from '../scenarios/index.js';
+import type { Cluster, Crash, FsyncPlan } from '../scenarios/index.js';
 import type { TrueTime } from './time.js';
 
 /** Redis's `appendfsync everysec`. */
@@ -13,15 +13,26 @@ const EVERYTHING: number = Number.POSITIVE_INFINITY;
  *
  * With `everysec`, power loss leaves what was written by the start of the last fsync that completed. If only the
  * process dies, what it had handed to the kernel stays, which is everything, except while an fsync runs: then Redis
- * keeps new writes in its own memory.
+ * keeps new writes in its own memory. A server that is shut down in order takes all of it to disk first.
  */
-export function keptUntil({ persistence, fsync = EVERY_SECOND }: Cluster, now: TrueTime, power: boolean): number {
+export function keptUntil(cluster: Cluster, now: TrueTime, { power, clean }: Crash): number {
+  const { persistence, answers, fsync = EVERY_SECOND } = cluster;
   if (persistence === 'none') return NOTHING;
-  if (persistence === 'always') return EVERYTHING;
+  if (clean === true || (persistence === 'always' && answers !== 'executed')) return EVERYTHING;
   const { firstUs, everyUs, takesUs } = fsync;
   const startBefore = (at: number): number =>
     at < firstUs ? NOTHING : firstUs + Math.floor((at - firstUs) / everyUs) * everyUs;
   if (power) return startBefore(now - takesUs);
   const latest = startBefore(now);
   return latest !== NOTHING && now < latest + takesUs ? latest : EVERYTHING;
+}
+
+/** How long after `now` a node may answer what it has just written, µs; `null` for never. `replica` is whether it has one. */
+export function answersAfterUs(cluster: Cluster, now: TrueTime, replica: boolean): number | null {
+  const { answers, persistence, replicaLagUs, fsync = EVERY_SECOND } = cluster;
+  if (answers === 'replicated') return replica ? replicaLagUs : null;
+  if (answers !== 'durable' || persistence !== 'everysec') return 0;
+  const { firstUs, everyUs, takesUs } = fsync;
+  const start = now <= firstUs ? firstUs : firstUs + Math.ceil((now - firstUs) / everyUs) * everyUs;
+  return start + takesUs - now;
 }

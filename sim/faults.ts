@@ -1,4 +1,4 @@
-import { allNodes } from '../core/index.js';
+import { allNodes, later } from '../core/index.js';
 import type {
   ClientCrash,
   ClockRate,
@@ -34,6 +34,8 @@ export class Faults {
   private readonly chronicle: Chronicle;
   private readonly links: Links;
   private readonly planRestart: PlanRestart;
+  /** Crashes whose end the clock of their node tells. */
+  private readonly waiting: PlannedFault[] = [];
 
   constructor(view: WorldView, chronicle: Chronicle, links: Links, planRestart: PlanRestart) {
     this.view = view;
@@ -94,17 +96,24 @@ export class Faults {
     return this.view.clients.find((client) => client.name === name);
   }
 
-  private crash(planned: PlannedFault, node: SimNode | undefined, { restartAfterUs, power }: Crash): void {
+  private crash(planned: PlannedFault, node: SimNode | undefined, crash: Crash): void {
     if (node === undefined || node.down) return;
     const { chronicle } = this;
-    planned.keptUntil = keptUntil(this.view.setup.cluster, chronicle.now, power ?? false);
+    const { restartAfterUs, clean } = crash;
+    planned.keptUntil = keptUntil(this.view.setup.cluster, chronicle.now, crash);
     node.down = true;
     node.thaw();
     node.downSince = chronicle.now;
     planned.life = ++node.life;
     chronicle.cause = chronicle.note(Kind.crash, node, restartAfterUs ?? -1, 0);
+    if (chronicle.trace.keeping && clean === true) chronicle.trace.detail({ clean: 1 });
     chronicle.observer.nodeDown(node.index, chronicle.now);
-    if (restartAfterUs !== null) this.planRestart(planned, after(chronicle.now, restartAfterUs), restartAfterUs === 0);
+    if (restartAfterUs === null) return;
+    if (crash.restartBy === 'node-clock') {
+      planned.restartAt = later(node.clock.read(chronicle.now), restartAfterUs);
+      this.waiting.push(planned);
+      this.planRestart(planned, node.clock.when(planned.restartAt, chronicle.now), restartAfterUs === 0);
+    } else this.planRestart(planned, after(chronicle.now, restartAfterUs), restartAfterUs === 0);
   }
 
   /** The restart that belongs to a crash; nothing, and `false`, if the process came back another way since. */
@@ -114,6 +123,8 @@ export class Faults {
     const node = fault.kind === 'crash' ? this.node(fault.node) : undefined;
     if (node === undefined || !node.down || node.life !== planned.life) return false;
     const { chronicle } = this;
+    // The clock was set back since: another event will come.
+    if (planned.restartAt !== null && node.clock.read(chronicle.now) < planned.restartAt) return false;
     chronicle.cause = chronicle.note(Kind.restart, node, 0, 0);
     node.restart(planned.keptUntil, chronicle.now);
     chronicle.observer.nodeUp(node.index, chronicle.now);
@@ -131,6 +142,7 @@ export class Faults {
     node.thaw();
     chronicle.cause = chronicle.note(Kind.failover, node, cutAt, lagUs ?? 0);
     if (chronicle.trace.keeping && node !== master) chronicle.trace.detail({ of: name });
+    if (node !== master) master.hasReplica = false;
     node.takeOver(master, cutAt - lag, chronicle.now);
     if (wasDown) chronicle.observer.nodeUp(node.index, chronicle.now);
   }
@@ -160,13 +172,13 @@ export class Faults {
     node.lose(key, chronicle.now);
   }
 
-  private refuse({ node: name, operations, forUs }: Refuse): void {
+  private refuse({ node: name, operations, forUs, error }: Refuse): void {
     const node = this.node(name);
     if (node === undefined) return;
     const { chronicle } = this;
     const until = after(chronicle.now, forUs);
     chronicle.note(Kind.refuse, node, forUs, operations.length);
-    if (chronicle.trace.keeping) chronicle.trace.detail({ operations, untilUs: until });
+    if (chronicle.trace.keeping) chronicle.trace.detail({ operations, untilUs: until, error: error ?? '' });
     node.refuse(operations, until);
   }
 
@@ -225,6 +237,11 @@ export class Faults {
     const { now, observer } = this.chronicle;
     if (process.clock.changedAt !== now) return;
     process.clockChanged(now);
+    for (const planned of this.waiting) {
+      const { fault, restartAt, life } = planned;
+      const mine = fault.kind === 'crash' && fault.node === process.name && life === process.life && process.down;
+      if (mine && restartAt !== null) this.planRestart(planned, process.clock.when(restartAt, now), false);
+    }
     if (process === this.view.clients[process.index]) observer.clientClockChanged(process.index, now);
   }
 

@@ -49,6 +49,11 @@ export class SimNode extends Process {
   /** Operations it answers with an error, and until when. */
   private refused: readonly Operation[] = [];
   private refusesUntil: TrueTime = trueTime(0);
+  /** Whether a replica listens: one that has taken over does not. */
+  hasReplica = true;
+  /** By resource: the TTL it was given last, ticks; kept where a restart makes use of it. */
+  private readonly lives: number[] = [];
+  private readonly ttlRestarts: boolean;
   private readonly journaling: boolean;
   private readonly chronicle: Chronicle;
   private readonly armExpiryEvent: ArmExpiry;
@@ -68,7 +73,9 @@ export class SimNode extends Process {
     super(index, `n${index}`, NODE_BASE + index, new Clock(offsetUs, ratePpm));
     this.chronicle = chronicle;
     this.armExpiryEvent = armExpiry;
-    this.journaling = cluster.replicaLagUs !== null || cluster.persistence === 'everysec';
+    this.journaling =
+      cluster.replicaLagUs !== null || cluster.persistence === 'everysec' || cluster.answers === 'executed';
+    this.ttlRestarts = cluster.expiryAtLoad === 'restarts';
     this.tickUs = cluster.resolutionUs;
     this.ticksPerMs = 1000 / cluster.resolutionUs;
     this.expiresAt = cluster.expiry === 'at';
@@ -250,7 +257,14 @@ export class SimNode extends Process {
       this.restore(this.journal.filter((entry) => entry.at <= keptUntil));
       this.counter.restore(keptUntil, this.persists, now);
     }
+    if (this.ttlRestarts) this.restartTtls(now);
     this.dropAllExpired(now);
+  }
+
+  private restartTtls(now: TrueTime): void {
+    for (let key = 0; key < this.tokens.length; key++) {
+      if (this.holds(key)) this.when[key] = this.nowTicks(now) + (this.lives[key] ?? 0);
+    }
   }
 
   /** Answers these operations with an error until then. */
@@ -279,6 +293,7 @@ export class SimNode extends Process {
 
   /** Writes a change down, where a disk or a replica may have to tell of it. */
   private record(key: number, token: number, now: TrueTime): void {
+    if (this.ttlRestarts) this.lives[key] = (this.when[key] ?? 0) - this.nowTicks(now);
     if (this.journaling) this.journal.push({ at: now, key, token, when: this.when[key] ?? 0 });
   }
 

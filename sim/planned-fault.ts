@@ -1,3 +1,4 @@
+import type { LocalTime } from '../core/index.js';
 import type { Fault } from '../scenarios/index.js';
 
 /** A fault with its place in the schedule, which is its place among faults of the same instant. */
@@ -8,6 +9,8 @@ export class PlannedFault {
   life = -1;
   /** Of a crash that struck: what the node will remember was done by then, µs of true time. */
   keptUntil = -1;
+  /** Of a crash that struck, where the node's clock says when it is over: what it has to show. */
+  restartAt: LocalTime | null = null;
 
   constructor(fault: Fault, index: number) {
     this.fault = fault;

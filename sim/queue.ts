@@ -46,6 +46,7 @@ export const EventKind = {
   restart: 6,
   write: 7,
   resend: 8,
+  answer: 9,
 } as const;
 export type EventKind = (typeof EventKind)[keyof typeof EventKind];
 

@@ -2,6 +2,7 @@ import { type Answer, type Command, has, type LocalTime, type NodeSet, type Poli
 import type { Adversary, Moment } from './adversary.js';
 import { Chronicle } from './chronicle.js';
 import { type ClientHost, SimClient } from './client.js';
+import { answersAfterUs } from './disk.js';
 import { Faults } from './faults.js';
 import { Links } from './links.js';
 import { LockRun } from './lock-run.js';
@@ -40,6 +41,8 @@ export class World implements WorldView, ClientHost {
   private readonly links: Links;
   private readonly faults: Faults;
   private readonly resource: ProtectedResource;
+  /** Whether nodes wait with their answers. */
+  private readonly waits: boolean;
   private faultCount = 0;
   private order = 0;
   private started = false;
@@ -48,6 +51,7 @@ export class World implements WorldView, ClientHost {
   constructor(setup: Setup, adversary: Adversary, observer: Observer, keepTrace: boolean) {
     this.setup = setup;
     this.policy = setup.policy;
+    this.waits = setup.cluster.answers === 'replicated' || setup.cluster.answers === 'durable';
     this.adversary = adversary;
     this.chronicle = new Chronicle(setup.clients, observer, keepTrace);
     const nodes: SimNode[] = [];
@@ -149,6 +153,8 @@ export class World implements WorldView, ClientHost {
       case EventKind.fault:
         this.faults.strike(subject as PlannedFault);
         break;
+      case EventKind.answer:
+        return this.answer(subject as Message, event, event.process as SimNode);
       case EventKind.resend:
         return this.resend(subject as Message, event.process as SimClient);
       case EventKind.restart:
@@ -274,7 +280,31 @@ export class World implements WorldView, ClientHost {
     chronicle.cause = chronicle.noteMessage(Kind.execute, node, message, client.traceId, null);
     const answer = node.execute(this.policy, message.command, message.keys, chronicle.now);
     chronicle.observer.executed(node.index, message.command, answer, chronicle.now);
-    this.links.send(message, 2 * message.send + copy, answer, node.counter.told, node, client);
+    const heldUs = this.waits && answer === 'yes' ? this.heldUs(message.command, node) : 0;
+    if (heldUs === 0) this.links.send(message, 2 * message.send + copy, answer, node.counter.told, node, client);
+    else if (heldUs !== null) this.pushAnswer(message, copy, answer, node, heldUs);
+  }
+
+  /** How long a node waits with its answer, µs, or `null` for ever: only what writes keys has anything to wait for. */
+  private heldUs({ operation }: Command, node: SimNode): number | null {
+    if (operation !== 'acquire' && operation !== 'extend') return 0;
+    return answersAfterUs(this.setup.cluster, this.now, node.hasReplica);
+  }
+
+  private pushAnswer(message: Message, copy: number, answer: Answer, node: SimNode, heldUs: number): void {
+    const event = this.put(EventKind.answer, after(this.now, heldUs), this.links.nextRank(), node, message);
+    event.index = copy;
+    event.answer = answer;
+    event.counter = node.counter.told;
+    event.life = node.life;
+    this.queue.push(event);
+  }
+
+  private answer(message: Message, { index, answer, counter, life }: QueueEvent, node: SimNode): boolean {
+    const client = this.clients[message.client];
+    if (client === undefined || node.down || life !== node.life) return false;
+    this.links.send(message, 2 * message.send + index, answer, counter, node, client);
+    return true;
   }
 
   private deliverReply(message: Message, client: SimClient, answer: Answer, counter: number): void {

@@ -113,6 +113,8 @@ export function faultArbitrary(options: CourseOptions): fc.Arbitrary<Fault> {
       kind: fc.constant('crash' as const),
       node: aNode(options),
       power: fc.boolean(),
+      clean: fc.boolean(),
+      restartBy: fc.constantFrom('true-time' as const, 'node-clock' as const),
       ...at,
       restartAfterUs: restart,
     }),
@@ -131,6 +133,7 @@ export function faultArbitrary(options: CourseOptions): fc.Arbitrary<Fault> {
       kind: fc.constant('refuse' as const),
       node: aNode(options),
       operations: fc.subarray(['acquire', 'extend', 'release'] as const, { minLength: 1 }),
+      error: fc.constantFrom('OOM' as const, 'LOADING' as const),
       forUs: duration,
       ...at,
     }),
@@ -173,7 +176,18 @@ export function faultArbitrary(options: CourseOptions): fc.Arbitrary<Fault> {
 }
 
 /** What a fault may leave out. */
-const OPTIONAL: readonly PropertyKey[] = ['edge', 'power', 'resource', 'first', 'stops', 'lagUs', 'holds'];
+const OPTIONAL: readonly PropertyKey[] = [
+  'edge',
+  'power',
+  'resource',
+  'first',
+  'stops',
+  'lagUs',
+  'holds',
+  'clean',
+  'restartBy',
+  'error',
+];
 
 /** A fault, with or without what it may leave out; `optional` names what others have to say. */
 function fault<T extends { readonly edge?: 'before' | 'after' }>(

@@ -78,10 +78,15 @@ class Books {
     }
   }
 
-  /** An answer leaves in the instant of an execution of the same command. */
+  /** An answer leaves in the instant of an execution of the same command, unless the node waits for others with it. */
   private answersAtOnce(event: TraceEvent): boolean {
     const cause = this.bySeq.get(event.cause);
-    return cause?.kind === 'execute' && cause.atUs === event.atUs && sameCommand(cause, event);
+    return cause?.kind === 'execute' && (cause.atUs === event.atUs || this.waits(event)) && sameCommand(cause, event);
+  }
+
+  private waits({ detail }: TraceEvent): boolean {
+    const { answers } = this.record.setup.cluster;
+    return detail.answer === 'yes' && (answers === 'replicated' || answers === 'durable');
   }
 
   /** A message that arrives was sent, not after its arrival, and not more copies of it arrive than there can be. */

@@ -72,7 +72,9 @@ export class FaultPlan {
       this.crashesLeft--;
       // So long that a node is no danger whatever the clocks do within their bounds.
       const restartAfterUs = draw.chance(50 * PERCENT) ? null : Math.floor(1.1 * ttl) + draw.below(ttl);
-      faults.push({ kind: 'crash', node: nodeName(draw.below(weather.nodes)), atUs: draw.below(ttl), restartAfterUs });
+      const by = draw.chance(30 * PERCENT) ? ({ restartBy: 'node-clock' } as const) : {};
+      const node = nodeName(draw.below(weather.nodes));
+      faults.push({ kind: 'crash', node, atUs: draw.below(ttl), restartAfterUs, ...by });
     }
     return faults;
   }
