@@ -16,7 +16,7 @@ test('the table in docs/scenarios.md is that of the files (vitest -u writes it)'
 
 test('scenarios named in the docs exist', () => {
   const ids = new Set(loadCatalogue().map((scenario) => scenario.id));
-  for (const name of ['scenarios.md', 'architecture.md', 'results.md']) {
+  for (const name of ['scenarios.md', 'real-scenarios.md', 'architecture.md', 'results.md']) {
     const text = readFileSync(new URL(`../docs/${name}`, import.meta.url), 'utf8');
     for (const id of text.match(/\bS\d\d[a-z]?\b/g) ?? []) expect(ids, `${id} in ${name}`).toContain(id);
   }

@@ -14,7 +14,7 @@ const PROGRESS_MS = 500;
 /** Clients are on one of two sides, so that ways can fail for some of them only. */
 const SIDES = 2;
 /** What a call may take on a machine that does much else, and while its process is stopped, ms. */
-const SLACK_MS = 5_000;
+const SLACK_MS = 10_000;
 /** How long keys may take to go once every TTL is over: a redis-server removes expired ones when it finds the time. */
 const CLEAN_UP_MS = 3_000;
 
