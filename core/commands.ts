@@ -51,8 +51,8 @@ export interface Sending {
  */
 export type Scripts = Readonly<Record<Operation, string>>;
 
-/** The node's fencing counter, which never expires, and the last attempt that found none there. */
-export const COUNTER_KEYS: readonly [string, string] = ['lockstep:fencing', 'lockstep:fencing:joining'];
+/** The node's fencing counter, which never expires, and the last attempt that found none there; both in one hash slot. */
+export const COUNTER_KEYS: readonly [string, string] = ['{lockstep:fencing}', '{lockstep:fencing}:joining'];
 
 const ACQUIRE = `
 for _, key in ipairs(KEYS) do
