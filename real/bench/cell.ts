@@ -99,7 +99,8 @@ export async function runCell(
       for (let turn = 0; turn < turns.length; turn++) {
         const it = turns[(round + turn) % turns.length];
         if (it === undefined || signal?.aborted) continue;
-        if (it.series.stalledMs === null) await measure(it.subject, load, it.key, it.series, signal);
+        if (cell.health === 'healthy' || !it.series.isEnough)
+          await measure(it.subject, load, it.key, it.series, signal);
         onMeasured();
       }
     }

@@ -24,6 +24,8 @@ export interface Round {
 }
 
 const WORKERS: Readonly<Record<Shape, number>> = { serial: 1, concurrent64: 64, contended16: 16, extend: 1 };
+const SLOW_NS = 2_000_000_000;
+const ROUNDS_OF_SLOW = 3;
 const HOLD_MS = 1;
 const THINK_MS = 20;
 
@@ -37,6 +39,11 @@ export class Series {
   failed = 0;
   /** Set once an operation was given up waiting for, ms. */
   stalledMs: number | null = null;
+
+  /** Whether more rounds would only wait: an operation was given up, or takes so long that a few rounds tell. */
+  get isEnough(): boolean {
+    return this.stalledMs !== null || (this.latencies.max > SLOW_NS && this.rounds.length >= ROUNDS_OF_SLOW);
+  }
 }
 
 class Stall extends Error {}

@@ -30,7 +30,9 @@ export function rowsOf(cell: CellResult): BenchRow[] {
 export function comparisonsOf(cell: CellResult): Comparison[] {
   const own = cell.series.get('lockstep');
   if (own === undefined || own.rounds.length === 0) return [];
-  const others = [...cell.series].filter(([name, { rounds }]) => name !== 'lockstep' && rounds.length > 0);
+  const others = [...cell.series].filter(
+    ([name, { rounds, stalledMs }]) => name !== 'lockstep' && rounds.length > 0 && stalledMs === null,
+  );
   return others.map(([against, series]) => ({
     nodes: cell.nodes,
     shape: cell.shape,
