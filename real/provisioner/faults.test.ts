@@ -72,7 +72,7 @@ test.skipIf(!canFakeTime())(
     expect(provided.clocks).toBe(true);
     const node = first(provided.nodes);
     const client = node.client();
-    expect(Math.abs(await aheadMs(client))).toBeLessThan(50);
+    expect(Math.abs(await aheadMs(client))).toBeLessThan(250);
     await client.set('a', '1', 'PX', 10_000);
     await node.setClock({ aheadMs: 4_000 });
     expect(Math.abs((await client.pttl('a')) - 6_000)).toBeLessThan(200);
@@ -86,7 +86,7 @@ test.skipIf(!canFakeTime())(
     expect(ahead).toBeGreaterThan(200);
     // Another rate goes on from there.
     await node.setClock({ aheadMs: -3_000, rate: 0.5 });
-    expect(Math.abs((await aheadMs(client)) + 3_000)).toBeLessThan(60);
+    expect(Math.abs((await aheadMs(client)) + 3_000)).toBeLessThan(250);
     await node.restart({ keepData: false });
     const elapsed = await aheadMs(client);
     expect(elapsed).toBeLessThan(-3_000);
