@@ -1,3 +1,4 @@
+import { keyLifeMs } from '../../core/index.js';
 import type { TraceEvent } from '../../sim/index.js';
 import type { Finding } from './finding.js';
 import type { Record } from './record.js';
@@ -108,11 +109,14 @@ class Books {
   }
 
   /** A command that sets keys which are its own already gives them a new life, and the trace has no event for it. */
-  private noteRenewal({ process, atUs, seq, detail }: TraceEvent): void {
+  private noteRenewal({ process, cause, detail }: TraceEvent): void {
     const { operation, token, answer } = detail;
     const { extendCommand, ownKeyGrants } = this.record.setup.policy;
     const sets = operation === 'acquire' ? !ownKeyGrants : operation === 'extend' && extendCommand !== 'own';
-    if (!sets || answer !== 'yes') return;
+    // The answer may have waited; the life of the keys began when the command was carried out.
+    const executed = this.bySeq.get(cause);
+    if (!sets || answer !== 'yes' || executed === undefined) return;
+    const { atUs, seq } = executed;
     for (const resource of this.record.ownerOf(Number(token))?.resources ?? []) {
       const key = `${process} ${resource} ${token}`;
       if (this.lastTicks.has(key)) this.lastTicks.set(key, this.lastTick(process, atUs, seq, Number(detail.ttlMs)));
@@ -120,8 +124,11 @@ class Books {
   }
 
   private lastTick(process: string, atUs: number, seq: number, ttlMs: number): number {
-    const { resolutionUs, expiry } = this.record.setup.cluster;
-    return this.ticks({ process, atUs, seq }) + ttlMs * (1000 / resolutionUs) + (expiry === 'at' ? 0 : 1);
+    const { cluster, policy } = this.record.setup;
+    const { resolutionUs, expiry } = cluster;
+    return (
+      this.ticks({ process, atUs, seq }) + keyLifeMs(policy, ttlMs) * (1000 / resolutionUs) + (expiry === 'at' ? 0 : 1)
+    );
   }
 
   private ticks({ process, atUs, seq }: Pick<TraceEvent, 'process' | 'atUs' | 'seq'>): number {
