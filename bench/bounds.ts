@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { playTwin, TWINS, twinsMarkdown } from '../properties/assumption-twins.js';
 import { decimals } from '../properties/bounds/markdown.js';
 import type { Row } from '../properties/bounds/row.js';
 import { boundsTable } from '../properties/bounds/table.js';
@@ -11,11 +12,31 @@ interface BoundsBench {
   readonly rows: readonly Row[];
 }
 
-const { values } = parseArgs({ options: { json: { type: 'boolean', default: false } } });
+const { values } = parseArgs({
+  options: { json: { type: 'boolean', default: false }, assumptions: { type: 'boolean', default: false } },
+});
 
-const result = measure();
-process.stdout.write(values.json ? `${JSON.stringify(result)}\n` : describe(result));
-if (result.disagree > 0) process.exitCode = 1;
+if (values.assumptions) showTwins();
+else showBounds();
+
+/** Both sides of each assumption, played. */
+function showTwins(): void {
+  const rows = TWINS.map((twin) => ({ twin, holds: playTwin(twin).holds }));
+  const disagree = rows.filter(({ holds }) => !holds).length;
+  const table = rows.map(({ twin: { assumption, what, inside, outside, breaks }, holds }) => {
+    return { assumption, what, inside, outside, breaks, agrees: holds };
+  });
+  const schema = 'lockstep.bench-assumptions/1';
+  const text = `${twinsMarkdown()}\n\n${rows.length - disagree} agree, ${disagree} differ\n`;
+  process.stdout.write(values.json ? `${JSON.stringify({ schema, rows: table })}\n` : text);
+  if (disagree > 0) process.exitCode = 1;
+}
+
+function showBounds(): void {
+  const result = measure();
+  process.stdout.write(values.json ? `${JSON.stringify(result)}\n` : describe(result));
+  if (result.disagree > 0) process.exitCode = 1;
+}
 
 function measure(): BoundsBench {
   const rows = boundsTable();

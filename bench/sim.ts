@@ -3,6 +3,7 @@ import { noCounts } from '../properties/coverage.js';
 import { Monitors } from '../properties/index.js';
 import { RollingHash, Streams, World } from '../sim/index.js';
 import { type Machine, machine } from './machine.js';
+import { type MonitorCost, monitorCosts } from './monitor-costs.js';
 import { REFERENCE_SETUP, ReferenceWorkload } from './reference.js';
 import { popAndPushPerSecond } from './yardstick.js';
 
@@ -21,6 +22,8 @@ interface SimBench {
   readonly rounds: number;
   readonly historiesPerRound: number;
   readonly hash: string;
+  /** What each monitor costs, % of the CPU time. */
+  readonly monitors: readonly MonitorCost[];
   readonly machine: Machine;
 }
 
@@ -42,8 +45,9 @@ function measure(rounds: number, histories: number): SimBench {
   const streams = new Streams('reference workload');
   const totals = { events: 0, steps: 0, endUs: 0, counts: noCounts() };
   const hash = new RollingHash();
-  const history = (run: number): void => {
+  const history = (run: number, alter?: (monitors: Monitors) => void): void => {
     const monitors = new Monitors(REFERENCE_SETUP, [], totals.counts);
+    alter?.(monitors);
     const world = new World(REFERENCE_SETUP, new ReferenceWorkload(streams, run), monitors, false);
     monitors.watch(world);
     world.run();
@@ -81,6 +85,7 @@ function measure(rounds: number, histories: number): SimBench {
     rounds,
     historiesPerRound: histories,
     hash: hash.digest(),
+    monitors: monitorCosts(history, rounds, Math.ceil(histories / 10)),
     machine: machine(),
   };
 }
@@ -100,6 +105,7 @@ function describe(bench: SimBench): string {
     `${bench.historiesPerSecond} histories/s, ${bench.eventsPerSecond} events/s, one thread, monitors on`,
     `a history: ${bench.eventsPerHistory} events, ${bench.stepsPerHistory} steps of the lock, ${bench.claimsPerHistory} claims`,
     `${bench.ratioToQueue} events per pop-and-push of the yardstick (${bench.popAndPushPerSecond}/s)`,
+    `of that, % of the CPU time: ${bench.monitors.map((it) => `${it.monitor} ${it.percent}`).join('; ')}`,
     `median of ${bench.rounds} rounds of ${bench.historiesPerRound}; hash ${bench.hash}`,
     `${it.cpu}, ${it.cores} cores, ${it.memoryGiB} GiB, Node ${it.node}, ${it.platform}`,
     '',

@@ -1,6 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parseSchedule } from '../scenarios/index.js';
-import { playTwin, TWINS } from './assumption-twins.js';
+import { playTwin, TWINS, twinsMarkdown } from './assumption-twins.js';
 import type { Assumption } from './assumptions.js';
 
 describe('what the lock assumes', () => {
@@ -25,5 +26,9 @@ describe('what the lock assumes', () => {
       expect(parseSchedule(within)).toEqual(within);
       expect(parseSchedule(beyond)).toEqual(beyond);
     }
+  });
+
+  it('is in the results as it is played', () => {
+    expect(readFileSync(new URL('../docs/results.md', import.meta.url), 'utf8')).toContain(twinsMarkdown());
   });
 });

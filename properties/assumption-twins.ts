@@ -216,3 +216,12 @@ function play(schedule: Schedule, votes?: number): TwinResult['within'] {
     violated: [...new Set(violations.map(({ property }) => property))],
   };
 }
+
+/** The twins as a table of Markdown. */
+export function twinsMarkdown(): string {
+  const rows = TWINS.map(({ assumption, what, inside, outside, breaks }) => {
+    return `| \`${assumption}\` | ${what} | ${inside} | ${outside} | \`${breaks}\` |`;
+  });
+  const head = ['| assumption | taken to its limit | safe | broken | what breaks |', '|---|---|---|---|---|'];
+  return [...head, ...rows].join('\n');
+}
