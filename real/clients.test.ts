@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster, type Redis, type RedisOptions } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { COUNTER_KEYS } from '../core/index.js';
 import { Redlock, type RedlockSettings } from './index.js';
 import { canRunOnRedis } from './provisioner/for-tests.js';
 import { type Provision, provision } from './provisioner/index.js';
@@ -91,6 +92,11 @@ describe.skipIf(!canRunOnRedis('clients of each kind', 'processes'))('with clien
   });
 });
 
+async function counterOf(redlock: Redlock): Promise<number> {
+  await using lock = await redlock.acquire(fresh(), 5000, { fencing: true });
+  return lock.fencingToken?.counter ?? 0;
+}
+
 /** A Redis Cluster of one server, which has all slots. */
 async function oneNodeCluster(): Promise<Provision> {
   const folder = mkdtempSync(join(tmpdir(), 'lockstep-cluster-'));
@@ -129,6 +135,13 @@ describe.skipIf(!canRunOnRedis('a Redis Cluster as a node', 'processes'))('a Red
     expect(await redlock.inspect(resources[0] ?? '')).toMatchObject({ state: 'held', value: lock.value });
     expect(await lock.release()).toMatchObject({ alreadyGone: 0, unreachable: 0 });
     await expect.poll(() => clients[0]?.exists(resources[0] ?? '')).toBe(0);
+  });
+
+  test('counts fencing tokens', async () => {
+    await using redlock = new Redlock(clients, PATIENT);
+    const [first, second] = [await counterOf(redlock), await counterOf(redlock)];
+    expect(second).toBeGreaterThan(first);
+    expect(Number(await clients[0]?.get(COUNTER_KEYS[0]))).toBeGreaterThanOrEqual(first);
   });
 
   test('has no vote on resources of several slots', async () => {

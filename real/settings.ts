@@ -41,7 +41,7 @@ export interface RedlockSettings extends PolicyOnly {
   /**
    * Whether each lock comes with a fencing token, `lock.fencingToken`, from counters that a quorum of the nodes keeps: two
    * round trips more for an acquisition. A node that lost its counter in a restart learns it from the others, so a quorum
-   * must not lose them at once; they have no TTL. A node that is a Cluster has no vote on them. Default `false`.
+   * must not lose them at once; they have no TTL. Default `false`.
    */
   readonly fencing?: boolean;
   /** A lock with less validity left than this when its quorum has answered is given up, ms. Default 0. */
