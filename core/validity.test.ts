@@ -25,6 +25,8 @@ describe('the drift allowance', () => {
     expect(driftAllowanceUs(fine, 150_000)).toBe(3_500);
     expect(driftAllowanceUs(fine, 150_001)).toBe(3_501);
     expect(driftAllowanceUs(fine, 1_000_001)).toBe(12_001);
+    // A millionth of a microsecond over 9 901.
+    expect(driftAllowanceUs({ ...fine, driftPpm: 10_001 }, 990_001)).toBe(11_902);
   });
 
   it('adds validity where a policy has the sign wrong', () => {
@@ -60,6 +62,14 @@ describe('the deadline of a claim', () => {
     const cut = policy({ stampUs: 1_000 });
     expect(deadlineOf(cut, localTime(5_999), localTime(7_001), 10_000_000)).toBe(9_903_000);
     expect(deadlineOf(cut, localTime(-1), localTime(0), 10_000_000)).toBe(9_897_000);
+  });
+
+  it('is cut where stamps are cut by little, too', () => {
+    expect(deadlineOf(policy({ stampUs: 2 }), localTime(5), localTime(7), 10_000_000)).toBe(9_898_004);
+    expect(deadlineOf(policy({ stampUs: 2, driftUs: 2, driftWholeMs: false }), localTime(4), localTime(6), 100)).toBe(
+      102,
+    );
+    expect(validityOf(policy({ stampUs: 2 }), localTime(5), localTime(6), 10_000_000)).toBe(9_897_998);
   });
 
   it('is the next whole stamp if it is not: what rounding the allowance up is for', () => {

@@ -1,0 +1,74 @@
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { transformWithOxc } from 'vite';
+import { type CoreMutant, instrument } from './instrument.js';
+
+/** What decides when a lock is granted, refused, lost: the transition function with what it consists of. */
+export const MUTATED: readonly string[] = [
+  'acquire',
+  'extend',
+  'fencing',
+  'fencing-token',
+  'nodes',
+  'policy',
+  'release',
+  'step',
+  'tally',
+  'time',
+  'validity',
+];
+
+/** All errors that can be planted in `core`, and the modules with them, by name. */
+export function plantAll(root: string): {
+  readonly mutants: readonly CoreMutant[];
+  readonly modules: ReadonlyMap<string, string>;
+} {
+  const mutants: CoreMutant[] = [];
+  const modules = new Map<string, string>();
+  for (const name of MUTATED) {
+    const file = `core/${name}.ts`;
+    const planted = instrument(file, readFileSync(join(root, file), 'utf8'), mutants.length + 1);
+    mutants.push(...planted.mutants);
+    modules.set(name, planted.code);
+  }
+  return { mutants, modules };
+}
+
+/** Copies of the built house and of the tests of `core`, in which the errors sleep. */
+export interface Copies {
+  /** Folder of the built house, and of the tests. */
+  readonly built: string;
+  readonly tests: string;
+}
+
+/** Makes the copies below `folder`, which is emptied. */
+export async function makeCopies(root: string, folder: string, modules: ReadonlyMap<string, string>): Promise<Copies> {
+  rmSync(folder, { recursive: true, force: true });
+  const built = join(folder, 'house', 'dist');
+  const tests = join(folder, 'tests');
+  mkdirSync(join(folder, 'house'), { recursive: true });
+  cpSync(join(root, 'dist'), built, { recursive: true });
+  cpSync(join(root, 'package.json'), join(folder, 'house', 'package.json'));
+  cpSync(join(root, 'scenarios', 'catalogue'), join(folder, 'house', 'scenarios', 'catalogue'), { recursive: true });
+  cpSync(join(root, 'core'), join(tests, 'core'), { recursive: true });
+  for (const [name, code] of modules) {
+    const { code: script } = await transformWithOxc(code, `${name}.ts`);
+    writeFileSync(join(built, 'core', `${name}.js`), script);
+    writeFileSync(join(tests, 'core', `${name}.ts`), code);
+  }
+  writeFileSync(
+    join(tests, 'vitest.config.mjs'),
+    "export default { test: { include: ['batch-*.test.ts'], testTimeout: 20000 } };\n",
+  );
+  return { built, tests };
+}
+
+/** Tests that take long: for what the others leave alive. */
+const LONG: readonly string[] = ['commands.test.ts', 'step.random.test.ts'];
+
+/** The test files of `core`, from the folder of the tests: the quick ones, or those that take long. */
+export function testFiles(tests: string, which: 'quick' | 'long'): string[] {
+  return readdirSync(join(tests, 'core'))
+    .filter((name) => name.endsWith('.test.ts') && LONG.includes(name) === (which === 'long'))
+    .map((name) => `./core/${name}`);
+}
