@@ -210,6 +210,10 @@ export class Monitors extends Observer {
     this.mutualExclusion.clockChanged(client, now);
   }
 
+  override counterSet(node: number, counter: number, now: TrueTime): void {
+    this.liveness.counterSet(node, counter, now);
+  }
+
   override nodeDown(node: number, now: TrueTime): void {
     this.availability.nodeDown(node, now);
     this.liveness.nodeDown(node);

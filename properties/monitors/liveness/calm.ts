@@ -15,6 +15,8 @@ export class Calm {
   slowness = 1;
   setBackUs = 0;
   private down: NodeSet = NO_NODES;
+  /** Nodes that have lost their fencing counter: no vote until a lock has given them one. */
+  private counterless: NodeSet = NO_NODES;
   private readonly nodes: number;
   /** Ends of disturbances that are still ahead, the next one first. */
   private readonly ends: number[] = [];
@@ -64,6 +66,14 @@ export class Calm {
     this.disturb(now, now);
   }
 
+  /** The fencing counter of a node changed; -1 if it was lost. */
+  counterSet(node: number, counter: number, now: number): void {
+    const lost = counter < 0;
+    if (has(this.counterless, node) === lost) return;
+    this.counterless = lost ? union(this.counterless, oneNode(node)) : without(this.counterless, oneNode(node));
+    this.disturb(now, now);
+  }
+
   strikes(fault: Fault, now: TrueTime, world: World): void {
     switch (fault.kind) {
       case 'refuse':
@@ -104,8 +114,8 @@ export class Calm {
       const node = world.nodes[i];
       if (node === undefined) continue;
       const hung = node.pausedUntil > at || (this.refusingUntil[i] ?? 0) > at;
-      if (!has(this.down, i) && !hung && (this.cutUntil[client.index * this.nodes + i] ?? 0) <= at)
-        set = union(set, oneNode(i));
+      const out = has(this.down, i) || has(this.counterless, i);
+      if (!out && !hung && (this.cutUntil[client.index * this.nodes + i] ?? 0) <= at) set = union(set, oneNode(i));
     }
     return set;
   }
@@ -117,7 +127,20 @@ export class Calm {
  */
 export function attemptUs(policy: Policy, nodes: number, ttlMs: number): number {
   if (policy.nodeTimeoutUs === null) return ttlMs * 1000;
-  return policy.nodeTimeoutUs * (policy.sending === 'sequential' ? nodes : 1);
+  return policy.nodeTimeoutUs * ((policy.sending === 'sequential' ? nodes : 1) + fencingRounds(policy));
+}
+
+/** Rounds that an attempt may take for its fencing token: counters are read, read again if none is there, and raised. */
+function fencingRounds({ fencing }: Policy): number {
+  switch (fencing) {
+    case 'none':
+    case 'max':
+    case 'sum':
+    case 'min':
+      return 0;
+    default:
+      return 3;
+  }
 }
 
 /** The longest pause between two attempts, µs of local time. */

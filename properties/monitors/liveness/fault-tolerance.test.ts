@@ -83,3 +83,24 @@ describe('a call', () => {
     expect(tolerant({ policy: { nodeTimeoutUs: null }, locks, fates: lost })).toEqual(['c1 10007000']);
   });
 });
+
+describe('with fencing', () => {
+  const fenced: Parts = { cluster: { nodes: 3 }, policy: { fencing: 'quorum', tries: null } };
+  const forgets = (node: string): Fault => ({ kind: 'forget', node, atUs: 0 });
+
+  it('a try may take time for its counters, too', () => {
+    const late: Fate[] = [
+      { client: 'c1', operation: 'acquire', node: 'n1', direction: 'reply', delayUs: 40_000 },
+      { client: 'c1', operation: 'read-counter', node: 'n1', direction: 'reply', delayUs: 40_000 },
+    ];
+    expect(tolerant({ ...fenced, faults: [dead('n2')], fates: late })).toEqual([]);
+  });
+
+  it('a node without a counter is out of order where it has to be given one, and only there', () => {
+    const faults = [forgets('n0'), dead('n1')];
+    expect(tolerant({ ...fenced, faults })).toEqual([]);
+    const greedy3: Parts = { ...fenced, policy: { ...fenced.policy, quorum: 3, rejoin: 'at-once' } };
+    expect(tolerant({ ...greedy3, faults })).toHaveLength(1);
+    expect(tolerant({ ...fenced, policy: { ...fenced.policy, rejoin: 'at-once' }, faults })).toEqual([]);
+  });
+});

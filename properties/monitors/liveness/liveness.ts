@@ -161,6 +161,12 @@ export class Liveness {
     this.loneWait.changed(now);
   }
 
+  counterSet(node: number, counter: number, now: TrueTime): void {
+    if (this.policy.rejoin !== 'copy') return;
+    this.catchUp(now);
+    this.calm.counterSet(node, counter, now);
+  }
+
   nodeDown(node: number): void {
     this.calm.nodeDown(node);
   }
