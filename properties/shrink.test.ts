@@ -91,3 +91,19 @@ it('a schedule that does not fail is left as it is', () => {
   const plan = schedule();
   expect(shrink(plan, 'mutual-exclusion')).toEqual({ schedule: plan, tried: 1 });
 });
+
+it('ends where a figure that is made rounder is put back by another', () => {
+  // A write is never sent before its check: at 29 089 ms neither of the first can move alone.
+  const write = { guardUs: 520_001, delayUs: 495_233 };
+  const writes = [
+    { ...write, checkAfterUs: 29_089_000, sendAfterUs: 29_089_000 },
+    { ...write, checkAfterUs: 29_089_511, sendAfterUs: 29_109_511 },
+  ];
+  const found: Schedule = {
+    ...schedule({ cluster: { nodes: 1 }, policy: { fencing: 'quorum' }, untilUs: 90_000_000 }),
+    clients: [{ id: 'c1', locks: [lock(0, { ttlMs: 30_000, writes })] }],
+    resource: 'fencing-strict',
+  };
+  expect(judge(found, ['fencing']).violations.map(({ property }) => property)).toContain('fencing');
+  expect(shrink(found, 'fencing').tried).toBeLessThan(2_000);
+});
