@@ -4,6 +4,9 @@ import { believes, claimEnd } from './belief.js';
 import { instant, type Report } from './instant.js';
 import type { Use } from './ledger.js';
 
+/** How the detail of a violation ends that is about what a client is told, and not about keys. */
+export const NOT_TOLD = 'and its owner is not told';
+
 /**
  * State: a lock whose majority was lost during the claim is never taken for extended; and once a claim has ended by its
  * client's clock, the owner is told so before anything else happens.
@@ -39,7 +42,7 @@ export class LostLock {
     // Who is frozen cannot be told.
     const end = Math.max(claimEnd(lock, trueTime(0)), client.pausedUntil) as TrueTime;
     if (end >= now) return;
-    const detail = `the claim of ${client.name} is over, and ${client.name} is not told`;
+    const detail = `the claim of ${client.name} is over, ${NOT_TOLD}`;
     this.report(instant('lost-lock', 'state', [lock], end, detail));
   }
 }
