@@ -18,8 +18,6 @@ export interface Patience {
   readonly quietFromUs: number;
   /** What is wrong with some nodes all the while. A majority is in order. */
   readonly out: readonly { readonly node: number; readonly how: OutOfOrder }[];
-  /** Holders die more often than usual. */
-  readonly deadClients: boolean;
   /** All ask in the same instant, each nearest to other nodes: that is how votes are split. */
   readonly standoff: boolean;
 }
@@ -36,7 +34,6 @@ export function drawPatience({ ttlsMs, clients, nodes }: Weather, draw: Stream):
     out: draw.subset(nodes, outCount).map((node) => {
       return { node, how: draw.pick<OutOfOrder>(['dead', 'hung', 'refusing', 'cut-off']) };
     }),
-    deadClients: draw.chance(30 * PERCENT),
     standoff,
   };
 }

@@ -72,7 +72,7 @@ function patient(weather: Weather, usual: Situation, patience: Patience): Situat
     partitions: usual.partitions && !standoff,
     pauses: usual.pauses && !standoff,
     reorders: usual.reorders && !standoff,
-    deadClients: !standoff && (usual.deadClients || patience.deadClients),
+    deadClients: usual.deadClients && !standoff,
     patience,
   };
 }

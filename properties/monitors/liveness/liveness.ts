@@ -120,6 +120,8 @@ export class Liveness {
   releasing(lock: LockRun, now: TrueTime): void {
     this.catchUp(now);
     this.calls.releasing(lock, now);
+    // Of a lock that was lost, too: its keys may go now.
+    this.loneWait.changed(now);
     this.nextAt = Math.min(this.nextAt, this.calls.dueAt);
   }
 
