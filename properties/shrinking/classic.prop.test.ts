@@ -17,7 +17,10 @@ function drawn(weather: Weather, seed: string, run: number): Schedule {
   const { setup } = situation;
   const adversary = new DrawnAdversary(weather, situation, streams, run);
   const recording = new RecordingAdversary(adversary, setup.clients.length);
-  new World(setup, recording, new Monitors(setup), false).run();
+  const monitors = new Monitors(setup);
+  const world = new World(setup, recording, monitors, false);
+  monitors.watch(world);
+  world.run();
   return recording.schedule(setup, choiceOf(setup.policy));
 }
 
