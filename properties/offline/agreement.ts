@@ -97,15 +97,16 @@ export const MOST_KEPT = 5;
 
 /**
  * Bugs under which the two checkers do not mean the same: who of two locks with one token a key belongs to (M14), and
- * until when a client believes that believes beyond its call of release (M43).
+ * until when a client believes that believes beyond its call of release (M43). And one that never ends where messages take
+ * no time, as they may in a rough run: it tries again at once (M26).
  */
-const AMBIGUOUS: readonly string[] = ['M14', 'M43'];
+const LEFT_OUT: readonly string[] = ['M14', 'M26', 'M43'];
 
 /** The weathers that runs take turns in: the reference up to and past its bounds, and every other planted bug. */
 export const WEATHERS: readonly Weather[] = [
   WITHIN_ASSUMPTIONS,
   ...STRAINS.map((strain) => past(WITHIN_ASSUMPTIONS, strain, 1.5)),
-  ...MUTANTS.filter(({ id }) => !AMBIGUOUS.includes(id)).map((mutant) => weatherFor(mutant)),
+  ...MUTANTS.filter(({ id }) => !LEFT_OUT.includes(id)).map((mutant) => weatherFor(mutant)),
 ];
 
 /** The concern of the rough adversary among the streams of a run; the drawn one's come before. */
