@@ -2,7 +2,20 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Exit } from './exit-codes.js';
+import { Pace } from './explore.js';
 import { emptyFolder, lockstep } from './testing/in-process.js';
+
+describe('the time that is left', () => {
+  it('is unknown while more is found than looked at, then follows from how much less', () => {
+    const pace = new Pace();
+    expect(pace.left({ states: 100, waiting: 90 }, 1)).toBe('still growing');
+    expect(pace.left({ states: 300, waiting: 270 }, 2)).toBe('still growing');
+    const slower = new Pace();
+    slower.left({ states: 1000, waiting: 600 }, 10);
+    // 200 looked at and 100 found in 2 s: 500 that wait lead to 1000 looks.
+    expect(slower.left({ states: 1100, waiting: 500 }, 12)).toBe('about 10 s left');
+  });
+});
 
 describe('lockstep explore', () => {
   it('says safe of a space that it met whole', async () => {

@@ -122,11 +122,14 @@ async function work(explorer: Explorer, flags: ExploreFlags, io: Io): Promise<Ex
   const most = flags.states ?? MOST_STATES;
   const budget = flags.budget === undefined ? Number.POSITIVE_INFINITY : flags.budget / 1_000_000;
   const already = explorer.progress().states;
+  const pace = new Pace();
   let more = true;
   try {
     while (more && explorer.store.count < most && elapsed() < budget && !io.signal.aborted) {
       more = explorer.work(LOOKS);
-      line.show(progressText(explorer.progress(), already, elapsed()));
+      line.show(
+        `${progressText(explorer.progress(), already, elapsed())}, ${pace.left(explorer.progress(), elapsed())}`,
+      );
       // Lets an interruption in.
       await new Promise((resolve) => setImmediate(resolve));
     }
@@ -143,6 +146,26 @@ async function work(explorer: Explorer, flags: ExploreFlags, io: Io): Promise<Ex
   line.end();
   return { result, seconds: elapsed(), interrupted: io.signal.aborted };
 }
+
+/** How long the rest may take: what is waiting, and what that leads to if it goes on as in the last seconds. */
+export class Pace {
+  private readonly samples: { readonly looked: number; readonly states: number; readonly seconds: number }[] = [];
+
+  left({ states, waiting }: Pick<ExploreProgress, 'states' | 'waiting'>, seconds: number): string {
+    const now = { looked: states - waiting, states, seconds };
+    this.samples.push(now);
+    const since = this.samples[Math.max(0, this.samples.length - PACE_SAMPLES)] ?? now;
+    if (this.samples.length > PACE_SAMPLES) this.samples.shift();
+    const looked = now.looked - since.looked;
+    const found = now.states - since.states;
+    if (looked === 0 || found >= looked) return 'still growing';
+    // Each state that is looked at leads to so many new ones, less than one, and these to others.
+    const toLookAt = waiting / (1 - found / looked);
+    return `about ${Math.ceil((toLookAt * (now.seconds - since.seconds)) / looked)} s left`;
+  }
+}
+
+const PACE_SAMPLES = 40;
 
 const MILLION = 1_000_000;
 
