@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { textTable } from '../cli/text-table.js';
 import { playTwin, TWINS, twinsMarkdown } from '../properties/assumption-twins.js';
 import { decimals } from '../properties/bounds/markdown.js';
 import type { Row } from '../properties/bounds/row.js';
@@ -56,15 +57,9 @@ function describe({ rows, agree, disagree }: BoundsBench): string {
     row.differenceUs === null ? '' : decimals(row.differenceUs),
     row.agrees ? '' : '<- differs',
   ]);
-  const widths = heads.map((head, column) => Math.max(head.length, ...cells.map((line) => line[column]?.length ?? 0)));
-  const line = (texts: readonly string[]): string =>
-    texts
-      .map((text, column) => (column < 2 ? text.padEnd(widths[column] ?? 0) : text.padStart(widths[column] ?? 0)))
-      .join('  ')
-      .trimEnd();
   const lines = [...new Set(rows.map((row) => row.quantity))].flatMap((quantity) => {
     const body = cells.filter((_, i) => rows[i]?.quantity === quantity);
-    return ['', quantity, ...[heads, ...body].map(line)];
+    return ['', quantity, textTable(heads, body, 2)];
   });
   return `${lines.slice(1).join('\n')}\n\n${agree} agree, ${disagree} differ\n`;
 }

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { textTable } from '../cli/text-table.js';
 import {
   type Exploration,
   type ExploreBounds,
@@ -6,6 +7,7 @@ import {
   explore,
   SMALL_WORLD,
 } from '../properties/index.js';
+import { countWords } from '../report/index.js';
 import { machine } from './machine.js';
 import { checkTwin, hasSpin } from './spin/twin.js';
 
@@ -100,18 +102,12 @@ function describe(): string {
     it.world,
     it.by,
     it.verdict,
-    it.states.toLocaleString('en').replaceAll(',', ' '),
+    countWords(it.states),
     it.seconds.toFixed(2),
     Math.round(it.statesPerSecond / 1000).toString(),
     it.bytesPerState === null ? '' : Math.round(it.bytesPerState).toString(),
     it.ratioToSpin === null ? '' : it.ratioToSpin.toFixed(2),
   ]);
   const heads = ['world', 'by', 'verdict', 'states', 's', 'k/s', 'bytes', '× Spin'];
-  const widths = heads.map((head, i) => Math.max(head.length, ...cells.map((line) => line[i]?.length ?? 0)));
-  const line = (texts: readonly string[]): string =>
-    texts
-      .map((text, i) => (i < 3 ? text.padEnd(widths[i] ?? 0) : text.padStart(widths[i] ?? 0)))
-      .join('  ')
-      .trimEnd();
-  return `${[line(heads), ...cells.map(line)].join('\n')}\n\n${cpu}, ${cores} cores, ${memoryGiB} GiB, Node ${node}\n`;
+  return `${textTable(heads, cells, 3)}\n\n${cpu}, ${cores} cores, ${memoryGiB} GiB, Node ${node}\n`;
 }

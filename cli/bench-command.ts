@@ -1,4 +1,4 @@
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { MOST_NODES } from '../core/nodes.js';
 import { HEALTHS, SHAPES } from '../real/bench/types.js';
 import { parseDuration } from '../scenarios/duration.js';
@@ -6,7 +6,8 @@ import { InputError, show } from '../scenarios/input-error.js';
 import type { ExitCode } from './exit-codes.js';
 import type { BenchFlags } from './flags.js';
 import type { Finish, Io } from './io.js';
-import { flag, whole, wordList } from './values.js';
+import { option } from './option.js';
+import { whole, wordList } from './values.js';
 
 const MOST_ROUNDS = 1_000;
 
@@ -26,10 +27,6 @@ Examples:
 
 /** Defines `bench`. */
 export function defineBench(program: Command, io: Io, finish: Finish): void {
-  const option = <T>(flags: string, description: string, parse: (text: string) => T): Option => {
-    const made = new Option(flags, description);
-    return made.argParser(flag(made.long ?? flags, parse));
-  };
   program
     .command('bench')
     .description('measure the lock on real Redis, beside other libraries and bare commands')

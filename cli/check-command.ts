@@ -1,4 +1,4 @@
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { MOST_NODES } from '../core/nodes.js';
 import { SEARCHED } from '../properties/property-lists.js';
 import { STRATEGY_INFO, STRATEGY_NAMES } from '../properties/search/strategy-info.js';
@@ -8,7 +8,8 @@ import { percent } from '../scenarios/mitigation-values.js';
 import type { PropertyId } from '../scenarios/scenario.js';
 import type { CheckFlags } from './flags.js';
 import type { Finish, Io } from './io.js';
-import { delayOrTtl, faultAmounts, flag, ttls, votes, whole, word, wordList } from './values.js';
+import { option } from './option.js';
+import { delayOrTtl, faultAmounts, ttls, votes, whole, word, wordList } from './values.js';
 
 const WORDS_A_LINE = 5;
 const MOST_CLIENTS = 16;
@@ -46,10 +47,6 @@ Examples:
 
 /** Defines `check`. */
 export function defineCheck(program: Command, io: Io, finish: Finish): void {
-  const option = <T>(flags: string, description: string, parse: (text: string) => T): Option => {
-    const made = new Option(flags, description);
-    return made.argParser(flag(made.long ?? flags, parse));
-  };
   program
     .command('check')
     .description('search for a schedule that breaks the lock (the default verb)')

@@ -1,10 +1,11 @@
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { parseDuration } from '../scenarios/duration.js';
 import { InputError, show } from '../scenarios/input-error.js';
 import { integer } from '../scenarios/mitigation-values.js';
 import type { ExploreFlags } from './flags.js';
 import type { Finish, Io } from './io.js';
-import { flag, whole, word } from './values.js';
+import { option } from './option.js';
+import { whole, word } from './values.js';
 
 const MOST_TICKS = 60;
 const MOST_STATES = 200_000_000;
@@ -29,10 +30,6 @@ function ticksOr<const T extends string>(least: number, ...words: readonly T[]):
 
 /** Defines `explore`. */
 export function defineExplore(program: Command, io: Io, finish: Finish): void {
-  const option = <T>(flags: string, description: string, parse: (text: string) => T): Option => {
-    const made = new Option(flags, description);
-    return made.argParser(flag(made.long ?? flags, parse));
-  };
   program
     .command('explore')
     .description('exhaust a small world with the production lock: every order of everything')

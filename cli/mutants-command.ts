@@ -1,9 +1,10 @@
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { STRATEGY_NAMES } from '../properties/search/strategy-info.js';
 import { InputError } from '../scenarios/input-error.js';
 import type { MutantsFlags } from './flags.js';
 import type { Finish, Io } from './io.js';
-import { flag, whole, word } from './values.js';
+import { option } from './option.js';
+import { whole, word } from './values.js';
 
 const MOST_RUNS = 1_000_000_000;
 const MOST_SEEDS = 1_000;
@@ -20,20 +21,12 @@ Examples:
 
 /** Defines `mutants`. */
 export function defineMutants(program: Command, io: Io, finish: Finish): void {
-  const option = (flags: string, description: string, most: number): Option => {
-    const made = new Option(flags, description);
-    return made.argParser(flag(made.long ?? flags, whole(1, most)));
-  };
   program
     .command('mutants')
     .description('hunt planted bugs, and say how soon the search catches each')
-    .addOption(option('--runs <n>', 'schedules of one search at most (10000)', MOST_RUNS))
-    .addOption(option('--seeds <n>', 'searches for each bug (15)', MOST_SEEDS))
-    .addOption(
-      new Option('--strategy <name>', 'how to draw schedules (combination)').argParser(
-        flag('--strategy', word(...STRATEGY_NAMES)),
-      ),
-    )
+    .addOption(option('--runs <n>', 'schedules of one search at most (10000)', whole(1, MOST_RUNS)))
+    .addOption(option('--seeds <n>', 'searches for each bug (15)', whole(1, MOST_SEEDS)))
+    .addOption(option('--strategy <name>', 'how to draw schedules (combination)', word(...STRATEGY_NAMES)))
     .option('--strategies', 'compare all strategies')
     .option('--json', 'print one JSON object')
     .addHelpText('after', EXAMPLES)

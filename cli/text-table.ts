@@ -1,10 +1,15 @@
 import Table from 'cli-table3';
 
-/** A table without lines, for a terminal. */
-export function textTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+/** A table without lines, for a terminal; columns from `numbersFrom` on are aligned to the right. */
+export function textTable(
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+  numbersFrom: number = head.length,
+): string {
   const none = { top: '', 'top-mid': '', 'top-left': '', 'top-right': '' };
   const table = new Table({
     head: [...head],
+    colAligns: head.map((_, column) => (column < numbersFrom ? 'left' : 'right')),
     chars: {
       ...none,
       bottom: '',

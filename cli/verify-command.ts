@@ -1,7 +1,7 @@
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { parseDuration } from '../scenarios/duration.js';
 import type { Finish, Io } from './io.js';
-import { flag } from './values.js';
+import { option } from './option.js';
 import type { VerifyFlags } from './verify.js';
 
 const EXAMPLES = `
@@ -23,13 +23,13 @@ Examples:
 
 /** Defines `verify`. */
 export function defineVerify(program: Command, io: Io, finish: Finish): void {
-  const clockError = new Option('--clock-error <time>', 'how far the clocks of the clients may be off, at least (0)');
-  clockError.argParser(flag('--clock-error', parseDuration));
   program
     .command('verify')
     .description('check what real clients recorded')
     .argument('<history...>', 'files of JSON lines; all lines of one lock are in one file')
-    .addOption(clockError)
+    .addOption(
+      option('--clock-error <time>', 'how far the clocks of the clients may be off, at least (0)', parseDuration),
+    )
     .option('--json', 'print one JSON object')
     .addHelpText('after', EXAMPLES)
     .action(async (history: string[], flags: VerifyFlags) => {
