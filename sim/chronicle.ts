@@ -117,11 +117,11 @@ export class Chronicle {
     this.observer.claimed(lock, this.now);
   }
 
-  extended(lock: LockRun): void {
+  extended(lock: LockRun, before: LocalTime): void {
     lock.believing = true;
     this.noteLock(Kind.extended, lock, lock.voters);
     if (this.trace.keeping) this.trace.detail(this.claimDetail(lock));
-    this.observer.extended(lock, this.now);
+    this.observer.extended(lock, before, this.now);
   }
 
   private claimDetail(lock: LockRun): Record<string, string | number | readonly string[]> {

@@ -141,6 +141,7 @@ export class SimClient extends Process {
   }
 
   private step(lock: LockRun, event: LockEvent): void {
+    const { deadline } = lock.state;
     const { state, effects } = step(this.host.policy, lock.state, event);
     this.steps++;
     lock.state = state;
@@ -157,7 +158,7 @@ export class SimClient extends Process {
           lock.armed[slotOf(effect.timer)] = null;
           break;
         case 'report':
-          this.report(lock, effect.outcome);
+          this.report(lock, effect.outcome, deadline);
           break;
       }
     }
@@ -204,7 +205,7 @@ export class SimClient extends Process {
     }
   }
 
-  private report(lock: LockRun, outcome: Outcome): void {
+  private report(lock: LockRun, outcome: Outcome, before: LocalTime): void {
     const { chronicle, host } = this;
     switch (outcome.type) {
       case 'acquired':
@@ -213,7 +214,7 @@ export class SimClient extends Process {
         host.claimed(lock);
         break;
       case 'extended':
-        chronicle.extended(lock);
+        chronicle.extended(lock, before);
         host.claimed(lock);
         break;
       case 'not-extended':

@@ -1,4 +1,4 @@
-import type { Answer, Command, NodeSet } from '../core/index.js';
+import type { Answer, Command, LocalTime, NodeSet } from '../core/index.js';
 import type { Fault } from '../scenarios/index.js';
 import type { LockRun } from './lock-run.js';
 import type { TrueTime } from './time.js';
@@ -20,8 +20,8 @@ export class Observer {
   attempted(_lock: LockRun, _now: TrueTime): void {}
   /** A client begins to believe that it holds the lock. */
   claimed(_lock: LockRun, _now: TrueTime): void {}
-  /** A client was told of a new deadline. */
-  extended(_lock: LockRun, _now: TrueTime): void {}
+  /** A client was told of a new deadline; `before` is the one that it had until then. */
+  extended(_lock: LockRun, _before: LocalTime, _now: TrueTime): void {}
   /** A client stops believing. */
   ended(_lock: LockRun, _cause: EndCause, _now: TrueTime): void {}
   /** An acquisition failed for good. */

@@ -1,4 +1,4 @@
-import { nodeName, quorumOf } from '../../core/index.js';
+import { type LocalTime, nodeName, quorumOf } from '../../core/index.js';
 import type { Schedule } from '../../scenarios/index.js';
 import {
   type EndCause,
@@ -73,8 +73,8 @@ class Watch extends Monitors {
     this.look(now);
   }
 
-  override extended(lock: LockRun, now: TrueTime): void {
-    super.extended(lock, now);
+  override extended(lock: LockRun, before: LocalTime, now: TrueTime): void {
+    super.extended(lock, before, now);
     this.extensions.push({ client: lock.client.name, atUs: now });
   }
 

@@ -1,3 +1,4 @@
+import type { LocalTime } from '../../core/index.js';
 import type { LockRun, TrueTime } from '../../sim/index.js';
 
 /** Whether a client believes at `now` that it holds the lock: it was granted, not given back, and its clock says so. */
@@ -9,9 +10,9 @@ export function believes(lock: LockRun, now: TrueTime): boolean {
  * The true time at which a claim ends by its client's clock, if nothing changes; if it is over, when it ended: at `from`
  * or at the clock's last change at the earliest.
  */
-export function claimEnd(lock: LockRun, from: TrueTime): TrueTime {
+export function claimEnd(lock: LockRun, from: TrueTime, deadline: LocalTime = lock.state.deadline): TrueTime {
   const { clock } = lock.client;
-  return clock.when(lock.state.deadline, clock.changedAt > from ? clock.changedAt : from);
+  return clock.when(deadline, clock.changedAt > from ? clock.changedAt : from);
 }
 
 /**
@@ -20,4 +21,12 @@ export function claimEnd(lock: LockRun, from: TrueTime): TrueTime {
  */
 export function lapsedBefore(lock: LockRun, since: number, now: TrueTime): boolean {
   return !believes(lock, now) && claimEnd(lock, since as TrueTime) < now;
+}
+
+/**
+ * Whether an extension in this instant leaves a gap in a claim that was believed in at `since` and ran to the deadline
+ * `before`: it had lapsed, which a frozen client does not notice, or the new deadline has passed already.
+ */
+export function interrupted(lock: LockRun, since: number, before: LocalTime, now: TrueTime): boolean {
+  return !believes(lock, now) || claimEnd(lock, since as TrueTime, before) < now;
 }

@@ -1,4 +1,4 @@
-import type { Answer, Command, NodeSet } from '../../core/index.js';
+import type { Answer, Command, LocalTime, NodeSet } from '../../core/index.js';
 import type { Fault, ProcessName, PropertyId } from '../../scenarios/index.js';
 import {
   type EndCause,
@@ -115,8 +115,10 @@ export class Monitors extends Observer {
     this.believes(lock, now);
   }
 
-  override extended(lock: LockRun, now: TrueTime): void {
+  override extended(lock: LockRun, before: LocalTime, now: TrueTime): void {
     this.liveness.catchUp(now);
+    this.validity.extended(lock, before, now);
+    this.mutualExclusion.extended(lock, before, now);
     this.roster.claimed(lock);
     this.coverage.extended();
     this.protocol.extended(lock, now);

@@ -118,6 +118,24 @@ describe('mutual exclusion and clocks', () => {
     expect(overlaps(apart([lock(2_000)], { faults: jumped }))).toEqual([['c1&c2', 'a', 4_000, 9_898_000]]);
   });
 
+  it('has a gap where a claim has lapsed before it is extended', () => {
+    // c1 extends at 9 s, and sees it at 11.001 s; its claim has ended at 9.898 s.
+    const frozen: Fault = { kind: 'pause', process: 'c1', atUs: 9_001_000, forUs: 2_000_000 };
+    const first = [lock(0, { extensions: [{ afterUs: 8_998_000, ttlMs: 10_000 }] })];
+    const policy = { quorum: 1, tries: 1, extendOnlyInTime: false } as const;
+    expect(overlaps(apart([lock(2_000_000)], { policy, faults: [frozen] }, first))).toEqual([
+      ['c1&c2', 'a', 2_002_000, 9_898_000],
+      ['c2&c1', 'a', 11_001_000, 11_898_000],
+    ]);
+    expect(overlaps(apart([lock(2_000_000)], { policy }, first))).toEqual([['c1&c2', 'a', 2_002_000, 11_898_000]]);
+  });
+
+  it('ends where an extension leaves less than nothing', () => {
+    const first = [lock(0, { extensions: [{ afterUs: 4_998_000, ttlMs: 2 }] })];
+    const policy = { quorum: 1, tries: 1, extensionCheck: 'none', lossSignal: 'none' } as const;
+    expect(overlaps(apart([lock(2_000)], { policy }, first))).toEqual([['c1&c2', 'a', 4_000, 5_002_000]]);
+  });
+
   it('lasts to the end of the run at most', () => {
     expect(overlaps(apart([lock(2_000)], { untilUs: 5_000 }))).toEqual([['c1&c2', 'a', 4_000, 5_000]]);
     expect(overlaps(apart([lock(2_000)], { untilUs: 3_999 }))).toEqual([]);

@@ -1,6 +1,7 @@
+import type { LocalTime } from '../../core/index.js';
 import type { LockRun, TrueTime } from '../../sim/index.js';
 import type { Violation } from '../violation.js';
-import { believes, claimEnd, lapsedBefore } from './belief.js';
+import { believes, claimEnd, interrupted, lapsedBefore } from './belief.js';
 import { remove } from './remove.js';
 
 interface Overlap {
@@ -9,6 +10,9 @@ interface Overlap {
   readonly second: LockRun;
   readonly key: number;
 }
+
+/** When a claim ended that was believed in at an instant. */
+type EndOf = (lock: LockRun, from: TrueTime) => TrueTime;
 
 /**
  * Belief: at no instant do two locks on one resource believe to be held. Intervals are half-open, so that a claim that
@@ -78,9 +82,18 @@ export class MutualExclusion {
       if (holders !== undefined) remove(holders, lock);
     }
     if (this.open.length === 0) return;
-    for (const it of this.close((overlap) => overlap.first === lock || overlap.second === lock, now)) {
-      if (it.untilUs === it.atUs) this.withdraw(it);
-    }
+    this.closed((overlap) => overlap.first === lock || overlap.second === lock, now);
+  }
+
+  /** A claim that ran to `before` is extended: an overlap that it does not bridge ends where it ended. */
+  extended(lock: LockRun, before: LocalTime, now: TrueTime): void {
+    if (this.open.length === 0) return;
+    this.closed(
+      ({ first, second, violation }) =>
+        (first === lock || second === lock) && interrupted(lock, violation.atUs, before, now),
+      now,
+      (it, from) => claimEnd(it, from, it === lock ? before : undefined),
+    );
   }
 
   /** A client's clock is about to change. What ended unnoticed, because the client is frozen, ends while it can tell when. */
@@ -103,14 +116,21 @@ export class MutualExclusion {
     this.close(() => true, now);
   }
 
-  private close(which: (overlap: Overlap) => boolean, now: TrueTime): Violation[] {
+  /** Closes overlaps, and takes back those that ended as they began. */
+  private closed(which: (overlap: Overlap) => boolean, now: TrueTime, endOf?: EndOf): void {
+    for (const it of this.close(which, now, endOf)) {
+      if (it.untilUs === it.atUs) this.withdraw(it);
+    }
+  }
+
+  private close(which: (overlap: Overlap) => boolean, now: TrueTime, endOf: EndOf = claimEnd): Violation[] {
     const closed: Violation[] = [];
     for (let i = this.open.length - 1; i >= 0; i--) {
       const overlap = this.open[i];
       if (overlap === undefined || !which(overlap)) continue;
       const { violation, first, second } = overlap;
       // A client that was frozen when its claim ended hears of it later than it ended.
-      const end = Math.min(now, ...[first, second].map((lock) => claimEnd(lock, violation.atUs as TrueTime)));
+      const end = Math.min(now, ...[first, second].map((lock) => endOf(lock, violation.atUs as TrueTime)));
       violation.untilUs = Math.max(end, violation.atUs);
       this.open.splice(i, 1);
       closed.push(violation);

@@ -79,6 +79,35 @@ describe('validity', () => {
     expect(gaps({ fates })).toEqual([]);
   });
 
+  it('ends with the claim, though that is extended after it has lapsed unnoticed', () => {
+    const locks = [[lock(0, { extensions: [{ afterUs: 8_998_000, ttlMs: 10_000 }] })]];
+    const late = { extendOnlyInTime: false, extendCommand: 'own-or-missing' } as const;
+    const frozen: Fault = { kind: 'pause', process: 'c1', atUs: 9_001_000, forUs: 2_000_000 };
+    const faults = [crash('n2', 3_000), frozen];
+    // The extension is at 9 s and seen at 11.001 s; until then nobody looks at the end of the claim at 9.898 s.
+    expect(gaps({ policy: late, locks, fates: three, faults })).toEqual([['c1', 'a', 3_000, 9_898_000]]);
+    const own = { ...late, extendCommand: 'own', extendQuorumOffset: -1 } as const;
+    expect(gaps({ policy: own, locks, fates: three, faults })).toEqual([
+      ['c1', 'a', 3_000, 9_898_000],
+      ['c1', 'a', 11_001_000, 18_898_000],
+    ]);
+  });
+
+  it('goes on through an extension in the instant of the end, and not through one that is over as it comes', () => {
+    const extended = (afterUs: number, ttlMs: number): Parts => ({
+      locks: [[lock(0, { extensions: [{ afterUs, ttlMs }] })]],
+      policy: { extendOnlyInTime: false, extensionCheck: 'none', extendQuorumOffset: -1, lossSignal: 'none' },
+      fates: three,
+      faults: [crash('n2', 3_000)],
+    });
+    expect(gaps(extended(9_894_000, 10_000))).toEqual([['c1', 'a', 3_000, 19_794_000]]);
+    expect(gaps(extended(9_894_001, 10_000))).toEqual([
+      ['c1', 'a', 3_000, 9_898_000],
+      ['c1', 'a', 9_898_001, 19_794_001],
+    ]);
+    expect(gaps(extended(4_998_000, 2))).toEqual([['c1', 'a', 3_000, 5_002_000]]);
+  });
+
   it('ends when a clock jumps over the end of the claim', () => {
     const faults: Fault[] = [crash('n2', 3_000), { kind: 'clock-step', process: 'c1', atUs: 5_000, byUs: 10_000_000 }];
     expect(gaps({ policy: WALL, fates: three, faults })).toEqual([['c1', 'a', 3_000, 5_000]]);

@@ -1,6 +1,7 @@
+import type { LocalTime } from '../../core/index.js';
 import type { LockRun, TrueTime } from '../../sim/index.js';
 import type { Violation } from '../violation.js';
-import { believes, claimEnd, lapsedBefore } from './belief.js';
+import { believes, claimEnd, interrupted, lapsedBefore } from './belief.js';
 import type { Closeness } from './closeness.js';
 
 /**
@@ -83,9 +84,15 @@ export class Validity {
     }
   }
 
-  /** A belief is over. */
-  ended(lock: LockRun, now: TrueTime): void {
-    const violation = this.close(lock, now);
+  /** A claim that ran to `before` is extended: what it does not bridge ends where it ended. */
+  extended(lock: LockRun, before: LocalTime, now: TrueTime): void {
+    const violation = this.open.get(lock);
+    if (violation !== undefined && interrupted(lock, violation.atUs, before, now)) this.ended(lock, now, before);
+  }
+
+  /** A belief is over; it ran to a deadline. */
+  ended(lock: LockRun, now: TrueTime, deadline?: LocalTime): void {
+    const violation = this.close(lock, now, deadline);
     if (violation !== undefined && violation.untilUs === violation.atUs) this.withdraw(violation);
   }
 
@@ -93,10 +100,10 @@ export class Validity {
     for (const lock of this.open.keys()) this.close(lock, now);
   }
 
-  private close(lock: LockRun, now: TrueTime): Violation | undefined {
+  private close(lock: LockRun, now: TrueTime, deadline?: LocalTime): Violation | undefined {
     const violation = this.open.get(lock);
     if (violation === undefined) return undefined;
-    violation.untilUs = Math.max(violation.atUs, Math.min(now, claimEnd(lock, violation.atUs as TrueTime)));
+    violation.untilUs = Math.max(violation.atUs, Math.min(now, claimEnd(lock, violation.atUs as TrueTime, deadline)));
     this.open.delete(lock);
     return violation;
   }

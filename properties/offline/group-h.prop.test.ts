@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { localTime } from '../../core/index.js';
+import { type LocalTime, localTime } from '../../core/index.js';
 import type { Fault } from '../../scenarios/index.js';
 import {
   after,
@@ -45,8 +45,8 @@ class PlantedMonitors extends Monitors {
     this.held.push({ lock: it, from: now, to: it.client.clock.when(it.state.deadline, now) });
   }
 
-  override extended(it: LockRun, now: TrueTime): void {
-    super.extended(it, now);
+  override extended(it: LockRun, before: LocalTime, now: TrueTime): void {
+    super.extended(it, before, now);
     const last = this.held.findLast((hold) => hold.lock === it);
     if (last !== undefined) last.to = it.client.clock.when(it.state.deadline, now);
   }

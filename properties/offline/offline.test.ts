@@ -128,6 +128,25 @@ it('a belief whose clock is set back in the instant of its end goes on without a
   expect(said).toEqual(['mutual-exclusion c1+c2 4000..9899000', 'validity c1 3000..9899000']);
 });
 
+it('a claim that has lapsed unnoticed and is extended afterwards is believed in twice', () => {
+  const first = lock(0, { extensions: [{ afterUs: 8_998_000, ttlMs: 10_000 }] });
+  const said = findings({
+    policy: { extendOnlyInTime: false, extendQuorumOffset: -1 },
+    locks: [[first], [lock(2_000_000)]],
+    faults: [
+      { ...lostAtOnce, atUs: 1_000_000 },
+      { kind: 'pause', process: 'c1', atUs: 9_001_000, forUs: 2_000_000 },
+    ],
+    fates: unreached('c1', 'n3', 'n4'),
+  });
+  expect(said.filter((it) => /^(mutual-exclusion|validity)/.test(it))).toEqual([
+    'mutual-exclusion c1+c2 2002000..9898000',
+    'mutual-exclusion c2+c1 11001000..11898000',
+    'validity c1 1000000..9898000',
+    'validity c1 11001000..18898000',
+  ]);
+});
+
 describe('a key that its own token sets anew', () => {
   const back: Fault = { kind: 'clock-step', process: 'n0', atUs: 100_000, byUs: -200_000 };
 
