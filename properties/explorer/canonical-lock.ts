@@ -26,7 +26,8 @@ export function canonicalLock(policy: Policy, bounds: ExploreBounds, lock: LockS
   const readsGrants = policy.releaseTo === 'granted' || policy.cleanup === 'granted';
   const keepsVotes = acquiring || (readsGrants && (held || phase === 'lost' || phase === 'waiting'));
   const { extending } = lock;
-  const oldest = -(bounds.ttl * TICK_US + Math.abs(driftAllowanceUs(policy, bounds.ttl * TICK_US)) + TICK_US);
+  const allowanceUs = Math.abs(driftAllowanceUs(policy, bounds.ttl * TICK_US));
+  const oldest = -(bounds.ttl * TICK_US + allowanceUs + policy.deadlineLagUs + TICK_US);
   const clamped = (at: LocalTime, read: boolean): LocalTime =>
     read ? localTime(Math.max(at, oldest)) : BLANK.startedAt;
   return {

@@ -26,6 +26,11 @@ describe('a bounded world', () => {
       5_934,
     ],
     [
+      'with a late count of a validity that nobody checked',
+      { nodes: 1, ttl: 1, policy: { deadline: 'relative', deadlineLagUs: 3_000, validityCheck: 'none' } },
+      2_556,
+    ],
+    [
       'with a crash and drift',
       { nodes: 1, clients: 1, ttl: 2, crashes: 1, restartDelay: 2, drift: 1, pauses: 1 },
       2_702,
