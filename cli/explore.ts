@@ -79,7 +79,7 @@ function boundsOf(flags: ExploreFlags): ExploreBounds {
   };
 }
 
-/** What a planted bug changes of the policy. Its allowances are the bounds' own. */
+/** What a planted bug changes of the policy. Where it changes the allowance for drift, that of the bounds gives way. */
 function policyChange(id: string): ExploreBounds['policy'] {
   const ids = MUTANTS.filter(({ change }) => 'policy' in change).map((it) => it.id);
   const bug = MUTANTS.find((it) => it.id === id);
@@ -90,9 +90,11 @@ function policyChange(id: string): ExploreBounds['policy'] {
 }
 
 function optionsOf(flags: ExploreFlags, bounds: ExploreBounds): ExploreOptions {
-  if (flags.liveness) return everything(bounds);
+  const mostStates = flags.states ?? MOST_STATES;
+  if (flags.liveness) return { ...everything(bounds), mostStates };
   return {
     bounds,
+    mostStates,
     property: flags.property ?? 'mutual-exclusion',
     order: flags.order ?? 'breadth',
     symmetry: flags.symmetry,
@@ -119,13 +121,12 @@ async function work(explorer: Explorer, flags: ExploreFlags, io: Io): Promise<Ex
   const line = new ProgressLine(io);
   const began = performance.now();
   const elapsed = (): number => (performance.now() - began) / 1000;
-  const most = flags.states ?? MOST_STATES;
   const budget = flags.budget === undefined ? Number.POSITIVE_INFINITY : flags.budget / 1_000_000;
   const already = explorer.progress().states;
   const pace = new Pace();
   let more = true;
   try {
-    while (more && explorer.store.count < most && elapsed() < budget && !io.signal.aborted) {
+    while (more && !explorer.full && elapsed() < budget && !io.signal.aborted) {
       more = explorer.work(LOOKS);
       line.show(
         `${progressText(explorer.progress(), already, elapsed())}, ${pace.left(explorer.progress(), elapsed())}`,

@@ -110,16 +110,20 @@ export class Explorer {
 
   /** Explores to the end, or until something stops it. */
   run(): Exploration {
-    const mostStates = this.options.mostStates ?? MOST_STATES;
     while (this.work(PROGRESS_EVERY)) {
-      if (this.store.count >= mostStates || this.options.onProgress?.(this.progress()) === false) break;
+      if (this.full || this.options.onProgress?.(this.progress()) === false) break;
     }
     return this.result();
   }
 
+  /** Whether it has met as many states as it may. */
+  get full(): boolean {
+    return this.store.count >= (this.options.mostStates ?? MOST_STATES);
+  }
+
   /** Looks at so many states more. Whether there is more to do. */
   work(looks: number): boolean {
-    for (let looked = 0; looked < looks && this.violation < 0; looked++) {
+    for (let looked = 0; looked < looks && this.violation < 0 && !this.full; looked++) {
       const number = this.advance();
       if (number < 0) return false;
       this.current = number;
