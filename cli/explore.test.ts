@@ -89,6 +89,7 @@ describe('lockstep explore', () => {
     [['--nodes', '9'], '--nodes: "9" is not a whole number from 1 to 7'],
     [['--allowance', '3'], 'the allowance must be less than the TTL'],
     [['--bug', 'M99'], 'is not a planted bug of the policy'],
+    [['--bug', 'M43'], 'beliefEnds: only owners that stop believing as they call release are explored'],
     [['--liveness', '--order', 'depth'], '--liveness: leave out "--order"'],
     [['--restart-delay', 'soon'], '--restart-delay: "soon"'],
   ])('refuses %j in one sentence', async (flags, sentence) => {

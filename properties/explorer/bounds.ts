@@ -83,6 +83,14 @@ export function policyWithin(bounds: ExploreBounds): Policy {
   };
 }
 
+/** Choices that a bounded world would not act on, so that "safe" would say nothing of them; and why it does not. */
+const NOT_EXPLORED = {
+  fencing: 'fencing tokens grow without end, and cannot be exhausted',
+  sending: 'only clients that ask all nodes at once are explored',
+  tokenFrom: 'tokens are numbered here, and two clients never draw the same one',
+  beliefEnds: 'only owners that stop believing as they call release are explored',
+} as const satisfies { readonly [Field in keyof Policy]?: string };
+
 /** What is wrong with these bounds, in one sentence; `null` if nothing is. */
 export function whatIsWrong(bounds: ExploreBounds): string | null {
   const ranges: readonly (readonly [keyof ExploreBounds, number, number])[] = [
@@ -111,9 +119,9 @@ export function whatIsWrong(bounds: ExploreBounds): string | null {
   if (restartDelay !== null && (!Number.isInteger(restartDelay) || restartDelay < 0 || restartDelay > 60)) {
     return `restartDelay must be a whole number of ticks from 0 to 60, or null, not ${restartDelay}`;
   }
-  if ((bounds.policy.fencing ?? 'none') !== 'none') return 'fencing tokens grow without end, and cannot be exhausted';
-  if ((bounds.policy.sending ?? 'parallel') !== 'parallel')
-    return 'only clients that ask all nodes at once are explored';
+  for (const [field, reason] of Object.entries(NOT_EXPLORED) as [keyof Policy, string][]) {
+    if ((bounds.policy[field] ?? REFERENCE[field]) !== REFERENCE[field]) return `${field}: ${reason}`;
+  }
   return bounds.allowance >= bounds.ttl
     ? 'the allowance must be less than the TTL, or nobody ever holds the lock'
     : null;

@@ -125,11 +125,18 @@ describe('bounds', () => {
     expect(() => exploring({ policy: { fencing: 'quorum' } })).toThrow('fencing');
   });
 
+  it('on a policy that the world would not act on are refused, because "safe" would say nothing', () => {
+    expect(() => exploring({ policy: { beliefEnds: 'after-release' } })).toThrow('beliefEnds: only owners that stop');
+    expect(() => exploring({ policy: { tokenFrom: 'clock' } })).toThrow('tokenFrom: tokens are numbered');
+    expect(() => exploring({ policy: { sending: 'sequential' } })).toThrow('sending: only clients that ask all');
+    expect(exploring({ nodes: 1, clients: 1, policy: { beliefEnds: 'at-release' } }).verdict).toBe('safe');
+  });
+
   it('on states leave the space unexhausted, and nothing decided', () => {
-    expect(exploring({}, { mostStates: 1000 })).toMatchObject({
-      verdict: 'inconclusive',
-      exhausted: false,
-      path: null,
-    });
+    const stopped = exploring({}, { mostStates: 1000 });
+    expect(stopped).toMatchObject({ verdict: 'inconclusive', exhausted: false, path: null });
+    // What one state leads to is met whole.
+    expect(stopped.states).toBeGreaterThanOrEqual(1000);
+    expect(stopped.states).toBeLessThan(1100);
   });
 });
