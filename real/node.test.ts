@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events';
+import { Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import type { Answer, Command, Operation, Token } from '../core/index.js';
 import { LocalClock } from './clock.js';
@@ -13,6 +14,19 @@ class ReplyError extends Error {
 
 /** A connection that answers when the test says so. */
 class FakeConnection extends EventEmitter implements RedisConnection {
+  readonly written: string[][] = [];
+  /** What reaches the network: each write with the commands in it. */
+  readonly stream = new Writable({
+    objectMode: true,
+    write: (name: string, _encoding, done) => {
+      this.written.push([name]);
+      done();
+    },
+    writev: (chunks, done) => {
+      this.written.push(chunks.map(({ chunk }) => String(chunk)));
+      done();
+    },
+  });
   readonly sent: { name: string; args: unknown[]; answer: (reply: unknown) => void; fail: (error: Error) => void }[] =
     [];
   set = (...args: unknown[]) => this.#send('set', args);
@@ -26,6 +40,7 @@ class FakeConnection extends EventEmitter implements RedisConnection {
   disconnect = () => undefined;
 
   #send(name: string, args: unknown[]): Promise<unknown> {
+    this.stream.write(name);
     return new Promise((answer, fail) => this.sent.push({ name, args, answer, fail }));
   }
 }
@@ -71,6 +86,17 @@ describe('a node', () => {
     connection.sent[0]?.answer(reply);
     await turn();
     expect(answers).toEqual([answer]);
+  });
+
+  test('that owes nothing is written to at once, and the rest of a turn follows in one write', async () => {
+    const { connection, perform } = setUp();
+    perform('acquire');
+    expect(connection.written).toEqual([['set']]);
+    perform('extend');
+    perform('release');
+    expect(connection.written).toEqual([['set']]);
+    await turn();
+    expect(connection.written).toEqual([['set'], ['evalsha', 'evalsha']]);
   });
 
   test('that is away has failed at once, but not before the call returns', async () => {

@@ -107,9 +107,8 @@ export class LockNode {
       this.decline(command, receiver);
       return false;
     }
-    if (this.#unanswered++ === 0) this.#silentSince = now;
     const link = this.#link;
-    corkForThisTurn(link.connection);
+    this.#onSend(now);
     write(link.connection, command, keys).then(
       (reply) => this.#answer(command, replyOf(command, reply), receiver),
       (error) => {
@@ -129,11 +128,9 @@ export class LockNode {
   async look(key: string): Promise<Seen> {
     const now = this.#clock.now();
     if (!this.#link.ready || this.#isSilent(now)) throw new Error(`n${this.index} is not connected.`);
-    if (this.#unanswered++ === 0) this.#silentSince = now;
-    const { connection } = this.#link;
-    corkForThisTurn(connection);
+    this.#onSend(now);
     try {
-      return await look(connection, key);
+      return await look(this.#link.connection, key);
     } finally {
       this.#onAnswer();
     }
@@ -177,6 +174,12 @@ export class LockNode {
 
   onLinkError(error: Error): void {
     this.#onError(error, this);
+  }
+
+  #onSend(now: LocalTime): void {
+    if (this.#unanswered++ === 0) this.#silentSince = now;
+    // As Nagle would have it: a lone command goes out at once, and while answers are owed, commands gather for a turn.
+    else corkForThisTurn(this.#link.connection);
   }
 
   #answer(command: Command, reply: Reply, receiver: Receiver): void {

@@ -25,7 +25,7 @@ let corked: Stream[] = [];
 
 /**
  * Holds back what is written to a connection until this turn of the event loop has nothing more to run, so that the
- * commands of many locks travel in one write. A lone command is written at the end of the same turn.
+ * commands of many locks travel in one write.
  */
 export function corkForThisTurn(connection: RedisConnection): void {
   const stream = streamOf(connection);
