@@ -41,7 +41,7 @@ export interface ReplayFlags {
   readonly all?: boolean;
   /** On real nodes. */
   readonly real?: boolean;
-  readonly format: 'text' | 'json';
+  readonly format: 'text' | 'json' | 'svg';
   readonly with?: readonly string[];
   /** Leave out each piece by itself, and say what comes of it. */
   readonly explain?: boolean;

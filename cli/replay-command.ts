@@ -17,19 +17,20 @@ Examples:
   lockstep replay .lockstep/failures/1-139.json
   lockstep replay S03 --with persistence=always       would it have helped?
   lockstep replay S03 --explain                       what is each piece good for?
+  lockstep replay S03 --format svg > S03.svg          a picture
   lockstep replay S03 --format json                   the whole trace
   lockstep replay S03 --real                          the same on five redis-server processes
   lockstep replay --all                               every scenario, with its variants`;
 
 /** Defines `replay`. */
 export function defineReplay(program: Command, io: Io, finish: Finish): void {
-  const format = new Option('--format <text|json>', 'a table, or the trace').default('text');
+  const format = new Option('--format <name>', 'text (a table), svg (a picture) or json (the trace)').default('text');
   program
     .command('replay')
     .description('run one schedule again')
     .argument('[scenario]', 'an id of the catalogue or of a found failure, or a file')
     .option('--all', 'the whole catalogue, each scenario with its variants')
-    .addOption(format.argParser(flag('--format', word('text', 'json'))))
+    .addOption(format.argParser(flag('--format', word('text', 'svg', 'json'))))
     .option('--with <mitigation>', 'with this mitigation, as in persistence=always; may be repeated', collect)
     .option('--explain', 'leave out each piece by itself, and say what comes of it')
     .option('--real', 'on real Redis nodes, beside the simulator; own processes of redis-server or valkey-server')

@@ -6,6 +6,7 @@ import { InputError } from '../scenarios/input-error.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import type { ReplayFlags } from './flags.js';
 import { hasColour, type Io, writeJson } from './io.js';
+import { FORMATS } from './replay-formats.js';
 import { type Loaded, loadScenario } from './scenario-file.js';
 import { textTable } from './text-table.js';
 
@@ -31,6 +32,7 @@ export function replay(name: string, flags: ReplayFlags, io: Io): ExitCode {
   const replayed = runAgain(loaded, flags.with ?? [], flags.explain ?? false);
   if (flags.json) writeJson(io, 'lockstep.replay/1', replayJson(replayed));
   else if (flags.format === 'json') writeJson(io, 'lockstep.trace/1', traceJson(replayed));
+  else if (flags.format !== 'text') io.stdout.write(FORMATS[flags.format](replayed));
   else io.stdout.write(replayText(loaded, flags.with ?? [], replayed, hasColour(io) ? ANSI : PLAIN));
   const { expected, difference, judgement } = replayed;
   if (expected !== null) return difference === null ? Exit.ok : Exit.notReproduced;

@@ -2,6 +2,7 @@ export { type Claim, claimsOf } from './claims.js';
 export { type CounterexampleText, formatCounterexample, MOST_LINES } from './counterexample.js';
 export { neededWords } from './needed.js';
 export { ANSI, type Painter, PLAIN } from './painter.js';
+export * from './picture/index.js';
 export { type Prevention, preventions } from './prevention.js';
 export type { Row, RowKind } from './row.js';
 export { outageSentence, violationSentence } from './story.js';

@@ -147,7 +147,7 @@ function votes(event: TraceEvent): string {
   return nodeList(nodesOf(event, 'granted'));
 }
 
-const REASONS: Readonly<Record<string, string>> = {
+export const REASONS: Readonly<Record<string, string>> = {
   contended: 'others hold it',
   unreachable: 'too few nodes answer',
   'too-slow': 'no validity is left',

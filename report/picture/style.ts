@@ -1,0 +1,36 @@
+/** The looks of pictures, light and dark. Colours are told apart by people who see few of them; letters say the same. */
+export const PICTURE_CSS: string = `
+.picture{--paper:#fff;--ink:#1b1f24;--soft:#57606a;--line:#e3e6ea;--bad:#b3261e;--good:#1a6b3a;--veil:#b3261e14;--on:#fff;
+--t1:#1d5fa6;--t2:#a8490c;--t3:#2f6b33;--t4:#6a3fa0;--t5:#99295f;--t0:#0b6b78;font:11px system-ui,"DejaVu Sans",sans-serif;
+font-variant-numeric:tabular-nums}
+.picture text{fill:var(--ink);stroke:none}.picture path{fill:none}.l,.h{fill:none}
+.paper,.under{fill:var(--paper)}.stripe{stroke:var(--soft);stroke-width:2.4}.speck{fill:var(--soft)}.crease{stroke:var(--line);stroke-width:1.5}
+.t0{--t:var(--t0)}.t1{--t:var(--t1)}.t2{--t:var(--t2)}.t3{--t:var(--t3)}.t4{--t:var(--t4)}.t5{--t:var(--t5)}
+.picture .title{font-size:17px;font-weight:700;fill:var(--good)}.picture .title.t1{fill:var(--bad)}
+.picture .text{font-size:12.5px}.picture .name{font-size:13px;font-weight:700}
+.picture .sub,.picture .tick,.picture .legend,.picture .note,.picture .fault,.picture .fold.x{font-size:10px}
+.picture .sub,.picture .tick,.picture .legend{fill:var(--soft)}.picture .fold.x{font-size:9px;fill:var(--soft)}
+.l{stroke-width:1.2}.lane.l,.grid.l{stroke:var(--line);stroke-width:1}.tick.l{stroke:var(--soft)}
+.key.b,.truth.b{fill:var(--t)}.key.x,.truth.x{fill:var(--on)}.truth.x{font-weight:700}
+.belief.b{fill:var(--t);fill-opacity:.14;stroke:var(--t);stroke-width:2}.belief.x{fill:var(--t);font-weight:700}
+.after.b{fill:none;stroke:var(--t);stroke-width:1.5;stroke-dasharray:4 3}.after.x{fill:var(--t)}
+.thin.b{fill:none;stroke:var(--t,var(--soft));stroke-dasharray:2 3}.thin.x{fill:var(--t)}.thin.l{stroke:var(--bad);stroke-dasharray:3 3;stroke-width:1}
+.ghost.b{fill:none;stroke:var(--t);stroke-dasharray:2 2}.ghost.l{stroke:var(--t,var(--soft));stroke-dasharray:2 2;stroke-width:1.5}
+.expiry.l{stroke:var(--t,var(--ink));stroke-width:3}
+.down.b{fill:url(#hatch);stroke:var(--soft)}.frozen.b{fill:url(#dots);stroke:var(--soft)}
+.cut.b{fill:none;stroke:var(--soft);stroke-dasharray:6 3}.refusing.b{fill:none;stroke:var(--soft);stroke-dasharray:1 3;stroke-width:2}
+.picture .fault.x,.picture .note.x,.picture .bad.x,.picture .name,.picture .after.x,.picture .thin.x{paint-order:stroke;stroke:var(--paper);stroke-width:3px;stroke-linejoin:round}
+.picture .fault.x{font-weight:600}.fault.g{stroke:var(--ink);stroke-width:2}.picture .note.x{fill:var(--t,var(--ink))}
+.picture .bad.x{fill:var(--bad);font-weight:700}
+.request.l,.write.l{stroke:var(--t);stroke-opacity:.75}.request.h,.write.h{fill:var(--t)}.write.l{stroke-width:2}
+.reply.l{stroke:var(--t);stroke-opacity:.38}.picture .reply.h{fill:var(--t);fill-opacity:.5}
+.lost.l{stroke:var(--t);stroke-dasharray:4 3}.lost.g{stroke:var(--bad);stroke-width:2.4}
+.picture .yes.g{fill:var(--t,var(--ink));stroke:var(--paper)}.picture .no.g{fill:var(--paper);stroke:var(--t,var(--ink));stroke-width:2}
+.picture .write.g{fill:var(--t);stroke:var(--paper)}
+.picture .request.h,.picture .write.h{fill:var(--t)}
+.band{fill:var(--veil)}.rule.l{stroke:var(--bad);stroke-width:1.6}.fold.b{fill:url(#fold)}
+.clock.l{stroke:var(--ink);stroke-width:1.4}
+@media(prefers-color-scheme:dark){.picture{--paper:#14181d;--ink:#e7eaee;--soft:#a0a9b4;--line:#2a3038;--bad:#ff8a80;--good:#7fd49b;--veil:#ff8a801c;--on:#10141a;
+--t1:#7db4f0;--t2:#f2a25c;--t3:#86cf8b;--t4:#c3a3f2;--t5:#f08fbd;--t0:#66cbd8}}
+@media print{.picture{--paper:#fff;--ink:#000;--soft:#444;--line:#ccc;--bad:#9c1c15;--good:#14552e;--veil:#b3261e14;--on:#fff;--t1:#1d5fa6;--t2:#a8490c;--t3:#2f6b33;--t4:#6a3fa0;--t5:#99295f;--t0:#0b6b78}}
+`.trim();

@@ -1,0 +1,15 @@
+import { judgeAsExpected } from '../../properties/expectation.js';
+import { loadCatalogue } from '../../scenarios/catalogue.js';
+import { mitigate, type Scenario } from '../../scenarios/index.js';
+import { type Scene, sceneOf } from '../picture/scene.js';
+import { tellingOf } from '../timeline.js';
+
+export const CATALOGUE: readonly Scenario[] = loadCatalogue();
+
+/** The scene of a scenario, with a mitigation if one is named. */
+export function sceneNamed(id: string, mitigation?: string): Scene {
+  const scenario = CATALOGUE.find((it) => it.id === id);
+  if (scenario === undefined) throw new Error(`there is no ${id}`);
+  const schedule = mitigation === undefined ? scenario.schedule : mitigate(scenario.schedule, mitigation);
+  return sceneOf(schedule, tellingOf(schedule, judgeAsExpected(schedule, scenario.expect)));
+}
