@@ -3,9 +3,11 @@ import type { Chance, Effect, FailureReason } from './event.js';
 import { planAutoExtension } from './extend.js';
 import { type Fencing, isFencing, noteGrantedCounter, onCounter, onCounterTimeout, startFencing } from './fencing.js';
 import { fencingTokenOf } from './fencing-token.js';
+import { armRelease, cleanUp, notGivenBack } from './give-back.js';
 import { allNodes, has, NO_NODES, type NodeSet, oneNode, size, union, without } from './nodes.js';
 import { type Policy, quorumOf, votesWantedOf } from './policy.js';
-import { cleanUp, noteLateGrant, releaseLateGrants } from './release.js';
+import { noteLateGrant, releaseLateGrants } from './release.js';
+import { settled } from './settle.js';
 import { type DraftState, NO_COUNTERS } from './state.js';
 import { answered, counted, NO_ANSWERS, timedOut, votesOf } from './tally.js';
 import { type LocalTime, later } from './time.js';
@@ -32,6 +34,10 @@ export function startAcquisition(
 /** Starts the next attempt when the pause after a failed one is over. */
 export function retry(policy: Policy, s: DraftState, now: LocalTime, chance: Chance, effects: Effect[]): void {
   if (s.phase !== 'waiting') return;
+  if (s.failure !== null && isLast(policy, s, now)) {
+    fail(s, s.failure, effects);
+    return;
+  }
   if (policy.tokenScope === 'attempt') releaseLateGrants(s, effects);
   s.attempt++;
   startAttempt(policy, s, now, chance, effects);
@@ -45,6 +51,8 @@ function startAttempt(policy: Policy, s: DraftState, now: LocalTime, chance: Cha
   s.asked = NO_NODES;
   s.votes = NO_ANSWERS;
   s.counters = NO_COUNTERS;
+  s.failure = null;
+  s.toRelease = NO_NODES;
   s.releasing = NO_NODES;
   s.releaseVotes = NO_ANSWERS;
   s.lateGrants = NO_NODES;
@@ -146,31 +154,17 @@ function follow(policy: Policy, s: DraftState, now: LocalTime, fencing: Fencing,
 }
 
 function decide(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
-  const granted = size(s.votes.yes);
+  const { yes, no, failed } = s.votes;
   const pending = s.nodes - size(answered(s.votes));
-  switch (verdict(policy, s, granted, pending)) {
+  switch (settled(policy.settle, size(yes), size(no) + size(failed), pending, s.quorum, s.wanted)) {
     case 'yes':
       elected(policy, s, now, effects);
       return;
     case 'no':
-      failAttempt(policy, s, now, size(s.votes.failed) > s.nodes - s.quorum ? 'unreachable' : 'contended', effects);
+      failAttempt(policy, s, now, size(failed) > s.nodes - s.quorum ? 'unreachable' : 'contended', effects);
       return;
     default:
       askNext(policy, s, now, effects);
-  }
-}
-
-function verdict(policy: Policy, s: DraftState, granted: number, pending: number): 'yes' | 'no' | 'open' {
-  switch (policy.settle) {
-    case 'early':
-      if (granted >= s.wanted || (pending === 0 && granted >= s.quorum)) return 'yes';
-      return granted + pending < s.quorum ? 'no' : 'open';
-    case 'all':
-      if (pending > 0) return 'open';
-      return granted >= s.quorum ? 'yes' : 'no';
-    case 'quorum-only':
-      if (granted >= s.quorum) return 'yes';
-      return size(s.votes.no) + size(s.votes.failed) >= s.quorum ? 'no' : 'open';
   }
 }
 
@@ -197,6 +191,11 @@ function claim(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[])
     failAttempt(policy, s, now, 'too-slow', effects);
     return;
   }
+  if (policy.onNodeError === 'forfeit' && s.votes.failed !== NO_NODES) {
+    if (policy.nodeTimeoutUs !== null) effects.push({ type: 'cancel', timer: 'attempt' });
+    fail(s, 'unreachable', effects);
+    return;
+  }
   const deadline = deadlineOf(policy, from, now, ttlUs);
   s.phase = 'held';
   s.deadline = deadline;
@@ -208,25 +207,61 @@ function claim(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[])
 }
 
 function failAttempt(policy: Policy, s: DraftState, now: LocalTime, reason: FailureReason, effects: Effect[]): void {
-  const attempts = s.attempt + 1;
-  const last = policy.tries !== null && attempts >= policy.tries;
   if (policy.nodeTimeoutUs !== null) effects.push({ type: 'cancel', timer: 'attempt' });
-  cleanUp(policy, s, last, effects);
-  if (last) {
+  if (givesUp(policy, s, reason)) {
     fail(s, reason, effects);
     return;
   }
-  s.phase = 'waiting';
-  if (!policy.retryPauses) {
-    effects.push({ type: 'arm', timer: 'retry', at: now });
+  s.failure = reason;
+  cleanUp(policy, s, isLast(policy, s, later(now, pauseOf(policy, s))), now, effects);
+  if (policy.cleanupAwaited && notGivenBack(s) !== NO_NODES) {
+    s.phase = 'cleaning';
+    if (policy.releaseSending === 'parallel') armRelease(policy, now, effects);
+  } else pause(policy, s, now, effects);
+}
+
+function givesUp({ givesUpOn }: Policy, s: DraftState, reason: FailureReason): boolean {
+  if (givesUpOn === 'errors') return s.votes.yes === NO_NODES && s.votes.failed !== NO_NODES;
+  return givesUpOn === 'too-slow' && reason === 'too-slow';
+}
+
+/** Whether no attempt may begin at `at` any more. */
+function isLast({ tries, acquireTimeoutUs }: Policy, s: DraftState, at: LocalTime): boolean {
+  return (
+    (tries !== null && s.attempt + 1 >= tries) ||
+    (acquireTimeoutUs !== null && at > later(s.calledAt, acquireTimeoutUs))
+  );
+}
+
+/** A node has answered the clean-up that is awaited, or has not in time. */
+export function onCleanedUp(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
+  const freed = size(s.releaseVotes.yes) + size(s.releaseVotes.no);
+  const decided = policy.settle !== 'all' && policy.releaseSending === 'parallel' && freed >= s.quorum;
+  if (notGivenBack(s) !== NO_NODES && !decided) return;
+  if (policy.nodeTimeoutUs !== null) effects.push({ type: 'cancel', timer: 'release' });
+  pause(policy, s, now, effects);
+}
+
+/** The attempt is over and cleaned up: the next one follows after a pause, or none. */
+function pause(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
+  const at = later(now, pauseOf(policy, s));
+  if (isLast(policy, s, at) && !policy.pausesAfterLast) {
+    fail(s, s.failure ?? 'contended', effects);
     return;
   }
+  s.phase = 'waiting';
+  effects.push({ type: 'arm', timer: 'retry', at });
+}
+
+function pauseOf(policy: Policy, s: DraftState): number {
+  if (!policy.retryPauses) return 0;
   const jitter = Math.floor((2 * policy.retryJitterUs * s.jitterPpm) / 1_000_000) - policy.retryJitterUs;
-  effects.push({ type: 'arm', timer: 'retry', at: later(now, Math.max(0, policy.retryDelayUs + jitter)) });
+  return Math.max(0, policy.retryDelayUs + jitter);
 }
 
 function fail(s: DraftState, reason: FailureReason, effects: Effect[]): void {
   s.phase = 'failed';
+  s.failure = null;
   effects.push({
     type: 'report',
     outcome: { type: 'failed', reason, attempts: s.attempt + 1, votes: votesOf(s.votes, s.quorum) },
@@ -234,13 +269,13 @@ function fail(s: DraftState, reason: FailureReason, effects: Effect[]): void {
 }
 
 /** The owner gives up while the lock is being acquired: whatever was set is released, nothing more is tried. */
-export function abandon(policy: Policy, s: DraftState, effects: Effect[]): void {
+export function abandon(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
   if (s.phase === 'acquiring' || isFencing(s)) {
     if (policy.nodeTimeoutUs !== null) effects.push({ type: 'cancel', timer: 'attempt' });
-    cleanUp(policy, s, true, effects);
+    cleanUp(policy, s, true, now, effects);
   } else {
-    effects.push({ type: 'cancel', timer: 'retry' });
-    if (policy.cleanupAfter === 'last-attempt') cleanUp(policy, s, true, effects);
+    effects.push({ type: 'cancel', timer: s.phase === 'cleaning' ? 'release' : 'retry' });
+    if (policy.cleanupAfter === 'last-attempt') cleanUp(policy, s, true, now, effects);
   }
   fail(s, 'abandoned', effects);
 }

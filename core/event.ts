@@ -73,8 +73,11 @@ export type Outcome =
   | { readonly type: 'not-extended'; readonly reason: ExtensionFailure; readonly votes: Votes }
   /** The claimed expiry has passed; nobody was asked. */
   | { readonly type: 'lost' }
-  /** In `votes`, granted means deleted and refused means that there was nothing of ours. */
-  | { readonly type: 'released'; readonly votes: Votes };
+  /**
+   * In `votes`, granted means deleted and refused means that there was nothing of ours. `enough`: whether that is a
+   * success by the rule of the policy.
+   */
+  | { readonly type: 'released'; readonly votes: Votes; readonly enough: boolean };
 
 /** What a driver has to do after a step, in order. */
 export type Effect =

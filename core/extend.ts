@@ -1,7 +1,9 @@
 import type { Answer, Command } from './commands.js';
 import type { Effect, ExtensionFailure } from './event.js';
+import { giveBack } from './give-back.js';
 import { allNodes, size } from './nodes.js';
-import type { Policy } from './policy.js';
+import { extendsItself, type Policy } from './policy.js';
+import { settled } from './settle.js';
 import type { DraftState } from './state.js';
 import { answered, counted, NO_ANSWERS, timedOut, votesOf } from './tally.js';
 import { type LocalTime, later } from './time.js';
@@ -24,7 +26,7 @@ export function autoExtend(policy: Policy, s: DraftState, now: LocalTime, effect
 
 function whyNot(policy: Policy, s: DraftState, now: LocalTime): ExtensionFailure | null {
   const afterExpiry = s.phase === 'lost' || (s.phase === 'held' && now >= s.deadline);
-  if (afterExpiry && policy.extendOnlyInTime) return 'too-late';
+  if (afterExpiry && (policy.extendOnlyInTime || policy.extendStartsInTime)) return 'too-late';
   if (s.phase !== 'held' && s.phase !== 'lost') return 'not-held';
   if (s.extending) return 'in-progress';
   return policy.maxExtensions !== null && s.extensions >= policy.maxExtensions ? 'limit' : null;
@@ -82,17 +84,33 @@ export function onExtensionTimeout(policy: Policy, s: DraftState, now: LocalTime
 
 function decide(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
   const needed = s.quorum + policy.extendQuorumOffset;
-  const yes = size(s.roundVotes.yes);
+  const { yes, no, failed } = s.roundVotes;
   const pending = s.nodes - size(answered(s.roundVotes));
-  if (yes >= needed) {
-    succeed(policy, s, now, effects);
-  } else if (yes + pending < needed) {
-    const reason = size(s.roundVotes.no) > s.nodes - needed ? 'lost' : 'unreachable';
+  const verdict = settled(policy.settle, size(yes), size(no) + size(failed), pending, needed, needed);
+  if (verdict === 'yes') succeed(policy, s, now, effects);
+  else if (verdict === 'no') {
     endRound(policy, s, effects);
-    refuse(s, reason, effects);
-    noticeLoss(policy, s, now, effects);
-    retryAutoExtension(policy, s, now, effects);
+    failRound(policy, s, size(no) > s.nodes - needed ? 'lost' : 'unreachable', now, effects);
   }
+}
+
+/** A round has come to nothing. */
+function failRound(policy: Policy, s: DraftState, reason: ExtensionFailure, now: LocalTime, effects: Effect[]): void {
+  refuse(s, reason, effects);
+  noticeLoss(policy, s, now, effects);
+  if (policy.extendOnFail !== 'keep') {
+    giveBack(policy, s, allNodes(s.nodes), now, effects);
+    if (policy.extendOnFail === 'give-up') giveUp(policy, s, effects);
+  }
+  retryAutoExtension(policy, s, now, effects);
+}
+
+function giveUp(policy: Policy, s: DraftState, effects: Effect[]): void {
+  if (s.phase !== 'held') return;
+  s.phase = 'lost';
+  if (policy.lossSignal === 'local-timer') effects.push({ type: 'cancel', timer: 'expiry' });
+  if (extendsItself(policy)) effects.push({ type: 'cancel', timer: 'auto-extend' });
+  effects.push({ type: 'report', outcome: { type: 'lost' } });
 }
 
 function succeed(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
@@ -102,9 +120,7 @@ function succeed(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[
   endRound(policy, s, effects);
   const valid = policy.extensionCheck === 'none' || isValid(policy, validityOf(policy, from, now, ttlUs));
   if (!inTime || !valid) {
-    refuse(s, 'too-late', effects);
-    noticeLoss(policy, s, now, effects);
-    retryAutoExtension(policy, s, now, effects);
+    failRound(policy, s, 'too-late', now, effects);
     return;
   }
   const deadline = deadlineOf(policy, from, now, ttlUs);
@@ -139,9 +155,11 @@ export function refuse(s: DraftState, reason: ExtensionFailure, effects: Effect[
 
 /** Arms the next automatic extension of a held lock, if the policy has them and any is left. */
 export function planAutoExtension(policy: Policy, s: DraftState, earliest: LocalTime, effects: Effect[]): void {
-  if (policy.autoExtendAtUs === null) return;
+  if (!extendsItself(policy)) return;
   if (policy.maxExtensions !== null && s.extensions >= policy.maxExtensions) return;
-  const due = later(s.deadline, -policy.autoExtendAtUs);
+  const share = Math.floor((s.ttlMs * (policy.autoExtendAtPpm ?? 0)) / 1000);
+  const due = later(s.deadline, -Math.max(policy.autoExtendAtUs ?? 0, share));
+  if (due < earliest && policy.autoExtendLate === 'never') return;
   effects.push({ type: 'arm', timer: 'auto-extend', at: due > earliest ? due : earliest });
 }
 

@@ -26,15 +26,16 @@ export {
   without,
 } from './nodes.js';
 export {
+  extendsItself,
   forgetfulNodesTolerated,
   keyLifeMs,
   MIDDLE_JITTER_PPM,
   type Policy,
-  PROFILES,
   quorumOf,
   REFERENCE,
   votesWantedOf,
 } from './policy.js';
+export { ORIGINS, type Origin, PROFILES, type Source } from './profiles/index.js';
 export { type Counters, initialState, type LockState, type Phase } from './state.js';
 export { type Step, step } from './step.js';
 export { type Tally, votesOf } from './tally.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { forgetfulNodesTolerated, type Policy, PROFILES, quorumOf, REFERENCE, votesWantedOf } from './policy.js';
+import { forgetfulNodesTolerated, type Policy, quorumOf, REFERENCE, votesWantedOf } from './policy.js';
 
 const upTo7 = [1, 2, 3, 4, 5, 6, 7];
 
@@ -9,9 +9,7 @@ function quorums(quorum: Policy['quorum']): number[] {
 
 describe('the reference policy', () => {
   it('is the redis.io algorithm, and cannot be changed by accident', () => {
-    expect(PROFILES.reference).toBe(REFERENCE);
     expect(Object.isFrozen(REFERENCE)).toBe(true);
-    expect(Object.isFrozen(PROFILES)).toBe(true);
     expect(REFERENCE).toMatchObject({
       profile: 'reference',
       quorum: 'majority',

@@ -14,21 +14,28 @@ export interface Policy {
    * taken all the same once everybody has answered or timed out. More votes tolerate more forgetful nodes.
    */
   readonly votesWanted: 'quorum' | 'all' | number;
+  /**
+   * Which nodes a client counts: all that it is given, or those that it has a connection to as it asks for the lock
+   * (`connected`: redlock-cpp, redlock-py before its pull request 6).
+   */
+  readonly nodesFrom: 'configured' | 'connected';
   /** `parallel` sends to all nodes at once (redis.io: "multiplexing"), `sequential` to one after the other. */
   readonly sending: 'parallel' | 'sequential';
   /**
-   * When an attempt is decided. `early`: at the votes wanted, or as soon as a quorum is impossible. `all`: when every
-   * node has answered or timed out. `quorum-only`: when one side reaches the quorum, so that a tie never ends
-   * (node-redlock 5).
+   * When an attempt, or a round of extension, is decided. `early`: at the votes wanted, or as soon as a quorum is
+   * impossible. `early-yes` only at the votes wanted (pottery), `early-no` only when it is impossible (php-lock 3), each
+   * otherwise as `all`: when every node has answered or timed out. `quorum-only`: when one side reaches the quorum, so
+   * that a tie never ends (node-redlock 5).
    */
-  readonly settle: 'early' | 'all' | 'quorum-only';
+  readonly settle: 'early' | 'early-yes' | 'early-no' | 'all' | 'quorum-only';
   /** How long one node may take to answer, µs of local time; `null` waits for ever. */
   readonly nodeTimeoutUs: number | null;
   /**
    * What an error or a time-out of one node is: `no-vote`; a `vote` (whoever takes the absence of an error for success);
-   * or the end of the acquisition, with nothing released (`abort`: an exception that nobody catches, redlock-php).
+   * or the end of the acquisition, with nothing released: at once (`abort`: an exception that nobody catches,
+   * redlock-php), or where it was won all the same (`forfeit`: raised after the count, redlock-py).
    */
-  readonly onNodeError: 'no-vote' | 'vote' | 'abort';
+  readonly onNodeError: 'no-vote' | 'vote' | 'abort' | 'forfeit';
   /** What a granted SET is read as: `yes`, or an `error` (a rewrite of redsync tests for the wrong kind of nil). */
   readonly grantReadAs: 'yes' | 'error';
 
@@ -44,8 +51,9 @@ export interface Policy {
   /**
    * What the owner is told. `absolute`: the instant T1 + TTL − D on that clock (redsync, node-redlock). `relative`: a
    * validity of TTL − (T2 − T1) − D, which it counts itself, with a timer that is not cut (redlock-rb, -py, -php).
+   * `whole-ttl`: the time of the grant, from which it counts the TTL (redlock-universal).
    */
-  readonly deadline: 'absolute' | 'relative';
+  readonly deadline: 'absolute' | 'relative' | 'whole-ttl';
   /** How long after the last answer the owner starts to count a `relative` validity, µs; the caller's habit. */
   readonly deadlineLagUs: number;
 
@@ -57,50 +65,85 @@ export interface Policy {
   readonly driftUs: number;
   /** Rounds the allowance up to whole milliseconds, which absorbs what truncated time stamps can lose. */
   readonly driftWholeMs: boolean;
-  /** What validity must be once the quorum is in: `none` is no check at all (node-redlock 5). */
-  readonly validityCheck: 'positive' | 'non-negative' | 'none';
+  /**
+   * What validity must be once the quorum is in: `none` is no check at all (node-redlock 5); `unsigned` takes less than
+   * nothing for very much (redlock-rs, whose difference wraps around in a release build).
+   */
+  readonly validityCheck: 'positive' | 'non-negative' | 'none' | 'unsigned';
   /** Validity below this counts as a failed attempt, µs. */
   readonly minValidityUs: number;
 
-  /** Where tokens come from: `random` ones are unique, the `clock`'s are the millisecond (redlock-php's `uniqid`). */
-  readonly tokenFrom: 'random' | 'clock';
-  /** How long one token lives: reuse over attempts lets a late release delete the key of a later attempt. */
-  readonly tokenScope: 'attempt' | 'call';
+  /**
+   * Where tokens come from: `random` ones are unique, the `clock`'s are the millisecond, those of `clock-us` the
+   * microsecond (`uniqid` of redlock-php).
+   */
+  readonly tokenFrom: 'random' | 'clock' | 'clock-us';
+  /**
+   * How long one token lives: reuse over attempts lets a late release delete the key of a later attempt, and reuse over
+   * calls (`instance`: one token as long as the process lives, redis-semaphore) that of a later lock.
+   */
+  readonly tokenScope: 'attempt' | 'call' | 'instance';
   /** Sets the key only if it is absent (`NX`). */
   readonly onlyIfAbsent: boolean;
   /**
    * How long a key lives: its `ttl`; a `thousandfold` of it or a `thousandth` (`EX` for `PX`, or seconds for
-   * milliseconds); or for ever (`none`: SETNX, with the expiry left out or lost in a second command; sidekiq-grouping).
+   * milliseconds), or a thousandfold more with each retry (`thousandfold-per-retry`: a unit that is converted in the
+   * loop, Redisson); or for ever (`none`: SETNX, with the expiry left out or lost in a second command).
    */
-  readonly keyExpiry: 'ttl' | 'thousandfold' | 'thousandth' | 'none';
+  readonly keyExpiry: 'ttl' | 'thousandfold' | 'thousandfold-per-retry' | 'thousandth' | 'none';
   /**
    * Finding its own token counts as a yes, and lengthens nothing: heals a SET whose answer was lost and that was sent
    * again. Sound where validity counts from the first sending of the token, and no node is on the list twice.
    */
   readonly ownKeyGrants: boolean;
+  /** Where its own token grants, it gets the whole TTL anew (aioredlock): then validity may count from that attempt. */
+  readonly ownKeyRenews: boolean;
 
   /** Attempts per acquisition, at least 1; `null` tries for ever. */
   readonly tries: number | null;
+  /** No attempt begins later than this after the call, µs of local time; `null` for no such limit. */
+  readonly acquireTimeoutUs: number | null;
   /** Mean pause between attempts, µs. */
   readonly retryDelayUs: number;
   /** The pause is drawn uniformly within ± this, µs. */
   readonly retryJitterUs: number;
   /** Whether the pauses are made; else tries are burnt as fast as the nodes answer (glasslion/redlock issues 13, 18). */
   readonly retryPauses: boolean;
+  /** Whether the last attempt is followed by a pause as well, before the caller hears that it failed (redlock-py). */
+  readonly pausesAfterLast: boolean;
 
-  /** Which nodes a failed attempt is released on. */
-  readonly cleanup: 'all' | 'granted' | 'none';
+  /** Which nodes a failed attempt is released on: `not-refused` leaves out those that are known to have said no. */
+  readonly cleanup: 'all' | 'not-refused' | 'granted' | 'none';
   /**
    * Whether every failed attempt is cleaned up, only the last (node-redlock 5), or all but the last, after which the
    * context of the caller is over (a rewrite of redsync).
    */
   readonly cleanupAfter: 'each-attempt' | 'last-attempt' | 'all-but-last';
+  /** Whether the pause after a failed attempt, or the news of the failure, waits for the answers to its clean-up. */
+  readonly cleanupAwaited: boolean;
+  /**
+   * What ends an acquisition at once, with nothing released and no further attempt: nothing; a quorum that came too late
+   * (`too-slow`, rslock); or an error or a time-out where no node said yes (`errors`, redsync of 2020).
+   */
+  readonly givesUpOn: 'nothing' | 'too-slow' | 'errors';
   /** Releases once more where a grant comes after its release: a request in flight may have been overtaken by it. */
   readonly releasesLateGrants: boolean;
   /** Deletes only the own token (Lua), or whatever is there (plain `DEL`). */
   readonly releaseChecksToken: boolean;
   /** The check and the deletion are one script, or a GET and then a DEL, with time for others in between. */
   readonly releaseSteps: 'one' | 'get-then-del';
+  /**
+   * Whether releases and clean-ups go to all nodes at once, or to one after the other; `until-error` stops at the first
+   * that fails (redlock-cs, Redis::DistLock).
+   */
+  readonly releaseSending: 'parallel' | 'sequential' | 'until-error';
+  /**
+   * What makes a release a success: being sent (`best-effort`), or a quorum that had the key and `deleted` it
+   * (node-redlock), or that is `freed` of it, whoever deleted it (aioredlock).
+   */
+  readonly releaseRule: 'best-effort' | 'deleted' | 'freed';
+  /** How often a release that did not succeed is sent in all, at least once; `null` for ever (node-redlock 5: 11). */
+  readonly releaseTries: number | null;
   /** When the owner stops believing: as it calls release, or only when release has returned. */
   readonly beliefEnds: 'at-release' | 'after-release';
   /** Which nodes a release goes to. */
@@ -111,6 +154,8 @@ export interface Policy {
    * there a new expiry (`PEXPIRE` without a look at the token), or set any key.
    */
   readonly extendCommand: 'own' | 'own-or-missing' | 'present' | 'any';
+  /** What an answer to an extension is read as: `yes` takes each but an error for one (redsync of 2020, issue 61). */
+  readonly extendReadAs: 'answer' | 'yes';
   /** Votes an extension needs, relative to the quorum: 0 is sound, -1 is one too few. */
   readonly extendQuorumOffset: number;
   /** Where the new validity starts counting: when the round was sent, or when its quorum answered. */
@@ -119,10 +164,21 @@ export interface Policy {
   readonly extensionCheck: 'validity' | 'none';
   /** Refuses an extension whose quorum answered after the old deadline (else another holder may lie between). */
   readonly extendOnlyInTime: boolean;
+  /** Refuses to begin an extension after the deadline; {@link extendOnlyInTime} does so too. */
+  readonly extendStartsInTime: boolean;
+  /**
+   * What a failed extension does to the lock: nothing (`keep`), release its keys while the owner goes on by its deadline
+   * (`release`: node-redlock 4, rslock), or release them and tell the owner (`give-up`: redis-semaphore).
+   */
+  readonly extendOnFail: 'keep' | 'release' | 'give-up';
   /** Most successful extensions of one lock, `null` for no limit (then nobody else may ever get it). */
   readonly maxExtensions: number | null;
   /** Extends by itself when this much validity is left, µs; `null` never. */
   readonly autoExtendAtUs: number | null;
+  /** The same as a share of the TTL, ppm; what comes first of both. */
+  readonly autoExtendAtPpm: number | null;
+  /** What is done where less than that is left from the start: an extension `at-once`, or `never` one (rslock). */
+  readonly autoExtendLate: 'at-once' | 'never';
   /** Least pause between two automatic extensions, µs. */
   readonly autoExtendSpacingUs: number;
   /**
@@ -151,6 +207,7 @@ export const REFERENCE: Policy = Object.freeze<Policy>({
   profile: 'reference',
   quorum: 'majority',
   votesWanted: 'quorum',
+  nodesFrom: 'configured',
   sending: 'parallel',
   settle: 'early',
   nodeTimeoutUs: 50_000,
@@ -171,24 +228,37 @@ export const REFERENCE: Policy = Object.freeze<Policy>({
   onlyIfAbsent: true,
   keyExpiry: 'ttl',
   ownKeyGrants: false,
+  ownKeyRenews: false,
   tries: 11,
+  acquireTimeoutUs: null,
   retryDelayUs: 200_000,
   retryJitterUs: 100_000,
   retryPauses: true,
+  pausesAfterLast: false,
   cleanup: 'all',
   cleanupAfter: 'each-attempt',
+  cleanupAwaited: false,
+  givesUpOn: 'nothing',
   releasesLateGrants: true,
   releaseChecksToken: true,
   releaseSteps: 'one',
+  releaseSending: 'parallel',
+  releaseRule: 'best-effort',
+  releaseTries: 1,
   beliefEnds: 'at-release',
   releaseTo: 'all',
   extendCommand: 'own',
+  extendReadAs: 'answer',
   extendQuorumOffset: 0,
   extendFrom: 'start',
   extensionCheck: 'validity',
   extendOnlyInTime: true,
+  extendStartsInTime: false,
+  extendOnFail: 'keep',
   maxExtensions: 10,
   autoExtendAtUs: null,
+  autoExtendAtPpm: null,
+  autoExtendLate: 'at-once',
   autoExtendSpacingUs: 100_000,
   lossSignal: 'local-timer',
   lockDelayMs: 0,
@@ -199,8 +269,10 @@ export const REFERENCE: Policy = Object.freeze<Policy>({
 /** Where the pause after an attempt lies if nothing else is said: in the middle of its range, ppm. */
 export const MIDDLE_JITTER_PPM = 500_000;
 
-/** The named policies. */
-export const PROFILES: Readonly<Record<string, Policy>> = Object.freeze({ reference: REFERENCE });
+/** Whether a lock is extended without being asked to. */
+export function extendsItself({ autoExtendAtUs, autoExtendAtPpm }: Policy): boolean {
+  return autoExtendAtUs !== null || autoExtendAtPpm !== null;
+}
 
 /** Votes that make a lock on `nodes` nodes under `policy`. */
 export function quorumOf(policy: Policy, nodes: number): number {
@@ -232,13 +304,15 @@ export function forgetfulNodesTolerated(votes: number, quorum: number, nodes: nu
   return Math.max(0, votes + quorum - nodes - 1);
 }
 
-/** How long a key lives that is set or extended for this long, ms; for ever is 2^40. */
-export function keyLifeMs(policy: Policy, ttlMs: number): number {
+/** How long a key lives that is set or extended for this long on an attempt, ms; for ever, and the most, is 2^40. */
+export function keyLifeMs(policy: Policy, ttlMs: number, attempt: number): number {
   switch (policy.keyExpiry) {
     case 'ttl':
       return ttlMs;
     case 'thousandfold':
       return ttlMs * 1000;
+    case 'thousandfold-per-retry':
+      return Math.min(2 ** 40, ttlMs * 1000 ** Math.min(attempt, 4));
     case 'thousandth':
       return Math.max(1, Math.floor(ttlMs / 1000));
     case 'none':

@@ -38,7 +38,7 @@ describe('a release', () => {
       { type: 'cancel', timer: 'release' },
       {
         type: 'report',
-        outcome: { type: 'released', votes: { granted: 0b11, refused: 0b10000, failed: 0, quorum: 3 } },
+        outcome: { type: 'released', votes: { granted: 0b11, refused: 0b10000, failed: 0, quorum: 3 }, enough: true },
       },
     ]);
     expect(lock.phase).toBe('released');
@@ -51,6 +51,7 @@ describe('a release', () => {
     expect(lock.outcome).toEqual({
       type: 'released',
       votes: { granted: 0b11, refused: 0, failed: 0b11100, quorum: 3 },
+      enough: true,
     });
   });
 
@@ -59,6 +60,7 @@ describe('a release', () => {
     expect(lock.outcome).toEqual({
       type: 'released',
       votes: { granted: 0b1, refused: 0b10, failed: 0b11100, quorum: 3 },
+      enough: true,
     });
     expect(lock.phase).toBe('released');
   });

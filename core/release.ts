@@ -1,10 +1,11 @@
 import type { Answer, Command } from './commands.js';
 import type { Effect } from './event.js';
 import { endRound, refuse } from './extend.js';
-import { allNodes, has, NO_NODES, type NodeSet, oneNode, size, union, without } from './nodes.js';
-import type { Policy } from './policy.js';
+import { armRelease, giveBack, goOn, notGivenBack, sendRelease } from './give-back.js';
+import { allNodes, has, NO_NODES, oneNode, size, union, without } from './nodes.js';
+import { extendsItself, type Policy } from './policy.js';
 import type { DraftState } from './state.js';
-import { answered, counted, forgotten, timedOut, votesOf } from './tally.js';
+import { answered, counted, forgotten, NO_ANSWERS, timedOut, votesOf } from './tally.js';
 import { type LocalTime, later } from './time.js';
 
 /** The owner gives the lock back, before or after its expiry. It no longer holds it from this call on. */
@@ -15,34 +16,17 @@ export function startRelease(policy: Policy, s: DraftState, now: LocalTime, effe
   }
   if (s.phase === 'held') {
     effects.push({ type: 'cancel', timer: 'expiry' });
-    if (policy.autoExtendAtUs !== null) effects.push({ type: 'cancel', timer: 'auto-extend' });
+    if (extendsItself(policy)) effects.push({ type: 'cancel', timer: 'auto-extend' });
   }
   s.phase = 'releasing';
-  sendRelease(s, policy.releaseTo === 'all' ? allNodes(s.nodes) : s.votes.yes, effects);
-  if (policy.nodeTimeoutUs !== null) {
-    effects.push({ type: 'arm', timer: 'release', at: later(now, policy.nodeTimeoutUs) });
-  }
+  tryRelease(policy, s, now, effects);
 }
 
-/** Releases what a failed attempt may have set, on nodes whose SET is still in flight too. Nobody waits for it. */
-export function cleanUp(policy: Policy, s: DraftState, last: boolean, effects: Effect[]): void {
-  if (
-    policy.cleanup === 'none' ||
-    (policy.cleanupAfter === 'last-attempt' && !last) ||
-    (policy.cleanupAfter === 'all-but-last' && last)
-  )
-    return;
-  sendRelease(s, policy.cleanup === 'all' ? allNodes(s.nodes) : s.votes.yes, effects);
-}
-
-function sendRelease(s: DraftState, to: NodeSet, effects: Effect[]): void {
-  if (to === NO_NODES || s.token === null) return;
-  s.releasing = union(s.releasing, to);
-  effects.push({
-    type: 'send',
-    to,
-    command: { operation: 'release', attempt: s.attempt, round: 0, token: s.token, ttlMs: 0, counter: 0 },
-  });
+function tryRelease(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
+  s.releasing = NO_NODES;
+  s.releaseVotes = NO_ANSWERS;
+  giveBack(policy, s, policy.releaseTo === 'all' ? allNodes(s.nodes) : s.votes.yes, now, effects);
+  if (policy.releaseSending === 'parallel') armRelease(policy, now, effects);
 }
 
 /**
@@ -73,6 +57,7 @@ export function releaseLateGrants(s: DraftState, effects: Effect[]): void {
 export function onReleaseVote(
   policy: Policy,
   s: DraftState,
+  now: LocalTime,
   node: number,
   command: Command,
   answer: Answer,
@@ -83,27 +68,44 @@ export function onReleaseVote(
     effects.push({ type: 'send', to: it, command: { ...command, round: 1 } });
     return;
   }
-  if (command.attempt !== s.attempt) return;
+  if (command.attempt !== s.attempt || !has(s.releasing, node)) return;
   const setSince = has(s.lateGrants, node) && answer !== 'yes';
   s.lateGrants = without(s.lateGrants, it);
   if (setSince) sendRelease(s, it, effects);
   else s.releaseVotes = counted(s.releaseVotes, node, answer);
-  if (s.phase === 'releasing') finishRelease(policy, s, effects);
+  goOn(policy, s, answer, now, effects);
+  if (s.phase === 'releasing') finishRelease(policy, s, now, effects);
 }
 
-/** The node time-out of the release. */
-export function onReleaseTimeout(policy: Policy, s: DraftState, effects: Effect[]): void {
-  if (s.phase !== 'releasing') return;
+/** The node time-out of a release, or the end of the pause before it is tried again. */
+export function onReleaseTimeout(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
+  if (s.phase === 'releasing' && s.releasing === NO_NODES) {
+    tryRelease(policy, s, now, effects);
+    return;
+  }
+  if (s.phase !== 'releasing' && s.phase !== 'cleaning' && s.toRelease === NO_NODES) return;
   s.releaseVotes = timedOut(s.releaseVotes, s.releasing);
-  finishRelease(policy, s, effects);
+  goOn(policy, s, 'error', now, effects);
+  if (s.phase === 'releasing') finishRelease(policy, s, now, effects);
 }
 
 /** A quorum without our key lets others in, so that is when the owner is told; the rest goes on behind its back. */
-function finishRelease(policy: Policy, s: DraftState, effects: Effect[]): void {
-  const freed = union(s.releaseVotes.yes, s.releaseVotes.no);
-  const open = without(s.releasing, answered(s.releaseVotes));
-  if (size(freed) < s.quorum && open !== NO_NODES) return;
-  s.phase = 'released';
+function finishRelease(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
+  const { yes, no } = s.releaseVotes;
+  const open = notGivenBack(s);
+  const votes = size(policy.releaseRule === 'deleted' ? yes : union(yes, no));
+  const hopeless = policy.releaseRule !== 'best-effort' && votes + size(open) < s.quorum;
+  const decided = policy.settle !== 'all' && (votes >= s.quorum || hopeless);
+  if (open !== NO_NODES && !decided) return;
+  const enough = policy.releaseRule === 'best-effort' || votes >= s.quorum;
   if (policy.nodeTimeoutUs !== null) effects.push({ type: 'cancel', timer: 'release' });
-  effects.push({ type: 'report', outcome: { type: 'released', votes: votesOf(s.releaseVotes, s.quorum) } });
+  s.releaseTries++;
+  if (!enough && (policy.releaseTries === null || s.releaseTries < policy.releaseTries)) {
+    s.releasing = NO_NODES;
+    s.toRelease = NO_NODES;
+    effects.push({ type: 'arm', timer: 'release', at: later(now, policy.retryDelayUs) });
+    return;
+  }
+  s.phase = 'released';
+  effects.push({ type: 'report', outcome: { type: 'released', votes: votesOf(s.releaseVotes, s.quorum), enough } });
 }

@@ -1,4 +1,5 @@
 import type { Token } from './commands.js';
+import type { FailureReason } from './event.js';
 import { NO_NODES, type NodeSet } from './nodes.js';
 import { NO_ANSWERS, type Tally } from './tally.js';
 import { type LocalTime, localTime } from './time.js';
@@ -6,13 +7,14 @@ import { type LocalTime, localTime } from './time.js';
 /**
  * Where a lock is in its life.
  * `idle` → `acquiring` ⇄ `waiting` → `held` → `releasing` → `released`, or `failed`, or `lost` at the claimed expiry.
- * With fencing, `acquiring` → `reading` → `raising` → `held`.
+ * With fencing, `acquiring` → `reading` → `raising` → `held`; with an awaited clean-up, `acquiring` → `cleaning` → `waiting`.
  */
 export type Phase =
   | 'idle'
   | 'acquiring'
   | 'reading'
   | 'raising'
+  | 'cleaning'
   | 'waiting'
   | 'held'
   | 'lost'
@@ -75,6 +77,12 @@ export interface DraftState {
   extensionStartedAt: LocalTime;
   /** The votes of the round in flight, or of the last one. */
   roundVotes: Tally;
+  /** Why this attempt failed, while its clean-up is awaited or the pause after it is made. */
+  failure: FailureReason | null;
+  /** Nodes that are still to be sent a release, where that is done one after the other. */
+  toRelease: NodeSet;
+  /** How often a release was tried that did not succeed. */
+  releaseTries: number;
   /** Nodes that were sent a release of this token, or the clean-up of this attempt. */
   releasing: NodeSet;
   /** What they answered: yes if they deleted it, no if they had nothing of ours. */
@@ -112,6 +120,9 @@ export function initialState(): LockState {
     extensionTtlMs: 0,
     extensionStartedAt: START,
     roundVotes: NO_ANSWERS,
+    failure: null,
+    toRelease: NO_NODES,
+    releaseTries: 0,
     releasing: NO_NODES,
     releaseVotes: NO_ANSWERS,
     lateGrants: NO_NODES,
@@ -142,6 +153,9 @@ export function copyState(s: LockState): DraftState {
     extensionTtlMs: s.extensionTtlMs,
     extensionStartedAt: s.extensionStartedAt,
     roundVotes: s.roundVotes,
+    failure: s.failure,
+    toRelease: s.toRelease,
+    releaseTries: s.releaseTries,
     releasing: s.releasing,
     releaseVotes: s.releaseVotes,
     lateGrants: s.lateGrants,

@@ -1,9 +1,9 @@
-import { abandon, onAttemptTimeout, onCounterAnswer, onVote, retry, startAcquisition } from './acquire.js';
+import { abandon, onAttemptTimeout, onCleanedUp, onCounterAnswer, onVote, retry, startAcquisition } from './acquire.js';
 import type { Answer } from './commands.js';
 import type { Effect, LockEvent } from './event.js';
 import { autoExtend, endRound, onExtensionTimeout, onExtensionVote, refuse, startExtension } from './extend.js';
 import { isFencing } from './fencing.js';
-import type { Policy } from './policy.js';
+import { extendsItself, type Policy } from './policy.js';
 import { onReleaseTimeout, onReleaseVote, startRelease } from './release.js';
 import { copyState, type DraftState, type LockState } from './state.js';
 import type { LocalTime } from './time.js';
@@ -45,7 +45,7 @@ export function step(policy: Policy, state: LockState, event: LockEvent): Step {
       break;
     case 'release':
       if (s.phase === 'held' || s.phase === 'lost') startRelease(policy, s, event.now, effects);
-      else if (s.phase === 'acquiring' || s.phase === 'waiting' || isFencing(s)) abandon(policy, s, effects);
+      else if (isTrying(s)) abandon(policy, s, event.now, effects);
       break;
   }
   return { state: s, effects };
@@ -58,10 +58,11 @@ function onReply(policy: Policy, s: DraftState, event: LockEvent & { type: 'repl
       onVote(policy, s, event.now, event.node, event.command, readAs(policy, event.answer), event.counter, effects);
       break;
     case 'extend':
-      onExtensionVote(policy, s, event.now, event.node, event.command, event.answer, effects);
+      onExtensionVote(policy, s, event.now, event.node, event.command, extensionReadAs(policy, event.answer), effects);
       break;
     case 'release':
-      onReleaseVote(policy, s, event.node, event.command, event.answer, effects);
+      onReleaseVote(policy, s, event.now, event.node, event.command, event.answer, effects);
+      if (s.phase === 'cleaning') onCleanedUp(policy, s, event.now, effects);
       break;
     case 'read-counter':
     case 'raise-counter':
@@ -76,6 +77,11 @@ function onReply(policy: Policy, s: DraftState, event: LockEvent & { type: 'repl
 function readAs({ grantReadAs, onNodeError }: Policy, answer: Answer): Answer {
   if (answer === 'yes') return grantReadAs;
   return answer === 'error' && onNodeError === 'vote' ? 'yes' : answer;
+}
+
+/** What a client takes the answer to its extension for. */
+function extensionReadAs({ extendReadAs }: Policy, answer: Answer): Answer {
+  return extendReadAs === 'yes' && answer === 'no' ? 'yes' : answer;
 }
 
 function onTimer(policy: Policy, s: DraftState, event: LockEvent & { type: 'timer' }, effects: Effect[]): void {
@@ -96,9 +102,15 @@ function onTimer(policy: Policy, s: DraftState, event: LockEvent & { type: 'time
       autoExtend(policy, s, event.now, effects);
       break;
     case 'release':
-      onReleaseTimeout(policy, s, effects);
+      onReleaseTimeout(policy, s, event.now, effects);
+      if (s.phase === 'cleaning') onCleanedUp(policy, s, event.now, effects);
       break;
   }
+}
+
+/** Whether an acquisition is under way. */
+function isTrying(s: DraftState): boolean {
+  return s.phase === 'acquiring' || s.phase === 'cleaning' || s.phase === 'waiting' || isFencing(s);
 }
 
 /** The claim is over by the local clock, whatever the network does. */
@@ -109,7 +121,7 @@ function onExpiry(policy: Policy, s: DraftState, now: LocalTime, effects: Effect
     return;
   }
   s.phase = 'lost';
-  if (policy.autoExtendAtUs !== null) effects.push({ type: 'cancel', timer: 'auto-extend' });
+  if (extendsItself(policy)) effects.push({ type: 'cancel', timer: 'auto-extend' });
   if (s.extending && policy.extendOnlyInTime) {
     endRound(policy, s, effects);
     refuse(s, 'too-late', effects);

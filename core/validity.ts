@@ -1,5 +1,5 @@
 import type { Policy } from './policy.js';
-import { type LocalTime, later, localTime } from './time.js';
+import { LONGEST_US, type LocalTime, later, localTime } from './time.js';
 
 /** The clock-drift allowance D for a TTL, µs: `driftPpm` of it plus `driftUs`, rounded up to whole ms if asked. */
 export function driftAllowanceUs(policy: Policy, ttlUs: number): number {
@@ -26,6 +26,8 @@ export function validityOf(policy: Policy, from: LocalTime, now: LocalTime, ttlU
  * parts that were cut off the stamps, and the time until it starts) is added.
  */
 export function deadlineOf(policy: Policy, from: LocalTime, now: LocalTime, ttlUs: number): LocalTime {
+  if (policy.deadline === 'whole-ttl') return later(now, ttlUs);
+  if (policy.validityCheck === 'unsigned' && validityOf(policy, from, now, ttlUs) < 0) return localTime(LONGEST_US);
   if (policy.deadline === 'relative') return later(now, validityOf(policy, from, now, ttlUs) + policy.deadlineLagUs);
   const end = later(localTime(stampOf(policy, from)), ttlUs - driftAllowanceUs(policy, ttlUs));
   // Whoever looks at cut stamps sees the end no sooner than the first one that is not before it.
@@ -35,6 +37,7 @@ export function deadlineOf(policy: Policy, from: LocalTime, now: LocalTime, ttlU
 /** Whether what is left of a claim (TTL − elapsed − D, µs) is enough to take the lock. */
 export function isValid(policy: Policy, remainingUs: number): boolean {
   if (policy.validityCheck === 'none') return true;
+  if (policy.validityCheck === 'unsigned') return remainingUs !== 0;
   const enough = policy.validityCheck === 'non-negative' ? remainingUs >= 0 : remainingUs > 0;
   return enough && remainingUs >= policy.minValidityUs;
 }

@@ -17,7 +17,8 @@ describe('the life of a key', () => {
     ['thousandth', 10, 1],
     ['none', 10_000, 2 ** 40],
   ] as const)('%s: %i ms are %i', (keyExpiry: Policy['keyExpiry'], ttlMs, life) => {
-    expect(keyLifeMs({ ...REFERENCE, keyExpiry }, ttlMs)).toBe(life);
+    expect(keyLifeMs({ ...REFERENCE, keyExpiry }, ttlMs, 0)).toBe(life);
+    expect(keyLifeMs({ ...REFERENCE, keyExpiry }, ttlMs, 3)).toBe(life);
   });
 });
 

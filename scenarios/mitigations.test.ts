@@ -246,7 +246,7 @@ test('says what would be right', () => {
       "mitigation "token-check=yes": "yes" is not one of its values; they are on, off",
       "mitigation "clock=monotone": "monotone" is not one of its values; did you mean "monotonic"?",
       "mitigation "max-extensions=-1": "-1" is not a whole number from 0 to 1000000, or none",
-      "mitigation "policy=redsink": "redsink" is not a profile; the profiles are reference",
+      "mitigation "policy=redsink": "redsink" is not a profile; the profiles are reference, antirez-redlock-rb, redlock-rb, redlock-py, aioredlock, pottery, glasslion-redlock, redis-distlock, lyokato-redlock, redlock-php, php-lock-3, php-redis-mutex, …",
       "mitigation "restart-delay=soon": "soon" is not a duration; write it like 10s, 50ms or 250us",
       ""toString" is not a mitigation; the mitigations are persistence, fsync, restart-delay, wait, nodes, membership, ttl, votes-wanted, drift, clock, deadline, min-validity, …",
     ]

@@ -71,7 +71,7 @@ describe('says what is wrong, where, and what would be right', () => {
         "/schedule/cluster/delayMs: not a field of a cluster; did you mean "delayUs"?",
         "/schedule/colour: not a field of a schedule; the fields are schema, cluster, policy, clients, faults, fates, resource, untilUs",
         "/schedule/policy/with/drift: not a field of a policy; did you mean "driftPpm"?",
-        "/schedule/policy/with/profile: not a field of a policy; the fields are quorum, votesWanted, sending, settle, nodeTimeoutUs, onNodeError, grantReadAs, clock, stampUs, deadline, deadlineLagUs, validityFrom, …",
+        "/schedule/policy/with/profile: not a field of a policy; the fields are quorum, votesWanted, nodesFrom, sending, settle, nodeTimeoutUs, onNodeError, grantReadAs, clock, stampUs, deadline, deadlineLagUs, …",
         "/schedule/faults/0/nodes: not a field of a crash; did you mean "node"?",
         "/schedule/clients/0/locks/0/a~1b: not a field of a lock; the fields are atUs, resources, ttlMs, holdUs, extensions, writes, jitterPpm",
       ]
@@ -195,8 +195,8 @@ describe('says what is wrong, where, and what would be right', () => {
         "/schedule/cluster/clocks/1/process: "n0" has a clock already, at /schedule/cluster/clocks/0; give it one",
         "/schedule/cluster/clocks/1/process: "c4" is not a client; the schedule has c1, c2",
         "/schedule/policy/profile: "referense" is not a profile; did you mean "reference"?",
-        "/schedule/policy/profile: "mine" is not a profile; the profiles are reference",
-        "/schedule/policy/profile: "toString" is not a profile; the profiles are reference",
+        "/schedule/policy/profile: "mine" is not a profile; the profiles are reference, antirez-redlock-rb, redlock-rb, redlock-py, aioredlock, pottery, glasslion-redlock, redis-distlock, lyokato-redlock, redlock-php, php-lock-3, php-redis-mutex, …",
+        "/schedule/policy/profile: "toString" is not a profile; the profiles are reference, antirez-redlock-rb, redlock-rb, redlock-py, aioredlock, pottery, glasslion-redlock, redis-distlock, lyokato-redlock, redlock-php, php-lock-3, php-redis-mutex, …",
         "/schedule/clients/0/locks/0/resources: empty; it must be a list of at least one resource",
         "/schedule/clients/0/locks/0/resources/2: "a" is named twice; name each resource once",
         "/schedule/clients/0/locks/0/resources/0: "" is not the name of a resource",
@@ -299,7 +299,7 @@ describe('the text of a file', () => {
         "S03.json: the file ends too early, at line 28, column 14; it must be one complete JSON object",
         "S03.json: the file ends too early, at line 28, column 30; it must be one complete JSON object",
         "S03.json: not JSON from line 10, column 7 on; it must be one JSON object",
-        "S03.json: not JSON from line 341, column 2 on; it must be one JSON object",
+        "S03.json: not JSON from line 355, column 2 on; it must be one JSON object",
         "S03.json: /schedule/cluster/distances/1/node: "n7" is not a node; the cluster has n0 to n4",
         "S03.json: 5 is not a scenario (an object)",
       ]

@@ -19,8 +19,8 @@ export class Chronicle {
   cause = -1;
   private readonly clients: readonly ProcessName[];
   private readonly resources: string[] = [];
-  /** By token: the lock that uses it. Token 0 is nobody's. */
   private readonly clockTokens: Map<number, number> = new Map();
+  /** By token: the lock that uses it. Token 0 is nobody's. */
   private readonly owners: (LockRun | null)[] = [null];
 
   constructor(clients: readonly ProcessName[], observer: Observer, keepTrace: boolean) {
@@ -33,14 +33,19 @@ export class Chronicle {
     return this.owners.push(lock) - 1;
   }
 
-  /** The token of everybody who draws one in this millisecond of their clocks. */
-  tokenAt(local: LocalTime, lock: LockRun): number {
-    const ms = Math.floor(local / 1000);
-    const known = this.clockTokens.get(ms);
+  /** The token of everybody who draws one in this tick, µs, of their clocks. */
+  tokenAt(local: LocalTime, tickUs: number, lock: LockRun): number {
+    const tick = Math.floor(local / tickUs);
+    const known = this.clockTokens.get(tick);
     if (known !== undefined) return known;
     const token = this.newToken(lock);
-    this.clockTokens.set(ms, token);
+    this.clockTokens.set(tick, token);
     return token;
+  }
+
+  /** A token is used for another lock from now on. */
+  passOn(token: number, lock: LockRun): void {
+    this.owners[token] = lock;
   }
 
   ownerOf(token: number): LockRun | null {

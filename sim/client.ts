@@ -69,6 +69,8 @@ export class SimClient extends Process {
   readonly keyPrefix: string;
   /** How many times `core` stepped for this client. */
   steps = 0;
+  /** The token that it drew last, where one serves as long as the process lives; 0 for none. */
+  private ownToken = 0;
   private readonly clocks: Clocks;
   private readonly chronicle: Chronicle;
   private readonly host: ClientHost;
@@ -133,11 +135,25 @@ export class SimClient extends Process {
   }
 
   private chance(lock: LockRun, attempt: number): Chance {
-    const { chronicle, host } = this;
-    const number =
-      host.policy.tokenFrom === 'clock' ? chronicle.tokenAt(this.localNow(), lock) : chronicle.newToken(lock);
+    const { policy } = this.host;
+    const fresh = policy.tokenFrom === 'random' && policy.tokenScope !== 'instance';
+    const number = fresh ? this.chronicle.newToken(lock) : this.oldToken(policy, lock);
     const token = number as unknown as Token;
     return { token, jitterPpm: this.host.jitterPpm(lock, attempt) };
+  }
+
+  /** A token that somebody may have had before: this process itself, or whoever drew one at the same time. */
+  private oldToken({ tokenFrom, tokenScope }: Policy, lock: LockRun): number {
+    const { chronicle } = this;
+    if (tokenScope === 'instance' && this.ownToken > 0) {
+      chronicle.passOn(this.ownToken, lock);
+      return this.ownToken;
+    }
+    this.ownToken =
+      tokenFrom === 'random'
+        ? chronicle.newToken(lock)
+        : chronicle.tokenAt(this.localNow(), tokenFrom === 'clock' ? 1000 : 1, lock);
+    return this.ownToken;
   }
 
   private step(lock: LockRun, event: LockEvent): void {
@@ -172,6 +188,7 @@ export class SimClient extends Process {
   die(): void {
     this.down = true;
     this.life++;
+    this.ownToken = 0;
     this.thaw();
     for (const lock of this.locks) {
       lock.armed.fill(null);

@@ -133,6 +133,12 @@ export class Links {
     return Math.max(0, (this.heldUntil[this.index(client, node, direction)] ?? 0) - this.chronicle.now);
   }
 
+  /** Whether what a client would send to a node now is lost, or what it would answer. */
+  isCutOff(client: number, node: number): boolean {
+    const until = (direction: Direction): number => this.cutUntil[this.index(client, node, direction)] ?? 0;
+    return this.chronicle.now < Math.max(until('request'), until('reply'));
+  }
+
   /** Loses what is sent from a client to a node (`request`) or back (`reply`) until then, or holds it back. */
   cut(client: number, node: number, direction: Direction, until: TrueTime, holds: boolean): void {
     const link = this.index(client, node, direction);

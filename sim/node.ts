@@ -94,15 +94,15 @@ export class SimNode extends Process {
       case 'acquire':
         if (policy.onlyIfAbsent && this.holdsAny(keys, policy.ownKeyGrants ? token : NO_TOKEN)) return 'no';
         this.setAll(
-          policy.ownKeyGrants ? keys.filter((key) => !this.holds(key)) : keys,
+          policy.ownKeyGrants && !policy.ownKeyRenews ? keys.filter((key) => !this.holds(key)) : keys,
           token,
-          nowTicks + keyLifeMs(policy, command.ttlMs) * this.ticksPerMs,
+          nowTicks + keyLifeMs(policy, command.ttlMs, command.attempt) * this.ticksPerMs,
           now,
         );
         if (policy.fencing !== 'none') this.counter.granted(policy, now);
         return 'yes';
       case 'extend':
-        return this.extend(policy, keys, token, nowTicks, keyLifeMs(policy, command.ttlMs) * this.ticksPerMs, now);
+        return this.extend(policy, command, keys, nowTicks, now);
       case 'release':
         return this.release(policy, command, keys, now);
       default:
@@ -110,15 +110,10 @@ export class SimNode extends Process {
     }
   }
 
-  private extend(
-    policy: Policy,
-    keys: readonly number[],
-    token: number,
-    nowTicks: number,
-    ttl: number,
-    now: TrueTime,
-  ): Answer {
+  private extend(policy: Policy, command: Command, keys: readonly number[], nowTicks: number, now: TrueTime): Answer {
     const { extendCommand } = policy;
+    const token = command.token as number;
+    const ttl = keyLifeMs(policy, command.ttlMs, command.attempt) * this.ticksPerMs;
     for (const key of keys) {
       const stored = this.tokens[key] ?? NO_TOKEN;
       const extendable =

@@ -1,4 +1,4 @@
-import { type Answer, type Command, has, type LocalTime, type NodeSet, type Policy } from '../core/index.js';
+import { type Answer, type Command, has, type LocalTime, type NodeSet, nodeName, type Policy } from '../core/index.js';
 import type { Adversary, Moment } from './adversary.js';
 import { Chronicle } from './chronicle.js';
 import { type ClientHost, SimClient } from './client.js';
@@ -204,8 +204,14 @@ export class World implements WorldView, ClientHost {
       keyPrefix === ''
         ? lock.resources
         : lock.plan.resources.map((resource) => this.chronicle.keyOf(keyPrefix + resource));
-    lock.list = client.list;
+    lock.list = this.policy.nodesFrom === 'connected' ? this.connected(client) : client.list;
     client.acquire(lock);
+  }
+
+  /** Those of a client's nodes that it has a connection to; all of them where it has none. */
+  private connected({ list, index }: SimClient): NodeList {
+    const nodes = list.nodes.filter((node) => this.nodes[node]?.down === false && !this.links.isCutOff(index, node));
+    return nodes.length === 0 ? list : new NodeList(this.nodes.length, nodes.map(nodeName));
   }
 
   private openMoment(moment: Moment, lock: LockRun | null): void {

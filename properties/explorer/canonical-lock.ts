@@ -21,7 +21,7 @@ const NO_ANSWERS = BLANK.votes;
 export function canonicalLock(policy: Policy, bounds: ExploreBounds, lock: LockState): LockState {
   const { phase } = lock;
   const acquiring = phase === 'acquiring';
-  const trying = acquiring || phase === 'waiting';
+  const trying = acquiring || phase === 'cleaning' || phase === 'waiting';
   const held = phase === 'held';
   const readsGrants = policy.releaseTo === 'granted' || policy.cleanup === 'granted';
   const keepsVotes = acquiring || (readsGrants && (held || phase === 'lost' || phase === 'waiting'));
@@ -32,6 +32,8 @@ export function canonicalLock(policy: Policy, bounds: ExploreBounds, lock: LockS
     read ? localTime(Math.max(at, oldest)) : BLANK.startedAt;
   return {
     ...lock,
+    // Why an attempt failed is only told of.
+    failure: phase === 'cleaning' || phase === 'waiting' ? 'contended' : null,
     startedAt: clamped(lock.startedAt, acquiring && policy.validityFrom === 'attempt'),
     calledAt: clamped(lock.calledAt, trying && policy.validityFrom === 'call'),
     asked: acquiring ? lock.asked : NONE,
@@ -61,6 +63,9 @@ export function lockKey(lock: LockState): string {
     lock.extensions,
     lock.extensionTtlMs,
     lock.extensionStartedAt,
+    lock.failure,
+    lock.toRelease,
+    lock.releaseTries,
     lock.releasing,
     lock.lateGrants,
     ...[votes, roundVotes, releaseVotes].flatMap(({ yes, no, failed }) => [yes, no, failed]),
@@ -75,6 +80,7 @@ export function mapNodeSets(lock: LockState, map: (set: NodeSet) => NodeSet): Lo
     asked: map(lock.asked),
     votes: tally(lock.votes),
     roundVotes: tally(lock.roundVotes),
+    toRelease: map(lock.toRelease),
     releasing: map(lock.releasing),
     releaseVotes: tally(lock.releaseVotes),
     lateGrants: map(lock.lateGrants),

@@ -101,7 +101,7 @@ function wants(explorer: Explorer, number: number): boolean {
   const state = explorer.read(number);
   for (let client = 0; client < world.bounds.clients; client++) {
     const { phase } = world.locks.at(state[client] ?? 0).lock;
-    if (phase === 'acquiring' || phase === 'waiting') return true;
+    if (phase === 'acquiring' || phase === 'cleaning' || phase === 'waiting') return true;
   }
   return false;
 }

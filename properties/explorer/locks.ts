@@ -275,6 +275,7 @@ function mayHold(policy: Policy, lock: LockState): boolean {
   switch (lock.phase) {
     case 'idle':
     case 'acquiring':
+    case 'cleaning':
     case 'waiting':
     case 'held':
       return true;

@@ -105,29 +105,32 @@ class Books {
     const command = this.bySeq.get(event.cause);
     const key = keyOf(event);
     if (command?.kind !== 'execute') this.lastTicks.delete(key);
-    else this.lastTicks.set(key, this.lastTick(event.process, event.atUs, event.seq, Number(command.detail.ttlMs)));
+    else this.lastTicks.set(key, this.lastTick(event.process, event.atUs, event.seq, command.detail));
   }
 
   /** A command that sets keys which are its own already gives them a new life, and the trace has no event for it. */
   private noteRenewal({ process, cause, detail }: TraceEvent): void {
     const { operation, token, answer } = detail;
-    const { extendCommand, ownKeyGrants } = this.record.setup.policy;
-    const sets = operation === 'acquire' ? !ownKeyGrants : operation === 'extend' && extendCommand !== 'own';
+    const { extendCommand, ownKeyGrants, ownKeyRenews } = this.record.setup.policy;
+    const sets =
+      operation === 'acquire' ? !ownKeyGrants || ownKeyRenews : operation === 'extend' && extendCommand !== 'own';
     // The answer may have waited; the life of the keys began when the command was carried out.
     const executed = this.bySeq.get(cause);
     if (!sets || answer !== 'yes' || executed === undefined) return;
     const { atUs, seq } = executed;
     for (const resource of this.record.ownerOf(Number(token))?.resources ?? []) {
       const key = `${process} ${resource} ${token}`;
-      if (this.lastTicks.has(key)) this.lastTicks.set(key, this.lastTick(process, atUs, seq, Number(detail.ttlMs)));
+      if (this.lastTicks.has(key)) this.lastTicks.set(key, this.lastTick(process, atUs, seq, detail));
     }
   }
 
-  private lastTick(process: string, atUs: number, seq: number, ttlMs: number): number {
+  private lastTick(process: string, atUs: number, seq: number, detail: TraceEvent['detail']): number {
     const { cluster, policy } = this.record.setup;
     const { resolutionUs, expiry } = cluster;
     return (
-      this.ticks({ process, atUs, seq }) + keyLifeMs(policy, ttlMs) * (1000 / resolutionUs) + (expiry === 'at' ? 0 : 1)
+      this.ticks({ process, atUs, seq }) +
+      keyLifeMs(policy, Number(detail.ttlMs), Number(detail.attempt)) * (1000 / resolutionUs) +
+      (expiry === 'at' ? 0 : 1)
     );
   }
 

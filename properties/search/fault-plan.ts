@@ -1,4 +1,4 @@
-import { members, nodeName, type Operation, size } from '../../core/index.js';
+import { extendsItself, members, nodeName, type Operation, size } from '../../core/index.js';
 import type { ClockPlan, Fault, ProcessName } from '../../scenarios/index.js';
 import type { LockRun, Stream, WorldView } from '../../sim/index.js';
 import { claimEnd } from '../monitors/belief.js';
@@ -259,7 +259,7 @@ export class FaultPlan {
     const spare = size(lock.state.votes.yes) - lock.state.quorum;
     const count = spare + (weather.stretch.forget > 1 ? 1 : 0);
     // After an extension only the votes of its round count, and how many those will be is not known yet.
-    if (count <= 0 || situation.setup.policy.autoExtendAtUs !== null) return;
+    if (count <= 0 || extendsItself(situation.setup.policy)) return;
     this.strained = true;
     // While the key is there nobody else's can be, so that nobody else's claim loses a vote.
     const heldUntil = lock.plan.holdUs === null ? Number.POSITIVE_INFINITY : view.now + lock.plan.holdUs;

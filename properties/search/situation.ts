@@ -1,4 +1,4 @@
-import type { Policy } from '../../core/index.js';
+import { extendsItself, type Policy } from '../../core/index.js';
 import type { ClockPlan, Cluster, Distance } from '../../scenarios/index.js';
 import type { Setup, Stream } from '../../sim/index.js';
 import { type Bounds, boundsOf } from './bounds.js';
@@ -66,7 +66,7 @@ function patient(weather: Weather, usual: Situation, patience: Patience): Situat
       cluster: { ...cluster, distances: standoff ? distancesOf(weather, usual.leastDelayUs) : cluster.distances },
       policy: { ...policy, tries: null },
       // A lock that extends itself may be held for eleven TTLs.
-      untilUs: (policy.autoExtendAtUs === null ? 3 : 14) * 1000 * ttlMs,
+      untilUs: (extendsItself(policy) ? 14 : 3) * 1000 * ttlMs,
     },
     mostDelayUs: standoff ? usual.leastDelayUs : usual.mostDelayUs,
     partitions: usual.partitions && !standoff,

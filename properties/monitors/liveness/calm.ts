@@ -147,3 +147,13 @@ function fencingRounds({ fencing }: Policy): number {
 export function longestPauseUs({ retryDelayUs, retryJitterUs }: Policy): number {
   return retryDelayUs + retryJitterUs;
 }
+
+/** How long the releases of one lock or attempt may take, µs of local time. */
+export function releaseUs({ nodeTimeoutUs, releaseSending }: Policy, nodes: number, ttlMs: number): number {
+  return nodeTimeoutUs === null ? ttlMs * 1000 : nodeTimeoutUs * (releaseSending === 'parallel' ? 1 : nodes);
+}
+
+/** The same for a clean-up, where the next attempt waits for it. */
+export function cleanUpUs(policy: Policy, nodes: number, ttlMs: number): number {
+  return policy.cleanupAwaited ? releaseUs(policy, nodes, ttlMs) : 0;
+}

@@ -1,4 +1,4 @@
-import { type Policy, REFERENCE } from '../../../core/index.js';
+import { extendsItself, type Policy, REFERENCE } from '../../../core/index.js';
 import { type LockRun, type TrueTime, trueTime } from '../../../sim/index.js';
 import { believes } from '../belief.js';
 import { instant, type Report } from '../instant.js';
@@ -29,7 +29,7 @@ export class EndlessHold {
   }
 
   claimed(lock: LockRun, now: TrueTime): void {
-    if (this.policy.autoExtendAtUs === null || lock.plan.holdUs !== null || this.holds.includes(lock)) return;
+    if (!extendsItself(this.policy) || lock.plan.holdUs !== null || this.holds.includes(lock)) return;
     const most = ((this.policy.maxExtensions ?? MOST_EXTENSIONS) + 1) * lock.plan.ttlMs * 1000;
     this.holds.push(lock);
     this.dues.push(this.calm.after(now, most));

@@ -3,7 +3,7 @@ import { type LockRun, type TrueTime, trueTime, type World } from '../../../sim/
 import { instant, type Report } from '../instant.js';
 import type { Ledger, Use } from '../ledger.js';
 import type { Roster } from '../roster.js';
-import { attemptUs, type Calm, longestPauseUs } from './calm.js';
+import { attemptUs, type Calm, cleanUpUs, longestPauseUs } from './calm.js';
 
 /**
  * Liveness: a client that keeps trying, with nobody else who wants or holds the lock, nothing disturbed, and a majority
@@ -37,7 +37,8 @@ export class LoneWait {
   asked({ plan, list }: LockRun): void {
     const attempt = attemptUs(this.policy, list.places, plan.ttlMs);
     // Releases on their way, the attempt under way, the pause, the attempt that must succeed.
-    const patience = (this.policy.nodeTimeoutUs ?? attempt) + 2 * attempt + longestPauseUs(this.policy);
+    const freed = cleanUpUs(this.policy, list.places, plan.ttlMs) + (this.policy.nodeTimeoutUs ?? attempt);
+    const patience = freed + 2 * attempt + longestPauseUs(this.policy);
     this.patienceUs = Math.max(this.patienceUs, patience);
   }
 

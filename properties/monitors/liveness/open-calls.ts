@@ -2,7 +2,7 @@ import type { Policy } from '../../../core/index.js';
 import { type LockRun, type TrueTime, trueTime } from '../../../sim/index.js';
 import { instant, type Report } from '../instant.js';
 import { removeAt } from '../remove.js';
-import { attemptUs, type Calm, longestPauseUs } from './calm.js';
+import { attemptUs, type Calm, cleanUpUs, longestPauseUs, releaseUs } from './calm.js';
 
 const NEVER = Number.POSITIVE_INFINITY;
 
@@ -30,13 +30,19 @@ export class OpenCalls {
 
   /** A try of an acquisition begins. */
   acquiring(lock: LockRun, now: TrueTime): void {
-    const pauseUs = lock.state.attempt + 1 === this.policy.tries ? 0 : longestPauseUs(this.policy);
-    this.begin(lock, attemptUs(this.policy, lock.list.places, lock.plan.ttlMs) + pauseUs, now);
+    const { policy } = this;
+    const { places } = lock.list;
+    const pauses = policy.pausesAfterLast || lock.state.attempt + 1 !== policy.tries;
+    const tryUs = attemptUs(policy, places, lock.plan.ttlMs) + cleanUpUs(policy, places, lock.plan.ttlMs);
+    this.begin(lock, tryUs + (pauses ? longestPauseUs(policy) : 0), now);
   }
 
-  /** `release` is called; its requests go to all nodes at once. */
+  /** `release` is called. What is tried again for ever has no bound. */
   releasing(lock: LockRun, now: TrueTime): void {
-    this.begin(lock, this.policy.nodeTimeoutUs ?? lock.plan.ttlMs * 1000, now);
+    const { releaseTries, retryDelayUs } = this.policy;
+    if (releaseTries === null) return;
+    const tryUs = releaseUs(this.policy, lock.list.places, lock.plan.ttlMs);
+    this.begin(lock, releaseTries * tryUs + (releaseTries - 1) * retryDelayUs, now);
   }
 
   private begin(lock: LockRun, boundUs: number, now: TrueTime): void {

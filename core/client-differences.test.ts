@@ -1,0 +1,260 @@
+import { describe, expect, it } from 'vitest';
+import { REFERENCE } from './policy.js';
+import { settled } from './settle.js';
+import { heldLock, ms, TestLock } from './testing/lock.js';
+import { LONGEST_US } from './time.js';
+import { deadlineOf, isValid } from './validity.js';
+
+/*
+ * Choices on which known clients differ, each against what the reference does in the same place.
+ */
+
+const kinds = (lock: TestLock): string[] => lock.outcomes.map(({ type }) => type);
+
+describe('when a round is decided', () => {
+  const rows = [
+    // yes, against, pending: decided with 3 of 5 needed
+    [
+      'three yeses, two to come',
+      3,
+      0,
+      2,
+      { early: 'yes', 'early-yes': 'yes', 'early-no': 'open', all: 'open', 'quorum-only': 'yes' },
+    ],
+    [
+      'three noes, two to come',
+      0,
+      3,
+      2,
+      { early: 'no', 'early-yes': 'open', 'early-no': 'no', all: 'open', 'quorum-only': 'no' },
+    ],
+    [
+      'three yeses, and nobody to come',
+      3,
+      2,
+      0,
+      { early: 'yes', 'early-yes': 'yes', 'early-no': 'yes', all: 'yes', 'quorum-only': 'yes' },
+    ],
+    [
+      'three noes, and nobody to come',
+      2,
+      3,
+      0,
+      { early: 'no', 'early-yes': 'no', 'early-no': 'no', all: 'no', 'quorum-only': 'no' },
+    ],
+  ] as const;
+  it.each(rows)('%s', (_, yes, against, pending, verdicts) => {
+    const found = Object.keys(verdicts).map((name) => {
+      const settle = name as keyof typeof verdicts;
+      return [settle, settled(settle, yes, against, pending, 3, 3)];
+    });
+    expect(Object.fromEntries(found)).toEqual(verdicts);
+  });
+
+  it('holds for extensions as well', () => {
+    const patient = heldLock({ settle: 'early', nodeTimeoutUs: null });
+    expect(kinds(patient.extend().yes(0, 1, 2))).toContain('extended');
+    const all = new TestLock({ settle: 'all' }).acquire().yes(0, 1, 2, 3, 4).extend();
+    expect(kinds(all.yes(0, 1, 2, 3))).not.toContain('extended');
+    expect(kinds(all.yes(4))).toContain('extended');
+  });
+});
+
+describe('an error of one node', () => {
+  it('forfeits a lock that was won, and leaves its keys', () => {
+    const lock = new TestLock({ settle: 'all', onNodeError: 'forfeit' }).acquire().yes(0, 1, 2, 3).error(4);
+    expect(lock.outcome).toMatchObject({ type: 'failed', reason: 'unreachable', attempts: 1 });
+    expect(lock.sent).toEqual([]);
+    expect(new TestLock({ settle: 'all' }).acquire().yes(0, 1, 2, 3).error(4).phase).toBe('held');
+    expect(new TestLock({ settle: 'all', onNodeError: 'forfeit' }).acquire().yes(0, 1, 2, 3).no(4).phase).toBe('held');
+  });
+
+  it('is an ordinary failure where the lock was not won', () => {
+    const lock = new TestLock({ settle: 'all', onNodeError: 'forfeit' }).acquire().yes(0, 1).no(2, 3).error(4);
+    expect(lock.phase).toBe('waiting');
+    expect(lock.sent).toMatchObject([{ operation: 'release' }]);
+  });
+});
+
+describe('validity', () => {
+  it('below nothing is very much to an unsigned number, and nothing is nothing', () => {
+    const policy = { ...REFERENCE, validityCheck: 'unsigned' } as const;
+    expect([-1, 0, 1].map((us) => isValid(policy, us))).toEqual([true, false, true]);
+    expect(deadlineOf(policy, ms(0), ms(9_900), 10_000_000)).toBe(LONGEST_US);
+    expect(deadlineOf(policy, ms(0), ms(9_000), 10_000_000)).toBe(ms(9_898));
+    expect(isValid(REFERENCE, -1)).toBe(false);
+  });
+
+  it('is the whole TTL from the grant on to whoever knows nothing else', () => {
+    const lock = new TestLock({ deadline: 'whole-ttl' }).acquire().at(40).yes(0, 1, 2);
+    expect(lock.state.deadline).toBe(ms(10_040));
+    expect(new TestLock().acquire().at(40).yes(0, 1, 2).state.deadline).toBe(ms(9_898));
+  });
+});
+
+describe('the end of an acquisition', () => {
+  const tired = { tries: 1, pausesAfterLast: true } as const;
+
+  it('is told after one more pause, or at once', () => {
+    const lock = new TestLock(tired).acquire().at(2).no(0, 1, 2);
+    expect([lock.phase, lock.outcomes]).toEqual(['waiting', []]);
+    lock.at(202).fire('retry');
+    expect(lock.outcome).toMatchObject({ type: 'failed', reason: 'contended', attempts: 1 });
+    expect(lock.sent).toEqual([]);
+    expect(new TestLock({ tries: 1 }).acquire().at(2).no(0, 1, 2).phase).toBe('failed');
+  });
+
+  it('is where no attempt can begin in time any more', () => {
+    const lock = new TestLock({ tries: null, acquireTimeoutUs: 250_000 }).acquire();
+    expect(lock.at(2).no(0, 1, 2).phase).toBe('waiting');
+    lock.at(202).fire('retry').at(204).no(0, 1, 2);
+    expect(lock.outcome).toMatchObject({ type: 'failed', reason: 'contended', attempts: 2 });
+  });
+
+  it('is a quorum that came too late, with nothing released', () => {
+    const late = new TestLock({ givesUpOn: 'too-slow', nodeTimeoutUs: null }).acquire().at(9_900).yes(0, 1, 2);
+    expect([late.outcome, late.sent]).toMatchObject([{ type: 'failed', reason: 'too-slow' }, []]);
+    const contended = new TestLock({ givesUpOn: 'too-slow' }).acquire().no(0, 1, 2);
+    expect([contended.phase, contended.sent.length]).toEqual(['waiting', 1]);
+  });
+
+  it('is an error where nobody said yes, with nothing released', () => {
+    const lock = new TestLock({ givesUpOn: 'errors' }).acquire().error(0).no(1, 2);
+    expect([lock.outcome?.type, lock.sent]).toEqual(['failed', []]);
+    expect(new TestLock({ givesUpOn: 'errors' }).acquire().yes(3).error(0).no(1, 2).phase).toBe('waiting');
+    expect(new TestLock({ givesUpOn: 'errors' }).acquire().no(0, 1, 2).phase).toBe('waiting');
+  });
+});
+
+describe('a clean-up', () => {
+  it('leaves out who said no, where that is known', () => {
+    const lock = new TestLock({ cleanup: 'not-refused', settle: 'all' }).acquire().yes(0).no(1, 2).error(3, 4);
+    expect(lock.sent).toMatchObject([{ operation: 'release', to: [0, 3, 4] }]);
+  });
+
+  it('is waited for until nothing is open, and then the pause begins', () => {
+    const lock = new TestLock({ cleanupAwaited: true, settle: 'all' }).acquire().at(2).yes(0).no(1, 2, 3, 4);
+    expect([lock.phase, lock.armed.get('retry')]).toEqual(['cleaning', undefined]);
+    expect(lock.at(30).yes(0).no(1, 2, 3).phase).toBe('cleaning');
+    lock.at(40).no(4);
+    expect([lock.phase, lock.armed.get('retry')]).toEqual(['waiting', 240]);
+  });
+
+  it('is waited for no longer than the node time-out, and until a quorum is free where that is enough', () => {
+    const slow = new TestLock({ cleanupAwaited: true, settle: 'all' }).acquire().at(2).no(0, 1, 2, 3, 4);
+    expect(slow.armed.get('release')).toBe(52);
+    expect(slow.at(52).fire('release').phase).toBe('waiting');
+    const early = new TestLock({ cleanupAwaited: true }).acquire().at(2).no(0, 1, 2);
+    expect(early.no(0, 1).phase).toBe('cleaning');
+    expect(early.no(2).phase).toBe('waiting');
+    expect(early.armed.has('release')).toBe(false);
+  });
+
+  it('can be cut short by who gives up', () => {
+    const lock = new TestLock({ cleanupAwaited: true }).acquire().no(0, 1, 2).release();
+    expect([lock.phase, lock.armed.size]).toEqual(['failed', 0]);
+    expect(lock.no(0, 1, 2).outcomes).toHaveLength(1);
+  });
+});
+
+describe('releases one after the other', () => {
+  const slow = { releaseSending: 'sequential' } as const;
+
+  it('go on as each is answered, or has not been in time', () => {
+    const lock = heldLock(slow).release();
+    expect(lock.sent.map(({ to }) => to)).toEqual([[0]]);
+    expect(lock.yes(0).sent.map(({ to }) => to)).toEqual([[1]]);
+    expect(lock.error(1).sent.map(({ to }) => to)).toEqual([[2]]);
+    expect(
+      lock
+        .at(60)
+        .fire('release')
+        .sent.map(({ to }) => to),
+    ).toEqual([[3]]);
+    lock.yes(3);
+    expect(lock.yes(4).outcome).toMatchObject({ type: 'released', enough: true });
+  });
+
+  it('end at the first error where nobody catches it', () => {
+    const lock = heldLock({ releaseSending: 'until-error' }).release();
+    lock.yes(0).error(1);
+    expect(lock.sent).toEqual([]);
+    expect(lock.phase).toBe('released');
+    const timed = heldLock({ releaseSending: 'until-error' }).release().at(60).fire('release');
+    expect([timed.phase, timed.sent]).toEqual(['released', []]);
+  });
+
+  it('are the same for the clean-up of an attempt', () => {
+    const lock = new TestLock({ ...slow, cleanupAwaited: true, settle: 'all' }).acquire().no(0, 1, 2, 3, 4);
+    expect(lock.sent.map(({ to }) => to)).toEqual([[0]]);
+    lock.no(0).no(1).no(2).no(3);
+    expect(lock.phase).toBe('cleaning');
+    expect(lock.no(4).phase).toBe('waiting');
+  });
+});
+
+describe('what a release has to come to', () => {
+  it('is nothing by default: gone keys and silent nodes end it as well', () => {
+    expect(heldLock().release().no(0, 1, 2).outcome).toMatchObject({ type: 'released', enough: true });
+  });
+
+  it('is a quorum of deletions, else it is tried again after a pause', () => {
+    const lock = heldLock({ releaseRule: 'deleted', releaseTries: 2 }).release().at(10).yes(0).no(1, 2, 3);
+    expect([lock.phase, lock.armed.get('release')]).toEqual(['releasing', 210]);
+    expect(lock.yes(4).phase).toBe('releasing');
+    expect(lock.at(210).fire('release').sent).toMatchObject([{ operation: 'release', to: [0, 1, 2, 3, 4] }]);
+    expect(lock.no(0, 1, 2).outcome).toMatchObject({ type: 'released', enough: false });
+    const fine = heldLock({ releaseRule: 'deleted' }).release().yes(0, 1, 2);
+    expect(fine.outcome).toMatchObject({ type: 'released', enough: true });
+  });
+
+  it('is a quorum free of the key', () => {
+    const lock = heldLock({ releaseRule: 'freed' }).release().no(0, 1).yes(2);
+    expect(lock.outcome).toMatchObject({ type: 'released', enough: true });
+    expect(heldLock({ releaseRule: 'freed' }).release().error(0, 1, 2).outcome).toMatchObject({ enough: false });
+  });
+});
+
+describe('an extension', () => {
+  it('that reads every answer as a yes is granted a lock of others', () => {
+    const lock = heldLock({ extendReadAs: 'yes' }).extend().no(0, 1).error(2);
+    expect(kinds(lock)).toEqual(['acquired']);
+    expect(kinds(lock.no(3))).toEqual(['acquired', 'extended']);
+    expect(kinds(heldLock().extend().no(0, 1, 2))).toEqual(['acquired', 'not-extended']);
+  });
+
+  it('is not begun after the deadline, but may be answered after it', () => {
+    const change = { extendOnlyInTime: false, extendStartsInTime: true, nodeTimeoutUs: null } as const;
+    expect(kinds(heldLock(change).at(9_900).extend())).toContain('not-extended');
+    expect(kinds(heldLock(change).at(9_800).extend().at(9_900).yes(0, 1, 2))).toContain('extended');
+    expect(heldLock({ extendOnlyInTime: false }).at(9_900).extend().sent).toHaveLength(1);
+  });
+
+  it('that fails leaves the keys, or deletes them behind the back of the owner, or tells the owner so', () => {
+    const failing = (extendOnFail: 'keep' | 'release' | 'give-up'): TestLock =>
+      heldLock({ extendOnFail }).extend().error(2, 3, 4);
+    expect([failing('keep').phase, failing('keep').sent]).toEqual(['held', []]);
+    const behind = failing('release');
+    expect([behind.phase, behind.sent.map(({ operation }) => operation)]).toEqual(['held', ['release']]);
+    expect(behind.reported).not.toContain('lost');
+    const told = failing('give-up');
+    expect([told.phase, told.reported]).toEqual(['lost', ['not-extended', 'lost']]);
+    expect(told.armed.has('expiry')).toBe(false);
+  });
+});
+
+describe('extending by itself', () => {
+  it('is due when a share of the TTL is left, or so much time, whichever comes first', () => {
+    const due = (change: object): number | undefined => heldLock({ ...change }).armed.get('auto-extend');
+    expect(due({ autoExtendAtPpm: 200_000 })).toBe(9_898 - 2_000);
+    expect(due({ autoExtendAtPpm: 200_000, autoExtendAtUs: 3_000_000 })).toBe(9_898 - 3_000);
+    expect(due({})).toBeUndefined();
+  });
+
+  it('is at once where less is left than that, or never', () => {
+    const policy = { autoExtendAtUs: 500_000 };
+    expect(heldLock(policy, 400).armed.get('auto-extend')).toBe(2);
+    expect(heldLock({ ...policy, autoExtendLate: 'never' }, 400).armed.has('auto-extend')).toBe(false);
+    expect(heldLock({ ...policy, autoExtendLate: 'never' }, 4_000).armed.has('auto-extend')).toBe(true);
+  });
+});

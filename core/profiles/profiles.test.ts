@@ -1,0 +1,47 @@
+import { describe, expect, it } from 'vitest';
+import { REFERENCE } from '../policy.js';
+import { ORIGINS, PROFILES } from './index.js';
+
+describe('the profiles', () => {
+  it('are the reference and 27 known clients, each with its sources', () => {
+    expect(PROFILES.reference).toBe(REFERENCE);
+    const known = Object.keys(PROFILES).filter((id) => id !== 'reference');
+    expect(known).toHaveLength(27);
+    expect(known.sort()).toEqual(Object.keys(ORIGINS).sort());
+    for (const [id, policy] of Object.entries(PROFILES)) expect(policy.profile).toBe(id);
+  });
+
+  it('cannot be changed by accident', () => {
+    expect(Object.isFrozen(PROFILES)).toBe(true);
+    for (const policy of Object.values(PROFILES)) expect(Object.isFrozen(policy)).toBe(true);
+  });
+
+  it('have every field of a policy and no other, and sources that can be looked up', () => {
+    for (const policy of Object.values(PROFILES))
+      expect(Object.keys(policy).sort()).toEqual(Object.keys(REFERENCE).sort());
+    for (const { sources } of Object.values(ORIGINS)) {
+      expect(sources.length).toBeGreaterThan(0);
+      for (const { repository, commit, paths } of sources) {
+        expect(paths.length).toBeGreaterThan(0);
+        if (repository === 'npm') expect(commit).toMatch(/^@?[\w./-]+@\d/);
+        else
+          expect([repository, commit]).toEqual([
+            expect.stringMatching(/^[\w.-]+\/[\w.-]+$/),
+            expect.stringMatching(/^[0-9a-f]{40}$/),
+          ]);
+      }
+    }
+  });
+
+  it('keep the default where the sources say nothing', () => {
+    for (const [id, { unknown }] of Object.entries(ORIGINS)) {
+      for (const field of unknown) expect([id, field, PROFILES[id]?.[field]]).toEqual([id, field, REFERENCE[field]]);
+    }
+  });
+
+  it('differ from the reference, and most of them from each other', () => {
+    const texts = Object.values(PROFILES).map(({ profile: _, ...policy }) => JSON.stringify(policy));
+    // sesamecare-redlock is a fork of node-redlock's main that changed nothing here.
+    expect(new Set(texts).size).toBe(texts.length - 1);
+  });
+});
