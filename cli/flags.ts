@@ -50,6 +50,8 @@ export interface ReplayFlags {
 
 /** Flags of `list`. */
 export interface ListFlags {
+  /** The policies instead of the scenarios. */
+  readonly policies?: boolean;
   readonly json?: boolean;
 }
 

@@ -1,11 +1,13 @@
+import { ORIGINS, PROFILES } from '../core/index.js';
 import { loadCatalogue } from '../scenarios/catalogue.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import type { ListFlags } from './flags.js';
 import { type Io, writeJson } from './io.js';
 import { textTable } from './text-table.js';
 
-/** Shows the catalogue. */
+/** Shows the catalogue, or the policies that clients can follow. */
 export function list(flags: ListFlags, io: Io): ExitCode {
+  if (flags.policies) return listPolicies(flags, io);
   const scenarios = loadCatalogue().map(({ id, title, expect, source }) => ({
     id,
     title,
@@ -17,5 +19,33 @@ export function list(flags: ListFlags, io: Io): ExitCode {
     const rows = scenarios.map(({ id, title, expect }) => [id, expect, title]);
     io.stdout.write(`${textTable(['id', 'verdict', 'title'], rows)}\n\n"${io.command} replay <id>" shows one.\n`);
   }
+  return Exit.ok;
+}
+
+const COMMIT = 10;
+
+function listPolicies(flags: ListFlags, io: Io): ExitCode {
+  const policies = Object.keys(PROFILES).map((id) => ({ id, origin: ORIGINS[id] ?? null, policy: PROFILES[id] }));
+  if (flags.json) {
+    writeJson(io, 'lockstep.policies/1', { policies });
+    return Exit.ok;
+  }
+  const rows = policies.map(({ id, origin }) => {
+    if (origin === null) return [id, '', '', 'this project', 'the sound one, with the defaults of its lock'];
+    const [source] = origin.sources;
+    const read = source === undefined ? '' : `${source.repository}@${source.commit.slice(0, COMMIT)}`;
+    return [
+      id,
+      origin.language,
+      origin.version ?? '',
+      origin.title,
+      source?.repository === 'npm' ? source.commit : read,
+    ];
+  });
+  io.stdout.write(
+    `${textTable(['policy', 'language', 'version', 'client', 'read in'], rows)}\n\n` +
+      `"${io.command} check --policy <policy>" searches with one, "replay <scenario> --with policy=<policy>" replays with it.\n` +
+      `"--json" adds every field, all sources, what they do not say, and where a profile is simpler than the client.\n`,
+  );
   return Exit.ok;
 }

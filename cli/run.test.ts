@@ -18,6 +18,11 @@ test.each([
   ],
   ['an unknown policy', ['--policy', 'referense'], '--policy: "referense" is not a profile; did you mean "reference"?'],
   [
+    'a misspelt client',
+    ['--policy', 'redlok-php'],
+    '--policy: "redlok-php" is not a profile; did you mean "redlock-php"?',
+  ],
+  [
     'an unknown property',
     ['--properties', 'validty'],
     '--properties: "validty" is not a property that the search looks for; did you mean "validity"?',
@@ -82,4 +87,34 @@ test('a bug of the program does not read as a finding', async () => {
   const { code, stderr } = await lockstep(['check', '--runs', '1'], { signal: broken });
   expect(code).toBe(70);
   expect(stderr).toBe('lockstep: internal error: out of order (LOCKSTEP_DEBUG=1 shows where)\n');
+});
+
+test('the policies are listed with the sources of their values, all of it as JSON', async () => {
+  const { code, stdout } = await lockstep(['list', '--policies']);
+  expect(code).toBe(0);
+  expect(stdout.split('\n').filter((line) => / (\S+@\S+|the sound one.*)$/.test(line))).toHaveLength(28);
+  expect(stdout).toMatch(/^redlock-php +php +ronnylt\/redlock-php +ronnylt\/redlock-php@535d616f24$/m);
+  const { schema, policies } = JSON.parse((await lockstep(['list', '--policies', '--json'])).stdout);
+  expect(schema).toBe('lockstep.policies/1');
+  expect(policies).toHaveLength(28);
+  expect(policies.find(({ id }: { id: string }) => id === 'redlock-php')).toMatchObject({
+    origin: { language: 'php', unknown: [] },
+    policy: { quorum: 'float-majority', clock: 'wall' },
+  });
+});
+
+test('a search can follow the policy of a known client', async () => {
+  const ran = await lockstep([
+    'check',
+    '--policy',
+    'node-redlock-5',
+    '--runs',
+    '300',
+    '--no-regressions',
+    '--no-shrink',
+    '--properties',
+    'acquisition',
+  ]);
+  expect(ran.code).toBe(1);
+  expect(ran.stdout).toContain('acquisition');
 });
