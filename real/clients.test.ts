@@ -18,6 +18,15 @@ const prefix = `lockstep:clients:${process.pid}`;
 let taken = 0;
 const fresh = (): string => `${prefix}:${taken++}`;
 
+/** Waits until `count` nodes vote for a lock. */
+async function untilVoters(redlock: Redlock, count: number): Promise<void> {
+  const voters = async () => {
+    await using lock = await redlock.acquire(fresh(), 5000, { votesWanted: 'all' });
+    return lock.votes.granted.length;
+  };
+  await expect.poll(voters, { timeout: 10_000 }).toBe(count);
+}
+
 interface Ioredis {
   readonly Redis: new (url: string, options?: RedisOptions) => Redis;
 }
@@ -79,15 +88,7 @@ describe.skipIf(!canRunOnRedis('clients of each kind', 'processes'))('with clien
       for (let i = 0; i < 5; i++) await (await redlock.acquire(fresh(), 5000)).release();
       expect(performance.now() - from).toBeLessThan(500);
       await Promise.all([nodes.nodes[0]?.restart({ keepData: false }), nodes.nodes[1]?.resume()]);
-      await expect
-        .poll(
-          async () => {
-            await using lock = await redlock.acquire(fresh(), 5000, { votesWanted: 'all' });
-            return lock.votes.granted.length;
-          },
-          { timeout: 10_000 },
-        )
-        .toBe(5);
+      await untilVoters(redlock, 5);
     });
   });
 });
@@ -158,14 +159,6 @@ describe.skipIf(!canRunOnRedis('a Redis Cluster as a node', 'processes'))('a Red
     for (let i = 0; i < 5; i++) await (await redlock.acquire(fresh(), 5000)).release();
     expect(performance.now() - from).toBeLessThan(500);
     await clustered.nodes[0]?.resume();
-    await expect
-      .poll(
-        async () => {
-          await using lock = await redlock.acquire(fresh(), 5000, { votesWanted: 'all' });
-          return lock.votes.granted.length;
-        },
-        { timeout: 10_000 },
-      )
-      .toBe(3);
+    await untilVoters(redlock, 3);
   });
 });

@@ -1,5 +1,6 @@
+import { findShortcut, type Shortcut } from './shortcut.js';
 import { destroyStream, unrefStream } from './socket.js';
-import type { RedisConnection } from './wire.js';
+import { loadScripts, type RedisConnection, type Request, write } from './wire.js';
 
 /** The options of an own connection, which overrule those of the client it is made from. */
 export interface ConnectionOptions {
@@ -106,6 +107,7 @@ export interface LinkOwner {
 export class Link {
   readonly connection: RedisConnection;
   #ready = false;
+  #shortcut: Shortcut | null = null;
 
   constructor(client: RedlockClient | RedlockClusterClient, owner: LinkOwner) {
     this.connection = isClusterClient(client)
@@ -116,6 +118,7 @@ export class Link {
     this.connection.on('connect', () => unrefStream(this.connection));
     this.connection.on('ready', () => {
       this.#ready = true;
+      void this.#prepare();
       owner.onLinkReady(this);
     });
     this.connection.on('close', () => {
@@ -129,6 +132,16 @@ export class Link {
 
   get ready(): boolean {
     return this.#ready;
+  }
+
+  /** Sends a request. The reply is read by `replyOf`; an error reply rejects, and so does the end of the connection. */
+  send(request: Request): Promise<unknown> {
+    return this.#shortcut === null ? write(this.connection, request.command, request.keys) : this.#shortcut(request);
+  }
+
+  async #prepare(): Promise<void> {
+    void loadScripts(this.connection);
+    this.#shortcut ??= await findShortcut(this.connection);
   }
 
   open(): void {

@@ -5,7 +5,7 @@ import type { Answer, Command, Operation, Token } from '../core/index.js';
 import { LocalClock } from './clock.js';
 import type { RedlockClient } from './link.js';
 import { LockNode } from './node.js';
-import type { RedisConnection, Reply } from './wire.js';
+import { type RedisConnection, type Reply, Request } from './wire.js';
 
 /** As redis-errors has it. */
 class ReplyError extends Error {
@@ -63,8 +63,7 @@ function setUp() {
   const receiver = { onReply: (_node: number, _command: Command, { answer }: Reply) => answers.push(answer) };
   const perform = (operation: Operation) =>
     node.perform(
-      { operation, attempt: 0, round: 0, token: 't' as Token, ttlMs: 1000, counter: 0 },
-      ['k'],
+      new Request({ operation, attempt: 0, round: 0, token: 't' as Token, ttlMs: 1000, counter: 0 }, ['k']),
       receiver,
       clock.now(),
     );

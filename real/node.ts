@@ -5,13 +5,12 @@ import { corkForThisTurn } from './socket.js';
 import {
   isErrorReply,
   isMissingScript,
-  loadScripts,
   look,
   NO_VOTE,
   type Reply,
+  type Request,
   replyOf,
   type Seen,
-  write,
   writeWithText,
 } from './wire.js';
 
@@ -28,12 +27,6 @@ const SILENT_US = 1_000_000;
 const PROBE_MS = 2000;
 /** Releases kept for a node that is away; the keys of older ones go when their TTL ends. */
 const MOST_OWED = 1000;
-
-/** A release that did not reach its node. */
-interface Owed {
-  readonly command: Command;
-  readonly keys: readonly string[];
-}
 
 /**
  * One Redis node, through a connection of its own.
@@ -63,7 +56,8 @@ export class LockNode {
   #silentSince = 0;
   #silent = false;
   #checking = false;
-  readonly #owed = new Map<Command, Owed>();
+  /** Releases that did not reach it. */
+  readonly #owed = new Set<Request>();
 
   constructor(
     index: number,
@@ -100,20 +94,21 @@ export class LockNode {
    * Sends a command, or answers `error` at once, in a microtask, when the node is away. Returns whether it was sent. A
    * release that does not get through is sent again when the node is back.
    */
-  perform(command: Command, keys: readonly string[], receiver: Receiver, now: LocalTime): boolean {
+  perform(request: Request, receiver: Receiver, now: LocalTime): boolean {
+    const { command } = request;
     const isRelease = command.operation === 'release';
     if (!this.#link.ready || (!isRelease && this.#isSilent(now))) {
-      if (isRelease) this.#owe({ command, keys });
+      if (isRelease) this.#owe(request);
       this.decline(command, receiver);
       return false;
     }
     const link = this.#link;
     this.#onSend(now);
-    write(link.connection, command, keys).then(
+    link.send(request).then(
       (reply) => this.#answer(command, replyOf(command, reply), receiver),
       (error) => {
-        if (isMissingScript(error)) this.#retryWithText(link, command, keys, receiver);
-        else this.#fail(link, command, keys, error, receiver);
+        if (isMissingScript(error)) this.#retryWithText(link, request, receiver);
+        else this.#fail(link, request, error, receiver);
       },
     );
     return true;
@@ -157,7 +152,6 @@ export class LockNode {
     if (this.#closed) return;
     if (link === this.#probe) this.#replaceLink(link);
     this.#reconnectMs = FIRST_RECONNECT_MS;
-    void loadScripts(link.connection);
     this.#endFirstConnect();
     this.#payOwed();
   }
@@ -186,11 +180,12 @@ export class LockNode {
     receiver.onReply(this.index, command, reply, null, this.#onAnswer());
   }
 
-  #fail(link: Link, command: Command, keys: readonly string[], error: unknown, receiver: Receiver): void {
+  #fail(link: Link, request: Request, error: unknown, receiver: Receiver): void {
+    const { command } = request;
     const now = this.#onAnswer();
     const reason = error instanceof Error ? error : null;
     if (command.operation === 'release' && !isErrorReply(error)) {
-      this.#owe({ command, keys });
+      this.#owe(request);
       // The connection has been replaced already. On the same one it would fail again.
       if (link !== this.#link && this.#link.ready) this.#payOwed();
     }
@@ -209,25 +204,26 @@ export class LockNode {
     return now;
   }
 
-  #retryWithText(link: Link, command: Command, keys: readonly string[], receiver: Receiver): void {
+  #retryWithText(link: Link, request: Request, receiver: Receiver): void {
+    const { command, keys } = request;
     writeWithText(link.connection, command, keys).then(
       (reply) => this.#answer(command, replyOf(command, reply), receiver),
-      (error) => this.#fail(link, command, keys, error, receiver),
+      (error) => this.#fail(link, request, error, receiver),
     );
   }
 
-  #owe(owed: Owed): void {
+  #owe(release: Request): void {
     if (this.#closed) return;
-    this.#owed.set(owed.command, owed);
+    this.#owed.add(release);
     if (this.#owed.size <= MOST_OWED) return;
-    const [oldest] = this.#owed.keys();
+    const [oldest] = this.#owed;
     if (oldest !== undefined) this.#owed.delete(oldest);
   }
 
   #payOwed(): void {
-    const owed = [...this.#owed.values()];
+    const owed = [...this.#owed];
     this.#owed.clear();
-    for (const { command, keys } of owed) this.perform(command, keys, NOBODY, this.#clock.now());
+    for (const release of owed) this.perform(release, NOBODY, this.#clock.now());
   }
 
   #isSilent(now: LocalTime): boolean {

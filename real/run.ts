@@ -26,7 +26,7 @@ import { systemClock } from './clock.js';
 import type { LockError, LockVotes } from './errors.js';
 import type { LockNode } from './node.js';
 import { acquisitionFailed, extensionFailed, lockLost } from './outcomes.js';
-import type { Reply } from './wire.js';
+import { type Reply, Request } from './wire.js';
 
 /** What a release found on the nodes, as numbers of nodes. */
 export interface ReleaseReport {
@@ -207,13 +207,14 @@ export class LockRun {
   #send(to: NodeSet, command: Command, now: LocalTime): void {
     // An attempt asks all nodes in one sending.
     if (command.operation === 'acquire') this.#sent = NO_NODES;
+    const request = new Request(command, this.resources);
     for (const node of this.#nodes) {
       if (!has(to, node.index)) continue;
       this.#unanswered++;
       if (command.operation === 'release' && command.token === this.#state.token && !has(this.#sent, node.index)) {
         // It never got the SET. A hung node would only pile up releases of nothing.
         node.decline(command, this);
-      } else if (node.perform(command, this.resources, this, now) && command.operation === 'acquire') {
+      } else if (node.perform(request, this, now) && command.operation === 'acquire') {
         this.#sent = union(this.#sent, oneNode(node.index));
       }
     }

@@ -49,7 +49,49 @@ export async function loadScripts(connection: RedisConnection): Promise<void> {
   await Promise.allSettled(Object.values(SCRIPTS).map(async ({ lua }) => connection.script('LOAD', lua)));
 }
 
-/** Sends `command` for `keys`. The reply is read by {@link replyOf}; an error reply rejects. */
+/** A command with the keys it is about: one for all nodes that it goes to, so that it is put into words once. */
+export class Request {
+  readonly command: Command;
+  readonly keys: readonly string[];
+  #words: readonly string[] | undefined;
+  #text: string | undefined;
+
+  constructor(command: Command, keys: readonly string[]) {
+    this.command = command;
+    this.keys = keys;
+  }
+
+  /** The name of the Redis command and its arguments. */
+  get words(): readonly string[] {
+    this.#words ??= wordsOf(this.command, this.keys);
+    return this.#words;
+  }
+
+  /** As it goes over the network, in RESP. */
+  get text(): string {
+    this.#text ??= respOf(this.words);
+    return this.#text;
+  }
+}
+
+function wordsOf(command: Command, keys: readonly string[]): readonly string[] {
+  const token = String(command.token);
+  const [key] = keys;
+  if (command.operation === 'acquire' && keys.length === 1 && key !== undefined) {
+    return ['set', key, token, 'PX', String(command.ttlMs), 'NX'];
+  }
+  const [names, values] = argumentsOf(command, keys);
+  return ['evalsha', SCRIPTS[command.operation].sha, String(names.length), ...names, token, ...values.map(String)];
+}
+
+/** An array of bulk strings. */
+export function respOf(words: readonly string[]): string {
+  let text = `*${words.length}\r\n`;
+  for (const word of words) text += `$${Buffer.byteLength(word)}\r\n${word}\r\n`;
+  return text;
+}
+
+/** Sends `command` for `keys` by ioredis's own methods. The reply is read by {@link replyOf}; an error reply rejects. */
 export function write(connection: RedisConnection, command: Command, keys: readonly string[]): Promise<unknown> {
   const token = String(command.token);
   const [key] = keys;
@@ -113,8 +155,10 @@ export function replyOf(command: Command, reply: unknown): Reply {
   return reply < 0 ? PLAIN.no : { answer: 'yes', counter: reply };
 }
 
+const OK: Buffer = Buffer.from('OK');
+
 /** Reads a reply about keys: `OK` or 1 is yes, nil or 0 is no; anything else is nothing a lock may rely on. */
 export function answerOf(reply: unknown): Answer {
-  if (reply === 'OK' || reply === 1) return 'yes';
+  if (reply === 'OK' || reply === 1 || (Buffer.isBuffer(reply) && reply.equals(OK))) return 'yes';
   return reply === null || reply === 0 ? 'no' : 'error';
 }

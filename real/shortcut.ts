@@ -1,0 +1,90 @@
+import { type RedisConnection, type Request, respOf } from './wire.js';
+
+/** Sends a request, and resolves with the reply: its strings are buffers. */
+export type Shortcut = (request: Request) => Promise<unknown>;
+
+/** What lies below the methods of an ioredis connection. A Cluster and ioredis-mock do not have all of it. */
+interface Depths {
+  readonly stream?: object;
+  readonly options?: { readonly keyPrefix?: unknown };
+  readonly commandQueue?: { peekBack?(): { readonly command: object } | undefined };
+  sendCommand?(command: object): unknown;
+}
+
+type CommandClass = new (words: readonly string[], text: string) => { readonly promise: Promise<unknown> };
+
+/**
+ * A way into `connection` that skips what ioredis does for each command and node, most of what a lock costs: collecting
+ * arguments, two promises, and putting the same words into bytes for every node. What ioredis does with the connection
+ * stays: writing, reading, matching replies to commands, and failing them when it ends.
+ *
+ * Resolves with `null` where it does not work: on a Cluster, on ioredis-mock, with a key prefix, and if a first command
+ * that is sent this way does not come back as it should. To be called while `connection` has a command in its queue.
+ */
+export async function findShortcut(connection: RedisConnection & Depths): Promise<Shortcut | null> {
+  const { stream, options, commandQueue } = connection;
+  const example = commandQueue?.peekBack?.()?.command;
+  if (stream === undefined || example === undefined || connection.sendCommand === undefined) return null;
+  if (options === undefined || options.keyPrefix) return null;
+  const Command = commandClassOf(Object.getPrototypeOf(example));
+  const send = (words: readonly string[], text: string): Promise<unknown> => {
+    const command = new Command(words, text);
+    connection.sendCommand?.(command);
+    return command.promise;
+  };
+  const trial = ['echo', 'lockstep'];
+  try {
+    const reply = await send(trial, respOf(trial));
+    return String(reply) === trial[1] ? ({ words, text }) => send(words, text) : null;
+  } catch {
+    return null;
+  }
+}
+
+const classes = new WeakMap<object, CommandClass>();
+
+/** One class for each copy of ioredis, so that all its connections see objects of one shape. */
+function commandClassOf(prototype: object): CommandClass {
+  const known = classes.get(prototype);
+  if (known !== undefined) return known;
+  const made = deriveCommandClass(prototype);
+  classes.set(prototype, made);
+  return made;
+}
+
+/** Commands that are what ioredis takes for one, made without its constructor. */
+function deriveCommandClass(prototype: object): CommandClass {
+  class ShortCommand {
+    readonly name: string;
+    readonly args: readonly string[];
+    readonly promise: Promise<unknown>;
+    readonly resolve: (reply: unknown) => void;
+    readonly reject: (reason: Error) => void;
+    isResolved = false;
+    isTraced = false;
+    inTransaction = false;
+    readonly transformed = true;
+    readonly #text: string;
+
+    constructor(words: readonly string[], text: string) {
+      const [name = '', ...args] = words;
+      this.name = name;
+      this.args = args;
+      this.#text = text;
+      let resolve: (reply: unknown) => void = () => {};
+      let reject: (reason: Error) => void = () => {};
+      this.promise = new Promise((onReply, onError) => {
+        resolve = onReply;
+        reject = onError;
+      });
+      this.resolve = resolve;
+      this.reject = reject;
+    }
+
+    toWritable(): string {
+      return this.#text;
+    }
+  }
+  Object.setPrototypeOf(ShortCommand.prototype, prototype);
+  return ShortCommand;
+}
