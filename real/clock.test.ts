@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { later, type Timer } from '../core/index.js';
 import { Alarms } from './alarms.js';
@@ -6,16 +7,22 @@ import { LocalClock } from './clock.js';
 
 const HOUR_US = 3_600_000_000;
 
-function fakeMachine() {
-  const time = { monotonicUs: 1_000_000, suspendedUs: 0, stepUs: 0, tellsBoot: true };
+const TICK_US = 10_000;
+
+function fakeMachine(phaseUs = 0) {
+  const time = { monotonicUs: 1_000_000 + phaseUs, suspendedUs: 0, stepUs: 0, tellsBoot: true };
   const clock = new LocalClock({
     monotonicUs: () => time.monotonicUs,
-    wallMs: () => (1_700_000_000_000_000 + time.monotonicUs + time.suspendedUs + time.stepUs) / 1000,
-    // Boot time in steps of 10 ms, as Linux tells it.
-    bootUs: () => (time.tellsBoot ? Math.floor((time.monotonicUs + time.suspendedUs) / 10_000) * 10_000 : null),
+    wallMs: () => Math.floor((1_700_000_000_000_000 + time.monotonicUs + time.suspendedUs + time.stepUs) / 1000),
+    bootUs: () => (time.tellsBoot ? Math.floor((time.monotonicUs + time.suspendedUs) / TICK_US) * TICK_US : null),
+    bootStepUs: TICK_US,
   });
   return { time, clock };
 }
+
+/** Elapsed times and suspends in all phases of the steps in which clocks are read. */
+const elapsed = fc.integer({ min: 0, max: 30_000 });
+const suspend = fc.integer({ min: 2001, max: 60_000 });
 
 describe('the clock of locks', () => {
   test('counts whole microseconds of monotonic time', () => {
@@ -26,32 +33,80 @@ describe('the clock of locks', () => {
     expect(Number.isInteger(clock.now())).toBe(true);
   });
 
-  test.each([-HOUR_US, HOUR_US])('does not notice a wall-clock step of %d µs', (stepUs) => {
-    const { time, clock } = fakeMachine();
-    const from = clock.now();
-    time.stepUs = stepUs;
-    time.monotonicUs += 5000;
-    expect(clock.now() - from).toBe(5000);
-    expect(clock.checkedNow() - from).toBe(5000);
+  test('does not notice a step back of the wall clock', () => {
+    fc.assert(
+      fc.property(elapsed, elapsed, (phaseUs, laterUs) => {
+        const { time, clock } = fakeMachine(phaseUs);
+        const from = clock.now();
+        time.stepUs = -HOUR_US;
+        time.monotonicUs += laterUs;
+        expect(clock.now() - from).toBe(laterUs);
+        expect(clock.checkedNow() - from).toBe(laterUs);
+      }),
+    );
   });
 
-  test('runs on over a suspend, rather a little fast than slow, and never goes back', () => {
-    const { time, clock } = fakeMachine();
-    const from = clock.now();
-    time.suspendedUs = 60_000_000;
-    const after = clock.now() - from;
-    expect(after).toBeGreaterThanOrEqual(60_000_000);
-    expect(after).toBeLessThan(60_050_000);
-    time.monotonicUs += 1;
-    expect(clock.now() - from).toBeGreaterThanOrEqual(after);
+  test('gains two ticks at most from steps forward, however many', () => {
+    fc.assert(
+      fc.property(elapsed, fc.array(elapsed, { minLength: 1 }), (phaseUs, pauses) => {
+        const { time, clock } = fakeMachine(phaseUs);
+        const from = clock.now() - time.monotonicUs;
+        for (const pauseUs of pauses) {
+          time.stepUs += HOUR_US;
+          time.monotonicUs += pauseUs;
+          const gainedUs = clock.now() - time.monotonicUs - from;
+          expect(gainedUs).toBeGreaterThanOrEqual(0);
+          expect(gainedUs).toBeLessThanOrEqual(2 * TICK_US);
+        }
+      }),
+    );
   });
 
-  test('finds a suspend that a wall-clock step hides, when a timer asks', () => {
-    const { time, clock } = fakeMachine();
+  test('runs on over suspends above 2 ms, rather a little fast than slow', () => {
+    fc.assert(
+      fc.property(elapsed, fc.array(fc.tuple(elapsed, suspend), { minLength: 1 }), (phaseUs, suspends) => {
+        const { time, clock } = fakeMachine(phaseUs);
+        const from = clock.now() - time.monotonicUs;
+        for (const [pauseUs, suspendedUs] of suspends) {
+          time.monotonicUs += pauseUs;
+          time.suspendedUs += suspendedUs;
+          const aheadUs = clock.now() - time.monotonicUs - from - time.suspendedUs;
+          expect(aheadUs).toBeGreaterThanOrEqual(0);
+          expect(aheadUs).toBeLessThanOrEqual(2 * TICK_US);
+        }
+      }),
+    );
+  });
+
+  test('finds a suspend that a wall-clock step hides from two ticks on, when a timer asks', () => {
+    fc.assert(
+      fc.property(elapsed, fc.integer({ min: 2 * TICK_US, max: HOUR_US }), (phaseUs, suspendedUs) => {
+        const { time, clock } = fakeMachine(phaseUs);
+        const from = clock.now();
+        time.suspendedUs = suspendedUs;
+        time.stepUs = -suspendedUs;
+        expect(clock.checkedNow() - from).toBeGreaterThanOrEqual(suspendedUs);
+      }),
+    );
+  });
+
+  test('takes a process that is stopped between two readings for no suspend', () => {
+    const { time } = fakeMachine();
+    let stopUs = 0;
+    const clock = new LocalClock({
+      monotonicUs: () => time.monotonicUs,
+      wallMs: () => {
+        time.monotonicUs += stopUs;
+        stopUs = 0;
+        return Math.floor(time.monotonicUs / 1000);
+      },
+      bootUs: () => time.monotonicUs,
+      bootStepUs: TICK_US,
+    });
     const from = clock.now();
-    time.suspendedUs = 60_000_000;
-    time.stepUs = -60_000_000;
-    expect(clock.checkedNow() - from).toBeGreaterThanOrEqual(60_000_000);
+    stopUs = 50_000;
+    clock.now();
+    expect(clock.now() - from).toBe(50_000);
   });
 
   test('is monotonic time alone where the system does not tell boot time', () => {

@@ -47,7 +47,12 @@ class FakeConnection extends EventEmitter implements RedisConnection {
 
 function setUp() {
   const time = { us: 1_000_000 };
-  const clock = new LocalClock({ monotonicUs: () => time.us, wallMs: () => time.us / 1000, bootUs: () => null });
+  const clock = new LocalClock({
+    monotonicUs: () => time.us,
+    wallMs: () => time.us / 1000,
+    bootUs: () => null,
+    bootStepUs: 1,
+  });
   const connections: FakeConnection[] = [];
   const client: RedlockClient = {
     duplicate: () => {

@@ -11,7 +11,11 @@ export type PolicyOnly = {
  * here, the lock stays sound: quorum, validity check, owner check and clean-up cannot be configured.
  */
 export interface RedlockSettings extends PolicyOnly {
-  /** Clock-drift allowance in proportion to the TTL, from 0 to below 1; 2 ms come on top. Default 0.01. */
+  /**
+   * Clock-drift allowance in proportion to the TTL, from 0 to below 1; 2 ms come on top. It has to cover what the clocks
+   * of nodes gain on this process's in a TTL. A suspend of the machine is noticed and counted from 2 ms on; shorter ones,
+   * and a paused virtual machine, which nobody can notice, count against the allowance as well. Default 0.01.
+   */
   readonly driftFactor?: number;
   /** Further attempts after a failed first one; -1 tries until the lock is there or the signal aborts. Default 10. */
   readonly retryCount?: number;
