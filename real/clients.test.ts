@@ -1,15 +1,12 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster, type Redis, type RedisOptions } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { COUNTER_KEYS } from '../core/index.js';
 import { Redlock, type RedlockSettings } from './index.js';
 import { canRunOnRedis } from './provisioner/for-tests.js';
 import { type Provision, provision } from './provisioner/index.js';
-import { findServerProgram } from './provisioner/processes.js';
+import { untilVoters } from './testing/voters.js';
+import { clusterOfOne } from './testing/wrapped-servers.js';
 
 /** All votes are looked at, also on a busy machine. */
 const PATIENT: RedlockSettings = { retryCount: 0, nodeTimeoutMs: 2000 };
@@ -17,15 +14,6 @@ const PATIENT: RedlockSettings = { retryCount: 0, nodeTimeoutMs: 2000 };
 const prefix = `lockstep:clients:${process.pid}`;
 let taken = 0;
 const fresh = (): string => `${prefix}:${taken++}`;
-
-/** Waits until `count` nodes vote for a lock. */
-async function untilVoters(redlock: Redlock, count: number): Promise<void> {
-  const voters = async () => {
-    await using lock = await redlock.acquire(fresh(), 5000, { votesWanted: 'all' });
-    return lock.votes.granted.length;
-  };
-  await expect.poll(voters, { timeout: 10_000 }).toBe(count);
-}
 
 interface Ioredis {
   readonly Redis: new (url: string, options?: RedisOptions) => Redis;
@@ -98,26 +86,13 @@ async function counterOf(redlock: Redlock): Promise<number> {
   return lock.fencingToken?.counter ?? 0;
 }
 
-/** A Redis Cluster of one server, which has all slots. */
-async function oneNodeCluster(): Promise<Provision> {
-  const folder = mkdtempSync(join(tmpdir(), 'lockstep-cluster-'));
-  const program = findServerProgram(process.env.PATH);
-  const script = `#!/bin/sh\nexec ${program} "$@" --cluster-enabled yes --cluster-announce-ip 127.0.0.1\n`;
-  writeFileSync(join(folder, 'redis-server'), script, { mode: 0o755 });
-  const nodes = await provision({ nodes: 1, sources: ['processes'], env: { PATH: folder } });
-  const client = nodes.nodes[0]?.client();
-  await client?.cluster('ADDSLOTSRANGE', 0, 16_383);
-  while (!String(await client?.cluster('INFO')).includes('cluster_state:ok')) await sleep(20);
-  return nodes;
-}
-
 describe.skipIf(!canRunOnRedis('a Redis Cluster as a node', 'processes'))('a Redis Cluster as one node', () => {
   let plain: Provision;
   let clustered: Provision;
   let clients: (Redis | Cluster)[];
 
   beforeAll(async () => {
-    [plain, clustered] = await Promise.all([provision({ nodes: 2, sources: ['processes'] }), oneNodeCluster()]);
+    [plain, clustered] = await Promise.all([provision({ nodes: 2, sources: ['processes'] }), clusterOfOne()]);
     const cluster = new Cluster([...clustered.urls], { clusterRetryStrategy: () => 100 });
     cluster.on('error', () => {});
     clients = [cluster, ...plain.nodes.map((node) => node.client())];

@@ -1,3 +1,5 @@
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -15,6 +17,11 @@ interface Ailment {
 }
 
 const set = (client: Redis, ...settings: string[]) => client.config('SET', ...(settings as [string, string]));
+
+async function snapshotOf(client: Redis): Promise<string> {
+  const [, folder = ''] = (await client.config('GET', 'dir')) as string[];
+  return join(folder, 'dump.rdb');
+}
 
 const AILMENTS: readonly Ailment[] = [
   {
@@ -56,6 +63,21 @@ const AILMENTS: readonly Ailment[] = [
     stops: 'release',
     fall: (client) => client.acl('SETUSER', 'default', '-evalsha', '-eval'),
     recover: (client) => client.acl('SETUSER', 'default', '+@all'),
+  },
+  {
+    code: 'MISCONF',
+    stops: 'acquire',
+    // A folder where the snapshot should go: not even root can write it.
+    fall: async (client) => {
+      await mkdir(await snapshotOf(client));
+      await set(client, 'save', '3600 1');
+      await client.bgsave();
+      await expect.poll(() => client.info('persistence')).toContain('rdb_last_bgsave_status:err');
+    },
+    recover: async (client) => {
+      await set(client, 'save', '');
+      await rm(await snapshotOf(client), { recursive: true, force: true });
+    },
   },
   {
     code: 'BUSY',
