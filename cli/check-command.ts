@@ -10,6 +10,7 @@ import type { CheckFlags } from './flags.js';
 import type { Finish, Io } from './io.js';
 import { option } from './option.js';
 import { delayOrTtl, faultAmounts, ttls, votes, whole, word, wordList } from './values.js';
+import { workersOption } from './workers.js';
 
 const WORDS_A_LINE = 5;
 const MOST_CLIENTS = 16;
@@ -67,6 +68,7 @@ export function defineCheck(program: Command, io: Io, finish: Finish): void {
     .option('--policy <profile>', 'the policy that clients follow (reference)')
     .addOption(option('--runs <n>', 'schedules to draw (10000; with --budget, no limit)', whole(1, MOST_RUNS)))
     .addOption(option('--budget <duration>', 'stop after this long', parseDuration))
+    .addOption(workersOption())
     .option('--seed <text>', 'where chance begins ("1")')
     .addOption(option('--properties <list>', 'what must hold; see below', searched))
     .option('--no-shrink', 'leave a failing schedule as it was found')

@@ -51,7 +51,7 @@ export function checkJson(
   failure: { readonly judgement: Judgement; readonly counterexample: CounterexampleJson } | null,
 ): CheckJson {
   const { verdict, reason, runs, events, steps, seed, hash, exercised, notHit, strained } = result;
-  const { strategy, near, elapsedMs, interrupted } = result;
+  const { strategy, near, elapsedMs, interrupted, workers } = result;
   const { weather, ...rest } = plan;
   const unavailable = failure?.judgement.outages.map(({ fromUs, toUs }) => ({ fromUs, toUs })) ?? [];
   return {
@@ -73,6 +73,7 @@ export function checkJson(
     regressions,
     steps,
     elapsedMs: Math.round(elapsedMs),
+    workers,
     interrupted,
     configuration: { ...rest, weather: { ...weather, policy: choiceOf(weather.policy) } },
   };

@@ -46,7 +46,7 @@ export function passText(plan: Plan, result: CheckResult, paint: Painter): strin
   const mark = result.verdict === 'passed' ? paint.good('✓ passed') : paint.bad(`? ${result.verdict}`);
   const seconds = (result.elapsedMs / 1000).toFixed(1);
   const lines = [
-    `${mark}   ${plural(result.runs, 'schedule')}, ${plural(result.events, 'event')} in ${seconds} s   ` +
+    `${mark}   ${plural(result.runs, 'schedule')}, ${plural(result.events, 'event')} in ${seconds} s${helped(result)}   ` +
       `seed ${result.seed}   hash ${result.hash}`,
     ...wrap(configOf(weather), WIDTH - 2).map((line) => `  ${line}`),
     '',
@@ -59,6 +59,11 @@ export function passText(plan: Plan, result: CheckResult, paint: Painter): strin
     ...labelled('this means', wrapped(meaning(plan, result))),
   ];
   return `${lines.join('\n')}\n`;
+}
+
+/** Said only where there was help: it changes nothing but the time. */
+function helped({ workers }: CheckResult): string {
+  return workers === 1 ? '' : ` on ${plural(workers, 'worker')}`;
 }
 
 function wrapped(text: string): string[] {

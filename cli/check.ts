@@ -18,6 +18,7 @@ import { hasColour, type Io, writeJson } from './io.js';
 import { ProgressLine } from './progress.js';
 import { type Regressions, regressionsText, replayRegressions } from './regressions.js';
 import { loadScenario } from './scenario-file.js';
+import { crewFor } from './workers.js';
 
 /** Searches, and says what came of it. */
 export async function check(scenario: string | undefined, flags: CheckFlags, io: Io): Promise<ExitCode> {
@@ -30,7 +31,7 @@ export async function check(scenario: string | undefined, flags: CheckFlags, io:
   if (!flags.json) io.stdout.write(regressionsText(known, io, paint));
   if (known.unreproduced.length > 0) return await giveUp(plan, known, flags, io);
   if (!flags.json) io.stdout.write(startLine(plan));
-  const result = await search(plan, io);
+  const result = await search(plan, io, flags.workers);
   const failure = result.counterexample === null ? null : await failureOf(result.counterexample, plan, io);
   if (flags.json) writeJson(io, 'lockstep.check/1', checkJson(plan, result, known, failure));
   else if (failure === null) io.stdout.write(passText(plan, result, paint));
@@ -49,7 +50,7 @@ async function giveUp(plan: Plan, known: Regressions, flags: CheckFlags, io: Io)
   return Exit.notReproduced;
 }
 
-async function search(plan: Plan, io: Io): Promise<CheckResult> {
+async function search(plan: Plan, io: Io, workers?: number): Promise<CheckResult> {
   const { check: run } = await import('../properties/index.js');
   const line = new ProgressLine(io);
   const result = await run({
@@ -60,6 +61,7 @@ async function search(plan: Plan, io: Io): Promise<CheckResult> {
     ...(plan.budgetMs === null ? {} : { budgetMs: plan.budgetMs }),
     properties: plan.properties,
     shrink: plan.shrink,
+    ...(await crewFor(workers)),
     signal: io.signal,
     onProgress: (progress) => line.show(progressText(progress, plan)),
   });

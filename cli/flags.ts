@@ -28,6 +28,8 @@ export interface CheckFlags {
   /** µs. */
   readonly budget?: number;
   readonly seed?: string;
+  /** Default: as there are cores. */
+  readonly workers?: number;
   readonly properties?: readonly PropertyId[];
   readonly shrink: boolean;
   /** The folder of committed schedules that are replayed first; `false` replays nothing. */

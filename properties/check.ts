@@ -1,15 +1,11 @@
-import type { PropertyId, PropertyKind, Schedule, Verdict } from '../scenarios/index.js';
-import { RollingHash, Streams } from '../sim/index.js';
-import type { Assumption } from './assumptions.js';
-import { type Counts, missed, noCounts, SITUATIONS, type Situation } from './coverage.js';
-import { judge } from './judge.js';
-import type { Draws } from './search/draws.js';
-import { STRATEGIES } from './search/strategy.js';
-import type { StrategyName } from './search/strategy-info.js';
-import type { Strain, Weather } from './search/weather.js';
-import { shrink } from './shrink.js';
-import { type Explained, explain } from './shrinking/explain.js';
-import type { Violation } from './violation.js';
+import type { PropertyId, Verdict } from '../scenarios/index.js';
+import { type Counterexample, counterexampleOf } from './counterexample.js';
+import { type Counts, missed, SITUATIONS, type Situation } from './coverage.js';
+import { type Crew, CrewRanges } from './search/crew.js';
+import { type Finding, RangeSearch, recordOf, type SearchPlan } from './search/range.js';
+import { STRATEGY_INFO, type StrategyName } from './search/strategy-info.js';
+import { noTally, type Strained, sumOf, type Tally } from './search/tally.js';
+import type { Weather } from './search/weather.js';
 
 /** A search, and when it ends. */
 export interface CheckOptions {
@@ -26,6 +22,11 @@ export interface CheckOptions {
   readonly properties: readonly PropertyId[];
   /** Whether to make a found schedule small. Default `true`. */
   readonly shrink?: boolean;
+  /**
+   * Who helps where the search takes longer than half a second and its runs do not depend on each other. What is found,
+   * counted and hashed is the same with and without. Default: nobody.
+   */
+  readonly crew?: () => Promise<Crew>;
   /** Milliseconds, for the budget and for progress. Default `performance.now`. */
   readonly clock?: () => number;
   /** Called about ten times a second. */
@@ -41,24 +42,6 @@ export interface CheckProgress {
   readonly elapsedMs: number;
 }
 
-/** A failing schedule, small, with what it breaks. */
-export interface Counterexample {
-  readonly property: PropertyId;
-  readonly kind: PropertyKind;
-  readonly run: number;
-  /** As found, and as shrunk. */
-  readonly found: Schedule;
-  readonly schedule: Schedule;
-  readonly violation: Violation;
-  /** Events of the run as found and as shrunk. */
-  readonly foundEvents: number;
-  readonly events: number;
-  readonly hash: string;
-  readonly assumptionsBroken: readonly Assumption[];
-  /** What comes of the small schedule without each of its pieces; empty if it was not made small. */
-  readonly explained: readonly Explained[];
-}
-
 export interface CheckResult {
   readonly verdict: Verdict;
   /** Why it is inconclusive, if it is. */
@@ -68,15 +51,15 @@ export interface CheckResult {
   readonly steps: number;
   readonly seed: string;
   readonly strategy: StrategyName;
-  /** Of the traces of all runs, in order. */
+  /** Of the traces of all runs; see {@link Tally}. */
   readonly hash: string;
   readonly exercised: Counts;
   readonly notHit: readonly Situation[];
-  /** Runs that strained each assumption, and of those the ones within 1 % of its bound. */
-  readonly strained: Readonly<Record<Strain, { readonly runs: number; readonly atBound: number }>>;
-  /** Runs that came within one millisecond or one vote of violating validity or action in belief. */
+  readonly strained: Strained;
   readonly near: number;
   readonly elapsedMs: number;
+  /** How many searched at a time, at most. */
+  readonly workers: number;
   readonly interrupted: boolean;
   readonly counterexample: Counterexample | null;
 }
@@ -84,105 +67,121 @@ export interface CheckResult {
 /** Runs between two looks at the clock. */
 const CHUNK = 64;
 const PROGRESS_EVERY_MS = 100;
-const AT_BOUND = 0.99;
+/** How long a search goes on alone: a short one would only wait for its helpers. */
+const ALONE_MS = 500;
 
 /**
  * Searches for a violation: draws histories at full speed, writes down the first that fails, and shrinks it. Gives way
  * to the event loop ten times a second, so that it can be watched and stopped.
  */
 export async function check(options: CheckOptions): Promise<CheckResult> {
-  const clock = options.clock ?? (() => performance.now());
-  const search = new Search(options, clock);
-  let told = clock();
-  while (!search.isOver()) {
-    search.advance(CHUNK);
-    if (clock() - told < PROGRESS_EVERY_MS) continue;
-    options.onProgress?.(search.progress('searching'));
-    await new Promise((resolve) => setImmediate(resolve));
-    told = clock();
-  }
-  if (search.failing !== null && options.shrink !== false) {
-    options.onProgress?.(search.progress('shrinking'));
-    await new Promise((resolve) => setImmediate(resolve));
-  }
+  const search = new Search(options);
+  await search.alone();
+  await search.together();
+  await search.shrinking();
   return search.result();
 }
 
 class Search {
-  /** The first run that violated a property, if any. */
-  failing: { readonly run: number; readonly violation: Violation } | null = null;
   private readonly options: CheckOptions;
+  private readonly plan: SearchPlan;
   private readonly clock: () => number;
   private readonly began: number;
-  private readonly draws: Draws;
-  private readonly hash = new RollingHash();
-  private readonly counts = noCounts();
-  private readonly strained = {
-    rate: { runs: 0, atBound: 0 },
-    step: { runs: 0, atBound: 0 },
-    restart: { runs: 0, atBound: 0 },
-    forget: { runs: 0, atBound: 0 },
-    late: { runs: 0, atBound: 0 },
-  };
-  private near = 0;
-  private runs = 0;
-  private events = 0;
-  private steps = 0;
+  private readonly range: RangeSearch;
+  /** All but what `range` is at. */
+  private tally: Tally = noTally();
+  private failing: Finding | null = null;
+  private workers = 1;
+  private told: number;
 
-  constructor(options: CheckOptions, clock: () => number) {
+  constructor(options: CheckOptions) {
+    const { weather, seed, strategy = 'combination', properties, runs } = options;
     this.options = options;
-    this.clock = clock;
-    this.began = clock();
-    this.draws = STRATEGIES[options.strategy ?? 'combination'](options.weather, new Streams(options.seed));
+    this.plan = { weather, seed, strategy, properties };
+    this.clock = options.clock ?? (() => performance.now());
+    this.began = this.clock();
+    this.told = this.began;
+    this.range = new RangeSearch(this.plan, 0, runs);
   }
 
-  isOver(): boolean {
-    const { runs, budgetMs, signal } = this.options;
-    if (this.failing !== null || this.runs >= runs || signal?.aborted) return true;
-    return budgetMs !== undefined && this.clock() - this.began >= budgetMs;
+  /** Searches in this thread: to the end, or until it is worth while to have help. */
+  async alone(): Promise<void> {
+    while (!this.range.isOver && !this.isOver() && !this.isHelpWorthWhile()) {
+      this.range.advance(CHUNK);
+      if (this.clock() - this.told >= PROGRESS_EVERY_MS) await this.pause(this.range.runs);
+    }
+    const { found, ...tally } = this.range.result();
+    this.tally = sumOf(this.tally, tally);
+    this.failing = found[0] ?? null;
   }
 
-  advance(most: number): void {
-    const { properties, runs } = this.options;
-    for (let i = 0; i < most && this.runs < runs && this.failing === null; i++) {
-      const run = this.runs++;
-      const { world, monitors, situation, adversary } = this.draws.next(properties, this.counts);
-      if (monitors.closeness.isNear) this.near++;
-      this.events += world.events;
-      for (const client of world.clients) this.steps += client.steps;
-      this.hash.add(world.chronicle.trace.value());
-      if (situation.strain !== null && adversary.strained) {
-        const strained = this.strained[situation.strain];
-        strained.runs++;
-        if (situation.nearness >= AT_BOUND) strained.atBound++;
+  /** Goes on with the crew, if there is one and something is left to do. */
+  async together(): Promise<void> {
+    const { crew: makeCrew, runs } = this.options;
+    if (makeCrew === undefined || this.isOver() || this.tally.runs >= runs) return;
+    const crew = await makeCrew();
+    this.workers = crew.size;
+    try {
+      const ranges = new CrewRanges(crew, this.plan, this.tally.runs, runs);
+      for (let head = ranges.head(); head !== null && !this.isOver(); head = ranges.head()) {
+        const range = await orNothingYet(head, PROGRESS_EVERY_MS);
+        if (range !== null) {
+          ranges.shift();
+          this.tally = sumOf(this.tally, range);
+          this.failing = range.found[0] ?? null;
+        }
+        if (this.clock() - this.told >= PROGRESS_EVERY_MS) await this.pause(this.tally.runs);
       }
-      const violation = monitors.violations.find((it) => properties.includes(it.property));
-      if (violation !== undefined) this.failing = { run, violation };
+    } finally {
+      await crew.close();
     }
   }
 
-  progress(phase: CheckProgress['phase']): CheckProgress {
-    return { phase, runs: this.runs, of: this.options.runs, elapsedMs: this.clock() - this.began };
+  /** Tells that the counterexample is about to be made small, which blocks. */
+  async shrinking(): Promise<void> {
+    if (this.failing !== null && this.options.shrink !== false) await this.pause(this.tally.runs, 'shrinking');
+  }
+
+  private isHelpWorthWhile(): boolean {
+    if (this.options.crew === undefined || !STRATEGY_INFO[this.plan.strategy].independent) return false;
+    const elapsed = this.clock() - this.began;
+    if (elapsed < ALONE_MS) return false;
+    const { runs } = this.range;
+    return ((this.options.runs - runs) / runs) * elapsed > ALONE_MS;
+  }
+
+  private isOver(): boolean {
+    const { budgetMs, signal } = this.options;
+    if (this.failing !== null || signal?.aborted) return true;
+    return budgetMs !== undefined && this.clock() - this.began >= budgetMs;
+  }
+
+  private async pause(runs: number, phase: CheckProgress['phase'] = 'searching'): Promise<void> {
+    this.options.onProgress?.({ phase, runs, of: this.options.runs, elapsedMs: this.clock() - this.began });
+    await new Promise((resolve) => setImmediate(resolve));
+    this.told = this.clock();
   }
 
   result(): CheckResult {
+    const { runs, events, steps, hash, exercised, strained, near } = this.tally;
+    const { seed, strategy } = this.plan;
     const counterexample = this.counterexample();
-    const notHit = (Object.keys(SITUATIONS) as Situation[]).filter((it) => this.counts[it] === 0);
     const reason = counterexample === null ? this.whyInconclusive() : null;
     return {
       verdict: counterexample !== null ? 'violated' : reason !== null ? 'inconclusive' : 'passed',
       reason,
-      runs: this.runs,
-      events: this.events,
-      steps: this.steps,
-      seed: this.options.seed,
-      strategy: this.options.strategy ?? 'combination',
-      hash: this.hash.digest(),
-      exercised: this.counts,
-      notHit,
-      strained: this.strained,
-      near: this.near,
+      runs,
+      events,
+      steps,
+      seed,
+      strategy,
+      hash,
+      exercised,
+      notHit: (Object.keys(SITUATIONS) as Situation[]).filter((it) => exercised[it] === 0),
+      strained,
+      near,
       elapsedMs: this.clock() - this.began,
+      workers: this.workers,
       interrupted: this.options.signal?.aborted ?? false,
       counterexample,
     };
@@ -190,30 +189,29 @@ class Search {
 
   /** A pass means nothing where nothing was claimed, or where a fault that was asked for never met a claim. */
   private whyInconclusive(): string | null {
-    if (this.runs === 0) return 'no history was drawn';
-    const never = missed(this.options.weather, this.counts);
+    if (this.tally.runs === 0) return 'no history was drawn';
+    const never = missed(this.plan.weather, this.tally.exercised);
     return never === null ? null : `there were no ${SITUATIONS[never]}`;
   }
 
   private counterexample(): Counterexample | null {
-    const { failing, options } = this;
+    const { failing, range, plan } = this;
     if (failing === null) return null;
-    const { property, kind } = failing.violation;
-    const { schedule: found } = this.draws.record();
-    const schedule = options.shrink === false ? found : shrink(found, property).schedule;
-    const judgement = judge(schedule, [property]);
-    return {
-      property,
-      kind,
-      run: failing.run,
-      found,
-      schedule,
-      violation: judgement.violations.find((it) => it.property === property) ?? failing.violation,
-      foundEvents: judge(found).run.events,
-      events: judgement.run.events,
-      hash: judgement.run.hash,
-      assumptionsBroken: judgement.assumptionsBroken,
-      explained: options.shrink === false ? [] : explain(schedule, property),
-    };
+    // The own range stands at its finding; that of another is made again.
+    const found = range.found.includes(failing) ? range.record() : recordOf(plan, failing.run);
+    return counterexampleOf(failing, found, this.options.shrink !== false);
+  }
+}
+
+/** What is there within `ms`, or `null`. */
+async function orNothingYet<T>(it: Promise<T>, ms: number): Promise<T | null> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<null>((resolve) => {
+    timer = setTimeout(() => resolve(null), ms);
+  });
+  try {
+    return await Promise.race([it, late]);
+  } finally {
+    clearTimeout(timer);
   }
 }

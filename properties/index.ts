@@ -8,7 +8,8 @@ export {
 } from './arbitraries/schedule.js';
 export { clusterArbitrary, type ScheduleOptions, scheduleArbitrary } from './arbitraries/whole.js';
 export { type Assumption, assumptions } from './assumptions.js';
-export { type CheckOptions, type CheckProgress, type CheckResult, type Counterexample, check } from './check.js';
+export { type CheckOptions, type CheckProgress, type CheckResult, check } from './check.js';
+export { type Counterexample, counterexampleOf } from './counterexample.js';
 export { courseOf, withCourse } from './course.js';
 export { type Counts, SITUATIONS, type Situation } from './coverage.js';
 export { type ExploreBounds, SMALL_WORLD, whatIsWrong } from './explorer/bounds.js';
@@ -31,9 +32,12 @@ export { type Catch, HUNT_RUNS, HUNT_SEEDS, type HuntOptions, hunt } from './mut
 export { type Change, MUTANTS, type Mutant, weatherFor } from './mutants/registry.js';
 export { MONITORED, SAFETY, SEARCHED } from './property-lists.js';
 export { type Bounds, boundsOf } from './search/bounds.js';
+export type { Crew } from './search/crew.js';
 export { drawRun, recordRun } from './search/drawn-run.js';
+export { type Finding, type RangeResult, recordOf, type SearchPlan, searchRange } from './search/range.js';
 export { greatestShare } from './search/share.js';
 export { STRATEGY_INFO, STRATEGY_NAMES, type StrategyInfo, type StrategyName } from './search/strategy-info.js';
+export { noTally, sumOf, type Tally } from './search/tally.js';
 export { past, type Strain, type Stretch, type Weather, WITHIN_ASSUMPTIONS } from './search/weather.js';
 export { type Shrunk, shrink, shrinkWhile } from './shrink.js';
 export { type Explained, explain } from './shrinking/explain.js';

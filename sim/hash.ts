@@ -28,12 +28,12 @@ export class RollingHash {
 
   /** 32 bits of the digest, as an integer. */
   value(): number {
-    return finish(this.b ^ finish(this.a));
+    return mix(this.b ^ mix(this.a));
   }
 
   /** 16 hexadecimal digits. */
   digest(): string {
-    return hex(finish(this.a)) + hex(finish(this.b ^ this.a));
+    return hex(mix(this.a)) + hex(mix(this.b ^ this.a));
   }
 
   reset(): void {
@@ -42,7 +42,8 @@ export class RollingHash {
   }
 }
 
-function finish(lane: number): number {
+/** The finalizer of MurmurHash3: every bit of the input changes half of the output. */
+export function mix(lane: number): number {
   let h = lane ^ (lane >>> 16);
   h = Math.imul(h, 0x85ebca6b);
   h ^= h >>> 13;
@@ -50,6 +51,7 @@ function finish(lane: number): number {
   return h ^ (h >>> 16);
 }
 
-function hex(lane: number): string {
+/** Eight hexadecimal digits. */
+export function hex(lane: number): string {
   return (lane >>> 0).toString(16).padStart(8, '0');
 }

@@ -9,6 +9,7 @@ export { NodeList } from './node-list.js';
 export { type EndCause, type GoneCause, Observer } from './observer.js';
 export { Stream, type StreamSource, Streams } from './random.js';
 export { RecordingAdversary } from './recorder.js';
+export { RunsHash } from './runs-hash.js';
 export { ScriptedAdversary } from './scripted.js';
 export { choiceOf, policyOf, type Run, runOf, type SimulateOptions, setupOf, simulate } from './simulate.js';
 export { after, type TrueTime, trueTime } from './time.js';

@@ -1,6 +1,7 @@
 import { xoroshiro128plusFromState } from 'pure-rand/generator/xoroshiro128plus';
 import type { RandomGenerator } from 'pure-rand/types/RandomGenerator';
 import seedrandom from 'seedrandom';
+import { mix } from './hash.js';
 
 /** One sequence of draws. Cheap to make, so that every concern of every run has its own. */
 export class Stream {
@@ -68,13 +69,4 @@ export class Streams implements StreamSource {
     const state = this.words.map((word, i) => mix(word ^ mix(salt + Math.imul(i, 0x27d4eb2f))));
     return new Stream(xoroshiro128plusFromState(state));
   }
-}
-
-/** The finalizer of MurmurHash3: every bit of the input changes half of the output. */
-function mix(x: number): number {
-  let h = x ^ (x >>> 16);
-  h = Math.imul(h, 0x85ebca6b);
-  h ^= h >>> 13;
-  h = Math.imul(h, 0xc2b2ae35);
-  return h ^ (h >>> 16);
 }

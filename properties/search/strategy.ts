@@ -8,8 +8,8 @@ import type { StrategyName } from './strategy-info.js';
 import { COMBINED, type Tactics, UNIFORM } from './tactics.js';
 import type { Weather } from './weather.js';
 
-/** A way to search: begins the runs of a search. */
-export type Strategy = (weather: Weather, streams: Streams) => Draws;
+/** A way to search: begins the runs of a search, at run `from` of it (0 unless its runs are independent). */
+export type Strategy = (weather: Weather, streams: Streams, from?: number) => Draws;
 
 /** All strategies, by name. */
 export const STRATEGIES: Readonly<Record<StrategyName, Strategy>> = {
@@ -18,11 +18,14 @@ export const STRATEGIES: Readonly<Record<StrategyName, Strategy>> = {
   biased: independent({ ...UNIFORM, biased: true }),
   structured: independent({ ...UNIFORM, structured: true }),
   combination: independent(COMBINED),
-  guided: (weather, streams) => new Guided(weather, streams),
+  guided: (weather, streams, from = 0) => {
+    if (from > 0) throw new RangeError('a guided run depends on all that were before it');
+    return new Guided(weather, streams);
+  },
 };
 
 function independent(tactics: Tactics): Strategy {
-  return (weather, streams) => new Independent(weather, streams, tactics);
+  return (weather, streams, from = 0) => new Independent(weather, streams, tactics, from);
 }
 
 /** Run after run, each from streams of its own. */
@@ -30,12 +33,13 @@ class Independent implements Draws {
   private readonly weather: Weather;
   private readonly streams: Streams;
   private readonly tactics: Tactics;
-  private runs = 0;
+  private runs: number;
 
-  constructor(weather: Weather, streams: Streams, tactics: Tactics) {
+  constructor(weather: Weather, streams: Streams, tactics: Tactics, from: number) {
     this.weather = weather;
     this.streams = streams;
     this.tactics = tactics;
+    this.runs = from;
   }
 
   next(stopAt: readonly PropertyId[], counts: Counts): DrawnRun {

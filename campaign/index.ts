@@ -1,0 +1,2 @@
+export { threadCrew } from './crew.js';
+export { canWork, defaultWorkers, Pool } from './pool.js';

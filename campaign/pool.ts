@@ -1,0 +1,55 @@
+import { existsSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { Tinypool } from 'tinypool';
+import type * as tasks from './tasks.js';
+
+type Tasks = typeof tasks;
+type TaskName = keyof Tasks;
+
+/**
+ * What a worker is: `thread` starts sooner; a `process` can tell its own CPU time.
+ */
+export type WorkerKind = 'thread' | 'process';
+
+const TASKS = fileURLToPath(new URL('./tasks.js', import.meta.url));
+/** A worker that is to end is in the middle of a task, and hears nothing until that is over. */
+const TERMINATE_MS = 5_000;
+
+/** Workers as there are cores, or 1 where this runs from the source, which workers cannot load. */
+export function defaultWorkers(): number {
+  return canWork() ? availableParallelism() : 1;
+}
+
+/** Whether there is a build that workers can load. */
+export function canWork(): boolean {
+  return existsSync(TASKS);
+}
+
+/** Threads or processes that do what `tasks.ts` can do. */
+export class Pool {
+  readonly size: number;
+  private readonly pool: Tinypool;
+
+  constructor(size: number, kind: WorkerKind) {
+    this.size = size;
+    this.pool = new Tinypool({
+      filename: TASKS,
+      runtime: kind === 'thread' ? 'worker_threads' : 'child_process',
+      minThreads: size,
+      maxThreads: size,
+      isolateWorkers: false,
+      terminateTimeout: TERMINATE_MS,
+    });
+  }
+
+  /** Has a worker do it; rejects if it throws, or if the worker dies. */
+  run<N extends TaskName>(name: N, task: Parameters<Tasks[N]>[0]): Promise<Awaited<ReturnType<Tasks[N]>>> {
+    return this.pool.run(task, { name });
+  }
+
+  /** Ends the workers, whatever they are at. */
+  async close(): Promise<void> {
+    await this.pool.destroy();
+  }
+}

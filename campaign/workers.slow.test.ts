@@ -1,0 +1,85 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, it } from 'vitest';
+import { SAFETY, WITHIN_ASSUMPTIONS } from '../properties/index.js';
+
+/*
+ * Workers run from the build, which `npm test` makes first.
+ */
+
+const MAIN = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
+
+interface Ran {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function started(argv: readonly string[]): { child: ChildProcess; end: Promise<Ran> } {
+  const cwd = mkdtempSync(join(tmpdir(), 'lockstep-workers-'));
+  const child = spawn(process.execPath, [MAIN, ...argv], { cwd, stdio: ['ignore', 'pipe', 'pipe'] });
+  const texts = { stdout: '', stderr: '' };
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    texts.stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    texts.stderr += text;
+  });
+  return { child, end: once(child, 'close').then(([code]) => ({ code, ...texts })) };
+}
+
+function lockstep(...argv: string[]): Promise<Ran> {
+  return started(argv).end;
+}
+
+it('a search comes to the same with any number of workers', async () => {
+  const results = [];
+  for (const workers of [1, 2, 3]) {
+    const { code, stdout, stderr } = await lockstep('check', '--runs', '40000', '--workers', `${workers}`, '--json');
+    const { elapsedMs: _, ...result } = JSON.parse(stdout);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(result).toMatchObject({ verdict: 'passed', runs: 40_000, workers });
+    results.push({ ...result, workers: 0 });
+  }
+  expect(results[1]).toEqual(results[0]);
+  expect(results[2]).toEqual(results[0]);
+});
+
+it('a late violation is the same one, found after the same runs', async () => {
+  // Found in run 23 318.
+  const search = ['--ttl', '10s', '--faults', 'failover=1,lag=1us', '--seed', '2', '--runs', '1000000'];
+  const argv = ['check', ...search, '--json', '--workers'];
+  const [one, two] = [await lockstep(...argv, '1'), await lockstep(...argv, '2')];
+  const { elapsedMs: _, workers: __, ...alone } = JSON.parse(one.stdout);
+  expect(one.code).toBe(1);
+  expect(two.code).toBe(1);
+  expect(JSON.parse(two.stdout)).toMatchObject({ ...alone, workers: 2 });
+});
+
+it('an interrupt ends all workers and leaves the runs up to some one', async () => {
+  const { child, end } = started(['check', '--runs', '100000000', '--workers', '2', '--json']);
+  setTimeout(() => child.kill('SIGINT'), 4_000);
+  const { code, stdout, stderr } = await end;
+  expect({ code, stderr }).toEqual({ code: 130, stderr: '' });
+  const { runs, hash, events, workers } = JSON.parse(stdout);
+  expect(workers).toBe(2);
+  const again = await lockstep('check', '--runs', `${runs}`, '--workers', '1', '--json');
+  expect(JSON.parse(again.stdout)).toMatchObject({ runs, hash, events });
+});
+
+it('a worker that fails or dies rejects what it was asked for, and the others go on', async () => {
+  const { Pool }: typeof import('./pool.js') = await import(new URL('../dist/campaign/pool.js', import.meta.url).href);
+  const plan = { weather: WITHIN_ASSUMPTIONS, seed: 'pool', strategy: 'combination', properties: SAFETY } as const;
+  const task = { plan, from: 0, to: 10, stopAfter: 1 };
+  for (const kind of ['thread', 'process'] as const) {
+    const pool = new Pool(2, kind);
+    const wrong = { ...task, plan: { ...plan, strategy: 'none' as never } };
+    await expect(pool.run('range', wrong)).rejects.toThrow('is not a function');
+    expect(await pool.run('range', task)).toMatchObject({ from: 0, to: 10, runs: 10 });
+    await pool.close();
+  }
+});

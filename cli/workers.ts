@@ -1,0 +1,33 @@
+import type { Option } from 'commander';
+import type { Crew } from '../properties/index.js';
+import { InputError } from '../scenarios/input-error.js';
+import { option } from './option.js';
+import { whole } from './values.js';
+
+const MOST_WORKERS = 1_024;
+
+/** `--workers`. */
+export function workersOption(): Option {
+  return option('--workers <n>', 'how many search at a time (the cores)', whole(1, MOST_WORKERS));
+}
+
+/** How many workers there are to be. */
+export async function workersOf(wanted: number | undefined): Promise<number> {
+  const { canWork, defaultWorkers } = await import('../campaign/index.js');
+  if (wanted !== undefined && wanted > 1 && !canWork()) {
+    throw new InputError('--workers: workers run from the build, and this runs from the source; use 1');
+  }
+  return wanted ?? defaultWorkers();
+}
+
+/** Helpers for a search, if there are to be any. */
+export async function crewFor(wanted: number | undefined): Promise<{ crew?: () => Promise<Crew> }> {
+  const workers = await workersOf(wanted);
+  if (workers === 1) return {};
+  return {
+    crew: async () => {
+      const { threadCrew } = await import('../campaign/index.js');
+      return threadCrew(workers);
+    },
+  };
+}

@@ -1,0 +1,137 @@
+import type { PropertyId, Schedule } from '../../scenarios/index.js';
+import { RunsHash, Streams } from '../../sim/index.js';
+import { noCounts } from '../coverage.js';
+import type { Violation } from '../violation.js';
+import type { Draws } from './draws.js';
+import { STRATEGIES } from './strategy.js';
+import type { StrategyName } from './strategy-info.js';
+import { noStrained, type Tally } from './tally.js';
+import type { Weather } from './weather.js';
+
+/** What decides which runs a search makes, and what counts as found. Plain data. */
+export interface SearchPlan {
+  readonly weather: Weather;
+  /** Any string. */
+  readonly seed: string;
+  readonly strategy: StrategyName;
+  /** Properties that count as found. */
+  readonly properties: readonly PropertyId[];
+}
+
+/** A run that violates a property, from 0. */
+export interface Finding {
+  readonly run: number;
+  readonly violation: Violation;
+}
+
+/** What came of the runs from `from` to `to`, without `to`. */
+export interface RangeResult extends Tally {
+  readonly from: number;
+  /** The end of what was made, which is the end of the range unless it was cut off or had found enough. */
+  readonly to: number;
+  /** The first findings of each property, in the order of runs. */
+  readonly found: readonly Finding[];
+}
+
+/** Findings of one property that a range keeps; the others are counted. */
+const KEPT = 5;
+/** Share of a bound from which on a run counts as near to it. */
+const AT_BOUND = 0.99;
+
+/** Makes a range of a search, step by step. */
+export class RangeSearch {
+  readonly found: Finding[] = [];
+  private readonly plan: SearchPlan;
+  private readonly from: number;
+  private readonly to: number;
+  private readonly stopAfter: number;
+  private readonly draws: Draws;
+  private readonly hash = new RunsHash();
+  private readonly exercised = noCounts();
+  private readonly strained = noStrained();
+  private readonly violating: Partial<Record<PropertyId, number>> = {};
+  private findings = 0;
+  private next: number;
+  private near = 0;
+  private events = 0;
+  private steps = 0;
+
+  /**
+   * @param draws Stand at run `from`; the range goes on with them.
+   * @param stopAfter Findings after which the range ends.
+   */
+  constructor(plan: SearchPlan, from: number, to: number, stopAfter = 1, draws: Draws = drawsAt(plan, from)) {
+    this.plan = plan;
+    this.from = from;
+    this.next = from;
+    this.to = to;
+    this.stopAfter = stopAfter;
+    this.draws = draws;
+  }
+
+  get isOver(): boolean {
+    return this.next >= this.to || this.findings >= this.stopAfter;
+  }
+
+  get runs(): number {
+    return this.next - this.from;
+  }
+
+  /** Makes `most` further runs, or those that are left. */
+  advance(most: number): void {
+    const { properties } = this.plan;
+    for (let i = 0; i < most && !this.isOver; i++) {
+      const run = this.next++;
+      const { world, monitors, situation, adversary } = this.draws.next(properties, this.exercised);
+      if (monitors.closeness.isNear) this.near++;
+      this.events += world.events;
+      for (const client of world.clients) this.steps += client.steps;
+      this.hash.add(run, world.chronicle.trace.value());
+      if (situation.strain !== null && adversary.strained) {
+        const strained = this.strained[situation.strain];
+        strained.runs++;
+        if (situation.nearness >= AT_BOUND) strained.atBound++;
+      }
+      const violation = monitors.violations.find((it) => properties.includes(it.property));
+      if (violation !== undefined) this.note({ run, violation });
+    }
+  }
+
+  private note(finding: Finding): void {
+    const { property } = finding.violation;
+    const count = (this.violating[property] ?? 0) + 1;
+    this.violating[property] = count;
+    this.findings++;
+    if (count <= KEPT) this.found.push(finding);
+  }
+
+  /** Makes the latest run again, to its end, and writes it down. */
+  record(): Schedule {
+    return this.draws.record().schedule;
+  }
+
+  /** What came of it so far. */
+  result(): RangeResult {
+    const { from, next: to, runs, events, steps, exercised, strained, near, violating, found } = this;
+    return { from, to, runs, events, steps, hash: this.hash.digest(), exercised, strained, near, violating, found };
+  }
+}
+
+/** Makes the runs of a search from `from` to `to`, without `to`, or up to `stopAfter` findings. */
+export function searchRange(plan: SearchPlan, from: number, to: number, stopAfter = 1): RangeResult {
+  const range = new RangeSearch(plan, from, to, stopAfter);
+  range.advance(to - from);
+  return range.result();
+}
+
+/** The draws of a search that come to run `from` next. */
+export function drawsAt({ weather, seed, strategy }: SearchPlan, from: number): Draws {
+  return STRATEGIES[strategy](weather, new Streams(seed), from);
+}
+
+/** Makes one run of a search again, to its end, and writes it down. */
+export function recordOf(plan: SearchPlan, run: number): Schedule {
+  const range = new RangeSearch(plan, run, run + 1);
+  range.advance(1);
+  return range.record();
+}
