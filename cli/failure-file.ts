@@ -1,9 +1,10 @@
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { judgedProperties } from '../properties/expectation.js';
 import type { Counterexample, Judgement } from '../properties/index.js';
 import { type Prevention, propertyWords } from '../report/index.js';
 import {
+  type Expectation,
   type ExpectedViolation,
   formatScenario,
   formatSchedule,
@@ -34,6 +35,25 @@ export interface Found {
 /** A found failure in the form of a scenario, so that whatever reads scenarios reads it. */
 export function failureScenario({ counterexample, judgement, seed, sentence, preventions }: Found): Scenario {
   const { property, run, schedule } = counterexample;
+  return {
+    schema: 'lockstep.scenario/1',
+    id: failureId(seed, run),
+    title: `${propertyWords(property)} broken in run ${run + 1} of seed ${seed}`,
+    story: sentence,
+    source: `found by lockstep check, seed ${seed}, run ${run + 1}`,
+    schedule,
+    expect: expectedOf(judgement, property),
+    flips: preventions.map(({ mitigation, verdict }) => ({
+      title: `with ${mitigation}`,
+      with: mitigation,
+      expect: { verdict },
+    })),
+    neighbours: [],
+  };
+}
+
+/** What came of a run, as what has to come of it again. */
+export function expectedOf(judgement: Judgement, property: PropertyId): Expectation {
   const named: PropertyId[] = judgedProperties({ verdict: 'violated', violations: [{ property }] });
   const violations = judgement.violations
     .filter((it) => named.includes(it.property))
@@ -45,21 +65,7 @@ export function failureScenario({ counterexample, judgement, seed, sentence, pre
         resource: it.resource,
       }),
     );
-  return {
-    schema: 'lockstep.scenario/1',
-    id: failureId(seed, run),
-    title: `${propertyWords(property)} broken in run ${run + 1} of seed ${seed}`,
-    story: sentence,
-    source: `found by lockstep check, seed ${seed}, run ${run + 1}`,
-    schedule,
-    expect: { verdict: 'violated', violations, hash: judgement.run.hash },
-    flips: preventions.map(({ mitigation, verdict }) => ({
-      title: `with ${mitigation}`,
-      with: mitigation,
-      expect: { verdict },
-    })),
-    neighbours: [],
-  };
+  return { verdict: judgement.verdict, violations, hash: judgement.run.hash };
 }
 
 /**
@@ -68,7 +74,16 @@ export function failureScenario({ counterexample, judgement, seed, sentence, pre
  * @returns Its path from `cwd`.
  */
 export function writeFailure(scenario: Scenario, cwd: string): string {
-  return writeWhole(scenario.id, formatScenario(scenario), cwd);
+  return writeScenario(scenario, FAILURES, cwd);
+}
+
+/**
+ * Writes a scenario into a folder below `cwd`, whole or not at all.
+ *
+ * @returns Its path from `cwd`.
+ */
+export function writeScenario(scenario: Scenario, folder: string, cwd: string): string {
+  return writeWhole(`${folder}/${scenario.id}.json`, formatScenario(scenario), cwd);
 }
 
 /**
@@ -77,12 +92,12 @@ export function writeFailure(scenario: Scenario, cwd: string): string {
  * @returns Its path from `cwd`.
  */
 export function writeFoundSchedule(schedule: Schedule, id: string, cwd: string): string {
-  return writeWhole(id, formatSchedule(schedule), cwd);
+  return writeWhole(`${FAILURES}/${id}.json`, formatSchedule(schedule), cwd);
 }
 
-function writeWhole(id: string, text: string, cwd: string): string {
-  const path = `${FAILURES}/${id}.json`;
-  const target = join(cwd, path);
+/** Never half of it, and never over a file that somebody reads. */
+export function writeWhole(path: string, text: string, cwd: string): string {
+  const target = resolve(cwd, path);
   const draft = `${target}.${process.pid}.tmp`;
   mkdirSync(dirname(target), { recursive: true });
   try {

@@ -6,6 +6,8 @@ import type { ExitCode } from './exit-codes.js';
 export interface TextOut {
   write(text: string): unknown;
   readonly isTTY?: boolean | undefined;
+  /** Width of the terminal, characters. */
+  readonly columns?: number | undefined;
 }
 
 /** The outer world of one run of the command; tests have their own. */
@@ -25,6 +27,17 @@ export interface Io {
 export function hasColour(io: Io): boolean {
   if (io.env.NO_COLOR !== undefined && io.env.NO_COLOR !== '') return false;
   return io.stdout.isTTY === true && io.env.TERM !== 'dumb';
+}
+
+const USUAL_WIDTH = 88;
+const LEAST_WIDTH = 40;
+const MOST_WIDTH = 120;
+
+/** How wide text on stdout may be: the terminal's width within reason, or that of what is pasted into an issue. */
+export function widthOf({ stdout, env }: Io): number {
+  const asked = Number(env.COLUMNS ?? '');
+  const width = stdout.columns ?? (Number.isInteger(asked) && asked > 0 ? asked : USUAL_WIDTH);
+  return Math.min(MOST_WIDTH, Math.max(LEAST_WIDTH, width));
 }
 
 /** Writes one JSON object and nothing else, with its schema first. */

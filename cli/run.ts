@@ -9,6 +9,7 @@ import type { Finish, Io } from './io.js';
 import { defineList } from './list-command.js';
 import { defineMutants } from './mutants-command.js';
 import { defineReplay } from './replay-command.js';
+import { defineSweep } from './sweep-command.js';
 import { defineVerify } from './verify-command.js';
 
 const DEFAULT_VERB = 'check';
@@ -50,6 +51,7 @@ function makeProgram(io: Io, finish: Finish): Command {
   defineCheck(program, io, finish);
   defineReplay(program, io, finish);
   defineExplore(program, io, finish);
+  defineSweep(program, io, finish);
   defineList(program, io, finish);
   defineMutants(program, io, finish);
   defineVerify(program, io, finish);

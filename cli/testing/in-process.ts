@@ -31,7 +31,7 @@ export async function lockstep(argv: readonly string[], given: Partial<Io> = {})
     signal: new AbortController().signal,
     command: 'lockstep',
     ...given,
-    stdout: out('stdout', given.stdout?.isTTY),
+    stdout: { ...out('stdout', given.stdout?.isTTY), columns: given.stdout?.columns },
     stderr: out('stderr', given.stderr?.isTTY),
   });
   return { code, ...texts };

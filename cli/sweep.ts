@@ -1,0 +1,146 @@
+import { agreementOf, type Edge, type Exemplar, edgeOf, type Frontier, sweep } from '../properties/frontier/index.js';
+import { judge } from '../properties/index.js';
+import {
+  frontierMap,
+  frontierSentence,
+  mostColumns,
+  phrase,
+  settingWords,
+  theorySentence,
+} from '../report/frontier/index.js';
+import { ANSI, PLAIN, wrap } from '../report/index.js';
+import { Exit, type ExitCode } from './exit-codes.js';
+import { expectedOf, writeScenario } from './failure-file.js';
+import { hasColour, type Io, widthOf, writeJson } from './io.js';
+import { ProgressLine } from './progress.js';
+import { sweepPlanOf, USUAL_ROOM } from './sweep-plan.js';
+
+/** Flags of `sweep`. */
+export interface SweepFlags {
+  readonly json?: boolean;
+}
+
+/** Where the two runs at the edge go, below the working directory; what is known to fail is elsewhere. */
+const FOLDER = '.lockstep/frontier';
+
+/** More columns than these say no more. */
+const MOST_COLUMNS = 64;
+
+/** Measures the map over two parameters, and answers what it is asked for. */
+export async function sweepMap(parameters: readonly string[], flags: SweepFlags, io: Io): Promise<ExitCode> {
+  const plan = sweepPlanOf(parameters, ({ name, values }) =>
+    flags.json ? USUAL_ROOM : { ...USUAL_ROOM, across: Math.min(MOST_COLUMNS, mostColumns(name, values, widthOf(io))) },
+  );
+  const line = new ProgressLine(io);
+  const began = performance.now();
+  const frontier = await sweep(plan, {
+    signal: io.signal,
+    onProgress: (done, total) => line.show(progressText(done, total, performance.now() - began)),
+  });
+  line.end();
+  const edge = edgeOf(frontier);
+  const shown = edge === null ? null : { edge, ...writeEdge(frontier, edge, io) };
+  if (flags.json) writeJson(io, 'lockstep.sweep/1', sweepJson(frontier, shown));
+  else io.stdout.write(sweepText(frontier, shown, io));
+  return frontier.interrupted ? Exit.interrupted : Exit.ok;
+}
+
+function progressText(done: number, total: number, elapsedMs: number): string {
+  const left = done === 0 ? '' : `, about ${Math.ceil((elapsedMs / done / 1000) * (total - done))} s left`;
+  return `measured ${done} of ${total} columns${left}`;
+}
+
+/** A run at the edge, as a file that can be replayed. */
+interface Written {
+  readonly path: string;
+  readonly replay: string;
+}
+
+interface Shown {
+  readonly edge: Edge;
+  readonly violated: Written;
+  readonly safe: Written;
+}
+
+function writeEdge(frontier: Frontier, edge: Edge, io: Io): Omit<Shown, 'edge'> {
+  return {
+    violated: writeRun(frontier, edge, edge.tightest, io),
+    safe: writeRun(frontier, edge, edge.deepestSafe, io),
+  };
+}
+
+function writeRun({ plan }: Frontier, { x, property }: Edge, { at, cell }: Exemplar, io: Io): Written {
+  const judgement = judge(cell.schedule, [property], true);
+  const id = `${plan.x.name}-${x}-${plan.y.name}-${at}-${cell.verdict}`;
+  const where = `${phrase(plan.x.name, x)} and ${phrase(plan.y.name, at)}`;
+  const path = writeScenario(
+    {
+      schema: 'lockstep.scenario/1',
+      id,
+      title: `${cell.verdict === 'safe' ? 'Just inside' : 'Just outside'} the frontier: ${where}`,
+      story: `The optimal adversary against a lock with ${where}.`,
+      source: 'measured by lockstep sweep',
+      schedule: cell.schedule,
+      expect: expectedOf(judgement, property),
+      flips: [],
+      neighbours: [],
+    },
+    FOLDER,
+    io.cwd,
+  );
+  return { path, replay: `${io.command} replay ${path}` };
+}
+
+const LABEL_WIDTH = 26;
+
+function commandsOf(shown: Shown | null): { readonly title: string; readonly command: string }[] {
+  if (shown === null) return [];
+  return [
+    { title: 'tightest counterexample', command: shown.violated.replay },
+    { title: 'deepest safe run', command: shown.safe.replay },
+  ];
+}
+
+function sweepText(frontier: Frontier, shown: Shown | null, io: Io): string {
+  const { plan, columns, interrupted } = frontier;
+  const width = widthOf(io);
+  const paint = hasColour(io) ? ANSI : PLAIN;
+  const { agree, cells } = agreementOf(columns);
+  const about = [frontierSentence(frontier), theorySentence(frontier, shown?.edge ?? null, agree, cells)];
+  const lines = [
+    ...wrap(`Optimal adversary: ${settingWords(plan)}.`, width),
+    '',
+    ...frontierMap(frontier, width, paint),
+    '',
+    ...(interrupted ? [`Interrupted: ${columns.length} of ${plan.x.values.length} columns were measured.`] : []),
+    ...about.flatMap((text, i) => wrap(text, width).map((it) => (i === 0 ? paint.strong(it) : it))),
+    ...(shown === null
+      ? []
+      : ['', ...commandsOf(shown).map(({ title, command }) => `${title.padEnd(LABEL_WIDTH)}${command}`)]),
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+function sweepJson(frontier: Frontier, shown: Shown | null): object {
+  const { plan, columns, focus, interrupted } = frontier;
+  return {
+    x: plan.x,
+    y: plan.y,
+    fixed: plan.base,
+    columns,
+    answer: frontierSentence(frontier),
+    focus,
+    agreement: agreementOf(columns),
+    ...(shown === null
+      ? {}
+      : {
+          counterexample: {
+            property: shown.edge.property,
+            schedule: shown.violated.path,
+            replay: shown.violated.replay,
+          },
+          deepestSafe: { schedule: shown.safe.path, replay: shown.safe.replay },
+        }),
+    interrupted,
+  };
+}

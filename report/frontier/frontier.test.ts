@@ -1,0 +1,68 @@
+import { describe, expect, it } from 'vitest';
+import type { Frontier } from '../../properties/frontier/index.js';
+import { CALM, type ParameterName, type Point, sweep } from '../../properties/frontier/index.js';
+import { ANSI, PLAIN } from '../painter.js';
+import { frontierMap } from './map.js';
+import { frontierSentence } from './phrases.js';
+
+const MS = 1000;
+
+type Side = readonly [ParameterName, readonly number[]];
+
+function frontier([x, xs]: Side, [y, ys]: Side, fixed: Partial<Point> = {}): Promise<Frontier> {
+  return sweep({ x: { name: x, values: xs }, y: { name: y, values: ys }, base: { ...CALM, ...fixed } });
+}
+
+const drift: Side = ['drift', [0, 2_500, 5_000, 7_500]];
+
+describe('the map', () => {
+  it('has one row for each value, greatest on top, and the theory where it changes', async () => {
+    const lines = frontierMap(await frontier(['ttl', [100 * MS, 1_000 * MS]], drift), 40, PLAIN);
+    expect(lines).toMatchInlineSnapshot(`
+      [
+        "  drift rate of clocks",
+        "  0.75 % │  ·     ×   ",
+        "   0.5 % │  ·   ──────",
+        "  0.25 % │  ·     ·   ",
+        "     0 % │  ·     ·   ",
+        "         └────────────",
+        "          100 ms 1 000 ms",
+        "          TTL",
+        "",
+        "  · safe   × violated   ○ unavailable   ─ ┼ ┴ where the theory puts the edge",
+      ]
+    `);
+  });
+
+  it('says the same without its colours', async () => {
+    const it = await frontier(['ttl', [1_000 * MS]], drift);
+    const painted = frontierMap(it, 60, ANSI).join('\n');
+    expect(painted).toContain('\u001b[31m');
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what colours are.
+    expect(painted.replaceAll(/\u001b\[\d+m/g, '')).toBe(frontierMap(it, 60, PLAIN).join('\n'));
+  });
+});
+
+describe('the answer', () => {
+  it('names the last safe value and the first violated one, whichever is greater', async () => {
+    expect(frontierSentence(await frontier(['ttl', [10_000 * MS]], drift))).toBe(
+      'With a TTL of 10 000 ms, the lock is safe with clocks 0.5126 % wrong; with clocks 0.5127 % wrong two clients can hold it at once.',
+    );
+    const delays: Side = ['restart-delay', [0, 15_000 * MS]];
+    expect(frontierSentence(await frontier(['drift', [0]], delays))).toBe(
+      'With right clocks, the lock is safe with a crashed voter back after 9 897.999 ms; with a crashed voter back after 9 897.998 ms two clients can hold it at once.',
+    );
+  });
+
+  it('tells of effects, of locks that cannot be had, and of columns without any edge', async () => {
+    expect(frontierSentence(await frontier(['guard', [250 * MS]], ['pause', [0, 400 * MS]]))).toBe(
+      'With a guard of 250 ms, the lock is safe with a pause of 249.999 ms; with a pause of 250 ms a write can come after its claim.',
+    );
+    expect(frontierSentence(await frontier(['nodes', [5]], ['down', [0, 1, 2, 3]]))).toBe(
+      'With 5 nodes, the lock is safe up to 2 nodes down, and unavailable with 3 nodes down.',
+    );
+    expect(frontierSentence(await frontier(['nodes', [5]], ['down', [0, 1]]))).toBe(
+      'With 5 nodes, the lock is safe all the way from 0 nodes down to 1 node down.',
+    );
+  });
+});
