@@ -43,7 +43,9 @@ export interface ReplayFlags {
   readonly all?: boolean;
   /** On real nodes. */
   readonly real?: boolean;
-  readonly format: 'text' | 'json' | 'svg';
+  readonly format: 'text' | 'json' | 'svg' | 'mermaid' | 'perfetto';
+  /** Beside the schedule as it was written. */
+  readonly diff?: boolean;
   readonly with?: readonly string[];
   /** Leave out each piece by itself, and say what comes of it. */
   readonly explain?: boolean;

@@ -16,6 +16,8 @@ Examples:
   lockstep replay S03
   lockstep replay .lockstep/failures/1-139.json
   lockstep replay S03 --with persistence=always       would it have helped?
+  lockstep replay S03 --with persistence=always --diff
+                                                      where do the two runs part?
   lockstep replay S03 --explain                       what is each piece good for?
   lockstep replay S03 --format svg > S03.svg          a picture
   lockstep replay S03 --format json                   the whole trace
@@ -24,14 +26,17 @@ Examples:
 
 /** Defines `replay`. */
 export function defineReplay(program: Command, io: Io, finish: Finish): void {
-  const format = new Option('--format <name>', 'text (a table), svg (a picture) or json (the trace)').default('text');
+  const format = new Option('--format <name>', 'text, svg (a picture), mermaid, json (the trace) or perfetto').default(
+    'text',
+  );
   program
     .command('replay')
     .description('run one schedule again')
     .argument('[scenario]', 'an id of the catalogue or of a found failure, or a file')
     .option('--all', 'the whole catalogue, each scenario with its variants')
-    .addOption(format.argParser(flag('--format', word('text', 'svg', 'json'))))
+    .addOption(format.argParser(flag('--format', word('text', 'svg', 'mermaid', 'json', 'perfetto'))))
     .option('--with <mitigation>', 'with this mitigation, as in persistence=always; may be repeated', collect)
+    .option('--diff', 'show where the run with the mitigation and the one without part, side by side')
     .option('--explain', 'leave out each piece by itself, and say what comes of it')
     .option('--real', 'on real Redis nodes, beside the simulator; own processes of redis-server or valkey-server')
     .option('--json', 'print one JSON object')
@@ -40,6 +45,10 @@ export function defineReplay(program: Command, io: Io, finish: Finish): void {
       if (flags.real && (flags.with !== undefined || flags.explain || flags.format !== 'text'))
         throw new InputError(
           '--real plays a schedule as it is, and tells it as text or with --json; leave out --with, --explain and --format',
+        );
+      if (flags.diff && flags.with === undefined)
+        throw new InputError(
+          '--diff compares a schedule with itself under a mitigation; say which, as in --with persistence=always',
         );
       if (flags.all) {
         if (scenario !== undefined || flags.with !== undefined)

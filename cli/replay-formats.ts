@@ -1,9 +1,9 @@
 import type { Judgement } from '../properties/index.js';
-import { sceneOf, staticPicture, svgFile, tellingOf } from '../report/index.js';
+import { mermaid, perfetto, type Scene, sceneOf, staticPicture, svgFile, tellingOf } from '../report/index.js';
 import type { Schedule } from '../scenarios/index.js';
 
-/** Forms of a run other than text, as `replay --format` names them. */
-export type Format = 'svg';
+/** Forms of a run other than text and the trace, as `replay --format` names them. */
+export type Format = 'svg' | 'mermaid' | 'perfetto';
 
 /** A run that was judged with its trace. */
 export interface Shown {
@@ -14,5 +14,12 @@ export interface Shown {
 
 /** A run in another form, as the whole text of a file. */
 export const FORMATS: Readonly<Record<Format, (shown: Shown) => string>> = {
-  svg: ({ schedule, judgement }) => svgFile(staticPicture(sceneOf(schedule, tellingOf(schedule, judgement)))),
+  svg: (shown) => svgFile(staticPicture(sceneShown(shown))),
+  mermaid: (shown) => mermaid(sceneShown(shown)),
+  perfetto: (shown) => `${JSON.stringify(perfetto(sceneShown(shown)))}\n`,
 };
+
+/** What a picture of a run is made from. */
+export function sceneShown({ schedule, judgement }: Pick<Shown, 'schedule' | 'judgement'>): Scene {
+  return sceneOf(schedule, tellingOf(schedule, judgement));
+}

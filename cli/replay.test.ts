@@ -120,3 +120,20 @@ test('--explain needs a violation', async () => {
   expect(code).toBe(64);
   expect(stderr).toBe('lockstep: nothing is violated in S03, so there is nothing to explain\n');
 });
+
+test('other forms go to stdout as whole files', async () => {
+  const { stdout: svg } = await lockstep(['replay', 'S03', '--format', 'svg']);
+  expect(svg).toMatch(/^<svg .*<\/svg>\n$/s);
+  const { stdout: diagram } = await lockstep(['replay', 'S03', '--format', 'mermaid']);
+  expect(diagram).toMatch(/^sequenceDiagram\n/);
+  const { stdout: trace } = await lockstep(['replay', 'S03', '--format', 'perfetto']);
+  expect(JSON.parse(trace)).toMatchObject({ displayTimeUnit: 'ms' });
+});
+
+test('--diff says where the run with a mitigation parts from the one without, and wants one', async () => {
+  const { code, stdout } = await lockstep(['replay', 'S03', '--with', 'persistence=always', '--diff']);
+  expect(code).toBe(0);
+  expect(stdout).toContain('as written: violated · with persistence=always: safe');
+  expect(stdout).toContain('The runs part at 3 ms: n2 A forgotten');
+  expect((await lockstep(['replay', 'S03', '--diff'])).stderr).toContain('--with persistence=always');
+});

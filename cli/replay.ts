@@ -1,12 +1,12 @@
 import { judgeAsExpected, reproduces } from '../properties/expectation.js';
 import { type Explained, explain, type Judgement, SAFETY } from '../properties/index.js';
-import { ANSI, formatTimeline, type Painter, PLAIN, propertyWords, WIDTH, wrap } from '../report/index.js';
+import { ANSI, formatDiff, formatTimeline, type Painter, PLAIN, propertyWords, WIDTH, wrap } from '../report/index.js';
 import { type Expectation, mitigate, type PropertyId, type Schedule } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import type { ReplayFlags } from './flags.js';
 import { hasColour, type Io, writeJson } from './io.js';
-import { FORMATS } from './replay-formats.js';
+import { FORMATS, sceneShown } from './replay-formats.js';
 import { type Loaded, loadScenario } from './scenario-file.js';
 import { textTable } from './text-table.js';
 
@@ -32,11 +32,21 @@ export function replay(name: string, flags: ReplayFlags, io: Io): ExitCode {
   const replayed = runAgain(loaded, flags.with ?? [], flags.explain ?? false);
   if (flags.json) writeJson(io, 'lockstep.replay/1', replayJson(replayed));
   else if (flags.format === 'json') writeJson(io, 'lockstep.trace/1', traceJson(replayed));
+  else if (flags.diff) io.stdout.write(diffText(loaded, flags.with ?? [], replayed, hasColour(io) ? ANSI : PLAIN));
   else if (flags.format !== 'text') io.stdout.write(FORMATS[flags.format](replayed));
   else io.stdout.write(replayText(loaded, flags.with ?? [], replayed, hasColour(io) ? ANSI : PLAIN));
   const { expected, difference, judgement } = replayed;
   if (expected !== null) return difference === null ? Exit.ok : Exit.notReproduced;
   return judgement.verdict === 'safe' ? Exit.ok : Exit.violated;
+}
+
+/** The run as it was written, beside the one with the mitigations. */
+function diffText(loaded: Loaded, mitigations: readonly string[], replayed: Replayed, paint: Painter): string {
+  const written = runAgain(loaded, [], false);
+  const title = `with ${mitigations.join(' and ')}`;
+  const verdicts = `  as written: ${written.judgement.verdict} · ${title}: ${replayed.judgement.verdict}`;
+  const diff = formatDiff(sceneShown(written), sceneShown(replayed), title, paint);
+  return `${paint.strong(loaded.id)}\n${verdicts}\n\n${diff}`;
 }
 
 function runAgain({ id, schedule: given, scenario }: Loaded, mitigations: readonly string[], why: boolean): Replayed {

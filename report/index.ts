@@ -1,7 +1,10 @@
 export { type Claim, claimsOf } from './claims.js';
 export { type CounterexampleText, formatCounterexample, MOST_LINES } from './counterexample.js';
+export { formatDiff } from './diff-text.js';
+export { mermaid } from './mermaid.js';
 export { neededWords } from './needed.js';
 export { ANSI, type Painter, PLAIN } from './painter.js';
+export { perfetto } from './perfetto.js';
 export * from './picture/index.js';
 export { type Prevention, preventions } from './prevention.js';
 export type { Row, RowKind } from './row.js';

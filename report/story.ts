@@ -5,9 +5,14 @@ import type { Claim } from './claims.js';
 import { numberOf, textOf } from './details.js';
 import { enumerate, nodeList } from './words.js';
 
+/** A judgement as far as a story needs one: it may be of a run that was only taken down. */
+export type Seen = Pick<Judgement, 'violations' | 'outages' | 'assumptionsBroken'> & {
+  readonly run: Pick<Judgement['run'], 'trace'>;
+};
+
 /** What a story is told from. */
 export interface Told {
-  readonly judgement: Judgement;
+  readonly judgement: Seen;
   readonly claims: readonly Claim[];
   readonly tokenName: (token: number) => string;
 }

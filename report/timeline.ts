@@ -11,6 +11,7 @@ import { ASSUMPTION_WORDS, configLine, enumerate, plural, propertyWords, wrap } 
 
 /** A run taken apart for telling. */
 export interface Telling extends Told {
+  readonly judgement: Judgement;
   readonly rows: readonly Row[];
 }
 
@@ -51,7 +52,7 @@ export function markOf(
 }
 
 /** What a schedule breaks of what the lock takes for granted, in words; empty if nothing. */
-export function assumptionLines(judgement: Judgement): string[] {
+export function assumptionLines(judgement: Pick<Judgement, 'assumptionsBroken'>): string[] {
   return judgement.assumptionsBroken.map((it) => `${it} (${ASSUMPTION_WORDS[it]})`);
 }
 

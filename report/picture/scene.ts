@@ -3,8 +3,7 @@ import type { Schedule } from '../../scenarios/index.js';
 import { policyOf, type TraceEvent } from '../../sim/index.js';
 import type { Claim } from '../claims.js';
 import type { RowContext } from '../row.js';
-import { outageSentence, violationSentence } from '../story.js';
-import type { Telling } from '../timeline.js';
+import { outageSentence, type Told, violationSentence } from '../story.js';
 import { assumptionLines } from '../timeline.js';
 import { configLine, enumerate, propertyWords } from '../words.js';
 
@@ -39,7 +38,7 @@ export interface Heading {
 const NOTHING: readonly TraceEvent[] = [];
 
 /** Makes a scene of a run that was taken apart. */
-export function sceneOf(schedule: Schedule, telling: Telling): Scene {
+export function sceneOf(schedule: Schedule, telling: Told): Scene {
   const { judgement, claims, tokenName } = telling;
   const events = judgement.run.trace;
   const bySeq = new Map<number, TraceEvent>();
@@ -82,7 +81,7 @@ export function graveOf(violations: readonly Violation[]): readonly Violation[] 
 /** More are only counted. */
 const MOST_SENTENCES = 3;
 
-function headingOf(schedule: Schedule, telling: Telling): Heading {
+function headingOf(schedule: Schedule, telling: Told): Heading {
   const { judgement } = telling;
   const violations = graveOf(judgement.violations);
   const all = [

@@ -1,0 +1,177 @@
+import { driftAllowanceUs } from '../core/index.js';
+import { formatDurationMs } from '../scenarios/index.js';
+import type { TraceEvent } from '../sim/index.js';
+import { listOf, nodesOf, numberOf, textOf } from './details.js';
+import { faultWords, NodeKeys } from './fault-words.js';
+import type { Scene } from './picture/scene.js';
+import { REASONS } from './rows.js';
+import { countWords, enumerate, nodeList } from './words.js';
+
+const MS = 1000;
+const NO_KEYS = new NodeKeys();
+
+/** What one event is, in a few words. */
+export function eventWords(event: TraceEvent, scene: Scene): string {
+  const token = scene.tokenName(numberOf(event, 'token'));
+  switch (event.kind) {
+    case 'call':
+      return `calls acquire(${enumerate(listOf(event, 'resources'))}), TTL ${countWords(numberOf(event, 'ttlMs'))} ms`;
+    case 'send':
+    case 'lost':
+    case 'execute':
+    case 'reply':
+    case 'dropped':
+      return messageWords(event, scene);
+    case 'claim':
+      return `holds ${token}: ${nodeList(nodesOf(event, 'granted'))} granted, valid until ${until(event)}`;
+    case 'extended':
+      return `${token} extended, valid until ${until(event)}`;
+    case 'not-extended':
+      return `not extended: ${reason(event)}`;
+    case 'acquire-failed':
+      return `gives up: ${reason(event)}`;
+    case 'expired':
+      return `sees that the validity of ${token} has ended`;
+    case 'release-call':
+      return `calls release of ${token}`;
+    case 'released':
+      return `release of ${token} has returned`;
+    case 'key-set':
+      return `${textOf(event, 'resource')} = ${token}, expires ${ms(event, 'goneUs')}`;
+    case 'key-lengthened':
+      return `${token} lengthened, expires ${ms(event, 'goneUs')}`;
+    case 'key-gone':
+      return `${token} ${textOf(event, 'how')}`;
+    case 'counter-set':
+      return `counter ${numberOf(event, 'counter')}`;
+    case 'write-sent':
+    case 'write-arrived':
+    case 'write-refused':
+    case 'write-skipped':
+      return writeWords(event, token);
+    default:
+      return faultWords(event, scene.context, NO_KEYS)?.what ?? event.kind;
+  }
+}
+
+function until(event: TraceEvent): string {
+  return ms(event, 'endUs');
+}
+
+function ms(event: TraceEvent, name: string): string {
+  return formatDurationMs(numberOf(event, name));
+}
+
+function reason(event: TraceEvent): string {
+  const name = textOf(event, 'reason');
+  return REASONS[name] ?? name;
+}
+
+function writeWords(event: TraceEvent, token: string): string {
+  const what = `write under ${token} to ${enumerate(listOf(event, 'resources'))}`;
+  if (event.kind === 'write-sent') return `sends a ${what}`;
+  if (event.kind === 'write-skipped') return 'does not write: too little validity left';
+  if (event.kind === 'write-refused') return `${what} refused`;
+  return `${what} arrives${numberOf(event, 'stale') === 1 ? ', after its claim' : ''}`;
+}
+
+/** The command of a message, in the words of Redis. */
+export function commandOf(event: TraceEvent, scene: Scene): string {
+  const token = scene.tokenName(numberOf(event, 'token'));
+  switch (textOf(event, 'operation')) {
+    case 'acquire':
+      return `SET ${token} NX PX ${countWords(numberOf(event, 'ttlMs'))}`;
+    case 'extend':
+      return `PEXPIRE ${countWords(numberOf(event, 'ttlMs'))} if ${token}`;
+    case 'release':
+      return `DEL if ${token}`;
+    case 'read-counter':
+      return 'GET counter';
+    default:
+      return `SET counter ${numberOf(event, 'counter')} if lower`;
+  }
+}
+
+function messageWords(event: TraceEvent, scene: Scene): string {
+  const command = commandOf(event, scene);
+  const [client, node, answer] = [textOf(event, 'client'), textOf(event, 'node'), textOf(event, 'answer')];
+  const isRequest = event.process === client;
+  switch (event.kind) {
+    case 'execute':
+      return `does ${command} of ${client}`;
+    case 'reply':
+      return `hears ${answer} from ${node} to ${command}`;
+    case 'dropped':
+      return answer === '' ? `is not there for ${command} of ${client}` : `no longer waits for ${node}`;
+    default: {
+      const what = isRequest ? `${command} → ${node}` : `${answer} → ${client}, to ${command}`;
+      return event.kind === 'lost' ? `${what}: lost` : what;
+    }
+  }
+}
+
+/** The rule by which an event came out as it did, with its arithmetic; empty where nothing was decided. */
+export function ruleOf(event: TraceEvent, scene: Scene): string {
+  const { policy, schedule } = scene.context;
+  switch (event.kind) {
+    case 'claim':
+    case 'extended': {
+      const votes = numberOf(event, 'votes');
+      const client = schedule.clients.find(({ id }) => id === event.process);
+      const ttlMs = client?.locks[numberOf(event, 'lock')]?.ttlMs ?? 0;
+      const drift = driftAllowanceUs(policy, ttlMs * MS) / MS;
+      const counted =
+        event.kind === 'claim'
+          ? `T1 + TTL ${countWords(ttlMs)} − drift allowance ${drift} = `
+          : 'the new validity ends at ';
+      return `${votes} votes ≥ quorum ${numberOf(event, 'quorum')} of ${numberOf(event, 'nodes')}. By its own clock: ${counted}${ms(event, 'deadlineUs')} ms.`;
+    }
+    case 'reply':
+      return 'One more answer: granted when the yes votes reach the quorum while some validity is left; given up as soon as they no longer can.';
+    case 'execute':
+      return executeRule(event, scene);
+    case 'key-gone':
+      return goneRule(event, scene);
+    case 'expired':
+      return 'A local timer fires when the clock of the client reaches the deadline.';
+    case 'write-arrived':
+    case 'write-refused':
+      return `The resource looks at ${schedule.resource === undefined || schedule.resource === 'none' ? 'nothing' : schedule.resource}.`;
+    case 'restart':
+      return `Persistence ${schedule.cluster.persistence}: a restart brings back what was on disk.`;
+    default:
+      return '';
+  }
+}
+
+function executeRule(event: TraceEvent, scene: Scene): string {
+  const answer = scene.effectsOf(event.seq).find((it) => it.kind === 'send' || it.kind === 'lost');
+  const said = answer === undefined ? 'no answer' : textOf(answer, 'answer');
+  const held = heldAt(event, scene);
+  const has = held === 0 ? 'The node has no key here' : `The node has the key of ${scene.tokenName(held)}`;
+  return `${has}: ${commandOf(event, scene)} → ${said}.`;
+}
+
+/** Token of the key that a node had when it was asked; 0 for none. */
+function heldAt(event: TraceEvent, { events, tokenName }: Scene): number {
+  if (tokenName(numberOf(event, 'token')) === '?') return 0;
+  let held = 0;
+  for (const it of events) {
+    if (it.seq >= event.seq) break;
+    if (it.process !== event.process) continue;
+    if (it.kind === 'key-set') held = numberOf(it, 'token');
+    else if (it.kind === 'key-gone' && numberOf(it, 'token') === held) held = 0;
+  }
+  return held;
+}
+
+function goneRule(event: TraceEvent, { schedule }: Scene): string {
+  switch (textOf(event, 'how')) {
+    case 'expired':
+      return `Gone once the clock of the node (${formatDurationMs(event.localUs)} ms) is ${schedule.cluster.expiry === 'after' ? 'past' : 'at'} its expiry, in whole milliseconds.`;
+    case 'forgotten':
+      return `Persistence ${schedule.cluster.persistence}: it was not on disk, or the node was told to forget it.`;
+    default:
+      return 'A command of a client removed or replaced it.';
+  }
+}
