@@ -8,7 +8,7 @@ const config: ViteUserConfig = defineConfig({
         test: {
           name: 'unit',
           include: ['{core,scenarios,sim,properties,report,campaign,cli,test}/**/*.test.ts'],
-          exclude: ['**/*.slow.test.ts', '**/*.prop.test.ts'],
+          exclude: ['**/*.slow.test.ts', '**/*.prop.test.ts', '**/*.redis.test.ts'],
           // None takes a second on a machine of its own; a busy one is no failure.
           testTimeout: 30_000,
         },
@@ -20,6 +20,10 @@ const config: ViteUserConfig = defineConfig({
           include: ['{core,scenarios,sim,properties,campaign,cli,bench,test}/**/*.slow.test.ts'],
           testTimeout: 300_000,
         },
+      },
+      // Campaigns over a queue on a real Redis; their workers are processes of the build.
+      {
+        test: { name: 'campaign', include: ['campaign/**/*.redis.test.ts'], testTimeout: 300_000, hookTimeout: 60_000 },
       },
       { test: { name: 'real', include: ['real/**/*.test.ts'], testTimeout: 60_000, hookTimeout: 60_000 } },
     ],

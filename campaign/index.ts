@@ -1,2 +1,15 @@
 export { threadCrew } from './crew.js';
+export { engineHash } from './engine.js';
+export { runShard, type Shard } from './local.js';
+export {
+  type CampaignPart,
+  mergeParts,
+  missingFrom,
+  noPart,
+  rangesDone,
+  totalOf,
+  violatingRuns,
+} from './part.js';
 export { canWork, defaultWorkers, Pool } from './pool.js';
+export { CampaignRanges, type CampaignSearch, type CampaignSpec } from './spec.js';
+export type { Failure } from './unit.js';

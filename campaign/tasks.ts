@@ -1,4 +1,6 @@
 import { type RangeResult, type SearchPlan, searchRange } from '../properties/search/range.js';
+import type { CampaignRange } from './spec.js';
+import { runUnit, type UnitResult } from './unit.js';
 
 /*
  * What workers do. Each takes and returns plain data.
@@ -14,4 +16,9 @@ export interface RangeTask {
 
 export function range({ plan, from, to, stopAfter }: RangeTask): RangeResult {
   return searchRange(plan, from, to, stopAfter);
+}
+
+/** A whole range of a campaign, with what it finds made small. */
+export function unit({ plan, range: which }: { readonly plan: SearchPlan; readonly range: CampaignRange }): UnitResult {
+  return runUnit(plan, which);
 }

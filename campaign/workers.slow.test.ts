@@ -1,40 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { SAFETY, WITHIN_ASSUMPTIONS } from '../properties/index.js';
-
-/*
- * Workers run from the build, which `npm test` makes first.
- */
-
-const MAIN = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
-
-interface Ran {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-function started(argv: readonly string[]): { child: ChildProcess; end: Promise<Ran> } {
-  const cwd = mkdtempSync(join(tmpdir(), 'lockstep-workers-'));
-  const child = spawn(process.execPath, [MAIN, ...argv], { cwd, stdio: ['ignore', 'pipe', 'pipe'] });
-  const texts = { stdout: '', stderr: '' };
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    texts.stdout += text;
-  });
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    texts.stderr += text;
-  });
-  return { child, end: once(child, 'close').then(([code]) => ({ code, ...texts })) };
-}
-
-function lockstep(...argv: string[]): Promise<Ran> {
-  return started(argv).end;
-}
+import { lockstep, started } from './testing/command.js';
 
 it('a search comes to the same with any number of workers', async () => {
   const results = [];

@@ -46,12 +46,9 @@ Examples:
   lockstep check --nodes 3 --ttl 10s --budget 30s
   lockstep check S13                                  around the cluster and faults of a scenario`;
 
-/** Defines `check`. */
-export function defineCheck(program: Command, io: Io, finish: Finish): void {
-  program
-    .command('check')
-    .description('search for a schedule that breaks the lock (the default verb)')
-    .argument('[scenario]', 'search around this scenario (an id of the catalogue, or a file)')
+/** The flags that say what is searched, and how much of it. */
+export function searchOptions(command: Command): Command {
+  return command
     .addOption(option('--nodes <n>', 'number of nodes (5)', whole(1, MOST_NODES)))
     .addOption(option('--clients <n>', 'number of clients (3)', whole(1, MOST_CLIENTS)))
     .addOption(option('--ttl <duration,…>', 'time to live of keys, one a run (1s,10s,30s)', ttls))
@@ -70,7 +67,16 @@ export function defineCheck(program: Command, io: Io, finish: Finish): void {
     .addOption(option('--budget <duration>', 'stop after this long', parseDuration))
     .addOption(workersOption())
     .option('--seed <text>', 'where chance begins ("1")')
-    .addOption(option('--properties <list>', 'what must hold; see below', searched))
+    .addOption(option('--properties <list>', 'what must hold; see below', searched));
+}
+
+/** Defines `check`. */
+export function defineCheck(program: Command, io: Io, finish: Finish): void {
+  const command = program
+    .command('check')
+    .description('search for a schedule that breaks the lock (the default verb)')
+    .argument('[scenario]', 'search around this scenario (an id of the catalogue, or a file)');
+  searchOptions(command)
     .option('--no-shrink', 'leave a failing schedule as it was found')
     .option('--regressions <folder>', 'schedules to replay first (lockstep/regressions, where it is there)')
     .option('--no-regressions', 'replay neither these nor the found failures first')

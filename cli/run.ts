@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { InputError } from '../scenarios/input-error.js';
 import { defineBench } from './bench-command.js';
+import { defineCampaign } from './campaign-command.js';
 import { defineCheck } from './check-command.js';
 import { Exit } from './exit-codes.js';
 import { defineExplore } from './explore-command.js';
@@ -56,6 +57,7 @@ function makeProgram(io: Io, finish: Finish): Command {
   defineMutants(program, io, finish);
   defineVerify(program, io, finish);
   defineBench(program, io, finish);
+  defineCampaign(program, io, finish);
   return program;
 }
 

@@ -112,3 +112,18 @@ export function faultAmounts(text: string): FaultAmounts {
   }
   return amounts;
 }
+
+/** `2*this; that`: several with weights, which are 1 where they are left out. */
+export function weighted(what: string): (text: string) => { readonly text: string; readonly weight: number }[] {
+  return (text) => {
+    const parts = text.split(';').map((part) => {
+      const [, weight = '1', rest = ''] = /^\s*(?:(\d{1,3})\s*\*)?\s*(.*?)\s*$/.exec(part) ?? [];
+      if (rest === '' || weight === '0')
+        throw new InputError(`"${part.trim()}" is no ${what}; write it like 2*one; another`);
+      return { text: rest, weight: Number(weight) };
+    });
+    const twice = parts.find((part, i) => parts.findIndex((other) => other.text === part.text) !== i);
+    if (twice !== undefined) throw new InputError(`${show(twice.text)} is named twice; name each ${what} once`);
+    return parts;
+  };
+}

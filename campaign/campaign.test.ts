@@ -1,0 +1,140 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { check } from '../properties/index.js';
+import { engineHash } from './engine.js';
+import { runShard } from './local.js';
+import {
+  type CampaignPart,
+  mergeParts,
+  missingFrom,
+  noPart,
+  partOf,
+  rangesDone,
+  totalOf,
+  violatingRuns,
+} from './part.js';
+import { CampaignRanges, type CampaignSpec, specHash } from './spec.js';
+import { specFor } from './testing/spec.js';
+import { runUnit } from './unit.js';
+
+const RANGES = 6;
+const signal = new AbortController().signal;
+const onPart = (): void => {};
+
+function shard(spec: CampaignSpec, number: number, of: number, from?: CampaignPart): Promise<CampaignPart> {
+  return runShard({ spec, shard: { number, of }, workers: 1, signal, onPart, ...(from && { from }) });
+}
+
+describe('the ranges of a campaign', () => {
+  it('have every run of each search once, and take turns by weight', () => {
+    const weights = fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 4 });
+    fc.assert(
+      fc.property(weights, fc.integer({ min: 1, max: 3_000 }), fc.integer({ min: 1, max: 70 }), (each, runs, size) => {
+        const spec = { ...specFor(1, ...each), runs, rangeRuns: size };
+        const ranges = new CampaignRanges(spec);
+        const next = each.map(() => 0);
+        for (let i = 0; i < ranges.count; i++) {
+          const { index, search, from, to } = ranges.at(i);
+          expect(index).toBe(i);
+          expect(from).toBe(next[search]);
+          expect(to).toBeGreaterThan(from);
+          next[search] = to;
+        }
+        expect(next.reduce((sum, it) => sum + it, 0)).toBe(runs);
+        const total = each.reduce((sum, weight) => sum + weight, 0);
+        each.forEach((weight, i) => {
+          // Nobody is a whole range ahead of its share or behind it.
+          const due = (ranges.count * weight) / total;
+          expect(Math.abs(Math.ceil((next[i] ?? 0) / size) - due)).toBeLessThan(1.5);
+        });
+      }),
+      { seed: 1, numRuns: 200 },
+    );
+  });
+});
+
+describe('a campaign', () => {
+  const spec = specFor(RANGES, 2, 1);
+
+  it('comes to the same in one piece, in shards, and in ranges of any order', async () => {
+    const whole = await shard(spec, 1, 1);
+    expect(whole).toMatchObject({ done: [[0, RANGES]] });
+    expect(violatingRuns(totalOf(whole))).toBeGreaterThan(5);
+    expect(whole.failures.length).toBeGreaterThan(0);
+    const shards = await Promise.all([3, 1, 2].map((number) => shard(spec, number, 3)));
+    expect(shards.reduce(mergeParts)).toEqual(whole);
+    const ranges = new CampaignRanges(spec);
+    const units = Array.from({ length: RANGES }, (_, i) => ranges.at((i * 5) % RANGES)).map((range) =>
+      partOf(spec, runUnit(spec.searches[range.search]?.plan ?? spec.searches[0].plan, range)),
+    );
+    expect(units.reduce(mergeParts)).toEqual(whole);
+    expect(JSON.parse(JSON.stringify(whole))).toEqual(whole);
+  });
+
+  it('of one search makes the runs that the search makes alone', async () => {
+    const one = specFor(4);
+    const { weather, seed, strategy } = one.searches[0].plan;
+    const { hash, events, exercised, near } = await check({ weather, seed, strategy, properties: [], runs: one.runs });
+    const safe: CampaignSpec = {
+      ...one,
+      searches: [{ ...one.searches[0], plan: { ...one.searches[0].plan, properties: [] } }],
+    };
+    expect(totalOf(await shard(safe, 1, 1))).toMatchObject({ hash, events, exercised, near, runs: one.runs });
+  });
+
+  it('goes on where it was stopped, and knows what is missing', async () => {
+    const stop = new AbortController();
+    const some = await runShard({
+      spec,
+      shard: { number: 1, of: 1 },
+      workers: 1,
+      signal: stop.signal,
+      onPart: (part) => {
+        if (rangesDone(part) === 3) stop.abort();
+      },
+    });
+    expect(some.done).toEqual([[0, 3]]);
+    expect(missingFrom(some)).toEqual([[3, RANGES]]);
+    expect(missingFrom(await shard(spec, 2, RANGES))).toEqual([
+      [0, 1],
+      [2, RANGES],
+    ]);
+    expect(await shard(spec, 1, 1, some)).toEqual(await shard(spec, 1, 1));
+  });
+
+  it('ends when so many are found', async () => {
+    const part = await shard({ ...spec, stopAfter: 3 }, 1, 1);
+    expect(violatingRuns(totalOf(part))).toBeGreaterThanOrEqual(3);
+    expect(rangesDone(part)).toBeLessThan(RANGES);
+  });
+
+  it('refuses parts that overlap, or are of another campaign or engine', async () => {
+    const part = await shard(spec, 1, 6);
+    expect(() => mergeParts(part, part)).toThrow('range 0 is in two of these parts');
+    expect(() => mergeParts(part, noPart({ ...spec, runs: 7 }))).toThrow('of different campaigns');
+    expect(() => mergeParts(part, noPart({ ...spec, engine: 'that one' }))).toThrow('different engines');
+    expect(specHash(spec)).not.toBe(specHash(specFor(RANGES, 1, 2)));
+  });
+
+  it('keeps one failure of each shape, the first one', async () => {
+    const { failures } = await shard(spec, 1, 1);
+    expect(new Set(failures.map(({ shape }) => shape)).size).toBe(failures.length);
+    const all = new CampaignRanges(spec);
+    for (let i = 0; i < RANGES; i++) {
+      const range = all.at(i);
+      for (const failure of runUnit(spec.searches[range.search]?.plan ?? spec.searches[0].plan, range).failures) {
+        const kept = failures.find(({ shape }) => shape === failure.shape);
+        expect(kept).toBeDefined();
+        if (kept?.search === failure.search) expect(kept.run).toBeLessThanOrEqual(failure.run);
+        else expect(kept?.search).toBeLessThan(failure.search);
+      }
+    }
+  });
+});
+
+describe('the engine', () => {
+  it('has a hash of its own', () => {
+    expect(engineHash()).toMatch(/^[0-9a-f]{16}$/);
+    expect(engineHash()).toBe(engineHash());
+  });
+});

@@ -1,0 +1,69 @@
+import type { Situation } from '../../properties/coverage.js';
+import { noTally, type Tally } from '../../properties/search/tally.js';
+import { STRAINS } from '../../properties/search/weather.js';
+import type { PropertyId } from '../../scenarios/index.js';
+
+/*
+ * A tally as named whole numbers, which a server can add up by itself: the hash too, as its two halves.
+ */
+
+const HALF = 4294967296;
+
+/** Those that are not 0. */
+export function flattened({
+  runs,
+  events,
+  steps,
+  near,
+  hash,
+  exercised,
+  strained,
+  violating,
+}: Tally): Record<string, number> {
+  const counters: Record<string, number> = {
+    runs,
+    events,
+    steps,
+    near,
+    hashA: Number.parseInt(hash.slice(0, 8), 16),
+    hashB: Number.parseInt(hash.slice(8), 16),
+  };
+  for (const [situation, count] of Object.entries(exercised)) counters[`exercised ${situation}`] = count;
+  for (const strain of STRAINS) {
+    counters[`strained ${strain}`] = strained[strain].runs;
+    counters[`atBound ${strain}`] = strained[strain].atBound;
+  }
+  for (const [property, count] of Object.entries(violating)) counters[`violating ${property}`] = count;
+  return Object.fromEntries(Object.entries(counters).filter(([, count]) => count !== 0));
+}
+
+/** The tally of a search from sums of counters, each named with the index of its search. */
+export function unflattened(sums: Readonly<Record<string, string>>, search: number): Tally {
+  const of = (name: string): number => Number(sums[`${search} ${name}`] ?? 0);
+  const half = (name: string): string =>
+    Number(BigInt(sums[`${search} ${name}`] ?? 0) % BigInt(HALF))
+      .toString(16)
+      .padStart(8, '0');
+  const { exercised } = noTally();
+  for (const situation of Object.keys(exercised) as Situation[]) exercised[situation] = of(`exercised ${situation}`);
+  const prefix = `${search} violating `;
+  const properties = Object.keys(sums).filter((name) => name.startsWith(prefix));
+  return {
+    runs: of('runs'),
+    events: of('events'),
+    steps: of('steps'),
+    near: of('near'),
+    hash: half('hashA') + half('hashB'),
+    exercised,
+    strained: {
+      rate: { runs: of('strained rate'), atBound: of('atBound rate') },
+      step: { runs: of('strained step'), atBound: of('atBound step') },
+      restart: { runs: of('strained restart'), atBound: of('atBound restart') },
+      forget: { runs: of('strained forget'), atBound: of('atBound forget') },
+      late: { runs: of('strained late'), atBound: of('atBound late') },
+    },
+    violating: Object.fromEntries(
+      properties.map((name) => [name.slice(prefix.length) as PropertyId, Number(sums[name])]),
+    ),
+  };
+}

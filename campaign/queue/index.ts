@@ -1,0 +1,2 @@
+export { QueuedCampaign } from './queue.js';
+export type { CampaignState } from './state.js';

@@ -1,0 +1,189 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { canRunOnRedis } from '../../real/provisioner/for-tests.js';
+import { type Provision, type ProvisionedNode, provision } from '../../real/provisioner/index.js';
+import { mergeParts, partOf } from '../part.js';
+import { CampaignRanges } from '../spec.js';
+import { type Ended, lockstep, started } from '../testing/command.js';
+import { specFor } from '../testing/spec.js';
+import { runUnit } from '../unit.js';
+import { QueuedCampaign } from './queue.js';
+
+/** Two hundred ranges; about one schedule in a thousand fails. */
+const SEARCH = ['--ttl', '10s', '--faults', 'failover=1,lag=1ms', '--seed', 'campaign'];
+const SIZE = ['--runs', '20000', '--range-runs', '100'];
+const RANGES = 200;
+
+describe.skipIf(!canRunOnRedis('campaigns over a queue', 'processes'))('a campaign over a queue', () => {
+  let provided: Provision;
+  let node: ProvisionedNode;
+  let alone: Record<string, unknown>;
+  const running: ReturnType<typeof started>[] = [];
+  let name = '';
+  let campaigns = 0;
+
+  beforeAll(async () => {
+    alone = comparable(await lockstep('campaign', ...SEARCH, ...SIZE, '--workers', '1', '--json'));
+    expect(alone).toMatchObject({ verdict: 'violated', runs: 20_000, ranges: { total: RANGES, done: RANGES } });
+  }, 300_000);
+  beforeEach(async () => {
+    provided = await provision({ nodes: 1, sources: ['processes'], persistence: 'everysec' });
+    const [first] = provided.nodes;
+    if (first === undefined) throw new Error('there is no node');
+    node = first;
+    name = `c${campaigns++}`;
+  });
+  afterEach(async () => {
+    for (const { child } of running.splice(0)) child.kill('SIGKILL');
+    await provided.stop();
+  });
+
+  const flags = (): string[] => ['--queue', node.url, '--name', name];
+  const worker = (): ReturnType<typeof started> => {
+    const it = started(['campaign', 'work', ...flags(), '--workers', '1', '--json']);
+    running.push(it);
+    return it;
+  };
+  const enqueue = (): Promise<Ended> => lockstep('campaign', ...SEARCH, ...SIZE, ...flags(), '--json');
+  const status = (): Promise<Ended> => lockstep('campaign', 'status', ...flags(), '--json');
+
+  /** Waits until so many ranges are done. */
+  async function done(ranges: number): Promise<void> {
+    await using queued = await QueuedCampaign.at({ url: node.url, name });
+    while ((await queued.ledger.digests()).size < ranges) await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+
+  it('comes to what one process comes to, though workers are killed, join late, and it is put in twice', async () => {
+    expect(JSON.parse((await enqueue()).stdout)).toMatchObject({ ranges: RANGES, added: RANGES });
+    const [first, second, third] = [worker(), worker(), worker()];
+    await done(30);
+    first.child.kill('SIGKILL');
+    await done(70);
+    second.child.kill('SIGKILL');
+    expect((await enqueue()).code).toBe(0);
+    await done(100);
+    const late = worker();
+    const ends = await Promise.all([third.end, late.end]);
+    for (const { code, stderr } of ends) expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const made = ends.map(({ stdout }): number => JSON.parse(stdout).made);
+    expect(Math.min(...made)).toBeGreaterThan(0);
+    const end = await status();
+    expect(end).toMatchObject({ code: 1, stderr: '' });
+    expect(JSON.parse(end.stdout)).toMatchObject({ isOver: true, failed: [], mismatches: 0, unkept: 0 });
+    expect(comparable(end)).toEqual(alone);
+  });
+
+  it('comes to the same when the server dies in the middle and comes back with its append-only file', async () => {
+    await enqueue();
+    const workers = [worker(), worker()];
+    await done(60);
+    await node.kill();
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    await node.restart({ keepData: true });
+    for (const { end } of workers) expect(await end).toMatchObject({ code: 0, stderr: '' });
+    expect(comparable(await status())).toEqual(alone);
+  });
+
+  it('puts jobs back that the queue has lost', async () => {
+    await enqueue();
+    const client = node.client();
+    // All jobs and the list of them, but not what has been entered.
+    for (const key of await client.keys('bull:*')) await client.del(key);
+    client.disconnect();
+    expect(await worker().end).toMatchObject({ code: 0 });
+    expect(comparable(await status())).toEqual(alone);
+  });
+
+  it('enters a range once, however often it is made, and notices if it comes to something else', async () => {
+    await using queued = await QueuedCampaign.at({ url: node.url, name });
+    const { ledger } = queued;
+    const spec = specFor(4);
+    await ledger.open(spec);
+    const [first, second] = [0, 1].map((index) => runUnit(spec.searches[0].plan, new CampaignRanges(spec).at(index)));
+    if (first === undefined || second === undefined) throw new Error('there are no ranges');
+    for (const unit of [second, first, second, first]) await ledger.commit(unit);
+    const part = mergeParts(partOf(spec, first), partOf(spec, second));
+    const books = await ledger.read(spec);
+    expect(books).toMatchObject({ done: 2, tallies: part.tallies, failures: part.failures, mismatches: 0 });
+    await ledger.commit({ ...first, tally: { ...first.tally, hash: '0123456789abcdef' } });
+    expect(await ledger.read(spec)).toMatchObject({ done: 2, tallies: part.tallies, mismatches: 1 });
+  });
+
+  it('lets a worker leave, with what it has begun', async () => {
+    await enqueue();
+    const leaving = worker();
+    await done(5);
+    leaving.child.kill('SIGINT');
+    const { code, stdout } = await leaving.end;
+    expect(code).toBe(130);
+    const { ranges, active } = JSON.parse((await status()).stdout);
+    expect(JSON.parse(stdout)).toEqual({
+      schema: 'lockstep.campaign-work/1',
+      made: ranges.done,
+      interrupted: true,
+    });
+    expect(active).toBe(0);
+  });
+
+  it('ends when so many are found', async () => {
+    await lockstep('campaign', ...SEARCH, ...SIZE, ...flags(), '--until-found', '2');
+    await worker().end;
+    const { isOver, searches, ranges } = JSON.parse((await status()).stdout);
+    expect(isOver).toBe(true);
+    expect(ranges.done).toBeLessThan(RANGES);
+    expect(searches[0].violating['mutual-exclusion']).toBeGreaterThanOrEqual(2);
+  });
+
+  it('refuses another engine, another campaign of the same name, and a name that is not there', async () => {
+    expect(await lockstep('campaign', 'work', ...flags())).toMatchObject({
+      code: 64,
+      stderr: 'lockstep: --name: there is no campaign of this name on this server\n',
+    });
+    await enqueue();
+    const other = await lockstep('campaign', ...SEARCH, '--runs', '1000', ...flags());
+    expect(other).toMatchObject({ code: 64, stderr: expect.stringContaining('with other settings') });
+    const client = node.client();
+    const key = `lockstep:{${name}}:spec`;
+    const spec = JSON.parse((await client.get(key)) ?? '{}');
+    await client.set(key, JSON.stringify({ ...spec, engine: '0123456789abcdef' }));
+    client.disconnect();
+    const skewed = await lockstep('campaign', 'work', ...flags());
+    expect(skewed).toMatchObject({ code: 64, stdout: '' });
+    expect(skewed.stderr).toContain(`another engine (${spec.engine}) than the campaign (0123456789abcdef)`);
+    expect((await enqueue()).stderr).toContain('another engine');
+  });
+
+  it('hands out its failures as scenarios that replay', async () => {
+    const search = ['--ttl', '10s', '--faults', 'crash=1,partition=1', '--restart-delay', '0'];
+    await lockstep('campaign', ...search, '--runs', '400', '--range-runs', '100', ...flags());
+    await worker().end;
+    const writing = started(['campaign', 'failures', ...flags()]);
+    expect((await writing.end).code).toBe(0);
+    const folder = join(writing.cwd, '.lockstep/failures');
+    const files = existsSync(folder) ? readdirSync(folder) : [];
+    expect(files.length).toBeGreaterThan(0);
+    const scenario = JSON.parse(readFileSync(join(folder, files[0] ?? ''), 'utf8'));
+    expect(scenario).toMatchObject({ schema: 'lockstep.scenario/1', expect: { verdict: 'violated' } });
+    const { code } = await lockstep('replay', join(folder, files[0] ?? ''), '--json');
+    expect(code).toBe(0);
+  });
+});
+
+describe('a queue that is not there', () => {
+  it('is told in one sentence, without its password', async () => {
+    const url = 'redis://user:hunter2@127.0.0.1:1';
+    const { code, stdout, stderr } = await lockstep('campaign', 'status', '--queue', url);
+    expect({ code, stdout }).toEqual({ code: 64, stdout: '' });
+    expect(stderr).toMatch(
+      /^lockstep: --queue: redis:\/\/user:\*\*\*@127\.0\.0\.1:1 cannot be used: .*ECONNREFUSED.*\n$/,
+    );
+    expect(stderr).not.toContain('hunter2');
+  });
+});
+
+/** What a campaign came to, without how. */
+function comparable({ stdout }: Ended): Record<string, unknown> {
+  const { verdict, runs, events, hash, engine, ranges, searches, failures } = JSON.parse(stdout);
+  return { verdict, runs, events, hash, engine, ranges, searches, failures };
+}

@@ -1,0 +1,70 @@
+import { type CampaignPart, noPart, totalOf } from '../part.js';
+import type { CampaignSpec } from '../spec.js';
+import { type Books, PACE_S, type Pace } from './ledger.js';
+
+/** How far a campaign is, for people. */
+export interface CampaignState {
+  /** What it came to; which ranges those are is told where the books are read with them. */
+  readonly part: CampaignPart;
+  readonly waiting: number;
+  readonly active: number;
+  /** Machines that have joined. */
+  readonly workers: number;
+  readonly runsPerSecond: number;
+  /** Time left at this speed, s, if there is any. */
+  readonly leftS: number | null;
+  readonly elapsedS: number;
+  readonly isOver: boolean;
+  /** Ranges that could not be made. */
+  readonly failed: readonly { readonly index: number; readonly why: string }[];
+  readonly unkept: number;
+  readonly mismatches: number;
+  /** By time. */
+  readonly pace: readonly Pace[];
+}
+
+/** The speed is that of so many seconds. */
+const RECENT_S = 6 * PACE_S;
+
+/** Sums the books up. */
+export function stateOf(
+  spec: CampaignSpec,
+  books: Books,
+  indices: readonly number[],
+  jobs: { readonly waiting: number; readonly active: number; readonly workers: number; readonly isOver: boolean },
+): CampaignState {
+  const part: CampaignPart = {
+    ...noPart(spec),
+    done: spansOf(indices),
+    tallies: books.tallies,
+    failures: books.failures,
+  };
+  const { elapsedS, workedS } = books;
+  const until = jobs.isOver ? workedS : elapsedS;
+  const since = Math.max(0, until - RECENT_S);
+  const recent = books.pace.filter(({ atS }) => atS + PACE_S > since).reduce((sum, { runs }) => sum + runs, 0);
+  const runsPerSecond = recent / Math.max(1, Math.min(until, RECENT_S + PACE_S));
+  const runsLeft = spec.runs - totalOf(part).runs;
+  return {
+    part,
+    ...jobs,
+    runsPerSecond,
+    leftS: jobs.isOver || runsPerSecond === 0 ? null : runsLeft / runsPerSecond,
+    elapsedS: jobs.isOver ? workedS : elapsedS,
+    failed: Object.entries(books.failed).map(([index, why]) => ({ index: Number(index), why })),
+    unkept: books.unkept,
+    mismatches: books.mismatches,
+    pace: [...books.pace].sort((a, b) => a.atS - b.atS || a.search - b.search),
+  };
+}
+
+/** Whole numbers as spans of such that follow each other; none may be beyond the ranges. */
+export function spansOf(indices: readonly number[]): [number, number][] {
+  const spans: [number, number][] = [];
+  for (const index of [...indices].sort((a, b) => a - b)) {
+    const last = spans[spans.length - 1];
+    if (last !== undefined && last[1] === index) last[1] = index + 1;
+    else spans.push([index, index + 1]);
+  }
+  return spans;
+}

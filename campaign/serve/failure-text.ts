@@ -1,0 +1,23 @@
+import { judge } from '../../properties/index.js';
+import { formatCounterexample, preventions } from '../../report/index.js';
+import type { CampaignSpec } from '../spec.js';
+import type { Failure } from '../unit.js';
+
+/** A failure as text: who, when, why, and what prevents it. */
+export function failureText({ property, schedule, search, run, events }: Failure, spec: CampaignSpec): string {
+  const judgement = judge(schedule, [property], true);
+  const violation = judgement.violations.find((it) => it.property === property);
+  if (violation === undefined) return 'It does not reproduce with this build.\n';
+  return formatCounterexample({
+    schedule,
+    judgement,
+    violation,
+    run,
+    runs: null,
+    seed: spec.searches[search]?.plan.seed ?? '',
+    foundEvents: events,
+    events,
+    preventions: preventions(schedule, [property]),
+    replay: 'lockstep replay <the schedule>',
+  });
+}

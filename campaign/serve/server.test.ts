@@ -1,0 +1,97 @@
+import { request } from 'node:http';
+import { describe, expect, it } from 'vitest';
+import { parseSchedule } from '../../scenarios/index.js';
+import { mergeParts, noPart, partOf } from '../part.js';
+import type { CampaignState } from '../queue/index.js';
+import { CampaignRanges } from '../spec.js';
+import { specFor } from '../testing/spec.js';
+import { runUnit } from '../unit.js';
+import { servePage } from './server.js';
+
+/** In the middle of a campaign of two searches, one of which has a name to trip over. */
+function middle(): CampaignState {
+  const plain = specFor(4, 1, 1);
+  const spec = {
+    ...plain,
+    searches: [{ ...plain.searches[0], name: '<b>&"' }, ...plain.searches.slice(1)],
+  } as typeof plain;
+  const units = [0, 1, 2].map((index) => {
+    const range = new CampaignRanges(spec).at(index);
+    return partOf(spec, runUnit(spec.searches[range.search]?.plan ?? spec.searches[0].plan, range));
+  });
+  return {
+    part: units.reduce(mergeParts, noPart(spec)),
+    waiting: 1,
+    active: 0,
+    workers: 2,
+    runsPerSecond: 12_345.6,
+    leftS: 3_700,
+    elapsedS: 61,
+    isOver: false,
+    failed: [{ index: 3, why: 'out of <memory>' }],
+    unkept: 0,
+    mismatches: 0,
+    pace: [
+      { search: 0, atS: 0, runs: 50, violating: 1 },
+      { search: 1, atS: 0, runs: 25, violating: 0 },
+    ],
+  };
+}
+
+interface Answer {
+  readonly status: number | undefined;
+  readonly headers: Readonly<Record<string, unknown>>;
+  readonly text: string;
+}
+
+function get(url: string, options: { method?: string; headers?: Record<string, string> } = {}): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    request(url, { agent: false, ...options }, (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (part: string) => {
+        text += part;
+      });
+      response.on('end', () => resolve({ status: response.statusCode, headers: response.headers, text }));
+    })
+      .on('error', reject)
+      .end();
+  });
+}
+
+describe('the page of a campaign', () => {
+  it('shows how far it is, and hands out its failures', async () => {
+    const state = middle();
+    await using page = await servePage({ state: async () => state }, 'night', 0);
+    const { status, text, headers } = await get(page.url);
+    expect(status).toBe(200);
+    expect(headers['content-security-policy']).toContain("default-src 'none'");
+    expect(text).toContain('3 of 4 ranges');
+    expect(text).toContain('2 machines, 12 346 schedules/s, about 1 h 1 min left');
+    expect(text).toContain('Range 3 could not be made: out of &lt;memory&gt;');
+    expect(text).toContain('&lt;b&gt;&amp;&quot;');
+    expect(text).not.toContain('<b>&"');
+    expect(JSON.parse((await get(`${page.url}state.json`)).text)).toEqual(state);
+    const schedule = await get(`${page.url}failures/0.json`);
+    expect(schedule.headers['content-disposition']).toMatch(/^attachment; filename="night-\d+\.json"$/);
+    expect(parseSchedule(JSON.parse(schedule.text))).toEqual(state.part.failures[0]?.schedule);
+    expect((await get(`${page.url}failures/0.txt`)).text).toMatch(/c\d/);
+  });
+
+  it('is for this machine alone, and has nothing else', async () => {
+    const state = middle();
+    await using page = await servePage({ state: async () => state }, 'night', 0);
+    expect(await get(page.url, { headers: { Host: 'example.org' } })).toMatchObject({ status: 403 });
+    expect(await get(page.url, { method: 'POST' })).toMatchObject({ status: 405 });
+    for (const path of ['nothing', 'failures/99.json', 'failures/0.html', '../package.json']) {
+      expect(await get(page.url + path)).toMatchObject({ status: 404 });
+    }
+  });
+
+  it('says when the server of the queue is away', async () => {
+    const state = async (): Promise<CampaignState> => {
+      throw new Error('Connection is closed.');
+    };
+    await using page = await servePage({ state }, 'night', 0);
+    expect(await get(page.url)).toMatchObject({ status: 503, text: 'Connection is closed.' });
+  });
+});

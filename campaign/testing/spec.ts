@@ -1,0 +1,26 @@
+import { past, SAFETY, WITHIN_ASSUMPTIONS } from '../../properties/index.js';
+import type { CampaignSearch, CampaignSpec } from '../spec.js';
+
+/** A campaign of so many ranges of 25 runs, in which some fail; searches by their weights. */
+export function specFor(ranges: number, ...weights: readonly number[]): CampaignSpec {
+  const search = (weight: number, i: number): CampaignSearch => ({
+    name: `search ${i}`,
+    weight,
+    plan: {
+      weather: past(WITHIN_ASSUMPTIONS, 'rate', 1.5),
+      seed: `seed ${i}`,
+      strategy: 'combination',
+      properties: SAFETY,
+    },
+  });
+  const [first = 1, ...rest] = weights;
+  return {
+    schema: 'lockstep.campaign/1',
+    searches: [search(first, 0), ...rest.map((weight, i) => search(weight, i + 1))],
+    runs: 25 * ranges,
+    rangeRuns: 25,
+    budgetMs: null,
+    stopAfter: null,
+    engine: 'this one',
+  };
+}

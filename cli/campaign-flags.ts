@@ -1,0 +1,44 @@
+import type { Shard } from '../campaign/index.js';
+import type { CheckFlags } from './flags.js';
+
+/** Something with its weight, as it was written. */
+export interface Weighted {
+  readonly text: string;
+  readonly weight: number;
+}
+
+/** Where a campaign is. */
+export interface QueueFlags {
+  /** `true` takes the one of `LOCKSTEP_QUEUE`. */
+  readonly queue?: string | true;
+  readonly name?: string;
+  readonly json?: boolean;
+}
+
+/** Flags of `campaign`. */
+export interface CampaignFlags extends QueueFlags, Omit<CheckFlags, 'shrink'> {
+  readonly around?: string;
+  readonly policies?: readonly Weighted[];
+  readonly classes?: readonly Weighted[];
+  readonly rangeRuns?: number;
+  readonly untilFound?: number;
+  readonly shard?: Shard;
+  readonly out?: string;
+  readonly resume?: boolean;
+}
+
+/** Flags of `campaign work`. */
+export interface WorkFlags extends QueueFlags {
+  readonly workers?: number;
+}
+
+/** Flags of `campaign serve`. */
+export interface ServeFlags extends QueueFlags {
+  readonly port?: number;
+}
+
+/** Flags of `campaign merge`. */
+export interface MergeFlags {
+  readonly out?: string;
+  readonly json?: boolean;
+}

@@ -1,0 +1,128 @@
+import { type CampaignPart, mergeParts, totalOf, violatingRuns } from '../campaign/index.js';
+import { type CampaignState, QueuedCampaign } from '../campaign/queue/index.js';
+import { countWords, plural } from '../report/index.js';
+import { InputError } from '../scenarios/input-error.js';
+import { writeFailuresOf } from './campaign-failures.js';
+import type { CampaignFlags, QueueFlags, ServeFlags, WorkFlags } from './campaign-flags.js';
+import { readPart } from './campaign-part-file.js';
+import { specOf } from './campaign-spec.js';
+import { partJson, partText } from './campaign-text.js';
+import { Exit, type ExitCode } from './exit-codes.js';
+import { type Io, writeJson } from './io.js';
+import { ProgressLine } from './progress.js';
+import { workersOf } from './workers.js';
+
+const NAME = 'campaign';
+const PORT = 8080;
+
+/** Puts a campaign into its queue: all of it that is not there or done. */
+export async function enqueue(flags: CampaignFlags, io: Io): Promise<ExitCode> {
+  if (flags.shard !== undefined || flags.out !== undefined || flags.resume) {
+    throw new InputError('--queue: it keeps what comes of a campaign; leave out --shard, --out and --resume');
+  }
+  const spec = specOf(flags, io.cwd);
+  await using queued = await opened(flags, io);
+  const line = new ProgressLine(io);
+  const added = await queued.enqueue(spec, (done, of) => line.show(`${countWords(done)} of ${plural(of, 'range')}`));
+  line.end();
+  const ranges = Math.ceil(spec.runs / spec.rangeRuns);
+  const { name = NAME } = flags;
+  if (flags.json) writeJson(io, 'lockstep.campaign-enqueued/1', { name, ranges, added, engine: spec.engine });
+  else {
+    io.stdout.write(
+      `${plural(added, 'range')} put into the queue, of ${countWords(ranges)}; campaign "${name}", engine ${spec.engine}.\n` +
+        `next   ${io.command} campaign work --name ${name} --queue …     on each machine\n` +
+        `       ${io.command} campaign status --name ${name} --queue …\n`,
+    );
+  }
+  return Exit.ok;
+}
+
+/** Works for a campaign until it is over, or until it is asked to leave. */
+export async function work(flags: WorkFlags, io: Io): Promise<ExitCode> {
+  const workers = await workersOf(flags.workers);
+  await using queued = await opened(flags, io);
+  const line = new ProgressLine(io);
+  const made = await queued.work(workers, io.signal, (ranges) => line.show(`${plural(ranges, 'range')} made here`));
+  line.end();
+  if (flags.json) writeJson(io, 'lockstep.campaign-work/1', { made, interrupted: io.signal.aborted });
+  else io.stdout.write(`${plural(made, 'range')} made here${io.signal.aborted ? '' : '; the campaign is over'}.\n`);
+  return io.signal.aborted ? Exit.interrupted : Exit.ok;
+}
+
+/** Says how far a campaign is. */
+export async function status(flags: QueueFlags, io: Io): Promise<ExitCode> {
+  await using queued = await opened(flags, io);
+  const state = await queued.state();
+  if (flags.json) writeJson(io, 'lockstep.campaign-status/1', { ...partJson(state.part), ...withoutPart(state) });
+  else io.stdout.write(`${partText(state.part, '')}${stateText(state)}`);
+  if (state.mismatches > 0 || state.failed.length > 0) return Exit.internal;
+  if (violatingRuns(totalOf(state.part)) > 0) return Exit.violated;
+  return state.isOver ? Exit.ok : Exit.inconclusive;
+}
+
+/** Writes the failures of a campaign, or of shards, as scenarios. */
+export async function failures(paths: readonly string[], flags: QueueFlags, io: Io): Promise<ExitCode> {
+  const part = paths.length > 0 ? partsOf(paths, io) : await partOf(flags, io);
+  const written = writeFailuresOf(part, io.cwd);
+  for (const { path, shape } of written) io.stdout.write(`${path}   ${shape}\n`);
+  if (written.length === 0) io.stdout.write('No failures.\n');
+  return Exit.ok;
+}
+
+/** Serves the page of a campaign until it is interrupted. */
+export async function serve(flags: ServeFlags, io: Io): Promise<ExitCode> {
+  const { servePage } = await import('../campaign/serve/server.js');
+  await using queued = await opened(flags, io);
+  await using page = await servePage(queued, flags.name ?? NAME, flags.port ?? PORT);
+  io.stdout.write(`${page.url}   (Ctrl-C ends it)\n`);
+  await new Promise<void>((resolve) => {
+    if (io.signal.aborted) resolve();
+    io.signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+  return Exit.ok;
+}
+
+/** Forgets a campaign. */
+export async function remove(flags: QueueFlags, io: Io): Promise<ExitCode> {
+  await using queued = await opened(flags, io);
+  await queued.remove();
+  return Exit.ok;
+}
+
+async function opened(flags: QueueFlags, io: Io): Promise<QueuedCampaign> {
+  const url = typeof flags.queue === 'string' ? flags.queue : io.env.LOCKSTEP_QUEUE;
+  if (url === undefined)
+    throw new InputError('--queue: which Redis server? Give redis://host:port, or set LOCKSTEP_QUEUE');
+  return await QueuedCampaign.at({ url, name: flags.name ?? NAME });
+}
+
+function partsOf(paths: readonly string[], io: Io): CampaignPart {
+  return paths.map((path) => readPart(path, io.cwd)).reduce(mergeParts);
+}
+
+async function partOf(flags: QueueFlags, io: Io): Promise<CampaignPart> {
+  await using queued = await opened(flags, io);
+  return (await queued.state()).part;
+}
+
+function withoutPart({ part: _, pace: __, ...state }: CampaignState): object {
+  return state;
+}
+
+function stateText(state: CampaignState): string {
+  const { waiting, active, workers, runsPerSecond, leftS, failed, mismatches, unkept, isOver } = state;
+  const lines = [
+    isOver
+      ? 'The campaign is over.'
+      : `${plural(workers, 'machine')} at work, ${countWords(active)} ranges in hand, ${countWords(waiting)} waiting; ` +
+        `${countWords(Math.round(runsPerSecond))} schedules/s` +
+        `${leftS === null ? '' : `, about ${countWords(Math.ceil(leftS))} s left`}.`,
+    ...(unkept > 0 ? [`${plural(unkept, 'failure')} of further shapes not kept.`] : []),
+    ...(mismatches > 0
+      ? [`${plural(mismatches, 'range')} came to different things when made twice: an error here.`]
+      : []),
+    ...failed.map(({ index, why }) => `range ${index} could not be made: ${why}`),
+  ];
+  return `${lines.join('\n')}\n`;
+}

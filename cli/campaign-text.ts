@@ -1,0 +1,79 @@
+import {
+  type CampaignPart,
+  CampaignRanges,
+  missingFrom,
+  rangesDone,
+  totalOf,
+  violatingRuns,
+} from '../campaign/index.js';
+import { greatestShare } from '../properties/search/share.js';
+import { countWords, plural } from '../report/index.js';
+import { Exit, type ExitCode } from './exit-codes.js';
+import { textTable } from './text-table.js';
+
+const MOST_FAILURES = 10;
+
+/** What a campaign, or a part of it, came to. */
+export function partText(part: CampaignPart, what: string): string {
+  const { spec, failures } = part;
+  const total = totalOf(part);
+  const { count } = new CampaignRanges(spec);
+  const done = rangesDone(part);
+  const rows = spec.searches.map(({ name }, i) => {
+    const tally = part.tallies[i];
+    if (tally === undefined) return [name];
+    const violating = violatingRuns(tally);
+    return [name, countWords(tally.runs), countWords(violating), rate(violating, tally.runs), countWords(tally.near)];
+  });
+  const more = failures.length - MOST_FAILURES;
+  return [
+    `${plural(total.runs, 'schedule')}, ${plural(total.events, 'event')}, ${countWords(done)} of ${plural(count, 'range')}` +
+      `${what === '' ? '' : ` (${what})`}   hash ${total.hash}   engine ${spec.engine}`,
+    '',
+    textTable(['search', 'schedules', 'violations', 'per million', 'near'], rows, 1),
+    '',
+    failures.length === 0 ? noneText(total.runs, done === count) : `${plural(failures.length, 'shape')} of failure:`,
+    ...failures
+      .slice(0, MOST_FAILURES)
+      .map(
+        ({ shape, search, run, events }) =>
+          `  ${shape}\n    ${plural(events, 'event')}, first in run ${countWords(run + 1)}` +
+          `${spec.searches.length === 1 ? '' : ` of ${spec.searches[search]?.name}`}`,
+      ),
+    ...(more > 0 ? [`  and ${plural(more, 'further shape')}`] : []),
+    '',
+  ].join('\n');
+}
+
+function noneText(runs: number, isWhole: boolean): string {
+  if (runs === 0) return 'Nothing has been searched.';
+  const share = (greatestShare(runs) * 100).toPrecision(2);
+  return `No violation${isWhole ? '' : ' so far'}: fewer than ${share} % of the schedules that it draws violate something, at 95 %.`;
+}
+
+function rate(violating: number, runs: number): string {
+  return runs === 0 ? '–' : ((violating / runs) * 1_000_000).toPrecision(3);
+}
+
+/** The same as JSON. */
+export function partJson(part: CampaignPart): object {
+  const total = totalOf(part);
+  const { count } = new CampaignRanges(part.spec);
+  const missing = missingFrom(part);
+  return {
+    verdict: violatingRuns(total) > 0 ? 'violated' : missing.length > 0 ? 'inconclusive' : 'passed',
+    runs: total.runs,
+    events: total.events,
+    hash: total.hash,
+    engine: part.spec.engine,
+    ranges: { total: count, done: rangesDone(part), missing },
+    searches: part.spec.searches.map(({ name, weight }, i) => ({ name, weight, ...part.tallies[i] })),
+    failures: part.failures.map(({ schedule: _, ...failure }) => failure),
+  };
+}
+
+/** A shard alone cannot be whole, and is not inconclusive for it. */
+export function partExit(part: CampaignPart, isShard: boolean): ExitCode {
+  if (violatingRuns(totalOf(part)) > 0) return Exit.violated;
+  return isShard || missingFrom(part).length === 0 ? Exit.ok : Exit.inconclusive;
+}

@@ -1,0 +1,87 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  type CampaignPart,
+  mergeParts,
+  noPart,
+  rangesDone,
+  runShard,
+  totalOf,
+  violatingRuns,
+} from '../campaign/index.js';
+import { countWords, plural } from '../report/index.js';
+import { InputError } from '../scenarios/input-error.js';
+import type { CampaignFlags, MergeFlags } from './campaign-flags.js';
+import { readPart, writePart } from './campaign-part-file.js';
+import { specOf } from './campaign-spec.js';
+import { partExit, partJson, partText } from './campaign-text.js';
+import { Exit, type ExitCode } from './exit-codes.js';
+import { type Io, writeJson } from './io.js';
+import { ProgressLine } from './progress.js';
+import { workersOf } from './workers.js';
+
+const WHOLE = { number: 1, of: 1 };
+/** Between two writes of the file, ms. */
+const WRITE_EVERY_MS = 2_000;
+
+/** Begins a campaign: on a queue, or right here. */
+export async function campaign(flags: CampaignFlags, io: Io): Promise<ExitCode> {
+  if (flags.queue !== undefined) {
+    const { enqueue } = await import('./campaign-queue.js');
+    return await enqueue(flags, io);
+  }
+  const spec = specOf(flags, io.cwd);
+  const { shard = WHOLE, out } = flags;
+  if (flags.shard !== undefined && out === undefined) {
+    throw new InputError('--shard: where does it go? Add --out part.json, which "campaign merge" adds up');
+  }
+  if (flags.resume && out === undefined) throw new InputError('--resume: with which file? Add --out');
+  const before = flags.resume && out !== undefined && existsSync(join(io.cwd, out)) ? readPart(out, io.cwd) : undefined;
+  // Refuses a file of another campaign or engine.
+  const from = before === undefined ? undefined : mergeParts(noPart(spec), before);
+  const line = new ProgressLine(io);
+  const began = performance.now();
+  const runsBefore = from === undefined ? 0 : totalOf(from).runs;
+  let written = began;
+  const part = await runShard({
+    spec,
+    shard,
+    workers: await workersOf(flags.workers),
+    ...(from === undefined ? {} : { from }),
+    signal: io.signal,
+    onPart: (now, of) => {
+      line.show(progressText(now, of, (performance.now() - began) / 1000, runsBefore));
+      if (out === undefined || performance.now() - written < WRITE_EVERY_MS) return;
+      writePart(now, out, io.cwd);
+      written = performance.now();
+    },
+  });
+  line.end();
+  if (out !== undefined) writePart(part, out, io.cwd);
+  const isShard = shard.of > 1;
+  if (flags.json) writeJson(io, 'lockstep.campaign-result/1', partJson(part));
+  else io.stdout.write(partText(part, isShard ? `shard ${shard.number} of ${shard.of}` : ''));
+  return io.signal.aborted ? Exit.interrupted : partExit(part, isShard);
+}
+
+/** Adds up the files of shards. */
+export function merge(paths: readonly string[], flags: MergeFlags, io: Io): ExitCode {
+  const [first, ...rest] = paths.map((path) => readPart(path, io.cwd));
+  if (first === undefined) throw new InputError('merge what? Give the files of shards');
+  const part = rest.reduce(mergeParts, first);
+  if (flags.out !== undefined) writePart(part, flags.out, io.cwd);
+  if (flags.json) writeJson(io, 'lockstep.campaign-result/1', partJson(part));
+  else io.stdout.write(partText(part, ''));
+  return partExit(part, false);
+}
+
+function progressText(part: CampaignPart, of: number, seconds: number, runsBefore: number): string {
+  const tally = totalOf(part);
+  const done = rangesDone(part);
+  const rate = (tally.runs - runsBefore) / seconds;
+  const left = (part.spec.rangeRuns * (of - done)) / Math.max(1, rate);
+  return (
+    `${countWords(done)} of ${plural(of, 'range')}, ${countWords(Math.round(rate))} schedules/s, ` +
+    `${countWords(violatingRuns(tally))} violations, ${left.toFixed(0)} s left`
+  );
+}
