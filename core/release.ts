@@ -95,7 +95,8 @@ function finishRelease(policy: Policy, s: DraftState, now: LocalTime, effects: E
   const open = notGivenBack(s);
   const votes = size(policy.releaseRule === 'deleted' ? yes : union(yes, no));
   const hopeless = policy.releaseRule !== 'best-effort' && votes + size(open) < s.quorum;
-  const decided = policy.settle !== 'all' && (votes >= s.quorum || hopeless);
+  const early = policy.settle !== 'all' && policy.releaseSending === 'parallel';
+  const decided = early && (votes >= s.quorum || hopeless);
   if (open !== NO_NODES && !decided) return;
   const enough = policy.releaseRule === 'best-effort' || votes >= s.quorum;
   if (policy.nodeTimeoutUs !== null) effects.push({ type: 'cancel', timer: 'release' });

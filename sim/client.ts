@@ -129,7 +129,7 @@ export class SimClient extends Process {
     if (timer === undefined) this.work(lock, slot, now);
     else if (timer === 'retry') {
       this.step(lock, { type: 'timer', now, timer, chance: this.chance(lock, lock.state.attempt + 1) });
-      this.host.attempted(lock);
+      if (lock.state.phase !== 'failed') this.host.attempted(lock);
     } else this.step(lock, { type: 'timer', now, timer, chance: null });
     return true;
   }

@@ -3,6 +3,7 @@ import { between, NOT_EXTENDED, parallel, sequential, upTo } from './shape.js';
 
 /** No drift, no look at the time that the votes took, one token per thread; each node is renewed by itself. */
 const REDISSON: Policy = sequential('redisson', {
+  ...NOT_EXTENDED,
   nodeTimeoutUs: 3_000_000,
   clock: 'wall',
   stampUs: 1_000,
@@ -28,7 +29,6 @@ const REDLOCK_CPP: Policy = sequential('redlock-cpp', {
   ...between(100, 300),
   pausesAfterLast: true,
   extendCommand: 'own-or-missing',
-  extendOnFail: 'release',
 });
 
 /** Releases and clean-ups end at the first node that fails. */

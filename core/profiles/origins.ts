@@ -162,7 +162,7 @@ export const ORIGINS: Readonly<Record<string, Origin>> = {
       'no counter of re-entries; no PEXPIRE of all keys after an acquisition with a lease',
       'the time-out of a node is that of a reply, 3 s',
     ],
-    watched: { autoExtendAtPpm: 666_667 },
+    watched: { autoExtendAtPpm: 666_667, maxExtensions: null },
   },
   'redis-distlock': {
     title: 'Redis::DistLock',
@@ -178,7 +178,9 @@ export const ORIGINS: Readonly<Record<string, Origin>> = {
     version: null,
     sources: [source('jacket-code/redlock-cpp', 'f9f56187bab5935c0857822e7953150a8836896f', 'redlock-cpp/redlock.cpp')],
     unknown: [],
-    simplified: ['an extension keeps its token; the library deletes the key and sets a new one'],
+    simplified: [
+      'an extension keeps its token, and its keys where it fails; the library deletes each key and sets it anew with a new token, and deletes those again where it fails',
+    ],
   },
   'redlock-cs': {
     title: 'KidFashion/redlock-cs',

@@ -152,6 +152,7 @@ export class Monitors extends Observer {
   }
 
   override released(lock: LockRun, now: TrueTime): void {
+    this.protocol.released(lock, now);
     this.liveness.released(lock, now);
   }
 

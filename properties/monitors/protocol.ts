@@ -24,6 +24,7 @@ export interface UseListener {
 
 /** The monitors of what clients and nodes have to do one by one; they keep the ledger that others look things up in. */
 export class Protocol {
+  private readonly atOnce: boolean;
   private readonly ledger: Ledger;
   private readonly listener: UseListener;
   private readonly acquisition: Acquisition;
@@ -44,6 +45,7 @@ export class Protocol {
     ownerOf: (token: number) => LockRun | null,
   ) {
     const { policy } = setup;
+    this.atOnce = policy.releaseSending === 'parallel';
     this.ledger = ledger;
     this.listener = listener;
     this.acquisition = new Acquisition(policy, report);
@@ -73,8 +75,16 @@ export class Protocol {
     ledger.sent(use, to, command, now);
     // Else it is the clean-up of a failed attempt, or a second release of a node that was slow.
     if (operation !== 'release' || use.over || lock.state.phase !== 'releasing') return;
-    this.releaseQuorum.released(use, now);
     this.listener.releasing(lock, now);
+    // Where releases are sent one after the other, the last is sent by the time that the call returns.
+    if (this.atOnce) this.released(lock, now);
+  }
+
+  /** A lock was given back, and what is sent on that account has been sent. */
+  released(lock: LockRun, now: TrueTime): void {
+    const use = this.ledger.of(lock.token);
+    if (use === undefined || use.over) return;
+    this.releaseQuorum.released(use, now);
     this.over(use, now);
   }
 

@@ -101,7 +101,9 @@ export class Liveness {
 
   /** A client that gives up has made all its tries, and has paused between them. */
   private checkTries(lock: LockRun, now: TrueTime): void {
-    const { tries, retryDelayUs, retryJitterUs } = this.policy;
+    const { tries, retryDelayUs, retryJitterUs, acquireTimeoutUs } = this.policy;
+    // Who has only so much time may use it up first.
+    if (acquireTimeoutUs !== null) return;
     const { client, state } = lock;
     const made = state.attempt + 1;
     if (tries === null || made < tries) {
