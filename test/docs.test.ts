@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { DISTINCTIONS } from '../properties/profiles/distinctions.js';
+import { correctionsText, verdictTable } from '../properties/profiles/tables.js';
 import { catalogueTable } from '../report/catalogue-table.js';
 import { loadCatalogue } from '../scenarios/catalogue.js';
 
@@ -12,6 +14,12 @@ test('the table in docs/scenarios.md is that of the files (vitest -u writes it)'
   expect(start).toBeGreaterThan(0);
   const table = catalogueTable(loadCatalogue());
   await expect(text.slice(0, start) + table + text.slice(end)).toMatchFileSnapshot(file.pathname);
+});
+
+test('what docs/profiles.md says of known clients is what the tests hold (npm run docs:profiles writes it)', () => {
+  const text = readFileSync(new URL('../docs/profiles.md', import.meta.url), 'utf8');
+  expect(text).toContain(verdictTable(DISTINCTIONS));
+  expect(text).toContain(correctionsText(DISTINCTIONS));
 });
 
 test('scenarios named in the docs exist', () => {

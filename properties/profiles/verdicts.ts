@@ -18,19 +18,26 @@ export function expectedVerdict({ stated, beyond, spared, only }: Distinction, p
   return (isStated && !named(spared)) || named(beyond) ? 'bad' : 'ok';
 }
 
+/** Whether a client has what a schedule is about. */
+export function isAbout({ about, only, fixed }: Distinction, profile: string): boolean {
+  if (only !== undefined && !only.includes(profile)) return false;
+  const policy = policyOf({ profile, with: { ...watchdog(about, profile), ...fixed } });
+  if (about !== 'locks' && policy.maxExtensions === 0) return false;
+  return about !== 'watchdogs' || extendsItself(policy);
+}
+
 /** Plays a schedule with the policy of a known client. */
 export function verdictOf(distinction: Distinction, scenario: Scenario, profile: string): ProfileVerdict {
-  const { only, about, question } = distinction;
-  if (only !== undefined && !only.includes(profile)) return 'n/a';
-  const schedule = playedBy(distinction, scenario, profile);
-  const policy = policyOf(schedule.policy);
-  if (about !== 'locks' && policy.maxExtensions === 0) return 'n/a';
-  if (about === 'watchdogs' && !extendsItself(policy)) return 'n/a';
-  return fails(question, schedule) ? 'bad' : 'ok';
+  if (!isAbout(distinction, profile)) return 'n/a';
+  return fails(distinction.question, playedBy(distinction, scenario, profile)) ? 'bad' : 'ok';
 }
 
 /** The schedule with all clients as this one, and with its watchdog where the schedule is about those. */
 export function playedBy({ about, fixed }: Distinction, { schedule }: Scenario, profile: string): Schedule {
-  const watched: Partial<Policy> = about === 'watchdogs' ? (ORIGINS[profile]?.watched ?? {}) : {};
-  return { ...schedule, policy: { profile, with: { ...watched, ...fixed } } };
+  return { ...schedule, policy: { profile, with: { ...watchdog(about, profile), ...fixed } } };
+}
+
+/** What is different where a client extends by itself, if it only does so when asked to. */
+function watchdog(about: Distinction['about'], profile: string): Partial<Omit<Policy, 'profile'>> {
+  return about === 'watchdogs' ? (ORIGINS[profile]?.watched ?? {}) : {};
 }
