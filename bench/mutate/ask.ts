@@ -3,9 +3,6 @@ import { Worker } from 'node:worker_threads';
 import { SWITCH } from './instrument.js';
 import type { Answer, Question } from './oracle.js';
 
-/** A mutant that takes longer than this is killed by that, ms. */
-const PATIENCE_MS = 20_000;
-
 /** What is asked. */
 export interface Inquiry {
   /** Folder of the built house. */
@@ -14,17 +11,19 @@ export interface Inquiry {
   readonly runs: number;
   /** Whether it is about the variants of the scenarios, or about all else. */
   readonly variants: boolean;
+  /** A mutant that takes longer than this is killed by that, ms. */
+  readonly patienceMs: number;
 }
 
 /** Has scenarios and search look at mutants, one after the other, in a worker that is replaced when one does not end. */
 export async function ask(
-  { built, runs, variants }: Inquiry,
+  inquiry: Inquiry,
   ids: readonly number[],
   take: (answer: Answer | { readonly id: number; readonly killer: 'time-out'; readonly how: string }) => void,
 ): Promise<void> {
   let left = [...ids];
   while (left.length > 0) {
-    const hung = await askSome({ built, runs, variants }, left, (answer) => {
+    const hung = await askSome(inquiry, left, (answer) => {
       left = left.filter((id) => id !== answer.id);
       take(answer);
     });
@@ -36,7 +35,7 @@ export async function ask(
 
 /** @returns The mutant that did not end, or `null`. */
 function askSome(
-  { built, runs, variants }: Inquiry,
+  { built, runs, variants, patienceMs }: Inquiry,
   ids: readonly number[],
   take: (answer: Answer) => void,
 ): Promise<number | null> {
@@ -52,7 +51,7 @@ function askSome(
     worker.on('message', (message: Answer | { readonly id: number }) => {
       clearTimeout(timer);
       if ('killer' in message) take(message);
-      timer = setTimeout(() => finish('killer' in message ? null : message.id), PATIENCE_MS);
+      timer = setTimeout(() => finish('killer' in message ? null : message.id), patienceMs);
     });
     worker.on('error', reject);
     worker.on('exit', () => finish(null));

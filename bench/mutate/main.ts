@@ -11,8 +11,13 @@ const FOLDER = '.lockstep/mutate';
 const SURVIVORS = 'docs/core-mutants.md';
 /** Mutants for whose tests one process is started. */
 const BATCH = 30;
-/** For one mutant; the start of the process may take ten times as long. */
-const TEST_TIMEOUT_MS = 4_000;
+/**
+ * What scenarios and search, or tests, may take for one mutant, ms; more where the unchanged core takes long, because a
+ * busy machine must not kill. The process of the tests may take ten times as long to start.
+ */
+const PATIENCE_MS = { ask: 20_000, test: 4_000 };
+/** How many times slower than the unchanged core a mutant may be. */
+const SLOWER = 5;
 const LEAST_SHARE = 0.95;
 
 interface Kill {
@@ -59,13 +64,21 @@ const jobs = Math.max(1, Number(values.jobs));
 const runs = Number(values.runs);
 // Number 0 is no mutant: if that is killed, whoever kills it is wrong.
 const checks = new Map<number, string>();
+const NEVER_MS = 600_000;
+const patience = { scenarios: 0, variants: 0, quick: 0, long: 0 };
 for (const variants of [false, true]) {
-  await ask({ built, runs, variants }, [0], ({ id, killer, how }) => {
-    if (killer !== null) checks.set(id, `${killer} ${how}`);
-  });
+  const tookMs = await timed(() =>
+    ask({ built, runs, variants, patienceMs: NEVER_MS }, [0], ({ id, killer, how }) => {
+      if (killer !== null) checks.set(id, `${killer} ${how}`);
+    }),
+  );
+  patience[variants ? 'variants' : 'scenarios'] = Math.max(PATIENCE_MS.ask, SLOWER * tookMs);
 }
 for (const files of ['quick', 'long'] as const) {
-  for (const [id, how] of await killedByTests({ tests, job: 0, files }, [0], TEST_TIMEOUT_MS)) checks.set(id, how);
+  const tookMs = await timed(async () => {
+    for (const [id, how] of await killedByTests({ tests, job: 0, files }, [0], NEVER_MS)) checks.set(id, how);
+  });
+  patience[files] = Math.max(PATIENCE_MS.test, tookMs);
 }
 const [wrong] = checks.values();
 if (wrong !== undefined) throw new Error(`the unchanged core is taken for a mutant: ${wrong}`);
@@ -73,6 +86,12 @@ await askAll(false);
 await testAll('quick');
 await askAll(true);
 await testAll('long');
+
+async function timed(work: () => Promise<void>): Promise<number> {
+  const from = performance.now();
+  await work();
+  return performance.now() - from;
+}
 if (process.stderr.isTTY) process.stderr.write('\n');
 
 /** Those that live, dealt out to the jobs. */
@@ -86,13 +105,14 @@ async function askAll(variants: boolean): Promise<void> {
     if (killer !== null) killers.set(id, { killer, how });
     progress('scenarios and search');
   };
-  await Promise.all(hands().map((ids) => ask({ built, runs, variants }, ids, take)));
+  const patienceMs = variants ? patience.variants : patience.scenarios;
+  await Promise.all(hands().map((ids) => ask({ built, runs, variants, patienceMs }, ids, take)));
 }
 
 async function testAll(files: 'quick' | 'long'): Promise<void> {
   const one = async (ids: readonly number[], job: number): Promise<void> => {
     for (let from = 0; from < ids.length; from += BATCH) {
-      const killed = await killedByTests({ tests, job, files }, ids.slice(from, from + BATCH), TEST_TIMEOUT_MS);
+      const killed = await killedByTests({ tests, job, files }, ids.slice(from, from + BATCH), patience[files]);
       for (const [id, how] of killed) killers.set(id, { killer: 'test', how });
       progress('tests of core');
     }
