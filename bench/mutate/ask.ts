@@ -1,5 +1,5 @@
+import { fork } from 'node:child_process';
 import { pathToFileURL } from 'node:url';
-import { Worker } from 'node:worker_threads';
 import { SWITCH } from './instrument.js';
 import type { Answer, Question } from './oracle.js';
 
@@ -15,7 +15,7 @@ export interface Inquiry {
   readonly patienceMs: number;
 }
 
-/** Has scenarios and search look at mutants, one after the other, in a worker that is replaced when one does not end. */
+/** Has scenarios and search look at mutants, one after the other, in a process that is replaced when one does not end. */
 export async function ask(
   inquiry: Inquiry,
   ids: readonly number[],
@@ -33,27 +33,32 @@ export async function ask(
   }
 }
 
-/** @returns The mutant that did not end, or `null`. */
+/** @returns The mutant that did not end, or that ended the process, or `null`. */
 function askSome(
   { built, runs, variants, patienceMs }: Inquiry,
   ids: readonly number[],
   take: (answer: Answer) => void,
 ): Promise<number | null> {
   const question: Question = { house: `${pathToFileURL(built)}/`, switch: SWITCH, ids, runs, variants };
-  const worker = new Worker(new URL('./oracle.js', import.meta.url), { workerData: question });
+  // A process, because what eats all memory before its time is up takes everything else in its process with it.
+  const child = fork(new URL('./oracle.js', import.meta.url), [JSON.stringify(question)], {
+    execArgv: ['--max-old-space-size=1024'],
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+  });
   return new Promise((resolve, reject) => {
     let timer: NodeJS.Timeout | undefined;
-    const finish = (hung: number | null): void => {
+    let asked: number | null = null;
+    child.on('message', (message: Answer | { readonly id: number }) => {
       clearTimeout(timer);
-      void worker.terminate();
-      resolve(hung);
-    };
-    worker.on('message', (message: Answer | { readonly id: number }) => {
-      clearTimeout(timer);
+      asked = 'killer' in message ? null : message.id;
       if ('killer' in message) take(message);
-      timer = setTimeout(() => finish('killer' in message ? null : message.id), patienceMs);
+      else timer = setTimeout(() => child.kill('SIGKILL'), patienceMs);
     });
-    worker.on('error', reject);
-    worker.on('exit', () => finish(null));
+    child.on('error', reject);
+    child.on('exit', (code) => {
+      clearTimeout(timer);
+      if (asked !== null || code === 0) resolve(asked);
+      else reject(new Error(`the process that asks scenarios and search ended with ${code}`));
+    });
   });
 }

@@ -1,7 +1,6 @@
-import { parentPort, workerData } from 'node:worker_threads';
 import type { Scenario } from '../../scenarios/index.js';
 
-/** What a worker is asked: which mutants, in which build of the house. */
+/** What a process is asked: which mutants, in which build of the house. */
 export interface Question {
   /** URL of the folder with the built house in which the errors are planted. */
   readonly house: string;
@@ -19,7 +18,7 @@ export interface Answer {
   readonly how: string;
 }
 
-const { house, switch: name, ids, runs, variants } = workerData as Question;
+const { house, switch: name, ids, runs, variants } = JSON.parse(process.argv[2] ?? '') as Question;
 const awake = globalThis as unknown as Record<string, number>;
 
 const { loadCatalogue } = (await import(`${house}scenarios/catalogue.js`)) as {
@@ -37,9 +36,16 @@ const catalogue = loadCatalogue().map((it) => (variants ? it : { ...it, flips: [
 const streams = new Streams('mutate');
 
 for (const id of ids) {
-  parentPort?.postMessage({ id });
+  await tell({ id });
   awake[name] = id;
-  parentPort?.postMessage(answerOn(id));
+  await tell(answerOn(id));
+}
+// Else its channel keeps it alive.
+process.disconnect();
+
+/** Waits until it is on its way: what comes next may never end. */
+function tell(message: { readonly id: number } | Answer): Promise<void> {
+  return new Promise((resolve) => process.send?.(message, undefined, undefined, () => resolve()));
 }
 
 function answerOn(id: number): Answer {
