@@ -2,7 +2,7 @@ export type { Adversary, Moment } from './adversary.js';
 export { Clock } from './clock.js';
 export { Clocks } from './clocks.js';
 export { RollingHash } from './hash.js';
-export type { LockRun } from './lock-run.js';
+export { HOLD_SLOT, type LockRun } from './lock-run.js';
 export { type KeyState, LoneNode } from './lone-node.js';
 export type { Direction, FateSlot, Message } from './message.js';
 export { NodeList } from './node-list.js';

@@ -221,20 +221,6 @@ const FENCING: readonly Mutant[] = [
     instance: 'GET, then SET of one more',
     change: { policy: { fencing: 'plain-write' } },
     ...FENCED,
-    // A write has to be late, and a quorum has to miss what it undoes: messages that are held up, and little else.
-    weather: {
-      nodes: 3,
-      clients: 2,
-      stretch: NO_STRETCH,
-      crashes: 0,
-      flushes: 0,
-      failovers: 0,
-      pauses: 0,
-      suspends: 0,
-      clientCrashes: 0,
-      partitions: 1,
-      spikePpm: 200_000,
-    },
   },
   {
     id: 'M54f',

@@ -13,13 +13,16 @@ import type {
 import { type Counts, noCounts } from '../coverage.js';
 import { believes } from '../monitors/belief.js';
 import { FaultPlan } from './fault-plan.js';
-import { instantsAhead } from './instants.js';
+import { instantsAhead, releasesAhead } from './instants.js';
+import { Reach } from './reach.js';
 import type { Situation } from './situation.js';
 import type { Weather } from './weather.js';
 
 const PERCENT = 10_000;
 /** Locks that one client asks for in a run, at most. */
 const MOST_LOCKS = 4;
+/** How long a lock is held, and nobody asks for it then, where it is handed on quickly, µs. */
+const HANDOVER_US = 20_000;
 
 /** The concerns that draw from streams of their own. */
 export const Concern = { situation: 0, work: 1, fate: 2, fault: 3, jitter: 4, guide: 5 } as const;
@@ -42,6 +45,7 @@ export class DrawnAdversary implements Adversary {
   private readonly plan: FaultPlan;
   private readonly counts: Counts;
   private readonly locksLeft: number[];
+  private readonly reach: Reach | null;
   private wrote = false;
   private planning = false;
   private planned: Fault[] = [];
@@ -54,7 +58,8 @@ export class DrawnAdversary implements Adversary {
     this.fates = streams.stream(run, Concern.fate);
     this.jitter = streams.stream(run, Concern.jitter);
     this.plan = new FaultPlan(weather, situation, streams.stream(run, Concern.fault));
-    const most = this.work.between(1, MOST_LOCKS);
+    const most = this.work.between(1, MOST_LOCKS) * (situation.handovers ? 3 : 1);
+    this.reach = situation.handovers ? new Reach(weather, this.work) : null;
     const workers = situation.patience?.workers ?? situation.setup.clients.length;
     this.locksLeft = situation.setup.clients.map((_, client) => (client < workers ? most : 0));
   }
@@ -70,6 +75,7 @@ export class DrawnAdversary implements Adversary {
     const left = this.locksLeft[client] ?? 0;
     if (left === 0 || isBusy(view.clients[client]?.locks)) return null;
     this.locksLeft[client] = left - 1;
+    this.reach?.next(client);
     const { work, situation } = this;
     const { ttlMs } = situation;
     const ttl = ttlMs * 1000;
@@ -101,8 +107,9 @@ export class DrawnAdversary implements Adversary {
   }
 
   private drawHold(ttl: number): number | null {
-    const { work } = this;
-    if (!this.situation.tactics.structured) return work.below(2 * ttl);
+    const { work, situation } = this;
+    if (situation.handovers) return work.below(work.pick([HANDOVER_US, HANDOVER_US / 10]));
+    if (!situation.tactics.structured) return work.below(2 * ttl);
     const kind = work.below(10);
     if (kind < 5) return null;
     if (kind < 7) return work.below(20_000);
@@ -124,9 +131,10 @@ export class DrawnAdversary implements Adversary {
     return { checkAfterUs, guardUs, sendAfterUs: checkAfterUs + thinkUs, delayUs: Math.max(0, delayUs - plan.pauseUs) };
   }
 
-  /** Late in the claim, where extensions are delicate. */
+  /** Late in the claim, where extensions are delicate; soon where that is given back soon. */
   private drawExtensions(ttl: number): ExtensionPlan[] {
     const { work, situation } = this;
+    if (situation.handovers) return [{ afterUs: work.below(HANDOVER_US), ttlMs: situation.ttlMs }];
     const claim = ttl - situation.bounds.stepUs;
     const count = work.between(1, 2);
     if (!situation.tactics.biased) {
@@ -145,6 +153,7 @@ export class DrawnAdversary implements Adversary {
     if (situation.patience?.standoff && view.now === 0) return 0;
     if (view.clients[client]?.locks.length === 0)
       return this.onTick(work.chance(50 * PERCENT) ? work.below(3_000) : work.below(50_000));
+    if (situation.handovers) return this.drawHandover(view);
     if (!situation.tactics.biased) return view.now + 1 + work.below(situation.ttlMs * 1000);
     const [first, ...rest] = instantsAhead(view);
     if (first !== undefined && work.chance(60 * PERCENT)) {
@@ -152,6 +161,14 @@ export class DrawnAdversary implements Adversary {
       if (atUs > view.now) return atUs;
     }
     return view.now + 1 + work.below(300_000);
+  }
+
+  /** As a lock is given back, or at any time soon. */
+  private drawHandover(view: WorldView): number {
+    const { work } = this;
+    const [first, ...rest] = releasesAhead(view);
+    if (first === undefined || work.chance(30 * PERCENT)) return view.now + 1 + work.below(HANDOVER_US);
+    return work.pick([first, ...rest]) + work.below(5_000);
   }
 
   /** The last whole millisecond, where node clocks are about to tick at those. */
@@ -165,11 +182,12 @@ export class DrawnAdversary implements Adversary {
 
   // ——— messages ———
 
-  fate(_message: Message, direction: Direction, _send: number, fate: FateSlot, view: WorldView): void {
+  fate(message: Message, direction: Direction, _send: number, fate: FateSlot, view: WorldView): void {
     const { fates, situation, weather } = this;
     const range = situation.mostDelayUs - situation.leastDelayUs;
     if (range > 0) fate.delayUs += fates.below(range);
     if (situation.patience !== null && view.now >= situation.patience.quietFromUs) return;
+    if (direction === 'request' && this.reach !== null) this.strand(fate, this.reach.lateUs(message), view);
     if (situation.losses && fates.chance(weather.lossPpm)) this.lose(fate, view);
     if (situation.copies && fates.chance(weather.duplicatePpm)) {
       fate.duplicateDelayUs = fates.below(100_000);
@@ -180,9 +198,19 @@ export class DrawnAdversary implements Adversary {
       if (isInClaim(view)) this.counts.resendsInClaim++;
     }
     if (situation.spikes && fates.chance(weather.spikePpm)) {
-      fate.delayUs += fates.chance(70 * PERCENT) ? fates.below(100_000) : fates.below(situation.ttlMs * 1_500);
-      if (isInClaim(view)) this.counts.delaysInClaim++;
+      this.delay(fate, fates.chance(70 * PERCENT) ? fates.below(100_000) : fates.below(situation.ttlMs * 1_500), view);
     }
+  }
+
+  /** A request to a node that its lock does not reach in time. */
+  private strand(fate: FateSlot, lateUs: number, view: WorldView): void {
+    if (lateUs === Number.POSITIVE_INFINITY) this.lose(fate, view);
+    else if (lateUs > 0) this.delay(fate, lateUs, view);
+  }
+
+  private delay(fate: FateSlot, byUs: number, view: WorldView): void {
+    fate.delayUs += byUs;
+    if (isInClaim(view)) this.counts.delaysInClaim++;
   }
 
   private lose(fate: FateSlot, view: WorldView): void {

@@ -1,4 +1,4 @@
-import type { WorldView } from '../../sim/index.js';
+import { HOLD_SLOT, type WorldView } from '../../sim/index.js';
 import { believes, claimEnd } from '../monitors/belief.js';
 
 /** True times ahead at which claims end or keys expire, as things stand: where leases break, if they do. */
@@ -13,6 +13,16 @@ export function instantsAhead(view: WorldView): number[] {
     for (let key = 0; key < node.tokens.length; key++) {
       if (node.holds(key)) instants.push(node.clock.when(node.goneAt(key), now));
     }
+  }
+  return instants;
+}
+
+/** True times ahead at which locks are given back, as things stand. */
+export function releasesAhead({ clients }: WorldView): number[] {
+  const instants: number[] = [];
+  for (const { locks } of clients) {
+    const due = locks[locks.length - 1]?.armed[HOLD_SLOT];
+    if (due != null) instants.push(due.at);
   }
   return instants;
 }

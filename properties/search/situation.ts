@@ -39,17 +39,29 @@ export interface Situation {
   readonly wallSteps: boolean;
   /** Clients are told of the same nodes in another order. */
   readonly reorders: boolean;
+  /** Locks are held for milliseconds and asked for again at once, so that what is late meets later holders. */
+  readonly handovers: boolean;
   /** What is special about a run in which clients keep trying; `null` in most. */
   readonly patience: Patience | null;
 }
 
 const PERCENT = 10_000;
+const HANDOVERS_PERCENT = 12;
 
 /** Draws the situation of a run. */
 export function drawSituation(weather: Weather, tactics: Tactics, draw: Stream): Situation {
   const usual = drawUsual(weather, tactics, draw);
   const patience = drawPatience(weather, draw);
-  return patience === null ? usual : patient(weather, usual, patience);
+  if (patience !== null) return patient(weather, usual, patience);
+  return tactics.structured && draw.chance(HANDOVERS_PERCENT * PERCENT) ? busy(weather, usual, draw) : usual;
+}
+
+/** The same where locks are handed on quickly, between clients that are nearest to different nodes more often than not. */
+function busy(weather: Weather, usual: Situation, draw: Stream): Situation {
+  const { cluster, policy } = usual.setup;
+  const distances = weather.distances && draw.chance(60 * PERCENT) ? drawDistances(weather, draw) : cluster.distances;
+  const setup = { ...usual.setup, cluster: { ...cluster, distances }, policy: { ...policy, tries: 1 } };
+  return { ...usual, setup, handovers: true };
 }
 
 /** The same where clients keep trying. Its locks are short, so that the run is over soon. */
@@ -132,6 +144,7 @@ function drawUsual(weather: Weather, tactics: Tactics, draw: Stream): Situation 
     suspends: strain !== 'late' && weather.suspends > 0 && has(20),
     wallSteps: weather.wallSteps > 0 && has(20),
     reorders: weather.nodes > 1 && has(15),
+    handovers: false,
     patience: null,
   };
 }
