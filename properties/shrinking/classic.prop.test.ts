@@ -1,34 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import type { Fault, PropertyId, Schedule } from '../../scenarios/index.js';
-import { choiceOf, RecordingAdversary, Streams, simulate, World } from '../../sim/index.js';
+import { Streams, simulate } from '../../sim/index.js';
 import { judge } from '../judge.js';
-import { Monitors } from '../monitors/monitors.js';
-import { DrawnAdversary, situationStream } from '../search/drawn.js';
-import { drawSituation } from '../search/situation.js';
-import { COMBINED } from '../search/tactics.js';
+import { recordRun } from '../search/drawn-run.js';
 import { NO_STRETCH, type Weather, WITHIN_ASSUMPTIONS } from '../search/weather.js';
 import { failsLike, shrink } from '../shrink.js';
 import { oneStepsOf } from './reduce.js';
 
-/** A drawn run, written down. */
-function drawn(weather: Weather, seed: string, run: number): Schedule {
-  const streams = new Streams(seed);
-  const situation = drawSituation(weather, COMBINED, situationStream(streams, run));
-  const { setup } = situation;
-  const adversary = new DrawnAdversary(weather, situation, streams, run);
-  const recording = new RecordingAdversary(adversary, setup.clients.length);
-  const monitors = new Monitors(setup);
-  const world = new World(setup, recording, monitors, false);
-  monitors.watch(world);
-  world.run();
-  return recording.schedule(setup, choiceOf(setup.policy));
-}
-
 /** Noisy failures of one kind: the first of a search, in which only a fault of this kind does it. */
 function noisy(weather: Weather, property: PropertyId, kind: Fault['kind'], most: number): Schedule[] {
   const found: Schedule[] = [];
+  const streams = new Streams(`classic ${kind}`);
   for (let run = 0; run < 20_000 && found.length < most; run++) {
-    const schedule = drawn(weather, `classic ${kind}`, run);
+    const { schedule } = recordRun(weather, streams, run);
     if (schedule.fates.length + schedule.faults.length < 6 || !breaks(schedule, property)) continue;
     const without = { ...schedule, faults: schedule.faults.filter((fault) => fault.kind !== kind) };
     const only = { ...schedule, faults: schedule.faults.filter((fault) => fault.kind === kind) };
@@ -73,8 +57,9 @@ describe('noisy failures of the classic kinds are shrunk to', () => {
   it('a client that is frozen between its check and its write', () => {
     const weather = { ...WITHIN_ASSUMPTIONS, stretch: NO_STRETCH, failovers: 0, clientCrashes: 0, pauses: 0 };
     const found: Schedule[] = [];
+    const streams = new Streams('classic pause');
     for (let run = 0; run < 200 && found.length < 8; run++) {
-      const frozen = withFrozenWrite(drawn(weather, 'classic pause', run));
+      const frozen = withFrozenWrite(recordRun(weather, streams, run).schedule);
       if (frozen !== null && frozen.fates.length >= 6 && breaks(frozen, 'action-in-belief')) found.push(frozen);
     }
     for (const shape of shapes(found, 'action-in-belief')) expect(shape).toBe('client 1, pause');
