@@ -47,7 +47,7 @@ export const PROPERTIES: Readonly<Record<PropertyId, PropertyInfo>> = {
   extension: {
     kind: 'state',
     definition:
-      'An extension rests on a majority that carried it out in this very round, and ends by its start + TTL − D.',
+      'An extension rests on a majority that carried it out in this very round, ends by its start + TTL − D, and has something left when it is taken for one.',
     assumes: [],
     monitor: 'properties/monitors/extension.ts',
   },
@@ -97,7 +97,7 @@ export const PROPERTIES: Readonly<Record<PropertyId, PropertyInfo>> = {
   cleanup: {
     kind: 'liveness',
     definition:
-      'No key of an attempt that failed, or of a lock that was given back, is on a node that was sent no release.',
+      'No key of an attempt that failed, or of a lock that was given back, is on a node that was sent no release; and a client that hears that a SET was granted, and that its release had found nothing, releases it again.',
     assumes: [],
     monitor: 'properties/monitors/cleanup.ts',
   },

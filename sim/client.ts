@@ -112,7 +112,12 @@ export class SimClient extends Process {
     const lock = this.locks[message.lock];
     if (lock === undefined) return;
     const now = this.localNow();
-    this.step(lock, { type: 'reply', now, node: message.place, command: message.command, answer, counter });
+    const { command } = message;
+    this.step(lock, { type: 'reply', now, node: message.place, command, answer, counter });
+    const { operation } = command;
+    if (operation === 'acquire' || operation === 'release') {
+      this.chronicle.observer.answered(lock, message.node, command, answer, this.chronicle.now);
+    }
   }
 
   /** A timer of one of its locks is due, unless it was cancelled or the clock was set back. Says whether it fired. */

@@ -47,6 +47,21 @@ describe('cleanup', () => {
     expect(found('cleanup', { locks, fates })).toEqual([]);
   });
 
+  it('is broken by a key that came after its release, when its client knows of both and does nothing', () => {
+    // c1 gives up at 50 ms; its release is at n0 at 51 ms, its SET at 60 ms, and the answer to that is back at 61 ms.
+    const policy = { tries: 1, releasesLateGrants: false } as const;
+    const cluster = { link: 'reordering' } as const;
+    expect(found('cleanup', { policy, cluster, fates: late(60_000) })).toEqual(['c1 61000']);
+    expect(found('cleanup', { cluster, policy: { tries: 1 }, fates: late(60_000) })).toEqual([]);
+    // The answer to the release comes last.
+    const slow: Fate = { client: 'c1', operation: 'release', node: 'n0', direction: 'reply', delayUs: 30_000 };
+    expect(found('cleanup', { policy, cluster, fates: [...late(60_000), slow] })).toEqual(['c1 81000']);
+    // What the client does not hear of it cannot mend; and a release that comes later does.
+    const unheard: Fate = { client: 'c1', operation: 'acquire', node: 'n0', direction: 'reply', lost: true };
+    expect(found('cleanup', { policy, cluster, fates: [...late(60_000), unheard] })).toEqual([]);
+    expect(found('cleanup', { policy, cluster, fates: late(50_500) })).toEqual([]);
+  });
+
   it('counts only where it is asked for', () => {
     const plan = schedule({ policy: { cleanup: 'none', tries: 1 }, fates: three });
     const [plain, asked] = [judge(plan), judge(plan, ['cleanup'])];

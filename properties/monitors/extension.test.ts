@@ -16,6 +16,18 @@ describe('extension', () => {
     expect(found('extension', { locks, policy, fates: unextended('n2', 'n3', 'n4') })).toEqual(['c1 5004000']);
   });
 
+  it('is broken by one that is over when it is taken for one, and not with a microsecond left', () => {
+    // 33 ms, less the allowance of 3 ms and two ways.
+    const short = (delayUs: number) => ({
+      cluster: { delayUs },
+      locks: [[lock(0, { extensions: [{ afterUs: 5_000_000, ttlMs: 33 }] })]],
+      policy: { extensionCheck: 'none' } as const,
+    });
+    expect(found('extension', short(15_000))).toEqual(['c1 5060000']);
+    expect(found('extension', short(14_999))).toEqual([]);
+    expect(found('extension', { ...short(15_000), policy: {} })).toEqual([]);
+  });
+
   it('holds with a bare majority, and where too few votes are a refusal', () => {
     expect(found('extension', { locks, fates: unextended('n3', 'n4') })).toEqual([]);
     expect(found('extension', { locks, fates: unextended('n2', 'n3', 'n4') })).toEqual([]);

@@ -5,8 +5,8 @@ import { instant, type Report } from './instant.js';
 import type { Use } from './ledger.js';
 
 /**
- * State: an extension rests on a majority of nodes that carried it out in this very round, and ends no later than the
- * start of the round + TTL − D.
+ * State: an extension rests on a majority of nodes that carried it out in this very round, ends no later than the start
+ * of the round + TTL − D, and has something left when it is taken for one.
  */
 export class Extension {
   private readonly policy: Policy;
@@ -18,11 +18,11 @@ export class Extension {
   }
 
   extended(lock: LockRun, use: Use, now: TrueTime): void {
-    const wrong = this.whatIsWrong(lock, use);
+    const wrong = this.whatIsWrong(lock, use, now);
     if (wrong !== null) this.report(instant('extension', 'state', [lock], now, wrong));
   }
 
-  private whatIsWrong(lock: LockRun, use: Use): string | null {
+  private whatIsWrong(lock: LockRun, use: Use, now: TrueTime): string | null {
     const { client, state } = lock;
     const { majority } = lock.list;
     const votes = size((use.extended & lock.voters) as NodeSet);
@@ -31,7 +31,10 @@ export class Extension {
     }
     const ttlMs = use.roundTtlMs - this.policy.lockDelayMs;
     const latest = use.roundAt + ttlMs * 1000 - leastDriftUs(this.policy, ttlMs);
-    if (state.deadline <= latest) return null;
-    return `${client.name} takes the lock for extended by ${state.deadline - latest} us more than its keys are`;
+    if (state.deadline > latest) {
+      return `${client.name} takes the lock for extended by ${state.deadline - latest} us more than its keys are`;
+    }
+    const left = state.deadline - client.clock.read(now);
+    return left > 0 ? null : `${client.name} takes the lock for extended with a validity of ${left} us`;
   }
 }

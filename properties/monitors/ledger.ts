@@ -31,8 +31,9 @@ export interface Use {
   whole: NodeSet;
   /** By node: for how many resources; only of locks on several. */
   readonly keys: number[];
-  /** Nodes that were sent a release. */
+  /** Nodes that were sent a release, and those that carried one out. */
   released: NodeSet;
+  emptied: NodeSet;
   /** The attempt failed, or its lock was given back. */
   over: boolean;
   /** When the TTL is over on every node that has set or lengthened its key, if their clocks are right; true time, µs. */
@@ -80,6 +81,7 @@ export class Ledger {
       whole: before?.whole ?? NO_NODES,
       keys: before?.keys ?? [],
       released: NO_NODES,
+      emptied: NO_NODES,
       over: false,
       keysUntil: this.uses[token]?.keysUntil ?? 0,
       orphanedAt: null,
@@ -109,12 +111,17 @@ export class Ledger {
   }
 
   executed(node: number, command: Command, answer: Answer, now: TrueTime): void {
-    if (answer !== 'yes' || (command.operation !== 'acquire' && command.operation !== 'extend')) return;
+    const { operation } = command;
+    if (operation !== 'release' && (answer !== 'yes' || (operation !== 'acquire' && operation !== 'extend'))) return;
     const use = this.uses[command.token as number];
     if (use === undefined || command.attempt !== use.attempt) return;
+    if (operation === 'release') {
+      if (answer !== 'error') use.emptied = union(use.emptied, oneNode(node));
+      return;
+    }
     // A key is still there in the last millisecond of its TTL.
     use.keysUntil = Math.max(use.keysUntil, now + (command.ttlMs + 1) * 1000);
-    if (command.operation === 'acquire') use.granted = union(use.granted, oneNode(node));
+    if (operation === 'acquire') use.granted = union(use.granted, oneNode(node));
     else if (command.round === use.round) use.extended = union(use.extended, oneNode(node));
   }
 

@@ -81,7 +81,7 @@ export class Monitors extends Observer {
   /** A key that nobody has any use for has come, or has gone for a cause. */
   orphanChanged(use: Use, cause: GoneCause | null, now: TrueTime): void {
     this.availability.orphanChanged(use, cause === null, now);
-    if (cause !== 'deleted') this.liveness.orphanChanged(now);
+    this.liveness.orphanChanged(now);
   }
 
   /** An attempt has failed, or its lock was given back. */
@@ -166,6 +166,10 @@ export class Monitors extends Observer {
 
   override executed(node: number, command: Command, answer: Answer, now: TrueTime): void {
     this.protocol.executed(node, command, answer, now);
+  }
+
+  override answered(lock: LockRun, node: number, command: Command, answer: Answer, now: TrueTime): void {
+    this.protocol.answered(lock, node, command, answer, now);
   }
 
   override keySet(node: number, key: number, token: number, now: TrueTime): void {

@@ -73,6 +73,7 @@ export class Protocol {
     this.fencing.sent(lock, command);
     if (use === undefined) return;
     ledger.sent(use, to, command, now);
+    if (operation === 'release') this.cleanup.released(use, to);
     // Else it is the clean-up of a failed attempt, or a second release of a node that was slow.
     if (operation !== 'release' || use.over || lock.state.phase !== 'releasing') return;
     this.listener.releasing(lock, now);
@@ -97,6 +98,13 @@ export class Protocol {
 
   executed(node: number, command: Command, answer: Answer, now: TrueTime): void {
     this.ledger.executed(node, command, answer, now);
+  }
+
+  answered(lock: LockRun, node: number, { operation, attempt, token }: Command, answer: Answer, now: TrueTime): void {
+    const use = this.ledger.of(token as number);
+    if (use?.over && use.lock === lock && use.attempt === attempt) {
+      this.cleanup.answered(use, node, operation, answer, now);
+    }
   }
 
   claimed(lock: LockRun, now: TrueTime): void {

@@ -96,6 +96,13 @@ export const PROTOCOL_BUGS: readonly Mutant[] = [
     expect: 'deadlock-free',
   },
   {
+    id: 'M29',
+    story: 'An attempt ends while requests are in flight: one that is overtaken by its release sets a key for nobody.',
+    instance: 'redsync, option fail-fast; whoever cancels what it no longer waits for',
+    change: { policy: { releasesLateGrants: false } },
+    expect: 'cleanup',
+  },
+  {
     id: 'M30',
     story: 'When the caller gives up, its context is cancelled, and with it the release of what was set.',
     instance: 'a Chinese rewrite of redsync',
@@ -109,6 +116,14 @@ export const PROTOCOL_BUGS: readonly Mutant[] = [
     change: { policy: { grantReadAs: 'error' } },
     by: ['deadlock-free'],
     expect: 'deadlock-free',
+  },
+  {
+    id: 'M32',
+    story: 'A node that is named twice in the list of a client votes twice for it.',
+    instance: 'configurations that are put together from several sources',
+    base: { ownKeyGrants: true },
+    change: { world: { namesTwice: true } },
+    expect: 'acquisition',
   },
   {
     id: 'M33',

@@ -166,6 +166,13 @@ const EXTENSIONS: readonly Mutant[] = [
     expect: 'extension',
   },
   {
+    id: 'M37',
+    story: 'Nobody looks at what an extension leaves: a lock is taken for extended that is over.',
+    instance: 'redsync issue 71',
+    change: { policy: { extensionCheck: 'none' } },
+    expect: 'extension',
+  },
+  {
     id: 'M38',
     story: 'A late extension sets keys anew that were gone, and does not notice that another client had the lock.',
     instance: 'redlock-rb issue 36, redis-semaphore issue 175, RedLock.net pull request 49',
@@ -180,6 +187,13 @@ const WORLDS: readonly Mutant[] = [
     story: 'Nodes without persistence are back at once after a crash, and vote twice.',
     instance: 'a supervisor that restarts Redis, or any container platform',
     change: { world: { restartDelayUs: 0 } },
+    expect: 'validity',
+  },
+  {
+    id: 'M48',
+    story: 'Nodes that promise to write before they answer do not: the power goes, and they vote twice.',
+    instance: 'disks and virtual machines that acknowledge an fsync from their cache',
+    change: { world: { answersEarly: true } },
     expect: 'validity',
   },
   {

@@ -41,13 +41,16 @@ export function acquisition(record: Record): Finding[] {
   );
 }
 
-/** An extension without a majority that carried out its round, or for too long. */
+/** An extension without a majority that carried out its round, for too long, or with nothing left. */
 export function extension(record: Record): Finding[] {
   return record.locks.flatMap((lock) =>
     lock.turns.flatMap((turn) => {
       const round = turn.attempt?.rounds.findLast((it) => it.seq < turn.seq);
       if (turn.kind !== 'extended' || round === undefined) return [];
-      const wrong = 2 * honestVotes(turn) <= lock.nodes || tooLate(record, turn.deadline, round.localUs, round.ttlMs);
+      const wrong =
+        2 * honestVotes(turn) <= lock.nodes ||
+        tooLate(record, turn.deadline, round.localUs, round.ttlMs) ||
+        turn.deadline <= turn.localUs;
       return wrong ? [finding('extension', [lock], turn.atUs)] : [];
     }),
   );

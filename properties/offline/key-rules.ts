@@ -1,7 +1,7 @@
 import { finding, store } from './claim-rules.js';
 import type { Finding } from './finding.js';
 import { groupBy } from './group-by.js';
-import type { Attempt, Lock, Mark, Record } from './record.js';
+import type { Attempt, KeyChange, Lock, Mark, Record } from './record.js';
 
 /** A key is deleted or replaced by a command with another token. */
 export function releaseOwn(record: Record): Finding[] {
@@ -48,7 +48,10 @@ export function releaseQuorum(record: Record): Finding[] {
   });
 }
 
-/** An attempt is over, and a key of it is on a node that was never sent a release, or comes to one later. */
+/**
+ * An attempt is over, and a key of it is on a node that was never sent a release, or comes to one later; or comes after
+ * the release, and its client does nothing about it when it has heard of both.
+ */
 export function cleanup(record: Record): Finding[] {
   return record.locks.flatMap((lock) =>
     lock.attempts.flatMap((attempt, i) => {
@@ -56,10 +59,35 @@ export function cleanup(record: Record): Finding[] {
       const end = next?.asked[0] ?? lock.failed ?? givenBack(lock);
       // From then on the token is the next attempt's, if that took it over.
       const untilSeq = next?.token === attempt.token ? next.asked[0]?.seq : undefined;
-      const atUs = end === null ? null : firstLeftOver(record, attempt, end, untilSeq);
-      return atUs === null ? [] : [finding('cleanup', [lock], atUs)];
+      if (end === null) return [];
+      const found = [firstLeftOver(record, attempt, end, untilSeq), firstKept(record, attempt, end, untilSeq)];
+      const times = found.filter((it) => it !== null);
+      return times.length === 0 ? [] : [finding('cleanup', [lock], Math.min(...times))];
     }),
   );
+}
+
+/** When a client first knows that a key came after its release, and leaves it there. */
+function firstKept(record: Record, attempt: Attempt, end: Mark, untilSeq = Number.POSITIVE_INFINITY): number | null {
+  const heard = attempt.heard.filter(({ seq }) => seq > end.seq && seq < untilSeq);
+  for (const { node, seq, atUs } of heard) {
+    const known = new Set(heard.filter((it) => it.node === node && it.seq <= seq).map(({ what }) => what));
+    const sends = attempt.released.filter((it) => it.node === node && (it.seq < seq || it.cause === seq));
+    const since = Math.max(-1, ...sends.map((it) => it.seq));
+    const knows = known.has('granted') && known.has('nothing') && !known.has('deleted');
+    if (knows && comesLate(record, attempt, node, Math.max(end.seq, since), seq)) return atUs;
+  }
+  return null;
+}
+
+/** Whether a node that carried out a release has set the key between two places of the trace, and has it still. */
+function comesLate(record: Record, attempt: Attempt, node: number, fromSeq: number, toSeq: number): boolean {
+  const changes = record.keysOf(attempt.token).filter((it) => it.node === node && it.seq < toSeq);
+  const held = new Map<number, Set<string>>();
+  for (const change of changes) store(held, change);
+  const isLate = ({ how, seq }: KeyChange): boolean =>
+    how === 'set' && seq > fromSeq && attempt.emptied.some((it) => it.node === node && it.seq < seq);
+  return (held.get(node)?.size ?? 0) > 0 && changes.some(isLate);
 }
 
 function firstLeftOver(

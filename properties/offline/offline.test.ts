@@ -97,6 +97,18 @@ describe('what a trace is checked for afterwards', () => {
     expect(said).toEqual(['cleanup c1 70000..70000']);
   });
 
+  it('a key that came after its release, of which its client knows', () => {
+    const said = findings({
+      cluster: { link: 'reordering' },
+      fates: [
+        ...unreached('c1', 'n1', 'n2', 'n3'),
+        { client: 'c1', operation: 'acquire', node: 'n4', direction: 'request', delayUs: 70_000 },
+      ],
+      policy: { releasesLateGrants: false, tries: 1 },
+    });
+    expect(said).toEqual(['cleanup c1 71000..71000']);
+  });
+
   it('a release that leaves out who did not answer', () => {
     const locks = [[lock(0, { holdUs: 1_000_000 })]];
     const reply = { client: 'c1', operation: 'acquire', node: 'n4', direction: 'reply', lost: true } as const;

@@ -23,6 +23,18 @@ export interface Round extends Mark {
   readonly done: Set<number>;
 }
 
+/** What a client was told: that a SET was granted, that a release deleted the key, or that it found nothing. */
+export interface Heard extends Mark {
+  readonly node: number;
+  readonly what: 'granted' | 'deleted' | 'nothing';
+}
+
+const HEARD: { readonly [operationAndAnswer: string]: Heard['what'] } = {
+  'acquire yes': 'granted',
+  'release yes': 'deleted',
+  'release no': 'nothing',
+};
+
 /** One attempt of one lock: what went over the network for it. Attempts are numbered from 0, and each sends something. */
 export interface Attempt {
   readonly lock: Lock;
@@ -33,6 +45,9 @@ export interface Attempt {
   readonly voted: Set<number>;
   readonly rounds: Round[];
   readonly released: Sent[];
+  /** Releases that nodes carried out. */
+  readonly emptied: (Mark & { readonly node: number })[];
+  readonly heard: Heard[];
 }
 
 /** What a client was told, or did, about a lock that it takes for its own. */
@@ -123,6 +138,9 @@ export class Record {
         break;
       case 'execute':
         this.executions.set(seq, event);
+        break;
+      case 'reply':
+        this.heard(event);
         break;
       case 'claim':
       case 'extended':
@@ -230,6 +248,8 @@ export class Record {
         voted: new Set(),
         rounds: [],
         released: [],
+        emptied: [],
+        heard: [],
       };
       lock.attempts.push(attempt);
       if (!this.byToken.has(token)) this.byToken.set(token, lock);
@@ -246,10 +266,20 @@ export class Record {
   private answered(event: TraceEvent): void {
     const { detail } = event;
     const attempt = this.attemptOf(event);
-    if (attempt === undefined || detail.answer !== 'yes') return;
+    if (attempt === undefined) return;
     const node = nodeIndex(event.process);
+    if (detail.operation === 'release' && detail.answer !== 'error') attempt.emptied.push({ node, ...markOf(event) });
+    if (detail.answer !== 'yes') return;
     if (detail.operation === 'acquire') attempt.voted.add(node);
     else if (detail.operation === 'extend') attempt.rounds[Number(detail.round)]?.done.add(node);
+  }
+
+  /** An answer reaches its client. */
+  private heard(event: TraceEvent): void {
+    const { operation, answer, node } = event.detail;
+    const what = HEARD[`${operation} ${answer}`];
+    if (what !== undefined)
+      this.attemptOf(event)?.heard.push({ what, node: nodeIndex(String(node)), ...markOf(event) });
   }
 
   private turn(event: TraceEvent, kind: Turn['kind']): void {
@@ -279,4 +309,8 @@ export class Record {
     const rest = { deadline: 0, granted: 0, token: 0, attempt: undefined, voted: new Set<number>() };
     lock.turns.push({ kind: 'end', seq, atUs, localUs, ...rest });
   }
+}
+
+function markOf({ seq, atUs }: TraceEvent): Mark {
+  return { seq, atUs };
 }

@@ -100,7 +100,7 @@ export class DrawnAdversary implements Adversary {
       resources: ['a'],
       ttlMs,
       holdUs,
-      extensions: situation.strain !== 'forget' && work.chance(25 * PERCENT) ? this.drawExtensions(ttl) : [],
+      extensions: situation.strain !== 'forget' && work.chance(25 * PERCENT) ? this.drawExtensions(ttl, holdUs) : [],
       writes: [],
       jitterPpm: [],
     };
@@ -132,27 +132,35 @@ export class DrawnAdversary implements Adversary {
   }
 
   /** Late in the claim, where extensions are delicate; soon where that is given back soon. */
-  private drawExtensions(ttl: number): ExtensionPlan[] {
+  private drawExtensions(ttl: number, holdUs: number | null): ExtensionPlan[] {
     const { work, situation } = this;
-    if (situation.handovers) return [{ afterUs: work.below(HANDOVER_US), ttlMs: situation.ttlMs }];
+    if (situation.handovers)
+      return [{ afterUs: work.below(1 + (holdUs ?? HANDOVER_US)), ttlMs: this.drawExtensionMs() }];
     const claim = ttl - situation.bounds.stepUs;
     const count = work.between(1, 2);
     if (!situation.tactics.biased) {
       const times = Array.from({ length: count }, () => work.below(2 * ttl)).sort((a, b) => a - b);
-      return times.map((afterUs) => ({ afterUs, ttlMs: situation.ttlMs }));
+      return times.map((afterUs) => ({ afterUs, ttlMs: this.drawExtensionMs() }));
     }
     return Array.from({ length: count }, (_, i) => ({
       afterUs: Math.max(0, (i + 1) * (claim - work.pick([1_000, 5_000, 50_000, 500_000])) + work.below(2_000)),
-      ttlMs: situation.ttlMs,
+      ttlMs: this.drawExtensionMs(),
     }));
+  }
+
+  /** As long as the first time, or so short that it may be over when its answers are there. */
+  private drawExtensionMs(): number {
+    const { work, situation } = this;
+    // How far clocks may step depends on the TTL.
+    return situation.strain !== 'step' && work.chance(10 * PERCENT) ? work.pick([3, 10, 40]) : situation.ttlMs;
   }
 
   /** At the start all come together; later, soon, or in the instant in which a key or a claim ends. */
   private drawArrival(client: number, view: WorldView): number {
     const { work, situation } = this;
-    if (situation.patience?.standoff && view.now === 0) return 0;
-    if (view.clients[client]?.locks.length === 0)
-      return this.onTick(work.chance(50 * PERCENT) ? work.below(3_000) : work.below(50_000));
+    const isFirst = view.clients[client]?.locks.length === 0;
+    if (isFirst && situation.patience?.standoff && view.now === 0) return 0;
+    if (isFirst) return this.onTick(work.chance(50 * PERCENT) ? work.below(3_000) : work.below(50_000));
     if (situation.handovers) return this.drawHandover(view);
     if (!situation.tactics.biased) return view.now + 1 + work.below(situation.ttlMs * 1000);
     const [first, ...rest] = instantsAhead(view);

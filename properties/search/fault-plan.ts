@@ -108,7 +108,10 @@ export class FaultPlan {
       this.crashesLeft--;
       const restartAfterUs = draw.pick([0, 0, 1_000, draw.below(situation.ttlMs * 1000)]);
       const [node = 0] = this.targets(lock, 1);
-      faults.push({ kind: 'crash', node: nodeName(node), ...this.during(lock, view, null), restartAfterUs });
+      // Whoever writes before it answers loses nothing with the power either.
+      const mayLosePower = situation.setup.cluster.persistence === 'always';
+      const power = mayLosePower && draw.chance(50 * PERCENT) ? { power: true } : {};
+      faults.push({ kind: 'crash', node: nodeName(node), ...this.during(lock, view, null), restartAfterUs, ...power });
     }
     if (this.flushesLeft > 0 && draw.chance(50 * PERCENT)) this.flush(lock, view, faults);
     if (this.pauseUs > 0) this.freeze(lock, view, faults);

@@ -1,6 +1,6 @@
-import { extendsItself, type Policy } from '../../core/index.js';
+import { extendsItself, nodeName, type Policy } from '../../core/index.js';
 import type { ClockPlan, Cluster, Distance } from '../../scenarios/index.js';
-import type { Setup, Stream } from '../../sim/index.js';
+import type { ClientView, Setup, Stream } from '../../sim/index.js';
 import { type Bounds, boundsOf } from './bounds.js';
 import { distancesOf, drawPatience, type Patience } from './patience.js';
 import type { Tactics } from './tactics.js';
@@ -100,6 +100,8 @@ function drawUsual(weather: Weather, tactics: Tactics, draw: Stream): Situation 
   const durable = weather.durable && strain !== 'restart' && strain !== 'forget' && has(25);
   const failovers = weather.failovers > 0 && has(15);
   const leastDelayUs = draw.pick(sharp ? [0, 0, 0, 1] : [0, 0, 50, 500, 1_000]);
+  // While only processes die, both keep everything.
+  const persistence = durable ? draw.pick<Cluster['persistence']>(['always', 'everysec']) : weather.persistence;
   const cluster: Cluster = {
     nodes: weather.nodes,
     delayUs: leastDelayUs,
@@ -107,8 +109,8 @@ function drawUsual(weather: Weather, tactics: Tactics, draw: Stream): Situation 
     link: draw.chance(50 * PERCENT) ? 'fifo' : 'reordering',
     expiry: weather.expiry,
     resolutionUs: 1000,
-    // While only processes die, both keep everything.
-    persistence: durable ? draw.pick(['always', 'everysec']) : weather.persistence,
+    persistence,
+    ...(weather.answersEarly && persistence === 'always' ? { answers: 'executed' } : {}),
     // A replica that is up to date is as good as a disk.
     replicaLagUs: failovers ? weather.replicaLagUs : null,
     clocks: drawClocks(weather, sharp, drawRates(weather, strain, nearness, bounds, draw), draw),
@@ -118,6 +120,7 @@ function drawUsual(weather: Weather, tactics: Tactics, draw: Stream): Situation 
       cluster,
       policy,
       clients: Array.from({ length: weather.clients }, (_, i) => `c${i + 1}`),
+      ...(weather.namesTwice ? { views: namedTwice(weather) } : {}),
       resource: weather.resource,
       untilUs: 3 * ttlMs * 1000,
     },
@@ -147,6 +150,12 @@ function drawUsual(weather: Weather, tactics: Tactics, draw: Stream): Situation 
     handovers: false,
     patience: null,
   };
+}
+
+/** What clients know of the nodes, where the first has one of them in its list twice, and another not at all. */
+function namedTwice({ nodes, clients }: Weather): ClientView[] {
+  const list = Array.from({ length: nodes }, (_, place) => nodeName(place === 1 ? 0 : place));
+  return Array.from({ length: clients }, (_, client) => (client === 0 ? { nodes: list } : {}));
 }
 
 /** Most runs go to the very edge: to the bound itself, or within one per cent of it. */

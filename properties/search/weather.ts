@@ -31,6 +31,10 @@ export interface Weather {
   /** With anything but `none`, clients write. */
   readonly resource: ResourceGuard;
   readonly persistence: Cluster['persistence'];
+  /** Nodes that keep what they acknowledged, and lose it with the power: they answer before it is on disk (a bug to plant). */
+  readonly answersEarly: boolean;
+  /** The list of the first client names a node twice, in place of another (a bug to plant). */
+  readonly namesTwice: boolean;
   /** When a key is gone: past its expiry, or at it. */
   readonly expiry: Cluster['expiry'];
   /** Clocks are off by up to this, ms, which never matters unless somebody makes tokens of them. */
@@ -77,6 +81,8 @@ export const WITHIN_ASSUMPTIONS: Weather = Object.freeze<Weather>({
   policy: REFERENCE,
   resource: 'none',
   persistence: 'none',
+  answersEarly: false,
+  namesTwice: false,
   expiry: 'after',
   longestOffsetMs: 3_600_000,
   stretch: { rate: 1, step: 1, restart: 1, forget: 1, late: 1 },
