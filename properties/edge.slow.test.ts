@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { REFERENCE } from '../core/index.js';
 import { type CheckResult, check } from './check.js';
 import { MONITORED } from './property-lists.js';
 import { past, STRAINS, WITHIN_ASSUMPTIONS } from './search/weather.js';
@@ -25,6 +26,16 @@ describe('the lock with its default policy', () => {
     expect(atTheEdge(result) / runs).toBeGreaterThanOrEqual(0.3);
     for (const strain of STRAINS) expect([strain, strained[strain].atBound > 1_000]).toEqual([strain, true]);
     expect(exercised.contendedClaims / exercised.claims).toBeGreaterThanOrEqual(0.5);
+  });
+
+  it('and with fencing tokens that a resource looks at, 20,000 on three nodes and on five', async () => {
+    const policy = { ...REFERENCE, fencing: 'quorum' } as const;
+    for (const nodes of [3, 5]) {
+      const weather = { ...WITHIN_ASSUMPTIONS, nodes, policy, resource: 'fencing' } as const;
+      const result = await check({ weather, seed: 'fenced', runs: 20_000, properties: MONITORED });
+      expect([nodes, result.counterexample]).toEqual([nodes, null]);
+      expect(result.near / result.runs).toBeGreaterThanOrEqual(0.01);
+    }
   });
 
   const expected = {

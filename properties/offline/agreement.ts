@@ -1,3 +1,4 @@
+import { REFERENCE } from '../../core/index.js';
 import type { PropertyId, Schedule } from '../../scenarios/index.js';
 import {
   type Adversary,
@@ -102,9 +103,18 @@ export const MOST_KEPT = 5;
  */
 const LEFT_OUT: readonly string[] = ['M14', 'M26', 'M43'];
 
+/** With fencing tokens, and a resource that looks at them. */
+const FENCED: Weather = {
+  ...WITHIN_ASSUMPTIONS,
+  nodes: 3,
+  policy: { ...REFERENCE, fencing: 'quorum' },
+  resource: 'fencing',
+};
+
 /** The weathers that runs take turns in: the reference up to and past its bounds, and every other planted bug. */
 export const WEATHERS: readonly Weather[] = [
   WITHIN_ASSUMPTIONS,
+  FENCED,
   ...STRAINS.map((strain) => past(WITHIN_ASSUMPTIONS, strain, 1.5)),
   ...MUTANTS.filter(({ id }) => !LEFT_OUT.includes(id)).map((mutant) => weatherFor(mutant)),
 ];

@@ -118,6 +118,22 @@ describe('what a trace is checked for afterwards', () => {
     ]);
   });
 
+  it('fencing tokens that do not rise, and a resource that refuses the highest', () => {
+    const three = { nodes: 3 };
+    const locks = [0, 2_000_000, 4_000_000].map((atUs) => [lock(atUs, { holdUs: 1_000_000 })]);
+    const fates = [...unreached('c1', 'n2'), ...unreached('c2', 'n1'), ...unreached('c3', 'n0')];
+    expect(findings({ cluster: three, locks, fates, policy: { fencing: 'max' } })).toEqual([
+      'fencing c2+c3 4002000..4002000',
+    ]);
+    expect(findings({ cluster: three, locks, fates, policy: { fencing: 'quorum' } })).toEqual([]);
+    const write = (sendAfterUs: number) => ({ checkAfterUs: 0, guardUs: null, sendAfterUs, delayUs: 1_000 });
+    const twice = [[lock(0, { writes: [write(1_000), write(2_000)] })]];
+    const policy = { fencing: 'quorum' } as const;
+    const said = findings({ cluster: three, locks: twice, policy, resource: 'fencing-strict' });
+    expect(said).toEqual(['fencing c1 9000..9000']);
+    expect(findings({ cluster: three, locks: twice, policy, resource: 'fencing' })).toEqual([]);
+  });
+
   it('a write after the end', () => {
     const writes = [{ checkAfterUs: 0, guardUs: null, sendAfterUs: 0, delayUs: 9_896_000 }];
     expect(findings({ locks: [[lock(0, { writes })]] })).toEqual(['action-in-belief c1 9898000..9898000']);

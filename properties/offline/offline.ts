@@ -3,6 +3,7 @@ import type { Setup, TraceEvent } from '../../sim/index.js';
 import { actionInBelief, mutualExclusion, validity } from './belief-rules.js';
 import { acquisition, continuity, extension, lostLock } from './claim-rules.js';
 import { conservation } from './conservation.js';
+import { fencing } from './fencing-rules.js';
 import type { Finding } from './finding.js';
 import { cleanup, releaseOwn, releaseQuorum, tokenUnique } from './key-rules.js';
 import { Record } from './record.js';
@@ -20,6 +21,7 @@ const RULES: { readonly [P in PropertyId]?: (record: Record) => Finding[] } = {
   'token-unique': tokenUnique,
   'release-quorum': releaseQuorum,
   cleanup,
+  fencing,
   conservation,
 };
 

@@ -48,6 +48,8 @@ export interface Attempt {
   /** Releases that nodes carried out. */
   readonly emptied: (Mark & { readonly node: number })[];
   readonly heard: Heard[];
+  /** When it first asked about counters. */
+  asksCounter: Mark | null;
 }
 
 /** What a client was told, or did, about a lock that it takes for its own. */
@@ -58,6 +60,8 @@ export interface Turn extends Mark {
   readonly deadline: number;
   readonly granted: number;
   readonly token: number;
+  /** Of its fencing token; 0 where it has none. */
+  readonly counter: number;
   /** The attempt and the round of that moment. */
   readonly attempt: Attempt | undefined;
   readonly voted: ReadonlySet<number>;
@@ -73,7 +77,7 @@ export interface Lock {
   readonly turns: Turn[];
   failed: Mark | null;
   readonly releaseCalls: Mark[];
-  readonly writes: (Mark & { readonly localUs: number })[];
+  readonly writes: (Mark & { readonly accepted: boolean })[];
 }
 
 /** A key that came to a node or left it. */
@@ -163,7 +167,8 @@ export class Record {
         for (const lock of this.locks) if (lock.client === event.process) this.end(lock, event);
         break;
       case 'write-arrived':
-        this.lockOf(event.process, Number(detail.lock))?.writes.push(event);
+      case 'write-refused':
+        this.lockOf(event.process, Number(detail.lock))?.writes.push({ seq, atUs, accepted: kind === 'write-arrived' });
         break;
       case 'clock-step':
         if (this.isNode(event) || this.setup.policy.clock === 'wall') {
@@ -250,6 +255,7 @@ export class Record {
         released: [],
         emptied: [],
         heard: [],
+        asksCounter: null,
       };
       lock.attempts.push(attempt);
       if (!this.byToken.has(token)) this.byToken.set(token, lock);
@@ -257,6 +263,7 @@ export class Record {
     const sent: Sent = { seq, atUs, localUs, cause, node: nodeIndex(String(detail.node)) };
     if (detail.operation === 'acquire') attempt.asked.push(sent);
     else if (detail.operation === 'release') attempt.released.push(sent);
+    else if (detail.operation === 'read-counter' || detail.operation === 'raise-counter') attempt.asksCounter ??= sent;
     else if (detail.operation === 'extend') {
       attempt.rounds[Number(detail.round)] ??= { seq, atUs, localUs, ttlMs, done: new Set() };
     }
@@ -300,13 +307,14 @@ export class Record {
       deadline: Number(detail.deadlineUs),
       granted: Number(detail.granted),
       token: Number(detail.token),
+      counter: Number(detail.counter ?? 0),
       attempt,
       voted: new Set(kind === 'claim' ? attempt?.voted : round?.done),
     });
   }
 
   private end(lock: Lock, { seq, atUs, localUs }: TraceEvent): void {
-    const rest = { deadline: 0, granted: 0, token: 0, attempt: undefined, voted: new Set<number>() };
+    const rest = { deadline: 0, granted: 0, token: 0, counter: 0, attempt: undefined, voted: new Set<number>() };
     lock.turns.push({ kind: 'end', seq, atUs, localUs, ...rest });
   }
 }

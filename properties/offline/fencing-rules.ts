@@ -1,0 +1,67 @@
+import { finding } from './claim-rules.js';
+import type { Finding } from './finding.js';
+import type { Lock, Record, Turn } from './record.js';
+
+/** A lock that was claimed, with what it shows to the resource. */
+interface Issued {
+  readonly lock: Lock;
+  readonly turn: Turn;
+}
+
+/** Policies whose fencing token is a counter and the token of the attempt; that of the others is a counter alone. */
+const PAIRS: readonly string[] = ['quorum', 'plain-write', 'piggybacked-read'];
+
+/** Negative, 0 or positive, as the one comes before, is the same as, or comes after the other. */
+type Order = (a: Turn, b: Turn) => number;
+
+function orderOf({ setup }: Record): Order {
+  const isPair = PAIRS.includes(setup.policy.fencing);
+  return (a, b) => a.counter - b.counter || (isPair ? a.token - b.token : 0);
+}
+
+/**
+ * Tokens of one resource, each compared with all that came before it: none twice, and none that is as low as one that was
+ * there when its client began to ask. And the writes in the order in which they came, each against the highest so far.
+ */
+export function fencing(record: Record): Finding[] {
+  if (record.setup.policy.fencing === 'none') return [];
+  return [...issuing(record), ...writing(record)];
+}
+
+function issuing(record: Record): Finding[] {
+  const order = orderOf(record);
+  const all = record.locks
+    .flatMap((lock) => lock.turns.filter(({ kind }) => kind === 'claim').map((turn) => ({ lock, turn })))
+    .sort((a, b) => a.turn.seq - b.turn.seq);
+  return all.flatMap((issued, i) => {
+    const other = issued.lock.resources
+      .flatMap((resource) => all.slice(0, i).filter(({ lock }) => lock.resources.includes(resource)))
+      .find((it) => isWrong(issued, it, order));
+    return other === undefined ? [] : [finding('fencing', [other.lock, issued.lock], issued.turn.atUs)];
+  });
+}
+
+function isWrong({ turn }: Issued, { turn: before }: Issued, order: Order): boolean {
+  if (order(turn, before) === 0) return true;
+  const askedAt = turn.attempt?.asksCounter?.seq ?? turn.seq;
+  return before.seq < askedAt && turn.counter <= before.counter;
+}
+
+function writing(record: Record): Finding[] {
+  if (record.setup.resource !== 'fencing' && record.setup.resource !== 'fencing-strict') return [];
+  const order = orderOf(record);
+  const highest = new Map<string, Turn>();
+  const writes = record.locks
+    .flatMap((lock) => lock.writes.map((write) => ({ lock, write })))
+    .sort((a, b) => a.write.seq - b.write.seq);
+  return writes.flatMap(({ lock, write }) => {
+    const turn = lock.turns.findLast((it) => it.kind !== 'end' && it.seq < write.seq);
+    if (turn === undefined) return [];
+    const isLow = lock.resources.some((resource) => {
+      const seen = highest.get(resource);
+      return seen !== undefined && order(turn, seen) < 0;
+    });
+    if (!isLow) for (const resource of lock.resources) highest.set(resource, turn);
+    return isLow === write.accepted ? [finding('fencing', [lock], write.atUs)] : [];
+  });
+}
