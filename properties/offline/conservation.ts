@@ -72,6 +72,9 @@ class Books {
       case 'key-lengthened':
         this.noteLife(event);
         return false;
+      case 'restart':
+        this.forgetLives(process);
+        return false;
       case 'key-gone':
         return detail.how === 'expired' && this.ticks(event) < (this.lastTicks.get(keyOf(event)) ?? 0);
       default:
@@ -106,6 +109,13 @@ class Books {
     const key = keyOf(event);
     if (command?.kind !== 'execute') this.lastTicks.delete(key);
     else this.lastTicks.set(key, this.lastTick(event.process, event.atUs, event.seq, command.detail));
+  }
+
+  /** A node that lost what was not on its disk has keys as they were before they were lengthened. */
+  private forgetLives(process: string): void {
+    const { persistence, answers } = this.record.setup.cluster;
+    if (persistence === 'always' && answers !== 'executed') return;
+    for (const key of this.lastTicks.keys()) if (key.startsWith(`${process} `)) this.lastTicks.delete(key);
   }
 
   /** A command that sets keys which are its own already gives them a new life, and the trace has no event for it. */

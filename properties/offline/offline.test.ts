@@ -175,6 +175,16 @@ it('a claim that has lapsed unnoticed and is extended afterwards is believed in 
   ]);
 });
 
+it('a key whose extension was not on disk expires as it would have without it', () => {
+  const said = findings({
+    cluster: { persistence: 'always', answers: 'executed' },
+    locks: [[lock(0, { extensions: [{ afterUs: 5_498_000, ttlMs: 10_000 }] })]],
+    // The last fsync was at 5 s, the extension at 5.5 s.
+    faults: [{ kind: 'crash', node: 'n0', atUs: 5_600_000, restartAfterUs: 0, power: true }],
+  });
+  expect(said).toEqual([]);
+});
+
 describe('a key that its own token sets anew', () => {
   const back: Fault = { kind: 'clock-step', process: 'n0', atUs: 100_000, byUs: -200_000 };
 
