@@ -9,6 +9,7 @@ import type { PropertyId } from '../scenarios/scenario.js';
 import type { CheckFlags } from './flags.js';
 import type { Finish, Io } from './io.js';
 import { option } from './option.js';
+import { reporterOption } from './reporters/option.js';
 import { delayOrTtl, faultAmounts, ttls, votes, whole, word, wordList } from './values.js';
 import { workersOption } from './workers.js';
 
@@ -44,6 +45,7 @@ Examples:
   lockstep check --faults crash=1 --restart-delay 0   nodes that crash come back at once, empty
   lockstep check --past restart                       one step outside: what the bound is worth
   lockstep check --nodes 3 --ttl 10s --budget 30s
+  lockstep check --reporter junit                     for continuous integration; or github, minimal, json
   lockstep check S13                                  around the cluster and faults of a scenario`;
 
 /** The flags that say what is searched, and how much of it. */
@@ -81,6 +83,7 @@ export function defineCheck(program: Command, io: Io, finish: Finish): void {
     .option('--regressions <folder>', 'schedules to replay first (lockstep/regressions, where it is there)')
     .option('--no-regressions', 'replay neither these nor the found failures first')
     .option('--demo', 'search where a violation is known to be; exits 0 when it is found, 3 when not')
+    .addOption(reporterOption())
     .option('--json', 'print one JSON object')
     .addHelpText('after', EXAMPLES)
     .action(async (scenario: string | undefined, flags: CheckFlags) => {

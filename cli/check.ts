@@ -10,6 +10,7 @@ import {
 } from '../report/index.js';
 import { type CounterexampleJson, checkJson } from './check-json.js';
 import { type Plan, planOf } from './check-plan.js';
+import { checkSuite } from './check-suite.js';
 import { passText, startLine } from './check-text.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { failureId, failureScenario, writeFailure } from './failure-file.js';
@@ -17,36 +18,43 @@ import type { CheckFlags } from './flags.js';
 import { hasColour, type Io, writeJson } from './io.js';
 import { ProgressLine } from './progress.js';
 import { type Regressions, regressionsText, replayRegressions } from './regressions.js';
+import { reporterOf } from './reporters/option.js';
+import { isAlone } from './reporters/outcome.js';
+import { tellSuite } from './reporters/tell.js';
 import { loadScenario } from './scenario-file.js';
 import { crewFor } from './workers.js';
 
 /** Searches, and says what came of it. */
 export async function check(scenario: string | undefined, flags: CheckFlags, io: Io): Promise<ExitCode> {
+  const reporter = reporterOf(flags);
+  const isQuiet = isAlone(reporter);
   const plan = planOf(flags, scenario === undefined ? null : loadScenario(scenario, io.cwd).schedule);
   warnOfEvenNodes(plan.weather.nodes, io);
   const paint = hasColour(io) ? ANSI : PLAIN;
   // A demonstration is the same each time.
   const isReplaying = flags.regressions !== false && !flags.demo;
   const known = isReplaying ? replayRegressions(flags.regressions || undefined, io) : { total: 0, unreproduced: [] };
-  if (!flags.json) io.stdout.write(regressionsText(known, io, paint));
+  if (!isQuiet) io.stdout.write(regressionsText(known, io, paint));
   if (known.unreproduced.length > 0) return await giveUp(plan, known, flags, io);
-  if (!flags.json) io.stdout.write(startLine(plan));
+  if (!isQuiet) io.stdout.write(startLine(plan));
   const result = await search(plan, io, flags.workers);
   const failure = result.counterexample === null ? null : await failureOf(result.counterexample, plan, io);
-  if (flags.json) writeJson(io, 'lockstep.check/1', checkJson(plan, result, known, failure));
+  if (reporter === 'json') writeJson(io, 'lockstep.check/1', checkJson(plan, result, known, failure));
+  if (isQuiet) tellSuite(reporter, checkSuite(plan, result, known, failure), io);
   else if (failure === null) io.stdout.write(passText(plan, result, paint));
   else io.stdout.write(`\n${failure.text}`);
-  if (flags.demo && !flags.json) io.stdout.write(nextSteps(failure !== null, io));
+  if (reporter === 'github') tellSuite(reporter, checkSuite(plan, result, known, failure), io);
+  if (flags.demo && !isQuiet) io.stdout.write(nextSteps(failure !== null, io));
   return exitCode(result, flags.demo === true);
 }
 
 /** Nothing is searched where what is known is no longer so: it is the simulator or the lock that has changed. */
 async function giveUp(plan: Plan, known: Regressions, flags: CheckFlags, io: Io): Promise<ExitCode> {
-  if (flags.json) {
-    const nothing = await search({ ...plan, runs: 0 }, io);
-    const reason = 'a known schedule no longer reproduces';
-    writeJson(io, 'lockstep.check/1', checkJson(plan, { ...nothing, reason }, known, null));
-  }
+  const reporter = reporterOf(flags);
+  if (reporter === 'default') return Exit.notReproduced;
+  const result = { ...(await search({ ...plan, runs: 0 }, io)), reason: 'a known schedule no longer reproduces' };
+  if (reporter === 'json') writeJson(io, 'lockstep.check/1', checkJson(plan, result, known, null));
+  else tellSuite(reporter, checkSuite(plan, result, known, null), io);
   return Exit.notReproduced;
 }
 

@@ -2,6 +2,7 @@ import type { StrategyName } from '../properties/search/strategy-info.js';
 import type { Strain } from '../properties/search/weather.js';
 import type { Health, Shape } from '../real/bench/index.js';
 import type { PropertyId } from '../scenarios/scenario.js';
+import type { Reporter } from './reporters/outcome.js';
 import type { FaultAmounts } from './values.js';
 
 /*
@@ -35,12 +36,15 @@ export interface CheckFlags {
   /** The folder of committed schedules that are replayed first; `false` replays nothing. */
   readonly regressions?: string | false;
   readonly demo?: boolean;
+  readonly reporter?: Reporter;
   readonly json?: boolean;
 }
 
 /** Flags of `replay`. */
 export interface ReplayFlags {
   readonly all?: boolean;
+  /** Of `--all`. */
+  readonly reporter?: Reporter;
   /** On real nodes. */
   readonly real?: boolean;
   readonly format: 'text' | 'json' | 'svg' | 'mermaid' | 'perfetto';
@@ -66,6 +70,7 @@ export interface MutantsFlags {
   readonly strategy?: StrategyName;
   /** Compares all strategies. */
   readonly strategies?: boolean;
+  readonly reporter?: Reporter;
   readonly json?: boolean;
 }
 
@@ -116,3 +121,12 @@ export interface ExploreFlags {
   readonly checkpoint?: string;
   readonly json?: boolean;
 }
+
+/** Flags of `doctor`. */
+export interface DoctorFlags {
+  readonly json?: boolean;
+}
+
+/** Shells that `completion` writes scripts for. */
+export const SHELLS = ['bash', 'zsh', 'fish'] as const;
+export type Shell = (typeof SHELLS)[number];

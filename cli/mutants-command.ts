@@ -4,6 +4,7 @@ import { InputError } from '../scenarios/input-error.js';
 import type { MutantsFlags } from './flags.js';
 import type { Finish, Io } from './io.js';
 import { option } from './option.js';
+import { reporterOption } from './reporters/option.js';
 import { whole, word } from './values.js';
 
 const MOST_RUNS = 1_000_000_000;
@@ -28,10 +29,12 @@ export function defineMutants(program: Command, io: Io, finish: Finish): void {
     .addOption(option('--seeds <n>', 'searches for each bug (15)', whole(1, MOST_SEEDS)))
     .addOption(option('--strategy <name>', 'how to draw schedules (combination)', word(...STRATEGY_NAMES)))
     .option('--strategies', 'compare all strategies')
+    .addOption(reporterOption())
     .option('--json', 'print one JSON object')
     .addHelpText('after', EXAMPLES)
     .action(async (flags: MutantsFlags) => {
       if (flags.strategies) {
+        if (flags.reporter !== undefined) throw new InputError('--strategies: it is a table; leave out --reporter');
         if (flags.strategy !== undefined)
           throw new InputError('--strategies: it compares all of them; leave out --strategy');
         const { compareStrategies } = await import('./mutants-strategies.js');

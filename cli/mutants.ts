@@ -4,11 +4,15 @@ import { Exit, type ExitCode } from './exit-codes.js';
 import type { MutantsFlags } from './flags.js';
 import { type Io, writeJson } from './io.js';
 import { ProgressLine } from './progress.js';
+import { reporterOf } from './reporters/option.js';
+import { type Case, isAlone } from './reporters/outcome.js';
+import { tellSuite } from './reporters/tell.js';
 import { textTable } from './text-table.js';
 
 /** Hunts all planted bugs, and says what came of it. */
 export async function mutants(flags: MutantsFlags, io: Io): Promise<ExitCode> {
   const { runs = HUNT_RUNS, seeds = HUNT_SEEDS, strategy = 'combination' } = flags;
+  const reporter = reporterOf(flags);
   const catches: Catch[] = [];
   const line = new ProgressLine(io);
   const began = performance.now();
@@ -21,16 +25,25 @@ export async function mutants(flags: MutantsFlags, io: Io): Promise<ExitCode> {
   line.end();
   const caught = catches.filter((it) => it.caughtBy !== null).length;
   const total = MUTANTS.length;
-  if (flags.json) writeJson(io, 'lockstep.mutants/1', { mutants: catches, caught, total, seeds, runs, strategy });
-  else {
+  if (reporter === 'json')
+    writeJson(io, 'lockstep.mutants/1', { mutants: catches, caught, total, seeds, runs, strategy });
+  if (!isAlone(reporter)) {
     io.stdout.write(
       `${groupText('', catches, false)}${groupText('held out: never looked at when the search is tuned\n', catches, true)}` +
         `${escapedText(catches)}${caught} of ${plural(total, 'planted bug')} caught; medians of ` +
         `${plural(seeds, 'search', 'searches')} of ${plural(runs, 'schedule')} at most, strategy ${strategy}.\n${costText(catches)}`,
     );
   }
+  const seconds = (performance.now() - began) / 1000;
+  const summary = `${caught} of ${plural(total, 'planted bug')} caught`;
+  tellSuite(reporter, { name: 'lockstep mutants', cases: catches.map(caseOf), seconds, summary }, io);
   if (io.signal.aborted) return Exit.interrupted;
   return caught === total ? Exit.ok : Exit.tooSlow;
+}
+
+function caseOf({ id, caughtBy, caught, searches }: Catch): Case {
+  if (caughtBy !== null) return { name: id, result: 'passed' };
+  return { name: id, result: 'failed', message: `caught in ${caught} of ${plural(searches, 'search', 'searches')}` };
 }
 
 /** Of work of which some is done; bugs are not equally hard, so this is no more than an idea. */

@@ -5,6 +5,9 @@ import { type Expectation, type Scenario, type Schedule, type Verdict, variantSc
 import { Exit, type ExitCode } from './exit-codes.js';
 import type { ReplayFlags } from './flags.js';
 import { type Io, writeJson } from './io.js';
+import { reporterOf } from './reporters/option.js';
+import { type Case, isAlone } from './reporters/outcome.js';
+import { tellSuite } from './reporters/tell.js';
 import { textTable } from './text-table.js';
 
 /** What came of one schedule of a scenario. */
@@ -44,13 +47,46 @@ function outcomeOf(schedule: Schedule, expectation: Expectation): Outcome {
 }
 
 /** Runs the whole catalogue. */
-export function replayAll(flags: Pick<ReplayFlags, 'json'>, io: Io): ExitCode {
+export function replayAll(flags: Pick<ReplayFlags, 'json' | 'reporter'>, io: Io): ExitCode {
+  const reporter = reporterOf(flags);
+  const began = performance.now();
   const scenarios = loadCatalogue().map(replayScenario);
   const reproduced = scenarios.filter((scenario) => scenario.reproduced).length;
   const total = scenarios.length;
-  if (flags.json) writeJson(io, 'lockstep.replay-all/1', { scenarios, reproduced, total });
-  else io.stdout.write(allText(scenarios, reproduced));
+  if (reporter === 'json') writeJson(io, 'lockstep.replay-all/1', { scenarios, reproduced, total });
+  if (!isAlone(reporter)) io.stdout.write(allText(scenarios, reproduced));
+  tellSuite(
+    reporter,
+    {
+      name: 'lockstep replay --all',
+      cases: scenarios.map(caseOf),
+      seconds: (performance.now() - began) / 1000,
+      summary: summaryOf(scenarios, reproduced),
+    },
+    io,
+  );
   return reproduced === total ? Exit.ok : Exit.notReproduced;
+}
+
+function caseOf(it: ScenarioOutcome): Case {
+  const name = `${it.id} ${it.title}`;
+  const [first, ...more] = differencesOf(it);
+  if (first === undefined) return { name, result: 'passed' };
+  return { name, result: 'failed', message: first, text: [first, ...more].join('\n') };
+}
+
+function differencesOf(it: ScenarioOutcome): string[] {
+  return [
+    ...(it.difference === null ? [] : [`${it.id}: ${it.difference}`]),
+    ...it.variants.flatMap((variant) =>
+      variant.difference === null ? [] : [`${it.id}, ${variant.kind} "${variant.title}": ${variant.difference}`],
+    ),
+  ];
+}
+
+function summaryOf(scenarios: readonly ScenarioOutcome[], reproduced: number): string {
+  const variants = scenarios.reduce((sum, it) => sum + it.variants.length, 0);
+  return `${reproduced} of ${plural(scenarios.length, 'scenario')} reproduced, with ${plural(variants, 'variant')}`;
 }
 
 function allText(scenarios: readonly ScenarioOutcome[], reproduced: number): string {
@@ -64,13 +100,5 @@ function allText(scenarios: readonly ScenarioOutcome[], reproduced: number): str
       it.reproduced ? '✓' : '✗',
     ]),
   );
-  const differences = scenarios.flatMap((it) => [
-    ...(it.difference === null ? [] : [`${it.id}: ${it.difference}`]),
-    ...it.variants.flatMap((variant) =>
-      variant.difference === null ? [] : [`${it.id}, ${variant.kind} "${variant.title}": ${variant.difference}`],
-    ),
-  ]);
-  const variants = scenarios.reduce((sum, it) => sum + it.variants.length, 0);
-  const summary = `${reproduced} of ${plural(scenarios.length, 'scenario')} reproduced, with ${plural(variants, 'variant')}`;
-  return `${[table, ...differences, '', summary].join('\n')}\n`;
+  return `${[table, ...scenarios.flatMap(differencesOf), '', summaryOf(scenarios, reproduced)].join('\n')}\n`;
 }

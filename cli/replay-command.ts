@@ -2,6 +2,7 @@ import { type Command, Option } from 'commander';
 import { InputError } from '../scenarios/input-error.js';
 import type { ReplayFlags } from './flags.js';
 import type { Finish, Io } from './io.js';
+import { reporterOption } from './reporters/option.js';
 import { flag, word } from './values.js';
 
 const EXAMPLES = `
@@ -39,6 +40,7 @@ export function defineReplay(program: Command, io: Io, finish: Finish): void {
     .option('--diff', 'show where the run with the mitigation and the one without part, side by side')
     .option('--explain', 'leave out each piece by itself, and say what comes of it')
     .option('--real', 'on real Redis nodes, beside the simulator; own processes of redis-server or valkey-server')
+    .addOption(reporterOption())
     .option('--json', 'print one JSON object')
     .addHelpText('after', EXAMPLES)
     .action(async (scenario: string | undefined, flags: ReplayFlags) => {
@@ -50,6 +52,8 @@ export function defineReplay(program: Command, io: Io, finish: Finish): void {
         throw new InputError(
           '--diff compares a schedule with itself under a mitigation; say which, as in --with persistence=always',
         );
+      if (flags.reporter !== undefined && (!flags.all || flags.real))
+        throw new InputError('--reporter: it tells of many schedules in the simulator; add --all, or leave it out');
       if (flags.all) {
         if (scenario !== undefined || flags.with !== undefined)
           throw new InputError('--all replays the catalogue as it is; leave out the scenario and --with');

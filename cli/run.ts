@@ -4,6 +4,9 @@ import { InputError } from '../scenarios/input-error.js';
 import { defineBench } from './bench-command.js';
 import { defineCampaign } from './campaign-command.js';
 import { defineCheck } from './check-command.js';
+import { defineCompletion } from './completion-command.js';
+import { applyConfig, configChoice, loadConfig } from './config.js';
+import { defineDoctor } from './doctor-command.js';
 import { Exit } from './exit-codes.js';
 import { defineExplore } from './explore-command.js';
 import type { Finish, Io } from './io.js';
@@ -14,6 +17,9 @@ import { defineSweep } from './sweep-command.js';
 import { defineVerify } from './verify-command.js';
 
 const DEFAULT_VERB = 'check';
+const CONFIGURATION = `
+Flags may be written down by verb in lockstep.config.{ts,mjs,js,json}, as in { "check": { "ttl": "5s" } }; what the
+command line says comes first. --config <file> reads another one, --no-config none.`;
 const EXIT_CODES = `
 Exit codes: 0 passed or reproduced · 1 violated or unavailable · 2 inconclusive · 3 not reproduced ·
 4 too slow · 64 wrong usage or input · 70 internal error · 130 interrupted`;
@@ -28,12 +34,26 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
     code = finished;
   });
   try {
-    await program.parseAsync(withVerb(argv), { from: 'user' });
+    const choice = configChoice(argv);
+    const words = withVerb(choice.argv);
+    let configured: string | null = null;
+    program.hook('preAction', async (_program, verb) => {
+      const config = choice.file === false ? null : await loadConfig(choice.file, io.cwd);
+      if (config === null) return;
+      const given = applyConfig(config, verb);
+      if (given.length > 0) configured = `${config.path}; without it: ${[io.command, ...words, ...given].join(' ')}`;
+    });
+    await program.parseAsync(words, { from: 'user' });
+    if (configured !== null && FAILURES.includes(code))
+      io.stderr.write(`lockstep: configured by ${configured} --no-config\n`);
     return code;
   } catch (error) {
     return tell(error, io);
   }
 }
+
+/** Exit codes after which it matters how things were configured. */
+const FAILURES: readonly number[] = [Exit.violated, Exit.inconclusive, Exit.notReproduced, Exit.tooSlow];
 
 function makeProgram(io: Io, finish: Finish): Command {
   const program = new Command('lockstep')
@@ -48,7 +68,10 @@ function makeProgram(io: Io, finish: Finish): Command {
       // Said by `tell`, in this command's own form.
       outputError: () => {},
     })
-    .addHelpText('after', `\nWithout a verb: ${DEFAULT_VERB}. Every verb has --help and --json.\n${EXIT_CODES}`);
+    .addHelpText(
+      'after',
+      `\nWithout a verb: ${DEFAULT_VERB}. Every verb has --help and --json.\n${CONFIGURATION}\n${EXIT_CODES}`,
+    );
   defineCheck(program, io, finish);
   defineReplay(program, io, finish);
   defineExplore(program, io, finish);
@@ -58,6 +81,8 @@ function makeProgram(io: Io, finish: Finish): Command {
   defineVerify(program, io, finish);
   defineBench(program, io, finish);
   defineCampaign(program, io, finish);
+  defineDoctor(program, io, finish);
+  defineCompletion(program, io, finish);
   return program;
 }
 

@@ -1,0 +1,44 @@
+import type { CheckResult } from '../properties/index.js';
+import { plural, propertyWords } from '../report/index.js';
+import type { CounterexampleJson } from './check-json.js';
+import type { Plan } from './check-plan.js';
+import type { Regressions } from './regressions.js';
+import type { Case, Suite } from './reporters/outcome.js';
+
+/** What a search tried: each known schedule that did not reproduce, and each property. `text` tells of the failure. */
+export function checkSuite(
+  { properties }: Plan,
+  result: CheckResult,
+  known: Regressions,
+  failure: { readonly text: string; readonly counterexample: CounterexampleJson } | null,
+): Suite {
+  const searched = properties.map((property): Case => {
+    const name = propertyWords(property);
+    if (failure?.counterexample.property === property) return { name, result: 'failed', ...told(failure) };
+    if (result.verdict === 'passed') return { name, result: 'passed' };
+    if (failure !== null) return { name, result: 'skipped', message: 'the search ended at another violation' };
+    return { name, result: 'undecided', message: result.reason ?? 'too little happened' };
+  });
+  return {
+    name: 'lockstep check',
+    cases: [...knownCases(known), ...searched],
+    seconds: result.elapsedMs / 1000,
+    summary: `${result.verdict}: ${plural(result.runs, 'schedule')}, ${plural(result.events, 'event')}, seed ${result.seed}`,
+  };
+}
+
+function told({ text, counterexample }: { readonly text: string; readonly counterexample: CounterexampleJson }) {
+  const { detail, schedule } = counterexample;
+  return { message: detail, text, ...(schedule === null ? {} : { file: schedule }) };
+}
+
+function knownCases({ total, unreproduced }: Regressions): Case[] {
+  if (total === 0) return [];
+  if (unreproduced.length === 0) return [{ name: plural(total, 'known schedule'), result: 'passed' }];
+  return unreproduced.map(({ path, difference }) => ({
+    name: `known schedule ${path}`,
+    result: 'failed',
+    message: difference,
+    file: path,
+  }));
+}

@@ -1,0 +1,64 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { emptyFolder, lockstep } from './testing/in-process.js';
+
+/** Nobody listens there: what needs real nodes says so, after it has read its flags. */
+const NO_REDIS = 'redis://127.0.0.1:1';
+beforeEach(() => {
+  vi.stubEnv('LOCKSTEP_REDIS', NO_REDIS);
+  vi.stubEnv('PATH', '/nowhere');
+});
+afterEach(() => vi.unstubAllEnvs());
+
+const { stdout: usage } = await lockstep(['--help']);
+const verbs = [...usage.slice(usage.indexOf('Commands:')).matchAll(/^ {2}([a-z]+) /gm)].map(([, verb = '']) => verb);
+
+/** The examples of a verb, as its help has them: up to two spaces, after which comes what they are for. */
+async function examplesOf(verb: string): Promise<string[]> {
+  const { stdout } = await lockstep([verb, '--help']);
+  const examples = stdout.slice(stdout.indexOf('Examples:'));
+  return [...examples.matchAll(/^ {2}lockstep (.*?)(?: > .*| {2,}.*)?$/gm)].map(([, words = '']) => words);
+}
+
+/** What examples do on a machine without Redis, where it is not to pass; and how long ones are cut short. */
+function expectedOf(example: string): { readonly codes: readonly number[]; readonly stopAfterMs?: number } {
+  if (/^bench|--real/.test(example)) return { codes: [2] };
+  if (/^verify/.test(example)) return { codes: [64] };
+  if (/^replay \.lockstep/.test(example)) return { codes: [64] };
+  if (/^check --faults|^check --past|^explore --crash 1 --restart-delay 0|^explore --bug|^check S13/.test(example))
+    return { codes: [1] };
+  if (/--checkpoint|--budget|^mutants/.test(example)) return { codes: [130, 0, 2, 4], stopAfterMs: 300 };
+  return { codes: [0] };
+}
+
+describe.each(verbs)('the help of %s', (verb) => {
+  it('has examples, each of which runs', async () => {
+    const examples = await examplesOf(verb);
+    expect(examples.length).toBeGreaterThan(0);
+    for (const example of examples) {
+      const { codes, stopAfterMs } = expectedOf(example);
+      const signal = stopAfterMs === undefined ? new AbortController().signal : AbortSignal.timeout(stopAfterMs);
+      const ran = await lockstep(example.split(' '), { cwd: emptyFolder(), env: { LOCKSTEP_REDIS: NO_REDIS }, signal });
+      expect(codes, `${example}: ${ran.code} ${ran.stderr}`).toContain(ran.code);
+      // A file that is only an example is all that may be wrong with it.
+      if (ran.code === 64) expect(ran.stderr).toContain('there is no such file');
+    }
+  }, 120_000);
+});
+
+it('names every verb once', () => {
+  expect(new Set(verbs).size).toBe(verbs.length);
+  expect(verbs).toEqual(
+    expect.arrayContaining([
+      'check',
+      'replay',
+      'explore',
+      'sweep',
+      'list',
+      'mutants',
+      'verify',
+      'bench',
+      'doctor',
+      'completion',
+    ]),
+  );
+});

@@ -1,0 +1,30 @@
+/** How results may be told. */
+export const REPORTERS = ['default', 'json', 'junit', 'github', 'minimal'] as const;
+export type Reporter = (typeof REPORTERS)[number];
+
+/** One thing that was tried. `undecided`: nothing can be said; `skipped`: it was not tried. */
+export interface Case {
+  readonly name: string;
+  readonly result: 'passed' | 'failed' | 'undecided' | 'skipped';
+  /** Why it is not passed, in one line. */
+  readonly message?: string;
+  /** All that is known, as text of several lines without colours. */
+  readonly text?: string;
+  /** The file that it is about, from the working directory. */
+  readonly file?: string;
+}
+
+/** What a verb tried, as continuous integration sees it. */
+export interface Suite {
+  /** `lockstep check`. */
+  readonly name: string;
+  readonly cases: readonly Case[];
+  readonly seconds: number;
+  /** What came of all of it, in one line. */
+  readonly summary: string;
+}
+
+/** Whether a reporter says all there is to say, so that the usual text is left out. */
+export function isAlone(reporter: Reporter): boolean {
+  return reporter === 'json' || reporter === 'junit' || reporter === 'minimal';
+}
