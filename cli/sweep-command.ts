@@ -29,7 +29,8 @@ Examples:
   lockstep sweep ttl=1s..30s drift=0..2% latency=1ms
   lockstep sweep drift restart-delay ttl=10s            how long must a crashed node stay away?
   lockstep sweep votes faulty nodes=7                   how many nodes may forget?
-  lockstep sweep guard pause ttl=30s                    how long may a process stand still?`;
+  lockstep sweep guard pause ttl=30s                    how long may a process stand still?
+  lockstep sweep ttl drift --report frontier.html       the same as a page with a chart`;
 
 /** Defines `sweep`. */
 export function defineSweep(program: Command, io: Io, finish: Finish): void {
@@ -37,6 +38,7 @@ export function defineSweep(program: Command, io: Io, finish: Finish): void {
     .command('sweep')
     .description('map what is safe over two parameters, beside the theory')
     .argument('<parameter...>', 'two axes, and fixed values: ttl=1s..30s drift=0..2% nodes=5')
+    .option('--report <file.html>', 'write the map as a page, too')
     .option('--json', 'print one JSON object')
     .addHelpText('after', EXAMPLES)
     .action(async (parameters: string[], flags: SweepFlags) => {

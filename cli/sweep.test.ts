@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, test } from 'vitest';
 import { emptyFolder, lockstep } from './testing/in-process.js';
@@ -70,6 +70,13 @@ test('the map keeps to the width of the terminal', async () => {
     expect(widest).toBeLessThanOrEqual(columns);
     expect(widest).toBeGreaterThan(columns - 30);
   }
+});
+
+test('a page is written where it is asked for', async () => {
+  const cwd = emptyFolder();
+  const { stdout } = await lockstep(['sweep', 'nodes=5', 'votes=3..5', 'faulty=0..3', '--report', 'f.html'], { cwd });
+  expect(stdout).toMatch(/report +f\.html/);
+  expect(readFileSync(join(cwd, 'f.html'), 'utf8')).toMatch(/^<!doctype html>[\s\S]*<\/html>\n$/);
 });
 
 test('an interruption shows what was measured, and exits with 130', async () => {

@@ -1,22 +1,27 @@
 import { agreementOf, type Edge, type Exemplar, edgeOf, type Frontier, sweep } from '../properties/frontier/index.js';
 import { judge } from '../properties/index.js';
 import {
+  type EdgeCommand,
   frontierMap,
+  frontierPage,
   frontierSentence,
   mostColumns,
+  pageAssets,
   phrase,
   settingWords,
   theorySentence,
 } from '../report/frontier/index.js';
 import { ANSI, PLAIN, wrap } from '../report/index.js';
 import { Exit, type ExitCode } from './exit-codes.js';
-import { expectedOf, writeScenario } from './failure-file.js';
+import { expectedOf, writeScenario, writeWhole } from './failure-file.js';
 import { hasColour, type Io, widthOf, writeJson } from './io.js';
 import { ProgressLine } from './progress.js';
 import { sweepPlanOf, USUAL_ROOM } from './sweep-plan.js';
 
 /** Flags of `sweep`. */
 export interface SweepFlags {
+  /** Where the page goes. */
+  readonly report?: string;
   readonly json?: boolean;
 }
 
@@ -42,6 +47,10 @@ export async function sweepMap(parameters: readonly string[], flags: SweepFlags,
   const shown = edge === null ? null : { edge, ...writeEdge(frontier, edge, io) };
   if (flags.json) writeJson(io, 'lockstep.sweep/1', sweepJson(frontier, shown));
   else io.stdout.write(sweepText(frontier, shown, io));
+  if (flags.report !== undefined) {
+    writeWhole(flags.report, frontierPage(frontier, commandsOf(shown), pageAssets()), io.cwd);
+    if (!flags.json) io.stdout.write(`${'report'.padEnd(LABEL_WIDTH)}${flags.report}\n`);
+  }
   return frontier.interrupted ? Exit.interrupted : Exit.ok;
 }
 
@@ -93,7 +102,7 @@ function writeRun({ plan }: Frontier, { x, property }: Edge, { at, cell }: Exemp
 
 const LABEL_WIDTH = 26;
 
-function commandsOf(shown: Shown | null): { readonly title: string; readonly command: string }[] {
+function commandsOf(shown: Shown | null): EdgeCommand[] {
   if (shown === null) return [];
   return [
     { title: 'tightest counterexample', command: shown.violated.replay },

@@ -2,7 +2,9 @@ import { describe, expect, it } from 'vitest';
 import type { Frontier } from '../../properties/frontier/index.js';
 import { CALM, type ParameterName, type Point, sweep } from '../../properties/frontier/index.js';
 import { ANSI, PLAIN } from '../painter.js';
+import { pageAssets } from './assets.js';
 import { frontierMap } from './map.js';
+import { frontierPage } from './page.js';
 import { frontierSentence } from './phrases.js';
 
 const MS = 1000;
@@ -64,5 +66,33 @@ describe('the answer', () => {
     expect(frontierSentence(await frontier(['nodes', [5]], ['down', [0, 1]]))).toBe(
       'With 5 nodes, the lock is safe all the way from 0 nodes down to 1 node down.',
     );
+  });
+});
+
+describe('the page', () => {
+  it('needs nothing else, and has the answer and every edge in words', async () => {
+    const it = await frontier(['ttl', [1_000 * MS, 10_000 * MS]], drift);
+    const commands = [{ title: 'tightest counterexample', command: 'lockstep replay "<a>.json"' }];
+    const page = frontierPage(it, commands, pageAssets());
+    expect(page).toContain(frontierSentence(it));
+    expect(page).toContain('lockstep replay &quot;&lt;a&gt;.json&quot;');
+    expect(page).not.toMatch(/\s(?:src|href)=|@import|url\(/);
+    const rows = [...page.matchAll(/<tr><td>(.*?)<\/td><\/tr>/g)].map(([, cells = '']) => cells.split('</td><td>'));
+    expect(rows).toEqual([
+      ['1 000 ms', 'safe up to 0.6036 %', 'violated from 0.6037 %', '0.6036 %'],
+      ['10 000 ms', 'safe up to 0.5126 %', 'violated from 0.5127 %', '0.5126 %'],
+    ]);
+  });
+
+  it('carries what the chart draws', async () => {
+    const it = await frontier(['ttl', [1_000 * MS, 10_000 * MS]], drift);
+    const [, json = ''] = /id="frontier">(.*?)<\/script>/.exec(frontierPage(it, [], pageAssets())) ?? [];
+    const { cells, edges, curves } = JSON.parse(json);
+    expect(cells).toEqual([
+      ['safe', 'safe', 'safe', 'violated'],
+      ['safe', 'safe', 'safe', 'violated'],
+    ]);
+    expect(edges).toEqual([[6036.5, 5126.5]]);
+    expect(curves[0].map(Math.floor)).toEqual([6036, 5126]);
   });
 });
