@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { canRunOnRedis } from '../provisioner/for-tests.js';
+import { benchDocument, safetyDocument } from './document.js';
 import { type BenchProgress, type BenchResult, drawBench, formatBench, runBench, runSafety } from './index.js';
 import { jain, medianWithInterval, quantile } from './statistics.js';
 import { thresholdsOf } from './thresholds.js';
@@ -111,7 +112,7 @@ test('a result prints as tables', () => {
     thresholds: [{ what: 'fast', wanted: '≥ 1', found: '0.900', met: false }],
     missing: ['redlock-universal@0.8.5'],
   };
-  expect(drawBench(result)).toMatch(/^<svg .*one killed of five: acquisition.*stalls &gt; 15 s.*<\/svg>$/s);
+  expect(drawBench(result)).toMatch(/^<svg .*one killed<.*&gt; 15 s<.*<\/svg>$/s);
   expect(formatBench(result)).toMatchInlineSnapshot(`
     "5 × redis-server 7, ioredis 5.11.1, Node v20, 2 × A CPU
     ┌───────────────┬───────┬─────────────┬────────────┬───────┬────────┬────────────┬────────┬─────────┬─────────────┬──────────────────┐
@@ -139,6 +140,109 @@ test('a result prints as tables', () => {
     └───┴───────────┴────────┴───────┘
 
     not installed here, so not measured: redlock-universal@0.8.5"
+  `);
+});
+
+test('a document has a section for each number of nodes, who contended, bad health, and what had to be reached', () => {
+  const healthy = { ...ROW, health: 'healthy', failed: 0, failures: [], opsPerSecond: 12_345.6 } as const;
+  const ratio = { median: 2, low: 1.5, high: 2.5 };
+  const text = benchDocument(
+    {
+      schema: 'lockstep.bench/1',
+      machine: { node: 'v20', platform: 'linux x64', cpu: 'CPU', cpus: 2, redis: '5 × redis-server 7', ioredis: '5' },
+      rounds: 21,
+      interrupted: false,
+      rows: [
+        { ...healthy, nodes: 1 },
+        healthy,
+        { ...healthy, subject: '@sesamecare-oss/redlock@1.4.0' },
+        { ...healthy, shape: 'contended16', contention: { jain: 0.9, starved: 0, starvedMost: 3 } },
+        ROW,
+        { ...ROW, subject: 'redlock@4.2.0', stalledMs: 15_000 },
+      ],
+      comparisons: [
+        {
+          nodes: 5,
+          shape: 'serial',
+          health: 'healthy',
+          subject: 'lockstep',
+          against: '@sesamecare-oss/redlock@1.4.0',
+          ops: ratio,
+          cpu: ratio,
+        },
+      ],
+      delays: [],
+      thresholds: [
+        { what: 'fast', wanted: '≥ 1', found: '0.900', met: false },
+        { what: 'one-killed: p50', wanted: '≤ 1 ms', found: '0.5 ms', met: true },
+      ],
+      missing: [],
+    },
+    0.125,
+  );
+  expect(text).toMatchInlineSnapshot(`
+    "5 × redis-server 7, ioredis 5, Node v20, 2 × CPU; 21 rounds; load average 0.13 before.
+
+    |  | wanted | found |  |
+    | --- | --- | --- | --- |
+    | fast | ≥ 1 | 0.900 | ✗ |
+
+    ### Five nodes, healthy
+
+    |  | shape | ops/s | p50 µs | p99 µs | CPU µs | lockstep does × times as much |
+    | --- | --- | --- | --- | --- | --- | --- |
+    | lockstep | serial | 12 346 | 250 000 | 260 000 | 99 |  |
+    | @sesamecare-oss/redlock 1.4.0 | serial | 12 346 | 250 000 | 260 000 | 99 | 2.00 (1.50–2.50) |
+    | lockstep | contended16 | 12 346 | 250 000 | 260 000 | 99 |  |
+
+    16 workers that want one resource (hold 1 ms, think 20 ms, retry after 10 ± 5 ms); starved are those that got nothing in a round:
+
+    |  | hand-offs/s | Jain's index | wait p99 ms | starved, median and worst |
+    | --- | --- | --- | --- | --- |
+    | lockstep | 12 346 | 0.90 | 260 | 0, 3 |
+
+    ### One node, healthy
+
+    |  | shape | ops/s | p50 µs | p99 µs | CPU µs | lockstep does × times as much |
+    | --- | --- | --- | --- | --- | --- | --- |
+    | lockstep | serial | 12 346 | 250 000 | 260 000 | 99 |  |
+
+    ### With nodes that are dead, hung or slow
+
+    Acquisition p50 / p99 in ms, one lock after the other, three attempts at most; slow is 50 ms late. A subject that takes longer than
+    15 s for one operation is not measured again, one that takes longer than 2 s is measured in three rounds.
+
+    |  | three stopped |
+    | --- | --- |
+    | lockstep | 250 / 260, 10 of 10 fail: ERR_LOCK_QUORUM_UNREACHABLE |
+    | redlock 4.2.0 | stalls > 15 s |
+
+    The same lock on five healthy nodes took turns with it:
+
+    |  | wanted | found |  |
+    | --- | --- | --- | --- |
+    | one-killed: p50 | ≤ 1 ms | 0.5 ms | ✓ |"
+  `);
+});
+
+test('a document of what fools locks has a library in each column', () => {
+  const row = { situation: 'asleep', subject: 'lockstep', verdict: 'safe', seen: 'failed' } as const;
+  const text = safetyDocument({
+    schema: 'lockstep.safety/1',
+    redis: '5 × redis-server 7',
+    rows: [
+      row,
+      { ...row, subject: 'redlock@4.2.0', verdict: 'unsafe', seen: 'acquired' },
+      { ...row, situation: 'late', subject: 'redlock@4.2.0', verdict: 'untold' },
+    ],
+  });
+  expect(text).toMatchInlineSnapshot(`
+    "5 × redis-server 7.
+
+    | situation | lockstep | redlock 4.2.0 |
+    | --- | --- | --- |
+    | asleep | ✓ failed | ✗ acquired |
+    | late |  | · |"
   `);
 });
 
