@@ -137,6 +137,35 @@ describe('alarms', () => {
     expect(rung).toEqual(['expiry']);
   });
 
+  test('that share a timer of Node ring each at its time, also after many that were cancelled', async () => {
+    const { alarms, rung } = record();
+    const now = real.now();
+    for (let i = 0; i < 100; i++) {
+      alarms.arm('attempt', later(now, 30_000 + i), now);
+      alarms.cancel('attempt');
+    }
+    alarms.arm('release', later(now, 90_000), now);
+    alarms.arm('extension', later(now, 10_000), now);
+    alarms.arm('extension', later(now, 60_000), now);
+    alarms.arm('retry', later(now, 10_000), now);
+    await expect.poll(() => rung, { timeout: 5000 }).toEqual(['retry', 'extension', 'release']);
+    expect(real.now() - now).toBeGreaterThanOrEqual(90_000);
+  });
+
+  test('leave nothing of Node behind once cleared', () => {
+    const count = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+    const before = count();
+    const { alarms } = record();
+    const now = real.now();
+    alarms.arm('attempt', later(now, 50_000), now);
+    expect(count()).toBe(before + 1);
+    alarms.cancel('attempt');
+    alarms.arm('extension', later(now, 60_000), now);
+    expect(count()).toBe(before + 1);
+    alarms.clear();
+    expect(count()).toBe(before);
+  });
+
   test('wait for more than 2^31 ms without ringing at once', async () => {
     const { alarms, rung } = record();
     const now = real.now();

@@ -103,9 +103,11 @@ export class LockRun {
   }
 
   /** Resolves when the lock is held for `ttlMs` from now. Waits its turn behind an automatic extension. */
-  async extend(ttlMs: number): Promise<void> {
-    while (this.#state.extending) await new Promise<void>((resolve) => this.#afterRound.push(resolve));
-    await new Promise<void>((resolve, reject) => {
+  extend(ttlMs: number): Promise<void> {
+    if (this.#state.extending) {
+      return new Promise<void>((resolve) => this.#afterRound.push(resolve)).then(() => this.extend(ttlMs));
+    }
+    return new Promise((resolve, reject) => {
       this.#extension = { resolve, reject };
       this.#feed({ type: 'extend', now: systemClock.now(), ttlMs });
     });
@@ -227,6 +229,7 @@ export class LockRun {
         this.#takeAcquisition()?.resolve();
         break;
       case 'failed':
+        this.#alarms.clear();
         this.#keepAliveForCleanUp();
         this.#takeAcquisition()?.reject(acquisitionFailed(this, outcome, this.#cause));
         break;
@@ -256,6 +259,7 @@ export class LockRun {
   }
 
   #reportReleased({ votes }: Outcome & { type: 'released' }): void {
+    this.#alarms.clear();
     const released = size(votes.granted);
     const alreadyGone = size(votes.refused);
     const unreachable = size(votes.failed);

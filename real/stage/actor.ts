@@ -199,8 +199,7 @@ class ActedLock {
   }
 
   silence(): void {
-    for (const timer of ['attempt', 'extension', 'release', 'retry', 'expiry', 'auto-extend'] as const)
-      this.#alarms.cancel(timer);
+    this.#alarms.clear();
   }
 
   crash(): void {
