@@ -8,7 +8,7 @@ const config: ViteUserConfig = defineConfig({
         test: {
           name: 'unit',
           include: ['{core,scenarios,sim,properties,report,campaign,cli,test}/**/*.test.ts'],
-          exclude: ['**/*.slow.test.ts', '**/*.prop.test.ts', '**/*.redis.test.ts'],
+          exclude: ['**/*.slow.test.ts', '**/*.prop.test.ts', '**/*.redis.test.ts', '**/*.browser.test.ts'],
           // None takes a second on a machine of its own; a busy one is no failure.
           testTimeout: 30_000,
         },
@@ -24,6 +24,14 @@ const config: ViteUserConfig = defineConfig({
       // Campaigns over a queue on a real Redis; their workers are processes of the build.
       {
         test: { name: 'campaign', include: ['campaign/**/*.redis.test.ts'], testTimeout: 300_000, hookTimeout: 60_000 },
+      },
+      {
+        test: {
+          name: 'browser',
+          include: ['report/**/*.browser.test.ts'],
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
       },
       { test: { name: 'real', include: ['real/**/*.test.ts'], testTimeout: 60_000, hookTimeout: 60_000 } },
     ],

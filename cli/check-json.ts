@@ -13,6 +13,8 @@ export interface CounterexampleJson {
   /** Path of the scenario file, or `null` if it could not be written. */
   readonly schedule: string | null;
   readonly events: number;
+  /** Path of its HTML report, or `null` if it could not be written. */
+  readonly report: string | null;
   /** The command that shows it again. */
   readonly replay: string;
   readonly run: number;

@@ -42,12 +42,15 @@ test('a demonstration that finds nothing is not reproduced', async () => {
   expect(stdout).toContain('expected to find a violation, and found none');
 });
 
-test('a violation exits with 1 and leaves one whole file', async () => {
+test('a violation exits with 1 and leaves one whole file, and its report', async () => {
   const cwd = emptyFolder();
   const flags = ['--faults', 'crash=1,partition=1', '--restart-delay', '0', '--ttl', '10s', '--no-shrink'];
   const { code } = await lockstep([...flags, '--seed', '../x y'], { cwd });
   expect(code).toBe(1);
-  expect(readdirSync(join(cwd, '.lockstep', 'failures'))).toEqual([expect.stringMatching(/^seed\.\.-x-y-\d+\.json$/)]);
+  expect(readdirSync(join(cwd, '.lockstep', 'failures'))).toEqual([
+    expect.stringMatching(/^seed\.\.-x-y-\d+\.html$/),
+    expect.stringMatching(/^seed\.\.-x-y-\d+\.json$/),
+  ]);
 });
 
 test('a finding is told even where it cannot be written', async () => {

@@ -4,7 +4,9 @@ import {
   countWords,
   formatCounterexample,
   PLAIN,
+  payloadOf,
   preventions,
+  type ReportInput,
   tellingOf,
   violationSentence,
 } from '../report/index.js';
@@ -13,11 +15,12 @@ import { type Plan, planOf } from './check-plan.js';
 import { checkSuite } from './check-suite.js';
 import { passText, startLine } from './check-text.js';
 import { Exit, type ExitCode } from './exit-codes.js';
-import { failureId, failureScenario, writeFailure } from './failure-file.js';
+import { failureId, failureScenario, writeFailure, writeWhole } from './failure-file.js';
 import type { CheckFlags } from './flags.js';
 import { hasColour, type Io, writeJson } from './io.js';
 import { ProgressLine } from './progress.js';
 import { type Regressions, regressionsText, replayRegressions } from './regressions.js';
+import { reportPath } from './report-file.js';
 import { reporterOf } from './reporters/option.js';
 import { isAlone } from './reporters/outcome.js';
 import { tellSuite } from './reporters/tell.js';
@@ -38,7 +41,7 @@ export async function check(scenario: string | undefined, flags: CheckFlags, io:
   if (known.unreproduced.length > 0) return await giveUp(plan, known, flags, io);
   if (!isQuiet) io.stdout.write(startLine(plan));
   const result = await search(plan, io, flags.workers);
-  const failure = result.counterexample === null ? null : await failureOf(result.counterexample, plan, io);
+  const failure = result.counterexample === null ? null : await failureOf(result.counterexample, plan, flags, io);
   if (reporter === 'json') writeJson(io, 'lockstep.check/1', checkJson(plan, result, known, failure));
   if (isQuiet) tellSuite(reporter, checkSuite(plan, result, known, failure), io);
   else if (failure === null) io.stdout.write(passText(plan, result, paint));
@@ -98,7 +101,7 @@ interface Failure {
 }
 
 /** Writes a failure down, and tells of it. */
-async function failureOf(counterexample: Counterexample, plan: Plan, io: Io): Promise<Failure> {
+async function failureOf(counterexample: Counterexample, plan: Plan, flags: CheckFlags, io: Io): Promise<Failure> {
   const { judge } = await import('../properties/index.js');
   const { schedule, property, run, foundEvents, events } = counterexample;
   const { seed } = plan;
@@ -109,6 +112,11 @@ async function failureOf(counterexample: Counterexample, plan: Plan, io: Io): Pr
   const scenario = failureScenario({ counterexample, judgement, seed, sentence, preventions: prevented });
   const path = written(() => writeFailure(scenario, io.cwd), io);
   const replay = `${io.command} replay ${path ?? failureId(seed, run)}`;
+  const report = await writeReport(
+    { id: scenario.id, schedule, scenario, judgement, replay },
+    flags.report ?? path,
+    io,
+  );
   const paint = hasColour(io) ? ANSI : PLAIN;
   const { kind, atUs, untilUs, resource } = violation;
   return {
@@ -124,6 +132,7 @@ async function failureOf(counterexample: Counterexample, plan: Plan, io: Io): Pr
       preventions: prevented,
       explained: counterexample.explained,
       replay,
+      report,
       paint,
     }),
     judgement,
@@ -131,6 +140,7 @@ async function failureOf(counterexample: Counterexample, plan: Plan, io: Io): Pr
       property,
       kind,
       schedule: path,
+      report,
       events,
       replay,
       run: run + 1,
@@ -144,6 +154,14 @@ async function failureOf(counterexample: Counterexample, plan: Plan, io: Io): Pr
       needed: counterexample.explained,
     },
   };
+}
+
+/** Writes the report of a failure, and returns its path; `null` if it could not be written. */
+async function writeReport(input: ReportInput, where: string | null, io: Io): Promise<string | null> {
+  if (where === null) return null;
+  const path = reportPath(where);
+  const { htmlReport } = await import('../report/html.js');
+  return written(() => writeWhole(path, htmlReport(payloadOf(input)), io.cwd), io);
 }
 
 /** A disk that is full or read-only must not hide a finding. */

@@ -37,6 +37,8 @@ export interface CheckFlags {
   readonly regressions?: string | false;
   readonly demo?: boolean;
   readonly reporter?: Reporter;
+  /** Where the report of a failure goes; beside its schedule where left out. */
+  readonly report?: string;
   readonly json?: boolean;
 }
 
@@ -47,9 +49,11 @@ export interface ReplayFlags {
   readonly reporter?: Reporter;
   /** On real nodes. */
   readonly real?: boolean;
-  readonly format: 'text' | 'json' | 'svg' | 'mermaid' | 'perfetto';
+  readonly format: 'text' | 'json' | 'svg' | 'html' | 'mermaid' | 'perfetto';
   /** Beside the schedule as it was written. */
   readonly diff?: boolean;
+  /** Writes the HTML report and opens it. */
+  readonly open?: boolean;
   readonly with?: readonly string[];
   /** Leave out each piece by itself, and say what comes of it. */
   readonly explain?: boolean;

@@ -20,6 +20,7 @@ Examples:
   lockstep replay S03 --with persistence=always --diff
                                                       where do the two runs part?
   lockstep replay S03 --explain                       what is each piece good for?
+  lockstep replay S03 --open                          a page to look at it, event for event
   lockstep replay S03 --format svg > S03.svg          a picture
   lockstep replay S03 --format json                   the whole trace
   lockstep replay S03 --real                          the same on five redis-server processes
@@ -27,15 +28,17 @@ Examples:
 
 /** Defines `replay`. */
 export function defineReplay(program: Command, io: Io, finish: Finish): void {
-  const format = new Option('--format <name>', 'text, svg (a picture), mermaid, json (the trace) or perfetto').default(
-    'text',
-  );
+  const format = new Option(
+    '--format <name>',
+    'text, html (a report), svg (a picture), mermaid, json (the trace) or perfetto',
+  ).default('text');
   program
     .command('replay')
     .description('run one schedule again')
     .argument('[scenario]', 'an id of the catalogue or of a found failure, or a file')
     .option('--all', 'the whole catalogue, each scenario with its variants')
-    .addOption(format.argParser(flag('--format', word('text', 'svg', 'mermaid', 'json', 'perfetto'))))
+    .addOption(format.argParser(flag('--format', word('text', 'html', 'svg', 'mermaid', 'json', 'perfetto'))))
+    .option('--open', 'write the HTML report, and open it')
     .option('--with <mitigation>', 'with this mitigation, as in persistence=always; may be repeated', collect)
     .option('--diff', 'show where the run with the mitigation and the one without part, side by side')
     .option('--explain', 'leave out each piece by itself, and say what comes of it')

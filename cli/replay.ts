@@ -4,9 +4,11 @@ import { ANSI, formatDiff, formatTimeline, type Painter, PLAIN, propertyWords, W
 import { type Expectation, mitigate, type PropertyId, type Schedule } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import { Exit, type ExitCode } from './exit-codes.js';
+import { writeWhole } from './failure-file.js';
 import type { ReplayFlags } from './flags.js';
 import { hasColour, type Io, writeJson } from './io.js';
-import { FORMATS, sceneShown } from './replay-formats.js';
+import { FORMATS, type Shown, sceneShown } from './replay-formats.js';
+import { openFile, reportPath } from './report-file.js';
 import { type Loaded, loadScenario } from './scenario-file.js';
 import { textTable } from './text-table.js';
 
@@ -33,7 +35,8 @@ export function replay(name: string, flags: ReplayFlags, io: Io): ExitCode {
   if (flags.json) writeJson(io, 'lockstep.replay/1', replayJson(replayed));
   else if (flags.format === 'json') writeJson(io, 'lockstep.trace/1', traceJson(replayed));
   else if (flags.diff) io.stdout.write(diffText(loaded, flags.with ?? [], replayed, hasColour(io) ? ANSI : PLAIN));
-  else if (flags.format !== 'text') io.stdout.write(FORMATS[flags.format](replayed));
+  else if (flags.open) openReport(shownOf(name, loaded, replayed, io), io);
+  else if (flags.format !== 'text') io.stdout.write(FORMATS[flags.format](shownOf(name, loaded, replayed, io)));
   else io.stdout.write(replayText(loaded, flags.with ?? [], replayed, hasColour(io) ? ANSI : PLAIN));
   const { expected, difference, judgement } = replayed;
   if (expected !== null) return difference === null ? Exit.ok : Exit.notReproduced;
@@ -47,6 +50,18 @@ function diffText(loaded: Loaded, mitigations: readonly string[], replayed: Repl
   const verdicts = `  as written: ${written.judgement.verdict} · ${title}: ${replayed.judgement.verdict}`;
   const diff = formatDiff(sceneShown(written), sceneShown(replayed), title, paint);
   return `${paint.strong(loaded.id)}\n${verdicts}\n\n${diff}`;
+}
+
+function shownOf(name: string, { scenario }: Loaded, { id, schedule, judgement }: Replayed, io: Io): Shown {
+  return { id, schedule, scenario, judgement, replay: `${io.command} replay ${name}` };
+}
+
+/** Writes the report, says where it is, and shows it. */
+function openReport(shown: Shown, io: Io): void {
+  const path = reportPath(shown.id);
+  writeWhole(path, FORMATS.html(shown), io.cwd);
+  io.stdout.write(`${path}\n`);
+  if (io.env.LOCKSTEP_OPEN !== 'no') openFile(path, io.cwd);
 }
 
 function runAgain({ id, schedule: given, scenario }: Loaded, mitigations: readonly string[], why: boolean): Replayed {

@@ -28,13 +28,19 @@ const LIVENESS: readonly PropertyId[] = ['release-quorum', 'cleanup', 'deadlock-
 
 /**
  * Runs a schedule and says what held. `also` names further properties that count in the one-word verdict; of what is
- * not among them and nobody asks for by default, nothing is said.
+ * not among them and nobody asks for by default, nothing is said. `watch` is shown the world before it runs.
  */
-export function judge(schedule: Schedule, also: readonly PropertyId[] = [], trace = false): Judgement {
+export function judge(
+  schedule: Schedule,
+  also: readonly PropertyId[] = [],
+  trace = false,
+  watch: (world: World) => void = () => {},
+): Judgement {
   const setup = setupOf(schedule);
   const monitors = new Monitors(setup);
   const world = new World(setup, new ScriptedAdversary(schedule), monitors, trace);
   monitors.watch(world);
+  watch(world);
   world.run();
   const violations = monitors.violations.filter(({ property }) => TOLD.includes(property) || also.includes(property));
   const { outages } = monitors.availability;

@@ -29,6 +29,8 @@ export interface CounterexampleText {
   readonly explained?: readonly Explained[];
   /** The command that shows it again. */
   readonly replay: string;
+  /** Path of its HTML report, if there is one. */
+  readonly report?: string | null;
   readonly paint?: Painter;
 }
 
@@ -60,7 +62,10 @@ function headLine(found: CounterexampleText, paint: Painter): string {
 const LABEL_WIDTH = 14;
 const MOST_SENTENCE_LINES = 2;
 
-function footLines({ violation, preventions, explained = [], replay }: CounterexampleText, telling: Telling): string[] {
+function footLines(
+  { violation, preventions, explained = [], replay, report = null }: CounterexampleText,
+  telling: Telling,
+): string[] {
   const sentence = wrap(violationSentence(violation, telling), WIDTH - 2).slice(0, MOST_SENTENCE_LINES);
   const prevented =
     preventions.length === 0
@@ -77,6 +82,7 @@ function footLines({ violation, preventions, explained = [], replay }: Counterex
     ...(needed === null ? [] : [labelled('needed', needed)]),
     labelled('prevented by', typeof prevented === 'string' ? prevented : prevented.join(' · ')),
     `  ${'replay'.padEnd(LABEL_WIDTH)}${replay}`,
+    ...(report === null ? [] : [`  ${'report'.padEnd(LABEL_WIDTH)}${report}`]),
   ];
 }
 

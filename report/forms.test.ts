@@ -77,7 +77,7 @@ test('two runs side by side: where they part comes first', () => {
   );
 });
 
-describe('the pictures of the documents are up to date (vitest -u writes them)', () => {
+describe('the pictures of the documents are up to date (npm run docs:pictures writes them)', () => {
   const folder = new URL('../docs/pictures/', import.meta.url);
   const shown = ['README.md', 'docs/scenarios.md'].flatMap((name) => [
     ...readFileSync(new URL(`../${name}`, import.meta.url), 'utf8').matchAll(/pictures\/(S\w+)\.svg/g),

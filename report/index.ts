@@ -4,6 +4,8 @@ export { formatDiff } from './diff-text.js';
 export { mermaid } from './mermaid.js';
 export { neededWords } from './needed.js';
 export { ANSI, type Painter, PLAIN } from './painter.js';
+export type { Payload } from './payload.js';
+export { payloadOf, type ReportInput } from './payload-of.js';
 export { perfetto } from './perfetto.js';
 export * from './picture/index.js';
 export { type Prevention, preventions } from './prevention.js';

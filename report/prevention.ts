@@ -42,7 +42,7 @@ function hasWrites(schedule: Schedule): boolean {
 }
 
 /** Mitigations that have to do with what is in the schedule, the most to the point first. */
-function candidates(schedule: Schedule): string[] {
+export function candidates(schedule: Schedule): string[] {
   const { cluster, faults } = schedule;
   const policy = policyOf(schedule.policy);
   const broken = assumptions(schedule, policy);

@@ -110,5 +110,16 @@ export function readModules(top: URL): Modules {
     }
   };
   walk('');
+  for (const [path, imports] of modules)
+    modules.set(
+      path,
+      imports.map((it) => asFound(it, modules)),
+    );
   return modules;
+}
+
+/** `./a.js` may stand for `a.tsx`, too. */
+function asFound(it: Import, modules: Modules): Import {
+  const other = it.target.replace(/\.ts$/, '.tsx');
+  return !modules.has(it.target) && modules.has(other) ? { ...it, target: other } : it;
 }

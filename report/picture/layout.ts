@@ -2,6 +2,7 @@ import { formatDurationMs } from '../../scenarios/index.js';
 import { listOf } from '../details.js';
 import { propertyWords, wrap } from '../words.js';
 import { arrowMarks } from './arrow-marks.js';
+import { chanceLane } from './chance-lane.js';
 import { clientLane } from './client-lane.js';
 import { wrongClocks } from './clock-line.js';
 import { type LanePlan, laneMarks, NAME_X, type PlacedLane, placed } from './lane.js';
@@ -37,7 +38,9 @@ export function layout(scene: Scene, view: View): Picture {
   const width = Math.max(view.width, scale.right + MARGIN);
   const head = view.heading ? headMarks(scene, width) : { marks: [], bottom: 2 };
   const top = head.bottom + STRIP;
-  const lanes = placed(lanePlans(scene, scale, keys, seenBy), top);
+  const plans = lanePlans(scene, scale, keys, seenBy);
+  const chance = view.likelihood && seenBy === null ? [chanceLane(view.likelihood, scale)] : [];
+  const lanes = placed([...plans, ...chance], top);
   const byId = new Map(lanes.map((lane) => [lane.id, lane]));
   const bottom = lanes.reduce((most, lane) => Math.max(most, lane.y + lane.height), top);
   const arrows = arrowsOf(scene).filter((it) => seenBy === null || it.from === seenBy || it.to === seenBy);

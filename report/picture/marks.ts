@@ -1,3 +1,5 @@
+import type { Likelihood } from '../payload.js';
+
 /** What a mark stands for: painters give each its looks. */
 export type Role =
   | 'belief'
@@ -106,6 +108,8 @@ export interface View {
   readonly zoom: number;
   /** Whether verdict, sentences and legend are part of the picture. */
   readonly heading: boolean;
+  /** How likely a violation was as the run went on; nothing is drawn of it where it is left out. */
+  readonly likelihood?: Likelihood | null;
 }
 
 export const STATIC_VIEW: View = { axis: 'folded', width: 1120, zoom: 1, heading: true };

@@ -29,7 +29,7 @@ font-variant-numeric:tabular-nums}
 .picture .write.g{fill:var(--t);stroke:var(--paper)}
 .picture .request.h,.picture .write.h{fill:var(--t)}
 .band{fill:var(--veil)}.rule.l{stroke:var(--bad);stroke-width:1.6}.fold.b{fill:url(#fold)}
-.clock.l{stroke:var(--ink);stroke-width:1.4}
+.clock.l{stroke:var(--ink);stroke-width:1.4}.chance.l{stroke:var(--bad);stroke-width:2}
 @media(prefers-color-scheme:dark){.picture{--paper:#14181d;--ink:#e7eaee;--soft:#a0a9b4;--line:#2a3038;--bad:#ff8a80;--good:#7fd49b;--veil:#ff8a801c;--on:#10141a;
 --t1:#7db4f0;--t2:#f2a25c;--t3:#86cf8b;--t4:#c3a3f2;--t5:#f08fbd;--t0:#66cbd8}}
 @media print{.picture{--paper:#fff;--ink:#000;--soft:#444;--line:#ccc;--bad:#9c1c15;--good:#14552e;--veil:#b3261e14;--on:#fff;--t1:#1d5fa6;--t2:#a8490c;--t3:#2f6b33;--t4:#6a3fa0;--t5:#99295f;--t0:#0b6b78}}

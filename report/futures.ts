@@ -1,0 +1,153 @@
+import type { Judgement } from '../properties/index.js';
+import { Monitors } from '../properties/monitors/monitors.js';
+import type { Fault, LockPlan, PropertyId, Schedule } from '../scenarios/index.js';
+import { mitigate } from '../scenarios/index.js';
+import {
+  type Adversary,
+  type Direction,
+  type FateSlot,
+  type Message,
+  type Moment,
+  ScriptedAdversary,
+  type Stream,
+  Streams,
+  setupOf,
+  World,
+  type WorldView,
+} from '../sim/index.js';
+import type { Counterfactual, Likelihood } from './payload.js';
+import { graveOf } from './picture/scene.js';
+
+/** Futures drawn from each prefix, and prefixes at most. */
+const FUTURES = 40;
+const MOST_PREFIXES = 48;
+/** Of the futures of each prefix, how many the mitigations are tried on. */
+const TRIED = 8;
+/** Longer runs would keep a person waiting. */
+const MOST_EVENTS = 2_000;
+/** Of the messages in a future, so many are lost, ppm; the others take up to twice their usual time. */
+const LOST_PPM = 30_000;
+
+/** Follows a schedule up to an instant, and from there on draws what becomes of messages. */
+class ForkedAdversary implements Adversary {
+  private readonly written: ScriptedAdversary;
+  private readonly untilUs: number;
+  private readonly draws: Stream;
+
+  constructor(schedule: Schedule, untilUs: number, draws: Stream) {
+    this.written = new ScriptedAdversary(schedule);
+    this.untilUs = untilUs;
+    this.draws = draws;
+  }
+
+  nextLock(client: number): LockPlan | null {
+    return this.written.nextLock(client);
+  }
+
+  jitterPpm(client: number, lock: number, attempt: number): number {
+    return this.written.jitterPpm(client, lock, attempt);
+  }
+
+  fate(message: Message, direction: Direction, send: number, slot: FateSlot, view: WorldView): void {
+    if (view.now <= this.untilUs) {
+      this.written.fate(message, direction, send, slot);
+      return;
+    }
+    slot.lost = this.draws.chance(LOST_PPM);
+    slot.delayUs = this.draws.between(0, 2 * slot.delayUs);
+  }
+
+  nextFault(moment: Moment): Fault | null {
+    return this.written.nextFault(moment);
+  }
+}
+
+/** Faults that were still to come strike with even chance, at any time until the end of the run as it was. */
+function withFutureFaults(schedule: Schedule, untilUs: number, endUs: number, draws: Stream): Schedule {
+  const faults = schedule.faults.flatMap((fault): Fault[] => {
+    if (fault.atUs <= untilUs) return [fault];
+    const strikes = draws.chance(500_000);
+    const atUs = draws.between(untilUs + 1, Math.max(untilUs + 1, endUs));
+    return strikes ? [{ ...fault, atUs }] : [];
+  });
+  return { ...schedule, faults };
+}
+
+interface Fork {
+  readonly atUs: number;
+  readonly seq: number;
+}
+
+/** One future: whether it violates one of the properties, and whether somebody was kept out. */
+function future(
+  schedule: Schedule,
+  fork: Fork,
+  endUs: number,
+  draws: Stream,
+  properties: readonly PropertyId[],
+): 'violated' | 'unavailable' | 'safe' {
+  const forked = withFutureFaults(schedule, fork.atUs, endUs, draws);
+  const setup = setupOf(forked);
+  const monitors = new Monitors(setup, properties);
+  const world = new World(setup, new ForkedAdversary(forked, fork.atUs, draws), monitors, false);
+  monitors.watch(world);
+  world.run();
+  if (monitors.violations.some((it) => properties.includes(it.property))) return 'violated';
+  return monitors.availability.outages.length > 0 ? 'unavailable' : 'safe';
+}
+
+/** The instants of a run up to its first violation, each with the last event at it; the whole start first. */
+function forksOf({ run, violations }: Judgement): Fork[] {
+  const until = Math.min(...graveOf(violations).map((it) => it.atUs));
+  const forks = new Map<number, Fork>([[-1, { atUs: -1, seq: run.trace[0]?.seq ?? 0 }]]);
+  for (const { atUs, seq } of run.trace) if (atUs <= until) forks.set(atUs, { atUs, seq });
+  const all = [...forks.values()];
+  const step = Math.ceil(all.length / MOST_PREFIXES);
+  return all.filter((_, index) => index % step === 0 || index === all.length - 1);
+}
+
+function isTooLong({ run, violations }: Judgement): boolean {
+  return violations.length === 0 || run.events > MOST_EVENTS;
+}
+
+/** How likely the violation was from each instant of the run on; `null` where nothing was violated, or the run is too long. */
+export function likelihood(schedule: Schedule, judgement: Judgement): Likelihood | null {
+  if (isTooLong(judgement)) return null;
+  const properties = graveOf(judgement.violations).map(({ property }) => property);
+  const streams = new Streams(`likelihood ${judgement.run.hash}`);
+  const points = forksOf(judgement).map((fork, prefix) => {
+    let violating = 0;
+    for (let k = 0; k < FUTURES; k++) {
+      const draws = streams.stream(prefix, k);
+      if (future(schedule, fork, lastOf(judgement), draws, properties) === 'violated') violating++;
+    }
+    return { seq: fork.seq, atUs: Math.max(0, fork.atUs), violating };
+  });
+  return { futures: FUTURES, points };
+}
+
+/** Each mitigation on the same futures of the run: the same draws from the same instants. */
+export function counterfactual(
+  schedule: Schedule,
+  judgement: Judgement,
+  mitigations: readonly string[],
+): Counterfactual | null {
+  if (isTooLong(judgement)) return null;
+  const properties = graveOf(judgement.violations).map(({ property }) => property);
+  const streams = new Streams(`likelihood ${judgement.run.hash}`);
+  const forks = forksOf(judgement);
+  const rows = ['', ...mitigations].map((mitigation) => {
+    const mitigated = mitigation === '' ? schedule : mitigate(schedule, mitigation);
+    const counts = { violated: 0, unavailable: 0, safe: 0 };
+    for (const [prefix, fork] of forks.entries()) {
+      for (let k = 0; k < TRIED; k++)
+        counts[future(mitigated, fork, lastOf(judgement), streams.stream(prefix, k), properties)]++;
+    }
+    return { mitigation, violated: counts.violated, unavailable: counts.unavailable, runs: forks.length * TRIED };
+  });
+  return { schedules: `${forks.length * TRIED} futures of this run`, rows };
+}
+
+function lastOf({ run }: Judgement): number {
+  return run.trace.at(-1)?.atUs ?? 0;
+}

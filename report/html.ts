@@ -1,0 +1,67 @@
+import { createHash } from 'node:crypto';
+import { gzipSync } from 'node:zlib';
+import type { Payload } from './payload.js';
+import { PICTURE_CSS } from './picture/style.js';
+import { escaped } from './picture/svg.js';
+import { type ViewerFiles, viewerFiles } from './viewer-files.js';
+
+/** Data longer than this is packed, characters. */
+const MOST_PLAIN = 60_000;
+
+/**
+ * A report as one HTML file: it opens from a file, asks the network for nothing, and runs its schedule again by itself.
+ *
+ * @throws {@link Error} if the viewer has not been built.
+ */
+export function htmlReport(payload: Payload, files: ViewerFiles = viewerFiles()): string {
+  const { script, style } = files;
+  const css = `${PICTURE_CSS}\n${style}`;
+  const policy = [
+    "default-src 'none'",
+    `script-src ${hashOf(LOADER)} ${hashOf(script)}`,
+    // Preact sets single styles by script, which this leaves alone; texts of styles must be this one.
+    `style-src ${hashOf(css)}`,
+    "base-uri 'none'",
+    "form-action 'none'",
+  ].join('; ');
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${escaped(policy)}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escaped(`${payload.id}: ${payload.title}`)}</title>
+<style>${css}</style>
+</head>
+<body>
+<div id="app"><main><h1>${escaped(payload.title)}</h1><p>${escaped(payload.story)}</p><p>This page needs JavaScript, and nothing else. Without it: <code>${escaped(payload.replay)}</code></p></main></div>
+${dataElement(payload)}
+<script type="text/plain" id="viewer">${packed(script)}</script>
+<script>${LOADER}</script>
+</body>
+</html>
+`;
+}
+
+/** Unpacks the viewer and starts it. What it may start is fixed by the policy of the page. */
+const LOADER =
+  "(async()=>{const t=document.getElementById('viewer').textContent,b=Uint8Array.from(atob(t),c=>c.charCodeAt(0));" +
+  "const s=document.createElement('script');s.textContent=await new Response(new Blob([b]).stream()" +
+  ".pipeThrough(new DecompressionStream('gzip'))).text();document.body.append(s)})()";
+
+function packed(text: string): string {
+  return gzipSync(text, { level: 9 }).toString('base64');
+}
+
+function hashOf(text: string): string {
+  return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+}
+
+function dataElement(payload: Payload): string {
+  const text = JSON.stringify(payload);
+  if (text.length > MOST_PLAIN) {
+    return `<script type="text/plain" id="run" data-packed="gzip">${packed(text)}</script>`;
+  }
+  // `</script>` and `<!--` in a text would end the element, or begin another.
+  return `<script type="application/json" id="run">${text.replaceAll('<', '\\u003c')}</script>`;
+}

@@ -1,0 +1,178 @@
+import type { JSX } from 'preact';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { eventWords } from '../event-words.js';
+import type { Payload } from '../payload.js';
+import { layout } from '../picture/layout.js';
+import { STATIC_VIEW } from '../picture/marks.js';
+import { DiffView } from './diff-view.js';
+import { Header } from './header.js';
+import { Inspector } from './inspector.js';
+import { type Action, actionOf, Help, Toolbar } from './keys.js';
+import { fragmentOf, type Place, placeOf } from './link.js';
+import { indexOf, moved, type Opened, open } from './model.js';
+import { PictureView } from './picture-view.js';
+import { Settings } from './settings.js';
+import { EventTable } from './table.js';
+
+/** The whole page. Its state is its address. */
+export function App({ payload }: { readonly payload: Payload }): JSX.Element {
+  const [place, setPlace] = useState<Place>(() => placeOf(location.hash));
+  const [help, setHelp] = useState(false);
+  const [width, setWidth] = useState(() => document.documentElement.clientWidth - 8);
+  const field = useRef<HTMLInputElement>(null);
+  const written = useMemo(() => open(payload, []), [payload]);
+  const opened = useMemo(() => reopened(payload, place.settings, written), [payload, place.settings.join(' ')]);
+  const { scene } = opened;
+  const at = selectedIn(opened, place);
+  const event = scene.events[at];
+  const shown = useMemo(() => filtered(opened, place.filter), [opened, place.filter]);
+  const { axis, zoom } = place;
+  // Drawn for the run as it was written.
+  const chances = opened === written ? payload.likelihood : null;
+  const picture = useMemo(
+    () => layout(scene, { ...STATIC_VIEW, heading: false, axis, zoom, width, likelihood: chances }),
+    [scene, axis, zoom, width, chances],
+  );
+  const go = (change: Partial<Place>): void => setPlace((now) => ({ ...now, ...change }));
+  const pick = (seq: number): void => go({ event: seq });
+  const act = (action: Action): void => {
+    if (action === 'axis') go({ axis: nextAxis(axis, scene.clients) });
+    else if (action === 'diff') go({ diff: !place.diff });
+    else if (action === 'help') setHelp(!help);
+    else if (action === 'wider') go({ zoom: Math.min(16, zoom * 1.5) });
+    else if (action === 'narrower') go({ zoom: Math.max(0.001, zoom / 1.5) });
+    else if (action === 'filter') field.current?.focus();
+    else {
+      // From where the page is by then: keys may come faster than it is painted.
+      setPlace((now) => {
+        const to = moved(opened, shown, selectedIn(opened, now), action);
+        return { ...now, event: scene.events[to]?.seq ?? now.event };
+      });
+    }
+  };
+  useEffect(() => {
+    // The address is where the page is; the back button is not for single steps.
+    history.replaceState(null, '', fragmentOf(place));
+  }, [place]);
+  useEffect(() => {
+    const onHash = (): void => setPlace(placeOf(location.hash));
+    const onSize = (): void => setWidth(document.documentElement.clientWidth - 8);
+    addEventListener('hashchange', onHash);
+    addEventListener('resize', onSize);
+    return () => {
+      removeEventListener('hashchange', onHash);
+      removeEventListener('resize', onSize);
+    };
+  }, []);
+  useEffect(() => {
+    const onKey = (it: KeyboardEvent): void => {
+      const action = actionOf(it);
+      if (action === undefined) return;
+      it.preventDefault();
+      act(action);
+    };
+    addEventListener('keydown', onKey);
+    return () => removeEventListener('keydown', onKey);
+  });
+  const change = (settings: readonly string[]): string => {
+    try {
+      open(payload, settings);
+      go({ settings });
+      return '';
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error);
+    }
+  };
+  return (
+    <>
+      <Header payload={payload} opened={opened} written={written} />
+      <main>
+        {payload.recorded === null ? (
+          <Settings offered={payload.mitigations} settings={place.settings} onChange={change} />
+        ) : null}
+        <div class="bar">
+          <Toolbar
+            onAction={act}
+            pressed={new Set<Action>([...(place.diff ? ['diff' as const] : []), ...(help ? ['help' as const] : [])])}
+          />
+          <label class="axis">
+            axis{' '}
+            <select value={axis} onChange={(it) => go({ axis: it.currentTarget.value })}>
+              {axes(scene.clients).map((name) => (
+                <option key={name} value={name}>
+                  {axisWords(name)}
+                </option>
+              ))}
+            </select>
+          </label>
+          <label class="filter">
+            filter{' '}
+            <input
+              ref={field}
+              type="search"
+              value={place.filter}
+              placeholder="c1, crash, SET…"
+              onInput={(it) => go({ filter: it.currentTarget.value })}
+              onKeyDown={(it) => {
+                if (it.key === 'Escape' || it.key === 'Enter') it.currentTarget.blur();
+              }}
+            />
+          </label>
+        </div>
+        {help ? <Help /> : null}
+        <PictureView picture={picture} selected={event ?? null} onPick={pick} />
+        {place.diff ? <DiffView before={written} after={opened} onPick={pick} /> : null}
+        <div class="below">
+          <Inspector opened={opened} event={event} onPick={pick} />
+          <EventTable scene={scene} shown={shown} at={at} onPick={pick} />
+        </div>
+      </main>
+      <p class="spoken" role="status">
+        {event === undefined ? '' : `${event.process} ${eventWords(event, scene)}`}
+      </p>
+    </>
+  );
+}
+
+/** Whoever did not say what to look at wants to see what went wrong. */
+function selectedIn(opened: Opened, place: Place): number {
+  return place.event < 0 ? moved(opened, [], 0, 'violation') : indexOf(opened.scene, place.event);
+}
+
+/** A link may carry settings that make no sense here: then the run is shown as it was written. */
+function reopened(payload: Payload, settings: readonly string[], written: Opened): Opened {
+  if (settings.length === 0) return written;
+  try {
+    return open(payload, settings);
+  } catch {
+    return written;
+  }
+}
+
+function axes(clients: readonly string[]): string[] {
+  return ['folded', 'true', 'order', ...clients];
+}
+
+function nextAxis(axis: string, clients: readonly string[]): string {
+  const all = axes(clients);
+  return all[(all.indexOf(axis) + 1) % all.length] ?? 'folded';
+}
+
+function axisWords(name: string): string {
+  const words: Readonly<Record<string, string>> = {
+    folded: 'folded time',
+    true: 'true time',
+    order: 'order of events',
+  };
+  return words[name] ?? `as ${name} saw it`;
+}
+
+/** Places of the events in which all words of the filter occur. */
+function filtered({ scene }: Opened, filter: string): number[] {
+  const wanted = filter.toLowerCase().split(/\s+/).filter(Boolean);
+  if (wanted.length === 0) return scene.events.map((_, index) => index);
+  return scene.events.flatMap((event, index) => {
+    const text = `${event.process} ${event.kind} ${eventWords(event, scene)}`.toLowerCase();
+    return wanted.every((word) => text.includes(word)) ? [index] : [];
+  });
+}

@@ -1,0 +1,62 @@
+import type { JSX } from 'preact';
+import type { Payload } from '../payload.js';
+import type { Opened } from './model.js';
+
+/** Verdict, sentences, and what the page can vouch for. */
+export function Header(props: {
+  readonly payload: Payload;
+  readonly opened: Opened;
+  readonly written: Opened;
+}): JSX.Element {
+  const { payload, opened, written } = props;
+  const { heading } = opened.scene;
+  const bad = heading.verdict === 'bad';
+  return (
+    <header>
+      <p class="id">
+        {payload.id} · {payload.title}
+      </p>
+      <h1 class={bad ? 'bad' : 'good'} data-verdict={opened.verdict}>
+        {bad ? '✗' : '✓'} {heading.title}
+        {opened.settings.length > 0 ? <span class="with"> with {opened.settings.join(' and ')}</span> : null}
+      </h1>
+      {heading.sentences.map((it) => (
+        <p key={it} class="sentence">
+          {it}
+        </p>
+      ))}
+      <p class="config">{heading.config}</p>
+      {payload.counterfactual === null ? null : <p class="futures">{futuresLine(payload.counterfactual)}</p>}
+      <details>
+        <summary>The story, and how to see it again</summary>
+        <p>{payload.story}</p>
+        <p>
+          <code>{payload.replay}</code>
+        </p>
+        <p data-hash={opened.hash}>{vouched(payload, opened, written)}</p>
+      </details>
+    </header>
+  );
+}
+
+/** Each mitigation on the same futures of the run. */
+function futuresLine({ schedules, rows }: NonNullable<Payload['counterfactual']>): string {
+  const words = rows.map(({ mitigation, violated, unavailable }) => {
+    const price = unavailable === 0 ? '' : `, ${unavailable} unavailable`;
+    return `${mitigation === '' ? 'as written' : `with ${mitigation}`} ${violated} violated${price}`;
+  });
+  return `Of ${schedules}: ${words.join(' · ')}`;
+}
+
+function vouched(payload: Payload, opened: Opened, written: Opened): string {
+  if (payload.recorded !== null) {
+    const { why, total, events, beside } = payload.recorded;
+    const part =
+      total > events.length ? ` It shows ${events.length} of ${total} events; the rest is in ${beside}.` : '';
+    return `This page shows what was taken down, and cannot run it again: ${why}${part}`;
+  }
+  if (opened.settings.length > 0) return `Run in this page with the settings above: trace hash ${opened.hash}.`;
+  return written.hash === payload.hash
+    ? `Run again in this page: trace hash ${written.hash}, the same as when the report was written.`
+    : `Run again in this page, with another trace hash than when the report was written: ${written.hash}, not ${payload.hash}.`;
+}

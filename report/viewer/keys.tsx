@@ -1,0 +1,85 @@
+import type { JSX } from 'preact';
+import type { Move } from './model.js';
+
+/** What a key or its button does: a step, or something to switch. */
+export type Action = Move | 'axis' | 'diff' | 'filter' | 'help' | 'wider' | 'narrower';
+
+interface KeyInfo {
+  readonly key: string;
+  /** As it stands on the button. */
+  readonly face: string;
+  readonly action: Action;
+  readonly words: string;
+}
+
+/** Every key, in the order of the buttons. */
+export const KEYS: readonly KeyInfo[] = [
+  { key: 'ArrowLeft', face: '←', action: 'back', words: 'event before' },
+  { key: 'ArrowRight', face: '→', action: 'next', words: 'next event' },
+  { key: '[', face: '[', action: 'laneBack', words: 'event before in this lane' },
+  { key: ']', face: ']', action: 'laneNext', words: 'next event in this lane' },
+  { key: 'v', face: 'v', action: 'violation', words: 'violation' },
+  { key: 'p', face: 'p', action: 'faultBack', words: 'fault before' },
+  { key: 'n', face: 'n', action: 'faultNext', words: 'next fault' },
+  { key: 'm', face: 'm', action: 'other', words: 'other end of the message' },
+  { key: 'c', face: 'c', action: 'cause', words: 'cause' },
+  { key: 'x', face: 'x', action: 'axis', words: 'axis' },
+  { key: '-', face: '−', action: 'narrower', words: 'narrower' },
+  { key: '+', face: '+', action: 'wider', words: 'wider' },
+  { key: 'd', face: 'd', action: 'diff', words: 'difference' },
+  { key: '/', face: '/', action: 'filter', words: 'filter' },
+  { key: '?', face: '?', action: 'help', words: 'keys' },
+];
+
+/** The action of a key, if nothing else wants it. */
+export function actionOf(event: KeyboardEvent): Action | undefined {
+  if (event.ctrlKey || event.metaKey || event.altKey) return undefined;
+  const { target } = event;
+  if (target instanceof HTMLElement && /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName)) return undefined;
+  return KEYS.find(({ key }) => key === event.key)?.action;
+}
+
+/** A button for each key. */
+export function Toolbar({
+  onAction,
+  pressed,
+}: {
+  readonly onAction: (action: Action) => void;
+  readonly pressed: ReadonlySet<Action>;
+}): JSX.Element {
+  return (
+    <div class="toolbar" role="toolbar" aria-label="Steps">
+      {KEYS.map(({ face, action, words }) => (
+        <button
+          type="button"
+          key={action}
+          title={`${words} (${face})`}
+          aria-label={words}
+          aria-pressed={action === 'diff' || action === 'help' ? pressed.has(action) : undefined}
+          onClick={() => onAction(action)}
+        >
+          <kbd>{face}</kbd> <span>{words}</span>
+        </button>
+      ))}
+    </div>
+  );
+}
+
+/** What each key does. */
+export function Help(): JSX.Element {
+  return (
+    <section class="help" aria-label="Keys">
+      <h2>Keys</h2>
+      <dl>
+        {KEYS.map(({ face, words, action }) => (
+          <div key={action}>
+            <dt>
+              <kbd>{face}</kbd>
+            </dt>
+            <dd>{words}</dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  );
+}

@@ -1,0 +1,154 @@
+import type { Judgement } from '../../properties/index.js';
+import { mitigate, type Schedule } from '../../scenarios/index.js';
+import { claimsOf } from '../claims.js';
+import { type Watched, watch } from '../lock-states.js';
+import type { Payload } from '../payload.js';
+import { type Scene, sceneOf } from '../picture/scene.js';
+import { tokenNames } from '../tokens.js';
+
+/** A run that the page can show. */
+export interface Opened {
+  readonly scene: Scene;
+  readonly verdict: string;
+  readonly hash: string;
+  /** What the locks knew; `null` for a run that was only taken down. */
+  readonly watched: Watched | null;
+  /** Mitigations and parameters that differ from the run as it was written. */
+  readonly settings: readonly string[];
+}
+
+/** Runs the schedule with these settings, or shows what was taken down. */
+export function open(payload: Payload, settings: readonly string[]): Opened {
+  if (payload.recorded !== null) return taken(payload, payload.recorded);
+  const schedule: Schedule = settings.reduce(mitigate, payload.schedule);
+  const watched = watch(schedule, payload.also);
+  const { judgement } = watched;
+  return { scene: made(schedule, judgement), verdict: judgement.verdict, hash: judgement.run.hash, watched, settings };
+}
+
+function made(schedule: Schedule, judgement: Judgement): Scene {
+  const { trace } = judgement.run;
+  return sceneOf(schedule, { judgement, claims: claimsOf(schedule, trace), tokenName: tokenNames(trace) });
+}
+
+function taken({ schedule, hash }: Payload, recorded: NonNullable<Payload['recorded']>): Opened {
+  const { events, violations, outages, assumptionsBroken, claims } = recorded;
+  const verdict = violations.length > 0 ? 'violated' : outages.length > 0 ? 'unavailable' : 'safe';
+  const told = { judgement: { run: { trace: events }, violations, outages, assumptionsBroken }, claims };
+  return {
+    scene: sceneOf(schedule, { ...told, tokenName: tokenNames(events) }),
+    verdict,
+    hash,
+    watched: null,
+    settings: [],
+  };
+}
+
+/** Whether an event is about a fault. */
+const FAULTS: ReadonlySet<string> = new Set([
+  'crash',
+  'restart',
+  'failover',
+  'client-crash',
+  'pause',
+  'suspend',
+  'clock-step',
+  'clock-rate',
+  'partition',
+  'forget',
+  'refuse',
+  'reconfigure',
+]);
+
+/** Where a step leads. */
+export type Move =
+  | 'next'
+  | 'back'
+  | 'laneNext'
+  | 'laneBack'
+  | 'violation'
+  | 'faultNext'
+  | 'faultBack'
+  | 'other'
+  | 'cause';
+
+/** Index of the event that a step leads to; the same one where there is none. */
+export function moved({ scene }: Opened, shown: readonly number[], at: number, move: Move): number {
+  const { events } = scene;
+  const event = events[at];
+  const place = shown.indexOf(at);
+  switch (move) {
+    case 'next':
+      return shown[place + 1] ?? (place < 0 ? (shown.find((it) => it > at) ?? at) : at);
+    case 'back':
+      return shown[place - 1] ?? (place < 0 ? (shown.findLast((it) => it < at) ?? at) : at);
+    case 'laneNext':
+      return orStay(
+        events.findIndex((it, i) => i > at && it.process === event?.process),
+        at,
+      );
+    case 'laneBack':
+      return orStay(
+        events.findLastIndex((it, i) => i < at && it.process === event?.process),
+        at,
+      );
+    case 'violation':
+      return violationAt(scene, at);
+    case 'faultNext':
+      return orStay(
+        events.findIndex((it, i) => i > at && FAULTS.has(it.kind)),
+        at,
+      );
+    case 'faultBack':
+      return orStay(
+        events.findLastIndex((it, i) => i < at && FAULTS.has(it.kind)),
+        at,
+      );
+    case 'other':
+      return otherEnd(scene, at);
+    case 'cause':
+      return orStay(indexOf(scene, event?.cause ?? -1), at);
+  }
+}
+
+function orStay(found: number, at: number): number {
+  return found < 0 ? at : found;
+}
+
+/** Place of an event in the list of events, by its sequence number. */
+export function indexOf({ events }: Scene, seq: number): number {
+  let [low, high] = [0, events.length - 1];
+  while (low <= high) {
+    const middle = (low + high) >> 1;
+    const found = events[middle]?.seq ?? 0;
+    if (found === seq) return middle;
+    if (found < seq) low = middle + 1;
+    else high = middle - 1;
+  }
+  return -1;
+}
+
+/** The violations in turn: from each to the one behind it. */
+function violationAt({ events, violations, outages }: Scene, at: number): number {
+  const now = events[at]?.atUs ?? 0;
+  const instants = [...violations.map((it) => it.atUs), ...outages.map((it) => it.fromUs)].sort((a, b) => a - b);
+  const places = instants.map((us) => {
+    const here = events.findLastIndex((it) => it.atUs <= us);
+    const claim = events.findLastIndex((it) => it.atUs === us && (it.kind === 'claim' || it.kind === 'write-arrived'));
+    return claim >= 0 ? claim : here;
+  });
+  return places.find((place) => place > at && (events[place]?.atUs ?? 0) >= now) ?? places[0] ?? at;
+}
+
+function otherEnd(scene: Scene, at: number): number {
+  const event = scene.events[at];
+  if (event === undefined) return at;
+  if (event.kind === 'send' || event.kind === 'write-sent') {
+    const arrival = scene
+      .effectsOf(event.seq)
+      .find((it) => ['execute', 'reply', 'dropped', 'write-arrived', 'write-refused'].includes(it.kind));
+    return arrival === undefined ? at : orStay(indexOf(scene, arrival.seq), at);
+  }
+  const isArrival = ['execute', 'reply', 'dropped', 'write-arrived', 'write-refused'].includes(event.kind);
+  return isArrival ? orStay(indexOf(scene, event.cause), at) : at;
+}
