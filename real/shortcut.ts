@@ -1,4 +1,4 @@
-import { type RedisConnection, type Request, respOf } from './wire.js';
+import { inWords, type RedisConnection, type Request, type Words } from './wire.js';
 
 /** Sends a request, and resolves with the reply: its strings are buffers. */
 export type Shortcut = (request: Request) => Promise<unknown>;
@@ -11,7 +11,7 @@ interface Depths {
   sendCommand?(command: object): unknown;
 }
 
-type CommandClass = new (words: readonly string[], text: string) => { readonly promise: Promise<unknown> };
+type CommandClass = new (words: Words) => { readonly promise: Promise<unknown> };
 
 /**
  * A way into `connection` that skips what ioredis does for each command and node, most of what a lock costs: collecting
@@ -27,15 +27,15 @@ export async function findShortcut(connection: RedisConnection & Depths): Promis
   if (stream === undefined || example === undefined || connection.sendCommand === undefined) return null;
   if (options === undefined || options.keyPrefix) return null;
   const Command = commandClassOf(Object.getPrototypeOf(example));
-  const send = (words: readonly string[], text: string): Promise<unknown> => {
-    const command = new Command(words, text);
+  const send = (words: Words): Promise<unknown> => {
+    const command = new Command(words);
     connection.sendCommand?.(command);
     return command.promise;
   };
-  const trial = ['echo', 'lockstep'];
+  const trial = 'lockstep';
   try {
-    const reply = await send(trial, respOf(trial));
-    return String(reply) === trial[1] ? ({ words, text }) => send(words, text) : null;
+    const reply = await send(inWords(['echo', trial]));
+    return String(reply) === trial ? ({ words }) => send(words) : null;
   } catch {
     return null;
   }
@@ -66,8 +66,7 @@ function deriveCommandClass(prototype: object): CommandClass {
     readonly transformed = true;
     readonly #text: string;
 
-    constructor(words: readonly string[], text: string) {
-      const [name = '', ...args] = words;
+    constructor({ name, args, text }: Words) {
       this.name = name;
       this.args = args;
       this.#text = text;

@@ -53,25 +53,31 @@ export async function loadScripts(connection: RedisConnection): Promise<void> {
 export class Request {
   readonly command: Command;
   readonly keys: readonly string[];
-  #words: readonly string[] | undefined;
-  #text: string | undefined;
+  #words: Words | undefined;
 
   constructor(command: Command, keys: readonly string[]) {
     this.command = command;
     this.keys = keys;
   }
 
-  /** The name of the Redis command and its arguments. */
-  get words(): readonly string[] {
-    this.#words ??= wordsOf(this.command, this.keys);
+  get words(): Words {
+    this.#words ??= inWords(wordsOf(this.command, this.keys));
     return this.#words;
   }
+}
 
-  /** As it goes over the network, in RESP. */
-  get text(): string {
-    this.#text ??= respOf(this.words);
-    return this.#text;
-  }
+/** A Redis command: its name, its arguments, and both as they go over the network, in RESP. */
+export interface Words {
+  readonly name: string;
+  readonly args: readonly string[];
+  readonly text: string;
+}
+
+/** An array of bulk strings. */
+export function inWords([name = '', ...args]: readonly string[]): Words {
+  let text = `*${args.length + 1}\r\n$${Buffer.byteLength(name)}\r\n${name}\r\n`;
+  for (const word of args) text += `$${Buffer.byteLength(word)}\r\n${word}\r\n`;
+  return { name, args, text };
 }
 
 function wordsOf(command: Command, keys: readonly string[]): readonly string[] {
@@ -82,13 +88,6 @@ function wordsOf(command: Command, keys: readonly string[]): readonly string[] {
   }
   const [names, values] = argumentsOf(command, keys);
   return ['evalsha', SCRIPTS[command.operation].sha, String(names.length), ...names, token, ...values.map(String)];
-}
-
-/** An array of bulk strings. */
-export function respOf(words: readonly string[]): string {
-  let text = `*${words.length}\r\n`;
-  for (const word of words) text += `$${Buffer.byteLength(word)}\r\n${word}\r\n`;
-  return text;
 }
 
 /** Sends `command` for `keys` by ioredis's own methods. The reply is read by {@link replyOf}; an error reply rejects. */
