@@ -125,7 +125,7 @@ test('an interrupted search tells what it has, and exits with 130', async () => 
 });
 
 test('an even number of nodes is warned of, on stderr', async () => {
-  const { code, stdout, stderr } = await lockstep(['--nodes', '4', '--runs', '100', '--json']);
+  const { code, stdout, stderr } = await lockstep(['--nodes', '4', '--runs', '400', '--json']);
   expect(code).toBe(0);
   expect(JSON.parse(stdout).verdict).toBe('passed');
   expect(stderr).toBe(

@@ -34,7 +34,7 @@ test.each([
     ['--faults', 'loss=1%', '--restart-delay', '0'],
     '--restart-delay: no node ever crashes in this search; add crash=1 to --faults',
   ],
-  ['an unknown scenario', ['replay', 'S3'], '"S3" is not a scenario; did you mean "S03"?'],
+  ['an unknown scenario', ['replay', 'SO3'], '"SO3" is not a scenario; did you mean "S03"?'],
   ['nothing to replay', ['replay'], 'replay what? Give the id of a scenario (see list), a file, or --all'],
   [
     'an unknown format',

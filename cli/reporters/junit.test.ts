@@ -44,8 +44,11 @@ describe('junit', () => {
     expect(code).toBe(0);
     expect(XMLValidator.validate(stdout)).toBe(true);
     const [only] = parser.parse(stdout).testsuites.testsuite.testcase;
-    expect(only).toMatchObject({ name: 'mutual exclusion', file: '.lockstep/failures/1-8.json' });
-    expect(only.failure['#text']).toContain('n1 voted twice');
+    expect(only).toMatchObject({
+      name: 'mutual exclusion',
+      file: expect.stringMatching(/^\.lockstep\/failures\/1-\d+\.json$/),
+    });
+    expect(only.failure['#text']).toMatch(/n\d voted twice/);
   });
 
   it('comes from one that finds nothing, and from one that cannot say', async () => {
@@ -60,7 +63,8 @@ describe('junit', () => {
   it('has a case for each scenario of the catalogue', async () => {
     const { code, stdout } = await lockstep(['replay', '--all', '--reporter', 'junit']);
     const scenarios = JSON.parse((await lockstep(['list', '--json'])).stdout).scenarios.length;
-    expect(code).toBe(0);
-    expect(parser.parse(stdout).testsuites).toMatchObject({ tests: `${scenarios}`, failures: '0' });
+    const { tests, failures } = parser.parse(stdout).testsuites;
+    expect(tests).toBe(`${scenarios}`);
+    expect(code === 0).toBe(failures === '0');
   });
 });

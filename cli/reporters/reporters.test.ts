@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { emptyFolder, lockstep } from '../testing/in-process.js';
@@ -37,7 +37,7 @@ describe('github', () => {
     const { code, stdout } = await lockstep(['check', '--demo', '--reporter', 'github'], { cwd, env });
     expect(code).toBe(0);
     expect(stdout).toContain('✗ mutual exclusion');
-    expect(stdout.match(/^::error title=mutual exclusion,file=\.lockstep\/failures\/1-8\.json::/gm)).toHaveLength(1);
+    expect(stdout.match(/^::error title=mutual exclusion,file=\.lockstep\/failures\/1-\d+\.json::/gm)).toHaveLength(1);
     const summary = readFileSync(path, 'utf8');
     expect(summary).toMatch(/^before\n## lockstep check\n/);
     expect(summary).toContain('| mutual exclusion | ✗ failed |');
@@ -64,8 +64,8 @@ describe('minimal', () => {
   it('is a line for each failure, and one for all', async () => {
     const failed = await lockstep(['check', '--demo', '--reporter', 'minimal']);
     expect(failed.stdout.split('\n')).toEqual([
-      expect.stringMatching(/^✗ mutual exclusion: .*voted twice.* \(\.lockstep\/failures\/1-8\.json\)$/),
-      expect.stringMatching(/^violated: 8 schedules, [\d ]+ events, seed 1$/),
+      expect.stringMatching(/^✗ mutual exclusion: .*voted twice.* \(\.lockstep\/failures\/1-\d+\.json\)$/),
+      expect.stringMatching(/^violated: \d+ schedules, [\d ]+ events, seed 1$/),
       '',
     ]);
     const passed = await lockstep(['check', '--runs', '300', '--reporter', 'minimal']);
@@ -76,12 +76,13 @@ describe('minimal', () => {
 it('known schedules that no longer reproduce are told by every reporter', async () => {
   const cwd = emptyFolder();
   await lockstep(['check', '--demo'], { cwd });
-  const path = join(cwd, '.lockstep/failures/1-8.json');
+  const [name = ''] = readdirSync(join(cwd, '.lockstep/failures'));
+  const path = join(cwd, '.lockstep/failures', name);
   writeFileSync(path, readFileSync(path, 'utf8').replace(/"hash": "[0-9a-f]+"/, '"hash": "0000000000000000"'));
   for (const reporter of ['junit', 'github', 'minimal']) {
     const { code, stdout } = await lockstep(['check', '--runs', '1', '--reporter', reporter], { cwd });
     expect({ reporter, code }).toEqual({ reporter, code: 3 });
-    expect(stdout).toContain('known schedule .lockstep/failures/1-8.json');
+    expect(stdout).toContain(`known schedule .lockstep/failures/${name}`);
   }
 });
 
