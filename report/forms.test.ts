@@ -79,7 +79,7 @@ test('two runs side by side: where they part comes first', () => {
 
 describe('the pictures of the documents are up to date (npm run docs:pictures writes them)', () => {
   const folder = new URL('../docs/pictures/', import.meta.url);
-  const shown = ['README.md', 'docs/scenarios.md'].flatMap((name) => [
+  const shown = ['README.md', 'docs/scenarios.md', 'docs/tour.md'].flatMap((name) => [
     ...readFileSync(new URL(`../${name}`, import.meta.url), 'utf8').matchAll(/pictures\/(S\w+)\.svg/g),
   ]);
   test.each([...new Set(shown.map(([, id = '']) => id))])('%s', async (id) => {

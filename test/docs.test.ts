@@ -24,8 +24,13 @@ test('what docs/profiles.md says of known clients is what the tests hold (npm ru
 
 test('scenarios named in the docs exist', () => {
   const ids = new Set(loadCatalogue().map((scenario) => scenario.id));
-  for (const name of ['scenarios.md', 'real-scenarios.md', 'architecture.md', 'results.md']) {
+  for (const name of ['scenarios.md', 'real-scenarios.md', 'architecture.md', 'results.md', 'tour.md']) {
     const text = readFileSync(new URL(`../docs/${name}`, import.meta.url), 'utf8');
     for (const id of text.match(/\bS\d\d[a-z]?\b/g) ?? []) expect(ids, `${id} in ${name}`).toContain(id);
   }
+});
+
+test('the README does not promise more scenarios than there are', () => {
+  expect(readFileSync(new URL('../README.md', import.meta.url), 'utf8')).toContain('more than a hundred');
+  expect(loadCatalogue().length).toBeGreaterThan(100);
 });
