@@ -96,7 +96,7 @@ export class ReferenceWorkload implements Adversary {
     const { draw } = this;
     // One draw for both: the delay, and every now and then something worse.
     const luck = draw.below(1_300_000);
-    fate.delayUs = 200 + Math.floor(luck / 1_000);
+    fate.delayUs = 200 + ((luck / 1_000) | 0);
     const trouble = luck % 1_000;
     if (trouble < 15) fate.lost = true;
     else if (trouble < 25) fate.duplicateDelayUs = 3 * fate.delayUs;

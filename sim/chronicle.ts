@@ -19,7 +19,8 @@ export class Chronicle {
   cause = -1;
   private readonly clients: readonly ProcessName[];
   private readonly resources: string[] = [];
-  private readonly clockTokens: Map<number, number> = new Map();
+  /** By tick of a clock: the token drawn in it; made when it is needed. */
+  private clockTokens: Map<number, number> | null = null;
   /** By token: the lock that uses it. Token 0 is nobody's. */
   private readonly owners: (LockRun | null)[] = [null];
 
@@ -36,6 +37,7 @@ export class Chronicle {
   /** The token of everybody who draws one in this tick, µs, of their clocks. */
   tokenAt(local: LocalTime, tickUs: number, lock: LockRun): number {
     const tick = Math.floor(local / tickUs);
+    this.clockTokens ??= new Map();
     const known = this.clockTokens.get(tick);
     if (known !== undefined) return known;
     const token = this.newToken(lock);

@@ -2,6 +2,7 @@ import {
   type Answer,
   type Chance,
   type Command,
+  type Effect,
   type LocalTime,
   type LockEvent,
   later,
@@ -167,7 +168,9 @@ export class SimClient extends Process {
     this.steps++;
     lock.state = state;
     if (state.token !== null) lock.token = state.token as unknown as number;
-    for (const effect of effects) {
+    // Not `for … of`: this is the hottest loop there is.
+    for (let i = 0; i < effects.length; i++) {
+      const effect = effects[i] as Effect;
       switch (effect.type) {
         case 'send':
           this.host.send(lock, effect.to, effect.command);

@@ -1,4 +1,4 @@
-import { allNodes, later } from '../core/index.js';
+import { allNodes, later, nodeIndex } from '../core/index.js';
 import type {
   ClientCrash,
   ClockRate,
@@ -85,7 +85,7 @@ export class Faults {
   }
 
   private node(name: ProcessName): SimNode | undefined {
-    return this.view.nodes.find((node) => node.name === name);
+    return this.view.nodes[nodeIndex(name)];
   }
 
   private process(name: ProcessName): SimNode | SimClient | undefined {
@@ -265,16 +265,14 @@ export class Faults {
   }
 
   private cutOneWay(from: readonly ProcessName[], to: readonly ProcessName[], until: TrueTime, holds: boolean): void {
-    for (const client of this.view.clients) {
-      if (from.includes(client.name)) {
-        for (const node of this.view.nodes) {
-          if (to.includes(node.name)) this.links.cut(client.index, node.index, 'request', until, holds);
-        }
-      }
-      if (to.includes(client.name)) {
-        for (const node of this.view.nodes) {
-          if (from.includes(node.name)) this.links.cut(client.index, node.index, 'reply', until, holds);
-        }
+    for (const source of from) {
+      const [node, client] = [this.node(source), this.client(source)];
+      for (const target of to) {
+        const [toNode, toClient] = [this.node(target), this.client(target)];
+        if (client !== undefined && toNode !== undefined)
+          this.links.cut(client.index, toNode.index, 'request', until, holds);
+        if (node !== undefined && toClient !== undefined)
+          this.links.cut(toClient.index, node.index, 'reply', until, holds);
       }
     }
   }

@@ -32,7 +32,7 @@ export class LockRun {
   /** By attempt and node: how many releases were sent. */
   private readonly releaseSends: number[] = [];
   /** Of other commands, where one was or may be sent to a node more than once. */
-  private readonly moreSends = new Map<string, number>();
+  private moreSends: Map<string, number> | null = null;
 
   constructor(client: Process, number: number, plan: LockPlan, list: NodeList) {
     this.list = list;
@@ -76,6 +76,7 @@ export class LockRun {
   private countAgain(command: Command, node: number, before: number): number {
     const { operation, attempt, round } = command;
     const what = `${operation} ${attempt} ${round} ${node}`;
+    this.moreSends ??= new Map();
     const sent = this.moreSends.get(what) ?? before;
     this.moreSends.set(what, sent + 1);
     return sent;

@@ -18,7 +18,9 @@ export class Stream {
 
   /** A whole number from 0 to `n - 1`; `n` at most 2³². */
   below(n: number): number {
-    return Math.floor(((this.generator.next() >>> 0) * n) / 4294967296);
+    const scaled = ((this.generator.next() >>> 0) * n) / 4294967296;
+    // The same, but in the integers of the engine, where the result fits them.
+    return n <= 2147483648 ? scaled | 0 : Math.floor(scaled);
   }
 
   /** A whole number from `low` to `high`, both included. */

@@ -30,7 +30,7 @@ export class Fencing {
   private readonly byKey: Issued[][] = [];
   private readonly highest: (FencingToken | undefined)[] = [];
   /** How many tokens there were when a lock, in its attempt, began to ask for its own. */
-  private readonly asked = new Map<LockRun, { readonly attempt: number; readonly issued: number }>();
+  private asked: Map<LockRun, { readonly attempt: number; readonly issued: number }> | null = null;
 
   constructor({ policy, resource }: Setup, report: Report) {
     this.policy = policy;
@@ -45,13 +45,14 @@ export class Fencing {
   /** A client asks about counters. */
   sent(lock: LockRun, { operation, attempt }: Command): void {
     if (operation !== 'read-counter' && operation !== 'raise-counter') return;
+    this.asked ??= new Map();
     if (this.asked.get(lock)?.attempt !== attempt) this.asked.set(lock, { attempt, issued: this.issued });
   }
 
   claimed(lock: LockRun, now: TrueTime): void {
     const token = this.tokenOf(lock);
     if (token === null) return;
-    const asked = this.asked.get(lock);
+    const asked = this.asked?.get(lock);
     const before = asked?.attempt === lock.state.attempt ? asked.issued : this.issued;
     const wrong = this.whatIsWrong(lock, token, before);
     if (wrong !== null) this.report(instant('fencing', 'state', wrong.locks, now, wrong.detail));

@@ -48,7 +48,8 @@ export interface Use {
  */
 export class Ledger {
   private readonly uses: (Use | undefined)[] = [];
-  private readonly latest = new Map<LockRun, Use>();
+  /** By client and lock: a map by lock would have to give every lock a hash. */
+  private readonly latest: (Use | undefined)[][] = [];
 
   of(token: number): Use | undefined {
     return this.uses[token];
@@ -61,7 +62,7 @@ export class Ledger {
 
   /** The attempt that a lock has begun last. */
   latestOf(lock: LockRun): Use | undefined {
-    return this.latest.get(lock);
+    return this.latest[lock.client.index]?.[lock.number];
   }
 
   /** Opens the books for an attempt whose first command is being sent. */
@@ -88,8 +89,13 @@ export class Ledger {
     };
     while (this.uses.length <= token) this.uses.push(undefined);
     this.uses[token] = use;
-    this.latest.set(lock, use);
+    this.latestOfClient(lock.client.index)[lock.number] = use;
     return use;
+  }
+
+  private latestOfClient(client: number): (Use | undefined)[] {
+    while (this.latest.length <= client) this.latest.push([]);
+    return this.latest[client] ?? [];
   }
 
   /** Notes a command that is sent. */

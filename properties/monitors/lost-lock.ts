@@ -3,6 +3,7 @@ import { type LockRun, type TrueTime, trueTime } from '../../sim/index.js';
 import { believes, claimEnd } from './belief.js';
 import { instant, type Report } from './instant.js';
 import type { Use } from './ledger.js';
+import { removeAt } from './remove.js';
 
 /** How the detail of a violation ends that is about what a client is told, and not about keys. */
 export const NOT_TOLD = 'and its owner is not told';
@@ -12,7 +13,8 @@ export const NOT_TOLD = 'and its owner is not told';
  * client's clock, the owner is told so before anything else happens.
  */
 export class LostLock {
-  private readonly lost = new Map<Use, TrueTime>();
+  private readonly lost: Use[] = [];
+  private readonly lostAt: TrueTime[] = [];
   private readonly report: Report;
 
   constructor(report: Report) {
@@ -23,15 +25,17 @@ export class LostLock {
   keyGone(use: Use, token: number, now: TrueTime): void {
     const { lock } = use;
     if (!lock.believing || lock.token !== token || size(use.whole) >= lock.list.majority) return;
-    if (believes(lock, now) && !this.lost.has(use)) this.lost.set(use, now);
+    if (!believes(lock, now) || this.lost.includes(use)) return;
+    this.lost.push(use);
+    this.lostAt.push(now);
   }
 
   extended(lock: LockRun, use: Use, now: TrueTime): void {
-    if (this.lost.size === 0) return;
-    const since = this.lost.get(use);
-    if (since === undefined) return;
-    this.lost.delete(use);
-    const detail = `${lock.client.name} extends a lock whose majority was lost at ${since} us, and is not told`;
+    const at = this.lost.indexOf(use);
+    if (at < 0) return;
+    const detail = `${lock.client.name} extends a lock whose majority was lost at ${this.lostAt[at]} us, and is not told`;
+    removeAt(this.lost, at);
+    removeAt(this.lostAt, at);
     this.report(instant('lost-lock', 'state', [lock], now, detail));
   }
 

@@ -9,3 +9,10 @@ export function removeAt<T>(list: T[], at: number): void {
   for (let i = at + 1; i < list.length; i++) list[i - 1] = list[i] as T;
   list.pop();
 }
+
+/** The other way round, without the list that `splice(at, 0, item)` makes. */
+export function insertAt<T>(list: T[], at: number, item: T): void {
+  list.push(item);
+  for (let i = list.length - 1; i > at; i--) list[i] = list[i - 1] as T;
+  list[at] = item;
+}

@@ -3,6 +3,7 @@ import type { LockRun, TrueTime } from '../../sim/index.js';
 import type { Violation } from '../violation.js';
 import { believes, claimEnd, interrupted, lapsedBefore } from './belief.js';
 import type { Closeness } from './closeness.js';
+import { removeAt } from './remove.js';
 
 /**
  * State: as long as a client believes, a majority of the nodes hold its token, so that nobody else can gather one. A
@@ -12,7 +13,7 @@ import type { Closeness } from './closeness.js';
 export class Validity {
   /** By key and token: how many nodes hold it. */
   private readonly counts: number[][] = [];
-  private readonly open = new Map<LockRun, Violation>();
+  private readonly open: { readonly lock: LockRun; readonly violation: Violation }[] = [];
   private readonly report: (violation: Violation) => void;
   private readonly withdraw: (violation: Violation) => void;
   private readonly resourceOf: (key: number) => string;
@@ -55,7 +56,7 @@ export class Validity {
 
   /** Looks whether the majority behind a belief is there: at a claim, an extension, a change of clock. */
   check(lock: LockRun, now: TrueTime): void {
-    if (this.open.has(lock) || !believes(lock, now)) return;
+    if (this.isOpen(lock) || !believes(lock, now)) return;
     const { majority } = lock.list;
     for (const [index, key] of lock.keys.entries()) {
       const holding = this.counts[key]?.[lock.token] ?? 0;
@@ -71,22 +72,27 @@ export class Validity {
         clients: [name],
         detail: `${name} believes to hold ${resource}, but only ${holding} nodes have its token (majority ${majority})`,
       };
-      this.open.set(lock, violation);
+      this.open.push({ lock, violation });
       this.report(violation);
       return;
     }
   }
 
+  private isOpen(lock: LockRun): boolean {
+    return this.open.length > 0 && this.open.some((it) => it.lock === lock);
+  }
+
   /** A client's clock is about to change. What ended unnoticed, because the client is frozen, ends while it can tell when. */
   clockChanges(client: number, now: TrueTime): void {
-    for (const [lock, { atUs }] of this.open) {
-      if (lock.client.index === client && lapsedBefore(lock, atUs, now)) this.ended(lock, now);
+    if (this.open.length === 0) return;
+    for (const { lock, violation } of [...this.open]) {
+      if (lock.client.index === client && lapsedBefore(lock, violation.atUs, now)) this.ended(lock, now);
     }
   }
 
   /** A claim that ran to `before` is extended: what it does not bridge ends where it ended. */
   extended(lock: LockRun, before: LocalTime, now: TrueTime): void {
-    const violation = this.open.get(lock);
+    const violation = this.open.find((it) => it.lock === lock)?.violation;
     if (violation !== undefined && interrupted(lock, violation.atUs, before, now)) this.ended(lock, now, before);
   }
 
@@ -97,14 +103,16 @@ export class Validity {
   }
 
   finished(now: TrueTime): void {
-    for (const lock of this.open.keys()) this.close(lock, now);
+    for (const { lock } of [...this.open]) this.close(lock, now);
   }
 
   private close(lock: LockRun, now: TrueTime, deadline?: LocalTime): Violation | undefined {
-    const violation = this.open.get(lock);
+    if (this.open.length === 0) return undefined;
+    const at = this.open.findIndex((it) => it.lock === lock);
+    const violation = this.open[at]?.violation;
     if (violation === undefined) return undefined;
     violation.untilUs = Math.max(violation.atUs, Math.min(now, claimEnd(lock, violation.atUs as TrueTime, deadline)));
-    this.open.delete(lock);
+    removeAt(this.open, at);
     return violation;
   }
 }

@@ -1,6 +1,7 @@
 import { has, NO_NODES, type NodeSet, nodeIndex, oneNode, type Policy, union, without } from '../../../core/index.js';
 import type { ClockPlan, Fault, ProcessName } from '../../../scenarios/index.js';
 import type { LockRun, TrueTime, World } from '../../../sim/index.js';
+import { insertAt } from '../remove.js';
 
 const MILLION = 1_000_000;
 
@@ -39,7 +40,7 @@ export class Calm {
     if (until <= now) return;
     let at = this.ends.length;
     while (at > 0 && (this.ends[at - 1] ?? 0) > until) at--;
-    if (this.ends[at - 1] !== until) this.ends.splice(at, 0, until);
+    if (this.ends[at - 1] !== until) insertAt(this.ends, at, until);
   }
 
   /** The latest true time at which a process that counts `us` from `at` on its own clock is done, µs. */

@@ -37,7 +37,7 @@ export class Progress {
 
   /** Somebody has the lock, or had it until now. */
   moved(): void {
-    this.failures.fill(0);
+    clear(this.failures);
   }
 
   /** Nobody is waiting for a client that is gone. */
@@ -53,7 +53,7 @@ export class Progress {
   failed(lock: LockRun, now: TrueTime, isOpen: (rivals: readonly LockRun[]) => boolean): void {
     if (this.calmSince !== this.calm.since) {
       this.calmSince = this.calm.since;
-      this.failures.fill(0);
+      clear(this.failures);
     }
     const at = this.rivals.indexOf(lock);
     const begunAt = this.begunAt[at] ?? 0;
@@ -74,4 +74,9 @@ export class Progress {
     const detail = `${names} have each failed more than ${MOST_FAILED_ROUNDS} times, undisturbed since ${this.calmSince} us, and nobody has the lock`;
     this.report(instant('progress', 'liveness', rivals, now, detail));
   }
+}
+
+/** As `fill(0)`, which for a handful of numbers takes much longer than to write them. */
+function clear(counts: number[]): void {
+  for (let i = 0; i < counts.length; i++) counts[i] = 0;
 }
