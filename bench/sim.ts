@@ -49,7 +49,6 @@ function measure(rounds: number, histories: number): SimBench {
     const monitors = new Monitors(REFERENCE_SETUP, [], totals.counts);
     alter?.(monitors);
     const world = new World(REFERENCE_SETUP, new ReferenceWorkload(streams, run), monitors, false);
-    monitors.watch(world);
     world.run();
     totals.events += world.events;
     totals.endUs += world.now;

@@ -39,7 +39,6 @@ export function judge(
   const setup = setupOf(schedule);
   const monitors = new Monitors(setup);
   const world = new World(setup, new ScriptedAdversary(schedule), monitors, trace);
-  monitors.watch(world);
   watch(world);
   world.run();
   const violations = monitors.violations.filter(({ property }) => TOLD.includes(property) || also.includes(property));

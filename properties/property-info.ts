@@ -121,7 +121,8 @@ export const PROPERTIES: Readonly<Record<PropertyId, PropertyInfo>> = {
   },
   progress: {
     kind: 'liveness',
-    definition: 'Of several clients that keep trying, one has the lock before each has failed more than ten times.',
+    definition:
+      'Of several clients that keep trying, one has the lock before each has failed more than ten times; and time goes on while they try.',
     assumes: ['same-nodes'],
     while: `pauses between attempts have jitter, a majority of the nodes is in order and free, and ${CALM}`,
     monitor: 'properties/monitors/liveness/progress.ts',

@@ -90,7 +90,6 @@ function future(
   const setup = setupOf(forked);
   const monitors = new Monitors(setup, properties);
   const world = new World(setup, new ForkedAdversary(forked, fork.atUs, draws), monitors, false);
-  monitors.watch(world);
   world.run();
   if (monitors.violations.some((it) => properties.includes(it.property))) return 'violated';
   return monitors.availability.outages.length > 0 ? 'unavailable' : 'safe';

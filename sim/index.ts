@@ -6,7 +6,7 @@ export { HOLD_SLOT, type LockRun } from './lock-run.js';
 export { type KeyState, LoneNode } from './lone-node.js';
 export type { Direction, FateSlot, Message } from './message.js';
 export { NodeList } from './node-list.js';
-export { type EndCause, type GoneCause, Observer } from './observer.js';
+export { type EndCause, type GoneCause, Observer, type WatchedClient, type WatchedWorld } from './observer.js';
 export { Stream, type StreamSource, Streams } from './random.js';
 export { RecordingAdversary } from './recorder.js';
 export { RunsHash } from './runs-hash.js';

@@ -1,6 +1,8 @@
 import type { Answer, Command, LocalTime, NodeSet } from '../core/index.js';
 import type { Fault } from '../scenarios/index.js';
 import type { LockRun } from './lock-run.js';
+import type { NodeList } from './node-list.js';
+import type { Process } from './process.js';
 import type { TrueTime } from './time.js';
 
 /** Why a key left a node: its owner's or somebody else's command, its expiry, or the node forgot it. */
@@ -9,6 +11,27 @@ export type GoneCause = 'deleted' | 'overwritten' | 'expired' | 'forgotten';
 /** Why a client stopped believing that it holds a lock. */
 export type EndCause = 'released' | 'expired' | 'crashed';
 
+/** A client as an observer sees it. */
+export interface WatchedClient extends Process {
+  readonly list: NodeList;
+  readonly locks: readonly LockRun[];
+}
+
+/** The world as an observer sees it: to look at, and to stop. */
+export interface WatchedWorld {
+  readonly now: TrueTime;
+  readonly nodes: readonly Process[];
+  readonly clients: readonly WatchedClient[];
+  /** Whether the run ended because one instant did not. */
+  readonly isStuck: boolean;
+  /** The lock that uses a token, if any. */
+  ownerOf(token: number): LockRun | null;
+  /** The name of a resource, or of a key. */
+  resourceOf(key: number): string;
+  /** Ends the run after the instant in progress. */
+  stop(): void;
+}
+
 /**
  * Sees a run from outside, with true time: what monitors are made of. Every method does nothing by default. Tokens are
  * the run's, dense from 1 in order of use; resources and nodes are indices.
@@ -16,6 +39,8 @@ export type EndCause = 'released' | 'expired' | 'crashed';
 export class Observer {
   /** Messages that take longer than this one way are told of by {@link troubled}, µs. */
   slowUs: number = Number.POSITIVE_INFINITY;
+  /** The run begins; nothing has happened yet. */
+  begins(_world: WatchedWorld): void {}
   /** A client starts an attempt. */
   attempted(_lock: LockRun, _now: TrueTime): void {}
   /** A client begins to believe that it holds the lock. */

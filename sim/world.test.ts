@@ -119,6 +119,28 @@ describe('a run', () => {
   });
 });
 
+describe('an instant without an end', () => {
+  /** A client that tries again at once, over a network that takes no time, while somebody else has the lock. */
+  function trying(policy: Parts['policy']): World {
+    const locks = [[lock(0)], [lock(1_000)]];
+    const plan = schedule({ cluster: { delayUs: 0 }, policy: { tries: null, ...policy }, locks });
+    return new World(setupOf(plan), new ScriptedAdversary(plan), new Observer(), false);
+  }
+
+  it('ends the run, and is told of', () => {
+    const world = trying({ retryPauses: false });
+    world.run();
+    expect([world.isStuck, world.now]).toEqual([true, 1_000]);
+  });
+
+  it('is none where time goes on, however slowly', () => {
+    const world = trying({ retryDelayUs: 1_000, retryJitterUs: 0 });
+    world.run();
+    expect(world.events).toBeGreaterThan(100_000);
+    expect([world.isStuck, world.now]).toEqual([false, 30_000_000]);
+  });
+});
+
 describe('an adversary', () => {
   /** A world whose adversary, when a lock is claimed at 2 ms, wants a pause at `atUs`. */
   function worldWith(atUs: number, edge: 'before' | 'after'): World {

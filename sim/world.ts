@@ -9,7 +9,7 @@ import { LockRun } from './lock-run.js';
 import type { Message } from './message.js';
 import { SimNode } from './node.js';
 import { NodeList } from './node-list.js';
-import type { Observer } from './observer.js';
+import type { Observer, WatchedWorld } from './observer.js';
 import { PlannedFault } from './planned-fault.js';
 import type { Process } from './process.js';
 import { Class, EventKind, Queue, type QueueEvent, rankOf, waitedRank } from './queue.js';
@@ -21,6 +21,12 @@ import { clockOf, type Setup, type WorldView } from './view.js';
 /** Locks of one client come before those of the next among calls of one instant. */
 const CALLS_PER_CLIENT = 4096;
 
+/**
+ * Events of one instant after which it is taken for endless: where messages take no time, a client that tries again at
+ * once never lets time go on.
+ */
+const MOST_AT_ONCE = 20_000;
+
 /** A fault and its restart take two places each in the order of their instant. */
 const PLACES_PER_FAULT = 2;
 
@@ -28,7 +34,7 @@ const PLACES_PER_FAULT = 2;
  * The simulated world: one queue, true time, nodes, clients, and an adversary who makes the choices. Synchronous and
  * deterministic: the same set-up and the same choices give the same trace.
  */
-export class World implements WorldView, ClientHost {
+export class World implements WorldView, WatchedWorld, ClientHost {
   readonly setup: Setup;
   readonly chronicle: Chronicle;
   readonly nodes: readonly SimNode[];
@@ -43,6 +49,9 @@ export class World implements WorldView, ClientHost {
   private readonly resource: ProtectedResource;
   /** Whether nodes wait with their answers. */
   private readonly waits: boolean;
+  isStuck = false;
+  /** How many events were handled before this instant. */
+  private before = 0;
   private faultCount = 0;
   private order = 0;
   private started = false;
@@ -90,18 +99,29 @@ export class World implements WorldView, ClientHost {
     return this.chronicle.ownerOf(token);
   }
 
-  /** Runs to the end of the schedule, or until {@link stop}. */
+  resourceOf(key: number): string {
+    return this.chronicle.resourceOf(key);
+  }
+
+  /** Runs to the end of the schedule, until {@link stop}, or until an instant has no end ({@link isStuck}). */
   run(): void {
+    this.chronicle.observer.begins(this);
     this.openMoment('start', null);
     for (const client of this.clients) this.askForWork(client);
     this.started = true;
     const { untilUs } = this.setup;
     for (let event = this.queue.pop(); event !== undefined; event = this.queue.pop()) {
-      if (event.at > untilUs || (this.stopped && event.at > this.now)) break;
-      this.chronicle.now = event.at;
+      if (event.at > this.now) {
+        if (event.at > untilUs || this.stopped) break;
+        this.chronicle.now = event.at;
+        this.before = this.events;
+      } else if (this.events - this.before > MOST_AT_ONCE) {
+        this.isStuck = true;
+        break;
+      }
       this.dispatch(event);
     }
-    if (!this.stopped) this.chronicle.now = trueTime(untilUs);
+    if (!this.stopped && !this.isStuck) this.chronicle.now = trueTime(untilUs);
     this.chronicle.observer.finished(this.chronicle.now);
   }
 

@@ -7,6 +7,7 @@ import {
   ScriptedAdversary,
   setupOf,
   type TrueTime,
+  type WatchedWorld,
   World,
 } from '../../sim/index.js';
 import { believes } from '../monitors/belief.js';
@@ -47,7 +48,7 @@ class Watch extends Monitors {
   quorumLost = false;
   private readonly fromUs: number;
   private readonly quorum: number;
-  private watched: World | null = null;
+  private watched: WatchedWorld | null = null;
   private readonly stored: number[];
   private readonly up: boolean[];
   private readonly wentDown: number[] = [];
@@ -61,8 +62,8 @@ class Watch extends Monitors {
     this.up = this.stored.map(() => true);
   }
 
-  override watch(world: World): void {
-    super.watch(world);
+  override begins(world: WatchedWorld): void {
+    super.begins(world);
     this.watched = world;
   }
 
@@ -129,7 +130,6 @@ class Watch extends Monitors {
 export function see(schedule: Schedule, fromUs = 0): Sight {
   const watch = new Watch(schedule, fromUs);
   const world = new World(setupOf(schedule), new ScriptedAdversary(schedule), watch, false);
-  watch.watch(world);
   world.run();
   return {
     overlap: watch.violations.some((it) => it.property === 'mutual-exclusion'),

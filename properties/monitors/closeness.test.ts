@@ -8,7 +8,6 @@ function closeness(parts: Parts): { readonly gapUs: number; readonly spareVotes:
   const plan = schedule(parts);
   const monitors = new Monitors(setupOf(plan));
   const world = new World(setupOf(plan), new ScriptedAdversary(plan), monitors, false);
-  monitors.watch(world);
   world.run();
   const { gapUs, spareVotes, isNear } = monitors.closeness;
   return { gapUs, spareVotes, isNear };

@@ -7,13 +7,14 @@ import {
   Observer,
   type Setup,
   type TrueTime,
-  type World,
+  type WatchedWorld,
 } from '../../sim/index.js';
 import { type Counts, Coverage, noCounts } from '../coverage.js';
 import type { Violation } from '../violation.js';
 import { ActionInBelief } from './action-in-belief.js';
 import { Availability } from './availability.js';
 import { Closeness } from './closeness.js';
+import { instant } from './instant.js';
 import { Ledger, type Use } from './ledger.js';
 import { Liveness } from './liveness/liveness.js';
 import { MutualExclusion } from './mutual-exclusion.js';
@@ -28,7 +29,7 @@ export class Monitors extends Observer {
   readonly closeness: Closeness = new Closeness();
   /** Writes that reached the resource; without any, effects are unchecked. */
   writes = 0;
-  private world: World | null = null;
+  private world: WatchedWorld | null = null;
   private readonly mutualExclusion: MutualExclusion;
   private readonly validity: Validity;
   private readonly actions: ActionInBelief;
@@ -49,7 +50,7 @@ export class Monitors extends Observer {
     this.roster = new Roster();
     this.coverage = new Coverage(setup, counts, this.roster);
     const report = (violation: Violation): void => this.report(violation);
-    const resourceOf = (key: number): string => this.world?.chronicle.resourceOf(key) ?? '?';
+    const resourceOf = (key: number): string => this.world?.resourceOf(key) ?? '?';
     const withdraw = (violation: Violation): void => this.withdraw(violation);
     this.mutualExclusion = new MutualExclusion(report, withdraw, resourceOf);
     this.validity = new Validity(report, withdraw, resourceOf, this.closeness);
@@ -61,8 +62,7 @@ export class Monitors extends Observer {
     this.protocol = new Protocol(setup, this.ledger, this, report, ownerOf);
   }
 
-  /** Tells the monitors which world they watch, before it runs. */
-  watch(world: World): void {
+  override begins(world: WatchedWorld): void {
     this.world = world;
     this.liveness.watch(world);
   }
@@ -250,5 +250,9 @@ export class Monitors extends Observer {
     this.availability.finished(now);
     this.liveness.finished(now);
     for (const lock of this.roster.holders) this.protocol.untold(lock, now);
+    if (this.world?.isStuck === true) {
+      const detail = 'clients try again and again, and no time passes';
+      this.report(instant('progress', 'liveness', this.roster.waiters, now, detail));
+    }
   }
 }

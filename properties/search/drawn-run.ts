@@ -28,7 +28,6 @@ export function drawRun(
   const adversary = new DrawnAdversary(weather, situation, streams, run, counts);
   const monitors = new Monitors(situation.setup, stopAt, counts);
   const world = new World(situation.setup, adversary, monitors, false);
-  monitors.watch(world);
   world.run();
   return { world, monitors, situation, adversary };
 }
@@ -46,7 +45,6 @@ export function recordRun(
   const recording = new RecordingAdversary(drawn, setup.clients.length);
   const monitors = new Monitors(setup);
   const world = new World(setup, recording, monitors, false);
-  monitors.watch(world);
   world.run();
   return { schedule: recording.schedule(setup, choiceOf(setup.policy)), hash: world.chronicle.trace.digest() };
 }

@@ -1,6 +1,6 @@
 import { has, NO_NODES, type NodeSet, nodeIndex, oneNode, type Policy, union, without } from '../../../core/index.js';
 import type { ClockPlan, Fault, ProcessName } from '../../../scenarios/index.js';
-import type { LockRun, TrueTime, World } from '../../../sim/index.js';
+import type { LockRun, TrueTime, WatchedWorld } from '../../../sim/index.js';
 import { insertAt } from '../remove.js';
 
 const MILLION = 1_000_000;
@@ -75,7 +75,7 @@ export class Calm {
     this.disturb(now, now);
   }
 
-  strikes(fault: Fault, now: TrueTime, world: World): void {
+  strikes(fault: Fault, now: TrueTime, world: WatchedWorld): void {
     switch (fault.kind) {
       case 'refuse':
         this.refusingUntil[nodeIndex(fault.node)] = now + fault.forUs;
@@ -98,7 +98,7 @@ export class Calm {
     this.disturb(now, 'forUs' in fault ? now + fault.forUs : now);
   }
 
-  private cut(from: readonly ProcessName[], to: readonly ProcessName[], until: number, world: World): void {
+  private cut(from: readonly ProcessName[], to: readonly ProcessName[], until: number, world: WatchedWorld): void {
     for (const { index, name } of world.clients) {
       const others = from.includes(name) ? to : to.includes(name) ? from : [];
       for (const other of others) {
@@ -109,7 +109,7 @@ export class Calm {
   }
 
   /** Nodes on a client's list that are up, answer, and can be reached by it at `at`. */
-  usable({ client, list }: LockRun, world: World, at: number): NodeSet {
+  usable({ client, list }: LockRun, world: WatchedWorld, at: number): NodeSet {
     let set = NO_NODES;
     for (const i of list.nodes) {
       const node = world.nodes[i];

@@ -1,6 +1,6 @@
 import { driftAllowanceUs, type Policy, size } from '../../../core/index.js';
 import type { Fault } from '../../../scenarios/index.js';
-import type { LockRun, Setup, TrueTime, World } from '../../../sim/index.js';
+import type { LockRun, Setup, TrueTime, WatchedWorld } from '../../../sim/index.js';
 import { instant, type Report } from '../instant.js';
 import type { Ledger } from '../ledger.js';
 import type { Roster } from '../roster.js';
@@ -30,7 +30,7 @@ export class Liveness {
   private readonly roster: Roster;
   /** No deadline is earlier; most are later by now, because a disturbance only ever puts them off. */
   private nextAt = NEVER;
-  private world: World | null = null;
+  private world: WatchedWorld | null = null;
 
   constructor(setup: Setup, ledger: Ledger, roster: Roster, report: Report) {
     this.roster = roster;
@@ -45,7 +45,7 @@ export class Liveness {
     this.holds = new EndlessHold(policy, this.calm, report);
   }
 
-  watch(world: World): void {
+  watch(world: WatchedWorld): void {
     this.world = world;
   }
 

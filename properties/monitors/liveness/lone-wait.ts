@@ -1,5 +1,5 @@
 import { has, NO_NODES, type NodeSet, type Policy, size } from '../../../core/index.js';
-import { type LockRun, type TrueTime, trueTime, type World } from '../../../sim/index.js';
+import { type LockRun, type TrueTime, trueTime, type WatchedWorld } from '../../../sim/index.js';
 import { instant, type Report } from '../instant.js';
 import type { Ledger, Use } from '../ledger.js';
 import type { Roster } from '../roster.js';
@@ -53,7 +53,7 @@ export class LoneWait {
   }
 
   /** Looks at the locks that are being asked for at `due`. */
-  check(due: number, roster: Roster, world: World): void {
+  check(due: number, roster: Roster, world: WatchedWorld): void {
     let from = due;
     for (const lock of roster.waiters) {
       if (this.told.includes(lock) || roster.hasRivals(lock)) continue;

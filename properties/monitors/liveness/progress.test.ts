@@ -38,6 +38,13 @@ describe('among clients that keep trying', () => {
     expect(progress({ ...parts, faults: [{ kind: 'client-crash', client: 'c1', atUs: 6_000 }] })).toEqual([]);
   });
 
+  it('time goes on, however often they try', () => {
+    const locks = [[lock(0)], [lock(1_000)]];
+    const parts: Parts = { cluster: { delayUs: 0 }, policy: { tries: null, retryPauses: false }, locks };
+    expect(progress(parts)).toEqual(['c2 1000']);
+    expect(progress({ ...parts, policy: { tries: null, retryDelayUs: 50_000, retryJitterUs: 0 } })).toEqual([]);
+  });
+
   it('one alone is another matter, and so are those that want something else', () => {
     expect(progress({ policy: { quorum: 6, tries: null }, locks: [[lock(0)]] })).toEqual([]);
     const apart = ['a', 'b', 'c'].map((resource) => [lock(0, { resources: [resource] })]);
