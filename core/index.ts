@@ -37,7 +37,7 @@ export {
 } from './policy.js';
 export { ORIGINS, type Origin, PROFILES, type Source } from './profiles/index.js';
 export { type Counters, initialState, type LockState, type Phase } from './state.js';
-export { type Step, step } from './step.js';
+export { advance, type Step, step } from './step.js';
 export { type Tally, votesOf } from './tally.js';
 export { LONGEST_US, type LocalTime, later, localTime } from './time.js';
 export { deadlineOf, driftAllowanceUs, isValid, validityOf } from './validity.js';

@@ -29,6 +29,15 @@ export interface Step {
  */
 export function step(policy: Policy, state: LockState, event: LockEvent): Step {
   const s = copyState(state);
+  const effects = advance(policy, s, event);
+  return { state: s, effects };
+}
+
+/**
+ * The same for a driver that has the only reference to a state and no use for the one before: it is written to, and what
+ * is to be carried out is returned. Saves the simulator the copy, a twentieth of its time.
+ */
+export function advance(policy: Policy, s: DraftState, event: LockEvent): readonly Effect[] {
   const effects: Effect[] = [];
   switch (event.type) {
     case 'acquire':
@@ -48,7 +57,7 @@ export function step(policy: Policy, state: LockState, event: LockEvent): Step {
       else if (isTrying(s)) abandon(policy, s, event.now, effects);
       break;
   }
-  return { state: s, effects };
+  return effects;
 }
 
 function onReply(policy: Policy, s: DraftState, event: LockEvent & { type: 'reply' }, effects: Effect[]): void {

@@ -1,5 +1,6 @@
 import {
   type Answer,
+  advance,
   type Chance,
   type Command,
   type Effect,
@@ -10,7 +11,6 @@ import {
   type NodeSet,
   type Outcome,
   type Policy,
-  step,
   type Timer,
   type Token,
 } from '../core/index.js';
@@ -164,9 +164,9 @@ export class SimClient extends Process {
 
   private step(lock: LockRun, event: LockEvent): void {
     const { deadline } = lock.state;
-    const { state, effects } = step(this.host.policy, lock.state, event);
+    const { state } = lock;
+    const effects = advance(this.host.policy, state, event);
     this.steps++;
-    lock.state = state;
     if (state.token !== null) lock.token = state.token as unknown as number;
     // Not `for … of`: this is the hottest loop there is.
     for (let i = 0; i < effects.length; i++) {

@@ -20,7 +20,8 @@ export class LockRun {
   /** The resources, by the run's index, and the keys that stand for them on the nodes; from the call on. */
   resources: readonly number[] = [];
   keys: readonly number[] = [];
-  state: LockState = initialState();
+  /** Its client alone writes to it, in every step: whoever wants to keep some of it has to copy that. */
+  readonly state: LockState = initialState();
   /** Which life of its client asked for it; -1 before the call. */
   life = -1;
   /** The run's number of the token in use; 0 before the first attempt. */
