@@ -154,14 +154,14 @@ function follow(policy: Policy, s: DraftState, now: LocalTime, fencing: Fencing,
 }
 
 function decide(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
-  const { yes, no, failed } = s.votes;
+  const yes = size(s.votes.yes);
   const pending = s.nodes - size(answered(s.votes));
-  switch (settled(policy.settle, size(yes), size(no) + size(failed), pending, s.quorum, s.wanted)) {
+  switch (settled(policy.settle, yes, s.nodes - yes - pending, pending, s.quorum, s.wanted)) {
     case 'yes':
       elected(policy, s, now, effects);
       return;
     case 'no':
-      failAttempt(policy, s, now, size(failed) > s.nodes - s.quorum ? 'unreachable' : 'contended', effects);
+      failAttempt(policy, s, now, size(s.votes.failed) > s.nodes - s.quorum ? 'unreachable' : 'contended', effects);
       return;
     default:
       askNext(policy, s, now, effects);

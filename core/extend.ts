@@ -84,13 +84,13 @@ export function onExtensionTimeout(policy: Policy, s: DraftState, now: LocalTime
 
 function decide(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
   const needed = s.quorum + policy.extendQuorumOffset;
-  const { yes, no, failed } = s.roundVotes;
+  const yes = size(s.roundVotes.yes);
   const pending = s.nodes - size(answered(s.roundVotes));
-  const verdict = settled(policy.settle, size(yes), size(no) + size(failed), pending, needed, needed);
+  const verdict = settled(policy.settle, yes, s.nodes - yes - pending, pending, needed, needed);
   if (verdict === 'yes') succeed(policy, s, now, effects);
   else if (verdict === 'no') {
     endRound(policy, s, effects);
-    failRound(policy, s, size(no) > s.nodes - needed ? 'lost' : 'unreachable', now, effects);
+    failRound(policy, s, size(s.roundVotes.no) > s.nodes - needed ? 'lost' : 'unreachable', now, effects);
   }
 }
 

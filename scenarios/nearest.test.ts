@@ -26,3 +26,9 @@ test('names all where nothing is near', () => {
   );
   expect(meant('colour', [], 'the fields are')).toBe('there are none');
 });
+
+test('prefers, of words that are equally near, the one that begins with the same letter', () => {
+  expect(nearest('S3', ['F3', 'S03'])).toBe('S03');
+  expect(nearest('S3', ['S03', 'F3'])).toBe('S03');
+  expect(nearest('X3', ['F3', 'S3'])).toBe('F3');
+});

@@ -1,6 +1,6 @@
 /**
  * The candidate that `word` was probably meant to be: at most a third of it mistyped (letter case counts for nothing),
- * or one of the two begins with the other. The first of several.
+ * or one of the two begins with the other. Of several, one with the same first letter, else the first.
  */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   const typed = word.toLowerCase();
@@ -8,7 +8,9 @@ export function nearest(word: string, candidates: readonly string[]): string | u
   let least = Math.floor(Math.max(3, word.length) / 3) + 1;
   for (const candidate of candidates) {
     const edits = distance(typed, candidate.toLowerCase());
-    if (edits < least) {
+    // Of two that are equally near, the one that begins with the same letter: "S3" is "S03" and not "F3".
+    const closer = edits === least && best?.[0]?.toLowerCase() !== typed[0] && candidate[0]?.toLowerCase() === typed[0];
+    if (edits < least || (best !== undefined && closer)) {
       best = candidate;
       least = edits;
     }
