@@ -23,7 +23,12 @@ const config: ViteUserConfig = defineConfig({
       },
       // Campaigns over a queue on a real Redis; their workers are processes of the build.
       {
-        test: { name: 'campaign', include: ['campaign/**/*.redis.test.ts'], testTimeout: 300_000, hookTimeout: 60_000 },
+        test: {
+          name: 'campaign',
+          include: ['campaign/**/*.{redis,browser}.test.ts'],
+          testTimeout: 300_000,
+          hookTimeout: 60_000,
+        },
       },
       {
         test: {

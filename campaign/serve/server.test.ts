@@ -1,42 +1,9 @@
 import { request } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { parseSchedule } from '../../scenarios/index.js';
-import { mergeParts, noPart, partOf } from '../part.js';
 import type { CampaignState } from '../queue/index.js';
-import { CampaignRanges } from '../spec.js';
-import { specFor } from '../testing/spec.js';
-import { runUnit } from '../unit.js';
+import { middle } from '../testing/state.js';
 import { servePage } from './server.js';
-
-/** In the middle of a campaign of two searches, one of which has a name to trip over. */
-function middle(): CampaignState {
-  const plain = specFor(4, 1, 1);
-  const spec = {
-    ...plain,
-    searches: [{ ...plain.searches[0], name: '<b>&"' }, ...plain.searches.slice(1)],
-  } as typeof plain;
-  const units = [0, 1, 2].map((index) => {
-    const range = new CampaignRanges(spec).at(index);
-    return partOf(spec, runUnit(spec.searches[range.search]?.plan ?? spec.searches[0].plan, range));
-  });
-  return {
-    part: units.reduce(mergeParts, noPart(spec)),
-    waiting: 1,
-    active: 0,
-    workers: 2,
-    runsPerSecond: 12_345.6,
-    leftS: 3_700,
-    elapsedS: 61,
-    isOver: false,
-    failed: [{ index: 3, why: 'out of <memory>' }],
-    unkept: 0,
-    mismatches: 0,
-    pace: [
-      { search: 0, atS: 0, runs: 50, violating: 1 },
-      { search: 1, atS: 0, runs: 25, violating: 0 },
-    ],
-  };
-}
 
 interface Answer {
   readonly status: number | undefined;

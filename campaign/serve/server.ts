@@ -24,8 +24,13 @@ const POLICY =
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /** Serves the page of a campaign to this machine alone; port 0 takes a free one. */
-export async function servePage(campaign: Watched | QueuedCampaign, name: string, port: number): Promise<ServedPage> {
-  const latest = cached(() => campaign.state());
+export async function servePage(
+  campaign: Watched | QueuedCampaign,
+  name: string,
+  port: number,
+  freshMs: number = FRESH_MS,
+): Promise<ServedPage> {
+  const latest = cached(() => campaign.state(), freshMs);
   const server = createServer((request, response) => {
     answer(request, response, name, latest).catch((error: unknown) => {
       // The server of the queue may be away for a while.
@@ -80,10 +85,10 @@ function send(response: ServerResponse, status: number, type: string, text: stri
 }
 
 /** Asks again only where what it has is old. */
-function cached<T>(ask: () => Promise<T>): () => Promise<T> {
+function cached<T>(ask: () => Promise<T>, freshMs: number): () => Promise<T> {
   let known: { readonly at: number; readonly value: Promise<T> } | null = null;
   return () => {
-    if (known === null || performance.now() - known.at > FRESH_MS) known = { at: performance.now(), value: ask() };
+    if (known === null || performance.now() - known.at >= freshMs) known = { at: performance.now(), value: ask() };
     return known.value;
   };
 }
