@@ -6,6 +6,7 @@ export {
   mergeParts,
   missingFrom,
   noPart,
+  perMillionWords,
   rangesDone,
   totalOf,
   violatingRuns,

@@ -1,4 +1,5 @@
 import { noTally, sumOf, type Tally } from '../properties/search/tally.js';
+import { countWords } from '../report/index.js';
 import { InputError } from '../scenarios/index.js';
 import { CampaignRanges, type CampaignSpec, specHash } from './spec.js';
 import { type Failure, firstOf, type UnitResult } from './unit.js';
@@ -76,6 +77,13 @@ export function totalOf({ tallies }: CampaignPart): Tally {
 /** Runs that violated something. */
 export function violatingRuns({ violating }: Tally): number {
   return Object.values(violating).reduce((sum, runs) => sum + runs, 0);
+}
+
+/** Violations in a million runs, for people; a dash where nothing has run. */
+export function perMillionWords(violating: number, runs: number): string {
+  if (runs === 0) return '–';
+  const rate = (violating / runs) * 1_000_000;
+  return rate >= 100 || rate === 0 ? countWords(Math.round(rate)) : rate.toPrecision(2);
 }
 
 export function firstOfEachShape(failures: readonly Failure[]): Failure[] {

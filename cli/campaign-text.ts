@@ -2,6 +2,7 @@ import {
   type CampaignPart,
   CampaignRanges,
   missingFrom,
+  perMillionWords,
   rangesDone,
   totalOf,
   violatingRuns,
@@ -23,7 +24,13 @@ export function partText(part: CampaignPart, what: string): string {
     const tally = part.tallies[i];
     if (tally === undefined) return [name];
     const violating = violatingRuns(tally);
-    return [name, countWords(tally.runs), countWords(violating), rate(violating, tally.runs), countWords(tally.near)];
+    return [
+      name,
+      countWords(tally.runs),
+      countWords(violating),
+      perMillionWords(violating, tally.runs),
+      countWords(tally.near),
+    ];
   });
   const more = failures.length - MOST_FAILURES;
   return [
@@ -49,10 +56,6 @@ function noneText(runs: number, isWhole: boolean): string {
   if (runs === 0) return 'Nothing has been searched.';
   const share = (greatestShare(runs) * 100).toPrecision(2);
   return `No violation${isWhole ? '' : ' so far'}: fewer than ${share} % of the schedules that it draws violate something, at 95 %.`;
-}
-
-function rate(violating: number, runs: number): string {
-  return runs === 0 ? '–' : ((violating / runs) * 1_000_000).toPrecision(3);
 }
 
 /** The same as JSON. */

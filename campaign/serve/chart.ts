@@ -1,3 +1,4 @@
+import { countWords } from '../../report/index.js';
 import { PACE_S, type Pace } from '../queue/ledger.js';
 import { escaped } from './escaped.js';
 
@@ -36,7 +37,7 @@ export function chartSvg(names: readonly string[], pace: readonly Pace[]): strin
   });
   return `<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="rate of violations over time; the table above has the sums">
 <g fill="currentColor" font-size="12">
-<text x="0" y="${y(most)}" dy="4">${most.toPrecision(3)}</text><text x="0" y="${y(0)}" dy="4">0</text>
+<text x="0" y="${y(most)}" dy="4">${countWords(Math.round(most))}</text><text x="0" y="${y(0)}" dy="4">0</text>
 <text x="${LEFT}" y="${HEIGHT - 6}">0 s</text><text x="${WIDTH}" y="${HEIGHT - 6}" text-anchor="end">${Math.round(mostS)} s</text>
 </g>
 <line x1="${LEFT}" x2="${WIDTH}" y1="${y(0)}" y2="${y(0)}" stroke="currentColor"/>

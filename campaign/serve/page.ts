@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { countWords, plural } from '../../report/index.js';
-import { rangesDone, totalOf, violatingRuns } from '../part.js';
+import { perMillionWords, rangesDone, totalOf, violatingRuns } from '../part.js';
 import type { CampaignState } from '../queue/index.js';
 import { CampaignRanges } from '../spec.js';
 import { chartSvg } from './chart.js';
@@ -85,7 +85,7 @@ function searchesHtml({ part }: CampaignState): string {
   const rows = part.spec.searches.map(({ name, weight }, i) => {
     const tally = part.tallies[i] ?? totalOf(part);
     const violating = violatingRuns(tally);
-    const rate = tally.runs === 0 ? '–' : ((violating / tally.runs) * 1_000_000).toPrecision(3);
+    const rate = perMillionWords(violating, tally.runs);
     const cells = [countWords(weight), countWords(tally.runs), countWords(violating), rate, countWords(tally.near)];
     return `<tr><td>${escaped(name)}</td>${cells.map((cell) => `<td>${cell}</td>`).join('')}</tr>`;
   });
