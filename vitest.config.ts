@@ -7,7 +7,7 @@ const config: ViteUserConfig = defineConfig({
       {
         test: {
           name: 'unit',
-          include: ['{core,scenarios,sim,properties,report,campaign,cli,test}/**/*.test.ts'],
+          include: ['{core,scenarios,sim,properties,report,guests,campaign,cli,test}/**/*.test.ts'],
           exclude: ['**/*.slow.test.ts', '**/*.prop.test.ts', '**/*.redis.test.ts', '**/*.browser.test.ts'],
           // None takes a second on a machine of its own; a busy one is no failure.
           testTimeout: 30_000,
@@ -17,7 +17,7 @@ const config: ViteUserConfig = defineConfig({
       {
         test: {
           name: 'slow',
-          include: ['{core,scenarios,sim,properties,campaign,cli,bench,test}/**/*.slow.test.ts'],
+          include: ['{core,scenarios,sim,properties,guests,campaign,cli,bench,test}/**/*.slow.test.ts'],
           testTimeout: 300_000,
         },
       },

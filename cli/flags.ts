@@ -134,3 +134,19 @@ export interface DoctorFlags {
 /** Shells that `completion` writes scripts for. */
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 export type Shell = (typeof SHELLS)[number];
+
+/** Flags of `guests`. */
+export interface GuestsFlags {
+  readonly libraries?: readonly string[];
+  /** A module of the user's own. */
+  readonly library?: string;
+  readonly faults?: readonly string[];
+  readonly runs?: number;
+  readonly seed?: string;
+  readonly workers?: number;
+  readonly shrink: boolean;
+  /** A schedule to show instead. */
+  readonly replay?: string;
+  readonly extending?: boolean;
+  readonly json?: boolean;
+}

@@ -9,6 +9,7 @@ import { applyConfig, configChoice, loadConfig } from './config.js';
 import { defineDoctor } from './doctor-command.js';
 import { Exit } from './exit-codes.js';
 import { defineExplore } from './explore-command.js';
+import { defineGuests } from './guests-command.js';
 import type { Finish, Io } from './io.js';
 import { defineList } from './list-command.js';
 import { defineMutants } from './mutants-command.js';
@@ -78,6 +79,7 @@ function makeProgram(io: Io, finish: Finish): Command {
   defineSweep(program, io, finish);
   defineList(program, io, finish);
   defineMutants(program, io, finish);
+  defineGuests(program, io, finish);
   defineVerify(program, io, finish);
   defineBench(program, io, finish);
   defineCampaign(program, io, finish);
@@ -116,7 +118,7 @@ function tell(error: unknown, io: Io): number {
   }
   if (error instanceof InputError) return say(io, error.message, Exit.usage, error);
   // Known by its name: the room that has it is loaded only where it is needed.
-  if (error instanceof Error && error.name === 'ProvisionError')
+  if (error instanceof Error && (error.name === 'ProvisionError' || error.name === 'UnsupportedClient'))
     return say(io, error.message, Exit.inconclusive, error);
   const message = error instanceof Error ? error.message : String(error);
   return say(io, `internal error: ${message} (LOCKSTEP_DEBUG=1 shows where)`, Exit.internal, error);

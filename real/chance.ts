@@ -19,3 +19,8 @@ export function drawChance(): Chance {
   used += DRAW_BYTES;
   return { token, jitterPpm };
 }
+
+/** What is left of the pool is not used: for a process that begins in the memory of another. */
+export function discardDraws(): void {
+  used = pool.length;
+}

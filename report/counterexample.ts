@@ -24,7 +24,8 @@ export interface CounterexampleText {
   readonly seed: string;
   readonly foundEvents: number;
   readonly events: number;
-  readonly preventions: readonly Prevention[];
+  /** `null` if none was tried. */
+  readonly preventions: readonly Prevention[] | null;
   /** What comes of it without each of its pieces. Default: nothing is said. */
   readonly explained?: readonly Explained[];
   /** The command that shows it again. */
@@ -68,7 +69,7 @@ function footLines(
 ): string[] {
   const sentence = wrap(violationSentence(violation, telling), WIDTH - 2).slice(0, MOST_SENTENCE_LINES);
   const prevented =
-    preventions.length === 0
+    preventions === null || preventions.length === 0
       ? 'none of the known mitigations on this schedule'
       : preventions.map(({ mitigation, verdict }) => (verdict === 'safe' ? mitigation : `${mitigation} (${verdict})`));
   const assumptions = assumptionLines(telling.judgement);
@@ -80,7 +81,9 @@ function footLines(
       ? [labelled('assumptions', 'all kept, so this is a bug of the lock')]
       : assumptions.slice(0, 2).map((line, i) => labelled(i === 0 ? 'assumptions' : '', `broken: ${line}`))),
     ...(needed === null ? [] : [labelled('needed', needed)]),
-    labelled('prevented by', typeof prevented === 'string' ? prevented : prevented.join(' · ')),
+    ...(preventions === null
+      ? []
+      : [labelled('prevented by', typeof prevented === 'string' ? prevented : prevented.join(' · '))]),
     `  ${'replay'.padEnd(LABEL_WIDTH)}${replay}`,
     ...(report === null ? [] : [`  ${'report'.padEnd(LABEL_WIDTH)}${report}`]),
   ];

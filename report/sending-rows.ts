@@ -30,7 +30,7 @@ export class SendingRows {
 
   /** The rows that begin with this event. */
   of(event: TraceEvent): Row[] {
-    if (!isRequest(event) || event.seq <= this.doneUntil) return [];
+    if (!isRequest(event) || event.seq <= this.doneUntil || this.isIdle(event)) return [];
     const courses: Course[] = [];
     for (let seq = event.seq; ; seq++) {
       const next = this.context.trace[seq];
@@ -39,6 +39,11 @@ export class SendingRows {
       this.doneUntil = seq;
     }
     return [this.broadcast(event, courses), ...this.lateRows(event, courses)];
+  }
+
+  /** Where nobody has counters, what is read changes nothing: a library loads its scripts, or looks at a key. */
+  private isIdle({ detail }: TraceEvent): boolean {
+    return detail.operation === 'read-counter' && this.context.policy.fencing === 'none';
   }
 
   private courseOf(sent: TraceEvent): Course {

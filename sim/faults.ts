@@ -14,7 +14,7 @@ import type {
   Suspend,
 } from '../scenarios/index.js';
 import type { Chronicle } from './chronicle.js';
-import type { SimClient } from './client.js';
+import type { ClientProcess } from './client-process.js';
 import { keptUntil } from './disk.js';
 import type { Links } from './links.js';
 import type { SimNode } from './node.js';
@@ -88,11 +88,11 @@ export class Faults {
     return this.view.nodes[nodeIndex(name)];
   }
 
-  private process(name: ProcessName): SimNode | SimClient | undefined {
+  private process(name: ProcessName): SimNode | ClientProcess | undefined {
     return this.node(name) ?? this.client(name);
   }
 
-  private client(name: ProcessName): SimClient | undefined {
+  private client(name: ProcessName): ClientProcess | undefined {
     return this.view.clients.find((client) => client.name === name);
   }
 
@@ -182,7 +182,7 @@ export class Faults {
     node.refuse(operations, until);
   }
 
-  private crashClient(planned: PlannedFault, client: SimClient | undefined, { restartAfterUs }: ClientCrash): void {
+  private crashClient(planned: PlannedFault, client: ClientProcess | undefined, { restartAfterUs }: ClientCrash): void {
     if (client === undefined || client.down) return;
     const { chronicle } = this;
     chronicle.cause = chronicle.note(Kind['client-crash'], client, restartAfterUs ?? -1, 0);
@@ -193,7 +193,7 @@ export class Faults {
     }
   }
 
-  private restartClient(planned: PlannedFault, client: SimClient | undefined): boolean {
+  private restartClient(planned: PlannedFault, client: ClientProcess | undefined): boolean {
     if (client === undefined || !client.down || client.life !== planned.life) return false;
     this.chronicle.cause = this.chronicle.note(Kind.restart, client, 0, 0);
     client.restart();
@@ -208,7 +208,7 @@ export class Faults {
     if (this.chronicle.trace.keeping) this.chronicle.trace.detail({ untilUs: until });
   }
 
-  private suspend(process: SimNode | SimClient | undefined, { forUs, stops = 'monotonic' }: Suspend): void {
+  private suspend(process: SimNode | ClientProcess | undefined, { forUs, stops = 'monotonic' }: Suspend): void {
     if (process === undefined) return;
     const { chronicle } = this;
     const { now } = chronicle;
@@ -220,7 +220,7 @@ export class Faults {
     this.clockChanged(process);
   }
 
-  private changeClock(process: SimNode | SimClient | undefined, fault: ClockStep | ClockRate): void {
+  private changeClock(process: SimNode | ClientProcess | undefined, fault: ClockStep | ClockRate): void {
     if (process === undefined) return;
     const { chronicle } = this;
     const step = fault.kind === 'clock-step';
@@ -233,7 +233,7 @@ export class Faults {
   }
 
   /** The clock that a process reads has changed just now, unless it was another one. */
-  private clockChanged(process: SimNode | SimClient): void {
+  private clockChanged(process: SimNode | ClientProcess): void {
     const { now, observer } = this.chronicle;
     if (process.clock.changedAt !== now) return;
     process.clockChanged(now);

@@ -1,7 +1,8 @@
-import { type Answer, nodeIndex } from '../core/index.js';
+import { type Answer, nodeIndex, nodeName } from '../core/index.js';
 import type { Adversary } from './adversary.js';
 import type { Chronicle } from './chronicle.js';
 import type { Direction, FateSlot, Message } from './message.js';
+import { NodeList } from './node-list.js';
 import type { Process } from './process.js';
 import { Class, EventKind, type Queue, rankOf } from './queue.js';
 import { after, type TrueTime } from './time.js';
@@ -137,6 +138,13 @@ export class Links {
   isCutOff(client: number, node: number): boolean {
     const until = (direction: Direction): number => this.cutUntil[this.index(client, node, direction)] ?? 0;
     return this.chronicle.now < Math.max(until('request'), until('reply'));
+  }
+
+  /** Those of a client's nodes that it has a connection to; all of them where it has none. */
+  connected(client: number, list: NodeList): NodeList {
+    const { nodes } = this.view;
+    const there = list.nodes.filter((node) => nodes[node]?.down === false && !this.isCutOff(client, node));
+    return there.length === 0 ? list : new NodeList(nodes.length, there.map(nodeName));
   }
 
   /** Loses what is sent from a client to a node (`request`) or back (`reply`) until then, or holds it back. */

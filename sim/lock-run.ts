@@ -26,6 +26,8 @@ export class LockRun {
   life = -1;
   /** The run's number of the token in use; 0 before the first attempt. */
   token = 0;
+  /** Whether its client may send one command to a node more than once. */
+  repeats = false;
   /** From the claim until the release is called, the client is told of the loss, or it dies. */
   believing = false;
   /** Armed timers, by slot; an event of the queue that is not among them is stale. */
@@ -61,7 +63,8 @@ export class LockRun {
 
   /** How often this command has been sent to this node before. */
   countSend(command: Command, node: number): number {
-    if (command.operation !== 'release') return this.list.repeats ? this.countAgain(command, node, 0) : 0;
+    if (command.operation !== 'release')
+      return this.repeats || this.list.repeats ? this.countAgain(command, node, 0) : 0;
     const at = command.attempt * MOST_NODES + node;
     while (this.releaseSends.length <= at) this.releaseSends.push(0);
     const sent = this.releaseSends[at] ?? 0;

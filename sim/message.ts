@@ -1,4 +1,12 @@
-import type { Command } from '../core/index.js';
+import type { Answer, Command } from '../core/index.js';
+
+/** A command of a client that does not run the lock of `core`: anything that a Redis server understands. */
+export interface RemoteCall {
+  /** Carries it out on the node, now; what the command of the message says about it is for monitors and reports. */
+  execute(message: Message): Answer;
+  /** What travels back with the last answer, in the place of the fencing counter. */
+  readonly told: number;
+}
 
 /** One command on its way to one node, and its answer on the way back. Indices, not names: this is the hot path. */
 export interface Message {
@@ -12,6 +20,8 @@ export interface Message {
   readonly keys: readonly number[];
   /** Counts repeated sendings of the same command to the same node. */
   readonly send: number;
+  /** What it means to the node, where that is not the core's to say. */
+  readonly remote: RemoteCall | null;
   /** What became of the connection that it was sent over: its answer came, or it broke and the message was sent again. */
   state: 'open' | 'answered' | 'broken';
 }

@@ -22,6 +22,9 @@ export type ArmExpiry = (node: SimNode, at: LocalTime) => QueueEvent;
 
 const NEVER = localTime(LONGEST_US);
 
+/** The expiry, in ticks, of a key that has none. */
+const FOREVER = 2 ** 42;
+
 /** No key. Tokens count from 1. */
 export const NO_TOKEN = 0;
 
@@ -86,7 +89,7 @@ export class SimNode extends Process {
   /** Carries out a command at `now` and answers as the scripts of `core` do. */
   execute(policy: Policy, command: Command, keys: readonly number[], now: TrueTime): Answer {
     this.counter.told = 0;
-    if (now < this.refusesUntil && this.refused.includes(command.operation)) return 'error';
+    if (this.refuses(command.operation, now)) return 'error';
     const token = command.token as number;
     const nowTicks = this.nowTicks(now);
     for (const key of keys) this.dropIfExpired(key, nowTicks);
@@ -128,13 +131,17 @@ export class SimNode extends Process {
     }
     for (const key of keys) {
       if (extendCommand === 'own' && (this.when[key] ?? 0) - nowTicks >= ttl) continue;
-      const stored = this.tokens[key] ?? NO_TOKEN;
-      this.when[key] = nowTicks + ttl;
-      this.record(key, stored, now);
-      this.armExpiry(key);
-      this.chronicle.keyLengthened(this, key, stored, this.goneAt(key));
+      this.setExpiry(key, nowTicks + ttl, now);
     }
     return 'yes';
+  }
+
+  private setExpiry(key: number, when: number, now: TrueTime): void {
+    const stored = this.tokens[key] ?? NO_TOKEN;
+    this.when[key] = when;
+    this.record(key, stored, now);
+    this.armExpiry(key);
+    this.chronicle.keyLengthened(this, key, stored, this.goneAt(key));
   }
 
   private release(policy: Policy, command: Command, keys: readonly number[], now: TrueTime): Answer {
@@ -152,6 +159,47 @@ export class SimNode extends Process {
       answer = 'yes';
     }
     return answer;
+  }
+
+  // ——— what a server does for commands that are not the core's ———
+
+  /** The token stored under a key at `now`, or {@link NO_TOKEN}. */
+  stored(key: number, now: TrueTime): number {
+    this.dropIfExpired(key, this.nowTicks(now));
+    return this.tokens[key] ?? NO_TOKEN;
+  }
+
+  /** What is left of a key's TTL, ms: -1 for a key without, -2 for no key. */
+  ttlMs(key: number, now: TrueTime): number {
+    if (this.stored(key, now) === NO_TOKEN) return -2;
+    const when = this.when[key] ?? 0;
+    return when >= FOREVER ? -1 : Math.floor((when - this.nowTicks(now)) / this.ticksPerMs);
+  }
+
+  /** `SET`: with a TTL, ms, without one (`null`), or with the one that the key has (`keep`). */
+  store(key: number, token: number, ttlMs: number | null | 'keep', now: TrueTime): void {
+    const kept = ttlMs === 'keep' && this.stored(key, now) !== NO_TOKEN ? (this.when[key] ?? 0) : FOREVER;
+    this.setAll([key], token, typeof ttlMs === 'number' ? this.nowTicks(now) + ttlMs * this.ticksPerMs : kept, now);
+  }
+
+  /** `PEXPIRE` and `PERSIST` (`null`) on a key that is there. */
+  expireIn(key: number, ttlMs: number | null, now: TrueTime): void {
+    this.setExpiry(key, ttlMs === null ? FOREVER : this.nowTicks(now) + ttlMs * this.ticksPerMs, now);
+  }
+
+  /** `DEL`, by a client that uses the token `by`, or {@link NO_TOKEN}. Says whether there was a key. */
+  remove(key: number, by: number, now: TrueTime): boolean {
+    const stored = this.stored(key, now);
+    if (stored === NO_TOKEN) return false;
+    this.drop(key);
+    this.record(key, NO_TOKEN, now);
+    this.chronicle.keyGone(this, key, stored, 'deleted', by);
+    return true;
+  }
+
+  /** Whether it answers such commands with an error. */
+  refuses(operation: Operation, now: TrueTime): boolean {
+    return now < this.refusesUntil && this.refused.includes(operation);
   }
 
   /** Whether a key is stored, expired or not. */

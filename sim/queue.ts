@@ -17,6 +17,13 @@ export function rankOf(cls: Class, order: number): number {
   return cls * CLASS_SPAN + order;
 }
 
+const CALLS_PER_CLIENT = 4096;
+
+/** Among calls of one instant, those of one client come before those of the next. */
+export function callRank(client: number, lock: number): number {
+  return rankOf(Class.call, client * CALLS_PER_CLIENT + lock);
+}
+
 /** Places of a class that are ahead of its others: for what has waited. */
 const WAITED = CLASS_SPAN / 2;
 

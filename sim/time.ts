@@ -12,3 +12,11 @@ export function trueTime(us: number): TrueTime {
 export function after(at: TrueTime, us: number): TrueTime {
   return (at + us) as TrueTime;
 }
+
+/** A chosen instant, which must not lie before `now`, nor at it if `strictly`: a choice about the past would not replay. */
+export function inFuture(atUs: number, now: TrueTime, strictly: boolean): TrueTime {
+  if (atUs < now || (strictly && atUs === now)) {
+    throw new RangeError(`an adversary chose ${atUs} µs, but it is ${now} µs already`);
+  }
+  return trueTime(atUs);
+}

@@ -1,6 +1,6 @@
 import type { Policy } from '../core/index.js';
 import type { ClientPlan, ClockPlan, Cluster, ProcessName, ResourceGuard } from '../scenarios/index.js';
-import type { SimClient } from './client.js';
+import type { ClientProcess } from './client-process.js';
 import type { LockRun } from './lock-run.js';
 import type { SimNode } from './node.js';
 import type { TrueTime } from './time.js';
@@ -31,7 +31,7 @@ export interface WorldView {
   readonly now: TrueTime;
   readonly setup: Setup;
   readonly nodes: readonly SimNode[];
-  readonly clients: readonly SimClient[];
+  readonly clients: readonly ClientProcess[];
   /** The lock that uses a token, if any. */
   ownerOf(token: number): LockRun | null;
 }

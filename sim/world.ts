@@ -1,25 +1,24 @@
-import { type Answer, type Command, has, type LocalTime, type NodeSet, nodeName, type Policy } from '../core/index.js';
+import { type Answer, type Command, has, type LocalTime, type NodeSet, type Policy } from '../core/index.js';
 import type { Adversary, Moment } from './adversary.js';
 import { Chronicle } from './chronicle.js';
-import { type ClientHost, SimClient } from './client.js';
+import { SimClient } from './client.js';
+import type { ClientHost, ClientProcess, SeatClient } from './client-process.js';
+import type { Clock } from './clock.js';
 import { answersAfterUs } from './disk.js';
 import { Faults } from './faults.js';
 import { Links } from './links.js';
 import { LockRun } from './lock-run.js';
-import type { Message } from './message.js';
+import type { Message, RemoteCall } from './message.js';
 import { SimNode } from './node.js';
 import { NodeList } from './node-list.js';
 import type { Observer, WatchedWorld } from './observer.js';
 import { PlannedFault } from './planned-fault.js';
 import type { Process } from './process.js';
-import { Class, EventKind, Queue, type QueueEvent, rankOf, waitedRank } from './queue.js';
+import { Class, callRank, EventKind, Queue, type QueueEvent, rankOf, waitedRank } from './queue.js';
 import { ProtectedResource } from './resource.js';
-import { after, type TrueTime, trueTime } from './time.js';
+import { after, inFuture, type TrueTime, trueTime } from './time.js';
 import { Kind } from './trace.js';
 import { clockOf, type Setup, type WorldView } from './view.js';
-
-/** Locks of one client come before those of the next among calls of one instant. */
-const CALLS_PER_CLIENT = 4096;
 
 /**
  * Events of one instant after which it is taken for endless: where messages take no time, a client that tries again at
@@ -38,7 +37,7 @@ export class World implements WorldView, WatchedWorld, ClientHost {
   readonly setup: Setup;
   readonly chronicle: Chronicle;
   readonly nodes: readonly SimNode[];
-  readonly clients: readonly SimClient[];
+  readonly clients: readonly ClientProcess[];
   readonly policy: Policy;
   /** How many events were handled. */
   events = 0;
@@ -57,7 +56,14 @@ export class World implements WorldView, WatchedWorld, ClientHost {
   private started = false;
   private stopped = false;
 
-  constructor(setup: Setup, adversary: Adversary, observer: Observer, keepTrace: boolean) {
+  /** @param seatClient - What kind of clients there are; those that run the lock of `core` where left out. */
+  constructor(
+    setup: Setup,
+    adversary: Adversary,
+    observer: Observer,
+    keepTrace: boolean,
+    seatClient: SeatClient = (seat) => new SimClient(seat),
+  ) {
     this.setup = setup;
     this.policy = setup.policy;
     this.waits = setup.cluster.answers === 'replicated' || setup.cluster.answers === 'durable';
@@ -67,7 +73,7 @@ export class World implements WorldView, WatchedWorld, ClientHost {
     for (let i = 0; i < setup.cluster.nodes; i++) nodes.push(this.makeNode(i));
     this.nodes = nodes;
     const all = NodeList.all(nodes.length);
-    this.clients = setup.clients.map((name, i) => this.makeClient(name, i, all));
+    this.clients = setup.clients.map((name, i) => this.makeClient(name, i, all, seatClient));
     this.resource = new ProtectedResource(setup.resource, setup.policy);
     this.links = new Links(this, adversary, this.chronicle, this.queue);
     this.faults = new Faults(this, this.chronicle, this.links, (planned, at, sameInstant) =>
@@ -84,11 +90,11 @@ export class World implements WorldView, WatchedWorld, ClientHost {
     return node;
   }
 
-  private makeClient(name: string, index: number, all: NodeList): SimClient {
-    const { offsetUs, ratePpm } = clockOf(this.setup, name);
+  private makeClient(name: string, index: number, all: NodeList, seatClient: SeatClient): ClientProcess {
     const { nodes, keyPrefix = '' } = this.setup.views?.[index] ?? {};
     const list = nodes === undefined ? all : new NodeList(this.nodes.length, nodes);
-    return new SimClient(index, name, this.chronicle, this, list, keyPrefix, offsetUs, ratePpm);
+    const { chronicle, setup } = this;
+    return seatClient({ index, name, chronicle, host: this, list, keyPrefix, ...clockOf(setup, name) });
   }
 
   get now(): TrueTime {
@@ -105,23 +111,38 @@ export class World implements WorldView, WatchedWorld, ClientHost {
 
   /** Runs to the end of the schedule, until {@link stop}, or until an instant has no end ({@link isStuck}). */
   run(): void {
+    this.begin();
+    while (this.advance());
+    this.finish();
+  }
+
+  /** Lets clients and the adversary plan: {@link advance} and {@link finish} come after. */
+  begin(): void {
     this.chronicle.observer.begins(this);
     this.openMoment('start', null);
     for (const client of this.clients) this.askForWork(client);
     this.started = true;
-    const { untilUs } = this.setup;
-    for (let event = this.queue.pop(); event !== undefined; event = this.queue.pop()) {
-      if (event.at > this.now) {
-        if (event.at > untilUs || this.stopped) break;
-        this.chronicle.now = event.at;
-        this.before = this.events;
-      } else if (this.events - this.before > MOST_AT_ONCE) {
-        this.isStuck = true;
-        break;
-      }
-      this.dispatch(event);
+  }
+
+  /** Lets the next thing happen; says whether there was one before the end. */
+  advance(): boolean {
+    const event = this.queue.pop();
+    if (event === undefined) return false;
+    if (event.at > this.now) {
+      if (event.at > this.setup.untilUs || this.stopped) return false;
+      this.chronicle.now = event.at;
+      this.before = this.events;
+    } else if (this.events - this.before > MOST_AT_ONCE) {
+      this.isStuck = true;
+      return false;
     }
-    if (!this.stopped && !this.isStuck) this.chronicle.now = trueTime(untilUs);
+    this.dispatch(event);
+    return true;
+  }
+
+  /** The run is over. */
+  finish(): void {
+    if (!this.stopped && !this.isStuck) this.chronicle.now = trueTime(this.setup.untilUs);
     this.chronicle.observer.finished(this.chronicle.now);
   }
 
@@ -154,18 +175,18 @@ export class World implements WorldView, WatchedWorld, ClientHost {
         this.deliverRequest(subject as Message, event.process as SimNode, event.index, event.life);
         break;
       case EventKind.reply:
-        this.deliverReply(subject as Message, event.process as SimClient, event.answer, event.counter);
+        this.deliverReply(subject as Message, event.process as ClientProcess, event.answer, event.counter);
         break;
       case EventKind.call: {
-        const client = event.process as SimClient;
+        const client = event.process as ClientProcess;
         const lock = subject as LockRun;
         if (client.down || lock.life >= 0) return false;
         this.call(client, lock);
         break;
       }
       case EventKind.timer: {
-        const client = event.process as SimClient;
-        return !client.down && client.wake(subject as LockRun, event);
+        const client = event.process as ClientProcess;
+        return !client.down && subject !== null && client.wake(subject, event);
       }
       case EventKind.write:
         this.deliverWrite(subject as LockRun, event.index);
@@ -176,7 +197,7 @@ export class World implements WorldView, WatchedWorld, ClientHost {
       case EventKind.answer:
         return this.answer(subject as Message, event, event.process as SimNode);
       case EventKind.resend:
-        return this.resend(subject as Message, event.process as SimClient);
+        return this.resend(subject as Message, event.process as ClientProcess);
       case EventKind.restart:
         return this.faults.restart(subject as PlannedFault);
     }
@@ -191,31 +212,31 @@ export class World implements WorldView, WatchedWorld, ClientHost {
 
   // ——— choices of the adversary ———
 
-  private askForWork(client: SimClient): void {
+  private askForWork(client: ClientProcess): void {
     for (;;) {
       const plan = this.adversary.nextLock(client.index, this);
       if (plan === null) return;
       const lock = new LockRun(client, client.locks.length, plan, client.list);
       client.locks.push(lock);
-      this.pushCall(client, lock, this.inFuture(plan.atUs, this.started));
+      this.pushCall(client, lock, inFuture(plan.atUs, this.now, this.started));
     }
   }
 
-  private pushCall(client: SimClient, lock: LockRun, at: TrueTime): void {
-    const rank = rankOf(Class.call, client.index * CALLS_PER_CLIENT + lock.number);
+  private pushCall(client: ClientProcess, lock: LockRun, at: TrueTime): void {
+    const rank = callRank(client.index, lock.number);
     const event = this.put(EventKind.call, at, rank, client, lock);
     event.cause = -1;
     this.queue.push(event);
   }
 
   /** A new process goes on where the dead one was: calls that it missed are late, what it had asked for is gone. */
-  restarted(client: SimClient): void {
+  restarted(client: ClientProcess): void {
     for (const lock of client.locks)
       if (lock.life < 0 && lock.plan.atUs < this.now) this.pushCall(client, lock, this.now);
     this.askForWork(client);
   }
 
-  private call(client: SimClient, lock: LockRun): void {
+  private call(client: ClientProcess, lock: LockRun): void {
     // Numbered when they are first used: when they were planned may differ between a drawn run and its replay.
     lock.life = client.life;
     lock.resources = lock.plan.resources.map((resource) => this.chronicle.keyOf(resource));
@@ -224,14 +245,8 @@ export class World implements WorldView, WatchedWorld, ClientHost {
       keyPrefix === ''
         ? lock.resources
         : lock.plan.resources.map((resource) => this.chronicle.keyOf(keyPrefix + resource));
-    lock.list = this.policy.nodesFrom === 'connected' ? this.connected(client) : client.list;
+    lock.list = this.policy.nodesFrom === 'connected' ? this.links.connected(client.index, client.list) : client.list;
     client.acquire(lock);
-  }
-
-  /** Those of a client's nodes that it has a connection to; all of them where it has none. */
-  private connected({ list, index }: SimClient): NodeList {
-    const nodes = list.nodes.filter((node) => this.nodes[node]?.down === false && !this.links.isCutOff(index, node));
-    return nodes.length === 0 ? list : new NodeList(this.nodes.length, nodes.map(nodeName));
   }
 
   private openMoment(moment: Moment, lock: LockRun | null): void {
@@ -240,19 +255,11 @@ export class World implements WorldView, WatchedWorld, ClientHost {
       if (fault === null) return;
       const planned = new PlannedFault(fault, this.faultCount++);
       const edge = fault.edge === 'after' ? Class.after : Class.before;
-      const at = this.inFuture(fault.atUs, this.started && edge === Class.before);
+      const at = inFuture(fault.atUs, this.now, this.started && edge === Class.before);
       const event = this.put(EventKind.fault, at, rankOf(edge, PLACES_PER_FAULT * planned.index), null, planned);
       event.cause = -1;
       this.queue.push(event);
     }
-  }
-
-  /** What has been handled cannot be changed: a choice about the past would not replay. */
-  private inFuture(atUs: number, strictly: boolean): TrueTime {
-    if (atUs < this.now || (strictly && atUs === this.now)) {
-      throw new RangeError(`an adversary chose ${atUs} µs, but it is ${this.now} µs already`);
-    }
-    return trueTime(atUs);
   }
 
   private pushRestart(planned: PlannedFault, at: TrueTime, sameInstant: boolean): void {
@@ -262,7 +269,7 @@ export class World implements WorldView, WatchedWorld, ClientHost {
 
   // ——— messages and writes ———
 
-  send(lock: LockRun, to: NodeSet, command: Command): void {
+  send(lock: LockRun, to: NodeSet, command: Command, remote: RemoteCall | null = null): void {
     const { client, number, keys, list } = lock;
     this.chronicle.observer.sent(lock, list.at(to), command, this.now);
     for (let place = 0; place < list.places; place++) {
@@ -277,6 +284,7 @@ export class World implements WorldView, WatchedWorld, ClientHost {
         command,
         keys,
         send,
+        remote,
         state: 'open',
       };
       this.links.send(message, send, null, 0, client, node);
@@ -284,7 +292,7 @@ export class World implements WorldView, WatchedWorld, ClientHost {
   }
 
   /** The connection that a request was sent over breaks, unless its answer came; the client's library sends it again. */
-  private resend(message: Message, client: SimClient): boolean {
+  private resend(message: Message, client: ClientProcess): boolean {
     const lock = client.locks[message.lock];
     const node = this.nodes[message.node];
     if (lock === undefined || lock.gone || node === undefined || message.state !== 'open') return false;
@@ -304,11 +312,16 @@ export class World implements WorldView, WatchedWorld, ClientHost {
       return;
     }
     chronicle.cause = chronicle.noteMessage(Kind.execute, node, message, client.traceId, null);
-    const answer = node.execute(this.policy, message.command, message.keys, chronicle.now);
+    const { remote } = message;
+    const answer =
+      remote === null
+        ? node.execute(this.policy, message.command, message.keys, chronicle.now)
+        : remote.execute(message);
+    const told = remote === null ? node.counter.told : remote.told;
     chronicle.observer.executed(node.index, message.command, answer, chronicle.now);
     const heldUs = this.waits && answer === 'yes' ? this.heldUs(message.command, node) : 0;
-    if (heldUs === 0) this.links.send(message, 2 * message.send + copy, answer, node.counter.told, node, client);
-    else if (heldUs !== null) this.pushAnswer(message, copy, answer, node, heldUs);
+    if (heldUs === 0) this.links.send(message, 2 * message.send + copy, answer, told, node, client);
+    else if (heldUs !== null) this.pushAnswer(message, copy, answer, told, node, heldUs);
   }
 
   /** How long a node waits with its answer, µs, or `null` for ever: only what writes keys has anything to wait for. */
@@ -317,11 +330,18 @@ export class World implements WorldView, WatchedWorld, ClientHost {
     return answersAfterUs(this.setup.cluster, this.now, node.hasReplica);
   }
 
-  private pushAnswer(message: Message, copy: number, answer: Answer, node: SimNode, heldUs: number): void {
+  private pushAnswer(
+    message: Message,
+    copy: number,
+    answer: Answer,
+    told: number,
+    node: SimNode,
+    heldUs: number,
+  ): void {
     const event = this.put(EventKind.answer, after(this.now, heldUs), this.links.nextRank(), node, message);
     event.index = copy;
     event.answer = answer;
-    event.counter = node.counter.told;
+    event.counter = told;
     event.life = node.life;
     this.queue.push(event);
   }
@@ -333,7 +353,7 @@ export class World implements WorldView, WatchedWorld, ClientHost {
     return true;
   }
 
-  private deliverReply(message: Message, client: SimClient, answer: Answer, counter: number): void {
+  private deliverReply(message: Message, client: ClientProcess, answer: Answer, counter: number): void {
     if (client.locks[message.lock]?.gone !== false) return;
     const { chronicle } = this;
     if (message.state === 'broken') {
@@ -363,9 +383,9 @@ export class World implements WorldView, WatchedWorld, ClientHost {
 
   // ——— timers and expiries ———
 
-  pushTimer(lock: LockRun, slot: number, at: LocalTime): QueueEvent {
-    const due = lock.client.clock.when(at, this.now);
-    const event = this.put(EventKind.timer, due, rankOf(Class.timer, this.order++), lock.client, lock);
+  pushTimer(client: ClientProcess, subject: object, slot: number, at: LocalTime, clock: Clock): QueueEvent {
+    const due = clock.when(at, this.now);
+    const event = this.put(EventKind.timer, due, rankOf(Class.timer, this.order++), client, subject);
     event.slot = slot;
     event.local = at;
     this.queue.push(event);

@@ -1,0 +1,49 @@
+import { type Command, Option } from 'commander';
+import type { GuestsFlags } from './flags.js';
+import type { Finish, Io } from './io.js';
+import { flag, whole } from './values.js';
+
+const MOST_RUNS = 1_000_000;
+const MOST_WORKERS = 64;
+
+const EXAMPLES = `
+Each library runs unmodified inside the simulated world, in a worker of its own, once for each kind of
+faults. A cell says in how many of its runs something was violated. These are shares of the schedules
+that this search draws, not rates in production. A violation is "inside" if its schedule keeps to what
+Redlock takes for granted. Exits with 1 if a library of your own (--library) is violated inside.
+
+Examples:
+  lockstep guests
+  lockstep guests --libraries redlock4,redlock5 --faults spikes-reordering,even --runs 200
+  lockstep guests --library ./my-lock.ts
+  lockstep guests --replay .lockstep/failures/redlock5-even-hang.json --libraries redlock5`;
+
+function words(text: string): string[] {
+  return text.split(',').map((it) => it.trim());
+}
+
+/** Defines `guests`. */
+export function defineGuests(program: Command, io: Io, finish: Finish): void {
+  const option = (flags: string, description: string, most: number): Option => {
+    const made = new Option(flags, description);
+    return made.argParser(flag(made.long ?? flags, whole(1, most)));
+  };
+  program
+    .command('guests')
+    .description('torture npm lock libraries, or your own: libraries by kinds of faults')
+    .addOption(new Option('--libraries <ids>', 'only these, with commas between (all)').argParser(words))
+    .option('--library <file>', 'a lock of your own: a module that exports makeLock({ nodes })')
+    .addOption(new Option('--faults <ids>', 'only these kinds, with commas between (all)').argParser(words))
+    .addOption(option('--runs <n>', 'schedules for each cell (50)', MOST_RUNS))
+    .option('--seed <text>', 'any text (lockstep)')
+    .addOption(option('--workers <n>', 'libraries at once (as many as there are cores)', MOST_WORKERS))
+    .option('--no-shrink', 'do not make counterexamples small, nor write them')
+    .option('--replay <file>', 'show a schedule with a library instead')
+    .option('--extending', 'with --replay: locks extend themselves')
+    .option('--json', 'print one JSON object')
+    .addHelpText('after', EXAMPLES)
+    .action(async (flags: GuestsFlags) => {
+      const { guests } = await import('./guests.js');
+      finish(await guests(flags, io));
+    });
+}

@@ -1,0 +1,89 @@
+import { REPLAY } from '../guests/campaign.js';
+import type { MatrixRow } from '../guests/matrix.js';
+import { FAULT_CLASSES } from '../guests/search/fault-classes.js';
+import { VIOLATION_KINDS } from '../guests/search/search.js';
+import { textTable } from './text-table.js';
+
+/** Where the counterexamples of a matrix were written: by {@link failureName}. */
+export type Written = ReadonlyMap<string, string>;
+
+export function failureName(row: string, fault: string, kind: string): string {
+  return `${row}-${fault}-${kind}`;
+}
+
+/** How a matrix is told to a person. `replayOf` gives the command that shows a failure again. */
+export function matrixText(
+  rows: readonly MatrixRow[],
+  written: Written,
+  replayOf: (row: string, fault: string, path: string) => string,
+): string {
+  const faults = FAULT_CLASSES.filter(({ id }) => rows.some(({ cells }) => cells.some((it) => it.fault === id)));
+  const table = textTable(
+    ['fault', ...rows.map(({ id }) => id)],
+    faults.map(({ id }) => [id, ...rows.map((row) => cellText(row, id))]),
+    1,
+  );
+  const legend = faults.map(({ id, story }) => `  ${id.padEnd(18)} ${story}`).join('\n');
+  const beliefs = rows
+    .map(({ library, version, belief }) => `  ${`${library} ${version}`.trim()}: ${belief}`)
+    .join('\n');
+  return [
+    `${table}\n`,
+    'runs with a violation of all runs; behind "!", those that keep to what Redlock takes for granted. These are',
+    'shares of the schedules that this search draws, not rates in production.\n',
+    `${legend}\n`,
+    `what is taken for a belief\n${beliefs}\n`,
+    kindsText(rows),
+    failuresText(rows, written, replayOf),
+    ...rows.flatMap(({ id, error }) => (error === null ? [] : [`${id} could not be run: ${error}\n`])),
+  ]
+    .filter((it) => it !== '')
+    .join('\n');
+}
+
+function cellText({ cells }: MatrixRow, fault: string): string {
+  const cell = cells.find((it) => it.fault === fault);
+  if (cell === undefined) return '–';
+  const { violations, runs, inside } = cell;
+  return violations === 0 ? `0/${runs}` : `${violations}/${runs}${inside === 0 ? '' : ` !${inside}`}`;
+}
+
+function kindsText(rows: readonly MatrixRow[]): string {
+  const lines = rows.flatMap(({ id, cells }) =>
+    cells
+      .filter(({ violations }) => violations > 0)
+      .map(({ fault, kinds }) => [
+        id,
+        fault,
+        VIOLATION_KINDS.filter((kind) => kinds[kind] !== undefined)
+          .map((kind) => `${kind} ${kinds[kind]}`)
+          .join(', '),
+      ]),
+  );
+  return lines.length === 0 ? '' : `${textTable(['library', 'fault', 'violations'], lines)}\n`;
+}
+
+/** The first counterexample of each library, and where the others are. */
+function failuresText(
+  rows: readonly MatrixRow[],
+  written: Written,
+  replayOf: (row: string, fault: string, path: string) => string,
+): string {
+  const texts: string[] = [];
+  for (const { id, cells } of rows) {
+    const all = cells.flatMap(({ fault, failures }) => failures.map((failure) => ({ fault, failure })));
+    const [first] = [...all].sort((a, b) => rank(a.failure) - rank(b.failure));
+    if (first === undefined) continue;
+    const path = written.get(failureName(id, first.fault, first.failure.kind));
+    const replay = path === undefined ? 'not written' : replayOf(id, first.fault, path);
+    texts.push(`${id}, ${first.fault}\n${first.failure.text.replace(REPLAY, replay)}`);
+    if (all.length > 1) texts.push(`  ${all.length - 1} more of ${id} in .lockstep/failures/${id}-*.json\n`);
+  }
+  return texts.join('\n');
+}
+
+/** Those that keep the assumptions first, then by kind. */
+function rank({ assumptionsBroken, kind }: { assumptionsBroken: readonly string[]; kind: string }): number {
+  const kinds: readonly string[] = VIOLATION_KINDS;
+  return (assumptionsBroken.length === 0 ? 0 : kinds.length) + kinds.indexOf(kind);
+}

@@ -1,0 +1,141 @@
+import { existsSync } from 'node:fs';
+import { basename, resolve } from 'node:path';
+import { type CampaignPlan, type GuestName, REPLAY, showGuest } from '../guests/campaign.js';
+import { LIBRARIES } from '../guests/libraries/index.js';
+import { type MatrixRow, runMatrix } from '../guests/matrix.js';
+import { FAULT_CLASSES } from '../guests/search/fault-classes.js';
+import { parseScheduleText } from '../scenarios/index.js';
+import { InputError, show } from '../scenarios/input-error.js';
+import { meant } from '../scenarios/nearest.js';
+import { Exit, type ExitCode } from './exit-codes.js';
+import { writeFoundSchedule } from './failure-file.js';
+import type { GuestsFlags } from './flags.js';
+import { failureName, matrixText, type Written } from './guests-text.js';
+import { type Io, writeJson } from './io.js';
+import { ProgressLine } from './progress.js';
+import { readText } from './read-text.js';
+
+const RUNS = 50;
+const SEED = 'lockstep';
+
+/** Tortures npm lock libraries, or one of the user's own. */
+export async function guests(flags: GuestsFlags, io: Io): Promise<ExitCode> {
+  const names = namesOf(flags, io);
+  if (flags.replay !== undefined) return replay(flags, names, io);
+  const faults = flags.faults ?? FAULT_CLASSES.map(({ id }) => id);
+  known(
+    faults,
+    FAULT_CLASSES.map(({ id }) => id),
+    '--faults',
+  );
+  const { runs = RUNS, seed = SEED, shrink } = flags;
+  const plans = names.map((guest): CampaignPlan => ({ guest, faults, runs, seed, shrink }));
+  const line = new ProgressLine(io);
+  const done = new Map<string, number>();
+  const all = plans.length * faults.length * runs;
+  const rows = await runMatrix(plans, {
+    ...(flags.workers === undefined ? {} : { workers: flags.workers }),
+    signal: io.signal,
+    onNews: (id, news) => {
+      if (news.type !== 'progress') return;
+      done.set(`${id} ${news.fault}`, news.done);
+      const sum = [...done.values()].reduce((a, b) => a + b, 0);
+      line.show(`${id}, ${news.fault}: ${sum} of ${all} runs`);
+    },
+  });
+  line.end();
+  const written = shrink ? writeAll(rows, io) : new Map<string, string>();
+  if (flags.json) writeJson(io, 'lockstep.guests/1', { seed, runs, rows: jsonRows(rows, written) });
+  else
+    io.stdout.write(
+      matrixText(rows, written, (row, fault, path) => replayOf(row, isExtending(fault), path, flags, io)),
+    );
+  return exitOf(rows, flags, io);
+}
+
+function exitOf(rows: readonly MatrixRow[], flags: GuestsFlags, io: Io): ExitCode {
+  if (io.signal.aborted) return Exit.interrupted;
+  if (rows.some(({ error }) => error !== null)) return Exit.inconclusive;
+  const inside = rows.some(({ cells }) => cells.some((cell) => cell.inside > 0));
+  return flags.library !== undefined && inside ? Exit.violated : Exit.ok;
+}
+
+function namesOf({ library, libraries }: GuestsFlags, io: Io): GuestName[] {
+  if (library !== undefined) {
+    const path = resolve(io.cwd, library);
+    if (!existsSync(path)) throw new InputError(`--library: there is no file ${library}`);
+    return [{ id: basename(path).replace(/\.[cm]?[jt]sx?$/, ''), path }];
+  }
+  const ids = LIBRARIES.map(({ id }) => id);
+  known(libraries ?? [], ids, '--libraries');
+  return (libraries ?? ids).map((id) => ({ id }));
+}
+
+function known(given: readonly string[], possible: readonly string[], flag: string): void {
+  const unknown = given.find((it) => !possible.includes(it));
+  if (unknown !== undefined)
+    throw new InputError(`${flag}: ${show(unknown)} is not one of its values; ${meant(unknown, possible, 'they are')}`);
+}
+
+function writeAll(rows: readonly MatrixRow[], io: Io): Written {
+  const written = new Map<string, string>();
+  for (const { id, cells } of rows) {
+    for (const { fault, failures } of cells) {
+      for (const { kind, schedule } of failures) {
+        const name = failureName(id, fault, kind);
+        written.set(name, writeFoundSchedule(schedule, name, io.cwd));
+      }
+    }
+  }
+  return written;
+}
+
+function jsonRows(rows: readonly MatrixRow[], written: Written): object[] {
+  return rows.flatMap(({ id, library, version, cells }) =>
+    cells.map(({ fault, runs, violations, inside, kinds, claims, uncaught, hash, failures }) => ({
+      library,
+      version,
+      fault,
+      runs,
+      violations,
+      kinds,
+      inside,
+      outside: violations - inside,
+      claims,
+      uncaught,
+      hash,
+      counterexamples: failures.map(({ kind, run, minimal, assumptionsBroken }) => ({
+        kind,
+        run,
+        minimal,
+        assumptionsBroken,
+        path: written.get(failureName(id, fault, kind)) ?? null,
+      })),
+    })),
+  );
+}
+
+function isExtending(fault: string): boolean {
+  return FAULT_CLASSES.find(({ id }) => id === fault)?.extendsItself ?? false;
+}
+
+/** The command that shows a schedule with a library. */
+function replayOf(row: string, extending: boolean, path: string, { library }: GuestsFlags, io: Io): string {
+  const which = library === undefined ? `--libraries ${row}` : `--library ${library}`;
+  return `${io.command} guests --replay ${path} ${which}${extending ? ' --extending' : ''}`;
+}
+
+async function replay(flags: GuestsFlags, names: readonly GuestName[], io: Io): Promise<ExitCode> {
+  const [guest, other] = names;
+  if (guest === undefined || other !== undefined)
+    throw new InputError('--replay: say with which one, by --libraries or --library');
+  const file = flags.replay ?? '';
+  const schedule = parseScheduleText(readText(file, io.cwd, 'a schedule', '.lockstep/failures'), file);
+  const extending = flags.extending ?? false;
+  const shown = await showGuest(guest, schedule, extending);
+  if (flags.json)
+    writeJson(io, 'lockstep.guest-replay/1', { library: guest.id, hash: shown.hash, violations: shown.violations });
+  else if (shown.texts.length === 0) io.stdout.write(`${guest.id} keeps to everything on this schedule.\n`);
+  else io.stdout.write(shown.texts.join('\n').replaceAll(REPLAY, replayOf(guest.id, extending, file, flags, io)));
+  return shown.violations.length > 0 ? Exit.violated : Exit.ok;
+}

@@ -1,0 +1,137 @@
+import { pathToFileURL } from 'node:url';
+import type { Schedule } from '../scenarios/index.js';
+import { counterexample } from './expect-safe.js';
+import { install } from './host/install.js';
+import { COMMAND_TIMEOUT_MS, LIBRARIES, type Library, loadSubject } from './libraries/index.js';
+import type { MakeLock } from './lock-under-test.js';
+import { replayGuests } from './run.js';
+import { FAULT_CLASSES, type FaultClass } from './search/fault-classes.js';
+import { type Cell, kindOf, searchGuests, type ViolationKind } from './search/search.js';
+import { shrinkForGuest } from './search/shrink-guests.js';
+import { type Subject, subjectOf } from './subject.js';
+
+/** A library to torture: one of the matrix, or a file of somebody's own. */
+export interface GuestName {
+  /** Its name in commands. */
+  readonly id: string;
+  /** Of a library of one's own: the module's path. */
+  readonly path?: string;
+}
+
+/** What a campaign is to do; plain, so that it can be sent to a worker. */
+export interface CampaignPlan {
+  readonly guest: GuestName;
+  readonly faults: readonly string[];
+  readonly runs: number;
+  readonly seed: string;
+  readonly shrink: boolean;
+}
+
+/** A failure of a cell, made small. */
+export interface GuestFailure {
+  readonly kind: ViolationKind;
+  readonly run: number;
+  readonly foundEvents: number;
+  readonly schedule: Schedule;
+  readonly minimal: boolean;
+  readonly assumptionsBroken: readonly string[];
+  /** In at most twenty lines; the command that shows it again is to be put in the place of {@link REPLAY}. */
+  readonly text: string;
+}
+
+/** Stands for the command that shows a failure again. */
+export const REPLAY = '<replay>';
+
+/** A cell of the matrix with its counterexamples. */
+export interface GuestCell extends Omit<Cell, 'found'> {
+  readonly failures: readonly GuestFailure[];
+}
+
+export type CampaignNews =
+  | { readonly type: 'library'; readonly name: string; readonly version: string; readonly belief: string }
+  | { readonly type: 'progress'; readonly fault: string; readonly done: number }
+  | { readonly type: 'cell'; readonly cell: GuestCell };
+
+/** What is loaded of a file of one's own: `makeLock`, or the default export. */
+interface OwnModule {
+  readonly makeLock?: MakeLock;
+  readonly default?: MakeLock;
+}
+
+/** Loads what a plan names, behind the dispatchers. */
+export async function loadGuest({ id, path }: GuestName): Promise<Subject & { readonly library: Library | null }> {
+  install();
+  const library = path === undefined ? LIBRARIES.find((it) => it.id === id) : undefined;
+  if (library !== undefined) return { ...(await loadSubject(library)), library };
+  if (path === undefined) throw new RangeError(`there is no library "${id}"`);
+  const module = (await moduleAt(path)) as OwnModule;
+  const make = module.makeLock ?? module.default;
+  if (typeof make !== 'function')
+    throw new TypeError(`${path} has to export makeLock({ nodes }), or have it as its default`);
+  return { ...(await subjectOf(id, make, COMMAND_TIMEOUT_MS)), library: null };
+}
+
+async function moduleAt(path: string): Promise<unknown> {
+  if (!/\.[cm]?ts$/.test(path)) return import(pathToFileURL(path).href);
+  // Node 20 has no way of its own to load TypeScript.
+  const { createJiti } = await import('jiti');
+  return createJiti(import.meta.url, { moduleCache: false }).import(path);
+}
+
+/** Tortures one library with class after class of faults. */
+export async function runCampaign(plan: CampaignPlan, tell: (news: CampaignNews) => void): Promise<void> {
+  const subject = await loadGuest(plan.guest);
+  const { library } = subject;
+  tell({
+    type: 'library',
+    name: library?.package ?? plan.guest.id,
+    version: library?.version ?? '',
+    belief: library?.belief ?? 'what its locks say of themselves',
+  });
+  for (const faults of FAULT_CLASSES) {
+    if (!plan.faults.includes(faults.id)) continue;
+    const cell = await searchGuests(subject, faults, {
+      seed: plan.seed,
+      runs: plan.runs,
+      onRun: (done) => tell({ type: 'progress', fault: faults.id, done }),
+    });
+    const { found, ...counts } = cell;
+    const failures: GuestFailure[] = [];
+    if (plan.shrink) for (const it of found) failures.push(await failureOf(subject, faults, it, plan));
+    tell({ type: 'cell', cell: { ...counts, failures } });
+  }
+}
+
+async function failureOf(
+  subject: Subject,
+  faults: FaultClass,
+  { kind, run, schedule: found, events, assumptionsBroken }: Cell['found'][number],
+  plan: CampaignPlan,
+): Promise<GuestFailure> {
+  const options = { extendsItself: faults.extendsItself ?? false };
+  const { schedule, minimal } = await shrinkForGuest(subject, found, kind, options);
+  const where = { run, runs: plan.runs, seed: plan.seed, foundEvents: events, replay: REPLAY };
+  const text = await counterexample(subject, schedule, kind, where, options);
+  return { kind, run, foundEvents: events, schedule, minimal, assumptionsBroken, text };
+}
+
+/** Shows a schedule with a guest: in words for each kind of violation, and what is found. */
+export async function showGuest(
+  guest: GuestName,
+  schedule: Schedule,
+  extendsItself: boolean,
+): Promise<{
+  readonly hash: string;
+  readonly violations: readonly ViolationKind[];
+  readonly texts: readonly string[];
+}> {
+  const subject = await loadGuest(guest);
+  const { run, violations } = await replayGuests(subject, schedule, { extendsItself });
+  const kinds = [...new Set(violations.map(kindOf))];
+  const texts: string[] = [];
+  for (const kind of kinds) {
+    const where = { run: 0, runs: 1, seed: 'a file', foundEvents: run.events, replay: REPLAY };
+    texts.push(await counterexample(subject, schedule, kind, where, { extendsItself }));
+  }
+  return { hash: run.hash, violations: kinds, texts };
+}

@@ -1,0 +1,35 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import { Streams } from '../sim/index.js';
+import { LIBRARIES, loadSubject } from './libraries/index.js';
+import { FAULT_CLASSES } from './search/fault-classes.js';
+import { drawGuestRun } from './search/search.js';
+import { hashOf } from './testing/print-hash.js';
+
+const run = promisify(execFile);
+const script = new URL('./testing/print-hash.ts', import.meta.url).pathname;
+
+// The lock of this project keeps draws and a clock at the top of its modules, which simulated processes share.
+describe.each(LIBRARIES.filter(({ id }) => id !== 'lockstep'))('$id', (library) => {
+  it('gives one hash for one seed in 1000 runs, and in a fresh process', async () => {
+    const hashes = new Set<string>();
+    for (let i = 0; i < 1000; i++) hashes.add(await hashOf(library.id, 'seed', 3));
+    expect(hashes.size).toBe(1);
+    const { stdout } = await run(process.execPath, ['--import', 'tsx', script, library.id, 'seed', '3']);
+    expect(stdout.trim()).toBe([...hashes][0]);
+  });
+
+  it('is drained at once as by immediates, on 100 seeds', async () => {
+    const subject = await loadSubject(library);
+    for (let seed = 0; seed < 100; seed++) {
+      const faults = FAULT_CLASSES[seed % FAULT_CLASSES.length];
+      if (faults === undefined) continue;
+      const [slow, fast] = [
+        await drawGuestRun(subject, faults, new Streams(String(seed)), 0, 'immediates'),
+        await drawGuestRun(subject, faults, new Streams(String(seed)), 0, 'at-once'),
+      ];
+      expect([seed, fast.run.hash, fast.run.events]).toEqual([seed, slow.run.hash, slow.run.events]);
+    }
+  });
+});

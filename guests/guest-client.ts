@@ -1,0 +1,297 @@
+import { initialState, LONGEST_US, type LocalTime, localTime, nodeName, type Phase } from '../core/index.js';
+import { Kind, type LockRun, type QueueEvent, type TrueTime } from '../sim/index.js';
+import { follow } from './follow.js';
+import { EPOCH_MS, GuestHost } from './guest-host.js';
+import { type Belief, beliefIn, extensionOf, type LockUnderTest, releaseOf } from './lock-under-test.js';
+import { SimRedis } from './redis/client.js';
+
+/** Subject of the timer that looks whether a belief is over. */
+class BeliefEnd {
+  readonly hold: Hold;
+  event: QueueEvent | null = null;
+
+  constructor(hold: Hold) {
+    this.hold = hold;
+  }
+}
+
+/** A lock that the guest acquires or has acquired. */
+interface Hold {
+  readonly lock: LockRun;
+  readonly resource: string;
+  readonly calledMs: number;
+  /** What the library gave for it. */
+  held: unknown;
+  /** Belief, if the held lock says nothing of itself. */
+  otherwise: Belief;
+  /** Lets the routine of `using` end. */
+  leave: (() => void) | null;
+  readonly end: BeliefEnd;
+  /** The release was called. */
+  releasing: boolean;
+  over: boolean;
+}
+
+/**
+ * A client process that runs somebody else's lock client, unmodified: its own clocks, timers, randomness and connections.
+ * What the client says of its lock is what it believes.
+ */
+export class GuestClient extends GuestHost {
+  private client: LockUnderTest | null = null;
+  private readonly holds = new Map<LockRun, Hold>();
+
+  /** Everything that follows from the event has happened: reads what locks say of themselves. */
+  override settle(): void {
+    for (const hold of this.holds.values()) if (hold.lock.believing) this.readBelief(hold);
+  }
+
+  private readBelief(hold: Hold): void {
+    const { lock } = hold;
+    const deadline = this.deadlineOf(hold);
+    if (deadline === lock.state.deadline) return;
+    const ends = deadline <= this.clock.read(this.chronicle.now);
+    this.setState(lock, { deadline });
+    if (ends) this.believeNoMore(hold);
+    else this.watch(hold);
+  }
+
+  private deadlineOf({ held, otherwise }: Hold): LocalTime {
+    const untilMs = beliefIn(held, this.wallMs(), otherwise);
+    if (untilMs === Number.POSITIVE_INFINITY) return localTime(LONGEST_US);
+    this.session.checkPlausible(this, untilMs);
+    return localTime(Math.max(0, Math.floor((untilMs - EPOCH_MS) * 1000)));
+  }
+
+  private believeNoMore(hold: Hold): void {
+    const { lock } = hold;
+    this.setState(lock, { phase: 'lost' });
+    this.chronicle.expired(lock);
+    if (lock.plan.holdUs === null) this.finish(hold);
+  }
+
+  /** Has the end of a belief noticed, wherever the guest itself does not. */
+  private watch({ lock, end }: Hold): void {
+    const { deadline } = lock.state;
+    if (deadline >= LONGEST_US) end.event = null;
+    else end.event = this.host.pushTimer(this, end, 0, deadline, this.clock);
+  }
+
+  // ——— what is planned ———
+
+  override acquire(lock: LockRun): void {
+    this.chronicle.called(Kind.call, lock);
+    lock.repeats = true;
+    this.current = lock;
+    this.randomCalls = 0;
+    const { places, majority } = lock.list;
+    const phase: Phase = 'acquiring';
+    Object.assign(lock.state, { ...initialState(), phase, nodes: places, quorum: majority, ttlMs: lock.plan.ttlMs });
+    const [resource = 'a'] = lock.plan.resources;
+    const calledMs = this.wallMs();
+    const hold = this.holdFor(lock, resource, calledMs);
+    this.holds.set(lock, hold);
+    this.enter(() => this.ask(hold));
+    this.host.attempted(lock);
+  }
+
+  private holdFor(lock: LockRun, resource: string, calledMs: number): Hold {
+    const hold: Omit<Hold, 'end'> & { end: BeliefEnd | null } = {
+      lock,
+      resource,
+      calledMs,
+      held: null,
+      otherwise: calledMs + lock.plan.ttlMs,
+      leave: null,
+      releasing: false,
+      over: false,
+      end: null,
+    };
+    hold.end = new BeliefEnd(hold as Hold);
+    return hold as Hold;
+  }
+
+  private ask(hold: Hold): void {
+    this.client ??= this.session.makeClient(lockNodes(this, hold.lock));
+    const { client } = this;
+    const { ttlMs } = hold.lock.plan;
+    const { acquire, using } = client;
+    const done = this.session.opens(this, 'acquire');
+    if (using !== undefined && (acquire === undefined || this.session.extendsItself)) {
+      this.use(hold, client, using, done);
+      return;
+    }
+    follow(
+      () => acquire?.call(client, hold.resource, ttlMs),
+      done,
+      (held) => {
+        if (held === null || held === undefined || held === false) this.refused(hold, 'contended');
+        else this.acquired(hold, held);
+      },
+      (error) => this.refused(hold, reasonOf(error)),
+      () => this.isOver(hold),
+    );
+  }
+
+  private use(hold: Hold, client: LockUnderTest, using: NonNullable<LockUnderTest['using']>, done: () => void): void {
+    const routine = (signal?: AbortSignal): Promise<void> => {
+      done();
+      if (this.isOver(hold)) return Promise.resolve();
+      if (signal === undefined) hold.otherwise = Number.POSITIVE_INFINITY;
+      this.acquired(hold, signal === undefined ? {} : { signal });
+      return new Promise((resolve) => {
+        hold.leave = resolve;
+      });
+    };
+    const ended = (): void => {
+      if (hold.held === null) this.refused(hold, 'contended');
+      else this.released(hold);
+    };
+    follow(
+      () => using.call(client, hold.resource, hold.lock.plan.ttlMs, routine),
+      done,
+      ended,
+      ended,
+      () => this.isOver(hold),
+    );
+  }
+
+  /** Whether this is about a lock of a process that is dead. */
+  private isOver({ lock, over }: Hold): boolean {
+    return over || lock.gone;
+  }
+
+  private acquired(hold: Hold, held: unknown): void {
+    const { lock } = hold;
+    hold.held = held;
+    this.setState(lock, { phase: 'held', deadline: this.deadlineOf(hold) });
+    this.planWork(lock);
+    this.chronicle.claimed(lock);
+    this.watch(hold);
+    this.host.claimed(lock);
+  }
+
+  private refused(hold: Hold, reason: string): void {
+    this.setState(hold.lock, { phase: 'failed' });
+    this.chronicle.failed(hold.lock, reason);
+    this.finish(hold);
+  }
+
+  private finish(hold: Hold): void {
+    if (hold.over) return;
+    hold.over = true;
+    this.host.finished(hold.lock);
+  }
+
+  protected override release(lock: LockRun): void {
+    const hold = this.holds.get(lock);
+    if (hold === undefined || hold.over) return;
+    this.chronicle.called(Kind['release-call'], lock);
+    this.chronicle.ended(lock, 'released');
+    // No phase says so: what is sent for it may be sent bit by bit, and counts when it has returned.
+    hold.releasing = true;
+    const done = this.session.opens(this, 'release');
+    const { leave, held } = hold;
+    this.enter(() => {
+      if (leave !== null) {
+        done();
+        leave();
+        return;
+      }
+      const ended = (): void => this.released(hold);
+      follow(
+        () => releaseOf(this.clientNow, held, hold.resource),
+        done,
+        ended,
+        ended,
+        () => this.isOver(hold),
+      );
+    });
+  }
+
+  private get clientNow(): LockUnderTest {
+    return this.client ?? {};
+  }
+
+  private released(hold: Hold): void {
+    const { lock } = hold;
+    if (hold.over) return;
+    this.setState(lock, { phase: 'released' });
+    this.chronicle.ended(lock, 'released');
+    this.chronicle.released(lock);
+    this.finish(hold);
+  }
+
+  protected override extend(lock: LockRun, ttlMs: number): void {
+    const hold = this.holds.get(lock);
+    if (hold === undefined || hold.over || hold.releasing || hold.leave !== null) return;
+    if (lock.state.phase !== 'held' && lock.state.phase !== 'lost') return;
+    const done = this.session.opens(this, 'extend');
+    const calledMs = this.wallMs();
+    this.enter(() =>
+      follow(
+        () => extensionOf(this.clientNow, hold.held, ttlMs),
+        done,
+        (held) => this.extended(hold, held, calledMs + ttlMs),
+        (error) => this.chronicle.outcome(Kind['not-extended'], lock, reasonOf(error)),
+        () => this.isOver(hold) || hold.releasing,
+      ),
+    );
+  }
+
+  private extended(hold: Hold, held: unknown, otherwise: Belief): void {
+    const { lock } = hold;
+    if (held === false || held === undefined) {
+      this.chronicle.outcome(Kind['not-extended'], lock, held === false ? 'lost' : 'limit');
+      return;
+    }
+    if (typeof held === 'object' && held !== null) hold.held = held;
+    hold.otherwise = otherwise;
+    const before = lock.state.deadline;
+    this.setState(lock, { phase: 'held', deadline: this.deadlineOf(hold) });
+    this.chronicle.extended(lock, before);
+    this.watch(hold);
+    this.host.claimed(lock);
+  }
+
+  protected override remaining(lock: LockRun): number {
+    return lock.believes(this.chronicle.now) ? lock.state.deadline - this.clock.read(this.chronicle.now) : 0;
+  }
+
+  protected override lockTimer(): void {}
+
+  // ——— what the world does ———
+
+  override wake(subject: object, event: QueueEvent): boolean {
+    return subject instanceof BeliefEnd ? this.beliefEnds(subject, event) : super.wake(subject, event);
+  }
+
+  private beliefEnds({ hold, event: armed }: BeliefEnd, event: QueueEvent): boolean {
+    if (armed !== event || !hold.lock.believing) return false;
+    if (this.clock.read(this.chronicle.now) < hold.lock.state.deadline) this.watch(hold);
+    else this.believeNoMore(hold);
+    return true;
+  }
+
+  override die(): void {
+    super.die();
+    this.holds.clear();
+    this.client = null;
+  }
+
+  override clockChanged(now: TrueTime): void {
+    super.clockChanged(now);
+    for (const hold of this.holds.values()) if (hold.lock.believing) this.watch(hold);
+  }
+}
+
+/** The connections that a process has for a lock's nodes. */
+function lockNodes(client: GuestClient, { list }: LockRun): SimRedis[] {
+  const { commandTimeoutMs: commandTimeout } = client.session;
+  return list.nodes.map(
+    (node, place) => new SimRedis(client.wireTo(place, node), { host: nodeName(node), port: 6379, commandTimeout }),
+  );
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.name : 'failed';
+}

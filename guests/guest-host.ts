@@ -1,0 +1,212 @@
+import {
+  type Answer,
+  type Command,
+  type LockState,
+  localTime,
+  NO_NODES,
+  nodeName,
+  oneNode,
+  type Tally,
+  type Token,
+  union,
+  without,
+} from '../core/index.js';
+import {
+  ClientProcess,
+  type ClientSeat,
+  type Clock,
+  type LockRun,
+  type Message,
+  type QueueEvent,
+  type TrueTime,
+} from '../sim/index.js';
+import { current, type OwnedTimer } from './host/owner.js';
+import { GuestTimer, ProcessTimers } from './process-timers.js';
+import type { Wire } from './redis/client.js';
+import { meaningOf } from './redis/meaning.js';
+import { RemoteCommands } from './redis/remote.js';
+import type { GuestProcess, Session } from './session.js';
+
+/** What `Date.now()` shows when a wall clock shows nothing, ms: 2033-05-18, which no native clock shows today. */
+export const EPOCH_MS = 2_000_000_000_000;
+
+const NO_VOTES: Tally = { yes: NO_NODES, no: NO_NODES, failed: NO_NODES };
+
+/** A client process in which guest code runs: with clocks, timers, randomness and connections of its own. */
+export abstract class GuestHost extends ClientProcess implements GuestProcess {
+  readonly session: Session;
+  protected readonly timers: ProcessTimers;
+  /** The lock that was asked for last: what is sent belongs to it, unless its token says otherwise. */
+  protected current: LockRun | null = null;
+  protected randomCalls = 0;
+
+  constructor(seat: ClientSeat, session: Session) {
+    super(seat, 'wall');
+    this.session = session;
+    this.timers = new ProcessTimers((timer, at) => this.host.pushTimer(this, timer, 0, at, this.clocks.monotonic));
+  }
+
+  abstract settle(): void;
+
+  protected override get timerClock(): Clock {
+    return this.clocks.monotonic;
+  }
+
+  // ——— what the dispatchers ask ———
+
+  wallMs(): number {
+    return EPOCH_MS + Math.floor(this.clocks.wall.read(this.chronicle.now) / 1000);
+  }
+
+  monotonicUs(): number {
+    return this.clocks.monotonic.read(this.chronicle.now);
+  }
+
+  bootUs(): number {
+    return this.clocks.boot.read(this.chronicle.now);
+  }
+
+  setTimer(callback: () => void, delayMs: number, repeat: boolean): OwnedTimer {
+    return this.timers.set(callback, localTime(this.monotonicUs()), delayMs * 1000, repeat);
+  }
+
+  timerOf(id: number): OwnedTimer | undefined {
+    return this.timers.of(id);
+  }
+
+  setImmediate(callback: () => void): OwnedTimer {
+    return this.timers.setImmediate(callback);
+  }
+
+  /** From the schedule's jitter, so that a replay draws the same, and apart in the last digits for tokens made of it. */
+  random(): number {
+    const lock = this.current;
+    const ppm = lock === null ? 500_000 : this.host.jitterPpm(lock, this.randomCalls++);
+    return (ppm + (this.randomWord() >>> 0) / 2 ** 32) / 1_000_000;
+  }
+
+  randomWord(): number {
+    return this.session.wordOf(this.index, this.life);
+  }
+
+  // ——— guest code, and what is looked at after it ———
+
+  /** Lets guest code run as a part of this event; what follows from it is drained with this process as its owner. */
+  protected enter(work: () => void): void {
+    current.owner = this;
+    this.session.active = this;
+    try {
+      work();
+    } catch (error) {
+      this.session.uncaught(this, error);
+    }
+  }
+
+  get hasImmediates(): boolean {
+    return this.timers.hasImmediates;
+  }
+
+  runImmediates(): void {
+    this.enter(() => this.timers.runImmediates());
+  }
+
+  protected setState(lock: LockRun, change: Partial<LockState>): void {
+    Object.assign(lock.state, change);
+  }
+
+  // ——— what the world does ———
+
+  override wake(subject: object, event: QueueEvent): boolean {
+    if (!(subject instanceof GuestTimer)) return super.wake(subject, event);
+    if (subject.event !== event) return false;
+    const now = this.clocks.monotonic.read(this.chronicle.now);
+    this.enter(() => this.timers.fire(subject, now));
+    return true;
+  }
+
+  override die(): void {
+    super.die();
+    this.timers.clear();
+    this.session.closes(this);
+  }
+
+  override suspendClocks(at: TrueTime, until: TrueTime, stops: 'monotonic' | 'all'): void {
+    super.suspendClocks(at, until, stops);
+    this.clockChanged(at);
+  }
+
+  override clockChanged(now: TrueTime): void {
+    super.clockChanged(now);
+    this.timers.rearm();
+  }
+
+  // ——— the network ———
+
+  /** The way from this process to a node. */
+  wireTo(place: number, node: number): Wire {
+    return {
+      name: nodeName(node),
+      send: (commands) => this.send(place, node, commands),
+      later: (callback, delayMs) => this.setTimer(callback, delayMs, false),
+    };
+  }
+
+  private send(place: number, node: number, commands: readonly (readonly string[])[]): Promise<unknown[]> {
+    const { session } = this;
+    session.learn(commands);
+    const meaning = meaningOf(commands.find((it) => it.length > 1) ?? [], (sha) => session.textOf(sha));
+    const known = meaning.value === null ? undefined : session.names.known(meaning.value);
+    const owner = known === undefined ? null : this.chronicle.ownerOf(known);
+    const lock = owner?.client === this ? owner : this.current;
+    const at = session.nodes[node];
+    if (lock === null || at === undefined) return Promise.reject(new Error('no lock was asked for yet'));
+    const token = meaning.value === null ? lock.token : session.names.claimFor(meaning.value, lock);
+    this.noteAcquisition(lock, meaning.operation, token, meaning.keys);
+    const command: Command = {
+      operation: meaning.operation,
+      attempt: 0,
+      round: 0,
+      token: token as unknown as Token,
+      ttlMs: Number.isFinite(meaning.ttlMs) ? meaning.ttlMs : 0,
+      counter: 0,
+    };
+    return new Promise((resolve) => {
+      const remote = new RemoteCommands(at, session.serverOf(at), commands, session.names, this.chronicle, resolve);
+      this.host.send(lock, oneNode(place), command, remote);
+    });
+  }
+
+  private noteAcquisition(
+    lock: LockRun,
+    operation: Command['operation'],
+    token: number,
+    keys: readonly string[],
+  ): void {
+    if (operation === 'release') this.setVotes(lock, token, NO_VOTES);
+    if (operation !== 'acquire' || (lock.token === token && lock.keys.length > 0)) return;
+    if (lock.state.phase !== 'acquiring') return;
+    lock.token = token;
+    lock.keys = keys.map((key) => this.chronicle.keyOf(key));
+    this.setState(lock, { token: token as unknown as Token, votes: NO_VOTES });
+  }
+
+  private setVotes(lock: LockRun, token: number, votes: Tally): void {
+    if (lock.token === token && lock.state.phase === 'acquiring') this.setState(lock, { votes });
+  }
+
+  override receive(message: Message, answer: Answer, counter: number): void {
+    const { remote, command, place } = message;
+    const lock = this.locks[message.lock];
+    if (!(remote instanceof RemoteCommands) || lock === undefined) return;
+    if (command.operation === 'acquire' && answer !== 'error') {
+      const it = oneNode(place);
+      const { yes, no, failed } = lock.state.votes;
+      this.setVotes(lock, command.token as unknown as number, {
+        yes: answer === 'yes' ? union(yes, it) : without(yes, it),
+        no: answer === 'no' ? union(no, it) : without(no, it),
+        failed,
+      });
+    }
+    this.enter(() => remote.arrive(counter));
+  }
+}

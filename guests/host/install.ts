@@ -1,0 +1,24 @@
+import { syncBuiltinESMExports } from 'node:module';
+import { installChance } from './chance.js';
+import { installClocks } from './clocks.js';
+// First of all: what the host keeps has to be native.
+import './natives.js';
+import { installTimers } from './timers.js';
+
+const KEY = Symbol.for('lockstep.guests.installed');
+
+/**
+ * Puts dispatchers in the place of clocks, timers and randomness. They equal the natives unless a simulated process owns
+ * the event that is being delivered. Comes before the first `import` or `require` of a guest, which may take what it
+ * finds; once for a thread.
+ */
+export function install(): void {
+  const holder = globalThis as unknown as Record<symbol, boolean | undefined>;
+  if (holder[KEY]) return;
+  holder[KEY] = true;
+  installClocks();
+  installTimers();
+  installChance();
+  // `import { setTimeout } from 'node:timers'` is bound to these from now on.
+  syncBuiltinESMExports();
+}

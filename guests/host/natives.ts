@@ -1,0 +1,30 @@
+/**
+ * What the host itself goes on using once the dispatchers are in their places. Taken when this module is first loaded,
+ * once for the whole thread.
+ */
+export interface Natives {
+  readonly setImmediate: (callback: () => void) => unknown;
+  readonly setTimeout: typeof setTimeout;
+  readonly clearTimeout: typeof clearTimeout;
+  readonly now: () => number;
+  readonly Date: DateConstructor;
+}
+
+const KEY = Symbol.for('lockstep.guests.natives');
+
+function nativesOfThread(): Natives {
+  const holder = globalThis as unknown as Record<symbol, Natives | undefined>;
+  const known = holder[KEY];
+  if (known !== undefined) return known;
+  const natives: Natives = {
+    setImmediate: globalThis.setImmediate,
+    setTimeout: globalThis.setTimeout,
+    clearTimeout: globalThis.clearTimeout,
+    now: performance.now.bind(performance),
+    Date: globalThis.Date,
+  };
+  holder[KEY] = natives;
+  return natives;
+}
+
+export const natives: Natives = nativesOfThread();

@@ -1,0 +1,57 @@
+/** A timer of a simulated process. */
+export interface OwnedTimer {
+  readonly id: number;
+  cancel(): void;
+}
+
+/** A simulated process, as the dispatchers see it: whose clocks, timers and randomness guest code gets. */
+export interface Owner {
+  /** In a word, for messages: `c1`. */
+  readonly name: string;
+  /** What `Date.now()` shows: its wall clock, whole ms since the epoch. */
+  wallMs(): number;
+  /** What `process.hrtime` shows: its monotonic clock, whole µs since it began. */
+  monotonicUs(): number;
+  /** What `os.uptime()` shows: its time since boot, suspends included, whole µs. */
+  bootUs(): number;
+  /** Has `callback` called in `delayMs` of its monotonic clock, again and again if `repeat`. */
+  setTimer(callback: () => void, delayMs: number, repeat: boolean): OwnedTimer;
+  timerOf(id: number): OwnedTimer | undefined;
+  /** Has `callback` called in this instant, when what is under way is done. */
+  setImmediate(callback: () => void): OwnedTimer;
+  /** What `Math.random()` gives: from 0 on, below 1. */
+  random(): number;
+  /** 32 random bits, for tokens. */
+  randomWord(): number;
+}
+
+/**
+ * Who owns the event that is being delivered. One cell for the whole thread, whatever loads this module twice: the
+ * dispatchers are installed once.
+ */
+interface OwnerCell {
+  owner: Owner | null;
+}
+
+const KEY = Symbol.for('lockstep.guests.owner');
+
+function cellOfThread(): OwnerCell {
+  const holder = globalThis as unknown as Record<symbol, OwnerCell | undefined>;
+  const cell = holder[KEY] ?? { owner: null };
+  holder[KEY] = cell;
+  return cell;
+}
+
+/** Its `owner` is `null` outside of simulated processes. */
+export const current: OwnerCell = cellOfThread();
+
+/** Runs `work` as a part of what `owner` does, and leaves the owner as it was. */
+export function as<T>(owner: Owner | null, work: () => T): T {
+  const before = current.owner;
+  current.owner = owner;
+  try {
+    return work();
+  } finally {
+    current.owner = before;
+  }
+}

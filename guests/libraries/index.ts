@@ -1,0 +1,33 @@
+import { install } from '../host/install.js';
+import { type Subject, subjectOf } from '../subject.js';
+import type { Library } from './library.js';
+import { LOCKSTEP } from './lockstep.js';
+import { REDIS_SEMAPHORE } from './redis-semaphore.js';
+import { REDLOCK_UNIVERSAL } from './redlock-universal.js';
+import { REDLOCK_4 } from './redlock4.js';
+import { REDLOCK_5, SESAMECARE } from './redlock5.js';
+
+export type { Library } from './library.js';
+
+/** The libraries of the matrix, in its order. */
+export const LIBRARIES: readonly Library[] = [
+  REDLOCK_4,
+  REDLOCK_5,
+  SESAMECARE,
+  REDIS_SEMAPHORE,
+  REDLOCK_UNIVERSAL,
+  LOCKSTEP,
+];
+
+/** After which a command of a guest's connection fails, ms, unless something else is asked for. */
+export const COMMAND_TIMEOUT_MS = 500;
+
+/** Loads a library behind the dispatchers. */
+export async function loadSubject(
+  library: Library,
+  commandTimeoutMs: number | undefined = COMMAND_TIMEOUT_MS,
+): Promise<Subject> {
+  install();
+  const make = await library.load();
+  return subjectOf(`${library.package} ${library.version}`, make, commandTimeoutMs);
+}

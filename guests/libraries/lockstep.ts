@@ -1,0 +1,28 @@
+import type { MakeLock } from '../lock-under-test.js';
+import { type Library, RETRIES, RETRY_DELAY_MS, RETRY_JITTER_MS } from './library.js';
+
+async function load(): Promise<MakeLock> {
+  const { Redlock } = await import('../../real/index.js');
+  const { discardDraws } = await import('../../real/chance.js');
+  return ({ nodes }) => {
+    // Simulated processes have the memory of modules in common, and this one would draw what another has left there.
+    discardDraws();
+    const settings = { retryCount: RETRIES, retryDelay: RETRY_DELAY_MS, retryJitter: RETRY_JITTER_MS };
+    // Its connections are its own, made from these.
+    const redlock = new Redlock(nodes as unknown as ConstructorParameters<typeof Redlock>[0], settings);
+    return {
+      acquire: (resource, ttlMs) => redlock.acquire([resource], ttlMs),
+      using: (resource, ttlMs, routine) => redlock.using([resource], ttlMs, routine),
+    };
+  };
+}
+
+/** The lock of this project, like any other. */
+export const LOCKSTEP: Library = {
+  id: 'lockstep',
+  package: 'lockstep',
+  version: '0.1.0',
+  belief: 'while lock.remaining() is above zero, or until release(); in using(), until the signal aborts',
+  extendsItself: true,
+  load,
+};

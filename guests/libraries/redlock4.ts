@@ -1,0 +1,34 @@
+import type { MakeLock } from '../lock-under-test.js';
+import { type Library, RETRIES, RETRY_DELAY_MS, RETRY_JITTER_MS } from './library.js';
+
+/** As far as it is used here; 4.x has no types of its own. */
+interface Redlock4 {
+  lock(resource: string, ttlMs: number): PromiseLike<Lock4>;
+}
+
+interface Lock4 {
+  readonly expiration: number;
+  unlock(): PromiseLike<void>;
+  extend(ttlMs: number): PromiseLike<Lock4>;
+}
+
+type Redlock4Class = new (clients: readonly unknown[], options: object) => Redlock4;
+
+async function load(): Promise<MakeLock> {
+  const name = 'redlock4';
+  const { default: Redlock } = (await import(name)) as { readonly default: Redlock4Class };
+  const options = { retryCount: RETRIES, retryDelay: RETRY_DELAY_MS, retryJitter: RETRY_JITTER_MS };
+  return ({ nodes }) => {
+    const redlock = new Redlock(nodes, options);
+    return { acquire: (resource, ttlMs) => redlock.lock(resource, ttlMs) };
+  };
+}
+
+export const REDLOCK_4: Library = {
+  id: 'redlock4',
+  package: 'redlock',
+  version: '4.2.0',
+  belief: 'until lock.expiration by Date.now(), or lock.unlock()',
+  extendsItself: false,
+  load,
+};

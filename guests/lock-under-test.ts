@@ -1,0 +1,99 @@
+import type { SimRedis } from './redis/client.js';
+
+/** What a client under test is made from: one simulated node each, with the face of ioredis. */
+export interface TestBed {
+  readonly nodes: readonly SimRedis[];
+}
+
+/**
+ * A lock client, as tests drive it. Either `acquire`, or `using` where the client keeps the lock to itself; whatever may
+ * be a promise is awaited.
+ */
+export interface LockUnderTest {
+  /**
+   * Acquires `resource` for `ttlMs`. What comes back is the held lock (see {@link HeldLock}); `null`, `undefined` and
+   * `false`, or a rejection, say that it was not acquired.
+   */
+  acquire?(resource: string, ttlMs: number): unknown;
+  /** Gives a held lock back; where left out, the held lock's own `release` or `unlock` is called. */
+  release?(held: unknown, resource: string): unknown;
+  /** Extends a held lock; where left out, its own `extend`, if any. A lock that comes back takes the place of the old. */
+  extend?(held: unknown, ttlMs: number): unknown;
+  /** Runs `routine` while it holds the lock, extended by itself; `signal` aborts when it is lost. */
+  using?(resource: string, ttlMs: number, routine: (signal?: AbortSignal) => Promise<void>): unknown;
+}
+
+/** Makes the client of one simulated process. */
+export type MakeLock = (bed: TestBed) => LockUnderTest;
+
+/**
+ * What a held lock may say of itself; the first of these that is there counts: `remaining()` (ms left), `expiration`,
+ * `expiresAt` or `validUntil` (ms by `Date.now`, or a `Date`), `isAcquired` or `isHeld` (or a method of that name),
+ * `signal` (held until it aborts). A lock that says nothing is taken to be held until `ttlMs` after `acquire` was called.
+ */
+export interface HeldLock {
+  remaining?(): number;
+  readonly expiration?: number | Date;
+  readonly expiresAt?: number | Date;
+  readonly validUntil?: number | Date;
+  readonly isAcquired?: boolean | (() => boolean);
+  readonly isHeld?: boolean | (() => boolean);
+  readonly signal?: AbortSignal;
+  release?(): unknown;
+  unlock?(): unknown;
+  extend?(ttlMs: number): unknown;
+}
+
+/** Until when a client believes that it holds a lock: ms by its wall clock; `Infinity` until it says otherwise. */
+export type Belief = number;
+
+const NOT_HELD = Number.NEGATIVE_INFINITY;
+const HELD = Number.POSITIVE_INFINITY;
+
+/**
+ * Reads what a held lock says of itself, now.
+ *
+ * @param otherwise - What it is, if the lock says nothing.
+ */
+export function beliefIn(held: unknown, nowMs: number, otherwise: Belief): Belief {
+  if (typeof held !== 'object' || held === null) return otherwise;
+  const lock = held as HeldLock;
+  if (typeof lock.remaining === 'function') return nowMs + lock.remaining();
+  for (const until of [lock.expiration, lock.expiresAt, lock.validUntil]) {
+    if (typeof until === 'number') return until;
+    if (until instanceof Date) return until.getTime();
+  }
+  for (const name of ['isAcquired', 'isHeld'] as const) {
+    const says = lock[name];
+    if (typeof says === 'boolean') return says ? HELD : NOT_HELD;
+    if (typeof says === 'function') return says.call(lock) ? HELD : NOT_HELD;
+  }
+  if (lock.signal instanceof AbortSignal) return lock.signal.aborted ? NOT_HELD : HELD;
+  return otherwise;
+}
+
+/** Calls what gives a held lock back. */
+export function releaseOf(client: LockUnderTest, held: unknown, resource: string): unknown {
+  if (client.release !== undefined) return client.release(held, resource);
+  const lock = held as HeldLock;
+  if (typeof lock.release === 'function') return lock.release();
+  if (typeof lock.unlock === 'function') return lock.unlock();
+  throw new TypeError(
+    'the client has no release(held, resource), and its held lock has neither release() nor unlock()',
+  );
+}
+
+/** Calls what extends a held lock; `undefined` for a client that cannot. */
+export function extensionOf(client: LockUnderTest, held: unknown, ttlMs: number): unknown {
+  if (client.extend !== undefined) return client.extend(held, ttlMs);
+  const { extend } = held as HeldLock;
+  return typeof extend === 'function' ? extend.call(held, ttlMs) : undefined;
+}
+
+/** Says what is wrong with what was given for a client, or `null`. */
+export function whatIsWrongWith(client: unknown): string | null {
+  if (typeof client !== 'object' || client === null) return 'the client has to be an object';
+  const { acquire, using } = client as LockUnderTest;
+  if (typeof acquire === 'function' || typeof using === 'function') return null;
+  return 'the client has to have acquire(resource, ttlMs) or using(resource, ttlMs, routine)';
+}

@@ -1,0 +1,199 @@
+import { EventEmitter } from 'node:events';
+import { sha1 } from './lua.js';
+import { COMMAND_NAMES } from './server.js';
+
+/** Sends commands to one node, all of them in one message, and hands back what it answers, or rejects. */
+export interface Wire {
+  /** The name of the node, `n0`. */
+  readonly name: string;
+  send(commands: readonly (readonly string[])[]): Promise<unknown[]>;
+  /** Has `callback` called by a timer of the process. */
+  later(callback: () => void, delayMs: number): { cancel(): void };
+}
+
+/** The options of ioredis that the simulated client heeds. Others are taken and mean nothing. */
+export interface SimRedisOptions {
+  /** A command rejects after this, ms. */
+  readonly commandTimeout?: number | undefined;
+  readonly host?: string;
+  readonly port?: number;
+  readonly lazyConnect?: boolean;
+  readonly keyPrefix?: string;
+}
+
+type Callback = (error: Error | null, result?: unknown) => void;
+
+/** Arguments as they go over the wire: lists are flattened, everything is a string. */
+function wordsOf(args: readonly unknown[]): string[] {
+  return args.flat(2).map((it) => (it === null || it === undefined ? '' : String(it)));
+}
+
+function withCallback<T>(promise: Promise<T>, callback: Callback | undefined): Promise<T> {
+  if (callback === undefined) return promise;
+  // What a callback returns is nobody's business: it may be a promise that rejects.
+  promise.then(
+    (result) => void callback(null, result),
+    (error: Error) => void callback(error),
+  );
+  return promise;
+}
+
+/** Takes the callback off the end of a list of arguments. */
+function split(args: readonly unknown[]): [string[], Callback | undefined] {
+  const last = args.at(-1);
+  return typeof last === 'function' ? [wordsOf(args.slice(0, -1)), last as Callback] : [wordsOf(args), undefined];
+}
+
+/**
+ * A connection to one simulated node, with the face of an ioredis client: the commands that the node knows, scripts and
+ * `defineCommand`, `pipeline` and `multi`, `status` and events, `duplicate`, `quit` and `disconnect`. It is always
+ * connected; a node that is down does not answer.
+ */
+export class SimRedis extends EventEmitter {
+  readonly options: SimRedisOptions;
+  status = 'ready';
+  readonly isCluster = false;
+  readonly #wire: Wire;
+
+  constructor(wire: Wire, options: SimRedisOptions = {}) {
+    super();
+    this.#wire = wire;
+    this.options = options;
+    if (options.lazyConnect) this.status = 'wait';
+  }
+
+  /** Sends any command. */
+  call(command: string, ...args: unknown[]): Promise<unknown> {
+    const [words, callback] = split(args);
+    return withCallback(this.#one([command, ...words]), callback);
+  }
+
+  async #one(command: readonly string[]): Promise<unknown> {
+    const [reply] = await this.#exchange([command]);
+    if (reply instanceof Error) throw reply;
+    return reply;
+  }
+
+  async #exchange(commands: readonly (readonly string[])[]): Promise<unknown[]> {
+    if (this.status === 'end') throw new Error('Connection is closed.');
+    const { commandTimeout } = this.options;
+    const answer = this.#wire.send(commands);
+    if (commandTimeout === undefined) return answer;
+    return new Promise((resolve, reject) => {
+      const timer = this.#wire.later(() => reject(new Error('Command timed out')), commandTimeout);
+      answer.then(resolve, reject).finally(() => timer.cancel());
+    });
+  }
+
+  /** Makes a method of a script: `EVALSHA`, and `EVAL` where the node does not have it. */
+  defineCommand(name: string, definition: { readonly lua: string; readonly numberOfKeys?: number }): void {
+    const sha = sha1(definition.lua);
+    const { numberOfKeys } = definition;
+    const method = (...args: unknown[]): Promise<unknown> => {
+      const [given, callback] = split(args);
+      const words = numberOfKeys === undefined ? given : [String(numberOfKeys), ...given];
+      const run = async (): Promise<unknown> => {
+        try {
+          return await this.#one(['evalsha', sha, ...words]);
+        } catch (error) {
+          if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
+          return this.#one(['eval', definition.lua, ...words]);
+        }
+      };
+      return withCallback(run(), callback);
+    };
+    Object.defineProperty(this, name, { value: method, configurable: true, writable: true });
+  }
+
+  /** Collects commands and sends each by itself, one after the other. */
+  pipeline(commands: readonly (readonly unknown[])[] = []): Batch {
+    return new Batch(async (all) => Promise.all(all.map((it) => settled(this.#one(it)))), commands);
+  }
+
+  /** Collects commands that the node carries out with nothing in between. */
+  multi(commands: readonly (readonly unknown[])[] = []): Batch {
+    return new Batch(async (all) => {
+      const replies = await this.#exchange(all);
+      return replies.map((it): [Error | null, unknown] => (it instanceof Error ? [it, undefined] : [null, it]));
+    }, commands);
+  }
+
+  async connect(): Promise<void> {
+    this.status = 'connecting';
+    await Promise.resolve();
+    this.status = 'connect';
+    this.emit('connect');
+    this.status = 'ready';
+    this.emit('ready');
+  }
+
+  /** Another connection to the same node. */
+  duplicate(options: SimRedisOptions = {}): SimRedis {
+    return new SimRedis(this.#wire, { ...this.options, ...options });
+  }
+
+  async quit(callback?: Callback): Promise<'OK'> {
+    this.disconnect();
+    callback?.(null, 'OK');
+    return 'OK';
+  }
+
+  disconnect(): void {
+    if (this.status === 'end') return;
+    this.status = 'end';
+    this.emit('close');
+    this.emit('end');
+  }
+
+  /** For messages: the node's name. */
+  override toString(): string {
+    return `SimRedis(${this.#wire.name})`;
+  }
+}
+
+async function settled(promise: Promise<unknown>): Promise<[Error | null, unknown]> {
+  try {
+    return [null, await promise];
+  } catch (error) {
+    return [error instanceof Error ? error : new Error(String(error)), undefined];
+  }
+}
+
+type Execute = (commands: readonly (readonly string[])[]) => Promise<[Error | null, unknown][]>;
+
+/** Commands that are sent by {@link Batch.exec}. Each method adds one and gives the batch back. */
+export class Batch {
+  readonly #execute: Execute;
+  readonly #commands: string[][] = [];
+
+  constructor(execute: Execute, commands: readonly (readonly unknown[])[]) {
+    this.#execute = execute;
+    for (const command of commands) this.#commands.push(wordsOf(command));
+  }
+
+  get length(): number {
+    return this.#commands.length;
+  }
+
+  call(command: string, ...args: unknown[]): this {
+    this.#commands.push([command, ...split(args)[0]]);
+    return this;
+  }
+
+  /** `[error, result]` of each. */
+  exec(callback?: Callback): Promise<[Error | null, unknown][]> {
+    return withCallback(this.#execute(this.#commands), callback);
+  }
+}
+
+for (const name of COMMAND_NAMES) {
+  const method = {
+    configurable: true,
+    writable: true,
+    value(this: SimRedis | Batch, ...args: unknown[]): unknown {
+      return this.call(name, ...args);
+    },
+  };
+  Object.defineProperty(SimRedis.prototype, name, method);
+  Object.defineProperty(Batch.prototype, name, method);
+}

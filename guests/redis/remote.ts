@@ -1,0 +1,64 @@
+import type { Answer } from '../../core/index.js';
+import type { Message, RemoteCall, SimNode, World } from '../../sim/index.js';
+import type { RunNames } from './names.js';
+import { Failure, type Reply, Status, toUser } from './reply.js';
+import type { Server } from './server.js';
+
+/** Commands on their way to a node: carried out with nothing in between, once for each copy that arrives. */
+export class RemoteCommands implements RemoteCall {
+  told = 0;
+  private readonly node: SimNode;
+  private readonly server: Server;
+  private readonly commands: readonly (readonly string[])[];
+  private readonly names: RunNames;
+  private readonly chronicle: World['chronicle'];
+  private readonly resolve: (replies: unknown[]) => void;
+  /** By execution: what the node answered. */
+  private readonly answers: Reply[][] = [];
+
+  constructor(
+    node: SimNode,
+    server: Server,
+    commands: readonly (readonly string[])[],
+    names: RunNames,
+    chronicle: World['chronicle'],
+    resolve: (replies: unknown[]) => void,
+  ) {
+    this.node = node;
+    this.server = server;
+    this.commands = commands;
+    this.names = names;
+    this.chronicle = chronicle;
+    this.resolve = resolve;
+  }
+
+  execute({ command }: Message): Answer {
+    const { chronicle, names, node } = this;
+    const { now } = chronicle;
+    const by = command.token as unknown as number;
+    names.lock = chronicle.ownerOf(by);
+    const refused = node.refuses(command.operation, now);
+    const replies = this.commands.map((args) =>
+      refused ? REFUSAL : this.server.execute(args, { node, now, names, by }),
+    );
+    names.lock = null;
+    this.told = this.answers.push(replies) - 1;
+    return answerOf(replies.at(-1) ?? null);
+  }
+
+  /** An answer is back: that to this execution. */
+  arrive(execution: number): void {
+    this.resolve((this.answers[execution] ?? []).map(toUser));
+  }
+}
+
+const REFUSAL = new Failure("OOM command not allowed when used memory > 'maxmemory'.");
+
+/** How a lock takes a reply, for the votes in reports: `OK`, a positive number or a list that begins with one is yes. */
+function answerOf(reply: Reply): Answer {
+  if (reply instanceof Failure) return 'error';
+  if (reply instanceof Status) return 'yes';
+  if (typeof reply === 'number') return reply > 0 ? 'yes' : 'no';
+  if (typeof reply === 'string') return 'yes';
+  return reply === null ? 'no' : answerOf(reply[0] ?? null);
+}

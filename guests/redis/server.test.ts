@@ -1,0 +1,159 @@
+import { describe, expect, it } from 'vitest';
+import { Chronicle } from '../../sim/chronicle.js';
+import { trueTime } from '../../sim/index.js';
+import { SimNode } from '../../sim/node.js';
+import { Observer } from '../../sim/observer.js';
+import { QueueEvent } from '../../sim/queue.js';
+import { sha1 } from './lua.js';
+import { Failure, type Reply, toUser } from './reply.js';
+import { Server } from './server.js';
+
+/** A server whose time is moved by hand. */
+class Bench {
+  readonly server = new Server();
+  nowMs = 0;
+  private readonly chronicle = new Chronicle([], new Observer(), false);
+  readonly node = new SimNode(
+    0,
+    {
+      nodes: 1,
+      delayUs: 0,
+      distances: [],
+      link: 'fifo',
+      expiry: 'after',
+      resolutionUs: 1000,
+      persistence: 'none',
+      replicaLagUs: null,
+      clocks: [],
+    },
+    this.chronicle,
+    () => new QueueEvent(),
+    0,
+    0,
+  );
+  private readonly values = [''];
+
+  private readonly names = {
+    keyOf: (key: string): number => this.chronicle.keyOf(key),
+    tokenOf: (value: string): number => {
+      const known = this.values.indexOf(value, 1);
+      return known > 0 ? known : this.values.push(value) - 1;
+    },
+    valueOf: (token: number): string => this.values[token] ?? '?',
+  };
+
+  run(...args: (string | number)[]): unknown {
+    const reply = this.reply(...args);
+    return reply instanceof Failure ? `-${reply.text}` : toUser(reply);
+  }
+
+  reply(...args: (string | number)[]): Reply {
+    const now = trueTime(this.nowMs * 1000);
+    this.chronicle.now = now;
+    return this.server.execute(args.map(String), { node: this.node, now, names: this.names, by: 0 });
+  }
+
+  lua(text: string, keys: readonly string[] = [], ...argv: (string | number)[]): unknown {
+    return this.run('eval', text, keys.length, ...keys, ...argv);
+  }
+}
+
+describe('the server', () => {
+  it('sets under conditions, with each way to say a TTL', () => {
+    const redis = new Bench();
+    expect(redis.run('SET', 'a', '1', 'NX', 'PX', 100)).toBe('OK');
+    expect(redis.run('set', 'a', '2', 'nx', 'px', 100)).toBeNull();
+    expect(redis.run('set', 'b', '2', 'xx')).toBeNull();
+    expect(redis.run('pttl', 'a')).toBe(100);
+    redis.nowMs = 100;
+    expect(redis.run('get', 'a')).toBe('1');
+    redis.nowMs = 101;
+    expect(redis.run('get', 'a')).toBeNull();
+    expect(redis.run('set', 'a', '3', 'ex', 2, 'get')).toBeNull();
+    expect(redis.run('set', 'a', '4', 'keepttl', 'get')).toBe('3');
+    expect(redis.run('pttl', 'a')).toBe(2000);
+    expect(redis.run('ttl', 'a')).toBe(2);
+    expect(redis.run('set', 'a', '5')).toBe('OK');
+    expect(redis.run('pttl', 'a')).toBe(-1);
+    expect(redis.run('pttl', 'none')).toBe(-2);
+    expect(redis.run('set', 'a', '1', 'px', 0)).toBe("-ERR invalid expire time in 'set' command");
+    expect(redis.run('set', 'a', '1', 'px', 'x')).toBe('-ERR value is not an integer or out of range');
+    expect(redis.run('set', 'a', '1', 'nx', 'xx')).toBe('-ERR syntax error');
+    expect(redis.run('set', 'a', '1', 'px')).toBe('-ERR syntax error');
+  });
+
+  it('moves expiry and deletes', () => {
+    const redis = new Bench();
+    redis.run('psetex', 'a', 100, 'x');
+    expect(redis.run('pexpire', 'a', 50, 'GT')).toBe(0);
+    expect(redis.run('pexpire', 'a', 50, 'LT')).toBe(1);
+    expect(redis.run('pexpire', 'a', 70, 'NX')).toBe(0);
+    expect(redis.run('pexpire', 'none', 70)).toBe(0);
+    expect(redis.run('persist', 'a')).toBe(1);
+    expect(redis.run('persist', 'a')).toBe(0);
+    expect(redis.run('pexpire', 'a', 0)).toBe(1);
+    expect(redis.run('exists', 'a')).toBe(0);
+    redis.run('set', 'a', '1');
+    redis.run('set', 'b', '2');
+    expect(redis.run('mget', 'a', 'b', 'c')).toEqual(['1', '2', null]);
+    expect(redis.run('del', 'a', 'b', 'c')).toBe(2);
+    expect(redis.run('incr', 'n')).toBe(1);
+    expect(redis.run('incrby', 'n', 4)).toBe(5);
+    expect(redis.run('getdel', 'n')).toBe('5');
+  });
+
+  it('says what it does not know, and what is missing', () => {
+    const redis = new Bench();
+    expect(redis.run('hset', 'a')).toBe("-ERR unknown command 'hset', with args beginning with: 'a' ");
+    expect(redis.run('get')).toBe("-ERR wrong number of arguments for 'get' command");
+  });
+
+  it('runs scripts, by text and by SHA-1, and forgets them in a restart', () => {
+    const redis = new Bench();
+    const text = "return redis.call('set', KEYS[1], ARGV[1])";
+    const sha = sha1(text);
+    expect(redis.run('evalsha', sha, 1, 'a', 'x')).toBe('-NOSCRIPT No matching script. Please use EVAL.');
+    expect(redis.lua(text, ['a'], 'x')).toBe('OK');
+    expect(redis.run('evalsha', sha.toUpperCase(), 1, 'a', 'y')).toBe('OK');
+    expect(redis.run('get', 'a')).toBe('y');
+    expect(redis.run('script', 'exists', sha, 'f'.repeat(40))).toEqual([1, 0]);
+    redis.node.life++;
+    expect(redis.run('script', 'exists', sha)).toEqual([0]);
+    expect(redis.run('script', 'load', text)).toBe(sha);
+    expect(redis.run('evalsha', sha, 1, 'a', 'z')).toBe('OK');
+  });
+
+  it('converts what goes in and out of scripts as Redis does', () => {
+    const redis = new Bench();
+    expect(redis.lua('return 3.99')).toBe(3);
+    expect(redis.lua('return "3.99"')).toBe('3.99');
+    expect(redis.lua('return true')).toBe(1);
+    expect(redis.lua('return false')).toBeNull();
+    expect(redis.lua('return nil')).toBeNull();
+    expect(redis.lua('return {1, "b", {2}, nil, 4}')).toEqual([1, 'b', [2]]);
+    expect(redis.lua('return {1, false, 3}')).toEqual([1, null, 3]);
+    expect(redis.lua("return redis.status_reply('FINE')")).toBe('FINE');
+    expect(redis.lua("return redis.error_reply('MINE no')")).toBe('-MINE no');
+    expect(redis.lua("return redis.call('get', KEYS[1]) == false", ['none'])).toBe(1);
+    expect(redis.lua("return redis.call('set', 'a', 12)['ok']")).toBe('OK');
+    expect(redis.lua("redis.call('set', 'a', ARGV[1] * 2) return redis.call('get', 'a')", [], 21)).toBe('42');
+    expect(redis.lua("redis.call('set', 'a', 10 / 2) return redis.call('get', 'a')")).toBe('5');
+    expect(redis.lua("return redis.sha1hex('')")).toBe('da39a3ee5e6b4b0d3255bfef95601890afd80709');
+    expect(redis.lua('return #KEYS + #ARGV', ['a', 'b'], 'c')).toBe(3);
+    expect(redis.lua('return unpack({7, 8})')).toBe(7);
+    expect(redis.lua('local n = 0 for i, key in ipairs(KEYS) do n = n + i end return n', ['a', 'b'])).toBe(3);
+  });
+
+  it('raises errors out of call, hands them over by pcall, and keeps what was written before', () => {
+    const redis = new Bench();
+    expect(redis.lua("redis.call('set', 'a', 1) redis.call('nope')")).toMatch(/^-ERR unknown command 'nope'.*script: /);
+    expect(redis.run('get', 'a')).toBe('1');
+    expect(redis.lua("return redis.pcall('nope')['err']")).toMatch(/^ERR unknown command 'nope'/);
+    expect(redis.lua("local it = redis.pcall('select', 3) return 5")).toBe(5);
+    expect(redis.lua('return missing')).toMatch(/nonexistent global variable 'missing'/);
+    expect(redis.lua('global = 1')).toMatch(/readonly table/);
+    expect(redis.lua('return (')).toMatch(/^-ERR Error compiling script/);
+    expect(redis.lua("return redis.call('eval', 'return 1', 0)")).toMatch(/not allowed from script/);
+    expect(redis.run('eval', 'return 1', 2, 'a')).toBe("-ERR Number of keys can't be greater than number of args");
+  });
+});

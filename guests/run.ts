@@ -1,0 +1,199 @@
+import { Monitors, type Violation } from '../properties/index.js';
+import type { PropertyId, Schedule } from '../scenarios/index.js';
+import {
+  type Adversary,
+  type Run,
+  runOf,
+  ScriptedAdversary,
+  type Setup,
+  setupOf,
+  type TrueTime,
+  World,
+} from '../sim/index.js';
+import { GuestClient } from './guest-client.js';
+import { drainAtOnce, drainByImmediates } from './host/drain.js';
+import { install } from './host/install.js';
+import { as, current } from './host/owner.js';
+import { Session, type Subject, type Uncaught } from './session.js';
+
+/** A run of guests, with what monitors say about it. */
+export interface GuestRun {
+  readonly run: Run;
+  readonly world: World;
+  readonly monitors: Monitors;
+  readonly violations: readonly Violation[];
+  /** What guest code threw where nobody could catch it. */
+  readonly uncaught: readonly Uncaught[];
+}
+
+export interface GuestRunOptions {
+  /** Ends the run at the first violation of one of these. Default none. */
+  readonly stopAt?: readonly PropertyId[];
+  /** Keep the trace, not only its hash. Default `false`. */
+  readonly trace?: boolean;
+  /** Whether locks are to extend themselves, where a client can do that. Default `false`. */
+  readonly extendsItself?: boolean;
+}
+
+/** What guests are judged by. */
+export const GUEST_PROPERTIES: readonly PropertyId[] = [
+  'mutual-exclusion',
+  'validity',
+  'action-in-belief',
+  'cleanup',
+  'continuity',
+  'deadlock-free',
+];
+
+/** A call that has not returned for this long at the end of a run hangs, µs. */
+export const PATIENCE_US = 15_000_000;
+
+/** A run with more events than this has gone round in circles: none that ends by itself has a tenth of them. */
+export const MOST_EVENTS = 20_000;
+
+/** One run that is under way. */
+class Running {
+  readonly world: World;
+  readonly monitors: Monitors;
+  private readonly session: Session;
+
+  constructor(subject: Subject, setup: Setup, adversary: Adversary, options: GuestRunOptions) {
+    this.monitors = new Monitors(setup, options.stopAt ?? []);
+    let session: Session | null = null;
+    this.world = new World(setup, adversary, this.monitors, options.trace ?? false, (seat) => {
+      session ??= new Session(subject, seat.chronicle, options.extendsItself ?? false);
+      return new GuestClient(seat, session);
+    });
+    if (session === null) throw new RangeError('a run needs a client');
+    this.session = session;
+    this.session.nodes = this.world.nodes;
+  }
+
+  begin(): void {
+    this.world.begin();
+  }
+
+  /** Lets the next event happen that guest code takes part in, or what is left of the last. */
+  turn(): boolean {
+    const { session, world } = this;
+    if (session.refusal !== null) throw session.refusal;
+    const last = session.active;
+    if (last?.hasImmediates) {
+      last.runImmediates();
+      return true;
+    }
+    session.active = null;
+    last?.settle();
+    while (world.events < MOST_EVENTS && world.advance()) if (session.active !== null) return true;
+    if (session.refusal !== null) throw session.refusal;
+    current.owner = null;
+    return false;
+  }
+
+  finish(): GuestRun {
+    const { world, monitors, session } = this;
+    if (world.events < MOST_EVENTS) world.finish();
+    else world.stop();
+    const hangs = session.openCalls.filter(({ sinceUs }) => world.now - sinceUs > PATIENCE_US);
+    const violations = [
+      ...monitors.violations.filter(
+        ({ property }) => GUEST_PROPERTIES.includes(property) && property !== 'deadlock-free',
+      ),
+      ...hangs.map((call) => hangOf(call, world.now)),
+      ...(world.events < MOST_EVENTS ? [] : [circles(world)]),
+    ];
+    return { run: runOf(world), world, monitors, violations, uncaught: session.uncaughtErrors };
+  }
+}
+
+function hangOf({ client, operation, sinceUs }: Session['openCalls'][number], now: TrueTime): Violation {
+  return {
+    property: 'deadlock-free',
+    kind: 'liveness',
+    atUs: sinceUs + PATIENCE_US,
+    untilUs: now,
+    resource: 'a',
+    clients: [client],
+    detail: `${operation} of ${client} has not returned for ${Math.floor((now - sinceUs) / 1_000_000)} s`,
+  };
+}
+
+function circles({ now, clients }: World): Violation {
+  return {
+    property: 'deadlock-free',
+    kind: 'liveness',
+    atUs: now,
+    untilUs: now,
+    resource: 'a',
+    clients: clients.filter(({ locks }) => locks.some((lock) => lock.believing)).map(({ name }) => name),
+    detail: `the run goes round in circles: ${MOST_EVENTS} events by ${Math.floor(now / 1000)} ms`,
+  };
+}
+
+/**
+ * Runs guests under an adversary, drained by documented means: each event ends when all continuations, ticks and
+ * immediates that follow from it have run.
+ */
+export async function runGuests(
+  subject: Subject,
+  setup: Setup,
+  adversary: Adversary,
+  options: GuestRunOptions = {},
+): Promise<GuestRun> {
+  install();
+  const running = new Running(subject, setup, adversary, options);
+  running.begin();
+  const restore = catchRejections();
+  try {
+    await drainByImmediates(() => running.turn());
+  } finally {
+    restore();
+  }
+  return running.finish();
+}
+
+/** The same, at once: see {@link drainAtOnce}. Only from a macrotask. */
+export function runGuestsAtOnce(
+  subject: Subject,
+  setup: Setup,
+  adversary: Adversary,
+  options: GuestRunOptions = {},
+): GuestRun {
+  install();
+  const running = new Running(subject, setup, adversary, options);
+  running.begin();
+  const restore = catchRejections();
+  try {
+    drainAtOnce(() => running.turn());
+  } finally {
+    restore();
+  }
+  return running.finish();
+}
+
+export function replayGuests(subject: Subject, schedule: Schedule, options: GuestRunOptions = {}): Promise<GuestRun> {
+  return runGuests(subject, setupOf(schedule), new ScriptedAdversary(schedule), options);
+}
+
+export function replayGuestsAtOnce(subject: Subject, schedule: Schedule, options: GuestRunOptions = {}): GuestRun {
+  return runGuestsAtOnce(subject, setupOf(schedule), new ScriptedAdversary(schedule), options);
+}
+
+/**
+ * A rejection that nobody handles ends a process. In a simulated one it is noted; others are nobody's business here, and
+ * go on to who listened before.
+ */
+function catchRejections(): () => void {
+  const listeners = process.listeners('unhandledRejection');
+  const noted = (reason: unknown, promise: Promise<unknown>): void => {
+    const { owner } = current;
+    if (owner instanceof GuestClient) owner.session.uncaught(owner, reason);
+    else for (const listener of listeners) as(null, () => listener.call(process, reason, promise));
+  };
+  process.removeAllListeners('unhandledRejection');
+  process.on('unhandledRejection', noted);
+  return () => {
+    process.off('unhandledRejection', noted);
+    for (const listener of listeners) process.on('unhandledRejection', listener);
+  };
+}

@@ -1,0 +1,155 @@
+import { type Policy, REFERENCE } from '../../core/index.js';
+import { NO_STRETCH, type Weather } from '../../properties/search/weather.js';
+import type { Cluster } from '../../scenarios/index.js';
+
+/** A column of the matrix: what is done to a library, and nothing else. */
+export interface FaultClass {
+  /** How it is named in commands. */
+  readonly id: string;
+  /** A few words for a table, and a sentence. */
+  readonly title: string;
+  readonly story: string;
+  readonly weather: Partial<Weather>;
+  /** Whether connections keep the order of what is sent; both, by chance, where left out. */
+  readonly link?: Cluster['link'];
+  /** Locks extend themselves, where a library can do that. */
+  readonly extendsItself?: boolean;
+  /** Every run has this kind of trouble, not only a part of them. */
+  readonly always?: 'spikes' | 'losses' | 'pauses' | 'partitions' | 'wallSteps';
+  /** One node is dead from the beginning to the end. */
+  readonly deadNode?: boolean;
+  /** Clients write to a resource while they hold the lock, having looked at it just before. */
+  readonly writes?: boolean;
+}
+
+/** What the monitors take a guest for: a lock by the wall clock, with the allowance for drift that redis.io names. */
+export const GUEST_POLICY: Policy = { ...REFERENCE, clock: 'wall', nodeTimeoutUs: 500_000, tries: 4 };
+
+/** Three clients who want one resource, on five nodes that lose nothing, with a network that is quick. */
+const CALM: Weather = {
+  nodes: 5,
+  clients: 3,
+  ttlsMs: [1_000, 4_000],
+  policy: GUEST_POLICY,
+  resource: 'none',
+  persistence: 'none',
+  answersEarly: false,
+  namesTwice: false,
+  expiry: 'after',
+  longestOffsetMs: 3_600_000,
+  stretch: NO_STRETCH,
+  restartDelayUs: null,
+  stepUs: null,
+  ratePpm: null,
+  crashes: 0,
+  pauses: 0,
+  suspends: 0,
+  wallSteps: 0,
+  clientCrashes: 0,
+  partitions: 0,
+  failovers: 0,
+  replicaLagUs: 0,
+  flushes: 0,
+  durable: false,
+  distances: false,
+  refusals: 0,
+  lossPpm: 0,
+  duplicatePpm: 0,
+  spikePpm: 0,
+};
+
+export function weatherOf({ weather }: FaultClass): Weather {
+  return { ...CALM, ...weather };
+}
+
+const RATE = { ...NO_STRETCH, rate: 1 };
+const RESTART = { ...NO_STRETCH, restart: 1 };
+
+/** The columns of the matrix, in its order. */
+export const FAULT_CLASSES: readonly FaultClass[] = [
+  {
+    id: 'small',
+    title: 'small faults',
+    story: 'messages take up to 6 ms, one in fifty is lost, and a client is cut off from some nodes for a while',
+    weather: { lossPpm: 20_000, partitions: 1 },
+  },
+  {
+    id: 'spikes-fifo',
+    title: 'spikes, FIFO',
+    story: 'one message in ten takes up to 100 ms more, some up to 1.5 TTL; connections keep the order',
+    weather: { spikePpm: 100_000 },
+    link: 'fifo',
+    always: 'spikes',
+  },
+  {
+    id: 'spikes-reordering',
+    title: 'spikes, reordered',
+    story: 'the same, but later messages may overtake: reconnects, pools, proxies',
+    weather: { spikePpm: 100_000 },
+    link: 'reordering',
+    always: 'spikes',
+  },
+  {
+    id: 'drift',
+    title: 'drift only',
+    story: 'clocks of nodes are up to 0.5 % fast and those of clients as slow; nothing else',
+    weather: { stretch: RATE, ratePpm: 5_000 },
+    link: 'fifo',
+  },
+  {
+    id: 'long-delays',
+    title: 'long delays',
+    story: 'three messages in ten are late, some by more than a TTL; connections keep the order',
+    weather: { spikePpm: 300_000 },
+    link: 'fifo',
+    always: 'spikes',
+  },
+  {
+    id: 'restart-immediate',
+    title: 'restart at once',
+    story: 'nodes that voted crash and are back at once, empty',
+    weather: { stretch: RESTART, restartDelayUs: 0, crashes: 2 },
+  },
+  {
+    id: 'restart-delayed',
+    title: 'restart delayed',
+    story: 'the control: the same, but they stay away for as long as a claim lasts',
+    weather: { stretch: RESTART, crashes: 2 },
+  },
+  {
+    id: 'wall-steps',
+    title: 'wall-clock steps',
+    story: "somebody sets a client's wall clock, by up to two TTLs either way",
+    weather: { wallSteps: 2 },
+    always: 'wallSteps',
+  },
+  {
+    id: 'pauses',
+    title: 'pauses',
+    story: 'clients and nodes stand still for up to two TTLs; clients write while they hold',
+    weather: { pauses: 2 },
+    always: 'pauses',
+    writes: true,
+  },
+  {
+    id: 'silent-extension',
+    title: 'silent nodes, extending',
+    story: 'locks extend themselves, while clients are cut off from some nodes',
+    weather: { partitions: 2 },
+    extendsItself: true,
+    always: 'partitions',
+  },
+  {
+    id: 'even',
+    title: 'four nodes',
+    story: 'an even number of nodes, with losses and partitions',
+    weather: { nodes: 4, lossPpm: 50_000, partitions: 2 },
+  },
+  {
+    id: 'one-dead',
+    title: 'one node dead',
+    story: 'one node of five never answers',
+    weather: {},
+    deadNode: true,
+  },
+];

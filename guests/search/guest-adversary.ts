@@ -1,0 +1,87 @@
+import { DrawnAdversary, situationStream } from '../../properties/search/drawn.js';
+import { drawSituation, type Situation } from '../../properties/search/situation.js';
+import { COMBINED } from '../../properties/search/tactics.js';
+import type { Fault, LockPlan } from '../../scenarios/index.js';
+import type {
+  Adversary,
+  Direction,
+  FateSlot,
+  LockRun,
+  Message,
+  Moment,
+  Stream,
+  StreamSource,
+  WorldView,
+} from '../../sim/index.js';
+import { type FaultClass, weatherOf } from './fault-classes.js';
+
+/** Runs end this long after the last that is planned, µs, so that a call that hangs can be told. */
+const REST_US = 20_000_000;
+
+/** The situation of one run of a class of faults. */
+export function drawGuestSituation(faults: FaultClass, streams: StreamSource, run: number): Situation {
+  const drawn = drawSituation(weatherOf(faults), COMBINED, situationStream(streams, run));
+  const { setup } = drawn;
+  const link = faults.link ?? setup.cluster.link;
+  return {
+    ...drawn,
+    ...(faults.always === undefined ? {} : { [faults.always]: true }),
+    // What clients do to each other is what matters here.
+    patience: null,
+    reorders: false,
+    setup: {
+      ...setup,
+      policy: weatherOf(faults).policy,
+      cluster: { ...setup.cluster, link },
+      untilUs: 8 * drawn.ttlMs * 1000 + REST_US,
+    },
+  };
+}
+
+const GUEST_CONCERN = 6;
+
+/** Draws what happens to guests: as for the lock of `core`, but with work that suits libraries. */
+export class GuestAdversary implements Adversary {
+  private readonly faults: FaultClass;
+  private readonly situation: Situation;
+  private readonly drawn: DrawnAdversary;
+  private readonly draw: Stream;
+  private deadNode: Fault | null;
+
+  constructor(faults: FaultClass, situation: Situation, streams: StreamSource, run: number) {
+    this.faults = faults;
+    this.situation = situation;
+    this.drawn = new DrawnAdversary(weatherOf(faults), situation, streams, run);
+    this.draw = streams.stream(run, GUEST_CONCERN);
+    const node = `n${this.draw.below(situation.setup.cluster.nodes)}`;
+    this.deadNode = faults.deadNode ? { kind: 'crash', node, atUs: 0, restartAfterUs: null } : null;
+  }
+
+  /** Held to the end or past it, and given back some day: a lock that extends itself would be held for ever. */
+  nextLock(client: number, view: WorldView): LockPlan | null {
+    const plan = this.drawn.nextLock(client, view);
+    if (plan === null) return null;
+    const ttlUs = this.situation.ttlMs * 1000;
+    const holdUs = plan.holdUs ?? this.draw.between(ttlUs, 3 * ttlUs);
+    return { ...plan, holdUs, writes: this.faults.writes ? [this.drawWrite(Math.min(holdUs, ttlUs))] : [] };
+  }
+
+  private drawWrite(withinUs: number): LockPlan['writes'][number] {
+    const checkAfterUs = this.draw.below(withinUs);
+    return { checkAfterUs, guardUs: 3_000, sendAfterUs: checkAfterUs + 1_000, delayUs: 1_000 };
+  }
+
+  jitterPpm(): number {
+    return this.drawn.jitterPpm();
+  }
+
+  fate(message: Message, direction: Direction, send: number, fate: FateSlot, view: WorldView): void {
+    this.drawn.fate(message, direction, send, fate, view);
+  }
+
+  nextFault(moment: Moment, lock: LockRun | null, view: WorldView): Fault | null {
+    const { deadNode } = this;
+    this.deadNode = null;
+    return deadNode ?? this.drawn.nextFault(moment, lock, view);
+  }
+}

@@ -1,0 +1,150 @@
+import { type Assumption, assumptions, type Violation } from '../../properties/index.js';
+import type { PropertyId, Schedule } from '../../scenarios/index.js';
+import { choiceOf, RecordingAdversary, RollingHash, type StreamSource, Streams } from '../../sim/index.js';
+import { inMacrotask } from '../host/drain.js';
+import { type GuestRun, runGuests, runGuestsAtOnce } from '../run.js';
+import type { Subject } from '../session.js';
+import type { FaultClass } from './fault-classes.js';
+import { drawGuestSituation, GuestAdversary } from './guest-adversary.js';
+
+/** What can be wrong with a library, in the words of the matrix. */
+export const VIOLATION_KINDS: readonly ['belief', 'state', 'effect', 'leak', 'continuity', 'hang'] = [
+  'belief',
+  'state',
+  'effect',
+  'leak',
+  'continuity',
+  'hang',
+];
+export type ViolationKind = (typeof VIOLATION_KINDS)[number];
+
+const KINDS: Partial<Record<PropertyId, ViolationKind>> = {
+  'mutual-exclusion': 'belief',
+  validity: 'state',
+  'action-in-belief': 'effect',
+  cleanup: 'leak',
+  continuity: 'continuity',
+  'deadlock-free': 'hang',
+};
+
+export function kindOf({ property }: Violation): ViolationKind {
+  return KINDS[property] ?? 'state';
+}
+
+/** A drawn run, with the schedule that makes it again. */
+export interface DrawnGuestRun extends GuestRun {
+  readonly number: number;
+  readonly schedule: Schedule;
+}
+
+export type Drain = 'immediates' | 'at-once';
+
+/** Makes run number `number` of a search. */
+export async function drawGuestRun(
+  subject: Subject,
+  faults: FaultClass,
+  streams: StreamSource,
+  number: number,
+  drain: Drain = 'immediates',
+): Promise<DrawnGuestRun> {
+  const { setup } = drawGuestSituation(faults, streams, number);
+  const drawn = new GuestAdversary(faults, drawGuestSituation(faults, streams, number), streams, number);
+  const recording = new RecordingAdversary(drawn, setup.clients.length);
+  const options = { extendsItself: faults.extendsItself ?? false };
+  const run =
+    drain === 'immediates'
+      ? await runGuests(subject, setup, recording, options)
+      : await inMacrotask(() => runGuestsAtOnce(subject, setup, recording, options));
+  return { ...run, number, schedule: recording.schedule(setup, choiceOf(setup.policy)) };
+}
+
+/** A failing run that a search keeps: the first of its kind. */
+export interface FoundByGuests {
+  readonly kind: ViolationKind;
+  readonly run: number;
+  readonly violation: Violation;
+  readonly schedule: Schedule;
+  readonly events: number;
+  /** What the schedule does not keep; empty for a bug of the library. */
+  readonly assumptionsBroken: readonly Assumption[];
+}
+
+/** A cell of the matrix. */
+export interface Cell {
+  readonly fault: string;
+  readonly runs: number;
+  /** Claims in all runs: without any, nothing was tried. */
+  readonly claims: number;
+  /** Runs with a violation; those of them that keep the assumptions of the lock. */
+  readonly violations: number;
+  readonly inside: number;
+  /** Runs by kind of violation; a run may have several. */
+  readonly kinds: Readonly<Partial<Record<ViolationKind, number>>>;
+  /** Runs in which guest code threw where nobody could catch it. */
+  readonly uncaught: number;
+  /** Of the traces of all runs. */
+  readonly hash: string;
+  readonly found: readonly FoundByGuests[];
+}
+
+export interface SearchOptions {
+  readonly seed: string;
+  readonly runs: number;
+  readonly drain?: Drain;
+  readonly signal?: AbortSignal;
+  /** Called after each run. */
+  readonly onRun?: (done: number) => void;
+}
+
+/** Tortures a library with one class of faults. */
+export async function searchGuests(subject: Subject, faults: FaultClass, options: SearchOptions): Promise<Cell> {
+  const streams = new Streams(options.seed);
+  const hash = new RollingHash();
+  const kinds: Partial<Record<ViolationKind, number>> = {};
+  const found: FoundByGuests[] = [];
+  let [runs, claims, violations, inside, uncaught] = [0, 0, 0, 0, 0];
+  for (; runs < options.runs && !options.signal?.aborted; runs++) {
+    const run = await drawGuestRun(subject, faults, streams, runs, options.drain);
+    hash.add(run.world.chronicle.trace.value());
+    claims += claimsIn(run);
+    if (run.uncaught.length > 0) uncaught++;
+    if (run.violations.length > 0) {
+      violations++;
+      const broken = assumptions(run.schedule, run.world.policy);
+      if (broken.length === 0) inside++;
+      for (const kind of new Set(run.violations.map(kindOf))) {
+        kinds[kind] = (kinds[kind] ?? 0) + 1;
+        keepFirst(found, kind, run, broken);
+      }
+    }
+    options.onRun?.(runs + 1);
+  }
+  return { fault: faults.id, runs, claims, violations, inside, kinds, uncaught, hash: hash.digest(), found };
+}
+
+/** Keeps the first of each kind; one that keeps the assumptions rather than one that does not. */
+function keepFirst(
+  found: FoundByGuests[],
+  kind: ViolationKind,
+  run: DrawnGuestRun,
+  broken: readonly Assumption[],
+): void {
+  const at = found.findIndex((it) => it.kind === kind);
+  const worse = at >= 0 && ((found[at]?.assumptionsBroken.length ?? 0) === 0 || broken.length > 0);
+  const violation = run.violations.find((it) => kindOf(it) === kind);
+  if (worse || violation === undefined) return;
+  const it = {
+    kind,
+    run: run.number,
+    violation,
+    schedule: run.schedule,
+    events: run.run.events,
+    assumptionsBroken: broken,
+  };
+  if (at < 0) found.push(it);
+  else found[at] = it;
+}
+
+function claimsIn({ world }: GuestRun): number {
+  return world.clients.reduce((sum, { locks }) => sum + locks.filter((it) => it.state.deadline > 0).length, 0);
+}

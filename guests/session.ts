@@ -1,0 +1,156 @@
+import { type SimNode, Streams, type World } from '../sim/index.js';
+import type { Owner } from './host/owner.js';
+import { type LockUnderTest, type MakeLock, whatIsWrongWith } from './lock-under-test.js';
+import type { SimRedis } from './redis/client.js';
+import { sha1 } from './redis/lua.js';
+import { RunNames } from './redis/names.js';
+import { Server } from './redis/server.js';
+
+/** A lock client that can be run; see {@link subjectOf}. */
+export interface Subject {
+  /** As in a table: `redlock 4.2.0`. */
+  readonly name: string;
+  readonly make: MakeLock;
+  /** What commands of its connections reject after, ms; `undefined` for never, which is the default of ioredis. */
+  readonly commandTimeoutMs: number | undefined;
+  /** The text of its scripts by their SHA-1, as far as they are known: nodes have them from the start. */
+  readonly scripts: Map<string, string>;
+}
+
+/** Something that guest code threw where nobody could catch it. */
+export interface Uncaught {
+  readonly client: string;
+  readonly atUs: number;
+  readonly error: unknown;
+}
+
+/** A call of a client that has not returned. */
+export interface OpenCall {
+  readonly client: string;
+  readonly operation: 'acquire' | 'extend' | 'release';
+  readonly sinceUs: number;
+}
+
+/** A client that cannot be simulated, and why; its message says what to do about it. */
+export class UnsupportedClient extends Error {
+  override readonly name: string = 'UnsupportedClient';
+}
+
+/** A process that runs guest code, as those see it who drive it. */
+export interface GuestProcess extends Owner {
+  readonly hasImmediates: boolean;
+  runImmediates(): void;
+  /** Everything that follows from the event has happened. */
+  settle(): void;
+}
+
+/** A clock that differs from the process's own by more than this is not the process's own, ms: a year. */
+const PLAUSIBLE_MS = 366 * 24 * 3600 * 1000;
+
+const STREAMS = new Streams('lockstep guests');
+/** Streams of a process's later lives begin here. */
+const LIFE = 1 << 16;
+
+/** What the guests of one run share: who is active, the names of tokens, the servers, what went wrong. */
+export class Session {
+  /** The nodes of the run; there from its beginning on. */
+  nodes: readonly SimNode[] = [];
+  /** The process whose guest code has run in this event, and is being drained. */
+  active: GuestProcess | null = null;
+  readonly names: RunNames;
+  readonly uncaughtErrors: Uncaught[] = [];
+  /** Why the client cannot be simulated, if so. */
+  refusal: UnsupportedClient | null = null;
+  readonly commandTimeoutMs: number | undefined;
+  /** Whether locks are to extend themselves, where a client can do that. */
+  readonly extendsItself: boolean;
+  private readonly subject: Subject;
+  private readonly chronicle: World['chronicle'];
+  private readonly servers: Server[] = [];
+  private readonly words = new Map<number, () => number>();
+  private readonly calls = new Set<OpenCall>();
+
+  constructor(subject: Subject, chronicle: World['chronicle'], extendsItself: boolean) {
+    this.subject = subject;
+    this.chronicle = chronicle;
+    this.commandTimeoutMs = subject.commandTimeoutMs;
+    this.extendsItself = extendsItself;
+    this.names = new RunNames(chronicle);
+  }
+
+  /** Makes the client of a process. Throws an {@link UnsupportedClient} for what is none. */
+  makeClient(nodes: readonly SimRedis[]): LockUnderTest {
+    const client: unknown = this.subject.make({ nodes });
+    const wrong = whatIsWrongWith(client);
+    if (wrong !== null) throw new UnsupportedClient(`${this.subject.name}: ${wrong}`);
+    return client as LockUnderTest;
+  }
+
+  /** A process's next random word: the same in every run of a schedule. */
+  wordOf(process: number, life: number): number {
+    const key = process + LIFE * life;
+    let next = this.words.get(key);
+    if (next === undefined) {
+      const stream = STREAMS.stream(key, 0);
+      next = () => stream.word();
+      this.words.set(key, next);
+    }
+    return next();
+  }
+
+  /** What answers the commands that reach a node. */
+  serverOf(node: SimNode): Server {
+    let server = this.servers[node.index];
+    if (server === undefined) {
+      server = new Server(this.subject.scripts);
+      this.servers[node.index] = server;
+    }
+    return server;
+  }
+
+  textOf(sha: string): string | undefined {
+    return this.subject.scripts.get(sha.toLowerCase());
+  }
+
+  /** Remembers the scripts in these commands. */
+  learn(commands: readonly (readonly string[])[]): void {
+    for (const [name = '', first = '', second = ''] of commands) {
+      const text = /^eval$/i.test(name) ? first : /^script$/i.test(name) && /^load$/i.test(first) ? second : null;
+      if (text !== null && !this.subject.scripts.has(sha1(text))) this.subject.scripts.set(sha1(text), text);
+    }
+  }
+
+  uncaught(client: GuestProcess, error: unknown): void {
+    if (error instanceof UnsupportedClient) this.refusal ??= error;
+    else this.uncaughtErrors.push({ client: client.name, atUs: this.chronicle.now, error });
+  }
+
+  /** Notes that a call has begun; what comes back says that it has returned. */
+  opens(client: GuestProcess, operation: OpenCall['operation']): () => void {
+    const call = { client: client.name, operation, sinceUs: this.chronicle.now };
+    this.calls.add(call);
+    return () => this.calls.delete(call);
+  }
+
+  /** The process is dead, and its calls with it. */
+  closes(client: GuestProcess): void {
+    for (const call of this.calls) if (call.client === client.name) this.calls.delete(call);
+  }
+
+  get openCalls(): readonly OpenCall[] {
+    return [...this.calls];
+  }
+
+  /** A time that no simulated clock is near comes from a clock that the guest had taken before. */
+  checkPlausible(client: GuestProcess, untilMs: number): void {
+    const nowMs = client.wallMs();
+    // A finished lock is marked by zero, or a time long gone.
+    if (untilMs <= 0 || !(Math.abs(untilMs - nowMs) > PLAUSIBLE_MS)) return;
+    if (Math.abs(untilMs - Date.UTC(2026, 0)) > 40 * PLAUSIBLE_MS) return;
+    throw new UnsupportedClient(
+      `${this.subject.name} says that its lock ends ${new Date(untilMs).toISOString()}, but the clock of its process ` +
+        `shows ${new Date(nowMs).toISOString()}: it has taken Date, or Date.now, before the dispatchers were there. ` +
+        'Import lockstep/testing before the client.',
+    );
+  }
+}

@@ -1,0 +1,54 @@
+import type { LockPlan, Schedule } from '../scenarios/index.js';
+import type { MakeLock } from './lock-under-test.js';
+import { replayGuests } from './run.js';
+import type { Subject } from './session.js';
+
+export type { Subject } from './session.js';
+
+/**
+ * A client that can be run. It goes once through all that it can do, with nothing in its way: its scripts are known from
+ * then on, and are in the caches of nodes at the beginning of a run, as on servers that have been in use.
+ *
+ * @param commandTimeoutMs - What commands of its connections reject after; `undefined` for never.
+ */
+export async function subjectOf(name: string, make: MakeLock, commandTimeoutMs: number | undefined): Promise<Subject> {
+  const subject: Subject = { name, make, commandTimeoutMs, scripts: new Map() };
+  for (const extendsItself of [false, true]) await replayGuests(subject, REHEARSAL, { extendsItself });
+  return subject;
+}
+
+function lock(atUs: number): LockPlan {
+  return {
+    atUs,
+    resources: ['a'],
+    ttlMs: 2_000,
+    holdUs: 1_900_000,
+    extensions: [{ afterUs: 100_000, ttlMs: 2_000 }],
+    writes: [],
+    jitterPpm: [],
+  };
+}
+
+const REHEARSAL: Schedule = {
+  schema: 'lockstep.schedule/1',
+  cluster: {
+    nodes: 3,
+    delayUs: 1_000,
+    distances: [],
+    link: 'fifo',
+    expiry: 'after',
+    resolutionUs: 1000,
+    persistence: 'none',
+    replicaLagUs: null,
+    clocks: [],
+  },
+  policy: { profile: 'reference', with: { clock: 'wall' } },
+  // The second one is refused, and cleans up.
+  clients: [
+    { id: 'c1', locks: [lock(0)] },
+    { id: 'c2', locks: [lock(50_000)] },
+  ],
+  faults: [],
+  fates: [],
+  untilUs: 5_000_000,
+};

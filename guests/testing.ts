@@ -1,0 +1,26 @@
+/**
+ * For a user's own test suite: the one entry with a side effect. On import it puts dispatchers in the place of clocks,
+ * timers and randomness, which equal the natives unless a simulated process owns the event. Import it before the client.
+ */
+import './host/installed.js';
+
+export {
+  clientArbitrary,
+  clusterArbitrary,
+  courseArbitrary,
+  fateArbitrary,
+  faultArbitrary,
+  scheduleArbitrary,
+} from '../properties/index.js';
+export {
+  type ExpectSafeOptions,
+  expectSafe,
+  NondeterministicClientError,
+  type SafeResult,
+  type TestFaults,
+  UnsafeLockError,
+} from './expect-safe.js';
+export type { HeldLock, LockUnderTest, MakeLock, TestBed } from './lock-under-test.js';
+export type { SimRedis } from './redis/client.js';
+export type { ViolationKind } from './search/search.js';
+export { UnsupportedClient } from './session.js';

@@ -1,0 +1,90 @@
+import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { LockUnderTest, SimRedis } from '../../testing.js';
+
+/** What ioredis has of it. */
+type Redis = SimRedis & {
+  set(key: string, value: string, px: 'PX', ttlMs: number, nx: 'NX'): Promise<unknown>;
+  eval(lua: string, keys: number, ...args: (string | number)[]): Promise<unknown>;
+  unlockKey(key: string, token: string, callback: (error: Error | null, reply?: unknown) => void): void;
+};
+
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+
+/** How long a lock lasts from `startedAt` on, ms: less what clocks may differ by. */
+function validUntil(startedAt: number, ttlMs: number): number {
+  return startedAt + ttlMs - ttlMs / 100 - 2;
+}
+
+/** First style: a class whose locks are objects with an end and a release. Tells the time by `process.hrtime.bigint`. */
+export class HandleLock {
+  private readonly nodes: readonly Redis[];
+
+  constructor(nodes: readonly SimRedis[]) {
+    this.nodes = nodes as readonly Redis[];
+  }
+
+  private nowMs(): number {
+    return Number(process.hrtime.bigint() / 1_000_000n);
+  }
+
+  async acquire(resource: string, ttlMs: number): Promise<object> {
+    for (let attempt = 0; attempt < 3; attempt++) {
+      const token = crypto.randomUUID();
+      const end = validUntil(this.nowMs(), ttlMs);
+      const votes = await this.vote((node) => node.set(resource, token, 'PX', ttlMs, 'NX'), 'OK');
+      const release = (): Promise<number> => this.vote((node) => node.eval(UNLOCK, 1, resource, token), 1);
+      if (votes > this.nodes.length / 2 && this.nowMs() < end) {
+        return { remaining: () => end - this.nowMs(), release };
+      }
+      await release();
+      await sleep(20 + Math.random() * 50, undefined, { signal: AbortSignal.timeout(1_000) });
+    }
+    throw new Error('not acquired');
+  }
+
+  private async vote(ask: (node: Redis) => Promise<unknown>, yes: unknown): Promise<number> {
+    const replies = await Promise.allSettled(this.nodes.map(ask));
+    return replies.filter((it) => it.status === 'fulfilled' && it.value === yes).length;
+  }
+}
+
+/** Second style: functions that give out tokens, with callbacks and a script as a command. */
+export function tokenLock(nodes: readonly SimRedis[]): LockUnderTest {
+  const clients = nodes as readonly Redis[];
+  for (const node of clients) node.defineCommand('unlockKey', { lua: UNLOCK, numberOfKeys: 1 });
+  const unlock = (resource: string, token: string): Promise<unknown> =>
+    Promise.all(clients.map((node) => new Promise((resolve) => node.unlockKey(resource, token, resolve))));
+  return {
+    async acquire(resource, ttlMs) {
+      const [startedAt, token] = [Date.now(), randomBytes(16).toString('hex')];
+      const replies = await Promise.all(
+        clients.map((node) => node.pipeline().call('set', resource, token, 'PX', ttlMs, 'NX').exec()),
+      );
+      const votes = replies.filter(([first]) => first?.[1] === 'OK').length;
+      const until = validUntil(startedAt, ttlMs);
+      if (votes > clients.length / 2 && Date.now() < until) return { token, validUntil: new Date(until) };
+      await unlock(resource, token);
+      return null;
+    },
+    release: (held, resource) => unlock(resource, (held as { readonly token: string }).token),
+  };
+}
+
+/** Third style: the lock is never handed out; a routine runs while it is held, and hears of the end by a signal. */
+export function routineLock(nodes: readonly SimRedis[]): LockUnderTest {
+  const locks = new HandleLock(nodes);
+  return {
+    async using(resource, ttlMs, routine) {
+      const lock = (await locks.acquire(resource, ttlMs)) as { remaining(): number; release(): Promise<unknown> };
+      const controller = new AbortController();
+      const timer = setTimeout(() => controller.abort(), Math.max(0, lock.remaining()));
+      try {
+        await routine(controller.signal);
+      } finally {
+        clearTimeout(timer);
+        await lock.release();
+      }
+    },
+  };
+}

@@ -1,0 +1,188 @@
+import {
+  type Answer,
+  type Command,
+  type LocalTime,
+  later,
+  localTime,
+  type NodeSet,
+  type Policy,
+} from '../core/index.js';
+import type { ProcessName } from '../scenarios/index.js';
+import type { Chronicle } from './chronicle.js';
+import type { Clock } from './clock.js';
+import { Clocks } from './clocks.js';
+import { FIRST_PLAN_SLOT, HOLD_SLOT, type LockRun } from './lock-run.js';
+import type { Message, RemoteCall } from './message.js';
+import type { NodeList } from './node-list.js';
+import { Process } from './process.js';
+import type { QueueEvent } from './queue.js';
+import type { TrueTime } from './time.js';
+import { Kind } from './trace.js';
+
+/** What a client needs from the world it lives in. */
+export interface ClientHost {
+  readonly policy: Policy;
+  jitterPpm(lock: LockRun, attempt: number): number;
+  /** Sends a command to nodes; with `remote`, what it means there is not the core's to say. */
+  send(lock: LockRun, to: NodeSet, command: Command, remote?: RemoteCall | null): void;
+  /** Has a client woken, about `subject`, when this clock of it shows `at`. */
+  pushTimer(client: ClientProcess, subject: object, slot: number, at: LocalTime, clock: Clock): QueueEvent;
+  sendWrite(lock: LockRun, index: number): void;
+  /** An attempt has begun. */
+  attempted(lock: LockRun): void;
+  /** The client holds the lock, newly or for longer. */
+  claimed(lock: LockRun): void;
+  /** The acquisition has come to its end, one way or another. */
+  finished(lock: LockRun): void;
+  /** A new process is there in the place of one that died. */
+  restarted(client: ClientProcess): void;
+}
+
+/** The place of a client in a world. */
+export interface ClientSeat {
+  readonly index: number;
+  readonly name: ProcessName;
+  readonly chronicle: Chronicle;
+  readonly host: ClientHost;
+  /** The nodes that it is told of, and what it puts before its keys. */
+  readonly list: NodeList;
+  readonly keyPrefix: string;
+  readonly offsetUs: number;
+  readonly ratePpm: number;
+}
+
+/** Puts a client into its place. */
+export type SeatClient = (seat: ClientSeat) => ClientProcess;
+
+/**
+ * A client process: asks for locks as planned, and does under each what is planned. What acquires, extends and releases
+ * for it is its kind's affair: the lock of `core`, or somebody else's library.
+ */
+export abstract class ClientProcess extends Process {
+  readonly locks: LockRun[] = [];
+  /** The nodes that it knows of, and what it puts before its keys. */
+  list: NodeList;
+  readonly keyPrefix: string;
+  /** How many times `core` stepped for this client. */
+  steps = 0;
+  protected readonly clocks: Clocks;
+  protected readonly chronicle: Chronicle;
+  protected readonly host: ClientHost;
+
+  /** `beliefClock` is the one that its beliefs end by. */
+  constructor(seat: ClientSeat, beliefClock: Policy['clock']) {
+    const clocks = new Clocks(seat.offsetUs, seat.ratePpm);
+    super(seat.index, seat.name, seat.index, clocks.read(beliefClock));
+    this.clocks = clocks;
+    this.chronicle = seat.chronicle;
+    this.host = seat.host;
+    this.list = seat.list;
+    this.keyPrefix = seat.keyPrefix;
+  }
+
+  /** Calls `acquire`. */
+  abstract acquire(lock: LockRun): void;
+  /** An answer arrives. */
+  abstract receive(message: Message, answer: Answer, counter: number): void;
+  /** What is planned under a lock is to be done now. */
+  protected abstract release(lock: LockRun): void;
+  protected abstract extend(lock: LockRun, ttlMs: number): void;
+  /** What the lock tells a client that asks: validity left on its own clock, µs. */
+  protected abstract remaining(lock: LockRun): number;
+  /** A timer of the lock itself is due, not of the plan. */
+  protected abstract lockTimer(lock: LockRun, slot: number, now: LocalTime): void;
+  /** The clock that its timers run by. */
+  protected abstract get timerClock(): Clock;
+
+  /** A timer is due, unless it was cancelled or its clock was set back. Says whether it fired. */
+  wake(subject: object, event: QueueEvent): boolean {
+    const lock = subject as LockRun;
+    const { slot } = event;
+    if (lock.armed[slot] !== event) return false;
+    const now = this.timerClock.read(this.chronicle.now);
+    if (now < event.local) {
+      this.arm(lock, slot, event.local);
+      return false;
+    }
+    lock.armed[slot] = null;
+    if (slot < HOLD_SLOT) this.lockTimer(lock, slot, now);
+    else this.work(lock, slot, now);
+    return true;
+  }
+
+  protected arm(lock: LockRun, slot: number, at: LocalTime): void {
+    lock.armed[slot] = this.host.pushTimer(this, lock, slot, at, this.timerClock);
+  }
+
+  /** Dies: it believes nothing any more, and none of its timers will fire. */
+  die(): void {
+    this.down = true;
+    this.life++;
+    this.thaw();
+    for (const lock of this.locks) {
+      lock.armed.fill(null);
+      this.chronicle.ended(lock, 'crashed');
+    }
+  }
+
+  /** A new process takes its place. */
+  restart(): void {
+    this.down = false;
+    this.host.restarted(this);
+  }
+
+  /** Somebody sets the wall clock of the machine. */
+  stepClock(at: TrueTime, byUs: number): void {
+    this.clocks.wall.step(at, byUs);
+  }
+
+  setClockRate(at: TrueTime, ratePpm: number): void {
+    this.clocks.setRate(at, ratePpm);
+  }
+
+  suspendClocks(at: TrueTime, until: TrueTime, stops: 'monotonic' | 'all'): void {
+    this.clocks.suspend(at, until, stops);
+  }
+
+  /** Its clock changed: every timer is due at another true time now. */
+  clockChanged(_now: TrueTime): void {
+    for (const lock of this.locks) {
+      for (const event of lock.armed) if (event !== null) this.arm(lock, event.slot, event.local);
+    }
+  }
+
+  /** Arms what is planned for after the claim. */
+  protected planWork(lock: LockRun): void {
+    const { plan } = lock;
+    const now = this.timerClock.read(this.chronicle.now);
+    if (plan.holdUs !== null) this.arm(lock, HOLD_SLOT, later(now, plan.holdUs));
+    let slot = FIRST_PLAN_SLOT;
+    for (const extension of plan.extensions) this.arm(lock, slot++, later(now, extension.afterUs));
+    for (const write of plan.writes) {
+      this.arm(lock, slot, later(now, write.checkAfterUs));
+      // The slot behind is for the sending, which is armed by the check.
+      slot += 2;
+    }
+  }
+
+  private work(lock: LockRun, slot: number, now: LocalTime): void {
+    const { plan } = lock;
+    if (slot === HOLD_SLOT) {
+      this.release(lock);
+      return;
+    }
+    const extension = plan.extensions[slot - FIRST_PLAN_SLOT];
+    if (extension !== undefined) {
+      this.extend(lock, extension.ttlMs);
+      return;
+    }
+    const offset = slot - FIRST_PLAN_SLOT - plan.extensions.length;
+    const index = offset >> 1;
+    const write = plan.writes[index];
+    if (write === undefined) return;
+    if ((offset & 1) === 1) this.host.sendWrite(lock, index);
+    else if (write.guardUs === null || this.remaining(lock) >= Math.max(1, write.guardUs)) {
+      this.arm(lock, slot + 1, localTime(now + write.sendAfterUs - write.checkAfterUs));
+    } else this.chronicle.outcome(Kind['write-skipped'], lock, '');
+  }
+}
