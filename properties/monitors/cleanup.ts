@@ -56,10 +56,13 @@ export class Cleanup {
     else if (has(use.emptied, node)) this.of(use).keys = union(this.of(use).keys, oneNode(node));
   }
 
-  /** Its client sends releases. */
+  /** Its client sends releases: what it heard before says nothing of what those will find. */
   released(use: Use, to: NodeSet): void {
     const it = this.overtaken.get(use);
-    if (it !== undefined) it.keys = without(it.keys, to);
+    if (it === undefined) return;
+    it.keys = without(it.keys, to);
+    it.grants = without(it.grants, to);
+    it.nothing = without(it.nothing, to);
   }
 
   /** The client of an attempt that is over has heard an answer to its SET or release, and has done what it does then. */

@@ -81,7 +81,8 @@ export class Monitors extends Observer {
   /** A key that nobody has any use for has come, or has gone for a cause. */
   orphanChanged(use: Use, cause: GoneCause | null, now: TrueTime): void {
     this.availability.orphanChanged(use, cause === null, now);
-    this.liveness.orphanChanged(now);
+    const { attempt, lock } = use;
+    if (cause !== 'deleted' || attempt < lock.state.attempt) this.liveness.orphanChanged(now);
   }
 
   /** An attempt has failed, or its lock was given back. */

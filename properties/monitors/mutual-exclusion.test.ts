@@ -139,5 +139,6 @@ describe('mutual exclusion and clocks', () => {
   it('lasts to the end of the run at most', () => {
     expect(overlaps(apart([lock(2_000)], { untilUs: 5_000 }))).toEqual([['c1&c2', 'a', 4_000, 5_000]]);
     expect(overlaps(apart([lock(2_000)], { untilUs: 3_999 }))).toEqual([]);
+    expect(overlaps(apart([lock(2_000)], { untilUs: 4_000 }))).toEqual([]);
   });
 });

@@ -113,7 +113,7 @@ export class MutualExclusion {
   }
 
   finished(now: TrueTime): void {
-    this.close(() => true, now);
+    this.closed(() => true, now);
   }
 
   /** Closes overlaps, and takes back those that ended as they began. */

@@ -103,7 +103,7 @@ export class Validity {
   }
 
   finished(now: TrueTime): void {
-    for (const { lock } of [...this.open]) this.close(lock, now);
+    for (const { lock } of [...this.open]) this.ended(lock, now);
   }
 
   private close(lock: LockRun, now: TrueTime, deadline?: LocalTime): Violation | undefined {

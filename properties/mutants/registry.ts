@@ -177,6 +177,8 @@ const EXTENSIONS: readonly Mutant[] = [
     story: 'A late extension sets keys anew that were gone, and does not notice that another client had the lock.',
     instance: 'redlock-rb issue 36, redis-semaphore issue 175, RedLock.net pull request 49',
     change: { policy: { extendCommand: 'own-or-missing', extendOnlyInTime: false } },
+    // One that is refused may have shortened its keys, which shows sooner.
+    by: ['continuity'],
     expect: 'continuity',
   },
 ];

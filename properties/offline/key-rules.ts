@@ -71,10 +71,12 @@ export function cleanup(record: Record): Finding[] {
 function firstKept(record: Record, attempt: Attempt, end: Mark, untilSeq = Number.POSITIVE_INFINITY): number | null {
   const heard = attempt.heard.filter(({ seq }) => seq > end.seq && seq < untilSeq);
   for (const { node, seq, atUs } of heard) {
-    const known = new Set(heard.filter((it) => it.node === node && it.seq <= seq).map(({ what }) => what));
     const sends = attempt.released.filter((it) => it.node === node && (it.seq < seq || it.cause === seq));
     const since = Math.max(-1, ...sends.map((it) => it.seq));
-    const knows = known.has('granted') && known.has('nothing') && !known.has('deleted');
+    const told = heard.filter((it) => it.node === node && it.seq <= seq);
+    // What was heard before a release says nothing of what that will find.
+    const known = new Set(told.filter((it) => it.seq > since).map(({ what }) => what));
+    const knows = known.has('granted') && known.has('nothing') && !told.some(({ what }) => what === 'deleted');
     if (knows && comesLate(record, attempt, node, Math.max(end.seq, since), seq)) return atUs;
   }
   return null;

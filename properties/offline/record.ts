@@ -70,8 +70,8 @@ export interface Turn extends Mark {
 /** One acquisition of one client. */
 export interface Lock {
   readonly client: string;
-  /** How many different nodes its client knew of when it asked. */
-  readonly nodes: number;
+  /** How many different nodes its client knew of when it asked; those that it was connected to, where it asks only them. */
+  nodes: number;
   readonly resources: readonly string[];
   readonly attempts: Attempt[];
   readonly turns: Turn[];
@@ -297,6 +297,7 @@ export class Record {
       this.end(lock, event);
       return;
     }
+    if (this.setup.policy.nodesFrom === 'connected') lock.nodes = Number(detail.nodes);
     const attempt = lock.attempts[lock.attempts.length - 1];
     const round = attempt?.rounds[attempt.rounds.length - 1];
     lock.turns.push({

@@ -187,7 +187,7 @@ export class Liveness {
     this.calm.disturb(now, until);
   }
 
-  /** A key that nobody has any use for comes or goes: until then it was in the way, if only of its own client. */
+  /** A key that nobody has any use for comes, or goes without having been deleted in time: it was in the way until then. */
   orphanChanged(now: TrueTime): void {
     this.troubled(now, now);
   }
