@@ -1,16 +1,19 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { gzipSync } from 'node:zlib';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { judgeAsExpected } from '../properties/expectation.js';
+import { judge } from '../properties/judge.js';
 import { type Scenario, variantSchedule } from '../scenarios/index.js';
 import { htmlReport } from './html.js';
 import { payloadOf } from './payload-of.js';
 import { findBrowser, openPage } from './testing/browser.js';
 import { CATALOGUE } from './testing/scenes.js';
+import { viewerFiles } from './viewer-files.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'lockstep-report-'));
 const artifacts = join(import.meta.dirname, '..', 'dist', 'artifacts');
@@ -190,7 +193,7 @@ inBrowser(
       expect({ id: scenario.id, hash: await hashIn(page), verdict: await verdict(page), problems }).toEqual({
         id: scenario.id,
         hash,
-        verdict: scenario.expect.verdict,
+        verdict: judgeAsExpected(scenario.schedule, scenario.expect).verdict,
         problems: [],
       });
     }
@@ -198,3 +201,47 @@ inBrowser(
   },
   MANY_PAGES_MS,
 );
+
+describe('sizes', () => {
+  const files = viewerFiles();
+
+  test('the report of a counterexample is at most 150 KB on disk, and the viewer no larger than it is', () => {
+    const { url } = written('S03');
+    expect(statSync(new URL(url)).size).toBeLessThanOrEqual(150_000);
+    // The engine by itself is about 32 KB of these.
+    expect(gzipSync(files.script + files.style, { level: 9 }).length).toBeLessThanOrEqual(68_000);
+  });
+
+  inBrowser(
+    'a run of more than 100 000 events is at most 1 MB on disk, opens, and can be stepped through',
+    async (browser) => {
+      const { schedule: short } = scenarioOf('S03');
+      const [first] = short.clients[0]?.locks ?? [];
+      if (first === undefined) throw new Error('S03 has lost its lock');
+      const clients = ['c1', 'c2', 'c3'].map((id, client) => ({
+        id,
+        locks: Array.from({ length: 650 }, (_, lock) => ({
+          ...first,
+          atUs: lock * 1_000_000 + client * 300_000,
+          ttlMs: 1_000,
+          holdUs: 100_000,
+        })),
+      }));
+      const schedule = { ...short, clients, faults: [], fates: [], untilUs: 1_000_000_000 };
+      const judgement = judge(schedule, [], true);
+      expect(judgement.run.trace.length).toBeGreaterThan(100_000);
+      const html = htmlReport(
+        payloadOf({ id: 'long', schedule, scenario: null, judgement, replay: 'lockstep replay long' }),
+      );
+      expect(html.length).toBeLessThanOrEqual(1_000_000);
+      const path = join(folder, 'long.html');
+      writeFileSync(path, html);
+      const { page, context, problems } = await openPage(browser, `${pathToFileURL(path).href}#event=50000`);
+      await page.keyboard.press('ArrowRight');
+      await expect.poll(() => page.locator('.when').innerText()).toContain('event 50001 ');
+      expect(await hashIn(page)).toBe(judgement.run.hash);
+      expect(problems).toEqual([]);
+      await context.close();
+    },
+  );
+});
