@@ -39,6 +39,8 @@ export class Monitors extends Observer {
   private readonly roster: Roster;
   private readonly coverage: Coverage;
   private readonly stopAt: readonly PropertyId[];
+  /** The run was stopped at a violation, which would have gone on. */
+  private cutShort = false;
 
   /**
    * `stopAt` ends the run at the first violation of one of these properties, which is all that a search needs; `counts`
@@ -69,7 +71,9 @@ export class Monitors extends Observer {
 
   private report(violation: Violation): void {
     this.violations.push(violation);
-    if (this.stopAt.includes(violation.property)) this.world?.stop();
+    if (!this.stopAt.includes(violation.property)) return;
+    this.cutShort = true;
+    this.world?.stop();
   }
 
   private withdraw(violation: Violation): void {
@@ -246,8 +250,8 @@ export class Monitors extends Observer {
   }
 
   override finished(now: TrueTime): void {
-    this.mutualExclusion.finished(now);
-    this.validity.finished(now);
+    this.mutualExclusion.finished(now, this.cutShort);
+    this.validity.finished(now, this.cutShort);
     this.availability.finished(now);
     this.liveness.finished(now);
     for (const lock of this.roster.holders) this.protocol.untold(lock, now);
