@@ -32,8 +32,23 @@ describe('lockstep explore', () => {
     expect(stdout).toContain('✗ violated   the shortest way has 11 actions');
     const [, path = ''] = /replay (\S+\.json)/.exec(stdout) ?? [];
     const replayed = await lockstep(['replay', path], { cwd });
-    expect(replayed.code).toBe(Exit.violated);
+    expect(replayed.code).toBe(Exit.ok);
     expect(replayed.stdout).toContain('✗ mutual exclusion');
+    expect(replayed.stdout).toContain('✓ reproduced');
+  });
+
+  it.each([
+    ['a violation', ['--crash', '1', '--restart-delay', '0']],
+    [
+      'a trap',
+      ['--liveness', '--retries', 'forever', '--timeout', '1', '--clients', '1', '--crash', '2', '--ttl', '2'],
+    ],
+  ])('leaves %s as a failure that the next search knows', async (_, flags) => {
+    const cwd = emptyFolder();
+    expect((await lockstep(['explore', ...flags], { cwd })).code).toBe(Exit.violated);
+    const { code, stdout } = await lockstep(['check', '--runs', '500'], { cwd });
+    expect(stdout).toContain('Replayed 1 known schedule first: reproduced.');
+    expect(code).not.toBe(Exit.notReproduced);
   });
 
   it('prints one JSON object', async () => {

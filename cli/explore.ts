@@ -16,12 +16,12 @@ import {
   whatIsWrong,
 } from '../properties/index.js';
 import { ANSI, countWords, formatTimeline, type Painter, PLAIN, plural, propertyWords } from '../report/index.js';
-import type { Schedule } from '../scenarios/index.js';
+import type { PropertyId, Scenario, Schedule } from '../scenarios/index.js';
 import { InputError, show } from '../scenarios/input-error.js';
 import { meant } from '../scenarios/nearest.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { readCheckpoint, writeCheckpoint } from './explore-checkpoint.js';
-import { writeFoundSchedule } from './failure-file.js';
+import { expectedOf, writeFailure } from './failure-file.js';
 import type { ExploreFlags } from './flags.js';
 import { hasColour, type Io, writeJson } from './io.js';
 import { ProgressLine } from './progress.js';
@@ -44,7 +44,7 @@ export async function exploreSpace(flags: ExploreFlags, io: Io): Promise<ExitCod
   const explored = await work(startOf(flags, options, io), flags, io);
   const { result } = explored;
   const schedule = result.path === null ? null : scheduleOf(bounds, result.path);
-  const path = schedule === null ? null : writeFoundSchedule(schedule, `explore-${nameOf(bounds, flags)}`, io.cwd);
+  const path = schedule === null ? null : writeFailure(scenarioOf(schedule, bounds, flags), io.cwd);
   if (flags.json) writeJson(io, 'lockstep.explore/1', exploreJson(explored, bounds, flags, path, io));
   else {
     io.stdout.write(`${verdictLines(explored, flags, paint)}\n`);
@@ -230,6 +230,29 @@ function counterexampleText(
   return `${formatTimeline(schedule, judgement, { paint })}\n  replay        ${io.command} replay ${path}\n`;
 }
 
+/** A counterexample in the form of a scenario, so that it is replayed as one that is known. */
+function scenarioOf(schedule: Schedule, bounds: ExploreBounds, flags: ExploreFlags): Scenario {
+  const property = propertyOf(flags);
+  const id = `explore-${nameOf(bounds, flags)}`;
+  const what = boundsLine(bounds, flags);
+  return {
+    schema: 'lockstep.scenario/1',
+    id,
+    title: `${propertyWords(property)} broken in a bounded world`,
+    story: what,
+    source: `found by lockstep ${what}`,
+    schedule,
+    expect: expectedOf(judge(schedule, [property]), property),
+    flips: [],
+    neighbours: [],
+  };
+}
+
+/** What a space is looked through for. */
+function propertyOf(flags: ExploreFlags): PropertyId {
+  return flags.liveness ? 'deadlock-free' : (flags.property ?? 'mutual-exclusion');
+}
+
 function nameOf(bounds: ExploreBounds, flags: ExploreFlags): string {
   const { nodes, clients, ttl, crashes, restartDelay, drift, allowance } = bounds;
   const what = flags.liveness ? 'liveness' : (flags.property ?? 'mutual-exclusion');
@@ -258,7 +281,7 @@ function exploreJson(
       ? {}
       : {
           counterexample: {
-            property: flags.liveness ? 'deadlock-free' : (flags.property ?? 'mutual-exclusion'),
+            property: propertyOf(flags),
             schedule: path,
             actions: depth,
             replay: `${io.command} replay ${path}`,
