@@ -86,13 +86,16 @@ export function writeScenario(scenario: Scenario, folder: string, cwd: string): 
   return writeWhole(`${folder}/${scenario.id}.json`, formatScenario(scenario), cwd);
 }
 
+/** Where schedules of guests go. They replay with their library only, and are no known failures of the lock. */
+export const GUEST_FAILURES = '.lockstep/guests';
+
 /**
- * Writes a schedule that was found below `cwd`, whole or not at all.
+ * Writes a schedule of a guest below `cwd`, whole or not at all.
  *
  * @returns Its path from `cwd`.
  */
-export function writeFoundSchedule(schedule: Schedule, id: string, cwd: string): string {
-  return writeWhole(`${FAILURES}/${id}.json`, formatSchedule(schedule), cwd);
+export function writeGuestSchedule(schedule: Schedule, id: string, cwd: string): string {
+  return writeWhole(`${GUEST_FAILURES}/${id}.json`, formatSchedule(schedule), cwd);
 }
 
 /** Never half of it, and never over a file that somebody reads. */

@@ -16,7 +16,7 @@ Examples:
   lockstep guests
   lockstep guests --libraries redlock4,redlock5 --faults spikes-reordering,even --runs 200
   lockstep guests --library ./my-lock.ts
-  lockstep guests --replay .lockstep/failures/redlock5-even-hang.json --libraries redlock5`;
+  lockstep guests --replay .lockstep/guests/redlock5-even-hang.json --libraries redlock5`;
 
 function words(text: string): string[] {
   return text.split(',').map((it) => it.trim());

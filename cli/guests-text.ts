@@ -77,7 +77,7 @@ function failuresText(
     const path = written.get(failureName(id, first.fault, first.failure.kind));
     const replay = path === undefined ? 'not written' : replayOf(id, first.fault, path);
     texts.push(`${id}, ${first.fault}\n${first.failure.text.replace(REPLAY, replay)}`);
-    if (all.length > 1) texts.push(`  ${all.length - 1} more of ${id} in .lockstep/failures/${id}-*.json\n`);
+    if (all.length > 1) texts.push(`  ${all.length - 1} more of ${id} in .lockstep/guests/${id}-*.json\n`);
   }
   return texts.join('\n');
 }

@@ -8,7 +8,7 @@ import { parseScheduleText } from '../scenarios/index.js';
 import { InputError, show } from '../scenarios/input-error.js';
 import { meant } from '../scenarios/nearest.js';
 import { Exit, type ExitCode } from './exit-codes.js';
-import { writeFoundSchedule } from './failure-file.js';
+import { writeGuestSchedule } from './failure-file.js';
 import type { GuestsFlags } from './flags.js';
 import { failureName, matrixText, type Written } from './guests-text.js';
 import { type Io, writeJson } from './io.js';
@@ -83,7 +83,7 @@ function writeAll(rows: readonly MatrixRow[], io: Io): Written {
     for (const { fault, failures } of cells) {
       for (const { kind, schedule } of failures) {
         const name = failureName(id, fault, kind);
-        written.set(name, writeFoundSchedule(schedule, name, io.cwd));
+        written.set(name, writeGuestSchedule(schedule, name, io.cwd));
       }
     }
   }
@@ -130,7 +130,7 @@ async function replay(flags: GuestsFlags, names: readonly GuestName[], io: Io): 
   if (guest === undefined || other !== undefined)
     throw new InputError('--replay: say with which one, by --libraries or --library');
   const file = flags.replay ?? '';
-  const schedule = parseScheduleText(readText(file, io.cwd, 'a schedule', '.lockstep/failures'), file);
+  const schedule = parseScheduleText(readText(file, io.cwd, 'a schedule', '.lockstep/guests'), file);
   const extending = flags.extending ?? false;
   const shown = await showGuest(guest, schedule, extending);
   if (flags.json)

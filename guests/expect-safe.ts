@@ -53,7 +53,7 @@ export interface ExpectSafeOptions {
   readonly kinds?: readonly ViolationKind[];
   /** Connections may deliver later commands first, as reconnects and pools do. Default: in half of the cases. */
   readonly reordering?: boolean;
-  /** Where the schedule of a failure is written, below the working directory. Default `.lockstep/failures`. */
+  /** Where the schedule of a failure is written, below the working directory. Default `.lockstep/guests`. */
   readonly reportTo?: string;
 }
 
@@ -237,7 +237,7 @@ export async function counterexample(
 }
 
 function write(schedule: Schedule, kind: ViolationKind, number: number, options: ExpectSafeOptions): string {
-  const { seed = 'lockstep', reportTo = '.lockstep/failures' } = options;
+  const { seed = 'lockstep', reportTo = '.lockstep/guests' } = options;
   const path = join(reportTo, `test-${seed.replace(/[^\w.-]+/g, '-')}-${number + 1}-${kind}.json`);
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, formatSchedule(schedule));
