@@ -56,7 +56,7 @@ export class GuestClient extends GuestHost {
   }
 
   private deadlineOf({ held, otherwise }: Hold): LocalTime {
-    const untilMs = beliefIn(held, this.wallMs(), otherwise);
+    const untilMs = this.look(() => beliefIn(held, this.wallMs(), otherwise));
     if (untilMs === Number.POSITIVE_INFINITY) return localTime(LONGEST_US);
     this.session.checkPlausible(this, untilMs);
     return localTime(Math.max(0, Math.floor((untilMs - EPOCH_MS) * 1000)));
