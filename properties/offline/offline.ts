@@ -1,3 +1,4 @@
+import { type Policy, REFERENCE } from '../../core/index.js';
 import type { PropertyId } from '../../scenarios/index.js';
 import type { Setup, TraceEvent } from '../../sim/index.js';
 import { actionInBelief, mutualExclusion, validity } from './belief-rules.js';
@@ -27,6 +28,22 @@ const RULES: { readonly [P in PropertyId]?: (record: Record) => Finding[] } = {
 
 /** Properties that a trace is checked for afterwards. */
 export const OFFLINE = Object.keys(RULES) as readonly PropertyId[];
+
+/**
+ * Choices of known clients that this checker has no rules for: whose a key is that two locks have set with one token,
+ * locks that are given up before their end, and releases that go out late or one by one.
+ */
+const WITHOUT_RULES = [
+  'tokenFrom',
+  'extendOnFail',
+  'cleanupAwaited',
+  'releaseSending',
+] as const satisfies readonly (keyof Policy)[];
+
+/** Whether what is said of a run under this policy can be compared with what the monitors say. */
+export function knowsOffline(policy: Policy): boolean {
+  return WITHOUT_RULES.every((field) => policy[field] === REFERENCE[field]);
+}
 
 /**
  * Decides from the whole trace of a run what was violated, and when. Made to be compared with the monitors, which see
