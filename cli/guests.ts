@@ -50,12 +50,20 @@ export async function guests(flags: GuestsFlags, io: Io): Promise<ExitCode> {
     io.stdout.write(
       matrixText(rows, written, (row, fault, path) => replayOf(row, isExtending(fault), path, flags, io)),
     );
+  for (const { id } of rows.filter(isIdle)) {
+    io.stderr.write(`lockstep: ${id} has never acquired the lock, so nothing was tested\n`);
+  }
   return exitOf(rows, flags, io);
+}
+
+/** Whether its client never got a lock, so that none could be broken. */
+function isIdle({ cells }: MatrixRow): boolean {
+  return cells.length > 0 && cells.every(({ claims }) => claims === 0);
 }
 
 function exitOf(rows: readonly MatrixRow[], flags: GuestsFlags, io: Io): ExitCode {
   if (io.signal.aborted) return Exit.interrupted;
-  if (rows.some(({ error }) => error !== null)) return Exit.inconclusive;
+  if (rows.some((row) => row.error !== null || isIdle(row))) return Exit.inconclusive;
   const inside = rows.some(({ cells }) => cells.some((cell) => cell.inside > 0));
   return flags.library !== undefined && inside ? Exit.violated : Exit.ok;
 }
