@@ -30,7 +30,7 @@ interface Seen {
   next: number;
 }
 
-/** Runs a schedule with its trace, judges it, and remembers what the locks knew. States are immutable, so they are kept as they are. */
+/** Runs a schedule with its trace, judges it, and remembers what the locks knew. The simulator advances a state in place, so copies are kept. */
 export function watch(schedule: Schedule, also: readonly PropertyId[]): Watched {
   const seen = new Map<number, Seen>();
   let world: World | undefined;
@@ -71,5 +71,6 @@ function follow(world: World, seen: Map<number, Seen>): void {
 
 function stateOf(world: World | undefined, name: string): LockState | null {
   const [client, lock] = name.split(' ');
-  return world?.clients.find((it) => it.name === client)?.locks[Number(lock)]?.state ?? null;
+  const state = world?.clients.find((it) => it.name === client)?.locks[Number(lock)]?.state;
+  return state === undefined ? null : { ...state };
 }
