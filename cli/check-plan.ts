@@ -1,6 +1,6 @@
 import { type Policy, PROFILES } from '../core/index.js';
 import type { StrategyName } from '../properties/search/strategy-info.js';
-import { NO_STRETCH, past, type Weather, WITHIN_ASSUMPTIONS } from '../properties/search/weather.js';
+import { NO_FAULTS, NO_STRETCH, past, type Weather, WITHIN_ASSUMPTIONS } from '../properties/search/weather.js';
 import { notAProfile } from '../scenarios/checks.js';
 import { InputError } from '../scenarios/input-error.js';
 import type { PropertyId } from '../scenarios/scenario.js';
@@ -72,24 +72,6 @@ function fencedFor(properties: readonly PropertyId[], weather: Weather): Weather
 /** 2 % past a bound is a millisecond or two for usual TTLs. */
 const A_STEP_PAST = 20_000;
 const MILLION = 1_000_000;
-
-const CALM = {
-  crashes: 0,
-  pauses: 0,
-  suspends: 0,
-  wallSteps: 0,
-  clientCrashes: 0,
-  partitions: 0,
-  failovers: 0,
-  replicaLagUs: 0,
-  flushes: 0,
-  durable: false,
-  distances: false,
-  refusals: 0,
-  lossPpm: 0,
-  duplicatePpm: 0,
-  spikePpm: 0,
-};
 
 function weatherOf(flags: CheckFlags, base: Weather): Weather {
   const { nodes = base.nodes, clients = base.clients, ttl = base.ttlsMs, faults, restartDelay } = flags;
@@ -184,7 +166,7 @@ function weatherAround(schedule: Schedule): Weather {
   const [ttl = 10_000, ...ttls] = new Set(clients.flatMap((client) => client.locks.map((lock) => lock.ttlMs)));
   return {
     ...WITHIN_ASSUMPTIONS,
-    ...CALM,
+    ...NO_FAULTS,
     nodes: cluster.nodes,
     clients: clients.length,
     ttlsMs: [ttl, ...ttls],

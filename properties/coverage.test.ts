@@ -4,7 +4,7 @@ import { ScriptedAdversary, setupOf, World } from '../sim/index.js';
 import { lock, type Parts, schedule, unreached } from '../sim/testing/schedule.js';
 import { type Counts, missed, noCounts, SITUATIONS, type Situation } from './coverage.js';
 import { Monitors } from './monitors/monitors.js';
-import { NO_STRETCH, past, type Weather, WITHIN_ASSUMPTIONS } from './search/weather.js';
+import { NO_FAULTS, NO_STRETCH, past, type Weather, WITHIN_ASSUMPTIONS } from './search/weather.js';
 
 /** What a run went through, without what it did not. */
 function exercised(parts: Parts): Partial<Counts> {
@@ -102,21 +102,7 @@ it('counts what ends unseen: a claim of a frozen client, a key whose extension i
   expect(exercised({ locks, fates, faults: [pause] })).toMatchObject({ endsUnseen: 1, expiriesInExtension: 5 });
 });
 
-const CALM: Weather = {
-  ...WITHIN_ASSUMPTIONS,
-  stretch: NO_STRETCH,
-  crashes: 0,
-  pauses: 0,
-  suspends: 0,
-  wallSteps: 0,
-  clientCrashes: 0,
-  partitions: 0,
-  failovers: 0,
-  refusals: 0,
-  lossPpm: 0,
-  duplicatePpm: 0,
-  spikePpm: 0,
-};
+const CALM: Weather = { ...WITHIN_ASSUMPTIONS, stretch: NO_STRETCH, ...NO_FAULTS };
 
 it.each<[Situation, Partial<Weather>]>([
   ['crashesInClaim', { crashes: 1 }],

@@ -1,5 +1,5 @@
 import { type Policy, REFERENCE } from '../../core/index.js';
-import { NO_STRETCH, type Weather } from '../../properties/search/weather.js';
+import { NO_FAULTS, NO_STRETCH, type Weather } from '../../properties/search/weather.js';
 import type { Cluster } from '../../scenarios/index.js';
 
 /** A column of the matrix: what is done to a library, and nothing else. */
@@ -41,21 +41,7 @@ const CALM: Weather = {
   restartDelayUs: null,
   stepUs: null,
   ratePpm: null,
-  crashes: 0,
-  pauses: 0,
-  suspends: 0,
-  wallSteps: 0,
-  clientCrashes: 0,
-  partitions: 0,
-  failovers: 0,
-  replicaLagUs: 0,
-  flushes: 0,
-  durable: false,
-  distances: false,
-  refusals: 0,
-  lossPpm: 0,
-  duplicatePpm: 0,
-  spikePpm: 0,
+  ...NO_FAULTS,
 };
 
 export function weatherOf({ weather }: FaultClass): Weather {

@@ -106,6 +106,43 @@ export const WITHIN_ASSUMPTIONS: Weather = Object.freeze<Weather>({
   spikePpm: 30_000,
 });
 
+/** What a weather has amounts of. */
+export type FaultAmount =
+  | 'crashes'
+  | 'pauses'
+  | 'suspends'
+  | 'wallSteps'
+  | 'clientCrashes'
+  | 'partitions'
+  | 'failovers'
+  | 'replicaLagUs'
+  | 'flushes'
+  | 'durable'
+  | 'distances'
+  | 'refusals'
+  | 'lossPpm'
+  | 'duplicatePpm'
+  | 'spikePpm';
+
+/** None of them. */
+export const NO_FAULTS: Pick<Weather, FaultAmount> = {
+  crashes: 0,
+  pauses: 0,
+  suspends: 0,
+  wallSteps: 0,
+  clientCrashes: 0,
+  partitions: 0,
+  failovers: 0,
+  replicaLagUs: 0,
+  flushes: 0,
+  durable: false,
+  distances: false,
+  refusals: 0,
+  lossPpm: 0,
+  duplicatePpm: 0,
+  spikePpm: 0,
+};
+
 /** No assumption is strained. */
 export const NO_STRETCH: Stretch = Object.freeze({ rate: 0, step: 0, restart: 0, forget: 0, late: 0 });
 
