@@ -1,10 +1,10 @@
-import { type Answer, type Command, has, type LocalTime, type NodeSet, type Policy } from '../core/index.js';
+import type { Command, LocalTime, NodeSet, Policy } from '../core/index.js';
 import type { Adversary, Moment } from './adversary.js';
 import { Chronicle } from './chronicle.js';
 import { SimClient } from './client.js';
 import type { ClientHost, ClientProcess, SeatClient } from './client-process.js';
 import type { Clock } from './clock.js';
-import { answersAfterUs } from './disk.js';
+import { Exchange } from './exchange.js';
 import { Faults } from './faults.js';
 import { Links } from './links.js';
 import { LockRun } from './lock-run.js';
@@ -44,10 +44,9 @@ export class World implements WorldView, WatchedWorld, ClientHost {
   private readonly adversary: Adversary;
   private readonly queue: Queue = new Queue();
   private readonly links: Links;
+  private readonly exchange: Exchange;
   private readonly faults: Faults;
   private readonly resource: ProtectedResource;
-  /** Whether nodes wait with their answers. */
-  private readonly waits: boolean;
   isStuck = false;
   /** How many events were handled before this instant. */
   private before = 0;
@@ -66,7 +65,6 @@ export class World implements WorldView, WatchedWorld, ClientHost {
   ) {
     this.setup = setup;
     this.policy = setup.policy;
-    this.waits = setup.cluster.answers === 'replicated' || setup.cluster.answers === 'durable';
     this.adversary = adversary;
     this.chronicle = new Chronicle(setup.clients, observer, keepTrace);
     const nodes: SimNode[] = [];
@@ -76,6 +74,7 @@ export class World implements WorldView, WatchedWorld, ClientHost {
     this.clients = setup.clients.map((name, i) => this.makeClient(name, i, all, seatClient));
     this.resource = new ProtectedResource(setup.resource, setup.policy);
     this.links = new Links(this, adversary, this.chronicle, this.queue);
+    this.exchange = new Exchange(this, this.chronicle, this.links, this.queue);
     this.faults = new Faults(this, this.chronicle, this.links, (planned, at, sameInstant) =>
       this.pushRestart(planned, at, sameInstant),
     );
@@ -172,10 +171,10 @@ export class World implements WorldView, WatchedWorld, ClientHost {
       case EventKind.expiry:
         return (subject as SimNode).expire(event);
       case EventKind.request:
-        this.deliverRequest(subject as Message, event.process as SimNode, event.index, event.life);
+        this.exchange.deliverRequest(subject as Message, event.process as SimNode, event.index, event.life);
         break;
       case EventKind.reply:
-        this.deliverReply(subject as Message, event.process as ClientProcess, event.answer, event.counter);
+        this.exchange.deliverReply(subject as Message, event.process as ClientProcess, event.answer, event.counter);
         break;
       case EventKind.call: {
         const client = event.process as ClientProcess;
@@ -195,9 +194,9 @@ export class World implements WorldView, WatchedWorld, ClientHost {
         this.faults.strike(subject as PlannedFault);
         break;
       case EventKind.answer:
-        return this.answer(subject as Message, event, event.process as SimNode);
+        return this.exchange.answer(subject as Message, event, event.process as SimNode);
       case EventKind.resend:
-        return this.resend(subject as Message, event.process as ClientProcess);
+        return this.exchange.resend(subject as Message, event.process as ClientProcess);
       case EventKind.restart:
         return this.faults.restart(subject as PlannedFault);
     }
@@ -270,100 +269,7 @@ export class World implements WorldView, WatchedWorld, ClientHost {
   // ——— messages and writes ———
 
   send(lock: LockRun, to: NodeSet, command: Command, remote: RemoteCall | null = null): void {
-    const { client, number, keys, list } = lock;
-    this.chronicle.observer.sent(lock, list.at(to), command, this.now);
-    for (let place = 0; place < list.places; place++) {
-      const node = has(to, place) ? this.nodes[list.nodes[place] ?? 0] : undefined;
-      if (node === undefined) continue;
-      const send = lock.countSend(command, node.index);
-      const message: Message = {
-        client: client.index,
-        lock: number,
-        node: node.index,
-        place,
-        command,
-        keys,
-        send,
-        remote,
-        state: 'open',
-      };
-      this.links.send(message, send, null, 0, client, node);
-    }
-  }
-
-  /** The connection that a request was sent over breaks, unless its answer came; the client's library sends it again. */
-  private resend(message: Message, client: ClientProcess): boolean {
-    const lock = client.locks[message.lock];
-    const node = this.nodes[message.node];
-    if (lock === undefined || lock.gone || node === undefined || message.state !== 'open') return false;
-    message.state = 'broken';
-    this.links.reconnect(message);
-    const send = lock.countResend(message.command, message.node);
-    this.links.send({ ...message, send, state: 'open' }, send, null, 0, client, node);
-    return true;
-  }
-
-  private deliverRequest(message: Message, node: SimNode, copy: number, life: number): void {
-    const { chronicle } = this;
-    const client = this.clients[message.client];
-    if (client === undefined) return;
-    if (node.down || (life >= 0 && life !== node.life)) {
-      chronicle.noteMessage(Kind.dropped, node, message, client.traceId, null);
-      return;
-    }
-    chronicle.cause = chronicle.noteMessage(Kind.execute, node, message, client.traceId, null);
-    const { remote } = message;
-    const answer =
-      remote === null
-        ? node.execute(this.policy, message.command, message.keys, chronicle.now)
-        : remote.execute(message);
-    const told = remote === null ? node.counter.told : remote.told;
-    chronicle.observer.executed(node.index, message.command, answer, chronicle.now);
-    const heldUs = this.waits && answer === 'yes' ? this.heldUs(message.command, node) : 0;
-    if (heldUs === 0) this.links.send(message, 2 * message.send + copy, answer, told, node, client);
-    else if (heldUs !== null) this.pushAnswer(message, copy, answer, told, node, heldUs);
-  }
-
-  /** How long a node waits with its answer, µs, or `null` for ever: only what writes keys has anything to wait for. */
-  private heldUs({ operation }: Command, node: SimNode): number | null {
-    if (operation !== 'acquire' && operation !== 'extend') return 0;
-    return answersAfterUs(this.setup.cluster, this.now, node.hasReplica);
-  }
-
-  private pushAnswer(
-    message: Message,
-    copy: number,
-    answer: Answer,
-    told: number,
-    node: SimNode,
-    heldUs: number,
-  ): void {
-    const event = this.put(EventKind.answer, after(this.now, heldUs), this.links.nextRank(), node, message);
-    event.index = copy;
-    event.answer = answer;
-    event.counter = told;
-    event.life = node.life;
-    this.queue.push(event);
-  }
-
-  private answer(message: Message, { index, answer, counter, life }: QueueEvent, node: SimNode): boolean {
-    const client = this.clients[message.client];
-    if (client === undefined || node.down || life !== node.life) return false;
-    this.links.send(message, 2 * message.send + index, answer, counter, node, client);
-    return true;
-  }
-
-  private deliverReply(message: Message, client: ClientProcess, answer: Answer, counter: number): void {
-    if (client.locks[message.lock]?.gone !== false) return;
-    const { chronicle } = this;
-    if (message.state === 'broken') {
-      chronicle.noteMessage(Kind.dropped, client, message, message.node, answer);
-      return;
-    }
-    message.state = 'answered';
-    const answerCode = answer === 'yes' ? 0 : answer === 'no' ? 1 : 2;
-    chronicle.cause = chronicle.noteMessage(Kind.reply, client, message, answerCode * 64 + message.node, answer);
-    client.receive(message, answer, counter);
+    this.exchange.send(lock, to, command, remote);
   }
 
   sendWrite(lock: LockRun, index: number): void {

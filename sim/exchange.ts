@@ -1,0 +1,132 @@
+import { type Answer, type Command, has, type NodeSet, type Policy } from '../core/index.js';
+import type { Chronicle } from './chronicle.js';
+import type { ClientProcess } from './client-process.js';
+import { answersAfterUs } from './disk.js';
+import type { Links } from './links.js';
+import type { LockRun } from './lock-run.js';
+import type { Message, RemoteCall } from './message.js';
+import type { SimNode } from './node.js';
+import { EventKind, type Queue, type QueueEvent } from './queue.js';
+import { after } from './time.js';
+import { Kind } from './trace.js';
+import type { WorldView } from './view.js';
+
+/** What clients and nodes say to each other: requests, what nodes make of them, and answers, over {@link Links}. */
+export class Exchange {
+  private readonly view: WorldView;
+  private readonly chronicle: Chronicle;
+  private readonly links: Links;
+  private readonly queue: Queue;
+  private readonly policy: Policy;
+  /** Whether nodes wait with their answers. */
+  private readonly waits: boolean;
+
+  constructor(view: WorldView, chronicle: Chronicle, links: Links, queue: Queue) {
+    this.view = view;
+    this.chronicle = chronicle;
+    this.links = links;
+    this.queue = queue;
+    const { cluster, policy } = view.setup;
+    this.policy = policy;
+    this.waits = cluster.answers === 'replicated' || cluster.answers === 'durable';
+  }
+
+  send(lock: LockRun, to: NodeSet, command: Command, remote: RemoteCall | null): void {
+    const { client, number, keys, list } = lock;
+    this.chronicle.observer.sent(lock, list.at(to), command, this.chronicle.now);
+    for (let place = 0; place < list.places; place++) {
+      const node = has(to, place) ? this.view.nodes[list.nodes[place] ?? 0] : undefined;
+      if (node === undefined) continue;
+      const send = lock.countSend(command, node.index);
+      const message: Message = {
+        client: client.index,
+        lock: number,
+        node: node.index,
+        place,
+        command,
+        keys,
+        send,
+        remote,
+        state: 'open',
+      };
+      this.links.send(message, send, null, 0, client, node);
+    }
+  }
+
+  /** The connection that a request was sent over breaks, unless its answer came; the client's library sends it again. */
+  resend(message: Message, client: ClientProcess): boolean {
+    const lock = client.locks[message.lock];
+    const node = this.view.nodes[message.node];
+    if (lock === undefined || lock.gone || node === undefined || message.state !== 'open') return false;
+    message.state = 'broken';
+    this.links.reconnect(message);
+    const send = lock.countResend(message.command, message.node);
+    this.links.send({ ...message, send, state: 'open' }, send, null, 0, client, node);
+    return true;
+  }
+
+  deliverRequest(message: Message, node: SimNode, copy: number, life: number): void {
+    const { chronicle } = this;
+    const client = this.view.clients[message.client];
+    if (client === undefined) return;
+    if (node.down || (life >= 0 && life !== node.life)) {
+      chronicle.noteMessage(Kind.dropped, node, message, client.traceId, null);
+      return;
+    }
+    chronicle.cause = chronicle.noteMessage(Kind.execute, node, message, client.traceId, null);
+    const { remote } = message;
+    const answer =
+      remote === null
+        ? node.execute(this.policy, message.command, message.keys, chronicle.now)
+        : remote.execute(message);
+    const told = remote === null ? node.counter.told : remote.told;
+    chronicle.observer.executed(node.index, message.command, answer, chronicle.now);
+    const heldUs = this.waits && answer === 'yes' ? this.heldUs(message.command, node) : 0;
+    if (heldUs === 0) this.links.send(message, 2 * message.send + copy, answer, told, node, client);
+    else if (heldUs !== null) this.pushAnswer(message, copy, answer, told, node, heldUs);
+  }
+
+  /** How long a node waits with its answer, µs, or `null` for ever: only what writes keys has anything to wait for. */
+  private heldUs({ operation }: Command, node: SimNode): number | null {
+    if (operation !== 'acquire' && operation !== 'extend') return 0;
+    return answersAfterUs(this.view.setup.cluster, this.chronicle.now, node.hasReplica);
+  }
+
+  private pushAnswer(
+    message: Message,
+    copy: number,
+    answer: Answer,
+    told: number,
+    node: SimNode,
+    heldUs: number,
+  ): void {
+    const { chronicle, links, queue } = this;
+    const event = queue.blank(EventKind.answer, after(chronicle.now, heldUs), links.nextRank(), node, message);
+    event.cause = chronicle.cause;
+    event.index = copy;
+    event.answer = answer;
+    event.counter = told;
+    event.life = node.life;
+    this.queue.push(event);
+  }
+
+  answer(message: Message, { index, answer, counter, life }: QueueEvent, node: SimNode): boolean {
+    const client = this.view.clients[message.client];
+    if (client === undefined || node.down || life !== node.life) return false;
+    this.links.send(message, 2 * message.send + index, answer, counter, node, client);
+    return true;
+  }
+
+  deliverReply(message: Message, client: ClientProcess, answer: Answer, counter: number): void {
+    if (client.locks[message.lock]?.gone !== false) return;
+    const { chronicle } = this;
+    if (message.state === 'broken') {
+      chronicle.noteMessage(Kind.dropped, client, message, message.node, answer);
+      return;
+    }
+    message.state = 'answered';
+    const answerCode = answer === 'yes' ? 0 : answer === 'no' ? 1 : 2;
+    chronicle.cause = chronicle.noteMessage(Kind.reply, client, message, answerCode * 64 + message.node, answer);
+    client.receive(message, answer, counter);
+  }
+}
