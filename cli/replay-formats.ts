@@ -1,15 +1,6 @@
 import type { Judgement } from '../properties/index.js';
 import { htmlReport } from '../report/html.js';
-import {
-  mermaid,
-  payloadOf,
-  perfetto,
-  type Scene,
-  sceneOf,
-  staticPicture,
-  svgFile,
-  tellingOf,
-} from '../report/index.js';
+import { mermaid, payloadOf, perfetto, type Scene, sceneOf, staticPicture, svgFile, takenOf } from '../report/index.js';
 import type { Scenario, Schedule } from '../scenarios/index.js';
 
 /** Forms of a run other than text and the trace, as `replay --format` names them. */
@@ -35,5 +26,5 @@ export const FORMATS: Readonly<Record<Format, (shown: Shown) => string>> = {
 
 /** What a picture of a run is made from. */
 export function sceneShown({ schedule, judgement }: Pick<Shown, 'schedule' | 'judgement'>): Scene {
-  return sceneOf(schedule, tellingOf(schedule, judgement));
+  return sceneOf(schedule, takenOf(schedule, judgement));
 }

@@ -5,9 +5,9 @@ import { neededWords } from './needed.js';
 import { type Painter, PLAIN } from './painter.js';
 import type { Prevention } from './prevention.js';
 import type { Row } from './row.js';
-import { claimsIn, violationSentence } from './story.js';
+import { assumptionLines, claimsIn, violationSentence } from './story.js';
 import { tableLines, WIDTH } from './table.js';
-import { assumptionLines, markOf, type Telling, tellingOf } from './timeline.js';
+import { markOf, type Telling, tellingOf } from './timeline.js';
 import { clip, configLine, countWords, plural, propertyWords, wrap } from './words.js';
 
 /** How long the text of a counterexample is at most. */

@@ -47,7 +47,7 @@ export function faultWords(event: TraceEvent, context: RowContext, keys: NodeKey
     }
     case 'restart': {
       if (event.process.startsWith('c')) return one('is there again, as a new process that knows of no lock');
-      const crash = context.trace[event.cause];
+      const crash = context.eventOf(event.cause);
       if (crash !== undefined && crash.atUs === event.atUs) return null;
       const held = keys.of(event.process);
       return one(`restarts${keptWords(event, context, held)}`, held);

@@ -16,7 +16,7 @@ import {
   type WorldView,
 } from '../sim/index.js';
 import type { Counterfactual, Likelihood } from './payload.js';
-import { graveOf } from './picture/scene.js';
+import { graveOf } from './story.js';
 
 /** Futures drawn from each prefix, and prefixes at most. */
 const FUTURES = 40;

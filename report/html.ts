@@ -15,10 +15,11 @@ const MOST_PLAIN = 60_000;
  */
 export function htmlReport(payload: Payload, files: ViewerFiles = viewerFiles()): string {
   const { script, style } = files;
+  const engine = payload.source.kind === 'schedule' ? files.engine : null;
   const css = `${PICTURE_CSS}\n${style}`;
   const policy = [
     "default-src 'none'",
-    `script-src ${hashOf(LOADER)} ${hashOf(script)}`,
+    `script-src ${[LOADER, script, ...(engine === null ? [] : [engine])].map(hashOf).join(' ')}`,
     // Preact sets single styles by script, which this leaves alone; texts of styles must be this one.
     `style-src ${hashOf(css)}`,
     "base-uri 'none'",
@@ -37,7 +38,7 @@ export function htmlReport(payload: Payload, files: ViewerFiles = viewerFiles())
 <div id="app"><main><h1>${escaped(payload.title)}</h1><p>${escaped(payload.story)}</p><p>This page needs JavaScript, and nothing else. Without it: <code>${escaped(payload.replay)}</code></p></main></div>
 ${dataElement(payload)}
 <script type="text/plain" id="viewer">${packed(script)}</script>
-<script>${LOADER}</script>
+${engine === null ? '' : `<script type="text/plain" id="engine">${packed(engine)}</script>\n`}<script>${LOADER}</script>
 </body>
 </html>
 `;

@@ -10,9 +10,10 @@ export { perfetto } from './perfetto.js';
 export * from './picture/index.js';
 export { type Prevention, preventions } from './prevention.js';
 export type { Row, RowKind } from './row.js';
-export { outageSentence, violationSentence } from './story.js';
+export { assumptionLines, outageSentence, violationSentence } from './story.js';
 export { WIDTH } from './table.js';
-export { assumptionLines, formatTimeline, type Telling, type TimelineOptions, tellingOf } from './timeline.js';
+export { type Taken, takenOf } from './taken.js';
+export { formatTimeline, type Telling, type TimelineOptions, tellingOf } from './timeline.js';
 export {
   ASSUMPTION_WORDS,
   configLine,

@@ -4,6 +4,10 @@ import type { PropertyId, Scenario, Schedule } from '../scenarios/index.js';
 import { counterfactual, likelihood } from './futures.js';
 import type { Payload } from './payload.js';
 import { candidates } from './prevention.js';
+import { takenOf } from './taken.js';
+
+/** Events of a run that a report carries; a longer one is in its schedule, from which the page makes it. */
+const MOST_CARRIED = 2_000;
 
 /** What a report is written of. */
 export interface ReportInput {
@@ -18,17 +22,17 @@ export interface ReportInput {
 /** What an HTML report of a schedule carries. */
 export function payloadOf({ id, schedule, scenario, judgement, replay }: ReportInput): Payload {
   const mitigations = offered(schedule, scenario);
+  const taken = takenOf(schedule, judgement);
   return {
-    schema: 'lockstep.report/1',
+    schema: 'lockstep.report/2',
     id,
     title: scenario?.title ?? 'a schedule',
     story: scenario?.story ?? '',
     replay,
     schedule,
-    also: alsoJudged(scenario),
     hash: judgement.run.hash,
-    mitigations,
-    recorded: null,
+    taken: taken.events.length <= MOST_CARRIED ? taken : null,
+    source: { kind: 'schedule', also: alsoJudged(scenario), mitigations },
     likelihood: likelihood(schedule, judgement),
     counterfactual: counterfactual(schedule, judgement, mitigations),
   };

@@ -1,42 +1,39 @@
-import type { Assumption, Outage, Violation } from '../properties/index.js';
 import type { PropertyId, Schedule } from '../scenarios/index.js';
-import type { TraceEvent } from '../sim/index.js';
-import type { Claim } from './claims.js';
+import type { Taken } from './taken.js';
 
 /** What an HTML report carries besides the viewer. */
 export interface Payload {
-  readonly schema: 'lockstep.report/1';
+  readonly schema: 'lockstep.report/2';
   readonly id: string;
   readonly title: string;
   readonly story: string;
   /** The command that shows the run again. */
   readonly replay: string;
   readonly schedule: Schedule;
-  /** Properties that count in the verdict besides those of every schedule. */
-  readonly also: readonly PropertyId[];
-  /** The trace hash when the report was written: the page runs the schedule again and compares. */
+  /** The trace hash when the report was written; empty where nothing can have the same one. */
   readonly hash: string;
-  /** Mitigations to offer, the most to the point first; others can be typed. */
-  readonly mitigations: readonly string[];
-  /** The run as it was taken down, where the page cannot run it again; `null` where it can. */
-  readonly recorded: Recorded | null;
+  /** The run as it was taken down, or a window of it; `null` where it is long, and the page runs it by itself. */
+  readonly taken: Taken | null;
+  /** Where the run comes from: whether the page can run it again. */
+  readonly source: Runnable | Recording;
   readonly likelihood: Likelihood | null;
   readonly counterfactual: Counterfactual | null;
 }
 
-/** A run as it was taken down. */
-export interface Recorded {
+/** A schedule that the page can run again. */
+export interface Runnable {
+  readonly kind: 'schedule';
+  /** Properties that count in the verdict besides those of every schedule. */
+  readonly also: readonly PropertyId[];
+  /** Mitigations to offer, the most to the point first; others can be typed. */
+  readonly mitigations: readonly string[];
+}
+
+/** A run that was taken down elsewhere, and that the page cannot run again. */
+export interface Recording {
+  readonly kind: 'recording';
   /** Why it is not run again, in one sentence for readers. */
   readonly why: string;
-  readonly events: readonly TraceEvent[];
-  /** How many events the whole run has; more than `events` where only a window is here. */
-  readonly total: number;
-  /** Name of the file beside the report that has the rest; `null` where nothing is left out. */
-  readonly beside: string | null;
-  readonly claims: readonly Claim[];
-  readonly violations: readonly Violation[];
-  readonly outages: readonly Outage[];
-  readonly assumptionsBroken: readonly Assumption[];
 }
 
 /** How likely a violation was, from prefixes of the run on. */

@@ -24,6 +24,7 @@ export interface RowContext {
   readonly schedule: Schedule;
   readonly policy: Policy;
   readonly trace: readonly TraceEvent[];
+  readonly eventOf: (seq: number) => TraceEvent | undefined;
   /** Events by the one that led to them. */
   readonly effectsOf: (event: TraceEvent) => readonly TraceEvent[];
   readonly tokenName: (token: number) => string;

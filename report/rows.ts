@@ -24,6 +24,7 @@ export function rowsOf(
     schedule,
     policy: policyOf(schedule.policy),
     trace,
+    eventOf: (seq) => trace[seq],
     effectsOf: (event) => effects.get(event.seq) ?? [],
     tokenName,
   };

@@ -33,7 +33,7 @@ export class SendingRows {
     if (!isRequest(event) || event.seq <= this.doneUntil || this.isIdle(event)) return [];
     const courses: Course[] = [];
     for (let seq = event.seq; ; seq++) {
-      const next = this.context.trace[seq];
+      const next = this.context.eventOf(seq);
       if (next === undefined || !isRequest(next) || !sameCommand(event, next)) break;
       courses.push(this.courseOf(next));
       this.doneUntil = seq;

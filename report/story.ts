@@ -3,7 +3,7 @@ import { formatDurationMs } from '../scenarios/index.js';
 import type { TraceEvent } from '../sim/index.js';
 import type { Claim } from './claims.js';
 import { numberOf, textOf } from './details.js';
-import { enumerate, nodeList } from './words.js';
+import { ASSUMPTION_WORDS, enumerate, nodeList } from './words.js';
 
 /** A judgement as far as a story needs one: it may be of a run that was only taken down. */
 export type Seen = Pick<Judgement, 'violations' | 'outages' | 'assumptionsBroken'> & {
@@ -15,6 +15,17 @@ export interface Told {
   readonly judgement: Seen;
   readonly claims: readonly Claim[];
   readonly tokenName: (token: number) => string;
+}
+
+/** What a schedule breaks of what the lock takes for granted, in words; empty if nothing. */
+export function assumptionLines(judgement: Pick<Judgement, 'assumptionsBroken'>): string[] {
+  return judgement.assumptionsBroken.map((it) => `${it} (${ASSUMPTION_WORDS[it]})`);
+}
+
+/** Violations of `validity` are told of only where nothing worse happened. */
+export function graveOf(violations: readonly Violation[]): readonly Violation[] {
+  const grave = violations.filter((it) => it.property !== 'validity');
+  return grave.length > 0 ? grave : violations;
 }
 
 /** The claims that a violation is about, the earlier one first. */

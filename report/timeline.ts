@@ -4,10 +4,10 @@ import { type Claim, claimsOf } from './claims.js';
 import { type Painter, PLAIN } from './painter.js';
 import type { Row } from './row.js';
 import { rowsOf } from './rows.js';
-import { claimsIn, outageSentence, type Told, violationSentence } from './story.js';
+import { assumptionLines, claimsIn, outageSentence, type Told, violationSentence } from './story.js';
 import { tableLines, WIDTH } from './table.js';
 import { tokenNames } from './tokens.js';
-import { ASSUMPTION_WORDS, configLine, enumerate, plural, propertyWords, wrap } from './words.js';
+import { configLine, enumerate, plural, propertyWords, wrap } from './words.js';
 
 /** A run taken apart for telling. */
 export interface Telling extends Told {
@@ -49,11 +49,6 @@ export function markOf(
   const own = here.find((it) => it.kind === 'write' && clients.includes(it.who)) ?? here.at(-1);
   if (own === undefined) return null;
   return { row: own, text: MARKS[property] ?? propertyWords(property) };
-}
-
-/** What a schedule breaks of what the lock takes for granted, in words; empty if nothing. */
-export function assumptionLines(judgement: Pick<Judgement, 'assumptionsBroken'>): string[] {
-  return judgement.assumptionsBroken.map((it) => `${it} (${ASSUMPTION_WORDS[it]})`);
 }
 
 export interface TimelineOptions {

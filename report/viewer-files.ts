@@ -1,9 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs';
 
-/** The built viewer: what runs in the page of a report, and its looks. */
+/** The built viewer: what runs in the page of a report, its looks, and what runs a schedule there. */
 export interface ViewerFiles {
   readonly script: string;
   readonly style: string;
+  /** The simulator with the monitors, which a page starts once it has something to run. */
+  readonly engine: string;
 }
 
 /**
@@ -16,5 +18,5 @@ export function viewerFiles(): ViewerFiles {
   const found = places.find((place) => existsSync(new URL('viewer.js', place)));
   if (found === undefined) throw new Error('the viewer of reports has not been built; run: npm run build');
   const read = (name: string): string => readFileSync(new URL(name, found), 'utf8').trimEnd();
-  return { script: read('viewer.js'), style: read('viewer.css') };
+  return { script: read('viewer.js'), style: read('viewer.css'), engine: read('engine.js') };
 }

@@ -48,5 +48,11 @@ export async function openPage(browser: Browser, url: string, dark = false): Pro
   });
   await page.goto(url);
   await page.waitForSelector('h1[data-verdict]');
+  await settled(page);
   return { page, context, problems };
+}
+
+/** Waits until a page that runs its schedule again has done so. */
+export async function settled(page: Page): Promise<void> {
+  await page.waitForSelector('[data-run="here"], .recording', { state: 'attached' });
 }

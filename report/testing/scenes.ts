@@ -2,7 +2,7 @@ import { judgeAsExpected } from '../../properties/expectation.js';
 import { loadCatalogue } from '../../scenarios/catalogue.js';
 import { mitigate, type Scenario } from '../../scenarios/index.js';
 import { type Scene, sceneOf } from '../picture/scene.js';
-import { tellingOf } from '../timeline.js';
+import { takenOf } from '../taken.js';
 
 export const CATALOGUE: readonly Scenario[] = loadCatalogue();
 
@@ -20,5 +20,5 @@ function made(id: string, mitigation: string | undefined): Scene {
   const scenario = CATALOGUE.find((it) => it.id === id);
   if (scenario === undefined) throw new Error(`there is no ${id}`);
   const schedule = mitigation === undefined ? scenario.schedule : mitigate(scenario.schedule, mitigation);
-  return sceneOf(schedule, tellingOf(schedule, judgeAsExpected(schedule, scenario.expect)));
+  return sceneOf(schedule, takenOf(schedule, judgeAsExpected(schedule, scenario.expect)));
 }

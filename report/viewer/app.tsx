@@ -9,19 +9,27 @@ import { Header } from './header.js';
 import { Inspector } from './inspector.js';
 import { type Action, actionOf, Help, Toolbar } from './keys.js';
 import { fragmentOf, type Place, placeOf } from './link.js';
-import { indexOf, moved, type Opened, open } from './model.js';
+import { indexOf, moved, type Opened, rerun } from './model.js';
 import { PictureView } from './picture-view.js';
 import { Settings } from './settings.js';
+import { type Engine, startEngine } from './start-engine.js';
 import { EventTable } from './table.js';
 
 /** The whole page. Its state is its address. */
-export function App({ payload }: { readonly payload: Payload }): JSX.Element {
+export function App({ payload, first }: { readonly payload: Payload; readonly first: Opened }): JSX.Element {
   const [place, setPlace] = useState<Place>(() => placeOf(location.hash));
   const [help, setHelp] = useState(false);
   const [width, setWidth] = useState(() => document.documentElement.clientWidth - 8);
   const field = useRef<HTMLInputElement>(null);
-  const written = useMemo(() => open(payload, []), [payload]);
-  const opened = useMemo(() => reopened(payload, place.settings, written), [payload, place.settings.join(' ')]);
+  const engine = useEngine(payload);
+  const written = useMemo(
+    () => (engine === null || first.stepAt !== null ? first : rerun(engine, payload, [])),
+    [payload, engine],
+  );
+  const opened = useMemo(
+    () => reopened(engine, payload, place.settings, written),
+    [payload, engine, place.settings.join(' ')],
+  );
   const { scene } = opened;
   const at = selectedIn(opened, place);
   const event = scene.events[at];
@@ -75,8 +83,9 @@ export function App({ payload }: { readonly payload: Payload }): JSX.Element {
     return () => removeEventListener('keydown', onKey);
   });
   const change = (settings: readonly string[]): string => {
+    if (engine === null) return 'a moment: the engine is starting';
     try {
-      open(payload, settings);
+      rerun(engine, payload, settings);
       go({ settings });
       return '';
     } catch (error) {
@@ -87,8 +96,13 @@ export function App({ payload }: { readonly payload: Payload }): JSX.Element {
     <>
       <Header payload={payload} opened={opened} written={written} />
       <main>
-        {payload.recorded === null ? (
-          <Settings offered={payload.mitigations} settings={place.settings} onChange={change} />
+        {payload.source.kind === 'schedule' ? (
+          <Settings
+            offered={payload.source.mitigations}
+            known={engine?.MITIGATIONS ?? []}
+            settings={place.settings}
+            onChange={change}
+          />
         ) : null}
         <div class="bar">
           <Toolbar
@@ -139,11 +153,22 @@ function selectedIn(opened: Opened, place: Place): number {
   return place.event < 0 ? moved(opened, [], 0, 'violation') : indexOf(opened.scene, place.event);
 }
 
+/** Starts the engine once the page has been painted, and runs the schedule again; `null` until then, or where there is none. */
+function useEngine(payload: Payload): Engine | null {
+  const [engine, setEngine] = useState<Engine | null>(null);
+  useEffect(() => {
+    if (payload.source.kind !== 'schedule') return;
+    const timer = setTimeout(() => void startEngine().then((it) => setEngine(() => it)), 0);
+    return () => clearTimeout(timer);
+  }, [payload]);
+  return engine;
+}
+
 /** A link may carry settings that make no sense here: then the run is shown as it was written. */
-function reopened(payload: Payload, settings: readonly string[], written: Opened): Opened {
-  if (settings.length === 0) return written;
+function reopened(engine: Engine | null, payload: Payload, settings: readonly string[], written: Opened): Opened {
+  if (settings.length === 0 || engine === null) return written;
   try {
-    return open(payload, settings);
+    return rerun(engine, payload, settings);
   } catch {
     return written;
   }

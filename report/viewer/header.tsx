@@ -25,6 +25,12 @@ export function Header(props: {
           {it}
         </p>
       ))}
+      {payload.source.kind === 'recording' ? (
+        <p class="recording">
+          <strong>A recording.</strong> This page shows what was taken down, and cannot run it again:{' '}
+          {payload.source.why}
+        </p>
+      ) : null}
       <p class="config">{heading.config}</p>
       {payload.counterfactual === null ? null : <p class="futures">{futuresLine(payload.counterfactual)}</p>}
       <details>
@@ -33,7 +39,9 @@ export function Header(props: {
         <p>
           <code>{payload.replay}</code>
         </p>
-        <p data-hash={opened.hash}>{vouched(payload, opened, written)}</p>
+        <p data-hash={opened.hash} data-run={opened.stepAt === null ? 'taken' : 'here'}>
+          {vouched(payload, opened, written)}
+        </p>
       </details>
     </header>
   );
@@ -49,12 +57,8 @@ function futuresLine({ schedules, rows }: NonNullable<Payload['counterfactual']>
 }
 
 function vouched(payload: Payload, opened: Opened, written: Opened): string {
-  if (payload.recorded !== null) {
-    const { why, total, events, beside } = payload.recorded;
-    const part =
-      total > events.length ? ` It shows ${events.length} of ${total} events; the rest is in ${beside}.` : '';
-    return `This page shows what was taken down, and cannot run it again: ${why}${part}`;
-  }
+  if (payload.source.kind === 'recording') return '';
+  if (opened.stepAt === null) return `Trace hash when the report was written: ${payload.hash}.`;
   if (opened.settings.length > 0) return `Run in this page with the settings above: trace hash ${opened.hash}.`;
   return written.hash === payload.hash
     ? `Run again in this page: trace hash ${written.hash}, the same as when the report was written.`

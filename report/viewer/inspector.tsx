@@ -81,8 +81,8 @@ function Changes({ changes }: { readonly changes: readonly Change[] }): JSX.Elem
   );
 }
 
-function lockChanges({ watched }: Opened, event: TraceEvent): Change[] {
-  const step = watched?.stepAt(event) ?? null;
+function lockChanges({ stepAt }: Opened, event: TraceEvent): Change[] {
+  const step = stepAt?.(event) ?? null;
   if (step === null) return [];
   const [before, after] = step;
   return (Object.keys(before) as (keyof LockState)[]).flatMap((field) => {

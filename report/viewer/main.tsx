@@ -1,22 +1,25 @@
 import { render } from 'preact';
 import type { Payload } from '../payload.js';
 import { App } from './app.js';
+import { opened, rerun } from './model.js';
+import { startEngine } from './start-engine.js';
+import { unpacked } from './unpacked.js';
 import './viewer.css';
 
 /** Data may be packed, so that long schedules stay small on disk. */
 async function payload(): Promise<Payload> {
   const element = document.getElementById('run');
   const text = element?.textContent ?? '';
-  if (element?.getAttribute('data-packed') !== 'gzip') return JSON.parse(text);
-  const bytes = Uint8Array.from(atob(text), (it) => it.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
-  return new Response(stream).json();
+  return element?.getAttribute('data-packed') === 'gzip' ? unpacked(text).json() : JSON.parse(text);
 }
 
 async function start(root: HTMLElement): Promise<void> {
   const data = await payload();
+  const { taken } = data;
+  // What is too long to be carried is made here first.
+  const written = taken === null ? rerun(await startEngine(), data, []) : opened(data, taken);
   root.replaceChildren();
-  render(<App payload={data} />, root);
+  render(<App payload={data} first={written} />, root);
 }
 
 const root = document.getElementById('app');

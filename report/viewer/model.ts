@@ -1,47 +1,33 @@
-import type { Judgement } from '../../properties/index.js';
-import { mitigate, type Schedule } from '../../scenarios/index.js';
-import { claimsOf } from '../claims.js';
-import { type Watched, watch } from '../lock-states.js';
+import type { Watched } from '../lock-states.js';
 import type { Payload } from '../payload.js';
 import { type Scene, sceneOf } from '../picture/scene.js';
-import { tokenNames } from '../tokens.js';
+import type { Engine } from './start-engine.js';
 
 /** A run that the page can show. */
 export interface Opened {
   readonly scene: Scene;
   readonly verdict: string;
   readonly hash: string;
-  /** What the locks knew; `null` for a run that was only taken down. */
-  readonly watched: Watched | null;
+  /** What the locks knew; `null` for a run that was taken down and not run here. */
+  readonly stepAt: Watched['stepAt'] | null;
   /** Mitigations and parameters that differ from the run as it was written. */
   readonly settings: readonly string[];
 }
 
-/** Runs the schedule with these settings, or shows what was taken down. */
-export function open(payload: Payload, settings: readonly string[]): Opened {
-  if (payload.recorded !== null) return taken(payload, payload.recorded);
-  const schedule: Schedule = settings.reduce(mitigate, payload.schedule);
-  const watched = watch(schedule, payload.also);
-  const { judgement } = watched;
-  return { scene: made(schedule, judgement), verdict: judgement.verdict, hash: judgement.run.hash, watched, settings };
+/** Shows what was taken down when the report was written. */
+export function opened({ schedule, hash }: Payload, taken: NonNullable<Payload['taken']>): Opened {
+  return { scene: sceneOf(schedule, taken), verdict: taken.verdict, hash, stepAt: null, settings: [] };
 }
 
-function made(schedule: Schedule, judgement: Judgement): Scene {
-  const { trace } = judgement.run;
-  return sceneOf(schedule, { judgement, claims: claimsOf(schedule, trace), tokenName: tokenNames(trace) });
-}
-
-function taken({ schedule, hash }: Payload, recorded: NonNullable<Payload['recorded']>): Opened {
-  const { events, violations, outages, assumptionsBroken, claims } = recorded;
-  const verdict = violations.length > 0 ? 'violated' : outages.length > 0 ? 'unavailable' : 'safe';
-  const told = { judgement: { run: { trace: events }, violations, outages, assumptionsBroken }, claims };
-  return {
-    scene: sceneOf(schedule, { ...told, tokenName: tokenNames(events) }),
-    verdict,
-    hash,
-    watched: null,
-    settings: [],
-  };
+/**
+ * Runs the schedule of a page with these settings.
+ *
+ * @throws {@link InputError} if they make no sense.
+ */
+export function rerun(engine: Engine, payload: Payload, settings: readonly string[]): Opened {
+  const also = payload.source.kind === 'schedule' ? payload.source.also : [];
+  const { schedule, taken, hash, stepAt } = engine.run(payload.schedule, settings, also);
+  return { scene: sceneOf(schedule, taken), verdict: taken.verdict, hash, stepAt, settings };
 }
 
 /** Whether an event is about a fault. */

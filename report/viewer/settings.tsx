@@ -1,15 +1,17 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import { MITIGATIONS } from '../../scenarios/index.js';
+import type { Mitigation } from '../../scenarios/index.js';
 
 /** Switches for mitigations, and a field for any other one with its parameters. */
 export function Settings(props: {
   readonly offered: readonly string[];
+  /** All that can be typed. */
+  readonly known: readonly Pick<Mitigation, 'name' | 'values'>[];
   readonly settings: readonly string[];
   /** What is wrong with what was typed; empty if nothing. */
   readonly onChange: (settings: readonly string[]) => string;
 }): JSX.Element {
-  const { offered, settings, onChange } = props;
+  const { offered, known, settings, onChange } = props;
   const [text, setText] = useState('');
   const [problem, setProblem] = useState('');
   const all = [...new Set([...offered, ...settings])];
@@ -46,7 +48,7 @@ export function Settings(props: {
           />
         </label>
         <datalist id="mitigations">
-          {MITIGATIONS.map(({ name, values }) => (
+          {known.map(({ name, values }) => (
             <option key={name} value={`${name}=`}>
               {values}
             </option>

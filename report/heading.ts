@@ -1,0 +1,38 @@
+import type { Schedule } from '../scenarios/index.js';
+import { assumptionLines, graveOf, outageSentence, type Told, violationSentence } from './story.js';
+import { configLine, enumerate, propertyWords } from './words.js';
+
+/** What is written over a picture. */
+export interface Heading {
+  readonly verdict: 'bad' | 'good';
+  /** `mutual exclusion`. */
+  readonly title: string;
+  readonly sentences: readonly string[];
+  readonly config: string;
+}
+
+/** More are only counted. */
+const MOST_SENTENCES = 3;
+
+/** Verdict, sentences and configuration of a run. */
+export function headingOf(schedule: Schedule, telling: Told): Heading {
+  const { judgement } = telling;
+  const violations = graveOf(judgement.violations);
+  const all = [...violations, ...judgement.outages];
+  const sentences = all
+    .slice(0, MOST_SENTENCES)
+    .map((it) => ('property' in it ? violationSentence(it, telling) : outageSentence(it)));
+  const kinds = [...new Set(violations.map((it) => propertyWords(it.property)))];
+  if (judgement.outages.length > 0) kinds.push('availability');
+  const broken = assumptionLines(judgement);
+  const assumed = broken.length === 0 ? 'all assumptions of the lock kept' : `broken assumption: ${enumerate(broken)}`;
+  return {
+    verdict: kinds.length > 0 ? 'bad' : 'good',
+    title: kinds.length > 0 ? kinds.join(', ') : 'safe',
+    sentences: [
+      ...(all.length === 0 ? ['Nothing was violated.'] : sentences),
+      ...(all.length > MOST_SENTENCES ? [`… and ${all.length - MOST_SENTENCES} more.`] : []),
+    ],
+    config: `${configLine(schedule)} · ${assumed}`,
+  };
+}

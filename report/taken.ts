@@ -1,0 +1,42 @@
+import type { Policy } from '../core/index.js';
+import type { Outage, Violation } from '../properties/index.js';
+import { judge } from '../properties/judge.js';
+import type { Schedule, Verdict } from '../scenarios/index.js';
+import { policyOf, type TraceEvent } from '../sim/index.js';
+import { type Claim, claimsOf } from './claims.js';
+import { type Heading, headingOf } from './heading.js';
+import { graveOf, type Seen } from './story.js';
+import { namesOf, tokenNames } from './tokens.js';
+
+/** A run as it was taken down, as plain data: all that is needed to show it, wherever it was run. */
+export interface Taken {
+  /** The policy of its clients, in full. */
+  readonly policy: Policy;
+  readonly verdict: Verdict;
+  readonly heading: Heading;
+  readonly events: readonly TraceEvent[];
+  readonly claims: readonly Claim[];
+  /** Letters of the tokens. */
+  readonly names: readonly (readonly [token: number, name: string])[];
+  /** What the picture is about: grave violations, else what there is. */
+  readonly violations: readonly Violation[];
+  readonly outages: readonly Outage[];
+}
+
+/** Takes down a run that was judged; runs it again if its trace was not kept. */
+export function takenOf(schedule: Schedule, given: Seen & { readonly verdict: Verdict }): Taken {
+  const run = given.run.trace.length > 0 ? given.run : judge(schedule, [], true).run;
+  const judgement = { ...given, run };
+  const { verdict, outages, violations } = judgement;
+  const claims = claimsOf(schedule, run.trace);
+  return {
+    policy: policyOf(schedule.policy),
+    verdict,
+    heading: headingOf(schedule, { judgement, claims, tokenName: tokenNames(run.trace) }),
+    events: run.trace,
+    claims,
+    names: [...namesOf(run.trace)],
+    violations: graveOf(violations),
+    outages,
+  };
+}
