@@ -22,7 +22,7 @@ export interface WatchedWorld {
   readonly now: TrueTime;
   readonly nodes: readonly Process[];
   readonly clients: readonly WatchedClient[];
-  /** Whether the run ended because one instant did not. */
+  /** Whether the run ended because time did not go on: many thousands of events, and hardly a microsecond passes. */
   readonly isStuck: boolean;
   /** The lock that uses a token, if any. */
   ownerOf(token: number): LockRun | null;

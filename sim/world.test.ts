@@ -119,11 +119,11 @@ describe('a run', () => {
   });
 });
 
-describe('an instant without an end', () => {
+describe('time that does not go on', () => {
   /** A client that tries again at once, over a network that takes no time, while somebody else has the lock. */
-  function trying(policy: Parts['policy']): World {
+  function trying(policy: Parts['policy'], delayUs = 0): World {
     const locks = [[lock(0)], [lock(1_000)]];
-    const plan = schedule({ cluster: { delayUs: 0 }, policy: { tries: null, ...policy }, locks });
+    const plan = schedule({ cluster: { delayUs }, policy: { tries: null, ...policy }, locks });
     return new World(setupOf(plan), new ScriptedAdversary(plan), new Observer(), false);
   }
 
@@ -131,6 +131,13 @@ describe('an instant without an end', () => {
     const world = trying({ retryPauses: false });
     world.run();
     expect([world.isStuck, world.now]).toEqual([true, 1_000]);
+  });
+
+  it('ends it as well where it creeps, by a microsecond for many events', () => {
+    const world = trying({ retryPauses: false }, 1);
+    world.run();
+    expect(world.isStuck).toBe(true);
+    expect(world.now).toBeLessThan(100_000);
   });
 
   it('is none where time goes on, however slowly', () => {

@@ -21,10 +21,15 @@ import { Kind } from './trace.js';
 import { clockOf, type Setup, type WorldView } from './view.js';
 
 /**
- * Events of one instant after which it is taken for endless: where messages take no time, a client that tries again at
- * once never lets time go on.
+ * Events for each client within a stretch of true time, µs, after which a run is taken for endless: where messages take
+ * next to no time, a client that tries again at once hardly lets time go on.
  */
-const MOST_AT_ONCE = 20_000;
+const MOST_EVENTS = 20_000;
+const STRETCH_US = 100_000;
+
+function mostEvents(clients: number): number {
+  return MOST_EVENTS * Math.max(1, clients);
+}
 
 /** A fault and its restart take two places each in the order of their instant. */
 const PLACES_PER_FAULT = 2;
@@ -48,8 +53,9 @@ export class World implements WorldView, WatchedWorld, ClientHost {
   private readonly faults: Faults;
   private readonly resource: ProtectedResource;
   isStuck = false;
-  /** How many events were handled before this instant. */
-  private before = 0;
+  /** When the stretch ends in which events are being counted, and how many may have been handled by then. */
+  private stretchEnd = STRETCH_US;
+  private mostEvents: number;
   private faultCount = 0;
   private order = 0;
   private started = false;
@@ -64,6 +70,7 @@ export class World implements WorldView, WatchedWorld, ClientHost {
     seatClient: SeatClient = (seat) => new SimClient(seat),
   ) {
     this.setup = setup;
+    this.mostEvents = mostEvents(setup.clients.length);
     this.policy = setup.policy;
     this.adversary = adversary;
     this.chronicle = new Chronicle(setup.clients, observer, keepTrace);
@@ -108,7 +115,7 @@ export class World implements WorldView, WatchedWorld, ClientHost {
     return this.chronicle.resourceOf(key);
   }
 
-  /** Runs to the end of the schedule, until {@link stop}, or until an instant has no end ({@link isStuck}). */
+  /** Runs to the end of the schedule, until {@link stop}, or until time does not go on ({@link isStuck}). */
   run(): void {
     this.begin();
     while (this.advance());
@@ -130,8 +137,11 @@ export class World implements WorldView, WatchedWorld, ClientHost {
     if (event.at > this.now) {
       if (event.at > this.setup.untilUs || this.stopped) return false;
       this.chronicle.now = event.at;
-      this.before = this.events;
-    } else if (this.events - this.before > MOST_AT_ONCE) {
+      if (event.at >= this.stretchEnd) {
+        this.stretchEnd = event.at + STRETCH_US;
+        this.mostEvents = this.events + mostEvents(this.clients.length);
+      }
+    } else if (this.events > this.mostEvents) {
       this.isStuck = true;
       return false;
     }

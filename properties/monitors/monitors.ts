@@ -256,7 +256,7 @@ export class Monitors extends Observer {
     this.liveness.finished(now);
     for (const lock of this.roster.holders) this.protocol.untold(lock, now);
     if (this.world?.isStuck === true) {
-      const detail = 'clients try again and again, and no time passes';
+      const detail = 'clients try again and again, and next to no time passes';
       this.report(instant('progress', 'liveness', this.roster.waiters, now, detail));
     }
   }

@@ -112,4 +112,16 @@ describe('validity', () => {
     const faults: Fault[] = [crash('n2', 3_000), { kind: 'clock-step', process: 'c1', atUs: 5_000, byUs: 10_000_000 }];
     expect(gaps({ policy: WALL, fates: three, faults })).toEqual([['c1', 'a', 3_000, 5_000]]);
   });
+
+  it('is none of no length, where a clock jumps over the end in the instant of the loss, seen or not', () => {
+    const jump = (atUs: number): Fault => ({ kind: 'clock-step', process: 'c1', atUs, byUs: 10_000_000 });
+    const frozen: Fault = { kind: 'suspend', process: 'c1', atUs: 5_000, forUs: 2_000_000 };
+    const lost = crash('n2', 5_000);
+    for (const first of [[], [frozen]]) {
+      expect(gaps({ policy: WALL, fates: three, faults: [...first, lost, jump(5_000)] })).toEqual([]);
+      expect(gaps({ policy: WALL, fates: three, faults: [...first, lost, jump(5_001)] })).toEqual([
+        ['c1', 'a', 5_000, 5_001],
+      ]);
+    }
+  });
 });

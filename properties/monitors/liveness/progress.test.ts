@@ -42,6 +42,9 @@ describe('among clients that keep trying', () => {
     const locks = [[lock(0)], [lock(1_000)]];
     const parts: Parts = { cluster: { delayUs: 0 }, policy: { tries: null, retryPauses: false }, locks };
     expect(progress(parts)).toEqual(['c2 1000']);
+    // Forty thousand events of two clients: it stops within a tenth of a second.
+    expect(progress({ ...parts, cluster: { delayUs: 1 } })).toEqual(['c2 4810']);
+    expect(progress({ ...parts, cluster: { delayUs: 100 }, untilUs: 1_000_000 })).toEqual([]);
     expect(progress({ ...parts, policy: { tries: null, retryDelayUs: 50_000, retryJitterUs: 0 } })).toEqual([]);
   });
 
