@@ -1,5 +1,6 @@
 export { threadCrew } from './crew.js';
 export { engineHash } from './engine.js';
+export { huntAll } from './hunts.js';
 export { runShard, type Shard } from './local.js';
 export {
   type CampaignPart,

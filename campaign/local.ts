@@ -1,3 +1,4 @@
+import { eachOf } from './each-of.js';
 import { type CampaignPart, mergeParts, noPart, partOf, totalOf, violatingRuns } from './part.js';
 import { Pool } from './pool.js';
 import { type CampaignRange, CampaignRanges, type CampaignSpec } from './spec.js';
@@ -29,34 +30,23 @@ export async function runShard(options: LocalOptions): Promise<CampaignPart> {
   let part = options.from ?? noPart(spec);
   const isDone = doneIn(part);
   const of = Math.ceil((ranges.count - shard.number + 1) / shard.of);
-  let next = shard.number - 1;
   const pool = workers > 1 ? new Pool(workers, 'thread') : null;
-  let stop: () => void = () => {};
-  const stopped = new Promise<null>((resolve) => {
-    stop = () => resolve(null);
-  });
-  signal.addEventListener('abort', stop, { once: true });
   const isOver = (): boolean =>
-    signal.aborted ||
     (spec.budgetMs !== null && performance.now() - began >= spec.budgetMs) ||
     (spec.stopAfter !== null && violatingRuns(totalOf(part)) >= spec.stopAfter);
-  /** One of as many as there are workers: takes the next range while there is one. */
-  const work = async (): Promise<void> => {
-    while (!isOver()) {
-      while (isDone(next)) next += shard.of;
-      const index = next;
-      if (index >= ranges.count) return;
-      next += shard.of;
-      const unit = await Promise.race([makeUnit(spec, ranges.at(index), pool), stopped]);
-      if (unit === null) return;
+  function* left(): Generator<number> {
+    for (let index = shard.number - 1; index < ranges.count && !isOver(); index += shard.of) {
+      if (!isDone(index)) yield index;
+    }
+  }
+  try {
+    await eachOf(left(), workers, signal, async (index) => {
+      const unit = await makeUnit(spec, ranges.at(index), pool);
+      if (signal.aborted) return;
       part = mergeParts(part, partOf(spec, unit));
       options.onPart(part, of);
-    }
-  };
-  try {
-    await Promise.all(Array.from({ length: workers }, work));
+    });
   } finally {
-    signal.removeEventListener('abort', stop);
     await pool?.close();
   }
   return part;

@@ -2,17 +2,20 @@ import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { Tinypool } from 'tinypool';
+import type * as guestTasks from './guest-tasks.js';
 import type * as tasks from './tasks.js';
 
-type Tasks = typeof tasks;
+type Tasks = typeof tasks & typeof guestTasks;
 type TaskName = keyof Tasks;
 
 /**
- * What a worker is: `thread` starts sooner; a `process` can tell its own CPU time.
+ * What a worker is: `thread` starts sooner; a `process` can tell its own CPU time; a `fresh thread` is for one task only.
  */
-export type WorkerKind = 'thread' | 'process';
+export type WorkerKind = 'thread' | 'process' | 'fresh thread';
 
 const TASKS = fileURLToPath(new URL('./tasks.js', import.meta.url));
+const GUEST_TASKS = fileURLToPath(new URL('./guest-tasks.js', import.meta.url));
+const FILES: Readonly<Record<TaskName, string>> = { range: TASKS, unit: TASKS, hunt: TASKS, torture: GUEST_TASKS };
 /** A worker that is to end is in the middle of a task, and hears nothing until that is over. */
 const TERMINATE_MS = 5_000;
 
@@ -34,18 +37,17 @@ export class Pool {
   constructor(size: number, kind: WorkerKind) {
     this.size = size;
     this.pool = new Tinypool({
-      filename: TASKS,
-      runtime: kind === 'thread' ? 'worker_threads' : 'child_process',
+      runtime: kind === 'process' ? 'child_process' : 'worker_threads',
       minThreads: size,
       maxThreads: size,
-      isolateWorkers: false,
+      isolateWorkers: kind === 'fresh thread',
       terminateTimeout: TERMINATE_MS,
     });
   }
 
   /** Has a worker do it; rejects if it throws, or if the worker dies. */
   run<N extends TaskName>(name: N, task: Parameters<Tasks[N]>[0]): Promise<Awaited<ReturnType<Tasks[N]>>> {
-    return this.pool.run(task, { name });
+    return this.pool.run(task, { name, filename: FILES[name] });
   }
 
   /** Ends the workers, whatever they are at. */

@@ -1,4 +1,6 @@
+import type { Catch } from '../properties/index.js';
 import { type RangeResult, type SearchPlan, searchRange } from '../properties/search/range.js';
+import { type HuntTask, hunted } from './hunt.js';
 import type { CampaignRange } from './spec.js';
 import { runUnit, type UnitResult } from './unit.js';
 
@@ -21,4 +23,9 @@ export function range({ plan, from, to, stopAfter }: RangeTask): RangeResult {
 /** A whole range of a campaign, with what it finds made small. */
 export function unit({ plan, range: which }: { readonly plan: SearchPlan; readonly range: CampaignRange }): UnitResult {
   return runUnit(plan, which);
+}
+
+/** The hunt for a planted bug. */
+export function hunt(task: HuntTask): Promise<Catch> {
+  return hunted(task);
 }

@@ -15,6 +15,28 @@ it('a search comes to the same with any number of workers', async () => {
   expect(results[2]).toEqual(results[0]);
 });
 
+it('planted bugs are caught after the same schedules by any number of workers', async () => {
+  const argv = ['mutants', '--seeds', '1', '--runs', '30', '--json', '--workers'];
+  const [one, two] = (await Promise.all([lockstep(...argv, '1'), lockstep(...argv, '2')])).map(
+    ({ code, stdout, stderr }) => {
+      expect({ code, stderr }).toEqual({ code: 4, stderr: '' });
+      const { mutants }: { mutants: Record<string, unknown>[] } = JSON.parse(stdout);
+      return mutants.map(({ cpuMsMedian: _, cpuMsFirst: __, cpuMsAll: ___, ...it }) => it);
+    },
+  );
+  expect(one?.some(({ caughtBy }) => caughtBy !== null)).toBe(true);
+  expect(two).toEqual(one);
+});
+
+it('libraries are tortured to the same end by any number of workers', async () => {
+  const some = ['--libraries', 'redlock5', '--faults', 'small,drift,even,one-dead,pauses', '--runs', '6'];
+  const argv = ['guests', ...some, '--no-shrink', '--json', '--workers'];
+  const [one, two] = [await lockstep(...argv, '1'), await lockstep(...argv, '2')];
+  expect(one).toMatchObject({ code: 0, stderr: '' });
+  expect(JSON.parse(one.stdout).rows).toHaveLength(5);
+  expect(two).toEqual(one);
+});
+
 it('a late violation is the same one, found after the same runs', async () => {
   // Found in run 23 318.
   const search = ['--ttl', '10s', '--faults', 'failover=1,lag=1us', '--seed', '2', '--runs', '1000000'];

@@ -74,6 +74,7 @@ export interface MutantsFlags {
   readonly strategy?: StrategyName;
   /** Compares all strategies. */
   readonly strategies?: boolean;
+  readonly workers?: number;
   readonly reporter?: Reporter;
   readonly json?: boolean;
 }

@@ -2,13 +2,13 @@ import { type Command, Option } from 'commander';
 import type { GuestsFlags } from './flags.js';
 import type { Finish, Io } from './io.js';
 import { flag, whole } from './values.js';
+import { workersOption } from './workers.js';
 
 const MOST_RUNS = 1_000_000;
-const MOST_WORKERS = 64;
 
 const EXAMPLES = `
-Each library runs unmodified inside the simulated world, in a worker of its own, once for each kind of
-faults. A cell says in how many of its runs something was violated. These are shares of the schedules
+Each library runs unmodified inside the simulated world, once for each kind of faults, in a fresh
+worker. A cell says in how many of its runs something was violated. These are shares of the schedules
 that this search draws, not rates in production. A violation is "inside" if its schedule keeps to what
 Redlock takes for granted. Exits with 1 if a library of your own (--library) is violated inside.
 
@@ -36,7 +36,7 @@ export function defineGuests(program: Command, io: Io, finish: Finish): void {
     .addOption(new Option('--faults <ids>', 'only these kinds, with commas between (all)').argParser(words))
     .addOption(option('--runs <n>', 'schedules for each cell (50)', MOST_RUNS))
     .option('--seed <text>', 'any text (lockstep)')
-    .addOption(option('--workers <n>', 'libraries at once (as many as there are cores)', MOST_WORKERS))
+    .addOption(workersOption())
     .option('--no-shrink', 'do not make counterexamples small, nor write them')
     .option('--replay <file>', 'show a schedule with a library instead')
     .option('--extending', 'with --replay: locks extend themselves')

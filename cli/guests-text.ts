@@ -1,5 +1,5 @@
+import type { MatrixRow } from '../campaign/matrix.js';
 import { REPLAY } from '../guests/campaign.js';
-import type { MatrixRow } from '../guests/matrix.js';
 import { FAULT_CLASSES } from '../guests/search/fault-classes.js';
 import { VIOLATION_KINDS } from '../guests/search/search.js';
 import { textTable } from './text-table.js';

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
-import { type CampaignPlan, type GuestName, REPLAY, showGuest } from '../guests/campaign.js';
+import type { MatrixRow } from '../campaign/matrix.js';
+import { type GuestName, REPLAY, showGuest } from '../guests/campaign.js';
 import { LIBRARIES } from '../guests/libraries/index.js';
-import { type MatrixRow, runMatrix } from '../guests/matrix.js';
 import { FAULT_CLASSES } from '../guests/search/fault-classes.js';
 import { parseScheduleText } from '../scenarios/index.js';
 import { InputError, show } from '../scenarios/input-error.js';
@@ -14,6 +14,7 @@ import { failureName, matrixText, type Written } from './guests-text.js';
 import { type Io, writeJson } from './io.js';
 import { ProgressLine } from './progress.js';
 import { readText } from './read-text.js';
+import { workersOf } from './workers.js';
 
 const RUNS = 50;
 const SEED = 'lockstep';
@@ -29,20 +30,19 @@ export async function guests(flags: GuestsFlags, io: Io): Promise<ExitCode> {
     '--faults',
   );
   const { runs = RUNS, seed = SEED, shrink } = flags;
-  const plans = names.map((guest): CampaignPlan => ({ guest, faults, runs, seed, shrink }));
   const line = new ProgressLine(io);
-  const done = new Map<string, number>();
-  const all = plans.length * faults.length * runs;
-  const rows = await runMatrix(plans, {
-    ...(flags.workers === undefined ? {} : { workers: flags.workers }),
-    signal: io.signal,
-    onNews: (id, news) => {
-      if (news.type !== 'progress') return;
-      done.set(`${id} ${news.fault}`, news.done);
-      const sum = [...done.values()].reduce((a, b) => a + b, 0);
-      line.show(`${id}, ${news.fault}: ${sum} of ${all} runs`);
+  const all = names.length * faults.length;
+  const { runMatrix } = await import('../campaign/matrix.js');
+  const rows = await runMatrix(
+    names,
+    faults,
+    { runs, seed, shrink },
+    {
+      workers: await workersOf(flags.workers),
+      signal: io.signal,
+      onCells: (id, done) => line.show(`${id}: ${done} of ${all} cells`),
     },
-  });
+  );
   line.end();
   const written = shrink ? writeAll(rows, io) : new Map<string, string>();
   if (flags.json) writeJson(io, 'lockstep.guests/1', { seed, runs, rows: jsonRows(rows, written) });

@@ -1,4 +1,4 @@
-import { type Catch, hunt, MUTANTS, STRATEGY_INFO, STRATEGY_NAMES, type StrategyName } from '../properties/index.js';
+import { type Catch, MUTANTS, STRATEGY_INFO, STRATEGY_NAMES, type StrategyName } from '../properties/index.js';
 import { countWords, plural } from '../report/index.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import type { MutantsFlags } from './flags.js';
@@ -6,6 +6,7 @@ import { type Io, writeJson } from './io.js';
 import { timeLeft } from './mutants.js';
 import { ProgressLine } from './progress.js';
 import { textTable } from './text-table.js';
+import { workersOf } from './workers.js';
 
 /** High enough that a miss is one, and no more than minutes for a strategy that misses much. */
 const RUNS = 20_000;
@@ -23,30 +24,37 @@ interface Row {
 /** Hunts all planted bugs with each strategy, and compares them. */
 export async function compareStrategies(flags: MutantsFlags, io: Io): Promise<ExitCode> {
   const { runs = RUNS, seeds = SEEDS } = flags;
-  const rows: Row[] = [];
   const line = new ProgressLine(io);
   const began = performance.now();
-  for (const mutant of MUTANTS) {
-    const byStrategy: Row['byStrategy'] = {};
-    let heldOut = false;
-    for (const strategy of STRATEGY_NAMES) {
-      if (io.signal.aborted) break;
+  const { huntAll } = await import('../campaign/index.js');
+  const tasks = MUTANTS.flatMap(({ id }) =>
+    STRATEGY_NAMES.map((strategy) => ({ id, seeds, runs, strategy, shrink: false })),
+  );
+  const catches = await huntAll(tasks, {
+    workers: await workersOf(flags.workers),
+    signal: io.signal,
+    onHunt: ({ id, strategy }, done) =>
       line.show(
-        `hunting ${mutant.id} with ${strategy}, ${rows.length} of ${MUTANTS.length} done${timeLeft(began, rows.length)}`,
-      );
-      const it = await hunt(mutant, { runs, seeds, strategy, shrink: false, signal: io.signal });
-      if (io.signal.aborted) break;
-      heldOut = it.heldOut;
-      const { caught, searches, historiesMedian, cpuMsMedian } = it;
-      byStrategy[strategy] = { caught, searches, historiesMedian, cpuMsMedian };
-    }
-    if (io.signal.aborted) break;
-    rows.push({ id: mutant.id, heldOut, byStrategy });
-  }
+        `hunting ${id} with ${strategy}, ${done} of ${tasks.length} done${timeLeft(began, done, tasks.length)}`,
+      ),
+  });
+  const rows = MUTANTS.map(({ id }) => rowOf(catches.filter((it) => it.id === id))).filter((row) => row !== null);
   line.end();
   if (flags.json) writeJson(io, 'lockstep.mutants-strategies/1', { mutants: rows, runs, seeds });
   else io.stdout.write(text(rows, runs, seeds));
   return io.signal.aborted ? Exit.interrupted : Exit.ok;
+}
+
+/** `null` where not all strategies have hunted. */
+function rowOf(catches: readonly Catch[]): Row | null {
+  const [first] = catches;
+  if (first === undefined || catches.length < STRATEGY_NAMES.length) return null;
+  const { id, heldOut } = first;
+  const byStrategy = catches.map(({ strategy, caught, searches, historiesMedian, cpuMsMedian }) => [
+    strategy,
+    { caught, searches, historiesMedian, cpuMsMedian },
+  ]);
+  return { id, heldOut, byStrategy: Object.fromEntries(byStrategy) };
 }
 
 function text(rows: readonly Row[], runs: number, seeds: number): string {

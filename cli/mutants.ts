@@ -1,4 +1,4 @@
-import { type Catch, HUNT_RUNS, HUNT_SEEDS, hunt, MUTANTS } from '../properties/index.js';
+import { type Catch, HUNT_RUNS, HUNT_SEEDS, MUTANTS } from '../properties/index.js';
 import { countWords, plural, propertyWords } from '../report/index.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import type { MutantsFlags } from './flags.js';
@@ -8,20 +8,23 @@ import { reporterOf } from './reporters/option.js';
 import { type Case, isAlone } from './reporters/outcome.js';
 import { tellSuite } from './reporters/tell.js';
 import { textTable } from './text-table.js';
+import { workersOf } from './workers.js';
 
 /** Hunts all planted bugs, and says what came of it. */
 export async function mutants(flags: MutantsFlags, io: Io): Promise<ExitCode> {
   const { runs = HUNT_RUNS, seeds = HUNT_SEEDS, strategy = 'combination' } = flags;
   const reporter = reporterOf(flags);
-  const catches: Catch[] = [];
   const line = new ProgressLine(io);
   const began = performance.now();
-  for (const mutant of MUTANTS) {
-    if (io.signal.aborted) break;
-    line.show(`hunting ${mutant.id}, ${catches.length} of ${MUTANTS.length} done${timeLeft(began, catches.length)}`);
-    const it = await hunt(mutant, { runs, seeds, strategy, signal: io.signal });
-    if (it.searches > 0) catches.push(it);
-  }
+  const { huntAll } = await import('../campaign/index.js');
+  const catches = await huntAll(
+    MUTANTS.map(({ id }) => ({ id, seeds, runs, strategy, shrink: true })),
+    {
+      workers: await workersOf(flags.workers),
+      signal: io.signal,
+      onHunt: ({ id }, done) => line.show(`hunting ${id}, ${done} of ${MUTANTS.length} done${timeLeft(began, done)}`),
+    },
+  );
   line.end();
   const caught = catches.filter((it) => it.caughtBy !== null).length;
   const total = MUTANTS.length;

@@ -20,6 +20,7 @@ describe('the hunt', () => {
     const cpuMs = (): number => readings[cpu++] ?? 0;
     expect(await hunt(harmless, { seeds: 3, runs: 20, cpuMs })).toEqual({
       id: 'M00',
+      strategy: 'combination',
       heldOut: true,
       caughtBy: null,
       searches: 3,

@@ -24,6 +24,7 @@ export interface HuntOptions {
 /** What came of the hunt for one planted bug. */
 export interface Catch {
   readonly id: string;
+  readonly strategy: StrategyName;
   /** One of those that nobody may look at when the search is tuned. */
   readonly heldOut: boolean;
   /** The property that gave it away most often, or `null` if it got away in half of the searches or more. */
@@ -61,6 +62,7 @@ export async function hunt(mutant: Mutant, options: HuntOptions = {}): Promise<C
   const small = isSmallWanted ? await searchFor(mutant, first, { runs, strategy, shrink: true }) : null;
   return {
     id: mutant.id,
+    strategy,
     heldOut: isHeldOut(mutant.id),
     caughtBy:
       2 * caught.length > searches.length

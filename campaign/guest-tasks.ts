@@ -1,0 +1,26 @@
+// Before anything that a guest may load.
+import '../guests/host/installed.js';
+import { type CampaignPlan, type GuestCell, runCampaign } from '../guests/campaign.js';
+
+/*
+ * What workers do with libraries. Each task needs a fresh worker: libraries leave behind what they like.
+ */
+
+/** What came of one library with some classes of faults. */
+export interface GuestCells {
+  readonly library: string;
+  readonly version: string;
+  readonly belief: string;
+  readonly cells: readonly GuestCell[];
+}
+
+/** Tortures one library. */
+export async function torture(plan: CampaignPlan): Promise<GuestCells> {
+  let about = { library: plan.guest.id, version: '', belief: '' };
+  const cells: GuestCell[] = [];
+  await runCampaign(plan, (news) => {
+    if (news.type === 'library') about = { library: news.name, version: news.version, belief: news.belief };
+    if (news.type === 'cell') cells.push(news.cell);
+  });
+  return { ...about, cells };
+}

@@ -1,0 +1,87 @@
+import type { CampaignPlan, GuestCell, GuestName } from '../guests/campaign.js';
+import { eachOf } from './each-of.js';
+import type { GuestCells } from './guest-tasks.js';
+import { Pool } from './pool.js';
+
+/** A row of the matrix of libraries and faults. */
+export interface MatrixRow {
+  readonly id: string;
+  readonly library: string;
+  readonly version: string;
+  readonly belief: string;
+  readonly cells: readonly GuestCell[];
+  /** Why the library could not be run, or not to the end. */
+  readonly error: string | null;
+}
+
+export interface MatrixOptions {
+  readonly workers: number;
+  readonly signal: AbortSignal;
+  /** Called with whose further cells there are, and how many cells there are by then. */
+  readonly onCells?: (id: string, done: number) => void;
+}
+
+/** Classes of faults that one worker makes in turn: a fresh one costs as much as some hundred runs. */
+const CLASSES = 4;
+
+/** What came of some cells of a row: they, or why there are none. */
+interface Outcome {
+  readonly id: string;
+  readonly made: GuestCells | null;
+  readonly error: string | null;
+}
+
+/**
+ * Tortures libraries with classes of faults. Some cells of one library at a time are made by a fresh worker, so that none
+ * meets what another library has left behind; which ones are together does not depend on how many workers there are.
+ */
+export async function runMatrix(
+  guests: readonly GuestName[],
+  faults: readonly string[],
+  plan: Pick<CampaignPlan, 'runs' | 'seed' | 'shrink'>,
+  { workers, signal, onCells }: MatrixOptions,
+): Promise<MatrixRow[]> {
+  const tasks = guests.flatMap((guest) =>
+    inGroups(faults).map((some): CampaignPlan => ({ ...plan, guest, faults: some })),
+  );
+  const size = Math.min(workers, tasks.length);
+  const pool = new Pool(size, 'fresh thread');
+  let done = 0;
+  try {
+    const outcomes = await eachOf(tasks, size, signal, async (task): Promise<Outcome> => {
+      const { id } = task.guest;
+      try {
+        const made = await pool.run('torture', task);
+        done += task.faults.length;
+        onCells?.(id, done);
+        return { id, made, error: null };
+      } catch (error) {
+        return { id, made: null, error: error instanceof Error ? error.message : String(error) };
+      }
+    });
+    return guests
+      .map(({ id }) =>
+        rowOf(
+          id,
+          outcomes.filter((it) => it.id === id),
+        ),
+      )
+      .filter((row) => row !== null);
+  } finally {
+    await pool.close();
+  }
+}
+
+/** `null` where no cell was made. */
+function rowOf(id: string, outcomes: readonly Outcome[]): MatrixRow | null {
+  if (outcomes.length === 0) return null;
+  const made = outcomes.flatMap((it) => it.made ?? []);
+  const { library, version, belief } = made[0] ?? { library: id, version: '', belief: '' };
+  const error = outcomes.find((it) => it.error !== null)?.error ?? null;
+  return { id, library, version, belief, cells: made.flatMap(({ cells }) => cells), error };
+}
+
+function inGroups(faults: readonly string[]): string[][] {
+  const starts = faults.map((_, i) => i).filter((i) => i % CLASSES === 0);
+  return starts.map((start) => faults.slice(start, start + CLASSES));
+}
