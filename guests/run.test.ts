@@ -17,8 +17,6 @@ describe.each(LIBRARIES)('$package $version', (library) => {
     const kinds = run.trace.map(({ kind }) => kind);
     expect(kinds.filter((it) => it === 'claim')).toHaveLength(2);
     expect(kinds.filter((it) => it === 'released')).toHaveLength(2);
-    // Simulated processes share what this one keeps at the top of its modules: see docs/guests.md.
-    if (library.id === 'lockstep') return;
     const fast = await inMacrotask(() => replayGuestsAtOnce(subject, schedule));
     const again = await replayGuests(subject, schedule);
     expect([fast.run.hash, again.run.hash]).toEqual([again.run.hash, again.run.hash]);

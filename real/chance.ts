@@ -4,23 +4,31 @@ import type { Chance, Token } from '../core/index.js';
 const TOKEN_BYTES = 16;
 const DRAW_BYTES = TOKEN_BYTES + 4;
 
-// One call to the system for many tokens: it costs more than everything else in an acquisition's first step.
-const pool = Buffer.allocUnsafe(DRAW_BYTES * 256);
-let used = pool.length;
+/** Draws many tokens in one call to the system: it costs more than everything else in an acquisition's first step. */
+export class ChancePool {
+  readonly #pool: Buffer;
+  #used: number;
 
-/** A token of 128 random bits that nobody ever had, and the jitter of one attempt. */
-export function drawChance(): Chance {
-  if (used === pool.length) {
-    randomFillSync(pool);
-    used = 0;
+  /** @param draws - How many are drawn in one go. */
+  constructor(draws: number = 256) {
+    this.#pool = Buffer.allocUnsafe(DRAW_BYTES * draws);
+    this.#used = this.#pool.length;
   }
-  const token = pool.toString('hex', used, used + TOKEN_BYTES) as Token;
-  const jitterPpm = Math.floor((pool.readUInt32LE(used + TOKEN_BYTES) / 2 ** 32) * 1_000_000);
-  used += DRAW_BYTES;
-  return { token, jitterPpm };
+
+  /** A token of 128 random bits that nobody ever had, and the jitter of one attempt. */
+  draw(): Chance {
+    const pool = this.#pool;
+    if (this.#used === pool.length) {
+      randomFillSync(pool);
+      this.#used = 0;
+    }
+    const at = this.#used;
+    const token = pool.toString('hex', at, at + TOKEN_BYTES) as Token;
+    const jitterPpm = Math.floor((pool.readUInt32LE(at + TOKEN_BYTES) / 2 ** 32) * 1_000_000);
+    this.#used += DRAW_BYTES;
+    return { token, jitterPpm };
+  }
 }
 
-/** What is left of the pool is not used: for a process that begins in the memory of another. */
-export function discardDraws(): void {
-  used = pool.length;
-}
+/** What all locks of this process draw from. */
+export const systemChance: ChancePool = new ChancePool();

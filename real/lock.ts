@@ -1,5 +1,4 @@
 import type { FencingToken } from '../core/index.js';
-import { systemClock } from './clock.js';
 import type { LockError, LockVotes } from './errors.js';
 import type { LockRun, ReleaseReport } from './run.js';
 import { checkTtl } from './settings.js';
@@ -43,7 +42,7 @@ export class Lock implements AsyncDisposable {
    * Decide by {@link Lock.remaining}, which nobody can set.
    */
   get expiration(): number {
-    return systemClock.wallMsAt(this.#run.deadline);
+    return this.#run.expirationMs;
   }
 
   /**

@@ -1,5 +1,5 @@
 import { MOST_NODES, quorumOf, REFERENCE } from '../core/index.js';
-import { systemClock } from './clock.js';
+import type { LocalClock } from './clock.js';
 import { configError } from './errors.js';
 import type { RedlockClient, RedlockClusterClient } from './link.js';
 import { LockNode } from './node.js';
@@ -16,10 +16,10 @@ export class NodeGroup {
   #warm = false;
 
   /** Connects to the nodes of clients that {@link checkClients} has passed. */
-  constructor(clients: readonly AnyClient[], onError: (error: Error, node: LockNode) => void) {
+  constructor(clients: readonly AnyClient[], clock: LocalClock, onError: (error: Error, node: LockNode) => void) {
     warnOfEvenNumber(clients.length);
     this.nodes = clients.map(
-      (client, index) => new LockNode(index, addressOf(client) ?? 'unknown', client, systemClock, onError),
+      (client, index) => new LockNode(index, addressOf(client) ?? 'unknown', client, clock, onError),
     );
   }
 

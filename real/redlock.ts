@@ -3,6 +3,7 @@ import type { Policy } from '../core/index.js';
 import { configError, LockError } from './errors.js';
 import { type Inspection, inspect } from './inspect.js';
 import { Lock, type LockSignal } from './lock.js';
+import { type Machine, THIS_MACHINE } from './machine.js';
 import { type AnyClient, checkClients, NodeGroup } from './node-group.js';
 import { LockRun, type ReleaseReport } from './run.js';
 import {
@@ -46,6 +47,7 @@ export type Routine<T> = (signal: LockSignal, lock: Lock) => Promise<T>;
 export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposable {
   readonly #group: NodeGroup;
   readonly #settings: ResolvedSettings;
+  readonly #machine: Machine;
   #closed = false;
   #lastPolicy: {
     readonly settings: ResolvedSettings;
@@ -61,13 +63,15 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
    * the key. `votesWanted` says how many such nodes a lock tolerates. On a Cluster all resources of one lock need the
    * same hash tag (`{order:1}:a`, `{order:1}:b`), or it has no vote; and only {@link Redlock.quit} lets the process end.
    * @param settings - See {@link RedlockSettings}.
+   * @param machine - For simulations, in which one thread is many processes; else left out.
    * @throws LockError `ERR_LOCK_CONFIG` for no nodes, the same node twice, or a setting that is wrong or unknown.
    */
-  constructor(clients: Iterable<AnyClient>, settings: RedlockSettings = {}) {
+  constructor(clients: Iterable<AnyClient>, settings: RedlockSettings = {}, machine: Machine = THIS_MACHINE) {
     super();
     const list = checkClients(clients);
     this.#settings = resolveSettings(DEFAULTS, settings, list.length);
-    this.#group = new NodeGroup(list, (error, node) => {
+    this.#machine = machine;
+    this.#group = new NodeGroup(list, machine.clock, (error, node) => {
       if (this.listenerCount('error') > 0) this.emit('error', error, node.index);
     });
   }
@@ -186,7 +190,7 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
     const connected = this.#group.whenConnected(settings.nodeTimeoutMs, signal);
     if (connected !== undefined) await connected;
     if (signal?.aborted) throw abortedBefore(keys, signal.reason);
-    const run = new LockRun(nodes, policy, keys);
+    const run = new LockRun(nodes, policy, keys, this.#machine);
     if (signal === undefined) {
       await run.acquire(ttlMs);
     } else {

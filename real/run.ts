@@ -21,9 +21,8 @@ import {
   votesOf,
 } from '../core/index.js';
 import { Alarms } from './alarms.js';
-import { drawChance } from './chance.js';
-import { systemClock } from './clock.js';
 import type { LockError, LockVotes } from './errors.js';
+import type { Machine } from './machine.js';
 import type { LockNode } from './node.js';
 import { acquisitionFailed, extensionFailed, lockLost } from './outcomes.js';
 import { type Reply, Request } from './wire.js';
@@ -61,7 +60,8 @@ export class LockRun {
   fence: FencingToken | null = null;
 
   readonly #nodes: readonly LockNode[];
-  readonly #alarms: Alarms = new Alarms(systemClock, this);
+  readonly #machine: Machine;
+  readonly #alarms: Alarms;
   #state: LockState = initialState();
   /** Nodes that were really sent the SET of this attempt. */
   #sent: NodeSet = NO_NODES;
@@ -75,8 +75,10 @@ export class LockRun {
   #release: { readonly promise: Promise<ReleaseReport>; settle(report: ReleaseReport): void } | null = null;
   #linger: NodeJS.Timeout | undefined;
 
-  constructor(nodes: readonly LockNode[], policy: Policy, resources: readonly string[]) {
+  constructor(nodes: readonly LockNode[], policy: Policy, resources: readonly string[], machine: Machine) {
     this.#nodes = nodes;
+    this.#machine = machine;
+    this.#alarms = new Alarms(machine.clock, this);
     this.policy = policy;
     this.resources = resources;
   }
@@ -87,10 +89,10 @@ export class LockRun {
       this.#acquisition = { resolve, reject };
       this.#feed({
         type: 'acquire',
-        now: systemClock.now(),
+        now: this.#machine.clock.now(),
         nodes: this.#nodes.length,
         ttlMs,
-        chance: drawChance(),
+        chance: this.#machine.chance.draw(),
       });
     });
   }
@@ -99,7 +101,7 @@ export class LockRun {
   abandon(reason: unknown): void {
     if (this.#acquisition === null) return;
     this.#cause = reason;
-    this.#feed({ type: 'release', now: systemClock.now() });
+    this.#feed({ type: 'release', now: this.#machine.clock.now() });
   }
 
   /** Resolves when the lock is held for `ttlMs` from now. Waits its turn behind an automatic extension. */
@@ -109,7 +111,7 @@ export class LockRun {
     }
     return new Promise((resolve, reject) => {
       this.#extension = { resolve, reject };
-      this.#feed({ type: 'extend', now: systemClock.now(), ttlMs });
+      this.#feed({ type: 'extend', now: this.#machine.clock.now(), ttlMs });
     });
   }
 
@@ -121,23 +123,24 @@ export class LockRun {
         settle = resolve;
       });
       this.#release = { promise, settle };
-      this.#feed({ type: 'release', now: systemClock.now() });
+      this.#feed({ type: 'release', now: this.#machine.clock.now() });
     }
     return this.#release.promise;
+  }
+
+  /** When the claim ends, ms since the epoch, by what the wall clock says now. */
+  get expirationMs(): number {
+    return this.#machine.clock.wallMsAt(this.#state.deadline);
   }
 
   get token(): string {
     return String(this.#state.token);
   }
 
-  get deadline(): LocalTime {
-    return this.#state.deadline;
-  }
-
   /** What is left of the claim, µs; 0 when it has ended. The clock decides, even if the timer lags behind it. */
   remainingUs(): number {
     if (this.#state.phase !== 'held') return 0;
-    const now = systemClock.now();
+    const now = this.#machine.clock.now();
     if (now >= this.#state.deadline) this.#feed({ type: 'timer', now, timer: 'expiry', chance: null });
     return Math.max(0, this.#state.deadline - now);
   }
@@ -151,7 +154,7 @@ export class LockRun {
   }
 
   get held(): boolean {
-    return this.#state.phase === 'held' && systemClock.now() < this.#state.deadline;
+    return this.#state.phase === 'held' && this.#machine.clock.now() < this.#state.deadline;
   }
 
   votesFrom({ granted, refused, failed, quorum }: Votes): LockVotes {
@@ -177,7 +180,7 @@ export class LockRun {
   }
 
   onTimer(timer: Timer, now: LocalTime): void {
-    this.#feed({ type: 'timer', now, timer, chance: timer === 'retry' ? drawChance() : null });
+    this.#feed({ type: 'timer', now, timer, chance: timer === 'retry' ? this.#machine.chance.draw() : null });
   }
 
   #feed(event: LockEvent): void {

@@ -3,13 +3,12 @@ import { type Library, RETRIES, RETRY_DELAY_MS, RETRY_JITTER_MS } from './librar
 
 async function load(): Promise<MakeLock> {
   const { Redlock } = await import('../../real/index.js');
-  const { discardDraws } = await import('../../real/chance.js');
+  const { newMachine } = await import('../../real/machine.js');
   return ({ nodes }) => {
-    // Simulated processes have the memory of modules in common, and this one would draw what another has left there.
-    discardDraws();
     const settings = { retryCount: RETRIES, retryDelay: RETRY_DELAY_MS, retryJitter: RETRY_JITTER_MS };
-    // Its connections are its own, made from these.
-    const redlock = new Redlock(nodes as unknown as ConstructorParameters<typeof Redlock>[0], settings);
+    // Its connections are its own, made from these. Simulated processes share what is at the top of modules, so each is
+    // given the clock and the randomness that a process of its own would have there.
+    const redlock = new Redlock(nodes as unknown as ConstructorParameters<typeof Redlock>[0], settings, newMachine());
     return {
       acquire: (resource, ttlMs) => redlock.acquire([resource], ttlMs),
       using: (resource, ttlMs, routine) => redlock.using([resource], ttlMs, routine),

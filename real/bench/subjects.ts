@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Redis, RedisOptions } from 'ioredis';
 import { quorumOf, REFERENCE, scriptsOf } from '../../core/index.js';
-import { drawChance } from '../chance.js';
+import { systemChance } from '../chance.js';
 import { Redlock } from '../redlock.js';
 import type { SubjectName } from './types.js';
 
@@ -98,7 +98,7 @@ async function floor(
     name,
     worker: (resource) => ({
       async acquire() {
-        const token = String(drawChance().token);
+        const token = String(systemChance.draw().token);
         const votes = await settle(clients.map((client) => client.set(resource, token, 'PX', TTL_MS, 'NX')));
         if (votes.includes(null)) throw new Error(`The floor found ${resource} held: something is left from before.`);
         return {

@@ -16,7 +16,7 @@ import {
 } from '../../core/index.js';
 import type { ClientPlan, LockPlan, ProcessName } from '../../scenarios/index.js';
 import { Alarms } from '../alarms.js';
-import { drawChance } from '../chance.js';
+import { systemChance } from '../chance.js';
 import { systemClock } from '../clock.js';
 import type { Clockwork } from './clockwork.js';
 import type { Script } from './script.js';
@@ -213,7 +213,7 @@ class ActedLock {
   }
 
   #chance(attempt: number): Chance {
-    return { token: drawChance().token, jitterPpm: this.plan.jitterPpm[attempt] ?? MIDDLE_JITTER_PPM };
+    return { token: systemChance.draw().token, jitterPpm: this.plan.jitterPpm[attempt] ?? MIDDLE_JITTER_PPM };
   }
 
   #feed(event: LockEvent): void {
