@@ -109,8 +109,15 @@ async function failureOf(
   plan: CampaignPlan,
 ): Promise<GuestFailure> {
   const options = { extendsItself: faults.extendsItself ?? false };
-  const { schedule, minimal } = await shrinkForGuest(subject, found, kind, options);
-  const where = { run, runs: plan.runs, seed: plan.seed, foundEvents: events, replay: REPLAY };
+  const { schedule, minimal, tried } = await shrinkForGuest(subject, found, kind, options);
+  const where = {
+    run,
+    runs: plan.runs,
+    seed: plan.seed,
+    foundEvents: events,
+    replay: REPLAY,
+    ...(minimal ? {} : { shrinkingEndedAfter: tried }),
+  };
   const text = await counterexample(subject, schedule, kind, where, options);
   return { kind, run, foundEvents: events, schedule, minimal, assumptionsBroken, text };
 }

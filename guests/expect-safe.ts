@@ -9,7 +9,7 @@ import { Probe } from './probe.js';
 import { type GuestRunOptions, replayGuests } from './run.js';
 import type { FaultClass } from './search/fault-classes.js';
 import { type DrawnGuestRun, drawGuestRun, kindOf, VIOLATION_KINDS, type ViolationKind } from './search/search.js';
-import { judgementOf, shrinkForGuest } from './search/shrink-guests.js';
+import { explainForGuest, judgementOf, shrinkForGuest } from './search/shrink-guests.js';
 import { type Subject, subjectOf } from './subject.js';
 
 /** What may go wrong; all of it is optional, and what is left out does not happen. */
@@ -49,7 +49,7 @@ export interface ExpectSafeOptions {
   readonly restartDelayMs?: number;
   /** Commands of `nodes` reject after this, ms; `null` for never, as in ioredis. Default 500. */
   readonly commandTimeoutMs?: number | null;
-  /** What counts as a failure. Default all of it: `belief`, `state`, `effect`, `leak`, `continuity`, `hang`. */
+  /** What counts as a failure. Default: `belief`, `state`, `effect`, `acquisition`, `leak`, `continuity`, `hang`. */
   readonly kinds?: readonly ViolationKind[];
   /** Connections may deliver later commands first, as reconnects and pools do. Default: in half of the cases. */
   readonly reordering?: boolean;
@@ -198,7 +198,7 @@ async function unsafe(
   options: ExpectSafeOptions,
 ): Promise<UnsafeLockError> {
   const kind = kindOf(found);
-  const { schedule } = await shrinkForGuest(subject, run.schedule, kind);
+  const { schedule, minimal, tried } = await shrinkForGuest(subject, run.schedule, kind);
   const path = write(schedule, kind, run.number, options);
   const message = await counterexample(subject, schedule, kind, {
     run: run.number,
@@ -206,6 +206,7 @@ async function unsafe(
     seed: options.seed ?? 'lockstep',
     foundEvents: run.run.events,
     replay: path,
+    ...(minimal ? {} : { shrinkingEndedAfter: tried }),
   });
   const shown = await replayGuests(subject, schedule);
   const violation = shown.violations.find((it) => kindOf(it) === kind) ?? found;
@@ -219,9 +220,14 @@ export interface FoundWhere {
   readonly seed: string;
   readonly foundEvents: number;
   readonly replay: string;
+  /** Tries after which shrinking gave up, if it did. */
+  readonly shrinkingEndedAfter?: number;
 }
 
-/** A failure of a guest in at most twenty lines. */
+/**
+ * A failure of a guest in at most twenty lines, and one more where it may not be minimal. What it needs is said of the
+ * pieces that were left out one by one.
+ */
 export async function counterexample(
   subject: Subject,
   schedule: Schedule,
@@ -233,7 +239,21 @@ export async function counterexample(
   const violation = run.violations.find((it) => kindOf(it) === kind);
   if (violation === undefined) return 'the schedule no longer fails\n';
   const judgement = judgementOf(schedule, run);
-  return formatCounterexample({ schedule, judgement, violation, preventions: null, events: run.run.events, ...where });
+  const explained = await explainForGuest(subject, schedule, kind, options);
+  const { events } = run.run;
+  const text = formatCounterexample({
+    schedule,
+    judgement,
+    violation,
+    preventions: null,
+    explained,
+    events,
+    ...where,
+  });
+  const { shrinkingEndedAfter: tried } = where;
+  return tried === undefined
+    ? text
+    : `${text}  shrinking ended after ${tried} tries: something may still be left out\n`;
 }
 
 function write(schedule: Schedule, kind: ViolationKind, number: number, options: ExpectSafeOptions): string {

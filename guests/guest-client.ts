@@ -163,7 +163,12 @@ export class GuestClient extends GuestHost {
   private acquired(hold: Hold, held: unknown): void {
     const { lock } = hold;
     hold.held = held;
-    this.setState(lock, { phase: 'held', deadline: this.deadlineOf(hold) });
+    const deadline = this.deadlineOf(hold);
+    this.setState(lock, { phase: 'held', deadline });
+    this.session.given(
+      lock,
+      deadline === 0 ? Number.NEGATIVE_INFINITY : deadline - this.clock.read(this.chronicle.now),
+    );
     this.planWork(lock);
     this.chronicle.claimed(lock);
     this.watch(hold);

@@ -40,10 +40,14 @@ export const GUEST_PROPERTIES: readonly PropertyId[] = [
   'mutual-exclusion',
   'validity',
   'action-in-belief',
+  'acquisition',
   'cleanup',
   'continuity',
   'deadlock-free',
 ];
+
+/** Those of them that are not left to a monitor: about calls, and what a library gives its caller. */
+const SEEN_HERE: readonly PropertyId[] = ['acquisition', 'deadlock-free'];
 
 /** A call that has not returned for this long at the end of a run hangs, µs. */
 export const PATIENCE_US = 15_000_000;
@@ -97,8 +101,9 @@ class Running {
     const hangs = session.openCalls.filter(({ sinceUs }) => world.now - sinceUs > PATIENCE_US);
     const violations = [
       ...monitors.violations.filter(
-        ({ property }) => GUEST_PROPERTIES.includes(property) && property !== 'deadlock-free',
+        ({ property }) => GUEST_PROPERTIES.includes(property) && !SEEN_HERE.includes(property),
       ),
+      ...session.overdue,
       ...hangs.map((call) => hangOf(call, world.now)),
       ...(world.events < MOST_EVENTS ? [] : [circles(world)]),
     ];

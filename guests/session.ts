@@ -1,4 +1,6 @@
-import { type SimNode, Streams, type World } from '../sim/index.js';
+import type { Violation } from '../properties/index.js';
+import { instant } from '../properties/monitors/instant.js';
+import { type LockRun, type SimNode, Streams, type World } from '../sim/index.js';
 import type { Owner } from './host/owner.js';
 import { type LockUnderTest, type MakeLock, whatIsWrongWith } from './lock-under-test.js';
 import type { SimRedis } from './redis/client.js';
@@ -59,6 +61,8 @@ export class Session {
   active: GuestProcess | null = null;
   readonly names: RunNames;
   readonly uncaughtErrors: Uncaught[] = [];
+  /** Locks that were handed over when they were over already, by what they say of themselves. */
+  readonly overdue: Violation[] = [];
   /** Why the client cannot be simulated, if so. */
   refusal: UnsupportedClient | null = null;
   readonly commandTimeoutMs: number | undefined;
@@ -123,6 +127,14 @@ export class Session {
   uncaught(client: GuestProcess, error: unknown): void {
     if (error instanceof UnsupportedClient) this.refusal ??= error;
     else this.uncaughtErrors.push({ client: client.name, atUs: this.chronicle.now, error });
+  }
+
+  /** A client was given a lock, with this much of it left, µs. */
+  given(lock: LockRun, leftUs: number): void {
+    if (leftUs > 0) return;
+    const since = leftUs === 0 ? 'now' : Number.isFinite(leftUs) ? `${-leftUs / 1000} ms ago` : 'already';
+    const detail = `${lock.client.name} is given a lock that, as it says itself, ended ${since}`;
+    this.overdue.push(instant('acquisition', 'state', [lock], this.chronicle.now, detail));
   }
 
   /** Notes that a call has begun; what comes back says that it has returned. */

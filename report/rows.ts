@@ -1,3 +1,4 @@
+import { LONGEST_US } from '../core/index.js';
 import { formatDurationMs, type Schedule } from '../scenarios/index.js';
 import { policyOf, type TraceEvent } from '../sim/index.js';
 import type { Claim } from './claims.js';
@@ -6,6 +7,11 @@ import { type FaultWords, faultWords, NodeKeys } from './fault-words.js';
 import type { Row, RowContext, RowKind } from './row.js';
 import { SendingRows } from './sending-rows.js';
 import { enumerate, nodeList, percentWords } from './words.js';
+
+/** `until 9 898`; of a lock that is held until its client says otherwise, `without end`. */
+function endWords(endUs: number): string {
+  return endUs > LONGEST_US / 2 ? 'without end' : `until ${formatDurationMs(endUs)}`;
+}
 
 /** All lines of a run, in order of time: messages to many nodes are one line, and so are their answers. */
 export function rowsOf(
@@ -125,7 +131,7 @@ class Rows {
     const votes = `${numberOf(event, 'votes')}/${numberOf(event, 'nodes')}`;
     const counter = numberOf(event, 'counter');
     const token = counter === 0 ? '' : `, fencing token ${counter}`;
-    return `${votes}, valid until ${formatDurationMs(numberOf(event, 'endUs'))}${token}`;
+    return `${votes}, valid ${endWords(numberOf(event, 'endUs'))}${token}`;
   }
 
   /** A client that was frozen learns later than it happened. */

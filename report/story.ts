@@ -108,16 +108,18 @@ function whyGone(claim: Claim, nodes: readonly string[], subject: string, told: 
     }
     case 'deleted':
     case 'overwritten':
-      return takenAway(first, token, told);
+      return takenAway(first, token, claim, told);
     default:
       return expiredWords(claim, first, token);
   }
 }
 
-function takenAway(gone: TraceEvent, token: string, told: Told): string {
+function takenAway(gone: TraceEvent, token: string, claim: Claim, told: Told): string {
   const by = told.judgement.run.trace[gone.cause];
   const who = by === undefined ? 'somebody' : textOf(by, 'client');
   const verb = textOf(gone, 'how') === 'deleted' ? 'deleted' : 'replaced';
+  // One token for several tries: what was sent for an earlier one acts on a later one.
+  if (who === claim.client) return `${who} ${verb} ${token} itself, by what it had sent before`;
   return `${who} ${verb} ${token}, which was not its own`;
 }
 

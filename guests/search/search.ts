@@ -8,10 +8,11 @@ import type { FaultClass } from './fault-classes.js';
 import { drawGuestSituation, GuestAdversary } from './guest-adversary.js';
 
 /** What can be wrong with a library, in the words of the matrix. */
-export const VIOLATION_KINDS: readonly ['belief', 'state', 'effect', 'leak', 'continuity', 'hang'] = [
+export const VIOLATION_KINDS: readonly ['belief', 'state', 'effect', 'acquisition', 'leak', 'continuity', 'hang'] = [
   'belief',
   'state',
   'effect',
+  'acquisition',
   'leak',
   'continuity',
   'hang',
@@ -22,6 +23,7 @@ const KINDS: Partial<Record<PropertyId, ViolationKind>> = {
   'mutual-exclusion': 'belief',
   validity: 'state',
   'action-in-belief': 'effect',
+  acquisition: 'acquisition',
   cleanup: 'leak',
   continuity: 'continuity',
   'deadlock-free': 'hang',

@@ -1,4 +1,11 @@
-import { assumptions, type Judgement, type Violation } from '../../properties/index.js';
+import {
+  type Assumption,
+  assumptions,
+  type Explained,
+  type Judgement,
+  type Violation,
+} from '../../properties/index.js';
+import { piecesOf } from '../../properties/shrinking/pieces.js';
 import { oneStepsOf, reduce } from '../../properties/shrinking/reduce.js';
 import type { Schedule } from '../../scenarios/index.js';
 import { policyOf } from '../../sim/index.js';
@@ -12,69 +19,125 @@ export interface ShrunkForGuest {
   readonly schedule: Schedule;
   /** How many schedules were tried. */
   readonly tried: number;
-  /** Whether it is known that nothing more can be left out or rounded: the tries sufficed. */
+  /** Whether every schedule that is one piece or one figure smaller was run by documented means, and none fails. */
   readonly minimal: boolean;
 }
 
-/** Tries of one shrinking: a count, unlike a clock, ends at the same place. */
-const MOST_TRIED = 4_000;
+/** How a client has to fail for it to be the same failure. */
+class Failure {
+  private readonly subject: Subject;
+  private readonly kind: ViolationKind;
+  private readonly options: GuestRunOptions;
+  private readonly allowed: readonly Assumption[];
 
-/** Whether a schedule lets a client fail in a way: no assumption is broken that is not among the allowed. */
-function failsAs(
-  subject: Subject,
-  kind: ViolationKind,
-  from: Schedule,
-  options: GuestRunOptions,
-): (it: Schedule) => boolean {
-  const allowed = assumptions(from, policyOf(from.policy));
-  return (schedule) => {
-    const broken = assumptions(schedule, policyOf(schedule.policy));
-    if (!broken.every((it) => allowed.includes(it))) return false;
-    const { violations, uncaught } = replayGuestsAtOnce(subject, schedule, options);
-    return uncaught.length === 0 && violations.some((it) => kindOf(it) === kind);
-  };
+  /** @param from - The schedule that fails: what it keeps is to be kept. */
+  constructor(subject: Subject, kind: ViolationKind, from: Schedule, options: GuestRunOptions) {
+    this.subject = subject;
+    this.kind = kind;
+    this.options = options;
+    this.allowed = assumptions(from, policyOf(from.policy));
+  }
+
+  /** Whether a schedule breaks no assumption that is not among the allowed. */
+  keeps(schedule: Schedule): boolean {
+    return assumptions(schedule, policyOf(schedule.policy)).every((it) => this.allowed.includes(it));
+  }
+
+  isIn({ violations, uncaught }: GuestRun): boolean {
+    return uncaught.length === 0 && violations.some((it) => kindOf(it) === this.kind);
+  }
+
+  /** Of a schedule, drained at once. Only from a macrotask. */
+  isOfAtOnce(schedule: Schedule): boolean {
+    return this.keeps(schedule) && this.isIn(replayGuestsAtOnce(this.subject, schedule, this.options));
+  }
+
+  /** Of a schedule, drained by documented means. */
+  async isOf(schedule: Schedule): Promise<boolean> {
+    return this.keeps(schedule) && this.isIn(await replayGuests(this.subject, schedule, this.options));
+  }
+
+  async explain(schedule: Schedule): Promise<Explained['without']> {
+    if (!this.isIn(await replayGuests(this.subject, schedule, this.options))) return 'passes';
+    return this.keeps(schedule) ? 'fails' : 'fails otherwise';
+  }
 }
+
+/** Tries of one shrinking: a count, unlike a clock, ends at the same place. */
+const MOST_TRIED = 8_000;
 
 /**
  * Makes a failing schedule small: leaves out what can be left out and rounds times, as long as the client fails in the same
- * way. Candidates are drained at once; what comes out is run by documented means, and given up if that differs.
+ * way, until nothing more can be. Candidates are drained at once; what comes out, and everything that is one step smaller,
+ * is run by documented means. What fails among that is gone on from; a result that does not fail is given up.
+ *
+ * @param mostTried - Schedules to try before the smallest so far has to do.
  */
 export async function shrinkForGuest(
   subject: Subject,
   schedule: Schedule,
   kind: ViolationKind,
   options: GuestRunOptions = {},
+  mostTried: number = MOST_TRIED,
 ): Promise<ShrunkForGuest> {
+  const failure = new Failure(subject, kind, schedule, options);
   let tried = 0;
   const seen = new Map<string, boolean>();
-  const fails = failsAs(subject, kind, schedule, options);
   const failsOnce = (candidate: Schedule): boolean => {
     const key = JSON.stringify(candidate);
     const known = seen.get(key);
-    if (known !== undefined || tried >= MOST_TRIED) return known ?? false;
+    if (known !== undefined || tried >= mostTried) return known ?? false;
     tried++;
-    const failing = fails(candidate);
+    const failing = failure.isOfAtOnce(candidate);
     seen.set(key, failing);
     return failing;
   };
-  const small = await inMacrotask(() => (failsOnce(schedule) ? reduce(schedule, failsOnce) : schedule));
-  const check = await replayGuests(subject, small, options);
-  const same = check.violations.some((it) => kindOf(it) === kind);
-  return same ? { schedule: small, tried, minimal: tried < MOST_TRIED } : { schedule, tried, minimal: false };
+  let best = schedule;
+  for (let next: Schedule | null = schedule; next !== null && tried < mostTried; ) {
+    const from: Schedule = next;
+    const small = await inMacrotask(() => (failsOnce(from) ? reduce(from, failsOnce) : from));
+    if (!(await failure.isOf(small))) break;
+    best = small;
+    if (tried >= mostTried) break;
+    next = await failingStepOf(small, failure);
+    if (next === null) return { schedule: best, tried, minimal: true };
+  }
+  return { schedule: best, tried, minimal: false };
+}
+
+async function failingStepOf(schedule: Schedule, failure: Failure): Promise<Schedule | null> {
+  for (const step of oneStepsOf(schedule)) if (await failure.isOf(step)) return step;
+  return null;
 }
 
 /** Whether every schedule that is one piece or one figure smaller does not fail in that way. */
-export function isMinimalForGuest(
+export async function isMinimalForGuest(
   subject: Subject,
   schedule: Schedule,
   kind: ViolationKind,
   options: GuestRunOptions = {},
 ): Promise<boolean> {
-  const fails = failsAs(subject, kind, schedule, options);
-  return inMacrotask(() => {
-    for (const step of oneStepsOf(schedule)) if (fails(step)) return false;
-    return true;
-  });
+  return (await failingStepOf(schedule, new Failure(subject, kind, schedule, options))) === null;
+}
+
+/** A schedule of more pieces than this has not been made small. */
+const MOST_PIECES = 60;
+
+/** Leaves out each piece by itself and says what comes of it; nothing of a schedule that has not been made small. */
+export async function explainForGuest(
+  subject: Subject,
+  schedule: Schedule,
+  kind: ViolationKind,
+  options: GuestRunOptions = {},
+): Promise<Explained[]> {
+  const failure = new Failure(subject, kind, schedule, options);
+  const pieces = piecesOf(schedule);
+  if (pieces.length > MOST_PIECES) return [];
+  const explained: Explained[] = [];
+  for (const piece of pieces) {
+    explained.push({ kind: piece.kind, piece: piece.name, without: await failure.explain(piece.without()) });
+  }
+  return explained;
 }
 
 /** A run of guests in the form in which reports take a judgement. */

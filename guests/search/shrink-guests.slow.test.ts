@@ -1,0 +1,63 @@
+import { expect, it } from 'vitest';
+import type { Schedule } from '../../scenarios/index.js';
+import { counterexample } from '../expect-safe.js';
+import { type Library, loadSubject } from '../libraries/index.js';
+import { LOCKSTEP } from '../libraries/lockstep.js';
+import { REDLOCK_4 } from '../libraries/redlock4.js';
+import { REDLOCK_5 } from '../libraries/redlock5.js';
+import { replayGuests } from '../run.js';
+import type { Subject } from '../session.js';
+import { FAULT_CLASSES } from './fault-classes.js';
+import { type FoundByGuests, kindOf, searchGuests, type ViolationKind } from './search.js';
+import { isMinimalForGuest, shrinkForGuest } from './shrink-guests.js';
+
+async function found(subject: Subject, fault: string, kind: ViolationKind, runs: number): Promise<FoundByGuests> {
+  const faults = FAULT_CLASSES.find(({ id }) => id === fault);
+  if (faults === undefined) throw new Error(`no faults ${fault}`);
+  const cell = await searchGuests(subject, faults, { seed: 'x', runs, drain: 'at-once' });
+  const it = cell.found.find((one) => one.kind === kind);
+  if (it === undefined) throw new Error(`no ${kind} in ${runs} runs`);
+  return it;
+}
+
+async function kindsOn(library: Library, schedule: Schedule): Promise<readonly ViolationKind[]> {
+  return (await replayGuests(await loadSubject(library), schedule)).violations.map(kindOf);
+}
+
+const where = { run: 0, runs: 1, seed: 'x', foundEvents: 0, replay: 'x' };
+
+it('finds that redlock 4 uses one token for all tries, and shows it by a schedule that is 1-minimal', async () => {
+  const subject = await loadSubject(REDLOCK_4);
+  const { schedule: drawn, assumptionsBroken } = await found(subject, 'spikes-reordering', 'belief', 10);
+  expect(assumptionsBroken).toEqual([]);
+  const { schedule, minimal } = await shrinkForGuest(subject, drawn, 'belief');
+  expect(minimal).toBe(true);
+  expect(await isMinimalForGuest(subject, schedule, 'belief')).toBe(true);
+  expect(await isMinimalForGuest(subject, drawn, 'belief')).toBe(false);
+  const text = await counterexample(subject, schedule, 'belief', where);
+  expect(text).toMatch(/deleted B itself, by what it had\s+sent before/);
+  expect(text).toMatch(/needed .*; without any one of them: passes/);
+  expect(await counterexample(subject, drawn, 'belief', where)).not.toContain('without any one of them');
+  expect(await kindsOn(LOCKSTEP, schedule)).toEqual([]);
+}, 60_000);
+
+it('finds that redlock 5 hands over locks that are over, and shows it by a schedule that is 1-minimal', async () => {
+  const subject = await loadSubject(REDLOCK_5);
+  const { schedule: drawn, assumptionsBroken } = await found(subject, 'long-delays', 'acquisition', 25);
+  expect(assumptionsBroken).toEqual([]);
+  const { schedule, minimal } = await shrinkForGuest(subject, drawn, 'acquisition');
+  expect(minimal).toBe(true);
+  expect(await isMinimalForGuest(subject, schedule, 'acquisition')).toBe(true);
+  const text = await counterexample(subject, schedule, 'acquisition', where);
+  expect(text).toMatch(/is given a lock that, as it says itself, ended \d+(\.\d+)? ms ago/);
+  for (const library of [REDLOCK_4, LOCKSTEP]) expect(await kindsOn(library, schedule)).toEqual([]);
+}, 60_000);
+
+it('says so where it ends before nothing more can be left out', async () => {
+  const subject = await loadSubject(REDLOCK_5);
+  const { schedule: drawn } = await found(subject, 'long-delays', 'acquisition', 25);
+  const { minimal, tried } = await shrinkForGuest(subject, drawn, 'acquisition', {}, 10);
+  expect([minimal, tried]).toEqual([false, 10]);
+  const text = await counterexample(subject, drawn, 'acquisition', { ...where, shrinkingEndedAfter: tried });
+  expect(text).toContain('shrinking ended after 10 tries: something may still be left out');
+}, 60_000);
