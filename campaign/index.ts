@@ -1,3 +1,4 @@
+export { again, type RemadeRange } from './again.js';
 export { threadCrew } from './crew.js';
 export { engineHash } from './engine.js';
 export { huntAll } from './hunts.js';

@@ -1,7 +1,9 @@
+import type { NearMiss } from '../properties/index.js';
 import { eachOf } from './each-of.js';
+import { inOrder, NearMisses, type SharedNearMiss } from './near-misses.js';
 import { type CampaignPart, mergeParts, noPart, partOf, totalOf, violatingRuns } from './part.js';
 import { Pool } from './pool.js';
-import { type CampaignRange, CampaignRanges, type CampaignSpec } from './spec.js';
+import { type CampaignRange, CampaignRanges, type CampaignSpec, isGuided } from './spec.js';
 import { runUnit, type UnitResult } from './unit.js';
 
 /** Which ranges of a campaign one machine makes, of so many: range k is of shard k modulo `of`. */
@@ -29,6 +31,7 @@ export async function runShard(options: LocalOptions): Promise<CampaignPart> {
   const ranges = new CampaignRanges(spec);
   let part = options.from ?? noPart(spec);
   const isDone = doneIn(part);
+  const near = new NearMisses(part.near);
   const of = Math.ceil((ranges.count - shard.number + 1) / shard.of);
   const pool = workers > 1 ? new Pool(workers, 'thread') : null;
   const isOver = (): boolean =>
@@ -41,9 +44,11 @@ export async function runShard(options: LocalOptions): Promise<CampaignPart> {
   }
   try {
     await eachOf(left(), workers, signal, async (index) => {
-      const unit = await makeUnit(spec, ranges.at(index), pool);
+      const range = ranges.at(index);
+      const inputs = isGuided(spec, range) ? near.of(range.search) : null;
+      const unit = await makeUnit(spec, range, pool, inOrder(inputs?.map(({ miss }) => miss) ?? []));
       if (signal.aborted) return;
-      part = mergeParts(part, partOf(spec, unit));
+      part = mergeParts(part, partOf(spec, unit, inputs === null ? {} : sharedWith(near, unit, inputs)));
       options.onPart(part, of);
     });
   } finally {
@@ -53,12 +58,29 @@ export async function runShard(options: LocalOptions): Promise<CampaignPart> {
 }
 
 /** Makes one range, by a worker if there is a pool of them. */
-export async function makeUnit(spec: CampaignSpec, range: CampaignRange, pool: Pool | null): Promise<UnitResult> {
+export async function makeUnit(
+  spec: CampaignSpec,
+  range: CampaignRange,
+  pool: Pool | null,
+  inputs: readonly NearMiss[] = [],
+): Promise<UnitResult> {
   const plan = spec.searches[range.search]?.plan ?? spec.searches[0].plan;
-  if (pool !== null) return await pool.run('unit', { plan, range });
+  if (pool !== null) return await pool.run('unit', { plan, range, inputs });
   // So that signals get through between ranges.
   await new Promise((resolve) => setImmediate(resolve));
-  return runUnit(plan, range);
+  return runUnit(plan, range, inputs);
+}
+
+/** What a guided range is remembered by, and what it has to share. */
+function sharedWith(
+  near: NearMisses,
+  { index, search, tally, nearest }: UnitResult,
+  inputs: readonly SharedNearMiss[],
+): Pick<CampaignPart, 'begun' | 'near'> {
+  return {
+    begun: { [index]: { hash: tally.hash, inputs: inputs.map(({ id }) => id) } },
+    near: near.offer(search, nearest),
+  };
 }
 
 function doneIn({ done }: CampaignPart): (index: number) => boolean {

@@ -36,6 +36,11 @@ export interface CampaignRange {
   readonly to: number;
 }
 
+/** Whether runs of a range depend on near misses of others. */
+export function isGuided({ searches }: CampaignSpec, { search }: CampaignRange): boolean {
+  return searches[search]?.plan.strategy === 'guided';
+}
+
 /** The ranges of a campaign: searches take turns by weight, each with its runs in order. */
 export class CampaignRanges {
   readonly count: number;

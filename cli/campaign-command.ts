@@ -1,10 +1,10 @@
-import type { Command } from 'commander';
+import { Argument, type Command } from 'commander';
 import { InputError } from '../scenarios/input-error.js';
 import type { CampaignFlags, MergeFlags, QueueFlags, ServeFlags, WorkFlags } from './campaign-flags.js';
 import { searchOptions } from './check-command.js';
 import type { Finish, Io } from './io.js';
 import { option } from './option.js';
-import { weighted, whole } from './values.js';
+import { flag, weighted, whole } from './values.js';
 import { workersOption } from './workers.js';
 
 const MOST = 1_000_000_000;
@@ -86,6 +86,14 @@ function defineReading(campaign: Command, io: Io, finish: Finish): void {
     .action(async (parts: string[], _: unknown, command: Command) => {
       const { failures } = await import('./campaign-queue.js');
       finish(await failures(parts, command.optsWithGlobals<QueueFlags>(), io));
+    });
+  queueOptions(campaign.command('range').description('make one range again by itself, and compare what it comes to'))
+    .addArgument(new Argument('<index>', 'from 0').argParser(flag('<index>', whole(0, MOST))))
+    .argument('[part...]', 'files of shards, instead of a queue')
+    .option('--json', 'print one JSON object')
+    .action(async (index: number, parts: string[], _: unknown, command: Command) => {
+      const { remake } = await import('./campaign-range.js');
+      finish(await remake(index, parts, command.optsWithGlobals<QueueFlags>(), io));
     });
   campaign
     .command('merge')

@@ -90,14 +90,16 @@ export async function remove(flags: QueueFlags, io: Io): Promise<ExitCode> {
   return Exit.ok;
 }
 
-async function opened(flags: QueueFlags, io: Io): Promise<QueuedCampaign> {
+/** The campaign that the flags name, on its server. */
+export async function opened(flags: QueueFlags, io: Io): Promise<QueuedCampaign> {
   const url = typeof flags.queue === 'string' ? flags.queue : io.env.LOCKSTEP_QUEUE;
   if (url === undefined)
     throw new InputError('--queue: which Redis server? Give redis://host:port, or set LOCKSTEP_QUEUE');
   return await QueuedCampaign.at({ url, name: flags.name ?? NAME });
 }
 
-function partsOf(paths: readonly string[], io: Io): CampaignPart {
+/** Files of shards, added up. */
+export function partsOf(paths: readonly string[], io: Io): CampaignPart {
   return paths.map((path) => readPart(path, io.cwd)).reduce(mergeParts);
 }
 

@@ -1,5 +1,4 @@
 import { type CampaignSearch, type CampaignSpec, engineHash } from '../campaign/index.js';
-import { STRATEGY_INFO } from '../properties/search/strategy-info.js';
 import { InputError } from '../scenarios/input-error.js';
 import type { CampaignFlags, Weighted } from './campaign-flags.js';
 import { planOf } from './check-plan.js';
@@ -15,11 +14,6 @@ const AS_GIVEN: readonly Weighted[] = [{ text: '', weight: 1 }];
 
 /** What a campaign is to do, resolved from flags and defaults. */
 export function specOf(flags: CampaignFlags, cwd: string): CampaignSpec {
-  if (flags.strategy !== undefined && !STRATEGY_INFO[flags.strategy].independent) {
-    throw new InputError(
-      '--strategy: a campaign parts its runs, and those of guided depend on each other; use another',
-    );
-  }
   if (flags.policies !== undefined && flags.policy !== undefined) {
     throw new InputError('--policies: it says which policies there are; leave out --policy');
   }

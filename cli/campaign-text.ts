@@ -39,7 +39,9 @@ export function partText(part: CampaignPart, what: string): string {
     '',
     textTable(['search', 'schedules', 'violations', 'per million', 'near'], rows, 1),
     '',
-    failures.length === 0 ? noneText(total.runs, done === count) : `${plural(failures.length, 'shape')} of failure:`,
+    failures.length === 0
+      ? noneText(part, total.runs, done === count)
+      : `${plural(failures.length, 'shape')} of failure:`,
     ...failures
       .slice(0, MOST_FAILURES)
       .map(
@@ -52,8 +54,10 @@ export function partText(part: CampaignPart, what: string): string {
   ].join('\n');
 }
 
-function noneText(runs: number, isWhole: boolean): string {
+function noneText({ spec }: CampaignPart, runs: number, isWhole: boolean): string {
   if (runs === 0) return 'Nothing has been searched.';
+  // Where runs are led by others, no share can be told.
+  if (spec.searches.some(({ plan }) => plan.strategy === 'guided')) return `No violation${isWhole ? '' : ' so far'}.`;
   const share = (greatestShare(runs) * 100).toPrecision(2);
   return `No violation${isWhole ? '' : ' so far'}: fewer than ${share} % of the schedules that it draws violate something, at 95 %.`;
 }

@@ -68,11 +68,6 @@ test.each([
     '--shard: where does it go? Add --out part.json, which "campaign merge" adds up',
   ],
   [
-    'runs that depend on each other',
-    ['--strategy', 'guided'],
-    '--strategy: a campaign parts its runs, and those of guided depend on each other; use another',
-  ],
-  [
     'a policy twice',
     ['--policies', 'reference;reference'],
     '--policies: "reference" is named twice; name each policy once',

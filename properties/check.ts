@@ -198,7 +198,7 @@ class Search {
     const { failing, range, plan } = this;
     if (failing === null) return null;
     // The own range stands at its finding; that of another is made again.
-    const found = range.found.includes(failing) ? range.record() : recordOf(plan, failing.run);
+    const found = range.found.includes(failing) ? range.record() : recordOf(plan, failing);
     return counterexampleOf(failing, found, this.options.shrink !== false);
   }
 }

@@ -34,6 +34,7 @@ export { MONITORED, SAFETY, SEARCHED } from './property-lists.js';
 export { type Bounds, boundsOf } from './search/bounds.js';
 export type { Crew } from './search/crew.js';
 export { drawRun, recordRun } from './search/drawn-run.js';
+export type { NearMiss } from './search/near-miss.js';
 export { type Finding, type RangeResult, recordOf, type SearchPlan, searchRange } from './search/range.js';
 export { greatestShare } from './search/share.js';
 export { STRATEGY_INFO, STRATEGY_NAMES, type StrategyInfo, type StrategyName } from './search/strategy-info.js';

@@ -1,10 +1,11 @@
 import type { Job, Queue, Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { InputError } from '../../scenarios/index.js';
+import { notMade, type RemadeRange } from '../again.js';
 import { engineHash } from '../engine.js';
 import { makeUnit } from '../local.js';
 import { canWork, Pool } from '../pool.js';
-import { CampaignRanges, type CampaignSpec } from '../spec.js';
+import { CampaignRanges, type CampaignSpec, isGuided } from '../spec.js';
 import { bullmq, connect, type QueueAddress } from './connection.js';
 import { Ledger, skewed } from './ledger.js';
 import { type CampaignState, stateOf } from './state.js';
@@ -96,7 +97,9 @@ export class QueuedCampaign implements AsyncDisposable {
     const process = async ({ data: { index } }: Job<RangeJob>): Promise<void> => {
       const [left] = await this.ledger.left([index]);
       if (left === undefined) return;
-      await this.ledger.commit(await makeUnit(spec, ranges.at(index), pool));
+      const range = ranges.at(index);
+      const inputs = isGuided(spec, range) ? await this.ledger.inputsOf(range) : [];
+      await this.ledger.commit(await makeUnit(spec, range, pool, inputs));
       made++;
       onRange(made);
     };
@@ -131,6 +134,20 @@ export class QueuedCampaign implements AsyncDisposable {
       wasEmpty = isEmpty;
       await paused(LOOK_MS, signal);
     }
+  }
+
+  /**
+   * Makes a range again by itself, from what it began with, and enters nothing.
+   *
+   * @throws InputError if there is no such range, or it has not been made.
+   */
+  async again(index: number): Promise<RemadeRange> {
+    const spec = await this.join();
+    const digest = await this.ledger.digestOf(index);
+    if (digest === null) throw new InputError(notMade(index));
+    const range = new CampaignRanges(spec).at(index);
+    const inputs = isGuided(spec, range) ? await this.ledger.inputsOf(range) : [];
+    return { spec, range, inputs: inputs.length, digest, unit: await makeUnit(spec, range, null, inputs) };
   }
 
   async jobs(): Promise<{ readonly waiting: number; readonly active: number }> {

@@ -1,4 +1,5 @@
 import { past, SAFETY, WITHIN_ASSUMPTIONS } from '../../properties/index.js';
+import { engineHash } from '../engine.js';
 import type { CampaignSearch, CampaignSpec } from '../spec.js';
 
 /** A campaign of so many ranges of 25 runs, in which some fail; searches by their weights. */
@@ -23,4 +24,12 @@ export function specFor(ranges: number, ...weights: readonly number[]): Campaign
     stopAfter: null,
     engine: 'this one',
   };
+}
+
+/** The same, led by near misses. */
+export function guidedSpecFor(ranges: number, ...weights: readonly number[]): CampaignSpec {
+  const spec = specFor(ranges, ...weights);
+  const guided = (it: CampaignSearch): CampaignSearch => ({ ...it, plan: { ...it.plan, strategy: 'guided' } });
+  const [first, ...rest] = spec.searches;
+  return { ...spec, engine: engineHash(), searches: [guided(first), ...rest.map(guided)] };
 }

@@ -6,6 +6,7 @@ import { Concern } from './drawn.js';
 import { type DrawnRun, drawRun, recordRun } from './drawn-run.js';
 import type { Draws } from './draws.js';
 import { type Edit, type Gene, type Genome, GenomeStreams } from './genome.js';
+import type { NearMiss } from './near-miss.js';
 import type { Weather } from './weather.js';
 
 const PERCENT = 10_000;
@@ -17,13 +18,6 @@ const KEPT = 4;
 const MOST_EDITS = 6;
 const GENES = 5;
 
-/** A run that came near a violation, by how near, and how often it drew for each concern. */
-interface Kept {
-  readonly genome: Genome;
-  readonly distance: number;
-  readonly draws: readonly number[];
-}
-
 /**
  * Keeps the runs that came nearest to a violation and changes them: in the draws, not in what was drawn, so that what
  * comes out is again a run of the same weather and keeps its assumptions. Which runs are kept is told apart by what they
@@ -32,14 +26,19 @@ interface Kept {
 export class Guided implements Draws {
   private readonly weather: Weather;
   private readonly streams: Streams;
-  private readonly niches = new Map<string, Kept[]>();
+  private readonly niches = new Map<string, NearMiss[]>();
   private readonly names: string[] = [];
-  private genome: Genome = [];
-  private runs = 0;
+  private readonly inputs: readonly NearMiss[];
+  private runs: number;
+  genome: Genome = [];
 
-  constructor(weather: Weather, streams: Streams) {
+  /** Begins with run `from`, and with near misses of other runs of the same search. */
+  constructor(weather: Weather, streams: Streams, from = 0, inputs: readonly NearMiss[] = []) {
     this.weather = weather;
     this.streams = streams;
+    this.runs = from;
+    this.inputs = inputs;
+    for (const it of inputs) this.keep(it);
   }
 
   next(stopAt: readonly PropertyId[], counts: Counts): DrawnRun {
@@ -47,16 +46,23 @@ export class Guided implements Draws {
     this.genome = this.choose(run);
     const source = new GenomeStreams(this.streams, this.genome);
     const drawn = drawRun(this.weather, source, run, stopAt, counts);
+    // What has been found is no near miss: changes of it would find it again.
+    if (drawn.monitors.violations.some(({ property }) => stopAt.includes(property))) return drawn;
     const { strain, ttlMs } = drawn.situation;
     const draws = this.genome.map((_, concern) => source.drawn(concern));
     for (const [measure, distance] of distances(drawn.monitors.closeness)) {
-      this.keep(`${measure} ${strain} ${ttlMs}`, { genome: this.genome, distance, draws });
+      this.keep({ niche: `${measure} ${strain} ${ttlMs}`, distance, genome: this.genome, draws });
     }
     return drawn;
   }
 
   record(): { readonly schedule: Schedule; readonly hash: string } {
     return recordRun(this.weather, new GenomeStreams(this.streams, this.genome), this.runs - 1);
+  }
+
+  nearest(): NearMiss[] {
+    const best = [...this.niches.values()].flatMap(([first]) => first ?? []);
+    return best.filter((it) => !this.inputs.includes(it)).sort((a, b) => (a.niche < b.niche ? -1 : 1));
   }
 
   private choose(run: number): Genome {
@@ -68,12 +74,12 @@ export class Guided implements Draws {
     return parent === undefined ? fresh(run) : mutate(parent, run, draw);
   }
 
-  private keep(name: string, it: Kept): void {
-    let niche = this.niches.get(name);
+  private keep(it: NearMiss): void {
+    let niche = this.niches.get(it.niche);
     if (niche === undefined) {
       niche = [];
-      this.niches.set(name, niche);
-      this.names.push(name);
+      this.niches.set(it.niche, niche);
+      this.names.push(it.niche);
     }
     // The newer of two that are equally near: so the search moves on.
     const at = niche.findIndex((kept) => it.distance <= kept.distance);
@@ -96,7 +102,7 @@ function fresh(run: number): Genome {
 }
 
 /** Changes the draws of one concern: all of them, those from one on, or a single one. */
-function mutate({ genome, draws }: Kept, run: number, draw: Stream): Genome {
+function mutate({ genome, draws }: NearMiss, run: number, draw: Stream): Genome {
   const concern = draw.pick([Concern.work, Concern.fault, Concern.fate, Concern.situation, Concern.jitter]);
   return genome.map((gene, index) => (index === concern ? edited(gene, draws[index] ?? 0, run, draw) : gene));
 }

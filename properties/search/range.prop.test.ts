@@ -58,10 +58,28 @@ describe('a range', () => {
     }
   });
 
-  it('of guided runs is refused but from the first run on', () => {
+  it('of guided runs depends on what it begins with, and on nothing else', () => {
     const guided: SearchPlan = { ...PLAN, strategy: 'guided' };
-    expect(searchRange(guided, 0, 20).runs).toBe(20);
-    expect(() => searchRange(guided, 1, 20)).toThrow('depends on all that were before it');
+    const first = searchRange(guided, 0, RUNS);
+    expect(first.nearest.length).toBeGreaterThan(0);
+    const alone = searchRange(guided, RUNS, 2 * RUNS);
+    const inputs = JSON.parse(JSON.stringify(first.nearest));
+    const led = searchRange(guided, RUNS, 2 * RUNS, 1, inputs);
+    expect(searchRange(guided, RUNS, 2 * RUNS, 1, inputs)).toEqual(led);
+    expect(led).not.toEqual(alone);
+    // It shares what is its own.
+    for (const it of inputs) expect(led.nearest).not.toContainEqual(it);
+  });
+
+  it('of guided runs keeps what is near, and tells how to make what it finds again', () => {
+    const { found, nearest } = searchRange({ ...BROKEN, strategy: 'guided' }, 0, 2 * RUNS, Number.POSITIVE_INFINITY);
+    expect(found.length).toBeGreaterThan(1);
+    for (const finding of found) {
+      const { property, atUs } = finding.violation;
+      const { violations } = judge(recordOf({ ...BROKEN, strategy: 'guided' }, finding), [property]);
+      expect(violations).toContainEqual(expect.objectContaining({ property, atUs }));
+      expect(nearest.map(({ genome }) => genome)).not.toContainEqual(finding.genome);
+    }
   });
 
   it('ends behind its last finding, or finds all; the first ones are kept and can be written down', () => {
@@ -73,8 +91,8 @@ describe('a range', () => {
     if (first === undefined || second === undefined) throw new Error('there are no findings');
     expect(searchRange(BROKEN, 0, RUNS)).toMatchObject({ to: first.run + 1, found: [first] });
     expect(searchRange(BROKEN, first.run + 1, RUNS)).toMatchObject({ to: second.run + 1, found: [second] });
-    for (const { run, violation } of [first, second]) {
-      const { violations } = judge(recordOf(BROKEN, run), [violation.property]);
+    for (const { run, violation, genome } of [first, second]) {
+      const { violations } = judge(recordOf(BROKEN, { run, genome }), [violation.property]);
       expect(violations).toContainEqual(
         expect.objectContaining({ property: violation.property, atUs: violation.atUs }),
       );

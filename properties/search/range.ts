@@ -2,7 +2,10 @@ import type { PropertyId, Schedule } from '../../scenarios/index.js';
 import { RunsHash, Streams } from '../../sim/index.js';
 import { noCounts } from '../coverage.js';
 import type { Violation } from '../violation.js';
+import { recordRun } from './drawn-run.js';
 import type { Draws } from './draws.js';
+import { type Genome, GenomeStreams } from './genome.js';
+import type { NearMiss } from './near-miss.js';
 import { STRATEGIES } from './strategy.js';
 import type { StrategyName } from './strategy-info.js';
 import { noStrained, type Tally } from './tally.js';
@@ -22,6 +25,8 @@ export interface SearchPlan {
 export interface Finding {
   readonly run: number;
   readonly violation: Violation;
+  /** What it drew, where its number alone does not say it. */
+  readonly genome: Genome | null;
 }
 
 /** What came of the runs from `from` to `to`, without `to`. */
@@ -31,6 +36,8 @@ export interface RangeResult extends Tally {
   readonly to: number;
   /** The first findings of each property, in the order of runs. */
   readonly found: readonly Finding[];
+  /** The nearest misses of its runs, where the search keeps any: what other ranges of it can begin with. */
+  readonly nearest: readonly NearMiss[];
 }
 
 /** Findings of one property that a range keeps; the others are counted. */
@@ -93,7 +100,7 @@ export class RangeSearch {
         if (situation.nearness >= AT_BOUND) strained.atBound++;
       }
       const violation = monitors.violations.find((it) => properties.includes(it.property));
-      if (violation !== undefined) this.note({ run, violation });
+      if (violation !== undefined) this.note({ run, violation, genome: this.draws.genome });
     }
   }
 
@@ -113,24 +120,40 @@ export class RangeSearch {
   /** What came of it so far. */
   result(): RangeResult {
     const { from, next: to, runs, events, steps, exercised, strained, near, violating, found } = this;
-    return { from, to, runs, events, steps, hash: this.hash.digest(), exercised, strained, near, violating, found };
+    const hash = this.hash.digest();
+    const nearest = this.draws.nearest();
+    return { from, to, runs, events, steps, hash, exercised, strained, near, violating, found, nearest };
   }
 }
 
-/** Makes the runs of a search from `from` to `to`, without `to`, or up to `stopAfter` findings. */
-export function searchRange(plan: SearchPlan, from: number, to: number, stopAfter = 1): RangeResult {
-  const range = new RangeSearch(plan, from, to, stopAfter);
+/**
+ * Makes the runs of a search from `from` to `to`, without `to`, or up to `stopAfter` findings. A guided range begins with
+ * the near misses `inputs`; others do without.
+ */
+export function searchRange(
+  plan: SearchPlan,
+  from: number,
+  to: number,
+  stopAfter = 1,
+  inputs: readonly NearMiss[] = [],
+): RangeResult {
+  const range = new RangeSearch(plan, from, to, stopAfter, drawsAt(plan, from, inputs));
   range.advance(to - from);
   return range.result();
 }
 
 /** The draws of a search that come to run `from` next. */
-export function drawsAt({ weather, seed, strategy }: SearchPlan, from: number): Draws {
-  return STRATEGIES[strategy](weather, new Streams(seed), from);
+export function drawsAt(
+  { weather, seed, strategy }: SearchPlan,
+  from: number,
+  inputs: readonly NearMiss[] = [],
+): Draws {
+  return STRATEGIES[strategy](weather, new Streams(seed), from, inputs);
 }
 
 /** Makes one run of a search again, to its end, and writes it down. */
-export function recordOf(plan: SearchPlan, run: number): Schedule {
+export function recordOf(plan: SearchPlan, { run, genome }: Pick<Finding, 'run' | 'genome'>): Schedule {
+  if (genome !== null) return recordRun(plan.weather, new GenomeStreams(new Streams(plan.seed), genome), run).schedule;
   const range = new RangeSearch(plan, run, run + 1);
   range.advance(1);
   return range.record();

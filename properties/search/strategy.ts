@@ -4,12 +4,16 @@ import type { Counts } from '../coverage.js';
 import { type DrawnRun, drawRun, recordRun } from './drawn-run.js';
 import type { Draws } from './draws.js';
 import { Guided } from './guided.js';
+import type { NearMiss } from './near-miss.js';
 import type { StrategyName } from './strategy-info.js';
 import { COMBINED, type Tactics, UNIFORM } from './tactics.js';
 import type { Weather } from './weather.js';
 
-/** A way to search: begins the runs of a search, at run `from` of it (0 unless its runs are independent). */
-export type Strategy = (weather: Weather, streams: Streams, from?: number) => Draws;
+/**
+ * A way to search: begins the runs of a search, at run `from` of it. Where runs are not independent, what follows depends on
+ * the near misses that it begins with as well.
+ */
+export type Strategy = (weather: Weather, streams: Streams, from?: number, inputs?: readonly NearMiss[]) => Draws;
 
 /** All strategies, by name. */
 export const STRATEGIES: Readonly<Record<StrategyName, Strategy>> = {
@@ -18,10 +22,7 @@ export const STRATEGIES: Readonly<Record<StrategyName, Strategy>> = {
   biased: independent({ ...UNIFORM, biased: true }),
   structured: independent({ ...UNIFORM, structured: true }),
   combination: independent(COMBINED),
-  guided: (weather, streams, from = 0) => {
-    if (from > 0) throw new RangeError('a guided run depends on all that were before it');
-    return new Guided(weather, streams);
-  },
+  guided: (weather, streams, from, inputs) => new Guided(weather, streams, from, inputs),
 };
 
 function independent(tactics: Tactics): Strategy {
@@ -30,6 +31,7 @@ function independent(tactics: Tactics): Strategy {
 
 /** Run after run, each from streams of its own. */
 class Independent implements Draws {
+  readonly genome: null = null;
   private readonly weather: Weather;
   private readonly streams: Streams;
   private readonly tactics: Tactics;
@@ -48,5 +50,9 @@ class Independent implements Draws {
 
   record(): { readonly schedule: Schedule; readonly hash: string } {
     return recordRun(this.weather, this.streams, this.runs - 1, this.tactics);
+  }
+
+  nearest(): readonly NearMiss[] {
+    return [];
   }
 }

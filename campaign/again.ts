@@ -1,0 +1,38 @@
+import { InputError } from '../scenarios/index.js';
+import { engineHash } from './engine.js';
+import { makeUnit } from './local.js';
+import { inOrder } from './near-misses.js';
+import { type CampaignPart, mergeParts, noPart } from './part.js';
+import { type CampaignRange, CampaignRanges, type CampaignSpec } from './spec.js';
+import type { UnitResult } from './unit.js';
+
+/** A range that was made again by itself. */
+export interface RemadeRange {
+  readonly spec: CampaignSpec;
+  readonly range: CampaignRange;
+  /** How many near misses it began with. */
+  readonly inputs: number;
+  /** The hash that it came to before; `null` where that is kept in a sum only. */
+  readonly digest: string | null;
+  readonly unit: UnitResult;
+}
+
+/**
+ * Makes a range of a shard's file again by itself, from what it began with.
+ *
+ * @throws InputError if the file has no such range, or it was made by another engine.
+ */
+export async function again(part: CampaignPart, index: number): Promise<RemadeRange> {
+  const { spec, done, begun, near } = part;
+  mergeParts(part, noPart({ ...spec, engine: engineHash() }));
+  if (!done.some(([from, to]) => from <= index && index < to)) throw new InputError(notMade(index));
+  const range = new CampaignRanges(spec).at(index);
+  const ids = begun[index]?.inputs ?? [];
+  const inputs = inOrder(near.filter(({ id }) => ids.includes(id)).map(({ miss }) => miss));
+  const unit = await makeUnit(spec, range, null, inputs);
+  return { spec, range, inputs: inputs.length, digest: begun[index]?.hash ?? null, unit };
+}
+
+export function notMade(index: number): string {
+  return `range ${index}: it has not been made`;
+}

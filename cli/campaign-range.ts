@@ -1,0 +1,45 @@
+import { again, type RemadeRange, violatingRuns } from '../campaign/index.js';
+import { countWords, plural } from '../report/index.js';
+import type { QueueFlags } from './campaign-flags.js';
+import { opened, partsOf } from './campaign-queue.js';
+import { Exit, type ExitCode } from './exit-codes.js';
+import { type Io, writeJson } from './io.js';
+
+/** Makes one range of a campaign again, alone, and says whether it comes to the same. */
+export async function remake(index: number, parts: readonly string[], flags: QueueFlags, io: Io): Promise<ExitCode> {
+  const remade = parts.length > 0 ? await again(partsOf(parts, io), index) : await remadeOnQueue(index, flags, io);
+  const { range, spec, inputs, digest, unit } = remade;
+  const { runs, hash, near, violating } = unit.tally;
+  const { name = '' } = spec.searches[range.search] ?? {};
+  const isSame = digest === null || digest === hash;
+  const shapes = unit.failures.map(({ shape }) => shape);
+  if (flags.json) {
+    const { from, to } = range;
+    const result = { index, search: name, from, to, inputs, hash, digest, isSame, runs, near, violating, shapes };
+    writeJson(io, 'lockstep.campaign-range/1', result);
+  } else io.stdout.write(text(remade, name, isSame));
+  return isSame ? Exit.ok : Exit.notReproduced;
+}
+
+async function remadeOnQueue(index: number, flags: QueueFlags, io: Io): Promise<RemadeRange> {
+  await using queued = await opened(flags, io);
+  return await queued.again(index);
+}
+
+function text({ range, inputs, digest, unit }: RemadeRange, name: string, isSame: boolean): string {
+  const { hash, near } = unit.tally;
+  const verdict =
+    digest === null
+      ? 'the file keeps no hash of this range alone'
+      : isSame
+        ? '✓ the same as before'
+        : `✗ it came to ${digest} before`;
+  return [
+    `range ${range.index}: schedules ${countWords(range.from + 1)} to ${countWords(range.to)} of ${name}` +
+      (inputs === 0 ? '' : `, begun with ${plural(inputs, 'near miss', 'near misses')}`),
+    `hash ${hash}   ${verdict}`,
+    `${plural(violatingRuns(unit.tally), 'violation')}, ${countWords(near)} near`,
+    ...unit.failures.map(({ shape }) => `  ${shape}`),
+    '',
+  ].join('\n');
+}
