@@ -116,6 +116,11 @@ class Clocks {
     return [plan?.ratePpm ?? 0, ...changes];
   }
 
+  /** The clock that a client reads. */
+  private clockOf(client: ProcessName): Policy['clock'] {
+    return this.schedule.clients.find(({ id }) => id === client)?.timing?.clock ?? this.policy.clock;
+  }
+
   private offset(process: ProcessName): number {
     return this.schedule.cluster.clocks.find((clock) => clock.process === process)?.offsetUs ?? 0;
   }
@@ -125,7 +130,7 @@ class Clocks {
    * keys, a replica's other clock is a step.
    */
   private steps(process: ProcessName, sign: 1 | -1): number {
-    if (process.startsWith('c') && this.policy.clock !== 'wall') return 0;
+    if (process.startsWith('c') && this.clockOf(process) !== 'wall') return 0;
     let sum = 0;
     for (const fault of this.schedule.faults) {
       if (fault.kind === 'failover' && fault.to === process) {
@@ -141,7 +146,7 @@ class Clocks {
     let sum = this.steps(client, -1);
     for (const fault of this.schedule.faults) {
       if (fault.kind !== 'suspend' || fault.process !== client) continue;
-      if (fault.stops === 'all' || this.policy.clock === 'monotonic') sum += fault.forUs;
+      if (fault.stops === 'all' || this.clockOf(client) === 'monotonic') sum += fault.forUs;
     }
     return sum;
   }

@@ -1,5 +1,5 @@
 import type { Fault } from '../scenarios/index.js';
-import type { EndCause, GoneCause, LockRun, Setup, TrueTime } from '../sim/index.js';
+import { type EndCause, type GoneCause, type LockRun, policyFor, type Setup, type TrueTime } from '../sim/index.js';
 import { believes } from './monitors/belief.js';
 import type { Roster } from './monitors/roster.js';
 import type { Weather } from './search/weather.js';
@@ -95,13 +95,13 @@ export class Coverage {
   private readonly roster: Roster;
   private readonly contended: LockRun[] = [];
   private readonly wrongRates: boolean;
-  private readonly wallUsed: boolean;
+  private readonly setup: Setup;
 
-  constructor({ cluster, policy }: Setup, counts: Counts, roster: Roster) {
+  constructor(setup: Setup, counts: Counts, roster: Roster) {
+    this.setup = setup;
     this.counts = counts;
     this.roster = roster;
-    this.wallUsed = policy.clock === 'wall';
-    this.wrongRates = cluster.clocks.some(({ ratePpm }) => ratePpm !== 0);
+    this.wrongRates = setup.cluster.clocks.some(({ ratePpm }) => ratePpm !== 0);
   }
 
   /** A client begins to ask for a lock. */
@@ -156,8 +156,14 @@ export class Coverage {
 
   faultStrikes(fault: Fault, now: TrueTime): void {
     if (!this.isInClaim(now)) return;
-    const unused = fault.kind === 'clock-step' && fault.process.startsWith('c') && !this.wallUsed;
+    const unused = fault.kind === 'clock-step' && this.isUnusedWall(fault.process);
     this.counts[unused ? 'wallStepsInClaim' : BY_FAULT[fault.kind]]++;
+  }
+
+  /** Whether a process is a client that reads another clock than the one that can be set. */
+  private isUnusedWall(process: string): boolean {
+    const client = this.setup.clients.indexOf(process);
+    return client >= 0 && policyFor(this.setup, client).clock !== 'wall';
   }
 
   private isInClaim(now: TrueTime): boolean {

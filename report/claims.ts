@@ -1,6 +1,6 @@
 import { localTime, type Policy } from '../core/index.js';
 import type { Schedule } from '../scenarios/index.js';
-import { Clocks, clockOf, setupOf, type TraceEvent, trueTime } from '../sim/index.js';
+import { Clocks, clockOf, policyFor, setupOf, type TraceEvent, trueTime } from '../sim/index.js';
 import { listOf, nodesOf, numberOf, textOf } from './details.js';
 
 /** The time in which a client believed that it held a lock, seen from outside. */
@@ -58,7 +58,12 @@ export function claimsOf(schedule: Schedule, trace: readonly TraceEvent[]): Clai
       case 'clock-step':
       case 'clock-rate':
       case 'suspend':
-        changeClock(clocks.get(event.process), setup.policy.clock, claims, event);
+        changeClock(
+          clocks.get(event.process),
+          policyFor(setup, setup.clients.indexOf(event.process)).clock,
+          claims,
+          event,
+        );
         break;
     }
   }

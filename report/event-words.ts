@@ -21,6 +21,7 @@ export function eventWords(event: TraceEvent, scene: Scene): string {
     case 'execute':
     case 'reply':
     case 'dropped':
+    case 'no-script':
       return messageWords(event, scene);
     case 'claim':
       return `holds ${token}: ${nodeList(nodesOf(event, 'granted'))} granted, valid until ${until(event)}`;
@@ -101,6 +102,8 @@ function messageWords(event: TraceEvent, scene: Scene): string {
       return `does ${command} of ${client}`;
     case 'reply':
       return `hears ${answer} from ${node} to ${command}`;
+    case 'no-script':
+      return `hears NOSCRIPT from ${node} to ${command}`;
     case 'dropped':
       return answer === '' ? `is not there for ${command} of ${client}` : `no longer waits for ${node}`;
     default: {
@@ -128,6 +131,8 @@ export function ruleOf(event: TraceEvent, scene: Scene): string {
     }
     case 'reply':
       return 'One more answer: granted when the yes votes reach the quorum while some validity is left; given up as soon as they no longer can.';
+    case 'no-script':
+      return 'The process of the node is new and does not know the script by its hash: the client sends its text.';
     case 'execute':
       return executeRule(event, scene);
     case 'key-gone':

@@ -34,6 +34,8 @@ export class SendingRows {
     const courses: Course[] = [];
     for (let seq = event.seq; ; seq++) {
       const next = this.context.eventOf(seq);
+      // One after the other, the answers of nodes that do not know a script are heard at once.
+      if (next?.kind === 'no-script') continue;
       if (next === undefined || !isRequest(next) || !sameCommand(event, next)) break;
       courses.push(this.courseOf(next));
       this.doneUntil = seq;
@@ -60,7 +62,7 @@ export class SendingRows {
     const { nodes } = this.context.schedule.cluster;
     const names = courses.map((course) => course.node);
     const notes = this.notes(event, courses);
-    const again = this.isAgain(event, names) ? ' again' : '';
+    const again = this.isAgain(event, names) ? (this.isText(event) ? ' with its text' : ' again') : '';
     const to = names.length === nodes && new Set(names).size === nodes ? '*' : nodeList(names);
     return {
       seq: event.seq,
@@ -80,6 +82,11 @@ export class SendingRows {
     const again = operation !== 'release' && keys.every((key) => this.sent.has(key));
     for (const key of keys) this.sent.add(key);
     return again;
+  }
+
+  /** Whether a command brings the text of its script, because a node did not know it by its hash. */
+  private isText(event: TraceEvent): boolean {
+    return this.context.eventOf(event.cause)?.kind === 'no-script';
   }
 
   /** The command as Redis would have it. */
@@ -170,9 +177,14 @@ export class SendingRows {
     const first = course.executions[0];
     if (first === undefined || this.answerOf(course) !== 'error') return '';
     const refusal = this.context.trace.findLast(
-      (it) => it.kind === 'refuse' && it.process === course.node && it.seq < first.seq,
+      (it) =>
+        it.kind === 'refuse' &&
+        it.process === course.node &&
+        it.seq < first.seq &&
+        numberOf(it, 'untilUs') > first.atUs,
     );
-    return (refusal === undefined ? '' : textOf(refusal, 'error')) || 'error';
+    if (refusal === undefined) return this.context.schedule.cluster.scripts === 'by-hash' ? 'NOSCRIPT' : 'error';
+    return textOf(refusal, 'error') || 'error';
   }
 
   private answersTo(execution: TraceEvent): TraceEvent[] {

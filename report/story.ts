@@ -142,14 +142,19 @@ function votersThatLost(claim: Claim, atUs: number, told: Told): string[] {
   );
 }
 
-function writeSentence(violation: Violation, { claims }: Told): string {
+function writeSentence(violation: Violation, { claims, judgement }: Told): string {
   const [client = '?'] = violation.clients;
-  const claim = claims.findLast((it) => it.client === client && it.fromUs <= violation.atUs);
-  const late = claim === undefined ? '' : `${formatDurationMs(violation.atUs - claim.endUs)} ms `;
-  const others = claims.filter(
-    (it) => it.client !== client && it.fromUs <= violation.atUs && violation.atUs < it.endUs,
+  const write = judgement.run.trace.find(
+    (it) => it.kind === 'write-arrived' && it.process === client && it.atUs === violation.atUs && it.detail.stale === 1,
   );
-  const meanwhile = others.length === 0 ? '' : `, while ${enumerate(others.map((it) => it.client))} held it`;
+  const lock = write === undefined ? undefined : numberOf(write, 'lock');
+  const claim = claims.findLast(
+    (it) => it.client === client && it.fromUs <= violation.atUs && (lock === undefined || it.lock === lock),
+  );
+  const late = claim === undefined ? '' : `${formatDurationMs(violation.atUs - claim.endUs)} ms `;
+  const others = claims.filter((it) => it !== claim && it.fromUs <= violation.atUs && violation.atUs < it.endUs);
+  const holders = others.map((it) => (it.client === client ? `${client} itself` : it.client));
+  const meanwhile = others.length === 0 ? '' : `, while ${enumerate(holders)} held it`;
   const when = late.startsWith('0 ') ? 'as its claim ended' : `${late}after its claim had ended`;
   return `A write of ${client} reached ${violation.resource} ${when}${meanwhile}.`;
 }

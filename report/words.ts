@@ -1,4 +1,4 @@
-import { nodeIndex, quorumOf } from '../core/index.js';
+import { nodeIndex, type Policy, quorumOf, REFERENCE } from '../core/index.js';
 import type { Assumption } from '../properties/index.js';
 import { formatDurationMs, type PropertyId, type Schedule } from '../scenarios/index.js';
 import { policyOf } from '../sim/index.js';
@@ -86,14 +86,29 @@ export function configLine(schedule: Schedule): string {
     `persistence ${cluster.persistence}`,
   ];
   if (policy.votesWanted !== 'quorum') parts.push(`votes wanted ${policy.votesWanted}`);
-  if (policy.clock !== 'boot') parts.push(`${policy.clock} clock`);
+  parts.push(...clockWords(policy, REFERENCE));
   if (policy.stampUs > 1) parts.push(`stamps of ${formatDurationMs(policy.stampUs)} ms`);
-  if (policy.deadline === 'relative') {
-    const lag = policy.deadlineLagUs > 0 ? ` counted ${formatDurationMs(policy.deadlineLagUs)} ms late` : '';
-    parts.push(`relative validity${lag}`);
-  }
+  parts.push(...deadlineWords(policy, REFERENCE));
   if (policy.profile !== 'reference') parts.push(`policy ${policy.profile}`);
+  if (cluster.scripts === 'by-hash') parts.push('scripts by their hash');
+  for (const { id, timing } of schedule.clients) {
+    const mine = { ...policy, ...timing };
+    const own = [...clockWords(mine, policy), ...deadlineWords(mine, policy)];
+    if (own.length > 0) parts.push(`${id}: ${enumerate(own)}`);
+  }
   return parts.join(', ');
+}
+
+/** The clock that a client reads, where others read another one. */
+function clockWords({ clock }: Policy, others: Policy): string[] {
+  return clock === others.clock ? [] : [`${clock} clock`];
+}
+
+/** What a client makes of a validity, where others do that in another way. */
+function deadlineWords({ deadline, deadlineLagUs }: Policy, others: Policy): string[] {
+  if (deadline === others.deadline && deadlineLagUs === others.deadlineLagUs) return [];
+  if (deadline !== 'relative') return deadline === others.deadline ? [] : [`${deadline} deadline`];
+  return [`relative validity${deadlineLagUs > 0 ? ` counted ${formatDurationMs(deadlineLagUs)} ms late` : ''}`];
 }
 
 /** A space within `1 911 votes` or `1 %` is none to break a line at. */

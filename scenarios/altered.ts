@@ -1,6 +1,15 @@
 import { LONGEST_US, MIDDLE_JITTER_PPM, type Policy } from '../core/index.js';
 import { profileOf } from './checks.js';
-import type { ClientPlan, Cluster, Fault, LockPlan, ProcessName, ResourceGuard, Schedule } from './schedule.js';
+import type {
+  ClientPlan,
+  ClientTiming,
+  Cluster,
+  Fault,
+  LockPlan,
+  ProcessName,
+  ResourceGuard,
+  Schedule,
+} from './schedule.js';
 
 /*
  * Copies of a schedule with one thing altered throughout; what mitigations are made of.
@@ -21,6 +30,30 @@ export function withAnswers(schedule: Schedule, answers: 'replicated' | 'durable
   const { answers: _answers, ...cluster } = schedule.cluster;
   const possible = answers !== null && (answers !== 'replicated' || cluster.replicaLagUs !== null);
   return { ...schedule, cluster: possible ? { ...cluster, answers } : cluster };
+}
+
+/** Whether commands that are scripts go by their text or by its hash. */
+export function withScripts(schedule: Schedule, scripts: NonNullable<Cluster['scripts']>): Schedule {
+  return { ...schedule, cluster: { ...schedule.cluster, scripts } };
+}
+
+/** How all clients tell the time: by the policy, in what is given, whatever one has for itself. */
+export function withTiming(schedule: Schedule, fields: ClientTiming): Schedule {
+  const names = Object.keys(fields);
+  return withPolicy(
+    withOwnTiming(schedule, (own) => !names.includes(own)),
+    fields,
+  );
+}
+
+/** Leaves out what of a client's own timing is not to be kept. */
+export function withOwnTiming(schedule: Schedule, keeps: (name: string) => boolean): Schedule {
+  if (schedule.clients.every(({ timing }) => timing === undefined)) return schedule;
+  const clients = schedule.clients.map(({ locks, timing = {}, ...rest }): ClientPlan => {
+    const kept = Object.entries(timing).filter(([name]) => keeps(name));
+    return { ...rest, ...(kept.length === 0 ? {} : { timing: Object.fromEntries(kept) }), locks };
+  });
+  return { ...schedule, clients };
 }
 
 /** Some fields of the policy. */

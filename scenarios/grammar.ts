@@ -22,6 +22,7 @@ import {
 } from './grammar-parts.js';
 import type {
   ClientPlan,
+  ClientTiming,
   ClockPlan,
   Cluster,
   Distance,
@@ -82,9 +83,21 @@ const cluster: z.ZodType<Cluster> = exactly<Cluster>()(
     replicaLagUs: orNull(MICROS, 'for no replicas'),
     answers: oneOf('executed', 'replicated', 'durable').exactOptional(),
     expiryAtLoad: oneOf('absolute', 'restarts').exactOptional(),
+    scripts: oneOf('by-text', 'by-hash').exactOptional(),
     clocks: list(clock, 'a list of clocks'),
   }),
 ).register(definitions, { id: 'Cluster' });
+
+const timingFields = {
+  clock: oneOf('boot', 'monotonic', 'wall').exactOptional(),
+  deadline: oneOf('absolute', 'relative', 'whole-ttl').exactOptional(),
+  deadlineLagUs: whole(MICROS).exactOptional(),
+};
+
+const timing: z.ZodType<ClientTiming> = exactly<ClientTiming>()(record('a timing', timingFields)).register(
+  definitions,
+  { id: 'ClientTiming' },
+);
 
 const policyFields: z.ZodType<PolicyChoice['with']> = exactly<Partial<Omit<Policy, 'profile'>>>()(
   record('a policy', {
@@ -96,10 +109,10 @@ const policyFields: z.ZodType<PolicyChoice['with']> = exactly<Partial<Omit<Polic
     nodeTimeoutUs: orNull(MICROS, 'to wait for ever').exactOptional(),
     onNodeError: oneOf('no-vote', 'vote', 'abort', 'forfeit').exactOptional(),
     grantReadAs: oneOf('yes', 'error').exactOptional(),
-    clock: oneOf('boot', 'monotonic', 'wall').exactOptional(),
+    clock: timingFields.clock,
     stampUs: whole(STAMP).exactOptional(),
-    deadline: oneOf('absolute', 'relative', 'whole-ttl').exactOptional(),
-    deadlineLagUs: whole(MICROS).exactOptional(),
+    deadline: timingFields.deadline,
+    deadlineLagUs: timingFields.deadlineLagUs,
     validityFrom: oneOf('attempt', 'call', 'reply').exactOptional(),
     driftPpm: whole(ppm(1_000_000)).exactOptional(),
     driftUs: whole(SHIFT).exactOptional(),
@@ -193,6 +206,7 @@ const client: z.ZodType<ClientPlan> = exactly<ClientPlan>()(
     id: clientNamed(),
     nodes: someOf(nodeNamed(), 'a list of at least one node').exactOptional(),
     keyPrefix: text('a prefix of keys').exactOptional(),
+    timing: timing.exactOptional(),
     locks: list(lock, 'a list of locks'),
   }),
 ).register(definitions, { id: 'ClientPlan' });

@@ -27,6 +27,7 @@ const VALUES: Record<string, readonly string[]> = {
   'extend-from': ['start', 'reply'],
   'max-extensions': ['0', '3', 'none'],
   link: ['fifo', 'reordering'],
+  scripts: ['by-text', 'by-hash'],
   guard: ['0', '2s'],
   resource: ['fencing', 'cas', 'none'],
   fencing: ['quorum', 'none'],
@@ -149,8 +150,6 @@ test('guard reaches every write, also those that did not check', () => {
 test.each([
   ['votes-wanted=all', { votesWanted: 'all' }],
   ['votes-wanted=4', { votesWanted: 4 }],
-  ['clock=monotonic', { clock: 'monotonic' }],
-  ['deadline=absolute', { deadline: 'absolute' }],
   ['min-validity=100ms', { minValidityUs: 100_000 }],
   ['node-timeout=50ms', { nodeTimeoutUs: 50_000 }],
   ['node-timeout=none', { nodeTimeoutUs: null }],
@@ -169,6 +168,18 @@ test.each([
     ...schedule,
     policy: { profile: 'reference', with: { ...schedule.policy.with, ...fields } },
   });
+});
+
+test('clock and deadline are those of all clients, whatever one has for itself', () => {
+  const own = (text: string): unknown => mitigate(schedule, text).clients.map(({ timing }) => timing);
+  expect(mitigate(schedule, 'clock=monotonic').policy.with.clock).toBe('monotonic');
+  expect(own('clock=monotonic')).toEqual([{ deadline: 'absolute', deadlineLagUs: 0 }, undefined]);
+  expect(own('deadline=relative')).toEqual([{ clock: 'wall', deadlineLagUs: 0 }, undefined]);
+  expect(own('policy=reference')).toEqual([undefined, undefined]);
+});
+
+test('scripts are about the cluster', () => {
+  expect(mitigate(schedule, 'scripts=by-text').cluster).toEqual({ ...schedule.cluster, scripts: 'by-text' });
 });
 
 test('link is about the cluster', () => {

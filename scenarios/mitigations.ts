@@ -8,10 +8,13 @@ import {
   withLocks,
   withNodes,
   withOneMembership,
+  withOwnTiming,
   withPersistence,
   withPolicy,
   withResource,
   withRestartDelay,
+  withScripts,
+  withTiming,
   withTtl,
 } from './altered.js';
 import { notAProfile, profileOf } from './checks.js';
@@ -108,14 +111,14 @@ export const MITIGATIONS: readonly Mitigation[] = [
     values: 'boot|monotonic|wall',
     description: 'the clock that clients read: counting suspends, standing still in them, or one that can be set',
     apply: (schedule, value) =>
-      withPolicy(schedule, { clock: oneOf(value, { boot: 'boot', monotonic: 'monotonic', wall: 'wall' }) }),
+      withTiming(schedule, { clock: oneOf(value, { boot: 'boot', monotonic: 'monotonic', wall: 'wall' }) }),
   },
   {
     name: 'deadline',
     values: 'absolute|relative',
     description: 'clients are told when their claim ends, or how long to count from the answers on',
     apply: (schedule, value) =>
-      withPolicy(schedule, { deadline: oneOf(value, { absolute: 'absolute', relative: 'relative' }) }),
+      withTiming(schedule, { deadline: oneOf(value, { absolute: 'absolute', relative: 'relative' }) }),
   },
   {
     name: 'min-validity',
@@ -167,6 +170,12 @@ export const MITIGATIONS: readonly Mitigation[] = [
     values: 'fifo|reordering',
     description: 'each connection keeps the order of its messages, or clients use several (a pool, a reconnect)',
     apply: (schedule, value) => withLink(schedule, oneOf(value, { fifo: 'fifo', reordering: 'reordering' })),
+  },
+  {
+    name: 'scripts',
+    values: 'by-text|by-hash',
+    description: 'scripts go whole to nodes, or by their hash, which a node with a new process does not know',
+    apply: (schedule, value) => withScripts(schedule, oneOf(value, { 'by-text': 'by-text', 'by-hash': 'by-hash' })),
   },
   {
     name: 'guard',
@@ -225,7 +234,7 @@ export const MITIGATIONS: readonly Mitigation[] = [
     description: 'clients follow this profile as it is, without the deviations of the schedule',
     apply: (schedule, value) => {
       if (profileOf(value) === undefined) throw new InputError(notAProfile(value));
-      const followed = { ...schedule, policy: { profile: value, with: {} } };
+      const followed = { ...withOwnTiming(schedule, () => false), policy: { profile: value, with: {} } };
       return followed.resource === undefined ? followed : withResource(followed, followed.resource);
     },
   },

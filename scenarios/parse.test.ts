@@ -299,7 +299,7 @@ describe('the text of a file', () => {
         "S03.json: the file ends too early, at line 28, column 14; it must be one complete JSON object",
         "S03.json: the file ends too early, at line 28, column 30; it must be one complete JSON object",
         "S03.json: not JSON from line 10, column 7 on; it must be one JSON object",
-        "S03.json: not JSON from line 355, column 2 on; it must be one JSON object",
+        "S03.json: not JSON from line 361, column 2 on; it must be one JSON object",
         "S03.json: /schedule/cluster/distances/1/node: "n7" is not a node; the cluster has n0 to n4",
         "S03.json: 5 is not a scenario (an object)",
       ]

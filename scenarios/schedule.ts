@@ -63,6 +63,13 @@ export interface Cluster {
   readonly answers?: 'executed' | 'replicated' | 'durable';
   /** What a restart makes of the expiry of a key: an instant, as in Redis, or (a bug to plant) a TTL that starts anew. */
   readonly expiryAtLoad?: 'absolute' | 'restarts';
+  /**
+   * How commands that are scripts go to nodes: `by-text` (where left out), whole, in one message; or `by-hash`
+   * (`EVALSHA`), which a node understands as long as its process lives, because clients load their scripts as they
+   * connect. One whose process is new says `NOSCRIPT`; the client sends the text (`EVAL`), as the next `send`, and the
+   * node knows that script from then on.
+   */
+  readonly scripts?: 'by-text' | 'by-hash';
   /** Clocks that are not perfect. */
   readonly clocks: readonly ClockPlan[];
 }
@@ -107,9 +114,14 @@ export interface ClientPlan {
   readonly nodes?: readonly ProcessName[];
   /** What this client puts before the name of a resource to make a key of it; nothing where left out. */
   readonly keyPrefix?: string;
+  /** How this client tells the time, where it differs from the policy. */
+  readonly timing?: ClientTiming;
   /** Numbered from 0 in this order; they may overlap in time. */
   readonly locks: readonly LockPlan[];
 }
+
+/** What of a policy one client may have for itself: its clock, and what its caller makes of a validity. */
+export type ClientTiming = Partial<Pick<Policy, 'clock' | 'deadline' | 'deadlineLagUs'>>;
 
 /** One acquisition and what its client does with it. Times after the claim are on the client's clock. */
 export interface LockPlan {

@@ -21,7 +21,6 @@ import { Kind } from './trace.js';
 
 /** What a client needs from the world it lives in. */
 export interface ClientHost {
-  readonly policy: Policy;
   jitterPpm(lock: LockRun, attempt: number): number;
   /** Sends a command to nodes; with `remote`, what it means there is not the core's to say. */
   send(lock: LockRun, to: NodeSet, command: Command, remote?: RemoteCall | null): void;
@@ -44,6 +43,7 @@ export interface ClientSeat {
   readonly name: ProcessName;
   readonly chronicle: Chronicle;
   readonly host: ClientHost;
+  readonly policy: Policy;
   /** The nodes that it is told of, and what it puts before its keys. */
   readonly list: NodeList;
   readonly keyPrefix: string;

@@ -37,11 +37,13 @@ function slotOf(timer: Timer): number {
 
 /** A client process that drives `core`'s lock with its own clock, and carries out what it asks for. */
 export class SimClient extends ClientProcess {
+  private readonly policy: Policy;
   /** The token that it drew last, where one serves as long as the process lives; 0 for none. */
   private ownToken = 0;
 
   constructor(seat: ClientSeat) {
-    super(seat, seat.host.policy.clock);
+    super(seat, seat.policy.clock);
+    this.policy = seat.policy;
   }
 
   protected override get timerClock(): Clock {
@@ -82,7 +84,7 @@ export class SimClient extends ClientProcess {
 
   protected override release(lock: LockRun): void {
     this.chronicle.called(Kind['release-call'], lock);
-    if (this.host.policy.beliefEnds === 'at-release') this.chronicle.ended(lock, 'released');
+    if (this.policy.beliefEnds === 'at-release') this.chronicle.ended(lock, 'released');
     this.step(lock, { type: 'release', now: this.localNow() });
   }
 
@@ -96,7 +98,7 @@ export class SimClient extends ClientProcess {
   }
 
   private chance(lock: LockRun, attempt: number): Chance {
-    const { policy } = this.host;
+    const { policy } = this;
     const fresh = policy.tokenFrom === 'random' && policy.tokenScope !== 'instance';
     const number = fresh ? this.chronicle.newToken(lock) : this.oldToken(policy, lock);
     const token = number as unknown as Token;
@@ -125,7 +127,7 @@ export class SimClient extends ClientProcess {
   private step(lock: LockRun, event: LockEvent): void {
     const { deadline } = lock.state;
     const { state } = lock;
-    const effects = advance(this.host.policy, state, event);
+    const effects = advance(this.policy, state, event);
     this.steps++;
     if (state.token !== null) lock.token = state.token as unknown as number;
     // Not `for … of`: this is the hottest loop there is.

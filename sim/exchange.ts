@@ -7,6 +7,7 @@ import type { LockRun } from './lock-run.js';
 import type { Message, RemoteCall } from './message.js';
 import type { SimNode } from './node.js';
 import { EventKind, type Queue, type QueueEvent } from './queue.js';
+import { isScript, NO_SCRIPT } from './scripts.js';
 import { after } from './time.js';
 import { Kind } from './trace.js';
 import type { WorldView } from './view.js';
@@ -20,6 +21,8 @@ export class Exchange {
   private readonly policy: Policy;
   /** Whether nodes wait with their answers. */
   private readonly waits: boolean;
+  /** Whether scripts go to nodes by their hash. */
+  private readonly byHash: boolean;
 
   constructor(view: WorldView, chronicle: Chronicle, links: Links, queue: Queue) {
     this.view = view;
@@ -28,6 +31,7 @@ export class Exchange {
     this.queue = queue;
     const { cluster, policy } = view.setup;
     this.policy = policy;
+    this.byHash = cluster.scripts === 'by-hash';
     this.waits = cluster.answers === 'replicated' || cluster.answers === 'durable';
   }
 
@@ -46,6 +50,7 @@ export class Exchange {
         command,
         keys,
         send,
+        withText: false,
         remote,
         state: 'open',
       };
@@ -75,6 +80,10 @@ export class Exchange {
     }
     chronicle.cause = chronicle.noteMessage(Kind.execute, node, message, client.traceId, null);
     const { remote } = message;
+    if (this.byHash && remote === null && !this.understands(node, message)) {
+      this.links.send(message, 2 * message.send + copy, 'error', NO_SCRIPT, node, client);
+      return;
+    }
     const answer =
       remote === null
         ? node.execute(this.policy, message.command, message.keys, chronicle.now)
@@ -84,6 +93,14 @@ export class Exchange {
     const heldUs = this.waits && answer === 'yes' ? this.heldUs(message.command, node) : 0;
     if (heldUs === 0) this.links.send(message, 2 * message.send + copy, answer, told, node, client);
     else if (heldUs !== null) this.pushAnswer(message, copy, answer, told, node, heldUs);
+  }
+
+  /** Whether a node knows what a command says, or would not do it anyway. */
+  private understands(node: SimNode, { command, keys, withText }: Message): boolean {
+    const { operation } = command;
+    if (node.refuses(operation, this.chronicle.now)) return true;
+    if (withText) node.scripts.keep(operation);
+    return !isScript(this.policy, command, keys) || node.scripts.knows(operation);
   }
 
   /** How long a node waits with its answer, µs, or `null` for ever: only what writes keys has anything to wait for. */
@@ -124,9 +141,24 @@ export class Exchange {
       chronicle.noteMessage(Kind.dropped, client, message, message.node, answer);
       return;
     }
+    if (counter === NO_SCRIPT) {
+      if (message.state === 'open') this.sendText(message, client);
+      return;
+    }
     message.state = 'answered';
     const answerCode = answer === 'yes' ? 0 : answer === 'no' ? 1 : 2;
     chronicle.cause = chronicle.noteMessage(Kind.reply, client, message, answerCode * 64 + message.node, answer);
     client.receive(message, answer, counter);
+  }
+
+  /** The node does not know the script: the client sends its text, whatever has become of the lock since, and once. */
+  private sendText(message: Message, client: ClientProcess): void {
+    const lock = client.locks[message.lock];
+    const node = this.view.nodes[message.node];
+    if (lock === undefined || node === undefined) return;
+    message.state = 'answered';
+    this.chronicle.cause = this.chronicle.noteMessage(Kind['no-script'], client, message, message.node, 'error');
+    const send = lock.countResend(message.command, message.node);
+    this.links.send({ ...message, send, withText: true, state: 'open' }, send, null, 0, client, node);
   }
 }

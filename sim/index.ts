@@ -17,5 +17,5 @@ export { ScriptedAdversary } from './scripted.js';
 export { choiceOf, policyOf, type Run, runOf, type SimulateOptions, setupOf, simulate } from './simulate.js';
 export { after, type TrueTime, trueTime } from './time.js';
 export { type Detail, Kind, NODE_BASE, type TraceEvent, type TraceKind } from './trace.js';
-export { type ClientView, clockOf, type Setup, type WorldView } from './view.js';
+export { type ClientView, clockOf, policyFor, type Setup, type WorldView } from './view.js';
 export { World } from './world.js';

@@ -20,6 +20,8 @@ export interface Message {
   readonly keys: readonly number[];
   /** Counts repeated sendings of the same command to the same node. */
   readonly send: number;
+  /** It brings the text of its script, because the node did not know that by its hash. */
+  readonly withText: boolean;
   /** What it means to the node, where that is not the core's to say. */
   readonly remote: RemoteCall | null;
   /** What became of the connection that it was sent over: its answer came, or it broke and the message was sent again. */

@@ -14,6 +14,7 @@ import { Clock } from './clock.js';
 import { FencingCounter } from './counter.js';
 import { Process } from './process.js';
 import type { QueueEvent } from './queue.js';
+import { ScriptCache } from './scripts.js';
 import { type TrueTime, trueTime } from './time.js';
 import { NODE_BASE } from './trace.js';
 
@@ -45,6 +46,7 @@ export class SimNode extends Process {
   readonly tokens: number[] = [NO_TOKEN];
   private readonly when: number[] = [0];
   readonly counter: FencingCounter;
+  readonly scripts: ScriptCache = new ScriptCache();
   /** When it will look for expired keys next, and the event of that look; others are stale. */
   private lookAt: LocalTime = NEVER;
   private look: QueueEvent | null = null;
@@ -296,6 +298,7 @@ export class SimNode extends Process {
   /** Comes back with what had happened by `keptUntil`. While it was down it could vote for nobody. */
   restart(keptUntil: number, now: TrueTime): void {
     this.down = false;
+    this.scripts.lose();
     if (keptUntil < now) {
       this.restore(this.journal.filter((entry) => entry.at <= keptUntil));
       this.counter.restore(keptUntil, this.persists, now);
@@ -343,6 +346,7 @@ export class SimNode extends Process {
   /** A replica takes over with what its master had done by `until`. Expiry is absolute, and by the replica's own clock. */
   takeOver(master: SimNode, until: number, now: TrueTime): void {
     this.down = false;
+    this.scripts.lose();
     this.restore(master.journal.filter((entry) => entry.at <= until));
     this.counter.restore(until, true, now, master.counter);
     this.dropAllExpired(now);

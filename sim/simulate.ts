@@ -52,13 +52,17 @@ export function setupOf(schedule: Schedule): Setup {
   };
 }
 
-function isApart({ nodes, keyPrefix }: ClientPlan): boolean {
-  return nodes !== undefined || keyPrefix !== undefined;
+function isApart({ nodes, keyPrefix, timing }: ClientPlan): boolean {
+  return nodes !== undefined || keyPrefix !== undefined || timing !== undefined;
 }
 
 /** What a client knows of the cluster that is its own. */
-function viewOf({ nodes, keyPrefix }: ClientPlan): ClientView {
-  return { ...(nodes === undefined ? {} : { nodes }), ...(keyPrefix === undefined ? {} : { keyPrefix }) };
+function viewOf({ nodes, keyPrefix, timing }: ClientPlan): ClientView {
+  return {
+    ...(nodes === undefined ? {} : { nodes }),
+    ...(keyPrefix === undefined ? {} : { keyPrefix }),
+    ...(timing === undefined ? {} : { timing }),
+  };
 }
 
 /** What a world leaves behind after its run. */

@@ -38,6 +38,7 @@ export const Kind = {
   suspend: 31,
   reconfigure: 32,
   'write-refused': 33,
+  'no-script': 34,
 } as const;
 export type TraceKind = keyof typeof Kind;
 

@@ -16,8 +16,17 @@ export interface Setup {
   readonly untilUs: number;
 }
 
-/** The nodes a client knows of, all of them if nothing is said; and what it puts before the names of resources. */
-export type ClientView = Pick<ClientPlan, 'nodes' | 'keyPrefix'>;
+/**
+ * The nodes a client knows of, all of them if nothing is said; what it puts before the names of resources; and how it
+ * tells the time, where that is not what the policy says.
+ */
+export type ClientView = Pick<ClientPlan, 'nodes' | 'keyPrefix' | 'timing'>;
+
+/** The policy that a client follows, by its index. */
+export function policyFor({ policy, views }: Setup, client: number): Policy {
+  const timing = views?.[client]?.timing;
+  return timing === undefined ? policy : { ...policy, ...timing };
+}
 
 /** Clocks of a set-up by process; a process without a plan has a perfect clock. */
 export function clockOf(setup: Setup, process: ProcessName): Omit<ClockPlan, 'process'> {

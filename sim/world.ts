@@ -18,7 +18,7 @@ import { Class, callRank, EventKind, Queue, type QueueEvent, rankOf, waitedRank 
 import { ProtectedResource } from './resource.js';
 import { after, inFuture, type TrueTime, trueTime } from './time.js';
 import { Kind } from './trace.js';
-import { clockOf, type Setup, type WorldView } from './view.js';
+import { clockOf, policyFor, type Setup, type WorldView } from './view.js';
 
 /**
  * Events for each client within a stretch of true time, µs, after which a run is taken for endless: where messages take
@@ -100,7 +100,8 @@ export class World implements WorldView, WatchedWorld, ClientHost {
     const { nodes, keyPrefix = '' } = this.setup.views?.[index] ?? {};
     const list = nodes === undefined ? all : new NodeList(this.nodes.length, nodes);
     const { chronicle, setup } = this;
-    return seatClient({ index, name, chronicle, host: this, list, keyPrefix, ...clockOf(setup, name) });
+    const policy = policyFor(setup, index);
+    return seatClient({ index, name, chronicle, host: this, policy, list, keyPrefix, ...clockOf(setup, name) });
   }
 
   get now(): TrueTime {

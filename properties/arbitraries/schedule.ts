@@ -61,7 +61,7 @@ function anyProcess(options: CourseOptions): fc.Arbitrary<string> {
 /** Clients with their work: locks, extensions, writes. */
 export function clientArbitrary(options: CourseOptions): fc.Arbitrary<ClientPlan> {
   const locks = fc.array(lockArbitrary(options), { maxLength: 64 });
-  const own = options.apart === true ? { nodes: nodeList(options), keyPrefix: given('x:') } : {};
+  const own = options.apart === true ? { nodes: nodeList(options), keyPrefix: given('x:'), timing: given({}) } : {};
   return fc.record(
     { id: clientName(options), ...own, locks },
     { requiredKeys: ['id', 'locks'] },

@@ -61,6 +61,7 @@ class Books {
       case 'execute':
         return !this.comesOf(event, false);
       case 'reply':
+      case 'no-script':
         return !this.comesOf(event, true);
       case 'claim':
       case 'extended':

@@ -1,4 +1,4 @@
-import { nodeIndex } from '../../core/index.js';
+import { nodeIndex, type Policy } from '../../core/index.js';
 import { clockOf, type Setup, type TraceEvent } from '../../sim/index.js';
 import { ClockLine } from './clock-line.js';
 
@@ -171,12 +171,12 @@ export class Record {
         this.lockOf(event.process, Number(detail.lock))?.writes.push({ seq, atUs, accepted: kind === 'write-arrived' });
         break;
       case 'clock-step':
-        if (this.isNode(event) || this.setup.policy.clock === 'wall') {
+        if (this.clockKind(event) === 'wall') {
           this.clock(event.process).stepped(atUs, seq, Number(detail.byUs));
         }
         break;
       case 'suspend':
-        if (detail.stops === 'all' || (!this.isNode(event) && this.setup.policy.clock === 'monotonic')) {
+        if (detail.stops === 'all' || this.clockKind(event) === 'monotonic') {
           this.clock(event.process).stopped(atUs, seq, Number(detail.untilUs));
         }
         break;
@@ -191,8 +191,10 @@ export class Record {
     }
   }
 
-  private isNode({ process }: TraceEvent): boolean {
-    return !this.setup.clients.includes(process);
+  /** A node has a clock that can be set, a client the one that it reads. */
+  private clockKind({ process }: TraceEvent): Policy['clock'] {
+    const client = this.setup.clients.indexOf(process);
+    return client < 0 ? 'wall' : (this.setup.views?.[client]?.timing?.clock ?? this.setup.policy.clock);
   }
 
   private keyChanged({ seq, atUs, process, cause, detail }: TraceEvent): void {

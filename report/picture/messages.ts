@@ -48,7 +48,10 @@ function messageArrows(event: TraceEvent, scene: Scene): Arrow[] {
   if (event.kind === 'lost') return [{ ...base, endSeq: event.seq, toUs: null, fate: 'lost' }];
   const arrivals = scene
     .effectsOf(event.seq)
-    .filter((it) => it.kind === 'dropped' || it.kind === (isRequest ? 'execute' : 'reply'));
+    .filter(
+      (it) =>
+        it.kind === 'dropped' || (isRequest ? it.kind === 'execute' : it.kind === 'reply' || it.kind === 'no-script'),
+    );
   if (arrivals.length === 0) return [{ ...base, endSeq: event.seq, toUs: null, fate: 'flying' }];
   return arrivals.map((it) => ({
     ...base,

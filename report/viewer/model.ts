@@ -1,7 +1,11 @@
+import type { TraceKind } from '../../sim/index.js';
 import type { Watched } from '../lock-states.js';
 import type { Payload } from '../payload.js';
 import { type Scene, sceneOf } from '../picture/scene.js';
 import type { Engine } from './start-engine.js';
+
+/** What a message comes to, where it comes to anything. */
+const ARRIVALS: readonly TraceKind[] = ['execute', 'reply', 'no-script', 'dropped', 'write-arrived', 'write-refused'];
 
 /** A run that the page can show. */
 export interface Opened {
@@ -130,11 +134,9 @@ function otherEnd(scene: Scene, at: number): number {
   const event = scene.events[at];
   if (event === undefined) return at;
   if (event.kind === 'send' || event.kind === 'write-sent') {
-    const arrival = scene
-      .effectsOf(event.seq)
-      .find((it) => ['execute', 'reply', 'dropped', 'write-arrived', 'write-refused'].includes(it.kind));
+    const arrival = scene.effectsOf(event.seq).find((it) => ARRIVALS.includes(it.kind));
     return arrival === undefined ? at : orStay(indexOf(scene, arrival.seq), at);
   }
-  const isArrival = ['execute', 'reply', 'dropped', 'write-arrived', 'write-refused'].includes(event.kind);
+  const isArrival = ARRIVALS.includes(event.kind);
   return isArrival ? orStay(indexOf(scene, event.cause), at) : at;
 }

@@ -1,0 +1,39 @@
+import type { Command, Operation, Policy } from '../core/index.js';
+
+/** In the place of a counter: the node does not know the script of the command. */
+export const NO_SCRIPT = -1;
+
+/** Whether a command is a script: one key is set, and deleted or given a TTL by whoever does not look, without any. */
+export function isScript(policy: Policy, { operation }: Command, keys: readonly number[]): boolean {
+  switch (operation) {
+    case 'acquire':
+      return keys.length > 1 || policy.ownKeyGrants;
+    case 'extend':
+      return keys.length > 1 || (policy.extendCommand !== 'any' && policy.extendCommand !== 'present');
+    case 'release':
+      return policy.releaseChecksToken && policy.releaseSteps === 'one';
+    default:
+      return true;
+  }
+}
+
+/** The scripts that a node knows by their hash: all, as long as the process lives to which clients connected first. */
+export class ScriptCache {
+  private lost = false;
+  private known: Operation[] = [];
+
+  knows(operation: Operation): boolean {
+    return !this.lost || this.known.includes(operation);
+  }
+
+  /** Keeps the script of a command that came with its text. */
+  keep(operation: Operation): void {
+    if (!this.knows(operation)) this.known.push(operation);
+  }
+
+  /** The process is another one. */
+  lose(): void {
+    this.lost = true;
+    this.known = [];
+  }
+}
