@@ -6,7 +6,7 @@ import { escaped } from './picture/svg.js';
 import { type ViewerFiles, viewerFiles } from './viewer-files.js';
 
 /** Data longer than this is packed, characters. */
-const MOST_PLAIN = 60_000;
+const MOST_PLAIN = 12_000;
 
 /**
  * A report as one HTML file: it opens from a file, asks the network for nothing, and runs its schedule again by itself.

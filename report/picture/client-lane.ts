@@ -21,7 +21,9 @@ export function clientLane(
 ): LanePlan {
   const claims = scene.claims.filter((it) => it.client === client);
   const own = scene.events.filter((it) => it.process === client);
-  const beliefs = claims.map((claim) => ({ claim, fromUs: claim.fromUs, toUs: lastOf(claim, own) }));
+  const acts = new Map<number, TraceEvent>();
+  for (const event of own) if (ACTS.has(event.kind)) acts.set(numberOf(event, 'lock'), event);
+  const beliefs = claims.map((claim) => ({ claim, fromUs: claim.fromUs, toUs: lastOf(claim, acts) }));
   const { rowOf, rows } = stacked(beliefs);
   const notes = new Notes(scale.right);
   for (const note of [...clientNotes(own, scene, scale), ...faultNotes(client, scene, scale)].sort((a, b) => a.x - b.x))
@@ -44,15 +46,13 @@ export function clientLane(
 
 const NO_DETAIL = { detail: {} };
 
+/** What a client does with a claim that it believes in, or believed in. */
+const ACTS: ReadonlySet<string> = new Set(['expired', 'release-call', 'write-sent']);
+
 /** When a client last acted on a claim: it may hear late that it is over, or never. */
-function lastOf(claim: Claim, own: readonly TraceEvent[]): number {
-  const last = own.findLast(
-    (it) =>
-      it.seq > claim.seq &&
-      (it.kind === 'expired' || it.kind === 'release-call' || it.kind === 'write-sent') &&
-      numberOf(it, 'lock') === claim.lock,
-  );
-  return claim.end === 'crashed' ? claim.endUs : Math.max(claim.endUs, last?.atUs ?? 0);
+function lastOf({ lock, seq, end, endUs }: Claim, acts: ReadonlyMap<number, TraceEvent>): number {
+  const last = acts.get(lock);
+  return end === 'crashed' || last === undefined || last.seq < seq ? endUs : Math.max(endUs, last.atUs);
 }
 
 function beliefMarks(claim: Claim, toUs: number, scale: Scale, scene: Scene, y: number): Mark[] {

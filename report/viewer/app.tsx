@@ -59,8 +59,9 @@ export function App({ payload, first }: { readonly payload: Payload; readonly fi
     }
   };
   useEffect(() => {
-    // The address is where the page is; the back button is not for single steps.
-    history.replaceState(null, '', fragmentOf(place));
+    // The address is where the page is; the back button is not for single steps, and browsers want to be told rarely.
+    const timer = setTimeout(() => history.replaceState(null, '', fragmentOf(place)), 100);
+    return () => clearTimeout(timer);
   }, [place]);
   useEffect(() => {
     const onHash = (): void => setPlace(placeOf(location.hash));

@@ -1,33 +1,14 @@
 import type { JSX } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { Mark, Picture } from '../picture/marks.js';
+import type { Picture } from '../picture/marks.js';
 import { SVG_DEFS, svgOf } from '../picture/svg.js';
 import { paint } from './canvas.js';
+import { MarkIndex, thinned } from './visible.js';
 
 /** More marks than this at once are painted on a canvas. */
 const MOST_SVG = 3000;
 /** How far beyond its edges a picture is painted ahead, pixels. */
-const AHEAD = 900;
-
-/** From where to where a mark reaches, pixels. */
-function extent(mark: Mark): [number, number] {
-  switch (mark.shape) {
-    case 'box':
-      return [mark.x, mark.x + mark.w];
-    case 'line': {
-      let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
-      for (const [x] of mark.points) {
-        if (x < low) low = x;
-        if (x > high) high = x;
-      }
-      return [low, high];
-    }
-    case 'text':
-      return [mark.x - 160, mark.x + 260];
-    case 'glyph':
-      return [mark.x - 8, mark.x + 8];
-  }
-}
+const AHEAD = 600;
 
 /** A picture with a cursor; only what can be seen of it is painted. */
 export function PictureView(props: {
@@ -41,14 +22,8 @@ export function PictureView(props: {
   const stage = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const [window, setWindow] = useState({ from: 0, to: 2400 });
-  const visible = useMemo(
-    () =>
-      picture.marks.filter((mark) => {
-        const [low, high] = extent(mark);
-        return high >= window.from && low <= window.to;
-      }),
-    [picture, window],
-  );
+  const index = useMemo(() => new MarkIndex(thinned(picture.marks, picture.width)), [picture]);
+  const visible = useMemo(() => index.between(window.from, window.to), [index, window]);
   const onCanvas = visible.length > MOST_SVG;
   const html = useMemo(() => (onCanvas ? '' : SVG_DEFS + visible.map(svgOf).join('')), [visible, onCanvas]);
   useLayoutEffect(() => {
