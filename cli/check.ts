@@ -4,7 +4,6 @@ import {
   countWords,
   formatCounterexample,
   PLAIN,
-  payloadOf,
   preventions,
   type ReportInput,
   tellingOf,
@@ -15,12 +14,12 @@ import { type Plan, planOf } from './check-plan.js';
 import { checkSuite } from './check-suite.js';
 import { passText, startLine } from './check-text.js';
 import { Exit, type ExitCode } from './exit-codes.js';
-import { failureId, failureScenario, writeFailure, writeWhole } from './failure-file.js';
+import { failureId, failureScenario, writeFailure } from './failure-file.js';
 import type { CheckFlags } from './flags.js';
 import { hasColour, type Io, writeJson } from './io.js';
 import { ProgressLine } from './progress.js';
 import { type Regressions, regressionsText, replayRegressions } from './regressions.js';
-import { reportPath } from './report-file.js';
+import { reportPath, writeReport } from './report-file.js';
 import { reporterOf } from './reporters/option.js';
 import { isAlone } from './reporters/outcome.js';
 import { tellSuite } from './reporters/tell.js';
@@ -112,11 +111,7 @@ async function failureOf(counterexample: Counterexample, plan: Plan, flags: Chec
   const scenario = failureScenario({ counterexample, judgement, seed, sentence, preventions: prevented });
   const path = written(() => writeFailure(scenario, io.cwd), io);
   const replay = `${io.command} replay ${path ?? failureId(seed, run)}`;
-  const report = await writeReport(
-    { id: scenario.id, schedule, scenario, judgement, replay },
-    flags.report ?? path,
-    io,
-  );
+  const report = reported({ id: scenario.id, schedule, scenario, judgement, replay }, flags.report ?? path, io);
   const paint = hasColour(io) ? ANSI : PLAIN;
   const { kind, atUs, untilUs, resource } = violation;
   return {
@@ -157,11 +152,10 @@ async function failureOf(counterexample: Counterexample, plan: Plan, flags: Chec
 }
 
 /** Writes the report of a failure, and returns its path; `null` if it could not be written. */
-async function writeReport(input: ReportInput, where: string | null, io: Io): Promise<string | null> {
+function reported(input: ReportInput, where: string | null, io: Io): string | null {
   if (where === null) return null;
   const path = reportPath(where);
-  const { htmlReport } = await import('../report/html.js');
-  return written(() => writeWhole(path, htmlReport(payloadOf(input)), io.cwd), io);
+  return written(() => writeReport(path, input, io.cwd), io);
 }
 
 /** A disk that is full or read-only must not hide a finding. */

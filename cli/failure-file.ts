@@ -99,7 +99,7 @@ export function writeGuestSchedule(schedule: Schedule, id: string, cwd: string):
 }
 
 /** Never half of it, and never over a file that somebody reads. */
-export function writeWhole(path: string, text: string, cwd: string): string {
+export function writeWhole(path: string, text: string | Uint8Array, cwd: string): string {
   const target = resolve(cwd, path);
   const draft = `${target}.${process.pid}.tmp`;
   mkdirSync(dirname(target), { recursive: true });

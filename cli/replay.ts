@@ -4,11 +4,10 @@ import { ANSI, formatDiff, formatTimeline, type Painter, PLAIN, propertyWords, W
 import { type Expectation, mitigate, type PropertyId, type Schedule } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import { Exit, type ExitCode } from './exit-codes.js';
-import { writeWhole } from './failure-file.js';
 import type { ReplayFlags } from './flags.js';
 import { hasColour, type Io, writeJson } from './io.js';
 import { FORMATS, type Shown, sceneShown } from './replay-formats.js';
-import { openFile, reportPath } from './report-file.js';
+import { openFile, reportPath, writeReport } from './report-file.js';
 import { type Loaded, loadScenario } from './scenario-file.js';
 import { textTable } from './text-table.js';
 
@@ -59,7 +58,7 @@ function shownOf(name: string, { scenario }: Loaded, { id, schedule, judgement }
 /** Writes the report, says where it is, and shows it. */
 function openReport(shown: Shown, io: Io): void {
   const path = reportPath(shown.id);
-  writeWhole(path, FORMATS.html(shown), io.cwd);
+  writeReport(path, shown, io.cwd);
   io.stdout.write(`${path}\n`);
   if (io.env.LOCKSTEP_OPEN !== 'no') openFile(path, io.cwd);
 }

@@ -1,5 +1,8 @@
 import { spawn } from 'node:child_process';
-import { resolve } from 'node:path';
+import { basename, resolve } from 'node:path';
+import { htmlReport } from '../report/html.js';
+import { type ReportInput, reportOf } from '../report/index.js';
+import { writeWhole } from './failure-file.js';
 
 /** Where reports go that nobody named a place for, below the working directory. */
 export const REPORTS = '.lockstep/reports';
@@ -8,6 +11,18 @@ export const REPORTS = '.lockstep/reports';
 export function reportPath(name: string): string {
   if (name.endsWith('.html')) return name;
   return name.endsWith('.json') ? name.replace(/\.json$/, '.html') : `${REPORTS}/${name}.html`;
+}
+
+/**
+ * Writes the report of a run below `cwd`, and beside it, where the run is too long for a page, a file with all of it.
+ *
+ * @returns The path of the page from `cwd`.
+ */
+export function writeReport(path: string, input: ReportInput, cwd: string): string {
+  const name = `${path.replace(/\.html$/, '')}.trace`;
+  const { payload, beside } = reportOf(input, basename(name));
+  if (beside !== null) writeWhole(name, beside, cwd);
+  return writeWhole(path, htmlReport(payload), cwd);
 }
 
 /** The command that opens a file in whatever shows such files. */

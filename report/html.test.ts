@@ -44,7 +44,7 @@ test('what runs schedules is there only where there is something to run', () => 
   const engine = createHash('sha256').update(files.engine).digest('base64');
   expect(report({})).toContain(`'sha256-${engine}'`);
   expect(report({})).toContain('id="engine"');
-  const recording = report({ source: { kind: 'recording', why: 'It was made on real nodes.' } });
+  const recording = report({ source: { kind: 'recording', why: 'It was made on real nodes.', part: null } });
   expect(recording).not.toContain(`'sha256-${engine}'`);
   expect(recording).not.toContain('id="engine"');
 });

@@ -5,7 +5,7 @@ export { mermaid } from './mermaid.js';
 export { neededWords } from './needed.js';
 export { ANSI, type Painter, PLAIN } from './painter.js';
 export type { Payload } from './payload.js';
-export { payloadOf, type ReportInput } from './payload-of.js';
+export { payloadOf, type Report, type ReportInput, reportOf } from './payload-of.js';
 export { perfetto } from './perfetto.js';
 export * from './picture/index.js';
 export { type Prevention, preventions } from './prevention.js';

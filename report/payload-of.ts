@@ -5,6 +5,7 @@ import { counterfactual, likelihood } from './futures.js';
 import type { Payload } from './payload.js';
 import { candidates } from './prevention.js';
 import { takenOf } from './taken.js';
+import { partOf } from './windows.js';
 
 /** Events of a run that a report carries; a longer one is in its schedule, from which the page makes it. */
 const MOST_CARRIED = 2_000;
@@ -19,23 +20,63 @@ export interface ReportInput {
   readonly replay: string;
 }
 
-/** What an HTML report of a schedule carries. */
-export function payloadOf({ id, schedule, scenario, judgement, replay }: ReportInput): Payload {
-  const mitigations = offered(schedule, scenario);
+/** Longer ones are more than a page should hold at once, events. */
+const MOST_IN_PAGE = 120_000;
+
+/** What a report is made of: what its page carries, and the file that lies beside it where that is not all. */
+export interface Report {
+  readonly payload: Payload;
+  readonly beside: Buffer | null;
+}
+
+/**
+ * The report of a schedule. A run that is too long for a page is there as a window around what goes wrong first; the
+ * whole of it goes into a file of the name `besideName`, unless that is `null`.
+ */
+export function reportOf(input: ReportInput, besideName: string | null = null): Report {
+  const { id, schedule, scenario, judgement, replay } = input;
   const taken = takenOf(schedule, judgement);
-  return {
+  const { hash } = judgement.run;
+  const about = {
     schema: 'lockstep.report/2',
     id,
     title: scenario?.title ?? 'a schedule',
     story: scenario?.story ?? '',
     replay,
-    schedule,
-    hash: judgement.run.hash,
-    taken: taken.events.length <= MOST_CARRIED ? taken : null,
-    source: { kind: 'schedule', also: alsoJudged(scenario), mitigations },
-    likelihood: likelihood(schedule, judgement),
-    counterfactual: counterfactual(schedule, judgement, mitigations),
+    hash,
+  } as const;
+  if (taken.events.length > MOST_IN_PAGE) {
+    const { shown, part, data } = partOf(taken, hash, besideName);
+    return {
+      payload: {
+        ...about,
+        // What is not run again needs no faults and fates.
+        schedule: { ...schedule, faults: [], fates: [] },
+        taken: shown,
+        source: { kind: 'recording', why: 'it is too long to be run in a page.', part },
+        likelihood: null,
+        counterfactual: null,
+      },
+      beside: data,
+    };
+  }
+  const mitigations = offered(schedule, scenario);
+  return {
+    payload: {
+      ...about,
+      schedule,
+      taken: taken.events.length <= MOST_CARRIED ? taken : null,
+      source: { kind: 'schedule', also: alsoJudged(scenario), mitigations },
+      likelihood: likelihood(schedule, judgement),
+      counterfactual: counterfactual(schedule, judgement, mitigations),
+    },
+    beside: null,
   };
+}
+
+/** What an HTML report of a schedule carries. */
+export function payloadOf(input: ReportInput): Payload {
+  return reportOf(input).payload;
 }
 
 function alsoJudged(scenario: Scenario | null): PropertyId[] {

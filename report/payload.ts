@@ -1,4 +1,5 @@
 import type { PropertyId, Schedule } from '../scenarios/index.js';
+import type { TraceEvent } from '../sim/index.js';
 import type { Taken } from './taken.js';
 
 /** What an HTML report carries besides the viewer. */
@@ -34,6 +35,41 @@ export interface Recording {
   readonly kind: 'recording';
   /** Why it is not run again, in one sentence for readers. */
   readonly why: string;
+  /** Which part of the run is here; `null` if all of it. */
+  readonly part: Part | null;
+}
+
+/** A part of a run that is too long for one page. */
+export interface Part {
+  /** Events of the whole run. */
+  readonly total: number;
+  /** First event of the window that is here; what comes before it is there because it is still in force. */
+  readonly fromSeq: number;
+  /** The events at which something goes wrong, in order. */
+  readonly wrong: readonly number[];
+  /** The file that has the rest; `null` where none was written. */
+  readonly beside: Beside | null;
+}
+
+/** The file that lies beside a report and holds its whole run, window by window. */
+export interface Beside {
+  readonly name: string;
+  readonly places: readonly WindowPlace[];
+}
+
+/** Where a window lies in its file, bytes. */
+export interface WindowPlace {
+  readonly at: number;
+  readonly bytes: number;
+  readonly fromSeq: number;
+  readonly fromUs: number;
+}
+
+/** A stretch of a run, with what it takes to show it by itself. */
+export interface TraceWindow extends Pick<Taken, 'events' | 'claims' | 'names'> {
+  readonly fromSeq: number;
+  /** Earlier events that are still in force, or led to one of these. */
+  readonly carried: readonly TraceEvent[];
 }
 
 /** How likely a violation was, from prefixes of the run on. */

@@ -10,10 +10,12 @@ import { judgeAsExpected } from '../properties/expectation.js';
 import { judge } from '../properties/judge.js';
 import { type Scenario, variantSchedule } from '../scenarios/index.js';
 import { htmlReport } from './html.js';
-import { payloadOf } from './payload-of.js';
+import { payloadOf, reportOf } from './payload-of.js';
 import { findBrowser, openPage, settled } from './testing/browser.js';
+import { longSchedule } from './testing/long-run.js';
 import { CATALOGUE } from './testing/scenes.js';
 import { viewerFiles } from './viewer-files.js';
+import { countWords } from './words.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'lockstep-report-'));
 const artifacts = join(import.meta.dirname, '..', 'dist', 'artifacts');
@@ -220,19 +222,7 @@ describe('sizes', () => {
   inBrowser(
     'a run of more than 100 000 events is at most 1 MB on disk, opens, and can be stepped through',
     async (browser) => {
-      const { schedule: short } = scenarioOf('S03');
-      const [first] = short.clients[0]?.locks ?? [];
-      if (first === undefined) throw new Error('S03 has lost its lock');
-      const clients = ['c1', 'c2', 'c3'].map((id, client) => ({
-        id,
-        locks: Array.from({ length: 650 }, (_, lock) => ({
-          ...first,
-          atUs: lock * 1_000_000 + client * 300_000,
-          ttlMs: 1_000,
-          holdUs: 100_000,
-        })),
-      }));
-      const schedule = { ...short, clients, faults: [], fates: [], untilUs: 1_000_000_000 };
+      const schedule = longSchedule(650);
       const judgement = judge(schedule, [], true);
       expect(judgement.run.trace.length).toBeGreaterThan(100_000);
       const html = htmlReport(
@@ -245,6 +235,47 @@ describe('sizes', () => {
       await page.keyboard.press('ArrowRight');
       await expect.poll(() => page.locator('.when').innerText()).toContain('event 50001 ');
       expect(await hashIn(page)).toBe(judgement.run.hash);
+      expect(problems).toEqual([]);
+      await context.close();
+    },
+  );
+
+  inBrowser(
+    'a run of more than 1 000 000 events is shown as a window, and the rest comes from the file beside it',
+    async (browser) => {
+      const schedule = longSchedule(6_400);
+      const judgement = judge(schedule, [], true);
+      const total = judgement.run.trace.length;
+      expect(total).toBeGreaterThan(1_000_000);
+      const input = { id: 'endless', schedule, scenario: null, judgement, replay: 'lockstep replay endless' };
+      const path = join(folder, 'endless.html');
+      const { payload, beside } = reportOf(input, 'endless.trace');
+      writeFileSync(path, htmlReport(payload));
+      writeFileSync(join(folder, 'endless.trace'), beside ?? '');
+      expect(statSync(path).size).toBeLessThanOrEqual(1_000_000);
+      const { page, context, problems } = await openPage(browser, pathToFileURL(path).href);
+      const bar = (): Promise<string> => page.locator('.window').innerText();
+      const when = (): Promise<string> => page.locator('.when').innerText();
+      expect(await bar()).toContain(`of ${countWords(total)}`);
+      expect(await page.locator('.recording').innerText()).toContain('it is too long to be run in a page');
+      await page.goto(`${pathToFileURL(path).href}#event=${total - 3}`);
+      await page.keyboard.press('ArrowRight');
+      await expect.poll(when).toContain(`event ${total - 2} `);
+
+      const chooser = page.locator('input[type=file]');
+      writeFileSync(join(folder, 'other.trace'), 'not a trace');
+      await chooser.setInputFiles(join(folder, 'other.trace'));
+      await expect.poll(bar).toContain('not the one that was written with this report');
+      await chooser.setInputFiles(join(folder, 'endless.trace'));
+      await page.getByLabel('to event').fill('19999');
+      await page.keyboard.press('Enter');
+      await page.locator('h1').click();
+      await expect.poll(when).toContain('event 19999 ');
+      await page.keyboard.press('ArrowRight');
+      await expect.poll(when).toContain('event 20000 ');
+      await expect.poll(bar).toContain('events 20 000 to 39 999 of');
+      await page.keyboard.press('ArrowLeft');
+      await expect.poll(when).toContain('event 19999 ');
       expect(problems).toEqual([]);
       await context.close();
     },

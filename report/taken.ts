@@ -15,6 +15,8 @@ export interface Taken {
   readonly verdict: Verdict;
   readonly heading: Heading;
   readonly events: readonly TraceEvent[];
+  /** From when on it is drawn, µs: later than its first events where these are there for what follows from them. */
+  readonly fromUs: number;
   readonly claims: readonly Claim[];
   /** Letters of the tokens. */
   readonly names: readonly (readonly [token: number, name: string])[];
@@ -34,6 +36,7 @@ export function takenOf(schedule: Schedule, given: Seen & { readonly verdict: Ve
     verdict,
     heading: headingOf(schedule, { judgement, claims, tokenName: tokenNames(run.trace) }),
     events: run.trace,
+    fromUs: 0,
     claims,
     names: [...namesOf(run.trace)],
     violations: graveOf(violations),

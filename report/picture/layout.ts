@@ -93,14 +93,14 @@ function scaleOf(scene: Scene, view: View, keys: readonly KeySpan[]): Scale {
 
 /** All instants at which something begins or ends. */
 function instantsOf(scene: Scene, keys: readonly KeySpan[]): number[] {
-  const instants = [0];
+  const instants = [scene.fromUs];
   for (const event of scene.events) instants.push(event.atUs);
   for (const claim of scene.claims) instants.push(claim.endUs);
   for (const { atUs, untilUs } of scene.violations) instants.push(atUs, untilUs ?? atUs);
   for (const key of keys)
     if (Math.abs(key.trueExpiryUs - key.toUs) > 1500 && key.end === 'expired') instants.push(key.trueExpiryUs);
   for (const { fromUs, toUs } of scene.outages) instants.push(fromUs, toUs);
-  return instants;
+  return scene.fromUs === 0 ? instants : instants.filter((it) => it >= scene.fromUs);
 }
 
 function lanePlans(scene: Scene, scale: Scale, keys: readonly KeySpan[], seenBy: string | null): LanePlan[] {

@@ -12,6 +12,8 @@ export interface Scene {
   readonly clients: readonly string[];
   readonly nodes: readonly string[];
   readonly events: readonly TraceEvent[];
+  /** From when on it is drawn, µs. */
+  readonly fromUs: number;
   readonly eventOf: (seq: number) => TraceEvent | undefined;
   /** What followed from an event. */
   readonly effectsOf: (seq: number) => readonly TraceEvent[];
@@ -29,7 +31,7 @@ const NOTHING: readonly TraceEvent[] = [];
 
 /** Makes a scene of a run that was taken down. */
 export function sceneOf(schedule: Schedule, taken: Taken): Scene {
-  const { events, claims, policy, violations, outages, heading } = taken;
+  const { events, fromUs, claims, policy, violations, outages, heading } = taken;
   const bySeq = new Map<number, TraceEvent>();
   const effects = new Map<number, TraceEvent[]>();
   for (const event of events) {
@@ -47,6 +49,7 @@ export function sceneOf(schedule: Schedule, taken: Taken): Scene {
     clients: schedule.clients.map(({ id }) => id),
     nodes: Array.from({ length: schedule.cluster.nodes }, (_, node) => `n${node}`),
     events,
+    fromUs,
     eventOf,
     effectsOf,
     claims,

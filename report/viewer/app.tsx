@@ -9,11 +9,13 @@ import { Header } from './header.js';
 import { Inspector } from './inspector.js';
 import { type Action, actionOf, Help, Toolbar } from './keys.js';
 import { fragmentOf, type Place, placeOf } from './link.js';
-import { indexOf, moved, type Opened, rerun } from './model.js';
+import { indexOf, moved, type Opened, opened as openedOf, rerun } from './model.js';
 import { PictureView } from './picture-view.js';
 import { Settings } from './settings.js';
 import { type Engine, startEngine } from './start-engine.js';
 import { EventTable } from './table.js';
+import { WindowBar } from './window-bar.js';
+import { beyond, useWindows } from './windows.js';
 
 /** The whole page. Its state is its address. */
 export function App({ payload, first }: { readonly payload: Payload; readonly first: Opened }): JSX.Element {
@@ -22,13 +24,14 @@ export function App({ payload, first }: { readonly payload: Payload; readonly fi
   const [width, setWidth] = useState(() => document.documentElement.clientWidth - 8);
   const field = useRef<HTMLInputElement>(null);
   const engine = useEngine(payload);
-  const written = useMemo(
-    () => (engine === null || first.stepAt !== null ? first : rerun(engine, payload, [])),
-    [payload, engine],
-  );
+  const windows = useWindows(payload, place.event);
+  const written = useMemo(() => {
+    if (windows !== null) return openedOf(payload, windows.taken);
+    return engine === null || first.stepAt !== null ? first : rerun(engine, payload, []);
+  }, [payload, engine, windows?.taken]);
   const opened = useMemo(
     () => reopened(engine, payload, place.settings, written),
-    [payload, engine, place.settings.join(' ')],
+    [payload, engine, written, place.settings.join(' ')],
   );
   const { scene } = opened;
   const at = selectedIn(opened, place);
@@ -53,8 +56,9 @@ export function App({ payload, first }: { readonly payload: Payload; readonly fi
     else {
       // From where the page is by then: keys may come faster than it is painted.
       setPlace((now) => {
-        const to = moved(opened, shown, selectedIn(opened, now), action);
-        return { ...now, event: scene.events[to]?.seq ?? now.event };
+        const from = selectedIn(opened, now);
+        const far = windows === null ? null : beyond(windows, scene.events[from]?.seq ?? 0, action);
+        return { ...now, event: far ?? scene.events[moved(opened, shown, from, action)]?.seq ?? now.event };
       });
     }
   };
@@ -135,6 +139,7 @@ export function App({ payload, first }: { readonly payload: Payload; readonly fi
           </label>
         </div>
         {help ? <Help /> : null}
+        {windows === null ? null : <WindowBar windows={windows} event={place.event} onGo={pick} />}
         <PictureView picture={picture} selected={event ?? null} onPick={pick} />
         {place.diff ? <DiffView before={written} after={opened} onPick={pick} /> : null}
         <div class="below">

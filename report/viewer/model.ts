@@ -2,6 +2,7 @@ import type { TraceKind } from '../../sim/index.js';
 import type { Watched } from '../lock-states.js';
 import type { Payload } from '../payload.js';
 import { type Scene, sceneOf } from '../picture/scene.js';
+import type { Taken } from '../taken.js';
 import type { Engine } from './start-engine.js';
 
 /** What a message comes to, where it comes to anything. */
@@ -19,8 +20,20 @@ export interface Opened {
 }
 
 /** Shows what was taken down when the report was written. */
-export function opened({ schedule, hash }: Payload, taken: NonNullable<Payload['taken']>): Opened {
-  return { scene: sceneOf(schedule, taken), verdict: taken.verdict, hash, stepAt: null, settings: [] };
+export function opened({ schedule, hash }: Payload, taken: Taken): Opened {
+  return { scene: sceneOf(schedule, inSight(taken)), verdict: taken.verdict, hash, stepAt: null, settings: [] };
+}
+
+/** Without what goes wrong before or after the events that are there. */
+function inSight(taken: Taken): Taken {
+  if (taken.fromUs === 0) return taken;
+  const endUs = taken.events.at(-1)?.atUs ?? 0;
+  const isIn = (fromUs: number, toUs: number): boolean => fromUs <= endUs && toUs >= taken.fromUs;
+  return {
+    ...taken,
+    violations: taken.violations.filter(({ atUs, untilUs }) => isIn(atUs, untilUs ?? atUs)),
+    outages: taken.outages.filter(({ fromUs, toUs }) => isIn(fromUs, toUs)),
+  };
 }
 
 /**

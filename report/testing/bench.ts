@@ -7,15 +7,14 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import type { Browser, Page } from 'playwright-core';
-import { textTable } from '../cli/text-table.js';
-import { judge } from '../properties/judge.js';
-import { htmlReport } from '../report/html.js';
-import { countWords, payloadOf } from '../report/index.js';
-import { findBrowser, openPage } from '../report/testing/browser.js';
-import { longSchedule } from '../report/testing/long-run.js';
-import { viewerFiles } from '../report/viewer-files.js';
-import { loadCatalogue } from '../scenarios/catalogue.js';
-import type { Scenario, Schedule } from '../scenarios/index.js';
+import { judge } from '../../properties/judge.js';
+import { loadCatalogue } from '../../scenarios/catalogue.js';
+import type { Scenario, Schedule } from '../../scenarios/index.js';
+import { htmlReport } from '../html.js';
+import { countWords, payloadOf } from '../index.js';
+import { viewerFiles } from '../viewer-files.js';
+import { findBrowser, openPage } from './browser.js';
+import { longSchedule } from './long-run.js';
 
 /** Rounds of a run of a little more than 100 000 events. */
 const ROUNDS = 650;
@@ -108,6 +107,13 @@ async function timed(browser: Browser, { url, events }: Written): Promise<string
   return rows;
 }
 
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const widths = head.map((_, column) => Math.max(...[head, ...rows].map((row) => (row[column] ?? '').length)));
+  const line = (row: readonly string[]): string =>
+    row.map((cell, i) => (i === 0 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0))).join('  ');
+  return `${[head, ...rows].map(line).join('\n')}\n`;
+}
+
 const folder = mkdtempSync(join(tmpdir(), 'lockstep-bench-report-'));
 try {
   const gzipped = (text: string): string => countWords(gzipSync(text, { level: 9 }).length);
@@ -125,13 +131,13 @@ try {
     [`report of S03 (${countWords(short.events)} events), on disk`, countWords(short.bytes)],
     [`report of ${countWords(long.events)} events, on disk`, countWords(long.bytes)],
   ];
-  process.stdout.write(`${textTable(['what', 'bytes'], sizes)}\n\n`);
+  process.stdout.write(`${table(['what', 'bytes'], sizes)}\n`);
   const browser = await findBrowser();
   if (browser === null) process.exitCode = 2;
   else {
     const rows = await timed(browser, long);
     process.stdout.write(
-      `${textTable([`${countWords(long.events)} events, ms`, 'median', 'worst', 'CPU median', 'CPU worst'], rows)}\n`,
+      table([`${countWords(long.events)} events, ms`, 'median', 'worst', 'CPU median', 'CPU worst'], rows),
     );
     await browser.close();
   }
