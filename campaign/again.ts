@@ -1,9 +1,9 @@
 import { InputError } from '../scenarios/index.js';
 import { engineHash } from './engine.js';
-import { makeUnit } from './local.js';
 import { inOrder } from './near-misses.js';
 import { type CampaignPart, mergeParts, noPart } from './part.js';
-import { type CampaignRange, CampaignRanges, type CampaignSpec } from './spec.js';
+import { makeAlone } from './range-maker.js';
+import { type CampaignRange, CampaignRanges, type CampaignSpec, guestsOf } from './spec.js';
 import type { UnitResult } from './unit.js';
 
 /** A range that was made again by itself. */
@@ -24,12 +24,12 @@ export interface RemadeRange {
  */
 export async function again(part: CampaignPart, index: number): Promise<RemadeRange> {
   const { spec, done, begun, near } = part;
-  mergeParts(part, noPart({ ...spec, engine: engineHash() }));
+  mergeParts(part, noPart({ ...spec, engine: engineHash(guestsOf(spec)) }));
   if (!done.some(([from, to]) => from <= index && index < to)) throw new InputError(notMade(index));
   const range = new CampaignRanges(spec).at(index);
   const ids = begun[index]?.inputs ?? [];
   const inputs = inOrder(near.filter(({ id }) => ids.includes(id)).map(({ miss }) => miss));
-  const unit = await makeUnit(spec, range, null, inputs);
+  const unit = await makeAlone(spec, range, inputs);
   return { spec, range, inputs: inputs.length, digest: begun[index]?.hash ?? null, unit };
 }
 

@@ -1,3 +1,6 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { check } from '../properties/index.js';
@@ -14,9 +17,8 @@ import {
   totalOf,
   violatingRuns,
 } from './part.js';
-import { CampaignRanges, type CampaignSpec, specHash } from './spec.js';
-import { guidedSpecFor, specFor } from './testing/spec.js';
-import { runUnit } from './unit.js';
+import { CampaignRanges, type CampaignSpec, isGuest, specHash } from './spec.js';
+import { guidedSpecFor, specFor, unitOf } from './testing/spec.js';
 
 const RANGES = 6;
 const signal = new AbortController().signal;
@@ -66,7 +68,7 @@ describe('a campaign', () => {
     expect(shards.reduce(mergeParts)).toEqual(whole);
     const ranges = new CampaignRanges(spec);
     const units = Array.from({ length: RANGES }, (_, i) => ranges.at((i * 5) % RANGES)).map((range) =>
-      partOf(spec, runUnit(spec.searches[range.search]?.plan ?? spec.searches[0].plan, range)),
+      partOf(spec, unitOf(spec, range)),
     );
     expect(units.reduce(mergeParts)).toEqual(whole);
     expect(JSON.parse(JSON.stringify(whole))).toEqual(whole);
@@ -74,7 +76,9 @@ describe('a campaign', () => {
 
   it('of one search makes the runs that the search makes alone', async () => {
     const one = specFor(4);
-    const { weather, seed, strategy } = one.searches[0].plan;
+    const { plan } = one.searches[0];
+    if (isGuest(plan)) throw new Error('it has no library');
+    const { weather, seed, strategy } = plan;
     const { hash, events, exercised, near } = await check({ weather, seed, strategy, properties: [], runs: one.runs });
     const safe: CampaignSpec = {
       ...one,
@@ -123,7 +127,7 @@ describe('a campaign', () => {
     const all = new CampaignRanges(spec);
     for (let i = 0; i < RANGES; i++) {
       const range = all.at(i);
-      for (const failure of runUnit(spec.searches[range.search]?.plan ?? spec.searches[0].plan, range).failures) {
+      for (const failure of unitOf(spec, range).failures) {
         const kept = failures.find(({ shape }) => shape === failure.shape);
         expect(kept).toBeDefined();
         if (kept?.search === failure.search) expect(kept.run).toBeLessThanOrEqual(failure.run);
@@ -189,5 +193,15 @@ describe('the engine', () => {
   it('has a hash of its own', () => {
     expect(engineHash()).toMatch(/^[0-9a-f]{16}$/);
     expect(engineHash()).toBe(engineHash());
+  });
+
+  it("has another one where libraries run, and where a module of one's own changes", () => {
+    const path = join(mkdtempSync(join(tmpdir(), 'lockstep-')), 'mine.mjs');
+    writeFileSync(path, 'export default 1;');
+    const hashes = [engineHash(), engineHash([{ id: 'redlock5' }]), engineHash([{ id: 'mine', path }])];
+    expect(new Set(hashes).size).toBe(3);
+    const other = `${path.slice(0, -8)}other.mjs`;
+    writeFileSync(other, 'export default 2;');
+    expect(hashes).not.toContain(engineHash([{ id: 'mine', path: other }]));
   });
 });

@@ -1,27 +1,37 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { relative } from 'node:path';
+import { basename, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { GuestName } from '../guests/campaign.js';
 
-/** What makes runs and judges them, with all that it imports. */
+/** What makes runs and judges them, with all that it imports; where libraries run, what makes theirs as well. */
 const ENTRY = '../properties/search/range.js';
+const GUEST_ENTRY = './guest-unit.js';
 /** Packages whose results are part of a run. */
 const PACKAGES = ['pure-rand', 'seedrandom'];
 const IMPORT = /\b(?:from|import)\s*\(?\s*(['"])(\.[^'"]+)\1/g;
 
-let known: string | undefined;
+const known = new Map<string, string>();
 
 /**
  * 16 hexadecimal digits of the modules that make a run and judge it, as they are on this machine. Machines that differ in
- * them may find different things in the same range.
+ * them may find different things in the same range. Of libraries that the campaign tortures, a module of one's own counts as
+ * it is, without what it imports.
  */
-export function engineHash(): string {
-  known ??= hashOf(modulesFrom(new URL(ENTRY, import.meta.url)));
-  return known;
+export function engineHash(guests: readonly GuestName[] = []): string {
+  const paths = guests.flatMap(({ path }) => path ?? []);
+  const key = [guests.length > 0, ...paths].join('\0');
+  let hash = known.get(key);
+  if (hash === undefined) {
+    const entries = guests.length > 0 ? [ENTRY, GUEST_ENTRY] : [ENTRY];
+    hash = hashOf(modulesFrom(entries.map((entry) => new URL(entry, import.meta.url))), paths);
+    known.set(key, hash);
+  }
+  return hash;
 }
 
-function hashOf(modules: ReadonlyMap<string, string>): string {
+function hashOf(modules: ReadonlyMap<string, string>, own: readonly string[]): string {
   const hash = createHash('sha256');
   const top = fileURLToPath(new URL('..', import.meta.url));
   for (const path of [...modules.keys()].sort()) {
@@ -29,13 +39,14 @@ function hashOf(modules: ReadonlyMap<string, string>): string {
   }
   const require = createRequire(import.meta.url);
   for (const name of PACKAGES) hash.update(`${name} ${require(`${name}/package.json`).version}\0`);
+  for (const path of own) hash.update(`own ${basename(path)}\0${readFileSync(path, 'utf8')}\0`);
   return hash.digest('hex').slice(0, 16);
 }
 
-/** Texts of a module and of all modules that it imports, by path. */
-function modulesFrom(entry: URL): Map<string, string> {
+/** Texts of modules and of all modules that they import, by path. */
+function modulesFrom(entries: readonly URL[]): Map<string, string> {
   const modules = new Map<string, string>();
-  const left = [entry];
+  const left = [...entries];
   for (let url = left.pop(); url !== undefined; url = left.pop()) {
     const path = sourceOf(fileURLToPath(url));
     if (modules.has(path)) continue;

@@ -1,6 +1,9 @@
 // Before anything that a guest may load.
 import '../guests/host/installed.js';
 import { type CampaignPlan, type GuestCell, runCampaign } from '../guests/campaign.js';
+import { runGuestUnit } from './guest-unit.js';
+import type { CampaignRange, GuestPlan } from './spec.js';
+import type { UnitResult } from './unit.js';
 
 /*
  * What workers do with libraries. Each task needs a fresh worker: libraries leave behind what they like.
@@ -12,6 +15,17 @@ export interface GuestCells {
   readonly version: string;
   readonly belief: string;
   readonly cells: readonly GuestCell[];
+}
+
+/** A whole range of a campaign with a library. */
+export function guestUnit({
+  plan,
+  range,
+}: {
+  readonly plan: GuestPlan;
+  readonly range: CampaignRange;
+}): Promise<UnitResult> {
+  return runGuestUnit(plan, range);
 }
 
 /** Tortures one library. */

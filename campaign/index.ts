@@ -14,5 +14,5 @@ export {
   violatingRuns,
 } from './part.js';
 export { canWork, defaultWorkers, Pool } from './pool.js';
-export { CampaignRanges, type CampaignSearch, type CampaignSpec } from './spec.js';
+export { CampaignRanges, type CampaignSearch, type CampaignSpec, guestsOf, isGuest } from './spec.js';
 export type { Failure } from './unit.js';

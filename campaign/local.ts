@@ -1,10 +1,9 @@
-import type { NearMiss } from '../properties/index.js';
 import { eachOf } from './each-of.js';
 import { inOrder, NearMisses, type SharedNearMiss } from './near-misses.js';
 import { type CampaignPart, mergeParts, noPart, partOf, totalOf, violatingRuns } from './part.js';
-import { Pool } from './pool.js';
-import { type CampaignRange, CampaignRanges, type CampaignSpec, isGuided } from './spec.js';
-import { runUnit, type UnitResult } from './unit.js';
+import { RangeMaker } from './range-maker.js';
+import { CampaignRanges, type CampaignSpec, isGuided } from './spec.js';
+import type { UnitResult } from './unit.js';
 
 /** Which ranges of a campaign one machine makes, of so many: range k is of shard k modulo `of`. */
 export interface Shard {
@@ -33,7 +32,7 @@ export async function runShard(options: LocalOptions): Promise<CampaignPart> {
   const isDone = doneIn(part);
   const near = new NearMisses(part.near);
   const of = Math.ceil((ranges.count - shard.number + 1) / shard.of);
-  const pool = workers > 1 ? new Pool(workers, 'thread') : null;
+  const maker = new RangeMaker(spec, workers, workers === 1);
   const isOver = (): boolean =>
     (spec.budgetMs !== null && performance.now() - began >= spec.budgetMs) ||
     (spec.stopAfter !== null && violatingRuns(totalOf(part)) >= spec.stopAfter);
@@ -46,29 +45,15 @@ export async function runShard(options: LocalOptions): Promise<CampaignPart> {
     await eachOf(left(), workers, signal, async (index) => {
       const range = ranges.at(index);
       const inputs = isGuided(spec, range) ? near.of(range.search) : null;
-      const unit = await makeUnit(spec, range, pool, inOrder(inputs?.map(({ miss }) => miss) ?? []));
+      const unit = await maker.make(range, inOrder(inputs?.map(({ miss }) => miss) ?? []));
       if (signal.aborted) return;
       part = mergeParts(part, partOf(spec, unit, inputs === null ? {} : sharedWith(near, unit, inputs)));
       options.onPart(part, of);
     });
   } finally {
-    await pool?.close();
+    await maker.close();
   }
   return part;
-}
-
-/** Makes one range, by a worker if there is a pool of them. */
-export async function makeUnit(
-  spec: CampaignSpec,
-  range: CampaignRange,
-  pool: Pool | null,
-  inputs: readonly NearMiss[] = [],
-): Promise<UnitResult> {
-  const plan = spec.searches[range.search]?.plan ?? spec.searches[0].plan;
-  if (pool !== null) return await pool.run('unit', { plan, range, inputs });
-  // So that signals get through between ranges.
-  await new Promise((resolve) => setImmediate(resolve));
-  return runUnit(plan, range, inputs);
 }
 
 /** What a guided range is remembered by, and what it has to share. */

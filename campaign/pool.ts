@@ -15,7 +15,13 @@ export type WorkerKind = 'thread' | 'process' | 'fresh thread';
 
 const TASKS = fileURLToPath(new URL('./tasks.js', import.meta.url));
 const GUEST_TASKS = fileURLToPath(new URL('./guest-tasks.js', import.meta.url));
-const FILES: Readonly<Record<TaskName, string>> = { range: TASKS, unit: TASKS, hunt: TASKS, torture: GUEST_TASKS };
+const FILES: Readonly<Record<TaskName, string>> = {
+  range: TASKS,
+  unit: TASKS,
+  hunt: TASKS,
+  torture: GUEST_TASKS,
+  guestUnit: GUEST_TASKS,
+};
 /** A worker that is to end is in the middle of a task, and hears nothing until that is over. */
 const TERMINATE_MS = 5_000;
 
@@ -38,7 +44,8 @@ export class Pool {
     this.size = size;
     this.pool = new Tinypool({
       runtime: kind === 'process' ? 'child_process' : 'worker_threads',
-      minThreads: size,
+      // Fresh ones are made as they are needed.
+      minThreads: kind === 'fresh thread' ? 0 : size,
       maxThreads: size,
       isolateWorkers: kind === 'fresh thread',
       terminateTimeout: TERMINATE_MS,

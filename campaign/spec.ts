@@ -1,13 +1,24 @@
 import { createHash } from 'node:crypto';
+import type { GuestName } from '../guests/campaign.js';
+import type { FaultClass } from '../guests/search/fault-classes.js';
 import type { SearchPlan } from '../properties/search/range.js';
+
+/** A search with a library as it is, instead of the lock of `core`. Plain data. */
+export interface GuestPlan {
+  readonly guest: GuestName;
+  /** What is done to it. */
+  readonly faults: FaultClass;
+  /** Any string. */
+  readonly seed: string;
+}
 
 /** One search of a campaign, and its share of the runs. */
 export interface CampaignSearch {
-  /** What it is told by: a policy, a class of faults. */
+  /** What it is told by: a policy or a library, a class of faults. */
   readonly name: string;
   /** Its share against the others, a whole number from 1. */
   readonly weight: number;
-  readonly plan: SearchPlan;
+  readonly plan: SearchPlan | GuestPlan;
 }
 
 /** What a campaign is to do. Plain data: the same for all that take part. */
@@ -38,7 +49,18 @@ export interface CampaignRange {
 
 /** Whether runs of a range depend on near misses of others. */
 export function isGuided({ searches }: CampaignSpec, { search }: CampaignRange): boolean {
-  return searches[search]?.plan.strategy === 'guided';
+  const plan = searches[search]?.plan;
+  return plan !== undefined && !isGuest(plan) && plan.strategy === 'guided';
+}
+
+/** Whether a search is one of a library. */
+export function isGuest(plan: CampaignSearch['plan']): plan is GuestPlan {
+  return 'guest' in plan;
+}
+
+/** The libraries of a campaign. */
+export function guestsOf({ searches }: Pick<CampaignSpec, 'searches'>): GuestName[] {
+  return searches.flatMap(({ plan }) => (isGuest(plan) ? [plan.guest] : []));
 }
 
 /** The ranges of a campaign: searches take turns by weight, each with its runs in order. */

@@ -18,6 +18,8 @@ export interface Failure {
   /** Events of the small schedule. */
   readonly events: number;
   readonly schedule: Schedule;
+  /** Of a library: the failure in words, since it takes the library to tell; REPLAY stands for the command. */
+  readonly text?: string;
 }
 
 /** What came of one range. The same plan, range and inputs come to the same, wherever it is made. */

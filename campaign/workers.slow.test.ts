@@ -37,6 +37,24 @@ it('libraries are tortured to the same end by any number of workers', async () =
   expect(two).toEqual(one);
 });
 
+it('a campaign of libraries and the lock comes to the same with any number of workers, and hands out what fails', async () => {
+  const some = ['--guests', '2*redlock5', '--policies', 'reference', '--classes', 'even; crash=1', '--runs', '60'];
+  const argv = ['campaign', ...some, '--range-runs', '10', '--json', '--workers'];
+  const [one, two] = [await lockstep(...argv, '1'), await lockstep(...argv, '2')];
+  expect(two).toEqual(one);
+  expect(one).toMatchObject({ code: 1, stderr: '' });
+  const { searches, failures } = JSON.parse(one.stdout);
+  expect(searches.map(({ name, runs }: Record<string, unknown>) => [name, runs])).toEqual([
+    ['reference with crash=1', 10],
+    ['redlock5 with even', 30],
+    ['redlock5 with crash=1', 20],
+  ]);
+  // A tie among an even number of nodes is never settled.
+  const shapes: string[] = failures.map(({ shape }: { shape: string }) => shape);
+  expect(shapes.filter((it) => it.startsWith('redlock5, inside: deadlock-free: '))).not.toEqual([]);
+  expect(new Set(shapes).size).toBe(shapes.length);
+});
+
 it('a late violation is the same one, found after the same runs', async () => {
   // Found in run 23 318.
   const search = ['--ttl', '10s', '--faults', 'failover=1,lag=1us', '--seed', '2', '--runs', '1000000'];

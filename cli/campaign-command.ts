@@ -27,6 +27,7 @@ Examples:
   lockstep campaign serve --queue redis://host:6379 --name night  a page with the progress
   lockstep campaign failures --queue redis://host:6379 --name night
   lockstep campaign --policies "2*reference; redlock-php" --classes "crash=1,partition=1; skew=50ms"
+  lockstep campaign --guests "redlock5; ./my-lock.ts" --classes "even; 2*pauses" --runs 20000
 The queue can be given as LOCKSTEP_QUEUE, so that its password is in no list of processes.`;
 
 /** Defines `campaign` and what can be done with one. */
@@ -36,6 +37,7 @@ export function defineCampaign(program: Command, io: Io, finish: Finish): void {
   )
     .option('--around <scenario>', 'search around this scenario (an id of the catalogue, or a file)')
     .addOption(option('--policies <list>', 'policies with weights: "2*reference; redlock-php"', weighted('policy')))
+    .addOption(option('--guests <list>', 'libraries with weights: "redlock4; 2*./my-lock.ts"', weighted('library')))
     .addOption(option('--classes <list>', 'classes of faults with weights: "crash=1; 2*skew=50ms"', weighted('class')))
     .addOption(option('--range-runs <n>', 'schedules of one range (20000)', whole(1, MOST)))
     .addOption(option('--until-found <n>', 'stop after so many violations', whole(1, MOST)))

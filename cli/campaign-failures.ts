@@ -1,14 +1,20 @@
-import type { CampaignPart } from '../campaign/index.js';
+import { type CampaignPart, isGuest } from '../campaign/index.js';
 import { judge } from '../properties/index.js';
 import { preventions, tellingOf, violationSentence } from '../report/index.js';
-import { failureScenario, writeFailure } from './failure-file.js';
+import { failureScenario, writeFailure, writeGuestSchedule } from './failure-file.js';
 
-/** Writes each failure of a campaign as a scenario, which replays. */
+/** Writes each failure of a campaign: as a scenario, which replays; that of a library as a schedule for it. */
 export function writeFailuresOf(
   { spec, failures }: CampaignPart,
   cwd: string,
 ): { readonly path: string; readonly shape: string }[] {
   return failures.flatMap(({ shape, property, search, run, schedule, events }) => {
+    const plan = spec.searches[search]?.plan;
+    if (plan !== undefined && isGuest(plan)) {
+      // Another search of the same library may have one in the same run.
+      const id = `${plan.guest.id}-${plan.faults.id}-${property}-${run + 1}`.replace(/[^\w.-]+/g, '-');
+      return [{ path: writeGuestSchedule(schedule, id, cwd), shape }];
+    }
     const judgement = judge(schedule, [property], true);
     const violation = judgement.violations.find((it) => it.property === property);
     if (violation === undefined) return [];
@@ -26,7 +32,7 @@ export function writeFailuresOf(
       explained: [],
     };
     const sentence = violationSentence(violation, tellingOf(schedule, judgement));
-    const seed = spec.searches[search]?.plan.seed ?? '';
+    const seed = plan?.seed ?? '';
     const prevented = preventions(schedule, [property]);
     const scenario = failureScenario({ counterexample, judgement, seed, sentence, preventions: prevented });
     return [{ path: writeFailure(scenario, cwd), shape }];

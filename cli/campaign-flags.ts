@@ -19,6 +19,7 @@ export interface QueueFlags {
 export interface CampaignFlags extends QueueFlags, Omit<CheckFlags, 'shrink'> {
   readonly around?: string;
   readonly policies?: readonly Weighted[];
+  readonly guests?: readonly Weighted[];
   readonly classes?: readonly Weighted[];
   readonly rangeRuns?: number;
   readonly untilFound?: number;

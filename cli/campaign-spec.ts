@@ -1,16 +1,22 @@
-import { type CampaignSearch, type CampaignSpec, engineHash } from '../campaign/index.js';
+import { type CampaignSearch, type CampaignSpec, engineHash, guestsOf } from '../campaign/index.js';
+import type { GuestName } from '../guests/campaign.js';
+import { LIBRARIES } from '../guests/libraries/index.js';
+import { FAULT_CLASSES, type FaultClass, GUEST_POLICY } from '../guests/search/fault-classes.js';
 import { InputError } from '../scenarios/input-error.js';
 import type { CampaignFlags, Weighted } from './campaign-flags.js';
 import { planOf } from './check-plan.js';
+import { known, ownGuest } from './guest-names.js';
 import { loadScenario } from './scenario-file.js';
 import { faultAmounts, flag } from './values.js';
 
 /** A thousand ranges for most; one is some seconds of work. */
 const RANGE_RUNS = 20_000;
+const GUEST_RANGE_RUNS = 500;
 /** Where only the time is limited. */
 const ENDLESS = 1_000_000_000;
 const SEED = '1';
 const AS_GIVEN: readonly Weighted[] = [{ text: '', weight: 1 }];
+const ALL_CLASSES: readonly Weighted[] = FAULT_CLASSES.map(({ id }) => ({ text: id, weight: 1 }));
 
 /** What a campaign is to do, resolved from flags and defaults. */
 export function specOf(flags: CampaignFlags, cwd: string): CampaignSpec {
@@ -20,44 +26,86 @@ export function specOf(flags: CampaignFlags, cwd: string): CampaignSpec {
   if (flags.classes !== undefined && flags.faults !== undefined) {
     throw new InputError('--classes: it says which faults there are; leave out --faults');
   }
+  const searches = [...lockSearches(flags, cwd), ...guestSearches(flags, cwd)];
+  const [first, ...rest] = searches;
+  if (first === undefined) throw new InputError('--classes: there is none for these');
+  const guests = guestsOf({ searches: [first, ...rest] });
+  // Limits are the same for all, and known to those that draw for the lock.
+  const runs = planOf({ ...flags, shrink: true }, null).runs ?? ENDLESS;
+  return {
+    schema: 'lockstep.campaign/1',
+    searches: [first, ...rest],
+    runs,
+    rangeRuns: Math.min(runs, flags.rangeRuns ?? (guests.length > 0 ? GUEST_RANGE_RUNS : RANGE_RUNS)),
+    budgetMs: flags.budget === undefined ? null : flags.budget / 1000,
+    stopAfter: flags.untilFound ?? null,
+    engine: engineHash(guests),
+  };
+}
+
+/** Policies by classes of faults; as the other flags say, where neither is named. */
+function lockSearches(flags: CampaignFlags, cwd: string): CampaignSearch[] {
+  const { policies = AS_GIVEN, classes = AS_GIVEN, guests, seed = SEED } = flags;
+  if (guests !== undefined && flags.policies === undefined && flags.policy === undefined) return [];
   const around = flags.around === undefined ? null : loadScenario(flags.around, cwd).schedule;
-  const { policies = AS_GIVEN, classes = AS_GIVEN, seed = SEED } = flags;
-  const [first, ...rest] = policies.flatMap((policy) =>
-    classes.map((faults): CampaignSearch & { readonly runs: number } => {
+  const own = guests === undefined ? classes : classes.filter(({ text }) => !isOfGuests(text));
+  return policies.flatMap((policy) =>
+    own.map((faults): CampaignSearch => {
       const name = [policy.text, faults.text].filter((part) => part !== '').join(' with ');
-      const plan = planOf(
+      const { weather, strategy, properties, ...plan } = planOf(
         {
           ...flags,
           shrink: true,
           // Searches of one campaign draw apart from each other; one alone draws as `check` does.
-          seed: policies.length * classes.length === 1 ? seed : `${seed} ${name}`,
+          seed: policies.length * classes.length === 1 && guests === undefined ? seed : `${seed} ${name}`,
           ...(policy.text === '' ? {} : { policy: policy.text }),
           ...(faults.text === '' ? {} : { faults: flag('--classes', faultAmounts)(faults.text) }),
         },
         around,
       );
-      const { weather, strategy, properties } = plan;
       return {
         name: name === '' ? 'all' : name,
         weight: policy.weight * faults.weight,
         plan: { weather, seed: plan.seed, strategy, properties },
-        runs: plan.runs ?? ENDLESS,
       };
     }),
   );
-  if (first === undefined) throw new InputError('--policies: there is none');
-  const { runs } = first;
-  return {
-    schema: 'lockstep.campaign/1',
-    searches: [withoutRuns(first), ...rest.map(withoutRuns)],
-    runs,
-    rangeRuns: Math.min(runs, flags.rangeRuns ?? RANGE_RUNS),
-    budgetMs: flags.budget === undefined ? null : flags.budget / 1000,
-    stopAfter: flags.untilFound ?? null,
-    engine: engineHash(),
-  };
 }
 
-function withoutRuns({ name, weight, plan }: CampaignSearch): CampaignSearch {
-  return { name, weight, plan };
+/** Libraries by classes of faults: those of `lockstep guests`, or amounts; all of the former, where none is named. */
+function guestSearches(flags: CampaignFlags, cwd: string): CampaignSearch[] {
+  const { guests = [], classes = ALL_CLASSES, seed = SEED } = flags;
+  const isAlone = flags.policies === undefined && flags.policy === undefined;
+  const odd = (['strategy', 'properties', 'around', 'past'] as const).find((name) => flags[name] !== undefined);
+  if (guests.length > 0 && isAlone && odd !== undefined) {
+    throw new InputError(`--guests: libraries are drawn for and judged in one way; leave out --${odd}`);
+  }
+  return guests.flatMap((named) => {
+    const guest = guestNamed(named.text, cwd);
+    return classes.map((faults): CampaignSearch => {
+      const name = `${guest.id} with ${faults.text}`;
+      const plan = { guest, faults: classOf(faults.text, flags), seed: `${seed} ${name}` };
+      return { name, weight: named.weight * faults.weight, plan };
+    });
+  });
+}
+
+function guestNamed(text: string, cwd: string): GuestName {
+  if (/[\\/]|\.[cm]?[jt]s$/.test(text)) return ownGuest(text, cwd, '--guests');
+  const ids = LIBRARIES.map(({ id }) => id);
+  known([text], ids, '--guests');
+  return { id: text };
+}
+
+function isOfGuests(text: string): boolean {
+  return FAULT_CLASSES.some(({ id }) => id === text);
+}
+
+/** A class of the matrix by its name, or one of these amounts. */
+function classOf(text: string, flags: CampaignFlags): FaultClass {
+  const named = FAULT_CLASSES.find(({ id }) => id === text);
+  if (named !== undefined) return named;
+  const faults = flag('--classes', faultAmounts)(text);
+  const { weather } = planOf({ ...flags, shrink: true, faults }, null);
+  return { id: text, title: text, story: text, weather: { ...weather, policy: GUEST_POLICY } };
 }

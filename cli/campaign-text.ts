@@ -1,6 +1,7 @@
 import {
   type CampaignPart,
   CampaignRanges,
+  isGuest,
   missingFrom,
   perMillionWords,
   rangesDone,
@@ -56,8 +57,9 @@ export function partText(part: CampaignPart, what: string): string {
 
 function noneText({ spec }: CampaignPart, runs: number, isWhole: boolean): string {
   if (runs === 0) return 'Nothing has been searched.';
-  // Where runs are led by others, no share can be told.
-  if (spec.searches.some(({ plan }) => plan.strategy === 'guided')) return `No violation${isWhole ? '' : ' so far'}.`;
+  // Where runs are led by others, or drawn to have certain trouble, no share is told.
+  if (spec.searches.some(({ plan }) => isGuest(plan) || plan.strategy === 'guided'))
+    return `No violation${isWhole ? '' : ' so far'}.`;
   const share = (greatestShare(runs) * 100).toPrecision(2);
   return `No violation${isWhole ? '' : ' so far'}: fewer than ${share} % of the schedules that it draws violate something, at 95 %.`;
 }
@@ -75,7 +77,7 @@ export function partJson(part: CampaignPart): object {
     engine: part.spec.engine,
     ranges: { total: count, done: rangesDone(part), missing },
     searches: part.spec.searches.map(({ name, weight }, i) => ({ name, weight, ...part.tallies[i] })),
-    failures: part.failures.map(({ schedule: _, ...failure }) => failure),
+    failures: part.failures.map(({ schedule: _, text: __, ...failure }) => failure),
   };
 }
 

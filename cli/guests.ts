@@ -1,15 +1,13 @@
-import { existsSync } from 'node:fs';
-import { basename, resolve } from 'node:path';
 import type { MatrixRow } from '../campaign/matrix.js';
 import { type GuestName, REPLAY, showGuest } from '../guests/campaign.js';
 import { LIBRARIES } from '../guests/libraries/index.js';
 import { FAULT_CLASSES } from '../guests/search/fault-classes.js';
 import { parseScheduleText } from '../scenarios/index.js';
-import { InputError, show } from '../scenarios/input-error.js';
-import { meant } from '../scenarios/nearest.js';
+import { InputError } from '../scenarios/input-error.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { writeGuestSchedule } from './failure-file.js';
 import type { GuestsFlags } from './flags.js';
+import { known, ownGuest } from './guest-names.js';
 import { failureName, matrixText, type Written } from './guests-text.js';
 import { type Io, writeJson } from './io.js';
 import { ProgressLine } from './progress.js';
@@ -70,19 +68,11 @@ function exitOf(rows: readonly MatrixRow[], flags: GuestsFlags, io: Io): ExitCod
 
 function namesOf({ library, libraries }: GuestsFlags, io: Io): GuestName[] {
   if (library !== undefined) {
-    const path = resolve(io.cwd, library);
-    if (!existsSync(path)) throw new InputError(`--library: there is no file ${library}`);
-    return [{ id: basename(path).replace(/\.[cm]?[jt]sx?$/, ''), path }];
+    return [ownGuest(library, io.cwd, '--library')];
   }
   const ids = LIBRARIES.map(({ id }) => id);
   known(libraries ?? [], ids, '--libraries');
   return (libraries ?? ids).map((id) => ({ id }));
-}
-
-function known(given: readonly string[], possible: readonly string[], flag: string): void {
-  const unknown = given.find((it) => !possible.includes(it));
-  if (unknown !== undefined)
-    throw new InputError(`${flag}: ${show(unknown)} is not one of its values; ${meant(unknown, possible, 'they are')}`);
 }
 
 function writeAll(rows: readonly MatrixRow[], io: Io): Written {

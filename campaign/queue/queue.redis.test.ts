@@ -6,8 +6,7 @@ import { type Provision, type ProvisionedNode, provision } from '../../real/prov
 import { mergeParts, partOf } from '../part.js';
 import { CampaignRanges } from '../spec.js';
 import { type Ended, lockstep, started } from '../testing/command.js';
-import { specFor } from '../testing/spec.js';
-import { runUnit } from '../unit.js';
+import { specFor, unitOf } from '../testing/spec.js';
 import { QueuedCampaign } from './queue.js';
 
 /** Two hundred ranges; about one schedule in a thousand fails. */
@@ -100,7 +99,7 @@ describe.skipIf(!canRunOnRedis('campaigns over a queue', 'processes'))('a campai
     const { ledger } = queued;
     const spec = specFor(4);
     await ledger.open(spec);
-    const [first, second] = [0, 1].map((index) => runUnit(spec.searches[0].plan, new CampaignRanges(spec).at(index)));
+    const [first, second] = [0, 1].map((index) => unitOf(spec, new CampaignRanges(spec).at(index)));
     if (first === undefined || second === undefined) throw new Error('there are no ranges');
     for (const unit of [second, first, second, first]) await ledger.commit(unit);
     const part = mergeParts(partOf(spec, first), partOf(spec, second));
@@ -132,6 +131,22 @@ describe.skipIf(!canRunOnRedis('campaigns over a queue', 'processes'))('a campai
       expect({ code, isSame, hash }).toEqual({ code: 0, isSame: true, hash: digest });
       expect(inputs > 0).toBe(index > 2);
     }
+  });
+
+  it('has libraries tortured by its workers, and comes to what one process comes to', async () => {
+    const search = ['--guests', 'redlock5', '--classes', 'even', '--runs', '24', '--range-runs', '6', '--json'];
+    const here = await lockstep('campaign', ...search, '--workers', '1');
+    await lockstep('campaign', ...search, ...flags());
+    const ends = await Promise.all([worker().end, worker().end]);
+    for (const { code, stderr } of ends) expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(comparable(await status())).toEqual(comparable(here));
+    const { violating } = JSON.parse(here.stdout).searches[0];
+    expect(violating['deadlock-free']).toBeGreaterThan(0);
+    const writing = started(['campaign', 'failures', ...flags()]);
+    const { stdout } = await writing.end;
+    const [, file = ''] = /^(\S+deadlock-free\S+\.json)/m.exec(stdout) ?? [];
+    const argv = ['guests', '--replay', join(writing.cwd, file), '--libraries', 'redlock5', '--json'];
+    expect(JSON.parse((await lockstep(...argv)).stdout).violations).toContain('hang');
   });
 
   it('lets a worker leave, with what it has begun', async () => {

@@ -3,9 +3,8 @@ import type { Redis } from 'ioredis';
 import { InputError } from '../../scenarios/index.js';
 import { notMade, type RemadeRange } from '../again.js';
 import { engineHash } from '../engine.js';
-import { makeUnit } from '../local.js';
-import { canWork, Pool } from '../pool.js';
-import { CampaignRanges, type CampaignSpec, isGuided } from '../spec.js';
+import { makeAlone, RangeMaker } from '../range-maker.js';
+import { CampaignRanges, type CampaignSpec, guestsOf, isGuided } from '../spec.js';
 import { bullmq, connect, type QueueAddress } from './connection.js';
 import { Ledger, skewed } from './ledger.js';
 import { type CampaignState, stateOf } from './state.js';
@@ -77,7 +76,7 @@ export class QueuedCampaign implements AsyncDisposable {
   /** @throws InputError if the campaign is not there, or for another engine. */
   async join(): Promise<CampaignSpec> {
     const spec = await this.ledger.spec();
-    const own = engineHash();
+    const own = engineHash(guestsOf(spec));
     if (spec.engine !== own) throw new InputError(skewed(spec.engine, own));
     return spec;
   }
@@ -91,7 +90,7 @@ export class QueuedCampaign implements AsyncDisposable {
     const spec = await this.join();
     const ranges = new CampaignRanges(spec);
     // This thread has to be free, to say that the worker is alive.
-    const pool = canWork() ? new Pool(workers, 'thread') : null;
+    const maker = new RangeMaker(spec, workers, false);
     const { Worker } = await bullmq();
     let made = 0;
     const process = async ({ data: { index } }: Job<RangeJob>): Promise<void> => {
@@ -99,7 +98,7 @@ export class QueuedCampaign implements AsyncDisposable {
       if (left === undefined) return;
       const range = ranges.at(index);
       const inputs = isGuided(spec, range) ? await this.ledger.inputsOf(range) : [];
-      await this.ledger.commit(await makeUnit(spec, range, pool, inputs));
+      await this.ledger.commit(await maker.make(range, inputs));
       made++;
       onRange(made);
     };
@@ -119,7 +118,7 @@ export class QueuedCampaign implements AsyncDisposable {
       await this.untilOver(spec, signal);
     } finally {
       await worker.close();
-      await pool?.close();
+      await maker.close();
     }
     return made;
   }
@@ -147,7 +146,7 @@ export class QueuedCampaign implements AsyncDisposable {
     if (digest === null) throw new InputError(notMade(index));
     const range = new CampaignRanges(spec).at(index);
     const inputs = isGuided(spec, range) ? await this.ledger.inputsOf(range) : [];
-    return { spec, range, inputs: inputs.length, digest, unit: await makeUnit(spec, range, null, inputs) };
+    return { spec, range, inputs: inputs.length, digest, unit: await makeAlone(spec, range, inputs) };
   }
 
   async jobs(): Promise<{ readonly waiting: number; readonly active: number }> {

@@ -1,10 +1,13 @@
+import { REPLAY } from '../../guests/campaign.js';
 import { judge } from '../../properties/index.js';
 import { formatCounterexample, preventions } from '../../report/index.js';
-import type { CampaignSpec } from '../spec.js';
+import { type CampaignSpec, isGuest } from '../spec.js';
 import type { Failure } from '../unit.js';
 
 /** A failure as text: who, when, why, and what prevents it. */
-export function failureText({ property, schedule, search, run, events }: Failure, spec: CampaignSpec): string {
+export function failureText({ property, schedule, search, run, events, text }: Failure, spec: CampaignSpec): string {
+  if (text !== undefined)
+    return text.replace(REPLAY, `lockstep guests --replay <the schedule> --libraries ${guestOf(spec, search)}`);
   const judgement = judge(schedule, [property], true);
   const violation = judgement.violations.find((it) => it.property === property);
   if (violation === undefined) return 'It does not reproduce with this build.\n';
@@ -20,4 +23,9 @@ export function failureText({ property, schedule, search, run, events }: Failure
     preventions: preventions(schedule, [property]),
     replay: 'lockstep replay <the schedule>',
   });
+}
+
+function guestOf({ searches }: CampaignSpec, search: number): string {
+  const plan = searches[search]?.plan;
+  return plan !== undefined && isGuest(plan) ? plan.guest.id : '';
 }

@@ -1,6 +1,7 @@
 import { past, SAFETY, WITHIN_ASSUMPTIONS } from '../../properties/index.js';
 import { engineHash } from '../engine.js';
-import type { CampaignSearch, CampaignSpec } from '../spec.js';
+import { type CampaignRange, type CampaignSearch, type CampaignSpec, isGuest } from '../spec.js';
+import { runUnit, type UnitResult } from '../unit.js';
 
 /** A campaign of so many ranges of 25 runs, in which some fail; searches by their weights. */
 export function specFor(ranges: number, ...weights: readonly number[]): CampaignSpec {
@@ -26,10 +27,18 @@ export function specFor(ranges: number, ...weights: readonly number[]): Campaign
   };
 }
 
+/** One range of such a campaign. */
+export function unitOf({ searches }: CampaignSpec, range: CampaignRange): UnitResult {
+  const { plan } = searches[range.search] ?? searches[0];
+  if (isGuest(plan)) throw new TypeError('a range of a library takes a worker');
+  return runUnit(plan, range);
+}
+
 /** The same, led by near misses. */
 export function guidedSpecFor(ranges: number, ...weights: readonly number[]): CampaignSpec {
   const spec = specFor(ranges, ...weights);
-  const guided = (it: CampaignSearch): CampaignSearch => ({ ...it, plan: { ...it.plan, strategy: 'guided' } });
+  const guided = (it: CampaignSearch): CampaignSearch =>
+    isGuest(it.plan) ? it : { ...it, plan: { ...it.plan, strategy: 'guided' } };
   const [first, ...rest] = spec.searches;
   return { ...spec, engine: engineHash(), searches: [guided(first), ...rest.map(guided)] };
 }

@@ -1,8 +1,7 @@
 import { mergeParts, noPart, partOf } from '../part.js';
 import type { CampaignState } from '../queue/index.js';
 import { CampaignRanges } from '../spec.js';
-import { runUnit } from '../unit.js';
-import { specFor } from './spec.js';
+import { specFor, unitOf } from './spec.js';
 
 /** In the middle of a campaign of two searches, one of which has a name to trip over. */
 export function middle(): CampaignState {
@@ -13,7 +12,7 @@ export function middle(): CampaignState {
   } as typeof plain;
   const units = [0, 1, 2].map((index) => {
     const range = new CampaignRanges(spec).at(index);
-    return partOf(spec, runUnit(spec.searches[range.search]?.plan ?? spec.searches[0].plan, range));
+    return partOf(spec, unitOf(spec, range));
   });
   return {
     part: units.reduce(mergeParts, noPart(spec)),

@@ -1,0 +1,95 @@
+import { loadGuest, REPLAY } from '../guests/campaign.js';
+import { counterexample } from '../guests/expect-safe.js';
+import { replayGuests } from '../guests/run.js';
+import {
+  type DrawnGuestRun,
+  drawGuestRun,
+  kindOf,
+  VIOLATION_KINDS,
+  type ViolationKind,
+} from '../guests/search/search.js';
+import { shrinkForGuest } from '../guests/search/shrink-guests.js';
+import type { Subject } from '../guests/subject.js';
+import { assumptions } from '../properties/index.js';
+import { noTally } from '../properties/search/tally.js';
+import type { PropertyId } from '../scenarios/index.js';
+import { RunsHash, Streams } from '../sim/index.js';
+import { shapeOf } from './shape.js';
+import type { CampaignRange, GuestPlan } from './spec.js';
+import type { Failure, UnitResult } from './unit.js';
+
+/** A run to be made small: the first of its kind, or the first that keeps to what Redlock takes for granted. */
+interface Found {
+  readonly kind: ViolationKind;
+  readonly property: PropertyId;
+  readonly inside: boolean;
+  readonly drawn: DrawnGuestRun;
+}
+
+/**
+ * Makes a whole range with a library, and what it finds small. Of what runs went through, only the claims are counted. To be
+ * called in a fresh worker, where no other range has left anything behind.
+ */
+export async function runGuestUnit(plan: GuestPlan, { index, search, from, to }: CampaignRange): Promise<UnitResult> {
+  const subject = await loadGuest(plan.guest);
+  const streams = new Streams(plan.seed);
+  const hash = new RunsHash();
+  const violating: Partial<Record<PropertyId, number>> = {};
+  const found = new Map<ViolationKind, Found>();
+  let [events, near, claims] = [0, 0, 0];
+  for (let run = from; run < to; run++) {
+    const drawn = await drawGuestRun(subject, plan.faults, streams, run);
+    hash.add(run, drawn.world.chronicle.trace.value());
+    events += drawn.run.events;
+    if (drawn.monitors.closeness.isNear) near++;
+    claims += drawn.world.clients.flatMap(({ locks }) => locks).filter((it) => it.state.deadline > 0).length;
+    const worst = worstOf(drawn);
+    if (worst !== null) violating[worst.property] = (violating[worst.property] ?? 0) + 1;
+    if (worst !== null && isWanted(worst, found.get(worst.kind))) found.set(worst.kind, worst);
+  }
+  const failures = new Map<string, Failure>();
+  for (const it of found.values()) {
+    const failure = await failureOf(subject, plan, search, it);
+    if (!failures.has(failure.shape)) failures.set(failure.shape, failure);
+  }
+  const none = noTally();
+  const exercised = { ...none.exercised, claims };
+  const tally = { ...none, runs: to - from, events, hash: hash.digest(), exercised, near, violating };
+  return { index, search, tally, failures: [...failures.values()], nearest: [] };
+}
+
+/** The violation of a run that counts, if there is one: of the worst kind. */
+function worstOf(drawn: DrawnGuestRun): Found | null {
+  const kinds = drawn.violations.map(kindOf);
+  const kind = VIOLATION_KINDS.find((it) => kinds.includes(it));
+  const violation = drawn.violations.find((it) => kindOf(it) === kind);
+  if (kind === undefined || violation === undefined) return null;
+  const inside = assumptions(drawn.schedule, drawn.world.policy).length === 0;
+  return { kind, property: violation.property, inside, drawn };
+}
+
+function isWanted(it: Found, kept: Found | undefined): boolean {
+  return kept === undefined || (it.inside && !kept.inside);
+}
+
+async function failureOf(
+  subject: Subject,
+  { guest, faults, seed }: GuestPlan,
+  search: number,
+  { kind, property, inside, drawn }: Found,
+): Promise<Failure> {
+  const options = { extendsItself: faults.extendsItself ?? false };
+  const { schedule } = await shrinkForGuest(subject, drawn.schedule, kind, options);
+  const { number: run } = drawn;
+  const foundEvents = drawn.run.events;
+  const text = await counterexample(
+    subject,
+    schedule,
+    kind,
+    { run, runs: run + 1, seed, foundEvents, replay: REPLAY },
+    options,
+  );
+  const shape = `${guest.id}, ${inside ? 'inside' : 'outside'}: ${shapeOf(property, schedule)}`;
+  const { events } = (await replayGuests(subject, schedule, options)).run;
+  return { shape, property, search, run, events, schedule, text };
+}

@@ -1,0 +1,19 @@
+import { existsSync } from 'node:fs';
+import { basename, resolve } from 'node:path';
+import type { GuestName } from '../guests/campaign.js';
+import { InputError, show } from '../scenarios/input-error.js';
+import { meant } from '../scenarios/nearest.js';
+
+/** A library of the user's own. */
+export function ownGuest(file: string, cwd: string, flag: string): GuestName {
+  const path = resolve(cwd, file);
+  if (!existsSync(path)) throw new InputError(`${flag}: there is no file ${file}`);
+  return { id: basename(path).replace(/\.[cm]?[jt]sx?$/, ''), path };
+}
+
+/** @throws InputError for what is not possible. */
+export function known(given: readonly string[], possible: readonly string[], flag: string): void {
+  const unknown = given.find((it) => !possible.includes(it));
+  if (unknown !== undefined)
+    throw new InputError(`${flag}: ${show(unknown)} is not one of its values; ${meant(unknown, possible, 'they are')}`);
+}
