@@ -36,6 +36,12 @@ export interface Use {
   emptied: NodeSet;
   /** The attempt failed, or its lock was given back. */
   over: boolean;
+  /** Nodes that set its key after a release, and were sent none since it was over; see `cleanup.ts`, as the next three. */
+  overtaken: NodeSet;
+  /** Nodes of which its client has heard since it was over: they granted, a release found nothing, one deleted its key. */
+  heardGrant: NodeSet;
+  heardNothing: NodeSet;
+  heardDeleted: NodeSet;
   /** When the TTL is over on every node that has set or lengthened its key, if their clocks are right; true time, µs. */
   keysUntil: number;
   /** When nobody has any use for its keys any more, true time, µs; `null` while somebody has. See `orphans.ts`. */
@@ -84,7 +90,11 @@ export class Ledger {
       released: NO_NODES,
       emptied: NO_NODES,
       over: false,
-      keysUntil: this.uses[token]?.keysUntil ?? 0,
+      overtaken: NO_NODES,
+      heardGrant: NO_NODES,
+      heardNothing: NO_NODES,
+      heardDeleted: NO_NODES,
+      keysUntil: before?.keysUntil ?? 0,
       orphanedAt: null,
     };
     while (this.uses.length <= token) this.uses.push(undefined);
