@@ -29,11 +29,13 @@ export function unplayableBecause(schedule: Schedule, clocks: boolean = findFake
   if (cluster.replicaLagUs !== null || faults.some(({ kind }) => kind === 'failover'))
     return 'own nodes have no replicas to fail over to';
   if (faults.some(({ kind }) => kind === 'suspend')) return 'a process cannot suspend the machine that it runs on';
+  if (clients.some(({ timing }) => timing !== undefined)) return 'its clients all tell the time in the same way';
   if (clocked.some(isClient)) return 'the clients share the monotonic clock of the machine, which nobody can set';
   if (schedule.policy.with.fencing !== undefined && schedule.policy.with.fencing !== 'none')
     return 'its clients play without fencing counters';
   if (schedule.resource !== undefined && schedule.resource !== 'none')
     return 'the resource that it writes to looks at nothing';
+  if (cluster.scripts === 'by-hash') return 'its clients send scripts by their text';
   if (faults.some((fault) => fault.kind === 'client-crash' && fault.restartAfterUs !== undefined))
     return 'its clients, once dead, do not begin anew';
   if (faults.some((fault) => fault.kind === 'pause' && fault.first === 'timers'))
