@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { machine } from './machine.js';
@@ -28,6 +28,9 @@ const { values } = parseArgs({
     rounds: { type: 'string', default: '3' },
     workers: { type: 'string', default: '1,2' },
     seed: { type: 'string', default: 'workers' },
+    /** As `check` has it, and a file for what the last search says. */
+    properties: { type: 'string' },
+    out: { type: 'string' },
     json: { type: 'boolean', default: false },
   },
 });
@@ -73,6 +76,7 @@ function text(): string {
 
 function search(workers: number): Promise<Search> {
   const argv = ['check', '--runs', values.runs, '--seed', values.seed, '--workers', `${workers}`];
+  if (values.properties !== undefined) argv.push('--properties', values.properties);
   const child = spawn(process.execPath, [MAIN, ...argv, '--no-regressions', '--json'], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
@@ -87,6 +91,7 @@ function search(workers: number): Promise<Search> {
     child.once('close', (code) => {
       clearInterval(timer);
       if (code !== 0) return reject(new Error(`the search ended with ${code}`));
+      if (values.out !== undefined) writeFileSync(values.out, out);
       const { runs, hash, elapsedMs } = JSON.parse(out);
       const alive = memory.filter((it) => it > 0);
       const at = (share: number): number => alive[Math.floor((alive.length - 1) * share)] ?? 0;
