@@ -67,11 +67,12 @@ export class SimClient extends ClientProcess {
     if (lock === undefined) return;
     const now = this.localNow();
     const { command } = message;
-    this.step(lock, { type: 'reply', now, node: message.place, command, answer, counter });
     const { operation } = command;
-    if (operation === 'acquire' || operation === 'release') {
-      this.chronicle.observer.answered(lock, message.node, command, answer, this.chronicle.now);
-    }
+    const { chronicle } = this;
+    const isTold = operation === 'acquire' || operation === 'release';
+    if (isTold) chronicle.observer.hears(lock, message.node, command, answer);
+    this.step(lock, { type: 'reply', now, node: message.place, command, answer, counter });
+    if (isTold) chronicle.observer.answered(lock, message.node, command, chronicle.now);
   }
 
   protected override lockTimer(lock: LockRun, slot: number, now: LocalTime): void {

@@ -59,8 +59,10 @@ export class Observer {
   sent(_lock: LockRun, _to: NodeSet, _command: Command, _now: TrueTime): void {}
   /** A node carried out a command; the answer may still be lost. */
   executed(_node: number, _command: Command, _answer: Answer, _now: TrueTime): void {}
-  /** A client has heard the answer to a SET or a release, and has done what it does then. */
-  answered(_lock: LockRun, _node: number, _command: Command, _answer: Answer, _now: TrueTime): void {}
+  /** A client hears the answer to a SET or a release, and is about to do what it does then. */
+  hears(_lock: LockRun, _node: number, _command: Command, _answer: Answer): void {}
+  /** It has done that. */
+  answered(_lock: LockRun, _node: number, _command: Command, _now: TrueTime): void {}
   /** A node set a key. */
   keySet(_node: number, _key: number, _token: number, _now: TrueTime): void {}
   /** A node no longer holds a key; `by` is the token of the command that did it, or 0. */

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Fate } from '../../scenarios/index.js';
-import { lock, schedule, unreached } from '../../sim/testing/schedule.js';
+import { lock, type Parts, schedule, unreached } from '../../sim/testing/schedule.js';
 import { judge } from '../judge.js';
+import { disagreementOn } from '../offline/agreement.js';
 import { found } from '../testing/found.js';
 
 const three = unreached('c1', 'n2', 'n3', 'n4');
@@ -60,6 +61,27 @@ describe('cleanup', () => {
     const unheard: Fate = { client: 'c1', operation: 'acquire', node: 'n0', direction: 'reply', lost: true };
     expect(found('cleanup', { policy, cluster, fates: [...late(60_000), unheard] })).toEqual([]);
     expect(found('cleanup', { policy, cluster, fates: late(50_500) })).toEqual([]);
+  });
+
+  it('asks for another release of what came after the last one, not of what the client can still hope that ends', () => {
+    // A copy of the SET is at n1 at 20 ms and replaces the client's own next key; the answer to it is back 1 µs later.
+    const set = { client: 'c1', operation: 'acquire', node: 'n1', direction: 'request' } as const;
+    const release = { client: 'c1', operation: 'release', node: 'n1', direction: 'request' } as const;
+    const copied = (policy: Parts['policy'] = {}): Parts => ({
+      cluster: { nodes: 3, delayUs: 1, link: 'reordering' },
+      policy: { onlyIfAbsent: false, tries: 1, ...policy },
+      locks: [[lock(0, { holdUs: 0 }), lock(10_000)]],
+      fates: [
+        { ...set, delayUs: 10_000, duplicateDelayUs: 20_000 },
+        { ...release, delayUs: 10_000 },
+        { ...release, send: 1, lost: true },
+      ],
+    });
+    const silent = copied({ releasesLateGrants: false });
+    // The answers to the first SET and release made it send a second release, which is lost: it knows of none that came.
+    expect(found('cleanup', copied())).toEqual([]);
+    expect(found('cleanup', silent)).toEqual(['c1 20001']);
+    for (const parts of [copied(), silent]) expect(disagreementOn(schedule(parts))).toBeNull();
   });
 
   it('counts only where it is asked for', () => {

@@ -52,12 +52,16 @@ export class Cleanup {
     use.heardNothing = without(use.heardNothing, to);
   }
 
-  /** The client of an attempt that is over has heard an answer to its SET or release, and has done what it does then. */
-  answered(use: Use, node: number, operation: Command['operation'], answer: Answer, now: TrueTime): void {
+  /** The client of an attempt that is over hears an answer to its SET or release, and may yet send another release. */
+  hears(use: Use, node: number, operation: Command['operation'], answer: Answer): void {
     const from = oneNode(node);
     if (operation === 'release' && answer === 'yes') use.heardDeleted = union(use.heardDeleted, from);
     else if (operation === 'release' && answer === 'no') use.heardNothing = union(use.heardNothing, from);
     else if (operation === 'acquire' && answer === 'yes') use.heardGrant = union(use.heardGrant, from);
+  }
+
+  /** It has done what it does when it has heard that. */
+  answered(use: Use, node: number, now: TrueTime): void {
     if (!has(use.overtaken, node)) return;
     const known = without((use.heardGrant & use.heardNothing) as NodeSet, use.heardDeleted);
     const left = (use.overtaken & known & use.holding) as NodeSet;

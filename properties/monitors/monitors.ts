@@ -173,8 +173,12 @@ export class Monitors extends Observer {
     this.protocol.executed(node, command, answer, now);
   }
 
-  override answered(lock: LockRun, node: number, command: Command, answer: Answer, now: TrueTime): void {
-    this.protocol.answered(lock, node, command, answer, now);
+  override hears(lock: LockRun, node: number, command: Command, answer: Answer): void {
+    this.protocol.hears(lock, node, command, answer);
+  }
+
+  override answered(lock: LockRun, node: number, command: Command, now: TrueTime): void {
+    this.protocol.answered(lock, node, command, now);
   }
 
   override keySet(node: number, key: number, token: number, now: TrueTime): void {

@@ -100,11 +100,19 @@ export class Protocol {
     this.ledger.executed(node, command, answer, now);
   }
 
-  answered(lock: LockRun, node: number, { operation, attempt, token }: Command, answer: Answer, now: TrueTime): void {
+  hears(lock: LockRun, node: number, command: Command, answer: Answer): void {
+    const use = this.overUse(lock, command);
+    if (use !== undefined) this.cleanup.hears(use, node, command.operation, answer);
+  }
+
+  answered(lock: LockRun, node: number, command: Command, now: TrueTime): void {
+    const use = this.overUse(lock, command);
+    if (use !== undefined) this.cleanup.answered(use, node, now);
+  }
+
+  private overUse(lock: LockRun, { attempt, token }: Command): Use | undefined {
     const use = this.ledger.of(token as number);
-    if (use?.over && use.lock === lock && use.attempt === attempt) {
-      this.cleanup.answered(use, node, operation, answer, now);
-    }
+    return use?.over && use.lock === lock && use.attempt === attempt ? use : undefined;
   }
 
   claimed(lock: LockRun, now: TrueTime): void {
