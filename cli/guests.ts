@@ -1,6 +1,6 @@
 import type { MatrixRow } from '../campaign/matrix.js';
 import { type GuestName, REPLAY, showGuest } from '../guests/campaign.js';
-import { LIBRARIES } from '../guests/libraries/index.js';
+import { LIBRARIES, OLDER_VERSIONS } from '../guests/libraries/index.js';
 import { FAULT_CLASSES } from '../guests/search/fault-classes.js';
 import { parseScheduleText } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
@@ -71,7 +71,7 @@ function namesOf({ library, libraries }: GuestsFlags, io: Io): GuestName[] {
     return [ownGuest(library, io.cwd, '--library')];
   }
   const ids = LIBRARIES.map(({ id }) => id);
-  known(libraries ?? [], ids, '--libraries');
+  known(libraries ?? [], [...ids, ...OLDER_VERSIONS.map(({ id }) => id)], '--libraries');
   return (libraries ?? ids).map((id) => ({ id }));
 }
 

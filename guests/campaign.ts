@@ -2,7 +2,7 @@ import { pathToFileURL } from 'node:url';
 import type { Schedule } from '../scenarios/index.js';
 import { counterexample } from './expect-safe.js';
 import { install } from './host/install.js';
-import { COMMAND_TIMEOUT_MS, LIBRARIES, type Library, loadSubject } from './libraries/index.js';
+import { COMMAND_TIMEOUT_MS, LIBRARIES, type Library, loadSubject, OLDER_VERSIONS } from './libraries/index.js';
 import type { MakeLock } from './lock-under-test.js';
 import { replayGuests } from './run.js';
 import { FAULT_CLASSES, type FaultClass } from './search/fault-classes.js';
@@ -61,7 +61,7 @@ interface OwnModule {
 /** Loads what a plan names, behind the dispatchers. */
 export async function loadGuest({ id, path }: GuestName): Promise<Subject & { readonly library: Library | null }> {
   install();
-  const library = path === undefined ? LIBRARIES.find((it) => it.id === id) : undefined;
+  const library = path === undefined ? [...LIBRARIES, ...OLDER_VERSIONS].find((it) => it.id === id) : undefined;
   if (library !== undefined) return { ...(await loadSubject(library)), library };
   if (path === undefined) throw new RangeError(`there is no library "${id}"`);
   const module = (await moduleAt(path)) as OwnModule;

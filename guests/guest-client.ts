@@ -1,5 +1,6 @@
 import { initialState, LONGEST_US, type LocalTime, localTime, nodeName, type Phase } from '../core/index.js';
 import { Kind, type LockRun, type QueueEvent, type TrueTime } from '../sim/index.js';
+import { Extensions } from './extensions.js';
 import { follow } from './follow.js';
 import { EPOCH_MS, GuestHost } from './guest-host.js';
 import { type Belief, beliefIn, extensionOf, type LockUnderTest, releaseOf } from './lock-under-test.js';
@@ -24,6 +25,10 @@ interface Hold {
   held: unknown;
   /** Belief, if the held lock says nothing of itself. */
   otherwise: Belief;
+  /** Of a lock that is held until it says otherwise. */
+  readonly extensions: Extensions;
+  /** A majority has extended it in this event. */
+  isExtended: boolean;
   /** Lets the routine of `using` end. */
   leave: (() => void) | null;
   readonly end: BeliefEnd;
@@ -42,7 +47,24 @@ export class GuestClient extends GuestHost {
 
   /** Everything that follows from the event has happened: reads what locks say of themselves. */
   override settle(): void {
-    for (const hold of this.holds.values()) if (hold.lock.believing) this.readBelief(hold);
+    for (const hold of this.holds.values()) {
+      if (hold.lock.believing) this.readBelief(hold);
+      // It goes on with the lock, and so has taken it for extended.
+      if (hold.isExtended && hold.lock.believing) this.chronicle.extended(hold.lock, hold.lock.state.deadline);
+      hold.isExtended = false;
+    }
+  }
+
+  protected override extensionSent(lock: LockRun, place: number): void {
+    this.holds.get(lock)?.extensions.sent(place);
+  }
+
+  /** A library that keeps its lock alive by itself does not tell of it: the answer of a majority does. */
+  protected override extensionGranted(lock: LockRun, place: number): void {
+    const hold = this.holds.get(lock);
+    if (hold === undefined || hold.held === null) return;
+    const isMajority = hold.extensions.answered(place, lock.list.majority);
+    hold.isExtended ||= isMajority && lock.state.deadline >= LONGEST_US;
   }
 
   private readBelief(hold: Hold): void {
@@ -101,6 +123,8 @@ export class GuestClient extends GuestHost {
       calledMs,
       held: null,
       otherwise: calledMs + lock.plan.ttlMs,
+      extensions: new Extensions(),
+      isExtended: false,
       leave: null,
       releasing: false,
       over: false,

@@ -173,6 +173,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     if (lock === null || at === undefined) return Promise.reject(new Error('no lock was asked for yet'));
     const token = meaning.value === null ? lock.token : session.names.claimFor(meaning.value, lock);
     this.noteAcquisition(lock, meaning.operation, token, meaning.keys);
+    if (meaning.operation === 'extend') this.extensionSent(lock, place);
     const command: Command = {
       operation: meaning.operation,
       attempt: 0,
@@ -201,6 +202,12 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     this.setState(lock, { token: token as unknown as Token, votes: NO_VOTES });
   }
 
+  /** A node is asked to extend a lock. */
+  protected abstract extensionSent(lock: LockRun, place: number): void;
+
+  /** A node has extended a lock. */
+  protected abstract extensionGranted(lock: LockRun, place: number): void;
+
   private setVotes(lock: LockRun, token: number, votes: Tally): void {
     if (lock.token === token && lock.state.phase === 'acquiring') this.setState(lock, { votes });
   }
@@ -218,6 +225,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
         failed,
       });
     }
+    if (command.operation === 'extend' && answer === 'yes') this.extensionGranted(lock, place);
     this.enter(() => remote.arrive(counter));
   }
 }

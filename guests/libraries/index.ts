@@ -2,7 +2,7 @@ import { install } from '../host/install.js';
 import { type Subject, subjectOf } from '../subject.js';
 import type { Library } from './library.js';
 import { LOCKSTEP } from './lockstep.js';
-import { REDIS_SEMAPHORE } from './redis-semaphore.js';
+import { REDIS_SEMAPHORE, REDIS_SEMAPHORE_5_3_0, REDIS_SEMAPHORE_5_3_1 } from './redis-semaphore.js';
 import { REDLOCK_UNIVERSAL } from './redlock-universal.js';
 import { REDLOCK_4 } from './redlock4.js';
 import { REDLOCK_5, SESAMECARE } from './redlock5.js';
@@ -18,6 +18,9 @@ export const LIBRARIES: readonly Library[] = [
   REDLOCK_UNIVERSAL,
   LOCKSTEP,
 ];
+
+/** Older versions, to compare with; only by name. */
+export const OLDER_VERSIONS: readonly Library[] = [REDIS_SEMAPHORE_5_3_0, REDIS_SEMAPHORE_5_3_1];
 
 /** After which a command of a guest's connection fails, ms, unless something else is asked for. */
 export const COMMAND_TIMEOUT_MS = 500;

@@ -1,4 +1,5 @@
 import type { MakeLock } from '../lock-under-test.js';
+import { SimRedis } from '../redis/client.js';
 import { type Library, RETRIES, RETRY_DELAY_MS } from './library.js';
 
 interface Mutex {
@@ -9,8 +10,7 @@ interface Mutex {
 
 type RedlockMutexClass = new (clients: readonly unknown[], key: string, options: object) => Mutex;
 
-async function load(): Promise<MakeLock> {
-  const name = 'redis-semaphore';
+async function load(name: string): Promise<MakeLock> {
   const { RedlockMutex } = (await import(name)) as { readonly RedlockMutex: RedlockMutexClass };
   return ({ nodes }) => ({
     async acquire(resource, ttlMs) {
@@ -27,11 +27,39 @@ async function load(): Promise<MakeLock> {
   });
 }
 
-export const REDIS_SEMAPHORE: Library = {
-  id: 'redis-semaphore',
-  package: 'redis-semaphore',
-  version: '5.8.0',
-  belief: 'while mutex.isAcquired, which it keeps alive by a refresh every 0.8 TTL: until onLockLost, or release()',
-  extendsItself: true,
-  load,
-};
+/** It asks whether its clients are instances of ioredis: simulated connections say that they are. */
+async function loadOld(name: string): Promise<MakeLock> {
+  const { Redis } = await import('ioredis');
+  const isInstance = Function.prototype[Symbol.hasInstance];
+  const value = (it: unknown): boolean => it instanceof SimRedis || isInstance.call(Redis, it);
+  Object.defineProperty(Redis, Symbol.hasInstance, { value, configurable: true });
+  return load(name);
+}
+
+/** @param name - What the version is called in `package.json`. */
+function versionOf(version: string, id: string, name: string, loading: typeof load = load): Library {
+  return {
+    id,
+    package: 'redis-semaphore',
+    version,
+    belief: 'while mutex.isAcquired, which it keeps alive by a refresh every 0.8 TTL: until onLockLost, or release()',
+    extendsItself: true,
+    load: () => loading(name),
+  };
+}
+
+export const REDIS_SEMAPHORE: Library = versionOf('5.8.0', 'redis-semaphore', 'redis-semaphore');
+
+/** Before and after a fix: see `docs/findings/redis-semaphore-refresh-reacquires.md`. */
+export const REDIS_SEMAPHORE_5_3_0: Library = versionOf(
+  '5.3.0',
+  'redis-semaphore-5.3.0',
+  'redis-semaphore530',
+  loadOld,
+);
+export const REDIS_SEMAPHORE_5_3_1: Library = versionOf(
+  '5.3.1',
+  'redis-semaphore-5.3.1',
+  'redis-semaphore531',
+  loadOld,
+);

@@ -1,0 +1,119 @@
+import FakeTimers from '@sinonjs/fake-timers';
+import RedisMock from 'ioredis-mock';
+import { COMMAND_TIMEOUT_MS, LIBRARIES, type Library, loadSubject } from '../guests/libraries/index.js';
+import { type LockUnderTest, releaseOf } from '../guests/lock-under-test.js';
+import { replayGuests } from '../guests/run.js';
+import type { LockPlan, Schedule } from '../scenarios/index.js';
+
+/*
+ * One side of `bench:guests`, in a process of its own: lock cycles of one library, without contention. Told how many, it
+ * goes through them and says what they took.
+ */
+
+/** What so many cycles took. */
+export interface Took {
+  readonly cycles: number;
+  readonly wallMs: number;
+  readonly cpuMs: number;
+}
+
+const TTL_MS = 10_000;
+const NODES = 5;
+/** Cycles of one simulated run: it may have 20 000 events. */
+const CYCLES_A_RUN = 250;
+const HOLD_US = 1_000;
+const APART_US = 10_000;
+
+const [, , id = '', side = ''] = process.argv;
+const library = LIBRARIES.find((it) => it.id === id);
+if (library === undefined) throw new Error(`no library ${id}`);
+const cycles = side === 'simulated' ? await simulated(library) : await withFakeTimers(library);
+process.on('message', async (count: number) => {
+  const cpu = process.cpuUsage();
+  const from = process.hrtime.bigint();
+  const done = await cycles(count);
+  const wallMs = Number(process.hrtime.bigint() - from) / 1e6;
+  const { user, system } = process.cpuUsage(cpu);
+  process.send?.({ cycles: done, wallMs, cpuMs: (user + system) / 1000 } satisfies Took);
+});
+process.send?.('ready');
+
+/** In the simulated world: a network, nodes with clocks of their own, monitors, drained by documented means. */
+async function simulated(it: Library): Promise<(count: number) => Promise<number>> {
+  const subject = await loadSubject(it);
+  return async (count) => {
+    let done = 0;
+    while (done < count) {
+      const { world, violations, uncaught } = await replayGuests(subject, inTurn(Math.min(CYCLES_A_RUN, count - done)));
+      const claims = world.clients.flatMap(({ locks }) => locks).filter(({ state }) => state.phase === 'released');
+      if (violations.length > 0 || uncaught.length > 0 || claims.length === 0) throw new Error(`${id} does not go on`);
+      done += claims.length;
+    }
+    return done;
+  };
+}
+
+function inTurn(count: number): Schedule {
+  const lock = (i: number): LockPlan => ({
+    atUs: i * APART_US,
+    resources: ['a'],
+    ttlMs: TTL_MS,
+    holdUs: HOLD_US,
+    extensions: [],
+    writes: [],
+    jitterPpm: [],
+  });
+  return {
+    schema: 'lockstep.schedule/1',
+    cluster: {
+      nodes: NODES,
+      delayUs: 1_000,
+      distances: [],
+      link: 'fifo',
+      expiry: 'after',
+      resolutionUs: 1000,
+      persistence: 'none',
+      replicaLagUs: null,
+      clocks: [],
+    },
+    policy: { profile: 'reference', with: { clock: 'wall' } },
+    clients: [{ id: 'c1', locks: Array.from({ length: count }, (_, i) => lock(i)) }],
+    faults: [],
+    fates: [],
+    untilUs: count * APART_US + TTL_MS * 1000,
+  };
+}
+
+/** As in a test suite: ioredis-mock for nodes, time that the test moves on. One clock for all, no network. */
+async function withFakeTimers(it: Library): Promise<(count: number) => Promise<number>> {
+  const make = await it.load();
+  const options = { commandTimeout: COMMAND_TIMEOUT_MS };
+  const nodes = Array.from({ length: NODES }, (_, i) => new RedisMock({ ...options, host: `n${i}`, port: 6379 }));
+  const client: LockUnderTest = make({ nodes: nodes as never });
+  const settled = async (clock: FakeTimers.Clock, promise: Promise<unknown>): Promise<unknown> => {
+    let over = false;
+    const end = (): void => {
+      over = true;
+    };
+    promise.then(end, end);
+    while (!over) await clock.tickAsync(1);
+    return promise;
+  };
+  return async (count) => {
+    const toFake: FakeTimers.FakeMethod[] = [
+      ...(['Date', 'setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] as const),
+      ...(['setImmediate', 'clearImmediate', 'performance'] as const),
+    ];
+    const clock = FakeTimers.install({ toFake });
+    try {
+      for (let i = 0; i < count; i++) {
+        const held = await settled(clock, Promise.resolve(client.acquire?.('a', TTL_MS)));
+        if (held === null) throw new Error(`${id} does not acquire`);
+        await settled(clock, Promise.resolve(releaseOf(client, held, 'a')));
+      }
+    } finally {
+      clock.uninstall();
+    }
+    return count;
+  };
+}

@@ -1,0 +1,111 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import type { Took } from './guest-cycles.js';
+import { machine } from './machine.js';
+
+/*
+ * Lock cycles a second of npm libraries inside the simulated world, beside what a test suite has without it: fake timers and
+ * ioredis-mock. `npm run bench:guests`. Both sides take turns, each in a process of its own.
+ */
+
+const SIDE = fileURLToPath(new URL('./guest-cycles.js', import.meta.url));
+const LIBRARIES = ['redlock4', 'redlock5', 'redis-semaphore'] as const;
+const WANTED = 9;
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '5' },
+    cycles: { type: 'string', default: '2000' },
+    'reference-cycles': { type: 'string', default: '150' },
+    json: { type: 'boolean', default: false },
+  },
+});
+
+const rows: Row[] = [];
+for (const library of LIBRARIES) rows.push(await measured(library));
+const result = { schema: 'lockstep.bench-guests/1', rounds: Number(values.rounds), rows, machine: machine() };
+process.stdout.write(values.json ? `${JSON.stringify(result)}\n` : text());
+if (rows.some(({ ratio }) => ratio < WANTED)) process.exitCode = 1;
+
+/** Medians of the rounds; ratios are of rounds that were measured one after the other. */
+interface Row {
+  readonly library: string;
+  readonly perSecond: number;
+  readonly perCpuSecond: number;
+  readonly referencePerSecond: number;
+  readonly referencePerCpuSecond: number;
+  readonly ratio: number;
+  readonly cpuRatio: number;
+}
+
+async function measured(library: string): Promise<Row> {
+  const simulated = await side(library, 'simulated');
+  const reference = await side(library, 'fake-timers');
+  // The engine compiles what is hot first.
+  await take(simulated, Number(values.cycles) / 2);
+  await take(reference, Number(values['reference-cycles']) / 2);
+  const pairs: (readonly [Took, Took])[] = [];
+  for (let round = 0; round < Number(values.rounds); round++) {
+    pairs.push([
+      await take(simulated, Number(values.cycles)),
+      await take(reference, Number(values['reference-cycles'])),
+    ]);
+  }
+  simulated.disconnect();
+  reference.disconnect();
+  const of = (read: (pair: readonly [Took, Took]) => number): number => median(pairs.map(read));
+  return {
+    library,
+    perSecond: of(([own]) => wall(own)),
+    perCpuSecond: of(([own]) => cpu(own)),
+    referencePerSecond: of(([, other]) => wall(other)),
+    referencePerCpuSecond: of(([, other]) => cpu(other)),
+    ratio: of(([own, other]) => wall(own) / wall(other)),
+    cpuRatio: of(([own, other]) => cpu(own) / cpu(other)),
+  };
+}
+
+async function side(library: string, which: 'simulated' | 'fake-timers'): Promise<ChildProcess> {
+  const child = fork(SIDE, [library, which]);
+  await once(child, 'message');
+  return child;
+}
+
+async function take(child: ChildProcess, cycles: number): Promise<Took> {
+  const answer = Promise.race([
+    once(child, 'message').then(([took]) => took as Took),
+    once(child, 'exit').then(() => Promise.reject(new Error('a side of the benchmark has ended'))),
+  ]);
+  child.send(Math.max(1, Math.round(cycles)));
+  return answer;
+}
+
+function wall({ cycles, wallMs }: Took): number {
+  return cycles / (wallMs / 1000);
+}
+
+function cpu({ cycles, cpuMs }: Took): number {
+  return cycles / (cpuMs / 1000);
+}
+
+function median(of: readonly number[]): number {
+  return [...of].sort((a, b) => a - b)[Math.floor(of.length / 2)] ?? 0;
+}
+
+function text(): string {
+  const { cpu: model, cores, node } = result.machine;
+  const whole = (n: number): string => `${Math.round(n)}`.padStart(6);
+  return [
+    `lock cycles a second, no contention, five nodes; medians of ${result.rounds} rounds; ${cores} × ${model}, Node ${node}`,
+    `${''.padEnd(16)} simulated   fake timers + ioredis-mock   ratio      the same of CPU seconds`,
+    ...rows.map(
+      (row) =>
+        `${row.library.padEnd(16)} ${whole(row.perSecond)}      ${whole(row.referencePerSecond)}                       ` +
+        `${row.ratio.toFixed(1).padStart(5)} ×    ` +
+        `${whole(row.perCpuSecond)} ${whole(row.referencePerCpuSecond)} ${row.cpuRatio.toFixed(1).padStart(5)} ×`,
+    ),
+    '',
+  ].join('\n');
+}
