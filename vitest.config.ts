@@ -33,7 +33,7 @@ const config: ViteUserConfig = defineConfig({
       {
         test: {
           name: 'browser',
-          include: ['report/**/*.browser.test.ts'],
+          include: ['{report,cli}/**/*.browser.test.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
         },

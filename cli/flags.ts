@@ -149,5 +149,9 @@ export interface GuestsFlags {
   /** A schedule to show instead. */
   readonly replay?: string;
   readonly extending?: boolean;
+  /** With a schedule to show: as text, or as the page of the recorded run. */
+  readonly format?: 'text' | 'html';
+  /** With a schedule to show: writes its page and opens it. */
+  readonly open?: boolean;
   readonly json?: boolean;
 }

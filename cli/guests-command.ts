@@ -1,7 +1,8 @@
 import { type Command, Option } from 'commander';
+import { InputError } from '../scenarios/input-error.js';
 import type { GuestsFlags } from './flags.js';
 import type { Finish, Io } from './io.js';
-import { flag, whole } from './values.js';
+import { flag, whole, word } from './values.js';
 import { workersOption } from './workers.js';
 
 const MOST_RUNS = 1_000_000;
@@ -10,13 +11,16 @@ const EXAMPLES = `
 Each library runs unmodified inside the simulated world, once for each kind of faults, in a fresh
 worker. A cell says in how many of its runs something was violated. These are shares of the schedules
 that this search draws, not rates in production. A violation is "inside" if its schedule keeps to what
-Redlock takes for granted. Exits with 1 if a library of your own (--library) is violated inside.
+Redlock takes for granted. Counterexamples go to .lockstep/guests, each with the page of its recorded
+run. Exits with 1 if a library of your own (--library) is violated inside.
 
 Examples:
   lockstep guests
   lockstep guests --libraries redlock4,redlock5 --faults spikes-reordering,even --runs 200
   lockstep guests --library ./my-lock.ts
-  lockstep guests --replay .lockstep/guests/redlock5-even-hang.json --libraries redlock5`;
+  lockstep guests --replay .lockstep/guests/redlock5-even-hang.json --libraries redlock5
+  lockstep guests --replay .lockstep/guests/redlock5-even-hang.json --libraries redlock5 --open
+                                                      what was recorded of it, as a page`;
 
 function words(text: string): string[] {
   return text.split(',').map((it) => it.trim());
@@ -39,10 +43,18 @@ export function defineGuests(program: Command, io: Io, finish: Finish): void {
     .addOption(workersOption())
     .option('--no-shrink', 'do not make counterexamples small, nor write them')
     .option('--replay <file>', 'show a schedule with a library instead')
+    .addOption(
+      new Option('--format <name>', 'with --replay: text, or html (a page of the recorded run)').argParser(
+        flag('--format', word('text', 'html')),
+      ),
+    )
+    .option('--open', 'with --replay: write the page of the recorded run, and open it')
     .option('--extending', 'with --replay: locks extend themselves')
     .option('--json', 'print one JSON object')
     .addHelpText('after', EXAMPLES)
     .action(async (flags: GuestsFlags) => {
+      if (flags.replay === undefined && (flags.open || flags.format !== undefined))
+        throw new InputError('--open and --format are about one schedule; name it, as in --replay <file>');
       const { guests } = await import('./guests.js');
       finish(await guests(flags, io));
     });

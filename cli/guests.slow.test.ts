@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { lockstep, started } from '../campaign/testing/command.js';
@@ -20,6 +20,27 @@ it('tortures a library in a worker of its own, and says what came of it as one J
   // A tie among an even number of nodes is never settled.
   expect(rows[1].violations).toBeGreaterThan(0);
 }, 120_000);
+
+it('writes each counterexample with the page of its run, and shows it again by the command that it prints', async () => {
+  const hunt = started(['guests', '--libraries', 'redlock5', '--faults', 'even', '--runs', '20']);
+  const { stdout } = await hunt.end;
+  const file = '.lockstep/guests/redlock5-even-hang.json';
+  expect(stdout).toContain(`guests --replay ${file} --libraries redlock5\n`);
+  const page = readFileSync(join(hunt.cwd, file.replace('.json', '.html')), 'utf8');
+  expect(page).toContain('<title>redlock5-even-hang: redlock5, unmodified, in the simulated world</title>');
+  const replay = ['guests', '--replay', join(hunt.cwd, file), '--libraries', 'redlock5'];
+  const shown = await lockstep(...replay);
+  expect(shown).toMatchObject({ code: Exit.violated, stderr: '' });
+  expect(shown.stdout).toContain('has not returned for');
+  const again = await lockstep(...replay, '--format', 'html');
+  expect(again.stdout).toContain('<title>redlock5-even-hang: ');
+}, 120_000);
+
+it('takes --open and --format for one schedule only', async () => {
+  const { code, stderr } = await lockstep('guests', '--open');
+  expect(code).toBe(Exit.usage);
+  expect(stderr).toContain('--open and --format are about one schedule');
+}, 60_000);
 
 /** Takes whoever answers first for a majority, and deletes whatever key is there. */
 const MINE = `import { randomUUID } from 'node:crypto';

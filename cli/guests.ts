@@ -1,17 +1,22 @@
+import { basename } from 'node:path';
 import type { MatrixRow } from '../campaign/matrix.js';
 import { type GuestName, REPLAY, showGuest } from '../guests/campaign.js';
 import { LIBRARIES, OLDER_VERSIONS } from '../guests/libraries/index.js';
 import { FAULT_CLASSES } from '../guests/search/fault-classes.js';
+import { htmlReport } from '../report/html.js';
+import { type RecordingInput, recordingOf } from '../report/index.js';
 import { parseScheduleText } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { writeGuestSchedule } from './failure-file.js';
 import type { GuestsFlags } from './flags.js';
 import { known, ownGuest } from './guest-names.js';
+import { guestPage } from './guest-page.js';
 import { failureName, matrixText, type Written } from './guests-text.js';
 import { type Io, writeJson } from './io.js';
 import { ProgressLine } from './progress.js';
 import { readText } from './read-text.js';
+import { reportPath, showRecording, writeRecording } from './report-file.js';
 import { workersOf } from './workers.js';
 
 const RUNS = 50;
@@ -42,7 +47,7 @@ export async function guests(flags: GuestsFlags, io: Io): Promise<ExitCode> {
     },
   );
   line.end();
-  const written = shrink ? writeAll(rows, io) : new Map<string, string>();
+  const written = shrink ? writeAll(rows, flags, io) : new Map<string, string>();
   if (flags.json) writeJson(io, 'lockstep.guests/1', { seed, runs, rows: jsonRows(rows, written) });
   else
     io.stdout.write(
@@ -75,13 +80,16 @@ function namesOf({ library, libraries }: GuestsFlags, io: Io): GuestName[] {
   return (libraries ?? ids).map((id) => ({ id }));
 }
 
-function writeAll(rows: readonly MatrixRow[], io: Io): Written {
+function writeAll(rows: readonly MatrixRow[], flags: GuestsFlags, io: Io): Written {
   const written = new Map<string, string>();
   for (const { id, cells } of rows) {
     for (const { fault, failures } of cells) {
-      for (const { kind, schedule } of failures) {
-        const name = failureName(id, fault, kind);
-        written.set(name, writeGuestSchedule(schedule, name, io.cwd));
+      for (const failure of failures) {
+        const name = failureName(id, fault, failure.kind);
+        const path = writeGuestSchedule(failure.schedule, name, io.cwd);
+        written.set(name, path);
+        const again = replayOf(id, isExtending(fault), path, flags, io);
+        writeRecording(reportPath(path), guestPage(id, name, failure, again), io.cwd);
       }
     }
   }
@@ -131,9 +139,13 @@ async function replay(flags: GuestsFlags, names: readonly GuestName[], io: Io): 
   const schedule = parseScheduleText(readText(file, io.cwd, 'a schedule', '.lockstep/guests'), file);
   const extending = flags.extending ?? false;
   const shown = await showGuest(guest, schedule, extending);
+  const again = replayOf(guest.id, extending, file, flags, io);
+  const page = (): RecordingInput => guestPage(guest.id, basename(file, '.json'), { schedule, ...shown }, again);
   if (flags.json)
     writeJson(io, 'lockstep.guest-replay/1', { library: guest.id, hash: shown.hash, violations: shown.violations });
+  else if (flags.open) showRecording(reportPath(file), page(), io);
+  else if (flags.format === 'html') io.stdout.write(htmlReport(recordingOf(page())));
   else if (shown.texts.length === 0) io.stdout.write(`${guest.id} keeps to everything on this schedule.\n`);
-  else io.stdout.write(shown.texts.join('\n').replaceAll(REPLAY, replayOf(guest.id, extending, file, flags, io)));
+  else io.stdout.write(shown.texts.join('\n').replaceAll(REPLAY, again));
   return shown.violations.length > 0 ? Exit.violated : Exit.ok;
 }

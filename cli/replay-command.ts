@@ -24,6 +24,7 @@ Examples:
   lockstep replay S03 --format svg > S03.svg          a picture
   lockstep replay S03 --format json                   the whole trace
   lockstep replay S03 --real                          the same on five redis-server processes
+  lockstep replay S03 --real --open                   what was seen of it there, as a page
   lockstep replay --all                               every scenario, with its variants`;
 
 /** Defines `replay`. */
@@ -47,9 +48,9 @@ export function defineReplay(program: Command, io: Io, finish: Finish): void {
     .option('--json', 'print one JSON object')
     .addHelpText('after', EXAMPLES)
     .action(async (scenario: string | undefined, flags: ReplayFlags) => {
-      if (flags.real && (flags.with !== undefined || flags.explain || flags.format !== 'text'))
+      if (flags.real && (flags.with !== undefined || flags.explain || !['text', 'html'].includes(flags.format)))
         throw new InputError(
-          '--real plays a schedule as it is, and tells it as text or with --json; leave out --with, --explain and --format',
+          '--real plays a schedule as it is, and tells it as text, as html or with --json; leave out --with, --explain and other formats',
         );
       if (flags.diff && flags.with === undefined)
         throw new InputError(

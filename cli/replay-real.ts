@@ -1,16 +1,32 @@
-import { ANSI, type Painter, PLAIN, plural, WIDTH, wrap } from '../report/index.js';
+import { htmlReport } from '../report/html.js';
+import {
+  ANSI,
+  type Painter,
+  PLAIN,
+  plural,
+  type RecordingInput,
+  recordingOf,
+  takenOfObserved,
+  WIDTH,
+  wrap,
+} from '../report/index.js';
 import { loadCatalogue } from '../scenarios/catalogue.js';
 import type { HistoryLine } from '../scenarios/history-line.js';
+import type { Scenario } from '../scenarios/index.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { hasColour, type Io, writeJson } from './io.js';
 import { ProgressLine } from './progress.js';
 import { type RealOutcome, type RealPlay, realOutcome } from './real-outcome.js';
+import { REPORTS, showRecording } from './report-file.js';
 import { loadScenario } from './scenario-file.js';
 import { textTable } from './text-table.js';
 
 /** What a replay on real nodes needs to know. */
 export interface RealFlags {
   readonly json?: boolean;
+  readonly format?: string;
+  /** Writes the page of the recorded run, and opens it. */
+  readonly open?: boolean;
 }
 
 /** Schedules that are played at one time: they mostly wait. */
@@ -25,11 +41,30 @@ export async function replayReal(name: string, flags: RealFlags, io: Io): Promis
   const outcome = await realOutcome(id, schedule, scenario?.expect ?? { verdict: 'safe' }, io.signal);
   line.end();
   if (flags.json) writeJson(io, 'lockstep.replay-real/1', outcomeJson(outcome));
-  else {
+  else if (outcome.play !== null && (flags.open || flags.format === 'html')) {
+    const input = recordingOfPlay(id, scenario, outcome.play, `${io.command} replay ${name} --real --open`);
+    if (flags.open) showRecording(`${REPORTS}/${id}-real.html`, input, io);
+    else io.stdout.write(htmlReport(recordingOf(input)));
+  } else {
     const title = scenario === null ? id : `${id}  ${scenario.title}`;
     io.stdout.write(outcomeText(title, outcome, hasColour(io) ? ANSI : PLAIN));
   }
   return io.signal.aborted ? Exit.interrupted : codeOf(outcome);
+}
+
+/** What was seen of a play, as a page has it. */
+function recordingOfPlay(id: string, scenario: Scenario | null, play: RealPlay, replay: string): RecordingInput {
+  const { schedule, observation, found } = play;
+  return {
+    id: `${id}-real`,
+    title: `${scenario?.title ?? 'a schedule'}, on real nodes`,
+    story: `${scenario?.story ?? ''} Played on ${observation.nodes}, at a pace that leaves room for what a machine adds to times.`,
+    replay,
+    schedule,
+    hash: '',
+    taken: takenOfObserved(schedule, observation, found),
+    why: 'it was played on real nodes. What clients did and were told was taken down, and what was done to the nodes; messages and keys were not.',
+  };
 }
 
 /** Plays the whole catalogue. */

@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process';
 import { basename, resolve } from 'node:path';
 import { htmlReport } from '../report/html.js';
-import { type ReportInput, reportOf } from '../report/index.js';
+import { type RecordingInput, type ReportInput, recordingOf, reportOf } from '../report/index.js';
 import { writeWhole } from './failure-file.js';
+import type { Io } from './io.js';
 
 /** Where reports go that nobody named a place for, below the working directory. */
 export const REPORTS = '.lockstep/reports';
@@ -23,6 +24,18 @@ export function writeReport(path: string, input: ReportInput, cwd: string): stri
   const { payload, beside } = reportOf(input, basename(name));
   if (beside !== null) writeWhole(name, beside, cwd);
   return writeWhole(path, htmlReport(payload), cwd);
+}
+
+/** Writes the page of a recording below `cwd`; returns its path. */
+export function writeRecording(path: string, input: RecordingInput, cwd: string): string {
+  return writeWhole(path, htmlReport(recordingOf(input)), cwd);
+}
+
+/** Writes the page of a recording, says where it is, and shows it. */
+export function showRecording(path: string, input: RecordingInput, io: Io): void {
+  writeRecording(path, input, io.cwd);
+  io.stdout.write(`${path}\n`);
+  if (io.env.LOCKSTEP_OPEN !== 'no') openFile(path, io.cwd);
 }
 
 /** The command that opens a file in whatever shows such files. */

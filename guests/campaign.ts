@@ -1,13 +1,14 @@
 import { pathToFileURL } from 'node:url';
+import { type Taken, takenOf } from '../report/index.js';
 import type { Schedule } from '../scenarios/index.js';
 import { counterexample } from './expect-safe.js';
 import { install } from './host/install.js';
 import { COMMAND_TIMEOUT_MS, LIBRARIES, type Library, loadSubject, OLDER_VERSIONS } from './libraries/index.js';
 import type { MakeLock } from './lock-under-test.js';
-import { replayGuests } from './run.js';
+import { type GuestRunOptions, replayGuests } from './run.js';
 import { FAULT_CLASSES, type FaultClass } from './search/fault-classes.js';
 import { type Cell, kindOf, searchGuests, type ViolationKind } from './search/search.js';
-import { shrinkForGuest } from './search/shrink-guests.js';
+import { judgementOf, shrinkForGuest } from './search/shrink-guests.js';
 import { type Subject, subjectOf } from './subject.js';
 
 /** A library to torture: one of the matrix, or a file of somebody's own. */
@@ -35,6 +36,9 @@ export interface GuestFailure {
   readonly schedule: Schedule;
   readonly minimal: boolean;
   readonly assumptionsBroken: readonly string[];
+  /** The run, for a page: the library is not there to run it again. */
+  readonly taken: Taken;
+  readonly hash: string;
   /** In at most twenty lines; the command that shows it again is to be put in the place of {@link REPLAY}. */
   readonly text: string;
 }
@@ -119,7 +123,18 @@ async function failureOf(
     ...(minimal ? {} : { shrinkingEndedAfter: tried }),
   };
   const text = await counterexample(subject, schedule, kind, where, options);
-  return { kind, run, foundEvents: events, schedule, minimal, assumptionsBroken, text };
+  const recorded = await record(subject, schedule, options);
+  return { kind, run, foundEvents: events, schedule, minimal, assumptionsBroken, text, ...recorded };
+}
+
+/** Runs a schedule with a guest once more, and takes the run down. */
+async function record(
+  subject: Subject,
+  schedule: Schedule,
+  options: GuestRunOptions,
+): Promise<{ readonly taken: Taken; readonly hash: string }> {
+  const played = await replayGuests(subject, schedule, { ...options, trace: true });
+  return { taken: takenOf(schedule, judgementOf(schedule, played)), hash: played.run.hash };
 }
 
 /** Shows a schedule with a guest: in words for each kind of violation, and what is found. */
@@ -131,6 +146,7 @@ export async function showGuest(
   readonly hash: string;
   readonly violations: readonly ViolationKind[];
   readonly texts: readonly string[];
+  readonly taken: Taken;
 }> {
   const subject = await loadGuest(guest);
   const { run, violations } = await replayGuests(subject, schedule, { extendsItself });
@@ -140,5 +156,6 @@ export async function showGuest(
     const where = { run: 0, runs: 1, seed: 'a file', foundEvents: run.events, replay: REPLAY };
     texts.push(await counterexample(subject, schedule, kind, where, { extendsItself }));
   }
-  return { hash: run.hash, violations: kinds, texts };
+  const { taken } = await record(subject, schedule, { extendsItself });
+  return { hash: run.hash, violations: kinds, texts, taken };
 }

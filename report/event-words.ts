@@ -24,7 +24,8 @@ export function eventWords(event: TraceEvent, scene: Scene): string {
     case 'no-script':
       return messageWords(event, scene);
     case 'claim':
-      return `holds ${token}: ${nodeList(nodesOf(event, 'granted'))} granted, valid until ${until(event)}`;
+      // Who saw a client only does not know who granted.
+      return `holds ${token}${granted(event)}, valid until ${until(event)}`;
     case 'extended':
       return `${token} extended, valid until ${until(event)}`;
     case 'not-extended':
@@ -53,6 +54,11 @@ export function eventWords(event: TraceEvent, scene: Scene): string {
     default:
       return faultWords(event, scene.context, NO_KEYS)?.what ?? event.kind;
   }
+}
+
+function granted(event: TraceEvent): string {
+  const nodes = nodesOf(event, 'granted');
+  return nodes.length === 0 ? '' : `: ${nodeList(nodes)} granted`;
 }
 
 function until(event: TraceEvent): string {
@@ -120,6 +126,7 @@ export function ruleOf(event: TraceEvent, scene: Scene): string {
     case 'claim':
     case 'extended': {
       const votes = numberOf(event, 'votes');
+      if (votes === 0) return '';
       const client = schedule.clients.find(({ id }) => id === event.process);
       const ttlMs = client?.locks[numberOf(event, 'lock')]?.ttlMs ?? 0;
       const drift = driftAllowanceUs(policy, ttlMs * MS) / MS;

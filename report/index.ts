@@ -3,9 +3,10 @@ export { type CounterexampleText, formatCounterexample, MOST_LINES } from './cou
 export { formatDiff } from './diff-text.js';
 export { mermaid } from './mermaid.js';
 export { neededWords } from './needed.js';
+export { takenOfObserved } from './observed.js';
 export { ANSI, type Painter, PLAIN } from './painter.js';
 export type { Payload } from './payload.js';
-export { payloadOf, type Report, type ReportInput, reportOf } from './payload-of.js';
+export { payloadOf, type RecordingInput, type Report, type ReportInput, recordingOf, reportOf } from './payload-of.js';
 export { perfetto } from './perfetto.js';
 export * from './picture/index.js';
 export { type Prevention, preventions } from './prevention.js';

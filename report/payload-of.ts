@@ -4,7 +4,7 @@ import type { PropertyId, Scenario, Schedule } from '../scenarios/index.js';
 import { counterfactual, likelihood } from './futures.js';
 import type { Payload } from './payload.js';
 import { candidates } from './prevention.js';
-import { takenOf } from './taken.js';
+import { type Taken, takenOf } from './taken.js';
 import { partOf } from './windows.js';
 
 /** Events of a run that a report carries; a longer one is in its schedule, from which the page makes it. */
@@ -87,4 +87,29 @@ function alsoJudged(scenario: Scenario | null): PropertyId[] {
 function offered(schedule: Schedule, scenario: Scenario | null): string[] {
   const flips = (scenario?.flips ?? []).flatMap((flip) => (flip.with === undefined ? [] : [flip.with]));
   return [...new Set([...flips, ...candidates(schedule)])];
+}
+
+/** What a recording is made of. */
+export interface RecordingInput {
+  readonly id: string;
+  readonly title: string;
+  readonly story: string;
+  /** The command that makes another one. */
+  readonly replay: string;
+  readonly schedule: Schedule;
+  readonly hash: string;
+  readonly taken: Taken;
+  /** Why the page cannot run it again, in one sentence. */
+  readonly why: string;
+}
+
+/** What an HTML report of a run carries that was taken down elsewhere. */
+export function recordingOf({ why, ...about }: RecordingInput): Payload {
+  return {
+    schema: 'lockstep.report/2',
+    ...about,
+    source: { kind: 'recording', why, part: null },
+    likelihood: null,
+    counterfactual: null,
+  };
 }

@@ -1,5 +1,4 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -11,7 +10,7 @@ import { judge } from '../properties/judge.js';
 import { type Scenario, variantSchedule } from '../scenarios/index.js';
 import { htmlReport } from './html.js';
 import { payloadOf, reportOf } from './payload-of.js';
-import { findBrowser, openPage, settled } from './testing/browser.js';
+import { axeFindings, findBrowser, openPage, settled } from './testing/browser.js';
 import { longSchedule } from './testing/long-run.js';
 import { CATALOGUE } from './testing/scenes.js';
 import { viewerFiles } from './viewer-files.js';
@@ -19,7 +18,6 @@ import { countWords } from './words.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'lockstep-report-'));
 const artifacts = join(import.meta.dirname, '..', 'dist', 'artifacts');
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 let browser: Browser | null = null;
 
 beforeAll(async () => {
@@ -169,16 +167,7 @@ describe('the report of S03, from a file and offline', () => {
     inBrowser(`has nothing that axe finds wrong, ${dark ? 'dark' : 'light'}`, async (browser) => {
       const { page, context } = await openPage(browser, `${written('S03').url}#with=persistence%3Dalways&diff=1`, dark);
       await page.keyboard.press('?');
-      // The policy of the page forbids strange scripts; a test comes in by the side door.
-      await page.evaluate(axe);
-      const found = await page.evaluate(async () => {
-        const run = Reflect.get(globalThis, 'axe').run as (
-          options: object,
-        ) => Promise<{ violations: { id: string; nodes: { html: string }[] }[] }>;
-        const { violations } = await run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] });
-        return violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`);
-      });
-      expect(found).toEqual([]);
+      expect(await axeFindings(page)).toEqual([]);
       await context.close();
     });
   }

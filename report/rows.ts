@@ -163,6 +163,7 @@ export const REASONS: Readonly<Record<string, string>> = {
   'in-progress': 'another extension is under way',
   limit: 'no more extensions are allowed',
   lost: 'the keys are gone',
+  refused: 'its nodes would not',
   'too-late': 'the old validity had ended',
 };
 

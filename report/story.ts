@@ -73,6 +73,8 @@ function reason(violation: Violation, told: Told): string {
 }
 
 function whyBoth(first: Claim, second: Claim, told: Told): string {
+  // Who saw clients only does not know who voted.
+  if (first.voters.length === 0 && second.voters.length === 0) return '';
   const both = second.voters.filter((node) => first.voters.includes(node));
   if (both.length === 0) {
     return `${first.voters.length} and ${second.voters.length} votes need not have a node in common`;

@@ -9,7 +9,7 @@ export function namesOf(trace: readonly TraceEvent[]): Map<number, string> {
   for (const event of trace) {
     if (event.kind !== 'send' && event.kind !== 'lost') continue;
     const token = numberOf(event, 'token');
-    if (token !== 0 && !names.has(token)) names.set(token, letters(names.size));
+    if (token !== 0 && !names.has(token)) names.set(token, lettersOf(names.size));
   }
   return names;
 }
@@ -20,7 +20,8 @@ export function tokenNames(trace: readonly TraceEvent[]): (token: number) => str
   return (token) => names.get(token) ?? '?';
 }
 
-function letters(index: number): string {
+/** The name of the token that is sent as the `index`-th, from 0. */
+export function lettersOf(index: number): string {
   const last = String.fromCharCode(65 + (index % LETTERS));
-  return index < LETTERS ? last : letters(Math.floor(index / LETTERS) - 1) + last;
+  return index < LETTERS ? last : lettersOf(Math.floor(index / LETTERS) - 1) + last;
 }

@@ -1,5 +1,6 @@
 import { InputError, show } from './input-error.js';
 import { nearest } from './nearest.js';
+import type { Fault } from './schedule.js';
 
 /** Who a line of a history is about, and when it happened. */
 interface Stamped {
@@ -36,6 +37,15 @@ export type HistoryLineType = keyof Contents;
 export type HistoryLine = {
   readonly [T in HistoryLineType]: Stamped & { readonly type: T } & Contents[T];
 }[HistoryLineType];
+
+/** A fault as it was carried out in a run on real nodes. */
+export interface FaultSeen {
+  readonly fault: Fault;
+  /** `struck` when it began; `back` when the node that it stopped answered again. */
+  readonly what: 'struck' | 'back';
+  /** Time of the observer, µs from the origin of the history. */
+  readonly atUs: number;
+}
 
 type Field = 'client' | 'resources' | 'resource' | 'ttlMs' | 'validUs';
 const FIELDS: Readonly<Record<HistoryLineType, readonly Field[]>> = {

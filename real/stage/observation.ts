@@ -1,4 +1,4 @@
-import type { HistoryLine } from '../../scenarios/history-line.js';
+import type { FaultSeen, HistoryLine } from '../../scenarios/history-line.js';
 
 /** Times of a run on real nodes: µs from its start, by the one clock of the process that plays it. */
 export interface Interval {
@@ -27,6 +27,8 @@ export interface Lateness {
 export interface Observation {
   /** What clients asked for, were told, and wrote. */
   readonly history: readonly HistoryLine[];
+  /** What was done to processes and ways, as it was done. */
+  readonly faults: readonly FaultSeen[];
   /** Who acquired, in order. */
   readonly claims: readonly { readonly client: string; readonly atUs: number }[];
   /** When fewer nodes than a quorum could be connected to. */

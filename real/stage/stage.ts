@@ -103,6 +103,7 @@ export async function playOnRedis(schedule: Schedule, { signal }: PlayOptions = 
     const endUs = clockwork.nowUs();
     return {
       history: script.history,
+      faults: troupe.done,
       claims: script.claims,
       down: watcher.down,
       blocked: watcher.blocked,

@@ -1,3 +1,4 @@
+import type { FaultSeen } from '../../scenarios/history-line.js';
 import type { Fault, ProcessName, Refuse, Schedule } from '../../scenarios/index.js';
 import type { Provision } from '../provisioner/index.js';
 import type { Actor } from './actor.js';
@@ -30,6 +31,8 @@ export class Troupe {
   open = 0;
   /** What went wrong with a fault, if anything did. */
   failure: unknown;
+  /** What was carried out so far, in order. */
+  readonly done: FaultSeen[] = [];
   readonly #schedule: Schedule;
   readonly #clockwork: Clockwork;
   readonly #actors: readonly Actor[];
@@ -88,7 +91,12 @@ export class Troupe {
       });
   }
 
+  #note(fault: Fault, what: FaultSeen['what']): void {
+    this.done.push({ fault, what, atUs: this.#clockwork.nowUs() });
+  }
+
   async #strike(fault: Fault): Promise<void> {
+    this.#note(fault, 'struck');
     switch (fault.kind) {
       case 'crash': {
         const { node } = this.#prop(fault.node);
@@ -98,6 +106,7 @@ export class Troupe {
         const begun = performance.now();
         await node.restart({ keepData: this.#keepsData });
         this.slowestStartUs = Math.max(this.slowestStartUs, Math.round((performance.now() - begun) * 1000));
+        this.#note(fault, 'back');
         return;
       }
       case 'forget': {

@@ -7,7 +7,7 @@ import { STATIC_VIEW } from '../picture/marks.js';
 import { DiffView } from './diff-view.js';
 import { Header } from './header.js';
 import { Inspector } from './inspector.js';
-import { type Action, actionOf, Help, Toolbar } from './keys.js';
+import { type Action, actionOf, Help, keysFor, Toolbar } from './keys.js';
 import { fragmentOf, type Place, placeOf } from './link.js';
 import { indexOf, moved, type Opened, opened as openedOf, rerun } from './model.js';
 import { PictureView } from './picture-view.js';
@@ -38,6 +38,7 @@ export function App({ payload, first }: { readonly payload: Payload; readonly fi
   const event = scene.events[at];
   const shown = useMemo(() => filtered(opened, place.filter), [opened, place.filter]);
   const { axis, zoom } = place;
+  const keys = useMemo(() => keysFor(payload.source), [payload]);
   // Drawn for the run as it was written.
   const chances = opened === written ? payload.likelihood : null;
   const picture = useMemo(
@@ -79,7 +80,7 @@ export function App({ payload, first }: { readonly payload: Payload; readonly fi
   }, []);
   useEffect(() => {
     const onKey = (it: KeyboardEvent): void => {
-      const action = actionOf(it);
+      const action = actionOf(it, keys);
       if (action === undefined) return;
       it.preventDefault();
       act(action);
@@ -111,6 +112,7 @@ export function App({ payload, first }: { readonly payload: Payload; readonly fi
         ) : null}
         <div class="bar">
           <Toolbar
+            keys={keys}
             onAction={act}
             pressed={new Set<Action>([...(place.diff ? ['diff' as const] : []), ...(help ? ['help' as const] : [])])}
           />
@@ -138,7 +140,7 @@ export function App({ payload, first }: { readonly payload: Payload; readonly fi
             />
           </label>
         </div>
-        {help ? <Help /> : null}
+        {help ? <Help keys={keys} /> : null}
         {windows === null ? null : <WindowBar windows={windows} event={place.event} onGo={pick} />}
         <PictureView picture={picture} selected={event ?? null} onPick={pick} />
         {place.diff ? <DiffView before={written} after={opened} onPick={pick} /> : null}

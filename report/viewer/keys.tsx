@@ -1,4 +1,5 @@
 import type { JSX } from 'preact';
+import type { Payload } from '../payload.js';
 import type { Move } from './model.js';
 
 /** What a key or its button does: a step, or something to switch. */
@@ -13,7 +14,7 @@ interface KeyInfo {
 }
 
 /** Every key, in the order of the buttons. */
-export const KEYS: readonly KeyInfo[] = [
+const KEYS: readonly KeyInfo[] = [
   { key: 'ArrowLeft', face: '←', action: 'back', words: 'event before' },
   { key: 'ArrowRight', face: '→', action: 'next', words: 'next event' },
   { key: '[', face: '[', action: 'laneBack', words: 'event before in this lane' },
@@ -31,25 +32,32 @@ export const KEYS: readonly KeyInfo[] = [
   { key: '?', face: '?', action: 'help', words: 'keys' },
 ];
 
+/** Keys of a page: what cannot be run again has nothing to be compared with. */
+export function keysFor(source: Payload['source']): readonly KeyInfo[] {
+  return source.kind === 'schedule' ? KEYS : KEYS.filter(({ action }) => action !== 'diff');
+}
+
 /** The action of a key, if nothing else wants it. */
-export function actionOf(event: KeyboardEvent): Action | undefined {
+export function actionOf(event: KeyboardEvent, keys: readonly KeyInfo[]): Action | undefined {
   if (event.ctrlKey || event.metaKey || event.altKey) return undefined;
   const { target } = event;
   if (target instanceof HTMLElement && /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName)) return undefined;
-  return KEYS.find(({ key }) => key === event.key)?.action;
+  return keys.find(({ key }) => key === event.key)?.action;
 }
 
 /** A button for each key. */
 export function Toolbar({
+  keys,
   onAction,
   pressed,
 }: {
+  readonly keys: readonly KeyInfo[];
   readonly onAction: (action: Action) => void;
   readonly pressed: ReadonlySet<Action>;
 }): JSX.Element {
   return (
     <div class="toolbar" role="toolbar" aria-label="Steps">
-      {KEYS.map(({ face, action, words }) => (
+      {keys.map(({ face, action, words }) => (
         <button
           type="button"
           key={action}
@@ -66,12 +74,12 @@ export function Toolbar({
 }
 
 /** What each key does. */
-export function Help(): JSX.Element {
+export function Help({ keys }: { readonly keys: readonly KeyInfo[] }): JSX.Element {
   return (
     <section class="help" aria-label="Keys">
       <h2>Keys</h2>
       <dl>
-        {KEYS.map(({ face, words, action }) => (
+        {keys.map(({ face, words, action }) => (
           <div key={action}>
             <dt>
               <kbd>{face}</kbd>

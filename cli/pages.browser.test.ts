@@ -1,0 +1,84 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, expect, type TestContext, test } from 'vitest';
+import { lockstep } from '../campaign/testing/command.js';
+import { canRunOnRedis } from '../real/provisioner/for-tests.js';
+import { axeFindings, findBrowser, openPage, type Watched } from '../report/testing/browser.js';
+import { findScenario } from '../scenarios/catalogue.js';
+import { Exit } from './exit-codes.js';
+import { emptyFolder } from './testing/in-process.js';
+
+const artifacts = join(import.meta.dirname, '..', 'dist', 'artifacts');
+const canPlay = canRunOnRedis('the page of a run on real nodes', 'processes');
+let browser: Browser | null = null;
+
+beforeAll(async () => {
+  browser = await findBrowser();
+  mkdirSync(artifacts, { recursive: true });
+});
+
+afterAll(async () => {
+  await browser?.close();
+});
+
+/** Runs in a browser, or is skipped where there is none. */
+function inBrowser(name: string, body: (browser: Browser, context: TestContext) => Promise<void>): void {
+  test(name, async (context) => {
+    if (browser === null) context.skip();
+    else await body(browser, context);
+  });
+}
+
+/** A page that a command wrote, opened from a file, offline. */
+async function pageOf(browser: Browser, name: string, html: string): Promise<Watched> {
+  const path = join(emptyFolder(), `${name}.html`);
+  writeFileSync(path, html);
+  const watched = await openPage(browser, pathToFileURL(path).href);
+  await watched.page.screenshot({ path: join(artifacts, `${name}.png`), fullPage: true });
+  return watched;
+}
+
+/** It says that it is a recording, offers nothing that takes a run, and can be stepped through. */
+async function isRecording({ page, problems }: Watched, why: string): Promise<void> {
+  const said = await page.locator('.recording').innerText();
+  expect(said).toContain('A recording. This page shows what was taken down, and cannot run it again');
+  expect(said).toContain(why);
+  expect(await page.locator('#engine').count()).toBe(0);
+  expect(await page.getByRole('button', { name: 'difference' }).count()).toBe(0);
+  await page.goto(`${page.url().split('#')[0]}#event=0`);
+  await page.keyboard.press('ArrowRight');
+  await expect.poll(() => page.locator('.when').innerText()).toContain('event 1 ');
+  expect(await axeFindings(page)).toEqual([]);
+  expect(problems).toEqual([]);
+}
+
+inBrowser('a run of a library is a page that says it is recorded', async (browser) => {
+  const file = join(emptyFolder(), 'S03.json');
+  writeFileSync(file, JSON.stringify(findScenario('S03').schedule));
+  const { code, stdout, stderr } = await lockstep(
+    ...['guests', '--replay', file, '--libraries', 'redlock5', '--format', 'html'],
+  );
+  expect([code, stderr]).toEqual([Exit.violated, '']);
+  const watched = await pageOf(browser, 'guest-S03', stdout);
+  expect(await watched.page.locator('h1').innerText()).toContain('mutual exclusion');
+  expect(await watched.page.locator('.sentence').first().innerText()).toContain('c1 and c2 both held a');
+  await isRecording(watched, 'the library redlock5 is not in it');
+  await watched.context.close();
+});
+
+inBrowser('a run on real nodes is a page with what clients did and what befell nodes', async (browser, context) => {
+  if (!canPlay) return context.skip();
+  const { code, stdout, stderr } = await lockstep('replay', 'S03', '--real', '--format', 'html');
+  // A machine too busy to tell is not a difference.
+  if (code === Exit.inconclusive) return context.skip();
+  expect([code, stderr]).toEqual([Exit.ok, '']);
+  const watched = await pageOf(browser, 'real-S03', stdout);
+  expect(await watched.page.locator('.sentence').first().innerText()).toMatch(/c1 and c2 both held a for [\d ]+/);
+  const events = await watched.page.locator('table').last().innerText();
+  expect(events).toMatch(/n2\s+crashes/);
+  expect(events).toMatch(/c2\s+holds B/);
+  await isRecording(watched, 'it was played on real nodes');
+  await watched.context.close();
+});
