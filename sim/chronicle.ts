@@ -167,7 +167,13 @@ export class Chronicle {
 
   called(code: number, lock: LockRun): void {
     this.cause = this.noteLock(code, lock, lock.plan.ttlMs);
-    if (this.trace.keeping) this.trace.detail({ ...this.lockDetail(lock), ttlMs: lock.plan.ttlMs });
+    if (!this.trace.keeping) return;
+    const { ttlMs, holdUs } = lock.plan;
+    this.trace.detail({
+      ...this.lockDetail(lock),
+      ttlMs,
+      ...(code === Kind.call && holdUs !== null ? { holdUs } : {}),
+    });
   }
 
   /** A write arrives at the resource, which takes it or refuses it. */

@@ -52,16 +52,20 @@ export class Links {
     const lost = fate.lost || (this.cutUntil.length > 0 && this.isCut(message, direction));
     const seq = chronicle.noteSend(lost ? Kind.lost : Kind.send, from, message, to.traceId, answer);
     if (fate.resendAfterUs >= 0 && answer === null) this.planResend(message, fate.resendAfterUs, from, seq);
-    const { observer, now } = chronicle;
+    const { observer, now, trace } = chronicle;
     if (lost) {
       if (fate.lost) observer.troubled(now, now);
+      else if (trace.keeping) trace.add('cut', 1);
       return;
     }
     const heldUs = this.heldUntil.length > 0 ? this.heldFor(message, direction) : 0;
     const at = this.deliver(message, answer, counter, to, 0, heldUs + fate.delayUs, seq);
+    if (trace.keeping) trace.add('arrivesUs', at);
     if (at - now > observer.slowUs) observer.troubled(at, now);
     if (fate.duplicateDelayUs < 0) return;
-    observer.troubled(this.deliver(message, answer, counter, to, 1, heldUs + fate.duplicateDelayUs, seq), now);
+    const copyAt = this.deliver(message, answer, counter, to, 1, heldUs + fate.duplicateDelayUs, seq);
+    if (trace.keeping) trace.add('copyArrivesUs', copyAt);
+    observer.troubled(copyAt, now);
   }
 
   private planResend(message: Message, afterUs: number, from: Process, cause: number): void {
@@ -69,7 +73,9 @@ export class Links {
     const event = this.queue.blank(EventKind.resend, at, this.nextRank(), from, message);
     event.cause = cause;
     this.queue.push(event);
-    this.chronicle.observer.troubled(at, this.chronicle.now);
+    const { trace, observer, now } = this.chronicle;
+    if (trace.keeping) trace.add('resendUs', at);
+    observer.troubled(at, now);
   }
 
   /** A client has a new connection to a node: what is sent over it need not wait for what was sent over the old one. */

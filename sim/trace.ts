@@ -103,6 +103,12 @@ export class Trace {
     if (last !== undefined) this.events.push({ ...last, detail });
   }
 
+  /** Says one thing more about the event just kept, of which something was said. */
+  add(name: string, value: number): void {
+    const detail: Record<string, unknown> = this.events[this.events.length - 1]?.detail ?? {};
+    detail[name] = value;
+  }
+
   /** A short digest, for hashing many runs together. */
   value(): number {
     return this.hash.value();

@@ -1,19 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Fate, Fault } from '../../scenarios/index.js';
-import { setupOf, simulate } from '../../sim/index.js';
-import { lock, type Parts, schedule, unreached } from '../../sim/testing/schedule.js';
-import { disagreementOn } from './agreement.js';
-import { checkOffline } from './offline.js';
-
-/** What the trace of a schedule says; the monitors have to say the same. */
-function findings(parts: Parts): string[] {
-  const plan = schedule(parts);
-  const { trace, endUs } = simulate(plan, { trace: true });
-  expect(disagreementOn(plan)).toBeNull();
-  return checkOffline(setupOf(plan), trace, endUs).map(
-    ({ property, atUs, untilUs, clients }) => `${property} ${clients.join('+')} ${atUs}..${untilUs}`,
-  );
-}
+import { lock, unreached } from '../../sim/testing/schedule.js';
+import { findings } from '../testing/findings.js';
 
 const lostAtOnce: Fault = { kind: 'crash', node: 'n2', atUs: 3_000, restartAfterUs: 0 };
 const forgetAll = (atUs: number, ...nodes: readonly string[]): Fault[] =>

@@ -7,6 +7,7 @@ import { conservation } from './conservation.js';
 import { fencing } from './fencing-rules.js';
 import type { Finding } from './finding.js';
 import { cleanup, releaseOwn, releaseQuorum, tokenUnique } from './key-rules.js';
+import { LIVENESS, liveness } from './liveness.js';
 import { Record } from './record.js';
 
 /** The rules by the property that they decide. */
@@ -27,7 +28,7 @@ const RULES: { readonly [P in PropertyId]?: (record: Record) => Finding[] } = {
 };
 
 /** Properties that a trace is checked for afterwards. */
-export const OFFLINE = Object.keys(RULES) as readonly PropertyId[];
+export const OFFLINE: readonly PropertyId[] = [...(Object.keys(RULES) as readonly PropertyId[]), ...LIVENESS];
 
 /**
  * Choices of known clients that this checker has no rules for: whose a key is that two locks have set with one token,
@@ -51,5 +52,5 @@ export function knowsOffline(policy: Policy): boolean {
  */
 export function checkOffline(setup: Setup, trace: readonly TraceEvent[], endUs: number): Finding[] {
   const record = new Record(setup, trace, endUs);
-  return Object.values(RULES).flatMap((rule) => rule(record));
+  return [...Object.values(RULES), liveness].flatMap((rule) => rule(record));
 }

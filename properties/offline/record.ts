@@ -67,16 +67,27 @@ export interface Turn extends Mark {
   readonly voted: ReadonlySet<number>;
 }
 
+/** The call that asks for a lock. */
+export interface Call extends Mark {
+  readonly localUs: number;
+  readonly ttlMs: number;
+  /** When its owner means to give it back, µs after the claim; `null` for never. */
+  readonly holdUs: number | null;
+}
+
 /** One acquisition of one client. */
 export interface Lock {
   readonly client: string;
+  readonly call: Call;
   /** How many different nodes its client knew of when it asked; those that it was connected to, where it asks only them. */
   nodes: number;
   readonly resources: readonly string[];
   readonly attempts: Attempt[];
   readonly turns: Turn[];
-  failed: Mark | null;
+  failed: (Mark & { readonly localUs: number }) | null;
   readonly releaseCalls: Mark[];
+  /** When its release returned. */
+  released: Mark | null;
   readonly writes: (Mark & { readonly accepted: boolean })[];
 }
 
@@ -163,6 +174,11 @@ export class Record {
       case 'reconfigure':
         this.nodesOf.set(event.process, new Set(detail.nodes as readonly string[]).size);
         break;
+      case 'released': {
+        const lock = this.lockOf(event.process, Number(event.detail.lock));
+        if (lock !== undefined) lock.released = event;
+        break;
+      }
       case 'client-crash':
         for (const lock of this.locks) if (lock.client === event.process) this.end(lock, event);
         break;
@@ -214,19 +230,22 @@ export class Record {
     return this.keysByToken.get(token) ?? [];
   }
 
-  private lockOf(client: string, number: number): Lock | undefined {
+  lockOf(client: string, number: number): Lock | undefined {
     return this.byName.get(`${client} ${number}`);
   }
 
-  private open({ process, detail }: TraceEvent): void {
+  private open({ seq, atUs, localUs, process, detail }: TraceEvent): void {
+    const holdUs = detail.holdUs === undefined ? null : Number(detail.holdUs);
     const lock: Lock = {
       client: process,
+      call: { seq, atUs, localUs, ttlMs: Number(detail.ttlMs), holdUs },
       nodes: this.nodesOf.get(process) ?? this.setup.cluster.nodes,
       resources: detail.resources as readonly string[],
       attempts: [],
       turns: [],
       failed: null,
       releaseCalls: [],
+      released: null,
       writes: [],
     };
     this.locks.push(lock);

@@ -58,6 +58,11 @@ export class Calm {
     this.since = Math.max(this.since, this.ends.shift() ?? 0);
   }
 
+  /** What has ended by now is over. */
+  settle(now: number): void {
+    while (this.nextEnd <= now) this.end();
+  }
+
   nodeDown(node: number): void {
     this.down = union(this.down, oneNode(node));
   }
@@ -102,6 +107,7 @@ export class Calm {
     for (const { index, name } of world.clients) {
       const others = from.includes(name) ? to : to.includes(name) ? from : [];
       for (const other of others) {
+        if (nodeIndex(other) < 0) continue;
         const link = index * this.nodes + nodeIndex(other);
         this.cutUntil[link] = Math.max(this.cutUntil[link] ?? 0, until);
       }
@@ -119,6 +125,27 @@ export class Calm {
       if (!out && !hung && (this.cutUntil[client.index * this.nodes + i] ?? 0) <= at) set = union(set, oneNode(i));
     }
     return set;
+  }
+}
+
+/** Whether a fault does anything: who is down cannot go down again, freeze or forget. */
+export function strikesHome(fault: Fault, world: WatchedWorld): boolean {
+  const isUp = (name: ProcessName): boolean => {
+    const process = world.nodes[nodeIndex(name)] ?? world.clients.find((client) => client.name === name);
+    return process?.down === false;
+  };
+  switch (fault.kind) {
+    case 'crash':
+    case 'forget':
+      return isUp(fault.node);
+    case 'failover':
+      return fault.to === undefined || fault.to === fault.node || isUp(fault.to);
+    case 'client-crash':
+      return isUp(fault.client);
+    case 'pause':
+      return isUp(fault.process);
+    default:
+      return true;
   }
 }
 

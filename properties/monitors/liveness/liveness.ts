@@ -4,7 +4,7 @@ import type { LockRun, Setup, TrueTime, WatchedWorld } from '../../../sim/index.
 import { instant, type Report } from '../instant.js';
 import type { Ledger } from '../ledger.js';
 import type { Roster } from '../roster.js';
-import { Calm } from './calm.js';
+import { Calm, strikesHome } from './calm.js';
 import { EndlessHold } from './endless-hold.js';
 import { LoneWait } from './lone-wait.js';
 import { OpenCalls } from './open-calls.js';
@@ -63,6 +63,7 @@ export class Liveness {
 
   /** It asks once more. */
   retried(lock: LockRun, now: TrueTime): void {
+    this.calm.settle(now);
     this.progress.failed(lock, now, this.isOpen);
     this.calls.acquiring(lock, now);
     this.nextAt = Math.min(this.nextAt, this.calls.dueAt);
@@ -94,6 +95,7 @@ export class Liveness {
 
   failed(lock: LockRun, now: TrueTime): void {
     this.calls.returned(lock);
+    this.calm.settle(now);
     this.progress.failed(lock, now, this.isOpen);
     this.checkTries(lock, now);
     this.loneWait.changed(now);
@@ -137,7 +139,7 @@ export class Liveness {
 
   strikes(fault: Fault, now: TrueTime): void {
     const { world } = this;
-    if (world === null) return;
+    if (world === null || !strikesHome(fault, world)) return;
     this.catchUp(now);
     this.calm.strikes(fault, now, world);
     switch (fault.kind) {

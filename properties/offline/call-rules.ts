@@ -1,0 +1,110 @@
+import { type Policy, REFERENCE } from '../../core/index.js';
+import { believedAt } from './beliefs.js';
+import { finding } from './claim-rules.js';
+import type { Finding } from './finding.js';
+import { releaseCallUs, tryUs } from './patience.js';
+import type { Lock, Mark } from './record.js';
+import type { Waits } from './waits.js';
+
+/** A call, or a try of one, that has to be over by its bound. */
+interface Open {
+  readonly lock: Lock;
+  readonly from: Mark;
+  readonly to: Mark | null;
+  /** µs of its client's clock. */
+  readonly boundUs: number;
+}
+
+/** Every try of an acquisition, and every release, is over within its own time-outs; anew after its client was frozen. */
+export function calls(waits: Waits): Finding[] {
+  return openCalls(waits).flatMap((call) => {
+    const due = dueOf(waits, call);
+    return due < (call.to?.atUs ?? waits.record.endUs) ? [finding('fault-tolerance', [call.lock], due)] : [];
+  });
+}
+
+function openCalls(waits: Waits): Open[] {
+  const { record, conditions, uses } = waits;
+  const { policy } = record.setup;
+  return record.locks.flatMap((lock) => {
+    const places = conditions.list(lock).nodes.length;
+    const { ttlMs } = lock.call;
+    const death = waits.deathOf(lock);
+    const claim = lock.turns.find(({ kind }) => kind === 'claim');
+    const tries = lock.attempts.flatMap(({ asked: [from] }, k): Open[] => {
+      if (from === undefined) return [];
+      const to = first([lock.attempts[k + 1]?.asked[0], claim, lock.failed, death]);
+      return [{ lock, from, to, boundUs: tryUs(policy, places, ttlMs, k + 1 === policy.tries) }];
+    });
+    const back = uses.givingBack.filter((it) => it.lock === lock);
+    const releases = back.map((from, i): Open => {
+      return {
+        lock,
+        from,
+        to: first([back[i + 1], lock.released, death]),
+        boundUs: releaseCallUs(policy, places, ttlMs),
+      };
+    });
+    return [...tries, ...releases];
+  });
+}
+
+function first(marks: readonly (Mark | null | undefined)[]): Mark | null {
+  const there = marks.filter((it) => it !== null && it !== undefined);
+  return there.sort((a, b) => a.seq - b.seq)[0] ?? null;
+}
+
+function dueOf(waits: Waits, { lock, from, to, boundUs }: Open): number {
+  const { conditions } = waits;
+  let due = conditions.after(from.atUs, boundUs, from.seq + 1);
+  if (due === Number.POSITIVE_INFINITY) return due;
+  for (const { seq, atUs, detail } of waits.delaysOf(lock.client)) {
+    if (seq < from.seq || (to !== null && seq > to.seq)) continue;
+    if (atUs > due) break;
+    due = Math.max(due, conditions.after(Number(detail.untilUs ?? atUs), boundUs, seq + 1));
+  }
+  return due;
+}
+
+/** Whoever gives up has made all its tries, and has paused between them. */
+export function tries({ record }: Waits): Finding[] {
+  const { policy } = record.setup;
+  // Who has only so much time may use it up first.
+  if (policy.acquireTimeoutUs !== null) return [];
+  return record.locks.flatMap((lock) => {
+    const { failed, call, attempts } = lock;
+    if (failed === null) return [];
+    if (policy.tries === null || attempts.length < policy.tries)
+      return [finding('fault-tolerance', [lock], failed.atUs)];
+    const shortest = Math.max(0, policy.retryDelayUs - policy.retryJitterUs);
+    const isHasty = failed.localUs - call.localUs < (policy.tries - 1) * shortest;
+    return isHasty ? [finding('deadlock-free', [lock], failed.atUs)] : [];
+  });
+}
+
+/** A lock that extends itself, and that its owner never means to give back, is over after as many TTLs as its policy allows. */
+export function endlessHold(waits: Waits): Finding[] {
+  const { record, conditions } = waits;
+  const { policy } = record.setup;
+  if (policy.autoExtendAtUs === null && policy.autoExtendAtPpm === null) return [];
+  return record.locks.flatMap((lock) => {
+    if (lock.call.holdUs !== null) return [];
+    return waits.stagesOf(lock).flatMap(({ from, to }) => {
+      const untilUs = to?.atUs ?? record.endUs;
+      let due = conditions.after(from.atUs, most(policy) * 1000 * lock.call.ttlMs, from.seq + 1);
+      while (due < untilUs) {
+        const seq = waits.seqAfter(due);
+        if (!believedAt(lock, record, due, seq - 0.5)) return [];
+        const frozenUntil = conditions.frozenUntil(lock.client, seq);
+        if (frozenUntil <= due) return [finding('deadlock-free', [lock], due)];
+        due = frozenUntil;
+      }
+      return [];
+    });
+  });
+}
+
+/** TTLs that a lock may last; where its policy knows no limit, that of the reference. */
+function most({ maxExtensions }: Policy): number {
+  return 1 + (maxExtensions ?? REFERENCE.maxExtensions ?? 0);
+}

@@ -1,0 +1,229 @@
+import type { TraceEvent } from '../../sim/index.js';
+import type { Attempt, Lock, Mark, Record } from './record.js';
+
+/** A value from a place of the trace on. */
+interface From<T> extends Mark {
+  readonly value: T;
+}
+
+/** One attempt, its token, and what became of its keys. */
+export interface Use {
+  readonly lock: Lock;
+  readonly attempt: Attempt;
+  /** From 0 per lock. */
+  readonly number: number;
+  readonly begin: Mark;
+  /** Where it failed or was given back. */
+  over: Mark | null;
+  /** Until when its key may be on a node, by the grants and extensions so far, on clocks that are right; µs. */
+  readonly lives: From<number>[];
+  /** What extensions asked for, ms. */
+  readonly rounds: From<number>[];
+  readonly released: (Mark & { readonly node: string })[];
+  /** From when on nobody has any use for its keys, µs; or `null`. */
+  readonly orphaned: From<number | null>[];
+  /** The nodes that have a key of it. */
+  readonly holding: From<ReadonlySet<string>>[];
+}
+
+/** All attempts of a run, and the instants in which a key that nobody has any use for came or went by itself. */
+export class Uses {
+  readonly strays: Mark[] = [];
+  /** Releases by which locks are given back: the first, or each where they are sent one after the other. */
+  readonly givingBack: (Mark & { readonly lock: Lock })[] = [];
+  private readonly record: Record;
+  /** Those with a key on any node. */
+  private readonly stored: From<readonly Use[]>[] = [];
+  private readonly byToken = new Map<number, Use>();
+  private readonly byLock = new Map<Lock, Use>();
+  private readonly believing = new Set<Lock>();
+  /** By the execution that it follows from. */
+  private readonly answers = new Map<number, unknown>();
+  private readonly keys = new Map<string, number>();
+
+  constructor(record: Record) {
+    this.record = record;
+    for (const { detail, cause } of record.events) if ('answer' in detail) this.answers.set(cause, detail.answer);
+    for (const event of record.events) this.take(event);
+  }
+
+  private take(event: TraceEvent): void {
+    const { kind, detail } = event;
+    switch (kind) {
+      case 'send':
+      case 'lost':
+        if (!('answer' in detail)) this.sent(event);
+        break;
+      case 'execute':
+        this.executed(event);
+        break;
+      case 'key-set':
+      case 'key-gone':
+        this.keyChanged(event);
+        break;
+      case 'client-crash':
+        for (const lock of this.record.locks) if (lock.client === event.process) this.dies(lock, event);
+        break;
+      case 'claim':
+      case 'extended':
+      case 'expired':
+      case 'acquire-failed':
+      case 'release-call':
+      case 'released': {
+        const lock = this.record.lockOf(event.process, Number(detail.lock));
+        if (lock !== undefined) this.turn(lock, event);
+        break;
+      }
+      default:
+    }
+  }
+
+  private turn(lock: Lock, event: TraceEvent): void {
+    const use = this.byLock.get(lock);
+    if (use === undefined) return;
+    switch (event.kind) {
+      case 'claim':
+      case 'extended':
+        this.believing.add(lock);
+        use.orphaned.push({ ...mark(event), value: null });
+        break;
+      case 'expired':
+        // Until its TTL is over, a key is there for a reason.
+        if (this.believing.delete(lock)) orphan(use, event, Math.max(event.atUs, at(use.lives, event.seq) ?? 0));
+        break;
+      case 'acquire-failed':
+      case 'released':
+        this.believing.delete(lock);
+        this.end(use, event, true);
+        break;
+      case 'release-call':
+        if (this.record.setup.policy.beliefEnds === 'at-release') this.believing.delete(lock);
+        break;
+      default:
+    }
+  }
+
+  private dies(lock: Lock, event: TraceEvent): void {
+    this.believing.delete(lock);
+    const use = this.byLock.get(lock);
+    if (use !== undefined) orphan(use, event, event.atUs);
+  }
+
+  private end(use: Use, event: TraceEvent, forGood: boolean): void {
+    if (use.over !== null) return;
+    use.over = mark(event);
+    if (forGood) orphan(use, event, event.atUs);
+  }
+
+  private sent(event: TraceEvent): void {
+    const { operation, client, lock: number, token, node, ttlMs } = event.detail;
+    const lock = this.record.lockOf(String(client), Number(number));
+    if (lock === undefined) return;
+    if (operation === 'acquire') this.begin(lock, event);
+    const use = this.byToken.get(Number(token));
+    if (use === undefined) return;
+    if (operation === 'extend') use.rounds.push({ ...mark(event), value: Number(ttlMs) });
+    if (operation !== 'release') return;
+    use.released.push({ ...mark(event), node: String(node) });
+    const [call] = lock.releaseCalls;
+    const isGivingBack =
+      call !== undefined && call.seq < event.seq && this.byLock.get(lock) === use && use.over === null;
+    if (!isGivingBack) return;
+    this.givingBack.push({ ...mark(event), lock });
+    if (this.record.setup.policy.releaseSending === 'parallel') this.end(use, event, true);
+  }
+
+  private begin(lock: Lock, event: TraceEvent): void {
+    const number = Number(event.detail.attempt);
+    const attempt = lock.attempts[number];
+    const before = this.byLock.get(lock);
+    if (attempt === undefined || (before !== undefined && before.number >= number)) return;
+    if (before !== undefined) this.end(before, event, this.byToken.get(attempt.token) !== before);
+    const same = this.byToken.get(attempt.token);
+    const use: Use = {
+      lock,
+      attempt,
+      number,
+      begin: mark(event),
+      over: null,
+      lives: [...(same?.lives.slice(-1) ?? [])],
+      rounds: [],
+      released: [],
+      orphaned: [],
+      holding: [...(same?.holding.slice(-1) ?? [])],
+    };
+    // Its keys are the new one's.
+    same?.holding.push({ ...mark(event), value: new Set() });
+    if (same !== undefined) this.store(same, event, false);
+    if ((use.holding[0]?.value.size ?? 0) > 0) this.store(use, event, true);
+    this.byToken.set(attempt.token, use);
+    this.byLock.set(lock, use);
+  }
+
+  private store(use: Use, event: TraceEvent, isThere: boolean): void {
+    const before = this.stored[this.stored.length - 1]?.value ?? [];
+    if (before.includes(use) === isThere) return;
+    this.stored.push({ ...mark(event), value: isThere ? [...before, use] : before.filter((it) => it !== use) });
+  }
+
+  /** The uses with a key on any node, before a place of the trace. */
+  storedAt(seq: number): readonly Use[] {
+    return at(this.stored, seq) ?? [];
+  }
+
+  private executed(event: TraceEvent): void {
+    const { operation, token, attempt, ttlMs } = event.detail;
+    if (operation !== 'acquire' && operation !== 'extend') return;
+    // Whoever has not answered holds a yes back.
+    if ((this.answers.get(event.seq) ?? 'yes') !== 'yes') return;
+    const use = this.byToken.get(Number(token));
+    if (
+      use?.number !== Number(attempt) ||
+      use.lock !== this.record.lockOf(String(event.detail.client), Number(event.detail.lock))
+    )
+      return;
+    // A key is still there in the last millisecond of its TTL.
+    const untilUs = event.atUs + 1000 * (Number(ttlMs) + 1);
+    use.lives.push({ ...mark(event), value: Math.max(untilUs, at(use.lives, event.seq) ?? 0) });
+  }
+
+  private keyChanged(event: TraceEvent): void {
+    const { token, resource, how } = event.detail;
+    const use = this.byToken.get(Number(token));
+    if (use === undefined) return;
+    const isSet = event.kind === 'key-set';
+    const key = `${event.process} ${token}`;
+    const count = (this.keys.get(key) ?? 0) + (isSet ? 1 : -1);
+    this.keys.set(key, count);
+    const holding = new Set(at(use.holding, event.seq + 1));
+    if (count > 0) holding.add(event.process);
+    else holding.delete(event.process);
+    use.holding.push({ ...mark(event), value: holding });
+    this.store(use, event, holding.size > 0);
+    const since = at(use.orphaned, event.seq) ?? null;
+    if (since === null || resource === undefined) return;
+    if (isSet) use.orphaned.push({ ...mark(event), value: Math.max(since, event.atUs) });
+    const isOld = use.number < (this.byLock.get(use.lock)?.number ?? 0);
+    if (isSet || how !== 'deleted' || isOld) this.strays.push(mark(event));
+  }
+}
+
+function orphan(use: Use, event: TraceEvent, fromUs: number): void {
+  const since = use.orphaned[use.orphaned.length - 1]?.value ?? null;
+  if (since === null || since > fromUs) use.orphaned.push({ ...mark(event), value: fromUs });
+}
+
+function mark({ seq, atUs }: TraceEvent): Mark {
+  return { seq, atUs };
+}
+
+/** What was so before a place of the trace. */
+export function at<T>(values: readonly From<T>[], seq: number): T | undefined {
+  let [low, high] = [0, values.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((values[middle]?.seq ?? 0) < seq) low = middle + 1;
+    else high = middle;
+  }
+  return values[low - 1]?.value;
+}
