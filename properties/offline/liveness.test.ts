@@ -41,9 +41,30 @@ describe('a client that waits alone, by its trace', () => {
     expect(live({ ...rival, faults: [dies] })).toEqual(['deadlock-free c1 650000..650000']);
     const gone: Fault = { kind: 'client-crash', client: 'c1', atUs: 5_000 };
     expect(live({ policy, locks: [[lock(0)], [lock(10_000)]], faults: [gone] })).toEqual([]);
+    const early: Fault = { kind: 'client-crash', client: 'c1', atUs: 1_500 };
+    const forgets = ['n0', 'n1', 'n2', 'n3', 'n4'].map((node): Fault => ({ kind: 'forget', node, atUs: 2_000_000 }));
+    const orphaned = { ...never, locks: [[lock(0)], [lock(10_000)]] };
+    expect(live({ ...orphaned, faults: [early] })).toEqual(['deadlock-free c2 10452000..10452000']);
+    expect(live({ ...orphaned, faults: [early, ...forgets] })).toEqual(['deadlock-free c2 2450000..2450000']);
     const keyExpiry = 'none' as const;
     const kept = live({ policy: { ...policy, keyExpiry }, locks: [[lock(0)], [lock(10_000)]], faults: [gone] });
     expect(kept).toEqual(['deadlock-free c2 10452000..10452000']);
+  });
+
+  it('is looked at anew whenever somebody comes or goes', () => {
+    const goes = (client: string, atUs: number): Fault => ({ kind: 'client-crash', client, atUs });
+    // Waits for answers without end, and so has no deadline of its own that is looked at in between.
+    const silent: Parts = { policy: { quorum: 6, settle: 'quorum-only' } };
+    const frozen: Fault = { kind: 'pause', process: 'c3', atUs: 100_000, forUs: 500_000 };
+    const faults = [goes('c1', 1_500), frozen, goes('c3', 5_000_000)];
+    const calls = ['fault-tolerance c2 360000..360000', 'fault-tolerance c3 950000..950000'];
+    const locks = [[lock(0)], [lock(10_000)], [lock(20_000, { resources: ['b'] })], []];
+    expect(live({ ...silent, locks, faults, untilUs: 9_000_000 })).toEqual(calls);
+    const gone = goes('c4', 1_000_000);
+    expect(live({ ...silent, locks, faults: [...faults, gone], untilUs: 9_000_000 })).toEqual([
+      'deadlock-free c3 1450000..1450000',
+      ...calls,
+    ]);
   });
 
   it('is let down by what sets its own key and is not sent a release', () => {

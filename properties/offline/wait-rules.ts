@@ -7,7 +7,7 @@ import type { Waits } from './waits.js';
 /** An instant in which the watch over those who wait begins anew. */
 interface Reset {
   readonly atUs: number;
-  /** Somebody came or went; else something got in the way, or no longer does. */
+  /** Somebody came or went, or a key that was in the way; else something got in the way, or no longer does. */
   readonly isChange: boolean;
 }
 
@@ -48,7 +48,10 @@ function resetsOf(waits: Waits): Reset[] {
     ...(lock.failed === null ? [] : [lock.failed]),
   ]);
   const deaths = record.events.filter(({ kind }) => kind === 'client-crash');
-  const changes = [...marks, ...uses.givingBack, ...deaths].map(({ atUs }) => ({ atUs, isChange: true }));
+  const changes = [...marks, ...uses.givingBack, ...uses.strays, ...deaths].map(({ atUs }) => ({
+    atUs,
+    isChange: true,
+  }));
   const disturbed = troubles.flatMap(({ atUs, untilUs }) =>
     [atUs, untilUs].map((it) => ({ atUs: it, isChange: false })),
   );

@@ -43,6 +43,11 @@ describe('a client that keeps trying alone', () => {
     const dead: Fault = { kind: 'client-crash', client: 'c1', atUs: 5_000 };
     const locks = [[lock(0)], [lock(10_000)]];
     expect(free({ policy, locks, faults: [dead] })).toEqual([]);
+    // Its keys are set at 1 ms, and need not be waited for once they are gone.
+    const early: Fault = { kind: 'client-crash', client: 'c1', atUs: 1_500 };
+    const forgets = ['n0', 'n1', 'n2', 'n3', 'n4'].map((node): Fault => ({ kind: 'forget', node, atUs: 2_000_000 }));
+    expect(free({ ...never, locks, faults: [early] })).toEqual(['c2 10452000']);
+    expect(free({ ...never, locks, faults: [early, ...forgets] })).toEqual(['c2 2450000']);
     const back = (node: string): Fault => ({ kind: 'clock-step', process: node, atUs: 5_000, byUs: -1_000_000 });
     expect(free({ policy, locks, faults: [dead, ...['n0', 'n1', 'n2'].map(back)] })).toEqual([]);
   });
@@ -55,6 +60,19 @@ describe('a client that keeps trying alone', () => {
       'c1 450100',
       'c2 450100',
     ]);
+  });
+
+  it('is looked at anew whenever somebody comes or goes, though keys of others put off the next look', () => {
+    const goes = (client: string, atUs: number): Fault => ({ kind: 'client-crash', client, atUs });
+    // Waits for answers without end, and so has no deadline of its own that is looked at in between.
+    const silent: Parts = { policy: { quorum: 6, settle: 'quorum-only' } };
+    const frozen: Fault = { kind: 'pause', process: 'c3', atUs: 100_000, forUs: 500_000 };
+    const faults = [goes('c1', 1_500), frozen, goes('c3', 5_000_000)];
+    // At 550 ms, c3 is frozen, and c2 has to wait for keys until 10 s.
+    const locks = [[lock(0)], [lock(10_000)], [lock(20_000, { resources: ['b'] })], []];
+    expect(free({ ...silent, locks, faults, untilUs: 9_000_000 })).toEqual([]);
+    const gone = goes('c4', 1_000_000);
+    expect(free({ ...silent, locks, faults: [...faults, gone], untilUs: 9_000_000 })).toEqual(['c3 1450000']);
   });
 
   it('is told of once, and only where somebody asks for it', () => {

@@ -61,6 +61,12 @@ export class Liveness {
     this.nextAt = Math.min(this.nextAt, this.due());
   }
 
+  /** The watch over those who wait alone begins anew, which may be sooner than it would have looked again. */
+  private changed(now: number): void {
+    this.loneWait.changed(now);
+    this.nextAt = Math.min(this.nextAt, this.loneWait.dueAt);
+  }
+
   /** It asks once more. */
   retried(lock: LockRun, now: TrueTime): void {
     this.calm.settle(now);
@@ -84,13 +90,13 @@ export class Liveness {
     this.nextAt = Math.min(this.nextAt, this.holds.dueAt);
     this.progress.left(lock);
     this.progress.moved();
-    this.loneWait.changed(now);
+    this.changed(now);
   }
 
   ended(lock: LockRun, now: TrueTime): void {
     this.holds.ended(lock);
     this.progress.moved();
-    this.loneWait.changed(now);
+    this.changed(now);
   }
 
   failed(lock: LockRun, now: TrueTime): void {
@@ -98,7 +104,7 @@ export class Liveness {
     this.calm.settle(now);
     this.progress.failed(lock, now, this.isOpen);
     this.checkTries(lock, now);
-    this.loneWait.changed(now);
+    this.changed(now);
   }
 
   /** A client that gives up has made all its tries, and has paused between them. */
@@ -125,7 +131,7 @@ export class Liveness {
     this.catchUp(now);
     this.calls.releasing(lock, now);
     // Of a lock that was lost, too: its keys may go now.
-    this.loneWait.changed(now);
+    this.changed(now);
     this.nextAt = Math.min(this.nextAt, this.calls.dueAt);
   }
 
@@ -164,7 +170,7 @@ export class Liveness {
       this.roster.stopped(lock);
       this.progress.left(lock);
     }
-    this.loneWait.changed(now);
+    this.changed(now);
   }
 
   counterSet(node: number, counter: number, now: TrueTime): void {
@@ -191,7 +197,9 @@ export class Liveness {
 
   /** A key that nobody has any use for comes, or goes without having been deleted in time: it was in the way until then. */
   orphanChanged(now: TrueTime): void {
+    if (this.roster.waiters.length === 0) return;
     this.troubled(now, now);
+    this.changed(now);
   }
 
   finished(now: TrueTime): void {

@@ -42,7 +42,7 @@ export class LoneWait {
     this.patienceUs = Math.max(this.patienceUs, patience);
   }
 
-  /** Somebody asks for a lock, gets it, gives it back or gives up. */
+  /** Somebody asks for a lock, gets it, gives it back or gives up; or a key goes that was in the way. */
   changed(now: number): void {
     this.from = now;
   }
