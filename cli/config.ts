@@ -42,13 +42,22 @@ export function configChoice(argv: readonly string[]): ConfigChoice {
   return { argv: rest, file };
 }
 
+/** Whether a file is named, or there is one. */
+export function isConfigured({ file }: ConfigChoice, cwd: string): boolean {
+  return file !== false && (file !== undefined || filesIn(cwd).length > 0);
+}
+
+function filesIn(cwd: string): string[] {
+  return CONFIG_FILES.filter((name) => existsSync(join(cwd, name)));
+}
+
 /**
  * Reads the file that is named, or the one that is there; `null` if there is none.
  *
  * @throws InputError if there are several, or something is wrong with it.
  */
 export async function loadConfig(file: string | undefined, cwd: string): Promise<Config | null> {
-  const there = file === undefined ? CONFIG_FILES.filter((name) => existsSync(join(cwd, name))) : [file];
+  const there = file === undefined ? filesIn(cwd) : [file];
   const [path, other] = there;
   if (path === undefined) return null;
   if (other !== undefined) throw new InputError(`there are both ${path} and ${other}; keep one of them`);

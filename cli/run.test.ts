@@ -118,3 +118,15 @@ test('a search can follow the policy of a known client', async () => {
   expect(ran.code).toBe(1);
   expect(ran.stdout).toContain('acquisition');
 });
+
+test('without anything it shows what a violation looks like, and goes by a configuration where there is one', async () => {
+  const cwd = emptyFolder();
+  const bare = await lockstep([], { cwd });
+  expect(bare).toMatchObject({ code: 0, stderr: '' });
+  expect(bare.stdout).toContain('✗ mutual exclusion');
+  expect(bare.stdout).toContain('\nnext ');
+  writeFileSync(join(cwd, 'lockstep.config.json'), JSON.stringify({ check: { runs: '10', ttl: '5s' } }));
+  const configured = await lockstep([], { cwd });
+  expect(configured.stdout).not.toContain('✗');
+  expect(configured.stdout).toContain('ttl 5 000');
+});

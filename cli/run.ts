@@ -5,7 +5,7 @@ import { defineBench } from './bench-command.js';
 import { defineCampaign } from './campaign-command.js';
 import { defineCheck } from './check-command.js';
 import { defineCompletion } from './completion-command.js';
-import { applyConfig, configChoice, loadConfig } from './config.js';
+import { applyConfig, configChoice, isConfigured, loadConfig } from './config.js';
 import { defineDoctor } from './doctor-command.js';
 import { Exit } from './exit-codes.js';
 import { defineExplore } from './explore-command.js';
@@ -18,6 +18,8 @@ import { defineSweep } from './sweep-command.js';
 import { defineVerify } from './verify-command.js';
 
 const DEFAULT_VERB = 'check';
+/** What somebody sees who has only just met the command. */
+const DEMONSTRATION: readonly string[] = [DEFAULT_VERB, '--demo'];
 const CONFIGURATION = `
 Flags may be written down by verb in lockstep.config.{ts,mjs,js,json}, as in { "check": { "ttl": "5s" } }; what the
 command line says comes first. --config <file> reads another one, --no-config none.`;
@@ -36,7 +38,7 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
   });
   try {
     const choice = configChoice(argv);
-    const words = withVerb(choice.argv);
+    const words = choice.argv.length === 0 && !isConfigured(choice, io.cwd) ? DEMONSTRATION : withVerb(choice.argv);
     let configured: string | null = null;
     program.hook('preAction', async (_program, verb) => {
       const config = choice.file === false ? null : await loadConfig(choice.file, io.cwd);
@@ -71,7 +73,7 @@ function makeProgram(io: Io, finish: Finish): Command {
     })
     .addHelpText(
       'after',
-      `\nWithout a verb: ${DEFAULT_VERB}. Every verb has --help and --json.\n${CONFIGURATION}\n${EXIT_CODES}`,
+      `\nWithout a verb: ${DEFAULT_VERB}; without anything: ${DEMONSTRATION.join(' ')}. Every verb has --help and --json.\n${CONFIGURATION}\n${EXIT_CODES}`,
     );
   defineCheck(program, io, finish);
   defineReplay(program, io, finish);
