@@ -18,6 +18,8 @@ export function matrixText(
   replayOf: (row: string, fault: string, path: string) => string,
 ): string {
   const faults = FAULT_CLASSES.filter(({ id }) => rows.some(({ cells }) => cells.some((it) => it.fault === id)));
+  const unable = rows.flatMap(({ id, error }) => (error === null ? [] : [`${id} could not be run: ${error}\n`]));
+  if (faults.length === 0) return unable.join('');
   const table = textTable(
     ['fault', ...rows.map(({ id }) => id)],
     faults.map(({ id }) => [id, ...rows.map((row) => cellText(row, id))]),
@@ -25,6 +27,7 @@ export function matrixText(
   );
   const legend = faults.map(({ id, story }) => `  ${id.padEnd(18)} ${story}`).join('\n');
   const beliefs = rows
+    .filter(({ cells }) => cells.length > 0)
     .map(({ library, version, belief }) => `  ${`${library} ${version}`.trim()}: ${belief}`)
     .join('\n');
   return [
@@ -35,7 +38,7 @@ export function matrixText(
     `what is taken for a belief\n${beliefs}\n`,
     kindsText(rows),
     failuresText(rows, written, replayOf),
-    ...rows.flatMap(({ id, error }) => (error === null ? [] : [`${id} could not be run: ${error}\n`])),
+    ...unable,
   ]
     .filter((it) => it !== '')
     .join('\n');

@@ -31,6 +31,19 @@ export async function loadSubject(
   commandTimeoutMs: number | undefined = COMMAND_TIMEOUT_MS,
 ): Promise<Subject> {
   install();
-  const make = await library.load();
+  const make = await library.load().catch((error: unknown) => {
+    throw missing(library, error);
+  });
   return subjectOf(`${library.package} ${library.version}`, make, commandTimeoutMs);
+}
+
+const NOT_FOUND = /^Cannot find package '([^']+)'/;
+
+/** What to do about a library that is not there; any other error as it is. */
+function missing(library: Library, error: unknown): unknown {
+  const name = error instanceof Error ? NOT_FOUND.exec(error.message)?.[1] : undefined;
+  if (name === undefined) return error;
+  const wanted = `${library.package}@${library.version}`;
+  const install = name === library.package ? wanted : `${name}@npm:${wanted}`;
+  return new Error(`it is not installed; npm install ${install}`, { cause: error });
 }

@@ -70,7 +70,7 @@ export class Validity {
         untilUs: null,
         resource,
         clients: [name],
-        detail: `${name} believes to hold ${resource}, but only ${holding} nodes have its token (majority ${majority})`,
+        detail: `${name} believes to hold ${resource}, but ${holders(holding)} its token (majority ${majority})`,
       };
       this.open.push({ lock, violation });
       this.report(violation);
@@ -119,4 +119,9 @@ export class Validity {
     removeAt(this.open, at);
     return violation;
   }
+}
+
+function holders(count: number): string {
+  if (count === 0) return 'no node has';
+  return count === 1 ? 'only 1 node has' : `only ${count} nodes have`;
 }

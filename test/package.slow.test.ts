@@ -1,0 +1,169 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core';
+import { publint } from 'publint';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+const exec = promisify(execFile);
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const MANIFEST = createRequire(import.meta.url)('../package.json') as { exports: Record<string, unknown> };
+
+interface Packed {
+  readonly filename: string;
+  readonly size: number;
+  readonly unpackedSize: number;
+  readonly files: readonly { readonly path: string }[];
+}
+
+/** Modules that `--help` may load. */
+const MOST_LOADED = 150;
+
+let packed: Packed;
+/** Where somebody has installed it who has nothing else. */
+const folder = mkdtempSync(join(tmpdir(), 'lockstep-package-'));
+
+interface Ran {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+async function ran(program: string, ...argv: readonly string[]): Promise<Ran> {
+  try {
+    return { code: 0, ...(await exec(program, argv, { cwd: folder, timeout: 120_000 })) };
+  } catch (error) {
+    const { code, stdout, stderr } = error as Ran;
+    return { code, stdout, stderr };
+  }
+}
+
+/** What `npx lockstep` runs, without what npm says of its own configuration. */
+const lockstep = (...argv: readonly string[]): Promise<Ran> => ran(join('node_modules', '.bin', 'lockstep'), ...argv);
+
+beforeAll(async () => {
+  const pack = ['pack', '--ignore-scripts', '--json', '--pack-destination', folder];
+  [packed] = JSON.parse((await exec('npm', pack, { cwd: ROOT })).stdout) as [Packed];
+  writeFileSync(join(folder, 'package.json'), '{ "private": true }\n');
+  const install = ['install', '--prefer-offline', '--no-audit', '--no-fund', '--fetch-retries', '5'];
+  expect(await ran('npm', ...install, packed.filename)).toMatchObject({ code: 0 });
+}, 180_000);
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describe('the packed tarball', () => {
+  it('is as publint and are-the-types-wrong want it, for a package of ES modules', async () => {
+    const bytes = readFileSync(join(folder, packed.filename));
+    const tarball = new Uint8Array(bytes).buffer;
+    expect((await publint({ pack: { tarball }, strict: true })).messages).toEqual([]);
+    const analysis = await checkPackage(createPackageFromTarballData(new Uint8Array(bytes)));
+    if (!('problems' in analysis)) throw new Error('there are no types');
+    // What knows nothing of `exports`, and what cannot `require` ES modules, is not meant.
+    const meant = analysis.problems.filter(
+      (problem) =>
+        problem.kind !== 'CJSResolvesToESM' && !('resolutionKind' in problem && problem.resolutionKind === 'node10'),
+    );
+    expect(meant).toEqual([]);
+  });
+
+  it('is small, and has neither tests nor benchmarks of this repository', () => {
+    expect(packed.size).toBeLessThan(900_000);
+    expect(packed.unpackedSize).toBeLessThan(3_300_000);
+    const needless = packed.files.filter(({ path }) =>
+      /\.test\.|\/testing\/|^dist\/bench|tsbuildinfo|\.map$/.test(path),
+    );
+    expect(needless).toEqual([]);
+  });
+});
+
+describe('in an empty folder, with nothing else installed', () => {
+  it('the command alone finds a violation and shows it, and what it prints runs as pasted', async () => {
+    expect((await ran('npx', '--no-install', 'lockstep')).code).toBe(0);
+    const { code, stdout, stderr } = await lockstep();
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toContain('c1 and c2 both held a');
+    const [, path = ''] = /^ {2}replay +npx lockstep replay (\S+)$/m.exec(stdout) ?? [];
+    const again = await lockstep('replay', path);
+    expect(again.code).toBe(0);
+    expect(again.stdout).toContain('c1 and c2 both held a');
+  });
+
+  it('five lines of test catch a wrong lock, under node:test', async () => {
+    // It asks whether the key is there, and then sets it.
+    writeFileSync(
+      join(folder, 'my-lock.mjs'),
+      `export class MyLock {
+        constructor([node]) { this.node = node; }
+        async acquire(resource, ttlMs) {
+          if ((await this.node.get(resource)) !== null) return null;
+          await this.node.set(resource, crypto.randomUUID(), 'PX', ttlMs);
+          return { release: () => this.node.del(resource) };
+        }
+      }`,
+    );
+    writeFileSync(
+      join(folder, 'my-lock.test.mjs'),
+      `import { test } from 'node:test';
+       import { expectSafe } from 'lockstep/testing';
+       import { MyLock } from './my-lock.mjs';
+       test('never two holders', () =>
+         expectSafe(({ nodes }) => new MyLock(nodes), { nodes: 1, faults: { loss: 0.1 } }));`,
+    );
+    const { code, stdout } = await ran('node', '--test', 'my-lock.test.mjs');
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/c\d and c\d both held a for/);
+  });
+
+  it('what is not installed is named, with what installs it', async () => {
+    const queue = await lockstep('campaign', 'work', '--queue', 'redis://127.0.0.1:1');
+    expect(queue).toMatchObject({ code: 64, stdout: '' });
+    expect(queue.stderr).toBe(
+      'lockstep: --queue: it needs the package bullmq, which is not installed; npm install bullmq\n',
+    );
+    const guests = await lockstep('guests', '--runs', '1', '--libraries', 'redlock4,redis-semaphore');
+    expect(guests).toMatchObject({ code: 2, stderr: '' });
+    expect(guests.stdout).toBe(
+      'redlock4 could not be run: it is not installed; npm install redlock4@npm:redlock@4.2.0\n' +
+        'redis-semaphore could not be run: it is not installed; npm install redis-semaphore@5.8.0\n',
+    );
+  });
+
+  const entries = Object.keys(MANIFEST.exports).filter((it) => it !== './package.json');
+
+  // Zod keeps a registry of its own in a global.
+  it.each(entries)('%s is imported without a trace, and the process ends', async (entry) => {
+    const name = `lockstep${entry.slice(1)}`;
+    const script = `
+      const names = () => Object.getOwnPropertyNames(globalThis)
+        .filter((it) => !it.startsWith('__zod_'))
+        .map((it) => Object.getOwnPropertyDescriptor(globalThis, it).value);
+      const before = [...names(), Date.now, performance.now, process.listenerCount('exit')];
+      const exports = Object.keys(await import('${name}'));
+      const after = [...names(), Date.now, performance.now, process.listenerCount('exit')];
+      const same = before.length === after.length && before.every((it, i) => Object.is(it, after[i]));
+      process.stdout.write(JSON.stringify({ exports: exports.length > 0, same }));`;
+    const { code, stdout } = await ran('node', '--input-type=module', '--eval', script);
+    expect({ code, ...JSON.parse(stdout) }).toEqual({ code: 0, exports: true, same: entry !== './testing' });
+  });
+
+  it('little is loaded before the first word is said', async () => {
+    // A share of a timing would be a test of the machine; what is loaded is what a start costs.
+    const coverage = join(folder, 'coverage');
+    await exec('node', [join('node_modules', 'lockstep', 'dist', 'cli', 'main.js'), '--help'], {
+      cwd: folder,
+      env: { ...process.env, NODE_V8_COVERAGE: coverage },
+    });
+    const urls = readdirSync(coverage).flatMap((file) => {
+      const { result } = JSON.parse(readFileSync(join(coverage, file), 'utf8')) as { result: { url: string }[] };
+      return result.map(({ url }) => url).filter((url) => url.startsWith('file:'));
+    });
+    expect(urls.length).toBeGreaterThan(20);
+    expect(urls.length).toBeLessThan(MOST_LOADED);
+    const heavy = /node_modules\/(ioredis|fast-check|fengari|tinypool|jiti)\//;
+    expect(urls.filter((url) => heavy.test(url))).toEqual([]);
+  });
+});
