@@ -50,8 +50,8 @@ export interface ReplayFlags {
   /** On real nodes. */
   readonly real?: boolean;
   readonly format: 'text' | 'json' | 'svg' | 'html' | 'mermaid' | 'perfetto';
-  /** Beside the schedule as it was written. */
-  readonly diff?: boolean;
+  /** Beside another one, or (`true`) beside the schedule as it was written. */
+  readonly diff?: string | true;
   /** Writes the HTML report and opens it. */
   readonly open?: boolean;
   readonly with?: readonly string[];

@@ -82,3 +82,23 @@ inBrowser('a run on real nodes is a page with what clients did and what befell n
   await isRecording(watched, 'it was played on real nodes');
   await watched.context.close();
 });
+
+inBrowser('two schedules are one page: both pictures, where they part, and both run again', async (browser) => {
+  const { code, stdout, stderr } = await lockstep('replay', 'S03', '--diff', 'S04', '--format', 'html');
+  expect([code, stderr]).toEqual([Exit.ok, '']);
+  const { page, context, problems } = await pageOf(browser, 'diff-S03-S04', stdout);
+  const said = (): Promise<string> => page.locator('.diff > p').first().innerText();
+  expect(await said()).toContain('The runs part at 0 ms: in S03, c1: SET A');
+  expect(await page.getByRole('region', { name: 'Picture of the run' }).count()).toBe(2);
+  expect(await page.locator('tr.first').innerText()).toContain('n0: lost');
+  await page.getByRole('button', { name: 'persistence=always' }).click();
+  await expect.poll(() => page.locator('.diff th').allInnerTexts()).toContain('in S03 with persistence=always: safe');
+  await page.locator('.diff tr.differs button').first().click();
+  await expect.poll(() => page.locator('.inspector h2').innerText()).toMatch(/^c1 SET A .* → n0$/);
+  expect(await axeFindings(page)).toEqual([]);
+  await page.keyboard.press('d');
+  await expect.poll(() => page.locator('.diff').count()).toBe(0);
+  await expect.poll(() => page.url()).toContain('diff=0');
+  expect(problems).toEqual([]);
+  await context.close();
+});

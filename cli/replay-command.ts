@@ -19,6 +19,7 @@ Examples:
   lockstep replay S03 --with persistence=always       would it have helped?
   lockstep replay S03 --with persistence=always --diff
                                                       where do the two runs part?
+  lockstep replay S03 --diff S03b --open              two schedules beside each other, as a page
   lockstep replay S03 --explain                       what is each piece good for?
   lockstep replay S03 --open                          a page to look at it, event for event
   lockstep replay S03 --format svg > S03.svg          a picture
@@ -41,7 +42,7 @@ export function defineReplay(program: Command, io: Io, finish: Finish): void {
     .addOption(format.argParser(flag('--format', word('text', 'html', 'svg', 'mermaid', 'json', 'perfetto'))))
     .option('--open', 'write the HTML report, and open it')
     .option('--with <mitigation>', 'with this mitigation, as in persistence=always; may be repeated', collect)
-    .option('--diff', 'show where the run with the mitigation and the one without part, side by side')
+    .option('--diff [other]', 'where the run parts from another one, side by side; alone: from itself, --with')
     .option('--explain', 'leave out each piece by itself, and say what comes of it')
     .option('--real', 'on real Redis nodes, beside the simulator; own processes of redis-server or valkey-server')
     .addOption(reporterOption())
@@ -52,10 +53,13 @@ export function defineReplay(program: Command, io: Io, finish: Finish): void {
         throw new InputError(
           '--real plays a schedule as it is, and tells it as text, as html or with --json; leave out --with, --explain and other formats',
         );
-      if (flags.diff && flags.with === undefined)
-        throw new InputError(
-          '--diff compares a schedule with itself under a mitigation; say which, as in --with persistence=always',
-        );
+      if (flags.diff !== undefined) {
+        refuseOdd(flags);
+        if (scenario === undefined) throw new InputError('replay what? --diff compares it with another one');
+        const { replayDiff } = await import('./replay-diff.js');
+        finish(replayDiff(scenario, flags, io));
+        return;
+      }
       if (flags.reporter !== undefined && (!flags.all || flags.real))
         throw new InputError('--reporter: it tells of many schedules in the simulator; add --all, or leave it out');
       if (flags.all) {
@@ -80,6 +84,20 @@ export function defineReplay(program: Command, io: Io, finish: Finish): void {
       const { replay } = await import('./replay.js');
       finish(replay(scenario, flags, io));
     });
+}
+
+/** What says nothing about two runs. */
+function refuseOdd(flags: ReplayFlags): void {
+  if (flags.diff === true && flags.with === undefined)
+    throw new InputError(
+      '--diff compares with another schedule, as in --diff S04, or with itself under a mitigation, as in --with persistence=always --diff',
+    );
+  if (flags.diff !== true && flags.with !== undefined)
+    throw new InputError('--diff compares with a schedule or, alone, with a mitigation; leave out one of the two');
+  if (flags.all || flags.real || flags.explain || !['text', 'html'].includes(flags.format))
+    throw new InputError(
+      '--diff is told as text, as html or with --json; leave out --all, --real, --explain and other formats',
+    );
 }
 
 function collect(value: string, before: readonly string[] | undefined): string[] {

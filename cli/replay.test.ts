@@ -133,7 +133,35 @@ test('other forms go to stdout as whole files', async () => {
 test('--diff says where the run with a mitigation parts from the one without, and wants one', async () => {
   const { code, stdout } = await lockstep(['replay', 'S03', '--with', 'persistence=always', '--diff']);
   expect(code).toBe(0);
-  expect(stdout).toContain('as written: violated · with persistence=always: safe');
-  expect(stdout).toContain('The runs part at 3 ms: n2 A forgotten');
+  expect(stdout).toMatch(/as written: violated\n.* {2}with persistence=always: safe\n/s);
+  expect(stdout).toContain('The runs part at 3 ms: as written, n2: A forgotten');
   expect((await lockstep(['replay', 'S03', '--diff'])).stderr).toContain('--with persistence=always');
+});
+
+test('--diff compares with another schedule, as text, as a page and as JSON', async () => {
+  const text = await lockstep(['replay', 'S03', '--diff', 'S04']);
+  expect(text.code).toBe(0);
+  expect(text.stdout).toMatch(/^S03 and S04\n {2}in S03: violated\n.* {2}in S04: violated\n/s);
+  expect(text.stdout.replaceAll(/\s+/g, ' ')).toContain(
+    'The runs part at 0 ms: in S03, c1: SET A NX PX 10 000 → n0; in S04: SET A NX PX 10 000 → n0: lost.',
+  );
+  const { stdout: json } = await lockstep(['replay', 'S03', '--diff', 'S04', '--json']);
+  expect(JSON.parse(json)).toMatchObject({
+    schema: 'lockstep.diff/1',
+    a: { id: 'S03', verdict: 'violated' },
+    b: { id: 'S04', verdict: 'violated' },
+    first: { a: 1, b: 1 },
+  });
+  const same = await lockstep(['replay', 'S03', '--diff', 'S03']);
+  expect(same.stdout).toContain('The two runs are the same, event for event.');
+});
+
+test.each([
+  [['replay', 'S03', '--diff', 'S04', '--with', 'ttl=2s'], 'leave out one of the two'],
+  [['replay', 'S03', '--diff', 'S04', '--format', 'svg'], '--diff is told as text'],
+  [['replay', 'S03', '--diff', 'S99'], 'S99'],
+])('%s is refused in one sentence', async (argv, sentence) => {
+  const { code, stdout, stderr } = await lockstep(argv);
+  expect({ code, stdout }).toEqual({ code: 64, stdout: '' });
+  expect(stderr).toContain(sentence);
 });

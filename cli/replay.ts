@@ -1,18 +1,18 @@
 import { judgeAsExpected, reproduces } from '../properties/expectation.js';
 import { type Explained, explain, type Judgement, SAFETY } from '../properties/index.js';
-import { ANSI, formatDiff, formatTimeline, type Painter, PLAIN, propertyWords, WIDTH, wrap } from '../report/index.js';
+import { ANSI, formatTimeline, type Painter, PLAIN, propertyWords, WIDTH, wrap } from '../report/index.js';
 import { type Expectation, mitigate, type PropertyId, type Schedule } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import type { ReplayFlags } from './flags.js';
 import { hasColour, type Io, writeJson } from './io.js';
-import { FORMATS, type Shown, sceneShown } from './replay-formats.js';
+import { FORMATS, type Shown } from './replay-formats.js';
 import { openFile, reportPath, writeReport } from './report-file.js';
 import { type Loaded, loadScenario } from './scenario-file.js';
 import { textTable } from './text-table.js';
 
 /** A schedule that was run again. */
-interface Replayed {
+export interface Replayed {
   readonly id: string;
   readonly schedule: Schedule;
   readonly judgement: Judgement;
@@ -33,37 +33,37 @@ export function replay(name: string, flags: ReplayFlags, io: Io): ExitCode {
   const replayed = runAgain(loaded, flags.with ?? [], flags.explain ?? false);
   if (flags.json) writeJson(io, 'lockstep.replay/1', replayJson(replayed));
   else if (flags.format === 'json') writeJson(io, 'lockstep.trace/1', traceJson(replayed));
-  else if (flags.diff) io.stdout.write(diffText(loaded, flags.with ?? [], replayed, hasColour(io) ? ANSI : PLAIN));
   else if (flags.open) openReport(shownOf(name, loaded, replayed, io), io);
   else if (flags.format !== 'text') io.stdout.write(FORMATS[flags.format](shownOf(name, loaded, replayed, io)));
   else io.stdout.write(replayText(loaded, flags.with ?? [], replayed, hasColour(io) ? ANSI : PLAIN));
-  const { expected, difference, judgement } = replayed;
+  return codeOf(replayed);
+}
+
+/** Whether what was expected came; of what nobody expected anything, whether it is safe. */
+export function codeOf({ expected, difference, judgement }: Replayed): ExitCode {
   if (expected !== null) return difference === null ? Exit.ok : Exit.notReproduced;
   return judgement.verdict === 'safe' ? Exit.ok : Exit.violated;
 }
 
-/** The run as it was written, beside the one with the mitigations. */
-function diffText(loaded: Loaded, mitigations: readonly string[], replayed: Replayed, paint: Painter): string {
-  const written = runAgain(loaded, [], false);
-  const title = `with ${mitigations.join(' and ')}`;
-  const verdicts = `  as written: ${written.judgement.verdict} · ${title}: ${replayed.judgement.verdict}`;
-  const diff = formatDiff(sceneShown(written), sceneShown(replayed), title, paint);
-  return `${paint.strong(loaded.id)}\n${verdicts}\n\n${diff}`;
-}
-
-function shownOf(name: string, { scenario }: Loaded, { id, schedule, judgement }: Replayed, io: Io): Shown {
+/** What its forms are made from. */
+export function shownOf(name: string, { scenario }: Loaded, { id, schedule, judgement }: Replayed, io: Io): Shown {
   return { id, schedule, scenario, judgement, replay: `${io.command} replay ${name}` };
 }
 
 /** Writes the report, says where it is, and shows it. */
-function openReport(shown: Shown, io: Io): void {
+export function openReport(shown: Shown, io: Io): void {
   const path = reportPath(shown.id);
   writeReport(path, shown, io.cwd);
   io.stdout.write(`${path}\n`);
   if (io.env.LOCKSTEP_OPEN !== 'no') openFile(path, io.cwd);
 }
 
-function runAgain({ id, schedule: given, scenario }: Loaded, mitigations: readonly string[], why: boolean): Replayed {
+/** Runs a schedule with these mitigations; says what each of its pieces is good for, if `why`. */
+export function runAgain(
+  { id, schedule: given, scenario }: Loaded,
+  mitigations: readonly string[],
+  why: boolean,
+): Replayed {
   const schedule = mitigations.reduce(mitigate, given);
   const [only] = mitigations;
   const flip = scenario?.flips.find((it) => mitigations.length === 1 && it.with === only && it.change === undefined);

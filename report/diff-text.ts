@@ -1,5 +1,5 @@
 import { formatDurationMs } from '../scenarios/index.js';
-import { type Aligned, compare, partingSentence } from './diff.js';
+import { type Aligned, compare, type Named, partingSentence } from './diff.js';
 import { eventWords } from './event-words.js';
 import type { Painter } from './painter.js';
 import type { Scene } from './picture/scene.js';
@@ -12,8 +12,8 @@ const MOST_ROWS = 24;
 const INDENT = '  ';
 
 /** Two runs side by side, aligned by cause: where they part, and what differs from there on. */
-export function formatDiff(a: Scene, b: Scene, title: string, paint: Painter): string {
-  const comparison = compare(a, b);
+export function formatDiff(a: Named, b: Named, paint: Painter): string {
+  const comparison = compare(a.scene, b.scene);
   const { rows, first } = comparison;
   const lines = wrap(partingSentence(comparison, a, b), WIDTH - INDENT.length).map((line) => INDENT + line);
   if (first < 0) return `${lines.join('\n')}\n`;
@@ -24,9 +24,14 @@ export function formatDiff(a: Scene, b: Scene, title: string, paint: Painter): s
   const half = Math.floor((WIDTH - INDENT.length - width - 10) / 2);
   const line = (time: string, who: string, left: string, right: string): string =>
     `${INDENT}${time.padStart(width)}  ${who.padEnd(4)}  ${clip(left, half).padEnd(half)}  ${clip(right, half)}`.trimEnd();
-  lines.push('', paint.dim(line('t/ms', 'who', 'as written', title)));
+  lines.push('', paint.dim(line('t/ms', 'who', a.name, b.name)));
   for (const [index, row] of shown.entries()) {
-    const text = line(times[index] ?? '', (row.a ?? row.b)?.process ?? '', side(row.a, a), otherSide(row, b));
+    const text = line(
+      times[index] ?? '',
+      (row.a ?? row.b)?.process ?? '',
+      side(row.a, a.scene),
+      otherSide(row, b.scene),
+    );
     lines.push(row.same ? paint.dim(text) : text);
   }
   const left = differing.length - MOST_ROWS;

@@ -18,8 +18,12 @@ test('S03 with and without persistence part at the restart, and what has nothing
   const [without, having] = [sceneNamed('S03'), sceneNamed('S03', 'persistence=always')];
   const comparison = compare(without, having);
   const row = comparison.rows[comparison.first];
-  expect(partingSentence(comparison, without, having)).toBe(
-    'The runs part at 3 ms: n2 A forgotten; with it at 10 002 ms: A expired.',
+  const [a, b] = [
+    { scene: without, name: 'as written' },
+    { scene: having, name: 'with persistence=always' },
+  ];
+  expect(partingSentence(comparison, a, b)).toBe(
+    'The runs part at 3 ms: as written, n2: A forgotten; with persistence=always, at 10 002 ms: A expired.',
   );
   expect(row?.a?.kind).toBe('key-gone');
   const refusedByAll = comparison.rows.filter(({ a, b }) => a?.kind === 'execute' && b?.kind === 'execute');
@@ -35,4 +39,17 @@ test('every event of both runs is in exactly one row', () => {
   expect(rows.flatMap((row) => (row.b === null ? [] : [row.b.seq])).sort((x, y) => x - y)).toEqual(
     b.events.map((it) => it.seq),
   );
+});
+
+test('two schedules are aligned as far as they go together, and the first thing that only one has is named', () => {
+  const [a, b] = [sceneNamed('S03'), sceneNamed('S04')];
+  const comparison = compare(a, b);
+  const named = [
+    { scene: a, name: 'in S03' },
+    { scene: b, name: 'in S04' },
+  ] as const;
+  expect(comparison.rows.slice(0, comparison.first).every(({ same }) => same)).toBe(true);
+  expect(partingSentence(comparison, ...named)).toMatch(/^The runs part at [\d .]+ ms: in S0[34], /);
+  const [there, back] = [comparison, compare(b, a)];
+  expect(back.rows[back.first]?.a).toEqual(there.rows[there.first]?.b);
 });

@@ -1,5 +1,5 @@
 import { formatDurationMs } from '../scenarios/index.js';
-import type { TraceEvent } from '../sim/index.js';
+import type { TraceEvent, TraceKind } from '../sim/index.js';
 import { eventWords } from './event-words.js';
 import type { Scene } from './picture/scene.js';
 
@@ -21,9 +21,17 @@ export interface Comparison {
 /** What an event is, whatever its time: numbers and names that a schedule addresses it by. */
 const ADDRESS = ['client', 'lock', 'attempt', 'operation', 'round', 'node', 'resource', 'index'] as const;
 
+/** What came of the same thing: a message that is sent or lost, arrives or not, an acquisition that succeeds or fails. */
+const INSTEAD: Readonly<Partial<Record<TraceKind, TraceKind>>> = {
+  lost: 'send',
+  dropped: 'execute',
+  'acquire-failed': 'claim',
+  'not-extended': 'extended',
+};
+
 /**
- * Aligns two runs by cause: events correspond if they are of one kind, happen to the same process, are about the same
- * message, lock or key, and their causes correspond.
+ * Aligns two runs by cause: events correspond if they are of one kind, or one in place of the other, happen to the same
+ * process, are about the same message, lock or key, and their causes correspond.
  */
 export function compare(a: Scene, b: Scene): Comparison {
   const names = new Map<string, number>();
@@ -48,7 +56,7 @@ function identities({ events }: Scene, names: Map<string, number>): number[] {
   const count = new Map<string, number>();
   return events.map((event) => {
     const address = ADDRESS.map((name) => String(event.detail[name] ?? '')).join(' ');
-    const what = `${bySeq.get(event.cause) ?? -1} ${event.kind} ${event.process} ${address}`;
+    const what = `${bySeq.get(event.cause) ?? -1} ${INSTEAD[event.kind] ?? event.kind} ${event.process} ${address}`;
     const times = count.get(what) ?? 0;
     count.set(what, times + 1);
     const name = `${what} ${times}`;
@@ -60,7 +68,7 @@ function identities({ events }: Scene, names: Map<string, number>): number[] {
 }
 
 function isSame(a: TraceEvent, b: TraceEvent): boolean {
-  return a.atUs === b.atUs && outcome(a) === outcome(b);
+  return a.kind === b.kind && a.atUs === b.atUs && outcome(a) === outcome(b);
 }
 
 function outcome({ detail }: TraceEvent): string {
@@ -76,17 +84,24 @@ function orderOf({ a, b }: Aligned): number {
   return (a ?? b)?.seq ?? 0;
 }
 
-/** Where two runs part, in one sentence; `with it` is the second one. */
-export function partingSentence({ rows, first }: Comparison, a: Scene, b: Scene): string {
+/** A run of two that are compared, and what it is called beside the other one, as in "with persistence=always". */
+export interface Named {
+  readonly scene: Scene;
+  readonly name: string;
+}
+
+/** Where two runs part, in one sentence. */
+export function partingSentence({ rows, first }: Comparison, a: Named, b: Named): string {
   const row = rows[first];
   if (row === undefined) return 'The two runs are the same, event for event.';
   const at = `${formatDurationMs(timeOf(row))} ms`;
   const who = (row.a ?? row.b)?.process ?? '';
-  const [without, having] = [row.a && eventWords(row.a, a), row.b && eventWords(row.b, b)];
-  if (without !== null && having !== null) {
-    const when = row.a?.atUs === row.b?.atUs ? '' : ` at ${formatDurationMs(row.b?.atUs ?? 0)} ms`;
-    return `The runs part at ${at}: ${who} ${without}; with it${when}: ${having}.`;
+  const [left, right] = [row.a && eventWords(row.a, a.scene), row.b && eventWords(row.b, b.scene)];
+  if (left !== null && right !== null) {
+    const later = row.a?.atUs === row.b?.atUs ? '' : `, at ${formatDurationMs(row.b?.atUs ?? 0)} ms`;
+    return `The runs part at ${at}: ${a.name}, ${who}: ${left}; ${b.name}${later}: ${right}.`;
   }
-  if (without !== null) return `The runs part at ${at}: ${who} ${without}; with it, that does not happen.`;
-  return `The runs part at ${at}: with it, ${who} ${having}; without it, that does not happen.`;
+  return left !== null
+    ? `The runs part at ${at}: ${a.name}, ${who}: ${left}; ${b.name}, that does not happen.`
+    : `The runs part at ${at}: ${b.name}, ${who}: ${right}; ${a.name}, that does not happen.`;
 }

@@ -69,10 +69,11 @@ test('the Perfetto trace has a name for each lane, a length for each span, and b
 });
 
 test('two runs side by side: where they part comes first', () => {
-  const text = formatDiff(sceneNamed('S03'), sceneNamed('S03', 'persistence=always'), 'with persistence=always', PLAIN);
+  const named = (name: string, mitigation?: string) => ({ scene: sceneNamed('S03', mitigation), name });
+  const text = formatDiff(named('as written'), named('with persistence=always', 'persistence=always'), PLAIN);
   expect(text).toMatchSnapshot();
   for (const line of text.split('\n')) expect(line.length).toBeLessThanOrEqual(88);
-  expect(formatDiff(sceneNamed('S03'), sceneNamed('S03'), 'the same', PLAIN)).toBe(
+  expect(formatDiff(named('as written'), named('the same'), PLAIN)).toBe(
     '  The two runs are the same, event for event.\n',
   );
 });

@@ -1,5 +1,6 @@
 export { type Claim, claimsOf } from './claims.js';
 export { type CounterexampleText, formatCounterexample, MOST_LINES } from './counterexample.js';
+export { type Comparison, compare, type Named, partingSentence } from './diff.js';
 export { formatDiff } from './diff-text.js';
 export { mermaid } from './mermaid.js';
 export { neededWords } from './needed.js';

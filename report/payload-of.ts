@@ -2,7 +2,7 @@ import { judgedProperties } from '../properties/expectation.js';
 import type { Judgement } from '../properties/index.js';
 import type { PropertyId, Scenario, Schedule } from '../scenarios/index.js';
 import { counterfactual, likelihood } from './futures.js';
-import type { Payload } from './payload.js';
+import type { Other, Payload } from './payload.js';
 import { candidates } from './prevention.js';
 import { type Taken, takenOf } from './taken.js';
 import { partOf } from './windows.js';
@@ -18,6 +18,8 @@ export interface ReportInput {
   readonly judgement: Judgement;
   /** The command that shows the run again. */
   readonly replay: string;
+  /** Another run to compare it with, and what both are called beside each other. */
+  readonly other?: { readonly input: ReportInput; readonly names: readonly [this: string, other: string] };
 }
 
 /** Longer ones are more than a page should hold at once, events. */
@@ -40,7 +42,7 @@ export function reportOf(input: ReportInput, besideName: string | null = null): 
   const about = {
     schema: 'lockstep.report/2',
     id,
-    title: scenario?.title ?? 'a schedule',
+    title: titleOf(scenario),
     story: scenario?.story ?? '',
     replay,
     hash,
@@ -65,8 +67,8 @@ export function reportOf(input: ReportInput, besideName: string | null = null): 
     payload: {
       ...about,
       schedule,
-      taken: taken.events.length <= MOST_CARRIED ? taken : null,
-      source: { kind: 'schedule', also: alsoJudged(scenario), mitigations },
+      taken: carried(taken),
+      source: { kind: 'schedule', also: alsoJudged(scenario), mitigations, other: otherOf(input) },
       likelihood: likelihood(schedule, judgement),
       counterfactual: counterfactual(schedule, judgement, mitigations),
     },
@@ -77,6 +79,32 @@ export function reportOf(input: ReportInput, besideName: string | null = null): 
 /** What an HTML report of a schedule carries. */
 export function payloadOf(input: ReportInput): Payload {
   return reportOf(input).payload;
+}
+
+function otherOf({ other }: ReportInput): Other | null {
+  if (other === undefined) return null;
+  const { input, names } = other;
+  const { id, schedule, scenario, judgement, replay } = input;
+  const { hash } = judgement.run;
+  const title = titleOf(scenario);
+  return {
+    id,
+    title,
+    replay,
+    schedule,
+    hash,
+    taken: carried(takenOf(schedule, judgement)),
+    names,
+    also: alsoJudged(scenario),
+  };
+}
+
+function carried(taken: Taken): Taken | null {
+  return taken.events.length <= MOST_CARRIED ? taken : null;
+}
+
+function titleOf(scenario: Scenario | null): string {
+  return scenario?.title ?? 'a schedule';
 }
 
 function alsoJudged(scenario: Scenario | null): PropertyId[] {

@@ -1,15 +1,15 @@
 import type { JSX } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { eventWords } from '../event-words.js';
-import type { Payload } from '../payload.js';
+import type { Other, Payload } from '../payload.js';
 import { layout } from '../picture/layout.js';
 import { STATIC_VIEW } from '../picture/marks.js';
-import { DiffView } from './diff-view.js';
+import { DiffView, type Side } from './diff-view.js';
 import { Header } from './header.js';
 import { Inspector } from './inspector.js';
 import { type Action, actionOf, Help, keysFor, Toolbar } from './keys.js';
 import { fragmentOf, type Place, placeOf } from './link.js';
-import { indexOf, moved, type Opened, opened as openedOf, rerun } from './model.js';
+import { indexOf, moved, type Opened, opened as openedOf, rerun, rerunOther } from './model.js';
 import { PictureView } from './picture-view.js';
 import { Settings } from './settings.js';
 import { type Engine, startEngine } from './start-engine.js';
@@ -19,7 +19,9 @@ import { beyond, useWindows } from './windows.js';
 
 /** The whole page. Its state is its address. */
 export function App({ payload, first }: { readonly payload: Payload; readonly first: Opened }): JSX.Element {
-  const [place, setPlace] = useState<Place>(() => placeOf(location.hash));
+  const other = payload.source.kind === 'schedule' ? payload.source.other : null;
+  const comparing = other !== null;
+  const [place, setPlace] = useState<Place>(() => placeOf(location.hash, comparing));
   const [help, setHelp] = useState(false);
   const [width, setWidth] = useState(() => document.documentElement.clientWidth - 8);
   const field = useRef<HTMLInputElement>(null);
@@ -33,6 +35,7 @@ export function App({ payload, first }: { readonly payload: Payload; readonly fi
     () => reopened(engine, payload, place.settings, written),
     [payload, engine, written, place.settings.join(' ')],
   );
+  const beside = useMemo(() => otherOpened(engine, other), [engine, other]);
   const { scene } = opened;
   const at = selectedIn(opened, place);
   const event = scene.events[at];
@@ -65,11 +68,11 @@ export function App({ payload, first }: { readonly payload: Payload; readonly fi
   };
   useEffect(() => {
     // The address is where the page is; the back button is not for single steps, and browsers want to be told rarely.
-    const timer = setTimeout(() => history.replaceState(null, '', fragmentOf(place)), 100);
+    const timer = setTimeout(() => history.replaceState(null, '', fragmentOf(place, comparing)), 100);
     return () => clearTimeout(timer);
   }, [place]);
   useEffect(() => {
-    const onHash = (): void => setPlace(placeOf(location.hash));
+    const onHash = (): void => setPlace(placeOf(location.hash, comparing));
     const onSize = (): void => setWidth(document.documentElement.clientWidth - 8);
     addEventListener('hashchange', onHash);
     addEventListener('resize', onSize);
@@ -143,7 +146,9 @@ export function App({ payload, first }: { readonly payload: Payload; readonly fi
         {help ? <Help keys={keys} /> : null}
         {windows === null ? null : <WindowBar windows={windows} event={place.event} onGo={pick} />}
         <PictureView picture={picture} selected={event ?? null} onPick={pick} />
-        {place.diff ? <DiffView before={written} after={opened} onPick={pick} /> : null}
+        {place.diff ? (
+          <DiffView {...sidesOf(opened, written, beside, other)} view={{ axis, zoom, width }} onPick={pick} />
+        ) : null}
         <div class="below">
           <Inspector opened={opened} event={event} onPick={pick} />
           <EventTable scene={scene} shown={shown} at={at} onPick={pick} />
@@ -154,6 +159,30 @@ export function App({ payload, first }: { readonly payload: Payload; readonly fi
       </p>
     </>
   );
+}
+
+/** The run that this one is compared with: another schedule, or the same as it was written. */
+function sidesOf(
+  opened: Opened,
+  written: Opened,
+  beside: Opened | null,
+  other: Other | null,
+): { readonly a: Side; readonly b: Side; readonly mine: 'a' | 'b' } {
+  const { settings } = opened;
+  const having = settings.length === 0 ? '' : `with ${settings.join(' and ')}`;
+  if (beside !== null && other !== null) {
+    const [name, its] = other.names;
+    const mine = having === '' ? name : `${name} ${having}`;
+    return { a: { opened, name: mine }, b: { opened: beside, name: its }, mine: 'a' };
+  }
+  return { a: { opened: written, name: 'as written' }, b: { opened, name: having || 'now' }, mine: 'b' };
+}
+
+/** As it was taken down, and run here once there is an engine; `null` if there is none to compare with yet. */
+function otherOpened(engine: Engine | null, other: Other | null): Opened | null {
+  if (other === null) return null;
+  if (engine !== null) return rerunOther(engine, other);
+  return other.taken === null ? null : openedOf(other, other.taken);
 }
 
 /** Whoever did not say what to look at wants to see what went wrong. */

@@ -1,68 +1,107 @@
 import type { JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { formatDurationMs } from '../../scenarios/index.js';
+import type { TraceEvent } from '../../sim/index.js';
 import { compare, partingSentence } from '../diff.js';
 import { eventWords } from '../event-words.js';
+import { layout } from '../picture/layout.js';
+import { STATIC_VIEW } from '../picture/marks.js';
 import type { Opened } from './model.js';
+import { PictureView } from './picture-view.js';
 
 /** Rows before the first difference that are shown with it. */
 const BEFORE = 3;
 const MOST_ROWS = 200;
 
-/** The run as it was written beside the run with the settings, aligned by cause. */
+/** One of the two runs. */
+export interface Side {
+  readonly opened: Opened;
+  /** What it is called beside the other one. */
+  readonly name: string;
+}
+
+/** Two runs beside each other, aligned by cause; one of them is the one of the page, whose events can be picked. */
 export function DiffView(props: {
-  readonly before: Opened;
-  readonly after: Opened;
+  readonly a: Side;
+  readonly b: Side;
+  /** Which is the one of the page. */
+  readonly mine: 'a' | 'b';
+  /** The view of the page, for the picture of the other one. */
+  readonly view: { readonly axis: string; readonly zoom: number; readonly width: number };
   readonly onPick: (seq: number) => void;
 }): JSX.Element {
-  const { before, after, onPick } = props;
-  const comparison = useMemo(() => compare(before.scene, after.scene), [before, after]);
+  const { a, b, mine, view, onPick } = props;
+  const comparison = useMemo(() => compare(a.opened.scene, b.opened.scene), [a.opened, b.opened]);
   const { rows, first } = comparison;
   const start = Math.max(0, first - BEFORE);
-  const shown =
-    first < 0
-      ? []
-      : rows
-          .slice(start)
-          .filter(({ same }, index) => !same || index < BEFORE)
-          .slice(0, MOST_ROWS);
+  const differing = first < 0 ? [] : rows.slice(start).filter(({ same }, index) => !same || index < BEFORE);
+  const shown = differing.slice(0, MOST_ROWS);
+  const other = mine === 'a' ? b : a;
+  const { axis, zoom, width } = view;
+  const picture = useMemo(
+    () => layout(other.opened.scene, { ...STATIC_VIEW, heading: false, axis, zoom, width, likelihood: null }),
+    [other.opened, axis, zoom, width],
+  );
+  const cell = (event: TraceEvent | null, side: Side, isMine: boolean, at: string): JSX.Element | string => {
+    if (event === null) return '';
+    const words = `${at}${eventWords(event, side.opened.scene)}`;
+    if (!isMine) return words;
+    return (
+      <button type="button" class="link" onClick={() => onPick(event.seq)}>
+        {words}
+      </button>
+    );
+  };
   return (
     <section class="diff" aria-label="Difference">
       <h2>Difference</h2>
-      <p>{partingSentence(comparison, before.scene, after.scene)}</p>
+      <p>{partingSentence(comparison, sceneOf(a), sceneOf(b))}</p>
       {shown.length === 0 ? null : (
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">ms</th>
-              <th scope="col">who</th>
-              <th scope="col">as written: {before.verdict}</th>
-              <th scope="col">
-                with {after.settings.join(', ')}: {after.verdict}
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {shown.map(({ a, b, same }) => (
-              <tr key={`${a?.seq} ${b?.seq}`} class={same ? 'same' : 'differs'}>
-                <td class="ms">{formatDurationMs((a ?? b)?.atUs ?? 0)}</td>
-                <td>{(a ?? b)?.process}</td>
-                <td>{a === null ? '–' : eventWords(a, before.scene)}</td>
-                <td>
-                  {b === null ? (
-                    '–'
-                  ) : (
-                    <button type="button" class="link" onClick={() => onPick(b.seq)}>
-                      {a !== null && a.atUs !== b.atUs ? `at ${formatDurationMs(b.atUs)}: ` : ''}
-                      {eventWords(b, after.scene)}
-                    </button>
-                  )}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <>
+          <h3>
+            {other.name}: {other.opened.verdict}
+          </h3>
+          <PictureView picture={picture} selected={null} onPick={() => {}} />
+          <div class="rows">
+            <table>
+              <thead>
+                <tr>
+                  <th scope="col">ms</th>
+                  <th scope="col">who</th>
+                  <th scope="col">
+                    {a.name}: {a.opened.verdict}
+                  </th>
+                  <th scope="col">
+                    {b.name}: {b.opened.verdict}
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                {shown.map(({ a: left, b: right, same }, index) => (
+                  <tr
+                    key={`${left?.seq} ${right?.seq}`}
+                    class={same ? 'same' : start + index === first ? 'differs first' : 'differs'}
+                  >
+                    <td class="ms">{formatDurationMs((left ?? right)?.atUs ?? 0)}</td>
+                    <td>{(left ?? right)?.process}</td>
+                    <td>{cell(left, a, mine === 'a', '')}</td>
+                    <td>{cell(right, b, mine === 'b', later(left, right))}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+          {differing.length > shown.length ? <p>… {differing.length - shown.length} more that differ</p> : null}
+        </>
       )}
     </section>
   );
+}
+
+function later(left: TraceEvent | null, right: TraceEvent | null): string {
+  return left !== null && right !== null && left.atUs !== right.atUs ? `at ${formatDurationMs(right.atUs)}: ` : '';
+}
+
+function sceneOf({ opened, name }: Side): { readonly scene: Opened['scene']; readonly name: string } {
+  return { scene: opened.scene, name };
 }

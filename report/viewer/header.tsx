@@ -32,6 +32,12 @@ export function Header(props: {
         </p>
       ) : null}
       <p class="config">{heading.config}</p>
+      {payload.source.kind === 'schedule' && payload.source.other !== null ? (
+        <p class="config">
+          compared with {payload.source.other.id} · {payload.source.other.title}:{' '}
+          <code>{payload.source.other.replay}</code>
+        </p>
+      ) : null}
       {payload.counterfactual === null ? null : <p class="futures">{futuresLine(payload.counterfactual)}</p>}
       <details>
         <summary>The story, and how to see it again</summary>

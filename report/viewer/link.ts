@@ -11,8 +11,12 @@ export interface Place {
 
 export const START: Place = { event: -1, axis: 'folded', zoom: 1, settings: [], filter: '', diff: false };
 
-/** Reads the fragment of an address; what is not there or makes no sense is as at the start. */
-export function placeOf(fragment: string): Place {
+/**
+ * Reads the fragment of an address; what is not there or makes no sense is as at the start.
+ *
+ * @param comparing - Whether the page is about two runs, which it then shows unless told otherwise.
+ */
+export function placeOf(fragment: string, comparing: boolean): Place {
   const found = new URLSearchParams(fragment.replace(/^#/, ''));
   const number = (name: string, usual: number): number => {
     const value = Number(found.get(name) ?? Number.NaN);
@@ -24,18 +28,18 @@ export function placeOf(fragment: string): Place {
     zoom: Math.min(16, Math.max(0.001, number('zoom', START.zoom))),
     settings: found.getAll('with'),
     filter: found.get('filter') ?? '',
-    diff: found.has('diff'),
+    diff: found.has('diff') ? found.get('diff') !== '0' : comparing,
   };
 }
 
 /** The fragment that leads back to a place. */
-export function fragmentOf(place: Place): string {
+export function fragmentOf(place: Place, comparing: boolean): string {
   const made = new URLSearchParams();
   if (place.event >= 0) made.set('event', String(place.event));
   if (place.axis !== START.axis) made.set('axis', place.axis);
   if (place.zoom !== START.zoom) made.set('zoom', String(place.zoom));
   for (const setting of place.settings) made.append('with', setting);
   if (place.filter !== '') made.set('filter', place.filter);
-  if (place.diff) made.set('diff', '1');
+  if (place.diff !== comparing) made.set('diff', place.diff ? '1' : '0');
   return `#${made}`;
 }

@@ -1,6 +1,6 @@
 import type { TraceKind } from '../../sim/index.js';
 import type { Watched } from '../lock-states.js';
-import type { Payload } from '../payload.js';
+import type { Other, Payload } from '../payload.js';
 import { type Scene, sceneOf } from '../picture/scene.js';
 import type { Taken } from '../taken.js';
 import type { Engine } from './start-engine.js';
@@ -20,7 +20,7 @@ export interface Opened {
 }
 
 /** Shows what was taken down when the report was written. */
-export function opened({ schedule, hash }: Payload, taken: Taken): Opened {
+export function opened({ schedule, hash }: Pick<Payload, 'schedule' | 'hash'>, taken: Taken): Opened {
   return { scene: sceneOf(schedule, inSight(taken)), verdict: taken.verdict, hash, stepAt: null, settings: [] };
 }
 
@@ -45,6 +45,12 @@ export function rerun(engine: Engine, payload: Payload, settings: readonly strin
   const also = payload.source.kind === 'schedule' ? payload.source.also : [];
   const { schedule, taken, hash, stepAt } = engine.run(payload.schedule, settings, also);
   return { scene: sceneOf(schedule, taken), verdict: taken.verdict, hash, stepAt, settings };
+}
+
+/** Runs the schedule that a page compares its own with. */
+export function rerunOther(engine: Engine, other: Other): Opened {
+  const { schedule, taken, hash, stepAt } = engine.run(other.schedule, [], other.also);
+  return { scene: sceneOf(schedule, taken), verdict: taken.verdict, hash, stepAt, settings: [] };
 }
 
 /** Whether an event is about a fault. */
