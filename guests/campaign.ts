@@ -153,7 +153,7 @@ export async function showGuest(
   const kinds = [...new Set(violations.map(kindOf))];
   const texts: string[] = [];
   for (const kind of kinds) {
-    const where = { run: 0, runs: 1, seed: 'a file', foundEvents: run.events, replay: REPLAY };
+    const where = { run: 0, runs: 1, seed: null, foundEvents: run.events, replay: REPLAY };
     texts.push(await counterexample(subject, schedule, kind, where, { extendsItself }));
   }
   const { taken } = await record(subject, schedule, { extendsItself });

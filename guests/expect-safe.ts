@@ -217,7 +217,8 @@ async function unsafe(
 export interface FoundWhere {
   readonly run: number;
   readonly runs: number;
-  readonly seed: string;
+  /** `null` for a schedule that somebody gave. */
+  readonly seed: string | null;
   readonly foundEvents: number;
   readonly replay: string;
   /** Tries after which shrinking gave up, if it did. */

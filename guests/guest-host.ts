@@ -22,7 +22,7 @@ import {
 } from '../sim/index.js';
 import { current, type OwnedTimer } from './host/owner.js';
 import { GuestTimer, ProcessTimers } from './process-timers.js';
-import type { Wire } from './redis/client.js';
+import type { Sent, Wire } from './redis/client.js';
 import { meaningOf } from './redis/meaning.js';
 import { RemoteCommands } from './redis/remote.js';
 import type { GuestProcess, Session } from './session.js';
@@ -162,7 +162,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     };
   }
 
-  private send(place: number, node: number, commands: readonly (readonly string[])[]): Promise<unknown[]> {
+  private send(place: number, node: number, commands: readonly (readonly string[])[]): Sent {
     const { session } = this;
     session.learn(commands);
     const meaning = meaningOf(commands.find((it) => it.length > 1) ?? [], (sha) => session.textOf(sha));
@@ -170,7 +170,9 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     const owner = known === undefined ? null : this.chronicle.ownerOf(known);
     const lock = owner?.client === this ? owner : this.current;
     const at = session.nodes[node];
-    if (lock === null || at === undefined) return Promise.reject(new Error('no lock was asked for yet'));
+    if (lock === null || at === undefined) {
+      return { replies: Promise.reject(new Error('no lock was asked for yet')), abandon: () => {} };
+    }
     const token = meaning.value === null ? lock.token : session.names.claimFor(meaning.value, lock);
     this.noteAcquisition(lock, meaning.operation, token, meaning.keys);
     if (meaning.operation === 'extend') this.extensionSent(lock, place);
@@ -182,10 +184,9 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
       ttlMs: Number.isFinite(meaning.ttlMs) ? meaning.ttlMs : 0,
       counter: 0,
     };
-    return new Promise((resolve) => {
-      const remote = new RemoteCommands(at, session.serverOf(at), commands, session.names, this.chronicle, resolve);
-      this.host.send(lock, oneNode(place), command, remote);
-    });
+    const remote = new RemoteCommands(at, session.serverOf(at), commands, session.names, this.chronicle);
+    this.host.send(lock, oneNode(place), command, remote);
+    return remote;
   }
 
   private noteAcquisition(
@@ -205,7 +206,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
   /** A node is asked to extend a lock. */
   protected abstract extensionSent(lock: LockRun, place: number): void;
 
-  /** A node has extended a lock. */
+  /** A client hears that a node has extended its lock, in time. */
   protected abstract extensionGranted(lock: LockRun, place: number): void;
 
   private setVotes(lock: LockRun, token: number, votes: Tally): void {
@@ -225,7 +226,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
         failed,
       });
     }
-    if (command.operation === 'extend' && answer === 'yes') this.extensionGranted(lock, place);
+    if (command.operation === 'extend' && answer === 'yes' && remote.isAwaited) this.extensionGranted(lock, place);
     this.enter(() => remote.arrive(counter));
   }
 }

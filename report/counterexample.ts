@@ -21,7 +21,8 @@ export interface CounterexampleText {
   readonly run: number;
   /** `null` for no limit. */
   readonly runs: number | null;
-  readonly seed: string;
+  /** `null` for a schedule that no search found, but somebody gave. */
+  readonly seed: string | null;
   readonly foundEvents: number;
   readonly events: number;
   /** `null` if none was tried. */
@@ -57,6 +58,7 @@ function headLine(found: CounterexampleText, paint: Painter): string {
   const size =
     foundEvents <= events ? plural(events, 'event') : `shrunk ${countWords(foundEvents)} → ${plural(events, 'event')}`;
   const title = paint.bad(`✗ ${propertyWords(violation.property)}`);
+  if (seed === null) return `${title}   ${size}`;
   return `${title}   run ${countWords(run + 1)}${runs === null ? '' : `/${countWords(runs)}`}   ${size}   seed ${clip(seed, 24)}`;
 }
 

@@ -2,11 +2,19 @@ import { EventEmitter } from 'node:events';
 import { sha1 } from './lua.js';
 import { COMMAND_NAMES } from './server.js';
 
-/** Sends commands to one node, all of them in one message, and hands back what it answers, or rejects. */
+/** Commands that were sent. */
+export interface Sent {
+  /** What the node answers to each of them; rejects where nothing could be sent. */
+  readonly replies: Promise<unknown[]>;
+  /** Nobody waits for the answer any more. */
+  abandon(): void;
+}
+
+/** Sends commands to one node, all of them in one message. */
 export interface Wire {
   /** The name of the node, `n0`. */
   readonly name: string;
-  send(commands: readonly (readonly string[])[]): Promise<unknown[]>;
+  send(commands: readonly (readonly string[])[]): Sent;
   /** Has `callback` called by a timer of the process. */
   later(callback: () => void, delayMs: number): { cancel(): void };
 }
@@ -77,11 +85,15 @@ export class SimRedis extends EventEmitter {
   async #exchange(commands: readonly (readonly string[])[]): Promise<unknown[]> {
     if (this.status === 'end') throw new Error('Connection is closed.');
     const { commandTimeout } = this.options;
-    const answer = this.#wire.send(commands);
-    if (commandTimeout === undefined) return answer;
+    const sent = this.#wire.send(commands);
+    if (commandTimeout === undefined) return sent.replies;
     return new Promise((resolve, reject) => {
-      const timer = this.#wire.later(() => reject(new Error('Command timed out')), commandTimeout);
-      answer.then(resolve, reject).finally(() => timer.cancel());
+      const timeOut = (): void => {
+        sent.abandon();
+        reject(new Error('Command timed out'));
+      };
+      const timer = this.#wire.later(timeOut, commandTimeout);
+      sent.replies.then(resolve, reject).finally(() => timer.cancel());
     });
   }
 

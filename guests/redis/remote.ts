@@ -1,18 +1,22 @@
 import type { Answer } from '../../core/index.js';
 import type { Message, RemoteCall, SimNode, World } from '../../sim/index.js';
+import type { Sent } from './client.js';
 import type { RunNames } from './names.js';
 import { Failure, type Reply, Status, toUser } from './reply.js';
 import type { Server } from './server.js';
 
 /** Commands on their way to a node: carried out with nothing in between, once for each copy that arrives. */
-export class RemoteCommands implements RemoteCall {
+export class RemoteCommands implements RemoteCall, Sent {
   told = 0;
+  readonly replies: Promise<unknown[]>;
+  /** Somebody still waits for the answer. */
+  isAwaited = true;
   private readonly node: SimNode;
   private readonly server: Server;
   private readonly commands: readonly (readonly string[])[];
   private readonly names: RunNames;
   private readonly chronicle: World['chronicle'];
-  private readonly resolve: (replies: unknown[]) => void;
+  private resolve: (replies: unknown[]) => void = () => {};
   /** By execution: what the node answered. */
   private readonly answers: Reply[][] = [];
 
@@ -22,14 +26,19 @@ export class RemoteCommands implements RemoteCall {
     commands: readonly (readonly string[])[],
     names: RunNames,
     chronicle: World['chronicle'],
-    resolve: (replies: unknown[]) => void,
   ) {
     this.node = node;
     this.server = server;
     this.commands = commands;
     this.names = names;
     this.chronicle = chronicle;
-    this.resolve = resolve;
+    this.replies = new Promise((resolve) => {
+      this.resolve = resolve;
+    });
+  }
+
+  abandon(): void {
+    this.isAwaited = false;
   }
 
   execute({ command }: Message): Answer {
