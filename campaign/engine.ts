@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { GuestName } from '../guests/campaign.js';
+import type { GuestName } from '../guests/torture.js';
 
 /** What makes runs and judges them, with all that it imports; where libraries run, what makes theirs as well. */
 const ENTRY = '../properties/search/range.js';

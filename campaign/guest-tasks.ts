@@ -1,6 +1,6 @@
 // Before anything that a guest may load.
 import '../guests/host/installed.js';
-import { type CampaignPlan, type GuestCell, runCampaign } from '../guests/campaign.js';
+import { type GuestCell, type TorturePlan, tortureLibrary } from '../guests/torture.js';
 import { runGuestUnit } from './guest-unit.js';
 import type { CampaignRange, GuestPlan } from './spec.js';
 import type { UnitResult } from './unit.js';
@@ -29,10 +29,10 @@ export function guestUnit({
 }
 
 /** Tortures one library. */
-export async function torture(plan: CampaignPlan): Promise<GuestCells> {
+export async function torture(plan: TorturePlan): Promise<GuestCells> {
   let about = { library: plan.guest.id, version: '', belief: '' };
   const cells: GuestCell[] = [];
-  await runCampaign(plan, (news) => {
+  await tortureLibrary(plan, (news) => {
     if (news.type === 'library') about = { library: news.name, version: news.version, belief: news.belief };
     if (news.type === 'cell') cells.push(news.cell);
   });

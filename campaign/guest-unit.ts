@@ -1,4 +1,3 @@
-import { loadGuest, REPLAY } from '../guests/campaign.js';
 import { counterexample } from '../guests/expect-safe.js';
 import { replayGuests } from '../guests/run.js';
 import {
@@ -10,6 +9,7 @@ import {
 } from '../guests/search/search.js';
 import { shrinkForGuest } from '../guests/search/shrink-guests.js';
 import type { Subject } from '../guests/subject.js';
+import { loadGuest, REPLAY } from '../guests/torture.js';
 import { assumptions } from '../properties/index.js';
 import { noTally } from '../properties/search/tally.js';
 import type { PropertyId } from '../scenarios/index.js';

@@ -1,4 +1,4 @@
-import type { CampaignPlan, GuestCell, GuestName } from '../guests/campaign.js';
+import type { GuestCell, GuestName, TorturePlan } from '../guests/torture.js';
 import { eachOf } from './each-of.js';
 import type { GuestCells } from './guest-tasks.js';
 import { Pool } from './pool.js';
@@ -38,11 +38,11 @@ interface Outcome {
 export async function runMatrix(
   guests: readonly GuestName[],
   faults: readonly string[],
-  plan: Pick<CampaignPlan, 'runs' | 'seed' | 'shrink'>,
+  plan: Pick<TorturePlan, 'runs' | 'seed' | 'shrink'>,
   { workers, signal, onCells }: MatrixOptions,
 ): Promise<MatrixRow[]> {
   const tasks = guests.flatMap((guest) =>
-    inGroups(faults).map((some): CampaignPlan => ({ ...plan, guest, faults: some })),
+    inGroups(faults).map((some): TorturePlan => ({ ...plan, guest, faults: some })),
   );
   const size = Math.min(workers, tasks.length);
   const pool = new Pool(size, 'fresh thread');

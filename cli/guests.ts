@@ -1,8 +1,9 @@
 import { basename } from 'node:path';
 import type { MatrixRow } from '../campaign/matrix.js';
-import { type GuestName, REPLAY, showGuest } from '../guests/campaign.js';
 import { LIBRARIES, OLDER_VERSIONS } from '../guests/libraries/index.js';
+import { guestPage } from '../guests/recording.js';
 import { FAULT_CLASSES } from '../guests/search/fault-classes.js';
+import { type GuestName, REPLAY, showGuest } from '../guests/torture.js';
 import { htmlReport } from '../report/html.js';
 import { type RecordingInput, recordingOf } from '../report/index.js';
 import { parseScheduleText } from '../scenarios/index.js';
@@ -11,7 +12,6 @@ import { Exit, type ExitCode } from './exit-codes.js';
 import { writeGuestSchedule } from './failure-file.js';
 import type { GuestsFlags } from './flags.js';
 import { known, ownGuest } from './guest-names.js';
-import { guestPage } from './guest-page.js';
 import { failureName, matrixText, type Written } from './guests-text.js';
 import { type Io, writeJson } from './io.js';
 import { ProgressLine } from './progress.js';
@@ -140,7 +140,7 @@ async function replay(flags: GuestsFlags, names: readonly GuestName[], io: Io): 
   const extending = flags.extending ?? false;
   const shown = await showGuest(guest, schedule, extending);
   const again = replayOf(guest.id, extending, file, flags, io);
-  const page = (): RecordingInput => guestPage(guest.id, basename(file, '.json'), { schedule, ...shown }, again);
+  const page = (): RecordingInput => guestPage(guest.id, basename(file, '.json'), shown, again);
   if (flags.json)
     writeJson(io, 'lockstep.guest-replay/1', { library: guest.id, hash: shown.hash, violations: shown.violations });
   else if (flags.open) showRecording(reportPath(file), page(), io);

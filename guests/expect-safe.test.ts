@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { existsSync, mkdtempSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -31,6 +31,8 @@ describe('expectSafe', () => {
     expect(error.message.split('\n').every((line) => line.length <= 120)).toBe(true);
     const path = /replay\s+(\S+)/.exec(error.message)?.[1] ?? '';
     expect(existsSync(path)).toBe(true);
+    const report = /report\s+(\S+\.html)/.exec(error.message)?.[1] ?? '';
+    expect(readFileSync(report, 'utf8')).toContain('the client, unmodified, in the simulated world');
     expect(error.schedule.faults.length).toBeLessThanOrEqual(1);
   });
 

@@ -1,11 +1,12 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import type { Violation } from '../properties/index.js';
-import { formatCounterexample } from '../report/index.js';
+import { formatCounterexample, recordingOf } from '../report/index.js';
 import { formatSchedule, type Schedule } from '../scenarios/index.js';
 import { Streams, type TraceEvent } from '../sim/index.js';
 import type { MakeLock } from './lock-under-test.js';
 import { Probe } from './probe.js';
+import { guestPage, record } from './recording.js';
 import { type GuestRunOptions, replayGuests } from './run.js';
 import type { FaultClass } from './search/fault-classes.js';
 import { type DrawnGuestRun, drawGuestRun, kindOf, VIOLATION_KINDS, type ViolationKind } from './search/search.js';
@@ -53,7 +54,10 @@ export interface ExpectSafeOptions {
   readonly kinds?: readonly ViolationKind[];
   /** Connections may deliver later commands first, as reconnects and pools do. Default: in half of the cases. */
   readonly reordering?: boolean;
-  /** Where the schedule of a failure is written, below the working directory. Default `.lockstep/guests`. */
+  /**
+   * Where the schedule of a failure is written, and a page that shows its run, below the working directory. Default
+   * `.lockstep/guests`.
+   */
   readonly reportTo?: string;
 }
 
@@ -199,13 +203,15 @@ async function unsafe(
 ): Promise<UnsafeLockError> {
   const kind = kindOf(found);
   const { schedule, minimal, tried } = await shrinkForGuest(subject, run.schedule, kind);
-  const path = write(schedule, kind, run.number, options);
+  const { path, report } = await write(subject, schedule, kind, run.number, options);
   const message = await counterexample(subject, schedule, kind, {
     run: run.number,
     runs: options.runs ?? 100,
     seed: options.seed ?? 'lockstep',
     foundEvents: run.run.events,
     replay: path,
+    report,
+    showsAll: 'the report',
     ...(minimal ? {} : { shrinkingEndedAfter: tried }),
   });
   const shown = await replayGuests(subject, schedule);
@@ -221,6 +227,10 @@ export interface FoundWhere {
   readonly seed: string | null;
   readonly foundEvents: number;
   readonly replay: string;
+  /** The path of its page, if there is one. */
+  readonly report?: string;
+  /** What shows the lines that there is no room for. Default `replay`. */
+  readonly showsAll?: string;
   /** Tries after which shrinking gave up, if it did. */
   readonly shrinkingEndedAfter?: number;
 }
@@ -257,10 +267,21 @@ export async function counterexample(
     : `${text}  shrinking ended after ${tried} tries: something may still be left out\n`;
 }
 
-function write(schedule: Schedule, kind: ViolationKind, number: number, options: ExpectSafeOptions): string {
+async function write(
+  subject: Subject,
+  schedule: Schedule,
+  kind: ViolationKind,
+  number: number,
+  options: ExpectSafeOptions,
+): Promise<{ readonly path: string; readonly report: string }> {
   const { seed = 'lockstep', reportTo = '.lockstep/guests' } = options;
-  const path = join(reportTo, `test-${seed.replace(/[^\w.-]+/g, '-')}-${number + 1}-${kind}.json`);
-  mkdirSync(dirname(path), { recursive: true });
+  const name = `test-${seed.replace(/[^\w.-]+/g, '-')}-${number + 1}-${kind}`;
+  const [path, report] = [join(reportTo, `${name}.json`), join(reportTo, `${name}.html`)];
+  mkdirSync(reportTo, { recursive: true });
   writeFileSync(path, formatSchedule(schedule));
-  return path;
+  // Loaded here, so that a test that passes does not wait for it.
+  const { htmlReport } = await import('../report/html.js');
+  const page = guestPage(subject.name, name, await record(subject, schedule), path);
+  writeFileSync(report, htmlReport(recordingOf(page)));
+  return { path, report };
 }

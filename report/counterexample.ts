@@ -33,12 +33,14 @@ export interface CounterexampleText {
   readonly replay: string;
   /** Path of its HTML report, if there is one. */
   readonly report?: string | null;
+  /** What shows the lines that there is no room for. Default `replay`. */
+  readonly showsAll?: string;
   readonly paint?: Painter;
 }
 
 /** A failure in at most 20 lines of 88 columns: who, when, why, what prevents it, and how to see it again. */
 export function formatCounterexample(found: CounterexampleText): string {
-  const { schedule, violation, paint = PLAIN } = found;
+  const { schedule, violation, showsAll = 'replay', paint = PLAIN } = found;
   const telling = tellingOf(schedule, found.judgement);
   const head = [headLine(found, paint), clip(`  ${configLine(schedule)}`, WIDTH), ''];
   const foot = footLines(found, telling);
@@ -49,7 +51,7 @@ export function formatCounterexample(found: CounterexampleText): string {
   const columns = columnsOf(violation, telling.claims);
   const lines = [...head, ...tableLines(rows, telling.claims, { mark, columns, width: WIDTH, paint })];
   const left = telling.rows.length - rows.length;
-  if (left > 0) lines.push(paint.dim(`  … ${plural(left, 'more line')} (replay shows all)`));
+  if (left > 0) lines.push(paint.dim(`  … ${plural(left, 'more line')} (${showsAll} shows all)`));
   return `${[...lines, ...foot].join('\n')}\n`;
 }
 

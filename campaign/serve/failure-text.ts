@@ -1,4 +1,4 @@
-import { REPLAY } from '../../guests/campaign.js';
+import { REPLAY } from '../../guests/torture.js';
 import { judge } from '../../properties/index.js';
 import { formatCounterexample, preventions } from '../../report/index.js';
 import { type CampaignSpec, isGuest } from '../spec.js';

@@ -1,14 +1,14 @@
 import { pathToFileURL } from 'node:url';
-import { type Taken, takenOf } from '../report/index.js';
 import type { Schedule } from '../scenarios/index.js';
 import { counterexample } from './expect-safe.js';
 import { install } from './host/install.js';
 import { COMMAND_TIMEOUT_MS, LIBRARIES, type Library, loadSubject, OLDER_VERSIONS } from './libraries/index.js';
 import type { MakeLock } from './lock-under-test.js';
-import { type GuestRunOptions, replayGuests } from './run.js';
+import { type Recording, record } from './recording.js';
+import { replayGuests } from './run.js';
 import { FAULT_CLASSES, type FaultClass } from './search/fault-classes.js';
 import { type Cell, kindOf, searchGuests, type ViolationKind } from './search/search.js';
-import { judgementOf, shrinkForGuest } from './search/shrink-guests.js';
+import { shrinkForGuest } from './search/shrink-guests.js';
 import { type Subject, subjectOf } from './subject.js';
 
 /** A library to torture: one of the matrix, or a file of somebody's own. */
@@ -19,8 +19,8 @@ export interface GuestName {
   readonly path?: string;
 }
 
-/** What a campaign is to do; plain, so that it can be sent to a worker. */
-export interface CampaignPlan {
+/** What is to be done to a library; plain, so that it can be sent to a worker. */
+export interface TorturePlan {
   readonly guest: GuestName;
   readonly faults: readonly string[];
   readonly runs: number;
@@ -29,16 +29,12 @@ export interface CampaignPlan {
 }
 
 /** A failure of a cell, made small. */
-export interface GuestFailure {
+export interface GuestFailure extends Recording {
   readonly kind: ViolationKind;
   readonly run: number;
   readonly foundEvents: number;
-  readonly schedule: Schedule;
   readonly minimal: boolean;
   readonly assumptionsBroken: readonly string[];
-  /** The run, for a page: the library is not there to run it again. */
-  readonly taken: Taken;
-  readonly hash: string;
   /** In at most twenty lines; the command that shows it again is to be put in the place of {@link REPLAY}. */
   readonly text: string;
 }
@@ -51,7 +47,7 @@ export interface GuestCell extends Omit<Cell, 'found'> {
   readonly failures: readonly GuestFailure[];
 }
 
-export type CampaignNews =
+export type TortureNews =
   | { readonly type: 'library'; readonly name: string; readonly version: string; readonly belief: string }
   | { readonly type: 'progress'; readonly fault: string; readonly done: number }
   | { readonly type: 'cell'; readonly cell: GuestCell };
@@ -83,7 +79,7 @@ async function moduleAt(path: string): Promise<unknown> {
 }
 
 /** Tortures one library with class after class of faults. */
-export async function runCampaign(plan: CampaignPlan, tell: (news: CampaignNews) => void): Promise<void> {
+export async function tortureLibrary(plan: TorturePlan, tell: (news: TortureNews) => void): Promise<void> {
   const subject = await loadGuest(plan.guest);
   const { library } = subject;
   tell({
@@ -110,7 +106,7 @@ async function failureOf(
   subject: Subject,
   faults: FaultClass,
   { kind, run, schedule: found, events, assumptionsBroken }: Cell['found'][number],
-  plan: CampaignPlan,
+  plan: TorturePlan,
 ): Promise<GuestFailure> {
   const options = { extendsItself: faults.extendsItself ?? false };
   const { schedule, minimal, tried } = await shrinkForGuest(subject, found, kind, options);
@@ -124,38 +120,24 @@ async function failureOf(
   };
   const text = await counterexample(subject, schedule, kind, where, options);
   const recorded = await record(subject, schedule, options);
-  return { kind, run, foundEvents: events, schedule, minimal, assumptionsBroken, text, ...recorded };
+  return { kind, run, foundEvents: events, minimal, assumptionsBroken, text, ...recorded };
 }
 
-/** Runs a schedule with a guest once more, and takes the run down. */
-async function record(
-  subject: Subject,
-  schedule: Schedule,
-  options: GuestRunOptions,
-): Promise<{ readonly taken: Taken; readonly hash: string }> {
-  const played = await replayGuests(subject, schedule, { ...options, trace: true });
-  return { taken: takenOf(schedule, judgementOf(schedule, played)), hash: played.run.hash };
-}
-
-/** Shows a schedule with a guest: in words for each kind of violation, and what is found. */
-export async function showGuest(
-  guest: GuestName,
-  schedule: Schedule,
-  extendsItself: boolean,
-): Promise<{
-  readonly hash: string;
+/** A schedule with a guest: what is found, and in words for each kind of it. */
+export interface ShownGuest extends Recording {
   readonly violations: readonly ViolationKind[];
   readonly texts: readonly string[];
-  readonly taken: Taken;
-}> {
+}
+
+/** Shows a schedule with a guest. */
+export async function showGuest(guest: GuestName, schedule: Schedule, extendsItself: boolean): Promise<ShownGuest> {
   const subject = await loadGuest(guest);
   const { run, violations } = await replayGuests(subject, schedule, { extendsItself });
   const kinds = [...new Set(violations.map(kindOf))];
   const texts: string[] = [];
   for (const kind of kinds) {
-    const where = { run: 0, runs: 1, seed: null, foundEvents: run.events, replay: REPLAY };
+    const where = { run: 0, runs: 1, seed: null, foundEvents: run.events, replay: REPLAY, showsAll: '--open' };
     texts.push(await counterexample(subject, schedule, kind, where, { extendsItself }));
   }
-  const { taken } = await record(subject, schedule, { extendsItself });
-  return { hash: run.hash, violations: kinds, texts, taken };
+  return { violations: kinds, texts, ...(await record(subject, schedule, { extendsItself })) };
 }

@@ -1,0 +1,41 @@
+import { type RecordingInput, type Taken, takenOf } from '../report/index.js';
+import type { Schedule } from '../scenarios/index.js';
+import { type GuestRunOptions, replayGuests } from './run.js';
+import { judgementOf } from './search/shrink-guests.js';
+import type { Subject } from './subject.js';
+
+/** A run of a library, taken down for a page: the library is not there to run it again. */
+export interface Recording {
+  readonly schedule: Schedule;
+  readonly taken: Taken;
+  readonly hash: string;
+}
+
+/** Runs a schedule with a guest, and takes the run down. */
+export async function record(subject: Subject, schedule: Schedule, options: GuestRunOptions = {}): Promise<Recording> {
+  const played = await replayGuests(subject, schedule, { ...options, trace: true });
+  return { schedule, taken: takenOf(schedule, judgementOf(schedule, played)), hash: played.run.hash };
+}
+
+/**
+ * What the page of a recording shows.
+ *
+ * @param replay - The command that shows the run again.
+ */
+export function guestPage(
+  library: string,
+  id: string,
+  { schedule, taken, hash }: Recording,
+  replay: string,
+): RecordingInput {
+  return {
+    id,
+    title: `${library}, unmodified, in the simulated world`,
+    story: 'The library of the clients ran in the simulator; the nodes, messages and faults are those of the schedule.',
+    replay,
+    schedule,
+    hash,
+    taken,
+    why: `the library ${library} is not in it.`,
+  };
+}
