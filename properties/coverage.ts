@@ -15,10 +15,13 @@ export const SITUATIONS = {
   writes: 'writes that reached the resource',
   endsUnseen: 'claims that ended while their client was frozen',
   expiriesInExtension: 'keys that expired during an extension',
+  claimsByOwnClocks: 'claims of clients that read clocks of their own',
   claimsAtWrongRates: 'claims on clocks of wrong rates',
   votesLostInClaim: 'votes lost inside a claim',
   votesForgottenInClaim: 'votes forgotten inside a claim',
   crashesInClaim: 'node crashes inside a claim',
+  powerLossesInClaim: 'losses of power inside a claim',
+  shutdownsInClaim: 'nodes shut down in order inside a claim',
   restartsInClaim: 'node restarts inside a claim',
   pausesInClaim: 'pauses inside a claim',
   suspendsInClaim: 'suspends inside a claim',
@@ -34,6 +37,7 @@ export const SITUATIONS = {
   lossesInClaim: 'lost messages inside a claim',
   copiesInClaim: 'copied messages inside a claim',
   resendsInClaim: 'requests sent again inside a claim',
+  textsInClaim: 'scripts sent anew with their text inside a claim',
   delaysInClaim: 'messages held up inside a claim',
 } as const;
 export type Situation = keyof typeof SITUATIONS;
@@ -119,6 +123,7 @@ export class Coverage {
   claimed(lock: LockRun): void {
     this.counts.claims++;
     if (this.wrongRates) this.counts.claimsAtWrongRates++;
+    if (this.setup.views?.[lock.client.index]?.timing !== undefined) this.counts.claimsByOwnClocks++;
     for (const other of this.roster.waiters) this.contend(lock, other);
   }
 
@@ -157,6 +162,10 @@ export class Coverage {
   faultStrikes(fault: Fault, now: TrueTime): void {
     if (!this.isInClaim(now)) return;
     const unused = fault.kind === 'clock-step' && this.isUnusedWall(fault.process);
+    if (fault.kind === 'crash') {
+      if (fault.power === true) this.counts.powerLossesInClaim++;
+      if (fault.clean === true) this.counts.shutdownsInClaim++;
+    }
     this.counts[unused ? 'wallStepsInClaim' : BY_FAULT[fault.kind]]++;
   }
 

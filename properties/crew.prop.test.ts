@@ -9,7 +9,7 @@ import { WITHIN_ASSUMPTIONS } from './search/weather.js';
 const RUNS = 1_500;
 const SAFE: CheckOptions = { weather: WITHIN_ASSUMPTIONS, seed: 'crew', runs: RUNS, properties: SAFETY };
 /** Its first violation is beyond the runs that are made before help comes. */
-const LATE: CheckOptions = { ...SAFE, weather: weatherOf('M38'), seed: 'late', properties: ['continuity'] };
+const LATE: CheckOptions = { ...SAFE, weather: weatherOf('M38'), seed: 'later', properties: ['continuity'] };
 
 function weatherOf(id: string): CheckOptions['weather'] {
   const mutant = MUTANTS.find((it) => it.id === id);

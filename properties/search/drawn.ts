@@ -196,6 +196,7 @@ export class DrawnAdversary implements Adversary {
     if (range > 0) fate.delayUs += fates.below(range);
     if (situation.patience !== null && view.now >= situation.patience.quietFromUs) return;
     if (direction === 'request' && this.reach !== null) this.strand(fate, this.reach.lateUs(message), view);
+    if (message.withText && isInClaim(view)) this.counts.textsInClaim++;
     if (situation.losses && fates.chance(weather.lossPpm)) this.lose(fate, view);
     if (situation.copies && fates.chance(weather.duplicatePpm)) {
       fate.duplicateDelayUs = fates.below(100_000);

@@ -3,7 +3,7 @@ import type { ClockPlan, Fault, ProcessName } from '../../scenarios/index.js';
 import type { LockRun, Stream, WorldView } from '../../sim/index.js';
 import { claimEnd } from '../monitors/belief.js';
 import type { OutOfOrder } from './patience.js';
-import type { Situation } from './situation.js';
+import { forgetsUnawares, type Situation } from './situation.js';
 import type { Weather } from './weather.js';
 
 const PERCENT = 10_000;
@@ -70,8 +70,7 @@ export class FaultPlan {
     }
     if (this.crashesLeft > 0 && situation.strain !== 'restart' && draw.chance(20 * PERCENT)) {
       this.crashesLeft--;
-      // So long that a node is no danger whatever the clocks do within their bounds.
-      const restartAfterUs = draw.chance(50 * PERCENT) ? null : Math.floor(1.1 * ttl) + draw.below(ttl);
+      const restartAfterUs = draw.chance(50 * PERCENT) ? null : this.longEnough();
       const by = draw.chance(30 * PERCENT) ? ({ restartBy: 'node-clock' } as const) : {};
       const node = nodeName(draw.below(weather.nodes));
       faults.push({ kind: 'crash', node, atUs: draw.below(ttl), restartAfterUs, ...by });
@@ -106,12 +105,7 @@ export class FaultPlan {
     if (situation.strain === 'rate' && draw.chance(20 * PERCENT)) faults.push(this.changeRate(view));
     if (situation.durable && this.crashesLeft > 0 && draw.chance(50 * PERCENT)) {
       this.crashesLeft--;
-      const restartAfterUs = draw.pick([0, 0, 1_000, draw.below(situation.ttlMs * 1000)]);
-      const [node = 0] = this.targets(lock, 1);
-      // Whoever writes before it answers loses nothing with the power either.
-      const mayLosePower = situation.setup.cluster.persistence === 'always';
-      const power = mayLosePower && draw.chance(50 * PERCENT) ? { power: true } : {};
-      faults.push({ kind: 'crash', node: nodeName(node), ...this.during(lock, view, null), restartAfterUs, ...power });
+      faults.push(this.crashDurably(lock, view));
     }
     if (this.flushesLeft > 0 && draw.chance(50 * PERCENT)) this.flush(lock, view, faults);
     if (this.pauseUs > 0) this.freeze(lock, view, faults);
@@ -150,6 +144,37 @@ export class FaultPlan {
       });
     }
     return faults;
+  }
+
+  /** A node with a disk goes down: its process dies, its power goes, or it is shut down in order. */
+  private crashDurably(lock: LockRun, view: WorldView): Fault {
+    const { draw, situation, weather } = this;
+    const { persistence, fsync } = situation.setup.cluster;
+    const [node = 0] = this.targets(lock, 1);
+    const how = draw.pick<'process' | 'power' | 'order'>(['process', 'power', 'order']);
+    const isAlways = persistence === 'always';
+    // Whoever writes before it answers loses nothing with the power either.
+    const loses = how === 'power' ? !isAlways : how === 'process' && !isAlways && (fsync?.takesUs ?? 0) > 0;
+    const power = how === 'power' && (isAlways || forgetsUnawares(weather)) ? { power: true } : {};
+    const restartAfterUs =
+      loses && forgetsUnawares(weather)
+        ? this.longEnough()
+        : draw.pick([0, 0, 1_000, draw.below(situation.ttlMs * 1000)]);
+    const when = this.during(lock, view, null);
+    return {
+      kind: 'crash',
+      node: nodeName(node),
+      ...when,
+      restartAfterUs,
+      ...power,
+      ...(how === 'order' ? { clean: true } : {}),
+    };
+  }
+
+  /** So long that a node is no danger, whatever it has forgotten, and whatever the clocks do within their bounds. */
+  private longEnough(): number {
+    const ttl = this.situation.ttlMs * 1000;
+    return Math.floor(1.1 * ttl) + this.draw.below(ttl);
   }
 
   /** The holder hears of its nodes anew: the same, but beginning with another. */
@@ -235,8 +260,13 @@ export class FaultPlan {
     for (const node of this.targets(lock, count)) {
       this.crashesLeft--;
       this.strained = true;
-      faults.push({ kind: 'crash', node: nodeName(node), ...when, restartAfterUs });
+      faults.push({ kind: 'crash', node: nodeName(node), ...when, restartAfterUs, ...this.withPower() });
     }
+  }
+
+  /** Where nodes write to a disk every second, they are made to forget by a loss of power. */
+  private withPower(): { readonly power?: true } {
+    return this.situation.setup.cluster.persistence === 'everysec' ? { power: true } : {};
   }
 
   private flush(lock: LockRun, view: WorldView, faults: Fault[]): void {
@@ -270,7 +300,7 @@ export class FaultPlan {
     const flushed = this.draw.chance(30 * PERCENT);
     for (const node of this.someVoters(lock, count)) {
       if (flushed) faults.push({ kind: 'forget', node: nodeName(node), ...when });
-      else faults.push({ kind: 'crash', node: nodeName(node), ...when, restartAfterUs: 0 });
+      else faults.push({ kind: 'crash', node: nodeName(node), ...when, restartAfterUs: 0, ...this.withPower() });
     }
   }
 

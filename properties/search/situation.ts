@@ -100,8 +100,7 @@ function drawUsual(weather: Weather, tactics: Tactics, draw: Stream): Situation 
   const durable = weather.durable && strain !== 'restart' && strain !== 'forget' && has(25);
   const failovers = weather.failovers > 0 && has(15);
   const leastDelayUs = draw.pick(sharp ? [0, 0, 0, 1] : [0, 0, 50, 500, 1_000]);
-  // While only processes die, both keep everything.
-  const persistence = durable ? draw.pick<Cluster['persistence']>(['always', 'everysec']) : weather.persistence;
+  const disk = drawDisk(weather, durable, strain, draw);
   const cluster: Cluster = {
     nodes: weather.nodes,
     delayUs: leastDelayUs,
@@ -109,18 +108,22 @@ function drawUsual(weather: Weather, tactics: Tactics, draw: Stream): Situation 
     link: draw.chance(50 * PERCENT) ? 'fifo' : 'reordering',
     expiry: weather.expiry,
     resolutionUs: 1000,
-    persistence,
-    ...(weather.answersEarly && persistence === 'always' ? { answers: 'executed' } : {}),
+    ...disk,
+    ...(weather.answersEarly && disk.persistence === 'always' ? { answers: 'executed' } : {}),
     // A replica that is up to date is as good as a disk.
     replicaLagUs: failovers ? weather.replicaLagUs : null,
     clocks: drawClocks(weather, sharp, drawRates(weather, strain, nearness, bounds, draw), draw),
   };
+  const suspends = strain !== 'late' && weather.suspends > 0 && has(20);
+  const wallSteps = weather.wallSteps > 0 && has(20);
+  // Where nobody suspends or sets them, all clocks of a client are as good as each other.
+  const mixed = weather.ownTiming && !suspends && !wallSteps && policy.clock === 'boot' && has(10);
   return {
     setup: {
-      cluster,
+      cluster: { ...cluster, ...(weather.byHash && has(15) ? { scripts: 'by-hash' } : {}) },
       policy,
       clients: Array.from({ length: weather.clients }, (_, i) => `c${i + 1}`),
-      ...(weather.namesTwice ? { views: namedTwice(weather) } : {}),
+      ...(weather.namesTwice ? { views: namedTwice(weather) } : mixed ? { views: drawTimings(weather, draw) } : {}),
       resource: weather.resource,
       untilUs: 3 * ttlMs * 1000,
     },
@@ -144,12 +147,52 @@ function drawUsual(weather: Weather, tactics: Tactics, draw: Stream): Situation 
     deadClients: strain !== 'late' && has(20),
     failovers,
     refusals: weather.refusals > 0 && has(15),
-    suspends: strain !== 'late' && weather.suspends > 0 && has(20),
-    wallSteps: weather.wallSteps > 0 && has(20),
+    suspends,
+    wallSteps,
     reorders: weather.nodes > 1 && has(15),
     handovers: false,
     patience: null,
   };
+}
+
+/** How long Redis lets pass between two fsyncs, and a disk that is asked far more often, µs. */
+const FSYNC_EVERY_US = [1_000_000, 20_000] as const;
+
+/**
+ * What a crash leaves of a node. Nodes that keep what they acknowledged write it before they answer, or every second, in
+ * windows that take their time: then power loss costs the last of it, and a dying process what it had not handed over.
+ */
+function drawDisk(
+  weather: Weather,
+  durable: boolean,
+  strain: Strain | null,
+  draw: Stream,
+): Pick<Cluster, 'persistence' | 'fsync'> {
+  if (durable && draw.chance(50 * PERCENT)) return { persistence: 'always' };
+  const forgets =
+    (strain === 'restart' || strain === 'forget') && forgetsUnawares(weather) && draw.chance(30 * PERCENT);
+  if (!durable && !forgets) return { persistence: weather.persistence };
+  const everyUs = draw.pick(FSYNC_EVERY_US);
+  const takesUs = forgetsUnawares(weather) ? draw.pick([0, draw.below(everyUs / 2)]) : 0;
+  return { persistence: 'everysec', fsync: { firstUs: draw.below(everyUs), everyUs, takesUs } };
+}
+
+/**
+ * Whether nodes may lose the last of what they did and keep the rest. Fencing counters do not survive that: a node that
+ * has an old one does not know that it should copy those of others.
+ */
+export function forgetsUnawares({ policy, persistence, disks }: Weather): boolean {
+  return disks && policy.fencing === 'none' && persistence === 'none';
+}
+
+/** Clients that read different clocks, and are told of their validity in different ways. */
+function drawTimings({ clients }: Weather, draw: Stream): ClientView[] {
+  return Array.from({ length: clients }, () => ({
+    timing: {
+      clock: draw.pick<Policy['clock']>(['boot', 'monotonic', 'wall']),
+      deadline: draw.pick<Policy['deadline']>(['absolute', 'relative']),
+    },
+  }));
 }
 
 /** What clients know of the nodes, where the first has one of them in its list twice, and another not at all. */

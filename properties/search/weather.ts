@@ -63,6 +63,12 @@ export interface Weather {
   readonly flushes: number;
   /** In some runs nodes keep what they acknowledged, and are back at once after a crash. */
   readonly durable: boolean;
+  /** In some runs nodes write to a disk every second, and those that lose their power, and with it the last of that, stay away. */
+  readonly disks: boolean;
+  /** In some runs scripts go to nodes by their hashes, which new processes do not know. */
+  readonly byHash: boolean;
+  /** In some runs clients read different clocks, and are told of their validity in different ways. */
+  readonly ownTiming: boolean;
   /** In some runs nodes are at different distances from clients. */
   readonly distances: boolean;
   /** Most nodes that answer with errors for a while. */
@@ -99,6 +105,9 @@ export const WITHIN_ASSUMPTIONS: Weather = Object.freeze<Weather>({
   replicaLagUs: 0,
   flushes: 0,
   durable: true,
+  disks: true,
+  byHash: true,
+  ownTiming: true,
   distances: true,
   refusals: 2,
   lossPpm: 50_000,
@@ -118,6 +127,9 @@ export type FaultAmount =
   | 'replicaLagUs'
   | 'flushes'
   | 'durable'
+  | 'disks'
+  | 'byHash'
+  | 'ownTiming'
   | 'distances'
   | 'refusals'
   | 'lossPpm'
@@ -136,6 +148,9 @@ export const NO_FAULTS: Pick<Weather, FaultAmount> = {
   replicaLagUs: 0,
   flushes: 0,
   durable: false,
+  disks: false,
+  byHash: false,
+  ownTiming: false,
   distances: false,
   refusals: 0,
   lossPpm: 0,

@@ -2,6 +2,7 @@ import { nodeName } from '../../core/index.js';
 import type { ClientPlan, Fate, Fault, LockPlan, Schedule } from '../../scenarios/index.js';
 import type { Course } from '../arbitraries/schedule.js';
 import { courseOf, withCourse } from '../course.js';
+import { setupPiecesOf } from './setup-pieces.js';
 import { sparableNodes, withoutNode } from './without-node.js';
 
 export type PieceKind = 'client' | 'node' | 'fault' | 'message' | 'clock' | 'operation' | 'detail';
@@ -43,6 +44,7 @@ export function piecesOf(schedule: Schedule): Piece[] {
         : [piece('message', `copy of the ${messageName(fate)}`, { fates: put(fates, i, single(fate)) })],
     ),
     ...clocks.map(({ process }, i) => piece('clock', `clock error of ${process}`, { clocks: at(clocks, i) })),
+    ...setupPiecesOf(schedule).map((it): Piece => ({ kind: 'detail', ...it })),
     ...faults.flatMap((fault, i) =>
       smallerFaults(fault).map(({ name, fault: smaller }) =>
         piece('detail', name, { faults: put(faults, i, smaller) }),
