@@ -25,7 +25,7 @@ describe('a failed attempt', () => {
     const lock = new TestLock().acquire().yes(0).no(1).error(2, 3);
     lock.yes(0).no(1).error(2, 3).fire('retry');
     expect(lock.votes()).toEqual({ granted: [], refused: [], failed: [] });
-    expect(lock.state).toMatchObject({ releasing: 0, lateGrants: 0, releaseVotes: NO_ANSWERS });
+    expect(lock.state).toMatchObject({ failure: null, releasing: 0, lateGrants: 0, releaseVotes: NO_ANSWERS });
     expect(lock.state.asked).toBe(0b11111);
   });
 
@@ -71,7 +71,7 @@ describe('a failed attempt', () => {
         votes: { granted: 0, refused: 0, failed: 0b111, quorum: 3 },
       },
     ]);
-    expect(lock.phase).toBe('failed');
+    expect(lock.state).toMatchObject({ phase: 'failed', failure: null });
     expect(lock.armed.size).toBe(0);
   });
 

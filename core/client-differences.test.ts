@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { REFERENCE } from './policy.js';
+import { type Policy, REFERENCE } from './policy.js';
 import { settled } from './settle.js';
 import { heldLock, ms, TestLock } from './testing/lock.js';
 import { LONGEST_US } from './time.js';
@@ -64,7 +64,10 @@ describe('an error of one node', () => {
   it('forfeits a lock that was won, and leaves its keys', () => {
     const lock = new TestLock({ settle: 'all', onNodeError: 'forfeit' }).acquire().yes(0, 1, 2, 3).error(4);
     expect(lock.outcome).toMatchObject({ type: 'failed', reason: 'unreachable', attempts: 1 });
-    expect(lock.sent).toEqual([]);
+    expect(lock.effects.map(({ type }) => type)).toEqual(['cancel', 'report']);
+    expect(lock.armed.size).toBe(0);
+    const patient = new TestLock({ settle: 'all', onNodeError: 'forfeit', nodeTimeoutUs: null });
+    expect(patient.acquire().yes(0, 1, 2, 3).error(4).effects).toMatchObject([{ type: 'report' }]);
     expect(new TestLock({ settle: 'all' }).acquire().yes(0, 1, 2, 3).error(4).phase).toBe('held');
     expect(new TestLock({ settle: 'all', onNodeError: 'forfeit' }).acquire().yes(0, 1, 2, 3).no(4).phase).toBe('held');
   });
@@ -82,6 +85,7 @@ describe('validity', () => {
     expect([-1, 0, 1].map((us) => isValid(policy, us))).toEqual([true, false, true]);
     expect(deadlineOf(policy, ms(0), ms(9_900), 10_000_000)).toBe(LONGEST_US);
     expect(deadlineOf(policy, ms(0), ms(9_000), 10_000_000)).toBe(ms(9_898));
+    expect(deadlineOf(policy, ms(0), ms(9_898), 10_000_000)).toBe(ms(9_898));
     expect(isValid(REFERENCE, -1)).toBe(false);
   });
 
@@ -109,6 +113,13 @@ describe('the end of an acquisition', () => {
     expect(lock.at(2).no(0, 1, 2).phase).toBe('waiting');
     lock.at(202).fire('retry').at(204).no(0, 1, 2);
     expect(lock.outcome).toMatchObject({ type: 'failed', reason: 'contended', attempts: 2 });
+  });
+
+  it('is not where one can begin at the very end of that time', () => {
+    const until = (acquireTimeoutUs: number): TestLock =>
+      new TestLock({ acquireTimeoutUs }).acquire().at(2).no(0, 1, 2);
+    expect(until(202_000).at(202).fire('retry').state.attempt).toBe(1);
+    expect(until(201_999).phase).toBe('failed');
   });
 
   it('is a quorum that came too late, with nothing released', () => {
@@ -148,6 +159,9 @@ describe('a clean-up', () => {
     expect(early.no(0, 1).phase).toBe('cleaning');
     expect(early.no(2).phase).toBe('waiting');
     expect(early.armed.has('release')).toBe(false);
+    const patient = new TestLock({ cleanupAwaited: true, nodeTimeoutUs: null }).acquire().no(0, 1, 2);
+    expect(patient.effects.map(({ type }) => type)).toEqual(['send']);
+    expect(patient.no(0, 1, 2).effects).toMatchObject([{ type: 'arm', timer: 'retry' }]);
   });
 
   it('can be cut short by who gives up', () => {
@@ -163,6 +177,7 @@ describe('releases one after the other', () => {
   it('go on as each is answered, or has not been in time', () => {
     const lock = heldLock(slow).release();
     expect(lock.sent.map(({ to }) => to)).toEqual([[0]]);
+    expect(lock.effects.filter(({ type }) => type === 'arm')).toEqual([{ type: 'arm', timer: 'release', at: ms(52) }]);
     expect(lock.yes(0).sent.map(({ to }) => to)).toEqual([[1]]);
     expect(lock.error(1).sent.map(({ to }) => to)).toEqual([[2]]);
     expect(
@@ -173,6 +188,27 @@ describe('releases one after the other', () => {
     ).toEqual([[3]]);
     lock.yes(3);
     expect(lock.yes(4).outcome).toMatchObject({ type: 'released', enough: true });
+  });
+
+  it('go on when a quorum is free already', () => {
+    const lock = heldLock(slow).release().yes(0).yes(1).yes(2);
+    expect([lock.phase, lock.sent.map(({ to }) => to)]).toEqual(['releasing', [[3]]]);
+  });
+
+  it('begin anew at the call of release, whatever a failed extension has released', () => {
+    const lock = heldLock({ ...slow, extendOnFail: 'release' })
+      .extend()
+      .error(2, 3, 4);
+    expect(lock.sent.map(({ to }) => to)).toEqual([[0]]);
+    lock.yes(0).yes(1).yes(2).yes(3).yes(4).release();
+    expect(lock.sent.map(({ to }) => to)).toEqual([[0]]);
+    expect(lock.yes(0).sent.map(({ to }) => to)).toEqual([[1]]);
+  });
+
+  it('of a failed attempt end with the next one, whose keys they would hit', () => {
+    const lock = new TestLock(slow).acquire().at(2).no(0, 1, 2).at(202).fire('retry');
+    expect(lock.sent).toMatchObject([{ operation: 'acquire', attempt: 1 }]);
+    expect(lock.at(203).fire('release').effects).toEqual([]);
   });
 
   it('end at the first error where nobody catches it', () => {
@@ -187,6 +223,7 @@ describe('releases one after the other', () => {
   it('are the same for the clean-up of an attempt', () => {
     const lock = new TestLock({ ...slow, cleanupAwaited: true, settle: 'all' }).acquire().no(0, 1, 2, 3, 4);
     expect(lock.sent.map(({ to }) => to)).toEqual([[0]]);
+    expect(lock.effects.map(({ type }) => type)).toEqual(['cancel', 'send', 'arm']);
     lock.no(0).no(1).no(2).no(3);
     expect(lock.phase).toBe('cleaning');
     expect(lock.no(4).phase).toBe('waiting');
@@ -204,8 +241,26 @@ describe('what a release has to come to', () => {
     expect(lock.yes(4).phase).toBe('releasing');
     expect(lock.at(210).fire('release').sent).toMatchObject([{ operation: 'release', to: [0, 1, 2, 3, 4] }]);
     expect(lock.no(0, 1, 2).outcome).toMatchObject({ type: 'released', enough: false });
+    const again = heldLock({ releaseRule: 'deleted', releaseTries: 2 }).release().yes(0).no(1, 2, 3).fire('release');
+    expect(again.yes(1, 2).phase).toBe('releasing');
     const fine = heldLock({ releaseRule: 'deleted' }).release().yes(0, 1, 2);
     expect(fine.outcome).toMatchObject({ type: 'released', enough: true });
+    const last = heldLock({ releaseRule: 'deleted' }).release().no(0, 1);
+    expect(last.phase).toBe('releasing');
+    expect(last.yes(2, 3, 4).outcome).toMatchObject({ type: 'released', enough: true });
+  });
+
+  it('is heard of from every node by whoever waits for all', () => {
+    const lock = new TestLock({ settle: 'all' }).acquire().yes(0, 1, 2, 3, 4).release().yes(0, 1, 2, 3);
+    expect(lock.phase).toBe('releasing');
+    expect(lock.yes(4).phase).toBe('released');
+  });
+
+  it('is not what nodes answered to the releases of a failed extension', () => {
+    const lock = heldLock({ extendOnFail: 'release' }).extend().error(2, 3, 4).yes(0, 1, 2);
+    lock.release();
+    expect(lock.yes(0, 1).phase).toBe('releasing');
+    expect(lock.yes(2).phase).toBe('released');
   });
 
   it('is a quorum free of the key', () => {
@@ -241,6 +296,27 @@ describe('an extension', () => {
     expect([told.phase, told.reported]).toEqual(['lost', ['not-extended', 'lost']]);
     expect(told.armed.has('expiry')).toBe(false);
   });
+
+  it('that makes the owner give up stops its timers, where it has them', () => {
+    const failing = (change: Partial<Policy>): TestLock =>
+      heldLock({ extendOnFail: 'give-up', ...change })
+        .at(1_000)
+        .extend()
+        .error(2, 3, 4);
+    const cancelled = (lock: TestLock): string[] =>
+      lock.effects.flatMap((effect) => (effect.type === 'cancel' ? [effect.timer] : []));
+    expect(cancelled(failing({}))).toEqual(['extension', 'expiry']);
+    expect(cancelled(failing({ lossSignal: 'none' }))).toEqual(['extension']);
+    const auto = failing({ autoExtendAtUs: 3_000_000 });
+    expect(cancelled(auto)).toEqual(['extension', 'expiry', 'auto-extend']);
+    expect(auto.armed.size).toBe(0);
+  });
+
+  it('that fails after the claim was over tells of the loss no second time', () => {
+    const lock = heldLock({ extendOnFail: 'give-up', extendOnlyInTime: false }).at(9_890).extend();
+    expect(lock.at(9_898).fire('expiry').reported).toEqual(['lost']);
+    expect(lock.at(9_899).error(2, 3, 4).reported).toEqual(['not-extended']);
+  });
 });
 
 describe('extending by itself', () => {
@@ -251,10 +327,20 @@ describe('extending by itself', () => {
     expect(due({})).toBeUndefined();
   });
 
+  it('is due to the microsecond, also where one of the two is nothing', () => {
+    expect(heldLock({ autoExtendAtUs: 5 }).armed.get('auto-extend')).toBe(9_897.995);
+    // Of 100 ms, which leave 97, half a microsecond.
+    expect(heldLock({ autoExtendAtPpm: 5 }, 100).armed.get('auto-extend')).toBe(97);
+  });
+
   it('is at once where less is left than that, or never', () => {
     const policy = { autoExtendAtUs: 500_000 };
     expect(heldLock(policy, 400).armed.get('auto-extend')).toBe(2);
     expect(heldLock({ ...policy, autoExtendLate: 'never' }, 400).armed.has('auto-extend')).toBe(false);
     expect(heldLock({ ...policy, autoExtendLate: 'never' }, 4_000).armed.has('auto-extend')).toBe(true);
+    // A claim until 988 ms that was granted at 2 ms.
+    const due = (autoExtendAtUs: number): number | undefined =>
+      heldLock({ autoExtendAtUs, autoExtendLate: 'never' }, 1_000).armed.get('auto-extend');
+    expect([due(986_000), due(986_001)]).toEqual([2, undefined]);
   });
 });

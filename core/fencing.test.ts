@@ -25,6 +25,7 @@ describe('a fencing token', () => {
     expect(lock.sent).toEqual([]);
     lock.counts(5, 4);
     expect(lock.sent).toEqual([{ operation: 'raise-counter', to: ALL, attempt: 0, round: 1 }]);
+    expect(lock.newest('read-counter').counter).toBe(0);
     expect(lock.newest()).toMatchObject({ counter: 8, token: 'token-0', ttlMs: 0 });
     expect(lock.phase).toBe('raising');
     expect(lock.at(6).counts(8, 0, 3).phase).toBe('raising');
@@ -37,7 +38,7 @@ describe('a fencing token', () => {
   });
 
   it('is not there without fencing, and nobody is asked for it', () => {
-    const lock = elected({ fencing: 'none' });
+    const lock = new TestLock().acquire().at(2).counts(7, 0, 1, 2);
     expect(lock.outcome).toMatchObject({ type: 'acquired', fence: null });
     expect(lock.state.counters).toEqual(NO_COUNTERS);
   });
@@ -53,9 +54,30 @@ describe('a fencing token', () => {
     expect(lock.answer(read, 'yes', 3, 4).state.counters.votes.yes).toBe(NO_NODES);
   });
 
-  it('still counts late votes of nodes for the lock', () => {
+  it('is not read from an answer that is no yes', () => {
     const lock = elected();
-    expect(lock.answer(lock.newest('acquire'), 'yes', 3).votes().granted).toEqual([0, 1, 2, 3]);
+    lock.send({ type: 'reply', now: lock.now, node: 0, command: lock.newest(), answer: 'error', counter: 9 });
+    expect(lock.counts(4, 1, 2, 3).newest()).toMatchObject({ operation: 'raise-counter', counter: 5 });
+  });
+
+  it('is waited for without a time-out where nodes have none', () => {
+    const lock = elected({ nodeTimeoutUs: null });
+    expect([lock.phase, lock.armed.size]).toEqual(['reading', 0]);
+    expect([lock.counts(4, 0, 1, 2).phase, lock.armed.size]).toEqual(['raising', 0]);
+  });
+
+  it.each([
+    ['reading', elected],
+    ['raising', raising],
+    ['lost', () => new TestLock().acquire().at(2).yes(0, 1, 2).at(9_898).fire('expiry')],
+  ] as const)('still counts late votes of nodes for the lock while %s', (phase, make) => {
+    const late = (answer: 'yes' | 'no'): TestLock => {
+      const lock = make();
+      expect(lock.phase).toBe(phase);
+      return lock.answer(lock.newest('acquire'), answer, 3);
+    };
+    expect(late('yes').votes()).toEqual({ granted: [0, 1, 2, 3], refused: [], failed: [] });
+    expect(late('no').votes()).toEqual({ granted: [0, 1, 2], refused: [3], failed: [] });
   });
 
   it.each(['reading', 'raising'] as const)('fails the attempt as soon as no quorum can answer while %s', (phase) => {
@@ -64,6 +86,8 @@ describe('a fencing token', () => {
     expect(lock.error(2).phase).toBe('waiting');
     expect(lock.sent).toMatchObject([{ operation: 'release', to: ALL }]);
     expect(lock.armed.has('attempt')).toBe(false);
+    const last = phase === 'reading' ? elected({ tries: 1 }) : raising({ tries: 1 });
+    expect(last.error(0, 1, 2).outcome).toMatchObject({ type: 'failed', reason: 'unreachable' });
   });
 
   it.each(['reading', 'raising'] as const)('fails the attempt when the time for %s is up', (phase) => {
@@ -124,6 +148,7 @@ describe('a node without a counter', () => {
       { operation: 'read-counter', to: ALL, attempt: 0, round: 1 },
     ]);
     expect(lock.commands.at(-2)).toMatchObject({ counter: 0, token: 'token-0' });
+    expect(lock.newest()).toMatchObject({ operation: 'read-counter', counter: 0 });
     lock.counts(0, 0, 1, 2);
     expect(lock.newest()).toMatchObject({ operation: 'raise-counter', round: 2, counter: 1 });
   });

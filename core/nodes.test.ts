@@ -63,7 +63,7 @@ describe('the name of a node', () => {
     for (let node = 0; node < MOST_NODES; node++) expect(nodeIndex(nodeName(node))).toBe(node);
   });
 
-  it.each(['', 'n', '3', 'N3', 'c3', 'n-1', 'n1.5', 'n3 ', 'an3'])('is not %j', (name) => {
+  it.each(['', 'n', '3', 'N3', 'c3', 'n-1', 'n1.5', 'n3 ', 'n:', 'n/', 'an3'])('is not %j', (name) => {
     expect(nodeIndex(name)).toBe(-1);
   });
 });

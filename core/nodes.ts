@@ -11,7 +11,7 @@ export const NO_NODES: NodeSet = 0 as NodeSet;
 
 /** The nodes 0 to `n - 1`. */
 export function allNodes(n: number): NodeSet {
-  return (n === 0 ? 0 : 0x7fffffff >>> (MOST_NODES - n)) as NodeSet;
+  return (0x7fffffff >>> (MOST_NODES - n)) as NodeSet;
 }
 
 export function oneNode(node: number): NodeSet {

@@ -103,7 +103,6 @@ function finishRelease(policy: Policy, s: DraftState, now: LocalTime, effects: E
   s.releaseTries++;
   if (!enough && (policy.releaseTries === null || s.releaseTries < policy.releaseTries)) {
     s.releasing = NO_NODES;
-    s.toRelease = NO_NODES;
     effects.push({ type: 'arm', timer: 'release', at: later(now, policy.retryDelayUs) });
     return;
   }

@@ -20,6 +20,17 @@ describe('the life of a key', () => {
     expect(keyLifeMs({ ...REFERENCE, keyExpiry }, ttlMs, 0)).toBe(life);
     expect(keyLifeMs({ ...REFERENCE, keyExpiry }, ttlMs, 3)).toBe(life);
   });
+
+  it.each([
+    [10_000, 0, 10_000],
+    [10_000, 1, 10_000_000],
+    [10_000, 2, 10_000_000_000],
+    [10_000, 3, 2 ** 40],
+    [1, 4, 10 ** 12],
+    [1, 5, 10 ** 12],
+  ])('converted once more with each retry: %i ms on attempt %i are %i', (ttlMs, attempt, life) => {
+    expect(keyLifeMs({ ...REFERENCE, keyExpiry: 'thousandfold-per-retry' }, ttlMs, attempt)).toBe(life);
+  });
 });
 
 describe('a node that answers with an error', () => {
