@@ -184,7 +184,7 @@ export class Monitors extends Observer {
   override keySet(node: number, key: number, token: number, now: TrueTime): void {
     this.availability.catchUp(now);
     this.liveness.catchUp(now);
-    this.validity.keySet(key, token);
+    this.validity.keySet(key, token, now);
     this.protocol.keySet(node, token, now);
   }
 

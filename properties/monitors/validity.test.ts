@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Fault } from '../../scenarios/index.js';
+import type { Fate, Fault } from '../../scenarios/index.js';
 import { lock, type Parts, schedule, unreached } from '../../sim/testing/schedule.js';
 import { judge } from '../judge.js';
 
@@ -71,6 +71,20 @@ describe('validity', () => {
     // The keys are gone at 11 s on clocks that are right: 10 s after 1 ms, and 1 ms.
     expect(gaps({ policy: WALL, faults: back(-104_000) })).toEqual([]);
     expect(gaps({ policy: WALL, faults: back(-104_001) })).toEqual([['c1', 'a', 10_002_000, 10_002_001]]);
+  });
+
+  it('does not miss a key that is there again in the instant in which it went', () => {
+    const copied = (duplicateDelayUs: number): Fate[] => [
+      ...three,
+      { client: 'c1', operation: 'acquire', node: 'n2', direction: 'request', duplicateDelayUs },
+    ];
+    const faults: Fault[] = [{ kind: 'forget', node: 'n2', atUs: 5_000 }];
+    expect(gaps({ faults, fates: copied(5_000) })).toEqual([]);
+    expect(gaps({ faults, fates: copied(5_001) })).toEqual([['c1', 'a', 5_000, 9_898_000]]);
+    // Nor is that of the other resource there.
+    const locks = [[lock(0, { resources: ['a', 'b'] })]];
+    const both: Fault[] = [{ kind: 'forget', node: 'n1', resource: 'b', atUs: 5_000 }, ...faults];
+    expect(gaps({ locks, faults: both, fates: copied(5_000) })).toEqual([['c1', 'b', 5_000, 9_898_000]]);
   });
 
   it('is about the token of the attempt that won', () => {

@@ -19,7 +19,7 @@ export class Validity {
   private readonly resourceOf: (key: number) => string;
   private readonly closeness: Closeness;
 
-  /** A violation is reported as soon as it begins, and withdrawn if the belief ends in the same instant. */
+  /** A violation is reported as soon as it begins, and withdrawn if it, or the belief, ends in the same instant. */
   constructor(
     report: (violation: Violation) => void,
     withdraw: (violation: Violation) => void,
@@ -32,7 +32,7 @@ export class Validity {
     this.resourceOf = resourceOf;
   }
 
-  keySet(key: number, token: number): void {
+  keySet(key: number, token: number, now: TrueTime): void {
     let counts = this.counts[key];
     if (counts === undefined) {
       counts = [];
@@ -41,6 +41,17 @@ export class Validity {
     // Dense, because tokens are: a list with holes is slower.
     while (counts.length <= token) counts.push(0);
     counts[token] = (counts[token] ?? 0) + 1;
+    if (this.open.length > 0) this.restored(token, now);
+  }
+
+  /** What is there again in the instant in which it went was not missing at its end. */
+  private restored(token: number, now: TrueTime): void {
+    for (const { lock, violation } of [...this.open]) {
+      if (lock.token !== token || violation.atUs !== now) continue;
+      this.close(lock, now);
+      this.withdraw(violation);
+      if (lock.believing) this.check(lock, now);
+    }
   }
 
   /** A node lost a key; `lock` is the one that uses the token. */

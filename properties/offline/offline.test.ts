@@ -22,6 +22,23 @@ describe('what a trace is checked for afterwards', () => {
     ]);
   });
 
+  it('nothing where a key is there again in the instant in which it went, unless another one is missing', () => {
+    const copy: Fate = {
+      client: 'c1',
+      operation: 'acquire',
+      node: 'n2',
+      direction: 'request',
+      duplicateDelayUs: 5_000,
+    };
+    const fates = [...unreached('c1', 'n3', 'n4'), copy];
+    const locks = [[lock(0, { resources: ['a', 'b'] })]];
+    const missing: Fault = { kind: 'forget', node: 'n1', resource: 'b', atUs: 5_000 };
+    expect(findings({ locks, fates, faults: forgetAll(5_000, 'n2') })).toEqual([]);
+    expect(findings({ locks, fates, faults: [missing, ...forgetAll(5_000, 'n2')] })).toEqual([
+      'validity c1 5000..9898000',
+    ]);
+  });
+
   it('a claim that is too long, and too few votes', () => {
     expect(findings({ policy: { driftUs: -200_000, driftPpm: 0, validityFrom: 'reply' } })).toContain(
       'acquisition c1 2000..2000',
