@@ -1,89 +1,220 @@
-import { REFERENCE } from '../core/index.js';
-import type { Fault, LockPlan } from '../scenarios/index.js';
-import type { Adversary, Direction, FateSlot, LockRun, Message, Moment, Setup, Stream, Streams } from '../sim/index.js';
+import { members, nodeName, REFERENCE, size } from '../core/index.js';
+import type { Counts } from '../properties/coverage.js';
+import { isInClaim } from '../properties/search/drawn.js';
+import type { Cluster, Fault, LockPlan } from '../scenarios/index.js';
+import type {
+  Adversary,
+  Direction,
+  FateSlot,
+  LockRun,
+  Message,
+  Moment,
+  Setup,
+  Stream,
+  Streams,
+  WorldView,
+} from '../sim/index.js';
 
-/** Five nodes, three clients, a TTL of one second, and a network that loses, copies, delays and reorders. */
-export const REFERENCE_SETUP: Setup = {
-  cluster: {
-    nodes: 5,
-    delayUs: 500,
-    distances: [],
-    link: 'reordering',
-    expiry: 'after',
-    resolutionUs: 1000,
-    persistence: 'none',
-    replicaLagUs: 2_000,
-    clocks: [
-      { process: 'n0', offsetUs: 17, ratePpm: 200 },
-      { process: 'n3', offsetUs: 1_000_003, ratePpm: -300 },
-      { process: 'c2', offsetUs: 5_000, ratePpm: 100 },
-    ],
-  },
+const NODES = 5;
+const TTL_MS = 1_000;
+/** A node that is back without its keys stays away for longer than any claim lasts, µs. */
+const LONG_US = 1_010_000;
+/** Rate errors up to this on both sides, and jumps and stops up to those, are within the drift allowance together. */
+const RATE_PPM = 500;
+const JUMP_US = 4_000;
+const STOP_US = 3_000;
+/** The faults of a history strike while its locks are asked for. */
+const SPAN_US = 200_000;
+/** Locks of each client in a history. */
+const LOCKS = 2;
+
+const CLUSTER: Cluster = {
+  nodes: NODES,
+  delayUs: 500,
+  distances: [],
+  link: 'reordering',
+  expiry: 'after',
+  resolutionUs: 1000,
+  persistence: 'none',
+  // A replica that takes over has everything.
+  replicaLagUs: 0,
+  clocks: [
+    { process: 'n0', offsetUs: 17, ratePpm: 200 },
+    { process: 'n3', offsetUs: 1_000_003, ratePpm: -300 },
+    { process: 'c2', offsetUs: 5_000, ratePpm: 100 },
+  ],
+};
+
+const SETUP: Setup = {
+  cluster: CLUSTER,
   policy: { ...REFERENCE, tries: 3, retryDelayUs: 60_000, retryJitterUs: 30_000 },
   clients: ['c1', 'c2', 'c3'],
   resource: 'none',
   untilUs: 5_000_000,
 };
 
-/** Locks of each client in a history. */
-const LOCKS = 2;
+/** How nodes go down, and for how long. */
+type GoesDown = (node: string, atUs: number, draw: Stream) => Fault;
+
+/** One of the deployments that histories take place in, in turns: what they differ in cannot be had at once. */
+interface Deployment {
+  readonly setup: Setup;
+  readonly goesDown: GoesDown;
+  /** Claims of more votes than a quorum, of which a node may forget one. */
+  readonly forgets: boolean;
+}
+
+const MEMORY: GoesDown = (node, atUs, draw) => ({
+  kind: 'crash',
+  node,
+  atUs,
+  restartAfterUs: LONG_US + draw.below(200_000),
+  restartBy: 'node-clock',
+});
+const FSYNC_FIRST: GoesDown = (node, atUs, draw) => ({
+  kind: 'crash',
+  node,
+  atUs,
+  restartAfterUs: draw.below(50_000),
+  power: true,
+});
+const FSYNC_LATER: GoesDown = (node, atUs, draw) =>
+  draw.chance(500_000)
+    ? { kind: 'crash', node, atUs, restartAfterUs: LONG_US, power: true }
+    : { kind: 'crash', node, atUs, restartAfterUs: draw.below(50_000), clean: true };
+
+export const DEPLOYMENTS: readonly [Deployment, ...Deployment[]] = [
+  {
+    // Nodes in memory, one of them far from everybody and one from a single client.
+    setup: {
+      ...SETUP,
+      cluster: {
+        ...CLUSTER,
+        distances: [
+          ...SETUP.clients.map((client) => ({ client, node: 'n4', delayUs: 4_000 })),
+          { client: 'c3', node: 'n1', delayUs: 9_000 },
+        ],
+      },
+    },
+    goesDown: MEMORY,
+    forgets: false,
+  },
+  {
+    // Nodes that write before they answer, over connections that keep the order; scripts go by their hash.
+    setup: { ...SETUP, cluster: { ...CLUSTER, persistence: 'always', link: 'fifo', scripts: 'by-hash' } },
+    goesDown: FSYNC_FIRST,
+    forgets: false,
+  },
+  {
+    // Nodes that write every now and then; clients that read clocks of their own.
+    setup: {
+      ...SETUP,
+      cluster: {
+        ...CLUSTER,
+        persistence: 'everysec',
+        fsync: { firstUs: 3_000, everyUs: 20_000, takesUs: 5_000 },
+      },
+      views: [{ timing: { clock: 'wall' } }, { timing: { clock: 'monotonic', deadline: 'relative' } }, {}],
+    },
+    goesDown: FSYNC_LATER,
+    forgets: false,
+  },
+  {
+    // Clients that want every vote, so that there are some to spare.
+    setup: { ...SETUP, policy: { ...SETUP.policy, votesWanted: 'all' } },
+    goesDown: MEMORY,
+    forgets: true,
+  },
+];
+
+/** The deployment of a history. */
+export function deploymentOf(run: number): Deployment {
+  return DEPLOYMENTS[run % DEPLOYMENTS.length] ?? DEPLOYMENTS[0];
+}
 
 /**
  * The reference workload of the simulator's benchmark: short holds under contention, an extension now and then, writes,
- * and one fault of every kind in each history.
+ * messages that are lost, copied, sent again and held up, and a fault of every kind in each history, all of it within
+ * what the lock assumes (what forgets and what goes down for how long differs by deployment).
  */
 export class ReferenceWorkload implements Adversary {
   private readonly draw: Stream;
+  private readonly counts: Counts;
   private readonly left = [LOCKS, LOCKS, LOCKS];
   private readonly faults: Fault[];
+  private forgetsLeft: number;
 
-  constructor(streams: Streams, run: number) {
+  constructor(streams: Streams, run: number, counts: Counts) {
     this.draw = streams.stream(run, 0);
-    this.faults = this.drawFaults();
+    this.counts = counts;
+    const { goesDown, forgets } = deploymentOf(run);
+    this.forgetsLeft = forgets ? 1 : 0;
+    this.faults = this.drawFaults(goesDown);
   }
 
-  private drawFaults(): Fault[] {
+  /** c1 writes, and is not frozen nor dies: its writes are on time. c3 has a wall clock that nobody reads. */
+  private drawFaults(goesDown: GoesDown): Fault[] {
     const { draw } = this;
-    const node = (): string => `n${draw.below(5)}`;
-    const client = (): string => `c${draw.between(1, 3)}`;
-    const at = (): number => draw.below(400_000);
+    const node = (): string => nodeName(draw.below(NODES));
+    const idle = (): string => `c${draw.between(2, 3)}`;
+    const at = (): number => draw.below(SPAN_US);
+    const first = draw.between(1, NODES - 1);
     return [
-      { kind: 'crash', node: node(), atUs: at(), restartAfterUs: draw.below(1_200_000) },
+      goesDown(node(), at(), draw),
       { kind: 'failover', node: node(), atUs: at() },
-      { kind: 'client-crash', client: client(), atUs: 300_000 + at() },
-      { kind: 'suspend', process: client(), atUs: at(), forUs: draw.below(30_000) },
-      { kind: 'pause', process: draw.chance(500_000) ? node() : client(), atUs: at(), forUs: draw.below(30_000) },
-      { kind: 'clock-step', process: node(), atUs: at(), byUs: draw.between(-20_000, 20_000) },
-      { kind: 'clock-rate', process: client(), atUs: at(), ratePpm: draw.between(-500, 500) },
       {
-        kind: 'partition',
+        kind: 'reconfigure',
+        client: `c${draw.between(1, 3)}`,
+        nodes: Array.from({ length: NODES }, (_, place) => nodeName((first + place) % NODES)),
         atUs: at(),
-        from: [client()],
-        to: [node(), node()],
-        oneWay: false,
-        forUs: draw.below(50_000),
       },
+      { kind: 'refuse', node: node(), operations: ['acquire', 'extend', 'release'], atUs: at(), forUs: 20_000 },
+      {
+        kind: 'client-crash',
+        client: idle(),
+        atUs: SPAN_US / 2 + at(),
+        ...(draw.chance(500_000) ? { restartAfterUs: draw.below(20_000) } : {}),
+      },
+      { kind: 'suspend', process: idle(), atUs: at(), forUs: draw.below(STOP_US) },
+      { kind: 'pause', process: draw.chance(500_000) ? node() : idle(), atUs: at(), forUs: draw.below(30_000) },
+      { kind: 'clock-step', process: node(), atUs: at(), byUs: draw.between(-JUMP_US, JUMP_US) },
+      { kind: 'clock-step', process: 'c3', atUs: at(), byUs: draw.between(-20_000, 20_000) },
+      { kind: 'clock-rate', process: `c${draw.between(1, 3)}`, atUs: at(), ratePpm: draw.between(-RATE_PPM, RATE_PPM) },
+      this.partition(at(), false),
+      this.partition(at(), true),
     ];
   }
 
-  nextLock(
-    client: number,
-    view: { readonly now: number; readonly clients: readonly { readonly locks: readonly LockRun[] }[] },
-  ): LockPlan | null {
+  private partition(atUs: number, holds: boolean): Fault {
+    const { draw } = this;
+    return {
+      kind: 'partition',
+      atUs,
+      from: [`c${draw.between(1, 3)}`],
+      to: draw.subset(NODES, 2).map(nodeName),
+      oneWay: draw.chance(500_000),
+      forUs: draw.below(50_000),
+      ...(holds ? { holds } : {}),
+    };
+  }
+
+  nextLock(client: number, view: WorldView): LockPlan | null {
     const left = this.left[client] ?? 0;
     const mine = view.clients[client]?.locks ?? [];
-    const phase = mine[mine.length - 1]?.state.phase;
+    const last = mine[mine.length - 1];
+    const phase = last === undefined || last.gone ? undefined : last.state.phase;
     if (left === 0 || (phase !== undefined && phase !== 'released' && phase !== 'failed' && phase !== 'lost'))
       return null;
     this.left[client] = left - 1;
     const { draw } = this;
+    const writes = client === 0 && draw.chance(900_000);
     return {
       atUs: view.now + 1 + client * 15_000 + draw.below(10_000),
       resources: ['a'],
-      ttlMs: 1_000,
-      holdUs: draw.below(15_000),
-      extensions: draw.chance(200_000) ? [{ afterUs: draw.below(5_000), ttlMs: 1_000 }] : [],
-      writes: draw.chance(300_000) ? [{ checkAfterUs: 100, guardUs: 0, sendAfterUs: 200, delayUs: 300 }] : [],
+      ttlMs: TTL_MS,
+      holdUs: 1_000 + draw.below(15_000),
+      extensions: draw.chance(200_000) ? [{ afterUs: draw.below(5_000), ttlMs: TTL_MS }] : [],
+      writes: writes ? [{ checkAfterUs: 100, guardUs: 1_000, sendAfterUs: 200, delayUs: 300 }] : [],
       jitterPpm: [],
     };
   }
@@ -92,18 +223,40 @@ export class ReferenceWorkload implements Adversary {
     return this.draw.below(1_000_000);
   }
 
-  fate(_message: Message, _direction: Direction, _send: number, fate: FateSlot): void {
-    const { draw } = this;
-    // One draw for both: the delay, and every now and then something worse.
-    const luck = draw.below(1_300_000);
-    fate.delayUs = 200 + ((luck / 1_000) | 0);
+  fate(message: Message, direction: Direction, _send: number, fate: FateSlot, view: WorldView): void {
+    // One draw for both: how much longer it takes, and every now and then something worse.
+    const luck = this.draw.below(1_300_000);
+    fate.delayUs += ((luck / 1_000) | 0) - 300;
     const trouble = luck % 1_000;
-    if (trouble < 15) fate.lost = true;
-    else if (trouble < 25) fate.duplicateDelayUs = 3 * fate.delayUs;
-    else if (trouble < 30) fate.delayUs *= 50;
+    if (message.withText && isInClaim(view)) this.counts.textsInClaim++;
+    if (trouble < 35) this.trouble(trouble, direction, fate, view);
   }
 
-  nextFault(moment: Moment): Fault | null {
-    return moment === 'start' ? (this.faults.shift() ?? null) : null;
+  private trouble(which: number, direction: Direction, fate: FateSlot, view: WorldView): void {
+    const inClaim = isInClaim(view) ? 1 : 0;
+    if (which < 15) {
+      fate.lost = true;
+      this.counts.lossesInClaim += inClaim;
+    } else if (which < 25) {
+      fate.duplicateDelayUs = 3 * fate.delayUs;
+      this.counts.copiesInClaim += inClaim;
+    } else if (which < 30) {
+      fate.delayUs *= 50;
+      this.counts.delaysInClaim += inClaim;
+    } else if (direction === 'request') {
+      fate.resendAfterUs = 1_000;
+      this.counts.resendsInClaim += inClaim;
+    }
+  }
+
+  nextFault(moment: Moment, lock: LockRun | null, view: WorldView): Fault | null {
+    if (moment === 'start') return this.faults.shift() ?? null;
+    if (moment !== 'claim' || lock === null || this.forgetsLeft === 0) return null;
+    if (size(lock.state.votes.yes) <= lock.state.quorum) return null;
+    this.forgetsLeft--;
+    // One that has voted for this claim: the key of another would be a vote that somebody is about to count.
+    const voters = members(lock.voters);
+    const node = voters[this.draw.below(voters.length)] ?? 0;
+    return { kind: 'forget', node: nodeName(node), atUs: view.now, edge: 'after' };
   }
 }

@@ -1,15 +1,12 @@
 import { parseArgs } from 'node:util';
-import { noCounts } from '../properties/coverage.js';
-import { Monitors } from '../properties/index.js';
-import { RollingHash, Streams, World } from '../sim/index.js';
+import { type Counts, SITUATIONS, type Situation } from '../properties/coverage.js';
 import { type Machine, machine } from './machine.js';
 import { type MonitorCost, monitorCosts } from './monitor-costs.js';
-import { REFERENCE_SETUP, ReferenceWorkload } from './reference.js';
+import { FORMER_WORK, Player, REFERENCE_WORK } from './workload.js';
 import { popAndPushPerSecond } from './yardstick.js';
 
-/** The simulator's speed on the reference workload, one thread, monitors on. */
-interface SimBench {
-  readonly schema: 'lockstep.bench-sim/1';
+/** How fast the histories of one workload are, one thread, monitors on. */
+interface Speed {
   readonly historiesPerSecond: number;
   readonly eventsPerSecond: number;
   readonly eventsPerHistory: number;
@@ -18,13 +15,29 @@ interface SimBench {
   readonly simulatedSecondsPerSecond: number;
   /** Simulated events per pop-and-push of the yardstick: median of the rounds' ratios. */
   readonly ratioToQueue: number;
+  readonly violations: number;
+  readonly hash: string;
+}
+
+/** The simulator's speed on the reference workload, and in the same rounds on the one that was it before. */
+interface SimBench extends Speed {
+  readonly schema: 'lockstep.bench-sim/2';
+  readonly former: Speed;
+  /** What the histories of the reference workload went through, per thousand. */
+  readonly situations: Readonly<Record<Situation, number>>;
   readonly popAndPushPerSecond: number;
   readonly rounds: number;
   readonly historiesPerRound: number;
-  readonly hash: string;
   /** What each monitor costs, % of the CPU time. */
   readonly monitors: readonly MonitorCost[];
   readonly machine: Machine;
+}
+
+/** One round of one workload. */
+interface Round {
+  readonly seconds: number;
+  readonly eventsPerSecond: number;
+  readonly queue: number;
 }
 
 const YARDSTICK_ROUNDS = 2_000_000;
@@ -41,52 +54,62 @@ const result = measure(Number(values.rounds), Number(values.histories));
 process.stdout.write(values.json ? `${JSON.stringify(result)}\n` : describe(result));
 
 function measure(rounds: number, histories: number): SimBench {
-  const clock = (): number => performance.now();
-  const streams = new Streams('reference workload');
-  const totals = { events: 0, steps: 0, endUs: 0, counts: noCounts() };
-  const hash = new RollingHash();
-  const history = (run: number, alter?: (monitors: Monitors) => void): void => {
-    const monitors = new Monitors(REFERENCE_SETUP, [], totals.counts);
-    alter?.(monitors);
-    const world = new World(REFERENCE_SETUP, new ReferenceWorkload(streams, run), monitors, false);
-    world.run();
-    totals.events += world.events;
-    totals.endUs += world.now;
-    for (const client of world.clients) totals.steps += client.steps;
-    hash.add(world.chronicle.trace.value());
-  };
-  for (let run = 0; run < histories / 2; run++) history(run);
-  popAndPushPerSecond(YARDSTICK_ROUNDS, clock);
-  Object.assign(totals, { events: 0, steps: 0, endUs: 0, counts: noCounts() });
-  hash.reset();
-
-  const measured: { seconds: number; eventsPerSecond: number; queue: number }[] = [];
-  for (let round = 0; round < rounds; round++) {
-    const before = totals.events;
-    const began = clock();
-    for (let i = 0; i < histories; i++) history(round * histories + i);
-    const seconds = (clock() - began) / 1000;
-    const queue = popAndPushPerSecond(YARDSTICK_ROUNDS, clock);
-    measured.push({ seconds, eventsPerSecond: (totals.events - before) / seconds, queue });
+  const reference = { player: new Player(REFERENCE_WORK), measured: [] as Round[] };
+  const former = { player: new Player(FORMER_WORK), measured: [] as Round[] };
+  for (const { player } of [reference, former]) {
+    for (let run = 0; run < histories / 2; run++) player.play(run);
+    player.reset();
   }
-  const all = rounds * histories;
-  const seconds = median(measured.map((round) => round.seconds));
+  popAndPushPerSecond(YARDSTICK_ROUNDS, clock);
+  for (let round = 0; round < rounds; round++) {
+    for (const { player, measured } of [reference, former]) measured.push(measureRound(player, round, histories));
+  }
+  const speed = speedOf(reference.player, reference.measured);
   return {
-    schema: 'lockstep.bench-sim/1',
-    historiesPerSecond: Math.round(histories / seconds),
-    eventsPerSecond: Math.round(median(measured.map((round) => round.eventsPerSecond))),
-    eventsPerHistory: round2(totals.events / all),
-    stepsPerHistory: round2(totals.steps / all),
-    claimsPerHistory: round2(totals.counts.claims / all),
-    simulatedSecondsPerSecond: Math.round((totals.endUs / all / 1e6) * (histories / seconds)),
-    ratioToQueue: round2(median(measured.map((round) => round.eventsPerSecond / round.queue))),
-    popAndPushPerSecond: Math.round(median(measured.map((round) => round.queue))),
+    schema: 'lockstep.bench-sim/2',
+    ...speed,
+    former: speedOf(former.player, former.measured),
+    situations: perThousand(reference.player.counts, reference.player.histories),
+    popAndPushPerSecond: Math.round(median(reference.measured.map((round) => round.queue))),
     rounds,
     historiesPerRound: histories,
-    hash: hash.digest(),
-    monitors: monitorCosts(history, rounds, Math.ceil(histories / 10)),
+    monitors: monitorCosts((run, alter) => reference.player.play(run, alter), rounds, Math.ceil(histories / 10)),
     machine: machine(),
   };
+}
+
+function clock(): number {
+  return performance.now();
+}
+
+function measureRound(player: Player, round: number, histories: number): Round {
+  const before = player.events;
+  const began = clock();
+  for (let i = 0; i < histories; i++) player.play(round * histories + i);
+  const seconds = (clock() - began) / 1000;
+  const queue = popAndPushPerSecond(YARDSTICK_ROUNDS, clock);
+  return { seconds, eventsPerSecond: (player.events - before) / seconds, queue };
+}
+
+function speedOf(player: Player, measured: readonly Round[]): Speed {
+  const { histories: all } = player;
+  const perSecond = all / measured.length / median(measured.map((round) => round.seconds));
+  return {
+    historiesPerSecond: Math.round(perSecond),
+    eventsPerSecond: Math.round(median(measured.map((round) => round.eventsPerSecond))),
+    eventsPerHistory: round2(player.events / all),
+    stepsPerHistory: round2(player.steps / all),
+    claimsPerHistory: round2(player.counts.claims / all),
+    simulatedSecondsPerSecond: Math.round((player.endUs / all / 1e6) * perSecond),
+    ratioToQueue: round2(median(measured.map((round) => round.eventsPerSecond / round.queue))),
+    violations: player.violations,
+    hash: player.hash.digest(),
+  };
+}
+
+function perThousand(counts: Counts, histories: number): Record<Situation, number> {
+  const names = Object.keys(SITUATIONS) as Situation[];
+  return Object.fromEntries(names.map((name) => [name, Math.round((1000 * counts[name]) / histories)])) as Counts;
 }
 
 function median(values: readonly number[]): number {
@@ -99,12 +122,19 @@ function round2(value: number): number {
 }
 
 function describe(bench: SimBench): string {
-  const { machine: it } = bench;
+  const { machine: it, former } = bench;
+  const hit = (Object.entries(SITUATIONS) as [Situation, string][]).map(
+    ([name, words]) => `  ${String(bench.situations[name]).padStart(6)}  ${words}`,
+  );
   return [
     `${bench.historiesPerSecond} histories/s, ${bench.eventsPerSecond} events/s, one thread, monitors on`,
     `a history: ${bench.eventsPerHistory} events, ${bench.stepsPerHistory} steps of the lock, ${bench.claimsPerHistory} claims`,
+    `${bench.violations} violations of any property`,
     `${bench.ratioToQueue} events per pop-and-push of the yardstick (${bench.popAndPushPerSecond}/s)`,
-    `of that, % of the CPU time: ${bench.monitors.map((it) => `${it.monitor} ${it.percent}`).join('; ')}`,
+    `the workload before it, in turns: ${former.historiesPerSecond} histories/s of ${former.eventsPerHistory} events, ${former.eventsPerSecond} events/s`,
+    'in a thousand histories:',
+    ...hit,
+    `cost of monitors, % of the CPU time: ${bench.monitors.map((it) => `${it.monitor} ${it.percent}`).join('; ')}`,
     `median of ${bench.rounds} rounds of ${bench.historiesPerRound}; hash ${bench.hash}`,
     `${it.cpu}, ${it.cores} cores, ${it.memoryGiB} GiB, Node ${it.node}, ${it.platform}`,
     '',

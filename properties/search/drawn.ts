@@ -242,7 +242,7 @@ export class DrawnAdversary implements Adversary {
 }
 
 /** Whether a client believes that it holds a lock. */
-function isInClaim({ clients, now }: WorldView): boolean {
+export function isInClaim({ clients, now }: WorldView): boolean {
   for (const { locks } of clients) {
     const lock = locks[locks.length - 1];
     if (lock !== undefined && believes(lock, now)) return true;

@@ -1,0 +1,67 @@
+import { describe, expect, it } from 'vitest';
+import { assumptions } from '../properties/assumptions.js';
+import { type Counts, noCounts, type Situation } from '../properties/coverage.js';
+import { Monitors } from '../properties/index.js';
+import { type Adversary, choiceOf, RecordingAdversary, type Setup, Streams, World } from '../sim/index.js';
+import { DEPLOYMENTS, deploymentOf, ReferenceWorkload } from './reference.js';
+import { FORMER_WORK, Player, REFERENCE_WORK } from './workload.js';
+
+const HISTORIES = 4_000;
+const streams = new Streams('within');
+
+/** What no history of this workload is about: claims end by their release. */
+const NOT_MET: readonly Situation[] = ['expiries', 'endsUnseen'];
+
+describe('the reference workload', () => {
+  it('goes through every kind of fault, and raises no alarm', () => {
+    const player = new Player(REFERENCE_WORK);
+    for (let run = 0; run < HISTORIES; run++) player.play(run);
+    expect(player.violations).toBe(0);
+    const never = (Object.keys(player.counts) as Situation[]).filter((it) => player.counts[it] === 0);
+    expect(never).toEqual(NOT_MET);
+  });
+
+  it('keeps to what the lock assumes', () => {
+    for (let run = 0; run < 400; run++) {
+      const { setup, forgets } = deploymentOf(run);
+      // Only claims of four votes or five lose one: a vote is there to be spared.
+      expect([run, broken(new ReferenceWorkload(streams, run, noCounts()), setup, forgets ? 4 : 3)]).toEqual([run, []]);
+    }
+  });
+
+  it('has every kind of fault in each history, but for nodes that forget', () => {
+    const kinds = DEPLOYMENTS.map(({ setup }, run) => {
+      const { faults } = recorded(new ReferenceWorkload(streams, run, noCounts()), setup);
+      return [...new Set(faults.map(({ kind }) => kind))].filter((kind) => kind !== 'forget').sort();
+    });
+    const all = ['clock-rate', 'clock-step', 'client-crash', 'crash', 'failover', 'partition', 'pause', 'reconfigure'];
+    for (const some of kinds) expect(some).toEqual([...all, 'refuse', 'suspend'].sort());
+  });
+
+  it('is the same each time', () => {
+    const hashes = [0, 1].map(() => {
+      const player = new Player(REFERENCE_WORK);
+      for (let run = 0; run < 100; run++) player.play(run);
+      return player.hash.digest();
+    });
+    expect(hashes[0]).toBe(hashes[1]);
+  });
+});
+
+it('the workload that it replaced does not keep to it', () => {
+  const counts: Counts = noCounts();
+  const all = Array.from({ length: 50 }, (_, run) =>
+    broken(FORMER_WORK.adversary(streams, run, counts), FORMER_WORK.setupOf(run), 3),
+  );
+  expect(new Set(all.flat())).toEqual(new Set(['clock-step', 'memory', 'durable-failover', 'prompt-effects']));
+});
+
+function recorded(adversary: Adversary, setup: Setup): ReturnType<RecordingAdversary['schedule']> {
+  const recording = new RecordingAdversary(adversary, setup.clients.length);
+  new World(setup, recording, new Monitors(setup), false).run();
+  return recording.schedule(setup, choiceOf(setup.policy));
+}
+
+function broken(adversary: Adversary, setup: Setup, votes: number): string[] {
+  return assumptions(recorded(adversary, setup), setup.policy, votes);
+}
