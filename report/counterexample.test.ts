@@ -44,7 +44,7 @@ test('a node that votes twice', () => {
       10 004  n2 n3 n4  B expires                                   ·     ·
 
       c1 and c2 both held a for 9 894 ms: n2 voted twice, it forgot A in the restart.
-      assumptions   broken: memory (a node that voted is back empty while the claim lasts)
+      assumptions   broken: memory (a node that voted may be back without its key)
       prevented by  persistence=always · restart-delay=ttl
       replay        npm run -s lockstep -- replay .lockstep/failures/1-318.json
     "
@@ -87,15 +87,15 @@ test('a write after a pause', () => {
            2    c1      n0 n1 n2 granted, 3/5, valid until 9 898   HELD    ·
            7    c1      is frozen until 20 000                     HELD    ·
        9 898    c1      validity ends, unnoticed                     ·     ·
-      10 002    n0–n4   A expires                                    ·     ·
       10 003    c2      n0 n1 n2 granted, 3/5, valid until 19 899    ·   HELD
       10 004.5  c2      sends a write to a                           ·   HELD
       10 005.5  c2      its write reaches a                          ·   HELD
       20 000    c1      sends a write to a                           ·     ·
       20 001    c1      its write reaches a                          ·     ·    ← not held
-      … 4 more lines (replay shows all)
+      … 5 more lines (replay shows all)
 
-      A write of c1 reached a 10 103 ms after its claim had ended.
+      A write of c1 reached a 10 103 ms after its claim had ended: c1 was frozen from 7 to
+      20 000, between its check and the write; c2 had written meanwhile, at 10 005.5.
       assumptions   broken: prompt-effects (a write may arrive later than its check allows)
       prevented by  none of the known mitigations on this schedule
       replay        npm run -s lockstep -- replay .lockstep/failures/1-318.json
@@ -128,7 +128,7 @@ test('a long story is told by its most relevant lines', () => {
 
       c1 and c2 both held a for 9 894 ms: n0 n1 n2 voted for both, they forgot A in the
       restart.
-      assumptions   broken: memory (a node that voted is back empty while the claim lasts)
+      assumptions   broken: memory (a node that voted may be back without its key)
       prevented by  persistence=always · restart-delay=ttl (unavailable)
       replay        npm run -s lockstep -- replay .lockstep/failures/1-318.json
     "

@@ -5,9 +5,10 @@ import { neededWords } from './needed.js';
 import { type Painter, PLAIN } from './painter.js';
 import type { Prevention } from './prevention.js';
 import type { Row } from './row.js';
-import { assumptionLines, claimsIn, violationSentence } from './story.js';
+import { assumptionLines, violationSentence } from './story.js';
 import { tableLines, WIDTH } from './table.js';
 import { markOf, type Telling, tellingOf } from './timeline.js';
+import { claimsIn } from './told.js';
 import { clip, configLine, countWords, plural, propertyWords, wrap } from './words.js';
 
 /** How long the text of a counterexample is at most. */

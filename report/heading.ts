@@ -1,5 +1,6 @@
 import type { Schedule } from '../scenarios/index.js';
-import { assumptionLines, graveOf, outageSentence, type Told, violationSentence } from './story.js';
+import { assumptionLines, graveOf, outageSentence, violationSentence } from './story.js';
+import type { Told } from './told.js';
 import { configLine, enumerate, propertyWords } from './words.js';
 
 /** What is written over a picture. */
@@ -21,7 +22,7 @@ export function headingOf(schedule: Schedule, telling: Told): Heading {
   const all = [...violations, ...judgement.outages];
   const sentences = all
     .slice(0, MOST_SENTENCES)
-    .map((it) => ('property' in it ? violationSentence(it, telling) : outageSentence(it)));
+    .map((it) => ('property' in it ? violationSentence(it, telling) : outageSentence(it, telling)));
   const kinds = [...new Set(violations.map((it) => propertyWords(it.property)))];
   if (judgement.outages.length > 0) kinds.push('availability');
   const broken = assumptionLines(judgement);

@@ -44,7 +44,10 @@ export function takenOfObserved(schedule: Schedule, observed: Staged, found: Obs
     claims: told.claims,
     tokenName: (token: number) => lettersOf(token - 1),
   };
-  const sentences = [...violations.map((it) => violationSentence(it, about)), ...outages.map(outageSentence)];
+  const sentences = [
+    ...violations.map((it) => violationSentence(it, about)),
+    ...outages.map((it) => outageSentence(it, about)),
+  ];
   const nothing = found.verdict === 'unavailable' ? 'Somebody waited in vain.' : 'Nothing was violated.';
   return {
     policy: policyOf(schedule.policy),

@@ -5,8 +5,9 @@ import type { Schedule, Verdict } from '../scenarios/index.js';
 import { policyOf, type TraceEvent } from '../sim/index.js';
 import { type Claim, claimsOf } from './claims.js';
 import { type Heading, headingOf } from './heading.js';
-import { graveOf, type Seen } from './story.js';
+import { graveOf } from './story.js';
 import { namesOf, tokenNames } from './tokens.js';
+import type { Seen } from './told.js';
 
 /** A run as it was taken down, as plain data: all that is needed to show it, wherever it was run. */
 export interface Taken {

@@ -44,7 +44,9 @@ test('a pause that ends a claim unnoticed, and the write that comes of it', () =
       20 001    c1      its write reaches a                          ·     ·    ← not held
       20 003    n0–n4   B expires                                    ·     ·
 
-      ✗ action in belief   A write of c1 reached a 10 103 ms after its claim had ended.
+      ✗ action in belief
+        A write of c1 reached a 10 103 ms after its claim had ended: c1 was frozen from 7 to
+        20 000, between its check and the write; c2 had written meanwhile, at 10 005.5.
       Assumptions of the lock that the schedule breaks: prompt-effects (a write may arrive later than its check allows).
     "
   `);
@@ -90,8 +92,11 @@ test('a failover', () => {
        9 947  c2      validity ends                          ·     ·
       10 051  n0      B expires                              ·     ·
 
-      ✗ mutual exclusion   c1 and c2 both held a for 9 847 ms: n0 voted twice, it forgot A in the failover.
-      ✗ availability   Nobody could acquire for 47 ms, from 3 on: too few nodes were up for a quorum.
+      ✗ mutual exclusion
+        c1 and c2 both held a for 9 847 ms: n0 voted twice, it forgot A in the failover.
+      ✗ availability
+        Nobody could acquire for 47 ms, from 3 on: n0 was down, too few were up for a
+        quorum.
       Assumptions of the lock that the schedule breaks: durable-failover (a replica takes over that may lack keys, or beside its master).
     "
   `);
@@ -166,7 +171,7 @@ test('nodes that write to disk come back with what they had', () => {
 test('a very long run loses its middle where a limit is given', () => {
   const { schedule: endless } = findScenario('S47');
   const lines = formatTimeline(endless, judge(endless, [], true), { mostRows: 10 }).split('\n');
-  expect(lines.length).toBeLessThan(20);
+  expect(lines.length).toBeLessThanOrEqual(20);
   expect(lines[8]).toMatch(/^ {2}… [\d ]+ lines left out \(--format json has everything\)$/);
 });
 

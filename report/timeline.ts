@@ -4,9 +4,10 @@ import { type Claim, claimsOf } from './claims.js';
 import { type Painter, PLAIN } from './painter.js';
 import type { Row } from './row.js';
 import { rowsOf } from './rows.js';
-import { assumptionLines, claimsIn, outageSentence, type Told, violationSentence } from './story.js';
+import { assumptionLines, outageSentence, violationSentence } from './story.js';
 import { tableLines, WIDTH } from './table.js';
 import { tokenNames } from './tokens.js';
+import { claimsIn, type Told } from './told.js';
 import { configLine, enumerate, plural, propertyWords, wrap } from './words.js';
 
 /** A run taken apart for telling. */
@@ -77,9 +78,9 @@ export function formatTimeline(schedule: Schedule, judgement: Judgement, options
   }
   lines.push('');
   for (const violation of shown) {
-    lines.push(`  ${paint.bad(`✗ ${propertyWords(violation.property)}`)}   ${violationSentence(violation, telling)}`);
+    lines.push(...finding(propertyWords(violation.property), violationSentence(violation, telling), paint));
   }
-  for (const outage of outages) lines.push(`  ${paint.bad('✗ availability')}   ${outageSentence(outage)}`);
+  for (const outage of outages) lines.push(...finding('availability', outageSentence(outage, telling), paint));
   if (violations.length === 0 && outages.length === 0) lines.push(`  ${paint.good('✓ safe')}   Nothing was violated.`);
   lines.push(
     assumptionsBroken.length === 0
@@ -87,6 +88,12 @@ export function formatTimeline(schedule: Schedule, judgement: Judgement, options
       : `  Assumptions of the lock that the schedule breaks: ${enumerate(assumptionLines(judgement))}.`,
   );
   return `${lines.join('\n')}\n`;
+}
+
+function finding(title: string, sentence: string, paint: Painter): string[] {
+  const name = `✗ ${title}`;
+  if (name.length + sentence.length + 5 <= WIDTH) return [`  ${paint.bad(name)}   ${sentence}`];
+  return [`  ${paint.bad(name)}`, ...wrap(sentence, WIDTH - 4).map((line) => `    ${line}`)];
 }
 
 function shortened(table: readonly string[], mostRows: number | null, paint: Painter): string[] {

@@ -1,0 +1,252 @@
+import type { Outage, Violation } from '../properties/index.js';
+import { formatDurationMs } from '../scenarios/index.js';
+import type { TraceEvent } from '../sim/index.js';
+import type { Claim } from './claims.js';
+import { numberOf, textOf } from './details.js';
+import { claimsIn, type Told } from './told.js';
+import { enumerate, nodeList } from './words.js';
+
+/*
+ * Why something went wrong, as far as a trace tells: what stands behind the colon of a sentence.
+ */
+
+/** Why a belief was wrong; empty if the trace does not tell. */
+export function reason(violation: Violation, told: Told): string {
+  const [first, second] = claimsIn(violation, told.claims);
+  if (first === undefined) return '';
+  if (second !== undefined) return whyBoth(first, second, told);
+  const lost = votersThatLost(first, violation.atUs, told);
+  return whyGone(first, lost, nodeList(lost), told);
+}
+
+function whyBoth(first: Claim, second: Claim, told: Told): string {
+  // Who saw clients only does not know who voted.
+  if (first.voters.length === 0 && second.voters.length === 0) return '';
+  const both = second.voters.filter((node) => first.voters.includes(node));
+  if (both.length === 0) {
+    return apart(first, second, told);
+  }
+  const voted = both.length === 1 ? `${nodeList(both)} voted twice` : `${nodeList(both)} voted for both`;
+  // Which of the two keys a node had first does not follow from which claim began first.
+  const earlier = setAt(both, first, told) <= setAt(both, second, told) ? first : second;
+  const why = whyGone(earlier, both, both.length === 1 ? 'it' : 'they', told);
+  return why === '' ? voted : `${voted}, ${why}`;
+}
+
+/** Two quorums without a node in common: for clients that ask different nodes, or quorums that are too small. */
+function apart(first: Claim, second: Claim, told: Told): string {
+  const voted = `${nodeList(first.voters)} voted for ${first.client} and ${nodeList(second.voters)} for ${second.client}`;
+  for (const claim of [first, second]) {
+    const nodes = nodesOfClaim(claim, told);
+    const votes = claim.voters.length;
+    if (votes * 2 <= nodes) return `${voted}, and ${votes} of ${nodes} is no majority`;
+  }
+  const [mine, yours] = [askedBy(first, told), askedBy(second, told)];
+  if (mine.join() === yours.join()) return voted;
+  const takeover = told.judgement.run.trace.find((it) => it.kind === 'failover' && textOf(it, 'of') !== '');
+  const replica =
+    takeover === undefined ? '' : `; ${takeover.process} had taken over as the replica of ${textOf(takeover, 'of')}`;
+  return `${voted}, since ${first.client} asks ${nodeList(mine)} and ${second.client} asks ${nodeList(yours)}${replica}`;
+}
+
+/** How many nodes its client knew. */
+function nodesOfClaim({ seq }: Claim, { judgement }: Told): number {
+  const event = judgement.run.trace[seq];
+  return event === undefined ? 0 : numberOf(event, 'nodes');
+}
+
+/** Nodes that a client asked for a lock, in order. */
+function askedBy({ client, lock }: Claim, { judgement }: Told): string[] {
+  const sent = judgement.run.trace.filter(
+    (it) =>
+      (it.kind === 'send' || it.kind === 'lost') &&
+      it.process === client &&
+      numberOf(it, 'lock') === lock &&
+      textOf(it, 'operation') === 'acquire',
+  );
+  return [...new Set(sent.map((it) => textOf(it, 'node')))].sort((a, b) => Number(a.slice(1)) - Number(b.slice(1)));
+}
+
+function setAt(nodes: readonly string[], claim: Claim, told: Told): number {
+  const set = told.judgement.run.trace.find(
+    (it) => it.kind === 'key-set' && nodes.includes(it.process) && numberOf(it, 'token') === claim.token,
+  );
+  return set?.seq ?? Number.POSITIVE_INFINITY;
+}
+
+/** How the key of a claim went from these nodes; `subject` is what the sentence calls them. */
+function whyGone(claim: Claim, nodes: readonly string[], subject: string, told: Told): string {
+  const { trace } = told.judgement.run;
+  const gone = trace.filter(
+    (it) => it.kind === 'key-gone' && nodes.includes(it.process) && numberOf(it, 'token') === claim.token,
+  );
+  const [first] = gone;
+  if (first === undefined) return '';
+  const token = told.tokenName(claim.token);
+  switch (textOf(first, 'how')) {
+    case 'forgotten': {
+      const why = trace[first.cause]?.kind;
+      if (why === 'forget') return `${subject} lost ${token}`;
+      return `${subject} forgot ${token} in the ${why === 'failover' ? 'failover' : 'restart'}`;
+    }
+    case 'deleted':
+    case 'overwritten':
+      return takenAway(first, token, claim, told);
+    default:
+      return expiredWords(claim, gone, token, told);
+  }
+}
+
+function takenAway(gone: TraceEvent, token: string, claim: Claim, told: Told): string {
+  const { trace } = told.judgement.run;
+  const by = trace[gone.cause];
+  const who = by === undefined ? 'somebody' : textOf(by, 'client');
+  const how = textOf(gone, 'how');
+  const verb = how === 'deleted' ? 'deleted' : 'replaced';
+  if (who !== claim.client) return `${who} ${verb} ${token}, which was not its own`;
+  // One token for several tries: what was sent for an earlier one acts on a later one.
+  const sent = by === undefined ? undefined : trace[by.cause];
+  const when = sent === undefined ? '' : ` at ${formatDurationMs(sent.atUs)}`;
+  const nodes = trace
+    .filter((it) => it.kind === 'key-gone' && numberOf(it, 'token') === claim.token && textOf(it, 'how') === how)
+    .filter((it) => trace[it.cause]?.process === it.process && it.atUs === gone.atUs)
+    .map((it) => it.process);
+  return `${who} itself ${verb} ${token} on ${nodeList(nodes)}, by what it had sent${when} for an earlier try`;
+}
+
+function expiredWords(claim: Claim, gone: readonly TraceEvent[], token: string, told: Told): string {
+  const [first] = gone;
+  if (first === undefined) return '';
+  const clocks = clockWords(claim, gone, told);
+  if (first.atUs < claim.fromUs) {
+    return `${token} had expired there ${formatDurationMs(claim.fromUs - first.atUs)} ms before ${claim.client} claimed${clocks}`;
+  }
+  const early = claim.endUs - first.atUs;
+  return early > 0
+    ? `${token} expired there ${formatDurationMs(early)} ms before the claim of ${claim.client} ended${clocks}`
+    : '';
+}
+
+/** Less than this is how coarse clocks are, µs. */
+const LEAST_ERROR_US = 1_500;
+
+/** Clocks that did not measure the life of a key and the claim as true time did. */
+function clockWords(claim: Claim, gone: readonly TraceEvent[], { judgement }: Told): string {
+  const { trace } = judgement.run;
+  const gains = gone.flatMap((end) => {
+    const set = trace.find(
+      (it) => it.kind === 'key-set' && it.process === end.process && numberOf(it, 'token') === claim.token,
+    );
+    return set === undefined ? [] : [{ node: end.process, byUs: gainedUs(set, end) }];
+  });
+  const off = gains.filter(({ byUs }) => Math.abs(byUs) >= LEAST_ERROR_US);
+  const words = off.length === 0 ? [] : [`${nodeList(off.map(({ node }) => node))} ${gainWords(off[0]?.byUs ?? 0)}`];
+  const call = trace.findLast((it) => it.kind === 'call' && it.process === claim.client && it.seq < claim.seq);
+  const end = trace.find((it) => it.kind === 'expired' && it.process === claim.client && it.seq > claim.seq);
+  const mine = call === undefined || end === undefined ? 0 : gainedUs(call, end);
+  if (Math.abs(mine) >= LEAST_ERROR_US) words.push(`${claim.client} ${gainWords(mine)}`);
+  const stop = trace.find((it) => it.kind === 'suspend' && it.process === claim.client && it.atUs < claim.endUs);
+  if (stop !== undefined && words.length === 0) {
+    const [from, until] = [stop.atUs, numberOf(stop, 'untilUs')].map(formatDurationMs);
+    return `, since its clock stood still from ${from} to ${until}`;
+  }
+  return words.length === 0 ? '' : `, since by their clocks ${words.join(' and ')}`;
+}
+
+function gainedUs(from: TraceEvent, to: TraceEvent): number {
+  return to.localUs - from.localUs - (to.atUs - from.atUs);
+}
+
+function gainWords(us: number): string {
+  return `${us > 0 ? 'gained' : 'lost'} ${formatDurationMs(Math.abs(us))} ms`;
+}
+
+/** Voters of a claim that no longer have its key. */
+function votersThatLost(claim: Claim, atUs: number, told: Told): string[] {
+  return claim.voters.filter((node) =>
+    told.judgement.run.trace.some(
+      (it) => it.kind === 'key-gone' && it.process === node && numberOf(it, 'token') === claim.token && it.atUs <= atUs,
+    ),
+  );
+}
+
+/** Why a write was late: its client stood still, or the write was on its way. */
+export function whyLate(claim: Claim, write: TraceEvent, { judgement }: Told): string {
+  const { trace } = judgement.run;
+  const sent = trace[write.cause];
+  const client = claim.client;
+  const done = trace.filter(
+    (it) => it.kind === 'write-arrived' && it.process !== client && it.atUs > claim.endUs && it.seq < write.seq,
+  );
+  const others = [...new Set(done.map((it) => it.process))];
+  const last = done.at(-1);
+  const between =
+    last === undefined ? '' : `; ${enumerate(others)} had written meanwhile, at ${formatDurationMs(last.atUs)}`;
+  if (sent === undefined || sent.kind !== 'write-sent') return between.slice(2);
+  if (sent.atUs < claim.endUs)
+    return `it was sent at ${formatDurationMs(sent.atUs)} and was ${formatDurationMs(write.atUs - sent.atUs)} ms on its way${between}`;
+  const stop = trace.findLast(
+    (it) => (it.kind === 'pause' || it.kind === 'suspend') && it.process === client && it.atUs < claim.endUs,
+  );
+  if (stop === undefined || numberOf(stop, 'untilUs') <= claim.endUs) return between.slice(2);
+  const [from, until] = [stop.atUs, numberOf(stop, 'untilUs')].map(formatDurationMs);
+  return `${client} was frozen from ${from} to ${until}, between its check and the write${between}`;
+}
+
+/** Nodes whose fencing counter had gone, if any had. */
+export function lostCounters(atUs: number, { judgement }: Told): string {
+  const { trace } = judgement.run;
+  const lost = trace.filter((it) => it.kind === 'counter-set' && it.atUs <= atUs && numberOf(it, 'counter') < 0);
+  const nodes = [...new Set(lost.map((it) => it.process))];
+  return nodes.length === 0
+    ? ''
+    : `${nodeList(nodes)} had lost ${nodes.length === 1 ? 'its counter' : 'their counters'}`;
+}
+
+/** Why nobody could acquire: which nodes were down, or whose keys were in the way. */
+export function whyNobody({ reason: kind, fromUs }: Outage, told: Told): string {
+  if (kind === 'no-quorum-up') {
+    const down = downAt(fromUs, told);
+    return down.length === 0
+      ? 'too few nodes were up for a quorum'
+      : `${nodeList(down)} ${down.length === 1 ? 'was' : 'were'} down, too few were up for a quorum`;
+  }
+  const left = leftAt(fromUs, told);
+  return left === '' ? 'somebody asked all that time, and nobody held it' : `nobody held it, but ${left}`;
+}
+
+function downAt(atUs: number, { judgement }: Told): string[] {
+  const down = new Set<string>();
+  for (const { kind, process, atUs: at } of judgement.run.trace) {
+    if (at > atUs) break;
+    if (kind === 'crash') down.add(process);
+    else if (kind === 'restart' || kind === 'failover') down.delete(process);
+  }
+  return [...down].sort();
+}
+
+/** Keys that were on nodes at an instant without a claim behind them. */
+function leftAt(atUs: number, { claims, judgement, tokenName }: Told): string {
+  const keys = new Map<string, TraceEvent>();
+  for (const event of judgement.run.trace) {
+    if (event.atUs > atUs) break;
+    const place = `${event.process} ${textOf(event, 'resource')}`;
+    if (event.kind === 'key-set') keys.set(place, event);
+    else if (event.kind === 'key-gone') keys.delete(place);
+  }
+  const nodes = new Map<number, string[]>();
+  for (const event of keys.values()) {
+    const token = numberOf(event, 'token');
+    if (claims.some((it) => it.token === token && it.fromUs <= atUs && atUs < it.endUs)) continue;
+    nodes.set(token, [...(nodes.get(token) ?? []), event.process]);
+  }
+  const groups = [...nodes].map(
+    ([token, of]) => `${tokenName(token)} of ${ownerOf(token, judgement.run.trace)} on ${nodeList(of.sort())}`,
+  );
+  return groups.length === 0 ? '' : `there was still ${enumerate(groups)}`;
+}
+
+function ownerOf(token: number, trace: readonly TraceEvent[]): string {
+  const set = trace.find((it) => it.kind === 'key-set' && numberOf(it, 'token') === token);
+  return set === undefined ? '?' : textOf(set, 'owner');
+}
