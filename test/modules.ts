@@ -47,7 +47,7 @@ export function importsOf(path: string, text: string): Import[] {
   return found;
 }
 
-function isTest(path: string): boolean {
+export function isTest(path: string): boolean {
   return /\.test\.ts$|(^|\/)testing\//.test(path);
 }
 
