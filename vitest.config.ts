@@ -7,7 +7,7 @@ const config: ViteUserConfig = defineConfig({
       {
         test: {
           name: 'unit',
-          include: ['{core,scenarios,sim,properties,report,guests,campaign,cli,test}/**/*.test.ts'],
+          include: ['{core,scenarios,sim,properties,report,guests,campaign,cli,test,examples}/**/*.test.ts'],
           exclude: ['**/*.slow.test.ts', '**/*.prop.test.ts', '**/*.redis.test.ts', '**/*.browser.test.ts'],
           // None takes a second on a machine of its own; a busy one is no failure.
           testTimeout: 30_000,
@@ -38,7 +38,14 @@ const config: ViteUserConfig = defineConfig({
           hookTimeout: 120_000,
         },
       },
-      { test: { name: 'real', include: ['real/**/*.test.ts'], testTimeout: 60_000, hookTimeout: 60_000 } },
+      {
+        test: {
+          name: 'real',
+          include: ['real/**/*.test.ts', 'examples/**/*.redis.test.ts'],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
     ],
   },
 });

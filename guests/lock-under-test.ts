@@ -1,8 +1,11 @@
-import type { SimRedis } from './redis/client.js';
+import type { Redis } from 'ioredis';
 
-/** What a client under test is made from: one simulated node each, with the face of ioredis. */
+/**
+ * What a client under test is made from: a connection to each simulated node, as ioredis has them. They know what locks
+ * use of it: see `SimRedis`. What else a client asks them for is refused by name.
+ */
 export interface TestBed {
-  readonly nodes: readonly SimRedis[];
+  readonly nodes: [Redis, ...Redis[]];
 }
 
 /**

@@ -2,7 +2,7 @@ import type { Violation } from '../properties/index.js';
 import { instant } from '../properties/monitors/instant.js';
 import { type LockRun, type SimNode, Streams, type World } from '../sim/index.js';
 import type { Owner } from './host/owner.js';
-import { type LockUnderTest, type MakeLock, whatIsWrongWith } from './lock-under-test.js';
+import { type LockUnderTest, type MakeLock, type TestBed, whatIsWrongWith } from './lock-under-test.js';
 import type { SimRedis } from './redis/client.js';
 import { sha1 } from './redis/lua.js';
 import { RunNames } from './redis/names.js';
@@ -84,7 +84,8 @@ export class Session {
 
   /** Makes the client of a process. Throws an {@link UnsupportedClient} for what is none. */
   makeClient(nodes: readonly SimRedis[]): LockUnderTest {
-    const client: unknown = this.subject.make({ nodes });
+    // Clients are written for ioredis, of which these have the part that locks use.
+    const client: unknown = this.subject.make({ nodes: nodes as unknown as TestBed['nodes'] });
     const wrong = whatIsWrongWith(client);
     if (wrong !== null) throw new UnsupportedClient(`${this.subject.name}: ${wrong}`);
     return client as LockUnderTest;

@@ -103,7 +103,7 @@ export function readModules(top: URL): Modules {
     for (const entry of readdirSync(new URL(folder, top), { withFileTypes: true })) {
       const path = folder + entry.name;
       if (entry.isDirectory()) {
-        if (!/^(\.|node_modules$|dist$|docs$|test$|testing$)/.test(entry.name)) walk(`${path}/`);
+        if (!/^(\.|node_modules$|dist$|docs$|test$|testing$|examples$)/.test(entry.name)) walk(`${path}/`);
       } else if (/\.[cm]?tsx?$/.test(path) && !isTest(path) && path.includes('/')) {
         modules.set(path, importsOf(path, readFileSync(new URL(path, top), 'utf8')));
       }

@@ -8,7 +8,7 @@ async function load(): Promise<MakeLock> {
     const settings = { retryCount: RETRIES, retryDelay: RETRY_DELAY_MS, retryJitter: RETRY_JITTER_MS };
     // Its connections are its own, made from these. Simulated processes share what is at the top of modules, so each is
     // given the clock and the randomness that a process of its own would have there.
-    const redlock = new Redlock(nodes as unknown as ConstructorParameters<typeof Redlock>[0], settings, newMachine());
+    const redlock = new Redlock(nodes, settings, newMachine());
     return {
       acquire: (resource, ttlMs) => redlock.acquire([resource], ttlMs),
       using: (resource, ttlMs, routine) => redlock.using([resource], ttlMs, routine),

@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { LockUnderTest, SimRedis } from '../../testing.js';
+import type { Redis } from 'ioredis';
+import type { LockUnderTest } from '../../testing.js';
 
-/** What ioredis has of it. */
-type Redis = SimRedis & {
-  set(key: string, value: string, px: 'PX', ttlMs: number, nx: 'NX'): Promise<unknown>;
-  eval(lua: string, keys: number, ...args: (string | number)[]): Promise<unknown>;
+/** With the command that is defined on it. */
+type Scripted = Redis & {
   unlockKey(key: string, token: string, callback: (error: Error | null, reply?: unknown) => void): void;
 };
 
@@ -20,8 +19,8 @@ function validUntil(startedAt: number, ttlMs: number): number {
 export class HandleLock {
   private readonly nodes: readonly Redis[];
 
-  constructor(nodes: readonly SimRedis[]) {
-    this.nodes = nodes as readonly Redis[];
+  constructor(nodes: readonly Redis[]) {
+    this.nodes = nodes;
   }
 
   private nowMs(): number {
@@ -50,8 +49,8 @@ export class HandleLock {
 }
 
 /** Second style: functions that give out tokens, with callbacks and a script as a command. */
-export function tokenLock(nodes: readonly SimRedis[]): LockUnderTest {
-  const clients = nodes as readonly Redis[];
+export function tokenLock(nodes: readonly Redis[]): LockUnderTest {
+  const clients = nodes as readonly Scripted[];
   for (const node of clients) node.defineCommand('unlockKey', { lua: UNLOCK, numberOfKeys: 1 });
   const unlock = (resource: string, token: string): Promise<unknown> =>
     Promise.all(clients.map((node) => new Promise((resolve) => node.unlockKey(resource, token, resolve))));
@@ -61,7 +60,7 @@ export function tokenLock(nodes: readonly SimRedis[]): LockUnderTest {
       const replies = await Promise.all(
         clients.map((node) => node.pipeline().call('set', resource, token, 'PX', ttlMs, 'NX').exec()),
       );
-      const votes = replies.filter(([first]) => first?.[1] === 'OK').length;
+      const votes = replies.filter((reply) => reply?.[0]?.[1] === 'OK').length;
       const until = validUntil(startedAt, ttlMs);
       if (votes > clients.length / 2 && Date.now() < until) return { token, validUntil: new Date(until) };
       await unlock(resource, token);
@@ -72,7 +71,7 @@ export function tokenLock(nodes: readonly SimRedis[]): LockUnderTest {
 }
 
 /** Third style: the lock is never handed out; a routine runs while it is held, and hears of the end by a signal. */
-export function routineLock(nodes: readonly SimRedis[]): LockUnderTest {
+export function routineLock(nodes: readonly Redis[]): LockUnderTest {
   const locks = new HandleLock(nodes);
   return {
     async using(resource, ttlMs, routine) {

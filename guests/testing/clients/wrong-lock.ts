@@ -1,17 +1,11 @@
-import type { SimRedis } from '../../testing.js';
-
-/** What ioredis has of it. */
-type Redis = SimRedis & {
-  set(key: string, value: string, px: 'PX', ttlMs: number, nx: 'NX'): Promise<unknown>;
-  del(key: string): Promise<unknown>;
-};
+import type { Redis } from 'ioredis';
 
 /** Wrong on purpose: it gives back whatever lock is there, its own or not. */
 export class WrongLock {
   private readonly nodes: readonly Redis[];
 
-  constructor(nodes: readonly SimRedis[]) {
-    this.nodes = nodes as readonly Redis[];
+  constructor(nodes: readonly Redis[]) {
+    this.nodes = nodes;
   }
 
   async acquire(resource: string, ttlMs: number): Promise<{ expiresAt: number; release(): Promise<void> } | null> {
