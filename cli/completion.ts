@@ -109,7 +109,12 @@ _lockstep() {
 ${cases.join('\n')}
   esac
 }
-compdef _lockstep lockstep
+# As a file of $fpath this is the body of the function itself; sourced, it has to be registered.
+if [ "$funcstack[1]" = "_lockstep" ]; then
+  _lockstep "$@"
+else
+  compdef _lockstep lockstep
+fi
 `;
 }
 
@@ -126,5 +131,6 @@ function fish(verbs: readonly Verb[], scenarios: readonly string[]): string {
       ...(verb.scenario ? [`${after} -a ${quoted(scenarios.join(' '))}`] : []),
     ];
   });
-  return `${lines.join('\n')}\n`;
+  // A verb comes first, and is no file.
+  return `complete -c lockstep -n __fish_use_subcommand -f\n${lines.join('\n')}\n`;
 }

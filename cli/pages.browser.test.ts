@@ -5,7 +5,7 @@ import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, type TestContext, test } from 'vitest';
 import { lockstep } from '../campaign/testing/command.js';
 import { canRunOnRedis } from '../real/provisioner/for-tests.js';
-import { axeFindings, findBrowser, openPage, type Watched } from '../report/testing/browser.js';
+import { axeFindings, findBrowser, openAny, openPage, type Watched } from '../report/testing/browser.js';
 import { findScenario } from '../scenarios/catalogue.js';
 import { Exit } from './exit-codes.js';
 import { emptyFolder } from './testing/in-process.js';
@@ -102,3 +102,18 @@ inBrowser('two schedules are one page: both pictures, where they part, and both 
   expect(problems).toEqual([]);
   await context.close();
 });
+
+for (const dark of [false, true]) {
+  inBrowser(`the page of a sweep has nothing that axe finds wrong, ${dark ? 'dark' : 'light'}`, async (browser) => {
+    const path = join(emptyFolder(), 'frontier.html');
+    const { code, stderr } = await lockstep('sweep', 'ttl=1s,5s,10s', 'drift=0..2%/5', '--report', path);
+    expect([code, stderr]).toEqual([Exit.ok, '']);
+    const { page, context, problems } = await openAny(browser, pathToFileURL(path).href, dark);
+    await page.waitForSelector('#chart canvas');
+    await page.screenshot({ path: join(artifacts, `sweep${dark ? '-dark' : ''}.png`), fullPage: true });
+    expect(await page.locator('.answer').innerText()).toContain('the lock is safe with clocks');
+    expect(await axeFindings(page)).toEqual([]);
+    expect(problems).toEqual([]);
+    await context.close();
+  });
+}

@@ -17,16 +17,26 @@ import {
 } from '../sim/index.js';
 import type { Counterfactual, Likelihood } from './payload.js';
 import { graveOf } from './story.js';
+import { percentWords } from './words.js';
 
 /** Futures drawn from each prefix, and prefixes at most. */
 const FUTURES = 40;
 const MOST_PREFIXES = 48;
 /** Of the futures of each prefix, how many the mitigations are tried on. */
 const TRIED = 8;
-/** Longer runs would keep a person waiting. */
-const MOST_EVENTS = 2_000;
 /** Of the messages in a future, so many are lost, ppm; the others take up to twice their usual time. */
 const LOST_PPM = 30_000;
+/** Faults of the schedule that are still to come strike in so many futures, ppm. */
+const STRIKES_PPM = 500_000;
+/** What is drawn, for readers: a share means nothing without it. */
+const MODEL =
+  `Up to an instant, the run is as written. From there on, ${FUTURES} futures are drawn: of its messages ${percentWords(LOST_PPM)} are ` +
+  `lost, and the others take up to twice their usual time; each fault that is still to come strikes in ${percentWords(STRIKES_PPM)} of them, ` +
+  'at any time up to the end of the run; calls of clients stay as they are. The chance is the share of these futures that ends in the ' +
+  'same kind of violation, and from the point of no return on, all do. Mitigations are tried on ' +
+  `${TRIED} of the futures of each instant. These are shares of what is drawn here, not rates in production.`;
+/** Longer runs would keep a person waiting. */
+const MOST_EVENTS = 2_000;
 
 /** Follows a schedule up to an instant, and from there on draws what becomes of messages. */
 class ForkedAdversary implements Adversary {
@@ -66,7 +76,7 @@ class ForkedAdversary implements Adversary {
 function withFutureFaults(schedule: Schedule, untilUs: number, endUs: number, draws: Stream): Schedule {
   const faults = schedule.faults.flatMap((fault): Fault[] => {
     if (fault.atUs <= untilUs) return [fault];
-    const strikes = draws.chance(500_000);
+    const strikes = draws.chance(STRIKES_PPM);
     const atUs = draws.between(untilUs + 1, Math.max(untilUs + 1, endUs));
     return strikes ? [{ ...fault, atUs }] : [];
   });
@@ -122,7 +132,7 @@ export function likelihood(schedule: Schedule, judgement: Judgement): Likelihood
     }
     return { seq: fork.seq, atUs: Math.max(0, fork.atUs), violating };
   });
-  return { futures: FUTURES, points };
+  return { futures: FUTURES, model: MODEL, points };
 }
 
 /** Each mitigation on the same futures of the run: the same draws from the same instants. */

@@ -85,6 +85,8 @@ export interface TraceWindow extends Pick<Taken, 'events' | 'claims' | 'names'> 
 export interface Likelihood {
   /** Futures drawn from each prefix. */
   readonly futures: number;
+  /** What a future is, in words for readers. */
+  readonly model: string;
   readonly points: readonly LikelihoodPoint[];
 }
 

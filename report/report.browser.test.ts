@@ -71,6 +71,8 @@ describe('the report of S03, from a file and offline', () => {
     expect(await verdict(page)).toBe('violated');
     expect(await page.locator('.sentence').innerText()).toContain('c1 and c2 both held a for 9 894 ms');
     expect(await hashIn(page)).toBe(hash);
+    await page.getByText('What the chance in the picture is a share of').click();
+    expect(await page.locator('.model p').innerText()).toContain('40 futures are drawn: of its messages 3 % are lost');
     mkdirSync(artifacts, { recursive: true });
     await page.screenshot({ path: join(artifacts, 'report-S03.png'), fullPage: true });
     expect(problems).toEqual([]);
@@ -195,7 +197,7 @@ inBrowser(
 
 /** Bytes, as gzip -9 packs them. */
 const MOST_VIEWER = 40_000;
-const MOST_ENGINE = 42_000;
+const MOST_ENGINE = 43_000;
 
 describe('sizes', () => {
   const files = viewerFiles();

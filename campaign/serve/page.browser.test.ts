@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { isRequired } from '../../real/provisioner/index.js';
+import { axeFindings, findBrowser, openAny } from '../../report/testing/browser.js';
 import type { CampaignState } from '../queue/index.js';
 import { middle } from '../testing/state.js';
 import { servePage } from './server.js';
@@ -53,6 +54,19 @@ describe.skipIf(!canBrowse())('the page in a browser', () => {
     // A name with HTML in it stays a name.
     expect(dom).toContain('&lt;b&gt;&amp;"');
     expect(dom).toMatch(/<polyline [^>]*points="[\d.]+,[\d.]+/);
+  });
+
+  it.each([false, true])('has nothing that axe finds wrong (dark: %s)', async (dark) => {
+    await using page = await servePage({ state: async () => middle() }, 'night', 0, 0);
+    const browser = await findBrowser();
+    if (browser === null) throw new Error('there was one a moment ago');
+    try {
+      const watched = await openAny(browser, page.url, dark);
+      expect(await axeFindings(watched.page)).toEqual([]);
+      expect(watched.problems.filter((it) => !it.includes('favicon'))).toEqual([]);
+    } finally {
+      await browser.close();
+    }
   });
 
   it('says when the server of the queue is away, and keeps what it showed', async () => {

@@ -24,7 +24,9 @@ setInterval(async () => {
 export const SCRIPT_HASH: string = `sha256-${createHash('sha256').update(SCRIPT).digest('base64')}`;
 
 const STYLE = `
-:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
+:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; background: #fff; color: #1a1a1a; --link: #0b4fa0; }
+@media (prefers-color-scheme: dark) { :root { background: #16181c; color: #e8e8e8; --link: #8ab4f8; } }
+a { color: var(--link); }
 body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 progress { width: 100%; height: 1rem; }
 table { border-collapse: collapse; margin: 1rem 0; }

@@ -39,6 +39,12 @@ export function Header(props: {
         </p>
       ) : null}
       {payload.counterfactual === null ? null : <p class="futures">{futuresLine(payload.counterfactual)}</p>}
+      {payload.likelihood === null ? null : (
+        <details class="model">
+          <summary>What the chance in the picture is a share of</summary>
+          <p>{payload.likelihood.model}</p>
+        </details>
+      )}
       <details>
         <summary>The story, and how to see it again</summary>
         <p>{payload.story}</p>
