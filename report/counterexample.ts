@@ -85,13 +85,17 @@ function footLines(
     ...(assumptions.length === 0
       ? [labelled('assumptions', 'all kept, so this is a bug of the lock')]
       : assumptions.slice(0, 2).map((line, i) => labelled(i === 0 ? 'assumptions' : '', `broken: ${line}`))),
-    ...(needed === null ? [] : [labelled('needed', needed)]),
+    ...(needed === null ? [] : neededLines(needed)),
     ...(preventions === null
       ? []
       : [labelled('prevented by', typeof prevented === 'string' ? prevented : prevented.join(' · '))]),
     `  ${'replay'.padEnd(LABEL_WIDTH)}${replay}`,
     ...(report === null ? [] : [`  ${'report'.padEnd(LABEL_WIDTH)}${report}`]),
   ];
+}
+
+function neededLines(words: string): string[] {
+  return wrap(words, WIDTH - 2 - LABEL_WIDTH).map((line, i) => labelled(i === 0 ? 'needed' : '', line));
 }
 
 function labelled(label: string, text: string): string {

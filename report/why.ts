@@ -1,3 +1,4 @@
+import { LONGEST_US } from '../core/index.js';
 import type { Outage, Violation } from '../properties/index.js';
 import { formatDurationMs } from '../scenarios/index.js';
 import type { TraceEvent } from '../sim/index.js';
@@ -121,6 +122,7 @@ function expiredWords(claim: Claim, gone: readonly TraceEvent[], token: string, 
   if (first.atUs < claim.fromUs) {
     return `${token} had expired there ${formatDurationMs(claim.fromUs - first.atUs)} ms before ${claim.client} claimed${clocks}`;
   }
+  if (claim.endUs > LONGEST_US / 2) return `${token} expired there, and the claim of ${claim.client} has no end`;
   const early = claim.endUs - first.atUs;
   return early > 0
     ? `${token} expired there ${formatDurationMs(early)} ms before the claim of ${claim.client} ended${clocks}`
