@@ -20,7 +20,15 @@ const pages = files
     return { name, text, shown };
   });
 
-describe.each(pages)('docs/findings/$name', ({ text, shown }) => {
+function blockOf(command: string, output: string): string {
+  return `\`\`\`sh\nnpm run -s lockstep -- ${command}\n\`\`\`\n\n\`\`\`text\n${output}\`\`\``;
+}
+
+function codeOf(output: string): number {
+  return output.startsWith('✗') ? Exit.violated : Exit.ok;
+}
+
+describe.each(pages)('docs/findings/$name', ({ name, text, shown }) => {
   it('shows a defect by commands, with nothing in its schedule that could be left out', () => {
     expect(shown.length).toBeGreaterThan(0);
     expect(text.match(/```sh/g)).toHaveLength(shown.length);
@@ -32,10 +40,14 @@ describe.each(pages)('docs/findings/$name', ({ text, shown }) => {
     }
   });
 
-  it.each(shown)('$command', async ({ command, output }) => {
-    const { code, stdout, stderr } = await lockstep(command.split(' '), { cwd: ROOT, command: COMMAND });
-    expect({ stdout, stderr }).toEqual({ stdout: output, stderr: '' });
-    expect(code).toBe(output.startsWith('✗') ? Exit.violated : Exit.ok);
+  it('says what its commands print (vitest -u writes it)', async () => {
+    let page = text;
+    for (const { command, output } of shown) {
+      const { code, stdout, stderr } = await lockstep(command.split(' '), { cwd: ROOT, command: COMMAND });
+      expect({ command, code, stderr }).toEqual({ command, code: codeOf(output), stderr: '' });
+      page = page.replace(blockOf(command, output), () => blockOf(command, stdout));
+    }
+    await expect(page).toMatchFileSnapshot(fileURLToPath(new URL(name, FOLDER)));
   });
 });
 
