@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { extendedRows, forgetfulRows, splitRows } from './count-rows.js';
+import { effectRows, fencingRows } from './effect-rows.js';
 import { fsyncRows } from './fsync-rows.js';
 import { boundsMarkdown } from './markdown.js';
 import { rateRows } from './rate-rows.js';
@@ -21,6 +22,8 @@ const SUITES: readonly (readonly [string, readonly Row[], number])[] = [
   ['split votes', splitRows(), 28],
   ['waiting for a free lock', waitingRows(), 26],
   ['node time-outs', timeoutRows(), 16],
+  ['fencing tokens', fencingRows(), 28],
+  ['writes that ask for validity', effectRows(), 30],
 ];
 
 /** A row as a failure should show it. */

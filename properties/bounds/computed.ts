@@ -161,3 +161,27 @@ export function processWindowUs(phaseUs: number, takesUs: number): number {
 export function lostExtensionUs({ claimUs, lifeUs, slackUs }: Margin): number {
   return lifeUs - claimUs + slackUs;
 }
+
+/**
+ * Counters that must be lost until a later lock may get the token of an earlier one, whose number w nodes were raised to:
+ * it reads q counters, and N − (w − k) of them tell nothing of that number; so k_F = max(0, w + q − N), as for votes.
+ */
+export function lostCounters(nodes: number, quorum: number, raised: number): number {
+  return Math.max(0, raised + quorum - nodes);
+}
+
+/**
+ * Longest one-way delay with which a lock is had, for all messages alike: r round trips (votes; counters read; counters
+ * raised) leave more than nothing of TTL − D.
+ */
+export function longestDelayUs(claimUs: number, roundTrips: number, quantumUs: number): number {
+  return (claimUs - quantumUs) / (2 * roundTrips);
+}
+
+/**
+ * Latest arrival of a write after the check that found a validity M: before M is over on the client's clock, whatever
+ * the time between went to (a pause of the client, or the network). On a clock that is fast by r that is M / (1 + r).
+ */
+export function latestEffectUs(guardUs: number, rate: number, quantumUs: number): number {
+  return guardUs / (1 + rate) - quantumUs;
+}

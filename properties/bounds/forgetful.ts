@@ -39,7 +39,8 @@ function leastForgetful(wanted: VoteCase, broken: (run: Attack) => boolean): num
   throw new Error('holds even if every node forgets');
 }
 
-function subsets(of: number, size: number, first = 0): number[][] {
+/** All sets of so many of the first nodes. */
+export function subsets(of: number, size: number, first = 0): number[][] {
   if (size === 0) return [[]];
   const all: number[][] = [];
   for (let node = first; node < of; node++) {

@@ -1,4 +1,5 @@
 import { extendedRows, forgetfulRows, splitRows } from './count-rows.js';
+import { effectRows, fencingRows } from './effect-rows.js';
 import { fsyncRows } from './fsync-rows.js';
 import { rateRows } from './rate-rows.js';
 import type { Row } from './row.js';
@@ -18,5 +19,7 @@ export function boundsTable(): Row[] {
     ...splitRows(),
     ...waitingRows(),
     ...timeoutRows(),
+    ...fencingRows(),
+    ...effectRows(),
   ];
 }

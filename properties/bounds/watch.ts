@@ -23,6 +23,11 @@ export interface Change {
 export interface Sight {
   /** Two clients believed at once. */
   readonly overlap: boolean;
+  /** A fencing token is not greater than one before it. */
+  readonly disordered: boolean;
+  /** Writes that reached the resource, and whether one came while its writer did not hold the lock. */
+  readonly writes: number;
+  readonly late: boolean;
   /** A claim had fewer nodes behind it than a majority: the project's own monitor says so. */
   readonly thin: boolean;
   /** A claim had fewer nodes behind it than the quorum that it was made with. */
@@ -133,6 +138,9 @@ export function see(schedule: Schedule, fromUs = 0): Sight {
   world.run();
   return {
     overlap: watch.violations.some((it) => it.property === 'mutual-exclusion'),
+    disordered: watch.violations.some((it) => it.property === 'fencing'),
+    writes: watch.writes,
+    late: watch.violations.some((it) => it.property === 'action-in-belief'),
     thin: watch.violations.some((it) => it.property === 'validity'),
     quorumLost: watch.quorumLost,
     claims: watch.claims,

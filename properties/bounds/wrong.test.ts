@@ -1,7 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { ALIGNED, WORST_AT } from './adversary.js';
+import { longestWay } from './effects.js';
 import { greatestElapsedFromReply } from './extensions.js';
+import { leastLostCounters, longestDelay } from './fencing.js';
 import { leastForExclusion } from './forgetful.js';
 import { greatestRateForExclusion, PROPORTIONAL_DRIFT, USUAL_DRIFT } from './rates.js';
 import { leastRestartDelay } from './restart.js';
@@ -12,6 +14,7 @@ import { freeAfterSilence, longestWait } from './waiting.js';
 
 const CASE = { ttlMs: 10_000, delayUs: 1000 };
 const CLAIM_US = 9_898_000;
+const WRITE = { ttlMs: 1_000, guardUs: 100_000 };
 const PAUSE = { timeoutUs: 50_000, retryDelayUs: 200_000, retryJitterUs: 100_000, twoDown: false };
 
 describe('a wrong formula is noticed', () => {
@@ -58,6 +61,10 @@ describe('a wrong formula is noticed', () => {
       freeAfterSilence({ ...CASE, setBackUs: 5_000_000, nodePpm: -10_000 }),
       1_000 + 10_001_000 / 0.99 + 5_000_000,
     ],
+    ['counters beyond the quorum forgotten', 'nodes', leastLostCounters({ nodes: 5, quorum: 3, raised: 4 }), 1],
+    ['counters that are read and raised in one round trip', 'µs', longestDelay(1_000, 'quorum'), 987_999 / 4],
+    ['a guard that a fast clock does not shorten', 'µs', longestWay({ ...WRITE, ppm: 5_000 }), 99_999],
+    ['a write that comes as the validity ends', 'µs', longestWay({ ...WRITE, ppm: 0 }), 100_001],
     ['a refused attempt that costs nothing', 'µs', longestWait({ ...CASE, ...PAUSE }), 300_000 + 2_000],
   ];
   it.each(WRONG)('%s', (quantity, unit, measured, computed) => {
@@ -67,12 +74,12 @@ describe('a wrong formula is noticed', () => {
 
 describe('what measures', () => {
   const MEASURING =
-    /^(adversary|bisect|watch|rates|steps|restart|fsync|forgetful|extensions|split|timeouts|waiting)\.ts$/;
+    /^(adversary|bisect|watch|rates|steps|restart|fsync|forgetful|extensions|split|timeouts|waiting|fencing|effects)\.ts$/;
   const FORMULA = /computed|search\/bounds|assumptions|driftAllowanceUs|deadlineOf|isValid|forgetfulNodesTolerated/;
 
   it('imports no formula', () => {
     const files = readdirSync(import.meta.dirname).filter((name) => MEASURING.test(name));
-    expect(files).toHaveLength(12);
+    expect(files).toHaveLength(14);
     for (const name of files) {
       const text = readFileSync(`${import.meta.dirname}/${name}`, 'utf8');
       const imports = text.match(/^import [^;]*;/gms) ?? [];
