@@ -1,4 +1,4 @@
-import { REFERENCE } from '../../core/index.js';
+import { PROFILES, REFERENCE } from '../../core/index.js';
 import type { PropertyId, Schedule } from '../../scenarios/index.js';
 import {
   type Adversary,
@@ -19,7 +19,7 @@ import { COMBINED } from '../search/tactics.js';
 import { past, STRAINS, type Weather, WITHIN_ASSUMPTIONS } from '../search/weather.js';
 import type { Violation } from '../violation.js';
 import type { Finding } from './finding.js';
-import { checkOffline, OFFLINE } from './offline.js';
+import { checkOffline, knowsOffline, OFFLINE } from './offline.js';
 import { RoughAdversary } from './rough.js';
 
 /** What the two checkers say differently about one run. */
@@ -96,10 +96,10 @@ export interface Agreement {
 export const MOST_KEPT = 5;
 
 /**
- * Bugs under which the two checkers do not mean the same: who of two locks with one token a key belongs to (M14), and
- * until when a client believes that believes beyond its call of release (M43).
+ * Bugs and known clients under which the two checkers do not mean the same: who of two locks with one token a key belongs
+ * to (M14, Redisson), and until when a client believes that believes beyond its call of release (M43).
  */
-const LEFT_OUT: readonly string[] = ['M14', 'M43'];
+const LEFT_OUT: readonly string[] = ['M14', 'M43', 'redisson'];
 
 /** With fencing tokens, and a resource that looks at them. */
 const FENCED: Weather = {
@@ -109,11 +109,18 @@ const FENCED: Weather = {
   resource: 'fencing',
 };
 
-/** The weathers that runs take turns in: the reference up to and past its bounds, and every other planted bug. */
+/** As known clients run, and the checker has rules for. */
+const KNOWN: readonly Weather[] = Object.values(PROFILES)
+  .filter((policy) => knowsOffline(policy) && policy.profile !== REFERENCE.profile)
+  .filter(({ profile }) => !LEFT_OUT.includes(profile))
+  .map((policy) => ({ ...WITHIN_ASSUMPTIONS, policy }));
+
+/** The weathers that runs take turns in: the reference up to and past its bounds, known clients, and planted bugs. */
 export const WEATHERS: readonly Weather[] = [
   WITHIN_ASSUMPTIONS,
   FENCED,
   ...STRAINS.map((strain) => past(WITHIN_ASSUMPTIONS, strain, 1.5)),
+  ...KNOWN,
   ...MUTANTS.filter(({ id }) => !LEFT_OUT.includes(id)).map((mutant) => weatherFor(mutant)),
 ];
 

@@ -27,6 +27,8 @@ class Books {
   private readonly arrivals = new Map<number, number>();
   /** By client and lock: the deadline it was told last. */
   private readonly deadlines = new Map<string, number>();
+  /** By client and lock: when an extension failed last. */
+  private readonly refusals = new Map<string, number>();
   /** By node, resource and token: the last tick at which the key may be there. */
   private readonly lastTicks = new Map<string, number>();
   private lastUs = 0;
@@ -52,7 +54,7 @@ class Books {
   }
 
   private isWrong(event: TraceEvent): boolean {
-    const { kind, process, localUs, detail } = event;
+    const { kind, process, atUs, detail } = event;
     switch (kind) {
       case 'send':
       case 'lost':
@@ -67,8 +69,11 @@ class Books {
       case 'extended':
         this.deadlines.set(`${process} ${detail.lock}`, Number(detail.deadlineUs));
         return false;
+      case 'not-extended':
+        this.refusals.set(`${process} ${detail.lock}`, atUs);
+        return false;
       case 'expired':
-        return localUs < (this.deadlines.get(`${process} ${detail.lock}`) ?? Number.POSITIVE_INFINITY);
+        return this.isEarly(event);
       case 'key-set':
       case 'key-lengthened':
         this.noteLife(event);
@@ -81,6 +86,13 @@ class Books {
       default:
         return false;
     }
+  }
+
+  /** Nobody hears of the end of a claim before it, except who gives up where an extension fails. */
+  private isEarly({ process, atUs, localUs, detail }: TraceEvent): boolean {
+    const lock = `${process} ${detail.lock}`;
+    const givesUp = this.record.setup.policy.extendOnFail === 'give-up' && this.refusals.get(lock) === atUs;
+    return !givesUp && localUs < (this.deadlines.get(lock) ?? Number.POSITIVE_INFINITY);
   }
 
   /** An answer leaves in the instant of an execution of the same command, unless the node waits for others with it. */

@@ -27,8 +27,12 @@ export function tokenUnique(record: Record): Finding[] {
   );
 }
 
-/** The moment from which a lock is given back: its call of release, with the sends that follow from it at once. */
-function givenBack(lock: Lock): Mark | null {
+/**
+ * The moment from which a lock is given back: its call of release, with the sends that follow from it at once; where they
+ * are sent one after the other, the return of the call.
+ */
+function givenBack({ setup }: Record, lock: Lock): Mark | null {
+  if (setup.policy.releaseSending !== 'parallel') return lock.released;
   const attempt = lock.attempts[lock.attempts.length - 1];
   const [call] = lock.releaseCalls;
   if (call === undefined || attempt === undefined) return null;
@@ -39,7 +43,7 @@ function givenBack(lock: Lock): Mark | null {
 /** A lock is given back, but not on every node that was asked for it. */
 export function releaseQuorum(record: Record): Finding[] {
   return record.locks.flatMap((lock) => {
-    const end = givenBack(lock);
+    const end = givenBack(record, lock);
     const attempt = lock.attempts[lock.attempts.length - 1];
     if (end === null || attempt === undefined) return [];
     const released = new Set(attempt.released.filter(({ seq }) => seq <= end.seq).map(({ node }) => node));
@@ -56,7 +60,7 @@ export function cleanup(record: Record): Finding[] {
   return record.locks.flatMap((lock) =>
     lock.attempts.flatMap((attempt, i) => {
       const next = lock.attempts[i + 1];
-      const end = next?.asked[0] ?? lock.failed ?? givenBack(lock);
+      const end = next?.asked[0] ?? lock.failed ?? givenBack(record, lock);
       // From then on the token is the next attempt's, if that took it over.
       const untilSeq = next?.token === attempt.token ? next.asked[0]?.seq : undefined;
       if (end === null) return [];

@@ -96,6 +96,17 @@ describe('a call, by its trace', () => {
     expect(live({ policy: { nodeTimeoutUs: null }, locks, fates: lost })).toEqual([
       'fault-tolerance c1 10007000..10007000',
     ]);
+    // What the network sends again is no new try.
+    const again: Fate = {
+      client: 'c1',
+      operation: 'release',
+      node: 'n0',
+      direction: 'request',
+      resendAfterUs: 10_000,
+    };
+    const inTurn = { nodeTimeoutUs: null, releaseSending: 'sequential' } as const;
+    const faults: Fault[] = [{ kind: 'crash', node: 'n0', atUs: 5_000, restartAfterUs: null }];
+    expect(live({ policy: inTurn, locks, faults, fates: [again] })).toEqual(['fault-tolerance c1 10007000..10007000']);
   });
 
   it('does not give up before its tries are used up, nor burn them', () => {

@@ -190,6 +190,28 @@ it('a key whose extension was not on disk expires as it would have without it', 
   expect(said).toEqual([]);
 });
 
+it('a lock whose releases go out one after the other is given back when the call returns', () => {
+  const parts = { locks: [[lock(0, { holdUs: 3_000 })]], fates: unreached('c1', 'n3', 'n4') };
+  const granted = (releaseSending: 'parallel' | 'sequential' | 'until-error'): string[] =>
+    findings({ ...parts, policy: { releaseTo: 'granted', releaseSending } });
+  expect(granted('parallel')).toEqual(['release-quorum c1 5000..5000']);
+  expect(granted('sequential')).toEqual(['release-quorum c1 11000..11000']);
+  const dead: Fault = { kind: 'crash', node: 'n0', atUs: 4_000, restartAfterUs: null };
+  const stopped = findings({ ...parts, faults: [dead], policy: { releaseSending: 'until-error' } });
+  expect(stopped).toEqual(['release-quorum c1 55000..55000', 'cleanup c1 55000..55000']);
+});
+
+it('a lock that its owner gives up over a failed extension ends before its time', () => {
+  const failing = (extendOnFail: 'keep' | 'give-up'): string[] =>
+    findings({
+      locks: [[lock(0, { extensions: [{ afterUs: 1_000, ttlMs: 10_000 }] })]],
+      faults: forgetAll(2_500, 'n0', 'n1', 'n2', 'n3', 'n4'),
+      policy: { extendOnFail },
+    });
+  expect(failing('keep')).toEqual(['validity c1 2500..9898000']);
+  expect(failing('give-up')).toEqual(['validity c1 2500..5000']);
+});
+
 describe('a key that its own token sets anew', () => {
   const back: Fault = { kind: 'clock-step', process: 'n0', atUs: 100_000, byUs: -200_000 };
 

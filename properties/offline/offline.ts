@@ -30,16 +30,8 @@ const RULES: { readonly [P in PropertyId]?: (record: Record) => Finding[] } = {
 /** Properties that a trace is checked for afterwards. */
 export const OFFLINE: readonly PropertyId[] = [...(Object.keys(RULES) as readonly PropertyId[]), ...LIVENESS];
 
-/**
- * Choices of known clients that this checker has no rules for: whose a key is that two locks have set with one token,
- * locks that are given up before their end, and releases that go out late or one by one.
- */
-const WITHOUT_RULES = [
-  'tokenFrom',
-  'extendOnFail',
-  'cleanupAwaited',
-  'releaseSending',
-] as const satisfies readonly (keyof Policy)[];
+/** The choice of known clients that this checker has no rules for: whose a key is that two locks have set with one token. */
+const WITHOUT_RULES = ['tokenFrom'] as const satisfies readonly (keyof Policy)[];
 
 /** Whether what is said of a run under this policy can be compared with what the monitors say. */
 export function knowsOffline(policy: Policy): boolean {

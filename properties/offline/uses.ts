@@ -123,7 +123,7 @@ export class Uses {
     const use = this.byToken.get(Number(token));
     if (use === undefined) return;
     if (operation === 'extend') use.rounds.push({ ...mark(event), value: Number(ttlMs) });
-    if (operation !== 'release') return;
+    if (operation !== 'release' || this.isResent(event)) return;
     use.released.push({ ...mark(event), node: String(node) });
     const [call] = lock.releaseCalls;
     const isGivingBack =
@@ -131,6 +131,12 @@ export class Uses {
     if (!isGivingBack) return;
     this.givingBack.push({ ...mark(event), lock });
     if (this.record.setup.policy.releaseSending === 'parallel') this.end(use, event, true);
+  }
+
+  /** Sent again by the network, which its client knows nothing of. */
+  private isResent({ cause }: TraceEvent): boolean {
+    const kind = this.record.events[cause]?.kind;
+    return kind === 'send' || kind === 'lost';
   }
 
   private begin(lock: Lock, event: TraceEvent): void {
