@@ -76,7 +76,7 @@
     stroke: () => colour('--text'),
     grid: { show: false },
     ticks: { stroke: () => colour('--text') },
-    values: (_, splits) => splits.map((value) => (value === null ? '' : write(it, value))),
+    values: (_, splits) => splits.map((value) => (value === null || value < 0 ? '' : write(it, value))),
     ...more,
   });
 

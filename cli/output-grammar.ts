@@ -1,0 +1,185 @@
+import { z } from 'zod';
+import { PARAMETERS } from '../properties/frontier/index.js';
+import { PROPERTIES } from '../properties/property-info.js';
+
+/*
+ * What the verbs print with `--json`, for programs that read it.
+ */
+
+const definitions: z.core.$ZodRegistry<{ id: string }> = z.registry<{ id: string }>();
+
+const us = z.int().describe('µs of true time');
+const count = z.int().min(0);
+const hash = z.string().regex(/^[0-9a-f]{16}$/);
+const property = z.enum(Object.keys(PROPERTIES));
+const kind = z.enum(['belief', 'state', 'effect', 'liveness', 'harness']);
+const fixed = z.enum(['violated', 'unavailable', 'safe']).describe('of a fixed schedule');
+const command = z.string().describe('a command that shows it again, as it is to be typed');
+
+const looked = z.enum(['safe', 'violated', 'unchecked']);
+const verdicts = z
+  .strictObject({
+    belief: looked,
+    state: looked,
+    effect: looked,
+    liveness: looked,
+    unavailable: z.array(z.strictObject({ fromUs: us, toUs: us })),
+  })
+  .register(definitions, { id: 'Verdicts' });
+
+const violation = z
+  .strictObject({
+    property,
+    kind,
+    atUs: us,
+    untilUs: us.nullable(),
+    resource: z.string(),
+    detail: z.string(),
+  })
+  .register(definitions, { id: 'Violation' });
+
+const explained = z.strictObject({ kind: z.string(), piece: z.string(), without: z.string() });
+
+const replay = z.strictObject({
+  schema: z.literal('lockstep.replay/1'),
+  id: z.string(),
+  verdict: fixed,
+  violations: z.array(violation),
+  verdicts,
+  availability: z.array(z.strictObject({ fromUs: us, toUs: us, reason: z.string() })),
+  assumptionsBroken: z.array(z.string()),
+  hash,
+  events: count,
+  reproduced: z.boolean().nullable().describe('whether what is expected came; null where nothing is'),
+  difference: z.string().nullable(),
+  explained: z.strictObject({ property, pieces: z.array(explained) }).optional(),
+});
+
+const compared = z.strictObject({ id: z.string(), name: z.string(), verdict: fixed, hash, events: count });
+const diff = z.strictObject({
+  schema: z.literal('lockstep.diff/1'),
+  a: compared,
+  b: compared,
+  parting: z.string().describe('where the two runs part, in a sentence'),
+  first: z
+    .strictObject({ a: count.nullable(), b: count.nullable() })
+    .nullable()
+    .describe('the events at which they part, by their places in the traces; null where they do not'),
+  differing: count,
+});
+
+const outcome = { expected: fixed, verdict: fixed, reproduced: z.boolean(), difference: z.string().nullable() };
+const variant = z.strictObject({ kind: z.enum(['flip', 'neighbour']), title: z.string(), ...outcome });
+const replayAll = z.strictObject({
+  schema: z.literal('lockstep.replay-all/1'),
+  scenarios: z.array(z.strictObject({ id: z.string(), title: z.string(), ...outcome, variants: z.array(variant) })),
+  reproduced: count,
+  total: count,
+});
+
+const list = z.strictObject({
+  schema: z.literal('lockstep.list/1'),
+  scenarios: z.array(z.strictObject({ id: z.string(), title: z.string(), expect: fixed, source: z.string() })),
+});
+
+const check = z.strictObject({
+  schema: z.literal('lockstep.check/1'),
+  verdict: z.enum(['passed', 'violated', 'inconclusive']),
+  runs: count,
+  events: count,
+  seed: z.string(),
+  strategy: z.string(),
+  hash: hash.describe('of all runs, whatever the number of workers'),
+  exercised: z.record(z.string(), count),
+  notHit: z.array(z.string()),
+  counterexample: z
+    .strictObject({
+      property,
+      kind,
+      schedule: z.string().nullable().describe('path of its file; null where it could not be written'),
+      events: count,
+      report: z.string().nullable().describe('path of its page; null where it could not be written'),
+      replay: command,
+      run: count,
+      hash,
+      foundEvents: count.describe('before it was made small'),
+      atUs: us,
+      untilUs: us.nullable(),
+      resource: z.string(),
+      detail: z.string(),
+      preventedBy: z.array(z.string()),
+      needed: z.array(explained),
+    })
+    .optional(),
+  verdicts,
+  assumptionsBroken: z.array(z.string()),
+  reason: z.string().nullable(),
+  strained: z.record(z.string(), z.strictObject({ runs: count, atBound: count })),
+  near: count,
+  shareBelow: z.number().nullable().describe('of the schedules that this search draws, at 95 %'),
+  regressions: z.strictObject({
+    total: count,
+    unreproduced: z.array(z.strictObject({ path: z.string(), difference: z.string() })),
+  }),
+  steps: count,
+  elapsedMs: count,
+  workers: count,
+  interrupted: z.boolean(),
+  configuration: z.record(z.string(), z.unknown()).describe('what was searched, resolved from flags and defaults'),
+});
+
+const cell = z.enum(['safe', 'violated', 'unavailable']);
+const side = z.strictObject({ at: z.number(), verdict: cell });
+const column = z
+  .strictObject({
+    at: z.number().describe('value of the first parameter'),
+    measured: z.array(cell).describe('by the values of the second parameter'),
+    computed: z.array(cell).describe('by the theory'),
+    boundaries: z.array(
+      z.strictObject({
+        below: side,
+        above: side.describe('one grain above: nothing lies between'),
+        computed: z.number().nullable().describe('where the theory has the same change; null if it has none'),
+      }),
+    ),
+  })
+  .register(definitions, { id: 'Column' });
+const parameter = z.enum(Object.keys(PARAMETERS));
+const axis = z.strictObject({
+  name: parameter,
+  values: z.array(z.number()).describe('µs for times, ppm for shares and rates, else counts'),
+});
+const sweep = z.strictObject({
+  schema: z.literal('lockstep.sweep/1'),
+  x: axis,
+  y: axis,
+  fixed: z.record(z.string(), z.number().nullable()).describe('what the other parameters are; null for none'),
+  columns: z.array(column),
+  answer: z.string().describe('in one sentence'),
+  focus: column.describe('the one that the answer is about'),
+  agreement: z.strictObject({ agree: count, cells: count }).describe('of the measurement with the theory'),
+  counterexample: z.strictObject({ property, schedule: z.string(), replay: command }).optional(),
+  deepestSafe: z.strictObject({ schedule: z.string(), replay: command }).optional(),
+  interrupted: z.boolean(),
+});
+
+const doctor = z.strictObject({
+  schema: z.literal('lockstep.doctor/1'),
+  ok: z.boolean(),
+  findings: z.array(
+    z.strictObject({
+      name: z.string(),
+      found: z.string().nullable(),
+      costs: z.string(),
+      required: z.boolean(),
+    }),
+  ),
+});
+
+/** What `--json` prints, told apart by `schema`. */
+export const outputGrammar: z.ZodType = z.union([check, replay, diff, replayAll, list, sweep, doctor]);
+
+/** Its JSON Schema (draft 2020-12), published as `cli/output.schema.json`. */
+export function outputJsonSchema(): z.core.JSONSchema.JSONSchema {
+  return z.toJSONSchema(outputGrammar, { metadata: definitions, io: 'input' });
+}
