@@ -18,8 +18,8 @@ export interface Ended {
 export function started(
   argv: readonly string[],
   env: Readonly<Record<string, string>> = {},
+  cwd: string = mkdtempSync(join(tmpdir(), 'lockstep-campaign-')),
 ): { readonly child: ChildProcess; readonly end: Promise<Ended>; readonly cwd: string } {
-  const cwd = mkdtempSync(join(tmpdir(), 'lockstep-campaign-'));
   const child = spawn(process.execPath, [MAIN, ...argv], {
     cwd,
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,0 +1,131 @@
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { started } from '../campaign/testing/command.js';
+import { emptyFolder } from '../cli/testing/in-process.js';
+import { canRunOnRedis } from '../real/provisioner/for-tests.js';
+import { type Provision, provision } from '../real/provisioner/index.js';
+import { type Block, blocksOf, commandsIn, documents, type Told } from './blocks.js';
+
+const TOP = fileURLToPath(new URL('..', import.meta.url));
+const SCRIPTS = (JSON.parse(readFileSync(join(TOP, 'package.json'), 'utf8')) as { scripts: Record<string, string> })
+  .scripts;
+
+/** Tested elsewhere, line by line and with their verdicts. */
+const OWN_TESTS = ['README.md', 'docs/tour.md', 'docs/frontier.md'];
+/** What is printed, and not typed. */
+const OUTPUT = ['', 'text', 'mermaid', 'yaml', 'json', 'ts'];
+
+/** The same command with less to do. */
+function quick(argv: readonly string[]): string[] {
+  const [verb] = argv;
+  const less = argv.map((word, i) =>
+    argv[i - 1] === '--runs' ? String(Math.min(Number(word), verb === 'campaign' ? 400 : 2_000)) : word,
+  );
+  const isSearch = verb === 'check' || (verb === 'campaign' && (argv[1] ?? '--').startsWith('--'));
+  if (isSearch && !argv.includes('--runs')) less.push('--runs', verb === 'campaign' ? '400' : '2000');
+  if (verb === 'campaign' && isSearch) {
+    const at = less.indexOf('--range-runs');
+    if (at >= 0) less[at + 1] = '50';
+    else less.push('--range-runs', '50');
+  }
+  if (verb === 'guests' && !argv.includes('--replay')) less.push('--runs', '1');
+  if (verb === 'guests' && !less.includes('--library') && !less.includes('--libraries'))
+    less.push('--libraries', 'redlock5');
+  return less;
+}
+
+const SERVED_MS = 2_000;
+const SHARDS = 8;
+const PLACE = /\$\{\{.*?\}\}/g;
+
+/** What a matrix of CI makes of a command, and the shell of a pattern. */
+function expanded(told: Told): Told[] {
+  const shards = Array.from({ length: SHARDS }, (_, i) => `${i + 1}`);
+  const { argv } = told;
+  const times = argv.some((word) => word.includes('matrix.shard')) ? shards : ['17'];
+  return times.map((time) => ({
+    ...told,
+    argv: argv.flatMap((word) =>
+      word.includes('*.json') ? shards.map((shard) => word.replace('*', shard)) : [word.replaceAll(PLACE, time)],
+    ),
+  }));
+}
+
+/** The exit codes that a line promises; for those without a word on it, of whatever comes to an end. */
+function expected({ argv: [verb], verdict }: Told): readonly number[] {
+  if (verdict === 'violated') return verb === 'replay' ? [0] : [1];
+  if (verdict !== null) return [0];
+  return verb === 'campaign' || verb === 'guests' ? [0, 1] : [0];
+}
+
+describe('every fenced block of the documents', () => {
+  const blocks = documents().flatMap(blocksOf);
+
+  it('is of a kind that is tried, or is something that is printed', () => {
+    expect(blocks.length).toBeGreaterThan(40);
+    const unknown = blocks.filter(({ language }) => language !== 'sh' && !OUTPUT.includes(language));
+    expect(unknown).toEqual([]);
+  });
+
+  it('has in its lines for the shell nothing but what is tried', () => {
+    const lines = blocks
+      .filter(({ language }) => language === 'sh')
+      .flatMap(({ document, text }) =>
+        text
+          .trim()
+          .split('\n')
+          .map((line) => ({ document, line })),
+      );
+    const known =
+      /^(lockstep|npx lockstep|npm run -s lockstep --|export LOCKSTEP_QUEUE=|npx vitest run --project \w+ examples|npm install --save-dev lockstep)/;
+    const other = lines.filter(({ line }) => !known.test(line));
+    for (const { document, line } of other) {
+      const [, script = ''] = /^npm run (?:-s )?([\w:]+)/.exec(line) ?? [];
+      expect(SCRIPTS, `${document}: ${line}`).toHaveProperty([script]);
+    }
+  });
+});
+
+const title = 'commands of the documents, with a Redis server for campaigns';
+
+describe.skipIf(!canRunOnRedis(title))(title, () => {
+  let server: Provision;
+  beforeAll(async () => {
+    server = await provision({ nodes: 1 });
+  });
+  afterAll(() => server?.stop());
+
+  const told = documents()
+    .filter((document) => !OWN_TESTS.includes(document))
+    .map((document) => ({
+      document,
+      commands: blocksOf(document).filter(isTyped).flatMap(commandsIn).flatMap(expanded),
+    }))
+    .filter(({ commands }) => commands.length > 0);
+
+  it.each(told)('$document', { timeout: 240_000 }, async ({ commands }) => {
+    // One after the other in one folder: what one leaves behind, another goes on with.
+    const cwd = emptyFolder();
+    cpSync(join(TOP, 'examples/home-made-lock/my-lock.ts'), join(cwd, 'my-lock-class.ts'));
+    writeFileSync(
+      join(cwd, 'my-lock.ts'),
+      "import { SetIfAbsent } from './my-lock-class.js';\nexport const makeLock = ({ nodes }) => new SetIfAbsent(nodes[0]);\n",
+    );
+    const env = { LOCKSTEP_QUEUE: server.nodes[0]?.url ?? '' };
+    for (const command of commands) {
+      const argv = quick(command.argv);
+      const { child, end } = started(argv, env, cwd);
+      // A page is served until it is told to stop.
+      const serves = argv[1] === 'serve';
+      if (serves) setTimeout(() => child.kill('SIGINT'), SERVED_MS);
+      const { code, stderr } = await end;
+      expect(serves ? [0, 130] : expected(command), `lockstep ${argv.join(' ')}: ${code} ${stderr}`).toContain(code);
+    }
+  });
+});
+
+function isTyped({ language, text }: Block): boolean {
+  return language === 'sh' || (language === 'yaml' && text.includes('npx lockstep '));
+}
