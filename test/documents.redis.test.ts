@@ -1,6 +1,10 @@
-import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { started } from '../campaign/testing/command.js';
 import { emptyFolder } from '../cli/testing/in-process.js';
@@ -12,7 +16,7 @@ const TOP = fileURLToPath(new URL('..', import.meta.url));
 const SCRIPTS = (JSON.parse(readFileSync(join(TOP, 'package.json'), 'utf8')) as { scripts: Record<string, string> })
   .scripts;
 
-/** Tested elsewhere, line by line and with their verdicts. */
+/** Tested elsewhere, line by line and with their verdicts, as the pages of findings are. */
 const OWN_TESTS = ['README.md', 'docs/tour.md', 'docs/frontier.md'];
 /** What is printed, and not typed. */
 const OUTPUT = ['', 'text', 'mermaid', 'yaml', 'json', 'ts'];
@@ -79,7 +83,7 @@ describe('every fenced block of the documents', () => {
           .map((line) => ({ document, line })),
       );
     const known =
-      /^(lockstep|npx lockstep|npm run -s lockstep --|export LOCKSTEP_QUEUE=|npx vitest run --project \w+ examples|npm install --save-dev lockstep)/;
+      /^(lockstep|npx lockstep|npm run -s lockstep --|export LOCKSTEP_QUEUE=|npx vitest run --project \w+ examples|npm test|npm install --save-dev lockstep)/;
     const other = lines.filter(({ line }) => !known.test(line));
     for (const { document, line } of other) {
       const [, script = ''] = /^npm run (?:-s )?([\w:]+)/.exec(line) ?? [];
@@ -98,7 +102,7 @@ describe.skipIf(!canRunOnRedis(title))(title, () => {
   afterAll(() => server?.stop());
 
   const told = documents()
-    .filter((document) => !OWN_TESTS.includes(document))
+    .filter((document) => !OWN_TESTS.includes(document) && !document.startsWith('docs/findings/'))
     .map((document) => ({
       document,
       commands: blocksOf(document).filter(isTyped).flatMap(commandsIn).flatMap(expanded),
@@ -108,10 +112,14 @@ describe.skipIf(!canRunOnRedis(title))(title, () => {
   it.each(told)('$document', { timeout: 240_000 }, async ({ commands }) => {
     // One after the other in one folder: what one leaves behind, another goes on with.
     const cwd = emptyFolder();
-    cpSync(join(TOP, 'examples/home-made-lock/my-lock.ts'), join(cwd, 'my-lock-class.ts'));
+    const right = readFileSync(join(TOP, 'guests/testing/clients/right-locks.ts'), 'utf8');
+    writeFileSync(
+      join(cwd, 'my-lock-class.ts'),
+      right.replace('class HandleLock', 'class MyLock').replaceAll('HandleLock', 'MyLock'),
+    );
     writeFileSync(
       join(cwd, 'my-lock.ts'),
-      "import { SetIfAbsent } from './my-lock-class.js';\nexport const makeLock = ({ nodes }) => new SetIfAbsent(nodes[0]);\n",
+      blocksOf('docs/guests.md').find(({ text }) => text.includes('makeLock'))?.text ?? '',
     );
     const env = { LOCKSTEP_QUEUE: server.nodes[0]?.url ?? '' };
     for (const command of commands) {
@@ -125,6 +133,76 @@ describe.skipIf(!canRunOnRedis(title))(title, () => {
     }
   });
 });
+
+/** Below the repository, so that `lockstep` is this package. */
+function folderWithin(): string {
+  return mkdtempSync(join(TOP, 'dist', 'documents-'));
+}
+
+describe.skipIf(!canRunOnRedis('code of the documents'))('code of the documents', () => {
+  const code = documents()
+    .flatMap(blocksOf)
+    .filter(({ language }) => language === 'ts');
+
+  it('is a use of the lock, a test of one, or a lock to plug in', () => {
+    const kinds = [/new Redlock\(/, /expectSafe\(/, /export const makeLock/];
+    for (const { document, text } of code) expect(kinds.filter((kind) => kind.test(text)).length, document).toBe(1);
+    expect(code.length).toBeGreaterThan(3);
+  });
+
+  it.each(code.filter(({ text }) => text.includes('new Redlock(')))('$document: a lock', async ({ text }) => {
+    const charged: string[] = [];
+    const payments = createServer((request, response) => {
+      charged.push(request.method ?? '');
+      response.end();
+    }).listen(0, '127.0.0.1');
+    const nodes = await provision({ nodes: 3 });
+    const folder = folderWithin();
+    try {
+      const urls = nodes.nodes.map(({ url }) => new URL(url).port).join(', ');
+      const { port } = payments.address() as AddressInfo;
+      const program = text
+        .replace(/\[7001, 7002, 7003\]/, `[${urls}]`)
+        .replace('https://example.org', `http://127.0.0.1:${port}`);
+      writeFileSync(join(folder, 'program.ts'), `${program}\nsetTimeout(() => process.exit(), 500);\n`);
+      await promisify(execFile)(process.execPath, ['--import', 'tsx', join(folder, 'program.ts')], { cwd: TOP });
+      expect(charged).toEqual(['POST']);
+    } finally {
+      rmSync(folder, { recursive: true });
+      payments.close();
+      await nodes.stop();
+    }
+  });
+
+  it.each(code.filter(({ text }) => text.includes('expectSafe(')))('$document: a test', async ({ text }) => {
+    const folder = folderWithin();
+    try {
+      for (const name of ['src', 'test']) mkdirSync(join(folder, name));
+      const own = "export { HandleLock as MyLock } from '../../../guests/testing/clients/right-locks.js';\n";
+      writeFileSync(join(folder, 'src/my-lock.ts'), own);
+      writeFileSync(join(folder, 'test/my-lock.test.ts'), text.replace("from 'vitest'", "from 'node:test'"));
+      const argv = ['--import', 'tsx', '--test', join(folder, 'test/my-lock.test.ts')];
+      const { stdout } = await promisify(execFile)(process.execPath, argv, { cwd: TOP });
+      expect(stdout).toContain('# pass 1');
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it('says the same of a lock to plug in wherever it does', () => {
+    const locks = code.filter(({ text }) => text.includes('makeLock')).map(({ text }) => text);
+    expect(new Set(locks).size).toBe(1);
+  });
+});
+
+it('the rows of libraries in the README are what the command prints', async () => {
+  const argv = ['guests', '--runs', '20', '--no-shrink', '--faults', 'drift,even'];
+  const { stdout } = await started(argv).end;
+  const rows = stdout.split('\n').filter((line) => /^(fault|drift|even) /.test(line) && /\d\/20|redlock4/.test(line));
+  expect(rows).toHaveLength(3);
+  const said = readFileSync(join(TOP, 'README.md'), 'utf8').replaceAll(/ +/g, ' ');
+  for (const row of rows) expect(said).toContain(row.replaceAll(/ +/g, ' '));
+}, 120_000);
 
 function isTyped({ language, text }: Block): boolean {
   return language === 'sh' || (language === 'yaml' && text.includes('npx lockstep '));
