@@ -75,8 +75,9 @@ can prevent the first two, and none of them has fencing tokens.
 
 ${correctionsText(DISTINCTIONS)}
 
-Not played: that the timer of \`using\` outlives the routine in node-redlock 5 (G11 in the survey of the sources), which is about
-the program around the lock and not about the lock. F14 and F15 are the examples of two of the documents that this project
+G11, that the timer of \`using\` outlives the routine, is about the program around the lock and has no column: it is played with the
+libraries themselves, [redlock 5 and @sesamecare-oss/redlock](findings/redlock5-leaked-timer.md) and
+[redlock-universal](findings/redlock-universal-leaked-timer.md). F14 and F15 are the examples of two of the documents that this project
 started from; G8 is fail-fast in redsync, which is an option and not the profile.
 
 ## What a short search finds

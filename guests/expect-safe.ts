@@ -50,7 +50,7 @@ export interface ExpectSafeOptions {
   readonly restartDelayMs?: number;
   /** Commands of `nodes` reject after this, ms; `null` for never, as in ioredis. Default 500. */
   readonly commandTimeoutMs?: number | null;
-  /** What counts as a failure. Default: `belief`, `state`, `effect`, `acquisition`, `leak`, `continuity`, `hang`. */
+  /** What counts as a failure. Default all of {@link ViolationKind}. */
   readonly kinds?: readonly ViolationKind[];
   /** Connections may deliver later commands first, as reconnects and pools do. Default: in half of the cases. */
   readonly reordering?: boolean;

@@ -157,16 +157,22 @@ export class GuestClient extends GuestHost {
   }
 
   private use(hold: Hold, client: LockUnderTest, using: NonNullable<LockUnderTest['using']>, done: () => void): void {
+    const { lock } = hold;
+    let returnedUs: number | null = null;
     const routine = (signal?: AbortSignal): Promise<void> => {
       done();
       if (this.isOver(hold)) return Promise.resolve();
       if (signal === undefined) hold.otherwise = Number.POSITIVE_INFINITY;
       this.acquired(hold, signal === undefined ? {} : { signal });
+      signal?.addEventListener('abort', () => {
+        if (returnedUs !== null && !lock.gone) this.session.signalled(lock, this.chronicle.now - returnedUs);
+      });
       return new Promise((resolve) => {
         hold.leave = resolve;
       });
     };
     const ended = (): void => {
+      returnedUs = this.chronicle.now;
       if (hold.held === null) this.refused(hold, 'contended');
       else this.released(hold);
     };

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { Fate } from '../scenarios/index.js';
 import { inMacrotask } from './host/drain.js';
 import { LIBRARIES, loadSubject } from './libraries/index.js';
 import { replayGuests, replayGuestsAtOnce } from './run.js';
@@ -21,4 +22,18 @@ describe.each(LIBRARIES)('$package $version', (library) => {
     const again = await replayGuests(subject, schedule);
     expect([fast.run.hash, again.run.hash]).toEqual([again.run.hash, again.run.hash]);
   });
+});
+
+it.each([
+  ['redlock5', ['lost-lock']],
+  ['lockstep', []],
+])('%s: a signal that aborts after using() has returned is told of', async (id, expected) => {
+  const library = LIBRARIES.find((it) => it.id === id);
+  if (library === undefined) throw new Error(`no library ${id}`);
+  const late: Fate = { client: 'c1', operation: 'extend', node: 'n0', direction: 'reply', delayUs: 300_000 };
+  // The extension of redlock 5 is under way when the routine ends.
+  const drawn = scheduleOf([[plan(0, 3_500_000, { ttlMs: 4_000 })]], { fates: [late] });
+  const schedule = { ...drawn, cluster: { ...drawn.cluster, nodes: 1 } };
+  const { violations } = await replayGuests(await loadSubject(library), schedule, { extendsItself: true });
+  expect(violations.map(({ property }) => property)).toEqual(expected);
 });

@@ -44,10 +44,11 @@ export const GUEST_PROPERTIES: readonly PropertyId[] = [
   'cleanup',
   'continuity',
   'deadlock-free',
+  'lost-lock',
 ];
 
 /** Those of them that are not left to a monitor: about calls, and what a library gives its caller. */
-const SEEN_HERE: readonly PropertyId[] = ['acquisition', 'deadlock-free'];
+const SEEN_HERE: readonly PropertyId[] = ['acquisition', 'deadlock-free', 'lost-lock'];
 
 /** A call that has not returned for this long at the end of a run hangs, µs. */
 export const PATIENCE_US = 15_000_000;
@@ -103,7 +104,7 @@ class Running {
       ...monitors.violations.filter(
         ({ property }) => GUEST_PROPERTIES.includes(property) && !SEEN_HERE.includes(property),
       ),
-      ...session.overdue,
+      ...session.told,
       ...hangs.map((call) => hangOf(call, world.now)),
       ...(world.events < MOST_EVENTS ? [] : [circles(world)]),
     ];

@@ -61,8 +61,8 @@ export class Session {
   active: GuestProcess | null = null;
   readonly names: RunNames;
   readonly uncaughtErrors: Uncaught[] = [];
-  /** Locks that were handed over when they were over already, by what they say of themselves. */
-  readonly overdue: Violation[] = [];
+  /** What is wrong with what clients were told: locks that are over already, and signals that nobody needs any more. */
+  readonly told: Violation[] = [];
   /** Why the client cannot be simulated, if so. */
   refusal: UnsupportedClient | null = null;
   readonly commandTimeoutMs: number | undefined;
@@ -135,7 +135,14 @@ export class Session {
     if (leftUs > 0) return;
     const since = leftUs === 0 ? 'now' : Number.isFinite(leftUs) ? `${-leftUs / 1000} ms ago` : 'already';
     const detail = `${lock.client.name} is given a lock that, as it says itself, ended ${since}`;
-    this.overdue.push(instant('acquisition', 'state', [lock], this.chronicle.now, detail));
+    this.told.push(instant('acquisition', 'state', [lock], this.chronicle.now, detail));
+  }
+
+  /** The signal of `using` aborts this long after the call has returned, µs. */
+  signalled(lock: LockRun, afterUs: number): void {
+    const { name } = lock.client;
+    const detail = `${name} is told by the signal that its lock is lost, ${afterUs / 1000} ms after using() has returned`;
+    this.told.push(instant('lost-lock', 'state', [lock], this.chronicle.now, detail));
   }
 
   /** Notes that a call has begun; what comes back says that it has returned. */

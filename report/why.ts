@@ -105,6 +105,8 @@ function takenAway(gone: TraceEvent, token: string, claim: Claim, told: Told): s
   const how = textOf(gone, 'how');
   const verb = how === 'deleted' ? 'deleted' : 'replaced';
   if (who !== claim.client) return `${who} ${verb} ${token}, which was not its own`;
+  // That is its release.
+  if (gone.atUs >= claim.endUs) return '';
   // One token for several tries: what was sent for an earlier one acts on a later one.
   const sent = by === undefined ? undefined : trace[by.cause];
   const when = sent === undefined ? '' : ` at ${formatDurationMs(sent.atUs)}`;

@@ -8,7 +8,9 @@ import type { FaultClass } from './fault-classes.js';
 import { drawGuestSituation, GuestAdversary } from './guest-adversary.js';
 
 /** What can be wrong with a library, in the words of the matrix. */
-export const VIOLATION_KINDS: readonly ['belief', 'state', 'effect', 'acquisition', 'leak', 'continuity', 'hang'] = [
+export type ViolationKind = 'belief' | 'state' | 'effect' | 'acquisition' | 'leak' | 'continuity' | 'hang' | 'signal';
+/** All of them; of several in one run, the first is shown first. */
+export const VIOLATION_KINDS: readonly ViolationKind[] = [
   'belief',
   'state',
   'effect',
@@ -16,8 +18,8 @@ export const VIOLATION_KINDS: readonly ['belief', 'state', 'effect', 'acquisitio
   'leak',
   'continuity',
   'hang',
+  'signal',
 ];
-export type ViolationKind = (typeof VIOLATION_KINDS)[number];
 
 const KINDS: Partial<Record<PropertyId, ViolationKind>> = {
   'mutual-exclusion': 'belief',
@@ -27,6 +29,7 @@ const KINDS: Partial<Record<PropertyId, ViolationKind>> = {
   cleanup: 'leak',
   continuity: 'continuity',
   'deadlock-free': 'hang',
+  'lost-lock': 'signal',
 };
 
 export function kindOf({ property }: Violation): ViolationKind {
