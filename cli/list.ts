@@ -2,7 +2,7 @@ import { ORIGINS, PROFILES } from '../core/index.js';
 import { loadCatalogue } from '../scenarios/catalogue.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import type { ListFlags } from './flags.js';
-import { type Io, writeJson } from './io.js';
+import { type Io, widthOf, writeJson } from './io.js';
 import { textTable } from './text-table.js';
 
 /** Shows the catalogue, or the policies that clients can follow. */
@@ -17,7 +17,9 @@ export function list(flags: ListFlags, io: Io): ExitCode {
   if (flags.json) writeJson(io, 'lockstep.list/1', { scenarios });
   else {
     const rows = scenarios.map(({ id, title, expect }) => [id, expect, title]);
-    io.stdout.write(`${textTable(['id', 'verdict', 'title'], rows)}\n\n"${io.command} replay <id>" shows one.\n`);
+    io.stdout.write(
+      `${textTable(['id', 'verdict', 'title'], rows, 3, widthOf(io))}\n\n"${io.command} replay <id>" shows one.\n`,
+    );
   }
   return Exit.ok;
 }

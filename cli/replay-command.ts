@@ -9,6 +9,8 @@ const EXAMPLES = `
 Exits with 0 if what the scenario expects is there, and 3 if not; for a schedule that expects
 nothing, and with a mitigation on which the scenario says nothing, with 1 if it is violated.
 
+With --diff, exits with 0, or with 3 if one of the two runs is not what is expected of it.
+
 With --real, the schedule is played on real nodes at a pace at which its simulated verdict stands
 whatever a real machine adds to its times, and exits with 0 if the verdicts agree, 3 if they differ,
 and 2 if it cannot be played: its margin is below the noise, or the fault is not ours to make.
@@ -19,7 +21,7 @@ Examples:
   lockstep replay S03 --with persistence=always       would it have helped?
   lockstep replay S03 --with persistence=always --diff
                                                       where do the two runs part?
-  lockstep replay S03 --diff S03b --open              two schedules beside each other, as a page
+  lockstep replay S03 --diff S04 --open               two schedules beside each other, as a page
   lockstep replay S03 --explain                       what is each piece good for?
   lockstep replay S03 --open                          a page to look at it, event for event
   lockstep replay S03 --format svg > S03.svg          a picture
