@@ -1,6 +1,7 @@
 import { Argument, type Command } from 'commander';
+import { parseDuration } from '../scenarios/duration.js';
 import { InputError } from '../scenarios/input-error.js';
-import type { CampaignFlags, MergeFlags, QueueFlags, ServeFlags, WorkFlags } from './campaign-flags.js';
+import type { CampaignFlags, MergeFlags, QueueFlags, ServeFlags, StatusFlags, WorkFlags } from './campaign-flags.js';
 import { searchOptions } from './check-command.js';
 import type { Finish, Io } from './io.js';
 import { option } from './option.js';
@@ -23,7 +24,7 @@ Examples:
   lockstep campaign merge part-*.json                             adds them up
   lockstep campaign --runs 1000000000 --queue redis://host:6379 --name night
   lockstep campaign work --queue redis://host:6379 --name night   joins and leaves at any time
-  lockstep campaign status --queue redis://host:6379 --name night
+  lockstep campaign status --queue redis://host:6379 --name night --follow
   lockstep campaign serve --queue redis://host:6379 --name night  a page with the progress
   lockstep campaign failures --queue redis://host:6379 --name night
   lockstep campaign --policies "2*reference; redlock-php" --classes "crash=1,partition=1; skew=50ms"
@@ -78,10 +79,11 @@ function defineWork(campaign: Command, io: Io, finish: Finish): void {
 
 function defineReading(campaign: Command, io: Io, finish: Finish): void {
   queueOptions(campaign.command('status').description('how far a campaign is, and what it has found'))
+    .addOption(option('--follow [every]', 'a line now and then, until it is over (10s)', parseDuration))
     .option('--json', 'print one JSON object')
     .action(async (_: unknown, command: Command) => {
       const { status } = await import('./campaign-queue.js');
-      finish(await status(command.optsWithGlobals<QueueFlags>(), io));
+      finish(await status(command.optsWithGlobals<StatusFlags>(), io));
     });
   queueOptions(campaign.command('failures').description('write the failures that were found as scenarios'))
     .argument('[part...]', 'files of shards, instead of a queue')

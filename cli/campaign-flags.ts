@@ -33,6 +33,12 @@ export interface WorkFlags extends QueueFlags {
   readonly workers?: number;
 }
 
+/** Flags of `campaign status`. */
+export interface StatusFlags extends QueueFlags {
+  /** Whether to go on saying how far it is, until it is over: how often, µs; `true` for the usual. */
+  readonly follow?: number | true;
+}
+
 /** Flags of `campaign serve`. */
 export interface ServeFlags extends QueueFlags {
   readonly port?: number;

@@ -1,9 +1,17 @@
-import { type CampaignPart, mergeParts, totalOf, violatingRuns } from '../campaign/index.js';
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  type CampaignPart,
+  CampaignRanges,
+  mergeParts,
+  rangesDone,
+  totalOf,
+  violatingRuns,
+} from '../campaign/index.js';
 import { type CampaignState, QueuedCampaign } from '../campaign/queue/index.js';
 import { countWords, plural } from '../report/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import { writeFailuresOf } from './campaign-failures.js';
-import type { CampaignFlags, QueueFlags, ServeFlags, WorkFlags } from './campaign-flags.js';
+import type { CampaignFlags, QueueFlags, ServeFlags, StatusFlags, WorkFlags } from './campaign-flags.js';
 import { readPart } from './campaign-part-file.js';
 import { specOf } from './campaign-spec.js';
 import { partJson, partText } from './campaign-text.js';
@@ -14,6 +22,8 @@ import { workersOf } from './workers.js';
 
 const NAME = 'campaign';
 const PORT = 8080;
+/** Between the lines of a log, ms. */
+const EVERY_MS = 10_000;
 
 /** Puts a campaign into its queue: all of it that is not there or done. */
 export async function enqueue(flags: CampaignFlags, io: Io): Promise<ExitCode> {
@@ -50,15 +60,28 @@ export async function work(flags: WorkFlags, io: Io): Promise<ExitCode> {
   return io.signal.aborted ? Exit.interrupted : Exit.ok;
 }
 
-/** Says how far a campaign is. */
-export async function status(flags: QueueFlags, io: Io): Promise<ExitCode> {
+/** Says how far a campaign is, once or until it is over. */
+export async function status(flags: StatusFlags, io: Io): Promise<ExitCode> {
   await using queued = await opened(flags, io);
-  const state = await queued.state();
+  const state = flags.follow === undefined ? await queued.state() : await followed(queued, flags, io);
   if (flags.json) writeJson(io, 'lockstep.campaign-status/1', { ...partJson(state.part), ...withoutPart(state) });
   else io.stdout.write(`${partText(state.part, '')}${stateText(state)}`);
   if (state.mismatches > 0 || state.failed.length > 0) return Exit.internal;
   if (violatingRuns(totalOf(state.part)) > 0) return Exit.violated;
   return state.isOver ? Exit.ok : Exit.inconclusive;
+}
+
+/** A line now and then, for whoever has a log and no browser; returns when the campaign is over, or Ctrl-C was pressed. */
+async function followed(queued: QueuedCampaign, { follow, json }: StatusFlags, io: Io): Promise<CampaignState> {
+  // One JSON object is all that goes to stdout with `--json`.
+  const log = json ? io.stderr : io.stdout;
+  const everyMs = typeof follow === 'number' ? follow / 1000 : EVERY_MS;
+  for (;;) {
+    const state = await queued.state();
+    if (state.isOver || io.signal.aborted) return state;
+    log.write(`${new Date().toISOString().slice(0, 19)}Z  ${progressText(state)}\n`);
+    await sleep(everyMs, undefined, { signal: io.signal }).catch(() => {});
+  }
 }
 
 /** Writes the failures of a campaign, or of shards, as scenarios. */
@@ -112,14 +135,29 @@ function withoutPart({ part: _, pace: __, ...state }: CampaignState): object {
   return state;
 }
 
+/** How far it is, in one line. */
+function progressText(state: CampaignState): string {
+  const { part } = state;
+  const [done, { count }] = [rangesDone(part), new CampaignRanges(part.spec)];
+  const violating = violatingRuns(totalOf(part));
+  return (
+    `${countWords(done)} of ${plural(count, 'range')}, ${plural(violating, 'violation')} of ` +
+    `${plural(part.failures.length, 'shape')}; ${workText(state)}`
+  );
+}
+
+function workText({ waiting, active, workers, runsPerSecond, leftS }: CampaignState): string {
+  return (
+    `${plural(workers, 'machine')} at work, ${countWords(active)} ranges in hand, ${countWords(waiting)} waiting; ` +
+    `${countWords(Math.round(runsPerSecond))} schedules/s` +
+    `${leftS === null ? '' : `, about ${countWords(Math.ceil(leftS))} s left`}`
+  );
+}
+
 function stateText(state: CampaignState): string {
-  const { waiting, active, workers, runsPerSecond, leftS, failed, mismatches, unkept, isOver } = state;
+  const { failed, mismatches, unkept, isOver } = state;
   const lines = [
-    isOver
-      ? 'The campaign is over.'
-      : `${plural(workers, 'machine')} at work, ${countWords(active)} ranges in hand, ${countWords(waiting)} waiting; ` +
-        `${countWords(Math.round(runsPerSecond))} schedules/s` +
-        `${leftS === null ? '' : `, about ${countWords(Math.ceil(leftS))} s left`}.`,
+    isOver ? 'The campaign is over.' : `${workText(state)}.`,
     ...(unkept > 0 ? [`${plural(unkept, 'failure')} of further shapes not kept.`] : []),
     ...(mismatches > 0
       ? [`${plural(mismatches, 'range')} came to different things when made twice: an error here.`]

@@ -52,6 +52,20 @@ describe('a campaign without a queue', () => {
     ]);
   });
 
+  test('ends when its time is over, between two ranges, with what there is', async () => {
+    const cwd = emptyFolder();
+    const argv = ['campaign', '--runs', '100000000', '--range-runs', '50', '--budget', '300ms', '--out', 'a.json'];
+    const { code, stdout } = await lockstep([...argv, '--json'], { cwd });
+    const { verdict, runs, ranges } = JSON.parse(stdout);
+    expect({ code, verdict, total: ranges.total }).toEqual({ code: 2, verdict: 'inconclusive', total: 2_000_000 });
+    expect(ranges.done).toBeGreaterThan(0);
+    expect(runs).toBe(ranges.done * 50);
+    expect(ranges.missing).toEqual([[ranges.done, 2_000_000]]);
+    // What is written can be gone on with.
+    const again = await lockstep([...argv, '--resume', '--json'], { cwd });
+    expect(JSON.parse(again.stdout).ranges.done).toBeGreaterThan(ranges.done);
+  });
+
   test('that is stopped leaves a file to go on with', async () => {
     const cwd = emptyFolder();
     const { code } = await lockstep([...SEARCH, '--out', 'part.json'], { cwd, signal: AbortSignal.abort() });

@@ -109,6 +109,20 @@ describe.skipIf(!canRunOnRedis('campaigns over a queue', 'processes'))('a campai
     expect(await ledger.read(spec)).toMatchObject({ done: 2, tallies: part.tallies, mismatches: 1 });
   });
 
+  it('is followed line by line until it is over', async () => {
+    await enqueue();
+    const log = started(['campaign', 'status', ...flags(), '--follow', '100ms']);
+    running.push(log);
+    await worker().end;
+    const { code, stdout } = await log.end;
+    const lines = stdout.split('\n').filter((line) => /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ {2}/.test(line));
+    expect(lines.length).toBeGreaterThan(2);
+    const ranges = lines.map((line) => Number(/Z {2}(\d+) of 200 ranges, /.exec(line)?.[1]));
+    expect(ranges).toEqual(ranges.toSorted((a, b) => a - b));
+    expect(code).toBe(1);
+    expect(stdout).toContain('The campaign is over.');
+  });
+
   it('gives near misses of any worker to all, and each range comes to the same alone', async () => {
     const search = ['--strategy', 'guided', '--policy', 'redlock-php', '--runs', '6000', '--range-runs', '150'];
     await lockstep('campaign', ...search, ...flags(), '--seed', 'near', '--json');
