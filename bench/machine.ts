@@ -9,6 +9,7 @@ export interface Machine {
   readonly platform: string;
 }
 
+/** This machine. */
 export function machine(): Machine {
   const [first] = cpus();
   return {

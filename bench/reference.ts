@@ -83,6 +83,7 @@ const FSYNC_LATER: GoesDown = (node, atUs, draw) =>
     ? { kind: 'crash', node, atUs, restartAfterUs: LONG_US, power: true }
     : { kind: 'crash', node, atUs, restartAfterUs: draw.below(50_000), clean: true };
 
+/** The deployments that histories of the reference workload take turns in. */
 export const DEPLOYMENTS: readonly [Deployment, ...Deployment[]] = [
   {
     // Nodes in memory, one of them far from everybody and one from a single client.

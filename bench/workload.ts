@@ -10,11 +10,13 @@ export interface Work {
   readonly adversary: (streams: Streams, run: number, counts: Counts) => Adversary;
 }
 
+/** The reference workload: every kind of fault, within the assumptions of the lock. */
 export const REFERENCE_WORK: Work = {
   setupOf: (run) => deploymentOf(run).setup,
   adversary: (streams, run, counts) => new ReferenceWorkload(streams, run, counts),
 };
 
+/** What was measured before, for comparison in the same run. */
 export const FORMER_WORK: Work = {
   setupOf: () => FORMER_SETUP,
   adversary: (streams, run) => new FormerWorkload(streams, run),

@@ -33,6 +33,7 @@ export async function again(part: CampaignPart, index: number): Promise<RemadeRa
   return { spec, range, inputs: inputs.length, digest: begun[index]?.hash ?? null, unit };
 }
 
+/** What is said of a range that nobody has made yet. */
 export function notMade(index: number): string {
   return `range ${index}: it has not been made`;
 }

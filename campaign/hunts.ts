@@ -3,6 +3,7 @@ import { eachOf } from './each-of.js';
 import { type HuntTask, hunted } from './hunt.js';
 import { Pool } from './pool.js';
 
+/** How planted bugs are hunted. */
 export interface HuntingOptions {
   /** How many hunt at a time. */
   readonly workers: number;

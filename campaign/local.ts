@@ -12,6 +12,7 @@ export interface Shard {
   readonly of: number;
 }
 
+/** How a campaign, or a shard of one, is run on this machine. */
 export interface LocalOptions {
   readonly spec: CampaignSpec;
   readonly shard: Shard;

@@ -14,6 +14,7 @@ export interface MatrixRow {
   readonly error: string | null;
 }
 
+/** How the matrix of libraries is made. */
 export interface MatrixOptions {
   readonly workers: number;
   readonly signal: AbortSignal;

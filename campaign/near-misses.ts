@@ -18,6 +18,7 @@ export interface Begun {
   readonly inputs: readonly string[];
 }
 
+/** A near miss with the name under which it is shared: the same for the same run, whoever came to it. */
 export function sharedOf(search: number, miss: NearMiss): SharedNearMiss {
   const id = createHash('sha256')
     .update(JSON.stringify([search, miss]))

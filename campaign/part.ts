@@ -24,6 +24,7 @@ export interface CampaignPart {
   readonly near: readonly SharedNearMiss[];
 }
 
+/** A campaign of which nothing has been made. */
 export function noPart(spec: CampaignSpec): CampaignPart {
   const tallies = spec.searches.map(noTally);
   return { schema: 'lockstep.campaign-part/1', spec, done: [], tallies, failures: [], begun: {}, near: [] };
@@ -105,6 +106,7 @@ export function perMillionWords(violating: number, runs: number): string {
   return rate >= 100 || rate === 0 ? countWords(Math.round(rate)) : rate.toPrecision(2);
 }
 
+/** One failure of each shape: that of the first run. */
 export function firstOfEachShape(failures: readonly Failure[]): Failure[] {
   const kept = new Map<string, Failure>();
   for (const failure of failures) {

@@ -17,6 +17,7 @@ export interface RangeTask {
   readonly stopAfter: number;
 }
 
+/** Makes a range of a search, in a worker. */
 export function range({ plan, from, to, stopAfter }: RangeTask): RangeResult {
   return searchRange(plan, from, to, stopAfter);
 }

@@ -16,4 +16,6 @@ export const Exit = {
   internal: 70,
   interrupted: 130,
 } as const;
+
+/** One of {@link Exit}. */
 export type ExitCode = (typeof Exit)[keyof typeof Exit];

@@ -24,6 +24,7 @@ export function failureId(seed: string, run: number): string {
   return `${safe === '' || safe.startsWith('.') ? `seed${safe}` : safe}-${run + 1}`;
 }
 
+/** A failure that was found, with all that its files say of it. */
 export interface Found {
   readonly counterexample: Counterexample;
   readonly judgement: Judgement;

@@ -134,6 +134,8 @@ export interface DoctorFlags {
 
 /** Shells that `completion` writes scripts for. */
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
+
+/** A shell that can be completed. */
 export type Shell = (typeof SHELLS)[number];
 
 /** Flags of `guests`. */

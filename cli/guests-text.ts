@@ -7,6 +7,7 @@ import { textTable } from './text-table.js';
 /** Where the counterexamples of a matrix were written: by {@link failureName}. */
 export type Written = ReadonlyMap<string, string>;
 
+/** The name of the file of a failure, without its ending. */
 export function failureName(row: string, fault: string, kind: string): string {
   return `${row}-${fault}-${kind}`;
 }

@@ -62,6 +62,7 @@ export function armRelease(policy: Policy, now: LocalTime, effects: Effect[]): v
   }
 }
 
+/** Sends releases to nodes, and remembers that their answers are due. */
 export function sendRelease(s: DraftState, to: NodeSet, effects: Effect[]): void {
   if (to === NO_NODES || s.token === null) return;
   s.releasing = union(s.releasing, to);

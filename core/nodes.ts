@@ -7,6 +7,7 @@ export type NodeSet = number & { readonly __set: 'nodes' };
 /** The most nodes a cluster may have: one bit each in a 31-bit integer. */
 export const MOST_NODES = 31;
 
+/** The empty set. */
 export const NO_NODES: NodeSet = 0 as NodeSet;
 
 /** The nodes 0 to `n - 1`. */
@@ -14,22 +15,27 @@ export function allNodes(n: number): NodeSet {
   return (0x7fffffff >>> (MOST_NODES - n)) as NodeSet;
 }
 
+/** The set of one node. */
 export function oneNode(node: number): NodeSet {
   return (1 << node) as NodeSet;
 }
 
+/** Whether a node is in a set. */
 export function has(set: NodeSet, node: number): boolean {
   return (set & (1 << node)) !== 0;
 }
 
+/** A set with one more node. */
 export function add(set: NodeSet, node: number): NodeSet {
   return (set | (1 << node)) as NodeSet;
 }
 
+/** The nodes of either set. */
 export function union(a: NodeSet, b: NodeSet): NodeSet {
   return (a | b) as NodeSet;
 }
 
+/** The nodes of the first set that are not in the second. */
 export function without(a: NodeSet, b: NodeSet): NodeSet {
   return (a & ~b) as NodeSet;
 }

@@ -26,6 +26,7 @@ export interface GuestRun {
   readonly uncaught: readonly Uncaught[];
 }
 
+/** How a schedule is run with guests. */
 export interface GuestRunOptions {
   /** Ends the run at the first violation of one of these. Default none. */
   readonly stopAt?: readonly PropertyId[];
@@ -177,10 +178,12 @@ export function runGuestsAtOnce(
   return running.finish();
 }
 
+/** Runs a written schedule, drained by documented means of Node. */
 export function replayGuests(subject: Subject, schedule: Schedule, options: GuestRunOptions = {}): Promise<GuestRun> {
   return runGuests(subject, setupOf(schedule), new ScriptedAdversary(schedule), options);
 }
 
+/** Runs a written schedule at once, drained by means that Node does not document: for shrinking. */
 export function replayGuestsAtOnce(subject: Subject, schedule: Schedule, options: GuestRunOptions = {}): GuestRun {
   return runGuestsAtOnce(subject, setupOf(schedule), new ScriptedAdversary(schedule), options);
 }

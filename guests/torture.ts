@@ -47,6 +47,7 @@ export interface GuestCell extends Omit<Cell, 'found'> {
   readonly failures: readonly GuestFailure[];
 }
 
+/** What a worker tells of a torture as it goes on. */
 export type TortureNews =
   | { readonly type: 'library'; readonly name: string; readonly version: string; readonly belief: string }
   | { readonly type: 'progress'; readonly fault: string; readonly done: number }

@@ -35,6 +35,7 @@ export interface CheckOptions {
   readonly signal?: AbortSignal;
 }
 
+/** How far a search is. */
 export interface CheckProgress {
   readonly phase: 'searching' | 'shrinking';
   readonly runs: number;
@@ -42,6 +43,7 @@ export interface CheckProgress {
   readonly elapsedMs: number;
 }
 
+/** What a search came to. */
 export interface CheckResult {
   readonly verdict: Verdict;
   /** Why it is inconclusive, if it is. */

@@ -40,10 +40,14 @@ export const SITUATIONS = {
   textsInClaim: 'scripts sent anew with their text inside a claim',
   delaysInClaim: 'messages held up inside a claim',
 } as const;
+
+/** The name of a situation that is counted. */
 export type Situation = keyof typeof SITUATIONS;
 
+/** How often each situation was there. */
 export type Counts = Record<Situation, number>;
 
+/** Every situation, 0 times. */
 export function noCounts(): Counts {
   return Object.fromEntries(Object.keys(SITUATIONS).map((name) => [name, 0])) as Counts;
 }

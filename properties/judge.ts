@@ -6,6 +6,7 @@ import type { Outage } from './monitors/outage.js';
 import { SAFETY } from './property-lists.js';
 import type { Violation } from './violation.js';
 
+/** What monitors say of the properties of one kind. */
 export type KindVerdict = 'safe' | 'violated' | 'unchecked';
 
 /** A run with what the monitors say about it. */

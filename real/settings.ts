@@ -61,6 +61,7 @@ export interface AcquireSettings extends RedlockSettings {
 /** Every setting, with its value. */
 export type ResolvedSettings = Required<Omit<RedlockSettings, keyof PolicyOnly>>;
 
+/** What settings are where nothing is said. */
 export const DEFAULTS: ResolvedSettings = Object.freeze({
   driftFactor: 0.01,
   retryCount: 10,

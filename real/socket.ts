@@ -12,6 +12,7 @@ function streamOf(connection: RedisConnection & { readonly stream?: Stream }): S
   return connection.stream;
 }
 
+/** Lets the process end although a connection is open. */
 export function unrefStream(connection: RedisConnection): void {
   streamOf(connection)?.unref?.();
 }

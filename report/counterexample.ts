@@ -14,6 +14,7 @@ import { clip, configLine, countWords, plural, propertyWords, wrap } from './wor
 /** How long the text of a counterexample is at most. */
 export const MOST_LINES = 20;
 
+/** What is told of a failure. */
 export interface CounterexampleText {
   readonly schedule: Schedule;
   readonly judgement: Judgement;

@@ -90,6 +90,7 @@ export interface Likelihood {
   readonly points: readonly LikelihoodPoint[];
 }
 
+/** How likely a violation is after a prefix of the run. */
 export interface LikelihoodPoint {
   /** The prefix ends with this event. */
   readonly seq: number;
@@ -105,6 +106,7 @@ export interface Counterfactual {
   readonly rows: readonly CounterfactualRow[];
 }
 
+/** What a mitigation does to the same schedules. */
 export interface CounterfactualRow {
   /** As `replay --with` takes it; empty for none. */
   readonly mitigation: string;

@@ -154,6 +154,7 @@ function votes(event: TraceEvent): string {
   return nodeList(nodesOf(event, 'granted'));
 }
 
+/** Why an acquisition failed, in words. */
 export const REASONS: Readonly<Record<string, string>> = {
   contended: 'others hold it',
   unreachable: 'too few nodes answer',

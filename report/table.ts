@@ -10,6 +10,7 @@ export const WIDTH = 88;
 const INDENT = 2;
 const HELD_WIDTH = 6;
 
+/** How rows are set out. */
 export interface TableOptions {
   /** The row to mark, and with what. */
   readonly mark: { readonly row: Row; readonly text: string } | null;

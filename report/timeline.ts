@@ -52,6 +52,7 @@ export function markOf(
   return { row: own, text: MARKS[property] ?? propertyWords(property) };
 }
 
+/** How a run is told. */
 export interface TimelineOptions {
   readonly paint?: Painter;
   /** Leaves out the middle of a table that is longer than this. Default: no limit. */

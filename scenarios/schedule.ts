@@ -105,6 +105,7 @@ export interface PolicyChoice {
   readonly with: Partial<Omit<Policy, 'profile'>>;
 }
 
+/** What a client does, and what it knows of the cluster. */
 export interface ClientPlan {
   readonly id: ProcessName;
   /**
@@ -137,6 +138,7 @@ export interface LockPlan {
   readonly jitterPpm: readonly number[];
 }
 
+/** An extension that a client asks for while it holds its lock. */
 export interface ExtensionPlan {
   /** From the claim to the call, µs. */
   readonly afterUs: number;
@@ -294,6 +296,7 @@ export interface Partition extends FaultBase {
   readonly holds?: boolean;
 }
 
+/** Anything that happens to processes and nodes. */
 export type Fault =
   | Crash
   | Failover

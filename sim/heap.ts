@@ -4,6 +4,7 @@ export interface Ranked {
   readonly rank: number;
 }
 
+/** Whether one of two comes first: by its time, then by its rank. */
 export function precedes(a: Ranked, b: Ranked): boolean {
   return a.at < b.at || (a.at === b.at && a.rank < b.rank);
 }

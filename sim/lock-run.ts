@@ -7,6 +7,8 @@ import type { TrueTime } from './time.js';
 
 /** Timers of one lock by slot: the lock's own six, the release after the hold, then extensions, checks and writes. */
 export const HOLD_SLOT = 6;
+
+/** The first slot of timers that belong to what the plan does under the lock; those of `core` come before. */
 export const FIRST_PLAN_SLOT = 7;
 
 /** One acquisition of one client, as its plan says: the lock of `core`, and the work done under it. */

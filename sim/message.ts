@@ -28,6 +28,7 @@ export interface Message {
   state: 'open' | 'answered' | 'broken';
 }
 
+/** From a client to a node, or back. */
 export type Direction = 'request' | 'reply';
 
 /** What an adversary decides about one message. Filled in, not allocated. */

@@ -19,6 +19,7 @@ export interface Run {
   readonly trace: readonly TraceEvent[];
 }
 
+/** How a schedule is run. */
 export interface SimulateOptions {
   /** Keep the trace, not only its hash. Default `false`. */
   readonly trace?: boolean;
@@ -41,6 +42,7 @@ export function choiceOf(policy: Policy): PolicyChoice {
   return { profile: policy.profile, with: Object.fromEntries(differing.map((field) => [field, policy[field]])) };
 }
 
+/** What a schedule says of the world before anything happens. */
 export function setupOf(schedule: Schedule): Setup {
   return {
     cluster: schedule.cluster,

@@ -4,6 +4,7 @@
  */
 export type TrueTime = number & { readonly __time: 'true' };
 
+/** A true time from a number, µs. */
 export function trueTime(us: number): TrueTime {
   return us as TrueTime;
 }

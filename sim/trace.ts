@@ -40,6 +40,8 @@ export const Kind = {
   'write-refused': 33,
   'no-script': 34,
 } as const;
+
+/** What an event of a trace is. */
 export type TraceKind = keyof typeof Kind;
 
 const KIND_NAMES = Object.keys(Kind) as readonly TraceKind[];

@@ -1,5 +1,7 @@
 /** How results may be told. */
 export const REPORTERS = ['default', 'json', 'junit', 'github', 'minimal'] as const;
+
+/** Who tells of what was tried. */
 export type Reporter = (typeof REPORTERS)[number];
 
 /** One thing that was tried. `undecided`: nothing can be said; `skipped`: it was not tried. */

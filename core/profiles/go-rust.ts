@@ -54,4 +54,5 @@ const REDLOCK_RS: Policy = sequential('redlock-rs', {
   pausesAfterLast: true,
 });
 
+/** Clients in Go and Rust. */
 export const GO_RUST: readonly Policy[] = [REDSYNC_2015, REDSYNC_2020, REDSYNC_4, RSLOCK, REDLOCK_RS];

@@ -68,4 +68,5 @@ const DISTRIBUTED_LOCK_REDIS: Policy = parallel('distributed-lock-redis', {
   lossSignal: 'local-timer',
 });
 
+/** Clients in Java, C++ and C#. */
 export const JAVA_C: readonly Policy[] = [REDISSON, REDLOCK_CPP, REDLOCK_CS, REDLOCK_NET, DISTRIBUTED_LOCK_REDIS];

@@ -61,6 +61,7 @@ const REDIS_SEMAPHORE: Policy = parallel('redis-semaphore', {
   lossSignal: 'after-reply',
 });
 
+/** Clients in JavaScript and TypeScript. */
 export const JAVASCRIPT: readonly Policy[] = [
   NODE_REDLOCK_4,
   NODE_REDLOCK_5,

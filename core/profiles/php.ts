@@ -42,4 +42,5 @@ const PHP_REDIS_MUTEX: Policy = sequential('php-redis-mutex', {
   releaseRule: 'deleted',
 });
 
+/** Clients in PHP. */
 export const PHP: readonly Policy[] = [REDLOCK_PHP, PHP_LOCK_3, PHP_REDIS_MUTEX];

@@ -95,6 +95,7 @@ const LYOKATO: Policy = sequential('lyokato-redlock', {
   cleanup: 'none',
 });
 
+/** Clients in Ruby, Python, Perl and Elixir. */
 export const RUBY_PYTHON_PERL_ELIXIR: readonly Policy[] = [
   ANTIREZ,
   REDLOCK_RB,

@@ -27,4 +27,5 @@ function nativesOfThread(): Natives {
   return natives;
 }
 
+/** What this thread had before the dispatchers took its place. */
 export const natives: Natives = nativesOfThread();

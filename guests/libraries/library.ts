@@ -17,5 +17,9 @@ export interface Library {
 
 /** Retries of an acquisition, and the pause between them, ms: few and short, so that a run is short. */
 export const RETRIES = 3;
+
+/** Between two tries of a library, ms. */
 export const RETRY_DELAY_MS = 100;
+
+/** What is drawn on top of it at most, ms. */
 export const RETRY_JITTER_MS = 50;

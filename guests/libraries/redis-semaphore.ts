@@ -48,6 +48,7 @@ function versionOf(version: string, id: string, name: string, loading: typeof lo
   };
 }
 
+/** The mutex of redis-semaphore on several nodes, `RedlockMutex`. */
 export const REDIS_SEMAPHORE: Library = versionOf('5.8.0', 'redis-semaphore', 'redis-semaphore');
 
 /** Before and after a fix: see `docs/findings/redis-semaphore-refresh-reacquires.md`. */
@@ -57,6 +58,8 @@ export const REDIS_SEMAPHORE_5_3_0: Library = versionOf(
   'redis-semaphore530',
   loadOld,
 );
+
+/** See {@link REDIS_SEMAPHORE_5_3_0}. */
 export const REDIS_SEMAPHORE_5_3_1: Library = versionOf(
   '5.3.1',
   'redis-semaphore-5.3.1',

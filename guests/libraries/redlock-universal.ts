@@ -54,6 +54,7 @@ async function load(): Promise<MakeLock> {
   };
 }
 
+/** redlock-universal, which also extends locks by itself. */
 export const REDLOCK_UNIVERSAL: Library = {
   id: 'redlock-universal',
   package: 'redlock-universal',

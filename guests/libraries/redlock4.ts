@@ -24,6 +24,7 @@ async function load(): Promise<MakeLock> {
   };
 }
 
+/** node-redlock as npm has it as `latest`. */
 export const REDLOCK_4: Library = {
   id: 'redlock4',
   package: 'redlock',

@@ -20,6 +20,7 @@ const SETTINGS = { retryCount: RETRIES, retryDelay: RETRY_DELAY_MS, retryJitter:
 
 const BELIEF = 'until lock.expiration by Date.now(), or lock.release(); in using(), until the signal aborts';
 
+/** node-redlock as its authors have rewritten it. */
 export const REDLOCK_5: Library = {
   id: 'redlock5',
   package: 'redlock',
@@ -34,6 +35,7 @@ export const REDLOCK_5: Library = {
   },
 };
 
+/** A fork of node-redlock 5 that is kept up. */
 export const SESAMECARE: Library = {
   id: 'sesamecare',
   package: '@sesamecare-oss/redlock',

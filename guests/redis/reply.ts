@@ -19,6 +19,7 @@ export class Failure {
 /** What a server answers: a bulk string, an integer, nil, an array, a status or an error. */
 export type Reply = string | number | null | Status | Failure | readonly Reply[];
 
+/** What `SET` answers where it has set. */
 export const OK: Status = new Status('OK');
 
 /** What ioredis rejects with when a server answers with an error. */

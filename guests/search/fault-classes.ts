@@ -44,6 +44,7 @@ const CALM: Weather = {
   ...NO_FAULTS,
 };
 
+/** What is drawn in a class of faults. */
 export function weatherOf({ weather }: FaultClass): Weather {
   return { ...CALM, ...weather };
 }

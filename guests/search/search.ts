@@ -32,6 +32,7 @@ const KINDS: Partial<Record<PropertyId, ViolationKind>> = {
   'lost-lock': 'signal',
 };
 
+/** Which kind of failure the violation of a property is. */
 export function kindOf({ property }: Violation): ViolationKind {
   return KINDS[property] ?? 'state';
 }
@@ -42,6 +43,7 @@ export interface DrawnGuestRun extends GuestRun {
   readonly schedule: Schedule;
 }
 
+/** How what follows from an event is run before the next one. */
 export type Drain = 'immediates' | 'at-once';
 
 /** Makes run number `number` of a search. */
@@ -92,6 +94,7 @@ export interface Cell {
   readonly found: readonly FoundByGuests[];
 }
 
+/** How long is searched, and from where. */
 export interface SearchOptions {
   readonly seed: string;
   readonly runs: number;

@@ -109,6 +109,7 @@ export interface LongestHold {
   readonly freeUs: number;
 }
 
+/** The longest time that a lock can be held by so many extensions, found by bisection. */
 export function longestHold({ ttlMs, delayUs, grain = ALIGNED }: ExtensionCase, extensions: number): LongestHold {
   const situation = (calls: readonly number[]): Situation => ({
     ttlMs,

@@ -19,6 +19,8 @@ export const USUAL_DRIFT: Drift = { driftPpm: 10_000, driftUs: 2_000, driftWhole
 export const ROUNDED_DRIFT: Drift = { ...USUAL_DRIFT, driftWholeMs: true };
 /** 1 % of the TTL and nothing else (redsync). */
 export const PROPORTIONAL_DRIFT: Drift = { driftPpm: 10_000, driftUs: 0, driftWholeMs: false };
+
+/** No allowance for drift. */
 export const NO_DRIFT: Drift = { driftPpm: 0, driftUs: 0, driftWholeMs: false };
 
 /** Which error of rate is asked for, and under which circumstances. */

@@ -15,6 +15,7 @@ export interface Row {
   readonly agrees: boolean;
 }
 
+/** What a bound is measured in. */
 export type Unit = 'ppm' | 'µs' | 'ms' | 'nodes';
 
 /** Agreement is to one microsecond or one ppm; numbers of nodes and whole milliseconds are exact. */

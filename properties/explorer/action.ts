@@ -17,10 +17,12 @@ export type ActionKind = (typeof ActionKind)[keyof typeof ActionKind];
 /** An action in one integer: its kind, a client (or process), a node, and a detail whose meaning the kind decides. */
 export type Action = number & { readonly __action: true };
 
+/** An action as one number; the inverse of {@link partsOf}. */
 export function actionOf(kind: ActionKind, client: number, node: number, detail: number): Action {
   return (kind + 16 * (client + 16 * (node + 16 * detail))) as Action;
 }
 
+/** An action, taken apart. `detail` is which call, timer or message it is. */
 export interface ActionParts {
   readonly kind: ActionKind;
   readonly client: number;
@@ -28,6 +30,7 @@ export interface ActionParts {
   readonly detail: number;
 }
 
+/** Takes an action apart. */
 export function partsOf(action: Action): ActionParts {
   return {
     kind: (action & 15) as ActionKind,

@@ -11,6 +11,7 @@ import { BoundedWorld } from './world.js';
  */
 export type ExploredProperty = 'mutual-exclusion' | 'validity' | 'acquisition' | 'none';
 
+/** Which space is exhausted, and how. */
 export interface ExploreOptions {
   readonly bounds: ExploreBounds;
   /** Default `mutual-exclusion`. */
@@ -27,6 +28,7 @@ export interface ExploreOptions {
   readonly onProgress?: (progress: ExploreProgress) => boolean;
 }
 
+/** How far an exploration is. */
 export interface ExploreProgress {
   readonly states: number;
   readonly transitions: number;
@@ -37,6 +39,7 @@ export interface ExploreProgress {
   readonly bytes: number;
 }
 
+/** What an exploration came to. */
 export interface Exploration extends ExploreProgress {
   /** `safe` only of a space that was exhausted. */
   readonly verdict: 'safe' | 'violated' | 'inconclusive';

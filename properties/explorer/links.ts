@@ -39,10 +39,12 @@ export function replyCode(command: number, answer: Answer): number {
   return command * ANSWERS.length + ANSWERS.indexOf(answer);
 }
 
+/** The command of a reply that is one number. */
 export function commandOf(reply: number): number {
   return Math.floor(reply / ANSWERS.length);
 }
 
+/** The answer of a reply that is one number. */
 export function answerOf(reply: number): Answer {
   return ANSWERS[reply % ANSWERS.length] ?? 'error';
 }

@@ -3,12 +3,14 @@ import type { ExploreBounds } from './bounds.js';
 import { type Exploration, type ExploreOptions, type ExploreProgress, Explorer } from './explore.js';
 import { PAUSE } from './locks.js';
 
+/** Which space is searched for traps. */
 export interface LivenessOptions {
   readonly bounds: ExploreBounds;
   readonly mostStates?: number;
   readonly onProgress?: (progress: ExploreProgress) => boolean;
 }
 
+/** What a search for traps came to. */
 export interface LivenessResult extends Exploration {
   /** States in which somebody wants the lock and nobody can ever get it, whatever happens but faults. */
   readonly trapped: number;

@@ -19,6 +19,7 @@ import { canonicalLock, lockKey, mapNodeSets, rolesOf, withoutNode } from './can
 import { Interner, Memo } from './interner.js';
 import { answerOf, type Commands, commandOf, retoldToken } from './links.js';
 
+/** The timers of a lock, in the order of their places in a state. */
 export const TIMERS: readonly Timer[] = ['attempt', 'extension', 'release', 'retry', 'expiry', 'auto-extend'];
 
 /** Not armed. */
@@ -40,9 +41,17 @@ export interface Send {
 
 /** What can happen to a client, as one number each. Replies follow from {@link REPLIES} on. */
 export const CALL = 0;
+
+/** The input of a lock that is given back. */
 export const RELEASE = 1;
+
+/** The input of a lock that is to be extended. */
 export const EXTEND = 2;
+
+/** The input of a lock whose process is frozen. */
 export const PAUSE = 3;
+
+/** The input of a lock whose process wakes up. */
 export const RESUME = 4;
 const FIRST_TIMER = 5;
 const REPLIES = FIRST_TIMER + TIMERS.length;

@@ -12,6 +12,7 @@ export interface Frontier {
   readonly interrupted: boolean;
 }
 
+/** How a map is measured. */
 export interface SweepOptions {
   readonly signal?: AbortSignal;
   /** How many of all columns are done. */

@@ -63,6 +63,7 @@ export interface Parameter {
 
 const SECOND = 1_000_000;
 
+/** Every parameter of a map, with its unit and its range. */
 export const PARAMETERS: Readonly<Record<ParameterName, Parameter>> = {
   ttl: { unit: 'µs', grain: 1000, least: 1000, most: 3600 * SECOND },
   drift: { unit: 'ppm', grain: 1, least: 0, most: 500_000 },

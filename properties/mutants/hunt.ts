@@ -42,7 +42,10 @@ export interface Catch {
   readonly shrunkEvents: number | null;
 }
 
+/** Searches for each planted bug; the median of what they take counts. */
 export const HUNT_SEEDS = 15;
+
+/** Schedules at which a search gives up, which count where it found nothing. */
 export const HUNT_RUNS = 10_000;
 
 /** Hunts one planted bug. */

@@ -93,6 +93,7 @@ export interface Agreement {
   readonly examples: readonly (Disagreement & { readonly run: number; readonly schedule: Schedule })[];
 }
 
+/** Disagreements of which the schedules are kept. */
 export const MOST_KEPT = 5;
 
 /**

@@ -9,6 +9,7 @@ export interface Hold {
   readonly toUs: number;
 }
 
+/** The times for which a lock was believed in, by its trace. */
 export function holdsOf(lock: Lock, record: Record): Hold[] {
   return lock.turns.flatMap((turn, i) => {
     if (turn.kind === 'end') return [];

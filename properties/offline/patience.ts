@@ -25,6 +25,7 @@ export function releaseCallUs(policy: Policy, places: number, ttlMs: number): nu
   return releaseTries * releaseUs(policy, places, ttlMs) + (releaseTries - 1) * retryDelayUs;
 }
 
+/** The longest pause between two tries, µs. */
 export function pauseUs({ retryDelayUs, retryJitterUs }: Policy): number {
   return retryDelayUs + retryJitterUs;
 }

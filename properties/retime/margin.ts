@@ -17,6 +17,7 @@ export interface Noise {
   readonly clockUs: number;
 }
 
+/** What a busy machine has been seen to add to times. */
 export const NOISE: Noise = Object.freeze<Noise>({
   lateUs: 20_000,
   delayUs: 12_000,

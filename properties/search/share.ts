@@ -6,4 +6,5 @@ export function greatestShare(runs: number, confidence: number = CONFIDENCE): nu
   return runs === 0 ? 1 : 1 - (1 - confidence) ** (1 / runs);
 }
 
+/** How sure a bound on a share is, unless another confidence is asked for. */
 export const CONFIDENCE = 0.95;

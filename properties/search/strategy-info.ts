@@ -5,6 +5,7 @@ export interface StrategyInfo {
   readonly independent: boolean;
 }
 
+/** All strategies of search, by name. */
 export const STRATEGY_NAMES: readonly ['uniform', 'swarm', 'biased', 'structured', 'combination', 'guided'] = [
   'uniform',
   'swarm',
@@ -13,6 +14,8 @@ export const STRATEGY_NAMES: readonly ['uniform', 'swarm', 'biased', 'structured
   'combination',
   'guided',
 ];
+
+/** The name of a strategy of search. */
 export type StrategyName = (typeof STRATEGY_NAMES)[number];
 
 /** All strategies. They draw from one weather, up to the same bounds, and differ in how. */

@@ -8,5 +8,8 @@ export interface Tactics {
   readonly structured: boolean;
 }
 
+/** Everything at any time. */
 export const UNIFORM: Tactics = { swarm: false, biased: false, structured: false };
+
+/** Everything that helps, at once: the default. */
 export const COMBINED: Tactics = { swarm: true, biased: true, structured: true };

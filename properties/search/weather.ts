@@ -13,6 +13,8 @@ export const STRAINS: readonly ['rate', 'step', 'restart', 'forget', 'late'] = [
   'forget',
   'late',
 ];
+
+/** An assumption of the lock that a run may strain. */
 export type Strain = (typeof STRAINS)[number];
 
 /** Each strain's bound, as a factor: 1 goes up to it, 1.02 goes 2 % past it. 0 leaves it out. */

@@ -5,6 +5,7 @@ import { courseOf, withCourse } from '../course.js';
 import { setupPiecesOf } from './setup-pieces.js';
 import { sparableNodes, withoutNode } from './without-node.js';
 
+/** What a piece of a schedule is. */
 export type PieceKind = 'client' | 'node' | 'fault' | 'message' | 'clock' | 'operation' | 'detail';
 
 /** A part of a schedule that can be left out, and what is left then. */

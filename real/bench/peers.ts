@@ -17,6 +17,7 @@ interface Peer {
   readonly make: MakeSubject;
 }
 
+/** The other locks that are measured where they are installed. */
 export const PEERS: readonly Peer[] = [
   { name: 'redlock@4.2.0', module: 'redlock4', make: makeRedlock4 },
   { name: 'redlock@5.0.0-beta.2', module: 'redlock5', make: makeRedlock5 },
@@ -25,6 +26,7 @@ export const PEERS: readonly Peer[] = [
   { name: '@sesamecare-oss/redlock@1.4.0', module: '@sesamecare-oss/redlock', make: makeSesamecare },
 ];
 
+/** Whether a library can be loaded here. */
 export function isInstalled(peer: Peer): boolean {
   try {
     require.resolve(peer.module);

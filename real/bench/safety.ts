@@ -16,12 +16,14 @@ export interface SafetyRow {
   readonly seen: string;
 }
 
+/** What locks came to that were put to the test, one row each. */
 export interface SafetyResult {
   readonly schema: 'lockstep.safety/1';
   readonly redis: string;
   readonly rows: readonly SafetyRow[];
 }
 
+/** What is put to the test. */
 export interface SafetyOptions {
   /** Whether other libraries are tried too, as far as they are installed. Default true. */
   readonly peers?: boolean;

@@ -10,6 +10,7 @@ export function quantile(values: readonly number[], q: number): number {
   return low + (high - low) * (at - Math.floor(at));
 }
 
+/** The median of some values; 0 of none. */
 export function median(values: readonly number[]): number {
   return quantile(values, 0.5);
 }

@@ -41,8 +41,11 @@ export interface Subject {
 
 /** Makes one client for each node. Whoever hands it out closes them. */
 export type MakeClients = (options?: RedisOptions) => Redis[];
+
+/** Makes a lock to measure from connections of its own. `ttlMs` is that of its locks, ms. */
 export type MakeSubject = (makeClients: MakeClients, retries: Retries, ttlMs?: number) => Promise<Subject>;
 
+/** The lock of this project. */
 export const makeLockstep: MakeSubject = async (makeClients, retries, ttlMs = TTL_MS) => {
   const redlock = new Redlock(makeClients(), {
     retryCount: retries.count === Infinity ? -1 : retries.count,

@@ -3,6 +3,8 @@
  * want the same resource (hold 1 ms, think 20 ms, retry after 10 ± 5 ms); or one lock extended again and again.
  */
 export type Shape = 'serial' | 'concurrent64' | 'contended16' | 'extend';
+
+/** All shapes of load. */
 export const SHAPES: readonly Shape[] = Object.freeze(['serial', 'concurrent64', 'contended16', 'extend']);
 
 /** The state of the nodes: killed is SIGKILL, stopped is SIGSTOP, slow is a proxy that holds requests back for 50 ms. */
@@ -15,6 +17,8 @@ export type Health =
   | 'one-slow'
   | 'two-slow'
   | 'three-stopped';
+
+/** All states of the nodes that are measured. */
 export const HEALTHS: readonly Health[] = Object.freeze([
   'healthy',
   'one-killed',
@@ -40,6 +44,7 @@ export type PeerName =
  */
 export type SubjectName = 'lockstep' | 'floor' | 'floor-at-quorum' | 'floor-auto-pipelined' | PeerName;
 
+/** What is measured. */
 export interface BenchOptions {
   /** Numbers of nodes; bad health is measured with five. Default 5 alone. */
   readonly nodes?: readonly number[];
@@ -59,6 +64,7 @@ export interface BenchOptions {
   readonly signal?: AbortSignal;
 }
 
+/** How far a benchmark is, and what it measures now. */
 export interface BenchProgress {
   readonly done: number;
   readonly total: number;
@@ -136,6 +142,7 @@ export interface Threshold {
   readonly met: boolean;
 }
 
+/** What it was measured on. */
 export interface BenchMachine {
   readonly node: string;
   readonly platform: string;
@@ -145,6 +152,7 @@ export interface BenchMachine {
   readonly ioredis: string;
 }
 
+/** What a benchmark came to. */
 export interface BenchResult {
   readonly schema: 'lockstep.bench/1';
   readonly machine: BenchMachine;

@@ -9,6 +9,7 @@ export type Source = 'urls' | 'processes' | 'containers' | 'package' | 'mock';
 /** How much own servers write to disk: nothing, or an append-only file with this `appendfsync`. */
 export type Persistence = 'none' | 'no' | 'everysec' | 'always';
 
+/** Which nodes are wanted. */
 export interface ProvisionOptions {
   /** How many nodes. */
   readonly nodes: number;
@@ -22,6 +23,7 @@ export interface ProvisionOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
+/** How a node comes back. */
 export interface RestartOptions {
   /** Whether the node comes back with its keys, or empty. */
   readonly keepData: boolean;

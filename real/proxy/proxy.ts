@@ -19,6 +19,7 @@ export interface CommandFate {
 /** Which messages are lost. Lost requests are never carried out; of lost replies, the command was. */
 export type Dropped = 'nothing' | 'requests' | 'replies' | 'both';
 
+/** What a proxy stands in front of, and what it does to messages. */
 export interface ProxyOptions {
   readonly host: string;
   readonly port: number;

@@ -51,6 +51,7 @@ export function unplayableBecause(schedule: Schedule, clocks: boolean = findFake
   return null;
 }
 
+/** How a schedule is played on real nodes. */
 export interface PlayOptions {
   /** Ends the run early. */
   readonly signal?: AbortSignal;

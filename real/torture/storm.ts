@@ -10,6 +10,7 @@ export interface Place {
   readonly ways: readonly NodeProxy[];
 }
 
+/** Whom a storm of faults befalls. */
 export interface StormOptions {
   readonly places: readonly Place[];
   readonly crew: Crew;

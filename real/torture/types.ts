@@ -22,6 +22,7 @@ export interface TortureOptions {
   readonly signal?: AbortSignal;
 }
 
+/** How far a torture is. */
 export interface TortureProgress {
   readonly doneMs: number;
   readonly forMs: number;

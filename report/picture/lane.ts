@@ -7,9 +7,12 @@ import type { Notes } from './rows.js';
 import type { Scale } from './scale.js';
 import type { Scene } from './scene.js';
 
+/** The height of a bar, pixels. */
 export const BAR = 20;
 const BAR_GAP = 3;
 const PAD = 7;
+
+/** The height of the strip of a clock, pixels. */
 export const CLOCK_HEIGHT = 22;
 /** Where names of lanes begin. */
 export const NAME_X = 14;

@@ -54,6 +54,7 @@ export interface BoxMark extends Common {
   readonly h: number;
 }
 
+/** A line through points. */
 export interface LineMark extends Common {
   readonly shape: 'line';
   readonly points: readonly (readonly [x: number, y: number])[];
@@ -61,6 +62,7 @@ export interface LineMark extends Common {
   readonly head?: boolean;
 }
 
+/** A text at a point. */
 export interface TextMark extends Common {
   readonly shape: 'text';
   readonly x: number;
@@ -77,6 +79,7 @@ export interface GlyphMark extends Common {
   readonly glyph: 'cross' | 'dot' | 'ring' | 'diamond' | 'flag';
 }
 
+/** Anything that is drawn. */
 export type Mark = BoxMark | LineMark | TextMark | GlyphMark;
 
 /** A strip of a picture that belongs to one process, resource, or to what is true. */
@@ -112,6 +115,7 @@ export interface View {
   readonly likelihood?: Likelihood | null;
 }
 
+/** How a picture is drawn that nobody can change. */
 export const STATIC_VIEW: View = { axis: 'folded', width: 1120, zoom: 1, heading: true };
 
 /** About how wide a text is, pixels. */

@@ -8,6 +8,7 @@ export interface Fold {
   readonly us: number;
 }
 
+/** A place on the axis with its label. */
 export interface Tick {
   readonly x: number;
   readonly label: string;

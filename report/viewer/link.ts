@@ -9,6 +9,7 @@ export interface Place {
   readonly diff: boolean;
 }
 
+/** Where a page begins. */
 export const START: Place = { event: -1, axis: 'folded', zoom: 1, settings: [], filter: '', diff: false };
 
 /**
