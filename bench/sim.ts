@@ -8,6 +8,8 @@ import { popAndPushPerSecond } from './yardstick.js';
 /** How fast the histories of one workload are, one thread, monitors on. */
 interface Speed {
   readonly historiesPerSecond: number;
+  /** CPU time of a history, µs: says more than the clock on the wall does on a machine that has other work. */
+  readonly cpuUsPerHistory: number;
   readonly eventsPerSecond: number;
   readonly eventsPerHistory: number;
   readonly stepsPerHistory: number;
@@ -36,6 +38,7 @@ interface SimBench extends Speed {
 /** One round of one workload. */
 interface Round {
   readonly seconds: number;
+  readonly cpuUs: number;
   readonly eventsPerSecond: number;
   readonly queue: number;
 }
@@ -85,10 +88,12 @@ function clock(): number {
 function measureRound(player: Player, round: number, histories: number): Round {
   const before = player.events;
   const began = clock();
+  const cpu = process.cpuUsage();
   for (let i = 0; i < histories; i++) player.play(round * histories + i);
   const seconds = (clock() - began) / 1000;
+  const cpuUs = process.cpuUsage(cpu).user / histories;
   const queue = popAndPushPerSecond(YARDSTICK_ROUNDS, clock);
-  return { seconds, eventsPerSecond: (player.events - before) / seconds, queue };
+  return { seconds, cpuUs, eventsPerSecond: (player.events - before) / seconds, queue };
 }
 
 function speedOf(player: Player, measured: readonly Round[]): Speed {
@@ -96,6 +101,7 @@ function speedOf(player: Player, measured: readonly Round[]): Speed {
   const perSecond = all / measured.length / median(measured.map((round) => round.seconds));
   return {
     historiesPerSecond: Math.round(perSecond),
+    cpuUsPerHistory: round2(median(measured.map((round) => round.cpuUs))),
     eventsPerSecond: Math.round(median(measured.map((round) => round.eventsPerSecond))),
     eventsPerHistory: round2(player.events / all),
     stepsPerHistory: round2(player.steps / all),
@@ -127,11 +133,11 @@ function describe(bench: SimBench): string {
     ([name, words]) => `  ${String(bench.situations[name]).padStart(6)}  ${words}`,
   );
   return [
-    `${bench.historiesPerSecond} histories/s, ${bench.eventsPerSecond} events/s, one thread, monitors on`,
+    `${bench.historiesPerSecond} histories/s, ${bench.eventsPerSecond} events/s, one thread, monitors on; ${bench.cpuUsPerHistory} us of CPU each`,
     `a history: ${bench.eventsPerHistory} events, ${bench.stepsPerHistory} steps of the lock, ${bench.claimsPerHistory} claims`,
     `${bench.violations} violations of any property`,
     `${bench.ratioToQueue} events per pop-and-push of the yardstick (${bench.popAndPushPerSecond}/s)`,
-    `the workload before it, in turns: ${former.historiesPerSecond} histories/s of ${former.eventsPerHistory} events, ${former.eventsPerSecond} events/s`,
+    `the workload before it, in turns: ${former.historiesPerSecond} histories/s of ${former.eventsPerHistory} events, ${former.cpuUsPerHistory} us of CPU each`,
     'in a thousand histories:',
     ...hit,
     `cost of monitors, % of the CPU time: ${bench.monitors.map((it) => `${it.monitor} ${it.percent}`).join('; ')}`,
