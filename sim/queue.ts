@@ -8,6 +8,7 @@ import { type TrueTime, trueTime } from './time.js';
  * marked `after`. Within one class the order is that of {@link Queue.push}, or for faults and calls that of the schedule.
  */
 export const Class = { before: 0, delivery: 1, call: 2, timer: 3, after: 4 } as const;
+/** One of {@link Class}. */
 export type Class = (typeof Class)[keyof typeof Class];
 
 const CLASS_SPAN = 2 ** 28;
@@ -55,6 +56,7 @@ export const EventKind = {
   resend: 8,
   answer: 9,
 } as const;
+/** One of {@link EventKind}. */
 export type EventKind = (typeof EventKind)[keyof typeof EventKind];
 
 /**

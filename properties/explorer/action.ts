@@ -12,6 +12,7 @@ export const ActionKind = {
   /** A tick in which one clock goes on by none or by two. */
   drift: 8,
 } as const;
+/** One of {@link ActionKind}. */
 export type ActionKind = (typeof ActionKind)[keyof typeof ActionKind];
 
 /** An action in one integer: its kind, a client (or process), a node, and a detail whose meaning the kind decides. */
