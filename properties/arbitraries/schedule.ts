@@ -101,22 +101,32 @@ function writeArbitrary(): fc.Arbitrary<WritePlan> {
 
 /** Faults of the kinds asked for. */
 export function faultArbitrary(options: CourseOptions): fc.Arbitrary<Fault> {
-  const at = { atUs: instant(options.untilUs), edge: fc.constantFrom('before' as const, 'after' as const) };
-  const duration = time(MOST_US, 1);
-  const step = shift(MOST_US);
-  const rate = fc.integer({ min: -500_000, max: 500_000 });
-  const restart = fc.option(time(MOST_US, options.leastRestartUs), { nil: null });
-  const side = fc.uniqueArray(anyProcess(options), { minLength: 1, maxLength: 31 });
-  const failover = { kind: fc.constant('failover' as const), node: aNode(options), ...at };
-  const kinds: Record<Fault['kind'], fc.Arbitrary<Fault>> = {
+  const when: When = { atUs: instant(options.untilUs), edge: fc.constantFrom('before' as const, 'after' as const) };
+  const kinds: FaultsByKind = { ...faultsOfNodes(options, when), ...faultsOfProcesses(options, when) };
+  return fc.oneof(...options.faults.map((kind) => kinds[kind]));
+}
+
+/** When a fault strikes. */
+interface When {
+  readonly atUs: fc.Arbitrary<number>;
+  readonly edge: fc.Arbitrary<'before' | 'after'>;
+}
+
+type FaultsByKind = Readonly<Record<Fault['kind'], fc.Arbitrary<Fault>>>;
+type KindOfNodes = 'crash' | 'failover' | 'reconfigure' | 'forget' | 'refuse';
+
+/** What befalls nodes, and what clients are told of them. */
+function faultsOfNodes(options: CourseOptions, when: When): Pick<FaultsByKind, KindOfNodes> {
+  const failover = { kind: fc.constant('failover' as const), node: aNode(options), ...when };
+  return {
     crash: fault({
       kind: fc.constant('crash' as const),
       node: aNode(options),
       power: fc.boolean(),
       clean: fc.boolean(),
       restartBy: fc.constantFrom('true-time' as const, 'node-clock' as const),
-      ...at,
-      restartAfterUs: restart,
+      ...when,
+      restartAfterUs: fc.option(time(MOST_US, options.leastRestartUs), { nil: null }),
     }),
     failover: fc.oneof(
       fault(failover),
@@ -126,53 +136,66 @@ export function faultArbitrary(options: CourseOptions): fc.Arbitrary<Fault> {
       kind: fc.constant('reconfigure' as const),
       client: clientName(options),
       nodes: nodeList(options),
-      ...at,
+      ...when,
     }),
-    forget: fault({ kind: fc.constant('forget' as const), node: aNode(options), resource: given('a'), ...at }),
+    forget: fault({ kind: fc.constant('forget' as const), node: aNode(options), resource: given('a'), ...when }),
     refuse: fault({
       kind: fc.constant('refuse' as const),
       node: aNode(options),
       operations: fc.subarray(['acquire', 'extend', 'release'] as const, { minLength: 1 }),
       error: fc.constantFrom('OOM' as const, 'LOADING' as const),
-      forUs: duration,
-      ...at,
+      forUs: time(MOST_US, 1),
+      ...when,
     }),
+  };
+}
+
+/** What befalls clients, their clocks and those of nodes, and the links between them. */
+function faultsOfProcesses(options: CourseOptions, when: When): Omit<FaultsByKind, KindOfNodes> {
+  const forUs = time(MOST_US, 1);
+  const process = anyProcess(options);
+  const side = fc.uniqueArray(process, { minLength: 1, maxLength: 31 });
+  return {
     'client-crash': fault(
-      { kind: fc.constant('client-crash' as const), client: clientName(options), ...at, restartAfterUs: time(MOST_US) },
+      {
+        kind: fc.constant('client-crash' as const),
+        client: clientName(options),
+        ...when,
+        restartAfterUs: time(MOST_US),
+      },
       ['restartAfterUs'],
     ),
     pause: fault({
       kind: fc.constant('pause' as const),
-      process: anyProcess(options),
-      ...at,
-      forUs: duration,
+      process,
+      ...when,
+      forUs,
       first: fc.constantFrom('deliveries' as const, 'timers' as const),
     }),
     suspend: fault({
       kind: fc.constant('suspend' as const),
-      process: anyProcess(options),
-      ...at,
-      forUs: duration,
+      process,
+      ...when,
+      forUs,
       stops: fc.constantFrom('monotonic' as const, 'all' as const),
     }),
-    'clock-step': fault({ kind: fc.constant('clock-step' as const), process: anyProcess(options), ...at, byUs: step }),
+    'clock-step': fault({ kind: fc.constant('clock-step' as const), process, ...when, byUs: shift(MOST_US) }),
     'clock-rate': fault({
       kind: fc.constant('clock-rate' as const),
-      process: anyProcess(options),
-      ...at,
-      ratePpm: rate,
+      process,
+      ...when,
+      ratePpm: fc.integer({ min: -500_000, max: 500_000 }),
     }),
     partition: fault({
       kind: fc.constant('partition' as const),
-      ...at,
+      ...when,
       from: side,
       to: side,
       oneWay: fc.boolean(),
-      forUs: duration,
+      forUs,
       holds: fc.boolean(),
     }),
   };
-  return fc.oneof(...options.faults.map((kind) => kinds[kind]));
 }
 
 /** What a fault may leave out. */
