@@ -49,6 +49,13 @@ describe('expectSafe', () => {
     expect(result.claims).toBeGreaterThan(20);
   });
 
+  it('does not accuse a client that counts by a monotonic clock where a wall clock is set, and does one by that', async () => {
+    const steps = { faults: { wallStep: 2 }, runs: 40, seed: 'steps', reportTo };
+    expect((await expectSafe(({ nodes }) => new HandleLock(nodes), steps)).runs).toBe(40);
+    const error = await caught(expectSafe(({ nodes }) => tokenLock(nodes), steps));
+    expect(error.message).toContain('wall clock jumps');
+  });
+
   it('is the same for the same seed, and another for another', async () => {
     const messages = [];
     for (const seed of ['a', 'a', 'b']) {

@@ -315,7 +315,12 @@ export class GuestClient extends GuestHost {
 
   override clockChanged(now: TrueTime): void {
     super.clockChanged(now);
-    for (const hold of this.holds.values()) if (hold.lock.believing) this.watch(hold);
+    for (const hold of this.holds.values()) {
+      if (!hold.lock.believing) continue;
+      this.watch(hold);
+      // One that counts by another clock than this ends at another time of this one from now on.
+      this.readBelief(hold);
+    }
   }
 }
 
