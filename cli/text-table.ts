@@ -1,5 +1,4 @@
 import Table from 'cli-table3';
-import { wrap } from '../report/index.js';
 
 /** No column of words gets narrower, characters. */
 const LEAST_COLUMN = 12;
@@ -68,9 +67,7 @@ function fittingWidths(
 
 function folded(cell: string, width: number | undefined): string {
   if (width === undefined || cell.length <= width) return cell;
-  const pieces = new RegExp(`.{1,${width}}`, 'g');
-  // A word may be longer than its column.
-  return wrap(cell, width)
-    .flatMap((line) => line.match(pieces) ?? [])
-    .join('\n');
+  // Whole words as long as they fit; a word may be longer than its column.
+  const lines = cell.match(new RegExp(`.{1,${width}}(?: +|$)|.{1,${width}}`, 'g')) ?? [];
+  return lines.map((line) => line.trimEnd()).join('\n');
 }
