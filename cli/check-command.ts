@@ -57,7 +57,13 @@ export function searchOptions(command: Command): Command {
     .addOption(option('--drift <percent>', 'share of the TTL that clients give up for drift (1%)', percent))
     .addOption(option('--faults <list>', 'only these faults, or none; see below', faultAmounts))
     .addOption(option('--restart-delay <duration|ttl>', 'crashed nodes come back after this', delayOrTtl))
-    .addOption(option('--persistence <none|always>', 'what survives a crash (none)', word('none', 'always')))
+    .addOption(
+      option(
+        '--persistence <none|everysec|always>',
+        'what survives a loss of power (none)',
+        word('none', 'everysec', 'always'),
+      ),
+    )
     .addOption(option('--votes-wanted <n|all|quorum>', 'votes that clients wait for', votes(MOST_NODES)))
     .addOption(
       option('--past <assumption>', 'go past one bound: rate, step, restart, forget or late', word(...STRAINS)),

@@ -189,3 +189,11 @@ test.each(['failover=1,lag=100ms', 'forget=3'])(
     expect(JSON.parse(stdout).assumptionsBroken).toEqual([faults.startsWith('forget') ? 'memory' : 'durable-failover']);
   },
 );
+
+test('disks that are written every second forget when the power goes, and the counterexample says which disks', async () => {
+  const argv = ['check', '--faults', 'crash=1', '--restart-delay', '0', '--persistence', 'everysec'];
+  const { code, stdout } = await lockstep([...argv, '--runs', '2000'], { cwd: emptyFolder() });
+  expect(code).toBe(1);
+  expect(stdout).toContain('persistence everysec');
+  expect(stdout).toMatch(/voted twice, it forgot . in the restart/);
+});

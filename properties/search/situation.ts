@@ -97,7 +97,9 @@ function drawUsual(weather: Weather, tactics: Tactics, draw: Stream): Situation 
   const sharp = tactics.biased && draw.chance(50 * PERCENT);
   const policy = drawPolicy(weather, strain, draw);
   const bounds = boundsOf(policy, ttlMs);
-  const durable = weather.durable && strain !== 'restart' && strain !== 'forget' && has(25);
+  // Who writes every second has no disk that keeps all.
+  const durable =
+    weather.durable && weather.persistence !== 'everysec' && strain !== 'restart' && strain !== 'forget' && has(25);
   const failovers = weather.failovers > 0 && has(15);
   const leastDelayUs = draw.pick(sharp ? [0, 0, 0, 1] : [0, 0, 50, 500, 1_000]);
   const disk = drawDisk(weather, durable, strain, draw);
@@ -156,7 +158,8 @@ function drawUsual(weather: Weather, tactics: Tactics, draw: Stream): Situation 
 }
 
 /** How long Redis lets pass between two fsyncs, and a disk that is asked far more often, µs. */
-const FSYNC_EVERY_US = [1_000_000, 20_000] as const;
+const EVERY_SECOND_US = 1_000_000;
+const FSYNC_EVERY_US = [EVERY_SECOND_US, 20_000] as const;
 
 /**
  * What a crash leaves of a node. Nodes that keep what they acknowledged write it before they answer, or every second, in
@@ -171,9 +174,10 @@ function drawDisk(
   if (durable && draw.chance(50 * PERCENT)) return { persistence: 'always' };
   const forgets =
     (strain === 'restart' || strain === 'forget') && forgetsUnawares(weather) && draw.chance(30 * PERCENT);
-  if (!durable && !forgets) return { persistence: weather.persistence };
-  const everyUs = draw.pick(FSYNC_EVERY_US);
-  const takesUs = forgetsUnawares(weather) ? draw.pick([0, draw.below(everyUs / 2)]) : 0;
+  const asked = weather.persistence === 'everysec';
+  if (!asked && !durable && !forgets) return { persistence: weather.persistence };
+  const everyUs = asked ? EVERY_SECOND_US : draw.pick(FSYNC_EVERY_US);
+  const takesUs = asked || forgetsUnawares(weather) ? draw.pick([0, draw.below(everyUs / 2)]) : 0;
   return { persistence: 'everysec', fsync: { firstUs: draw.below(everyUs), everyUs, takesUs } };
 }
 

@@ -1,4 +1,4 @@
-import type { ClientPlan, Fault, Schedule } from '../../scenarios/index.js';
+import type { ClientPlan, Schedule } from '../../scenarios/index.js';
 
 /** What of a cluster, or of what clients are told, can be as it usually is; and what is left then. */
 export interface SetupPiece {
@@ -6,13 +6,13 @@ export interface SetupPiece {
   readonly without: () => Schedule;
 }
 
-/** Disks that lose their last second, scripts that go by hash, and clocks of a client's own: a reader has to know them. */
+/**
+ * Fsyncs at times of their own, scripts that go by hash, and clocks of a client's own: a reader has to know them. What a
+ * crash leaves is not among them: with other disks it would be another deployment, and not the one that was asked about.
+ */
 export function setupPiecesOf(schedule: Schedule): SetupPiece[] {
   const { cluster, clients } = schedule;
   const pieces: SetupPiece[] = [];
-  if (cluster.persistence === 'everysec' && cluster.answers === undefined) {
-    pieces.push({ name: 'the disks', without: () => withoutDisks(schedule) });
-  }
   if (cluster.fsync !== undefined) {
     const { fsync: _fsync, ...rest } = cluster;
     pieces.push({ name: 'the times of the fsyncs', without: () => ({ ...schedule, cluster: rest }) });
@@ -26,18 +26,6 @@ export function setupPiecesOf(schedule: Schedule): SetupPiece[] {
     pieces.push({ name: `the own timing of ${client.id}`, without: () => withoutTiming(schedule, client) });
   }
   return pieces;
-}
-
-/** Nodes that forget whatever ends them. */
-function withoutDisks(schedule: Schedule): Schedule {
-  const { fsync: _fsync, ...cluster } = schedule.cluster;
-  return { ...schedule, cluster: { ...cluster, persistence: 'none' }, faults: schedule.faults.map(plain) };
-}
-
-function plain(fault: Fault): Fault {
-  if (fault.kind !== 'crash') return fault;
-  const { power: _power, clean: _clean, ...rest } = fault;
-  return rest;
 }
 
 function withoutTiming(schedule: Schedule, client: ClientPlan): Schedule {
