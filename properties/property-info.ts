@@ -20,7 +20,7 @@ export interface PropertyInfo {
 const TIME: readonly Assumption[] = ['clock-rate', 'clock-step', 'memory', 'durable-failover', 'same-nodes'];
 
 const CALM =
-  'nothing is disturbed (no fault strikes or ends; no message is lost, copied, resent, or slower than half a time-out)';
+  'nothing is disturbed (no fault strikes or ends; no message is lost, copied, resent, or slower than half a time-out, a quarter where scripts go by hash)';
 
 /** Every property, by its id. */
 export const PROPERTIES: Readonly<Record<PropertyId, PropertyInfo>> = {

@@ -1,4 +1,5 @@
 import type { Policy } from '../../core/index.js';
+import type { Cluster } from '../../scenarios/index.js';
 
 /*
  * How long things may take by the policy alone, µs of the client's clock.
@@ -44,12 +45,15 @@ export function aloneUs(policy: Policy, places: number, ttlMs: number): number {
   return cleanUp + (policy.nodeTimeoutUs ?? attempt) + attempt + pauseUs(policy) + attempt;
 }
 
-/** A message that takes longer than this each way uses up a time-out, or the validity. */
+/** A message that takes longer than this each way, as do all those of its command, uses up a time-out, or the validity. */
 export function slowUs(
   { nodeTimeoutUs, sending, driftPpm, driftUs, driftWholeMs, minValidityUs }: Policy,
   places: number,
   ttlMs: number,
+  scripts: Cluster['scripts'] = 'by-text',
 ): number {
+  // Request and answer; where the node has to ask for a script, both of them twice.
+  const messages = scripts === 'by-hash' ? 4 : 2;
   // The allowance, rounded up to whole microseconds or, if asked, milliseconds.
   const drift = (ttlMs * driftPpm) / 1000 + driftUs;
   const validity = 1000 * ttlMs - (driftWholeMs ? 1000 * Math.ceil(drift / 1000) : Math.ceil(drift)) - minValidityUs;
@@ -57,5 +61,5 @@ export function slowUs(
     nodeTimeoutUs ?? Number.POSITIVE_INFINITY,
     validity / (sending === 'sequential' ? places : 1),
   );
-  return Math.max(0, Math.floor((roundTrip - 1) / 2));
+  return Math.max(0, Math.floor((roundTrip - 1) / messages));
 }

@@ -53,7 +53,7 @@ export class Waits {
     // What a lock sends as it begins is not looked at by its own measure yet.
     const slow = locks.map((lock) => ({
       fromSeq: this.lastSentWith(lock.attempts[0]?.asked[0] ?? lock.call),
-      us: slowUs(setup.policy, this.conditions.list(lock).nodes.length, lock.call.ttlMs),
+      us: slowUs(setup.policy, this.conditions.list(lock).nodes.length, lock.call.ttlMs, setup.cluster.scripts),
     }));
     return events.flatMap(({ kind, seq, atUs, detail }): Trouble[] => {
       if (kind !== 'send' && kind !== 'lost') return [];

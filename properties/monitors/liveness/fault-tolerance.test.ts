@@ -104,3 +104,65 @@ describe('with fencing', () => {
     expect(tolerant({ ...fenced, policy: { ...fenced.policy, rejoin: 'at-once' }, faults })).toEqual([]);
   });
 });
+
+describe('with scripts that go by their hash', () => {
+  // c1 finds n1 new, which has to ask for the text of each script: that takes a round trip more.
+  const far = [
+    { client: 'c1', node: 'n1', delayUs: 11_781 },
+    { client: 'c1', node: 'n2', delayUs: 4_068 },
+  ];
+  const late: Fate[] = [
+    { client: 'c1', attempt: 6, operation: 'read-counter', node: 'n1', direction: 'reply', send: 2, delayUs: 15_000 },
+    { client: 'c1', attempt: 7, operation: 'raise-counter', round: 1, node: 'n1', direction: 'reply', delayUs: 13_570 },
+    {
+      client: 'c1',
+      attempt: 7,
+      operation: 'raise-counter',
+      round: 1,
+      node: 'n1',
+      direction: 'request',
+      send: 1,
+      delayUs: 12_734,
+    },
+    {
+      client: 'c1',
+      attempt: 7,
+      operation: 'raise-counter',
+      round: 1,
+      node: 'n1',
+      direction: 'reply',
+      send: 2,
+      delayUs: 11_916,
+    },
+  ];
+
+  it('two round trips of more than half a time-out are a disturbance', () => {
+    const parts: Parts = {
+      cluster: {
+        nodes: 3,
+        delayUs: 0,
+        link: 'reordering',
+        persistence: 'always',
+        scripts: 'by-hash',
+        distances: [
+          ...far,
+          { client: 'c2', node: 'n1', delayUs: 10_589 },
+          { client: 'c2', node: 'n2', delayUs: 14_878 },
+        ],
+      },
+      policy: { fencing: 'quorum', tries: null },
+      locks: [[lock(30_000, { ttlMs: 1_000 })], [lock(0, { ttlMs: 1_000 })]],
+      faults: [
+        { kind: 'pause', process: 'n0', atUs: 0, forUs: 3_000_000 },
+        { kind: 'crash', node: 'n1', atUs: 900_000, restartAfterUs: 300_000 },
+      ],
+      fates: late,
+    };
+    expect(tolerant(parts)).toEqual([]);
+  });
+
+  it('a client that wants too many votes is told of all the same', () => {
+    const faults = [dead('n1'), dead('n3')];
+    expect(tolerant({ ...greedy, cluster: { scripts: 'by-hash' }, faults })).toEqual(['c1 450000']);
+  });
+});

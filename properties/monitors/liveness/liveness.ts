@@ -21,6 +21,8 @@ export class Liveness {
   slowUs: number = NEVER;
   private readonly policy: Policy;
   private readonly clients: readonly string[];
+  /** Round trips that one command may take: where scripts go by their hash, a new process asks for the text first. */
+  private readonly exchanges: number;
   private readonly report: Report;
   private readonly calm: Calm;
   private readonly loneWait: LoneWait;
@@ -37,6 +39,7 @@ export class Liveness {
     const { policy, cluster, clients } = setup;
     this.policy = policy;
     this.clients = clients;
+    this.exchanges = cluster.scripts === 'by-hash' ? 2 : 1;
     this.report = report;
     this.calm = new Calm(cluster.nodes, cluster.clocks);
     this.loneWait = new LoneWait(policy, this.calm, ledger, report);
@@ -75,13 +78,13 @@ export class Liveness {
     this.nextAt = Math.min(this.nextAt, this.calls.dueAt);
   }
 
-  /** A round trip that takes longer than this each way uses up a time-out, or the validity. */
+  /** A command whose messages take longer than this each way uses up a time-out, or the validity. */
   private slow({ plan, list }: LockRun): number {
     const { ttlMs } = plan;
     const { nodeTimeoutUs, sending, minValidityUs } = this.policy;
     const validityUs = ttlMs * 1000 - driftAllowanceUs(this.policy, ttlMs * 1000) - minValidityUs;
     const roundTripUs = Math.min(nodeTimeoutUs ?? NEVER, validityUs / (sending === 'sequential' ? list.places : 1));
-    return Math.max(0, Math.floor((roundTripUs - 1) / 2));
+    return Math.max(0, Math.floor((roundTripUs - 1) / 2 / this.exchanges));
   }
 
   claimed(lock: LockRun, now: TrueTime): void {
