@@ -96,11 +96,8 @@ export interface Agreement {
 /** Disagreements of which the schedules are kept. */
 export const MOST_KEPT = 5;
 
-/**
- * Bugs and known clients under which the two checkers do not mean the same: who of two locks with one token a key belongs
- * to (M14, Redisson), and until when a client believes that believes beyond its call of release (M43).
- */
-const LEFT_OUT: readonly string[] = ['M14', 'M43', 'redisson'];
+/** A bug and a client under which the two checkers do not mean the same: who of two locks with one token a key belongs to. */
+const LEFT_OUT: readonly string[] = ['M14', 'redisson'];
 
 /** With fencing tokens, and a resource that looks at them. */
 const FENCED: Weather = {

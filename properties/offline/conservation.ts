@@ -133,7 +133,7 @@ class Books {
 
   /** A command that sets keys which are its own already gives them a new life, and the trace has no event for it. */
   private noteRenewal({ process, cause, detail }: TraceEvent): void {
-    const { operation, token, answer } = detail;
+    const { client, lock, operation, token, answer } = detail;
     const { extendCommand, ownKeyGrants, ownKeyRenews } = this.record.setup.policy;
     const sets =
       operation === 'acquire' ? !ownKeyGrants || ownKeyRenews : operation === 'extend' && extendCommand !== 'own';
@@ -141,7 +141,7 @@ class Books {
     const executed = this.bySeq.get(cause);
     if (!sets || answer !== 'yes' || executed === undefined) return;
     const { atUs, seq } = executed;
-    for (const resource of this.record.ownerOf(Number(token))?.resources ?? []) {
+    for (const resource of this.record.lockOf(String(client), Number(lock))?.resources ?? []) {
       const key = `${process} ${resource} ${token}`;
       if (this.lastTicks.has(key)) this.lastTicks.set(key, this.lastTick(process, atUs, seq, detail));
     }

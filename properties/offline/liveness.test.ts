@@ -107,6 +107,10 @@ describe('a call, by its trace', () => {
     const inTurn = { nodeTimeoutUs: null, releaseSending: 'sequential' } as const;
     const faults: Fault[] = [{ kind: 'crash', node: 'n0', atUs: 5_000, restartAfterUs: null }];
     expect(live({ policy: inTurn, locks, faults, fates: [again] })).toEqual(['fault-tolerance c1 10007000..10007000']);
+    const unheard: Fate = { client: 'c1', operation: 'release', node: 'n0', direction: 'reply', send: 2, lost: true };
+    const back: Fault[] = [{ kind: 'crash', node: 'n0', atUs: 5_000, restartAfterUs: 0 }];
+    const byHash = { cluster: { scripts: 'by-hash' }, policy: inTurn, locks, faults: back } as const;
+    expect(live({ ...byHash, fates: [unheard] })).toEqual(['fault-tolerance c1 10007000..10007000']);
   });
 
   it('does not give up before its tries are used up, nor burn them', () => {
@@ -121,6 +125,10 @@ it('a lock that extends itself for ever is told of after eleven TTLs, by its tra
   const auto = { autoExtendAtUs: 500_000, autoExtendSpacingUs: 0 } as const;
   const locks = [[lock(0, { ttlMs: 1_000 })]];
   expect(live({ policy: { ...auto, maxExtensions: null }, locks })).toEqual(['deadlock-free c1 11002000..11002000']);
+  // Also where nothing happens any more in the 98 ms until the end.
+  expect(live({ policy: { ...auto, maxExtensions: null }, locks, untilUs: 11_100_000 })).toEqual([
+    'deadlock-free c1 11002000..11002000',
+  ]);
   expect(live({ policy: { ...auto, maxExtensions: 10 }, locks })).toEqual([]);
   const given = [[lock(0, { ttlMs: 1_000, holdUs: 25_000_000 })]];
   expect(live({ policy: { ...auto, maxExtensions: null }, locks: given })).toEqual([]);

@@ -190,6 +190,19 @@ it('a key whose extension was not on disk expires as it would have without it', 
   expect(said).toEqual([]);
 });
 
+it('a belief that lasts until the release has returned', () => {
+  const until = (beliefEnds: 'at-release' | 'after-release'): string[] =>
+    findings({ locks: [[lock(0, { holdUs: 3_000 })]], policy: { beliefEnds } });
+  expect(until('at-release')).toEqual([]);
+  // Called at 5 ms, carried out at 6 ms, and answered at 7 ms.
+  expect(until('after-release')).toEqual(['validity c1 6000..7000']);
+});
+
+it('a key expires in its time, though its token sets one on another resource', () => {
+  const locks = [[lock(0, { resources: ['b'] }), lock(9_900_000)]];
+  expect(findings({ locks, policy: { tokenScope: 'instance' } })).toEqual(['token-unique c1+c1 9900000..9900000']);
+});
+
 it('a lock whose releases go out one after the other is given back when the call returns', () => {
   const parts = { locks: [[lock(0, { holdUs: 3_000 })]], fates: unreached('c1', 'n3', 'n4') };
   const granted = (releaseSending: 'parallel' | 'sequential' | 'until-error'): string[] =>

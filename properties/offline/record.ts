@@ -168,7 +168,7 @@ export class Record {
       }
       case 'expired':
       case 'release-call':
-        this.turn(event, 'end');
+        if (kind === 'expired' || this.setup.policy.beliefEnds === 'at-release') this.turn(event, 'end');
         if (kind === 'release-call') this.lockOf(event.process, Number(detail.lock))?.releaseCalls.push(event);
         break;
       case 'reconfigure':
@@ -177,6 +177,7 @@ export class Record {
       case 'released': {
         const lock = this.lockOf(event.process, Number(event.detail.lock));
         if (lock !== undefined) lock.released = event;
+        if (this.setup.policy.beliefEnds === 'after-release') this.turn(event, 'end');
         break;
       }
       case 'client-crash':

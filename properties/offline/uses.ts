@@ -26,6 +26,9 @@ export interface Use {
   readonly holding: From<ReadonlySet<string>>[];
 }
 
+/** What sends a command again. */
+const RESENDS: readonly string[] = ['send', 'lost', 'no-script'];
+
 /** All attempts of a run, and the instants in which a key that nobody has any use for came or went by itself. */
 export class Uses {
   readonly strays: Mark[] = [];
@@ -133,10 +136,9 @@ export class Uses {
     if (this.record.setup.policy.releaseSending === 'parallel') this.end(use, event, true);
   }
 
-  /** Sent again by the network, which its client knows nothing of. */
+  /** Sent again by the network, or to a node that did not know the script by its hash: no lock decided that. */
   private isResent({ cause }: TraceEvent): boolean {
-    const kind = this.record.events[cause]?.kind;
-    return kind === 'send' || kind === 'lost';
+    return RESENDS.includes(this.record.events[cause]?.kind ?? '');
   }
 
   private begin(lock: Lock, event: TraceEvent): void {

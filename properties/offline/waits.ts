@@ -102,7 +102,7 @@ export class Waits {
     return this.holds.get(lock) ?? [];
   }
 
-  /** The first place of the trace that is later than an instant. */
+  /** The first place of the trace that is later than an instant; behind its last one, if that is not. */
   seqAfter(atUs: number): number {
     const { events } = this.record;
     let [low, high] = [0, events.length];
@@ -111,7 +111,7 @@ export class Waits {
       if ((events[middle]?.atUs ?? 0) > atUs) high = middle;
       else low = middle + 1;
     }
-    return events[low]?.seq ?? Number.POSITIVE_INFINITY;
+    return events[low]?.seq ?? low;
   }
 
   /** The last of what a client sent in one go. */
