@@ -1,4 +1,4 @@
-import { formatDurationMs } from '../scenarios/index.js';
+import { type Cluster, formatDurationMs } from '../scenarios/index.js';
 import type { TraceEvent } from '../sim/index.js';
 import { listOf, numberOf, textOf } from './details.js';
 import type { RowContext } from './row.js';
@@ -104,15 +104,18 @@ export function faultWords(event: TraceEvent, context: RowContext, keys: NodeKey
 function crashWords(event: TraceEvent, context: RowContext, held: readonly number[]): string {
   const restart = context.effectsOf(event).find((it) => it.kind === 'restart');
   if (restart?.atUs === event.atUs) return `crashes, restarts at once${keptWords(restart, context, held)}`;
-  const names = enumerate(held.map(context.tokenName));
-  const fate = held.length === 0 ? '' : onDisk(context) ? `; ${names} on disk` : `; ${names} not on disk`;
+  const onDisk = ON_DISK[context.schedule.cluster.persistence];
+  const fate = held.length === 0 || onDisk === null ? '' : `; ${enumerate(held.map(context.tokenName))} ${onDisk}`;
   const verb = numberOf(event, 'clean') === 1 ? 'is shut down' : 'crashes';
   return `${verb}${restart === undefined ? ' for good' : ''}${fate}`;
 }
 
-function onDisk(context: RowContext): boolean {
-  return context.schedule.cluster.persistence === 'always';
-}
+/** What is known of keys when their node ends; of disks that are written every second, when it is back. */
+const ON_DISK: Readonly<Record<Cluster['persistence'], string | null>> = {
+  none: 'not on disk',
+  everysec: null,
+  always: 'on disk',
+};
 
 /** What became of the keys that the node held before. */
 function keptWords(event: TraceEvent, context: RowContext, held: readonly number[]): string {
