@@ -47,7 +47,8 @@ test('a pause that ends a claim unnoticed, and the write that comes of it', () =
       ✗ action in belief
         A write of c1 reached a 10 103 ms after its claim had ended: c1 was frozen from 7 to
         20 000, between its check and the write; c2 had written meanwhile, at 10 005.5.
-      Assumptions of the lock that the schedule breaks: prompt-effects (a write may arrive later than its check allows).
+      Assumptions of the lock that the schedule breaks: prompt-effects (a write may arrive
+      later than its check allows).
     "
   `);
 });
@@ -97,7 +98,8 @@ test('a failover', () => {
       ✗ availability
         Nobody could acquire for 47 ms, from 3 on: n0 was down, too few were up for a
         quorum.
-      Assumptions of the lock that the schedule breaks: durable-failover (a replica takes over that may lack keys, or beside its master).
+      Assumptions of the lock that the schedule breaks: durable-failover (a replica takes
+      over that may lack keys, or beside its master).
     "
   `);
 });

@@ -83,11 +83,11 @@ export function formatTimeline(schedule: Schedule, judgement: Judgement, options
   }
   for (const outage of outages) lines.push(...finding('availability', outageSentence(outage, telling), paint));
   if (violations.length === 0 && outages.length === 0) lines.push(`  ${paint.good('✓ safe')}   Nothing was violated.`);
-  lines.push(
+  const assumed =
     assumptionsBroken.length === 0
-      ? '  The schedule keeps all assumptions of the lock.'
-      : `  Assumptions of the lock that the schedule breaks: ${enumerate(assumptionLines(judgement))}.`,
-  );
+      ? 'The schedule keeps all assumptions of the lock.'
+      : `Assumptions of the lock that the schedule breaks: ${enumerate(assumptionLines(judgement))}.`;
+  lines.push(...wrap(assumed, WIDTH - 2).map((line) => `  ${line}`));
   return `${lines.join('\n')}\n`;
 }
 

@@ -8,6 +8,7 @@ test.each([
   ['S25', 'it was sent at 9 000 and was 90 000 ms on its way'],
   ['S29f', ': n1 had lost its counter.'],
   ['S37', 'n0 n1 voted for c1 and n2 n3 for c2, and 2 of 5 is no majority.'],
+  ['S38', 'n0 n1 voted for c1 and n2 n3 n4 for c2, and c1 counted 3 votes of 2 nodes.'],
   ['S38b', 'n0 n1 n2 voted for c1 and n4 n5 n6 for c2, since c1 asks n0–n4 and c2 asks n2–n6.'],
   ['S39', 'c1 itself deleted B on n1 n2, by what it had sent at 7 for an earlier try.'],
   ['S64', 'since c1 asks n0 and c2 asks n1; n1 had taken over as the replica of n0.'],

@@ -5,7 +5,7 @@ import type { TraceEvent } from '../sim/index.js';
 import type { Claim } from './claims.js';
 import { numberOf, textOf } from './details.js';
 import { claimsIn, type Told } from './told.js';
-import { enumerate, nodeList } from './words.js';
+import { enumerate, nodeList, plural } from './words.js';
 
 /*
  * Why something went wrong, as far as a trace tells: what stands behind the colon of a sentence.
@@ -38,8 +38,10 @@ function whyBoth(first: Claim, second: Claim, told: Told): string {
 function apart(first: Claim, second: Claim, told: Told): string {
   const voted = `${nodeList(first.voters)} voted for ${first.client} and ${nodeList(second.voters)} for ${second.client}`;
   for (const claim of [first, second]) {
-    const nodes = nodesOfClaim(claim, told);
+    const event = told.judgement.run.trace[claim.seq];
+    const [nodes, counted] = event === undefined ? [0, 0] : [numberOf(event, 'nodes'), numberOf(event, 'votes')];
     const votes = claim.voters.length;
+    if (counted > votes) return `${voted}, and ${claim.client} counted ${counted} votes of ${plural(votes, 'node')}`;
     if (votes * 2 <= nodes) return `${voted}, and ${votes} of ${nodes} is no majority`;
   }
   const [mine, yours] = [askedBy(first, told), askedBy(second, told)];
@@ -48,12 +50,6 @@ function apart(first: Claim, second: Claim, told: Told): string {
   const replica =
     takeover === undefined ? '' : `; ${takeover.process} had taken over as the replica of ${textOf(takeover, 'of')}`;
   return `${voted}, since ${first.client} asks ${nodeList(mine)} and ${second.client} asks ${nodeList(yours)}${replica}`;
-}
-
-/** How many nodes its client knew. */
-function nodesOfClaim({ seq }: Claim, { judgement }: Told): number {
-  const event = judgement.run.trace[seq];
-  return event === undefined ? 0 : numberOf(event, 'nodes');
 }
 
 /** Nodes that a client asked for a lock, in order. */

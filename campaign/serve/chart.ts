@@ -28,7 +28,10 @@ export function chartSvg(names: readonly string[], pace: readonly Pace[]): strin
   const drawn = lines.map((points, i) => {
     const style = `fill="none" stroke-width="2" stroke="${COLOURS[i % COLOURS.length]}" stroke-dasharray="${DASHES[i % DASHES.length]}"`;
     const at = points.map((it) => `${x(Math.max(0, it.atS) + PACE_S / 2)},${y(it.perMillion)}`);
-    const dots = points.length === 1 ? `<circle r="3" cx="${at[0]?.split(',')[0]}" cy="${at[0]?.split(',')[1]}"/>` : '';
+    const dots =
+      points.length === 1
+        ? `<circle r="3" fill="${COLOURS[i % COLOURS.length]}" cx="${at[0]?.split(',')[0]}" cy="${at[0]?.split(',')[1]}"/>`
+        : '';
     return `<polyline ${style} points="${at.join(' ')}"/>${dots}`;
   });
   const legend = names.map((name, i) => {
