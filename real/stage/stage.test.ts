@@ -10,6 +10,7 @@ test.each([
   ['S01', 'own nodes have no replicas to fail over to'],
   ['S18', 'the clients share the monotonic clock of the machine, which nobody can set'],
   ['S69', 'when redis-server writes to its disk is not ours to say'],
+  ['S08b', 'redis-server answers when a write is on disk, not before'],
   ['S71', 'its clients send scripts by their text'],
   ['S72', 'its clients all tell the time in the same way'],
   ['S03', null],

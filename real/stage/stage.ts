@@ -41,6 +41,8 @@ export function unplayableBecause(schedule: Schedule, clocks: boolean = findFake
   if (faults.some((fault) => fault.kind === 'pause' && fault.first === 'timers'))
     return 'whether timers or answers come first after a pause is for the event loop to say';
   if (clocked.length > 0 && !clocks) return 'the clock of a node can be set only where libfaketime is installed';
+  if (cluster.persistence === 'always' && cluster.answers === 'executed')
+    return 'redis-server answers when a write is on disk, not before';
   if (cluster.expiry === 'at') return 'Redis removes a key after its time, never at it';
   if (cluster.resolutionUs !== 1000) return 'Redis reads its clock in whole milliseconds';
   const { fsync } = cluster;
