@@ -4,38 +4,31 @@ import { eventWords } from '../event-words.js';
 import type { Other, Payload } from '../payload.js';
 import { layout } from '../picture/layout.js';
 import { STATIC_VIEW } from '../picture/marks.js';
+import { Bar, nextAxis } from './bar.js';
 import { DiffView, type Side } from './diff-view.js';
 import { Header } from './header.js';
 import { Inspector } from './inspector.js';
-import { type Action, actionOf, Help, keysFor, Toolbar } from './keys.js';
-import { fragmentOf, type Place, placeOf } from './link.js';
-import { indexOf, moved, type Opened, opened as openedOf, rerun, rerunOther } from './model.js';
+import { type Action, actionOf, Help, keysFor } from './keys.js';
+import type { Place } from './link.js';
+import { indexOf, moved, type Opened, rerun } from './model.js';
 import { PictureView } from './picture-view.js';
 import { Settings } from './settings.js';
-import { type Engine, startEngine } from './start-engine.js';
+import type { Engine } from './start-engine.js';
 import { EventTable } from './table.js';
+import { usePlace, useWidth } from './use-place.js';
+import { useRuns } from './use-runs.js';
 import { WindowBar } from './window-bar.js';
 import { beyond, useWindows } from './windows.js';
 
 /** The whole page. Its state is its address. */
 export function App({ payload, first }: { readonly payload: Payload; readonly first: Opened }): JSX.Element {
   const other = payload.source.kind === 'schedule' ? payload.source.other : null;
-  const comparing = other !== null;
-  const [place, setPlace] = useState<Place>(() => placeOf(location.hash, comparing));
+  const [place, setPlace] = usePlace(other !== null);
+  const width = useWidth();
   const [help, setHelp] = useState(false);
-  const [width, setWidth] = useState(() => document.documentElement.clientWidth - 8);
   const field = useRef<HTMLInputElement>(null);
-  const engine = useEngine(payload);
   const windows = useWindows(payload, place.event);
-  const written = useMemo(() => {
-    if (windows !== null) return openedOf(payload, windows.taken);
-    return engine === null || first.stepAt !== null ? first : rerun(engine, payload, []);
-  }, [payload, engine, windows?.taken]);
-  const opened = useMemo(
-    () => reopened(engine, payload, place.settings, written),
-    [payload, engine, written, place.settings.join(' ')],
-  );
-  const beside = useMemo(() => otherOpened(engine, other), [engine, other]);
+  const { engine, written, opened, beside } = useRuns(payload, first, place.settings, windows, other);
   const { scene } = opened;
   const at = selectedIn(opened, place);
   const event = scene.events[at];
@@ -66,89 +59,20 @@ export function App({ payload, first }: { readonly payload: Payload; readonly fi
       });
     }
   };
-  useEffect(() => {
-    // The address is where the page is; the back button is not for single steps, and browsers want to be told rarely.
-    const timer = setTimeout(() => history.replaceState(null, '', fragmentOf(place, comparing)), 100);
-    return () => clearTimeout(timer);
-  }, [place]);
-  useEffect(() => {
-    const onHash = (): void => setPlace(placeOf(location.hash, comparing));
-    const onSize = (): void => setWidth(document.documentElement.clientWidth - 8);
-    addEventListener('hashchange', onHash);
-    addEventListener('resize', onSize);
-    return () => {
-      removeEventListener('hashchange', onHash);
-      removeEventListener('resize', onSize);
-    };
-  }, []);
-  useEffect(() => {
-    const onKey = (it: KeyboardEvent): void => {
-      const action = actionOf(it, keys);
-      if (action === undefined) return;
-      it.preventDefault();
-      act(action);
-    };
-    addEventListener('keydown', onKey);
-    return () => removeEventListener('keydown', onKey);
-  });
-  const change = (settings: readonly string[]): string => {
-    if (engine === null) return 'a moment: the engine is starting';
-    try {
-      rerun(engine, payload, settings);
-      go({ settings });
-      return '';
-    } catch (error) {
-      return error instanceof Error ? error.message : String(error);
-    }
-  };
+  useKeys(keys, act);
+  const on: Action[] = [...(place.diff ? ['diff' as const] : []), ...(help ? ['help' as const] : [])];
+  const bar = { keys, place, clients: scene.clients, pressed: new Set(on), field, onAction: act, onGo: go };
+  const sides = sidesOf(opened, written, beside, other);
   return (
     <>
       <Header payload={payload} opened={opened} written={written} />
       <main>
-        {payload.source.kind === 'schedule' ? (
-          <Settings
-            offered={payload.source.mitigations}
-            known={engine?.MITIGATIONS ?? []}
-            settings={place.settings}
-            onChange={change}
-          />
-        ) : null}
-        <div class="bar">
-          <Toolbar
-            keys={keys}
-            onAction={act}
-            pressed={new Set<Action>([...(place.diff ? ['diff' as const] : []), ...(help ? ['help' as const] : [])])}
-          />
-          <label class="axis">
-            axis{' '}
-            <select value={axis} onChange={(it) => go({ axis: it.currentTarget.value })}>
-              {axes(scene.clients).map((name) => (
-                <option key={name} value={name}>
-                  {axisWords(name)}
-                </option>
-              ))}
-            </select>
-          </label>
-          <label class="filter">
-            filter{' '}
-            <input
-              ref={field}
-              type="search"
-              value={place.filter}
-              placeholder="c1, crash, SET…"
-              onInput={(it) => go({ filter: it.currentTarget.value })}
-              onKeyDown={(it) => {
-                if (it.key === 'Escape' || it.key === 'Enter') it.currentTarget.blur();
-              }}
-            />
-          </label>
-        </div>
+        <Changes payload={payload} engine={engine} settings={place.settings} onGo={go} />
+        <Bar {...bar} />
         {help ? <Help keys={keys} /> : null}
         {windows === null ? null : <WindowBar windows={windows} event={place.event} onGo={pick} />}
         <PictureView picture={picture} selected={event ?? null} onPick={pick} />
-        {place.diff ? (
-          <DiffView {...sidesOf(opened, written, beside, other)} view={{ axis, zoom, width }} onPick={pick} />
-        ) : null}
+        {place.diff ? <DiffView {...sides} view={{ axis, zoom, width }} onPick={pick} /> : null}
         <div class="below">
           <Inspector opened={opened} event={event} onPick={pick} />
           <EventTable scene={scene} shown={shown} at={at} onPick={pick} />
@@ -159,6 +83,43 @@ export function App({ payload, first }: { readonly payload: Payload; readonly fi
       </p>
     </>
   );
+}
+
+/** Does what a key stands for. */
+function useKeys(keys: ReturnType<typeof keysFor>, act: (action: Action) => void): void {
+  useEffect(() => {
+    const onKey = (it: KeyboardEvent): void => {
+      const action = actionOf(it, keys);
+      if (action === undefined) return;
+      it.preventDefault();
+      act(action);
+    };
+    addEventListener('keydown', onKey);
+    return () => removeEventListener('keydown', onKey);
+  });
+}
+
+/** Mitigations and parameters to try; nothing where a recording cannot be run again. */
+function Changes(props: {
+  readonly payload: Payload;
+  readonly engine: Engine | null;
+  readonly settings: readonly string[];
+  readonly onGo: (change: Partial<Place>) => void;
+}): JSX.Element | null {
+  const { payload, engine, settings, onGo } = props;
+  if (payload.source.kind !== 'schedule') return null;
+  const change = (wanted: readonly string[]): string => {
+    if (engine === null) return 'a moment: the engine is starting';
+    try {
+      rerun(engine, payload, wanted);
+      onGo({ settings: wanted });
+      return '';
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error);
+    }
+  };
+  const { mitigations } = payload.source;
+  return <Settings offered={mitigations} known={engine?.MITIGATIONS ?? []} settings={settings} onChange={change} />;
 }
 
 /** The run that this one is compared with: another schedule, or the same as it was written. */
@@ -178,55 +139,9 @@ function sidesOf(
   return { a: { opened: written, name: 'as written' }, b: { opened, name: having || 'now' }, mine: 'b' };
 }
 
-/** As it was taken down, and run here once there is an engine; `null` if there is none to compare with yet. */
-function otherOpened(engine: Engine | null, other: Other | null): Opened | null {
-  if (other === null) return null;
-  if (engine !== null) return rerunOther(engine, other);
-  return other.taken === null ? null : openedOf(other, other.taken);
-}
-
 /** Whoever did not say what to look at wants to see what went wrong. */
 function selectedIn(opened: Opened, place: Place): number {
   return place.event < 0 ? moved(opened, [], 0, 'violation') : indexOf(opened.scene, place.event);
-}
-
-/** Starts the engine once the page has been painted, and runs the schedule again; `null` until then, or where there is none. */
-function useEngine(payload: Payload): Engine | null {
-  const [engine, setEngine] = useState<Engine | null>(null);
-  useEffect(() => {
-    if (payload.source.kind !== 'schedule') return;
-    const timer = setTimeout(() => void startEngine().then((it) => setEngine(() => it)), 0);
-    return () => clearTimeout(timer);
-  }, [payload]);
-  return engine;
-}
-
-/** A link may carry settings that make no sense here: then the run is shown as it was written. */
-function reopened(engine: Engine | null, payload: Payload, settings: readonly string[], written: Opened): Opened {
-  if (settings.length === 0 || engine === null) return written;
-  try {
-    return rerun(engine, payload, settings);
-  } catch {
-    return written;
-  }
-}
-
-function axes(clients: readonly string[]): string[] {
-  return ['folded', 'true', 'order', ...clients];
-}
-
-function nextAxis(axis: string, clients: readonly string[]): string {
-  const all = axes(clients);
-  return all[(all.indexOf(axis) + 1) % all.length] ?? 'folded';
-}
-
-function axisWords(name: string): string {
-  const words: Readonly<Record<string, string>> = {
-    folded: 'folded time',
-    true: 'true time',
-    order: 'order of events',
-  };
-  return words[name] ?? `as ${name} saw it`;
 }
 
 /** Places of the events in which all words of the filter occur. */

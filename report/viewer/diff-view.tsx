@@ -42,16 +42,6 @@ export function DiffView(props: {
     () => layout(other.opened.scene, { ...STATIC_VIEW, heading: false, axis, zoom, width, likelihood: null }),
     [other.opened, axis, zoom, width],
   );
-  const cell = (event: TraceEvent | null, side: Side, isMine: boolean, at: string): JSX.Element | string => {
-    if (event === null) return '';
-    const words = `${at}${eventWords(event, side.opened.scene)}`;
-    if (!isMine) return words;
-    return (
-      <button type="button" class="link" onClick={() => onPick(event.seq)}>
-        {words}
-      </button>
-    );
-  };
   return (
     <section class="diff" aria-label="Difference">
       <h2>Difference</h2>
@@ -77,17 +67,10 @@ export function DiffView(props: {
                 </tr>
               </thead>
               <tbody>
-                {shown.map(({ a: left, b: right, same }, index) => (
-                  <tr
-                    key={`${left?.seq} ${right?.seq}`}
-                    class={same ? 'same' : start + index === first ? 'differs first' : 'differs'}
-                  >
-                    <td class="ms">{formatDurationMs((left ?? right)?.atUs ?? 0)}</td>
-                    <td>{(left ?? right)?.process}</td>
-                    <td>{cell(left, a, mine === 'a', '')}</td>
-                    <td>{cell(right, b, mine === 'b', later(left, right))}</td>
-                  </tr>
-                ))}
+                {shown.map((row, index) => {
+                  const kind = row.same ? 'same' : start + index === first ? 'differs first' : 'differs';
+                  return <Row key={`${row.a?.seq} ${row.b?.seq}`} {...{ a, b, mine, row, kind, onPick }} />;
+                })}
               </tbody>
             </table>
           </div>
@@ -95,6 +78,36 @@ export function DiffView(props: {
         </>
       )}
     </section>
+  );
+}
+
+function Row(props: {
+  readonly a: Side;
+  readonly b: Side;
+  readonly mine: 'a' | 'b';
+  readonly row: { readonly a: TraceEvent | null; readonly b: TraceEvent | null };
+  readonly kind: string;
+  readonly onPick: (seq: number) => void;
+}): JSX.Element {
+  const { a, b, mine, row, kind, onPick } = props;
+  const { a: left, b: right } = row;
+  const cell = (event: TraceEvent | null, side: Side, isMine: boolean, at: string): JSX.Element | string => {
+    if (event === null) return '';
+    const words = `${at}${eventWords(event, side.opened.scene)}`;
+    if (!isMine) return words;
+    return (
+      <button type="button" class="link" onClick={() => onPick(event.seq)}>
+        {words}
+      </button>
+    );
+  };
+  return (
+    <tr class={kind}>
+      <td class="ms">{formatDurationMs((left ?? right)?.atUs ?? 0)}</td>
+      <td>{(left ?? right)?.process}</td>
+      <td>{cell(left, a, mine === 'a', '')}</td>
+      <td>{cell(right, b, mine === 'b', later(left, right))}</td>
+    </tr>
   );
 }
 

@@ -53,17 +53,9 @@ export function EventTable(props: {
             {page.map((index, row) => {
               const event = scene.events[index];
               if (event === undefined) return null;
-              return (
-                <tr key={event.seq} aria-rowindex={start + row + 1} aria-current={index === at ? 'true' : undefined}>
-                  <td class="ms">{formatDurationMs(event.atUs)}</td>
-                  <td>{event.process}</td>
-                  <td>
-                    <button type="button" class="link" onClick={() => onPick(event.seq)}>
-                      {eventWords(event, scene)}
-                    </button>
-                  </td>
-                </tr>
-              );
+              const words = eventWords(event, scene);
+              const selected = index === at;
+              return <Row key={event.seq} {...{ event, words, selected, onPick }} place={start + row + 1} />;
             })}
           </tbody>
         </table>
@@ -80,5 +72,27 @@ export function EventTable(props: {
         </p>
       )}
     </section>
+  );
+}
+
+function Row(props: {
+  readonly event: Scene['events'][number];
+  readonly words: string;
+  /** Among all rows of the table, from 1 on. */
+  readonly place: number;
+  readonly selected: boolean;
+  readonly onPick: (seq: number) => void;
+}): JSX.Element {
+  const { event, words, place, selected, onPick } = props;
+  return (
+    <tr aria-rowindex={place} aria-current={selected ? 'true' : undefined}>
+      <td class="ms">{formatDurationMs(event.atUs)}</td>
+      <td>{event.process}</td>
+      <td>
+        <button type="button" class="link" onClick={() => onPick(event.seq)}>
+          {words}
+        </button>
+      </td>
+    </tr>
   );
 }
