@@ -1,4 +1,14 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig, type ViteUserConfig } from 'vitest/config';
+
+/**
+ * What needs the processor and nothing else takes all of it, after what meets servers, sockets and browsers, whose files
+ * would be in each other's way.
+ */
+const ALONE: { readonly maxWorkers: number; readonly sequence: { readonly groupOrder: number } } = {
+  maxWorkers: availableParallelism(),
+  sequence: { groupOrder: 1 },
+};
 
 /** Quick suites first; the slow and the real-Redis ones are projects of their own (`vitest run --project real`). */
 const config: ViteUserConfig = defineConfig({
@@ -6,6 +16,7 @@ const config: ViteUserConfig = defineConfig({
     projects: [
       {
         test: {
+          ...ALONE,
           name: 'unit',
           include: ['{core,scenarios,sim,properties,report,guests,campaign,cli,test,examples}/**/*.test.ts'],
           exclude: ['**/*.slow.test.ts', '**/*.prop.test.ts', '**/*.redis.test.ts', '**/*.browser.test.ts'],
@@ -13,9 +24,10 @@ const config: ViteUserConfig = defineConfig({
           testTimeout: 30_000,
         },
       },
-      { test: { name: 'properties', include: ['properties/**/*.prop.test.ts'], testTimeout: 60_000 } },
+      { test: { ...ALONE, name: 'properties', include: ['properties/**/*.prop.test.ts'], testTimeout: 60_000 } },
       {
         test: {
+          ...ALONE,
           name: 'slow',
           include: ['{core,scenarios,sim,properties,guests,campaign,cli,bench,test}/**/*.slow.test.ts'],
           testTimeout: 300_000,
