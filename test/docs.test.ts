@@ -24,7 +24,15 @@ test('what docs/profiles.md says of known clients is what the tests hold (npm ru
 
 test('scenarios named in the docs exist', () => {
   const ids = new Set(loadCatalogue().map((scenario) => scenario.id));
-  for (const name of ['scenarios.md', 'real-scenarios.md', 'architecture.md', 'results.md', 'tour.md', 'theory.md', 'guide.md']) {
+  for (const name of [
+    'scenarios.md',
+    'real-scenarios.md',
+    'architecture.md',
+    'results.md',
+    'tour.md',
+    'theory.md',
+    'guide.md',
+  ]) {
     const text = readFileSync(new URL(`../docs/${name}`, import.meta.url), 'utf8');
     for (const id of text.match(/\bS\d\d[a-z]?\b/g) ?? []) expect(ids, `${id} in ${name}`).toContain(id);
   }
