@@ -204,6 +204,21 @@ it('the rows of libraries in the README are what the command prints', async () =
   for (const row of rows) expect(said).toContain(row.replaceAll(/ +/g, ' '));
 }, 120_000);
 
+it('the command of the indexed job makes one part of a campaign', async () => {
+  const job = blocksOf('docs/campaigns.md').find(({ text }) => text.includes('completionMode: Indexed'))?.text ?? '';
+  const [, command = ''] = /command: \[sh, -c, '(.*)'\]/.exec(job) ?? [];
+  expect(command).toContain('--shard $((JOB_COMPLETION_INDEX + 1))/8');
+  const cwd = emptyFolder();
+  const less = command.replace('--runs 8000000', '--runs 800 --range-runs 50');
+  const script = `lockstep() { '${process.execPath}' '${join(TOP, 'dist/cli/main.js')}' "$@"; }\n${less}`;
+  const env = { ...process.env, JOB_COMPLETION_INDEX: '2' };
+  const { stdout } = await promisify(execFile)('sh', ['-c', script], { cwd, env });
+  expect(stdout).toContain('(shard 3 of 8)');
+  expect(JSON.parse(readFileSync(join(cwd, 'part-2.json'), 'utf8'))).toMatchObject({
+    done: [expect.anything(), expect.anything()],
+  });
+}, 60_000);
+
 function isTyped({ language, text }: Block): boolean {
   return language === 'sh' || (language === 'yaml' && text.includes('npx lockstep '));
 }
