@@ -127,7 +127,7 @@ export abstract class ClientProcess extends Process {
 
   /** A new process takes its place. */
   restart(): void {
-    this.down = false;
+    this.started();
     this.host.restarted(this);
   }
 

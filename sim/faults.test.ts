@@ -50,6 +50,37 @@ describe('a node that is down', () => {
   });
 });
 
+describe('a machine that stands still', () => {
+  const still = (process: string, atUs: number, forUs: number): Fault => ({
+    kind: 'suspend',
+    process,
+    atUs,
+    forUs,
+    stops: 'all',
+  });
+
+  it('lets a client that is started on it wait until it goes on', () => {
+    const restart: Fault = { kind: 'client-crash', client: 'c1', atUs: 0, restartAfterUs: 3_000 };
+    const parts: Parts = { cluster: ONE_NODE, locks: [[lock(1_000)]], untilUs: 90_000 };
+    const run = (...faults: Fault[]): string[] => story({ ...parts, faults }, 'restart', 'call', 'claim');
+    expect(run(restart)).toEqual(['3000 c1 restart', '3000 c1 call', '5000 c1 claim']);
+    expect(run(restart, still('c1', 2_000, 7_000))).toEqual(['3000 c1 restart', '9000 c1 call', '11000 c1 claim']);
+    // It stood still before its process died, too.
+    const died: Fault = { kind: 'client-crash', client: 'c1', atUs: 500, restartAfterUs: 2_500 };
+    expect(run(died, still('c1', 200, 8_800))).toEqual(['3000 c1 restart', '9000 c1 call', '11000 c1 claim']);
+    expect(run(restart, still('c1', 2_000, 1_000))).toEqual(['3000 c1 restart', '3000 c1 call', '5000 c1 claim']);
+  });
+
+  it('lets a node that is started on it wait, too', () => {
+    const faults = [crash(500, 100), still('n0', 550, 4_450)];
+    expect(story({ cluster: ONE_NODE, faults, untilUs: 9_000 }, ...MESSAGES)).toEqual([
+      '5000 n0 execute',
+      '6000 c1 reply',
+      '6000 c1 claim',
+    ]);
+  });
+});
+
 describe('a frozen node', () => {
   it('answers when it wakes', () => {
     const faults = [pause('n0', 500, 10_000)];

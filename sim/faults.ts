@@ -213,7 +213,7 @@ export class Faults {
     const { chronicle } = this;
     const { now } = chronicle;
     const until = after(now, forUs);
-    if (!process.down) process.freeze(until, false);
+    process.standStill(until);
     chronicle.cause = chronicle.note(Kind.suspend, process, forUs, stops === 'all' ? 1 : 0);
     if (chronicle.trace.keeping) chronicle.trace.detail({ untilUs: until, stops });
     process.suspendClocks(now, until, stops);

@@ -297,7 +297,7 @@ export class SimNode extends Process {
 
   /** Comes back with what had happened by `keptUntil`. While it was down it could vote for nobody. */
   restart(keptUntil: number, now: TrueTime): void {
-    this.down = false;
+    this.started();
     this.scripts.lose();
     if (keptUntil < now) {
       this.restore(this.journal.filter((entry) => entry.at <= keptUntil));

@@ -13,6 +13,8 @@ export class Process {
   readonly clock: Clock;
   /** Frozen until then; in the past if not. */
   pausedUntil: TrueTime = trueTime(-1);
+  /** Its machine stands still until then, whoever runs on it. */
+  machineStillUntil: TrueTime = trueTime(-1);
   /** Of what waits until then: timers ahead of deliveries, or behind them. */
   timersFirst = false;
   down = false;
@@ -33,6 +35,18 @@ export class Process {
     if (until <= this.pausedUntil) return;
     this.pausedUntil = until;
     this.timersFirst = timersFirst;
+  }
+
+  /** Its machine stands still until `until`: who runs there is frozen, and so is who is started there meanwhile. */
+  standStill(until: TrueTime): void {
+    if (until > this.machineStillUntil) this.machineStillUntil = until;
+    if (!this.down) this.freeze(until, false);
+  }
+
+  /** A new life begins, on a machine that may stand still. */
+  started(): void {
+    this.down = false;
+    this.freeze(this.machineStillUntil, false);
   }
 
   /** Whatever was frozen is gone. */

@@ -28,6 +28,8 @@ export class Conditions {
   private readonly all: readonly string[];
   private readonly up = new Map<string, Note<boolean>[]>();
   private readonly frozen = new Map<string, Note<number>[]>();
+  /** Machines that stand still, whoever runs on them. */
+  private readonly still = new Map<string, Note<number>[]>();
   private readonly refusing = new Map<string, Note<number>[]>();
   private readonly counted = new Map<string, Note<boolean>[]>();
   private readonly lists = new Map<string, Note<readonly string[]>[]>();
@@ -59,6 +61,8 @@ export class Conditions {
         break;
       case 'restart':
         set(this.up, true);
+        // Who is started on a machine that stands still waits until it goes on.
+        set(this.frozen, last(this.still, process, seq) ?? -1);
         // Nothing gets in the way where a client comes back.
         if (this.isNode(process)) break;
         return;
@@ -68,6 +72,7 @@ export class Conditions {
         break;
       case 'suspend':
       case 'pause':
+        if (kind === 'suspend') set(this.still, Math.max(untilUs, last(this.still, process, seq) ?? -1));
         if (this.isUp(process, seq)) set(this.frozen, Math.max(untilUs, this.frozenUntil(process, seq)));
         if (detail.stops === 'all' && this.isNode(process)) this.setBacks.push({ seq, atUs, value: untilUs - atUs });
         break;

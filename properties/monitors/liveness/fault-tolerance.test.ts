@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Fate, Fault } from '../../../scenarios/index.js';
-import { lock, type Parts } from '../../../sim/testing/schedule.js';
+import { lock, type Parts, schedule } from '../../../sim/testing/schedule.js';
+import { disagreementOn } from '../../offline/agreement.js';
 import { found } from '../../testing/found.js';
 
 const tolerant = (parts: Parts): string[] => found('fault-tolerance', parts);
@@ -64,6 +65,23 @@ describe('a call', () => {
     ];
     const locks = [[lock(0, { ttlMs: 1_000 })]];
     expect(tolerant({ policy: { nodeTimeoutUs: null, tries: 1 }, locks, faults })).toEqual(['c1 1405000']);
+  });
+
+  it('of a process that is started on a machine that stands still has its time from when that goes on', () => {
+    const parts: Parts = {
+      cluster: { nodes: 1 },
+      policy: { tries: 1 },
+      faults: [
+        { kind: 'suspend', process: 'c1', atUs: 21_100_000, forUs: 300_000, stops: 'all' },
+        { kind: 'client-crash', client: 'c1', atUs: 0, restartAfterUs: 21_300_000 },
+      ],
+      fates: [{ client: 'c1', operation: 'acquire', node: 'n0', direction: 'request', lost: true }],
+    };
+    expect(tolerant(parts)).toEqual([]);
+    // Without time-outs a try has its TTL, from then on.
+    const patient: Parts = { ...parts, policy: { tries: 1, nodeTimeoutUs: null }, untilUs: 90_000_000 };
+    expect(tolerant(patient)).toEqual(['c1 31400000']);
+    for (const it of [parts, patient]) expect(disagreementOn(schedule(it))).toBeNull();
   });
 
   it('has its time by its own clock', () => {
