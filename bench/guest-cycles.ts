@@ -3,7 +3,7 @@ import RedisMock from 'ioredis-mock';
 import { COMMAND_TIMEOUT_MS, LIBRARIES, type Library, loadSubject } from '../guests/libraries/index.js';
 import { type LockUnderTest, releaseOf } from '../guests/lock-under-test.js';
 import { replayGuests } from '../guests/run.js';
-import type { LockPlan, Schedule } from '../scenarios/index.js';
+import { plainCluster, plainLock, type Schedule } from '../scenarios/index.js';
 
 /*
  * One side of `bench:guests`, in a process of its own: lock cycles of one library, without contention. Told how many, it
@@ -54,30 +54,16 @@ async function simulated(it: Library): Promise<(count: number) => Promise<number
 }
 
 function inTurn(count: number): Schedule {
-  const lock = (i: number): LockPlan => ({
-    atUs: i * APART_US,
-    resources: ['a'],
-    ttlMs: TTL_MS,
-    holdUs: HOLD_US,
-    extensions: [],
-    writes: [],
-    jitterPpm: [],
-  });
   return {
     schema: 'lockstep.schedule/1',
-    cluster: {
-      nodes: NODES,
-      delayUs: 1_000,
-      distances: [],
-      link: 'fifo',
-      expiry: 'after',
-      resolutionUs: 1000,
-      persistence: 'none',
-      replicaLagUs: null,
-      clocks: [],
-    },
+    cluster: plainCluster(NODES),
     policy: { profile: 'reference', with: { clock: 'wall' } },
-    clients: [{ id: 'c1', locks: Array.from({ length: count }, (_, i) => lock(i)) }],
+    clients: [
+      {
+        id: 'c1',
+        locks: Array.from({ length: count }, (_, i) => plainLock(i * APART_US, TTL_MS, { holdUs: HOLD_US })),
+      },
+    ],
     faults: [],
     fates: [],
     untilUs: count * APART_US + TTL_MS * 1000,

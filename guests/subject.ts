@@ -1,4 +1,4 @@
-import type { LockPlan, Schedule } from '../scenarios/index.js';
+import { type LockPlan, plainCluster, plainLock, type Schedule } from '../scenarios/index.js';
 import type { MakeLock } from './lock-under-test.js';
 import { replayGuests } from './run.js';
 import type { Subject } from './session.js';
@@ -18,30 +18,12 @@ export async function subjectOf(name: string, make: MakeLock, commandTimeoutMs: 
 }
 
 function lock(atUs: number): LockPlan {
-  return {
-    atUs,
-    resources: ['a'],
-    ttlMs: 2_000,
-    holdUs: 1_900_000,
-    extensions: [{ afterUs: 100_000, ttlMs: 2_000 }],
-    writes: [],
-    jitterPpm: [],
-  };
+  return plainLock(atUs, 2_000, { holdUs: 1_900_000, extensions: [{ afterUs: 100_000, ttlMs: 2_000 }] });
 }
 
 const REHEARSAL: Schedule = {
   schema: 'lockstep.schedule/1',
-  cluster: {
-    nodes: 3,
-    delayUs: 1_000,
-    distances: [],
-    link: 'fifo',
-    expiry: 'after',
-    resolutionUs: 1000,
-    persistence: 'none',
-    replicaLagUs: null,
-    clocks: [],
-  },
+  cluster: plainCluster(3),
   policy: { profile: 'reference', with: { clock: 'wall' } },
   // The second one is refused, and cleans up.
   clients: [

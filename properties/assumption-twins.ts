@@ -1,5 +1,14 @@
 import { nodeName } from '../core/index.js';
-import type { Cluster, Fate, Fault, LockPlan, PropertyId, Schedule } from '../scenarios/index.js';
+import {
+  type Cluster,
+  type Fate,
+  type Fault,
+  type LockPlan,
+  type PropertyId,
+  plainCluster,
+  plainLock,
+  type Schedule,
+} from '../scenarios/index.js';
 import { policyOf } from '../sim/index.js';
 import { type Assumption, assumptions } from './assumptions.js';
 import { judge } from './judge.js';
@@ -36,33 +45,18 @@ interface Parts {
 /** No latency, and nodes whose clocks are about to tick, so that a key lives 1 µs longer than its TTL and no more. */
 function plan({ cluster = {}, c1 = {}, rival = false, lists = [], faults = [], fates = [] }: Parts): Schedule {
   const nodes = cluster.nodes ?? 5;
-  const lock: LockPlan = {
-    atUs: 0,
-    resources: ['a'],
-    ttlMs: TTL_MS,
-    holdUs: null,
-    extensions: [],
-    writes: [],
-    jitterPpm: [],
-  };
+  const lock = plainLock(0, TTL_MS);
   const own = (client: number): { readonly nodes?: readonly string[] } => {
     const list = lists[client];
     return list === undefined ? {} : { nodes: list.map(nodeName) };
   };
   return {
     schema: 'lockstep.schedule/1',
-    cluster: {
-      nodes,
+    cluster: plainCluster(nodes, {
       delayUs: 0,
-      distances: [],
-      link: 'fifo',
-      expiry: 'after',
-      resolutionUs: 1000,
-      persistence: 'none',
-      replicaLagUs: null,
       clocks: Array.from({ length: nodes }, (_, i) => ({ process: nodeName(i), offsetUs: 999, ratePpm: 0 })),
       ...cluster,
-    },
+    }),
     policy: { profile: 'reference', with: { tries: 1 } },
     clients: [
       { id: 'c1', locks: [{ ...lock, ...c1 }], ...own(0) },

@@ -5,6 +5,7 @@ export { InputError, ScheduleError } from './input-error.js';
 export { scenarioJsonSchema } from './json-schema.js';
 export { MITIGATIONS, type Mitigation, mitigate } from './mitigations.js';
 export { parseScenario, parseScenarioText, parseSchedule, parseScheduleText } from './parse.js';
+export { plainCluster, plainLock } from './plain.js';
 export type * from './scenario.js';
 export type * from './schedule.js';
 export { variantSchedule } from './variant.js';

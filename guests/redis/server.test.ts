@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { plainCluster } from '../../scenarios/index.js';
 import { Chronicle } from '../../sim/chronicle.js';
 import { trueTime } from '../../sim/index.js';
 import { SimNode } from '../../sim/node.js';
@@ -13,24 +14,7 @@ class Bench {
   readonly server = new Server();
   nowMs = 0;
   private readonly chronicle = new Chronicle([], new Observer(), false);
-  readonly node = new SimNode(
-    0,
-    {
-      nodes: 1,
-      delayUs: 0,
-      distances: [],
-      link: 'fifo',
-      expiry: 'after',
-      resolutionUs: 1000,
-      persistence: 'none',
-      replicaLagUs: null,
-      clocks: [],
-    },
-    this.chronicle,
-    () => new QueueEvent(),
-    0,
-    0,
-  );
+  readonly node = new SimNode(0, plainCluster(1), this.chronicle, () => new QueueEvent(), 0, 0);
   private readonly values = [''];
 
   private readonly names = {

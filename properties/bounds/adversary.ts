@@ -1,5 +1,14 @@
 import type { Policy } from '../../core/index.js';
-import type { ClockPlan, Cluster, Fate, Fault, LockPlan, Schedule } from '../../scenarios/index.js';
+import {
+  type ClockPlan,
+  type Cluster,
+  type Fate,
+  type Fault,
+  type LockPlan,
+  plainCluster,
+  plainLock,
+  type Schedule,
+} from '../../scenarios/index.js';
 import { type Sight, see } from './watch.js';
 
 /** How nodes read time when they decide that a key has expired. */
@@ -51,28 +60,20 @@ export function alone(situation: Situation): Schedule {
   const { ttlMs, delayUs, nodes = DEFAULT_NODES } = situation;
   return {
     schema: 'lockstep.schedule/1',
-    cluster: {
-      nodes,
+    cluster: plainCluster(nodes, {
       delayUs,
-      distances: [],
       link: situation.link ?? 'fifo',
       expiry: (situation.grain ?? ALIGNED).expiry,
       resolutionUs: (situation.grain ?? ALIGNED).resolutionUs,
-      ...(situation.disk ?? { persistence: 'none' }),
-      replicaLagUs: null,
+      ...situation.disk,
       clocks: clocksOf(situation, nodes),
-    },
+    }),
     policy: { profile: 'reference', with: { nodeTimeoutUs: null, tries: 1, ...situation.policy } },
-    clients: [{ id: 'c1', locks: [lock(0, ttlMs, situation.holder)] }],
+    clients: [{ id: 'c1', locks: [plainLock(0, ttlMs, situation.holder)] }],
     faults: [...driftOf(situation), ...(situation.faults ?? [])],
     fates: [...unreached('c1', situation.votes ?? nodes, nodes), ...(situation.fates ?? [])],
     untilUs: 1000 * (20 * ttlMs + 200_000),
   };
-}
-
-/** A lock on the one resource, kept until it expires. */
-export function lock(atUs: number, ttlMs: number, fields: Partial<LockPlan> = {}): LockPlan {
-  return { atUs, resources: ['a'], ttlMs, holdUs: null, extensions: [], writes: [], jitterPpm: [], ...fields };
 }
 
 function clocksOf({ delayUs, grain = ALIGNED, clientPpm = 0 }: Situation, nodes: number): ClockPlan[] {
@@ -129,7 +130,7 @@ export function attack(situation: Situation, fromUs: number = situation.delayUs)
 export function strikeAt(situation: Situation, strikeUs: number): Attack {
   const calm = alone(situation);
   const { clientPpm = 0 } = situation;
-  const rival = { id: 'c2', locks: [lock(strikeUs - situation.delayUs, situation.ttlMs, situation.rival)] };
+  const rival = { id: 'c2', locks: [plainLock(strikeUs - situation.delayUs, situation.ttlMs, situation.rival)] };
   // The rival's rate only decides whether its own attempt is quick enough; then a slow clock is on its side.
   const clocks = clientPpm === 0 ? [] : [{ process: 'c2', offsetUs: 0, ratePpm: clientPpm }];
   const schedule: Schedule = {

@@ -1,5 +1,5 @@
-import type { Distance, Fault, Schedule } from '../../scenarios/index.js';
-import { alone, lock } from './adversary.js';
+import { type Distance, type Fault, plainLock, type Schedule } from '../../scenarios/index.js';
+import { alone } from './adversary.js';
 import { see } from './watch.js';
 
 const NEAR_US = 1000;
@@ -9,7 +9,7 @@ const TTL_MS = 1000;
 /** Clients call at once, each nearer than all others to some nodes: `nearest[i]` of them to client i. The rest is down. */
 export function splitSchedule(nodes: number, nearest: readonly number[], tries: number): Schedule {
   const owner = nearest.flatMap((count, client) => Array.from({ length: count }, () => client));
-  const clients = nearest.map((_, i) => ({ id: `c${i + 1}`, locks: [lock(0, TTL_MS)] }));
+  const clients = nearest.map((_, i) => ({ id: `c${i + 1}`, locks: [plainLock(0, TTL_MS)] }));
   const distances = owner.map((client, i): Distance => ({ client: `c${client + 1}`, node: `n${i}`, delayUs: NEAR_US }));
   const down = Array.from(
     { length: nodes - owner.length },

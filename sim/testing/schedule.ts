@@ -3,6 +3,8 @@ import {
   type Fault,
   type LockPlan,
   parseSchedule,
+  plainCluster,
+  plainLock,
   type ResourceGuard,
   type Schedule,
 } from '../../scenarios/index.js';
@@ -26,18 +28,7 @@ export interface Parts {
 export function schedule(parts: Parts = {}): Schedule {
   return parseSchedule({
     schema: 'lockstep.schedule/1',
-    cluster: {
-      nodes: 5,
-      delayUs: 1_000,
-      distances: [],
-      link: 'fifo',
-      expiry: 'after',
-      resolutionUs: 1_000,
-      persistence: 'none',
-      replicaLagUs: null,
-      clocks: [],
-      ...parts.cluster,
-    },
+    cluster: plainCluster(5, parts.cluster),
     policy: { profile: 'reference', with: parts.policy ?? {} },
     clients: (parts.locks ?? [[lock(0)]]).map((locks, i) => ({ id: `c${i + 1}`, ...parts.views?.[i], locks })),
     faults: parts.faults ?? [],
@@ -49,16 +40,7 @@ export function schedule(parts: Parts = {}): Schedule {
 
 /** A lock on `a` for 10 s that is never released. */
 export function lock(atUs: number, fields: Partial<LockPlan> = {}): LockPlan {
-  return {
-    atUs,
-    resources: ['a'],
-    ttlMs: 10_000,
-    holdUs: null,
-    extensions: [],
-    writes: [],
-    jitterPpm: [],
-    ...fields,
-  };
+  return plainLock(atUs, 10_000, fields);
 }
 
 /** What a run did, of the kinds asked for: `<µs> <process> <kind>`. */
