@@ -1,7 +1,7 @@
-import { members, nodeName, size } from '../core/index.js';
+import { members, nodeName, REFERENCE, size } from '../core/index.js';
 import type { Counts } from '../properties/coverage.js';
 import { isInClaim } from '../properties/search/drawn.js';
-import type { Cluster, Fault, LockPlan } from '../scenarios/index.js';
+import { type Cluster, type Fault, type LockPlan, plainCluster } from '../scenarios/index.js';
 import type {
   Adversary,
   Direction,
@@ -14,7 +14,6 @@ import type {
   Streams,
   WorldView,
 } from '../sim/index.js';
-import { FORMER_SETUP } from './former.js';
 
 const NODES = 5;
 const TTL_MS = 1_000;
@@ -29,9 +28,25 @@ const SPAN_US = 200_000;
 /** Locks of each client in a history. */
 const LOCKS = 2;
 
-// A replica that takes over has everything.
-const CLUSTER: Cluster = { ...FORMER_SETUP.cluster, replicaLagUs: 0 };
-const SETUP: Setup = { ...FORMER_SETUP, cluster: CLUSTER };
+const CLUSTER: Cluster = plainCluster(NODES, {
+  delayUs: 500,
+  link: 'reordering',
+  // A replica that takes over has everything.
+  replicaLagUs: 0,
+  clocks: [
+    { process: 'n0', offsetUs: 17, ratePpm: 200 },
+    { process: 'n3', offsetUs: 1_000_003, ratePpm: -300 },
+    { process: 'c2', offsetUs: 5_000, ratePpm: 100 },
+  ],
+});
+
+const SETUP: Setup = {
+  cluster: CLUSTER,
+  policy: { ...REFERENCE, tries: 3, retryDelayUs: 60_000, retryJitterUs: 30_000 },
+  clients: ['c1', 'c2', 'c3'],
+  resource: 'none',
+  untilUs: 5_000_000,
+};
 
 /** How nodes go down, and for how long. */
 type GoesDown = (node: string, atUs: number, draw: Stream) => Fault;

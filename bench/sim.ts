@@ -2,11 +2,12 @@ import { parseArgs } from 'node:util';
 import { type Counts, SITUATIONS, type Situation } from '../properties/coverage.js';
 import { type Machine, machine } from './machine.js';
 import { type MonitorCost, monitorCosts } from './monitor-costs.js';
-import { FORMER_WORK, Player, REFERENCE_WORK } from './workload.js';
+import { Player } from './workload.js';
 import { popAndPushPerSecond } from './yardstick.js';
 
-/** How fast the histories of one workload are, one thread, monitors on. */
-interface Speed {
+/** The simulator's speed on the reference workload, one thread, monitors on. */
+interface SimBench {
+  readonly schema: 'lockstep.bench-sim/3';
   readonly historiesPerSecond: number;
   /** CPU time of a history, µs: says more than the clock on the wall does on a machine that has other work. */
   readonly cpuUsPerHistory: number;
@@ -19,13 +20,7 @@ interface Speed {
   readonly ratioToQueue: number;
   readonly violations: number;
   readonly hash: string;
-}
-
-/** The simulator's speed on the reference workload, and in the same rounds on the one that was it before. */
-interface SimBench extends Speed {
-  readonly schema: 'lockstep.bench-sim/2';
-  readonly former: Speed;
-  /** What the histories of the reference workload went through, per thousand. */
+  /** What the histories went through, per thousand. */
   readonly situations: Readonly<Record<Situation, number>>;
   readonly popAndPushPerSecond: number;
   readonly rounds: number;
@@ -35,7 +30,7 @@ interface SimBench extends Speed {
   readonly machine: Machine;
 }
 
-/** One round of one workload. */
+/** One round. */
 interface Round {
   readonly seconds: number;
   readonly cpuUs: number;
@@ -57,26 +52,30 @@ const result = measure(Number(values.rounds), Number(values.histories));
 process.stdout.write(values.json ? `${JSON.stringify(result)}\n` : describe(result));
 
 function measure(rounds: number, histories: number): SimBench {
-  const reference = { player: new Player(REFERENCE_WORK), measured: [] as Round[] };
-  const former = { player: new Player(FORMER_WORK), measured: [] as Round[] };
-  for (const { player } of [reference, former]) {
-    for (let run = 0; run < histories / 2; run++) player.play(run);
-    player.reset();
-  }
+  const player = new Player();
+  for (let run = 0; run < histories / 2; run++) player.play(run);
+  player.reset();
   popAndPushPerSecond(YARDSTICK_ROUNDS, clock);
-  for (let round = 0; round < rounds; round++) {
-    for (const { player, measured } of [reference, former]) measured.push(measureRound(player, round, histories));
-  }
-  const speed = speedOf(reference.player, reference.measured);
+  const measured = Array.from({ length: rounds }, (_, round) => measureRound(player, round, histories));
+  const all = player.histories;
+  const perSecond = histories / median(measured.map((round) => round.seconds));
   return {
-    schema: 'lockstep.bench-sim/2',
-    ...speed,
-    former: speedOf(former.player, former.measured),
-    situations: perThousand(reference.player.counts, reference.player.histories),
-    popAndPushPerSecond: Math.round(median(reference.measured.map((round) => round.queue))),
+    schema: 'lockstep.bench-sim/3',
+    historiesPerSecond: Math.round(perSecond),
+    cpuUsPerHistory: round2(median(measured.map((round) => round.cpuUs))),
+    eventsPerSecond: Math.round(median(measured.map((round) => round.eventsPerSecond))),
+    eventsPerHistory: round2(player.events / all),
+    stepsPerHistory: round2(player.steps / all),
+    claimsPerHistory: round2(player.counts.claims / all),
+    simulatedSecondsPerSecond: Math.round((player.endUs / all / 1e6) * perSecond),
+    ratioToQueue: round2(median(measured.map((round) => round.eventsPerSecond / round.queue))),
+    violations: player.violations,
+    hash: player.hash.digest(),
+    situations: perThousand(player.counts, all),
+    popAndPushPerSecond: Math.round(median(measured.map((round) => round.queue))),
     rounds,
     historiesPerRound: histories,
-    monitors: monitorCosts((run, alter) => reference.player.play(run, alter), rounds, Math.ceil(histories / 10)),
+    monitors: monitorCosts((run, alter) => player.play(run, alter), rounds, Math.ceil(histories / 10)),
     machine: machine(),
   };
 }
@@ -96,23 +95,6 @@ function measureRound(player: Player, round: number, histories: number): Round {
   return { seconds, cpuUs, eventsPerSecond: (player.events - before) / seconds, queue };
 }
 
-function speedOf(player: Player, measured: readonly Round[]): Speed {
-  const { histories: all } = player;
-  const perSecond = all / measured.length / median(measured.map((round) => round.seconds));
-  return {
-    historiesPerSecond: Math.round(perSecond),
-    cpuUsPerHistory: round2(median(measured.map((round) => round.cpuUs))),
-    eventsPerSecond: Math.round(median(measured.map((round) => round.eventsPerSecond))),
-    eventsPerHistory: round2(player.events / all),
-    stepsPerHistory: round2(player.steps / all),
-    claimsPerHistory: round2(player.counts.claims / all),
-    simulatedSecondsPerSecond: Math.round((player.endUs / all / 1e6) * perSecond),
-    ratioToQueue: round2(median(measured.map((round) => round.eventsPerSecond / round.queue))),
-    violations: player.violations,
-    hash: player.hash.digest(),
-  };
-}
-
 function perThousand(counts: Counts, histories: number): Record<Situation, number> {
   const names = Object.keys(SITUATIONS) as Situation[];
   return Object.fromEntries(names.map((name) => [name, Math.round((1000 * counts[name]) / histories)])) as Counts;
@@ -128,7 +110,7 @@ function round2(value: number): number {
 }
 
 function describe(bench: SimBench): string {
-  const { machine: it, former } = bench;
+  const { machine: it } = bench;
   const hit = (Object.entries(SITUATIONS) as [Situation, string][]).map(
     ([name, words]) => `  ${String(bench.situations[name]).padStart(6)}  ${words}`,
   );
@@ -137,7 +119,6 @@ function describe(bench: SimBench): string {
     `a history: ${bench.eventsPerHistory} events, ${bench.stepsPerHistory} steps of the lock, ${bench.claimsPerHistory} claims`,
     `${bench.violations} violations of any property`,
     `${bench.ratioToQueue} events per pop-and-push of the yardstick (${bench.popAndPushPerSecond}/s)`,
-    `the workload before it, in turns: ${former.historiesPerSecond} histories/s of ${former.eventsPerHistory} events, ${former.cpuUsPerHistory} us of CPU each`,
     'in a thousand histories:',
     ...hit,
     `cost of monitors, % of the CPU time: ${bench.monitors.map((it) => `${it.monitor} ${it.percent}`).join('; ')}`,
