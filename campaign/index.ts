@@ -13,6 +13,5 @@ export {
   totalOf,
   violatingRuns,
 } from './part.js';
-export { canWork, defaultWorkers, Pool } from './pool.js';
+export { canWork, defaultWorkers } from './pool.js';
 export { CampaignRanges, type CampaignSearch, type CampaignSpec, guestsOf, isGuest } from './spec.js';
-export type { Failure } from './unit.js';

@@ -107,7 +107,7 @@ export function perMillionWords(violating: number, runs: number): string {
 }
 
 /** One failure of each shape: that of the first run. */
-export function firstOfEachShape(failures: readonly Failure[]): Failure[] {
+function firstOfEachShape(failures: readonly Failure[]): Failure[] {
   const kept = new Map<string, Failure>();
   for (const failure of failures) {
     const other = kept.get(failure.shape);

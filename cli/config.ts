@@ -6,7 +6,7 @@ import { InputError, show } from '../scenarios/input-error.js';
 import { meant } from '../scenarios/nearest.js';
 
 /** Where flags may be written down, below the working directory. */
-export const CONFIG_FILES: readonly string[] = ['ts', 'mjs', 'js', 'json'].map((it) => `lockstep.config.${it}`);
+const CONFIG_FILES: readonly string[] = ['ts', 'mjs', 'js', 'json'].map((it) => `lockstep.config.${it}`);
 
 /** Values of flags, by verb. */
 export interface Config {

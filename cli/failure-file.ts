@@ -88,7 +88,7 @@ export function writeScenario(scenario: Scenario, folder: string, cwd: string): 
 }
 
 /** Where schedules of guests go. They replay with their library only, and are no known failures of the lock. */
-export const GUEST_FAILURES = '.lockstep/guests';
+const GUEST_FAILURES = '.lockstep/guests';
 
 /**
  * Writes a schedule of a guest below `cwd`, whole or not at all.

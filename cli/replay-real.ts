@@ -100,7 +100,7 @@ export async function playCatalogue(io: Io): Promise<RealOutcome[]> {
 }
 
 /** How many were played, and how many of those agreed. */
-export function tally(outcomes: readonly RealOutcome[]): { agreed: number; played: number; total: number } {
+function tally(outcomes: readonly RealOutcome[]): { agreed: number; played: number; total: number } {
   const agreed = outcomes.filter(({ status }) => status === 'agreed').length;
   const played = outcomes.filter(({ status }) => status !== 'refused').length;
   return { agreed, played, total: outcomes.length };

@@ -40,7 +40,7 @@ export function replay(name: string, flags: ReplayFlags, io: Io): ExitCode {
 }
 
 /** Whether what was expected came; of what nobody expected anything, whether it is safe. */
-export function codeOf({ expected, difference, judgement }: Replayed): ExitCode {
+function codeOf({ expected, difference, judgement }: Replayed): ExitCode {
   if (expected !== null) return difference === null ? Exit.ok : Exit.notReproduced;
   return judgement.verdict === 'safe' ? Exit.ok : Exit.violated;
 }

@@ -25,11 +25,6 @@ export function has(set: NodeSet, node: number): boolean {
   return (set & (1 << node)) !== 0;
 }
 
-/** A set with one more node. */
-export function add(set: NodeSet, node: number): NodeSet {
-  return (set | (1 << node)) as NodeSet;
-}
-
 /** The nodes of either set. */
 export function union(a: NodeSet, b: NodeSet): NodeSet {
   return (a | b) as NodeSet;

@@ -37,7 +37,7 @@ export interface GuestRunOptions {
 }
 
 /** What guests are judged by. */
-export const GUEST_PROPERTIES: readonly PropertyId[] = [
+const GUEST_PROPERTIES: readonly PropertyId[] = [
   'mutual-exclusion',
   'validity',
   'action-in-belief',
@@ -52,10 +52,10 @@ export const GUEST_PROPERTIES: readonly PropertyId[] = [
 const SEEN_HERE: readonly PropertyId[] = ['acquisition', 'deadlock-free', 'lost-lock'];
 
 /** A call that has not returned for this long at the end of a run hangs, µs. */
-export const PATIENCE_US = 15_000_000;
+const PATIENCE_US = 15_000_000;
 
 /** A run with more events than this has gone round in circles: none that ends by itself has a tenth of them. */
-export const MOST_EVENTS = 20_000;
+const MOST_EVENTS = 20_000;
 
 /** One run that is under way. */
 class Running {

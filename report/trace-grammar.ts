@@ -15,7 +15,7 @@ const event: z.ZodType = z
   .register(definitions, { id: 'TraceEvent' });
 
 /** What `replay --format json` prints. */
-export const traceGrammar: z.ZodType = z
+const traceGrammar: z.ZodType = z
   .strictObject({
     schema: z.literal('lockstep.trace/1'),
     id: z.string(),

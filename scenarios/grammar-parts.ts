@@ -132,7 +132,7 @@ export function someOf<P extends z.ZodType>(part: P, right: string): z.ZodArray<
 }
 
 /** Message for a field that `fields` does not have. */
-export function unknownField(key: string, fields: readonly string[], what: string): string {
+function unknownField(key: string, fields: readonly string[], what: string): string {
   return `not a field of ${what}; ${meant(key, fields, 'the fields are')}`;
 }
 

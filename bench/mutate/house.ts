@@ -4,7 +4,7 @@ import { transformWithOxc } from 'vite';
 import { type CoreMutant, instrument } from './instrument.js';
 
 /** What decides when a lock is granted, refused, lost: the transition function with what it consists of. */
-export const MUTATED: readonly string[] = [
+const MUTATED: readonly string[] = [
   'acquire',
   'extend',
   'fencing',

@@ -38,7 +38,7 @@ const SWAPPED: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** All the ways to get one node of the tree wrong; `code` gives the text of a node, `parent` is the node around it. */
-export function alternativesTo(node: Syntax, parent: Syntax | null, code: (node: Syntax) => string): Alternative[] {
+function alternativesTo(node: Syntax, parent: Syntax | null, code: (node: Syntax) => string): Alternative[] {
   switch (node.type) {
     case 'BinaryExpression':
     case 'LogicalExpression':
@@ -91,7 +91,7 @@ function literal({ value }: Syntax, parent: Syntax | null): Alternative[] {
 }
 
 /** Whether a node decides which way to go, and is no comparison that has its own alternatives to that. */
-export function isCondition(node: Syntax, parent: Syntax | null): boolean {
+function isCondition(node: Syntax, parent: Syntax | null): boolean {
   if (parent === null || parent.test !== node) return false;
   return ['IfStatement', 'ConditionalExpression', 'ForStatement', 'WhileStatement'].includes(parent.type);
 }

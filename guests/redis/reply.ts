@@ -23,7 +23,7 @@ export type Reply = string | number | null | Status | Failure | readonly Reply[]
 export const OK: Status = new Status('OK');
 
 /** What ioredis rejects with when a server answers with an error. */
-export class ReplyError extends Error {
+class ReplyError extends Error {
   override readonly name: string = 'ReplyError';
 }
 

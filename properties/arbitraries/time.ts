@@ -13,7 +13,7 @@ export function roundness(us: number): number {
  * shorter and as round. Can shrink values it did not generate, also greater ones than `max`: one that it did not take
  * would keep the whole schedule from shrinking.
  */
-export class TimeArbitrary extends fc.Arbitrary<number> {
+class TimeArbitrary extends fc.Arbitrary<number> {
   private readonly min: number;
   private readonly max: number;
   private readonly later: boolean;

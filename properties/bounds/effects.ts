@@ -31,12 +31,7 @@ function lastLook(wanted: EffectCase): number {
   return greatest(0, 1000 * wanted.ttlMs, (us) => see(writing(wanted, us)).writes > 0);
 }
 
-/** It looks as late as it can, and its write is on its way for so long. */
-export function slowWrite(wanted: EffectCase, delayUs: number): Schedule {
-  return writing(wanted, lastLook(wanted), { delayUs });
-}
-
-/** The longest way of a write that is still in time, µs. */
+/** It looks as late as it can: the longest way of its write that is still in time, µs. */
 export function longestWay(wanted: EffectCase): number {
   const look = lastLook(wanted);
   return greatest(0, 2_000 * wanted.ttlMs, (delayUs) => !see(writing(wanted, look, { delayUs })).late);

@@ -52,7 +52,7 @@ function secondAttack(
 }
 
 /** These nodes forget their counters, and count again at once. */
-export function lostCountersAttack(wanted: CounterCase, lost: readonly number[]): Attack {
+function lostCountersAttack(wanted: CounterCase, lost: readonly number[]): Attack {
   const faults = lost.map((node): Fault => ({ kind: 'crash', atUs: 1_000_000, node: `n${node}`, restartAfterUs: 0 }));
   const unraised = Array.from({ length: wanted.nodes - wanted.raised }, (_, i) => wanted.raised + i);
   return secondAttack(wanted, [...lost, ...unraised], { faults, policy: { rejoin: 'at-once' } });
@@ -73,7 +73,7 @@ export interface CounterDisk {
 }
 
 /** Two of three nodes have the counter; one of them loses its power, and has an older one then. */
-export function oldCounterAttack({ phaseUs, takesUs }: CounterDisk, laterUs: number): Attack {
+function oldCounterAttack({ phaseUs, takesUs }: CounterDisk, laterUs: number): Attack {
   const firstUs = (RAISED_US - phaseUs + EVERY_US) % EVERY_US;
   const fault: Fault = { kind: 'crash', atUs: RAISED_US + laterUs, node: 'n1', power: true, restartAfterUs: 0 };
   return secondAttack({ nodes: 3, quorum: 2, raised: 2 }, [1, 2], {

@@ -21,7 +21,7 @@ function crash(atUs: number, power: boolean): Fault {
 }
 
 /** The node crashes `laterUs` after the holder's SET, and is back at once. */
-export function crashAttack({ phaseUs, takesUs, power }: FsyncCase, laterUs: number): Attack {
+function crashAttack({ phaseUs, takesUs, power }: FsyncCase, laterUs: number): Attack {
   const firstUs = (DELAY_US - phaseUs + EVERY_US) % EVERY_US;
   return attack({
     ttlMs: TTL_MS,
@@ -38,7 +38,7 @@ export function longestUnsafe(wanted: FsyncCase): number {
 }
 
 /** The holder extends at `callUs`, and the power goes when the SET is on disk and the extension is not. */
-export function lostExtensionAttack(callUs: number, grain: Grain): Attack {
+function lostExtensionAttack(callUs: number, grain: Grain): Attack {
   const carriedOutUs = callUs + DELAY_US;
   const situation: Situation = {
     ttlMs: TTL_MS,

@@ -26,7 +26,7 @@ export function splitSchedule(nodes: number, nearest: readonly number[], tries: 
 }
 
 /** Whether some division of `up` nodes among the clients leaves everybody without a quorum. */
-export function canSplit(nodes: number, up: number, clients: number): boolean {
+function canSplit(nodes: number, up: number, clients: number): boolean {
   return divisions(up, clients, up).some((nearest) => see(splitSchedule(nodes, nearest, 1)).claims.length === 0);
 }
 

@@ -65,7 +65,7 @@ export function leastHarmfulClientStepMs(wanted: StepCase): number {
  * The machine of the holder stands still for `forUs`, and with it the clock that it reads: a suspend that a monotonic
  * clock does not count, or a virtual machine that is paused, which no clock of its own counts.
  */
-export function suspendedClientAttack(wanted: StepCase, forUs: number, stops: 'monotonic' | 'all'): Attack {
+function suspendedClientAttack(wanted: StepCase, forUs: number, stops: 'monotonic' | 'all'): Attack {
   const { ttlMs, delayUs, grain = ALIGNED, votes = 5, atUs = 2 * delayUs } = wanted;
   const faults: Fault[] = [{ kind: 'suspend', atUs, edge: 'after', process: 'c1', forUs, stops }];
   const clock = stops === 'all' ? 'boot' : 'monotonic';
@@ -78,7 +78,7 @@ export function greatestClientStop(wanted: StepCase, stops: 'monotonic' | 'all')
 }
 
 /** The holder is given a relative validity, and starts to count it `lagUs` after the last answer. */
-export function lateTimerAttack(wanted: StepCase, lagUs: number): Attack {
+function lateTimerAttack(wanted: StepCase, lagUs: number): Attack {
   const { ttlMs, delayUs, grain = ALIGNED, votes = 5 } = wanted;
   return attack({ ttlMs, delayUs, grain, votes, policy: { deadline: 'relative', deadlineLagUs: lagUs } });
 }

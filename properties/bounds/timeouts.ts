@@ -15,7 +15,7 @@ export interface TimeoutCase {
 }
 
 /** Whether a client with this time-out for each node gets the lock. */
-export function acquires(wanted: TimeoutCase, timeoutUs: number): boolean {
+function acquires(wanted: TimeoutCase, timeoutUs: number): boolean {
   const { ttlMs, delayUs, sending, minValidityUs = 0 } = wanted;
   const faults = Array.from(
     { length: wanted.down },

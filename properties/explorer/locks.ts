@@ -202,13 +202,7 @@ export interface Reaction {
 }
 
 /** What happens to a client on an event, unremembered: the production lock's step, carried out. */
-export function react(
-  policy: Policy,
-  bounds: ExploreBounds,
-  commands: Commands,
-  local: Local,
-  event: number,
-): Reaction {
+function react(policy: Policy, bounds: ExploreBounds, commands: Commands, local: Local, event: number): Reaction {
   if (event === PAUSE || event === RESUME) {
     return { local: { ...local, paused: event === PAUSE }, sends: NO_SENDS, hollow: false };
   }
@@ -239,7 +233,7 @@ function carryOut(effect: Effect, timers: number[], sends: Send[], commands: Com
 }
 
 /** An event in the words of the lock. Its clock always shows 0. */
-export function eventOf(bounds: ExploreBounds, commands: Commands, lock: LockState, event: number): LockEvent {
+function eventOf(bounds: ExploreBounds, commands: Commands, lock: LockState, event: number): LockEvent {
   const now = localTime(0);
   const chance = (attempt: number) => ({ token: (attempt + 1) as Token, jitterPpm: 0 });
   if (event === CALL) return { type: 'acquire', now, nodes: bounds.nodes, ttlMs: bounds.ttl, chance: chance(0) };
@@ -257,7 +251,7 @@ export function eventOf(bounds: ExploreBounds, commands: Commands, lock: LockSta
 }
 
 /** The same client, `ticks` later by its clock. */
-export function older(policy: Policy, bounds: ExploreBounds, local: Local, ticks: number): Local {
+function older(policy: Policy, bounds: ExploreBounds, local: Local, ticks: number): Local {
   const { lock } = local;
   const by = (at: LocalTime): LocalTime => localTime(at - ticks * TICK_US);
   const aged: LockState = {

@@ -136,7 +136,7 @@ export class Nodes {
 }
 
 /** What the simulator's node does with a command when it stores `token` for `left` ticks more. */
-export function carryOut(
+function carryOut(
   policy: Policy,
   token: number,
   left: number,

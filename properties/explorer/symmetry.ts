@@ -1,7 +1,7 @@
 import type { BoundedWorld } from './world.js';
 
 /** All orders of 0 to n − 1, the identity first. */
-export function permutations(n: number): number[][] {
+function permutations(n: number): number[][] {
   if (n === 0) return [[]];
   return permutations(n - 1).flatMap((shorter) => {
     const places = Array.from({ length: n }, (_, place) => n - 1 - place);

@@ -72,7 +72,7 @@ export function cellAt(plan: SweepPlan, x: number, y: number): Cell {
 }
 
 /** The configuration at a place of the map. */
-export function pointAt({ x, y, base }: SweepPlan, atX: number, atY: number): Point {
+function pointAt({ x, y, base }: SweepPlan, atX: number, atY: number): Point {
   return { ...base, [x.name]: atX, [y.name]: atY };
 }
 

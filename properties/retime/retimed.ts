@@ -121,7 +121,7 @@ function retimedFault(fault: Fault, map: TimeMap, span: Span): Fault {
 }
 
 /** When a fault is over, as far as it ends. */
-export function endOf(fault: Fault): number {
+function endOf(fault: Fault): number {
   if (fault.kind === 'crash') return fault.atUs + (fault.restartAfterUs ?? 0);
   return 'forUs' in fault ? fault.atUs + fault.forUs : fault.atUs;
 }

@@ -143,11 +143,7 @@ export function searchRange(
 }
 
 /** The draws of a search that come to run `from` next. */
-export function drawsAt(
-  { weather, seed, strategy }: SearchPlan,
-  from: number,
-  inputs: readonly NearMiss[] = [],
-): Draws {
+function drawsAt({ weather, seed, strategy }: SearchPlan, from: number, inputs: readonly NearMiss[] = []): Draws {
   return STRATEGIES[strategy](weather, new Streams(seed), from, inputs);
 }
 

@@ -7,4 +7,4 @@ export function greatestShare(runs: number, confidence: number = CONFIDENCE): nu
 }
 
 /** How sure a bound on a share is, unless another confidence is asked for. */
-export const CONFIDENCE = 0.95;
+const CONFIDENCE = 0.95;

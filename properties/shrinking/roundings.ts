@@ -50,7 +50,7 @@ function figuresOf(value: unknown, path: readonly (string | number)[] = []): Fig
 }
 
 /** A copy of a value with another number at a place. */
-export function replaced(value: unknown, [key, ...rest]: readonly (string | number)[], by: number): unknown {
+function replaced(value: unknown, [key, ...rest]: readonly (string | number)[], by: number): unknown {
   if (key === undefined) return by;
   if (Array.isArray(value)) return value.map((it, i) => (i === key ? replaced(it, rest, by) : it));
   return { ...(value as object), [key]: replaced((value as Record<string, unknown>)[key], rest, by) };

@@ -1,5 +1,5 @@
 export { formatBench, formatSafety } from './format.js';
 export { drawBench } from './picture.js';
 export { runBench } from './run.js';
-export { runSafety, type SafetyOptions, type SafetyResult, type SafetyRow } from './safety.js';
+export { runSafety } from './safety.js';
 export * from './types.js';

@@ -7,15 +7,12 @@ import { provisionUrls } from './urls.js';
 
 export { findFaketime } from './fake-clock.js';
 export {
-  type ClockSetting,
   type Persistence,
   type Provision,
   ProvisionError,
   type ProvisionedNode,
   type ProvisionOptions,
-  type RestartOptions,
   type Source,
-  withoutPassword,
 } from './types.js';
 
 /** How to get real Redis nodes, for messages that say that there are none. */

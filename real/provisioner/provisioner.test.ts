@@ -3,7 +3,8 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { canRunOnRedis } from './for-tests.js';
-import { hasRealRedis, isRequired, type Provision, ProvisionError, provision, withoutPassword } from './index.js';
+import { hasRealRedis, isRequired, type Provision, ProvisionError, provision } from './index.js';
+import { withoutPassword } from './types.js';
 
 const messageOf = (promise: Promise<unknown>) =>
   promise.then(

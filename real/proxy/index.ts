@@ -1,2 +1,2 @@
-export { type CommandFate, type Dropped, type MessageFate, NodeProxy, type ProxyOptions } from './proxy.js';
-export { commandOf, RespCutter, wordsOf } from './resp.js';
+export { type CommandFate, NodeProxy } from './proxy.js';
+export { commandOf, RespCutter } from './resp.js';

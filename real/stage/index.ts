@@ -1,2 +1,2 @@
-export type { Interval, Lateness, Observation, Waiting } from './observation.js';
-export { type PlayOptions, playOnRedis, unplayableBecause } from './stage.js';
+export type { Lateness, Observation } from './observation.js';
+export { playOnRedis, unplayableBecause } from './stage.js';

@@ -5,7 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { type HistoryVerdict, verifyHistory } from '../../properties/history/verify.js';
 import { canRunOnRedis } from '../provisioner/for-tests.js';
-import { runTorture, type TortureOptions, type TortureResult } from './index.js';
+import { runTorture, type TortureResult } from './index.js';
+import type { TortureOptions } from './types.js';
 
 const FOR_MS = 8_000;
 

@@ -13,7 +13,7 @@ const BAR_GAP = 3;
 const PAD = 7;
 
 /** The height of the strip of a clock, pixels. */
-export const CLOCK_HEIGHT = 22;
+const CLOCK_HEIGHT = 22;
 /** Where names of lanes begin. */
 export const NAME_X = 14;
 

@@ -10,7 +10,7 @@ export interface Place {
 }
 
 /** Where a page begins. */
-export const START: Place = { event: -1, axis: 'folded', zoom: 1, settings: [], filter: '', diff: false };
+const START: Place = { event: -1, axis: 'folded', zoom: 1, settings: [], filter: '', diff: false };
 
 /**
  * Reads the fragment of an address; what is not there or makes no sense is as at the start.
