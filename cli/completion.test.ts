@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { canRun } from '../real/testing/can-run.js';
 import { emptyFolder, lockstep } from './testing/in-process.js';
 
 async function script(shell: string): Promise<string> {
@@ -33,14 +34,12 @@ test('bash leaves the value of a flag to file names', async () => {
   expect(await offered('lockstep', 'check', '--seed', 's')).toEqual([]);
 });
 
-/** Skips loudly where a shell is not installed. */
-function needs(shell: string): boolean {
-  if (spawnSync(shell, ['--version']).error === undefined) return true;
-  console.warn(`SKIPPED: completion in ${shell}; install it (Debian: apt-get install ${shell})`);
-  return false;
+function canRunIn(shell: 'zsh' | 'fish'): boolean {
+  const isHere = spawnSync(shell, ['--version']).error === undefined;
+  return canRun(`completion in ${shell}`, shell, isHere ? undefined : `install it (Debian: apt-get install ${shell})`);
 }
 
-describe.skipIf(!needs('fish'))('fish', () => {
+describe.skipIf(!canRunIn('fish'))('fish', () => {
   async function inFish(line: string): Promise<string[]> {
     const cwd = emptyFolder();
     writeFileSync(join(cwd, 'lockstep.fish'), await script('fish'));
@@ -81,7 +80,7 @@ zpty -r z out '*DONE*'
 print -r -- "$out"
 `;
 
-describe.skipIf(!needs('zsh'))('zsh', () => {
+describe.skipIf(!canRunIn('zsh'))('zsh', () => {
   async function inZsh(line: string, setUp: string): Promise<string[]> {
     const cwd = emptyFolder();
     writeFileSync(join(cwd, '_lockstep'), await script('zsh'));

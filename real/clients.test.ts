@@ -3,8 +3,8 @@ import { Cluster, type Redis, type RedisOptions } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { COUNTER_KEYS } from '../core/index.js';
 import { Redlock, type RedlockSettings } from './index.js';
-import { canRunOnRedis } from './provisioner/for-tests.js';
 import { type Provision, provision } from './provisioner/index.js';
+import { canRunOnRedis } from './testing/can-run.js';
 import { untilVoters } from './testing/voters.js';
 import { clusterOfOne } from './testing/wrapped-servers.js';
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { LoneNode, Streams } from '../sim/index.js';
-import { canRunOnRedis } from './provisioner/for-tests.js';
 import { type Provision, provision } from './provisioner/index.js';
+import { canRunOnRedis } from './testing/can-run.js';
 import { CASES } from './testing/conformance-cases.js';
 import { casesOnNode, clientOf, differences, MOVES, simulatedCases } from './testing/conformance-differences.js';
 import { conformanceDocument } from './testing/conformance-document.js';

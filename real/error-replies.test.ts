@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Redlock } from './index.js';
-import { canRunOnRedis } from './provisioner/for-tests.js';
 import { type Provision, provision } from './provisioner/index.js';
+import { canRunOnRedis } from './testing/can-run.js';
 
 /** How to make a node answer with an error, and how to end that. */
 interface Ailment {

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { canRunOnRedis } from './provisioner/for-tests.js';
 import { type Provision, provision } from './provisioner/index.js';
+import { canRunOnRedis } from './testing/can-run.js';
 
 // ioredis keeps a process for two seconds after it disconnected from a dead peer, unless told otherwise.
 

@@ -1,8 +1,8 @@
 import type { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { LockError, Redlock } from './index.js';
-import { canRunOnRedis } from './provisioner/for-tests.js';
 import { type Provision, type ProvisionedNode, provision } from './provisioner/index.js';
+import { canRunOnRedis } from './testing/can-run.js';
 
 const TTL_MS = 10_000;
 /** Far above what an acquisition takes, and far below what waiting for a bad node would take. */

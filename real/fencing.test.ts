@@ -2,8 +2,8 @@ import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { COUNTER_KEYS } from '../core/index.js';
 import { compareFencingTokens, type FencingToken, type LockError, Redlock } from './index.js';
-import { canRunOnRedis } from './provisioner/for-tests.js';
 import { type Provision, provision } from './provisioner/index.js';
+import { canRunOnRedis } from './testing/can-run.js';
 
 /** Generous, so that a busy machine is not taken for a silent node. */
 const PATIENT = { fencing: true, nodeTimeoutMs: 2_000, retryCount: 2 };

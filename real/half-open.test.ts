@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Redlock } from './index.js';
-import { canRunOnRedis } from './provisioner/for-tests.js';
 import { type Provision, provision } from './provisioner/index.js';
 import { NodeProxy } from './proxy/index.js';
+import { canRunOnRedis } from './testing/can-run.js';
 
 const TTL_MS = 60_000;
 

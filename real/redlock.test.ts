@@ -2,8 +2,8 @@ import { getEventListeners, once } from 'node:events';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { compareFencingTokens, type FencingToken, LockError, Redlock } from './index.js';
-import { canRunOnRedis } from './provisioner/for-tests.js';
 import { type Provision, provision } from './provisioner/index.js';
+import { canRunOnRedis } from './testing/can-run.js';
 
 const prefix = `lockstep:test:${process.pid}`;
 let taken = 0;

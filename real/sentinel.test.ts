@@ -1,8 +1,8 @@
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Redlock, type RedlockSettings } from './index.js';
-import { canRunOnRedis } from './provisioner/for-tests.js';
 import { type Provision, type ProvisionedNode, provision } from './provisioner/index.js';
+import { canRunOnRedis } from './testing/can-run.js';
 import { untilVoters } from './testing/voters.js';
 import { MASTER_NAME, sentinelOf } from './testing/wrapped-servers.js';
 

@@ -2,9 +2,9 @@ import { createRequire } from 'node:module';
 import type { Redis, RedisOptions } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Command, Token } from '../core/index.js';
-import { canRunOnRedis } from './provisioner/for-tests.js';
 import { type Provision, provision } from './provisioner/index.js';
 import { findShortcut } from './shortcut.js';
+import { canRunOnRedis } from './testing/can-run.js';
 import { answerOf, isErrorReply, isMissingScript, loadScripts, Request } from './wire.js';
 
 interface Ioredis {

@@ -3,14 +3,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Page } from 'playwright-core';
+import { afterAll, describe, expect, test } from 'vitest';
 import { judgeAsExpected } from '../properties/expectation.js';
 import { judge } from '../properties/judge.js';
 import { type Scenario, variantSchedule } from '../scenarios/index.js';
 import { htmlReport } from './html.js';
 import { payloadOf, reportOf } from './payload-of.js';
-import { axeFindings, findBrowser, openPage, settled } from './testing/browser.js';
+import { axeFindings, openPage, settled } from './testing/browser.js';
+import { browserTests } from './testing/in-browser.js';
 import { longSchedule } from './testing/long-run.js';
 import { CATALOGUE } from './testing/scenes.js';
 import { viewerFiles } from './viewer-files.js';
@@ -18,14 +19,9 @@ import { countWords } from './words.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'lockstep-report-'));
 const artifacts = join(import.meta.dirname, '..', 'dist', 'artifacts');
-let browser: Browser | null = null;
+const inBrowser = browserTests('the report');
 
-beforeAll(async () => {
-  browser = await findBrowser();
-});
-
-afterAll(async () => {
-  await browser?.close();
+afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -51,18 +47,6 @@ const current = (page: Page): Promise<string> => page.locator('tr[aria-current]'
 
 /** One page for each scenario of the catalogue. */
 const MANY_PAGES_MS = 400_000;
-
-/** Runs in a browser, or is skipped where there is none. */
-function inBrowser(name: string, body: (browser: Browser) => Promise<void>, timeoutMs = 120_000): void {
-  test(
-    name,
-    async (context) => {
-      if (browser === null) context.skip();
-      else await body(browser);
-    },
-    timeoutMs,
-  );
-}
 
 describe('the report of S03, from a file and offline', () => {
   inBrowser('opens without a word in the console, with the same hash as in Node', async (browser) => {

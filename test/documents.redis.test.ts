@@ -8,8 +8,8 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { started } from '../campaign/testing/command.js';
 import { emptyFolder } from '../cli/testing/in-process.js';
-import { canRunOnRedis } from '../real/provisioner/for-tests.js';
 import { type Provision, provision } from '../real/provisioner/index.js';
+import { canRunOnRedis } from '../real/testing/can-run.js';
 import { type Block, blocksOf, commandsIn, documents, type Told } from './blocks.js';
 
 const TOP = fileURLToPath(new URL('..', import.meta.url));

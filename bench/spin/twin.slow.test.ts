@@ -1,18 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { explore, SMALL_WORLD } from '../../properties/index.js';
+import { canRun } from '../../real/testing/can-run.js';
 import { checkTwin, hasSpin, type TwinBounds } from './twin.js';
 
 const PERFECT: TwinBounds = { ttl: 3, allowance: 0, crashes: 0, delay: 0, drift: 0 };
 
-const required = (process.env.LOCKSTEP_REQUIRE ?? '').split(',').includes('spin');
-const found = hasSpin();
-if (!found && !required) {
-  process.stderr.write(
-    '\nSKIPPED: no Spin here, so that its twin of the explored worlds is not checked (apt-get install spin gcc).\n',
-  );
-}
+const lacking = hasSpin() ? undefined : 'no Spin, or no gcc for what it writes, is here (apt-get install spin gcc)';
 
-describe.skipIf(!found && !required)('the Promela twin of a bounded world', () => {
+describe.skipIf(!canRun('the Promela twin', 'spin', lacking))('the Promela twin of a bounded world', () => {
   it.each<[string, TwinBounds, 'safe' | 'violated']>([
     ['a perfect world', PERFECT, 'safe'],
     ['a crash with immediate restart', { ...PERFECT, crashes: 1 }, 'violated'],

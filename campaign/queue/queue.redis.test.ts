@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { canRunOnRedis } from '../../real/provisioner/for-tests.js';
 import { type Provision, type ProvisionedNode, provision } from '../../real/provisioner/index.js';
+import { canRunOnRedis } from '../../real/testing/can-run.js';
 import { mergeParts, partOf } from '../part.js';
 import { CampaignRanges } from '../spec.js';
 import { type Ended, lockstep, started } from '../testing/command.js';

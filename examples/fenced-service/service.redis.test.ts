@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { PGlite } from '@electric-sql/pglite';
 import { Redlock } from 'lockstep';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { canRunOnRedis } from '../../real/provisioner/for-tests.js';
 import { type Provision, provision } from '../../real/provisioner/index.js';
+import { canRunOnRedis } from '../../real/testing/can-run.js';
 import { Accounts, StaleWriter } from './accounts.js';
 import { Service } from './service.js';
 

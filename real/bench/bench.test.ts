@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { canRunOnRedis } from '../provisioner/for-tests.js';
+import { canRunOnRedis } from '../testing/can-run.js';
 import { benchDocument, safetyDocument } from './document.js';
 import { type BenchProgress, type BenchResult, drawBench, formatBench, runBench, runSafety } from './index.js';
 import { jain, medianWithInterval, quantile } from './statistics.js';

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { verifyHistory } from '../../properties/history/verify.js';
-import { canRunOnRedis } from '../provisioner/for-tests.js';
 import { type Provision, provision } from '../provisioner/index.js';
+import { canRunOnRedis } from '../testing/can-run.js';
 
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 

@@ -5,8 +5,8 @@ import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type HistoryVerdict, verifyHistory } from '../../properties/history/verify.js';
 import { Redlock } from '../index.js';
-import { canRunOnRedis } from '../provisioner/for-tests.js';
 import { type Provision, provision } from '../provisioner/index.js';
+import { canRunOnRedis } from '../testing/can-run.js';
 import { openHistory, Recorder } from './recorder.js';
 
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));

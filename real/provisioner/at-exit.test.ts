@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { canRunOnRedis } from './for-tests.js';
+import { canRunOnRedis } from '../testing/can-run.js';
 
 const PROGRAM = `
   import { provision } from './real/provisioner/index.ts';

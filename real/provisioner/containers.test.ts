@@ -3,8 +3,9 @@ import { createServer } from 'node:net';
 import type { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Redlock } from '../index.js';
+import { canRun } from '../testing/can-run.js';
 import { findEngine } from './containers.js';
-import { isRequired, type Provision, ProvisionError, provision } from './index.js';
+import { type Provision, ProvisionError, provision } from './index.js';
 
 const TTL_MS = 10_000;
 /** Far above what an answer takes, even on a machine that runs other suites beside. */
@@ -15,16 +16,8 @@ const PROGRAM = `
   console.log('ready');
   setInterval(() => {}, 1000);`;
 const engine = await findEngine();
-const hasDockerProgram = spawnSync('docker', ['--version']).status === 0;
-
-/** Whether containers can be had; says loudly if they cannot, and fails if `LOCKSTEP_REQUIRE` names `docker`. */
-function canRunOnContainers(suite: string): boolean {
-  if (!(engine instanceof ProvisionError)) return true;
-  const message = `${suite}: ${engine.message}`;
-  if (isRequired('docker')) throw new ProvisionError(`LOCKSTEP_REQUIRE names docker, but ${message}`);
-  console.warn(`SKIPPED ${message}`);
-  return false;
-}
+const noEngine = engine instanceof ProvisionError ? engine.message : undefined;
+const noProgram = spawnSync('docker', ['--version']).status === 0 ? undefined : 'the program docker is not installed';
 
 const messageOf = (promise: Promise<unknown>) =>
   promise.then(
@@ -85,7 +78,7 @@ describe('containers that cannot be had', () => {
   });
 });
 
-describe.skipIf(!canRunOnContainers('the lock on five containers'))('the lock on five containers', () => {
+describe.skipIf(!canRun('the lock on five containers', 'docker', noEngine))('the lock on five containers', () => {
   let provided: Provision;
   let clients: Redis[];
   let redlock: Redlock;
@@ -196,19 +189,22 @@ describe.skipIf(!canRunOnContainers('the lock on five containers'))('the lock on
   };
 
   // By the engine's own program, where that is; elsewhere the reaper of testcontainers sees to it.
-  test.skipIf(!hasDockerProgram)('they end with the process when it gets a signal', async () => {
-    const before = await ids();
-    const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', PROGRAM], {
-      cwd: new URL('../..', import.meta.url),
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    await new Promise((resolve) => child.stdout.once('data', resolve));
-    expect(await ids()).toHaveLength(before.length + 2);
-    const ended = new Promise((resolve) => child.once('exit', (_code, by) => resolve(by)));
-    child.kill('SIGTERM');
-    expect(await ended).toBe('SIGTERM');
-    expect(await ids()).toEqual(before);
-  });
+  test.skipIf(!canRun('the end of containers by a signal', 'docker', noProgram))(
+    'they end with the process when it gets a signal',
+    async () => {
+      const before = await ids();
+      const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', PROGRAM], {
+        cwd: new URL('../..', import.meta.url),
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
+      await new Promise((resolve) => child.stdout.once('data', resolve));
+      expect(await ids()).toHaveLength(before.length + 2);
+      const ended = new Promise((resolve) => child.once('exit', (_code, by) => resolve(by)));
+      child.kill('SIGTERM');
+      expect(await ended).toBe('SIGTERM');
+      expect(await ids()).toEqual(before);
+    },
+  );
 
   test('stopped ones are gone', async () => {
     const before = await ids();

@@ -4,12 +4,14 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
+import { canRun, canRunOnRedis } from '../testing/can-run.js';
 import { findFaketime } from './fake-clock.js';
-import { canRunOnRedis } from './for-tests.js';
-import { isRequired, ProvisionError, type ProvisionedNode, provision } from './index.js';
+import { ProvisionError, type ProvisionedNode, provision } from './index.js';
 import { unpackedServer } from './package.js';
 
 const here = canRunOnRedis('faults of own processes', 'processes');
+const noFaketime = findFaketime() === undefined ? 'libfaketime is not installed (apt-get install faketime)' : undefined;
+const canFakeTime = canRun('clocks of real nodes', 'faketime', noFaketime) && here;
 
 function first(nodes: readonly ProvisionedNode[]): ProvisionedNode {
   const [node] = nodes;
@@ -49,15 +51,6 @@ test.skipIf(!here)('without an append-only file there is nothing to sync', async
   await expect(first(provided.nodes).setClock({ aheadMs: 1 })).rejects.toThrow(/^The clock of n0 cannot be set/);
 });
 
-/** Whether clocks can be set here; says loudly if not, and fails if `LOCKSTEP_REQUIRE` names `faketime`. */
-function canFakeTime(): boolean {
-  if (here && findFaketime() !== undefined) return true;
-  const message = 'clocks of real nodes: libfaketime is not installed (apt-get install faketime)';
-  if (isRequired('faketime')) throw new ProvisionError(`LOCKSTEP_REQUIRE names faketime, but ${message}`);
-  console.warn(`SKIPPED ${message}`);
-  return false;
-}
-
 /** How far the server's clock is ahead of ours, ms. */
 async function aheadMs(client: Redis): Promise<number> {
   const before = Date.now();
@@ -65,7 +58,7 @@ async function aheadMs(client: Redis): Promise<number> {
   return seconds * 1000 + micros / 1000 - (before + Date.now()) / 2;
 }
 
-test.skipIf(!canFakeTime())(
+test.skipIf(!canFakeTime)(
   'the clock of a real server steps, runs fast, and keeps its time over a restart',
   async () => {
     await using provided = await provision({ nodes: 1, sources: ['processes'], clocks: true });

@@ -58,11 +58,6 @@ export async function provision(options: ProvisionOptions): Promise<Provision> {
   throw new ProvisionError(lacking.join(' '));
 }
 
-/** Whether {@link provision} has a source of real nodes here; says nothing about whether given URLs can be reached. */
-export function hasRealRedis(env: Readonly<Record<string, string | undefined>> = process.env): boolean {
-  return Boolean(env.LOCKSTEP_REDIS) || findServerProgram(env.PATH) !== undefined;
-}
-
 /** Whether `LOCKSTEP_REQUIRE` (a comma list) says that `name` must not be missing. */
 export function isRequired(name: string, env: Readonly<Record<string, string | undefined>> = process.env): boolean {
   return (env.LOCKSTEP_REQUIRE ?? '').split(',').some((required) => required.trim() === name);

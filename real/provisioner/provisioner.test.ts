@@ -1,9 +1,9 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { canRunOnRedis } from './for-tests.js';
-import { hasRealRedis, isRequired, type Provision, ProvisionError, provision } from './index.js';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { canRunOnRedis } from '../testing/can-run.js';
+import { isRequired, type Provision, ProvisionError, provision } from './index.js';
 import { withoutPassword } from './types.js';
 
 const messageOf = (promise: Promise<unknown>) =>
@@ -20,8 +20,6 @@ describe('where Redis comes from', () => {
     ).toMatchInlineSnapshot(
       `"No Redis to be found. To get one, set LOCKSTEP_REDIS=redis://host:port,redis://host:port,… to nodes that run already; or install Redis so that redis-server is on the PATH (apt-get install redis-server, brew install redis); or install Valkey so that valkey-server is on the PATH (apt-get install valkey, brew install valkey)."`,
     );
-    expect(hasRealRedis({ PATH: '' })).toBe(false);
-    expect(hasRealRedis({ PATH: '', LOCKSTEP_REDIS: 'redis://localhost' })).toBe(true);
   });
 
   test('the mock is only taken where it is asked for, and says what it is for', async () => {
@@ -36,20 +34,10 @@ describe('where Redis comes from', () => {
     );
   });
 
-  test('a skip is loud, and a failure where LOCKSTEP_REQUIRE names redis', () => {
+  test('it can be required, among other things', () => {
     expect(isRequired('redis', { LOCKSTEP_REQUIRE: 'docker, redis' })).toBe(true);
     expect(isRequired('redis', { LOCKSTEP_REQUIRE: 'docker' })).toBe(false);
     expect(isRequired('redis', {})).toBe(false);
-    const warn = vi.spyOn(console, 'warn').mockImplementation(() => {});
-    vi.stubEnv('PATH', '').stubEnv('LOCKSTEP_REDIS', '').stubEnv('LOCKSTEP_REQUIRE', '');
-    expect(canRunOnRedis('this suite')).toBe(false);
-    expect(warn.mock.lastCall?.[0]).toMatch(
-      /^SKIPPED this suite: no real Redis[\s\S]*LOCKSTEP_REDIS[\s\S]*Redis[\s\S]*Valkey/,
-    );
-    vi.stubEnv('LOCKSTEP_REQUIRE', 'redis');
-    expect(() => canRunOnRedis('this suite')).toThrow(/^LOCKSTEP_REQUIRE names redis, but this suite/);
-    vi.unstubAllEnvs();
-    warn.mockRestore();
   });
 });
 

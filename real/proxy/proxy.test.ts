@@ -1,8 +1,8 @@
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Redlock } from '../index.js';
-import { canRunOnRedis } from '../provisioner/for-tests.js';
 import { type Provision, provision } from '../provisioner/index.js';
+import { canRunOnRedis } from '../testing/can-run.js';
 import { type CommandFate, NodeProxy } from './index.js';
 
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));

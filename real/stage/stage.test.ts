@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { realOutcome } from '../../cli/real-outcome.js';
 import { findScenario } from '../../scenarios/catalogue.js';
-import { canRunOnRedis } from '../provisioner/for-tests.js';
+import { canRunOnRedis } from '../testing/can-run.js';
 import { playOnRedis, unplayableBecause } from './index.js';
 
 const { signal } = new AbortController();

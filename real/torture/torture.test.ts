@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { type HistoryVerdict, verifyHistory } from '../../properties/history/verify.js';
-import { canRunOnRedis } from '../provisioner/for-tests.js';
+import { canRunOnRedis } from '../testing/can-run.js';
 import { runTorture, type TortureResult } from './index.js';
 import type { TortureOptions } from './types.js';
 

@@ -2,18 +2,20 @@
  * `npm run -s bench:report`: how large the page of a run is, and how long a step in it takes, measured in Chromium.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { cpus, loadavg, tmpdir } from 'node:os';
+import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import type { Browser, Page } from 'playwright-core';
+import { machine } from '../../bench/machine.js';
+import { textTable } from '../../cli/text-table.js';
 import { judge } from '../../properties/judge.js';
 import { loadCatalogue } from '../../scenarios/catalogue.js';
 import type { Scenario, Schedule } from '../../scenarios/index.js';
 import { htmlReport } from '../html.js';
 import { countWords, payloadOf } from '../index.js';
 import { viewerFiles } from '../viewer-files.js';
-import { findBrowser, openPage } from './browser.js';
+import { launchChromium, openPage } from './browser.js';
 import { longSchedule } from './long-run.js';
 
 /** Rounds of a run of a little more than 100 000 events. */
@@ -108,13 +110,6 @@ async function timed(browser: Browser, { url, events }: Written): Promise<string
   return rows;
 }
 
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const widths = head.map((_, column) => Math.max(...[head, ...rows].map((row) => (row[column] ?? '').length)));
-  const line = (row: readonly string[]): string =>
-    row.map((cell, i) => (i === 0 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0))).join('  ');
-  return `${[head, ...rows].map(line).join('\n')}\n`;
-}
-
 const folder = mkdtempSync(join(tmpdir(), 'lockstep-bench-report-'));
 try {
   const gzipped = (text: string): string => countWords(gzipSync(text, { level: 9 }).length);
@@ -132,23 +127,18 @@ try {
     [`report of S03 (${countWords(short.events)} events), on disk`, countWords(short.bytes)],
     [`report of ${countWords(long.events)} events, on disk`, countWords(long.bytes)],
   ];
-  process.stdout.write(`${table(['what', 'bytes'], sizes)}\n`);
-  const browser = await findBrowser();
-  if (browser === null) process.exitCode = 2;
-  else {
-    const rows = await timed(browser, long);
-    process.stdout.write(
-      table([`${countWords(long.events)} events, ms`, 'median', 'worst', 'CPU median', 'CPU worst'], rows),
-    );
-    const worst = Math.max(...rows.map(([, , most]) => Number(most)));
-    const [cpu] = cpus();
-    process.stdout.write(
-      `\nworst of all: ${worst.toFixed(1)} ms; the aim is ${AIM_MS} ms on a machine that does nothing else\n` +
-        `${cpu?.model.trim() ?? 'unknown'}, ${cpus().length} cores, Node ${process.version}, Chromium ${browser.version()}, ` +
-        `load ${loadavg()[0]?.toFixed(1)}\n`,
-    );
-    await browser.close();
-  }
+  process.stdout.write(`${textTable(['what', 'bytes'], sizes, 1)}\n\n`);
+  const browser = await launchChromium();
+  const rows = await timed(browser, long);
+  const heads = [`${countWords(long.events)} events, ms`, 'median', 'worst', 'CPU median', 'CPU worst'];
+  const worst = Math.max(...rows.map(([, , most]) => Number(most)));
+  const { cpu, cores, node } = machine();
+  process.stdout.write(
+    `${textTable(heads, rows, 1)}\n\n` +
+      `worst of all: ${worst.toFixed(1)} ms; the aim is ${AIM_MS} ms on a machine that does nothing else\n` +
+      `${cpu}, ${cores} cores, Node ${node}, Chromium ${browser.version()}, load ${loadavg()[0]?.toFixed(1)}\n`,
+  );
+  await browser.close();
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }

@@ -1,7 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
-import { isRequired } from '../../real/provisioner/index.js';
 
 const PLACES = [
   process.env.LOCKSTEP_CHROMIUM,
@@ -10,18 +9,19 @@ const PLACES = [
   '/usr/bin/google-chrome',
 ];
 
-/** A browser of this machine; `null`, said loudly, where there is none, and an error where one is required. */
-export async function findBrowser(): Promise<Browser | null> {
-  const executablePath = PLACES.find((it) => it !== undefined && existsSync(it));
-  if (executablePath === undefined) {
-    const message =
-      'no Chromium is here; install it (Debian: apt-get install chromium), or name one in LOCKSTEP_CHROMIUM';
-    if (isRequired('browser')) throw new Error(`LOCKSTEP_REQUIRE names browser, but ${message}`);
-    console.warn(`SKIPPED: the tests of the report in a browser. ${message}`);
-    return null;
-  }
+/** Where Chromium is on this machine. */
+export const CHROMIUM: string | undefined = PLACES.find((it) => it !== undefined && existsSync(it));
+
+/** What is said where it is not. */
+export const NO_CHROMIUM =
+  'no Chromium is here; install it (Debian: apt-get install chromium), or name one in LOCKSTEP_CHROMIUM';
+
+/** Starts the browser of this machine. */
+export async function launchChromium(): Promise<Browser> {
+  if (CHROMIUM === undefined) throw new Error(NO_CHROMIUM);
   const quiet = ['--disable-background-networking', '--disable-component-update', '--disable-sync', '--disable-quic'];
-  return await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu', '--no-first-run', ...quiet] });
+  const args = ['--no-sandbox', '--disable-gpu', '--no-first-run', ...quiet];
+  return await chromium.launch({ executablePath: CHROMIUM, args });
 }
 
 /** A page that is cut off from the network, but for the server that it comes from, with everything that goes wrong in it. */
