@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
+import { escaped } from './escaped.js';
 import type { Payload } from './payload.js';
 import { PICTURE_CSS } from './picture/style.js';
-import { escaped } from './picture/svg.js';
 import { type ViewerFiles, viewerFiles } from './viewer-files.js';
 
 /** Data longer than this is packed, characters. */

@@ -1,6 +1,6 @@
+import { escaped } from '../../report/escaped.js';
 import { countWords } from '../../report/index.js';
 import { PACE_S, type Pace } from '../queue/ledger.js';
-import { escaped } from './escaped.js';
 
 const WIDTH = 720;
 const HEIGHT = 200;

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
+import { escaped } from '../../report/escaped.js';
 import { countWords, plural } from '../../report/index.js';
 import { perMillionWords, rangesDone, totalOf, violatingRuns } from '../part.js';
 import type { CampaignState } from '../queue/index.js';
 import { CampaignRanges } from '../spec.js';
 import { chartSvg } from './chart.js';
-import { escaped } from './escaped.js';
 
 const SCRIPT = `
 const main = document.querySelector('main');

@@ -6,6 +6,7 @@ import {
   type Frontier,
   PARAMETERS,
 } from '../../properties/frontier/index.js';
+import { escaped } from '../escaped.js';
 import type { PageAssets } from './assets.js';
 import { AXIS_WORDS, frontierSentence, settingWords, theorySentence, valueWords } from './phrases.js';
 
@@ -104,10 +105,6 @@ function dataOf(frontier: Frontier): string {
 function byPlace(lists: readonly (readonly number[])[]): (number | null)[][] {
   const most = Math.max(0, ...lists.map((it) => it.length));
   return Array.from({ length: most }, (_, place) => lists.map((it) => it[place] ?? null));
-}
-
-function escaped(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 }
 
 const STYLE = `

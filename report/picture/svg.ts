@@ -1,3 +1,4 @@
+import { escaped } from '../escaped.js';
 import type { BoxMark, GlyphMark, LineMark, Mark, Picture, TextMark } from './marks.js';
 import { PICTURE_CSS } from './style.js';
 
@@ -87,9 +88,4 @@ function glyphSvg(mark: GlyphMark): string {
 
 function round(value: number): string {
   return String(Math.round(value * 10) / 10);
-}
-
-/** A text as it stands in XML. */
-export function escaped(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 }
