@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { DISTINCTIONS } from '../properties/profiles/distinctions.js';
 import { correctionsText, verdictTable } from '../properties/profiles/tables.js';
-import { catalogueTable } from '../report/catalogue-table.js';
 import { loadCatalogue } from '../scenarios/catalogue.js';
+import { catalogueTable } from './catalogue-table.js';
 
 const file = new URL('../docs/scenarios.md', import.meta.url);
 

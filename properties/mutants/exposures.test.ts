@@ -4,12 +4,60 @@ import type { Fate, PropertyId, Schedule } from '../../scenarios/index.js';
 import { lock, type Parts, schedule, unreached } from '../../sim/testing/schedule.js';
 import { judge } from '../judge.js';
 import { MONITORED } from '../property-lists.js';
-import { EXPOSED_BY } from './exposures.js';
 import type { Mutant } from './mutant.js';
 import { MUTANTS } from './registry.js';
 
 const NODES = ['n0', 'n1', 'n2', 'n3', 'n4'];
 const catalogue = loadCatalogue();
+
+/** By planted bug: a scenario of the catalogue that exposes it. */
+const EXPOSED_BY: Readonly<Record<string, string>> = {
+  M01: 'S23',
+  M02: 'S30',
+  M03: 'S21',
+  M04: 'S17',
+  M07: 'S37',
+  M08: 'S52',
+  M09: 'S34',
+  M11: 'S35',
+  M11b: 'S32',
+  M12: 'S32',
+  M12b: 'S48',
+  M13: 'S39',
+  M14: 'S47',
+  M16: 'S65',
+  M17: 'S49',
+  M18: 'S49',
+  M19: 'S24',
+  M19b: 'S49',
+  M20: 'S18',
+  M21: 'S19',
+  M22: 'S18b',
+  M23: 'S50',
+  M24: 'S57',
+  M26: 'S54',
+  M29: 'S42b',
+  M30: 'S32',
+  M31: 'S49',
+  M32: 'S38',
+  M33: 'S65',
+  M35: 'S43',
+  M36: 'S43b',
+  M37: 'S43d',
+  M38: 'S45',
+  M41: 'S24',
+  M45: 'S03',
+  M48: 'S08b',
+  M50: 'S16',
+  M51: 'S22',
+  M54: 'S29',
+  M54b: 'S27b',
+  M54c: 'S29b',
+  M54d: 'S29c',
+  M54e: 'S29d',
+  M54f: 'S29e',
+  M54h: 'S29f',
+};
 
 function late(operation: Fate['operation'], nodes: readonly string[], delayUs: number): Fate[] {
   return nodes.map((node) => ({ client: 'c1', operation, node, direction: 'reply', delayUs }));
