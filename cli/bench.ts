@@ -1,10 +1,9 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
 import { drawBench, formatBench, runBench } from '../real/bench/index.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import type { BenchFlags } from './flags.js';
 import { type Io, writeJson } from './io.js';
 import { ProgressLine } from './progress.js';
+import { writeNamed } from './write-file.js';
 
 /** Measures the lock on real nodes. */
 export async function bench(flags: BenchFlags, io: Io): Promise<ExitCode> {
@@ -22,11 +21,7 @@ export async function bench(flags: BenchFlags, io: Io): Promise<ExitCode> {
   line.end();
   if (json) writeJson(io, result.schema, result);
   else io.stdout.write(`${formatBench(result)}\n`);
-  if (picture !== undefined) {
-    const file = resolve(io.cwd, picture);
-    mkdirSync(dirname(file), { recursive: true });
-    writeFileSync(file, `${drawBench(result)}\n`);
-  }
+  if (picture !== undefined) writeNamed('--picture', picture, `${drawBench(result)}\n`, io.cwd);
   if (result.interrupted) return Exit.interrupted;
   if (!require) return Exit.ok;
   if (result.thresholds.length === 0) {

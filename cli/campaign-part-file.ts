@@ -1,8 +1,7 @@
-import { renameSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { CampaignPart } from '../campaign/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import { readText } from './read-text.js';
+import { writeNamed } from './write-file.js';
 
 /** @throws InputError if the file is not one of a shard. */
 export function readPart(path: string, cwd: string): CampaignPart {
@@ -16,10 +15,7 @@ export function readPart(path: string, cwd: string): CampaignPart {
   throw new InputError(`${path}: it is no part of a campaign; give a file that "campaign --out" has written`);
 }
 
-/** Writes it whole or not at all. */
+/** Writes the file that `--out` names. */
 export function writePart(part: CampaignPart, path: string, cwd: string): void {
-  const target = join(cwd, path);
-  const draft = `${target}.${process.pid}.tmp`;
-  writeFileSync(draft, `${JSON.stringify(part)}\n`);
-  renameSync(draft, target);
+  writeNamed('--out', path, `${JSON.stringify(part)}\n`, cwd);
 }

@@ -97,6 +97,19 @@ test.each([
   expect(await lockstep(['campaign', ...argv])).toEqual({ code: 64, stdout: '', stderr: `lockstep: ${sentence}\n` });
 });
 
+test('the file of a shard may be anywhere, and where it cannot be written that is said', async () => {
+  const cwd = emptyFolder();
+  const elsewhere = join(emptyFolder(), 'new', 'part.json');
+  const made = await lockstep([...SEARCH, '--shard', '1/4', '--out', elsewhere], { cwd });
+  expect(made).toMatchObject({ code: 0, stderr: '' });
+  const resumed = await lockstep([...SEARCH, '--shard', '1/4', '--out', elsewhere, '--resume'], { cwd });
+  expect(resumed).toEqual(made);
+  writeFileSync(join(cwd, 'a-file'), '');
+  const { code, stderr } = await lockstep([...SEARCH, '--out', 'a-file/part.json'], { cwd });
+  expect(code).toBe(64);
+  expect(stderr).toMatch(/^lockstep: --out: a-file\/part.json cannot be written: .+\n$/);
+});
+
 test('a file that is no part is told by its name', async () => {
   const cwd = emptyFolder();
   writeFileSync(join(cwd, 'other.json'), '{"schema":"something"}');

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { resolve } from 'node:path';
 import {
   type CampaignPart,
   mergeParts,
@@ -36,7 +36,8 @@ export async function campaign(flags: CampaignFlags, io: Io): Promise<ExitCode> 
     throw new InputError('--shard: where does it go? Add --out part.json, which "campaign merge" adds up');
   }
   if (flags.resume && out === undefined) throw new InputError('--resume: with which file? Add --out');
-  const before = flags.resume && out !== undefined && existsSync(join(io.cwd, out)) ? readPart(out, io.cwd) : undefined;
+  const before =
+    flags.resume && out !== undefined && existsSync(resolve(io.cwd, out)) ? readPart(out, io.cwd) : undefined;
   // Refuses a file of another campaign or engine.
   const from = before === undefined ? undefined : mergeParts(noPart(spec), before);
   const line = new ProgressLine(io);

@@ -1,8 +1,9 @@
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { deserialize, serialize } from 'node:v8';
 import type { Checkpoint } from '../properties/index.js';
 import { InputError } from '../scenarios/input-error.js';
+import { writeNamed } from './write-file.js';
 
 /** The exploration that a file holds; `null` if there is no such file yet. */
 export function readCheckpoint(file: string, cwd: string): Checkpoint | null {
@@ -28,13 +29,5 @@ function isCheckpoint(read: unknown): read is Checkpoint {
 
 /** Writes an exploration down, whole or not at all. */
 export function writeCheckpoint(checkpoint: Checkpoint, file: string, cwd: string): void {
-  const target = resolve(cwd, file);
-  const draft = `${target}.${process.pid}.tmp`;
-  try {
-    writeFileSync(draft, serialize(checkpoint));
-    renameSync(draft, target);
-  } catch (error) {
-    rmSync(draft, { force: true });
-    throw new InputError(`--checkpoint: ${file} cannot be written: ${error instanceof Error ? error.message : error}`);
-  }
+  writeNamed('--checkpoint', file, serialize(checkpoint), cwd);
 }

@@ -1,5 +1,3 @@
-import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
 import { judgedProperties } from '../properties/expectation.js';
 import type { Counterexample, Judgement } from '../properties/index.js';
 import { type Prevention, propertyWords } from '../report/index.js';
@@ -12,6 +10,7 @@ import {
   type Scenario,
   type Schedule,
 } from '../scenarios/index.js';
+import { writeWhole } from './write-file.js';
 
 /** Where found failures go, below the working directory. */
 export const FAILURES = '.lockstep/failures';
@@ -97,19 +96,4 @@ const GUEST_FAILURES = '.lockstep/guests';
  */
 export function writeGuestSchedule(schedule: Schedule, id: string, cwd: string): string {
   return writeWhole(`${GUEST_FAILURES}/${id}.json`, formatSchedule(schedule), cwd);
-}
-
-/** Never half of it, and never over a file that somebody reads. */
-export function writeWhole(path: string, text: string | Uint8Array, cwd: string): string {
-  const target = resolve(cwd, path);
-  const draft = `${target}.${process.pid}.tmp`;
-  mkdirSync(dirname(target), { recursive: true });
-  try {
-    writeFileSync(draft, text);
-    renameSync(draft, target);
-  } catch (error) {
-    rmSync(draft, { force: true });
-    throw error;
-  }
-  return path;
 }

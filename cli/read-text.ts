@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { isAbsolute, join } from 'node:path';
+import { resolve } from 'node:path';
 import { InputError } from '../scenarios/input-error.js';
 
 /**
@@ -10,7 +10,7 @@ import { InputError } from '../scenarios/input-error.js';
  */
 export function readText(path: string, cwd: string, wanted: string, folder: string): string {
   try {
-    return readFileSync(isAbsolute(path) ? path : join(cwd, path), 'utf8');
+    return readFileSync(resolve(cwd, path), 'utf8');
   } catch (error) {
     throw new InputError(`${path}: ${reason(error, wanted, folder)}`);
   }

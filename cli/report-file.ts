@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import { basename, resolve } from 'node:path';
 import { htmlReport } from '../report/html.js';
 import { type RecordingInput, type ReportInput, recordingOf, reportOf } from '../report/index.js';
-import { writeWhole } from './failure-file.js';
 import type { Io } from './io.js';
+import { writeWhole } from './write-file.js';
 
 /** Where reports go that nobody named a place for, below the working directory. */
 export const REPORTS = '.lockstep/reports';

@@ -13,10 +13,11 @@ import {
 } from '../report/frontier/index.js';
 import { ANSI, PLAIN, wrap } from '../report/index.js';
 import { Exit, type ExitCode } from './exit-codes.js';
-import { expectedOf, writeScenario, writeWhole } from './failure-file.js';
+import { expectedOf, writeScenario } from './failure-file.js';
 import { hasColour, type Io, widthOf, writeJson } from './io.js';
 import { ProgressLine } from './progress.js';
 import { sweepPlanOf, USUAL_ROOM } from './sweep-plan.js';
+import { writeNamed } from './write-file.js';
 
 /** Flags of `sweep`. */
 export interface SweepFlags {
@@ -48,7 +49,7 @@ export async function sweepMap(parameters: readonly string[], flags: SweepFlags,
   if (flags.json) writeJson(io, 'lockstep.sweep/1', sweepJson(frontier, shown));
   else io.stdout.write(sweepText(frontier, shown, io));
   if (flags.report !== undefined) {
-    writeWhole(flags.report, frontierPage(frontier, commandsOf(shown), pageAssets()), io.cwd);
+    writeNamed('--report', flags.report, frontierPage(frontier, commandsOf(shown), pageAssets()), io.cwd);
     if (!flags.json) io.stdout.write(`${'report'.padEnd(LABEL_WIDTH)}${flags.report}\n`);
   }
   return frontier.interrupted ? Exit.interrupted : Exit.ok;
