@@ -59,7 +59,7 @@ export function mergeParts(a: CampaignPart, b: CampaignPart): CampaignPart {
   if (specHash(a.spec) !== specHash(b.spec)) throw new InputError('these parts are of different campaigns');
   return {
     ...a,
-    done: joined(a.done, b.done),
+    done: joined([...a.done, ...b.done]),
     tallies: a.tallies.map((tally, i) => sumOf(tally, b.tallies[i] ?? noTally())),
     failures: firstOfEachShape([...a.failures, ...b.failures]),
     begun: { ...a.begun, ...b.begun },
@@ -116,9 +116,14 @@ function firstOfEachShape(failures: readonly Failure[]): Failure[] {
   return [...kept.values()].sort((x, y) => x.search - y.search || x.run - y.run);
 }
 
-function joined(a: readonly Span[], b: readonly Span[]): Span[] {
+/** Ranges by their indices as spans, ascending. */
+export function spansOf(indices: readonly number[]): Span[] {
+  return joined(indices.map((index) => [index, index + 1]));
+}
+
+function joined(parts: readonly Span[]): Span[] {
   const spans: [number, number][] = [];
-  for (const [from, to] of [...a, ...b].sort((x, y) => x[0] - y[0])) {
+  for (const [from, to] of [...parts].sort((x, y) => x[0] - y[0])) {
     const last = spans[spans.length - 1];
     if (last !== undefined && from < last[1]) throw new InputError(`range ${from} is in two of these parts`);
     if (last !== undefined && from === last[1]) last[1] = to;

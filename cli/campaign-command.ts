@@ -1,7 +1,15 @@
 import { Argument, type Command } from 'commander';
 import { parseDuration } from '../scenarios/duration.js';
 import { InputError } from '../scenarios/input-error.js';
-import type { CampaignFlags, MergeFlags, QueueFlags, ServeFlags, StatusFlags, WorkFlags } from './campaign-flags.js';
+import {
+  type CampaignFlags,
+  type MergeFlags,
+  type QueueFlags,
+  type ServeFlags,
+  type StatusFlags,
+  USUAL_NAME,
+  type WorkFlags,
+} from './campaign-flags.js';
 import { searchOptions } from './check-command.js';
 import type { Finish, Io } from './io.js';
 import { option } from './option.js';
@@ -10,7 +18,6 @@ import { workersOption } from './workers.js';
 
 const MOST = 1_000_000_000;
 const MOST_PORT = 65_535;
-const NAME = 'campaign';
 
 const EXAMPLES = `
 A campaign is a search that goes on behind its first violation, in ranges of runs that any machine can make:
@@ -114,7 +121,7 @@ function defineReading(campaign: Command, io: Io, finish: Finish): void {
 function queueOptions(command: Command): Command {
   return command
     .option('--queue [url]', 'a Redis server: redis://host:port, or rediss:// for TLS (LOCKSTEP_QUEUE)')
-    .option('--name <name>', `what the campaign is called on it (${NAME})`);
+    .option('--name <name>', `what the campaign is called on it (${USUAL_NAME})`);
 }
 
 function shard(text: string): { number: number; of: number } {

@@ -1,6 +1,9 @@
 import type { Shard } from '../campaign/index.js';
 import type { CheckFlags } from './flags.js';
 
+/** What a campaign is called where nobody says. */
+export const USUAL_NAME = 'campaign';
+
 /** Something with its weight, as it was written. */
 export interface Weighted {
   readonly text: string;

@@ -1,4 +1,4 @@
-import type { CampaignPart } from '../campaign/index.js';
+import { type CampaignPart, mergeParts } from '../campaign/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import { readText } from './read-text.js';
 import { writeNamed } from './write-file.js';
@@ -13,6 +13,11 @@ export function readPart(path: string, cwd: string): CampaignPart {
     // Said below.
   }
   throw new InputError(`${path}: it is no part of a campaign; give a file that "campaign --out" has written`);
+}
+
+/** Files of shards, at least one, added up. */
+export function readParts(paths: readonly string[], cwd: string): CampaignPart {
+  return paths.map((path) => readPart(path, cwd)).reduce(mergeParts);
 }
 
 /** Writes the file that `--out` names. */

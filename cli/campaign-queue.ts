@@ -1,18 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  type CampaignPart,
-  CampaignRanges,
-  mergeParts,
-  rangesDone,
-  totalOf,
-  violatingRuns,
-} from '../campaign/index.js';
+import { type CampaignPart, CampaignRanges, rangesDone, totalOf, violatingRuns } from '../campaign/index.js';
 import { type CampaignState, QueuedCampaign } from '../campaign/queue/index.js';
 import { countWords, plural } from '../report/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import { writeFailuresOf } from './campaign-failures.js';
-import type { CampaignFlags, QueueFlags, ServeFlags, StatusFlags, WorkFlags } from './campaign-flags.js';
-import { readPart } from './campaign-part-file.js';
+import {
+  type CampaignFlags,
+  type QueueFlags,
+  type ServeFlags,
+  type StatusFlags,
+  USUAL_NAME,
+  type WorkFlags,
+} from './campaign-flags.js';
+import { readParts } from './campaign-part-file.js';
 import { specOf } from './campaign-spec.js';
 import { partJson, partText } from './campaign-text.js';
 import { Exit, type ExitCode } from './exit-codes.js';
@@ -20,7 +20,6 @@ import { type Io, writeJson } from './io.js';
 import { ProgressLine } from './progress.js';
 import { workersOf } from './workers.js';
 
-const NAME = 'campaign';
 const PORT = 8080;
 /** Between the lines of a log, ms. */
 const EVERY_MS = 10_000;
@@ -35,8 +34,8 @@ export async function enqueue(flags: CampaignFlags, io: Io): Promise<ExitCode> {
   const line = new ProgressLine(io);
   const added = await queued.enqueue(spec, (done, of) => line.show(`${countWords(done)} of ${plural(of, 'range')}`));
   line.end();
-  const ranges = Math.ceil(spec.runs / spec.rangeRuns);
-  const { name = NAME } = flags;
+  const { count: ranges } = new CampaignRanges(spec);
+  const { name = USUAL_NAME } = flags;
   if (flags.json) writeJson(io, 'lockstep.campaign-enqueued/1', { name, ranges, added, engine: spec.engine });
   else {
     io.stdout.write(
@@ -86,7 +85,7 @@ async function followed(queued: QueuedCampaign, { follow, json }: StatusFlags, i
 
 /** Writes the failures of a campaign, or of shards, as scenarios. */
 export async function failures(paths: readonly string[], flags: QueueFlags, io: Io): Promise<ExitCode> {
-  const part = paths.length > 0 ? partsOf(paths, io) : await partOf(flags, io);
+  const part = paths.length > 0 ? readParts(paths, io.cwd) : await partOf(flags, io);
   const written = writeFailuresOf(part, io.cwd);
   for (const { path, shape } of written) io.stdout.write(`${path}   ${shape}\n`);
   if (written.length === 0) io.stdout.write('No failures.\n');
@@ -97,7 +96,7 @@ export async function failures(paths: readonly string[], flags: QueueFlags, io: 
 export async function serve(flags: ServeFlags, io: Io): Promise<ExitCode> {
   const { servePage } = await import('../campaign/serve/server.js');
   await using queued = await opened(flags, io);
-  await using page = await servePage(queued, flags.name ?? NAME, flags.port ?? PORT);
+  await using page = await servePage(queued, flags.name ?? USUAL_NAME, flags.port ?? PORT);
   io.stdout.write(`${page.url}   (Ctrl-C ends it)\n`);
   await new Promise<void>((resolve) => {
     if (io.signal.aborted) resolve();
@@ -118,12 +117,7 @@ export async function opened(flags: QueueFlags, io: Io): Promise<QueuedCampaign>
   const url = typeof flags.queue === 'string' ? flags.queue : io.env.LOCKSTEP_QUEUE;
   if (url === undefined)
     throw new InputError('--queue: which Redis server? Give redis://host:port, or set LOCKSTEP_QUEUE');
-  return await QueuedCampaign.at({ url, name: flags.name ?? NAME });
-}
-
-/** Files of shards, added up. */
-export function partsOf(paths: readonly string[], io: Io): CampaignPart {
-  return paths.map((path) => readPart(path, io.cwd)).reduce(mergeParts);
+  return await QueuedCampaign.at({ url, name: flags.name ?? USUAL_NAME });
 }
 
 async function partOf(flags: QueueFlags, io: Io): Promise<CampaignPart> {

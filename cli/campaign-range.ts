@@ -1,13 +1,15 @@
 import { again, type RemadeRange, violatingRuns } from '../campaign/index.js';
 import { countWords, plural } from '../report/index.js';
 import type { QueueFlags } from './campaign-flags.js';
-import { opened, partsOf } from './campaign-queue.js';
+import { readParts } from './campaign-part-file.js';
+import { opened } from './campaign-queue.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { type Io, writeJson } from './io.js';
 
 /** Makes one range of a campaign again, alone, and says whether it comes to the same. */
 export async function remake(index: number, parts: readonly string[], flags: QueueFlags, io: Io): Promise<ExitCode> {
-  const remade = parts.length > 0 ? await again(partsOf(parts, io), index) : await remadeOnQueue(index, flags, io);
+  const remade =
+    parts.length > 0 ? await again(readParts(parts, io.cwd), index) : await remadeOnQueue(index, flags, io);
   const { range, spec, inputs, digest, unit } = remade;
   const { runs, hash, near, violating } = unit.tally;
   const { name = '' } = spec.searches[range.search] ?? {};

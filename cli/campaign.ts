@@ -12,7 +12,7 @@ import {
 import { countWords, plural } from '../report/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import type { CampaignFlags, MergeFlags } from './campaign-flags.js';
-import { readPart, writePart } from './campaign-part-file.js';
+import { readPart, readParts, writePart } from './campaign-part-file.js';
 import { specOf } from './campaign-spec.js';
 import { partExit, partJson, partText } from './campaign-text.js';
 import { Exit, type ExitCode } from './exit-codes.js';
@@ -67,9 +67,7 @@ export async function campaign(flags: CampaignFlags, io: Io): Promise<ExitCode> 
 
 /** Adds up the files of shards. */
 export function merge(paths: readonly string[], flags: MergeFlags, io: Io): ExitCode {
-  const [first, ...rest] = paths.map((path) => readPart(path, io.cwd));
-  if (first === undefined) throw new InputError('merge what? Give the files of shards');
-  const part = rest.reduce(mergeParts, first);
+  const part = readParts(paths, io.cwd);
   if (flags.out !== undefined) writePart(part, flags.out, io.cwd);
   if (flags.json) writeJson(io, 'lockstep.campaign-result/1', partJson(part));
   else io.stdout.write(partText(part, ''));

@@ -157,3 +157,17 @@ export interface GuestsFlags {
   readonly open?: boolean;
   readonly json?: boolean;
 }
+
+/** Flags of `sweep`. */
+export interface SweepFlags {
+  /** Where the page goes. */
+  readonly report?: string;
+  readonly json?: boolean;
+}
+
+/** Flags of `verify`. */
+export interface VerifyFlags {
+  /** Least error of all time stamps, µs. */
+  readonly clockError?: number;
+  readonly json?: boolean;
+}

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
+import type { SweepFlags } from './flags.js';
 import type { Finish, Io } from './io.js';
-import type { SweepFlags } from './sweep.js';
 
 const EXAMPLES = `
 Each cell of the map is a configuration under its optimal adversary, run in the simulator: a slow holder, fast

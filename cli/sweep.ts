@@ -14,17 +14,11 @@ import {
 import { ANSI, PLAIN, wrap } from '../report/index.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { expectedOf, writeScenario } from './failure-file.js';
+import type { SweepFlags } from './flags.js';
 import { hasColour, type Io, widthOf, writeJson } from './io.js';
 import { ProgressLine } from './progress.js';
 import { sweepPlanOf, USUAL_ROOM } from './sweep-plan.js';
 import { writeNamed } from './write-file.js';
-
-/** Flags of `sweep`. */
-export interface SweepFlags {
-  /** Where the page goes. */
-  readonly report?: string;
-  readonly json?: boolean;
-}
 
 /** Where the two runs at the edge go, below the working directory; what is known to fail is elsewhere. */
 const FOLDER = '.lockstep/frontier';

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { parseDuration } from '../scenarios/duration.js';
+import type { VerifyFlags } from './flags.js';
 import type { Finish, Io } from './io.js';
 import { option } from './option.js';
-import type { VerifyFlags } from './verify.js';
 
 const EXAMPLES = `
 A history is a file of JSON lines: what each client asked for, what it was told and when. Only what

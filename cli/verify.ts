@@ -2,17 +2,11 @@ import { type HistoryVerdict, verifyHistory } from '../properties/history/verify
 import { plural } from '../report/words.js';
 import { InputError } from '../scenarios/input-error.js';
 import { Exit, type ExitCode } from './exit-codes.js';
+import type { VerifyFlags } from './flags.js';
 import { type Io, writeJson } from './io.js';
 import { readText } from './read-text.js';
 
 const JSON_LINES = 'a file of JSON lines';
-
-/** Flags of `verify`. */
-export interface VerifyFlags {
-  /** Least error of all time stamps, µs. */
-  readonly clockError?: number;
-  readonly json?: boolean;
-}
 
 const CODES: Readonly<Record<HistoryVerdict['verdict'], ExitCode>> = {
   passed: Exit.ok,

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Job, Queue, Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { InputError } from '../../scenarios/index.js';
@@ -131,7 +132,8 @@ export class QueuedCampaign implements AsyncDisposable {
       const isEmpty = waiting + active === 0;
       if (isEmpty && wasEmpty) await this.enqueue(spec);
       wasEmpty = isEmpty;
-      await paused(LOOK_MS, signal);
+      // An abort ends the wait; whoever waits looks for it.
+      await sleep(LOOK_MS, undefined, { signal }).catch(() => {});
     }
   }
 
@@ -182,16 +184,4 @@ export class QueuedCampaign implements AsyncDisposable {
 
 function queueName(name: string): string {
   return `lockstep-${name}`;
-}
-
-function paused(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    signal.addEventListener('abort', end, { once: true });
-  });
 }

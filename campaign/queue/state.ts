@@ -1,4 +1,4 @@
-import { type CampaignPart, noPart, totalOf } from '../part.js';
+import { type CampaignPart, noPart, spansOf, totalOf } from '../part.js';
 import type { CampaignSpec } from '../spec.js';
 import { type Books, PACE_S, type Pace } from './ledger.js';
 
@@ -56,15 +56,4 @@ export function stateOf(
     mismatches: books.mismatches,
     pace: [...books.pace].sort((a, b) => a.atS - b.atS || a.search - b.search),
   };
-}
-
-/** Whole numbers as spans of such that follow each other; none may be beyond the ranges. */
-export function spansOf(indices: readonly number[]): [number, number][] {
-  const spans: [number, number][] = [];
-  for (const index of [...indices].sort((a, b) => a - b)) {
-    const last = spans[spans.length - 1];
-    if (last !== undefined && last[1] === index) last[1] = index + 1;
-    else spans.push([index, index + 1]);
-  }
-  return spans;
 }
