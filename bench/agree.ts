@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { type Agreement, compareRuns, MOST_KEPT } from '../properties/offline/agreement.js';
-import { machine } from './machine.js';
+import { machineLine } from './machine.js';
 
 /** Histories that a worker compares before it tells of them. */
 const CHUNK = 2_000;
@@ -57,13 +57,12 @@ async function main(): Promise<void> {
   if (process.stderr.isTTY) process.stderr.write('\n');
   const seconds = (performance.now() - began) / 1000;
   const counts = [...done.violations].sort((a, b) => b[1] - a[1]).map(([property, count]) => `  ${property} ${count}`);
-  const { cpu, cores, node } = machine();
   process.stdout.write(
     [
       `${done.runs} histories, ${done.disagreements} on which monitors and trace disagree   seed ${values.seed}`,
       'violations that both found at the same microseconds:',
       ...counts,
-      `${seconds.toFixed(0)} s with ${jobs} workers; ${cpu}, ${cores} cores, Node ${node}`,
+      `${seconds.toFixed(0)} s with ${jobs} workers; ${machineLine()}`,
       '',
     ].join('\n'),
   );

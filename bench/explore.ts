@@ -8,7 +8,7 @@ import {
   SMALL_WORLD,
 } from '../properties/index.js';
 import { countWords } from '../report/index.js';
-import { machine } from './machine.js';
+import { machine, machineLine } from './machine.js';
 import { checkTwin, hasSpin } from './spin/twin.js';
 
 /** How fast bounded worlds are exhausted, beside Spin on their twin in the same run. */
@@ -97,7 +97,6 @@ function row(
 }
 
 function describe(): string {
-  const { cpu, cores, memoryGiB, node } = result.machine;
   const cells = rows.map((it) => [
     it.world,
     it.by,
@@ -109,5 +108,5 @@ function describe(): string {
     it.ratioToSpin === null ? '' : it.ratioToSpin.toFixed(2),
   ]);
   const heads = ['world', 'by', 'verdict', 'states', 's', 'k/s', 'bytes', '× Spin'];
-  return `${textTable(heads, cells, 3)}\n\n${cpu}, ${cores} cores, ${memoryGiB} GiB, Node ${node}\n`;
+  return `${textTable(heads, cells, 3)}\n\n${machineLine()}\n`;
 }

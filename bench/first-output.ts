@@ -1,7 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { textTable } from '../cli/text-table.js';
-import { machine } from './machine.js';
+import { median } from '../real/bench/statistics.js';
+import { machineLine } from './machine.js';
 
 /** How long a person waits for quick verbs: whole processes, beside a Node that does nothing, medians of some rounds. */
 const ROUNDS = 9;
@@ -24,10 +25,6 @@ for (let round = 0; round < ROUNDS; round++) {
   }
 }
 const rows = times.map(({ name, ms }) => {
-  const sorted = ms.sort((a, b) => a - b);
-  return [name, ...[sorted[Math.floor(ROUNDS / 2)], sorted[0]].map((it) => (it ?? 0).toFixed(0))];
+  return [name, ...[median(ms), Math.min(...ms)].map((it) => it.toFixed(0))];
 });
-const { cpu, cores, node } = machine();
-process.stdout.write(
-  `${textTable(['command', 'median ms', 'least ms'], rows, 1)}\n\n${cpu}, ${cores} cores, Node ${node}\n`,
-);
+process.stdout.write(`${textTable(['command', 'median ms', 'least ms'], rows, 1)}\n\n${machineLine()}\n`);

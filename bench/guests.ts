@@ -2,8 +2,9 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { median } from '../real/bench/statistics.js';
 import type { Took } from './guest-cycles.js';
-import { machine } from './machine.js';
+import { machine, machineLine } from './machine.js';
 
 /*
  * Lock cycles a second of npm libraries inside the simulated world, beside what a test suite has without it: fake timers and
@@ -90,15 +91,10 @@ function cpu({ cycles, cpuMs }: Took): number {
   return cycles / (cpuMs / 1000);
 }
 
-function median(of: readonly number[]): number {
-  return [...of].sort((a, b) => a - b)[Math.floor(of.length / 2)] ?? 0;
-}
-
 function text(): string {
-  const { cpu: model, cores, node } = result.machine;
   const whole = (n: number): string => `${Math.round(n)}`.padStart(6);
   return [
-    `lock cycles a second, no contention, five nodes; medians of ${result.rounds} rounds; ${cores} × ${model}, Node ${node}`,
+    `lock cycles a second, no contention, five nodes; medians of ${result.rounds} rounds; ${machineLine()}`,
     `${''.padEnd(16)} simulated   fake timers + ioredis-mock   ratio      the same of CPU seconds`,
     ...rows.map(
       (row) =>

@@ -9,6 +9,12 @@ export interface Machine {
   readonly platform: string;
 }
 
+/** One line on what a figure was measured on. */
+export function machineLine(): string {
+  const { cpu, cores, memoryGiB, node, platform } = machine();
+  return `${cpu}, ${cores} cores, ${memoryGiB} GiB, Node ${node}, ${platform}`;
+}
+
 /** This machine. */
 export function machine(): Machine {
   const [first] = cpus();

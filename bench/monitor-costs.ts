@@ -1,4 +1,5 @@
 import type { Monitors } from '../properties/index.js';
+import { median } from '../real/bench/statistics.js';
 
 /** What one monitor costs: the share of the CPU time that is saved without it. */
 export interface MonitorCost {
@@ -75,8 +76,5 @@ export function monitorCosts(
       saved.push(100 * (1 - without / all));
     }
   }
-  return shares.map(({ monitor, saved }) => {
-    saved.sort((a, b) => a - b);
-    return { monitor, percent: Math.round(10 * (saved[Math.floor(saved.length / 2)] ?? 0)) / 10 };
-  });
+  return shares.map(({ monitor, saved }) => ({ monitor, percent: Math.round(10 * median(saved)) / 10 }));
 }

@@ -4,6 +4,7 @@ import { CampaignRanges, type CampaignSpec, defaultWorkers, engineHash } from '.
 import { QueuedCampaign } from '../campaign/queue/index.js';
 import { SAFETY, searchRange, WITHIN_ASSUMPTIONS } from '../properties/index.js';
 import { provision } from '../real/provisioner/index.js';
+import { countWords } from '../report/index.js';
 import { machine } from './machine.js';
 
 /*
@@ -142,9 +143,7 @@ limit out in proportion.
 }
 
 function words(value: number): string {
-  return Math.round(value)
-    .toString()
-    .replace(/\B(?=(\d{3})+$)/g, ' ');
+  return countWords(Math.round(value));
 }
 
 function mebibytes(bytes: number): string {

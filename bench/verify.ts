@@ -1,6 +1,7 @@
 import { verifyHistory } from '../properties/history/verify.js';
+import { median } from '../real/bench/statistics.js';
 import type { HistoryLine } from '../scenarios/history-line.js';
-import { machine } from './machine.js';
+import { machineLine } from './machine.js';
 
 /** Locks in the history; each is acquired and released, which makes two operations of it and four lines. */
 const LOCKS = 50_000;
@@ -13,11 +14,9 @@ for (let round = 0; round < ROUNDS; round++) {
   verifyHistory(text);
   tookMs.push(performance.now() - began);
 }
-tookMs.sort((a, b) => a - b);
-const { cpu, cores, node } = machine();
 process.stdout.write(
-  `${2 * LOCKS} operations (${text.length} lines) judged in ${Math.round(tookMs[ROUNDS >> 1] ?? 0)} ms, ` +
-    `median of ${ROUNDS}\n${cpu}, ${cores} cores, Node ${node}\n`,
+  `${2 * LOCKS} operations (${text.length} lines) judged in ${Math.round(median(tookMs))} ms, ` +
+    `median of ${ROUNDS}\n${machineLine()}\n`,
 );
 
 /** One lock after the other on seven resources, none overlapping. */

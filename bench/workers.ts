@@ -2,7 +2,8 @@ import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { machine } from './machine.js';
+import { median } from '../real/bench/statistics.js';
+import { machine, machineLine } from './machine.js';
 
 /*
  * How much faster several workers search than one, and what memory a long search takes: `npm run bench:workers`.
@@ -59,9 +60,8 @@ process.stdout.write(values.json ? `${JSON.stringify(result)}\n` : text());
 if (hashes.length !== 1) process.exitCode = 1;
 
 function text(): string {
-  const { cpu, cores, node } = result.machine;
   return [
-    `${result.runs} schedules a search, medians of ${result.rounds}; ${cores} × ${cpu}, Node ${node}`,
+    `${result.runs} schedules a search, medians of ${result.rounds}; ${machineLine()}`,
     ...result.rows.map(({ workers, perSecond, ratio, memoryMiB }) => {
       const [tenth, half, end, most] = memoryMiB ?? [0, 0, 0, 0];
       return (
@@ -114,8 +114,4 @@ function residentMiB(pid: number | undefined): number {
   } catch {
     return 0;
   }
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 }

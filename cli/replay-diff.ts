@@ -2,8 +2,9 @@ import { ANSI, compare, formatDiff, type Named, PLAIN, partingSentence, WIDTH, w
 import { Exit, type ExitCode } from './exit-codes.js';
 import type { ReplayFlags } from './flags.js';
 import { hasColour, type Io, writeJson } from './io.js';
-import { openReport, type Replayed, runAgain, shownOf } from './replay.js';
+import { type Replayed, runAgain, shownOf } from './replay.js';
 import { FORMATS, type Shown, sceneShown } from './replay-formats.js';
+import { showReport } from './report-file.js';
 import { loadScenario } from './scenario-file.js';
 
 /** One of the two runs: what came of it, its forms, and what it is called beside the other one. */
@@ -19,7 +20,7 @@ export function replayDiff(name: string, flags: ReplayFlags, io: Io): ExitCode {
   if (flags.json) writeJson(io, 'lockstep.diff/1', diffJson(a, b));
   else if (flags.open || flags.format === 'html') {
     const shown = { ...a.shown, other: { input: b.shown, names: [a.name, b.name] as const } };
-    if (flags.open) openReport({ ...shown, id: `${a.shown.id}-diff` }, io);
+    if (flags.open) showReport({ ...shown, id: `${a.shown.id}-diff` }, io);
     else io.stdout.write(FORMATS.html(shown));
   } else io.stdout.write(diffText(a, b, io));
   const failed = [a, b].some(({ replayed }) => replayed.difference !== null);

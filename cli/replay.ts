@@ -7,7 +7,7 @@ import { Exit, type ExitCode } from './exit-codes.js';
 import type { ReplayFlags } from './flags.js';
 import { hasColour, type Io, writeJson } from './io.js';
 import { FORMATS, type Shown } from './replay-formats.js';
-import { openFile, reportPath, writeReport } from './report-file.js';
+import { showReport } from './report-file.js';
 import { type Loaded, loadScenario } from './scenario-file.js';
 import { textTable } from './text-table.js';
 
@@ -33,7 +33,7 @@ export function replay(name: string, flags: ReplayFlags, io: Io): ExitCode {
   const replayed = runAgain(loaded, flags.with ?? [], flags.explain ?? false);
   if (flags.json) writeJson(io, 'lockstep.replay/1', replayJson(replayed));
   else if (flags.format === 'json') writeJson(io, 'lockstep.trace/1', traceJson(replayed));
-  else if (flags.open) openReport(shownOf(name, loaded, replayed, io), io);
+  else if (flags.open) showReport(shownOf(name, loaded, replayed, io), io);
   else if (flags.format !== 'text') io.stdout.write(FORMATS[flags.format](shownOf(name, loaded, replayed, io)));
   else io.stdout.write(replayText(loaded, flags.with ?? [], replayed, hasColour(io) ? ANSI : PLAIN));
   return codeOf(replayed);
@@ -48,14 +48,6 @@ function codeOf({ expected, difference, judgement }: Replayed): ExitCode {
 /** What its forms are made from. */
 export function shownOf(name: string, { scenario }: Loaded, { id, schedule, judgement }: Replayed, io: Io): Shown {
   return { id, schedule, scenario, judgement, replay: `${io.command} replay ${name}` };
-}
-
-/** Writes the report, says where it is, and shows it. */
-export function openReport(shown: Shown, io: Io): void {
-  const path = reportPath(shown.id);
-  writeReport(path, shown, io.cwd);
-  io.stdout.write(`${path}\n`);
-  if (io.env.LOCKSTEP_OPEN !== 'no') openFile(path, io.cwd);
 }
 
 /** Runs a schedule with these mitigations; says what each of its pieces is good for, if `why`. */

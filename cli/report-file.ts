@@ -31,9 +31,17 @@ export function writeRecording(path: string, input: RecordingInput, cwd: string)
   return writeWhole(path, htmlReport(recordingOf(input)), cwd);
 }
 
+/** Writes the report of a run, says where it is, and shows it. */
+export function showReport(input: ReportInput, io: Io): void {
+  showPage(writeReport(reportPath(input.id), input, io.cwd), io);
+}
+
 /** Writes the page of a recording, says where it is, and shows it. */
 export function showRecording(path: string, input: RecordingInput, io: Io): void {
-  writeRecording(path, input, io.cwd);
+  showPage(writeRecording(path, input, io.cwd), io);
+}
+
+function showPage(path: string, io: Io): void {
   io.stdout.write(`${path}\n`);
   if (io.env.LOCKSTEP_OPEN !== 'no') openFile(path, io.cwd);
 }
@@ -45,7 +53,7 @@ function opener(platform: NodeJS.Platform): readonly [command: string, ...args: 
 }
 
 /** Opens a file for the person; that there is nothing to open it with is no error, since its path was printed. */
-export function openFile(path: string, cwd: string): void {
+function openFile(path: string, cwd: string): void {
   const [command, ...args] = opener(process.platform);
   const child = spawn(command, [...args, resolve(cwd, path)], { detached: true, stdio: 'ignore' });
   child.on('error', () => {});

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import type { Browser, Page } from 'playwright-core';
-import { machine } from '../../bench/machine.js';
+import { machineLine } from '../../bench/machine.js';
 import { textTable } from '../../cli/text-table.js';
 import { judge } from '../../properties/judge.js';
 import { loadCatalogue } from '../../scenarios/catalogue.js';
@@ -132,11 +132,10 @@ try {
   const rows = await timed(browser, long);
   const heads = [`${countWords(long.events)} events, ms`, 'median', 'worst', 'CPU median', 'CPU worst'];
   const worst = Math.max(...rows.map(([, , most]) => Number(most)));
-  const { cpu, cores, node } = machine();
   process.stdout.write(
     `${textTable(heads, rows, 1)}\n\n` +
       `worst of all: ${worst.toFixed(1)} ms; the aim is ${AIM_MS} ms on a machine that does nothing else\n` +
-      `${cpu}, ${cores} cores, Node ${node}, Chromium ${browser.version()}, load ${loadavg()[0]?.toFixed(1)}\n`,
+      `${machineLine()}, Chromium ${browser.version()}, load ${loadavg()[0]?.toFixed(1)}\n`,
   );
   await browser.close();
 } finally {
