@@ -92,7 +92,7 @@ test('a write after a pause', () => {
       10 005.5  c2      its write reaches a                          ·   HELD
       20 000    c1      sends a write to a                           ·     ·
       20 001    c1      its write reaches a                          ·     ·    ← not held
-      … 5 more lines (replay shows all)
+      … 7 more lines (replay shows all)
 
       A write of c1 reached a 10 103 ms after its claim had ended: c1 was frozen from 7 to
       20 000, between its check and the write; c2 had written meanwhile, at 10 005.5.

@@ -172,6 +172,8 @@ function rankOf(row: Row, focus: Focus): number {
       return !isBefore ? BESIDE : row.what.includes('deletes') || row.what.includes('replaces') ? 1 : 4;
     case 'end':
       return isTheirs && row.what.startsWith('validity') ? 2 : 4;
+    case 'check':
+      return isTheirs && isBefore ? 3 : 4;
     case 'key':
     case 'late':
       return isTheirs && isBefore ? 2 : 4;

@@ -4,7 +4,7 @@ import type { TraceEvent } from '../sim/index.js';
 import { listOf, nodesOf, numberOf, textOf } from './details.js';
 import { faultWords, NodeKeys } from './fault-words.js';
 import type { Scene } from './picture/scene.js';
-import { REASONS } from './rows.js';
+import { checkWords, REASONS } from './rows.js';
 import { countWords, enumerate, nodeList } from './words.js';
 
 const MS = 1000;
@@ -46,6 +46,7 @@ export function eventWords(event: TraceEvent, scene: Scene): string {
       return `${token} ${textOf(event, 'how')}`;
     case 'counter-set':
       return `counter ${numberOf(event, 'counter')}`;
+    case 'write-checked':
     case 'write-sent':
     case 'write-arrived':
     case 'write-refused':
@@ -77,6 +78,7 @@ function reason(event: TraceEvent): string {
 function writeWords(event: TraceEvent, token: string): string {
   const what = `write under ${token} to ${enumerate(listOf(event, 'resources'))}`;
   if (event.kind === 'write-sent') return `sends a ${what}`;
+  if (event.kind === 'write-checked') return checkWords(event);
   if (event.kind === 'write-skipped') return 'does not write: too little validity left';
   if (event.kind === 'write-refused') return `${what} refused`;
   return `${what} arrives${numberOf(event, 'stale') === 1 ? ', after its claim' : ''}`;

@@ -3,7 +3,7 @@ import type { Schedule } from '../scenarios/index.js';
 import type { TraceEvent } from '../sim/index.js';
 
 /** What a line of a timeline is about. */
-export type RowKind = 'send' | 'late' | 'outcome' | 'end' | 'fault' | 'key' | 'write';
+export type RowKind = 'send' | 'late' | 'outcome' | 'end' | 'fault' | 'key' | 'check' | 'write';
 
 /** One line of a timeline. */
 export interface Row {

@@ -114,6 +114,9 @@ class Rows {
         if (textOf(event, 'how') === 'expired')
           this.add(event, 'key', `${this.context.tokenName(numberOf(event, 'token'))} expires`);
         break;
+      case 'write-checked':
+        this.add(event, 'check', checkWords(event));
+        break;
       case 'write-sent':
       case 'write-arrived':
       case 'write-refused':
@@ -167,6 +170,12 @@ export const REASONS: Readonly<Record<string, string>> = {
   refused: 'its nodes would not',
   'too-late': 'the old validity had ended',
 };
+
+/** What a client sees when it looks at its lock, before it writes. */
+export function checkWords(event: TraceEvent): string {
+  const leftUs = numberOf(event, 'leftUs');
+  return leftUs > LONGEST_US / 2 ? 'checks its lock: held' : `checks its lock: ${formatDurationMs(leftUs)} ms left`;
+}
 
 function writeWords(event: TraceEvent, guarded: boolean): string {
   const resources = event.detail.resources;

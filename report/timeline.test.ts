@@ -31,11 +31,13 @@ test('a pause that ends a claim unnoticed, and the write that comes of it', () =
           t/ms  who     what                                        c1    c2
            0    c1 → *  SET a A NX PX 10000                          ·     ·
            2    c1      n0 n1 n2 granted, 3/5, valid until 9 898   HELD    ·
+           2.5  c1      checks its lock: 9 895.5 ms left           HELD    ·
            7    c1      is frozen until 20 000                     HELD    ·
        9 898    c1      validity ends, unnoticed                     ·     ·
       10 001    c2 → *  SET a B NX PX 10000                          ·     ·
       10 002    n0–n4   A expires                                    ·     ·
       10 003    c2      n0 n1 n2 granted, 3/5, valid until 19 899    ·   HELD
+      10 003.5  c2      checks its lock: 9 895.5 ms left             ·   HELD
       10 004.5  c2      sends a write to a                           ·   HELD
       10 005.5  c2      its write reaches a                          ·   HELD
       19 899    c2      validity ends                                ·     ·

@@ -26,6 +26,13 @@ test('lines break between words, never inside a number', () => {
   expect(clip('abcdef', 4)).toBe('abc…');
 });
 
+test('the line on what was run names the nodes that clients ask where they do not all ask the same', () => {
+  const { clients, ...rest } = schedule();
+  const apart = clients.map((client, i) => (i === 0 ? { ...client, nodes: ['n0', 'n1'] } : client));
+  const others = apart.slice(1).map(({ id }) => `, ${id} asks n0–n4 (quorum 3)`);
+  expect(configLine({ ...rest, clients: apart })).toContain(`5 nodes, c1 asks n0 n1 (quorum 2)${others.join('')}, ttl`);
+});
+
 test('the line on what was run names what a client does otherwise than the reference', () => {
   const usual = '5 nodes, quorum 3, ttl 10 000 ms, drift 1 % + 2 ms, persistence none';
   expect(configLine(schedule())).toBe(usual);

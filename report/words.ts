@@ -1,6 +1,6 @@
-import { nodeIndex, type Policy, quorumOf, REFERENCE } from '../core/index.js';
+import { nodeIndex, nodeName, type Policy, quorumOf, REFERENCE } from '../core/index.js';
 import type { Assumption } from '../properties/index.js';
-import { formatDurationMs, type PropertyId, type Schedule } from '../scenarios/index.js';
+import { type ClientPlan, formatDurationMs, type PropertyId, type Schedule } from '../scenarios/index.js';
 import { policyOf } from '../sim/index.js';
 
 /** What a schedule that breaks an assumption of the lock does, in words. */
@@ -80,7 +80,7 @@ export function configLine(schedule: Schedule): string {
   const ttls = [...new Set(locks.map((lock) => lock.ttlMs))].sort((a, b) => a - b);
   const parts = [
     plural(cluster.nodes, 'node'),
-    `quorum ${quorumOf(policy, cluster.nodes)}`,
+    ...quorumWords(schedule.clients, policy, cluster.nodes),
     `ttl ${enumerate(ttls.map(countWords))} ms`,
     `drift ${percentWords(policy.driftPpm)} + ${formatDurationMs(policy.driftUs)} ms`,
     `persistence ${cluster.persistence}`,
@@ -97,6 +97,15 @@ export function configLine(schedule: Schedule): string {
     if (own.length > 0) parts.push(`${id}: ${enumerate(own)}`);
   }
   return parts.join(', ');
+}
+
+/** `quorum 3`; `c1 asks n0–n4 (quorum 3)` and the same of all others, where clients have lists of their own. */
+function quorumWords(clients: readonly ClientPlan[], policy: Policy, nodes: number): string[] {
+  if (clients.every((client) => client.nodes === undefined)) return [`quorum ${quorumOf(policy, nodes)}`];
+  const all = Array.from({ length: nodes }, (_, i) => nodeName(i));
+  return clients.map(
+    ({ id, nodes: own = all }) => `${id} asks ${nodeList(own)} (quorum ${quorumOf(policy, own.length)})`,
+  );
 }
 
 /** The clock that a client reads, where others read another one. */

@@ -176,6 +176,14 @@ export class Chronicle {
     });
   }
 
+  /** A client looks at its lock and goes on to write. Not in the hash: what comes of it is. */
+  checked(lock: LockRun, leftUs: number): void {
+    this.cause = this.trace.pass();
+    if (!this.trace.keeping) return;
+    this.keep(Kind['write-checked'], lock.client);
+    this.trace.detail({ ...this.lockDetail(lock), leftUs });
+  }
+
   /** A write arrives at the resource, which takes it or refuses it. */
   written(lock: LockRun, index: number, accepted: boolean): void {
     this.called(accepted ? Kind['write-arrived'] : Kind['write-refused'], lock);

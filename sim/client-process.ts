@@ -7,7 +7,7 @@ import {
   type NodeSet,
   type Policy,
 } from '../core/index.js';
-import type { ProcessName } from '../scenarios/index.js';
+import type { ProcessName, WritePlan } from '../scenarios/index.js';
 import type { Chronicle } from './chronicle.js';
 import type { Clock } from './clock.js';
 import { Clocks } from './clocks.js';
@@ -181,8 +181,16 @@ export abstract class ClientProcess extends Process {
     const write = plan.writes[index];
     if (write === undefined) return;
     if ((offset & 1) === 1) this.host.sendWrite(lock, index);
-    else if (write.guardUs === null || this.remaining(lock) >= Math.max(1, write.guardUs)) {
+    else if (this.mayWrite(lock, write)) {
       this.arm(lock, slot + 1, localTime(now + write.sendAfterUs - write.checkAfterUs));
     } else this.chronicle.outcome(Kind['write-skipped'], lock, '');
+  }
+  /** Whether enough validity is left; noted where the write comes later than this look. */
+  private mayWrite(lock: LockRun, { guardUs, checkAfterUs, sendAfterUs }: WritePlan): boolean {
+    if (guardUs === null) return true;
+    const leftUs = this.remaining(lock);
+    if (leftUs < Math.max(1, guardUs)) return false;
+    if (sendAfterUs > checkAfterUs) this.chronicle.checked(lock, leftUs);
+    return true;
   }
 }

@@ -85,6 +85,17 @@ describe('work under a lock', () => {
     expect(written(write(9_896_000, 0, 9_896_000))).toEqual(['9898000 c1 write-skipped']);
   });
 
+  it('tells of a look at the lock that it is some time behind', () => {
+    const looks = (fields: Partial<LockPlan>): unknown[] =>
+      trace({ cluster: ONE_NODE, locks: [[lock(0, fields)]] })
+        .filter(({ kind }) => kind === 'write-checked')
+        .map(({ atUs, detail }) => [atUs, detail.leftUs]);
+    expect(looks(write(9_895_000, 1_000, 9_896_000))).toEqual([[9_897_000, 1_000]]);
+    expect(looks(write(9_895_000, 1_000, 9_895_000))).toEqual([]);
+    expect(looks(write(9_895_001, 1_000, 9_896_000))).toEqual([]);
+    expect(looks(write(9_895_000, null, 9_896_000))).toEqual([]);
+  });
+
   it('is done without a look at the lock where there is no guard', () => {
     expect(written(write(20_000_000, null, 20_000_000))).toHaveLength(2);
   });

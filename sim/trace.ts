@@ -39,6 +39,7 @@ export const Kind = {
   reconfigure: 32,
   'write-refused': 33,
   'no-script': 34,
+  'write-checked': 35,
 } as const;
 
 /** What an event of a trace is. */

@@ -2,7 +2,7 @@ import { formatDurationMs } from '../../scenarios/index.js';
 import type { TraceEvent } from '../../sim/index.js';
 import type { Claim } from '../claims.js';
 import { numberOf, textOf } from '../details.js';
-import { REASONS } from '../rows.js';
+import { checkWords, REASONS } from '../rows.js';
 import { faultMarks, faultNotes } from './fault-marks.js';
 import { bar, commandWords, type LanePlan, rowY } from './lane.js';
 import type { Mark } from './marks.js';
@@ -99,6 +99,8 @@ function clientNotes(own: readonly TraceEvent[], scene: Scene, scale: Scale): No
         return note(`gives up: ${reasonOf(event)}`);
       case 'expired':
         return lateNote(event, scene, note);
+      case 'write-checked':
+        return note(checkWords(event));
       case 'write-skipped':
         return note('does not write');
       default:
