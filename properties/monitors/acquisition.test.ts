@@ -35,4 +35,12 @@ describe('acquisition', () => {
     expect(wanting(9_998_001)).toEqual(['c1 2000']);
     expect(wanting(9_998_000)).toEqual([]);
   });
+
+  it('counts the votes of each of two locks with one token, and not those of the other', () => {
+    const locks = [[lock(0, { resources: ['a'] }), lock(1_000, { resources: ['b'] })]];
+    const votes = (quorum: 2 | 'majority'): string[] =>
+      found('acquisition', { policy: { tokenScope: 'instance', quorum }, locks });
+    expect(votes('majority')).toEqual([]);
+    expect(votes(2)).toEqual(['c1 2000', 'c1 3000']);
+  });
 });

@@ -98,12 +98,12 @@ export class Availability {
   }
 
   claimed(lock: LockRun, now: TrueTime): void {
-    this.orphans.claimed(lock, this.ledger.of(lock.token), now);
+    this.orphans.claimed(lock, this.ledger.of(lock.token, lock), now);
   }
 
   ended(lock: LockRun, cause: EndCause, now: TrueTime): void {
     this.orphans.ended(lock, now);
-    const use = cause === 'expired' ? this.ledger.of(lock.token) : undefined;
+    const use = cause === 'expired' ? this.ledger.of(lock.token, lock) : undefined;
     // Until its TTL is over, a key is there for a reason.
     if (use !== undefined) this.orphans.orphaned(use, Math.max(now, use.keysUntil));
   }

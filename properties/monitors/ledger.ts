@@ -6,6 +6,7 @@ import {
   NO_NODES,
   type NodeSet,
   oneNode,
+  type Policy,
   union,
   without,
 } from '../../core/index.js';
@@ -26,11 +27,12 @@ export interface Use {
   roundAt: LocalTime;
   roundTtlMs: number;
   extended: NodeSet;
-  /** Nodes on which the token is stored: for one of the lock's resources, and for all of them. */
+  /** Nodes that have a key of it: with its token, and not taken over by a later attempt with the same token. */
   holding: NodeSet;
+  /** Nodes on which its token is stored for all of the lock's resources, whoever did that. */
   whole: NodeSet;
-  /** By node: for how many resources; only of locks on several. */
-  readonly keys: number[];
+  /** The same by resource: of locks on several, and where a later attempt has taken keys over; else `null`. */
+  parts: readonly Part[] | null;
   /** Nodes that were sent a release, and those that carried one out. */
   released: NodeSet;
   emptied: NodeSet;
@@ -48,22 +50,56 @@ export interface Use {
   orphanedAt: number | null;
 }
 
+/** What is stored of one resource. */
+interface Part {
+  readonly key: number;
+  nodes: NodeSet;
+  /** Whether a later attempt has taken its keys over. */
+  taken: boolean;
+}
+
 /**
  * Keeps the books that several monitors look things up in: one entry for each token, made of what goes over the network
- * and not of what the client says about it.
+ * and not of what the client says about it. Where several locks have one token, each has an entry, and a key is that of
+ * the last attempt that began to ask for it with the token.
  */
 export class Ledger {
   private readonly uses: (Use | undefined)[] = [];
+  /** By token: those that other locks began with it before, the last one last. */
+  private readonly earlier: (Use[] | undefined)[] = [];
   /** By client and lock: a map by lock would have to give every lock a hash. */
   private readonly latest: (Use | undefined)[][] = [];
+  /** Whose command it is: kept where a token does not tell. */
+  private readonly senders: Map<Command, Use> | null;
 
-  of(token: number): Use | undefined {
+  constructor({ tokenFrom, tokenScope }: Policy) {
+    this.senders = tokenFrom !== 'random' || tokenScope === 'instance' ? new Map() : null;
+  }
+
+  /** Whether several locks may have one token. */
+  get shares(): boolean {
+    return this.senders !== null;
+  }
+
+  /** What a lock uses a token for. */
+  of(token: number, lock: LockRun): Use | undefined {
+    const use = this.uses[token];
+    return use === undefined || use.lock === lock ? use : this.earlier[token]?.find((it) => it.lock === lock);
+  }
+
+  /** The attempt that began with a token last. */
+  newestOf(token: number): Use | undefined {
     return this.uses[token];
   }
 
-  /** All uses so far, by token; there are gaps. */
+  /** All locks' uses of a token but the newest. */
+  earlierOf(token: number): readonly Use[] {
+    return this.earlier[token] ?? NONE;
+  }
+
+  /** All uses so far; there are gaps. */
   get all(): readonly (Use | undefined)[] {
-    return this.uses;
+    return this.earlier.length === 0 ? this.uses : [...this.uses, ...this.earlier.flatMap((uses) => uses ?? [])];
   }
 
   /** The attempt that a lock has begun last. */
@@ -84,9 +120,9 @@ export class Ledger {
       roundAt: localTime(0),
       roundTtlMs: 0,
       extended: NO_NODES,
-      holding: before?.holding ?? NO_NODES,
-      whole: before?.whole ?? NO_NODES,
-      keys: before?.keys ?? [],
+      holding: NO_NODES,
+      whole: NO_NODES,
+      parts: lock.keys.length === 1 ? null : partsOf(lock, NO_NODES),
       released: NO_NODES,
       emptied: NO_NODES,
       over: false,
@@ -94,13 +130,35 @@ export class Ledger {
       heardGrant: NO_NODES,
       heardNothing: NO_NODES,
       heardDeleted: NO_NODES,
-      keysUntil: before?.keysUntil ?? 0,
+      keysUntil: 0,
       orphanedAt: null,
     };
+    if (before !== undefined) this.takeOver(use, before, token);
     while (this.uses.length <= token) this.uses.push(undefined);
     this.uses[token] = use;
     this.latestOfClient(lock.client.index)[lock.number] = use;
     return use;
+  }
+
+  /** Keys with its token are those of an attempt that begins. */
+  private takeOver(use: Use, newest: Use, token: number): void {
+    const earlier = [...this.earlierOf(token), newest];
+    for (const it of [use, ...earlier]) it.parts ??= partsOf(it.lock, it.whole);
+    for (const part of use.parts ?? []) {
+      for (const other of earlier) {
+        const same = other.parts?.find(({ key }) => key === part.key);
+        if (same === undefined) continue;
+        part.nodes = same.nodes;
+        same.taken = true;
+        use.keysUntil = Math.max(use.keysUntil, other.keysUntil);
+      }
+    }
+    for (const it of [use, ...earlier]) sum(it);
+    const others = earlier.filter((it) => it.lock !== use.lock);
+    if (others.length > 0 || this.earlier[token] !== undefined) {
+      while (this.earlier.length <= token) this.earlier.push(undefined);
+      this.earlier[token] = others;
+    }
   }
 
   private latestOfClient(client: number): (Use | undefined)[] {
@@ -110,6 +168,7 @@ export class Ledger {
 
   /** Notes a command that is sent. */
   sent(use: Use, to: NodeSet, command: Command, now: TrueTime): void {
+    this.senders?.set(command, use);
     switch (command.operation) {
       case 'acquire':
         use.asked = union(use.asked, to);
@@ -129,7 +188,7 @@ export class Ledger {
   executed(node: number, command: Command, answer: Answer, now: TrueTime): void {
     const { operation } = command;
     if (operation !== 'release' && (answer !== 'yes' || (operation !== 'acquire' && operation !== 'extend'))) return;
-    const use = this.uses[command.token as number];
+    const use = this.senders === null ? this.uses[command.token as number] : this.senders.get(command);
     if (use === undefined || command.attempt !== use.attempt) return;
     if (operation === 'release') {
       if (answer !== 'error') use.emptied = union(use.emptied, oneNode(node));
@@ -141,29 +200,45 @@ export class Ledger {
     else if (command.round === use.round) use.extended = union(use.extended, oneNode(node));
   }
 
-  keySet(node: number, token: number): Use | undefined {
-    const use = this.uses[token];
-    if (use === undefined) return undefined;
-    const it = oneNode(node);
-    use.holding = union(use.holding, it);
-    if (use.lock.keys.length === 1 || count(use, node, 1) === use.lock.keys.length) use.whole = union(use.whole, it);
-    return use;
+  /** A node stores a token under a key. The answer is whose key it is. */
+  keySet(node: number, key: number, token: number): Use | undefined {
+    return this.keyChanged(node, key, token, true);
   }
 
-  keyGone(node: number, token: number): Use | undefined {
+  keyGone(node: number, key: number, token: number): Use | undefined {
+    return this.keyChanged(node, key, token, false);
+  }
+
+  private keyChanged(node: number, key: number, token: number, isThere: boolean): Use | undefined {
     const use = this.uses[token];
     if (use === undefined) return undefined;
-    const it = oneNode(node);
-    use.whole = without(use.whole, it);
-    if (use.lock.keys.length === 1 || count(use, node, -1) === 0) use.holding = without(use.holding, it);
-    return use;
+    if (use.parts === null) {
+      const it = oneNode(node);
+      use.whole = isThere ? union(use.whole, it) : without(use.whole, it);
+      use.holding = use.whole;
+      return use;
+    }
+    let owner: Use | undefined;
+    for (const it of [...this.earlierOf(token), use]) {
+      const part = it.parts?.find((one) => one.key === key);
+      if (part === undefined) continue;
+      part.nodes = isThere ? union(part.nodes, oneNode(node)) : without(part.nodes, oneNode(node));
+      sum(it);
+      owner = it;
+    }
+    return owner;
   }
 }
 
-/** Counts a node's keys, and says how many there are now. */
-function count(use: Use, node: number, by: 1 | -1): number {
-  while (use.keys.length <= node) use.keys.push(0);
-  const keys = (use.keys[node] ?? 0) + by;
-  use.keys[node] = keys;
-  return keys;
+const NONE: readonly Use[] = [];
+
+function partsOf({ keys }: LockRun, nodes: NodeSet): Part[] {
+  return keys.map((key) => ({ key, nodes, taken: false }));
+}
+
+/** Nodes with any of its keys, and with all of its resources. */
+function sum(use: Use): void {
+  const parts = use.parts ?? [];
+  use.holding = parts.reduce((nodes, part) => (part.taken ? nodes : union(nodes, part.nodes)), NO_NODES);
+  use.whole = parts.map((part) => part.nodes).reduce((a, b) => (a & b) as NodeSet);
 }

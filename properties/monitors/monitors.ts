@@ -57,7 +57,7 @@ export class Monitors extends Observer {
     this.mutualExclusion = new MutualExclusion(report, withdraw, resourceOf);
     this.validity = new Validity(report, withdraw, resourceOf, this.closeness);
     this.actions = new ActionInBelief(setup.resource, report);
-    this.ledger = new Ledger();
+    this.ledger = new Ledger(setup.policy);
     this.availability = new Availability(setup, this.ledger, this.roster, () => this.world?.clients ?? []);
     const ownerOf = (token: number): LockRun | null => this.world?.ownerOf(token) ?? null;
     this.liveness = new Liveness(setup, this.ledger, this.roster, report);
@@ -87,6 +87,16 @@ export class Monitors extends Observer {
     this.availability.orphanChanged(use, cause === null, now);
     const { attempt, lock } = use;
     if (cause !== 'deleted' || attempt < lock.state.attempt) this.liveness.orphanChanged(now);
+  }
+
+  /** Somebody is about to begin with a token that was used before. */
+  takesOver(now: TrueTime): void {
+    this.availability.catchUp(now);
+  }
+
+  /** Keys that nobody had any use for are another's now. */
+  takenOver(use: Use, now: TrueTime): void {
+    this.availability.orphanChanged(use, false, now);
   }
 
   /** An attempt has failed, or its lock was given back. */
@@ -185,7 +195,7 @@ export class Monitors extends Observer {
     this.availability.catchUp(now);
     this.liveness.catchUp(now);
     this.validity.keySet(key, token, now);
-    this.protocol.keySet(node, token, now);
+    this.protocol.keySet(node, key, token, now);
   }
 
   override keyGone(node: number, key: number, token: number, cause: GoneCause, by: number, now: TrueTime): void {
@@ -194,7 +204,15 @@ export class Monitors extends Observer {
     const owner = this.world?.ownerOf(token) ?? null;
     this.coverage.keyGone(owner, cause, now);
     this.validity.keyGone(key, token, owner, now);
-    this.protocol.keyGone(node, token, cause, by, now);
+    if (this.ledger.shares) this.othersLoseVote(owner, key, token, now);
+    this.protocol.keyGone(node, key, token, cause, by, now);
+  }
+
+  /** A node lost a key with a token that several locks may have. */
+  private othersLoseVote(owner: LockRun | null, key: number, token: number, now: TrueTime): void {
+    for (const lock of this.roster.holders) {
+      if (lock !== owner && lock.token === token) this.validity.otherVoteLost(lock, key, now);
+    }
   }
 
   override faultStrikes(fault: Fault, now: TrueTime): void {

@@ -16,6 +16,10 @@ import { TokenUnique } from './token-unique.js';
 export interface UseListener {
   /** A key that nobody has any use for has come (`null`), or has gone. */
   orphanChanged(use: Use, cause: GoneCause | null, now: TrueTime): void;
+  /** An attempt is about to begin with a token that was used before: keys with it are its own then. */
+  takesOver(now: TrueTime): void;
+  /** Keys that nobody had any use for are another's now, who has begun with the same token. */
+  takenOver(use: Use, now: TrueTime): void;
   /** An attempt has failed, or its lock was given back. */
   over(use: Use, now: TrueTime): void;
   /** The release of a lock is called. */
@@ -63,12 +67,11 @@ export class Protocol {
     const { ledger } = this;
     const { operation, attempt } = command;
     const token = command.token as number;
-    let use = ledger.of(token);
-    if (operation === 'acquire' && (use === undefined || use.lock !== lock || use.attempt !== attempt)) {
+    let use = ledger.of(token, lock);
+    if (operation === 'acquire' && use?.attempt !== attempt) {
       const last = ledger.latestOf(lock);
       if (last !== undefined) this.over(last, now, last !== use);
-      this.tokenUnique.begun(lock, attempt, use, now);
-      use = ledger.begin(lock, token, attempt, now);
+      use = this.begin(lock, token, attempt, now);
     }
     this.fencing.sent(lock, command);
     if (use === undefined) return;
@@ -81,9 +84,20 @@ export class Protocol {
     if (this.atOnce) this.released(lock, now);
   }
 
+  private begin(lock: LockRun, token: number, attempt: number, now: TrueTime): Use {
+    const { ledger } = this;
+    const before = ledger.newestOf(token);
+    if (before === undefined) return ledger.begin(lock, token, attempt, now);
+    this.tokenUnique.begun(lock, attempt, before, now);
+    this.listener.takesOver(now);
+    const use = ledger.begin(lock, token, attempt, now);
+    for (const other of ledger.earlierOf(token)) if (other.orphanedAt !== null) this.listener.takenOver(other, now);
+    return use;
+  }
+
   /** A lock was given back, and what is sent on that account has been sent. */
   released(lock: LockRun, now: TrueTime): void {
-    const use = this.ledger.of(lock.token);
+    const use = this.ledger.of(lock.token, lock);
     if (use === undefined || use.over) return;
     this.releaseQuorum.released(use, now);
     this.over(use, now);
@@ -111,12 +125,12 @@ export class Protocol {
   }
 
   private overUse(lock: LockRun, { attempt, token }: Command): Use | undefined {
-    const use = this.ledger.of(token as number);
-    return use?.over && use.lock === lock && use.attempt === attempt ? use : undefined;
+    const use = this.ledger.of(token as number, lock);
+    return use?.over && use.attempt === attempt ? use : undefined;
   }
 
   claimed(lock: LockRun, now: TrueTime): void {
-    const use = this.ledger.of(lock.token);
+    const use = this.ledger.of(lock.token, lock);
     if (use !== undefined) this.acquisition.claimed(lock, use, now);
     this.continuity.claimed(lock);
     this.fencing.claimed(lock, now);
@@ -127,7 +141,7 @@ export class Protocol {
   }
 
   extended(lock: LockRun, now: TrueTime): void {
-    const use = this.ledger.of(lock.token);
+    const use = this.ledger.of(lock.token, lock);
     if (use !== undefined) {
       this.extension.extended(lock, use, now);
       this.lostLock.extended(lock, use, now);
@@ -141,22 +155,31 @@ export class Protocol {
   }
 
   failed(lock: LockRun, now: TrueTime): void {
-    const use = this.ledger.of(lock.token);
+    const use = this.ledger.of(lock.token, lock);
     if (use !== undefined) this.over(use, now);
   }
 
-  keySet(node: number, token: number, now: TrueTime): void {
-    const use = this.ledger.keySet(node, token);
+  keySet(node: number, key: number, token: number, now: TrueTime): void {
+    const use = this.ledger.keySet(node, key, token);
     if (use === undefined) return;
     if (use.over) this.cleanup.keySet(use, node, now);
     if (use.orphanedAt !== null) this.listener.orphanChanged(use, null, now);
   }
 
-  keyGone(node: number, token: number, cause: GoneCause, by: number, now: TrueTime): void {
+  keyGone(node: number, key: number, token: number, cause: GoneCause, by: number, now: TrueTime): void {
     this.releaseOwn.keyGone(node, token, cause, by, now);
-    const use = this.ledger.keyGone(node, token);
+    const use = this.ledger.keyGone(node, key, token);
     if (use === undefined) return;
     if (use.lock.believing) this.lostLock.keyGone(use, token, now);
+    if (use.parts !== null) this.othersLose(use, token, now);
     if (use.orphanedAt !== null) this.listener.orphanChanged(use, cause, now);
+  }
+
+  /** A key is gone that others have, too, who use the same token. */
+  private othersLose(owner: Use, token: number, now: TrueTime): void {
+    for (const use of this.ledger.earlierOf(token))
+      if (use !== owner && use.lock.believing) this.lostLock.keyGone(use, token, now);
+    const newest = this.ledger.newestOf(token);
+    if (newest !== owner && newest?.lock.believing) this.lostLock.keyGone(newest, token, now);
   }
 }

@@ -10,9 +10,8 @@ export class TokenUnique {
     this.report = report;
   }
 
-  /** An attempt begins with a token; `before` is the attempt that used it already, if any. */
-  begun(lock: LockRun, attempt: number, before: Use | undefined, now: TrueTime): void {
-    if (before === undefined) return;
+  /** An attempt begins with a token; `before` is the attempt that used it already. */
+  begun(lock: LockRun, attempt: number, before: Use, now: TrueTime): void {
     const { name } = lock.client;
     const first = before.lock === lock ? `attempt ${before.attempt + 1}` : `a lock of ${before.lock.client.name}`;
     const detail = `attempt ${attempt + 1} of ${name} has the token of ${first}`;

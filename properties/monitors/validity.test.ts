@@ -139,3 +139,38 @@ describe('validity', () => {
     }
   });
 });
+
+describe('validity of locks with one token', () => {
+  const forget = (resource: string, atUs: number): Fault[] =>
+    ['n0', 'n1', 'n2'].map((node) => ({ kind: 'forget', node, resource, atUs }));
+
+  it('is looked at for each of two clients that drew the same', () => {
+    const both = (faults: Fault[]): unknown[] =>
+      gaps({
+        policy: { tokenFrom: 'clock' },
+        locks: [[lock(0, { resources: ['a'] })], [lock(0, { resources: ['b'] })]],
+        faults,
+      });
+    expect(both(forget('a', 5_000))).toEqual([['c1', 'a', 5_000, 9_898_000]]);
+    expect(both(forget('b', 6_000))).toEqual([['c2', 'b', 6_000, 9_898_000]]);
+    expect(both([])).toEqual([]);
+  });
+
+  it('is looked at for each lock of a process that has but one', () => {
+    const locks = [[lock(0, { resources: ['a'] }), lock(1_000, { resources: ['b'] })]];
+    const policy = { tokenScope: 'instance' } as const;
+    expect(gaps({ policy, locks, faults: forget('a', 50_000) })).toEqual([['c1', 'a', 50_000, 9_898_000]]);
+    expect(gaps({ policy, locks, faults: forget('b', 60_000) })).toEqual([['c1', 'b', 60_000, 9_899_000]]);
+    expect(gaps({ policy, locks })).toEqual([]);
+  });
+
+  it('is lost to a second claim of the same process, which deletes the keys of both', () => {
+    const policy = { tokenScope: 'instance', ownKeyGrants: true } as const;
+    const claims = (first: number | null, second: number | null): unknown[] =>
+      gaps({ policy, locks: [[lock(0, { holdUs: first }), lock(10_000, { holdUs: second })]] });
+    // Released at 12 + 20 ms, deleted 1 ms later.
+    expect(claims(null, 20_000)).toEqual([['c1', 'a', 33_000, 9_898_000]]);
+    expect(claims(20_000, null)).toEqual([['c1', 'a', 23_000, 9_908_000]]);
+    expect(claims(null, null)).toEqual([]);
+  });
+});

@@ -60,9 +60,20 @@ export class Validity {
     if (counts === undefined) return;
     const left = (counts[token] ?? 0) - 1;
     counts[token] = left;
-    if (lock === null || lock.token !== token) return;
-    this.closeness.voteLost(lock, left - lock.list.majority, now);
-    if (left < lock.list.majority && lock.believing) this.check(lock, now);
+    if (lock !== null && lock.token === token) this.voteLost(lock, key, left, now);
+  }
+
+  /** The same for a further lock that uses the token; {@link keyGone} came before. */
+  otherVoteLost(lock: LockRun, key: number, now: TrueTime): void {
+    this.voteLost(lock, key, this.counts[key]?.[lock.token] ?? 0, now);
+  }
+
+  private voteLost(lock: LockRun, key: number, left: number, now: TrueTime): void {
+    // With the same token it may have another resource.
+    if (lock.keys[0] !== key && !lock.keys.includes(key)) return;
+    const spare = left - lock.list.majority;
+    this.closeness.voteLost(lock, spare, now);
+    if (spare < 0 && lock.believing) this.check(lock, now);
   }
 
   /** Looks whether the majority behind a belief is there: at a claim, an extension, a change of clock. */

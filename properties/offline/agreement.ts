@@ -19,7 +19,7 @@ import { COMBINED } from '../search/tactics.js';
 import { past, STRAINS, type Weather, WITHIN_ASSUMPTIONS } from '../search/weather.js';
 import type { Violation } from '../violation.js';
 import type { Finding } from './finding.js';
-import { checkOffline, knowsOffline, OFFLINE } from './offline.js';
+import { checkOffline, OFFLINE } from './offline.js';
 import { RoughAdversary } from './rough.js';
 
 /** What the two checkers say differently about one run. */
@@ -96,9 +96,6 @@ export interface Agreement {
 /** Disagreements of which the schedules are kept. */
 export const MOST_KEPT = 5;
 
-/** A bug and a client under which the two checkers do not mean the same: who of two locks with one token a key belongs to. */
-const LEFT_OUT: readonly string[] = ['M14', 'redisson'];
-
 /** With fencing tokens, and a resource that looks at them. */
 const FENCED: Weather = {
   ...WITHIN_ASSUMPTIONS,
@@ -107,10 +104,9 @@ const FENCED: Weather = {
   resource: 'fencing',
 };
 
-/** As known clients run, and the checker has rules for. */
+/** As known clients run. */
 const KNOWN: readonly Weather[] = Object.values(PROFILES)
-  .filter((policy) => knowsOffline(policy) && policy.profile !== REFERENCE.profile)
-  .filter(({ profile }) => !LEFT_OUT.includes(profile))
+  .filter(({ profile }) => profile !== REFERENCE.profile)
   .map((policy) => ({ ...WITHIN_ASSUMPTIONS, policy }));
 
 /** The weathers that runs take turns in: the reference up to and past its bounds, known clients, and planted bugs. */
@@ -119,7 +115,7 @@ export const WEATHERS: readonly Weather[] = [
   FENCED,
   ...STRAINS.map((strain) => past(WITHIN_ASSUMPTIONS, strain, 1.5)),
   ...KNOWN,
-  ...MUTANTS.filter(({ id }) => !LEFT_OUT.includes(id)).map((mutant) => weatherFor(mutant)),
+  ...MUTANTS.map((mutant) => weatherFor(mutant)),
 ];
 
 /** The concern of the rough adversary among the streams of a run; the drawn one's come before. */

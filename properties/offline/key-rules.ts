@@ -61,19 +61,36 @@ export function cleanup(record: Record): Finding[] {
     lock.attempts.flatMap((attempt, i) => {
       const next = lock.attempts[i + 1];
       const end = next?.asked[0] ?? lock.failed ?? givenBack(record, lock);
-      // From then on the token is the next attempt's, if that took it over.
-      const untilSeq = next?.token === attempt.token ? next.asked[0]?.seq : undefined;
       if (end === null) return [];
-      const found = [firstLeftOver(record, attempt, end, untilSeq), firstKept(record, attempt, end, untilSeq)];
+      const keys = keysOf(record, attempt);
+      const found = [firstLeftOver(attempt, end, keys), firstKept(attempt, end, keys)];
       const times = found.filter((it) => it !== null);
       return times.length === 0 ? [] : [finding('cleanup', [lock], Math.min(...times))];
     }),
   );
 }
 
+/** What became of the keys of an attempt, until a later one begins to ask for the same with the same token: they are its own then. */
+function keysOf(record: Record, { lock, token, asked }: Attempt): KeyChange[] {
+  const from = asked[0]?.seq ?? 0;
+  const later = record.attempts.filter((it) => it.token === token && (it.asked[0]?.seq ?? 0) > from);
+  return lock.resources
+    .flatMap((resource) => {
+      const next = later.filter((it) => it.lock.resources.includes(resource)).map((it) => it.asked[0] as Mark);
+      const [taken] = next.sort((a, b) => a.seq - b.seq);
+      const all = record.keysOf(token).filter((it) => it.resource === resource);
+      if (taken === undefined) return all;
+      const own = all.filter(({ seq }) => seq < taken.seq);
+      // Right after it began: an attempt of the same lock is the end of the one before.
+      const gone = { seq: taken.seq + 0.5, atUs: taken.atUs, resource, token, how: 'taken', cause: -1 };
+      return [...own, ...[...new Set(own.map(({ node }) => node))].map((node) => ({ ...gone, node }))];
+    })
+    .sort((a, b) => a.seq - b.seq);
+}
+
 /** When a client first knows that a key came after its release, and leaves it there. */
-function firstKept(record: Record, attempt: Attempt, end: Mark, untilSeq = Number.POSITIVE_INFINITY): number | null {
-  const heard = attempt.heard.filter(({ seq }) => seq > end.seq && seq < untilSeq);
+function firstKept(attempt: Attempt, end: Mark, keys: readonly KeyChange[]): number | null {
+  const heard = attempt.heard.filter(({ seq }) => seq > end.seq);
   for (const { node, seq, atUs } of heard) {
     const sends = attempt.released.filter((it) => it.node === node && (it.seq < seq || it.cause === seq));
     const since = Math.max(-1, ...sends.map((it) => it.seq));
@@ -81,14 +98,14 @@ function firstKept(record: Record, attempt: Attempt, end: Mark, untilSeq = Numbe
     // What was heard before a release says nothing of what that will find.
     const known = new Set(told.filter((it) => it.seq > since).map(({ what }) => what));
     const knows = known.has('granted') && known.has('nothing') && !told.some(({ what }) => what === 'deleted');
-    if (knows && comesLate(record, attempt, node, Math.max(end.seq, since), seq)) return atUs;
+    const there = keys.filter((it) => it.node === node && it.seq < seq);
+    if (knows && comesLate(attempt, node, there, Math.max(end.seq, since))) return atUs;
   }
   return null;
 }
 
-/** Whether a node that carried out a release has set the key between two places of the trace, and has it still. */
-function comesLate(record: Record, attempt: Attempt, node: number, fromSeq: number, toSeq: number): boolean {
-  const changes = record.keysOf(attempt.token).filter((it) => it.node === node && it.seq < toSeq);
+/** Whether a node that carried out a release has set the key since a place of the trace, and has it still. */
+function comesLate(attempt: Attempt, node: number, changes: readonly KeyChange[], fromSeq: number): boolean {
   const held = new Map<number, Set<string>>();
   for (const change of changes) store(held, change);
   const isLate = ({ how, seq }: KeyChange): boolean =>
@@ -96,21 +113,15 @@ function comesLate(record: Record, attempt: Attempt, node: number, fromSeq: numb
   return (held.get(node)?.size ?? 0) > 0 && changes.some(isLate);
 }
 
-function firstLeftOver(
-  record: Record,
-  attempt: Attempt,
-  end: Mark,
-  untilSeq = Number.POSITIVE_INFINITY,
-): number | null {
+function firstLeftOver(attempt: Attempt, end: Mark, keys: readonly KeyChange[]): number | null {
   const stored = new Map<number, Set<string>>();
   const mayHold = (node: number, seq: number): boolean =>
     attempt.released.some((it) => it.node === node && it.seq < Math.max(seq, end.seq + 1));
   let over = false;
-  const changes = record.keysOf(attempt.token).filter(({ seq }) => seq < untilSeq);
-  for (const change of [...changes, null]) {
+  for (const change of [...keys, null]) {
     if (!over && (change === null || change.seq > end.seq)) {
       over = true;
-      for (const [node, keys] of stored) if (keys.size > 0 && !mayHold(node, end.seq)) return end.atUs;
+      for (const [node, there] of stored) if (there.size > 0 && !mayHold(node, end.seq)) return end.atUs;
     }
     if (change === null) return null;
     store(stored, change);

@@ -243,3 +243,34 @@ describe('a key that its own token sets anew', () => {
     expect(findings({ faults: [back], fates: [copy], policy: { onlyIfAbsent: false } })).toEqual([]);
   });
 });
+
+describe('locks with one token', () => {
+  const policy = { tokenScope: 'instance', ownKeyGrants: true } as const;
+
+  it('keys are those of the last that asked for them', () => {
+    // The first is given back where nothing of it was ever set; the second has the keys by then.
+    const locks = [[lock(0, { holdUs: 20_000 }), lock(10_000)]];
+    const said = (releaseTo: 'all' | 'granted'): string[] => findings({ locks, policy: { ...policy, releaseTo } });
+    expect(said('all')).toContain('validity c1 23000..9908000');
+    expect(said('granted').filter((it) => it.startsWith('cleanup'))).toEqual([]);
+  });
+
+  it('a lock on another resource leaves them alone', () => {
+    const locks = [[lock(0), lock(1_000, { resources: ['b'], holdUs: 10_000 })]];
+    expect(findings({ locks, policy })).toEqual(['token-unique c1+c1 1000..1000']);
+    const faults = forgetAll(50_000, 'n0', 'n1', 'n2');
+    expect(findings({ locks, policy, faults })).toEqual([
+      'validity c1 50000..9898000',
+      'token-unique c1+c1 1000..1000',
+    ]);
+  });
+
+  it('a first attempt leaves a key behind, unless a later one takes it over before that is over', () => {
+    const one = { policy: { ...policy, cleanup: 'none', tries: 1 }, fates: unreached('c1', 'n1', 'n2', 'n3') } as const;
+    const first = one.fates.map((fate) => ({ ...fate, lock: 0 }));
+    const second = (atUs: number): string[] =>
+      findings({ ...one, fates: first, locks: [[lock(0), lock(atUs)]] }).filter((it) => it.startsWith('cleanup'));
+    expect(second(60_000)).toEqual(['cleanup c1 50000..50000']);
+    expect(second(49_999)).toEqual([]);
+  });
+});

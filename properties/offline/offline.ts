@@ -1,4 +1,3 @@
-import { type Policy, REFERENCE } from '../../core/index.js';
 import type { PropertyId } from '../../scenarios/index.js';
 import type { Setup, TraceEvent } from '../../sim/index.js';
 import { actionInBelief, mutualExclusion, validity } from './belief-rules.js';
@@ -29,14 +28,6 @@ const RULES: { readonly [P in PropertyId]?: (record: Record) => Finding[] } = {
 
 /** Properties that a trace is checked for afterwards. */
 export const OFFLINE: readonly PropertyId[] = [...(Object.keys(RULES) as readonly PropertyId[]), ...LIVENESS];
-
-/** The choice of known clients that this checker has no rules for: whose a key is that two locks have set with one token. */
-const WITHOUT_RULES = ['tokenFrom'] as const satisfies readonly (keyof Policy)[];
-
-/** Whether what is said of a run under this policy can be compared with what the monitors say. */
-export function knowsOffline(policy: Policy): boolean {
-  return WITHOUT_RULES.every((field) => policy[field] === REFERENCE[field]);
-}
 
 /**
  * Decides from the whole trace of a run what was violated, and when. Made to be compared with the monitors, which see

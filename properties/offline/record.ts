@@ -106,6 +106,7 @@ export class Record {
   readonly endUs: number;
   readonly events: readonly TraceEvent[];
   readonly locks: Lock[] = [];
+  readonly attempts: Attempt[] = [];
   readonly keys: KeyChange[] = [];
   readonly clocks: Map<string, ClockLine> = new Map();
   /** Sequence numbers of executions, with the token of their command. */
@@ -231,6 +232,12 @@ export class Record {
     return this.keysByToken.get(token) ?? [];
   }
 
+  /** What the nodes call the resources of a lock. */
+  keyNames({ client, resources }: Lock): string[] {
+    const prefix = this.setup.views?.[this.setup.clients.indexOf(client)]?.keyPrefix ?? '';
+    return resources.map((resource) => prefix + resource);
+  }
+
   lockOf(client: string, number: number): Lock | undefined {
     return this.byName.get(`${client} ${number}`);
   }
@@ -280,6 +287,7 @@ export class Record {
         asksCounter: null,
       };
       lock.attempts.push(attempt);
+      this.attempts.push(attempt);
       if (!this.byToken.has(token)) this.byToken.set(token, lock);
     }
     const sent: Sent = { seq, atUs, localUs, cause, node: nodeIndex(String(detail.node)) };

@@ -6,13 +6,15 @@ const PERCENT = 10_000;
 const RESOURCES: readonly [readonly string[], ...(readonly string[])[]] = [['a'], ['a'], ['a', 'b'], ['b']];
 
 /**
- * Another adversary, made worse: several resources, writes, and faults far outside of what the lock assumes, at equal
+ * Another adversary, made worse: several resources, several locks of one client at a time, writes, and faults far outside of what the lock assumes, at equal
  * instants more often than not. What checkers of histories disagree about is in such runs, if anywhere.
  */
 export class RoughAdversary implements Adversary {
   private readonly inner: Adversary;
   private readonly draw: Stream;
   private readonly own: Fault[] = [];
+  /** By client: what it asks for besides, while it still asks for or holds what it was told to. */
+  private readonly besides: (LockPlan | null)[] = [];
 
   constructor(inner: Adversary, draw: Stream) {
     this.inner = inner;
@@ -20,8 +22,24 @@ export class RoughAdversary implements Adversary {
   }
 
   nextLock(client: number, view: WorldView): LockPlan | null {
-    const plan = this.inner.nextLock(client, view);
-    if (plan === null) return null;
+    const { draw } = this;
+    const second = this.besides[client] ?? null;
+    this.besides[client] = null;
+    if (second !== null) return second;
+    const inner = this.inner.nextLock(client, view);
+    if (inner === null) return null;
+    const plan = this.worse(inner);
+    const ttl = plan.ttlMs * 1000;
+    if (draw.chance(20 * PERCENT)) {
+      this.besides[client] = this.worse({
+        ...inner,
+        atUs: inner.atUs + draw.pick([0, 0, draw.below(5_000), draw.below(ttl)]),
+      });
+    }
+    return plan;
+  }
+
+  private worse(plan: LockPlan): LockPlan {
     const { draw } = this;
     const writes = Array.from({ length: draw.below(3) }, () => this.write(plan.ttlMs * 1000));
     return { ...plan, resources: draw.pick(RESOURCES), writes };

@@ -37,12 +37,16 @@ export class Uses {
   private readonly record: Record;
   /** Those with a key on any node. */
   private readonly stored: From<readonly Use[]>[] = [];
-  private readonly byToken = new Map<number, Use>();
+  /** Those that locks began last, by token and lock. */
+  private readonly byToken = new Map<number, Map<Lock, Use>>();
+  /** Whose key it is on any node: of several attempts with one token, the last that asked for it. */
+  private readonly owners = new Map<string, Use>();
   private readonly byLock = new Map<Lock, Use>();
   private readonly believing = new Set<Lock>();
   /** By the execution that it follows from. */
   private readonly answers = new Map<number, unknown>();
-  private readonly keys = new Map<string, number>();
+  /** Nodes by token and key. */
+  private readonly keys = new Map<string, Set<string>>();
 
   constructor(record: Record) {
     this.record = record;
@@ -123,7 +127,7 @@ export class Uses {
     const lock = this.record.lockOf(String(client), Number(number));
     if (lock === undefined) return;
     if (operation === 'acquire') this.begin(lock, event);
-    const use = this.byToken.get(Number(token));
+    const use = this.byToken.get(Number(token))?.get(lock);
     if (use === undefined) return;
     if (operation === 'extend') use.rounds.push({ ...mark(event), value: Number(ttlMs) });
     if (operation !== 'release' || this.isResent(event)) return;
@@ -146,26 +150,41 @@ export class Uses {
     const attempt = lock.attempts[number];
     const before = this.byLock.get(lock);
     if (attempt === undefined || (before !== undefined && before.number >= number)) return;
-    if (before !== undefined) this.end(before, event, this.byToken.get(attempt.token) !== before);
-    const same = this.byToken.get(attempt.token);
+    const same = this.byToken.get(attempt.token) ?? new Map<Lock, Use>();
+    if (before !== undefined) this.end(before, event, same.get(lock) !== before);
     const use: Use = {
       lock,
       attempt,
       number,
       begin: mark(event),
       over: null,
-      lives: [...(same?.lives.slice(-1) ?? [])],
+      lives: [],
       rounds: [],
       released: [],
       orphaned: [],
-      holding: [...(same?.holding.slice(-1) ?? [])],
+      holding: [],
     };
-    // Its keys are the new one's.
-    same?.holding.push({ ...mark(event), value: new Set() });
-    if (same !== undefined) this.store(same, event, false);
-    if ((use.holding[0]?.value.size ?? 0) > 0) this.store(use, event, true);
-    this.byToken.set(attempt.token, use);
+    const names = this.namesOf(use);
+    const others = new Set(names.flatMap((name) => this.owners.get(name) ?? []));
+    const lives = [...others].map((it) => it.lives[it.lives.length - 1]?.value ?? 0);
+    if (lives.length > 0) use.lives.push({ ...mark(event), value: Math.max(...lives) });
+    // Their keys are the new one's.
+    for (const name of names) this.owners.set(name, use);
+    for (const it of [...others, use]) this.hold(it, event);
+    this.byToken.set(attempt.token, same.set(lock, use));
     this.byLock.set(lock, use);
+  }
+
+  private namesOf({ lock, attempt }: Use): string[] {
+    return this.record.keyNames(lock).map((key) => `${attempt.token} ${key}`);
+  }
+
+  /** Looks on which nodes a use has keys. */
+  private hold(use: Use, event: TraceEvent): void {
+    const own = this.namesOf(use).filter((name) => this.owners.get(name) === use);
+    const holding = new Set(own.flatMap((name) => [...(this.keys.get(name) ?? [])]));
+    use.holding.push({ ...mark(event), value: holding });
+    this.store(use, event, holding.size > 0);
   }
 
   private store(use: Use, event: TraceEvent, isThere: boolean): void {
@@ -184,12 +203,9 @@ export class Uses {
     if (operation !== 'acquire' && operation !== 'extend') return;
     // Whoever has not answered holds a yes back.
     if ((this.answers.get(event.seq) ?? 'yes') !== 'yes') return;
-    const use = this.byToken.get(Number(token));
-    if (
-      use?.number !== Number(attempt) ||
-      use.lock !== this.record.lockOf(String(event.detail.client), Number(event.detail.lock))
-    )
-      return;
+    const lock = this.record.lockOf(String(event.detail.client), Number(event.detail.lock));
+    const use = lock === undefined ? undefined : this.byToken.get(Number(token))?.get(lock);
+    if (use?.number !== Number(attempt)) return;
     // A key is still there in the last millisecond of its TTL.
     const untilUs = event.atUs + 1000 * (Number(ttlMs) + 1);
     use.lives.push({ ...mark(event), value: Math.max(untilUs, at(use.lives, event.seq) ?? 0) });
@@ -197,19 +213,17 @@ export class Uses {
 
   private keyChanged(event: TraceEvent): void {
     const { token, resource, how } = event.detail;
-    const use = this.byToken.get(Number(token));
-    if (use === undefined) return;
+    const name = `${token} ${resource}`;
     const isSet = event.kind === 'key-set';
-    const key = `${event.process} ${token}`;
-    const count = (this.keys.get(key) ?? 0) + (isSet ? 1 : -1);
-    this.keys.set(key, count);
-    const holding = new Set(at(use.holding, event.seq + 1));
-    if (count > 0) holding.add(event.process);
-    else holding.delete(event.process);
-    use.holding.push({ ...mark(event), value: holding });
-    this.store(use, event, holding.size > 0);
+    const nodes = this.keys.get(name) ?? new Set<string>();
+    if (isSet) nodes.add(event.process);
+    else nodes.delete(event.process);
+    this.keys.set(name, nodes);
+    const use = this.owners.get(name);
+    if (use === undefined) return;
+    this.hold(use, event);
     const since = at(use.orphaned, event.seq) ?? null;
-    if (since === null || resource === undefined) return;
+    if (since === null) return;
     if (isSet) use.orphaned.push({ ...mark(event), value: Math.max(since, event.atUs) });
     const isOld = use.number < (this.byLock.get(use.lock)?.number ?? 0);
     if (isSet || how !== 'deleted' || isOld) this.strays.push(mark(event));

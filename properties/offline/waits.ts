@@ -137,8 +137,10 @@ export class Waits {
   freeAt(locks: readonly Lock[], usable: readonly string[], atUs: number, seq: number): number {
     const [lock] = locks;
     if (lock === undefined) return 0;
-    const keys = this.keysOf(lock);
-    const rivals = this.uses.storedAt(seq).filter((use) => this.keysOf(use.lock).some((it) => keys.includes(it)));
+    const keys = this.record.keyNames(lock);
+    const rivals = this.uses
+      .storedAt(seq)
+      .filter((use) => this.record.keyNames(use.lock).some((it) => keys.includes(it)));
     const untils = usable.map((node) => {
       const there = rivals.filter((use) => at(use.holding, seq)?.has(node));
       return Math.max(0, ...there.map((use) => this.reasonEnds(locks, use, node, atUs, seq)));
@@ -147,12 +149,6 @@ export class Waits {
     const kept = untils.filter((until, i) => until > 0 && nodes.includes(usable[i] ?? '')).sort((a, b) => a - b);
     const missing = majority - (usable.length - kept.length);
     return missing <= 0 ? 0 : (kept[missing - 1] ?? 0);
-  }
-
-  private keysOf({ client, resources }: Lock): string[] {
-    const { clients, views } = this.record.setup;
-    const prefix = views?.[clients.indexOf(client)]?.keyPrefix ?? '';
-    return resources.map((resource) => prefix + resource);
   }
 
   /** A key is there until its TTL is over on the slowest clock; an own one only after a release that must have been lost. */
