@@ -71,6 +71,7 @@ async function search(plan: Plan, io: Io, workers?: number): Promise<CheckResult
     ...(plan.budgetMs === null ? {} : { budgetMs: plan.budgetMs }),
     properties: plan.properties,
     shrink: plan.shrink,
+    keepsDeployment: true,
     ...(await crewFor(workers)),
     signal: io.signal,
     onProgress: (progress) => line.show(progressText(progress, plan)),

@@ -1,4 +1,4 @@
-import type { PropertyId, Verdict } from '../scenarios/index.js';
+import type { PropertyId, Schedule, Verdict } from '../scenarios/index.js';
 import { type Counterexample, counterexampleOf } from './counterexample.js';
 import { type Counts, missed, SITUATIONS, type Situation } from './coverage.js';
 import { type Crew, CrewRanges } from './search/crew.js';
@@ -6,6 +6,7 @@ import { type Finding, RangeSearch, recordOf, type SearchPlan } from './search/r
 import { STRATEGY_INFO, type StrategyName } from './search/strategy-info.js';
 import { noTally, type Strained, sumOf, type Tally } from './search/tally.js';
 import type { Weather } from './search/weather.js';
+import { type Deployment, soonestRestartUs } from './shrink.js';
 
 /** A search, and when it ends. */
 export interface CheckOptions {
@@ -22,6 +23,8 @@ export interface CheckOptions {
   readonly properties: readonly PropertyId[];
   /** Whether to make a found schedule small. Default `true`. */
   readonly shrink?: boolean;
+  /** Whether a schedule that is made small stays on the nodes, and with the restart delays, that were asked about. Default `false`. */
+  readonly keepsDeployment?: boolean;
   /**
    * Who helps where the search takes longer than half a second and its runs do not depend on each other. What is found,
    * counted and hashed is the same with and without. Default: nobody.
@@ -201,7 +204,15 @@ class Search {
     if (failing === null) return null;
     // The own range stands at its finding; that of another is made again.
     const found = range.found.includes(failing) ? range.record() : recordOf(plan, failing);
-    return counterexampleOf(failing, found, this.options.shrink !== false);
+    const { shrink, keepsDeployment = false } = this.options;
+    return counterexampleOf(failing, found, shrink !== false, keepsDeployment ? this.deployment(found) : null);
+  }
+
+  /** Of a search past the bound of restarts, those of what was found: sooner ones would be farther past it. */
+  private deployment(found: Schedule): Deployment {
+    const { nodes, restartDelayUs, stretch } = this.plan.weather;
+    const soonestUs = stretch.restart > 1 ? soonestRestartUs(found.faults) : 0;
+    return { nodes, leastRestartUs: restartDelayUs ?? soonestUs };
   }
 }
 

@@ -2,7 +2,7 @@ import type { PropertyId, PropertyKind, Schedule } from '../scenarios/index.js';
 import type { Assumption } from './assumptions.js';
 import { judge } from './judge.js';
 import type { Finding } from './search/range.js';
-import { shrink } from './shrink.js';
+import { type Deployment, shrink } from './shrink.js';
 import { type Explained, explain } from './shrinking/explain.js';
 import type { Violation } from './violation.js';
 
@@ -24,10 +24,19 @@ export interface Counterexample {
   readonly explained: readonly Explained[];
 }
 
-/** What is kept of a finding whose run is written down as `found`; made small unless that is not wanted. */
-export function counterexampleOf({ run, violation }: Finding, found: Schedule, isSmallWanted: boolean): Counterexample {
+/**
+ * What is kept of a finding whose run is written down as `found`; made small unless that is not wanted.
+ *
+ * @param deployment - What of it stays when it is made small. Default: nothing.
+ */
+export function counterexampleOf(
+  { run, violation }: Finding,
+  found: Schedule,
+  isSmallWanted: boolean,
+  deployment: Deployment | null = null,
+): Counterexample {
   const { property, kind } = violation;
-  const schedule = isSmallWanted ? shrink(found, property).schedule : found;
+  const schedule = isSmallWanted ? shrink(found, property, deployment).schedule : found;
   const judgement = judge(schedule, [property]);
   return {
     property,
@@ -40,6 +49,6 @@ export function counterexampleOf({ run, violation }: Finding, found: Schedule, i
     events: judgement.run.events,
     hash: judgement.run.hash,
     assumptionsBroken: judgement.assumptionsBroken,
-    explained: isSmallWanted ? explain(schedule, property) : [],
+    explained: isSmallWanted ? explain(schedule, property, deployment !== null) : [],
   };
 }

@@ -3,6 +3,7 @@ import { type Fault, parseSchedule, type Schedule } from '../scenarios/index.js'
 import { lock, schedule, unreached } from '../sim/testing/schedule.js';
 import { judge } from './judge.js';
 import { shrink } from './shrink.js';
+import { explain } from './shrinking/explain.js';
 
 /** S03 with what a random search leaves lying around. */
 const noisy: Schedule = schedule({
@@ -58,6 +59,33 @@ describe('a failing schedule with noise', () => {
   it('is the same each time, and does not get smaller', () => {
     expect(shrink(noisy, 'mutual-exclusion').schedule).toEqual(small);
     expect(shrink(small, 'mutual-exclusion').schedule).toEqual(small);
+  });
+});
+
+describe('a failing schedule of a deployment that somebody asked about', () => {
+  const crash: Fault = { kind: 'crash', node: 'n2', atUs: 3_000, restartAfterUs: 2_345_678 };
+  const found = {
+    ...noisy,
+    faults: noisy.faults.map((it) =>
+      it.kind !== 'crash' ? it : it.node === 'n2' ? crash : { ...it, restartAfterUs: 3_000_001 },
+    ),
+  };
+  const plan = {
+    ...found,
+    clients: found.clients.map((client) => (client.id === 'c2' ? { ...client, locks: [lock(3_000_000)] } : client)),
+  };
+
+  it('is made small on its nodes, and with restarts that are no sooner', () => {
+    const { schedule: small } = shrink(plan, 'mutual-exclusion', { nodes: 5, leastRestartUs: 2_000_000 });
+    expect(small.cluster.nodes).toBe(5);
+    expect(small.faults).toMatchObject([{ kind: 'crash', restartAfterUs: 2_000_000 }]);
+    expect(explain(small, 'mutual-exclusion', true).map(({ kind }) => kind)).not.toContain('node');
+  });
+
+  it('is another one where nobody asked', () => {
+    const { schedule: small } = shrink(plan, 'mutual-exclusion');
+    expect(small.faults).toMatchObject([{ kind: 'crash', restartAfterUs: 0 }]);
+    expect(explain(small, 'mutual-exclusion').map(({ kind }) => kind)).toContain('node');
   });
 });
 

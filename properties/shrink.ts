@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { FAULT_KINDS, type PropertyId, type Schedule } from '../scenarios/index.js';
+import { FAULT_KINDS, type Fault, type PropertyId, type Schedule } from '../scenarios/index.js';
 import { type Course, courseArbitrary } from './arbitraries/schedule.js';
 import { courseOf, withCourse } from './course.js';
 import { judge } from './judge.js';
@@ -18,13 +18,34 @@ export interface Shrunk {
 const MOST_ROUNDS = 4;
 const MOST_TRIED_BY_ROUNDS = 2_000;
 
+/** What of a deployment stays as it is, whatever else goes: somebody asked about this one. */
+export interface Deployment {
+  readonly nodes: number;
+  /** No node is back sooner after a crash, µs; 0 for any time. */
+  readonly leastRestartUs: number;
+}
+
 /**
  * Makes a failing schedule small: leaves out clients, nodes, locks, faults, fates and clock errors, and rounds times, as
  * long as the same property still breaks and no assumption is broken that was kept before. What comes out is 1-minimal:
- * leave out any one piece more, or round any one time further, and it passes.
+ * leave out any one piece more, or round any one time further, and it passes (or is another deployment).
+ *
+ * @param deployment - What has to stay. Default: nothing of it.
  */
-export function shrink(schedule: Schedule, property: PropertyId): Shrunk {
-  return shrinkWhile(schedule, failsLike(schedule, property));
+export function shrink(schedule: Schedule, property: PropertyId, deployment: Deployment | null = null): Shrunk {
+  const fails = failsLike(schedule, property);
+  if (deployment === null) return shrinkWhile(schedule, fails);
+  return shrinkWhile(schedule, (candidate) => isIn(deployment, candidate) && fails(candidate));
+}
+
+function isIn({ nodes, leastRestartUs }: Deployment, { cluster, faults }: Schedule): boolean {
+  return cluster.nodes === nodes && soonestRestartUs(faults) >= leastRestartUs;
+}
+
+/** How soon a node is back after a crash, µs; infinite if none is. */
+export function soonestRestartUs(faults: readonly Fault[]): number {
+  const restarts = faults.map((fault) => (fault.kind === 'crash' ? fault.restartAfterUs : null));
+  return Math.min(...restarts.filter((it) => it !== null));
 }
 
 /**

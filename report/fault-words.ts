@@ -102,11 +102,12 @@ export function faultWords(event: TraceEvent, context: RowContext, keys: NodeKey
 }
 
 function crashWords(event: TraceEvent, context: RowContext, held: readonly number[]): string {
+  const verb =
+    numberOf(event, 'clean') === 1 ? 'is shut down' : numberOf(event, 'power') === 1 ? 'loses power' : 'crashes';
   const restart = context.effectsOf(event).find((it) => it.kind === 'restart');
-  if (restart?.atUs === event.atUs) return `crashes, restarts at once${keptWords(restart, context, held)}`;
+  if (restart?.atUs === event.atUs) return `${verb}, restarts at once${keptWords(restart, context, held)}`;
   const onDisk = ON_DISK[context.schedule.cluster.persistence];
   const fate = held.length === 0 || onDisk === null ? '' : `; ${enumerate(held.map(context.tokenName))} ${onDisk}`;
-  const verb = numberOf(event, 'clean') === 1 ? 'is shut down' : 'crashes';
   return `${verb}${restart === undefined ? ' for good' : ''}${fate}`;
 }
 

@@ -145,7 +145,7 @@ test('of disks that are written every second it is told what they kept when the 
   const cluster = { persistence: 'everysec' } as const;
   const faults = [{ kind: 'crash', node: 'n0', atUs: 7_000, power: true, restartAfterUs: 2_000 }] as const;
   const told = rows(schedule({ faults, cluster })).filter((row) => /^\d+ +n0 /.test(row));
-  expect(told.map((row) => row.replaceAll(/ +/g, ' '))).toEqual(['7 n0 crashes', '9 n0 restarts; A forgotten']);
+  expect(told.map((row) => row.replaceAll(/ +/g, ' '))).toEqual(['7 n0 loses power', '9 n0 restarts; A forgotten']);
 });
 
 test('every fault has its words, and the same fault of several nodes is one line', () => {

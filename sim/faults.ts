@@ -99,7 +99,7 @@ export class Faults {
   private crash(planned: PlannedFault, node: SimNode | undefined, crash: Crash): void {
     if (node === undefined || node.down) return;
     const { chronicle } = this;
-    const { restartAfterUs, clean } = crash;
+    const { restartAfterUs, clean, power } = crash;
     planned.keptUntil = keptUntil(this.view.setup.cluster, chronicle.now, crash);
     node.down = true;
     node.thaw();
@@ -107,6 +107,7 @@ export class Faults {
     planned.life = ++node.life;
     chronicle.cause = chronicle.note(Kind.crash, node, restartAfterUs ?? -1, 0);
     if (chronicle.trace.keeping && clean === true) chronicle.trace.detail({ clean: 1 });
+    if (chronicle.trace.keeping && power === true) chronicle.trace.detail({ power: 1 });
     chronicle.observer.nodeDown(node.index, chronicle.now);
     if (restartAfterUs === null) return;
     if (crash.restartBy === 'node-clock') {

@@ -13,10 +13,15 @@ export interface Explained {
   readonly without: 'passes' | 'fails' | 'fails otherwise';
 }
 
-/** Leaves out each piece of a schedule by itself and says what comes of it: why each is there. */
-export function explain(schedule: Schedule, property: PropertyId): Explained[] {
+/**
+ * Leaves out each piece of a schedule by itself and says what comes of it: why each is there.
+ *
+ * @param isDeploymentAsked - Nodes are not asked why they are there: the deployment was given. Default `false`.
+ */
+export function explain(schedule: Schedule, property: PropertyId, isDeploymentAsked = false): Explained[] {
   const kept = judge(schedule).assumptionsBroken;
-  return piecesOf(schedule).map(({ kind, name: piece, without }) => {
+  const pieces = piecesOf(schedule).filter(({ kind }) => !(isDeploymentAsked && kind === 'node'));
+  return pieces.map(({ kind, name: piece, without }) => {
     const { violations, assumptionsBroken } = judge(without(), [property]);
     if (!violations.some((it) => it.property === property)) return { kind, piece, without: 'passes' };
     return { kind, piece, without: assumptionsBroken.every((it) => kept.includes(it)) ? 'fails' : 'fails otherwise' };
