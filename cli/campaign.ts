@@ -40,6 +40,8 @@ export async function campaign(flags: CampaignFlags, io: Io): Promise<ExitCode> 
     flags.resume && out !== undefined && existsSync(resolve(io.cwd, out)) ? readPart(out, io.cwd) : undefined;
   // Refuses a file of another campaign or engine.
   const from = before === undefined ? undefined : mergeParts(noPart(spec), before);
+  // Now, and not after hours, it is said if that cannot be written.
+  if (out !== undefined) writePart(from ?? noPart(spec), out, io.cwd);
   const line = new ProgressLine(io);
   const began = performance.now();
   const runsBefore = from === undefined ? 0 : totalOf(from).runs;

@@ -7,6 +7,7 @@ import {
   type Situation,
   STRATEGY_INFO,
   type Strain,
+  unasked,
 } from '../properties/index.js';
 import type { Weather } from '../properties/search/weather.js';
 import {
@@ -43,7 +44,7 @@ export function startLine({ weather, seed, runs, budgetMs, properties, strategy 
 /** A search that found nothing: what it went through, under which assumptions, and what that means. */
 export function passText(plan: Plan, result: CheckResult, paint: Painter): string {
   const { weather } = plan;
-  const mark = result.verdict === 'passed' ? paint.good('✓ passed') : paint.bad(`? ${result.verdict}`);
+  const mark = markOf(result, paint);
   const seconds = (result.elapsedMs / 1000).toFixed(1);
   const lines = [
     `${mark}   ${plural(result.runs, 'schedule')}, ${plural(result.events, 'event')} in ${seconds} s${helped(result)}   ` +
@@ -55,10 +56,23 @@ export function passText(plan: Plan, result: CheckResult, paint: Painter): strin
     ...labelled('exercised', wrapped(exercised(result, (it) => !isInClaim(it)))),
     ...labelled('in a claim', wrapped(exercised(result, isInClaim))),
     ...labelled('at the edge', wrapped(strained(result))),
-    ...labelled('never hit', wrapped(enumerate(result.notHit.map((it) => SITUATIONS[it])) || 'nothing of the above')),
+    ...labelled('never hit', wrapped(neverHit(weather, result.notHit))),
     ...labelled('this means', wrapped(meaning(plan, result))),
   ];
   return `${lines.join('\n')}\n`;
+}
+
+function markOf({ verdict, interrupted }: CheckResult, paint: Painter): string {
+  if (verdict !== 'passed') return paint.bad(`? ${verdict}`);
+  return interrupted ? '– stopped early, nothing found' : paint.good('✓ passed');
+}
+
+/** By name what might have been met; the rest is counted, so that nobody takes it for tried. */
+function neverHit(weather: Weather, notHit: readonly Situation[]): string {
+  const nobodys = unasked(weather).filter((it) => notHit.includes(it));
+  const missed = notHit.filter((it) => !nobodys.includes(it)).map((it) => SITUATIONS[it]);
+  const rest = nobodys.length === 0 ? [] : [`${plural(nobodys.length, 'kind')} of trouble that nobody asked for`];
+  return enumerate([...missed, ...rest]) || 'nothing of the above';
 }
 
 /** Said only where there was help: it changes nothing but the time. */

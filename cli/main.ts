@@ -4,12 +4,17 @@ import { run } from './run.js';
 
 /** The shell's convention for a process that a signal ended. */
 const SECOND_INTERRUPT = 130;
+/** Some send a signal to a process and to its group: one that comes this soon, ms, is not another. */
+const SAME_INTERRUPT_MS = 500;
 
 const controller = new AbortController();
+let interruptedAt = 0;
 process.on('SIGINT', () => {
   // The first one stops with what there is; whoever repeats it wants out.
-  if (controller.signal.aborted) process.exit(SECOND_INTERRUPT);
-  controller.abort();
+  if (!controller.signal.aborted) {
+    interruptedAt = performance.now();
+    controller.abort();
+  } else if (performance.now() - interruptedAt > SAME_INTERRUPT_MS) process.exit(SECOND_INTERRUPT);
 });
 // A reader that went away (`| head`) wants no more; that is no failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { Fault } from '../scenarios/index.js';
 import { ScriptedAdversary, setupOf, World } from '../sim/index.js';
 import { lock, type Parts, schedule, unreached } from '../sim/testing/schedule.js';
-import { type Counts, missed, noCounts, SITUATIONS, type Situation } from './coverage.js';
+import { type Counts, missed, noCounts, SITUATIONS, type Situation, unasked } from './coverage.js';
 import { Monitors } from './monitors/monitors.js';
 import { NO_FAULTS, NO_STRETCH, past, type Weather, WITHIN_ASSUMPTIONS } from './search/weather.js';
 
@@ -132,4 +132,13 @@ it('misses claims before anything else', () => {
   expect(missed(WITHIN_ASSUMPTIONS, noCounts())).toBe('claims');
   const all = Object.fromEntries(Object.keys(SITUATIONS).map((name) => [name, 1])) as Counts;
   expect(missed(WITHIN_ASSUMPTIONS, all)).toBeNull();
+});
+
+it('what nobody asked for is told from what was not met', () => {
+  expect(unasked(WITHIN_ASSUMPTIONS)).toEqual(['forgettingsInClaim']);
+  const one: Weather = { ...WITHIN_ASSUMPTIONS, ...NO_FAULTS, stretch: NO_STRETCH, crashes: 1, disks: false };
+  expect(unasked(one)).toContain('pausesInClaim');
+  expect(unasked(one)).not.toContain('crashesInClaim');
+  expect(unasked(one)).toContain('powerLossesInClaim');
+  expect(unasked({ ...one, persistence: 'everysec' })).not.toContain('powerLossesInClaim');
 });

@@ -67,10 +67,10 @@ const BY_FAULT: Readonly<Record<Fault['kind'], Situation>> = {
   partition: 'partitionsInClaim',
 };
 
-/** What a search in this weather has to go through before a pass of it says anything, in order of importance. */
-function askedOf(weather: Weather): Situation[] {
+/** How much of each trouble there may be in this weather, in order of importance. */
+function amountsOf(weather: Weather): readonly (readonly [amount: number, situation: Situation])[] {
   const { stretch } = weather;
-  const asked: readonly [amount: number, situation: Situation][] = [
+  return [
     [1, 'claims'],
     [weather.crashes, 'crashesInClaim'],
     [weather.pauses, 'pausesInClaim'],
@@ -89,7 +89,26 @@ function askedOf(weather: Weather): Situation[] {
     [weather.duplicatePpm, 'copiesInClaim'],
     [weather.spikePpm, 'delaysInClaim'],
   ];
-  return asked.flatMap(([amount, situation]) => (amount > 0 ? [situation] : []));
+}
+
+/** What a search in this weather has to go through before a pass of it says anything, in order of importance. */
+function askedOf(weather: Weather): Situation[] {
+  return amountsOf(weather).flatMap(([amount, situation]) => (amount > 0 ? [situation] : []));
+}
+
+/** Trouble that cannot be met in this weather, because nobody asked for it. */
+export function unasked(weather: Weather): Situation[] {
+  const { disks, persistence, crashes, byHash, ownTiming, stretch, duplicatePpm } = weather;
+  const may: readonly (readonly [may: boolean, situation: Situation])[] = [
+    ...amountsOf(weather).map(([amount, situation]) => [amount > 0, situation] as const),
+    [crashes > 0 && (disks || persistence === 'everysec'), 'powerLossesInClaim'],
+    [disks, 'shutdownsInClaim'],
+    [byHash, 'textsInClaim'],
+    [ownTiming, 'claimsByOwnClocks'],
+    [stretch.rate > 0, 'clockRatesInClaim'],
+    [duplicatePpm > 0, 'resendsInClaim'],
+  ];
+  return may.flatMap(([isPossible, situation]) => (isPossible ? [] : [situation]));
 }
 
 /** What a search was asked for and never met, or `null`: a pass without it is none. */

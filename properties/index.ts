@@ -11,7 +11,7 @@ export { type Assumption, assumptions } from './assumptions.js';
 export { type CheckOptions, type CheckProgress, type CheckResult, check } from './check.js';
 export { type Counterexample, counterexampleOf } from './counterexample.js';
 export { courseOf, withCourse } from './course.js';
-export { type Counts, SITUATIONS, type Situation } from './coverage.js';
+export { type Counts, SITUATIONS, type Situation, unasked } from './coverage.js';
 export { type ExploreBounds, SMALL_WORLD, whatIsWrong } from './explorer/bounds.js';
 export type { Checkpoint } from './explorer/checkpoint.js';
 export { scheduleOf } from './explorer/counterexample.js';
