@@ -7,7 +7,7 @@ import {
   explore,
   SMALL_WORLD,
 } from '../properties/index.js';
-import { countWords } from '../report/index.js';
+import { countWords } from '../report/words.js';
 import { machine, machineLine } from './machine.js';
 import { checkTwin, hasSpin } from './spin/twin.js';
 

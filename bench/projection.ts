@@ -4,7 +4,7 @@ import { CampaignRanges, type CampaignSpec, defaultWorkers, engineHash } from '.
 import { QueuedCampaign } from '../campaign/queue/index.js';
 import { SAFETY, searchRange, WITHIN_ASSUMPTIONS } from '../properties/index.js';
 import { provision } from '../real/provisioner/index.js';
-import { countWords } from '../report/index.js';
+import { countWords } from '../report/words.js';
 import { machine } from './machine.js';
 
 /*

@@ -1,5 +1,5 @@
 import { noTally, sumOf, type Tally } from '../properties/search/tally.js';
-import { countWords } from '../report/index.js';
+import { countWords } from '../report/words.js';
 import { InputError } from '../scenarios/index.js';
 import type { Begun, SharedNearMiss } from './near-misses.js';
 import { CampaignRanges, type CampaignSpec, specHash } from './spec.js';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type CampaignPart, CampaignRanges, rangesDone, totalOf, violatingRuns } from '../campaign/index.js';
 import { type CampaignState, QueuedCampaign } from '../campaign/queue/index.js';
-import { countWords, plural } from '../report/index.js';
+import { countWords, plural } from '../report/words.js';
 import { InputError } from '../scenarios/input-error.js';
 import { writeFailuresOf } from './campaign-failures.js';
 import {

@@ -1,5 +1,5 @@
 import { again, type RemadeRange, violatingRuns } from '../campaign/index.js';
-import { countWords, plural } from '../report/index.js';
+import { countWords, plural } from '../report/words.js';
 import type { QueueFlags } from './campaign-flags.js';
 import { readParts } from './campaign-part-file.js';
 import { opened } from './campaign-queue.js';

@@ -9,7 +9,7 @@ import {
   violatingRuns,
 } from '../campaign/index.js';
 import { greatestShare } from '../properties/search/share.js';
-import { countWords, plural } from '../report/index.js';
+import { countWords, plural } from '../report/words.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { textTable } from './text-table.js';
 

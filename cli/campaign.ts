@@ -9,7 +9,7 @@ import {
   totalOf,
   violatingRuns,
 } from '../campaign/index.js';
-import { countWords, plural } from '../report/index.js';
+import { countWords, plural } from '../report/words.js';
 import { InputError } from '../scenarios/input-error.js';
 import type { CampaignFlags, MergeFlags } from './campaign-flags.js';
 import { readPart, readParts, writePart } from './campaign-part-file.js';

@@ -1,5 +1,6 @@
 import type { CheckResult } from '../properties/index.js';
-import { plural, propertyWords } from '../report/index.js';
+import { propertyWords } from '../report/index.js';
+import { plural } from '../report/words.js';
 import type { CounterexampleJson } from './check-json.js';
 import type { Plan } from './check-plan.js';
 import type { Regressions } from './regressions.js';

@@ -10,16 +10,9 @@ import {
   unasked,
 } from '../properties/index.js';
 import type { Weather } from '../properties/search/weather.js';
-import {
-  countWords,
-  enumerate,
-  type Painter,
-  percentWords,
-  plural,
-  propertyWords,
-  WIDTH,
-  wrap,
-} from '../report/index.js';
+import { type Painter, propertyWords } from '../report/index.js';
+import { WIDTH } from '../report/table.js';
+import { countWords, enumerate, percentWords, plural, wrap } from '../report/words.js';
 import { formatDurationMs } from '../scenarios/index.js';
 import type { Plan } from './check-plan.js';
 

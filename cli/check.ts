@@ -1,7 +1,6 @@
 import type { CheckProgress, CheckResult, Counterexample, Judgement } from '../properties/index.js';
 import {
   ANSI,
-  countWords,
   formatCounterexample,
   PLAIN,
   preventions,
@@ -9,6 +8,7 @@ import {
   tellingOf,
   violationSentence,
 } from '../report/index.js';
+import { countWords } from '../report/words.js';
 import { type CounterexampleJson, checkJson } from './check-json.js';
 import { type Plan, planOf } from './check-plan.js';
 import { checkSuite } from './check-suite.js';

@@ -15,7 +15,8 @@ import {
   scheduleOf,
   whatIsWrong,
 } from '../properties/index.js';
-import { ANSI, countWords, formatTimeline, type Painter, PLAIN, plural, propertyWords } from '../report/index.js';
+import { ANSI, formatTimeline, type Painter, PLAIN, propertyWords } from '../report/index.js';
+import { countWords, plural } from '../report/words.js';
 import type { PropertyId, Scenario, Schedule } from '../scenarios/index.js';
 import { InputError, show } from '../scenarios/input-error.js';
 import { meant } from '../scenarios/nearest.js';

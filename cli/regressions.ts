@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { judgeAsExpected, reproduces } from '../properties/expectation.js';
 import type { Painter } from '../report/index.js';
-import { plural } from '../report/index.js';
+import { plural } from '../report/words.js';
 import { InputError, show } from '../scenarios/input-error.js';
 import { FAILURES } from './failure-file.js';
 import type { Io } from './io.js';

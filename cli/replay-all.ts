@@ -1,5 +1,5 @@
 import { judgeAsExpected, reproduces } from '../properties/expectation.js';
-import { plural } from '../report/index.js';
+import { plural } from '../report/words.js';
 import { loadCatalogue } from '../scenarios/catalogue.js';
 import { type Expectation, type Scenario, type Schedule, type Verdict, variantSchedule } from '../scenarios/index.js';
 import { Exit, type ExitCode } from './exit-codes.js';

@@ -1,4 +1,6 @@
-import { ANSI, compare, formatDiff, type Named, PLAIN, partingSentence, WIDTH, wrap } from '../report/index.js';
+import { ANSI, compare, formatDiff, type Named, PLAIN, partingSentence } from '../report/index.js';
+import { WIDTH } from '../report/table.js';
+import { wrap } from '../report/words.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import type { ReplayFlags } from './flags.js';
 import { hasColour, type Io, writeJson } from './io.js';

@@ -1,15 +1,7 @@
 import { htmlReport } from '../report/html.js';
-import {
-  ANSI,
-  type Painter,
-  PLAIN,
-  plural,
-  type RecordingInput,
-  recordingOf,
-  takenOfObserved,
-  WIDTH,
-  wrap,
-} from '../report/index.js';
+import { ANSI, type Painter, PLAIN, type RecordingInput, recordingOf, takenOfObserved } from '../report/index.js';
+import { WIDTH } from '../report/table.js';
+import { plural, wrap } from '../report/words.js';
 import { loadCatalogue } from '../scenarios/catalogue.js';
 import type { HistoryLine } from '../scenarios/history-line.js';
 import type { Scenario } from '../scenarios/index.js';

@@ -1,6 +1,8 @@
 import { judgeAsExpected, reproduces } from '../properties/expectation.js';
 import { type Explained, explain, type Judgement, SAFETY } from '../properties/index.js';
-import { ANSI, formatTimeline, type Painter, PLAIN, propertyWords, WIDTH, wrap } from '../report/index.js';
+import { ANSI, formatTimeline, type Painter, PLAIN, propertyWords } from '../report/index.js';
+import { WIDTH } from '../report/table.js';
+import { wrap } from '../report/words.js';
 import { type Expectation, mitigate, type PropertyId, type Schedule } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import { Exit, type ExitCode } from './exit-codes.js';

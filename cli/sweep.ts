@@ -11,7 +11,8 @@ import {
   settingWords,
   theorySentence,
 } from '../report/frontier/index.js';
-import { ANSI, PLAIN, wrap } from '../report/index.js';
+import { ANSI, PLAIN } from '../report/index.js';
+import { wrap } from '../report/words.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { expectedOf, writeScenario } from './failure-file.js';
 import type { SweepFlags } from './flags.js';

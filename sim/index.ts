@@ -16,6 +16,6 @@ export { RunsHash } from './runs-hash.js';
 export { ScriptedAdversary } from './scripted.js';
 export { choiceOf, policyOf, type Run, runOf, type SimulateOptions, setupOf, simulate } from './simulate.js';
 export { after, type TrueTime, trueTime } from './time.js';
-export { type Detail, Kind, NODE_BASE, type TraceEvent, type TraceKind } from './trace.js';
+export { type Detail, Kind, type TraceEvent, type TraceKind } from './trace.js';
 export { type ClientView, clockOf, policyFor, type Setup, type WorldView } from './view.js';
 export { World } from './world.js';

@@ -1,5 +1,5 @@
 import { escaped } from '../../report/escaped.js';
-import { countWords } from '../../report/index.js';
+import { countWords } from '../../report/words.js';
 import { PACE_S, type Pace } from '../queue/ledger.js';
 
 const WIDTH = 720;

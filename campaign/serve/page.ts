@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { escaped } from '../../report/escaped.js';
-import { countWords, plural } from '../../report/index.js';
+import { countWords, plural } from '../../report/words.js';
 import { perMillionWords, rangesDone, totalOf, violatingRuns } from '../part.js';
 import type { CampaignState } from '../queue/index.js';
 import { CampaignRanges } from '../spec.js';

@@ -13,8 +13,9 @@ import { judge } from '../../properties/judge.js';
 import { loadCatalogue } from '../../scenarios/catalogue.js';
 import type { Scenario, Schedule } from '../../scenarios/index.js';
 import { htmlReport } from '../html.js';
-import { countWords, payloadOf } from '../index.js';
+import { payloadOf } from '../index.js';
 import { viewerFiles } from '../viewer-files.js';
+import { countWords } from '../words.js';
 import { launchChromium, openPage } from './browser.js';
 import { longSchedule } from './long-run.js';
 
