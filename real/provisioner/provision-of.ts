@@ -1,5 +1,6 @@
+import type { Redis, RedisOptions } from 'ioredis';
 import type { Clients } from './clients.js';
-import type { Provision, ProvisionedNode } from './types.js';
+import { type Provision, ProvisionError, type ProvisionedNode } from './types.js';
 
 /** What a server of ours can do, whatever it runs in. */
 type Server = Omit<ProvisionedNode, 'client'>;
@@ -33,5 +34,40 @@ function nodeOf(server: Server, clients: Clients): ProvisionedNode {
     sync: () => server.sync(),
     cutPower: () => server.cutPower(),
     setClock: (setting) => server.setClock(setting),
+  };
+}
+
+/**
+ * The provision of nodes that are not ours, at these URLs, with the clients made for them.
+ *
+ * @param connect - Makes a client of the node at a place.
+ * @param refusal - What is said to whoever wants to strike one.
+ */
+export function provisionOfOthers(
+  what: Pick<Provision, 'source' | 'description'>,
+  urls: readonly string[],
+  clients: Clients,
+  connect: (place: number, options: RedisOptions | undefined) => Redis,
+  refusal: string,
+): Provision {
+  const refuse = async (): Promise<never> => {
+    throw new ProvisionError(refusal);
+  };
+  const strikes = { kill: refuse, pause: refuse, resume: refuse, restart: refuse, sync: refuse, cutPower: refuse };
+  const stop = async (): Promise<void> => clients.close();
+  return {
+    ...what,
+    faults: false,
+    clocks: false,
+    nodes: urls.map((url, place) => ({
+      name: `n${place}`,
+      url,
+      client: (options) => connect(place, options),
+      ...strikes,
+      setClock: refuse,
+    })),
+    urls,
+    stop,
+    [Symbol.asyncDispose]: stop,
   };
 }

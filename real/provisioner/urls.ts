@@ -1,5 +1,6 @@
 import { Clients, probe } from './clients.js';
-import { type Provision, ProvisionError, type ProvisionedNode, withoutPassword } from './types.js';
+import { provisionOfOthers } from './provision-of.js';
+import { type Provision, ProvisionError, withoutPassword } from './types.js';
 
 const PROBE_MS = 2000;
 
@@ -19,34 +20,16 @@ export async function provisionUrls(value: string, nodes: number): Promise<Provi
     infos.map((info) => /^(?:valkey|redis)_version:(.*)$/m.exec(info)?.[1]?.trim() ?? 'unknown'),
   );
   const clients = new Clients();
-  const refuse = async (): Promise<never> => {
-    throw new ProvisionError('Nodes given by LOCKSTEP_REDIS are not ours to kill, pause or restart.');
-  };
-  const list = used.map(
-    (url, index): ProvisionedNode => ({
-      name: `n${index}`,
-      url,
-      client: (options) => clients.make(url, options),
-      kill: refuse,
-      pause: refuse,
-      resume: refuse,
-      restart: refuse,
-      sync: refuse,
-      cutPower: refuse,
-      setClock: refuse,
-    }),
+  return provisionOfOthers(
+    {
+      source: 'urls',
+      description: `${nodes} nodes given by LOCKSTEP_REDIS, version ${[...versions].join(', ')}`,
+    },
+    used,
+    clients,
+    (place, options) => clients.make(used[place] ?? '', options),
+    'Nodes given by LOCKSTEP_REDIS are not ours to kill, pause or restart.',
   );
-  const stop = async () => clients.close();
-  return {
-    source: 'urls',
-    description: `${nodes} nodes given by LOCKSTEP_REDIS, version ${[...versions].join(', ')}`,
-    faults: false,
-    clocks: false,
-    nodes: list,
-    urls: used,
-    stop,
-    [Symbol.asyncDispose]: stop,
-  };
 }
 
 function parseUrls(value: string): string[] {
