@@ -9,6 +9,7 @@ import {
   plainLock,
   type Schedule,
 } from '../scenarios/index.js';
+import { unreached } from '../scenarios/plain.js';
 import { policyOf } from '../sim/index.js';
 import { type Assumption, assumptions } from './assumptions.js';
 import { judge } from './judge.js';
@@ -68,16 +69,6 @@ function plan({ cluster = {}, c1 = {}, rival = false, lists = [], faults = [], f
   };
 }
 
-function unreached(client: string, ...nodes: readonly number[]): Fate[] {
-  return nodes.map((node) => ({
-    client,
-    operation: 'acquire',
-    node: nodeName(node),
-    direction: 'request',
-    lost: true,
-  }));
-}
-
 const ALL = [0, 1, 2, 3, 4];
 
 function rates(ppm: number): Schedule {
@@ -91,10 +82,10 @@ function steps(byUs: number): Schedule {
 
 function restart(restartAfterUs: number): Schedule {
   const faults: Fault[] = [{ kind: 'crash', node: 'n0', atUs: 0, edge: 'after', restartAfterUs }];
-  return plan({ faults, fates: unreached('c1', 3, 4) });
+  return plan({ faults, fates: unreached('c1', 'n3', 'n4') });
 }
 
-function forgetful(missing: readonly number[]): Schedule {
+function forgetful(missing: readonly string[]): Schedule {
   const faults: Fault[] = [{ kind: 'forget', node: 'n0', atUs: 5_000_000 }];
   return plan({ faults, fates: unreached('c1', ...missing) });
 }
@@ -105,7 +96,7 @@ function failover(replicaLagUs: number): Schedule {
 }
 
 function membership(second: readonly number[]): Schedule {
-  const fates = [...unreached('c1', 2, 3), ...unreached('c2', 0, 1)];
+  const fates = [...unreached('c1', 'n2', 'n3'), ...unreached('c2', 'n0', 'n1')];
   return plan({ cluster: { nodes: 6 }, lists: [ALL, second], rival: true, fates });
 }
 
@@ -150,8 +141,8 @@ export const TWINS: readonly Twin[] = [
     what: 'votes behind a claim of which one node forgets, quorum 3 of 5',
     inside: '4 votes',
     outside: '3 votes',
-    within: forgetful([4]),
-    beyond: forgetful([3, 4]),
+    within: forgetful(['n4']),
+    beyond: forgetful(['n3', 'n4']),
     breaks: 'validity',
     votes: 4,
   },

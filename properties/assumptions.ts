@@ -6,8 +6,7 @@ import type { Cluster, Crash, Failover, ProcessName, Schedule } from '../scenari
  * drift allowance; a clock that stands still counts as set back. `memory`: a node that voted does not come back without
  * its keys while a claim lasts. `durable-failover`: a replica that takes over has everything, and its master is gone.
  * `same-nodes`: all clients have the same nodes, each once, and call a resource by the same key. `prompt-effects`: what a
- * client does after its last
- * look at the lock happens within the validity it then had.
+ * client does after its last look at the lock happens within the validity it then had.
  */
 export type Assumption = 'clock-rate' | 'clock-step' | 'memory' | 'durable-failover' | 'same-nodes' | 'prompt-effects';
 

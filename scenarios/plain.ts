@@ -1,4 +1,4 @@
-import type { Cluster, LockPlan } from './schedule.js';
+import type { Cluster, Fate, LockPlan, ProcessName } from './schedule.js';
 
 /**
  * Nodes in memory with right clocks, which no message misses: what a schedule that is written in code changes something of.
@@ -24,4 +24,9 @@ export function plainCluster(nodes: number, changes: Partial<Cluster> = {}): Clu
 /** A lock on `a` for `ttlMs` that is asked for at `atUs` and never given back, with these changes. */
 export function plainLock(atUs: number, ttlMs: number, changes: Partial<LockPlan> = {}): LockPlan {
   return { atUs, resources: ['a'], ttlMs, holdUs: null, extensions: [], writes: [], jitterPpm: [], ...changes };
+}
+
+/** Fates that lose the acquisitions of a client on their way to these nodes. */
+export function unreached(client: ProcessName, ...nodes: readonly ProcessName[]): Fate[] {
+  return nodes.map((node) => ({ client, operation: 'acquire', node, direction: 'request', lost: true }));
 }

@@ -1,4 +1,4 @@
-import type { Policy } from '../../core/index.js';
+import { nodeName, type Policy } from '../../core/index.js';
 import {
   type ClockPlan,
   type Cluster,
@@ -9,6 +9,7 @@ import {
   plainLock,
   type Schedule,
 } from '../../scenarios/index.js';
+import { unreached } from '../../scenarios/plain.js';
 import { type Sight, see } from './watch.js';
 
 /** How nodes read time when they decide that a key has expired. */
@@ -58,6 +59,7 @@ const DEFAULT_NODES = 5;
 /** The run of the holder alone: it calls at 0, and every SET of its is carried out `delayUs` later. */
 export function alone(situation: Situation): Schedule {
   const { ttlMs, delayUs, nodes = DEFAULT_NODES } = situation;
+  const names = Array.from({ length: nodes }, (_, node) => nodeName(node));
   return {
     schema: 'lockstep.schedule/1',
     cluster: plainCluster(nodes, {
@@ -71,7 +73,7 @@ export function alone(situation: Situation): Schedule {
     policy: { profile: 'reference', with: { nodeTimeoutUs: null, tries: 1, ...situation.policy } },
     clients: [{ id: 'c1', locks: [plainLock(0, ttlMs, situation.holder)] }],
     faults: [...driftOf(situation), ...(situation.faults ?? [])],
-    fates: [...unreached('c1', situation.votes ?? nodes, nodes), ...(situation.fates ?? [])],
+    fates: [...unreached('c1', ...names.slice(situation.votes ?? nodes)), ...(situation.fates ?? [])],
     untilUs: 1000 * (20 * ttlMs + 200_000),
   };
 }
@@ -92,17 +94,6 @@ function driftOf({ delayUs, nodePpm = 0, drifting = 0 }: Situation): Fault[] {
     atUs: delayUs,
     process: `n${i}`,
     ratePpm: nodePpm,
-  }));
-}
-
-/** Fates that lose a client's SETs to all but the first `votes` nodes. */
-function unreached(client: string, votes: number, nodes: number): Fate[] {
-  return Array.from({ length: nodes - votes }, (_, i) => ({
-    client,
-    operation: 'acquire',
-    node: `n${votes + i}`,
-    direction: 'request',
-    lost: true,
   }));
 }
 

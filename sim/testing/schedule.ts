@@ -8,6 +8,9 @@ import {
   type ResourceGuard,
   type Schedule,
 } from '../../scenarios/index.js';
+
+export { unreached } from '../../scenarios/plain.js';
+
 import { type ClientView, simulate, type TraceEvent, type TraceKind } from '../index.js';
 
 /** What a test says about a schedule; the rest is five perfect nodes, 1 ms away, and the reference policy. */
@@ -53,9 +56,4 @@ export function story(parts: Parts, ...kinds: readonly TraceKind[]): string[] {
 /** All that happened in a run. */
 export function trace(parts: Parts): readonly TraceEvent[] {
   return simulate(schedule(parts), { trace: true }).trace;
-}
-
-/** Fates that lose the requests of one client to these nodes. */
-export function unreached(client: string, ...nodes: readonly string[]): Fate[] {
-  return nodes.map((node) => ({ client, operation: 'acquire', node, direction: 'request', lost: true }));
 }
