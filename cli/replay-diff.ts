@@ -1,18 +1,18 @@
-import { ANSI, compare, formatDiff, type Named, PLAIN, partingSentence } from '../report/index.js';
+import { ANSI, compare, formatDiff, type Named, PLAIN, partingSentence, type ReportInput } from '../report/index.js';
 import { WIDTH } from '../report/table.js';
 import { wrap } from '../report/words.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import type { ReplayFlags } from './flags.js';
 import { hasColour, type Io, writeJson } from './io.js';
 import { type Replayed, runAgain, shownOf } from './replay.js';
-import { FORMATS, type Shown, sceneShown } from './replay-formats.js';
+import { FORMATS, sceneShown } from './replay-formats.js';
 import { showReport } from './report-file.js';
 import { loadScenario } from './scenario-file.js';
 
 /** One of the two runs: what came of it, its forms, and what it is called beside the other one. */
 interface Side {
   readonly replayed: Replayed;
-  readonly shown: Shown;
+  readonly shown: ReportInput;
   readonly name: string;
 }
 

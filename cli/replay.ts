@@ -1,6 +1,6 @@
 import { judgeAsExpected, reproduces } from '../properties/expectation.js';
 import { type Explained, explain, type Judgement, SAFETY } from '../properties/index.js';
-import { ANSI, formatTimeline, type Painter, PLAIN, propertyWords } from '../report/index.js';
+import { ANSI, formatTimeline, type Painter, PLAIN, propertyWords, type ReportInput } from '../report/index.js';
 import { WIDTH } from '../report/table.js';
 import { wrap } from '../report/words.js';
 import { type Expectation, mitigate, type PropertyId, type Schedule } from '../scenarios/index.js';
@@ -8,7 +8,7 @@ import { InputError } from '../scenarios/input-error.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import type { ReplayFlags } from './flags.js';
 import { hasColour, type Io, writeJson } from './io.js';
-import { FORMATS, type Shown } from './replay-formats.js';
+import { FORMATS } from './replay-formats.js';
 import { showReport } from './report-file.js';
 import { type Loaded, loadScenario } from './scenario-file.js';
 import { textTable } from './text-table.js';
@@ -48,7 +48,12 @@ function codeOf({ expected, difference, judgement }: Replayed): ExitCode {
 }
 
 /** What its forms are made from. */
-export function shownOf(name: string, { scenario }: Loaded, { id, schedule, judgement }: Replayed, io: Io): Shown {
+export function shownOf(
+  name: string,
+  { scenario }: Loaded,
+  { id, schedule, judgement }: Replayed,
+  io: Io,
+): ReportInput {
   return { id, schedule, scenario, judgement, replay: `${io.command} replay ${name}` };
 }
 

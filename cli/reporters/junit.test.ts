@@ -2,21 +2,7 @@ import { XMLParser, XMLValidator } from 'fast-xml-parser';
 import { describe, expect, it } from 'vitest';
 import { lockstep } from '../testing/in-process.js';
 import { junitXml } from './junit.js';
-import type { Suite } from './outcome.js';
-
-const NASTY = 'a < b & "c" > d\u0000\u001b[31m ]]> \ud800 %0A é\nsecond: line, 100%';
-
-const suite: Suite = {
-  name: 'lockstep check',
-  seconds: 1.25,
-  summary: 'violated',
-  cases: [
-    { name: 'mutual exclusion', result: 'failed', message: NASTY, text: NASTY, file: 'a:b,c.json' },
-    { name: 'validity', result: 'skipped', message: 'ended' },
-    { name: 'fencing', result: 'undecided', message: 'too little' },
-    { name: 'cleanup', result: 'passed' },
-  ],
-};
+import { SUITE } from './testing/suite.js';
 
 const parser = new XMLParser({
   ignoreAttributes: false,
@@ -26,7 +12,7 @@ const parser = new XMLParser({
 
 describe('junit', () => {
   it('is valid XML whatever the texts are, and says the same as the suite', () => {
-    const xml = junitXml(suite);
+    const xml = junitXml(SUITE);
     expect(XMLValidator.validate(xml)).toBe(true);
     const { testsuite } = parser.parse(xml).testsuites;
     expect(testsuite).toMatchObject({ name: 'lockstep check', tests: '4', failures: '1', errors: '1', skipped: '1' });
@@ -36,7 +22,7 @@ describe('junit', () => {
   });
 
   it('is not what the validator takes for granted', () => {
-    expect(XMLValidator.validate(junitXml(suite).replace('</testcase>', ''))).not.toBe(true);
+    expect(XMLValidator.validate(junitXml(SUITE).replace('</testcase>', ''))).not.toBe(true);
   });
 
   it('comes from a search that finds something, alone on stdout', async () => {

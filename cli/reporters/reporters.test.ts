@@ -3,25 +3,11 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { emptyFolder, lockstep } from '../testing/in-process.js';
 import { annotations, jobSummary } from './github.js';
-import type { Suite } from './outcome.js';
-
-const NASTY = 'a < b & "c" > d\u0000\u001b[31m ]]> \ud800 %0A é\nsecond: line, 100%';
-
-const suite: Suite = {
-  name: 'lockstep check',
-  seconds: 1.25,
-  summary: 'violated',
-  cases: [
-    { name: 'mutual exclusion', result: 'failed', message: NASTY, text: NASTY, file: 'a:b,c.json' },
-    { name: 'validity', result: 'skipped', message: 'ended' },
-    { name: 'fencing', result: 'undecided', message: 'too little' },
-    { name: 'cleanup', result: 'passed' },
-  ],
-};
+import { SUITE } from './testing/suite.js';
 
 describe('github', () => {
   it('escapes what would end an annotation', () => {
-    const [first, second, ...others] = annotations(suite).trimEnd().split('\n');
+    const [first, second, ...others] = annotations(SUITE).trimEnd().split('\n');
     expect(first).toMatch(
       /^::error title=mutual exclusion,file=a%3Ab%2Cc\.json::a < b .*%250A é%0Asecond: line, 100%25/,
     );
@@ -54,7 +40,7 @@ describe('github', () => {
 
   it('keeps a table a table, and a fence a fence', () => {
     const text = 'a\n```\nb';
-    const markdown = jobSummary({ ...suite, cases: [{ name: 'a|b\nc', result: 'failed', text }] });
+    const markdown = jobSummary({ ...SUITE, cases: [{ name: 'a|b\nc', result: 'failed', text }] });
     expect(markdown).toContain('| a\\|b c | ✗ failed |');
     expect(markdown).toContain('````text\na\n```\nb\n````');
   });
