@@ -4,7 +4,7 @@ import type { TraceEvent } from '../sim/index.js';
 import { listOf, nodesOf, numberOf, textOf } from './details.js';
 import { faultWords, NodeKeys } from './fault-words.js';
 import type { Scene } from './picture/scene.js';
-import { checkWords, REASONS } from './rows.js';
+import { checkWords, reasonWords } from './rows.js';
 import { countWords, enumerate, nodeList } from './words.js';
 
 const MS = 1000;
@@ -29,9 +29,9 @@ export function eventWords(event: TraceEvent, scene: Scene): string {
     case 'extended':
       return `${token} extended, valid until ${until(event)}`;
     case 'not-extended':
-      return `not extended: ${reason(event)}`;
+      return `not extended: ${reasonWords(event)}`;
     case 'acquire-failed':
-      return `gives up: ${reason(event)}`;
+      return `gives up: ${reasonWords(event)}`;
     case 'expired':
       return `sees that the validity of ${token} has ended`;
     case 'release-call':
@@ -68,11 +68,6 @@ function until(event: TraceEvent): string {
 
 function ms(event: TraceEvent, name: string): string {
   return formatDurationMs(numberOf(event, name));
-}
-
-function reason(event: TraceEvent): string {
-  const name = textOf(event, 'reason');
-  return REASONS[name] ?? name;
 }
 
 function writeWords(event: TraceEvent, token: string): string {

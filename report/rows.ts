@@ -98,10 +98,10 @@ class Rows {
         this.add(event, 'outcome', `extended by ${votes(event)}, ${this.untilWords(event)}`);
         break;
       case 'not-extended':
-        this.add(event, 'outcome', `not extended: ${REASONS[textOf(event, 'reason')] ?? textOf(event, 'reason')}`);
+        this.add(event, 'outcome', `not extended: ${reasonWords(event)}`);
         break;
       case 'acquire-failed':
-        this.add(event, 'outcome', `gives up: ${REASONS[textOf(event, 'reason')] ?? textOf(event, 'reason')}`);
+        this.add(event, 'outcome', `gives up: ${reasonWords(event)}`);
         break;
       case 'expired':
         this.expired(event);
@@ -157,8 +157,7 @@ function votes(event: TraceEvent): string {
   return nodeList(nodesOf(event, 'granted'));
 }
 
-/** Why an acquisition failed, in words. */
-export const REASONS: Readonly<Record<string, string>> = {
+const REASONS: Readonly<Record<string, string>> = {
   contended: 'others hold it',
   unreachable: 'too few nodes answer',
   'too-slow': 'no validity is left',
@@ -170,6 +169,12 @@ export const REASONS: Readonly<Record<string, string>> = {
   refused: 'its nodes would not',
   'too-late': 'the old validity had ended',
 };
+
+/** Why an acquisition or an extension failed. */
+export function reasonWords(event: TraceEvent): string {
+  const reason = textOf(event, 'reason');
+  return REASONS[reason] ?? reason;
+}
 
 /** What a client sees when it looks at its lock, before it writes. */
 export function checkWords(event: TraceEvent): string {

@@ -1,7 +1,5 @@
-import type { SafetyResult } from './safety.js';
+import { SAFETY_MARKS, type SafetyResult } from './safety.js';
 import type { BenchResult, BenchRow, Health, SubjectName, Threshold } from './types.js';
-
-const MARKS = { safe: '✓', unsafe: '✗', untold: '·' } as const;
 
 /** The result as sections of a Markdown document; `loadBefore` is what the machine did besides, in runnable processes. */
 export function benchDocument(result: BenchResult, loadBefore: number): string {
@@ -33,7 +31,7 @@ export function safetyDocument({ redis, rows }: SafetyResult): string {
     ...subjects.map((subject) => {
       const row = rows.find((it) => it.situation === situation && it.subject === subject);
       if (row === undefined) return '';
-      return row.verdict === 'untold' ? MARKS.untold : `${MARKS[row.verdict]} ${row.seen}`;
+      return row.verdict === 'untold' ? SAFETY_MARKS.untold : `${SAFETY_MARKS[row.verdict]} ${row.seen}`;
     }),
   ]);
   return `${redis}.\n\n${table(['situation', ...subjects.map(subjectWords)], lines)}`;

@@ -1,5 +1,5 @@
 import Table from 'cli-table3';
-import type { SafetyResult } from './safety.js';
+import { SAFETY_MARKS, type SafetyResult } from './safety.js';
 import type { BenchResult, BenchRow } from './types.js';
 
 /** The result as tables for a terminal, without colours. */
@@ -68,14 +68,12 @@ function thresholdLines({ thresholds }: BenchResult): string[] {
   return ['', table.toString()];
 }
 
-const MARKS = { safe: '✓', unsafe: '✗', untold: '·' } as const;
-
 /** The result as a table for a terminal, without colours. */
 export function formatSafety({ redis, rows }: SafetyResult): string {
   const table = plainTable(['situation', 'library', '', 'seen'], ['left', 'left', 'left', 'left']);
   let last = '';
   for (const { situation, subject, verdict, seen } of rows) {
-    table.push([situation === last ? '' : situation, subject, MARKS[verdict], seen]);
+    table.push([situation === last ? '' : situation, subject, SAFETY_MARKS[verdict], seen]);
     last = situation;
   }
   return [redis, table.toString(), '✓ safe   ✗ unsafe   · does not say until when it holds'].join('\n');

@@ -16,6 +16,9 @@ export interface SafetyRow {
   readonly seen: string;
 }
 
+/** How verdicts are shown. */
+export const SAFETY_MARKS: Readonly<Record<SafetyRow['verdict'], string>> = { safe: '✓', unsafe: '✗', untold: '·' };
+
 /** What locks came to that were put to the test, one row each. */
 export interface SafetyResult {
   readonly schema: 'lockstep.safety/1';

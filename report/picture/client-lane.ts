@@ -1,8 +1,8 @@
 import { formatDurationMs } from '../../scenarios/index.js';
 import type { TraceEvent } from '../../sim/index.js';
 import type { Claim } from '../claims.js';
-import { numberOf, textOf } from '../details.js';
-import { checkWords, REASONS } from '../rows.js';
+import { numberOf } from '../details.js';
+import { checkWords, reasonWords } from '../rows.js';
 import { faultMarks, faultNotes } from './fault-marks.js';
 import { bar, commandWords, type LanePlan, rowY } from './lane.js';
 import type { Mark } from './marks.js';
@@ -94,9 +94,9 @@ function clientNotes(own: readonly TraceEvent[], scene: Scene, scale: Scale): No
       case 'extended':
         return note(`extended until ${formatDurationMs(numberOf(event, 'endUs'))}`);
       case 'not-extended':
-        return note(`not extended: ${reasonOf(event)}`);
+        return note(`not extended: ${reasonWords(event)}`);
       case 'acquire-failed':
-        return note(`gives up: ${reasonOf(event)}`);
+        return note(`gives up: ${reasonWords(event)}`);
       case 'expired':
         return lateNote(event, scene, note);
       case 'write-checked':
@@ -112,9 +112,4 @@ function clientNotes(own: readonly TraceEvent[], scene: Scene, scale: Scale): No
 function lateNote(event: TraceEvent, { claims }: Scene, note: (text: string) => Note[]): Note[] {
   const claim = claims.find((it) => it.client === event.process && it.lock === numberOf(event, 'lock'));
   return claim !== undefined && claim.endUs < event.atUs ? note('learns that it is over') : [];
-}
-
-function reasonOf(event: TraceEvent): string {
-  const reason = textOf(event, 'reason');
-  return REASONS[reason] ?? reason;
 }
