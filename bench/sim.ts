@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
-import { type Counts, SITUATIONS, type Situation } from '../properties/coverage.js';
+import type { Counts, Situation } from '../properties/coverage.js';
+import { SITUATIONS } from '../properties/situations.js';
 import { type Machine, machine } from './machine.js';
 import { type MonitorCost, monitorCosts } from './monitor-costs.js';
 import { Player } from './workload.js';

@@ -1,12 +1,13 @@
 import type { PropertyId, Schedule, Verdict } from '../scenarios/index.js';
 import { type Counterexample, counterexampleOf } from './counterexample.js';
-import { type Counts, missed, SITUATIONS, type Situation } from './coverage.js';
+import type { Counts, Situation } from './coverage.js';
 import { type Crew, CrewRanges } from './search/crew.js';
 import { type Finding, RangeSearch, recordOf, type SearchPlan } from './search/range.js';
 import { STRATEGY_INFO, type StrategyName } from './search/strategy-info.js';
 import { noTally, type Strained, sumOf, type Tally } from './search/tally.js';
 import type { Weather } from './search/weather.js';
 import { type Deployment, soonestRestartUs } from './shrink.js';
+import { missed, SITUATIONS } from './situations.js';
 
 /** A search, and when it ends. */
 export interface CheckOptions {

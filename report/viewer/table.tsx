@@ -31,9 +31,9 @@ export function EventTable(props: {
   }, [at, start]);
   const pick = (index: number): void => onPick(scene.events[shown[index] ?? 0]?.seq ?? 0);
   return (
-    <section class="events" aria-label="Events">
+    <section class="events" aria-label="Trace">
       <h2>
-        Events{' '}
+        Trace{' '}
         <span class="count">
           {shown.length === scene.events.length ? shown.length : `${shown.length} of ${scene.events.length}`}
         </span>
