@@ -144,6 +144,8 @@ test.each(violated.map((scenario) => [scenario.id, scenario] as const))(
     const lines = textOf(schedule, undefined, named).trimEnd().split('\n');
     expect(lines.length).toBeLessThanOrEqual(MOST_LINES);
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(WIDTH);
+    // What is said comes to an end, or it is seen that there is more.
+    expect(lines[lines.findIndex((line) => line.startsWith('  assumptions')) - 1]).toMatch(/[.…]$/);
   },
 );
 

@@ -67,13 +67,13 @@ function headLine(found: CounterexampleText, paint: Painter): string {
 }
 
 const LABEL_WIDTH = 14;
-const MOST_SENTENCE_LINES = 2;
+const MOST_SENTENCE_LINES = 3;
 
 function footLines(
   { violation, preventions, explained = [], replay, report = null }: CounterexampleText,
   telling: Telling,
 ): string[] {
-  const sentence = wrap(violationSentence(violation, telling), WIDTH - 2).slice(0, MOST_SENTENCE_LINES);
+  const sentence = shortened(wrap(violationSentence(violation, telling), WIDTH - 2), MOST_SENTENCE_LINES);
   const prevented =
     preventions === null || preventions.length === 0
       ? 'none of the known mitigations on this schedule'
@@ -93,6 +93,12 @@ function footLines(
     `  ${'replay'.padEnd(LABEL_WIDTH)}${replay}`,
     ...(report === null ? [] : [`  ${'report'.padEnd(LABEL_WIDTH)}${report}`]),
   ];
+}
+
+/** As many lines as there is room for; it is seen that there were more. */
+function shortened(lines: readonly string[], most: number): readonly string[] {
+  if (lines.length <= most) return lines;
+  return [...lines.slice(0, most - 1), clip(`${lines[most - 1]} …`, WIDTH - 2)];
 }
 
 function neededLines(words: string): string[] {
