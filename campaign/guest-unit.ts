@@ -1,6 +1,7 @@
 import { counterexample } from '../guests/expect-safe.js';
 import { replayGuests } from '../guests/run.js';
 import {
+  claimsIn,
   type DrawnGuestRun,
   drawGuestRun,
   kindOf,
@@ -42,7 +43,7 @@ export async function runGuestUnit(plan: GuestPlan, { index, search, from, to }:
     hash.add(run, drawn.world.chronicle.trace.value());
     events += drawn.run.events;
     if (drawn.monitors.closeness.isNear) near++;
-    claims += drawn.world.clients.flatMap(({ locks }) => locks).filter((it) => it.state.deadline > 0).length;
+    claims += claimsIn(drawn);
     const worst = worstOf(drawn);
     if (worst !== null) violating[worst.property] = (violating[worst.property] ?? 0) + 1;
     if (worst !== null && isWanted(worst, found.get(worst.kind))) found.set(worst.kind, worst);

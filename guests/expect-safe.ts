@@ -9,7 +9,14 @@ import { Probe } from './probe.js';
 import { guestPage, record } from './recording.js';
 import { type GuestRunOptions, replayGuests } from './run.js';
 import type { FaultClass } from './search/fault-classes.js';
-import { type DrawnGuestRun, drawGuestRun, kindOf, VIOLATION_KINDS, type ViolationKind } from './search/search.js';
+import {
+  claimsIn,
+  type DrawnGuestRun,
+  drawGuestRun,
+  kindOf,
+  VIOLATION_KINDS,
+  type ViolationKind,
+} from './search/search.js';
 import { explainForGuest, judgementOf, shrinkForGuest } from './search/shrink-guests.js';
 import { type Subject, subjectOf } from './subject.js';
 
@@ -153,7 +160,7 @@ export async function expectSafe(make: MakeLock, options: ExpectSafeOptions = {}
       probe.stop();
       for (const { client, error } of run.uncaught)
         throw new Error(`${client} threw where nobody caught it`, { cause: error });
-      claims += run.world.clients.flatMap(({ locks }) => locks).filter((it) => it.state.deadline > 0).length;
+      claims += claimsIn(run);
       const violation = worstOf(run.violations, kinds);
       if (violation !== undefined) throw await unsafe(subject, run, violation, options);
     }

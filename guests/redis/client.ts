@@ -19,14 +19,14 @@ export interface Wire {
   later(callback: () => void, delayMs: number): { cancel(): void };
 }
 
-/** The options of ioredis that the simulated client heeds. Others are taken and mean nothing. */
+/** The options of ioredis that the simulated client has: others, such as a key prefix, are taken and mean nothing. */
 export interface SimRedisOptions {
   /** A command rejects after this, ms. */
   readonly commandTimeout?: number | undefined;
+  /** To be read. */
   readonly host?: string;
   readonly port?: number;
   readonly lazyConnect?: boolean;
-  readonly keyPrefix?: string;
 }
 
 type Callback = (error: Error | null, result?: unknown) => void;

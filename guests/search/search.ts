@@ -69,7 +69,6 @@ export async function drawGuestRun(
 export interface FoundByGuests {
   readonly kind: ViolationKind;
   readonly run: number;
-  readonly violation: Violation;
   readonly schedule: Schedule;
   readonly events: number;
   /** What the schedule does not keep; empty for a bug of the library. */
@@ -139,20 +138,14 @@ function keepFirst(
 ): void {
   const at = found.findIndex((it) => it.kind === kind);
   const worse = at >= 0 && ((found[at]?.assumptionsBroken.length ?? 0) === 0 || broken.length > 0);
-  const violation = run.violations.find((it) => kindOf(it) === kind);
-  if (worse || violation === undefined) return;
-  const it = {
-    kind,
-    run: run.number,
-    violation,
-    schedule: run.schedule,
-    events: run.run.events,
-    assumptionsBroken: broken,
-  };
+  if (worse) return;
+  const { number, schedule } = run;
+  const it = { kind, run: number, schedule, events: run.run.events, assumptionsBroken: broken };
   if (at < 0) found.push(it);
   else found[at] = it;
 }
 
-function claimsIn({ world }: GuestRun): number {
+/** How many locks of a run were ever claimed. */
+export function claimsIn({ world }: GuestRun): number {
   return world.clients.reduce((sum, { locks }) => sum + locks.filter((it) => it.state.deadline > 0).length, 0);
 }
