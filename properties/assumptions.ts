@@ -1,5 +1,6 @@
 import { driftAllowanceUs, nodeName, type Policy, quorumOf } from '../core/index.js';
 import type { Cluster, Crash, Failover, ProcessName, Schedule } from '../scenarios/index.js';
+import { ttlsMsOf } from '../scenarios/ttls.js';
 
 /**
  * What Redlock takes for granted. `clock-rate` and `clock-step`: client and node clocks measure a TTL alike up to the
@@ -22,7 +23,7 @@ export function assumptions(schedule: Schedule, policy: Policy, votes?: number):
   const spare = Math.max(0, (votes ?? quorum) - quorum);
   const broken: Assumption[] = [];
   const clocks = new Clocks(schedule, policy);
-  const ttls = ttlsOf(schedule);
+  const ttls = ttlsMsOf(schedule);
   const clients = schedule.clients.map((client) => client.id);
   const nodes = Array.from({ length: schedule.cluster.nodes }, (_, i) => nodeName(i));
 
@@ -87,13 +88,6 @@ function mayForget({ persistence, fsync, answers }: Cluster, crash: Crash): bool
   if (persistence === 'none') return true;
   if (crash.clean === true || (persistence === 'always' && answers !== 'executed')) return false;
   return answers !== 'durable' && (crash.power === true || (fsync?.takesUs ?? 0) > 0);
-}
-
-function ttlsOf(schedule: Schedule): number[] {
-  const ttls = schedule.clients.flatMap((client) =>
-    client.locks.flatMap((lock) => [lock.ttlMs, ...lock.extensions.map((extension) => extension.ttlMs)]),
-  );
-  return [...new Set(ttls)];
 }
 
 /** The worst that each clock of a schedule does. */

@@ -1,4 +1,5 @@
 import { nodeName } from '../core/index.js';
+import { addressText } from '../scenarios/address.js';
 import type { ClientPlan, Fate, Fault, ProcessName, Schedule } from '../scenarios/index.js';
 import type { Course } from './arbitraries/schedule.js';
 
@@ -17,7 +18,7 @@ export function withCourse(schedule: Schedule, course: Course): Schedule {
   ]);
   const faults = course.faults.flatMap((fault) => present(fault, processes) ?? []);
   const locks = new Map(clients.map((client) => [client.id, client.locks.length]));
-  const fates = uniqueBy(course.fates.map(plain), addressOf).filter(
+  const fates = uniqueBy(course.fates.map(plain), addressText).filter(
     (fate) => (fate.lock ?? 0) < (locks.get(fate.client) ?? 0) && saysSomething(fate),
   );
   const clocks = uniqueBy(course.clocks, (clock) => clock.process).filter(
@@ -75,11 +76,6 @@ function saysSomething(fate: Fate): boolean {
     fate.duplicateDelayUs !== undefined ||
     fate.resendAfterUs !== undefined
   );
-}
-
-function addressOf(fate: Fate): string {
-  const { client, lock = 0, attempt = 0, operation, round = 0, node, direction, send = 0 } = fate;
-  return [client, lock, attempt, operation, round, node, direction, send].join(' ');
 }
 
 function uniqueBy<T>(list: readonly T[], key: (item: T) => string): T[] {

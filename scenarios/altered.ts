@@ -107,15 +107,6 @@ export function withRestartDelay(schedule: Schedule, delayUs: number): Schedule 
   return { ...schedule, faults };
 }
 
-/** The longest TTL of any lock or extension, µs. */
-export function longestTtlUs(schedule: Schedule): number {
-  let longestMs = 0;
-  for (const lock of schedule.clients.flatMap(({ locks }) => locks)) {
-    longestMs = Math.max(longestMs, lock.ttlMs, ...lock.extensions.map(({ ttlMs }) => ttlMs));
-  }
-  return longestMs * 1000;
-}
-
 /** Another number of nodes. Distances, clocks, faults and fates of nodes that are gone go with them. */
 export function withNodes(schedule: Schedule, nodes: number): Schedule {
   const exists = (name: ProcessName): boolean => !name.startsWith('n') || Number(name.slice(1)) < nodes;

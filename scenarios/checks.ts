@@ -1,8 +1,9 @@
 import { MOST_NODES, type Policy, PROFILES } from '../core/index.js';
+import { addressText } from './address.js';
 import { pointer, ScheduleError, show } from './input-error.js';
 import { meant } from './nearest.js';
 import type { Expectation, Scenario, Variant } from './scenario.js';
-import type { Cluster, Failover, Fate, Fault, LockPlan, ProcessName, Schedule } from './schedule.js';
+import type { Cluster, Failover, Fault, LockPlan, ProcessName, Schedule } from './schedule.js';
 
 /** Checks what one part of a schedule demands of another; `base` is where the schedule is. */
 export function checkSchedule(schedule: Schedule, base = ''): void {
@@ -209,16 +210,11 @@ function checkFates(schedule: Schedule, names: Names, base: string): void {
     if (fate.resendAfterUs !== undefined && fate.direction === 'reply') {
       fail(pointer(at, 'resendAfterUs'), 'only a request is sent again; give it to the request, or leave it out');
     }
-    const address = addressOf(fate);
+    const address = addressText(fate);
     const first = seen.get(address);
     if (first !== undefined) fail(at, `the same message as ${pointer(base, first)}; a message has one fate`);
     seen.set(address, index);
   }
-}
-
-function addressOf(fate: Fate): string {
-  const { client, lock = 0, attempt = 0, operation, round = 0, node, direction, send = 0 } = fate;
-  return [client, lock, attempt, operation, round, node, direction, send].join(' ');
 }
 
 function checkVariant(variant: Variant, base: string): void {

@@ -1,6 +1,5 @@
 import { MOST_NODES } from '../core/index.js';
 import {
-  longestTtlUs,
   spreadJitter,
   withAnswers,
   withFencing,
@@ -23,6 +22,7 @@ import { InputError, show } from './input-error.js';
 import { integer, oneOf, percent, wholeMs } from './mitigation-values.js';
 import { meant } from './nearest.js';
 import type { Schedule } from './schedule.js';
+import { longestTtlUs } from './ttls.js';
 
 const MS = 1000;
 const MOST_EXTENSIONS = 1_000_000;

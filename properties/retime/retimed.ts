@@ -1,3 +1,4 @@
+import { addressText } from '../../scenarios/address.js';
 import type { ClientPlan, Fate, Fault, LockPlan, Schedule } from '../../scenarios/index.js';
 import { policyOf, simulate, type TraceEvent } from '../../sim/index.js';
 import { mapped, type TimeMap } from './time-map.js';
@@ -197,9 +198,8 @@ class Instants {
     return this.#claims.get(key) ?? this.#calls.get(key) ?? 0;
   }
 
-  sent({ client, lock = 0, attempt = 0, operation, round = 0, node, direction, send = 0 }: Fate): number {
-    const key = `${client} ${lock} ${attempt} ${operation} ${round} ${node} ${direction} ${send}`;
-    return this.#sends.get(key) ?? this.claimed(client, lock);
+  sent(fate: Fate): number {
+    return this.#sends.get(addressText(fate)) ?? this.claimed(fate.client, fate.lock ?? 0);
   }
 }
 

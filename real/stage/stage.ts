@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Policy, PROFILES, quorumOf, REFERENCE } from '../../core/index.js';
 import type { Schedule } from '../../scenarios/index.js';
+import { longestTtlUs } from '../../scenarios/ttls.js';
 import { findFaketime, type Persistence, provision } from '../provisioner/index.js';
 import { Actor } from './actor.js';
 import { Clockwork } from './clockwork.js';
@@ -10,6 +11,7 @@ import { Troupe } from './troupe.js';
 import { Watcher } from './watcher.js';
 import { Way } from './way.js';
 
+const MS = 1000;
 const LOOK_MS = 20;
 /** What is still to be seen once everybody is done: late messages, a probe. */
 const AFTERMATH_MS = 150;
@@ -140,10 +142,6 @@ function isOver(schedule: Schedule, clockwork: Clockwork, actors: readonly Actor
 
 /** The longest that somebody can have to wait for a free lock: the life of a key, a pause between two attempts, time-outs. */
 function patienceOf(schedule: Schedule, policy: Policy): number {
-  const ttls = schedule.clients.flatMap(({ locks }) =>
-    locks.flatMap((lock) => [lock.ttlMs, ...lock.extensions.map((extension) => extension.ttlMs)]),
-  );
-  return (
-    (Math.max(0, ...ttls) + 1) * 1000 + policy.retryDelayUs + policy.retryJitterUs + 2 * (policy.nodeTimeoutUs ?? 0)
-  );
+  const { retryDelayUs, retryJitterUs, nodeTimeoutUs } = policy;
+  return longestTtlUs(schedule) + MS + retryDelayUs + retryJitterUs + 2 * (nodeTimeoutUs ?? 0);
 }

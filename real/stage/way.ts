@@ -1,7 +1,8 @@
 import { createConnection, type Socket } from 'node:net';
 import type { Answer, Command, Policy } from '../../core/index.js';
 import { scriptsOf } from '../../core/index.js';
-import type { Fate, MessageAddress, Schedule } from '../../scenarios/index.js';
+import { addressText } from '../../scenarios/address.js';
+import type { Fate, Schedule } from '../../scenarios/index.js';
 import { type CommandFate, commandOf, NodeProxy, RespCutter } from '../proxy/index.js';
 
 type Words = readonly (string | number)[];
@@ -48,7 +49,7 @@ export class Way {
     this.node = node;
     this.#proxy = proxy;
     this.#coming = coming;
-    this.#fates = new Map(schedule.fates.map((fate) => [keyOf(fate), fate]));
+    this.#fates = new Map(schedule.fates.map((fate) => [addressText(fate), fate]));
     const { delayUs, distances } = schedule.cluster;
     const own = distances.find((it) => it.client === client && it.node === node)?.delayUs ?? delayUs;
     this.#delayMs = extraMs(own);
@@ -70,11 +71,11 @@ export class Way {
   send(words: Words, lock: number, command: Command, onAnswer: OnAnswer): void {
     const { operation, attempt, round } = command;
     const base = { client: this.#client, lock, attempt, operation, round, node: this.node };
-    const name = keyOf({ ...base, direction: 'request' });
+    const name = addressText({ ...base, direction: 'request' });
     const send = this.#sends.get(name) ?? 0;
     this.#sends.set(name, send + 1);
-    const request = this.#fates.get(keyOf({ ...base, direction: 'request', send }));
-    const reply = this.#fates.get(keyOf({ ...base, direction: 'reply', send }));
+    const request = this.#fates.get(addressText({ ...base, direction: 'request', send }));
+    const reply = this.#fates.get(addressText({ ...base, direction: 'reply', send }));
     const text = words.join(' ');
     const fates = this.#coming.get(text) ?? [];
     this.#coming.set(text, fates);
@@ -147,9 +148,4 @@ function answerOf(reply: Buffer): Answer {
   const text = reply.toString('latin1').trim();
   if (text === '+OK' || text === ':1') return 'yes';
   return text === '$-1' || text === ':0' ? 'no' : 'error';
-}
-
-function keyOf(address: MessageAddress): string {
-  const { client, lock = 0, attempt = 0, operation, round = 0, node, direction, send = 0 } = address;
-  return `${client} ${lock} ${attempt} ${operation} ${round} ${node} ${direction} ${send}`;
 }
