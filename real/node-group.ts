@@ -17,7 +17,6 @@ export class NodeGroup {
 
   /** Connects to the nodes of clients that {@link checkClients} has passed. */
   constructor(clients: readonly AnyClient[], clock: LocalClock, onError: (error: Error, node: LockNode) => void) {
-    warnOfEvenNumber(clients.length);
     this.nodes = clients.map(
       (client, index) => new LockNode(index, addressOf(client) ?? 'unknown', client, clock, onError),
     );
@@ -110,8 +109,11 @@ function addressOf(client: AnyClient): string | undefined {
 
 const warnedOf = new Set<number>();
 
-/** Once for each number of nodes in a process: it is a matter of deployment, not of one object. */
-function warnOfEvenNumber(nodes: number): void {
+/**
+ * Once for each number of nodes in a process: it is a matter of deployment, not of one object. In a simulation nobody has
+ * chosen it.
+ */
+export function warnOfEvenNumber(nodes: number): void {
   if (nodes % 2 !== 0 || warnedOf.has(nodes)) return;
   warnedOf.add(nodes);
   const tolerated = nodes - quorumOf(REFERENCE, nodes);

@@ -4,7 +4,7 @@ import { configError, LockError } from './errors.js';
 import { type Inspection, inspect } from './inspect.js';
 import { Lock, type LockSignal } from './lock.js';
 import { type Machine, THIS_MACHINE } from './machine.js';
-import { type AnyClient, checkClients, NodeGroup } from './node-group.js';
+import { type AnyClient, checkClients, NodeGroup, warnOfEvenNumber } from './node-group.js';
 import { LockRun, type ReleaseReport } from './run.js';
 import {
   type AcquireSettings,
@@ -71,6 +71,7 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
     const list = checkClients(clients);
     this.#settings = resolveSettings(DEFAULTS, settings, list.length);
     this.#machine = machine;
+    if (machine === THIS_MACHINE) warnOfEvenNumber(list.length);
     this.#group = new NodeGroup(list, machine.clock, (error, node) => {
       if (this.listenerCount('error') > 0) this.emit('error', error, node.index);
     });
