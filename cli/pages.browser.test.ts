@@ -52,7 +52,7 @@ inBrowser('a run of a library is a page that says it is recorded', async (browse
   const watched = await pageOf(browser, 'guest-S03', stdout);
   expect(await watched.page.locator('h1').innerText()).toContain('mutual exclusion');
   expect(await watched.page.locator('.sentence').first().innerText()).toContain('c1 and c2 both held a');
-  await isRecording(watched, 'the library redlock5 is not in it');
+  await isRecording(watched, 'the code of redlock5 is not in it');
   await watched.context.close();
 });
 

@@ -14,7 +14,7 @@ export interface Recording {
 /** Runs a schedule with a guest, and takes the run down. */
 export async function record(subject: Subject, schedule: Schedule, options: GuestRunOptions = {}): Promise<Recording> {
   const played = await replayGuests(subject, schedule, { ...options, trace: true });
-  return { schedule, taken: takenOf(schedule, judgementOf(schedule, played)), hash: played.run.hash };
+  return { schedule, taken: takenOf(schedule, judgementOf(schedule, played), 'foreign'), hash: played.run.hash };
 }
 
 /**
@@ -31,11 +31,11 @@ export function guestPage(
   return {
     id,
     title: `${library}, unmodified, in the simulated world`,
-    story: 'The library of the clients ran in the simulator; the nodes, messages and faults are those of the schedule.',
+    story: 'The code of the clients ran in the simulator; the nodes, messages and faults are those of the schedule.',
     replay,
     schedule,
     hash,
     taken,
-    why: `the library ${library} is not in it.`,
+    why: `the code of ${library} is not in it.`,
   };
 }

@@ -37,6 +37,8 @@ export interface CounterexampleText {
   readonly report?: string | null;
   /** What shows the lines that there is no room for. Default `replay`. */
   readonly showsAll?: string;
+  /** Whose lock the clients ran. Default `own`. */
+  readonly lock?: 'own' | 'foreign';
   readonly paint?: Painter;
 }
 
@@ -44,7 +46,7 @@ export interface CounterexampleText {
 export function formatCounterexample(found: CounterexampleText): string {
   const { schedule, violation, showsAll = 'replay', paint = PLAIN } = found;
   const telling = tellingOf(schedule, found.judgement);
-  const head = [headLine(found, paint), clip(`  ${configLine(schedule)}`, WIDTH), ''];
+  const head = [headLine(found, paint), clip(`  ${configLine(schedule, found.lock)}`, WIDTH), ''];
   const foot = footLines(found, telling);
   const room = MOST_LINES - head.length - 1 - foot.length;
   const focus = focusOf(violation, telling);

@@ -5,7 +5,7 @@ import { listOf, nodesOf, numberOf, textOf } from './details.js';
 import { faultWords, NodeKeys } from './fault-words.js';
 import type { Scene } from './picture/scene.js';
 import { checkWords, reasonWords } from './rows.js';
-import { countWords, enumerate, nodeList } from './words.js';
+import { countWords, enumerate, nodeList, plural } from './words.js';
 
 const MS = 1000;
 const NO_KEYS = new NodeKeys();
@@ -118,6 +118,31 @@ function messageWords(event: TraceEvent, scene: Scene): string {
 
 /** The rule by which an event came out as it did, with its arithmetic; empty where nothing was decided. */
 export function ruleOf(event: TraceEvent, scene: Scene): string {
+  return (scene.lock === 'foreign' ? foreignRule(event) : null) ?? ownRule(event, scene);
+}
+
+/** What can be said of a lock that is not this project's: how it decides is its own affair. `null` for nodes. */
+function foreignRule(event: TraceEvent): string | null {
+  switch (event.kind) {
+    case 'claim': {
+      const votes = numberOf(event, 'votes');
+      const granted = `${votes} of ${plural(numberOf(event, 'nodes'), 'node')} had granted it`;
+      return `${granted}. That it is held, and until when, is what the client itself says.`;
+    }
+    case 'extended':
+      return 'That it is extended, and until when, is what the client itself says.';
+    case 'reply':
+      return 'One more answer: what follows from it is for the client to decide.';
+    case 'expired':
+      return 'The client itself says that its lock is over, or its clock has reached the end that it had named.';
+    case 'no-script':
+      return 'The process of the node is new and does not know the script by its hash.';
+    default:
+      return null;
+  }
+}
+
+function ownRule(event: TraceEvent, scene: Scene): string {
   const { policy, schedule } = scene.context;
   switch (event.kind) {
     case 'claim':
@@ -131,7 +156,7 @@ export function ruleOf(event: TraceEvent, scene: Scene): string {
         event.kind === 'claim'
           ? `T1 + TTL ${countWords(ttlMs)} − drift allowance ${drift} = `
           : 'the new validity ends at ';
-      return `${votes} votes ≥ quorum ${numberOf(event, 'quorum')} of ${numberOf(event, 'nodes')}. By its own clock: ${counted}${ms(event, 'deadlineUs')} ms.`;
+      return `${plural(votes, 'vote')} ≥ quorum ${numberOf(event, 'quorum')} of ${numberOf(event, 'nodes')}. By its own clock: ${counted}${ms(event, 'deadlineUs')} ms.`;
     }
     case 'reply':
       return 'One more answer: granted when the yes votes reach the quorum while some validity is left; given up as soon as they no longer can.';

@@ -16,7 +16,7 @@ export interface Heading {
 const MOST_SENTENCES = 3;
 
 /** Verdict, sentences and configuration of a run. */
-export function headingOf(schedule: Schedule, telling: Told): Heading {
+export function headingOf(schedule: Schedule, telling: Told, lock: 'own' | 'foreign'): Heading {
   const { judgement } = telling;
   const violations = graveOf(judgement.violations);
   const all = [...violations, ...judgement.outages];
@@ -34,6 +34,6 @@ export function headingOf(schedule: Schedule, telling: Told): Heading {
       ...(all.length === 0 ? ['Nothing was violated.'] : sentences),
       ...(all.length > MOST_SENTENCES ? [`… and ${all.length - MOST_SENTENCES} more.`] : []),
     ],
-    config: `${configLine(schedule)} · ${assumed}`,
+    config: `${configLine(schedule, lock)} · ${assumed}`,
   };
 }

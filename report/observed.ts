@@ -51,6 +51,7 @@ export function takenOfObserved(schedule: Schedule, observed: Staged, found: Obs
   const nothing = found.verdict === 'unavailable' ? 'Somebody waited in vain.' : 'Nothing was violated.';
   return {
     policy: policyOf(schedule.policy),
+    lock: 'own',
     verdict: found.verdict,
     heading: {
       verdict: found.verdict === 'safe' ? 'good' : 'bad',

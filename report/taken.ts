@@ -13,6 +13,8 @@ import type { Seen } from './told.js';
 export interface Taken {
   /** The policy of its clients, in full. */
   readonly policy: Policy;
+  /** Whose lock the clients ran: that of this project, which the policy describes, or somebody else's. */
+  readonly lock: 'own' | 'foreign';
   readonly verdict: Verdict;
   readonly heading: Heading;
   readonly events: readonly TraceEvent[];
@@ -27,15 +29,20 @@ export interface Taken {
 }
 
 /** Takes down a run that was judged; runs it again if its trace was not kept. */
-export function takenOf(schedule: Schedule, given: Seen & { readonly verdict: Verdict }): Taken {
+export function takenOf(
+  schedule: Schedule,
+  given: Seen & { readonly verdict: Verdict },
+  lock: Taken['lock'] = 'own',
+): Taken {
   const run = given.run.trace.length > 0 ? given.run : judge(schedule, [], true).run;
   const judgement = { ...given, run };
   const { verdict, outages, violations } = judgement;
   const claims = claimsOf(schedule, run.trace);
   return {
     policy: policyOf(schedule.policy),
+    lock,
     verdict,
-    heading: headingOf(schedule, { judgement, claims, tokenName: tokenNames(run.trace) }),
+    heading: headingOf(schedule, { judgement, claims, tokenName: tokenNames(run.trace) }, lock),
     events: run.trace,
     fromUs: 0,
     claims,

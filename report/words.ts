@@ -72,19 +72,25 @@ export function enumerate(items: readonly string[], word = 'and'): string {
   return `${items.slice(0, -1).join(', ')} ${word} ${items.at(-1) ?? ''}`;
 }
 
-/** One line on what was run: `5 nodes, quorum 3, ttl 10 000 ms, drift 1 % + 2 ms, persistence none`. */
-export function configLine(schedule: Schedule): string {
+/**
+ * One line on what was run: `5 nodes, quorum 3, ttl 10 000 ms, drift 1 % + 2 ms, persistence none`. Of somebody else's
+ * lock, nothing is said that it may do in another way.
+ */
+export function configLine(schedule: Schedule, lock: 'own' | 'foreign' = 'own'): string {
   const { cluster } = schedule;
   const policy = policyOf(schedule.policy);
   const locks = schedule.clients.flatMap((client) => client.locks);
   const ttls = [...new Set(locks.map((lock) => lock.ttlMs))].sort((a, b) => a - b);
   const parts = [
     plural(cluster.nodes, 'node'),
-    ...quorumWords(schedule.clients, policy, cluster.nodes),
+    ...(lock === 'own'
+      ? quorumWords(schedule.clients, policy, cluster.nodes)
+      : [`majority ${quorumOf(policy, cluster.nodes)}`]),
     `ttl ${enumerate(ttls.map(countWords))} ms`,
-    `drift ${percentWords(policy.driftPpm)} + ${formatDurationMs(policy.driftUs)} ms`,
+    ...(lock === 'own' ? [`drift ${percentWords(policy.driftPpm)} + ${formatDurationMs(policy.driftUs)} ms`] : []),
     `persistence ${cluster.persistence}`,
   ];
+  if (lock === 'foreign') return parts.join(', ');
   if (policy.votesWanted !== 'quorum') parts.push(`votes wanted ${policy.votesWanted}`);
   parts.push(...clockWords(policy, REFERENCE));
   if (policy.stampUs > 1) parts.push(`stamps of ${formatDurationMs(policy.stampUs)} ms`);

@@ -22,6 +22,8 @@ export interface Scene {
   /** What the picture is about: grave violations, else what there is. */
   readonly violations: readonly Violation[];
   readonly outages: readonly Outage[];
+  /** Whose lock the clients ran. */
+  readonly lock: Taken['lock'];
   /** For the words on faults. */
   readonly context: RowContext;
   readonly heading: Heading;
@@ -56,6 +58,7 @@ export function sceneOf(schedule: Schedule, taken: Taken): Scene {
     tokenName,
     violations,
     outages,
+    lock: taken.lock,
     context: { schedule, policy, trace: events, eventOf, effectsOf: (event) => effectsOf(event.seq), tokenName },
     heading,
   };
