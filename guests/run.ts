@@ -1,4 +1,4 @@
-import { Monitors, type Violation } from '../properties/index.js';
+import type { Monitors, Violation } from '../properties/index.js';
 import type { PropertyId, Schedule } from '../scenarios/index.js';
 import {
   type Adversary,
@@ -11,6 +11,7 @@ import {
   World,
 } from '../sim/index.js';
 import { GuestClient } from './guest-client.js';
+import { GuestMonitors } from './guest-monitors.js';
 import { drainAtOnce, drainByImmediates } from './host/drain.js';
 import { install } from './host/install.js';
 import { as, current } from './host/owner.js';
@@ -64,7 +65,7 @@ class Running {
   private readonly session: Session;
 
   constructor(subject: Subject, setup: Setup, adversary: Adversary, options: GuestRunOptions) {
-    this.monitors = new Monitors(setup, options.stopAt ?? []);
+    this.monitors = new GuestMonitors(setup, options.stopAt ?? []);
     let session: Session | null = null;
     this.world = new World(setup, adversary, this.monitors, options.trace ?? false, (seat) => {
       session ??= new Session(subject, seat.chronicle, options.extendsItself ?? false);

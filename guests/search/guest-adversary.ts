@@ -40,6 +40,15 @@ export function drawGuestSituation(faults: FaultClass, streams: StreamSource, ru
 
 const GUEST_CONCERN = 6;
 
+/** What has to be left of a lock for a write, µs: more than it takes to send it, and to arrive. */
+const GUARD_US = 3_000;
+
+/** From the look at a lock to the write, µs. */
+const SEND_AFTER_US = 1_000;
+
+/** Share of the locks under which is written. */
+const WRITERS_PPM = 500_000;
+
 /** Draws what happens to guests: as for the lock of `core`, but with work that suits libraries. */
 export class GuestAdversary implements Adversary {
   private readonly faults: FaultClass;
@@ -63,12 +72,14 @@ export class GuestAdversary implements Adversary {
     if (plan === null) return null;
     const ttlUs = this.situation.ttlMs * 1000;
     const holdUs = plan.holdUs ?? this.draw.between(ttlUs, 3 * ttlUs);
-    return { ...plan, holdUs, writes: this.faults.writes ? [this.drawWrite(Math.min(holdUs, ttlUs))] : [] };
+    if (!this.faults.writes || !this.draw.chance(WRITERS_PPM)) return { ...plan, holdUs, writes: [] };
+    // Given back when the longest pause after the latest look is over: who is asked for it earlier is not to blame.
+    return { ...plan, holdUs: 3 * ttlUs + GUARD_US, writes: [this.drawWrite(ttlUs)] };
   }
 
   private drawWrite(withinUs: number): LockPlan['writes'][number] {
     const checkAfterUs = this.draw.below(withinUs);
-    return { checkAfterUs, guardUs: 3_000, sendAfterUs: checkAfterUs + 1_000, delayUs: 1_000 };
+    return { checkAfterUs, guardUs: GUARD_US, sendAfterUs: checkAfterUs + SEND_AFTER_US, delayUs: 1_000 };
   }
 
   jitterPpm(): number {
@@ -82,6 +93,10 @@ export class GuestAdversary implements Adversary {
   nextFault(moment: Moment, lock: LockRun | null, view: WorldView): Fault | null {
     const { deadNode } = this;
     this.deadNode = null;
-    return deadNode ?? this.drawn.nextFault(moment, lock, view);
+    const fault = deadNode ?? this.drawn.nextFault(moment, lock, view);
+    const [write] = lock?.plan.writes ?? [];
+    if (fault?.kind !== 'pause' || fault.process !== lock?.client.name || write === undefined) return fault;
+    // Where a pause matters to who writes: between its look at the lock and the write.
+    return { ...fault, atUs: view.now + write.checkAfterUs + SEND_AFTER_US / 2 };
   }
 }
