@@ -1,6 +1,7 @@
 // Before anything that a guest may load.
 import '../guests/host/installed.js';
 import { type GuestCell, type TorturePlan, tortureLibrary } from '../guests/torture.js';
+import { InputError } from '../scenarios/index.js';
 import { runGuestUnit } from './guest-unit.js';
 import type { CampaignRange, GuestPlan } from './spec.js';
 import type { UnitResult } from './unit.js';
@@ -15,6 +16,8 @@ export interface GuestCells {
   readonly version: string;
   readonly belief: string;
   readonly cells: readonly GuestCell[];
+  /** What is wrong with a file of one's own. An error would come out of its worker without its name. */
+  readonly refused: string | null;
 }
 
 /** A whole range of a campaign with a library. */
@@ -32,9 +35,14 @@ export function guestUnit({
 export async function torture(plan: TorturePlan): Promise<GuestCells> {
   let about = { library: plan.guest.id, version: '', belief: '' };
   const cells: GuestCell[] = [];
-  await tortureLibrary(plan, (news) => {
-    if (news.type === 'library') about = { library: news.name, version: news.version, belief: news.belief };
-    if (news.type === 'cell') cells.push(news.cell);
-  });
-  return { ...about, cells };
+  try {
+    await tortureLibrary(plan, (news) => {
+      if (news.type === 'library') about = { library: news.name, version: news.version, belief: news.belief };
+      if (news.type === 'cell') cells.push(news.cell);
+    });
+  } catch (error) {
+    if (error instanceof InputError) return { ...about, cells, refused: error.message };
+    throw error;
+  }
+  return { ...about, cells, refused: null };
 }

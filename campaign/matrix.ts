@@ -1,4 +1,5 @@
 import type { GuestCell, GuestName, TorturePlan } from '../guests/torture.js';
+import { InputError } from '../scenarios/index.js';
 import { eachOf } from './each-of.js';
 import type { GuestCells } from './guest-tasks.js';
 import { Pool } from './pool.js';
@@ -35,11 +36,13 @@ interface Outcome {
 /**
  * Tortures libraries with classes of faults. Some cells of one library at a time are made by a fresh worker, so that none
  * meets what another library has left behind; which ones are together does not depend on how many workers there are.
+ *
+ * @throws InputError for a file of one's own that makes no lock.
  */
 export async function runMatrix(
   guests: readonly GuestName[],
   faults: readonly string[],
-  plan: Pick<TorturePlan, 'runs' | 'seed' | 'shrink'>,
+  plan: Pick<TorturePlan, 'runs' | 'seed' | 'shrink' | 'nodes'>,
   { workers, signal, onCells }: MatrixOptions,
 ): Promise<MatrixRow[]> {
   const tasks = guests.flatMap((guest) =>
@@ -60,6 +63,8 @@ export async function runMatrix(
         return { id, made: null, error: error instanceof Error ? error.message : String(error) };
       }
     });
+    const refused = outcomes.find(({ made }) => made !== null && made.refused !== null)?.made?.refused;
+    if (typeof refused === 'string') throw new InputError(refused);
     return guests
       .map(({ id }) =>
         rowOf(

@@ -1,7 +1,9 @@
 import { type CampaignPart, isGuest } from '../campaign/index.js';
+import { kindOf } from '../guests/search/kinds.js';
 import { judge } from '../properties/index.js';
 import { preventions, tellingOf, violationSentence } from '../report/index.js';
-import { failureScenario, writeFailure, writeGuestSchedule } from './failure-file.js';
+import { failureScenario, writeFailure, writeGuestFailure } from './failure-file.js';
+import { clientOf } from './guest-names.js';
 
 /** Writes each failure of a campaign: as a scenario, which replays; that of a library as a schedule for it. */
 export function writeFailuresOf(
@@ -13,7 +15,14 @@ export function writeFailuresOf(
     if (plan !== undefined && isGuest(plan)) {
       // Another search of the same library may have one in the same run.
       const id = `${plan.guest.id}-${plan.faults.id}-${property}-${run + 1}`.replace(/[^\w.-]+/g, '-');
-      return [{ path: writeGuestSchedule(schedule, id, cwd), shape }];
+      const { faults, guest } = plan;
+      const failure = {
+        client: clientOf(guest, cwd),
+        kind: kindOf({ property }),
+        extending: faults.extendsItself ?? false,
+        schedule,
+      };
+      return [{ path: writeGuestFailure(failure, id, cwd), shape }];
     }
     const judgement = judge(schedule, [property], true);
     const violation = judgement.violations.find((it) => it.property === property);

@@ -1,3 +1,4 @@
+import { type ClientFailure, formatClientFailure } from '../guests/failure-file.js';
 import { judgedProperties } from '../properties/expectation.js';
 import type { Counterexample, Judgement } from '../properties/index.js';
 import { type Prevention, propertyWords } from '../report/index.js';
@@ -5,10 +6,8 @@ import {
   type Expectation,
   type ExpectedViolation,
   formatScenario,
-  formatSchedule,
   type PropertyId,
   type Scenario,
-  type Schedule,
 } from '../scenarios/index.js';
 import { writeWhole } from './write-file.js';
 
@@ -86,14 +85,14 @@ export function writeScenario(scenario: Scenario, folder: string, cwd: string): 
   return writeWhole(`${folder}/${scenario.id}.json`, formatScenario(scenario), cwd);
 }
 
-/** Where schedules of guests go. They replay with their library only, and are no known failures of the lock. */
+/** Where failures of guests go. They replay with their library only, and are no known failures of the lock. */
 const GUEST_FAILURES = '.lockstep/guests';
 
 /**
- * Writes a schedule of a guest below `cwd`, whole or not at all.
+ * Writes a failure of a guest below `cwd`, whole or not at all.
  *
  * @returns Its path from `cwd`.
  */
-export function writeGuestSchedule(schedule: Schedule, id: string, cwd: string): string {
-  return writeWhole(`${GUEST_FAILURES}/${id}.json`, formatSchedule(schedule), cwd);
+export function writeGuestFailure(failure: Omit<ClientFailure, 'schema'>, id: string, cwd: string): string {
+  return writeWhole(`${GUEST_FAILURES}/${id}.json`, formatClientFailure(failure), cwd);
 }

@@ -144,6 +144,7 @@ export interface GuestsFlags {
   /** A module of the user's own. */
   readonly library?: string;
   readonly faults?: readonly string[];
+  readonly nodes?: number;
   readonly runs?: number;
   readonly seed?: string;
   readonly workers?: number;

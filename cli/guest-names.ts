@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
-import { basename, resolve } from 'node:path';
+import { basename, relative, resolve } from 'node:path';
+import type { RecordedClient } from '../guests/failure-file.js';
 import type { GuestName } from '../guests/torture.js';
 import { InputError, show } from '../scenarios/input-error.js';
 import { meant } from '../scenarios/nearest.js';
@@ -9,6 +10,13 @@ export function ownGuest(file: string, cwd: string, flag: string): GuestName {
   const path = resolve(cwd, file);
   if (!existsSync(path)) throw new InputError(`${flag}: there is no file ${file}`);
   return { id: basename(path).replace(/\.[cm]?[jt]sx?$/, ''), path };
+}
+
+/** Whose client that is, as a file says it that lies below `cwd`. */
+export function clientOf({ id, path }: GuestName, cwd: string): RecordedClient {
+  if (path === undefined) return { from: 'library', name: id };
+  const name = relative(cwd, path);
+  return { from: 'file', name: name.startsWith('..') ? name : `./${name}` };
 }
 
 /** @throws InputError for what is not possible. */

@@ -5,6 +5,7 @@ import type { Finish, Io } from './io.js';
 import { flag, whole, word } from './values.js';
 import { workersOption } from './workers.js';
 
+const MOST_NODES = 31;
 const MOST_RUNS = 1_000_000;
 
 const EXAMPLES = `
@@ -18,6 +19,7 @@ Examples:
   lockstep guests
   lockstep guests --libraries redlock4,redlock5 --faults spikes-reordering,even --runs 200
   lockstep guests --library ./my-lock.ts
+  lockstep guests --library ./my-lock.ts --nodes 1    a lock that is made for a single node
   lockstep guests --replay .lockstep/guests/redlock5-even-hang.json --libraries redlock5
   lockstep guests --replay .lockstep/guests/redlock5-even-hang.json --libraries redlock5 --open
                                                       what was recorded of it, as a page`;
@@ -40,6 +42,7 @@ export function defineGuests(program: Command, io: Io, finish: Finish): void {
     .addOption(new Option('--faults <ids>', 'only these kinds, with commas between (all)').argParser(words))
     .addOption(option('--runs <n>', 'schedules for each cell (50)', MOST_RUNS))
     .option('--seed <text>', 'any text (lockstep)')
+    .addOption(option('--nodes <n>', 'nodes of each run: 1 for a lock that is made for one (5)', MOST_NODES))
     .addOption(workersOption())
     .option('--no-shrink', 'do not make counterexamples small, nor write them')
     .option('--replay <file>', 'show a schedule with a library instead')
@@ -55,6 +58,8 @@ export function defineGuests(program: Command, io: Io, finish: Finish): void {
     .action(async (flags: GuestsFlags) => {
       if (flags.replay === undefined && (flags.open || flags.format !== undefined))
         throw new InputError('--open and --format are about one schedule; name it, as in --replay <file>');
+      if (flags.replay !== undefined && flags.nodes !== undefined)
+        throw new InputError('--nodes: a schedule says it for itself; leave it out with --replay');
       const { guests } = await import('./guests.js');
       finish(await guests(flags, io));
     });

@@ -1,6 +1,6 @@
 import type { MatrixRow } from '../campaign/matrix.js';
 import { FAULT_CLASSES } from '../guests/search/fault-classes.js';
-import { VIOLATION_KINDS } from '../guests/search/search.js';
+import { VIOLATION_KINDS } from '../guests/search/kinds.js';
 import { REPLAY } from '../guests/torture.js';
 import { textTable } from './text-table.js';
 
@@ -80,7 +80,7 @@ function failuresText(
     if (first === undefined) continue;
     const path = written.get(failureName(id, first.fault, first.failure.kind));
     const replay = path === undefined ? 'not written' : replayOf(id, first.fault, path);
-    texts.push(`${id}, ${first.fault}\n${first.failure.text.replace(REPLAY, replay)}`);
+    texts.push(`${id}, ${first.fault}, kind ${first.failure.kind}\n${first.failure.text.replace(REPLAY, replay)}`);
     if (all.length > 1) texts.push(`  ${all.length - 1} more of ${id} in .lockstep/guests/${id}-*.json\n`);
   }
   return texts.join('\n');

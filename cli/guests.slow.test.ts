@@ -2,6 +2,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { lockstep, started } from '../campaign/testing/command.js';
+import { findScenario } from '../scenarios/catalogue.js';
+import { formatSchedule } from '../scenarios/index.js';
 import { Exit } from './exit-codes.js';
 import { emptyFolder } from './testing/in-process.js';
 
@@ -34,6 +36,9 @@ it('writes each counterexample with the page of its run, and shows it again by t
   expect(shown.stdout).toContain('has not returned for');
   const again = await lockstep(...replay, '--format', 'html');
   expect(again.stdout).toContain('<title>redlock5-even-hang: ');
+  // The file says whose failure it is.
+  expect(await lockstep('guests', '--replay', join(hunt.cwd, file))).toEqual(shown);
+  expect(await lockstep('replay', join(hunt.cwd, file))).toMatchObject({ code: Exit.usage, stdout: '' });
 }, 120_000);
 
 it('takes --open and --format for one schedule only', async () => {
@@ -70,6 +75,54 @@ it('does not pass a lock that is never acquired', async () => {
   const { code, stderr } = await lockstep('guests', '--library', file, '--faults', 'small', '--runs', '5');
   expect(code).toBe(Exit.inconclusive);
   expect(stderr).toContain('idle has never acquired the lock, so nothing was tested');
+}, 60_000);
+
+it('takes what makes no lock for wrong input', async () => {
+  const file = join(emptyFolder(), 'none.mjs');
+  writeFileSync(file, 'export const lock = 1;');
+  const said = {
+    code: Exit.usage,
+    stdout: '',
+    stderr: `lockstep: ${file} has to export makeLock({ nodes }), or have it as its default\n`,
+  };
+  expect(await lockstep('guests', '--library', file, '--faults', 'small', '--runs', '1')).toEqual(said);
+  const schedule = join(emptyFolder(), 'S03.json');
+  writeFileSync(schedule, formatSchedule(findScenario('S03').schedule));
+  expect(await lockstep('guests', '--library', file, '--replay', schedule)).toEqual(said);
+  writeFileSync(file, 'export const = 1;');
+  const broken = await lockstep('guests', '--library', file, '--faults', 'small', '--runs', '1');
+  expect(broken).toMatchObject({ code: Exit.usage, stderr: expect.stringContaining('cannot be loaded: SyntaxError') });
+}, 60_000);
+
+it('tries a lock for one node on one, and asks for that where it talks to one of five', async () => {
+  const file = join(emptyFolder(), 'one.ts');
+  const lock = new URL('../guests/testing/clients/right-locks.ts', import.meta.url).pathname;
+  writeFileSync(
+    file,
+    `import { OneNodeLock } from ${JSON.stringify(lock)};\nexport const makeLock = ({ nodes: [node] }) => new OneNodeLock(node);\n`,
+  );
+  const argv = ['guests', '--library', file, '--runs', '5', '--seed', 'one'];
+  const one = await lockstep(...argv, '--nodes', '1', '--faults', 'small,drift,restart-delayed');
+  expect(one).toMatchObject({ code: Exit.ok, stderr: '' });
+  const five = await lockstep(...argv, '--faults', 'small');
+  expect(five.code).toBe(Exit.violated);
+  expect(five.stdout).toContain('has ever asked more than one of its 5 nodes; did you mean --nodes 1?');
+  const even = await lockstep(...argv, '--nodes', '1', '--faults', 'even');
+  expect(even).toMatchObject({ code: Exit.usage, stderr: expect.stringContaining('even is not for --nodes 1') });
+}, 120_000);
+
+it('says nothing of a number of nodes that it has chosen itself', async () => {
+  const { stderr } = await lockstep(
+    'guests',
+    '--libraries',
+    'lockstep',
+    '--faults',
+    'even',
+    '--runs',
+    '2',
+    '--no-shrink',
+  );
+  expect(stderr).toBe('');
 }, 60_000);
 
 it('says which file is not there', async () => {

@@ -1,17 +1,18 @@
 import { basename } from 'node:path';
 import type { MatrixRow } from '../campaign/matrix.js';
+import { type ClientFailure, parseClientSchedule, replayOf } from '../guests/failure-file.js';
 import { LIBRARIES, OLDER_VERSIONS } from '../guests/libraries/index.js';
 import { guestPage } from '../guests/recording.js';
-import { FAULT_CLASSES } from '../guests/search/fault-classes.js';
+import { FAULT_CLASSES, onNodes } from '../guests/search/fault-classes.js';
+import { UnsupportedClient } from '../guests/session.js';
 import { type GuestName, REPLAY, showGuest } from '../guests/torture.js';
 import { htmlReport } from '../report/html.js';
 import { type RecordingInput, recordingOf } from '../report/index.js';
-import { parseScheduleText } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import { Exit, type ExitCode } from './exit-codes.js';
-import { writeGuestSchedule } from './failure-file.js';
+import { writeGuestFailure } from './failure-file.js';
 import type { GuestsFlags } from './flags.js';
-import { known, ownGuest } from './guest-names.js';
+import { clientOf, known, ownGuest } from './guest-names.js';
 import { failureName, matrixText, type Written } from './guests-text.js';
 import { type Io, writeJson } from './io.js';
 import { ProgressLine } from './progress.js';
@@ -19,27 +20,24 @@ import { readText } from './read-text.js';
 import { reportPath, showRecording, writeRecording } from './report-file.js';
 import { workersOf } from './workers.js';
 
+type RecordedWith = Pick<ClientFailure, 'client' | 'extending'>;
+
 const RUNS = 50;
 const SEED = 'lockstep';
 
 /** Tortures npm lock libraries, or one of the user's own. */
 export async function guests(flags: GuestsFlags, io: Io): Promise<ExitCode> {
+  if (flags.replay !== undefined) return replay(flags, io);
   const names = namesOf(flags, io);
-  if (flags.replay !== undefined) return replay(flags, names, io);
-  const faults = flags.faults ?? FAULT_CLASSES.map(({ id }) => id);
-  known(
-    faults,
-    FAULT_CLASSES.map(({ id }) => id),
-    '--faults',
-  );
-  const { runs = RUNS, seed = SEED, shrink } = flags;
+  const faults = faultsOf(flags);
+  const { runs = RUNS, seed = SEED, shrink, nodes } = flags;
   const line = new ProgressLine(io);
   const all = names.length * faults.length;
   const { runMatrix } = await import('../campaign/matrix.js');
   const rows = await runMatrix(
     names,
     faults,
-    { runs, seed, shrink },
+    { runs, seed, shrink, ...(nodes === undefined ? {} : { nodes }) },
     {
       workers: await workersOf(flags.workers),
       signal: io.signal,
@@ -47,16 +45,26 @@ export async function guests(flags: GuestsFlags, io: Io): Promise<ExitCode> {
     },
   );
   line.end();
-  const written = shrink ? writeAll(rows, flags, io) : new Map<string, string>();
+  const written = shrink ? writeAll(rows, names, io) : new Map<string, string>();
   if (flags.json) writeJson(io, 'lockstep.guests/1', { seed, runs, rows: jsonRows(rows, written) });
   else
     io.stdout.write(
-      matrixText(rows, written, (row, fault, path) => replayOf(row, isExtending(fault), path, flags, io)),
+      matrixText(rows, written, (row, fault, path) => replayOf(recordedWith(row, fault, names, io), path, io.command)),
     );
   for (const { id } of rows.filter(isIdle)) {
     io.stderr.write(`lockstep: ${id} has never acquired the lock, so nothing was tested\n`);
   }
   return exitOf(rows, flags, io);
+}
+
+/** @throws InputError for classes that there are not, or not on so many nodes. */
+function faultsOf({ faults, nodes }: GuestsFlags): string[] {
+  const all = FAULT_CLASSES.map(({ id }) => id);
+  known(faults ?? [], all, '--faults');
+  const possible = FAULT_CLASSES.filter((it) => onNodes(it, nodes) !== null).map(({ id }) => id);
+  const odd = faults?.find((it) => !possible.includes(it));
+  if (odd !== undefined) throw new InputError(`--faults: ${odd} is not for --nodes ${nodes}; leave out one of the two`);
+  return possible.filter((it) => faults === undefined || faults.includes(it));
 }
 
 /** Whether its client never got a lock, so that none could be broken. */
@@ -71,7 +79,7 @@ function exitOf(rows: readonly MatrixRow[], flags: GuestsFlags, io: Io): ExitCod
   return flags.library !== undefined && inside ? Exit.violated : Exit.ok;
 }
 
-function namesOf({ library, libraries }: GuestsFlags, io: Io): GuestName[] {
+function namesOf({ library, libraries }: Pick<GuestsFlags, 'library' | 'libraries'>, io: Io): GuestName[] {
   if (library !== undefined) {
     return [ownGuest(library, io.cwd, '--library')];
   }
@@ -80,20 +88,27 @@ function namesOf({ library, libraries }: GuestsFlags, io: Io): GuestName[] {
   return (libraries ?? ids).map((id) => ({ id }));
 }
 
-function writeAll(rows: readonly MatrixRow[], flags: GuestsFlags, io: Io): Written {
+function writeAll(rows: readonly MatrixRow[], names: readonly GuestName[], io: Io): Written {
   const written = new Map<string, string>();
   for (const { id, cells } of rows) {
     for (const { fault, failures } of cells) {
       for (const failure of failures) {
         const name = failureName(id, fault, failure.kind);
-        const path = writeGuestSchedule(failure.schedule, name, io.cwd);
+        const recorded = recordedWith(id, fault, names, io);
+        const { kind, schedule } = failure;
+        const path = writeGuestFailure({ ...recorded, kind, schedule }, name, io.cwd);
         written.set(name, path);
-        const again = replayOf(id, isExtending(fault), path, flags, io);
+        const again = replayOf(recorded, path, io.command);
         writeRecording(reportPath(path), guestPage(id, name, failure, again), io.cwd);
       }
     }
   }
   return written;
+}
+
+/** Whose client ran in a row of the matrix, and how. */
+function recordedWith(row: string, fault: string, names: readonly GuestName[], io: Io): RecordedWith {
+  return { client: clientOf(names.find(({ id }) => id === row) ?? { id: row }, io.cwd), extending: isExtending(fault) };
 }
 
 function jsonRows(rows: readonly MatrixRow[], written: Written): object[] {
@@ -125,21 +140,16 @@ function isExtending(fault: string): boolean {
   return FAULT_CLASSES.find(({ id }) => id === fault)?.extendsItself ?? false;
 }
 
-/** The command that shows a schedule with a library. */
-function replayOf(row: string, extending: boolean, path: string, { library }: GuestsFlags, io: Io): string {
-  const which = library === undefined ? `--libraries ${row}` : `--library ${library}`;
-  return `${io.command} guests --replay ${path} ${which}${extending ? ' --extending' : ''}`;
-}
-
-async function replay(flags: GuestsFlags, names: readonly GuestName[], io: Io): Promise<ExitCode> {
-  const [guest, other] = names;
-  if (guest === undefined || other !== undefined)
-    throw new InputError('--replay: say with which one, by --libraries or --library');
+async function replay(flags: GuestsFlags, io: Io): Promise<ExitCode> {
   const file = flags.replay ?? '';
-  const schedule = parseScheduleText(readText(file, io.cwd, 'a schedule', '.lockstep/guests'), file);
-  const extending = flags.extending ?? false;
-  const shown = await showGuest(guest, schedule, extending);
-  const again = replayOf(guest.id, extending, file, flags, io);
+  const text = readText(file, io.cwd, 'a schedule, or a failure of a client', '.lockstep/guests');
+  const { schedule, failure } = parseClientSchedule(text, file);
+  const guest = guestOf(flags, failure, file, io);
+  const extending = flags.extending ?? failure?.extending ?? false;
+  const shown = await showGuest(guest, schedule, extending).catch((error: unknown) => {
+    throw error instanceof UnsupportedClient ? new InputError(error.message, { cause: error }) : error;
+  });
+  const again = replayOf({ client: clientOf(guest, io.cwd), extending }, file, io.command);
   const page = (): RecordingInput => guestPage(guest.id, basename(file, '.json'), shown, again);
   if (flags.json)
     writeJson(io, 'lockstep.guest-replay/1', { library: guest.id, hash: shown.hash, violations: shown.violations });
@@ -148,4 +158,23 @@ async function replay(flags: GuestsFlags, names: readonly GuestName[], io: Io): 
   else if (shown.texts.length === 0) io.stdout.write(`${guest.id} keeps to everything on this schedule.\n`);
   else io.stdout.write(shown.texts.join('\n').replaceAll(REPLAY, again));
   return shown.violations.length > 0 ? Exit.violated : Exit.ok;
+}
+
+/** Who is to run on a schedule: who is named, else who it was recorded with. */
+function guestOf(flags: GuestsFlags, failure: ClientFailure | null, file: string, io: Io): GuestName {
+  const isNamed = flags.library !== undefined || flags.libraries !== undefined;
+  if (!isNamed && failure?.client.from === 'library') return onlyOne({ libraries: [failure.client.name] }, io);
+  if (!isNamed && failure?.client.from === 'file') return onlyOne({ library: failure.client.name }, io);
+  if (!isNamed && failure?.client.from === 'test') {
+    const again = replayOf(failure, file, io.command);
+    throw new InputError(`--replay: ${file} was recorded with the client of a test; let that test call ${again}`);
+  }
+  return onlyOne(flags, io);
+}
+
+function onlyOne(flags: Pick<GuestsFlags, 'library' | 'libraries'>, io: Io): GuestName {
+  const [guest, other] = namesOf(flags, io);
+  if (guest === undefined || other !== undefined)
+    throw new InputError('--replay: say with which one, by --libraries or --library');
+  return guest;
 }

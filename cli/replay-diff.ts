@@ -31,13 +31,13 @@ export function replayDiff(name: string, flags: ReplayFlags, io: Io): ExitCode {
 
 function sidesOf(name: string, flags: ReplayFlags, io: Io): [Side, Side] {
   const mitigations = flags.with ?? [];
-  const loaded = loadScenario(name, io.cwd);
+  const loaded = loadScenario(name, io.cwd, io.command);
   const side = (of: string, called: string, given: readonly string[], from = loaded): Side => {
     const replayed = runAgain(from, given, false);
     return { replayed, shown: shownOf(of, from, replayed, io), name: called };
   };
   if (typeof flags.diff === 'string') {
-    const other = loadScenario(flags.diff, io.cwd);
+    const other = loadScenario(flags.diff, io.cwd, io.command);
     return [side(name, `in ${loaded.id}`, []), side(flags.diff, `in ${other.id}`, [], other)];
   }
   const options = mitigations.map((it) => ` --with ${it}`).join('');

@@ -27,7 +27,7 @@ const MOST_ROWS = 40;
 
 /** Plays one schedule on real nodes, and compares what comes of it with the simulator. */
 export async function replayReal(name: string, flags: RealFlags, io: Io): Promise<ExitCode> {
-  const { id, schedule, scenario } = loadScenario(name, io.cwd);
+  const { id, schedule, scenario } = loadScenario(name, io.cwd, io.command);
   const line = new ProgressLine(io);
   line.show(`${id}: looking for a pace at which its verdict stands, and playing it on real nodes`);
   const outcome = await realOutcome(id, schedule, scenario?.expect ?? { verdict: 'safe' }, io.signal);

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { formatClientFailure, type RecordedClient } from '../guests/failure-file.js';
 import { findScenario, loadCatalogue } from '../scenarios/catalogue.js';
 import { formatScenario, formatSchedule } from '../scenarios/index.js';
 import { replayScenario } from './replay-all.js';
@@ -17,6 +18,31 @@ test.each(loadCatalogue().map((scenario) => [scenario.id, scenario] as const))(
     });
   },
 );
+
+test('a failure of another client is not replayed with the lock of Lockstep, which would pass', async () => {
+  const cwd = emptyFolder();
+  const { schedule } = findScenario('S03');
+  const failure = { kind: 'belief', extending: false, schedule } as const;
+  const write = (name: string, client: RecordedClient): void =>
+    writeFileSync(join(cwd, name), formatClientFailure({ ...failure, client }));
+  write('library.json', { from: 'library', name: 'redlock5' });
+  write('test.json', { from: 'test', name: 'the client' });
+  expect(await lockstep(['replay', './library.json'], { cwd, command: 'npx lockstep' })).toEqual({
+    code: 64,
+    stdout: '',
+    stderr:
+      'lockstep: ./library.json: it was recorded with redlock5, and here runs the lock of Lockstep; ' +
+      'run npx lockstep guests --replay ./library.json --libraries redlock5\n',
+  });
+  const ofTest =
+    "the client of a test, and here runs the lock of Lockstep; let that test call expectSafe(…, { replay: './test.json' })";
+  for (const argv of [
+    ['replay', './test.json'],
+    ['replay', './test.json', '--format', 'html'],
+    ['check', './test.json'],
+  ])
+    expect(await lockstep(argv, { cwd })).toMatchObject({ code: 64, stderr: expect.stringContaining(ofTest) });
+});
 
 test('a replay keeps its JSON contract', async () => {
   const { code, stdout } = await lockstep(['replay', 'S03', '--json']);

@@ -31,7 +31,7 @@ const MOST_ROWS = 200;
 
 /** Runs one schedule again and compares what comes of it with what its scenario expects. */
 export function replay(name: string, flags: ReplayFlags, io: Io): ExitCode {
-  const loaded = loadScenario(name, io.cwd);
+  const loaded = loadScenario(name, io.cwd, io.command);
   const replayed = runAgain(loaded, flags.with ?? [], flags.explain ?? false);
   if (flags.json) writeJson(io, 'lockstep.replay/1', replayJson(replayed));
   else if (flags.format === 'json') writeJson(io, 'lockstep.trace/1', traceJson(replayed));

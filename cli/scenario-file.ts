@@ -1,7 +1,9 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { isClientFailure, parseClientSchedule, replayOf } from '../guests/failure-file.js';
 import { findScenario } from '../scenarios/catalogue.js';
 import { parseScenarioText, parseScheduleText, type Scenario, type Schedule } from '../scenarios/index.js';
+import { InputError } from '../scenarios/input-error.js';
 import { FAILURES } from './failure-file.js';
 import { readText } from './read-text.js';
 
@@ -17,30 +19,47 @@ export interface Loaded {
 /**
  * Finds what a person names: a file, or the id of a scenario of the catalogue or of a found failure.
  *
- * @throws InputError if there is no such thing, or something is wrong with it.
+ * @param command - How a person calls `lockstep`, for what is to be run instead.
+ * @throws InputError if there is no such thing, or something is wrong with it, or if it is a failure of another client.
  */
-export function loadScenario(name: string, cwd: string): Loaded {
+export function loadScenario(name: string, cwd: string, command = 'lockstep'): Loaded {
   const looksLikeFile = /[/\\]|\.json$/.test(name);
   const failure = `${FAILURES}/${name}.json`;
   const path = looksLikeFile ? name : existsSync(join(cwd, failure)) ? failure : null;
-  if (path !== null) return parse(readText(path, cwd, `${A_FILE}, or an id that list shows`, A_FILE), path);
+  if (path !== null) return parse(readText(path, cwd, `${A_FILE}, or an id that list shows`, A_FILE), path, command);
   const scenario = findScenario(name);
   return { id: scenario.id, schedule: scenario.schedule, scenario };
 }
 
-function parse(text: string, path: string): Loaded {
-  if (isBareSchedule(text)) return { id: path, schedule: parseScheduleText(text, path), scenario: null };
+function parse(text: string, path: string, command: string): Loaded {
+  const value = peek(text);
+  if (isClientFailure(value)) throw ofAClient(text, path, command);
+  if (isBareSchedule(value)) return { id: path, schedule: parseScheduleText(text, path), scenario: null };
   const scenario = parseScenarioText(text, path);
   return { id: scenario.id, schedule: scenario.schedule, scenario };
 }
 
 /** A text that is neither is read as a scenario, whose parser says what is wrong. */
-function isBareSchedule(text: string): boolean {
+function isBareSchedule(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || !('schema' in value)) return false;
+  return typeof value.schema === 'string' && value.schema.startsWith('lockstep.schedule/');
+}
+
+/** The lock of this project does well where that client failed: to say so would pass for a verdict on the client. */
+function ofAClient(text: string, path: string, command: string): InputError {
+  const { failure } = parseClientSchedule(text, path);
+  if (failure === null) return new InputError(`${path}: it is of no client`);
+  const { client } = failure;
+  const again = replayOf(failure, path, command);
+  const whose = client.from === 'test' ? 'the client of a test' : client.name;
+  const what = client.from === 'test' ? `let that test call ${again}` : `run ${again}`;
+  return new InputError(`${path}: it was recorded with ${whose}, and here runs the lock of Lockstep; ${what}`);
+}
+
+function peek(text: string): unknown {
   try {
-    const value: unknown = JSON.parse(text.replace(/^\ufeff/, ''));
-    if (typeof value !== 'object' || value === null || !('schema' in value)) return false;
-    return typeof value.schema === 'string' && value.schema.startsWith('lockstep.schedule/');
+    return JSON.parse(text.replace(/^\ufeff/, ''));
   } catch {
-    return false;
+    return null;
   }
 }

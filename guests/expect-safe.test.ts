@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { natives } from './host/natives.js';
-import { HandleLock, routineLock, tokenLock } from './testing/clients/right-locks.js';
+import { HandleLock, OneNodeLock, routineLock, tokenLock } from './testing/clients/right-locks.js';
 import { WrongLock } from './testing/clients/wrong-lock.js';
-import { expectSafe, UnsafeLockError } from './testing.js';
+import { expectSafe, type TestBed, UnsafeLockError, VIOLATION_KINDS } from './testing.js';
 
 const reportTo = mkdtempSync(join(tmpdir(), 'lockstep-'));
 /** Everything that a lock has to withstand, at once. */
@@ -22,6 +22,15 @@ async function caught(promise: Promise<unknown>): Promise<Error> {
   throw new Error('nothing was thrown');
 }
 
+/** The file that the message of a failure says to replay. */
+function replayIn(error: Error): string {
+  return /replay +expectSafe\(…, \{ replay: '(.+)' \}\)/.exec(error.message)?.[1] ?? '';
+}
+
+/** A lock that is wrong by itself, and that somebody mends. */
+const broken = ({ nodes }: TestBed) => new WrongLock(nodes);
+const mended = ({ nodes }: TestBed) => new HandleLock(nodes);
+
 describe('expectSafe', () => {
   it('catches a wrong lock, with a counterexample of at most 20 lines', async () => {
     const error = await caught(expectSafe(({ nodes }) => new WrongLock(nodes), options));
@@ -29,10 +38,12 @@ describe('expectSafe', () => {
     expect(error.message.trimEnd().split('\n').length).toBeLessThanOrEqual(21);
     expect(error.message).toContain('✗');
     expect(error.message.split('\n').every((line) => line.length <= 120)).toBe(true);
-    const path = /replay\s+(\S+)/.exec(error.message)?.[1] ?? '';
+    const path = replayIn(error);
     expect(existsSync(path)).toBe(true);
     const report = /report\s+(\S+\.html)/.exec(error.message)?.[1] ?? '';
-    expect(readFileSync(report, 'utf8')).toContain('the client, unmodified, in the simulated world');
+    const page = readFileSync(report, 'utf8');
+    expect(page).toContain('the client, unmodified, in the simulated world');
+    expect(page).toContain('the code of the client is not in it.');
     expect(error.schedule.faults.length).toBeLessThanOrEqual(1);
   });
 
@@ -112,6 +123,8 @@ describe('expectSafe', () => {
   it('refuses what is no client, and does not pass where nothing was acquired', async () => {
     const nobody = await caught(expectSafe(() => ({}), options));
     expect(nobody.message).toContain('has to have acquire(resource, ttlMs)');
+    const nothing = await caught(expectSafe(JSON.parse('{}')));
+    expect(nothing.message).toContain('has to be a function that makes the client');
     const never = await caught(expectSafe(() => ({ acquire: () => null }), { runs: 2 }));
     expect(never.message).toContain('no client has ever acquired the lock in 2 cases');
   });
@@ -131,6 +144,102 @@ describe('expectSafe', () => {
       ),
     );
     expect(error.cause).toMatchObject({ message: 'mine' });
+  });
+
+  it('refuses an option that it does not know, before anything is run', async () => {
+    const mistyped = JSON.parse('{ "nodes": 1, "faults": { "crashes": 1 }, "restartDelayMs": 0 }');
+    const { name, message } = await caught(expectSafe(({ nodes: [node] }) => new OneNodeLock(node), mistyped));
+    expect([name, message]).toEqual([
+      'InputError',
+      'expectSafe: faults.crashes: not a field of faults; did you mean "crash"?',
+    ]);
+  });
+
+  it('runs the schedule of a failure again, and nothing else', async () => {
+    const first = await caught(expectSafe(broken, options));
+    const replay = replayIn(first);
+    const again = await caught(expectSafe(broken, { ...options, replay }));
+    if (!(first instanceof UnsafeLockError && again instanceof UnsafeLockError)) throw again;
+    expect([again.kind, again.schedule, replayIn(again)]).toEqual([first.kind, first.schedule, replay]);
+    expect(again.message).not.toContain('run 1/');
+    expect(await expectSafe(mended, { ...options, replay })).toMatchObject({ runs: 1 });
+    const none = await caught(expectSafe(mended, { replay: 'nowhere.json' }));
+    expect(none.message).toContain('expectSafe: replay: nowhere.json cannot be read');
+  });
+
+  it('writes each failure to a file of its own', async () => {
+    const one = await caught(expectSafe(broken, options));
+    const other = await caught(expectSafe(broken, { ...options, ttlMs: 5_000 }));
+    const [a, b] = [replayIn(one), replayIn(other)];
+    expect(a).not.toBe(b);
+    expect(readFileSync(a, 'utf8')).toContain('"ttlMs": 10000');
+    expect(readFileSync(b, 'utf8')).toContain('"ttlMs": 5000');
+  });
+
+  it('asks whether a lock that talks to one node of five is for one node', async () => {
+    const one = ({ nodes: [node] }: TestBed) => new OneNodeLock(node);
+    const hint = 'no client has ever asked more than one of its 5 nodes; did you mean nodes: 1?';
+    expect((await caught(expectSafe(one, { runs: 5, reportTo }))).message).toContain(hint);
+    expect((await expectSafe(one, { runs: 20, nodes: 1, faults: { partition: 1 }, reportTo })).runs).toBe(20);
+    expect((await caught(expectSafe(broken, options))).message).not.toContain('did you mean nodes');
+  });
+
+  it('has clients write where it is asked for effects, and blames a pause that is longer than the lock', async () => {
+    const pauses = { nodes: 1, faults: { pause: 2 }, runs: 40, reportTo };
+    const one = ({ nodes: [node] }: TestBed) => new OneNodeLock(node);
+    const unwritten = await expectSafe(one, { ...pauses, kinds: ['belief', 'state', 'acquisition', 'signal'] });
+    expect(unwritten.untested).toEqual(['signal']);
+    const error = await caught(expectSafe(one, { ...pauses, kinds: ['effect'] }));
+    expect(error.message).toMatch(/^the lock is not safe \(kind effect, property action in belief\)\n/);
+    expect(error.message).toMatch(/was frozen from [\d\s.]+\s+to\s+[\d\s.]+, between its check and the write/);
+  });
+
+  it('says what nothing could bring about, and does not pass where that is all', async () => {
+    const calm = { runs: 3, reportTo };
+    expect((await expectSafe(mended, { ...calm, kinds: VIOLATION_KINDS })).untested).toEqual([
+      'effect',
+      'continuity',
+      'signal',
+    ]);
+    const routines = ({ nodes }: TestBed) => routineLock(nodes);
+    expect((await expectSafe(routines, { ...calm, kinds: ['belief', 'signal'] })).untested).toEqual([]);
+    const error = await caught(expectSafe(mended, { ...calm, kinds: ['effect'] }));
+    expect(error.message).toBe('nothing in these options can bring about effect, so nothing was tested');
+  });
+
+  it.each([
+    [{ expiresAt: '2033-05-18' }, 'expiresAt of its held lock has to be ms as of Date.now(), or a Date'],
+    [{ remaining: () => Number.NaN }, 'remaining() of its held lock has to be a method that returns the ms left'],
+    [{ isHeld: async () => true }, 'isHeld of its held lock has to be true or false, or a method'],
+  ])('refuses a held lock that says nothing it could read: %o', async (says, problem) => {
+    const held = { ...says, release: () => undefined };
+    const error = await caught(expectSafe(() => ({ acquire: () => held }), options));
+    expect([error.name, error.message]).toEqual(['UnsupportedClient', expect.stringContaining(problem)]);
+  });
+
+  it('refuses a lock that cannot be given back, and a promise of a client', async () => {
+    const kept = await caught(expectSafe(() => ({ acquire: () => 'token' }), options));
+    expect(kept.message).toContain('the client has no release(held, resource), and its held lock has neither');
+    const later = await caught(expectSafe(() => JSON.parse('{ "acquire": 1 }'), options));
+    expect(later.message).toContain('acquire of the client has to be a function');
+  });
+
+  it('runs one search at a time, and ends one whose signal aborts', async () => {
+    const listeners = process.listenerCount('unhandledRejection');
+    let most = 0;
+    const watched = (bed: TestBed) => {
+      most = Math.max(most, process.listenerCount('unhandledRejection'));
+      return mended(bed);
+    };
+    const controller = new AbortController();
+    const all = Array.from({ length: 12 }, () => expectSafe(watched, { runs: 2 }));
+    const endless = expectSafe(watched, { runs: 1_000_000, signal: controller.signal });
+    const behind = expectSafe(watched, { runs: 2 });
+    setTimeout(() => controller.abort(new Error('out of time')), 50);
+    expect((await caught(endless)).message).toBe('out of time');
+    expect((await Promise.all([...all, behind])).map(({ runs }) => runs)).toEqual(new Array(13).fill(2));
+    expect(most).toBe(1);
+    expect(process.listenerCount('unhandledRejection')).toBe(listeners);
   });
 
   it('works under node:test', async () => {

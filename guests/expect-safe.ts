@@ -1,72 +1,23 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Violation } from '../properties/index.js';
-import { formatCounterexample, recordingOf } from '../report/index.js';
-import { formatSchedule, type Schedule } from '../scenarios/index.js';
+import { propertyWords, recordingOf } from '../report/index.js';
+import type { Schedule } from '../scenarios/index.js';
+import { InputError } from '../scenarios/input-error.js';
 import { Streams, type TraceEvent } from '../sim/index.js';
+import { counterexample } from './counterexample.js';
+import { type ClientFailure, formatClientFailure, parseClientSchedule, replayOf } from './failure-file.js';
 import type { MakeLock } from './lock-under-test.js';
+import { checkOptions, DEFAULT_KINDS, type ExpectSafeOptions, untestable } from './options.js';
 import { Probe } from './probe.js';
 import { guestPage, record } from './recording.js';
-import { type GuestRunOptions, replayGuests } from './run.js';
+import { type GuestRun, replayGuests } from './run.js';
 import type { FaultClass } from './search/fault-classes.js';
-import {
-  claimsIn,
-  type DrawnGuestRun,
-  drawGuestRun,
-  kindOf,
-  VIOLATION_KINDS,
-  type ViolationKind,
-} from './search/search.js';
-import { explainForGuest, judgementOf, shrinkForGuest } from './search/shrink-guests.js';
+import { kindOf, VIOLATION_KINDS, type ViolationKind } from './search/kinds.js';
+import { claimsIn, drawGuestRun } from './search/search.js';
+import { shrinkForGuest } from './search/shrink-guests.js';
 import { type Subject, subjectOf } from './subject.js';
-
-/** What may go wrong; all of it is optional, and what is left out does not happen. */
-export interface TestFaults {
-  /** Nodes that lose all they have and are back after `restartDelayMs`: at most so many a run. */
-  readonly crash?: number;
-  /** Pauses of clients and nodes of up to two TTLs: at most so many a run. */
-  readonly pause?: number;
-  /** Clients cut off from some nodes for a while: at most so many a run. */
-  readonly partition?: number;
-  /** Wall clocks of clients that somebody sets, by up to two TTLs: at most so many a run. */
-  readonly wallStep?: number;
-  /** Node clocks that jump ahead, in all by this, ms. Default 0. */
-  readonly skewMs?: number;
-  /** Node clocks that are fast, and client clocks that are slow, by this, parts per million. Default 0. */
-  readonly driftPpm?: number;
-  /** Share of messages lost, 0 to 1. Default 0. */
-  readonly loss?: number;
-  /** Share of messages that are late, by up to 1.5 TTL, 0 to 1. Default 0. */
-  readonly delay?: number;
-}
-
-/** Options of {@link expectSafe}. */
-export interface ExpectSafeOptions {
-  readonly faults?: TestFaults;
-  /** Cases to draw. Default 100. */
-  readonly runs?: number;
-  /** Any string; another one draws other cases. Default `lockstep`. */
-  readonly seed?: string;
-  /** Default 5. */
-  readonly nodes?: number;
-  /** Clients that want the same lock. Default 3. */
-  readonly clients?: number;
-  /** TTL that locks are asked for, ms. Default 10000. */
-  readonly ttlMs?: number;
-  /** After a crash a node is back when this has passed, ms; default a TTL, which is safe. 0 is at once. */
-  readonly restartDelayMs?: number;
-  /** Commands of `nodes` reject after this, ms; `null` for never, as in ioredis. Default 500. */
-  readonly commandTimeoutMs?: number | null;
-  /** What counts as a failure. Default all of {@link ViolationKind}. */
-  readonly kinds?: readonly ViolationKind[];
-  /** Connections may deliver later commands first, as reconnects and pools do. Default: in half of the cases. */
-  readonly reordering?: boolean;
-  /**
-   * Where the schedule of a failure is written, and a page that shows its run, below the working directory. Default
-   * `.lockstep/guests`.
-   */
-  readonly reportTo?: string;
-}
 
 /** What {@link expectSafe} throws for a client that is not safe; its message is the counterexample. */
 export class UnsafeLockError extends Error {
@@ -91,8 +42,15 @@ export class NondeterministicClientError extends Error {
 
 /** What came of a test that passed. */
 export interface SafeResult {
+  /** Cases that were run: 1 for a replay. */
   readonly runs: number;
+  /** Locks that were acquired in them. */
   readonly claims: number;
+  /**
+   * Kinds of failure that were asked for, and that nothing could bring about: `effect` without pauses or wall clocks that
+   * are set, `continuity` where no lock was extended, `signal` where no routine got one, `belief` with one client.
+   */
+  readonly untested: readonly ViolationKind[];
 }
 
 function faultsOf(options: ExpectSafeOptions): FaultClass {
@@ -110,6 +68,7 @@ function faultsOf(options: ExpectSafeOptions): FaultClass {
     id: 'test',
     title: 'test',
     story: '',
+    writes: options.kinds?.includes('effect') ?? false,
     ...(reordering === undefined ? {} : { link: reordering ? 'reordering' : 'fifo' }),
     weather: {
       nodes: options.nodes ?? 5,
@@ -132,12 +91,15 @@ function faultsOf(options: ExpectSafeOptions): FaultClass {
 /**
  * Tortures a lock client inside the simulator: draws cases of what may go wrong, and throws for the first in which two
  * clients hold the lock at once, or the client fails in another way, with a counterexample as short as it can be made.
- * Each case runs twice; a client of which the two differ is named as not deterministic, and never passes.
+ * Each case runs twice; a client of which the two differ is named as not deterministic, and never passes. A hundred cases
+ * take some seconds, often more than a test may take by default: give it a time-out, and its signal. Calls in one process
+ * come one after the other.
  *
  * @param make - Makes the client of one process from connections to the nodes, with the face of ioredis. It is called once
  * for each simulated process. See {@link LockUnderTest} for what it has to give.
  * @returns How much was tried.
- * @throws UnsafeLockError, NondeterministicClientError, or UnsupportedClient for one that cannot be simulated.
+ * @throws UnsafeLockError, NondeterministicClientError, UnsupportedClient for one that cannot be simulated, InputError for a
+ * wrong option, or the reason of the signal.
  * @example
  * ```ts
  * test('never two holders', () =>
@@ -145,30 +107,108 @@ function faultsOf(options: ExpectSafeOptions): FaultClass {
  * ```
  */
 export async function expectSafe(make: MakeLock, options: ExpectSafeOptions = {}): Promise<SafeResult> {
-  const { runs = 100, seed = 'lockstep', kinds = VIOLATION_KINDS, commandTimeoutMs = 500 } = options;
-  const faults = faultsOf(options);
+  if (typeof make !== 'function')
+    throw new InputError('expectSafe: its first argument has to be a function that makes the client');
+  checkOptions(options);
+  const result = last.then(() => search(make, options));
+  last = result.catch(() => {});
+  return result;
+}
+
+/** Searches of one process share its clocks and what it makes of rejections: they come one after the other. */
+let last: Promise<unknown> = Promise.resolve();
+
+async function search(make: MakeLock, options: ExpectSafeOptions): Promise<SafeResult> {
+  const { commandTimeoutMs = 500, signal } = options;
+  signal?.throwIfAborted();
   const probe = new Probe();
   try {
     const subject = await subjectOf('the client', make, commandTimeoutMs ?? undefined);
-    const streams = new Streams(seed);
-    let claims = 0;
-    for (let number = 0; number < runs; number++) {
-      const run = await drawGuestRun(subject, faults, streams, number);
-      probe.check();
-      const again = await replayGuests(subject, run.schedule);
-      if (again.run.hash !== run.run.hash) throw await nondeterministic(subject, run);
-      probe.stop();
-      for (const { client, error } of run.uncaught)
-        throw new Error(`${client} threw where nobody caught it`, { cause: error });
-      claims += claimsIn(run);
-      const violation = worstOf(run.violations, kinds);
-      if (violation !== undefined) throw await unsafe(subject, run, violation, options);
-    }
-    if (claims === 0) throw new Error(`no client has ever acquired the lock in ${runs} cases, so nothing was tested`);
-    return { runs, claims };
+    const { runs, claims } = await new Search(subject, probe, options).run();
+    return { runs, claims, untested: untestedOf(subject, options) };
   } finally {
     probe.stop();
   }
+}
+
+/** A case, and what comes of it. */
+interface Case {
+  readonly schedule: Schedule;
+  readonly extending: boolean;
+  /** Which of the cases that were drawn; `null` for one that somebody gave. */
+  readonly number: number | null;
+}
+
+/** One call of {@link expectSafe}. */
+class Search {
+  private readonly subject: Subject;
+  private readonly probe: Probe;
+  private readonly options: ExpectSafeOptions;
+  private claims = 0;
+
+  constructor(subject: Subject, probe: Probe, options: ExpectSafeOptions) {
+    this.subject = subject;
+    this.probe = probe;
+    this.options = options;
+  }
+
+  async run(): Promise<Omit<SafeResult, 'untested'>> {
+    const { runs = 100, seed = 'lockstep', replay, signal } = this.options;
+    if (replay !== undefined) {
+      await this.replay(replay);
+      return { runs: 1, claims: this.claims };
+    }
+    const streams = new Streams(seed);
+    const faults = faultsOf(this.options);
+    for (let number = 0; number < runs; number++) {
+      signal?.throwIfAborted();
+      const run = await drawGuestRun(this.subject, faults, streams, number);
+      await this.judge(run, { schedule: run.schedule, extending: false, number });
+    }
+    if (this.claims === 0)
+      throw new Error(`no client has ever acquired the lock in ${runs} cases, so nothing was tested`);
+    return { runs, claims: this.claims };
+  }
+
+  private async replay(path: string): Promise<void> {
+    const { schedule, failure } = parseClientSchedule(textOf(path), path);
+    const extending = failure?.extending ?? false;
+    const run = await replayGuests(this.subject, schedule, { extendsItself: extending });
+    await this.judge(run, { schedule, extending, number: null });
+  }
+
+  private async judge(run: GuestRun, it: Case): Promise<void> {
+    const { subject, probe, options } = this;
+    probe.check();
+    const again = await replayGuests(subject, it.schedule, { extendsItself: it.extending });
+    if (again.run.hash !== run.run.hash) throw await nondeterministic(subject, it);
+    probe.stop();
+    for (const { client, error } of run.uncaught)
+      throw new Error(`${client} threw where nobody caught it`, { cause: error });
+    this.claims += claimsIn(run);
+    const violation = worstOf(run.violations, options.kinds ?? DEFAULT_KINDS);
+    if (violation !== undefined) throw await unsafe(subject, it, run, violation, options);
+  }
+}
+
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    throw new InputError(`expectSafe: replay: ${path} cannot be read; it must be the file of a failure`);
+  }
+}
+
+/** What could not fail of what was asked for. @throws if that is all of it, as a test that could not fail. */
+function untestedOf({ seen }: Subject, options: ExpectSafeOptions): ViolationKind[] {
+  const { kinds = DEFAULT_KINDS } = options;
+  const never = untestable(kinds, options);
+  const untested = kinds.filter(
+    (kind) => never.includes(kind) || (kind === 'continuity' && !seen.extension) || (kind === 'signal' && !seen.signal),
+  );
+  if (options.replay === undefined && untested.length === kinds.length)
+    throw new Error(`nothing in these options can bring about ${untested.join(' or ')}, so nothing was tested`);
+  return untested;
 }
 
 /** The first of the worst kind, as {@link VIOLATION_KINDS} has them. */
@@ -178,20 +218,23 @@ function worstOf(violations: readonly Violation[], kinds: readonly ViolationKind
 }
 
 /** Runs a schedule until two runs of it differ, and says where. */
-async function nondeterministic(subject: Subject, { schedule, number }: DrawnGuestRun): Promise<Error> {
-  const first = (await replayGuests(subject, schedule, { trace: true })).run.trace;
+async function nondeterministic(subject: Subject, { schedule, extending, number }: Case): Promise<Error> {
+  const traceOf = async (): Promise<readonly TraceEvent[]> =>
+    (await replayGuests(subject, schedule, { trace: true, extendsItself: extending })).run.trace;
+  const first = await traceOf();
   const traces: (readonly TraceEvent[])[] = [];
-  for (let i = 0; i < 5; i++) traces.push((await replayGuests(subject, schedule, { trace: true })).run.trace);
+  for (let i = 0; i < 5; i++) traces.push(await traceOf());
+  const which = number === null ? 'this schedule' : `case ${number}`;
   for (const other of traces) {
     const at = first.findIndex((event, i) => wordsOf(event) !== wordsOf(other[i]));
     if (at < 0) continue;
     return new NondeterministicClientError(
-      `your client is not deterministic at event ${at} of case ${number}: ${wordsOf(first[at])} in one run, and ` +
+      `your client is not deterministic at event ${at} of ${which}: ${wordsOf(first[at])} in one run, and ` +
         `${wordsOf(other[at])} in the next. Does it keep something between runs, or wait for something real?`,
     );
   }
   return new NondeterministicClientError(
-    `your client is not deterministic: two runs of case ${number} had different traces, though the next ones did not. ` +
+    `your client is not deterministic: two runs of ${which} had different traces, though the next ones did not. ` +
       'Does it keep something between runs, like a cache at the top of a module?',
   );
 }
@@ -204,91 +247,58 @@ function wordsOf(event: TraceEvent | undefined): string {
 
 async function unsafe(
   subject: Subject,
-  run: DrawnGuestRun,
-  found: Violation,
+  { schedule: found, extending, number }: Case,
+  run: GuestRun,
+  first: Violation,
   options: ExpectSafeOptions,
 ): Promise<UnsafeLockError> {
-  const kind = kindOf(found);
-  const { schedule, minimal, tried } = await shrinkForGuest(subject, run.schedule, kind);
-  const { path, report } = await write(subject, schedule, kind, run.number, options);
-  const message = await counterexample(subject, schedule, kind, {
-    run: run.number,
-    runs: options.runs ?? 100,
-    seed: options.seed ?? 'lockstep',
-    foundEvents: run.run.events,
-    replay: path,
-    report,
-    showsAll: 'the report',
-    ...(minimal ? {} : { shrinkingEndedAfter: tried }),
-  });
-  const shown = await replayGuests(subject, schedule);
-  const violation = shown.violations.find((it) => kindOf(it) === kind) ?? found;
-  return new UnsafeLockError(`the lock is not safe (${kind})\n${message}`, kind, schedule, violation);
-}
-
-/** Where a failure was found, and how to see it again. */
-export interface FoundWhere {
-  readonly run: number;
-  readonly runs: number;
-  /** `null` for a schedule that somebody gave. */
-  readonly seed: string | null;
-  readonly foundEvents: number;
-  readonly replay: string;
-  /** The path of its page, if there is one. */
-  readonly report?: string;
-  /** What shows the lines that there is no room for. Default `replay`. */
-  readonly showsAll?: string;
-  /** Tries after which shrinking gave up, if it did. */
-  readonly shrinkingEndedAfter?: number;
-}
-
-/**
- * A failure of a guest in at most twenty lines, and one more where it may not be minimal. What it needs is said of the
- * pieces that were left out one by one.
- */
-export async function counterexample(
-  subject: Subject,
-  schedule: Schedule,
-  kind: ViolationKind,
-  where: FoundWhere,
-  options: GuestRunOptions = {},
-): Promise<string> {
-  const run = await replayGuests(subject, schedule, { ...options, trace: true });
-  const violation = run.violations.find((it) => kindOf(it) === kind);
-  if (violation === undefined) return 'the schedule no longer fails\n';
-  const judgement = judgementOf(schedule, run);
-  const explained = await explainForGuest(subject, schedule, kind, options);
-  const { events } = run.run;
-  const text = formatCounterexample({
+  const kind = kindOf(first);
+  const how = { extendsItself: extending };
+  const isGiven = number === null;
+  const shrunk = isGiven ? null : await shrinkForGuest(subject, found, kind, how);
+  const schedule = shrunk?.schedule ?? found;
+  const failure = { client: { from: 'test', name: subject.name }, kind, extending, schedule } as const;
+  const { path, report } = await write(subject, failure, options);
+  const message = await counterexample(
+    subject,
     schedule,
-    judgement,
-    violation,
-    preventions: null,
-    explained,
-    events,
-    ...where,
-  });
-  const { shrinkingEndedAfter: tried } = where;
-  return tried === undefined
-    ? text
-    : `${text}  shrinking ended after ${tried} tries: something may still be left out\n`;
+    kind,
+    {
+      run: number ?? 0,
+      runs: options.runs ?? 100,
+      seed: isGiven ? null : (options.seed ?? 'lockstep'),
+      foundEvents: run.run.events,
+      replay: replayOf(failure, options.replay ?? path, ''),
+      report,
+      showsAll: 'the report',
+      ...(shrunk === null || shrunk.minimal ? {} : { shrinkingEndedAfter: shrunk.tried }),
+      onOneNode: 'nodes: 1',
+    },
+    how,
+  );
+  const shown = await replayGuests(subject, schedule, how);
+  const violation = shown.violations.find((it) => kindOf(it) === kind) ?? first;
+  const title = `the lock is not safe (kind ${kind}, property ${propertyWords(violation.property)})`;
+  return new UnsafeLockError(`${title}\n${message}`, kind, schedule, violation);
 }
 
+/** Writes a failure and its page under a name that no other failure has. */
 async function write(
   subject: Subject,
-  schedule: Schedule,
-  kind: ViolationKind,
-  number: number,
-  options: ExpectSafeOptions,
+  failure: Omit<ClientFailure, 'schema'>,
+  { reportTo = '.lockstep/guests' }: ExpectSafeOptions,
 ): Promise<{ readonly path: string; readonly report: string }> {
-  const { seed = 'lockstep', reportTo = '.lockstep/guests' } = options;
-  const name = `test-${seed.replace(/[^\w.-]+/g, '-')}-${number + 1}-${kind}`;
+  const { schedule, kind, extending } = failure;
+  const recorded = await record(subject, schedule, { extendsItself: extending });
+  const text = formatClientFailure(failure);
+  const hash = createHash('sha256').update(text).update(recorded.hash).digest('hex').slice(0, 8);
+  const name = `test-${kind}-${hash}`;
   const [path, report] = [join(reportTo, `${name}.json`), join(reportTo, `${name}.html`)];
   mkdirSync(reportTo, { recursive: true });
-  writeFileSync(path, formatSchedule(schedule));
+  writeFileSync(path, text);
   // Loaded here, so that a test that passes does not wait for it.
   const { htmlReport } = await import('../report/html.js');
-  const page = guestPage(subject.name, name, await record(subject, schedule), path);
+  const page = guestPage(subject.name, name, recorded, replayOf(failure, path, ''));
   writeFileSync(report, htmlReport(recordingOf(page)));
   return { path, report };
 }

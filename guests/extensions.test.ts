@@ -4,7 +4,7 @@ import { Extensions } from './extensions.js';
 import { loadSubject } from './libraries/index.js';
 import { REDIS_SEMAPHORE } from './libraries/redis-semaphore.js';
 import { replayGuests } from './run.js';
-import { kindOf, type ViolationKind } from './search/search.js';
+import { kindOf, type ViolationKind } from './search/kinds.js';
 import { plan, scheduleOf } from './testing/schedules.js';
 
 const MAJORITY = 2;

@@ -3,7 +3,14 @@ import { Kind, type LockRun, type QueueEvent, type TrueTime } from '../sim/index
 import { Extensions } from './extensions.js';
 import { follow } from './follow.js';
 import { EPOCH_MS, GuestHost } from './guest-host.js';
-import { type Belief, beliefIn, extensionOf, type LockUnderTest, releaseOf } from './lock-under-test.js';
+import {
+  type Belief,
+  beliefIn,
+  extensionOf,
+  type LockUnderTest,
+  releaseOf,
+  whatIsWrongWithHeld,
+} from './lock-under-test.js';
 import { SimRedis } from './redis/client.js';
 
 /** Subject of the timer that looks whether a belief is over. */
@@ -50,7 +57,7 @@ export class GuestClient extends GuestHost {
     for (const hold of this.holds.values()) {
       if (hold.lock.believing) this.readBelief(hold);
       // It goes on with the lock, and so has taken it for extended.
-      if (hold.isExtended && hold.lock.believing) this.chronicle.extended(hold.lock, hold.lock.state.deadline);
+      if (hold.isExtended && hold.lock.believing) this.noteExtended(hold.lock, hold.lock.state.deadline);
       hold.isExtended = false;
     }
   }
@@ -149,11 +156,17 @@ export class GuestClient extends GuestHost {
       done,
       (held) => {
         if (held === null || held === undefined || held === false) this.refused(hold, 'contended');
-        else this.acquired(hold, held);
+        else this.given(hold, client, held);
       },
       (error) => this.refused(hold, reasonOf(error)),
       () => this.isOver(hold),
     );
+  }
+
+  private given(hold: Hold, client: LockUnderTest, held: unknown): void {
+    const wrong = this.look(() => whatIsWrongWithHeld(client, held));
+    if (wrong === null) this.acquired(hold, held);
+    else this.session.refuse(wrong);
   }
 
   private use(hold: Hold, client: LockUnderTest, using: NonNullable<LockUnderTest['using']>, done: () => void): void {
@@ -163,6 +176,7 @@ export class GuestClient extends GuestHost {
       done();
       if (this.isOver(hold)) return Promise.resolve();
       if (signal === undefined) hold.otherwise = Number.POSITIVE_INFINITY;
+      else this.session.seen.signal = true;
       this.acquired(hold, signal === undefined ? {} : { signal });
       signal?.addEventListener('abort', () => {
         if (returnedUs !== null && !lock.gone) this.session.signalled(lock, this.chronicle.now - returnedUs);
@@ -283,9 +297,14 @@ export class GuestClient extends GuestHost {
     hold.otherwise = otherwise;
     const before = lock.state.deadline;
     this.setState(lock, { phase: 'held', deadline: this.deadlineOf(hold) });
-    this.chronicle.extended(lock, before);
+    this.noteExtended(lock, before);
     this.watch(hold);
     this.host.claimed(lock);
+  }
+
+  private noteExtended(lock: LockRun, before: LocalTime): void {
+    this.session.seen.extension = true;
+    this.chronicle.extended(lock, before);
   }
 
   protected override remaining(lock: LockRun): number {

@@ -4,8 +4,10 @@ import {
   type LockState,
   localTime,
   NO_NODES,
+  type NodeSet,
   nodeName,
   oneNode,
+  size,
   type Tally,
   type Token,
   union,
@@ -39,6 +41,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
   /** The lock that was asked for last: what is sent belongs to it, unless its token says otherwise. */
   protected current: LockRun | null = null;
   protected randomCalls = 0;
+  private asked: NodeSet = NO_NODES;
 
   constructor(seat: ClientSeat, session: Session) {
     super(seat, 'wall');
@@ -165,6 +168,8 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
   private send(place: number, node: number, commands: readonly (readonly string[])[]): Sent {
     const { session } = this;
     session.learn(commands);
+    this.asked = union(this.asked, oneNode(node));
+    session.seen.nodesAsked = Math.max(session.seen.nodesAsked, size(this.asked));
     const meaning = meaningOf(commands.find((it) => it.length > 1) ?? [], (sha) => session.textOf(sha));
     const known = meaning.value === null ? undefined : session.names.known(meaning.value);
     const owner = known === undefined ? null : this.chronicle.ownerOf(known);

@@ -96,7 +96,38 @@ export function extensionOf(client: LockUnderTest, held: unknown, ttlMs: number)
 /** Says what is wrong with what was given for a client, or `null`. */
 export function whatIsWrongWith(client: unknown): string | null {
   if (typeof client !== 'object' || client === null) return 'the client has to be an object';
-  const { acquire, using } = client as LockUnderTest;
-  if (typeof acquire === 'function' || typeof using === 'function') return null;
+  if (client instanceof Promise) return 'what makes the client has to return it, and no promise of it';
+  const parts = client as LockUnderTest;
+  for (const name of ['acquire', 'using', 'release', 'extend'] as const) {
+    const part: unknown = parts[name];
+    if (part !== undefined && typeof part !== 'function') return `${name} of the client has to be a function`;
+  }
+  if (parts.acquire !== undefined || parts.using !== undefined) return null;
   return 'the client has to have acquire(resource, ttlMs) or using(resource, ttlMs, routine)';
+}
+
+/** Says what is wrong with what a client gave for a held lock, or `null`. Asks it what it says of itself. */
+export function whatIsWrongWithHeld(client: LockUnderTest, held: unknown): string | null {
+  const lock: Partial<Record<keyof HeldLock, unknown>> = typeof held === 'object' && held !== null ? held : {};
+  const has = (name: keyof HeldLock): boolean => lock[name] !== undefined && lock[name] !== null;
+  if (client.release === undefined && typeof lock.release !== 'function' && typeof lock.unlock !== 'function')
+    return 'the client has no release(held, resource), and its held lock has neither release() nor unlock()';
+  if (has('remaining')) {
+    const left = typeof lock.remaining === 'function' ? (held as HeldLock).remaining?.() : null;
+    if (!isNumber(left)) return 'remaining() of its held lock has to be a method that returns the ms left';
+  }
+  for (const name of ['expiration', 'expiresAt', 'validUntil'] as const) {
+    const until = lock[name] instanceof Date ? lock[name].getTime() : lock[name];
+    if (has(name) && !isNumber(until)) return `${name} of its held lock has to be ms as of Date.now(), or a Date`;
+  }
+  for (const name of ['isAcquired', 'isHeld'] as const) {
+    const says: unknown = typeof lock[name] === 'function' ? lock[name].call(held) : lock[name];
+    if (has(name) && typeof says !== 'boolean')
+      return `${name} of its held lock has to be true or false, or a method that returns that at once`;
+  }
+  return null;
+}
+
+function isNumber(value: unknown): value is number {
+  return typeof value === 'number' && !Number.isNaN(value);
 }

@@ -17,6 +17,23 @@ export interface Subject {
   readonly commandTimeoutMs: number | undefined;
   /** The text of its scripts by their SHA-1, as far as they are known: nodes have them from the start. */
   readonly scripts: Map<string, string>;
+  /** What its clients have done so far, in all runs. */
+  readonly seen: Seen;
+}
+
+/** What clients have been seen to do. */
+export interface Seen {
+  /** Most nodes that one process was given, and that one has sent something to. */
+  nodesGiven: number;
+  nodesAsked: number;
+  /** A lock was extended; a routine was given a signal. */
+  extension: boolean;
+  signal: boolean;
+}
+
+/** Nothing yet. */
+export function nothingSeen(): Seen {
+  return { nodesGiven: 0, nodesAsked: 0, extension: false, signal: false };
 }
 
 /** Something that guest code threw where nobody could catch it. */
@@ -68,6 +85,7 @@ export class Session {
   readonly commandTimeoutMs: number | undefined;
   /** Whether locks are to extend themselves, where a client can do that. */
   readonly extendsItself: boolean;
+  readonly seen: Seen;
   private readonly subject: Subject;
   private readonly chronicle: World['chronicle'];
   private readonly servers: Server[] = [];
@@ -76,6 +94,7 @@ export class Session {
 
   constructor(subject: Subject, chronicle: World['chronicle'], extendsItself: boolean) {
     this.subject = subject;
+    this.seen = subject.seen;
     this.chronicle = chronicle;
     this.commandTimeoutMs = subject.commandTimeoutMs;
     this.extendsItself = extendsItself;
@@ -84,11 +103,17 @@ export class Session {
 
   /** Makes the client of a process. Throws an {@link UnsupportedClient} for what is none. */
   makeClient(nodes: readonly SimRedis[]): LockUnderTest {
+    this.seen.nodesGiven = Math.max(this.seen.nodesGiven, nodes.length);
     // Clients are written for ioredis, of which these have the part that locks use.
     const client: unknown = this.subject.make({ nodes: nodes as unknown as TestBed['nodes'] });
     const wrong = whatIsWrongWith(client);
     if (wrong !== null) throw new UnsupportedClient(`${this.subject.name}: ${wrong}`);
     return client as LockUnderTest;
+  }
+
+  /** Refuses a held lock that is none of the supported shapes. */
+  refuse(wrong: string): void {
+    this.refusal ??= new UnsupportedClient(`${this.subject.name}: ${wrong}`);
   }
 
   /** A process's next random word: the same in every run of a schedule. */

@@ -1,7 +1,7 @@
 import { type LockPlan, plainCluster, plainLock, type Schedule } from '../scenarios/index.js';
 import type { MakeLock } from './lock-under-test.js';
 import { replayGuests } from './run.js';
-import type { Subject } from './session.js';
+import { nothingSeen, type Subject } from './session.js';
 
 export type { Subject } from './session.js';
 
@@ -12,9 +12,9 @@ export type { Subject } from './session.js';
  * @param commandTimeoutMs - What commands of its connections reject after; `undefined` for never.
  */
 export async function subjectOf(name: string, make: MakeLock, commandTimeoutMs: number | undefined): Promise<Subject> {
-  const subject: Subject = { name, make, commandTimeoutMs, scripts: new Map() };
+  const subject: Subject = { name, make, commandTimeoutMs, scripts: new Map(), seen: nothingSeen() };
   for (const extendsItself of [false, true]) await replayGuests(subject, REHEARSAL, { extendsItself });
-  return subject;
+  return { ...subject, seen: nothingSeen() };
 }
 
 function lock(atUs: number): LockPlan {

@@ -12,15 +12,9 @@ export {
   faultArbitrary,
   scheduleArbitrary,
 } from '../properties/index.js';
-export {
-  type ExpectSafeOptions,
-  expectSafe,
-  NondeterministicClientError,
-  type SafeResult,
-  type TestFaults,
-  UnsafeLockError,
-} from './expect-safe.js';
+export { expectSafe, NondeterministicClientError, type SafeResult, UnsafeLockError } from './expect-safe.js';
 export type { HeldLock, LockUnderTest, MakeLock, TestBed } from './lock-under-test.js';
+export type { ExpectSafeOptions, TestFaults } from './options.js';
 export type { SimRedis } from './redis/client.js';
-export type { ViolationKind } from './search/search.js';
+export { VIOLATION_KINDS, type ViolationKind } from './search/kinds.js';
 export { UnsupportedClient } from './session.js';

@@ -1,13 +1,14 @@
 import { pathToFileURL } from 'node:url';
-import type { Schedule } from '../scenarios/index.js';
-import { counterexample } from './expect-safe.js';
+import { InputError, type Schedule } from '../scenarios/index.js';
+import { counterexample } from './counterexample.js';
 import { install } from './host/install.js';
 import { COMMAND_TIMEOUT_MS, LIBRARIES, type Library, loadSubject, OLDER_VERSIONS } from './libraries/index.js';
 import type { MakeLock } from './lock-under-test.js';
 import { type Recording, record } from './recording.js';
 import { replayGuests } from './run.js';
-import { FAULT_CLASSES, type FaultClass } from './search/fault-classes.js';
-import { type Cell, kindOf, searchGuests, type ViolationKind } from './search/search.js';
+import { FAULT_CLASSES, type FaultClass, onNodes } from './search/fault-classes.js';
+import { kindOf, type ViolationKind } from './search/kinds.js';
+import { type Cell, searchGuests } from './search/search.js';
 import { shrinkForGuest } from './search/shrink-guests.js';
 import { type Subject, subjectOf } from './subject.js';
 
@@ -26,6 +27,8 @@ export interface TorturePlan {
   readonly runs: number;
   readonly seed: string;
   readonly shrink: boolean;
+  /** On how many nodes, where it is not for a class of faults to say. */
+  readonly nodes?: number;
 }
 
 /** A failure of a cell, made small. */
@@ -59,17 +62,27 @@ interface OwnModule {
   readonly default?: MakeLock;
 }
 
-/** Loads what a plan names, behind the dispatchers. */
+/**
+ * Loads what a plan names, behind the dispatchers.
+ *
+ * @throws InputError for a file of one's own that cannot be loaded, or makes no lock.
+ */
 export async function loadGuest({ id, path }: GuestName): Promise<Subject & { readonly library: Library | null }> {
   install();
   const library = path === undefined ? [...LIBRARIES, ...OLDER_VERSIONS].find((it) => it.id === id) : undefined;
   if (library !== undefined) return { ...(await loadSubject(library)), library };
   if (path === undefined) throw new RangeError(`there is no library "${id}"`);
-  const module = (await moduleAt(path)) as OwnModule;
+  const module = (await moduleAt(path).catch((error: unknown) => {
+    throw new InputError(`${path} cannot be loaded: ${firstLineOf(error)}`, { cause: error });
+  })) as OwnModule;
   const make = module.makeLock ?? module.default;
   if (typeof make !== 'function')
-    throw new TypeError(`${path} has to export makeLock({ nodes }), or have it as its default`);
+    throw new InputError(`${path} has to export makeLock({ nodes }), or have it as its default`);
   return { ...(await subjectOf(id, make, COMMAND_TIMEOUT_MS)), library: null };
+}
+
+function firstLineOf(error: unknown): string {
+  return (error instanceof Error ? `${error.name}: ${error.message}` : String(error)).split('\n', 1)[0] ?? '';
 }
 
 async function moduleAt(path: string): Promise<unknown> {
@@ -89,8 +102,9 @@ export async function tortureLibrary(plan: TorturePlan, tell: (news: TortureNews
     version: library?.version ?? '',
     belief: library?.belief ?? 'what its locks say of themselves',
   });
-  for (const faults of FAULT_CLASSES) {
-    if (!plan.faults.includes(faults.id)) continue;
+  for (const it of FAULT_CLASSES) {
+    const faults = plan.faults.includes(it.id) ? onNodes(it, plan.nodes) : null;
+    if (faults === null) continue;
     const cell = await searchGuests(subject, faults, {
       seed: plan.seed,
       runs: plan.runs,
@@ -117,6 +131,7 @@ async function failureOf(
     seed: plan.seed,
     foundEvents: events,
     replay: REPLAY,
+    onOneNode: '--nodes 1',
     ...(minimal ? {} : { shrinkingEndedAfter: tried }),
   };
   const text = await counterexample(subject, schedule, kind, where, options);

@@ -14,7 +14,7 @@ import type { Schedule } from './schedule.js';
  * @throws {@link ScheduleError} that says what is wrong, where, and what would be right.
  */
 export function parseSchedule(value: unknown): Schedule {
-  const schedule = read(scheduleGrammar, value);
+  const schedule = readAs(scheduleGrammar, value);
   checkSchedule(schedule);
   return schedule;
 }
@@ -25,7 +25,7 @@ export function parseSchedule(value: unknown): Schedule {
  * @throws {@link ScheduleError} that says what is wrong, where, and what would be right.
  */
 export function parseScenario(value: unknown): Scenario {
-  const scenario = read(scenarioGrammar, value);
+  const scenario = readAs(scenarioGrammar, value);
   checkScenario(scenario);
   return scenario;
 }
@@ -37,7 +37,7 @@ export function parseScenario(value: unknown): Scenario {
  * @throws {@link ScheduleError} also for a text that is not JSON, or that was cut off.
  */
 export function parseScenarioText(text: string, source: string): Scenario {
-  return inFile(source, () => parseScenario(json(text)));
+  return parseTextAs(text, source, parseScenario);
 }
 
 /**
@@ -47,12 +47,13 @@ export function parseScenarioText(text: string, source: string): Scenario {
  * @throws {@link ScheduleError} also for a text that is not JSON, or that was cut off.
  */
 export function parseScheduleText(text: string, source: string): Schedule {
-  return inFile(source, () => parseSchedule(json(text)));
+  return parseTextAs(text, source, parseSchedule);
 }
 
-function inFile<T>(source: string, parse: () => T): T {
+/** Reads the text of a JSON file; errors name the file. */
+export function parseTextAs<T>(text: string, source: string, parse: (value: unknown) => T): T {
   try {
-    return parse();
+    return parse(json(text));
   } catch (error) {
     throw error instanceof ScheduleError ? new ScheduleError(error.path, error.problem, source) : error;
   }
@@ -73,7 +74,8 @@ function json(text: string): unknown {
   }
 }
 
-function read<T>(grammar: z.ZodType<T>, value: unknown): T {
+/** What a grammar makes of plain data, or the first thing that is wrong with it. */
+export function readAs<T>(grammar: z.ZodType<T>, value: unknown): T {
   const result = grammar.safeParse(value);
   if (result.success) return result.data;
   const issues = result.error.issues;

@@ -52,6 +52,13 @@ export function weatherOf({ weather }: FaultClass): Weather {
 const RATE = { ...NO_STRETCH, rate: 1 };
 const RESTART = { ...NO_STRETCH, restart: 1 };
 
+/** The same faults on so many nodes; `null` for a class that is about another number, or that leaves no majority. */
+export function onNodes(faults: FaultClass, nodes: number | undefined): FaultClass | null {
+  if (nodes === undefined) return faults;
+  if (faults.weather.nodes !== undefined || (faults.deadNode && nodes < 3)) return null;
+  return { ...faults, weather: { ...faults.weather, nodes } };
+}
+
 /** The columns of the matrix, in its order. */
 export const FAULT_CLASSES: readonly FaultClass[] = [
   {
@@ -135,7 +142,7 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
   {
     id: 'one-dead',
     title: 'one node dead',
-    story: 'one node of five never answers',
+    story: 'one node never answers',
     weather: {},
     deadNode: true,
   },

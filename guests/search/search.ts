@@ -1,41 +1,12 @@
-import { type Assumption, assumptions, type Violation } from '../../properties/index.js';
-import type { PropertyId, Schedule } from '../../scenarios/index.js';
+import { type Assumption, assumptions } from '../../properties/index.js';
+import type { Schedule } from '../../scenarios/index.js';
 import { choiceOf, RecordingAdversary, RollingHash, type StreamSource, Streams } from '../../sim/index.js';
 import { inMacrotask } from '../host/drain.js';
 import { type GuestRun, runGuests, runGuestsAtOnce } from '../run.js';
 import type { Subject } from '../session.js';
 import type { FaultClass } from './fault-classes.js';
 import { drawGuestSituation, GuestAdversary } from './guest-adversary.js';
-
-/** What can be wrong with a library, in the words of the matrix. */
-export type ViolationKind = 'belief' | 'state' | 'effect' | 'acquisition' | 'leak' | 'continuity' | 'hang' | 'signal';
-/** All of them; of several in one run, the first is shown first. */
-export const VIOLATION_KINDS: readonly ViolationKind[] = [
-  'belief',
-  'state',
-  'effect',
-  'acquisition',
-  'leak',
-  'continuity',
-  'hang',
-  'signal',
-];
-
-const KINDS: Partial<Record<PropertyId, ViolationKind>> = {
-  'mutual-exclusion': 'belief',
-  validity: 'state',
-  'action-in-belief': 'effect',
-  acquisition: 'acquisition',
-  cleanup: 'leak',
-  continuity: 'continuity',
-  'deadlock-free': 'hang',
-  'lost-lock': 'signal',
-};
-
-/** Which kind of failure the violation of a property is. */
-export function kindOf({ property }: Violation): ViolationKind {
-  return KINDS[property] ?? 'state';
-}
+import { kindOf, type ViolationKind } from './kinds.js';
 
 /** A drawn run, with the schedule that makes it again. */
 export interface DrawnGuestRun extends GuestRun {

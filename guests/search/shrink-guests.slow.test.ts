@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Schedule } from '../../scenarios/index.js';
-import { counterexample } from '../expect-safe.js';
+import { counterexample } from '../counterexample.js';
 import { type Library, loadSubject } from '../libraries/index.js';
 import { LOCKSTEP } from '../libraries/lockstep.js';
 import { REDLOCK_4 } from '../libraries/redlock4.js';
@@ -8,7 +8,8 @@ import { REDLOCK_5 } from '../libraries/redlock5.js';
 import { replayGuests } from '../run.js';
 import type { Subject } from '../session.js';
 import { FAULT_CLASSES } from './fault-classes.js';
-import { type FoundByGuests, kindOf, searchGuests, type ViolationKind } from './search.js';
+import { kindOf, type ViolationKind } from './kinds.js';
+import { type FoundByGuests, searchGuests } from './search.js';
 import { isMinimalForGuest, shrinkForGuest } from './shrink-guests.js';
 
 async function found(subject: Subject, fault: string, kind: ViolationKind, runs: number): Promise<FoundByGuests> {

@@ -12,7 +12,7 @@ import { policyOf } from '../../sim/index.js';
 import { inMacrotask } from '../host/drain.js';
 import { type GuestRun, type GuestRunOptions, replayGuests, replayGuestsAtOnce } from '../run.js';
 import type { Subject } from '../session.js';
-import { kindOf, type ViolationKind } from './search.js';
+import { kindOf, type ViolationKind } from './kinds.js';
 
 /** A failing schedule of a guest, made small. */
 export interface ShrunkForGuest {

@@ -15,6 +15,25 @@ function validUntil(startedAt: number, ttlMs: number): number {
   return startedAt + ttlMs - ttlMs / 100 - 2;
 }
 
+/** For one node: a key that only its owner deletes. It says of itself how long it lasts, and can be extended. */
+export class OneNodeLock {
+  private readonly node: Redis;
+
+  constructor(node: Redis) {
+    this.node = node;
+  }
+
+  async acquire(resource: string, ttlMs: number): Promise<{ expiration: number; release(): Promise<unknown> } | null> {
+    const token = crypto.randomUUID();
+    const release = (): Promise<unknown> => this.node.eval(UNLOCK, 1, resource, token).catch(() => {});
+    const expiration = Date.now() + ttlMs - ttlMs / 100 - 2;
+    const reply = await this.node.set(resource, token, 'PX', ttlMs, 'NX').catch(() => null);
+    if (reply === 'OK' && Date.now() < expiration) return { expiration, release };
+    await release();
+    return null;
+  }
+}
+
 /** First style: a class whose locks are objects with an end and a release. Tells the time by `process.hrtime.bigint`. */
 export class HandleLock {
   private readonly nodes: readonly Redis[];

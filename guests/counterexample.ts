@@ -1,0 +1,61 @@
+import { formatCounterexample } from '../report/index.js';
+import type { Schedule } from '../scenarios/index.js';
+import { type GuestRunOptions, replayGuests } from './run.js';
+import { kindOf, type ViolationKind } from './search/kinds.js';
+import { explainForGuest, judgementOf } from './search/shrink-guests.js';
+import type { Subject } from './subject.js';
+
+/** Where a failure was found, and how to see it again. */
+export interface FoundWhere {
+  readonly run: number;
+  readonly runs: number;
+  /** `null` for a schedule that somebody gave. */
+  readonly seed: string | null;
+  readonly foundEvents: number;
+  readonly replay: string;
+  /** The path of its page, if there is one. */
+  readonly report?: string;
+  /** What shows the lines that there is no room for. Default `replay`. */
+  readonly showsAll?: string;
+  /** Tries after which shrinking gave up, if it did. */
+  readonly shrinkingEndedAfter?: number;
+  /** How the client is tried on one node only, if that can be asked for. */
+  readonly onOneNode?: string;
+}
+
+/**
+ * A failure of a guest in at most twenty lines, one more where it may not be minimal, and one for a client that seems to be
+ * made for a single node. What it needs is said of the pieces that were left out one by one.
+ */
+export async function counterexample(
+  subject: Subject,
+  schedule: Schedule,
+  kind: ViolationKind,
+  where: FoundWhere,
+  options: GuestRunOptions = {},
+): Promise<string> {
+  const run = await replayGuests(subject, schedule, { ...options, trace: true });
+  const violation = run.violations.find((it) => kindOf(it) === kind);
+  if (violation === undefined) return 'the schedule no longer fails\n';
+  const judgement = judgementOf(schedule, run);
+  const explained = await explainForGuest(subject, schedule, kind, options);
+  const { events } = run.run;
+  const text = formatCounterexample({
+    schedule,
+    judgement,
+    violation,
+    preventions: null,
+    lock: 'foreign',
+    explained,
+    events,
+    ...where,
+  });
+  const { shrinkingEndedAfter: tried } = where;
+  const ended = tried === undefined ? '' : `  shrinking ended after ${tried} tries: something may still be left out\n`;
+  return text + ended + hintOf(subject, where);
+}
+
+function hintOf({ seen }: Subject, { onOneNode }: FoundWhere): string {
+  if (onOneNode === undefined || seen.nodesAsked !== 1 || seen.nodesGiven < 2) return '';
+  return `  no client has ever asked more than one of its ${seen.nodesGiven} nodes; did you mean ${onOneNode}?\n`;
+}

@@ -1,0 +1,88 @@
+import type { z } from 'zod';
+import { exactly } from '../scenarios/exactly.js';
+import { scheduleGrammar } from '../scenarios/grammar.js';
+import { flag, oneOf, record, text } from '../scenarios/grammar-parts.js';
+import { parseSchedule, type Schedule } from '../scenarios/index.js';
+import { layOut } from '../scenarios/json-layout.js';
+import { parseTextAs, readAs } from '../scenarios/parse.js';
+import { VIOLATION_KINDS, type ViolationKind } from './search/kinds.js';
+
+/** Whose client ran: a library of the matrix, that of a file, or one that a test had made. */
+export interface RecordedClient {
+  readonly from: 'library' | 'file' | 'test';
+  /** The library's id, the path of the file, or what the test calls its client. */
+  readonly name: string;
+}
+
+/** A failure of somebody's client: it is that client that fails on this schedule, and no other need. */
+export interface ClientFailure {
+  readonly schema: 'lockstep.client-failure/1';
+  readonly client: RecordedClient;
+  readonly kind: ViolationKind;
+  /** Whether locks extended themselves. */
+  readonly extending: boolean;
+  readonly schedule: Schedule;
+}
+
+const grammar: z.ZodType<ClientFailure> = exactly<ClientFailure>()(
+  record('a failure of a client', {
+    schema: oneOf('lockstep.client-failure/1'),
+    client: record('a client', { from: oneOf('library', 'file', 'test'), name: text('the name of a client') }),
+    kind: oneOf(...VIOLATION_KINDS),
+    extending: flag(),
+    schedule: scheduleGrammar,
+  }),
+);
+
+/** A schedule to run a client on, and the failure that it was recorded of, if it was of one. */
+export interface ClientSchedule {
+  readonly schedule: Schedule;
+  readonly failure: ClientFailure | null;
+}
+
+/** Whether plain data says that it is a {@link ClientFailure}. */
+export function isClientFailure(value: unknown): boolean {
+  const schema: unknown = typeof value === 'object' && value !== null ? Reflect.get(value, 'schema') : undefined;
+  return typeof schema === 'string' && schema.startsWith('lockstep.client-failure/');
+}
+
+/**
+ * Reads the text of a file: a failure of a client, or a schedule that is nobody's.
+ *
+ * @param source - What errors call the file.
+ * @throws ScheduleError for anything else.
+ */
+export function parseClientSchedule(content: string, source: string): ClientSchedule {
+  return parseTextAs(content, source, (value) => {
+    if (!isClientFailure(value)) return { schedule: parseSchedule(value), failure: null };
+    const failure = readAs(grammar, value);
+    return { schedule: parseSchedule(failure.schedule), failure };
+  });
+}
+
+/** The text of a failure's file; equal failures have equal texts. */
+export function formatClientFailure(failure: Omit<ClientFailure, 'schema'>): string {
+  const { client, kind, extending, schedule } = failure;
+  const schema = 'lockstep.client-failure/1';
+  return layOut({ schema, client, kind, extending, schedule: parseSchedule(schedule) });
+}
+
+/**
+ * What shows a failure again, to be pasted: a command, or the call that its test has to make.
+ *
+ * @param command - How a person calls `lockstep`.
+ * @param path - The file of the failure.
+ */
+export function replayOf(
+  { client, extending }: Pick<ClientFailure, 'client' | 'extending'>,
+  path: string,
+  command: string,
+): string {
+  if (client.from === 'test') return `expectSafe(…, { replay: '${path}' })`;
+  const which = client.from === 'library' ? '--libraries' : '--library';
+  return `${command} guests --replay ${quoted(path)} ${which} ${quoted(client.name)}${extending ? ' --extending' : ''}`;
+}
+
+function quoted(word: string): string {
+  return /^[\w./\\:@+,=-]+$/.test(word) ? word : JSON.stringify(word);
+}
