@@ -1,10 +1,10 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
+import { torture } from '../cli/bench-torture.js';
 import { Exit } from '../cli/exit-codes.js';
 import type { Io } from '../cli/io.js';
 import { ProgressLine } from '../cli/progress.js';
-import { torture } from '../cli/torture.js';
 import { benchDocument, safetyDocument } from '../real/bench/document.js';
 import { drawBench, type Health, runBench, runSafety, type Shape } from '../real/bench/index.js';
 import { parseDuration } from '../scenarios/duration.js';

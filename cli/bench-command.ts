@@ -60,7 +60,7 @@ async function carryOut(flags: BenchFlags, io: Io): Promise<ExitCode> {
     if (Object.keys(others).length > 0 || nodes !== undefined || time !== undefined) {
       throw new InputError('--safety measures nothing: it goes with --json and --no-peers only');
     }
-    const { safety } = await import('./safety.js');
+    const { safety } = await import('./bench-safety.js');
     return safety({ peers, ...asJson }, io);
   }
   if (time !== undefined) {
@@ -68,7 +68,7 @@ async function carryOut(flags: BenchFlags, io: Io): Promise<ExitCode> {
       throw new InputError('--torture measures nothing: it goes with --json and one number of --nodes only');
     }
     const [count] = nodes ?? [];
-    const { torture } = await import('./torture.js');
+    const { torture } = await import('./bench-torture.js');
     return torture({ torture: time, ...(count === undefined ? {} : { nodes: count }), ...asJson }, io);
   }
   const { bench } = await import('./bench.js');
