@@ -1,4 +1,5 @@
 import type { Assumption, CheckResult, Explained, Judgement, KindVerdict } from '../properties/index.js';
+import { LIVENESS } from '../properties/property-lists.js';
 import { greatestShare } from '../properties/search/share.js';
 import { STRATEGY_INFO } from '../properties/search/strategy-info.js';
 import type { PropertyKind } from '../scenarios/index.js';
@@ -88,6 +89,6 @@ function passed({ properties }: Plan, { verdict, exercised }: CheckResult): Reco
     belief: looked('mutual-exclusion'),
     state: looked('validity'),
     effect: exercised.writes > 0 ? looked('action-in-belief') : 'unchecked',
-    liveness: 'unchecked',
+    liveness: verdict === 'passed' && LIVENESS.some((it) => properties.includes(it)) ? 'safe' : 'unchecked',
   };
 }

@@ -105,6 +105,8 @@ test('a pass as JSON keeps its contract, whatever is left of it the next time', 
     interrupted: false,
     configuration: { runs: 200, weather: { nodes: 5, policy: { profile: 'reference', with: {} } } },
   });
+  const progress = await lockstep(['check', '--runs', '200', '--properties', 'progress', '--json']);
+  expect(JSON.parse(progress.stdout).verdicts).toMatchObject({ belief: 'unchecked', liveness: 'safe' });
   expect(Object.keys(result)).toEqual(expect.arrayContaining(['events', 'hash', 'exercised', 'notHit']));
   expect(elapsedMs).toBeGreaterThanOrEqual(0);
   expect(JSON.parse(second.stdout)).toMatchObject({ hash: result.hash, events: result.events });

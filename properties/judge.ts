@@ -3,7 +3,7 @@ import { type Run, runOf, ScriptedAdversary, setupOf, World } from '../sim/index
 import { type Assumption, assumptions } from './assumptions.js';
 import { Monitors } from './monitors/monitors.js';
 import type { Outage } from './monitors/outage.js';
-import { SAFETY } from './property-lists.js';
+import { LIVENESS, SAFETY } from './property-lists.js';
 import type { Violation } from './violation.js';
 
 /** What monitors say of the properties of one kind. */
@@ -23,9 +23,6 @@ export interface Judgement {
 
 /** Told of in every judgement, asked for or not: the danger comes before the harm. */
 const TOLD: readonly PropertyId[] = [...SAFETY, 'validity'];
-
-/** Those of the monitored properties that are about liveness. */
-const LIVENESS: readonly PropertyId[] = ['release-quorum', 'cleanup', 'deadlock-free', 'fault-tolerance', 'progress'];
 
 /**
  * Runs a schedule and says what held. `also` names further properties that count in the one-word verdict; of what is

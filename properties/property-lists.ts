@@ -27,3 +27,12 @@ export const SEARCHED: readonly PropertyId[] = [
 
 /** Every property that has a monitor. The reference policy keeps them all within its assumptions. */
 export const MONITORED: readonly PropertyId[] = [...SEARCHED];
+
+/** Those of the monitored properties that are about liveness. */
+export const LIVENESS: readonly PropertyId[] = [
+  'release-quorum',
+  'cleanup',
+  'deadlock-free',
+  'fault-tolerance',
+  'progress',
+];
