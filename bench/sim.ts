@@ -1,7 +1,8 @@
 import { parseArgs } from 'node:util';
 import type { Counts, Situation } from '../properties/coverage.js';
 import { SITUATIONS } from '../properties/situations.js';
-import { type Machine, machine } from './machine.js';
+import { median } from '../real/bench/statistics.js';
+import { type Machine, machine, machineLine } from './machine.js';
 import { type MonitorCost, monitorCosts } from './monitor-costs.js';
 import { Player } from './workload.js';
 import { popAndPushPerSecond } from './yardstick.js';
@@ -101,17 +102,11 @@ function perThousand(counts: Counts, histories: number): Record<Situation, numbe
   return Object.fromEntries(names.map((name) => [name, Math.round((1000 * counts[name]) / histories)])) as Counts;
 }
 
-function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? 0;
-}
-
 function round2(value: number): number {
   return Math.round(value * 100) / 100;
 }
 
 function describe(bench: SimBench): string {
-  const { machine: it } = bench;
   const hit = (Object.entries(SITUATIONS) as [Situation, string][]).map(
     ([name, words]) => `  ${String(bench.situations[name]).padStart(6)}  ${words}`,
   );
@@ -124,7 +119,7 @@ function describe(bench: SimBench): string {
     ...hit,
     `cost of monitors, % of the CPU time: ${bench.monitors.map((it) => `${it.monitor} ${it.percent}`).join('; ')}`,
     `median of ${bench.rounds} rounds of ${bench.historiesPerRound}; hash ${bench.hash}`,
-    `${it.cpu}, ${it.cores} cores, ${it.memoryGiB} GiB, Node ${it.node}, ${it.platform}`,
+    machineLine(),
     '',
   ].join('\n');
 }

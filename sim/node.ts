@@ -27,7 +27,7 @@ const NEVER = localTime(LONGEST_US);
 const FOREVER = 2 ** 42;
 
 /** No key. Tokens count from 1. */
-export const NO_TOKEN = 0;
+const NO_TOKEN = 0;
 
 /** A key was set, to live until `when`, or deleted. */
 interface JournalEntry {

@@ -79,10 +79,6 @@ export class Trace {
     this.keeping = keeping;
   }
 
-  get length(): number {
-    return this.count;
-  }
-
   /** Mixes one event into the hash and returns its sequence number. `a` and `b` are what matters about it. */
   note(code: number, process: number, at: TrueTime, a: number, b: number): number {
     this.hash.addEvent(at, code * 4096 + process, a, b);
