@@ -35,7 +35,7 @@ export function htmlReport(payload: Payload, files: ViewerFiles = viewerFiles())
 <style>${css}</style>
 </head>
 <body>
-<div id="app"><main><h1>${escaped(payload.title)}</h1><p>${escaped(payload.story)}</p><p>This page needs JavaScript, and nothing else. Without it: <code>${escaped(payload.replay)}</code></p></main></div>
+<div id="app"><main><h1>${escaped(payload.title)}</h1><p>${escaped(payload.story)}</p><noscript><p>This page needs JavaScript, and nothing else. Without it: <code>${escaped(payload.replay)}</code></p></noscript></main></div>
 ${dataElement(payload)}
 <script type="text/plain" id="viewer">${packed(script)}</script>
 ${engine === null ? '' : `<script type="text/plain" id="engine">${packed(engine)}</script>\n`}<script>${LOADER}</script>
