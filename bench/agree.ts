@@ -38,13 +38,13 @@ async function main(): Promise<void> {
     return;
   }
   const began = performance.now();
-  const done = { runs: 0, violations: new Map<string, number>(), disagreements: 0, examples: [] as unknown[] };
+  const done = { runs: 0, found: new Map<string, number>(), disagreements: 0, examples: [] as unknown[] };
   const take = (part: Agreement): void => {
     done.runs += part.runs;
     done.disagreements += part.disagreements;
     done.examples.push(...part.examples);
-    for (const [property, count] of Object.entries(part.violations)) {
-      done.violations.set(property, (done.violations.get(property) ?? 0) + count);
+    for (const [what, count] of [...Object.entries(part.violations), ...Object.entries(part.outages)]) {
+      done.found.set(what, (done.found.get(what) ?? 0) + count);
     }
     if (process.stderr.isTTY) process.stderr.write(`\r${done.runs} of ${runs} histories, ${done.disagreements} differ`);
   };
@@ -56,11 +56,11 @@ async function main(): Promise<void> {
   );
   if (process.stderr.isTTY) process.stderr.write('\n');
   const seconds = (performance.now() - began) / 1000;
-  const counts = [...done.violations].sort((a, b) => b[1] - a[1]).map(([property, count]) => `  ${property} ${count}`);
+  const counts = [...done.found].sort((a, b) => b[1] - a[1]).map(([what, count]) => `  ${what} ${count}`);
   process.stdout.write(
     [
       `${done.runs} histories, ${done.disagreements} on which monitors and trace disagree   seed ${values.seed}`,
-      'violations that both found at the same microseconds:',
+      'violations, and times in which nobody could acquire, that both found at the same microseconds:',
       ...counts,
       `${seconds.toFixed(0)} s with ${jobs} workers; ${machineLine()}`,
       '',

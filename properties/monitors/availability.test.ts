@@ -1,9 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { Fault } from '../../scenarios/index.js';
-import { lock, type Parts, schedule } from '../../sim/testing/schedule.js';
+import { lock, type Parts, schedule, unreached } from '../../sim/testing/schedule.js';
 import { judge } from '../judge.js';
+import { disagreementOn } from '../offline/agreement.js';
 
+/** The check of the trace has to find the same. */
 function outages(parts: Parts): unknown[] {
+  expect(disagreementOn(schedule(parts))).toBeNull();
   return judge(schedule(parts)).outages.map(({ fromUs, toUs, reason }) => [fromUs, toUs, reason]);
 }
 
@@ -15,6 +18,12 @@ describe('while too few nodes are up', () => {
   it('nobody can acquire, from the fall below the quorum to its return', () => {
     const faults = [crash('n0', 1_000, 9_000), crash('n1', 2_000, 1_000_000), crash('n2', 3_000, 2_000_000)];
     expect(outages({ faults })).toEqual([[3_000, 10_000, 'no-quorum-up']]);
+  });
+
+  it('counts from the start where nobody could ever acquire', () => {
+    const cluster = { nodes: 3 };
+    expect(outages({ cluster, policy: { quorum: 4 } })).toEqual([[0, 30_000_000, 'no-quorum-up']]);
+    expect(outages({ cluster, policy: { quorum: 3 }, locks: [[]] })).toEqual([]);
   });
 
   it('counts an outage that is not over, and none that takes no time', () => {
@@ -67,6 +76,17 @@ describe('a wait that never ends', () => {
     expect(outages({ policy, locks: [[lock(7_000)], [lock(8_000)]], faults })).toEqual([
       [7_000, 30_000_000, 'nobody-acquires'],
     ]);
+  });
+
+  it('is explained by an extension that was asked for, and not by one that never was', () => {
+    const long = (holdUs: number | null): Parts => ({
+      policy,
+      locks: [[lock(0, { holdUs, ttlMs: 1_000, extensions: [{ afterUs: 500_000, ttlMs: 29_000 }] })], [lock(600_000)]],
+      faults: [cutOff('c2')],
+    });
+    const isTold = (holdUs: number | null): boolean => String(outages(long(holdUs))).includes('nobody-acquires');
+    expect(isTold(550_000)).toBe(false);
+    expect(outages(long(400_000))).toEqual([[600_000, 30_000_000, 'nobody-acquires']]);
   });
 
   it('is none while somebody holds the lock, or its key may still be there', () => {
@@ -157,5 +177,52 @@ describe('orphaned keys', () => {
     const late = lock(0, { extensions: [{ afterUs: 9_999_000, ttlMs: 10_000 }] });
     const back = ['n0', 'n1', 'n2'].map((process): Fault => ({ kind: 'clock-step', process, atUs: 5, byUs: -90_000 }));
     expect(orphaned({ policy, locks: [[late]], faults: back })).toEqual([]);
+  });
+
+  it('are told of from their beginning, whatever else happens before they count', () => {
+    expect(orphaned({ faults: [dies(5_000), crash('n4', 20_000, null)] })).toEqual([
+      [5_000, 10_002_000, 'orphaned-keys'],
+    ]);
+    const late = { client: 'c1', operation: 'acquire', node: 'n4', direction: 'request', delayUs: 200_000 } as const;
+    const gone: Fault = { kind: 'forget', node: 'n3', atUs: 210_000 };
+    expect(orphaned({ fates: [late], faults: [dies(5_000), gone] })).toEqual([[5_000, 10_002_000, 'orphaned-keys']]);
+  });
+
+  it('are in the way of their own resource only', () => {
+    const locks = [[lock(0, { resources: ['a', 'b'] })]];
+    const faults = ['n0', 'n1', 'n2'].map((node): Fault => ({ kind: 'forget', node, resource: 'a', atUs: 100_000 }));
+    expect(orphaned({ locks, faults: [dies(5_000), ...faults] })).toEqual([
+      [5_000, 100_000, 'orphaned-keys'],
+      [5_000, 10_002_000, 'orphaned-keys'],
+    ]);
+  });
+
+  it('are in the way from the end of a claim by its clock, though its client is frozen and not told', () => {
+    const lost = ['n3', 'n4'].map((node) => ({
+      client: 'c2',
+      operation: 'release' as const,
+      node,
+      direction: 'request' as const,
+      lost: true,
+    }));
+    const frozen: Fault = { kind: 'pause', process: 'c1', atUs: 5_000, forUs: 20_000_000 };
+    const parts: Parts = {
+      policy: { tries: 1 },
+      locks: [[lock(0)], [lock(3_000)]],
+      fates: [...unreached('c1', 'n3', 'n4'), ...lost],
+      faults: [frozen, crash('n2', 9_000_000, null)],
+    };
+    // c2's keys are on n3 and n4 from 4 ms on.
+    expect(orphaned(parts)).toEqual([[9_898_000, 10_005_000, 'orphaned-keys']]);
+  });
+
+  it('of one lock are taken over by the next with its token, and are in the way no more', () => {
+    const policy = { tokenScope: 'instance', ownKeyGrants: true, tries: 1 } as const;
+    const lost = cutOff(2_500, 20_000);
+    const locks = [[lock(0, { holdUs: 2_000 }), lock(1_000_000, { ttlMs: 20_000 })]];
+    expect(orphaned({ policy, locks, faults: [lost] })).toEqual([[4_000, 1_000_000, 'orphaned-keys']]);
+    expect(orphaned({ policy, locks: [locks[0]?.slice(0, 1) ?? []], faults: [lost] })).toEqual([
+      [4_000, 10_002_000, 'orphaned-keys'],
+    ]);
   });
 });

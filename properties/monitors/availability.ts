@@ -16,6 +16,8 @@ export class Availability {
   private readonly setup: Setup;
   private readonly clients: () => readonly { readonly list: NodeList }[];
   private up: NodeSet;
+  /** What each client knows of the nodes. */
+  private lists: readonly NodeList[] = [];
   private downSince: number | null = null;
   private longestTtlMs = 0;
   private readonly roster: Roster;
@@ -31,14 +33,40 @@ export class Availability {
     this.clients = clients;
     this.up = allNodes(cluster.nodes);
     const graceUs = policy.nodeTimeoutUs ?? REFERENCE.nodeTimeoutUs ?? 0;
-    this.orphans = new Orphans(roster, this.up, (nodes) => this.isQuorum(nodes), graceUs, this.outages);
+    this.orphans = new Orphans(roster, (nodes, lists) => this.isQuorum(nodes, lists), graceUs, this.outages);
+  }
+
+  /** The run begins. */
+  begins(now: TrueTime): void {
+    this.membershipChanged(now);
+  }
+
+  nodeDown(node: number, now: TrueTime): void {
+    this.up = without(this.up, oneNode(node));
+    this.reachChanged(now);
+  }
+
+  nodeUp(node: number, now: TrueTime): void {
+    this.up = union(this.up, oneNode(node));
+    this.reachChanged(now);
+  }
+
+  membershipChanged(now: TrueTime): void {
+    this.lists = this.clients().map(({ list }) => list);
+    this.reachChanged(now);
+  }
+
+  private reachChanged(now: TrueTime): void {
+    if (this.isQuorum(this.up, this.lists)) this.endOutage(now);
+    else this.downSince ??= now;
+    this.orphans.reachChanged(this.up, this.lists, now);
   }
 
   /** Whether these nodes are a quorum for somebody. */
-  private isQuorum(nodes: NodeSet): boolean {
+  private isQuorum(nodes: NodeSet, lists: readonly NodeList[]): boolean {
     const { policy } = this.setup;
     let last: NodeList | null = null;
-    for (const { list } of this.clients()) {
+    for (const list of lists) {
       // Nearly always they all have the same list.
       if (list !== last && list.countOf(nodes) >= quorumOf(policy, list.places)) return true;
       last = list;
@@ -46,36 +74,29 @@ export class Availability {
     return false;
   }
 
-  nodeDown(node: number, now: TrueTime): void {
-    this.up = without(this.up, oneNode(node));
-    this.lookAtQuorum(now);
-    this.orphans.nodeDown(node, now);
+  /** A client's clock is about to change. */
+  clockChanges(client: number, now: TrueTime): void {
+    this.orphans.catchUp(now);
+    this.orphans.clockChanges(client, now);
   }
 
-  nodeUp(node: number, now: TrueTime): void {
-    this.up = union(this.up, oneNode(node));
-    this.lookAtQuorum(now);
-    this.orphans.nodeUp(node, now);
+  clockChanged(now: TrueTime): void {
+    this.orphans.clockChanged(now);
   }
 
-  membershipChanged(now: TrueTime): void {
-    this.lookAtQuorum(now);
-    this.orphans.membershipChanged(now);
-  }
-
-  private lookAtQuorum(now: TrueTime): void {
-    if (this.isQuorum(this.up)) this.endOutage(now);
-    else this.downSince ??= now;
-  }
-
-  /** Something is about to happen to the keys on a node. */
+  /** Something is about to happen to the keys on a node, or to a belief. */
   catchUp(now: TrueTime): void {
     this.orphans.catchUp(now);
   }
 
-  /** A node sets or loses a key that nobody has any use for. */
-  orphanChanged(use: Use, isSet: boolean, now: TrueTime): void {
-    this.orphans.changed(use, isSet, now);
+  /** A node sets a key that nobody has any use for. */
+  orphanCame(use: Use, node: number, now: TrueTime): void {
+    this.orphans.came(use, node, now);
+  }
+
+  /** Such a key is gone, or another's. */
+  orphanWent(use: Use, now: TrueTime): void {
+    this.orphans.went(use, now);
   }
 
   /** An attempt has failed, its lock was given back, or its client is about to die. */
@@ -90,11 +111,9 @@ export class Availability {
     this.downSince = null;
   }
 
-  /** A client begins to ask for a lock. */
-  asked(lock: LockRun): void {
-    const { ttlMs, extensions } = lock.plan;
+  /** A client begins to ask for a lock, or asks for so much more of it. */
+  asked(ttlMs: number): void {
     if (ttlMs > this.longestTtlMs) this.longestTtlMs = ttlMs;
-    for (const extension of extensions) this.longestTtlMs = Math.max(this.longestTtlMs, extension.ttlMs);
   }
 
   claimed(lock: LockRun, now: TrueTime): void {

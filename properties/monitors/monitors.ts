@@ -39,6 +39,7 @@ export class Monitors extends Observer {
   private readonly roster: Roster;
   private readonly coverage: Coverage;
   private readonly stopAt: readonly PropertyId[];
+  private readonly lockDelayMs: number;
   /** The run was stopped at a violation, which would have gone on. */
   private cutShort = false;
 
@@ -49,6 +50,7 @@ export class Monitors extends Observer {
   constructor(setup: Setup, stopAt: readonly PropertyId[] = [], counts: Counts = noCounts()) {
     super();
     this.stopAt = stopAt;
+    this.lockDelayMs = setup.policy.lockDelayMs;
     this.roster = new Roster();
     this.coverage = new Coverage(setup, counts, this.roster);
     const report = (violation: Violation): void => this.report(violation);
@@ -67,6 +69,7 @@ export class Monitors extends Observer {
   override begins(world: WatchedWorld): void {
     this.world = world;
     this.liveness.watch(world);
+    this.availability.begins(world.now);
   }
 
   private report(violation: Violation): void {
@@ -82,9 +85,10 @@ export class Monitors extends Observer {
 
   // ——— what the protocol tells of the keys ———
 
-  /** A key that nobody has any use for has come, or has gone for a cause. */
-  orphanChanged(use: Use, cause: GoneCause | null, now: TrueTime): void {
-    this.availability.orphanChanged(use, cause === null, now);
+  /** A key that nobody has any use for has come to a node, or has gone for a cause. */
+  orphanChanged(use: Use, node: number, cause: GoneCause | null, now: TrueTime): void {
+    if (cause === null) this.availability.orphanCame(use, node, now);
+    else this.availability.orphanWent(use, now);
     const { attempt, lock } = use;
     if (cause !== 'deleted' || attempt < lock.state.attempt) this.liveness.orphanChanged(now);
   }
@@ -96,7 +100,7 @@ export class Monitors extends Observer {
 
   /** Keys that nobody had any use for are another's now. */
   takenOver(use: Use, now: TrueTime): void {
-    this.availability.orphanChanged(use, false, now);
+    this.availability.orphanWent(use, now);
   }
 
   /** An attempt has failed, or its lock was given back. */
@@ -116,12 +120,13 @@ export class Monitors extends Observer {
       return;
     }
     this.coverage.asked(lock);
-    this.availability.asked(lock);
+    this.availability.asked(lock.plan.ttlMs);
     this.liveness.asked(lock, now);
     this.slowUs = this.liveness.slowUs;
   }
 
   override claimed(lock: LockRun, now: TrueTime): void {
+    this.availability.catchUp(now);
     this.liveness.catchUp(now);
     this.roster.claimed(lock);
     this.coverage.claimed(lock);
@@ -131,6 +136,7 @@ export class Monitors extends Observer {
   }
 
   override extended(lock: LockRun, before: LocalTime, now: TrueTime): void {
+    this.availability.catchUp(now);
     this.liveness.catchUp(now);
     this.validity.extended(lock, before, now);
     this.mutualExclusion.extended(lock, before, now);
@@ -148,6 +154,7 @@ export class Monitors extends Observer {
   }
 
   override ended(lock: LockRun, cause: EndCause, now: TrueTime): void {
+    this.availability.catchUp(now);
     this.liveness.catchUp(now);
     this.roster.ended(lock, now);
     this.coverage.ended(lock, cause, now);
@@ -176,6 +183,7 @@ export class Monitors extends Observer {
   }
 
   override sent(lock: LockRun, to: NodeSet, command: Command, now: TrueTime): void {
+    if (command.operation === 'extend') this.availability.asked(command.ttlMs - this.lockDelayMs);
     this.protocol.sent(lock, to, command, now);
   }
 
@@ -236,12 +244,14 @@ export class Monitors extends Observer {
     const client = this.world?.clients.findIndex(({ name }) => name === process) ?? -1;
     if (client < 0) return;
     this.mutualExclusion.clockChanges(client, now);
+    this.availability.clockChanges(client, now);
     this.validity.clockChanges(client, now);
   }
 
   override clientClockChanged(client: number, now: TrueTime): void {
     for (const lock of this.world?.clients[client]?.locks ?? []) this.validity.check(lock, now);
     this.mutualExclusion.clockChanged(client, now);
+    this.availability.clockChanged(now);
   }
 
   override counterSet(node: number, counter: number, now: TrueTime): void {

@@ -1,43 +1,70 @@
-import { NO_NODES, type NodeSet, oneNode, union, without } from '../../core/index.js';
-import { type LockRun, type TrueTime, trueTime } from '../../sim/index.js';
-import { believes } from './belief.js';
+import { members, NO_NODES, type NodeSet, oneNode, union, without } from '../../core/index.js';
+import { type LockRun, type NodeList, type TrueTime, trueTime } from '../../sim/index.js';
+import { claimEnd } from './belief.js';
 import type { Use } from './ledger.js';
 import type { Outage } from './outage.js';
 import { remove, removeAt } from './remove.js';
 import type { Roster } from './roster.js';
 
 const NEVER = Number.POSITIVE_INFINITY;
+const START = trueTime(0);
+
+/** A use whose keys nobody has any use for. */
+interface Orphan {
+  readonly use: Use;
+  /** Since when that is so, and by node where a key of it came later; true time, µs. */
+  since: number;
+  late: number[] | null;
+}
+
+/** Who could be asked from an instant on: the nodes that are up, and what clients know of them. */
+interface Reach {
+  readonly from: number;
+  readonly up: NodeSet;
+  readonly lists: readonly NodeList[];
+}
+
+/** A time for which orphans were in everybody's way, and what was told of it. */
+interface Blocked {
+  readonly since: number;
+  until: number | null;
+  outage: Outage | null;
+}
 
 /**
  * Orphaned keys: those that nobody has any use for, because their attempt failed, their lock was given back, their
  * client died, or the TTL that they were set for is over. While too few nodes are free of them for a quorum, and nobody
- * holds the resource, it is unavailable although enough nodes are up. Most orphans are gone as soon as a release gets
- * there, and so they are only looked at when they have been there for as long as that may take.
+ * believes to hold the resource, it is unavailable although enough nodes are up. Most orphans are gone as soon as a release gets
+ * there, and so they are only looked at when they have been there for longer than that may take; then they have been in
+ * the way from their beginning.
  */
 export class Orphans {
   /** With keys on nodes when they were last looked at, or with keys that will be orphans soon. */
-  private readonly orphans: Use[] = [];
-  /** When time alone puts the next of them in the way. */
+  private readonly orphans: Orphan[] = [];
+  /** When time alone may put something in the way, or end a belief that it waits for. */
   private nextAt = NEVER;
-  private up: NodeSet;
-  private lastChangeAt = 0;
-  /** By key: since when orphans are in everybody's way, or -1. */
-  private readonly blockedSince: number[] = [];
+  private readonly reach: Reach[] = [];
+  /** By key: when orphans were in everybody's way last. */
+  private readonly blocks: (Blocked | undefined)[] = [];
+  private openBlocks = 0;
+  private anyLate = false;
+  /** By key: when the last belief was over that is known to be, true time, µs. */
+  private readonly freeAt: number[] = [];
+  /** Holders of whom that is known, though nobody has told them: frozen, or without a timer for it. */
+  private readonly lapsed: LockRun[] = [];
   private readonly roster: Roster;
-  private readonly isQuorum: (nodes: NodeSet) => boolean;
+  private readonly isQuorum: (nodes: NodeSet, lists: readonly NodeList[]) => boolean;
   private readonly graceUs: number;
   private readonly outages: Outage[];
 
   /** Adds to `outages` what lasts longer than `graceUs`. */
   constructor(
     roster: Roster,
-    nodes: NodeSet,
-    isQuorum: (nodes: NodeSet) => boolean,
+    isQuorum: (nodes: NodeSet, lists: readonly NodeList[]) => boolean,
     graceUs: number,
     outages: Outage[],
   ) {
     this.roster = roster;
-    this.up = nodes;
     this.isQuorum = isQuorum;
     this.graceUs = graceUs;
     this.outages = outages;
@@ -48,60 +75,89 @@ export class Orphans {
     if (use.orphanedAt !== null && use.orphanedAt <= at) return;
     use.orphanedAt = at;
     if (use.holding === NO_NODES) return;
-    if (!this.orphans.includes(use)) this.orphans.push(use);
+    const orphan = this.orphans.find((it) => it.use === use);
+    if (orphan === undefined) this.orphans.push({ use, since: at, late: null });
+    else orphan.since = at;
     this.nextAt = Math.min(this.nextAt, at + this.graceUs);
   }
 
-  /** A node has set or lost a key of an orphan; {@link catchUp} came before. */
-  changed(use: Use, isSet: boolean, now: TrueTime): void {
-    if (isSet) {
-      if (!this.orphans.includes(use)) this.orphans.push(use);
-      use.orphanedAt = Math.max(use.orphanedAt ?? 0, now);
-      this.nextAt = Math.min(this.nextAt, use.orphanedAt + this.graceUs);
-    } else if (this.isInTheWay(use, now)) {
-      this.lookAt(use.lock, now);
+  /** A node has set a key of an orphan; {@link catchUp} came before. */
+  came(use: Use, node: number, now: TrueTime): void {
+    const since = Math.max(use.orphanedAt ?? 0, now);
+    use.orphanedAt = since;
+    const orphan = this.orphans.find((it) => it.use === use);
+    if (orphan === undefined) this.orphans.push({ use, since, late: null });
+    else {
+      this.anyLate = true;
+      orphan.late ??= [];
+      orphan.late[node] = since;
     }
+    this.nextAt = Math.min(this.nextAt, since + this.graceUs);
+  }
+
+  /** An orphan has lost a key. */
+  went(use: Use, now: TrueTime): void {
+    if (this.openBlocks === 0) return;
+    // One that has not been in the way yet changes nothing by going; a late key may hide how old the others are.
+    if (this.anyLate || (use.orphanedAt ?? now) + this.graceUs < now) this.lookAt(use.lock, now);
   }
 
   /** A client believes that it holds the lock, perhaps by keys that were taken for orphans. */
   claimed(lock: LockRun, use: Use | undefined, now: TrueTime): void {
-    this.catchUp(now);
+    if (this.lapsed.length > 0) remove(this.lapsed, lock);
     if (use !== undefined && use.orphanedAt !== null) {
       use.orphanedAt = null;
-      remove(this.orphans, use);
+      const at = this.orphans.findIndex((it) => it.use === use);
+      if (at >= 0) removeAt(this.orphans, at);
     }
-    this.lookAt(lock, now);
+    if (this.openBlocks > 0) this.lookAt(lock, now);
   }
 
   ended(lock: LockRun, now: TrueTime): void {
+    if (this.lapsed.includes(lock)) remove(this.lapsed, lock);
+    else this.free(lock, now);
     this.lookAt(lock, now);
   }
 
-  nodeDown(node: number, now: TrueTime): void {
-    this.catchUp(now);
-    this.up = without(this.up, oneNode(node));
-    this.lastChangeAt = now;
-    this.lookAtAll(now);
+  /** A belief is over by its client's clock; who is frozen is told of it later. */
+  private lapses(lock: LockRun, now: TrueTime): void {
+    if (this.lapsed.includes(lock)) return;
+    this.lapsed.push(lock);
+    this.free(lock, now);
   }
 
-  nodeUp(node: number, now: TrueTime): void {
-    this.catchUp(now);
-    this.up = union(this.up, oneNode(node));
-    this.lastChangeAt = now;
-    this.lookAtAll(now);
+  private free(lock: LockRun, now: TrueTime): void {
+    const at = holds(lock, now) ? now : Math.min(now, claimEnd(lock, START));
+    for (const key of lock.resources) {
+      while (this.freeAt.length <= key) this.freeAt.push(0);
+      this.freeAt[key] = Math.max(this.freeAt[key] ?? 0, at);
+    }
   }
 
-  /** Somebody counts other nodes now. */
-  membershipChanged(now: TrueTime): void {
+  /** Other nodes are up from now on, or somebody counts other nodes. */
+  reachChanged(up: NodeSet, lists: readonly NodeList[], now: TrueTime): void {
     this.catchUp(now);
-    this.lastChangeAt = now;
-    this.lookAtAll(now);
+    this.reach.push({ from: now, up, lists });
+    this.lookAtAll(now, now);
+  }
+
+  /** A client's clock is about to change: what has lapsed is noted while it can tell when. */
+  clockChanges(client: number, now: TrueTime): void {
+    for (const lock of this.roster.holders) {
+      if (lock.client.index === client && !holds(lock, now)) this.lapses(lock, now);
+    }
+  }
+
+  /** It has changed: a belief may be over, or be back. */
+  clockChanged(now: TrueTime): void {
+    for (const lock of this.roster.holders) if (holds(lock, now)) remove(this.lapsed, lock);
+    this.lookAtAll(now, now);
   }
 
   finished(now: TrueTime): void {
     this.catchUp(now);
     this.orphans.length = 0;
-    this.lookAtAll(now);
+    this.lookAtAll(now, now);
   }
 
   /** Time may have put orphans in the way since the last look. Comes before anything happens to the keys on nodes. */
@@ -110,55 +166,143 @@ export class Orphans {
       const then = trueTime(this.nextAt);
       this.nextAt = NEVER;
       for (let i = this.orphans.length - 1; i >= 0; i--) {
-        const { holding, orphanedAt } = this.orphans[i] as Use;
-        if (holding === NO_NODES || orphanedAt === null) removeAt(this.orphans, i);
-        else if (orphanedAt + this.graceUs > then) this.nextAt = Math.min(this.nextAt, orphanedAt + this.graceUs);
+        const orphan = this.orphans[i] as Orphan;
+        if (orphan.use.holding === NO_NODES) removeAt(this.orphans, i);
+        else this.nextAt = Math.min(this.nextAt, this.dueAfter(orphan, then));
       }
-      this.lookAtAll(then);
+      // At the end of that instant.
+      this.lookAtAll(then, then + 1);
     }
   }
 
-  private isInTheWay(use: Use, now: TrueTime): boolean {
-    return use.orphanedAt !== null && use.orphanedAt + this.graceUs <= now;
+  /** When a key of an orphan gets in the way next. */
+  private dueAfter({ since, late }: Orphan, then: number): number {
+    let next = since + this.graceUs > then ? since + this.graceUs : NEVER;
+    if (late !== null) for (const it of late) if (it + this.graceUs > then) next = Math.min(next, it + this.graceUs);
+    return next;
   }
 
-  private lookAtAll(now: TrueTime): void {
-    for (const use of this.orphans) if (this.isInTheWay(use, now)) this.lookAt(use.lock, now);
-    for (let key = 0; key < this.blockedSince.length; key++) this.look(key, now);
+  private lookAtAll(now: TrueTime, by: number): void {
+    if (this.openBlocks === 0 && !this.mayBlock(by)) return;
+    for (const { use, since } of this.orphans) {
+      if (since + this.graceUs < by) for (const key of use.lock.resources) this.look(key, now, by);
+    }
+    if (this.openBlocks === 0) return;
+    for (let key = 0; key < this.blocks.length; key++) if (this.blocks[key]?.until === null) this.look(key, now, by);
   }
 
   private lookAt(lock: LockRun, now: TrueTime): void {
-    if (this.orphans.length === 0 && this.blockedSince.length === 0) return;
-    for (const key of lock.resources) this.look(key, now);
+    if (this.openBlocks === 0 && !this.mayBlock(now)) return;
+    for (const key of lock.resources) this.look(key, now, now);
   }
 
-  private look(key: number, now: TrueTime): void {
-    const since = this.blockedSince[key] ?? -1;
-    if (this.orphans.length === 0 && since < 0) return;
-    const blocked = this.blocked(key, now);
-    if (blocked >= 0 === since >= 0) return;
-    while (this.blockedSince.length <= key) this.blockedSince.push(-1);
-    this.blockedSince[key] = blocked;
-    if (blocked < 0 && now - since > this.graceUs) {
-      this.outages.push({ fromUs: since, toUs: now, reason: 'orphaned-keys' });
+  /** Whether any orphan has been there for long enough before `by`: nearly none ever is. */
+  private mayBlock(by: number): boolean {
+    const { orphans, graceUs } = this;
+    for (let i = 0; i < orphans.length; i++) {
+      const { since, use } = orphans[i] as Orphan;
+      if (since + graceUs < by && use.holding !== NO_NODES) return true;
     }
+    return false;
+  }
+
+  /** What has been there for long enough before `by` is in the way. */
+  private look(key: number, now: TrueTime, by: number): void {
+    const last = this.blocks[key];
+    const isOpen = last !== undefined && last.until === null;
+    if (this.orphans.length === 0 && !isOpen) return;
+    if (isOpen === this.isBlocked(key, now, by)) return;
+    if (isOpen) this.close(last, now);
+    else this.open(key, this.blockedSince(key, now, by), last);
+  }
+
+  /** What begins before the last was over goes on with it. */
+  private open(key: number, since: number, last: Blocked | undefined): void {
+    while (this.blocks.length <= key) this.blocks.push(undefined);
+    const goesOn = last !== undefined && (last.until ?? NEVER) >= since;
+    this.openBlocks++;
+    this.blocks[key] = { since: goesOn ? Math.min(since, last.since) : since, until: null, outage: null };
+    if (goesOn && last.outage !== null) remove(this.outages, last.outage);
+  }
+
+  private close(block: Blocked, now: TrueTime): void {
+    this.openBlocks--;
+    block.until = now;
+    if (now - block.since <= this.graceUs) return;
+    block.outage = { fromUs: block.since, toUs: now, reason: 'orphaned-keys' };
+    this.outages.push(block.outage);
   }
 
   /**
-   * Since when a resource has been blocked, or -1: enough nodes are up for a quorum, but not without those that have
-   * orphans, and nobody holds the lock.
+   * Enough nodes are up for a quorum, but not without those that have orphans, and nobody believes to hold the lock.
    */
-  private blocked(key: number, now: TrueTime): number {
+  private isBlocked(key: number, now: TrueTime, by: number): boolean {
+    const reach = this.reach[this.reach.length - 1];
+    if (reach === undefined) return false;
     let inTheWay = NO_NODES;
-    let since = Math.max(this.lastChangeAt, this.roster.freeSince(key));
-    for (const use of this.orphans) {
-      if (!this.isInTheWay(use, now) || !use.lock.resources.includes(key)) continue;
-      inTheWay = union(inTheWay, use.holding);
-      since = Math.max(since, use.orphanedAt ?? 0);
+    for (const orphan of this.orphans) {
+      if (orphan.since + this.graceUs < by) inTheWay = union(inTheWay, this.nodesOf(orphan, key, by));
     }
-    if (inTheWay === NO_NODES || this.isQuorum(without(this.up, inTheWay))) return -1;
-    if (!this.isQuorum(this.up)) return -1;
-    for (const lock of this.roster.holders) if (lock.resources.includes(key) && believes(lock, now)) return -1;
-    return since;
+    if (inTheWay === NO_NODES || this.isQuorum(without(reach.up, inTheWay), reach.lists)) return false;
+    return this.isQuorum(reach.up, reach.lists) && !this.isHeld(key, now);
   }
+
+  /** The nodes that have a key of an orphan which has been there for long enough before `by`. */
+  private nodesOf({ use, late }: Orphan, key: number, by: number): NodeSet {
+    const { resources } = use.lock;
+    const at = resources[0] === key ? 0 : resources.indexOf(key);
+    if (at < 0) return NO_NODES;
+    let nodes = use.holding;
+    const part = use.parts === null ? undefined : use.parts[at];
+    if (part !== undefined) nodes = part.taken ? NO_NODES : part.nodes;
+    if (late === null) return nodes;
+    for (const [node, since] of late.entries()) {
+      if (since + this.graceUs >= by) nodes = without(nodes, oneNode(node));
+    }
+    return nodes;
+  }
+
+  private isHeld(key: number, now: TrueTime): boolean {
+    for (const lock of this.roster.holders) {
+      if (!lock.resources.includes(key)) continue;
+      if (holds(lock, now)) {
+        this.nextAt = Math.min(this.nextAt, claimEnd(lock, now));
+        return true;
+      }
+      this.lapses(lock, now);
+    }
+    return false;
+  }
+
+  /** Since when a resource has been blocked that is blocked now, by the same keys. */
+  private blockedSince(key: number, now: TrueTime, by: number): number {
+    const since: number[] = [];
+    for (const orphan of this.orphans) {
+      if (orphan.since + this.graceUs >= by) continue;
+      for (const node of members(this.nodesOf(orphan, key, by))) {
+        since[node] = Math.min(since[node] ?? NEVER, orphan.late?.[node] ?? orphan.since);
+      }
+    }
+    const free = this.freeAt[key] ?? 0;
+    const times = [free, ...since.filter((it) => it !== undefined), ...this.reach.map(({ from }) => from)];
+    let first: number = now;
+    for (const time of times.filter((it) => it >= free && it < now).sort((a, b) => b - a)) {
+      if (!this.wasBlocked(since, time)) break;
+      first = time;
+    }
+    return first;
+  }
+
+  private wasBlocked(since: readonly number[], at: number): boolean {
+    const reach = this.reach.findLast(({ from }) => from <= at);
+    if (reach === undefined || !this.isQuorum(reach.up, reach.lists)) return false;
+    let free = reach.up;
+    for (const node of members(reach.up)) if ((since[node] ?? NEVER) <= at) free = without(free, oneNode(node));
+    return !this.isQuorum(free, reach.lists);
+  }
+}
+
+/** Whether a holder's clock says that its claim goes on; of one that is just being told of the end, that it did so far. */
+function holds(lock: LockRun, now: TrueTime): boolean {
+  return lock.client.clock.read(now) < lock.state.deadline;
 }

@@ -12,6 +12,7 @@ import {
 } from '../../sim/index.js';
 import { NOT_TOLD } from '../monitors/lost-lock.js';
 import { Monitors } from '../monitors/monitors.js';
+import type { Outage } from '../monitors/outage.js';
 import { MUTANTS, weatherFor } from '../mutants/registry.js';
 import { DrawnAdversary, situationStream } from '../search/drawn.js';
 import { drawSituation } from '../search/situation.js';
@@ -29,19 +30,29 @@ export interface Disagreement {
   readonly onlyOffline: readonly string[];
 }
 
+/** What one of the checkers says of a run. */
+interface Said {
+  readonly violations: readonly (Violation | Finding)[];
+  readonly outages: readonly Outage[];
+}
+
 /**
- * Compares what the monitors reported with what the trace says: property, instants, resource and clients. Only monitors
- * look at whether a client is told of the end of its claim.
+ * Compares what the monitors reported with what the trace says: property, instants, resource and clients; and when nobody
+ * could acquire. Only monitors look at whether a client is told of the end of its claim.
  */
-export function compare(online: readonly Violation[], offline: readonly Finding[]): Disagreement | null {
-  const monitors = online
-    .filter(({ property, detail }) => OFFLINE.includes(property) && !detail.endsWith(NOT_TOLD))
-    .map(line)
-    .sort();
-  const trace = offline.map(line).sort();
+function compare(online: Said, offline: Said): Disagreement | null {
+  const [monitors, trace] = [online, offline].map(lines) as [string[], string[]];
   const onlyOnline = without(monitors, trace);
   const onlyOffline = without(trace, monitors);
   return onlyOnline.length + onlyOffline.length === 0 ? null : { onlyOnline, onlyOffline };
+}
+
+function lines({ violations, outages }: Said): string[] {
+  const compared = violations.filter(
+    (it) => OFFLINE.includes(it.property) && !('detail' in it && it.detail.endsWith(NOT_TOLD)),
+  );
+  const down = outages.map(({ reason, fromUs, toUs }) => `availability ${fromUs}..${toUs} ${reason}`);
+  return [...compared.map(line), ...down].sort();
 }
 
 function line({ property, atUs, untilUs, resource, clients }: Violation | Finding): string {
@@ -72,14 +83,17 @@ function runTraced(
   setup: Setup,
   adversary: Adversary,
   make: MakeMonitors,
-): { readonly violations: readonly Violation[]; readonly disagreement: Disagreement | null } {
+): Said & { readonly disagreement: Disagreement | null } {
   const monitors = make(setup);
   const world = new World(setup, adversary, monitors, true);
   world.run();
-  const { violations } = monitors;
+  const { violations, availability } = monitors;
+  const { outages } = availability;
+  const { findings, outages: found } = checkOffline(setup, world.chronicle.trace.events, world.now);
   return {
     violations,
-    disagreement: compare(violations, checkOffline(setup, world.chronicle.trace.events, world.now)),
+    outages,
+    disagreement: compare({ violations, outages }, { violations: findings, outages: found }),
   };
 }
 
@@ -88,6 +102,8 @@ export interface Agreement {
   readonly runs: number;
   /** Violations by property, which both checkers found. */
   readonly violations: { readonly [P in PropertyId]?: number };
+  /** Times in which nobody could acquire, by reason. */
+  readonly outages: { readonly [R in Outage['reason']]?: number };
   /** Runs on which they disagree, with schedules that show it; at most {@link MOST_KEPT} are kept. */
   readonly disagreements: number;
   readonly examples: readonly (Disagreement & { readonly run: number; readonly schedule: Schedule })[];
@@ -125,17 +141,19 @@ const ROUGH = 64;
 export function compareRuns(seed: string, from: number, to: number, make: MakeMonitors = usual): Agreement {
   const streams = new Streams(seed);
   const violations: { [P in PropertyId]?: number } = {};
+  const outages: { [R in Outage['reason']]?: number } = {};
   const examples: (Disagreement & { run: number; schedule: Schedule })[] = [];
   let disagreements = 0;
   for (let run = from; run < to; run++) {
     const { setup, adversary } = draw(streams, run);
-    const { violations: found, disagreement } = runTraced(setup, adversary, make);
+    const { violations: found, outages: down, disagreement } = runTraced(setup, adversary, make);
     for (const { property } of found) violations[property] = (violations[property] ?? 0) + 1;
+    for (const { reason } of down) outages[reason] = (outages[reason] ?? 0) + 1;
     if (disagreement === null) continue;
     disagreements++;
     if (examples.length < MOST_KEPT) examples.push({ run, ...disagreement, schedule: written(streams, run) });
   }
-  return { runs: to - from, violations, disagreements, examples };
+  return { runs: to - from, violations, outages, disagreements, examples };
 }
 
 function draw(streams: Streams, run: number): { readonly setup: Setup; readonly adversary: Adversary } {

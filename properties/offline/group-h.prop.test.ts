@@ -159,7 +159,7 @@ describe('a clock that lets a timer fire early breaks conservation (M56)', () =>
   const conserved = (): string[] => {
     const plan = schedule({ faults: [slow], cluster: { clocks: [{ process: 'n1', offsetUs: 7, ratePpm: 4_321 }] } });
     const { trace, endUs } = simulate(plan, { trace: true });
-    return checkOffline(setupOf(plan), trace, endUs).flatMap(({ property, clients }) =>
+    return checkOffline(setupOf(plan), trace, endUs).findings.flatMap(({ property, clients }) =>
       property === 'conservation' ? clients : [],
     );
   };

@@ -1,5 +1,7 @@
 import type { PropertyId } from '../../scenarios/index.js';
 import type { Setup, TraceEvent } from '../../sim/index.js';
+import type { Outage } from '../monitors/outage.js';
+import { outages } from './availability.js';
 import { actionInBelief, mutualExclusion, validity } from './belief-rules.js';
 import { acquisition, continuity, extension, lostLock } from './claim-rules.js';
 import { conservation } from './conservation.js';
@@ -8,6 +10,7 @@ import type { Finding } from './finding.js';
 import { cleanup, releaseOwn, releaseQuorum, tokenUnique } from './key-rules.js';
 import { LIVENESS, liveness } from './liveness.js';
 import { Record } from './record.js';
+import { Waits } from './waits.js';
 
 /** The rules by the property that they decide. */
 const RULES: { readonly [P in PropertyId]?: (record: Record) => Finding[] } = {
@@ -29,11 +32,21 @@ const RULES: { readonly [P in PropertyId]?: (record: Record) => Finding[] } = {
 /** Properties that a trace is checked for afterwards. */
 export const OFFLINE: readonly PropertyId[] = [...(Object.keys(RULES) as readonly PropertyId[]), ...LIVENESS];
 
+/** What a trace says of a run. */
+export interface Check {
+  readonly findings: readonly Finding[];
+  /** When nobody could acquire. */
+  readonly outages: readonly Outage[];
+}
+
 /**
- * Decides from the whole trace of a run what was violated, and when. Made to be compared with the monitors, which see
- * events one by one: it shares no rule with them, sorts where they count, and looks at the run when it is over.
+ * Decides from the whole trace of a run what was violated, and when, and when nobody could acquire. Made to be compared
+ * with the monitors, which see events one by one: it shares no rule with them, sorts where they count, and looks at the
+ * run when it is over.
  */
-export function checkOffline(setup: Setup, trace: readonly TraceEvent[], endUs: number): Finding[] {
+export function checkOffline(setup: Setup, trace: readonly TraceEvent[], endUs: number): Check {
   const record = new Record(setup, trace, endUs);
-  return [...Object.values(RULES), liveness].flatMap((rule) => rule(record));
+  const waits = new Waits(record);
+  const findings = [...Object.values(RULES).flatMap((rule) => rule(record)), ...liveness(waits)];
+  return { findings, outages: outages(waits) };
 }

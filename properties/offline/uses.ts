@@ -20,10 +20,21 @@ export interface Use {
   /** What extensions asked for, ms. */
   readonly rounds: From<number>[];
   readonly released: (Mark & { readonly node: string })[];
-  /** From when on nobody has any use for its keys, µs; or `null`. */
+  /** From when on nobody has any use for it, µs; or `null`. */
+  readonly useless: From<number | null>[];
+  /** The same, or the time at which a key of it came late, if that is later. */
   readonly orphaned: From<number | null>[];
   /** The nodes that have a key of it. */
   readonly holding: From<ReadonlySet<string>>[];
+}
+
+/** A key on a node, from when until when it was there and the use's own, µs; `null` if it still is. */
+export interface KeyStay {
+  readonly use: Use;
+  readonly node: string;
+  readonly resource: string;
+  readonly fromUs: number;
+  toUs: number | null;
 }
 
 /** What sends a command again. */
@@ -32,6 +43,7 @@ const RESENDS: readonly string[] = ['send', 'lost', 'no-script'];
 /** All attempts of a run, and the instants in which a key that nobody has any use for came or went by itself. */
 export class Uses {
   readonly strays: Mark[] = [];
+  readonly stays: KeyStay[] = [];
   /** Releases by which locks are given back: the first, or each where they are sent one after the other. */
   readonly givingBack: (Mark & { readonly lock: Lock })[] = [];
   private readonly record: Record;
@@ -45,6 +57,8 @@ export class Uses {
   private readonly believing = new Set<Lock>();
   /** By the execution that it follows from. */
   private readonly answers = new Map<number, unknown>();
+  /** By node, token and key. */
+  private readonly there = new Map<string, KeyStay>();
   /** Nodes by token and key. */
   private readonly keys = new Map<string, Set<string>>();
 
@@ -93,6 +107,7 @@ export class Uses {
       case 'extended':
         this.believing.add(lock);
         use.orphaned.push({ ...mark(event), value: null });
+        use.useless.push({ ...mark(event), value: null });
         break;
       case 'expired':
         // Until its TTL is over, a key is there for a reason.
@@ -161,6 +176,7 @@ export class Uses {
       lives: [],
       rounds: [],
       released: [],
+      useless: [],
       orphaned: [],
       holding: [],
     };
@@ -169,7 +185,10 @@ export class Uses {
     const lives = [...others].map((it) => it.lives[it.lives.length - 1]?.value ?? 0);
     if (lives.length > 0) use.lives.push({ ...mark(event), value: Math.max(...lives) });
     // Their keys are the new one's.
-    for (const name of names) this.owners.set(name, use);
+    for (const [i, name] of names.entries()) {
+      this.owners.set(name, use);
+      for (const node of this.keys.get(name) ?? []) this.moves(name, node, use, lock.resources[i] ?? '', event);
+    }
     for (const it of [...others, use]) this.hold(it, event);
     this.byToken.set(attempt.token, same.set(lock, use));
     this.byLock.set(lock, use);
@@ -177,6 +196,18 @@ export class Uses {
 
   private namesOf({ lock, attempt }: Use): string[] {
     return this.record.keyNames(lock).map((key) => `${attempt.token} ${key}`);
+  }
+
+  /** A key on a node is that of a use from now on, or of nobody. */
+  private moves(name: string, node: string, use: Use | null, resource: string, { atUs }: TraceEvent): void {
+    const place = `${node} ${name}`;
+    const last = this.there.get(place);
+    if (last !== undefined) last.toUs ??= atUs;
+    this.there.delete(place);
+    if (use === null) return;
+    const stay: KeyStay = { use, node, resource, fromUs: atUs, toUs: null };
+    this.there.set(place, stay);
+    this.stays.push(stay);
   }
 
   /** Looks on which nodes a use has keys. */
@@ -221,6 +252,8 @@ export class Uses {
     this.keys.set(name, nodes);
     const use = this.owners.get(name);
     if (use === undefined) return;
+    const own = use.lock.resources[this.namesOf(use).indexOf(name)] ?? '';
+    this.moves(name, event.process, isSet ? use : null, own, event);
     this.hold(use, event);
     const since = at(use.orphaned, event.seq) ?? null;
     if (since === null) return;
@@ -231,8 +264,10 @@ export class Uses {
 }
 
 function orphan(use: Use, event: TraceEvent, fromUs: number): void {
-  const since = use.orphaned[use.orphaned.length - 1]?.value ?? null;
-  if (since === null || since > fromUs) use.orphaned.push({ ...mark(event), value: fromUs });
+  for (const times of [use.orphaned, use.useless]) {
+    const since = times[times.length - 1]?.value ?? null;
+    if (since === null || since > fromUs) times.push({ ...mark(event), value: fromUs });
+  }
 }
 
 function mark({ seq, atUs }: TraceEvent): Mark {

@@ -9,7 +9,7 @@ export function findings(parts: Parts): string[] {
   const plan = schedule(parts);
   const { trace, endUs } = simulate(plan, { trace: true });
   expect(disagreementOn(plan)).toBeNull();
-  return checkOffline(setupOf(plan), trace, endUs).map(
+  return checkOffline(setupOf(plan), trace, endUs).findings.map(
     ({ property, atUs, untilUs, clients }) => `${property} ${clients.join('+')} ${atUs}..${untilUs}`,
   );
 }
