@@ -5,6 +5,7 @@ import { lockstep, started } from '../campaign/testing/command.js';
 import { findScenario } from '../scenarios/catalogue.js';
 import { formatSchedule } from '../scenarios/index.js';
 import { Exit } from './exit-codes.js';
+import { outputGrammar } from './output-grammar.js';
 import { emptyFolder } from './testing/in-process.js';
 
 it('tortures a library in a worker of its own, and says what came of it as one JSON object', async () => {
@@ -13,6 +14,7 @@ it('tortures a library in a worker of its own, and says what came of it as one J
     ...['--libraries', 'redlock5', '--faults', 'even,small', '--runs', '10', '--no-shrink', '--json'],
   );
   expect([code, stderr]).toEqual([Exit.ok, '']);
+  expect(outputGrammar.safeParse(JSON.parse(stdout)).error?.issues ?? []).toEqual([]);
   const { schema, rows } = JSON.parse(stdout);
   expect(schema).toBe('lockstep.guests/1');
   expect(rows.map(({ fault, runs }: { fault: string; runs: number }) => [fault, runs])).toEqual([

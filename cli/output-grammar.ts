@@ -176,8 +176,137 @@ const doctor = z.strictObject({
   ),
 });
 
+const policies = z.strictObject({
+  schema: z.literal('lockstep.policies/1'),
+  policies: z.array(
+    z.strictObject({
+      id: z.string(),
+      origin: z.record(z.string(), z.unknown()).nullable().describe('where it was read off; null for the reference'),
+      policy: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])),
+    }),
+  ),
+});
+
+const explore = z.strictObject({
+  schema: z.literal('lockstep.explore/1'),
+  verdict: z.enum(['safe', 'violated', 'inconclusive']),
+  states: count,
+  transitions: count,
+  seconds: z.number(),
+  exhausted: z.boolean(),
+  depth: count,
+  bytesPerState: count,
+  trapped: count.optional().describe('states from which nobody can ever hold the lock again'),
+  bounds: z.record(z.string(), z.unknown()),
+  counterexample: z.strictObject({ property, schedule: z.string(), actions: count, replay: command }).optional(),
+});
+
+const mutants = z.strictObject({
+  schema: z.literal('lockstep.mutants/1'),
+  mutants: z.array(
+    z.strictObject({
+      id: z.string(),
+      strategy: z.string(),
+      heldOut: z.boolean().describe('never looked at when the search is tuned'),
+      caughtBy: property.nullable().describe('null where it got away in half of the searches or more'),
+      searches: count,
+      caught: count,
+      historiesMedian: z.number(),
+      cpuMsMedian: z.number(),
+      cpuMsFirst: z.number(),
+      cpuMsAll: z.number(),
+      shrunkEvents: count.nullable(),
+    }),
+  ),
+  caught: count,
+  total: count,
+  seeds: count,
+  runs: count,
+  strategy: z.string(),
+});
+
+const found = { resource: z.string().nullable(), lines: z.array(count).describe('from 1'), detail: z.string() };
+const verify = z.strictObject({
+  schema: z.literal('lockstep.verify/1'),
+  verdict: z.enum(['passed', 'violated', 'inconclusive']),
+  operations: count,
+  violations: z.array(z.strictObject({ property, ...found })),
+  doubts: z.array(z.strictObject(found)),
+});
+
+const guests = z.strictObject({
+  schema: z.literal('lockstep.guests/1'),
+  seed: z.string(),
+  runs: count,
+  rows: z.array(
+    z.strictObject({
+      library: z.string(),
+      version: z.string().nullable(),
+      fault: z.string(),
+      runs: count,
+      violations: count.describe('schedules with one'),
+      kinds: z.record(z.string(), count),
+      inside: count.describe('of them, those that keep to what Redlock takes for granted'),
+      outside: count,
+      claims: count,
+      uncaught: count,
+      hash: z.string(),
+      counterexamples: z.array(
+        z.strictObject({
+          kind: z.string(),
+          run: count,
+          minimal: z.boolean(),
+          assumptionsBroken: z.array(z.string()),
+          path: z.string().nullable(),
+        }),
+      ),
+    }),
+  ),
+});
+
+const campaign = z.strictObject({
+  schema: z.literal('lockstep.campaign-result/1'),
+  verdict: z.enum(['passed', 'violated', 'inconclusive']),
+  runs: count,
+  events: count,
+  hash,
+  engine: hash.describe('of what searches: parts of different engines are not added up'),
+  ranges: z.strictObject({ total: count, done: count, missing: z.array(z.unknown()) }),
+  searches: z.array(
+    z.strictObject({
+      name: z.string(),
+      weight: z.number(),
+      runs: count,
+      events: count,
+      steps: count,
+      hash,
+      exercised: z.record(z.string(), count),
+      strained: z.record(z.string(), z.strictObject({ runs: count, atBound: count })),
+      near: count,
+      violating: z.record(z.string(), count).describe('runs by the property that they violate'),
+    }),
+  ),
+  failures: z.array(
+    z.strictObject({ shape: z.string(), property: z.string(), search: count, run: count, events: count }),
+  ),
+});
+
 /** What `--json` prints, told apart by `schema`. */
-export const outputGrammar: z.ZodType = z.union([check, replay, diff, replayAll, list, sweep, doctor]);
+export const outputGrammar: z.ZodType = z.union([
+  check,
+  replay,
+  diff,
+  replayAll,
+  list,
+  policies,
+  sweep,
+  explore,
+  mutants,
+  verify,
+  guests,
+  campaign,
+  doctor,
+]);
 
 /** Its JSON Schema (draft 2020-12), published as `cli/output.schema.json`. */
 export function outputJsonSchema(): z.core.JSONSchema.JSONSchema {

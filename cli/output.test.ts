@@ -1,8 +1,10 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { layOut } from '../scenarios/json-layout.js';
 import { outputGrammar, outputJsonSchema } from './output-grammar.js';
-import { lockstep } from './testing/in-process.js';
+import { emptyFolder, lockstep } from './testing/in-process.js';
 
 test('what --json prints has a published schema that is up to date (vitest -u writes it)', async () => {
   await expect(layOut(outputJsonSchema())).toMatchFileSnapshot('./output.schema.json');
@@ -10,6 +12,12 @@ test('what --json prints has a published schema that is up to date (vitest -u wr
 
 test.each([
   [['list']],
+  [['list', '--policies']],
+  [['explore', '--ttl', '1']],
+  [['explore', '--ttl', '1', '--crash', '1', '--restart-delay', '0']],
+  [['mutants', '--seeds', '1', '--runs', '5', '--workers', '1']],
+  [['campaign', '--runs', '100', '--workers', '1']],
+  [['campaign', '--runs', '40', '--workers', '1', '--faults', 'crash=2', '--restart-delay', '0']],
   [['doctor']],
   [['replay', 'S03']],
   [['replay', 'S03', '--explain']],
@@ -26,11 +34,28 @@ test.each([
   [['check', '--runs', '20', '--workers', '1']],
   [['check', '--demo', '--workers', '1']],
 ])('%s --json prints what the schema says', async (argv) => {
-  const { stdout } = await lockstep([...argv, '--json']);
-  const value = JSON.parse(stdout);
+  const { stdout } = await lockstep([...argv, '--json'], { cwd: emptyFolder() });
+  expectToFit(JSON.parse(stdout));
+});
+
+test('verify --json prints what the schema says', async () => {
+  const cwd = emptyFolder();
+  const holds = ['x', 'y'].flatMap((lock, i) => [
+    { type: 'acquire', lock, client: 'c1', resources: ['a'], ttlMs: 10, atUs: 5_000 * i },
+    { type: 'acquired', lock, atUs: 5_000 * i + 100, validUs: 9_000 },
+  ]);
+  writeFileSync(join(cwd, 'violated.jsonl'), holds.map((event) => `${JSON.stringify(event)}\n`).join(''));
+  writeFileSync(join(cwd, 'empty.jsonl'), '');
+  for (const file of ['violated.jsonl', 'empty.jsonl']) {
+    const { stdout } = await lockstep(['verify', file, '--json'], { cwd });
+    expectToFit(JSON.parse(stdout));
+  }
+});
+
+function expectToFit(value: object): void {
   for (const schema of [outputGrammar, z.fromJSONSchema(outputJsonSchema())]) {
     expect(schema.safeParse(value).error?.issues ?? []).toEqual([]);
     expect(schema.safeParse({ ...value, more: 1 }).success).toBe(false);
     expect(schema.safeParse({ ...value, schema: 'lockstep.other/1' }).success).toBe(false);
   }
-});
+}
