@@ -1,5 +1,5 @@
-import { DrawnAdversary, situationStream } from '../../properties/search/drawn.js';
-import { drawSituation, type Situation } from '../../properties/search/situation.js';
+import { DrawnAdversary, premiseStream } from '../../properties/search/drawn.js';
+import { drawPremise, type Premise } from '../../properties/search/premise.js';
 import { COMBINED } from '../../properties/search/tactics.js';
 import type { Fault, LockPlan } from '../../scenarios/index.js';
 import type {
@@ -18,9 +18,9 @@ import { type FaultClass, weatherOf } from './fault-classes.js';
 /** Runs end this long after the last that is planned, µs, so that a call that hangs can be told. */
 const REST_US = 20_000_000;
 
-/** The situation of one run of a class of faults. */
-export function drawGuestSituation(faults: FaultClass, streams: StreamSource, run: number): Situation {
-  const drawn = drawSituation(weatherOf(faults), COMBINED, situationStream(streams, run));
+/** The premise of one run of a class of faults. */
+export function drawGuestPremise(faults: FaultClass, streams: StreamSource, run: number): Premise {
+  const drawn = drawPremise(weatherOf(faults), COMBINED, premiseStream(streams, run));
   const { setup } = drawn;
   const link = faults.link ?? setup.cluster.link;
   return {
@@ -52,17 +52,17 @@ const WRITERS_PPM = 500_000;
 /** Draws what happens to guests: as for the lock of `core`, but with work that suits libraries. */
 export class GuestAdversary implements Adversary {
   private readonly faults: FaultClass;
-  private readonly situation: Situation;
+  private readonly premise: Premise;
   private readonly drawn: DrawnAdversary;
   private readonly draw: Stream;
   private deadNode: Fault | null;
 
-  constructor(faults: FaultClass, situation: Situation, streams: StreamSource, run: number) {
+  constructor(faults: FaultClass, premise: Premise, streams: StreamSource, run: number) {
     this.faults = faults;
-    this.situation = situation;
-    this.drawn = new DrawnAdversary(weatherOf(faults), situation, streams, run);
+    this.premise = premise;
+    this.drawn = new DrawnAdversary(weatherOf(faults), premise, streams, run);
     this.draw = streams.stream(run, GUEST_CONCERN);
-    const node = `n${this.draw.below(situation.setup.cluster.nodes)}`;
+    const node = `n${this.draw.below(premise.setup.cluster.nodes)}`;
     this.deadNode = faults.deadNode ? { kind: 'crash', node, atUs: 0, restartAfterUs: null } : null;
   }
 
@@ -70,7 +70,7 @@ export class GuestAdversary implements Adversary {
   nextLock(client: number, view: WorldView): LockPlan | null {
     const plan = this.drawn.nextLock(client, view);
     if (plan === null) return null;
-    const ttlUs = this.situation.ttlMs * 1000;
+    const ttlUs = this.premise.ttlMs * 1000;
     const holdUs = plan.holdUs ?? this.draw.between(ttlUs, 3 * ttlUs);
     if (!this.faults.writes || !this.draw.chance(WRITERS_PPM)) return { ...plan, holdUs, writes: [] };
     // Given back when the longest pause after the latest look is over: who is asked for it earlier is not to blame.

@@ -5,7 +5,7 @@ import { inMacrotask } from '../host/drain.js';
 import { type GuestRun, runGuests, runGuestsAtOnce } from '../run.js';
 import type { Subject } from '../session.js';
 import type { FaultClass } from './fault-classes.js';
-import { drawGuestSituation, GuestAdversary } from './guest-adversary.js';
+import { drawGuestPremise, GuestAdversary } from './guest-adversary.js';
 import { kindOf, type ViolationKind } from './kinds.js';
 
 /** A drawn run, with the schedule that makes it again. */
@@ -25,8 +25,8 @@ export async function drawGuestRun(
   number: number,
   drain: Drain = 'immediates',
 ): Promise<DrawnGuestRun> {
-  const { setup } = drawGuestSituation(faults, streams, number);
-  const drawn = new GuestAdversary(faults, drawGuestSituation(faults, streams, number), streams, number);
+  const { setup } = drawGuestPremise(faults, streams, number);
+  const drawn = new GuestAdversary(faults, drawGuestPremise(faults, streams, number), streams, number);
   const recording = new RecordingAdversary(drawn, setup.clients.length);
   const options = { extendsItself: faults.extendsItself ?? false };
   const run =

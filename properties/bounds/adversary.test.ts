@@ -32,8 +32,8 @@ describe('the adversary', () => {
   });
 
   it('cannot strike a microsecond sooner', () => {
-    const situation = { ...CASE, votes: 3, grain: EXACT };
-    const sooner = [0, 1].map((us) => strikeAt(situation, CASE.delayUs + 10_000_000 - us).claims.length);
+    const setting = { ...CASE, votes: 3, grain: EXACT };
+    const sooner = [0, 1].map((us) => strikeAt(setting, CASE.delayUs + 10_000_000 - us).claims.length);
     expect(sooner).toEqual([2, 1]);
     expect([0, 1].map((us) => silenceAttack(CASE, us).claims.length)).toEqual([1, 0]);
   });

@@ -30,7 +30,7 @@ export const EXACT: Grain = { expiry: 'at', resolutionUs: 1, phaseUs: 0 };
 export const WORST_AT: Grain = { expiry: 'at', resolutionUs: 1000, phaseUs: 999 };
 
 /** The holder `c1` with its lock, and all that happens to it. What is left out is calm. */
-export interface Situation {
+export interface Setting {
   readonly ttlMs: number;
   /** Every message takes this long, one way, µs. */
   readonly delayUs: number;
@@ -57,28 +57,28 @@ export interface Situation {
 const DEFAULT_NODES = 5;
 
 /** The run of the holder alone: it calls at 0, and every SET of its is carried out `delayUs` later. */
-export function alone(situation: Situation): Schedule {
-  const { ttlMs, delayUs, nodes = DEFAULT_NODES } = situation;
+export function alone(setting: Setting): Schedule {
+  const { ttlMs, delayUs, nodes = DEFAULT_NODES } = setting;
   const names = Array.from({ length: nodes }, (_, node) => nodeName(node));
   return {
     schema: 'lockstep.schedule/1',
     cluster: plainCluster(nodes, {
       delayUs,
-      link: situation.link ?? 'fifo',
-      expiry: (situation.grain ?? ALIGNED).expiry,
-      resolutionUs: (situation.grain ?? ALIGNED).resolutionUs,
-      ...situation.disk,
-      clocks: clocksOf(situation, nodes),
+      link: setting.link ?? 'fifo',
+      expiry: (setting.grain ?? ALIGNED).expiry,
+      resolutionUs: (setting.grain ?? ALIGNED).resolutionUs,
+      ...setting.disk,
+      clocks: clocksOf(setting, nodes),
     }),
-    policy: { profile: 'reference', with: { nodeTimeoutUs: null, tries: 1, ...situation.policy } },
-    clients: [{ id: 'c1', locks: [plainLock(0, ttlMs, situation.holder)] }],
-    faults: [...driftOf(situation), ...(situation.faults ?? [])],
-    fates: [...unreached('c1', ...names.slice(situation.votes ?? nodes)), ...(situation.fates ?? [])],
+    policy: { profile: 'reference', with: { nodeTimeoutUs: null, tries: 1, ...setting.policy } },
+    clients: [{ id: 'c1', locks: [plainLock(0, ttlMs, setting.holder)] }],
+    faults: [...driftOf(setting), ...(setting.faults ?? [])],
+    fates: [...unreached('c1', ...names.slice(setting.votes ?? nodes)), ...(setting.fates ?? [])],
     untilUs: 1000 * (20 * ttlMs + 200_000),
   };
 }
 
-function clocksOf({ delayUs, grain = ALIGNED, clientPpm = 0 }: Situation, nodes: number): ClockPlan[] {
+function clocksOf({ delayUs, grain = ALIGNED, clientPpm = 0 }: Setting, nodes: number): ClockPlan[] {
   const offsetUs = (((grain.phaseUs - delayUs) % 1000) + 1000) % 1000;
   const clocks: ClockPlan[] = [];
   for (let i = 0; i < nodes && offsetUs !== 0; i++) clocks.push({ process: `n${i}`, offsetUs, ratePpm: 0 });
@@ -87,7 +87,7 @@ function clocksOf({ delayUs, grain = ALIGNED, clientPpm = 0 }: Situation, nodes:
 }
 
 /** Clocks that are right until the SET and drift from then on, so that the reading at the SET is exact. */
-function driftOf({ delayUs, nodePpm = 0, drifting = 0 }: Situation): Fault[] {
+function driftOf({ delayUs, nodePpm = 0, drifting = 0 }: Setting): Fault[] {
   if (nodePpm === 0) return [];
   return Array.from({ length: drifting }, (_, i) => ({
     kind: 'clock-rate',
@@ -97,7 +97,7 @@ function driftOf({ delayUs, nodePpm = 0, drifting = 0 }: Situation): Fault[] {
   }));
 }
 
-/** What an optimal adversary made of a situation. */
+/** What an optimal adversary made of a setting. */
 export interface Attack extends Sight {
   /** The whole run, rival included: it can be written down and replayed. */
   readonly schedule: Schedule;
@@ -110,18 +110,18 @@ export interface Attack extends Sight {
  * after the holder's SETs): it calls so that its SETs are carried out then, and claims one message later. Nobody can
  * claim sooner, so if this rival does not overlap the holder, none does.
  */
-export function attack(situation: Situation, fromUs: number = situation.delayUs): Attack {
-  const calm = alone(situation);
+export function attack(setting: Setting, fromUs: number = setting.delayUs): Attack {
+  const calm = alone(setting);
   const { freeUs } = see(calm, fromUs);
   if (freeUs === null) throw new Error('a quorum never gets free');
-  return strikeAt(situation, freeUs);
+  return strikeAt(setting, freeUs);
 }
 
 /** Adds a rival whose SETs are carried out at `strikeUs`. */
-export function strikeAt(situation: Situation, strikeUs: number): Attack {
-  const calm = alone(situation);
-  const { clientPpm = 0 } = situation;
-  const rival = { id: 'c2', locks: [plainLock(strikeUs - situation.delayUs, situation.ttlMs, situation.rival)] };
+export function strikeAt(setting: Setting, strikeUs: number): Attack {
+  const calm = alone(setting);
+  const { clientPpm = 0 } = setting;
+  const rival = { id: 'c2', locks: [plainLock(strikeUs - setting.delayUs, setting.ttlMs, setting.rival)] };
   // The rival's rate only decides whether its own attempt is quick enough; then a slow clock is on its side.
   const clocks = clientPpm === 0 ? [] : [{ process: 'c2', offsetUs: 0, ratePpm: clientPpm }];
   const schedule: Schedule = {

@@ -1,5 +1,5 @@
 import type { Fate } from '../../scenarios/index.js';
-import { ALIGNED, type Attack, alone, attack, type Grain, type Situation } from './adversary.js';
+import { ALIGNED, type Attack, alone, attack, type Grain, type Setting } from './adversary.js';
 import { greatest } from './bisect.js';
 import { see } from './watch.js';
 
@@ -25,7 +25,7 @@ function round(number: number, nodes: number, fate: Pick<Fate, 'direction' | 'de
 export function slowRoundAttack(wanted: ExtensionCase, from: 'start' | 'reply', elapsedUs: number): Attack {
   const { ttlMs, delayUs, grain = ALIGNED } = wanted;
   const afterUs = 500 * ttlMs;
-  const situation: Situation = {
+  const setting: Setting = {
     ttlMs,
     delayUs,
     grain,
@@ -34,7 +34,7 @@ export function slowRoundAttack(wanted: ExtensionCase, from: 'start' | 'reply', 
     holder: { extensions: [{ afterUs, ttlMs }] },
     fates: round(0, 3, { direction: 'reply', delayUs: elapsedUs - delayUs }),
   };
-  return attack(situation, 3 * delayUs + afterUs);
+  return attack(setting, 3 * delayUs + afterUs);
 }
 
 /** The slowest round of extension that lets nobody in although the new deadline counts from its replies, µs. */
@@ -111,7 +111,7 @@ export interface LongestHold {
 
 /** The longest time that a lock can be held by so many extensions, found by bisection. */
 export function longestHold({ ttlMs, delayUs, grain = ALIGNED }: ExtensionCase, extensions: number): LongestHold {
-  const situation = (calls: readonly number[]): Situation => ({
+  const setting = (calls: readonly number[]): Setting => ({
     ttlMs,
     delayUs,
     grain,
@@ -121,10 +121,10 @@ export function longestHold({ ttlMs, delayUs, grain = ALIGNED }: ExtensionCase, 
   const calls: number[] = [];
   for (let i = 0; i < extensions; i++) {
     const last = calls.at(-1) ?? 0;
-    const extends_ = (us: number): boolean => see(alone(situation([...calls, us]))).extended.length > i;
+    const extends_ = (us: number): boolean => see(alone(setting([...calls, us]))).extended.length > i;
     calls.push(greatest(last, last + 2000 * ttlMs, (us) => (us === last ? true : extends_(us))));
   }
-  const run = attack(situation([...calls, ...calls.slice(-1).map((us) => us + 2 * delayUs + 1)]));
+  const run = attack(setting([...calls, ...calls.slice(-1).map((us) => us + 2 * delayUs + 1)]));
   const end = run.ends.find((change) => change.client === 'c1');
   if (end === undefined) throw new Error('the holder believes for ever');
   return { callsUs: calls, endUs: end.atUs, freeUs: run.strikeUs };

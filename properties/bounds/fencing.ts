@@ -1,6 +1,6 @@
 import type { Policy } from '../../core/index.js';
 import type { Fate, Fault } from '../../scenarios/index.js';
-import { type Attack, alone, type Situation, strikeAt } from './adversary.js';
+import { type Attack, alone, type Setting, strikeAt } from './adversary.js';
 import { greatest } from './bisect.js';
 import { subsets } from './forgetful.js';
 import { see } from './watch.js';
@@ -24,7 +24,7 @@ export interface CounterCase {
 function secondAttack(
   { nodes, quorum, raised }: CounterCase,
   ignorant: readonly number[],
-  more: Partial<Situation>,
+  more: Partial<Setting>,
 ): Attack {
   const all = Array.from({ length: nodes }, (_, node) => node);
   const first = [...all.filter((node) => ignorant.includes(node)), ...all.filter((node) => !ignorant.includes(node))];
@@ -36,7 +36,7 @@ function secondAttack(
     lost: true,
     ...(round === undefined ? {} : { round }),
   });
-  const situation: Situation = {
+  const setting: Setting = {
     ttlMs: TTL_MS,
     delayUs: DELAY_US,
     nodes,
@@ -48,7 +48,7 @@ function secondAttack(
     ...more,
     policy: { quorum, fencing: 'quorum', ...more.policy },
   };
-  return strikeAt(situation, SECOND_US);
+  return strikeAt(setting, SECOND_US);
 }
 
 /** These nodes forget their counters, and count again at once. */

@@ -18,8 +18,8 @@ export function amnesiaAttack({ nodes, quorum, votes }: VoteCase, forgetful: rea
   const faults = forgetful.map(
     (node, place): Fault => ({ kind: 'crash', atUs: atUs(place), node: `n${node}`, restartAfterUs: 0 }),
   );
-  const situation = { ttlMs: TTL_MS, delayUs: DELAY_US, nodes, votes, policy: { quorum }, faults };
-  return strikeAt(situation, atUs(forgetful.length));
+  const setting = { ttlMs: TTL_MS, delayUs: DELAY_US, nodes, votes, policy: { quorum }, faults };
+  return strikeAt(setting, atUs(forgetful.length));
 }
 
 /** The least number of forgetful nodes, whichever they are, with which two clients believe at once. */

@@ -1,5 +1,5 @@
 import type { Fault } from '../../scenarios/index.js';
-import { type Attack, attack, type Grain, type Situation } from './adversary.js';
+import { type Attack, attack, type Grain, type Setting } from './adversary.js';
 import { greatest } from './bisect.js';
 
 const TTL_MS = 10_000;
@@ -40,7 +40,7 @@ export function longestUnsafe(wanted: FsyncCase): number {
 /** The holder extends at `callUs`, and the power goes when the SET is on disk and the extension is not. */
 function lostExtensionAttack(callUs: number, grain: Grain): Attack {
   const carriedOutUs = callUs + DELAY_US;
-  const situation: Situation = {
+  const setting: Setting = {
     ttlMs: TTL_MS,
     delayUs: DELAY_US,
     grain,
@@ -49,7 +49,7 @@ function lostExtensionAttack(callUs: number, grain: Grain): Attack {
     disk: { persistence: 'everysec', fsync: { firstUs: 2 * DELAY_US, everyUs: EVERY_US, takesUs: 0 } },
     faults: [crash(carriedOutUs + 2 * DELAY_US, true)],
   };
-  return attack(situation, carriedOutUs);
+  return attack(setting, carriedOutUs);
 }
 
 /** The latest call of an extension whose loss lets nobody in, µs after the call of the holder. */

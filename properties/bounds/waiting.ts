@@ -1,5 +1,5 @@
 import type { Fate, Fault } from '../../scenarios/index.js';
-import { ALIGNED, type Attack, alone, attack, type Grain, type Situation, strikeAt } from './adversary.js';
+import { ALIGNED, type Attack, alone, attack, type Grain, type Setting, strikeAt } from './adversary.js';
 import { see } from './watch.js';
 
 /** A client that sends its SETs and is never heard of again, and what keeps its keys longest. */
@@ -23,7 +23,7 @@ function blocking<T>(make: (node: string) => T): T[] {
   return Array.from({ length: BLOCKING }, (_, i) => make(`n${i}`));
 }
 
-function silence(wanted: SilenceCase): Situation {
+function silence(wanted: SilenceCase): Setting {
   const { ttlMs, delayUs, grain = ALIGNED, nodePpm = 0, setBackUs = 0, ghostUs } = wanted;
   // After the last of its SETs was carried out.
   const atUs = (ghostUs ?? delayUs) + 1000;
@@ -48,9 +48,9 @@ function silence(wanted: SilenceCase): Situation {
 
 /** A rival whose SETs are carried out `beforeUs` before the last key of a blocking minority is gone. */
 export function silenceAttack(wanted: SilenceCase, beforeUs = 0): Attack {
-  const situation = silence(wanted);
-  const run = attack(situation, wanted.ghostUs ?? wanted.delayUs);
-  return beforeUs === 0 ? run : strikeAt(situation, run.strikeUs - beforeUs);
+  const setting = silence(wanted);
+  const run = attack(setting, wanted.ghostUs ?? wanted.delayUs);
+  return beforeUs === 0 ? run : strikeAt(setting, run.strikeUs - beforeUs);
 }
 
 /** From the last word of a client to the instant at which a rival's SETs succeed, µs. */
@@ -73,7 +73,7 @@ export interface WaitCase {
 
 const LONGEST_PAUSE_PPM = 1_000_000;
 
-function waitingSituation(wanted: WaitCase): Situation {
+function waitingSetting(wanted: WaitCase): Setting {
   const { ttlMs, delayUs, timeoutUs, retryDelayUs, retryJitterUs, twoDown } = wanted;
   const down = ['n3', 'n4'].map((node): Fault => ({ kind: 'crash', atUs: 0, node, restartAfterUs: null }));
   const sooner = ['n0', 'n1'].map(
@@ -93,10 +93,10 @@ function waitingSituation(wanted: WaitCase): Situation {
 
 /** When the lock is free, and when a client claims it whose SETs come `earlyUs` before that. */
 export function waitAttack(wanted: WaitCase, earlyUs: number): { freeUs: number; claimUs: number } {
-  const situation = waitingSituation(wanted);
-  const { freeUs } = see(alone(situation), wanted.delayUs);
+  const setting = waitingSetting(wanted);
+  const { freeUs } = see(alone(setting), wanted.delayUs);
   if (freeUs === null) throw new Error('a quorum never gets free');
-  const claim = strikeAt(situation, freeUs - earlyUs).claims.find((it) => it.client === 'c2');
+  const claim = strikeAt(setting, freeUs - earlyUs).claims.find((it) => it.client === 'c2');
   if (claim === undefined) throw new Error('the waiting client never gets the lock');
   return { freeUs, claimUs: claim.atUs };
 }

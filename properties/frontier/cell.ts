@@ -1,6 +1,6 @@
 import { driftAllowanceUs, type Policy, REFERENCE } from '../../core/index.js';
 import type { Fault, PropertyId, Schedule } from '../../scenarios/index.js';
-import { alone, attack, EXACT, type Situation } from '../bounds/adversary.js';
+import { alone, attack, EXACT, type Setting } from '../bounds/adversary.js';
 import { see } from '../bounds/watch.js';
 import { judge } from '../judge.js';
 import { type Point, struckOf, votersOf } from './point.js';
@@ -28,18 +28,18 @@ export type PolicyChange = Partial<Omit<Policy, 'profile'>>;
  * millisecond that Redis may add: a real key never lives shorter.
  */
 export function measure(point: Point, change: PolicyChange = {}): Cell {
-  const situation = situationOf(point, change, struck(point));
-  const calm = alone(situation);
+  const setting = settingOf(point, change, struck(point));
+  const calm = alone(setting);
   if (see(calm).claims.length === 0) return { verdict: 'unavailable', property: null, schedule: calm };
-  const strike = attack(situation);
+  const strike = attack(setting);
   // Whoever may crash a node may also leave it alone, so that a rival can make use of it.
   const others = point['restart-delay'] === null ? [] : [{ ...point, 'restart-delay': null }];
-  const strikes = [strike, ...others.map((it) => attack(situationOf(it, change, struck(it))))];
+  const strikes = [strike, ...others.map((it) => attack(settingOf(it, change, struck(it))))];
   const shared = strikes.find(({ overlap }) => overlap);
   if (shared !== undefined) return { verdict: 'violated', property: 'mutual-exclusion', schedule: shared.schedule };
   const verdict = isOut(strike.schedule) ? 'unavailable' : 'safe';
   if (point.pause === 0) return { verdict, property: null, schedule: strike.schedule };
-  const writing = lateWrite(point, situationOf(point, change, []));
+  const writing = lateWrite(point, settingOf(point, change, []));
   if (writing === null) return { verdict: 'unavailable', property: null, schedule: calm };
   if (isLate(writing)) return { verdict: 'violated', property: 'action-in-belief', schedule: writing };
   return { verdict, property: null, schedule: writing };
@@ -54,7 +54,7 @@ function isLate(schedule: Schedule): boolean {
   return judge(schedule).violations.some(({ property }) => property === 'action-in-belief');
 }
 
-function situationOf(point: Point, change: PolicyChange, faults: readonly Fault[]): Situation {
+function settingOf(point: Point, change: PolicyChange, faults: readonly Fault[]): Setting {
   const { ttl, drift, allowance, extra, latency, nodes } = point;
   const voters = votersOf(point);
   return {
@@ -105,14 +105,14 @@ function struck(point: Point): Fault[] {
  * The holder looks at its lock at the last instant at which enough is left, and its write arrives a pause later. A fast
  * clock is the worst for it: then what it has left is short. `null` if there is never enough left.
  */
-function lateWrite(point: Point, situation: Situation): Schedule | null {
+function lateWrite(point: Point, setting: Setting): Schedule | null {
   const { ttl, drift, latency, pause, guard } = point;
-  const policy = { ...REFERENCE, ...situation.policy };
+  const policy = { ...REFERENCE, ...setting.policy };
   const elapsedUs = Math.floor(2 * latency * (1 + drift / 1_000_000));
   // At the very end there is no lock to look at any more, and a fast clock may pass over a microsecond.
   const leastLeft = Math.max(1, guard) + (drift > 0 ? 1 : 0);
   const checkAfterUs = ttl - driftAllowanceUs(policy, ttl) - elapsedUs - leastLeft;
   if (checkAfterUs < 0) return null;
   const write = { checkAfterUs, guardUs: guard, sendAfterUs: checkAfterUs, delayUs: pause };
-  return alone({ ...situation, clientPpm: drift, holder: { writes: [write] } });
+  return alone({ ...setting, clientPpm: drift, holder: { writes: [write] } });
 }

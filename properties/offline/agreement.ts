@@ -14,8 +14,8 @@ import { NOT_TOLD } from '../monitors/lost-lock.js';
 import { Monitors } from '../monitors/monitors.js';
 import type { Outage } from '../monitors/outage.js';
 import { MUTANTS, weatherFor } from '../mutants/registry.js';
-import { DrawnAdversary, situationStream } from '../search/drawn.js';
-import { drawSituation } from '../search/situation.js';
+import { DrawnAdversary, premiseStream } from '../search/drawn.js';
+import { drawPremise } from '../search/premise.js';
 import { COMBINED } from '../search/tactics.js';
 import { past, STRAINS, type Weather, WITHIN_ASSUMPTIONS } from '../search/weather.js';
 import type { Violation } from '../violation.js';
@@ -158,10 +158,10 @@ export function compareRuns(seed: string, from: number, to: number, make: MakeMo
 
 function draw(streams: Streams, run: number): { readonly setup: Setup; readonly adversary: Adversary } {
   const weather = WEATHERS[(run >> 1) % WEATHERS.length] ?? WITHIN_ASSUMPTIONS;
-  const situation = drawSituation(weather, COMBINED, situationStream(streams, run));
-  const drawn = new DrawnAdversary(weather, situation, streams, run);
+  const premise = drawPremise(weather, COMBINED, premiseStream(streams, run));
+  const drawn = new DrawnAdversary(weather, premise, streams, run);
   const adversary = run % 2 === 0 ? drawn : new RoughAdversary(drawn, streams.stream(run, ROUGH));
-  return { setup: situation.setup, adversary };
+  return { setup: premise.setup, adversary };
 }
 
 /** The same run again, written down. */

@@ -2,8 +2,8 @@ import type { PropertyId, Schedule } from '../../scenarios/index.js';
 import { choiceOf, RecordingAdversary, type StreamSource, World } from '../../sim/index.js';
 import type { Counts } from '../coverage.js';
 import { Monitors } from '../monitors/monitors.js';
-import { DrawnAdversary, situationStream } from './drawn.js';
-import { drawSituation, type Situation } from './situation.js';
+import { DrawnAdversary, premiseStream } from './drawn.js';
+import { drawPremise, type Premise } from './premise.js';
 import { COMBINED, type Tactics } from './tactics.js';
 import type { Weather } from './weather.js';
 
@@ -11,7 +11,7 @@ import type { Weather } from './weather.js';
 export interface DrawnRun {
   readonly world: World;
   readonly monitors: Monitors;
-  readonly situation: Situation;
+  readonly premise: Premise;
   readonly adversary: DrawnAdversary;
 }
 
@@ -24,12 +24,12 @@ export function drawRun(
   counts?: Counts,
   tactics: Tactics = COMBINED,
 ): DrawnRun {
-  const situation = drawSituation(weather, tactics, situationStream(streams, run));
-  const adversary = new DrawnAdversary(weather, situation, streams, run, counts);
-  const monitors = new Monitors(situation.setup, stopAt, counts);
-  const world = new World(situation.setup, adversary, monitors, false);
+  const premise = drawPremise(weather, tactics, premiseStream(streams, run));
+  const adversary = new DrawnAdversary(weather, premise, streams, run, counts);
+  const monitors = new Monitors(premise.setup, stopAt, counts);
+  const world = new World(premise.setup, adversary, monitors, false);
   world.run();
-  return { world, monitors, situation, adversary };
+  return { world, monitors, premise, adversary };
 }
 
 /** Makes the run again to its end and writes it down: the schedule replays to the same trace without any streams. */
@@ -39,9 +39,9 @@ export function recordRun(
   run: number,
   tactics: Tactics = COMBINED,
 ): { schedule: Schedule; hash: string } {
-  const situation = drawSituation(weather, tactics, situationStream(streams, run));
-  const { setup } = situation;
-  const drawn = new DrawnAdversary(weather, situation, streams, run);
+  const premise = drawPremise(weather, tactics, premiseStream(streams, run));
+  const { setup } = premise;
+  const drawn = new DrawnAdversary(weather, premise, streams, run);
   const recording = new RecordingAdversary(drawn, setup.clients.length);
   const monitors = new Monitors(setup);
   const world = new World(setup, recording, monitors, false);

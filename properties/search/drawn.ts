@@ -14,8 +14,8 @@ import { type Counts, noCounts } from '../coverage.js';
 import { believes } from '../monitors/belief.js';
 import { FaultPlan } from './fault-plan.js';
 import { instantsAhead, releasesAhead } from './instants.js';
+import type { Premise } from './premise.js';
 import { Reach } from './reach.js';
-import type { Situation } from './situation.js';
 import type { Weather } from './weather.js';
 
 const PERCENT = 10_000;
@@ -25,11 +25,11 @@ const MOST_LOCKS = 4;
 const HANDOVER_US = 20_000;
 
 /** The concerns that draw from streams of their own. */
-export const Concern = { situation: 0, work: 1, fate: 2, fault: 3, jitter: 4, guide: 5 } as const;
+export const Concern = { premise: 0, work: 1, fate: 2, fault: 3, jitter: 4, guide: 5 } as const;
 
-/** The stream from which a run's situation is drawn. */
-export function situationStream(streams: StreamSource, run: number): Stream {
-  return streams.stream(run, Concern.situation);
+/** The stream from which a run's premise is drawn. */
+export function premiseStream(streams: StreamSource, run: number): Stream {
+  return streams.stream(run, Concern.premise);
 }
 
 /**
@@ -38,7 +38,7 @@ export function situationStream(streams: StreamSource, run: number): Stream {
  */
 export class DrawnAdversary implements Adversary {
   private readonly weather: Weather;
-  private readonly situation: Situation;
+  private readonly premise: Premise;
   private readonly work: Stream;
   private readonly fates: Stream;
   private readonly jitter: Stream;
@@ -50,18 +50,18 @@ export class DrawnAdversary implements Adversary {
   private planning = false;
   private planned: Fault[] = [];
 
-  constructor(weather: Weather, situation: Situation, streams: StreamSource, run: number, counts: Counts = noCounts()) {
+  constructor(weather: Weather, premise: Premise, streams: StreamSource, run: number, counts: Counts = noCounts()) {
     this.weather = weather;
     this.counts = counts;
-    this.situation = situation;
+    this.premise = premise;
     this.work = streams.stream(run, Concern.work);
     this.fates = streams.stream(run, Concern.fate);
     this.jitter = streams.stream(run, Concern.jitter);
-    this.plan = new FaultPlan(weather, situation, streams.stream(run, Concern.fault));
-    const most = this.work.between(1, MOST_LOCKS) * (situation.handovers ? 3 : 1);
-    this.reach = situation.handovers ? new Reach(weather, this.work) : null;
-    const workers = situation.patience?.workers ?? situation.setup.clients.length;
-    this.locksLeft = situation.setup.clients.map((_, client) => (client < workers ? most : 0));
+    this.plan = new FaultPlan(weather, premise, streams.stream(run, Concern.fault));
+    const most = this.work.between(1, MOST_LOCKS) * (premise.handovers ? 3 : 1);
+    this.reach = premise.handovers ? new Reach(weather, this.work) : null;
+    const workers = premise.patience?.workers ?? premise.setup.clients.length;
+    this.locksLeft = premise.setup.clients.map((_, client) => (client < workers ? most : 0));
   }
 
   /** Whether the assumption that this run is about has been strained. */
@@ -76,12 +76,12 @@ export class DrawnAdversary implements Adversary {
     if (left === 0 || isBusy(view.clients[client]?.locks)) return null;
     this.locksLeft[client] = left - 1;
     this.reach?.next(client);
-    const { work, situation } = this;
-    const { ttlMs } = situation;
+    const { work, premise } = this;
+    const { ttlMs } = premise;
     const ttl = ttlMs * 1000;
-    if (situation.guardUs !== null && work.chance(70 * PERCENT)) {
+    if (premise.guardUs !== null && work.chance(70 * PERCENT)) {
       this.wrote = true;
-      const write = this.drawWrite(ttl, situation.guardUs);
+      const write = this.drawWrite(ttl, premise.guardUs);
       // A resource that looks at who writes may treat a second write differently.
       const writes = this.weather.resource === 'none' ? [write] : [write, write];
       return {
@@ -100,16 +100,16 @@ export class DrawnAdversary implements Adversary {
       resources: ['a'],
       ttlMs,
       holdUs,
-      extensions: situation.strain !== 'forget' && work.chance(25 * PERCENT) ? this.drawExtensions(ttl, holdUs) : [],
+      extensions: premise.strain !== 'forget' && work.chance(25 * PERCENT) ? this.drawExtensions(ttl, holdUs) : [],
       writes: [],
       jitterPpm: [],
     };
   }
 
   private drawHold(ttl: number): number | null {
-    const { work, situation } = this;
-    if (situation.handovers) return work.below(work.pick([HANDOVER_US, HANDOVER_US / 10]));
-    if (!situation.tactics.structured) return work.below(2 * ttl);
+    const { work, premise } = this;
+    if (premise.handovers) return work.below(work.pick([HANDOVER_US, HANDOVER_US / 10]));
+    if (!premise.tactics.structured) return work.below(2 * ttl);
     const kind = work.below(10);
     if (kind < 5) return null;
     if (kind < 7) return work.below(20_000);
@@ -118,13 +118,13 @@ export class DrawnAdversary implements Adversary {
 
   /** Checked when no more is left of the claim than the write needs, if that can be told beforehand. */
   private drawWrite(ttl: number, allowedUs: number): WritePlan {
-    const { work, situation, plan } = this;
+    const { work, premise, plan } = this;
     const thinkUs = work.pick([1_000, 1_000, 20_000]);
     // In time means before the claim ends, not when it does.
     const guardUs = thinkUs + allowedUs + 1;
-    const latest = ttl - situation.bounds.stepUs - guardUs;
-    const early = situation.tactics.biased
-      ? work.pick([0, 0, 2 * situation.leastDelayUs, work.below(1 + 2 * situation.mostDelayUs), work.below(100_000)])
+    const latest = ttl - premise.bounds.stepUs - guardUs;
+    const early = premise.tactics.biased
+      ? work.pick([0, 0, 2 * premise.leastDelayUs, work.below(1 + 2 * premise.mostDelayUs), work.below(100_000)])
       : work.below(latest + 1);
     const checkAfterUs = Math.max(0, latest - early);
     const delayUs = work.chance(50 * PERCENT) ? plan.latenessUs : work.below(plan.latenessUs + 1);
@@ -133,12 +133,11 @@ export class DrawnAdversary implements Adversary {
 
   /** Late in the claim, where extensions are delicate; soon where that is given back soon. */
   private drawExtensions(ttl: number, holdUs: number | null): ExtensionPlan[] {
-    const { work, situation } = this;
-    if (situation.handovers)
-      return [{ afterUs: work.below(1 + (holdUs ?? HANDOVER_US)), ttlMs: this.drawExtensionMs() }];
-    const claim = ttl - situation.bounds.stepUs;
+    const { work, premise } = this;
+    if (premise.handovers) return [{ afterUs: work.below(1 + (holdUs ?? HANDOVER_US)), ttlMs: this.drawExtensionMs() }];
+    const claim = ttl - premise.bounds.stepUs;
     const count = work.between(1, 2);
-    if (!situation.tactics.biased) {
+    if (!premise.tactics.biased) {
       const times = Array.from({ length: count }, () => work.below(2 * ttl)).sort((a, b) => a - b);
       return times.map((afterUs) => ({ afterUs, ttlMs: this.drawExtensionMs() }));
     }
@@ -150,22 +149,22 @@ export class DrawnAdversary implements Adversary {
 
   /** As long as the first time, or so short that it may be over when its answers are there. */
   private drawExtensionMs(): number {
-    const { work, situation } = this;
+    const { work, premise } = this;
     // How far clocks may step depends on the TTL.
-    return situation.strain !== 'step' && work.chance(10 * PERCENT) ? work.pick([3, 10, 40]) : situation.ttlMs;
+    return premise.strain !== 'step' && work.chance(10 * PERCENT) ? work.pick([3, 10, 40]) : premise.ttlMs;
   }
 
   /** At the start all come together; later, soon, or in the instant in which a key or a claim ends. */
   private drawArrival(client: number, view: WorldView): number {
-    const { work, situation } = this;
+    const { work, premise } = this;
     const isFirst = view.clients[client]?.locks.length === 0;
-    if (isFirst && situation.patience?.standoff && view.now === 0) return 0;
+    if (isFirst && premise.patience?.standoff && view.now === 0) return 0;
     if (isFirst) return this.onTick(work.chance(50 * PERCENT) ? work.below(3_000) : work.below(50_000));
-    if (situation.handovers) return this.drawHandover(view);
-    if (!situation.tactics.biased) return view.now + 1 + work.below(situation.ttlMs * 1000);
+    if (premise.handovers) return this.drawHandover(view);
+    if (!premise.tactics.biased) return view.now + 1 + work.below(premise.ttlMs * 1000);
     const [first, ...rest] = instantsAhead(view);
     if (first !== undefined && work.chance(60 * PERCENT)) {
-      const atUs = work.pick([first, ...rest]) - situation.leastDelayUs - work.pick([0, 0, 1_000, 100]);
+      const atUs = work.pick([first, ...rest]) - premise.leastDelayUs - work.pick([0, 0, 1_000, 100]);
       if (atUs > view.now) return atUs;
     }
     return view.now + 1 + work.below(300_000);
@@ -181,7 +180,7 @@ export class DrawnAdversary implements Adversary {
 
   /** The last whole millisecond, where node clocks are about to tick at those. */
   private onTick(us: number): number {
-    return this.situation.sharp ? us - (us % 1000) : us;
+    return this.premise.sharp ? us - (us % 1000) : us;
   }
 
   jitterPpm(): number {
@@ -191,23 +190,23 @@ export class DrawnAdversary implements Adversary {
   // ——— messages ———
 
   fate(message: Message, direction: Direction, _send: number, fate: FateSlot, view: WorldView): void {
-    const { fates, situation, weather } = this;
-    const range = situation.mostDelayUs - situation.leastDelayUs;
+    const { fates, premise, weather } = this;
+    const range = premise.mostDelayUs - premise.leastDelayUs;
     if (range > 0) fate.delayUs += fates.below(range);
-    if (situation.patience !== null && view.now >= situation.patience.quietFromUs) return;
+    if (premise.patience !== null && view.now >= premise.patience.quietFromUs) return;
     if (direction === 'request' && this.reach !== null) this.strand(fate, this.reach.lateUs(message), view);
     if (message.withText && isInClaim(view)) this.counts.textsInClaim++;
-    if (situation.losses && fates.chance(weather.lossPpm)) this.lose(fate, view);
-    if (situation.copies && fates.chance(weather.duplicatePpm)) {
+    if (premise.losses && fates.chance(weather.lossPpm)) this.lose(fate, view);
+    if (premise.copies && fates.chance(weather.duplicatePpm)) {
       fate.duplicateDelayUs = fates.below(100_000);
       if (isInClaim(view)) this.counts.copiesInClaim++;
     }
-    if (situation.resends && direction === 'request' && fates.chance(weather.duplicatePpm)) {
+    if (premise.resends && direction === 'request' && fates.chance(weather.duplicatePpm)) {
       fate.resendAfterUs = fates.below(100_000);
       if (isInClaim(view)) this.counts.resendsInClaim++;
     }
-    if (situation.spikes && fates.chance(weather.spikePpm)) {
-      this.delay(fate, fates.chance(70 * PERCENT) ? fates.below(100_000) : fates.below(situation.ttlMs * 1_500), view);
+    if (premise.spikes && fates.chance(weather.spikePpm)) {
+      this.delay(fate, fates.chance(70 * PERCENT) ? fates.below(100_000) : fates.below(premise.ttlMs * 1_500), view);
     }
   }
 

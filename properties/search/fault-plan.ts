@@ -3,7 +3,7 @@ import type { ClockPlan, Fault, ProcessName } from '../../scenarios/index.js';
 import type { LockRun, Stream, WorldView } from '../../sim/index.js';
 import { claimEnd } from '../monitors/belief.js';
 import type { OutOfOrder } from './patience.js';
-import { forgetsUnawares, type Situation } from './situation.js';
+import { forgetsUnawares, type Premise } from './premise.js';
 import type { Weather } from './weather.js';
 
 const PERCENT = 10_000;
@@ -11,13 +11,13 @@ const ALL_OPERATIONS: readonly Operation[] = ['acquire', 'extend', 'release'];
 
 /** Plans the faults of one run: some at its start, and at each claim those that strain it. */
 export class FaultPlan {
-  /** Whether the strain of the situation has been applied. */
+  /** Whether the strain of the premise has been applied. */
   strained = false;
   /** How late writes may be, µs: by the network, and by one pause of their client. */
   readonly latenessUs: number;
   readonly pauseUs: number;
   private readonly weather: Weather;
-  private readonly situation: Situation;
+  private readonly premise: Premise;
   private readonly draw: Stream;
   private crashesLeft: number;
   private pausesLeft: number;
@@ -28,32 +28,32 @@ export class FaultPlan {
   private flushesLeft: number;
   private readonly frozenWriters: string[] = [];
 
-  constructor(weather: Weather, situation: Situation, draw: Stream) {
+  constructor(weather: Weather, premise: Premise, draw: Stream) {
     this.weather = weather;
-    this.situation = situation;
+    this.premise = premise;
     this.draw = draw;
     this.crashesLeft = weather.crashes;
-    this.pausesLeft = situation.pauses ? weather.pauses : 0;
-    this.suspendsLeft = situation.suspends ? weather.suspends : 0;
-    this.wallStepsLeft = situation.wallSteps ? weather.wallSteps : 0;
-    this.deathsLeft = situation.deadClients ? weather.clientCrashes : 0;
-    this.failoversLeft = situation.failovers ? weather.failovers : 0;
+    this.pausesLeft = premise.pauses ? weather.pauses : 0;
+    this.suspendsLeft = premise.suspends ? weather.suspends : 0;
+    this.wallStepsLeft = premise.wallSteps ? weather.wallSteps : 0;
+    this.deathsLeft = premise.deadClients ? weather.clientCrashes : 0;
+    this.failoversLeft = premise.failovers ? weather.failovers : 0;
     this.flushesLeft = weather.flushes;
-    const factor = weather.stretch.late * situation.nearness;
-    this.latenessUs = (factor > 1 ? Math.ceil : Math.floor)((situation.guardUs ?? 0) * factor);
+    const factor = weather.stretch.late * premise.nearness;
+    this.latenessUs = (factor > 1 ? Math.ceil : Math.floor)((premise.guardUs ?? 0) * factor);
     this.pauseUs = this.latenessUs > 0 && draw.chance(50 * PERCENT) ? draw.below(this.latenessUs + 1) : 0;
-    this.strained = situation.strain === 'rate';
+    this.strained = premise.strain === 'rate';
   }
 
   /** Structured trouble from the beginning: one client cut off from some nodes, a node that dies for long. */
   atStart(): Fault[] {
-    const { draw, situation, weather } = this;
-    const ttl = situation.ttlMs * 1000;
-    const faults: Fault[] = (situation.patience?.out ?? []).map(({ node, how }) => this.takeOut(node, how));
-    if (situation.partitions) {
+    const { draw, premise, weather } = this;
+    const ttl = premise.ttlMs * 1000;
+    const faults: Fault[] = (premise.patience?.out ?? []).map(({ node, how }) => this.takeOut(node, how));
+    if (premise.partitions) {
       const count = draw.between(1, Math.max(1, weather.partitions));
       for (let i = 0; i < count && weather.partitions > 0; i++) {
-        const { structured } = situation.tactics;
+        const { structured } = premise.tactics;
         const cut = draw.subset(weather.nodes, structured ? draw.between(1, weather.nodes - 1) : 1).map(nodeName);
         const atUs = structured && draw.chance(60 * PERCENT) ? 0 : draw.below(ttl);
         const forUs = structured && draw.chance(50 * PERCENT) ? draw.between(1, 20_000) : draw.between(1, 2 * ttl);
@@ -63,12 +63,12 @@ export class FaultPlan {
         faults.push({ kind: 'partition', atUs, from: [client], to: cut, oneWay, forUs, ...held });
       }
     }
-    for (let i = 0; situation.refusals && i < weather.refusals; i++) {
+    for (let i = 0; premise.refusals && i < weather.refusals; i++) {
       const operations = draw.pick<readonly Operation[]>([['acquire', 'extend'], ['release'], ALL_OPERATIONS]);
       const node = nodeName(draw.below(weather.nodes));
       faults.push({ kind: 'refuse', node, operations, atUs: draw.below(ttl), forUs: draw.between(1, ttl) });
     }
-    if (this.crashesLeft > 0 && situation.strain !== 'restart' && draw.chance(20 * PERCENT)) {
+    if (this.crashesLeft > 0 && premise.strain !== 'restart' && draw.chance(20 * PERCENT)) {
       this.crashesLeft--;
       const restartAfterUs = draw.chance(50 * PERCENT) ? null : this.longEnough();
       const by = draw.chance(30 * PERCENT) ? ({ restartBy: 'node-clock' } as const) : {};
@@ -80,7 +80,7 @@ export class FaultPlan {
 
   /** A node is out of order from the beginning to the end. */
   private takeOut(index: number, how: OutOfOrder): Fault {
-    const { clients, untilUs } = this.situation.setup;
+    const { clients, untilUs } = this.premise.setup;
     const node = nodeName(index);
     const span = { atUs: 0, forUs: untilUs + 1 };
     switch (how) {
@@ -98,12 +98,12 @@ export class FaultPlan {
   /** A client has just begun to believe: this is what to strain. */
   atClaim(lock: LockRun, view: WorldView): Fault[] {
     const faults: Fault[] = [];
-    const { draw, situation } = this;
-    if (situation.strain === 'step' && !this.strained && draw.chance(70 * PERCENT)) this.step(lock, view, faults);
-    if (situation.strain === 'restart') this.crashVoters(lock, view, faults);
-    if (situation.strain === 'forget' && !this.strained && draw.chance(60 * PERCENT)) this.forget(lock, view, faults);
-    if (situation.strain === 'rate' && draw.chance(20 * PERCENT)) faults.push(this.changeRate(view));
-    if (situation.durable && this.crashesLeft > 0 && draw.chance(50 * PERCENT)) {
+    const { draw, premise } = this;
+    if (premise.strain === 'step' && !this.strained && draw.chance(70 * PERCENT)) this.step(lock, view, faults);
+    if (premise.strain === 'restart') this.crashVoters(lock, view, faults);
+    if (premise.strain === 'forget' && !this.strained && draw.chance(60 * PERCENT)) this.forget(lock, view, faults);
+    if (premise.strain === 'rate' && draw.chance(20 * PERCENT)) faults.push(this.changeRate(view));
+    if (premise.durable && this.crashesLeft > 0 && draw.chance(50 * PERCENT)) {
       this.crashesLeft--;
       faults.push(this.crashDurably(lock, view));
     }
@@ -128,14 +128,14 @@ export class FaultPlan {
     }
     if (this.wallStepsLeft > 0 && draw.chance(40 * PERCENT)) {
       this.wallStepsLeft--;
-      const most = draw.pick([200_000, 2_000 * situation.ttlMs]);
+      const most = draw.pick([200_000, 2_000 * premise.ttlMs]);
       const byUs = draw.between(-most, most);
       faults.push({ kind: 'clock-step', process: lock.client.name, atUs: view.now + draw.between(1, 500_000), byUs });
     }
-    if (situation.reorders && draw.chance(20 * PERCENT)) faults.push(this.reorder(lock, view));
+    if (premise.reorders && draw.chance(20 * PERCENT)) faults.push(this.reorder(lock, view));
     if (this.deathsLeft > 0 && draw.chance(20 * PERCENT)) {
       this.deathsLeft--;
-      const again = draw.chance(50 * PERCENT) ? { restartAfterUs: draw.below(situation.ttlMs * 1000) } : {};
+      const again = draw.chance(50 * PERCENT) ? { restartAfterUs: draw.below(premise.ttlMs * 1000) } : {};
       faults.push({
         kind: 'client-crash',
         client: lock.client.name,
@@ -148,8 +148,8 @@ export class FaultPlan {
 
   /** A node with a disk goes down: its process dies, its power goes, or it is shut down in order. */
   private crashDurably(lock: LockRun, view: WorldView): Fault {
-    const { draw, situation, weather } = this;
-    const { persistence, fsync } = situation.setup.cluster;
+    const { draw, premise, weather } = this;
+    const { persistence, fsync } = premise.setup.cluster;
     const [node = 0] = this.targets(lock, 1);
     const how = draw.pick<'process' | 'power' | 'order'>(['process', 'power', 'order']);
     const isAlways = persistence === 'always';
@@ -159,7 +159,7 @@ export class FaultPlan {
     const restartAfterUs =
       loses && forgetsUnawares(weather)
         ? this.longEnough()
-        : draw.pick([0, 0, 1_000, draw.below(situation.ttlMs * 1000)]);
+        : draw.pick([0, 0, 1_000, draw.below(premise.ttlMs * 1000)]);
     const when = this.during(lock, view, null);
     return {
       kind: 'crash',
@@ -173,7 +173,7 @@ export class FaultPlan {
 
   /** So long that a node is no danger, whatever it has forgotten, and whatever the clocks do within their bounds. */
   private longEnough(): number {
-    const ttl = this.situation.ttlMs * 1000;
+    const ttl = this.premise.ttlMs * 1000;
     return Math.floor(1.1 * ttl) + this.draw.below(ttl);
   }
 
@@ -194,12 +194,12 @@ export class FaultPlan {
     view: WorldView,
     heldUntil: number | null,
   ): { readonly atUs: number; readonly edge: 'after' } {
-    const { draw, situation } = this;
+    const { draw, premise } = this;
     const { now } = view;
     const end = Math.min(heldUntil ?? Number.POSITIVE_INFINITY, claimEnd(lock, now));
     const left = end - now;
-    if (!situation.tactics.biased) {
-      const range = heldUntil === null ? situation.setup.untilUs - now : left;
+    if (!premise.tactics.biased) {
+      const range = heldUntil === null ? premise.setup.untilUs - now : left;
       return { atUs: now + draw.below(Math.max(1, range)), edge: 'after' };
     }
     const kind = draw.below(10);
@@ -213,23 +213,23 @@ export class FaultPlan {
     lock: LockRun,
     view: WorldView,
   ): { readonly process: ProcessName; readonly atUs: number; readonly forUs: number } {
-    const { draw, situation, weather } = this;
+    const { draw, premise, weather } = this;
     const process = draw.chance(70 * PERCENT) ? lock.client.name : nodeName(draw.below(weather.nodes));
-    const most = draw.pick([5_000, 100_000, situation.ttlMs * 1000, situation.ttlMs * 2000]);
+    const most = draw.pick([5_000, 100_000, premise.ttlMs * 1000, premise.ttlMs * 2000]);
     return { process, atUs: view.now + draw.between(1, 3_000), forUs: draw.between(1, most) };
   }
 
   /** All of the drift allowance at once: nodes forward, or the holder backward, which stops if nobody can set its clock. */
   private step(lock: LockRun, view: WorldView, faults: Fault[]): void {
-    const { draw, situation, weather } = this;
-    const factor = weather.stretch.step * situation.nearness;
-    const byUs = weather.stepUs ?? (factor > 1 ? Math.ceil : Math.floor)(situation.bounds.stepUs * factor);
+    const { draw, premise, weather } = this;
+    const factor = weather.stretch.step * premise.nearness;
+    const byUs = weather.stepUs ?? (factor > 1 ? Math.ceil : Math.floor)(premise.bounds.stepUs * factor);
     if (byUs === 0) return;
     this.strained = true;
     const when = this.during(lock, view, null);
     if (draw.chance(30 * PERCENT)) {
       const process = lock.client.name;
-      if (situation.setup.policy.clock === 'wall') faults.push({ kind: 'clock-step', process, ...when, byUs: -byUs });
+      if (premise.setup.policy.clock === 'wall') faults.push({ kind: 'clock-step', process, ...when, byUs: -byUs });
       else faults.push({ kind: 'suspend', process, ...when, forUs: byUs, stops: 'all' });
       return;
     }
@@ -240,20 +240,20 @@ export class FaultPlan {
 
   /** A clock runs at another rate from soon on, no farther off than it may be. */
   private changeRate(view: WorldView): Fault {
-    const { draw, situation } = this;
-    const plan = draw.pick<ClockPlan | undefined>([undefined, ...situation.setup.cluster.clocks]);
+    const { draw, premise } = this;
+    const plan = draw.pick<ClockPlan | undefined>([undefined, ...premise.setup.cluster.clocks]);
     const process = plan?.process ?? nodeName(0);
-    const most = situation.setup.cluster.clocks.find((clock) => clock.process === process)?.ratePpm ?? 0;
+    const most = premise.setup.cluster.clocks.find((clock) => clock.process === process)?.ratePpm ?? 0;
     const ratePpm = most === 0 ? 0 : Math.sign(most) * draw.below(Math.abs(most) + 1);
     return { kind: 'clock-rate', process, atUs: view.now + draw.between(1, 1_000_000), ratePpm };
   }
 
   /** Nodes that voted for this claim go down, and are back as early as they may. */
   private crashVoters(lock: LockRun, view: WorldView, faults: Fault[]): void {
-    const { draw, situation, weather } = this;
+    const { draw, premise, weather } = this;
     if (this.crashesLeft === 0 || !draw.chance(70 * PERCENT)) return;
-    const { restartUs } = situation.bounds;
-    const factor = weather.stretch.restart * situation.nearness;
+    const { restartUs } = premise.bounds;
+    const factor = weather.stretch.restart * premise.nearness;
     const restartAfterUs = weather.restartDelayUs ?? Math.ceil(restartUs + restartUs * (1 - factor));
     const count = draw.between(1, this.crashesLeft);
     const when = this.during(lock, view, null);
@@ -266,7 +266,7 @@ export class FaultPlan {
 
   /** Where nodes write to a disk every second, they are made to forget by a loss of power. */
   private withPower(): { readonly power?: true } {
-    return this.situation.setup.cluster.persistence === 'everysec' ? { power: true } : {};
+    return this.premise.setup.cluster.persistence === 'everysec' ? { power: true } : {};
   }
 
   private flush(lock: LockRun, view: WorldView, faults: Fault[]): void {
@@ -288,11 +288,11 @@ export class FaultPlan {
 
   /** As many voters as the votes allow forget at once, or one more if the bound is to be passed. */
   private forget(lock: LockRun, view: WorldView, faults: Fault[]): void {
-    const { weather, situation } = this;
+    const { weather, premise } = this;
     const spare = size(lock.state.votes.yes) - lock.state.quorum;
     const count = spare + (weather.stretch.forget > 1 ? 1 : 0);
     // After an extension only the votes of its round count, and how many those will be is not known yet.
-    if (count <= 0 || extendsItself(situation.setup.policy)) return;
+    if (count <= 0 || extendsItself(premise.setup.policy)) return;
     this.strained = true;
     // While the key is there nobody else's can be, so that nobody else's claim loses a vote.
     const heldUntil = lock.plan.holdUs === null ? Number.POSITIVE_INFINITY : view.now + lock.plan.holdUs;
@@ -307,7 +307,7 @@ export class FaultPlan {
   /** Nodes to strike: voters for this claim, or any where trouble has no structure. */
   private targets(lock: LockRun, count: number): number[] {
     const { nodes } = this.weather;
-    return this.situation.tactics.structured
+    return this.premise.tactics.structured
       ? this.someVoters(lock, count)
       : this.draw.subset(nodes, Math.min(count, nodes));
   }

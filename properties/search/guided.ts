@@ -48,7 +48,7 @@ export class Guided implements Draws {
     const drawn = drawRun(this.weather, source, run, stopAt, counts);
     // What has been found is no near miss: changes of it would find it again.
     if (drawn.monitors.violations.some(({ property }) => stopAt.includes(property))) return drawn;
-    const { strain, ttlMs } = drawn.situation;
+    const { strain, ttlMs } = drawn.premise;
     const draws = this.genome.map((_, concern) => source.drawn(concern));
     for (const [measure, distance] of distances(drawn.monitors.closeness)) {
       this.keep({ niche: `${measure} ${strain} ${ttlMs}`, distance, genome: this.genome, draws });
@@ -103,7 +103,7 @@ function fresh(run: number): Genome {
 
 /** Changes the draws of one concern: all of them, those from one on, or a single one. */
 function mutate({ genome, draws }: NearMiss, run: number, draw: Stream): Genome {
-  const concern = draw.pick([Concern.work, Concern.fault, Concern.fate, Concern.situation, Concern.jitter]);
+  const concern = draw.pick([Concern.work, Concern.fault, Concern.fate, Concern.premise, Concern.jitter]);
   return genome.map((gene, index) => (index === concern ? edited(gene, draws[index] ?? 0, run, draw) : gene));
 }
 

@@ -89,15 +89,15 @@ export class RangeSearch {
     const { properties } = this.plan;
     for (let i = 0; i < most && !this.isOver; i++) {
       const run = this.next++;
-      const { world, monitors, situation, adversary } = this.draws.next(properties, this.exercised);
+      const { world, monitors, premise, adversary } = this.draws.next(properties, this.exercised);
       if (monitors.closeness.isNear) this.near++;
       this.events += world.events;
       for (const client of world.clients) this.steps += client.steps;
       this.hash.add(run, world.chronicle.trace.value());
-      if (situation.strain !== null && adversary.strained) {
-        const strained = this.strained[situation.strain];
+      if (premise.strain !== null && adversary.strained) {
+        const strained = this.strained[premise.strain];
         strained.runs++;
-        if (situation.nearness >= AT_BOUND) strained.atBound++;
+        if (premise.nearness >= AT_BOUND) strained.atBound++;
       }
       const violation = monitors.violations.find((it) => properties.includes(it.property));
       if (violation !== undefined) this.note({ run, violation, genome: this.draws.genome });

@@ -7,7 +7,7 @@ import type { Tactics } from './tactics.js';
 import type { Strain, Weather } from './weather.js';
 
 /** What one run of a search is about: drawn once, before the run. */
-export interface Situation {
+export interface Premise {
   readonly setup: Setup;
   readonly tactics: Tactics;
   readonly ttlMs: number;
@@ -48,8 +48,8 @@ export interface Situation {
 const PERCENT = 10_000;
 const HANDOVERS_PERCENT = 12;
 
-/** Draws the situation of a run. */
-export function drawSituation(weather: Weather, tactics: Tactics, draw: Stream): Situation {
+/** Draws the premise of a run. */
+export function drawPremise(weather: Weather, tactics: Tactics, draw: Stream): Premise {
   const usual = drawUsual(weather, tactics, draw);
   const patience = drawPatience(weather, draw);
   if (patience !== null) return patient(weather, usual, patience);
@@ -57,7 +57,7 @@ export function drawSituation(weather: Weather, tactics: Tactics, draw: Stream):
 }
 
 /** The same where locks are handed on quickly, between clients that are nearest to different nodes more often than not. */
-function busy(weather: Weather, usual: Situation, draw: Stream): Situation {
+function busy(weather: Weather, usual: Premise, draw: Stream): Premise {
   const { cluster, policy } = usual.setup;
   const distances = weather.distances && draw.chance(60 * PERCENT) ? drawDistances(weather, draw) : cluster.distances;
   const setup = { ...usual.setup, cluster: { ...cluster, distances }, policy: { ...policy, tries: 1 } };
@@ -65,7 +65,7 @@ function busy(weather: Weather, usual: Situation, draw: Stream): Situation {
 }
 
 /** The same where clients keep trying. Its locks are short, so that the run is over soon. */
-function patient(weather: Weather, usual: Situation, patience: Patience): Situation {
+function patient(weather: Weather, usual: Premise, patience: Patience): Premise {
   const ttlMs = Math.min(...weather.ttlsMs);
   const { standoff } = patience;
   const { cluster, policy, ...setup } = usual.setup;
@@ -89,7 +89,7 @@ function patient(weather: Weather, usual: Situation, patience: Patience): Situat
   };
 }
 
-function drawUsual(weather: Weather, tactics: Tactics, draw: Stream): Situation {
+function drawUsual(weather: Weather, tactics: Tactics, draw: Stream): Premise {
   const has = (percent: number): boolean => !tactics.swarm || draw.chance(percent * PERCENT);
   const ttlMs = draw.pick(weather.ttlsMs);
   const strain = drawStrain(weather, draw);
