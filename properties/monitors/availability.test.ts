@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Fault } from '../../scenarios/index.js';
+import type { Fate, Fault } from '../../scenarios/index.js';
 import { lock, type Parts, schedule, unreached } from '../../sim/testing/schedule.js';
 import { judge } from '../judge.js';
 import { disagreementOn } from '../offline/agreement.js';
@@ -186,6 +186,19 @@ describe('orphaned keys', () => {
     const late = { client: 'c1', operation: 'acquire', node: 'n4', direction: 'request', delayUs: 200_000 } as const;
     const gone: Fault = { kind: 'forget', node: 'n3', atUs: 210_000 };
     expect(orphaned({ fates: [late], faults: [dies(5_000), gone] })).toEqual([[5_000, 10_002_000, 'orphaned-keys']]);
+  });
+
+  it('make one outage with what came in between, and was no more than a moment', () => {
+    const lostOn = (client: string, ...nodes: readonly string[]): Fate[] =>
+      nodes.map((node) => ({ client, operation: 'release', node, direction: 'request', lost: true }));
+    const late: Fate = { client: 'c2', operation: 'acquire', node: 'n3', direction: 'request', delayUs: 180_000 };
+    const parts: Parts = {
+      policy: { quorum: 4, tries: 1 },
+      locks: [[lock(0, { holdUs: 3_000 })], [lock(20_000)]],
+      fates: [...lostOn('c1', 'n0', 'n3'), ...lostOn('c2', 'n3'), late],
+      faults: [{ kind: 'forget', node: 'n3', atUs: 200_000 }, crash('n2', 220_000, 1_000)],
+    };
+    expect(orphaned(parts)).toEqual([[5_000, 10_002_000, 'orphaned-keys']]);
   });
 
   it('are in the way of their own resource only', () => {

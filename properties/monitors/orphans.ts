@@ -44,8 +44,8 @@ export class Orphans {
   /** When time alone may put something in the way, or end a belief that it waits for. */
   private nextAt = NEVER;
   private readonly reach: Reach[] = [];
-  /** By key: when orphans were in everybody's way last. */
-  private readonly blocks: (Blocked | undefined)[] = [];
+  /** By key: when orphans were in everybody's way, the last time last. */
+  private readonly blocks: Blocked[][] = [];
   private openBlocks = 0;
   private anyLate = false;
   /** By key: when the last belief was over that is known to be, true time, µs. */
@@ -188,7 +188,7 @@ export class Orphans {
       if (since + this.graceUs < by) for (const key of use.lock.resources) this.look(key, now, by);
     }
     if (this.openBlocks === 0) return;
-    for (let key = 0; key < this.blocks.length; key++) if (this.blocks[key]?.until === null) this.look(key, now, by);
+    for (let key = 0; key < this.blocks.length; key++) if (this.openBlock(key) !== undefined) this.look(key, now, by);
   }
 
   private lookAt(lock: LockRun, now: TrueTime): void {
@@ -208,21 +208,35 @@ export class Orphans {
 
   /** What has been there for long enough before `by` is in the way. */
   private look(key: number, now: TrueTime, by: number): void {
-    const last = this.blocks[key];
-    const isOpen = last !== undefined && last.until === null;
-    if (this.orphans.length === 0 && !isOpen) return;
-    if (isOpen === this.isBlocked(key, now, by)) return;
-    if (isOpen) this.close(last, now);
-    else this.open(key, this.blockedSince(key, now, by), last);
+    const block = this.openBlock(key);
+    if (this.orphans.length === 0 && block === undefined) return;
+    const isBlocked = this.isBlocked(key, now, by);
+    if (isBlocked && block === undefined) this.open(key, this.blockedSince(key, now, by));
+    if (!isBlocked && block !== undefined) this.close(block, now);
   }
 
-  /** What begins before the last was over goes on with it. */
-  private open(key: number, since: number, last: Blocked | undefined): void {
-    while (this.blocks.length <= key) this.blocks.push(undefined);
-    const goesOn = last !== undefined && (last.until ?? NEVER) >= since;
+  private openBlock(key: number): Blocked | undefined {
+    if (this.openBlocks === 0) return undefined;
+    const blocks = this.blocks[key];
+    const last = blocks?.[blocks.length - 1];
+    return last?.until === null ? last : undefined;
+  }
+
+  /** What was over when this began, or later, goes on with it. */
+  private open(key: number, from: number): void {
     this.openBlocks++;
-    this.blocks[key] = { since: goesOn ? Math.min(since, last.since) : since, until: null, outage: null };
-    if (goesOn && last.outage !== null) remove(this.outages, last.outage);
+    while (this.blocks.length <= key) this.blocks.push([]);
+    const blocks = this.blocks[key] ?? [];
+    let since = from;
+    for (let last = blocks.pop(); last !== undefined; last = blocks.pop()) {
+      if ((last.until ?? NEVER) < since) {
+        blocks.push(last);
+        break;
+      }
+      since = Math.min(since, last.since);
+      if (last.outage !== null) remove(this.outages, last.outage);
+    }
+    blocks.push({ since, until: null, outage: null });
   }
 
   private close(block: Blocked, now: TrueTime): void {
