@@ -201,6 +201,19 @@ describe('orphaned keys', () => {
     expect(orphaned(parts)).toEqual([[5_000, 10_002_000, 'orphaned-keys']]);
   });
 
+  it('are in the way while somebody claims who dies in that instant, and not while one believes for longer', () => {
+    // c1's keys are orphans from 5 ms on; at 50 ms c2 takes five time-outs for votes.
+    const claims = (diesAtUs: number): unknown[] =>
+      orphaned({
+        policy: { onNodeError: 'vote', tries: 1 },
+        locks: [[lock(0)], [lock(4_000)]],
+        fates: unreached('c2', 'n0', 'n1', 'n2', 'n3', 'n4'),
+        faults: [dies(5_000), { kind: 'client-crash', client: 'c2', atUs: diesAtUs, edge: 'after' }],
+      });
+    expect(claims(54_000)).toEqual([[5_000, 10_002_000, 'orphaned-keys']]);
+    expect(claims(54_001)).toEqual([[54_001, 10_002_000, 'orphaned-keys']]);
+  });
+
   it('are in the way of their own resource only', () => {
     const locks = [[lock(0, { resources: ['a', 'b'] })]];
     const faults = ['n0', 'n1', 'n2'].map((node): Fault => ({ kind: 'forget', node, resource: 'a', atUs: 100_000 }));

@@ -116,8 +116,9 @@ export class Availability {
     if (ttlMs > this.longestTtlMs) this.longestTtlMs = ttlMs;
   }
 
-  claimed(lock: LockRun, now: TrueTime): void {
-    this.orphans.claimed(lock, this.ledger.of(lock.token, lock), now);
+  /** `isFirst` unless it goes on. */
+  claimed(lock: LockRun, now: TrueTime, isFirst: boolean): void {
+    this.orphans.claimed(lock, this.ledger.of(lock.token, lock), now, isFirst);
   }
 
   ended(lock: LockRun, cause: EndCause, now: TrueTime): void {

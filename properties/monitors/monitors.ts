@@ -132,7 +132,7 @@ export class Monitors extends Observer {
     this.coverage.claimed(lock);
     // What is wrong with the claim itself comes before what follows from it.
     this.protocol.claimed(lock, now);
-    this.believes(lock, now);
+    this.believes(lock, now, true);
   }
 
   override extended(lock: LockRun, before: LocalTime, now: TrueTime): void {
@@ -143,13 +143,13 @@ export class Monitors extends Observer {
     this.roster.claimed(lock);
     this.coverage.extended();
     this.protocol.extended(lock, now);
-    this.believes(lock, now);
+    this.believes(lock, now, false);
   }
 
-  private believes(lock: LockRun, now: TrueTime): void {
+  private believes(lock: LockRun, now: TrueTime, isFirst: boolean): void {
     this.validity.check(lock, now);
     this.mutualExclusion.claimed(lock, now);
-    this.availability.claimed(lock, now);
+    this.availability.claimed(lock, now, isFirst);
     this.liveness.claimed(lock, now);
   }
 

@@ -47,6 +47,9 @@ export class Orphans {
   /** By key: when orphans were in everybody's way, the last time last. */
   private readonly blocks: Blocked[][] = [];
   private openBlocks = 0;
+  /** The last claims of one instant, and its true time, µs. */
+  private readonly newest: LockRun[] = [];
+  private newestAt = 0;
   private anyLate = false;
   /** By key: when the last belief was over that is known to be, true time, µs. */
   private readonly freeAt: number[] = [];
@@ -103,7 +106,12 @@ export class Orphans {
   }
 
   /** A client believes that it holds the lock, perhaps by keys that were taken for orphans. */
-  claimed(lock: LockRun, use: Use | undefined, now: TrueTime): void {
+  claimed(lock: LockRun, use: Use | undefined, now: TrueTime, isFirst: boolean): void {
+    if (isFirst) {
+      if (this.newestAt !== now) this.newest.length = 0;
+      this.newestAt = now;
+      this.newest.push(lock);
+    }
     if (this.lapsed.length > 0) remove(this.lapsed, lock);
     if (use !== undefined && use.orphanedAt !== null) {
       use.orphanedAt = null;
@@ -115,7 +123,8 @@ export class Orphans {
 
   ended(lock: LockRun, now: TrueTime): void {
     if (this.lapsed.includes(lock)) remove(this.lapsed, lock);
-    else this.free(lock, now);
+    // One that ends as it begins never was.
+    else if (this.newestAt !== now || !this.newest.includes(lock)) this.free(lock, now);
     this.lookAt(lock, now);
   }
 
