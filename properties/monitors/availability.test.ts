@@ -33,6 +33,11 @@ describe('while too few nodes are up', () => {
     expect(outages({ cluster: { nodes: 1 }, faults: [crash('n0', 5_000_000, 0)] })).toEqual([]);
   });
 
+  it('goes on where a node is back as another goes down', () => {
+    const faults = [crash('n0', 1_000, 9_000), crash('n1', 2_000, null), crash('n2', 10_000, 20_000)];
+    expect(outages({ cluster: { nodes: 3 }, faults })).toEqual([[2_000, 30_000, 'no-quorum-up']]);
+  });
+
   it('a failover ends it', () => {
     const faults: Fault[] = [crash('n0', 1_000, null), { kind: 'failover', node: 'n0', atUs: 50_000 }];
     expect(outages({ cluster: { nodes: 1, replicaLagUs: 0 }, faults })).toEqual([[1_000, 50_000, 'no-quorum-up']]);

@@ -3,6 +3,7 @@ import type { EndCause, LockRun, NodeList, Setup, TrueTime } from '../../sim/ind
 import type { Ledger, Use } from './ledger.js';
 import { Orphans } from './orphans.js';
 import type { Outage } from './outage.js';
+import { remove } from './remove.js';
 import type { Roster } from './roster.js';
 
 /**
@@ -58,8 +59,16 @@ export class Availability {
 
   private reachChanged(now: TrueTime): void {
     if (this.isQuorum(this.up, this.lists)) this.endOutage(now);
-    else this.downSince ??= now;
+    else this.downSince ??= this.goesOn(now);
     this.orphans.reachChanged(this.up, this.lists, now);
+  }
+
+  /** When an outage began that has only just ended, and goes on: there was a quorum for no time at all. Else now. */
+  private goesOn(now: TrueTime): number {
+    const last = this.outages.findLast(({ reason, toUs }) => reason === 'no-quorum-up' && toUs === now);
+    if (last === undefined) return now;
+    remove(this.outages, last);
+    return last.fromUs;
   }
 
   /** Whether these nodes are a quorum for somebody. */

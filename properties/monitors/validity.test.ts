@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Fate, Fault } from '../../scenarios/index.js';
 import { lock, type Parts, schedule, unreached } from '../../sim/testing/schedule.js';
 import { judge } from '../judge.js';
+import { disagreementOn } from '../offline/agreement.js';
 
 /** From when until when a belief had no majority. */
 function gaps(parts: Parts): unknown[] {
@@ -143,6 +144,23 @@ describe('validity', () => {
 describe('validity of locks with one token', () => {
   const forget = (resource: string, atUs: number): Fault[] =>
     ['n0', 'n1', 'n2'].map((node) => ({ kind: 'forget', node, resource, atUs }));
+
+  it('is about the resource that was missing first, though a key of another is there again in that instant', () => {
+    const gone = (resource: string, atUs: number, ...nodes: string[]): Fault[] =>
+      nodes.map((node) => ({ kind: 'forget', node, resource, atUs }));
+    const parts: Parts = {
+      cluster: { replicaLagUs: 1_000 },
+      locks: [[lock(0, { resources: ['a', 'b'] })]],
+      faults: [
+        ...gone('b', 5_000, 'n1'),
+        ...gone('b', 10_000, 'n2', 'n3'),
+        ...gone('a', 10_000, 'n1', 'n2', 'n3', 'n4'),
+        { kind: 'failover', node: 'n1', atUs: 10_000, edge: 'after' },
+      ],
+    };
+    expect(gaps(parts)).toEqual([['c1', 'b', 10_000, 9_898_000]]);
+    expect(disagreementOn(schedule(parts))).toBeNull();
+  });
 
   it('is looked at for each of two clients that drew the same', () => {
     const both = (faults: Fault[]): unknown[] =>

@@ -13,7 +13,7 @@ import { removeAt } from './remove.js';
 export class Validity {
   /** By key and token: how many nodes hold it. */
   private readonly counts: number[][] = [];
-  private readonly open: { readonly lock: LockRun; readonly violation: Violation }[] = [];
+  private readonly open: { readonly lock: LockRun; readonly key: number; readonly violation: Violation }[] = [];
   private readonly report: (violation: Violation) => void;
   private readonly withdraw: (violation: Violation) => void;
   private readonly resourceOf: (key: number) => string;
@@ -41,13 +41,13 @@ export class Validity {
     // Dense, because tokens are: a list with holes is slower.
     while (counts.length <= token) counts.push(0);
     counts[token] = (counts[token] ?? 0) + 1;
-    if (this.open.length > 0) this.restored(token, now);
+    if (this.open.length > 0) this.restored(key, token, now);
   }
 
   /** What is there again in the instant in which it went was not missing at its end. */
-  private restored(token: number, now: TrueTime): void {
-    for (const { lock, violation } of [...this.open]) {
-      if (lock.token !== token || violation.atUs !== now) continue;
+  private restored(key: number, token: number, now: TrueTime): void {
+    for (const { lock, key: missing, violation } of [...this.open]) {
+      if (lock.token !== token || missing !== key || violation.atUs !== now) continue;
       this.close(lock, now);
       this.withdraw(violation);
       if (lock.believing) this.check(lock, now);
@@ -94,7 +94,7 @@ export class Validity {
         clients: [name],
         detail: `${name} believes to hold ${resource}, but ${holders(holding)} its token (majority ${majority})`,
       };
-      this.open.push({ lock, violation });
+      this.open.push({ lock, key, violation });
       this.report(violation);
       return;
     }
