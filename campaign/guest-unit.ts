@@ -1,9 +1,7 @@
 import { counterexample } from '../guests/counterexample.js';
 import { replayGuests } from '../guests/run.js';
-
 import { kindOf, VIOLATION_KINDS, type ViolationKind } from '../guests/search/kinds.js';
 import { claimsIn, type DrawnGuestRun, drawGuestRun } from '../guests/search/search.js';
-
 import { shrinkForGuest } from '../guests/search/shrink-guests.js';
 import type { Subject } from '../guests/subject.js';
 import { loadGuest, REPLAY } from '../guests/torture.js';

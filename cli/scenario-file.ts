@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { isClientFailure, parseClientSchedule, replayOf } from '../guests/failure-file.js';
+import { isClientFailure, parseClientFailure, replayOf } from '../guests/failure-file.js';
 import { findScenario } from '../scenarios/catalogue.js';
 import { parseScenarioText, parseScheduleText, type Scenario, type Schedule } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
@@ -47,8 +47,7 @@ function isBareSchedule(value: unknown): boolean {
 
 /** The lock of this project does well where that client failed: to say so would pass for a verdict on the client. */
 function ofAClient(text: string, path: string, command: string): InputError {
-  const { failure } = parseClientSchedule(text, path);
-  if (failure === null) return new InputError(`${path}: it is of no client`);
+  const failure = parseClientFailure(text, path);
   const { client } = failure;
   const again = replayOf(failure, path, command);
   const whose = client.from === 'test' ? 'the client of a test' : client.name;

@@ -54,10 +54,19 @@ export function isClientFailure(value: unknown): boolean {
  */
 export function parseClientSchedule(content: string, source: string): ClientSchedule {
   return parseTextAs(content, source, (value) => {
-    if (!isClientFailure(value)) return { schedule: parseSchedule(value), failure: null };
-    const failure = readAs(grammar, value);
-    return { schedule: parseSchedule(failure.schedule), failure };
+    const failure = isClientFailure(value) ? failureIn(value) : null;
+    return { schedule: failure?.schedule ?? parseSchedule(value), failure };
   });
+}
+
+/** The same for the text of a file that says that it is a failure of a client. */
+export function parseClientFailure(content: string, source: string): ClientFailure {
+  return parseTextAs(content, source, failureIn);
+}
+
+function failureIn(value: unknown): ClientFailure {
+  const failure = readAs(grammar, value);
+  return { ...failure, schedule: parseSchedule(failure.schedule) };
 }
 
 /** The text of a failure's file; equal failures have equal texts. */

@@ -7,7 +7,7 @@ import type { Calm } from './calm.js';
  * Failed rounds of each client that jitter makes all but impossible: with pauses spread over 200 ms and requests that
  * take 12 ms, a round of three clients has no winner in one case of six.
  */
-export const MOST_FAILED_ROUNDS = 10;
+const MOST_FAILED_ROUNDS = 10;
 
 /**
  * Liveness: where several clients ask for a resource that nobody holds, with nothing disturbed, one of them gets it
