@@ -4,7 +4,7 @@ import type { ClientProcess } from './client-process.js';
 import { answersAfterUs } from './disk.js';
 import type { Links } from './links.js';
 import type { LockRun } from './lock-run.js';
-import type { Message, RemoteCall } from './message.js';
+import { Message, type RemoteCall } from './message.js';
 import type { SimNode } from './node.js';
 import { EventKind, type Queue, type QueueEvent } from './queue.js';
 import { isScript, NO_SCRIPT } from './scripts.js';
@@ -36,24 +36,13 @@ export class Exchange {
   }
 
   send(lock: LockRun, to: NodeSet, command: Command, remote: RemoteCall | null): void {
-    const { client, number, keys, list } = lock;
+    const { client, list } = lock;
     this.chronicle.observer.sent(lock, list.at(to), command, this.chronicle.now);
     for (let place = 0; place < list.places; place++) {
       const node = has(to, place) ? this.view.nodes[list.nodes[place] ?? 0] : undefined;
       if (node === undefined) continue;
       const send = lock.countSend(command, node.index);
-      const message: Message = {
-        client: client.index,
-        lock: number,
-        node: node.index,
-        place,
-        command,
-        keys,
-        send,
-        withText: false,
-        remote,
-        state: 'open',
-      };
+      const message = new Message(lock, node.index, place, command, send, false, remote);
       this.links.send(message, send, null, 0, client, node);
     }
   }
@@ -66,7 +55,9 @@ export class Exchange {
     message.state = 'broken';
     this.links.reconnect(message);
     const send = lock.countResend(message.command, message.node);
-    this.links.send({ ...message, send, state: 'open' }, send, null, 0, client, node);
+    const { place, command, withText, remote } = message;
+    const again = new Message(lock, node.index, place, command, send, withText, remote);
+    this.links.send(again, send, null, 0, client, node);
     return true;
   }
 
@@ -159,6 +150,7 @@ export class Exchange {
     message.state = 'answered';
     this.chronicle.cause = this.chronicle.noteMessage(Kind['no-script'], client, message, message.node, 'error');
     const send = lock.countResend(message.command, message.node);
-    this.links.send({ ...message, send, withText: true, state: 'open' }, send, null, 0, client, node);
+    const { place, command, remote } = message;
+    this.links.send(new Message(lock, node.index, place, command, send, true, remote), send, null, 0, client, node);
   }
 }
