@@ -19,12 +19,13 @@ export class Links {
   private readonly fate: FateSlot = { delayUs: 0, lost: false, duplicateDelayUs: -1, resendAfterUs: -1 };
   private readonly ordered: boolean;
   private readonly delayUs: number;
+  private readonly nodes: number;
   /** By client and node, where it differs from the cluster's. */
   private readonly distances: number[] = [];
-  /** By {@link index}: the latest arrival, for links that keep order, and until when the link is cut. */
-  private readonly lastArrival: number[] = [];
+  /** By {@link index}: the latest arrival, for links that keep order. */
+  private readonly lastArrival: number[];
+  /** The same: until when the link is cut, or what is sent over it is held back; empty until there is such a link. */
   private readonly cutUntil: number[] = [];
-  /** The same, for what is not lost but held back until then. */
   private readonly heldUntil: number[] = [];
 
   constructor(view: WorldView, adversary: Adversary, chronicle: Chronicle, queue: Queue) {
@@ -35,6 +36,8 @@ export class Links {
     const { cluster, clients } = view.setup;
     this.ordered = cluster.link === 'fifo';
     this.delayUs = cluster.delayUs;
+    this.nodes = cluster.nodes;
+    this.lastArrival = this.ordered ? new Array<number>(2 * clients.length * cluster.nodes).fill(0) : [];
     for (const { client, node, delayUs } of cluster.distances) {
       this.distances[clients.indexOf(client) * cluster.nodes + nodeIndex(node)] = delayUs;
     }
@@ -80,6 +83,7 @@ export class Links {
 
   /** A client has a new connection to a node: what is sent over it need not wait for what was sent over the old one. */
   reconnect({ client, node }: Message): void {
+    if (!this.ordered) return;
     this.lastArrival[this.index(client, node, 'request')] = 0;
     this.lastArrival[this.index(client, node, 'reply')] = 0;
   }
@@ -109,7 +113,7 @@ export class Links {
   /** What a message takes when its fate does not say. */
   private usualDelay(message: Message): number {
     if (this.distances.length === 0) return this.delayUs;
-    return this.distances[message.client * this.view.setup.cluster.nodes + message.node] ?? this.delayUs;
+    return this.distances[message.client * this.nodes + message.node] ?? this.delayUs;
   }
 
   /** Deliveries of one instant, writes to the resource among them, come in the order in which they were sent. */
@@ -119,7 +123,7 @@ export class Links {
 
   /** Number of a link in one direction. */
   private index(client: number, node: number, direction: Direction): number {
-    return 2 * (client * this.view.nodes.length + node) + (direction === 'request' ? 0 : 1);
+    return 2 * (client * this.nodes + node) + (direction === 'request' ? 0 : 1);
   }
 
   /** The arrival of a message that does not overtake the one before it on its connection. */

@@ -19,7 +19,7 @@ export class NodeList {
     this.nodes = names?.map(nodeIndex) ?? Array.from({ length: count }, (_, node) => node);
     this.plain = this.nodes.every((node, place) => node === place);
     this.own = this.nodes.map(oneNode).reduce(union, NO_NODES);
-    this.distinct = new Set(this.nodes).size;
+    this.distinct = size(this.own);
     this.majority = Math.floor(this.distinct / 2) + 1;
   }
 
@@ -46,8 +46,8 @@ export class NodeList {
   at(places: NodeSet): NodeSet {
     if (this.plain) return places;
     let nodes: NodeSet = NO_NODES;
-    for (const [place, node] of this.nodes.entries()) {
-      if (has(places, place)) nodes = union(nodes, oneNode(node));
+    for (let place = 0; place < this.nodes.length; place++) {
+      if (has(places, place)) nodes = union(nodes, oneNode(this.nodes[place] ?? 0));
     }
     return nodes;
   }

@@ -11,7 +11,7 @@ export interface Setup {
   readonly policy: Policy;
   readonly clients: readonly ProcessName[];
   /** By client: what it knows of the cluster, if not what all know. */
-  readonly views?: readonly ClientView[];
+  readonly views?: readonly ClientView[] | undefined;
   readonly resource: ResourceGuard;
   readonly untilUs: number;
 }

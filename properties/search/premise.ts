@@ -68,13 +68,13 @@ function busy(weather: Weather, usual: Premise, draw: Stream): Premise {
 function patient(weather: Weather, usual: Premise, patience: Patience): Premise {
   const ttlMs = Math.min(...weather.ttlsMs);
   const { standoff } = patience;
-  const { cluster, policy, ...setup } = usual.setup;
+  const { cluster, policy } = usual.setup;
   return {
     ...usual,
     ttlMs,
     bounds: boundsOf(policy, ttlMs),
     setup: {
-      ...setup,
+      ...usual.setup,
       cluster: { ...cluster, distances: standoff ? distancesOf(weather, usual.leastDelayUs) : cluster.distances },
       policy: { ...policy, tries: null },
       // A lock that extends itself may be held for eleven TTLs.
@@ -103,29 +103,27 @@ function drawUsual(weather: Weather, tactics: Tactics, draw: Stream): Premise {
   const failovers = weather.failovers > 0 && has(15);
   const leastDelayUs = draw.pick(sharp ? [0, 0, 0, 1] : [0, 0, 50, 500, 1_000]);
   const disk = drawDisk(weather, durable, strain, draw);
-  const cluster: Cluster = {
-    nodes: weather.nodes,
-    delayUs: leastDelayUs,
-    distances: weather.distances && !sharp && has(20) ? drawDistances(weather, draw) : [],
-    link: draw.chance(50 * PERCENT) ? 'fifo' : 'reordering',
-    expiry: weather.expiry,
-    resolutionUs: 1000,
-    ...disk,
-    ...(weather.answersEarly && disk.persistence === 'always' ? { answers: 'executed' } : {}),
-    // A replica that is up to date is as good as a disk.
-    replicaLagUs: failovers ? weather.replicaLagUs : null,
-    clocks: drawClocks(weather, sharp, drawRates(weather, strain, nearness, bounds, draw), draw),
-  };
+  const distances = weather.distances && !sharp && has(20) ? drawDistances(weather, draw) : [];
+  const link = draw.chance(50 * PERCENT) ? 'fifo' : 'reordering';
+  const clocks = drawClocks(weather, sharp, drawRates(weather, strain, nearness, bounds, draw), draw);
   const suspends = strain !== 'late' && weather.suspends > 0 && has(20);
   const wallSteps = weather.wallSteps > 0 && has(20);
   // Where nobody suspends or sets them, all clocks of a client are as good as each other.
   const mixed = weather.ownTiming && !suspends && !wallSteps && policy.clock === 'boot' && has(10);
   return {
     setup: {
-      cluster: { ...cluster, ...(weather.byHash && has(15) ? { scripts: 'by-hash' } : {}) },
+      cluster: clusterOf(weather, disk, {
+        delayUs: leastDelayUs,
+        distances,
+        link,
+        // A replica that is up to date is as good as a disk.
+        replicaLagUs: failovers ? weather.replicaLagUs : null,
+        scripts: weather.byHash && has(15) ? 'by-hash' : undefined,
+        clocks,
+      }),
       policy,
       clients: Array.from({ length: weather.clients }, (_, i) => `c${i + 1}`),
-      ...(weather.namesTwice ? { views: namedTwice(weather) } : mixed ? { views: drawTimings(weather, draw) } : {}),
+      views: weather.namesTwice ? namedTwice(weather) : mixed ? drawTimings(weather, draw) : undefined,
       resource: weather.resource,
       untilUs: 3 * ttlMs * 1000,
     },
@@ -157,6 +155,30 @@ function drawUsual(weather: Weather, tactics: Tactics, draw: Stream): Premise {
   };
 }
 
+type Disk = Pick<Cluster, 'persistence' | 'fsync'>;
+
+/** What is drawn of a cluster beside its disks. */
+type Rest = Pick<Cluster, 'delayUs' | 'distances' | 'link' | 'replicaLagUs' | 'scripts' | 'clocks'>;
+
+/** With every field in every run: one that is there in some only would give objects different shapes, which costs a tenth. */
+function clusterOf(weather: Weather, { persistence, fsync }: Disk, rest: Rest): Cluster {
+  return {
+    nodes: weather.nodes,
+    delayUs: rest.delayUs,
+    distances: rest.distances,
+    link: rest.link,
+    expiry: weather.expiry,
+    resolutionUs: 1000,
+    persistence,
+    fsync,
+    replicaLagUs: rest.replicaLagUs,
+    answers: weather.answersEarly && persistence === 'always' ? 'executed' : undefined,
+    expiryAtLoad: undefined,
+    scripts: rest.scripts,
+    clocks: rest.clocks,
+  };
+}
+
 /** How long Redis lets pass between two fsyncs, and a disk that is asked far more often, µs. */
 const EVERY_SECOND_US = 1_000_000;
 const FSYNC_EVERY_US = [EVERY_SECOND_US, 20_000] as const;
@@ -165,12 +187,7 @@ const FSYNC_EVERY_US = [EVERY_SECOND_US, 20_000] as const;
  * What a crash leaves of a node. Nodes that keep what they acknowledged write it before they answer, or every second, in
  * windows that take their time: then power loss costs the last of it, and a dying process what it had not handed over.
  */
-function drawDisk(
-  weather: Weather,
-  durable: boolean,
-  strain: Strain | null,
-  draw: Stream,
-): Pick<Cluster, 'persistence' | 'fsync'> {
+function drawDisk(weather: Weather, durable: boolean, strain: Strain | null, draw: Stream): Disk {
   if (durable && draw.chance(50 * PERCENT)) return { persistence: 'always' };
   const forgets =
     (strain === 'restart' || strain === 'forget') && forgetsUnawares(weather) && draw.chance(30 * PERCENT);
