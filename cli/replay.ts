@@ -1,5 +1,7 @@
 import { judgeAsExpected, reproduces } from '../properties/expectation.js';
-import { type Explained, explain, type Judgement, SAFETY } from '../properties/index.js';
+import type { Judgement } from '../properties/index.js';
+import { SAFETY } from '../properties/property-lists.js';
+import { type Explained, explain } from '../properties/shrinking/explain.js';
 import { ANSI, formatTimeline, type Painter, PLAIN, propertyWords, type ReportInput } from '../report/index.js';
 import { WIDTH } from '../report/table.js';
 import { wrap } from '../report/words.js';

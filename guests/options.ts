@@ -1,6 +1,6 @@
-import { z } from 'zod';
 import { flag, oneOf, type Range, record, someOf, text, whole, wrong } from '../scenarios/grammar-parts.js';
 import { InputError } from '../scenarios/input-error.js';
+import * as z from '../scenarios/zod.js';
 import { VIOLATION_KINDS, type ViolationKind } from './search/kinds.js';
 
 /** What may go wrong; all of it is optional, and what is left out does not happen. */

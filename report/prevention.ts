@@ -1,4 +1,5 @@
-import { assumptions, judge } from '../properties/index.js';
+import { assumptions } from '../properties/assumptions.js';
+import { judge } from '../properties/judge.js';
 import { mitigate, type PropertyId, type Schedule, type Verdict } from '../scenarios/index.js';
 import { policyOf } from '../sim/index.js';
 

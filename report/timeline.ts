@@ -1,4 +1,5 @@
-import { type Judgement, judge, type Violation } from '../properties/index.js';
+import type { Judgement, Violation } from '../properties/index.js';
+import { judge } from '../properties/judge.js';
 import type { PropertyId, Schedule } from '../scenarios/index.js';
 import { type Claim, claimsOf } from './claims.js';
 import { type Painter, PLAIN } from './painter.js';

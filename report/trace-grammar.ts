@@ -1,5 +1,5 @@
-import { z } from 'zod';
 import { definitions, scheduleGrammar } from '../scenarios/grammar.js';
+import * as z from '../scenarios/zod.js';
 import { Kind } from '../sim/trace.js';
 
 const event: z.ZodType = z

@@ -64,6 +64,10 @@ describe('a folder of scenarios', () => {
   });
 });
 
+test('every file of the catalogue is right: to read it with the grammar changes nothing', () => {
+  expect(loadCatalogue(new URL('catalogue/', import.meta.url))).toStrictEqual(loadCatalogue());
+});
+
 test('every variant in the catalogue can be made', () => {
   for (const scenario of loadCatalogue()) {
     for (const variant of [...scenario.flips, ...scenario.neighbours]) variantSchedule(scenario, variant);

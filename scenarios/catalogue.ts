@@ -17,17 +17,24 @@ function catalogueFolder(): URL {
   return found;
 }
 
+/** Tests look at every field of the package's own files; to do so again would take `list` as long as all the rest of it. */
+function trusted(text: string): Scenario {
+  return JSON.parse(text) as Scenario;
+}
+
 /**
  * All scenarios of the catalogue, by id (`S3` before `S12`).
  *
- * @param folder - Another folder of scenario files, ending in `/`.
- * @throws {@link InputError} if a file of it is wrong.
+ * @param other - Another folder of scenario files, ending in `/`.
+ * @throws {@link InputError} if a file of that is wrong.
  */
-export function loadCatalogue(folder: URL = catalogueFolder()): Scenario[] {
+export function loadCatalogue(other?: URL): Scenario[] {
+  const folder = other ?? catalogueFolder();
+  const read = other === undefined ? trusted : parseScenarioText;
   const files = readdirSync(folder).filter((name) => name.endsWith('.json'));
   const owners = new Map<string, string>();
   const scenarios = files.sort().map((name) => {
-    const scenario = parseScenarioText(readFileSync(new URL(encodeURIComponent(name), folder), 'utf8'), name);
+    const scenario = read(readFileSync(new URL(encodeURIComponent(name), folder), 'utf8'), name);
     const owner = owners.get(scenario.id);
     if (owner !== undefined)
       throw new InputError(`${name}: /id: ${show(scenario.id)} is the id of ${owner}; use another`);
@@ -43,7 +50,7 @@ function ownOf(id: string): [Scenario] | undefined {
   if (!/^\w+$/.test(id)) return undefined;
   const file = new URL(`${id}.json`, catalogueFolder());
   if (!existsSync(file)) return undefined;
-  const scenario = parseScenarioText(readFileSync(file, 'utf8'), `${id}.json`);
+  const scenario = trusted(readFileSync(file, 'utf8'));
   return scenario.id === id ? [scenario] : undefined;
 }
 

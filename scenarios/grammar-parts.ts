@@ -1,7 +1,7 @@
-import { z } from 'zod';
 import { LONGEST_US } from '../core/index.js';
 import { show } from './input-error.js';
 import { meant, nearest } from './nearest.js';
+import * as z from './zod.js';
 
 /*
  * What the grammar is made of. Every part knows in words what would be right, so that an error can say so: messages are

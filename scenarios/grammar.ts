@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import { LONGEST_US, MOST_NODES, type Policy } from '../core/index.js';
 import { exactly } from './exactly.js';
 import {
@@ -35,6 +34,7 @@ import type {
   Schedule,
   WritePlan,
 } from './schedule.js';
+import * as z from './zod.js';
 
 /*
  * The form of a schedule. What one field demands of another (names that exist, addresses named once) is in checks.ts.

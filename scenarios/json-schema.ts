@@ -1,6 +1,6 @@
-import { z } from 'zod';
 import { definitions } from './grammar.js';
 import { scenarioGrammar } from './scenario-grammar.js';
+import * as z from './zod.js';
 
 /**
  * The JSON Schema (draft 2020-12) of a scenario's file; that of a schedule is its `$defs/Schedule`. Published as

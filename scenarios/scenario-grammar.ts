@@ -1,8 +1,8 @@
-import { z } from 'zod';
 import { exactly } from './exactly.js';
 import { definitions, scheduleGrammar } from './grammar.js';
 import { anything, formed, list, MICROS, oneOf, record, text, whole, wrongTag } from './grammar-parts.js';
 import type { Change, Expectation, ExpectedViolation, PropertyId, Scenario, Variant } from './scenario.js';
+import * as z from './zod.js';
 
 const property: z.ZodType<PropertyId> = exactly<PropertyId>()(
   oneOf(

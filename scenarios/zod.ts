@@ -1,0 +1,42 @@
+import { config } from 'zod';
+import { en } from 'zod/locales';
+
+/*
+ * As much of zod as the grammars speak. The build makes one file of it (`build:zod`): as it comes it is ninety, most of them
+ * languages, and a command had spent a sixth of its time on them before its first word.
+ */
+
+export type {
+  core,
+  ZodArray,
+  ZodBoolean,
+  ZodEnum,
+  ZodInt,
+  ZodNonOptional,
+  ZodNull,
+  ZodObject,
+  ZodString,
+  ZodType,
+  ZodUnion,
+  ZodUnknown,
+} from 'zod';
+export {
+  array,
+  boolean,
+  discriminatedUnion,
+  enum,
+  instanceof,
+  int,
+  literal,
+  null,
+  number,
+  record,
+  registry,
+  strictObject,
+  string,
+  toJSONSchema,
+  union,
+  unknown,
+} from 'zod';
+
+config(en());
