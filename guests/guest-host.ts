@@ -27,6 +27,7 @@ import { GuestTimer, ProcessTimers } from './process-timers.js';
 import type { Sent, Wire } from './redis/client.js';
 import { meaningOf } from './redis/meaning.js';
 import { RemoteCommands } from './redis/remote.js';
+import { saidBy } from './redis/said.js';
 import type { GuestProcess, Session } from './session.js';
 
 /** What `Date.now()` shows when a wall clock shows nothing, ms: 2033-05-18, which no native clock shows today. */
@@ -189,7 +190,14 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
       ttlMs: Number.isFinite(meaning.ttlMs) ? meaning.ttlMs : 0,
       counter: 0,
     };
-    const remote = new RemoteCommands(at, session.serverOf(at), commands, session.names, this.chronicle);
+    const remote = new RemoteCommands(
+      at,
+      session.serverOf(at),
+      commands,
+      saidBy(commands, meaning),
+      session.names,
+      this.chronicle,
+    );
     this.host.send(lock, oneNode(place), command, remote);
     return remote;
   }

@@ -17,6 +17,11 @@ export function textOf(event: Pick<TraceEvent, 'detail'>, name: string): string 
   return typeof value === 'string' ? value : '';
 }
 
+/** The command of a client that does not run the lock of `core`, as it is; empty where the command says it all. */
+export function saidOf(event: Pick<TraceEvent, 'detail'>, token: string): string {
+  return textOf(event, 'said').replaceAll('{token}', token);
+}
+
 /** A detail that is a list; empty where there is none. */
 export function listOf(event: Pick<TraceEvent, 'detail'>, name: string): readonly string[] {
   const value = event.detail[name];

@@ -1,7 +1,7 @@
 import { driftAllowanceUs } from '../core/index.js';
 import { formatDurationMs } from '../scenarios/index.js';
 import type { TraceEvent } from '../sim/index.js';
-import { listOf, nodesOf, numberOf, textOf } from './details.js';
+import { listOf, nodesOf, numberOf, saidOf, textOf } from './details.js';
 import { faultWords, NodeKeys } from './fault-words.js';
 import type { Scene } from './picture/scene.js';
 import { checkWords, reasonWords } from './rows.js';
@@ -82,6 +82,8 @@ function writeWords(event: TraceEvent, token: string): string {
 /** The command of a message, in the words of Redis. */
 export function commandOf(event: TraceEvent, scene: Scene): string {
   const token = scene.tokenName(numberOf(event, 'token'));
+  const said = saidOf(event, token);
+  if (said !== '') return said;
   switch (textOf(event, 'operation')) {
     case 'acquire':
       return `SET ${token} NX PX ${countWords(numberOf(event, 'ttlMs'))}`;

@@ -1,5 +1,5 @@
 import type { TraceEvent } from '../sim/index.js';
-import { numberOf, textOf } from './details.js';
+import { numberOf, saidOf, textOf } from './details.js';
 import type { Row, RowContext } from './row.js';
 import { nodeList, nodesDo } from './words.js';
 
@@ -43,9 +43,10 @@ export class SendingRows {
     return [this.broadcast(event, courses), ...this.lateRows(event, courses)];
   }
 
-  /** Where nobody has counters, what is read changes nothing: a library loads its scripts, or looks at a key. */
-  private isIdle({ detail }: TraceEvent): boolean {
-    return detail.operation === 'read-counter' && this.context.policy.fencing === 'none';
+  /** Where nobody has counters, what is read changes nothing: a library loads its scripts. Who reads a key may act on it. */
+  private isIdle(event: TraceEvent): boolean {
+    if (this.context.policy.fencing !== 'none' || readsKey(event)) return false;
+    return textOf(event, 'operation') === 'read-counter';
   }
 
   private courseOf(sent: TraceEvent): Course {
@@ -79,7 +80,7 @@ export class SendingRows {
   private isAgain(event: TraceEvent, names: readonly string[]): boolean {
     const { operation, lock, attempt, round } = event.detail;
     const keys = names.map((node) => `${event.process} ${lock} ${attempt} ${operation} ${round} ${node}`);
-    const again = operation !== 'release' && keys.every((key) => this.sent.has(key));
+    const again = operation !== 'release' && !readsKey(event) && keys.every((key) => this.sent.has(key));
     for (const key of keys) this.sent.add(key);
     return again;
   }
@@ -93,6 +94,8 @@ export class SendingRows {
   private command(event: TraceEvent): string {
     const { policy, tokenName, schedule } = this.context;
     const token = tokenName(numberOf(event, 'token'));
+    const said = saidOf(event, token);
+    if (said !== '') return said;
     const client = schedule.clients.find((it) => it.id === event.process);
     const resources = client?.locks[numberOf(event, 'lock')]?.resources ?? [];
     const keys = resources.map((resource) => `${client?.keyPrefix ?? ''}${resource}`).join(' ');
@@ -137,8 +140,8 @@ export class SendingRows {
     if (textOf(event, 'operation') !== 'release') {
       note(
         which((it) => this.answerOf(it) === 'no'),
-        'refuses',
-        'refuse',
+        readsKey(event) ? 'has none' : 'refuses',
+        readsKey(event) ? 'have none' : 'refuse',
       );
     }
     for (const error of new Set(courses.map((it) => this.errorOf(it)))) {
@@ -245,10 +248,17 @@ function isRequest(event: TraceEvent): boolean {
   return (event.kind === 'send' || event.kind === 'lost') && event.process === textOf(event, 'client');
 }
 
+/** Whether somebody's own lock looks who has a key. */
+function readsKey(event: TraceEvent): boolean {
+  return textOf(event, 'said').startsWith('GET ');
+}
+
 function sameCommand(a: TraceEvent, b: TraceEvent): boolean {
   return (
     a.atUs === b.atUs &&
     a.process === b.process &&
-    (['lock', 'attempt', 'round', 'token', 'operation'] as const).every((name) => a.detail[name] === b.detail[name])
+    (['lock', 'attempt', 'round', 'token', 'operation', 'said'] as const).every(
+      (name) => a.detail[name] === b.detail[name],
+    )
   );
 }

@@ -107,6 +107,7 @@ export class Chronicle {
       token: token as number,
       ttlMs,
       ...(counter === 0 ? {} : { counter }),
+      ...(message.remote === null ? {} : { said: message.remote.said }),
       ...(answer === null ? {} : { answer }),
     };
   }

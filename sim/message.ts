@@ -7,6 +7,8 @@ export interface RemoteCall {
   execute(message: Message): Answer;
   /** What travels back with the last answer, in the place of the fencing counter. */
   readonly told: number;
+  /** The command itself, for reports; `{token}` stands for the token of the message. */
+  readonly said: string;
 }
 
 /**

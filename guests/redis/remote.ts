@@ -8,6 +8,7 @@ import type { Server } from './server.js';
 /** Commands on their way to a node: carried out with nothing in between, once for each copy that arrives. */
 export class RemoteCommands implements RemoteCall, Sent {
   told = 0;
+  readonly said: string;
   readonly replies: Promise<unknown[]>;
   /** Somebody still waits for the answer. */
   isAwaited = true;
@@ -24,9 +25,11 @@ export class RemoteCommands implements RemoteCall, Sent {
     node: SimNode,
     server: Server,
     commands: readonly (readonly string[])[],
+    said: string,
     names: RunNames,
     chronicle: World['chronicle'],
   ) {
+    this.said = said;
     this.node = node;
     this.server = server;
     this.commands = commands;

@@ -1,5 +1,5 @@
 import type { TraceEvent } from '../../sim/index.js';
-import { numberOf, textOf } from '../details.js';
+import { numberOf, saidOf, textOf } from '../details.js';
 import { clockPoints } from './clock-line.js';
 import type { Mark, Role } from './marks.js';
 import { textWidth } from './marks.js';
@@ -146,7 +146,7 @@ export function commandWords(event: TraceEvent, scene: Scene): string {
     case 'release':
       return `DEL ${token}`;
     case 'read-counter':
-      return 'read counter';
+      return saidOf(event, token).split(' ')[0] || 'read counter';
     case 'raise-counter':
       return `counter ${numberOf(event, 'counter')}`;
     default:
