@@ -11,6 +11,8 @@ interface KeyInfo {
   readonly face: string;
   readonly action: Action;
   readonly words: string;
+  /** Beside the key on its button: of those that people look for. */
+  readonly label?: string;
 }
 
 /** Every key, in the order of the buttons. */
@@ -19,17 +21,17 @@ const KEYS: readonly KeyInfo[] = [
   { key: 'ArrowRight', face: '→', action: 'next', words: 'next event' },
   { key: '[', face: '[', action: 'laneBack', words: 'event before in this lane' },
   { key: ']', face: ']', action: 'laneNext', words: 'next event in this lane' },
-  { key: 'v', face: 'v', action: 'violation', words: 'violation' },
+  { key: 'v', face: 'v', action: 'violation', words: 'violation', label: 'violation' },
   { key: 'p', face: 'p', action: 'faultBack', words: 'fault before' },
-  { key: 'n', face: 'n', action: 'faultNext', words: 'next fault' },
-  { key: 'm', face: 'm', action: 'other', words: 'other end of the message' },
-  { key: 'c', face: 'c', action: 'cause', words: 'cause' },
+  { key: 'n', face: 'n', action: 'faultNext', words: 'next fault', label: 'fault' },
+  { key: 'm', face: 'm', action: 'other', words: 'other end of the message', label: 'message' },
+  { key: 'c', face: 'c', action: 'cause', words: 'cause', label: 'cause' },
   { key: 'x', face: 'x', action: 'axis', words: 'axis' },
   { key: '-', face: '−', action: 'narrower', words: 'narrower' },
   { key: '+', face: '+', action: 'wider', words: 'wider' },
-  { key: 'd', face: 'd', action: 'diff', words: 'difference' },
+  { key: 'd', face: 'd', action: 'diff', words: 'difference', label: 'diff' },
   { key: '/', face: '/', action: 'filter', words: 'filter' },
-  { key: '?', face: '?', action: 'help', words: 'keys' },
+  { key: '?', face: '?', action: 'help', words: 'keys', label: 'keys' },
 ];
 
 /** Keys of a page: what cannot be run again has nothing to be compared with. */
@@ -57,7 +59,7 @@ export function Toolbar({
 }): JSX.Element {
   return (
     <div class="toolbar" role="toolbar" aria-label="Steps">
-      {keys.map(({ face, action, words }) => (
+      {keys.map(({ face, action, words, label }) => (
         <button
           type="button"
           key={action}
@@ -66,7 +68,7 @@ export function Toolbar({
           aria-pressed={action === 'diff' || action === 'help' ? pressed.has(action) : undefined}
           onClick={() => onAction(action)}
         >
-          <kbd>{face}</kbd> <span>{words}</span>
+          <kbd>{face}</kbd> {label}
         </button>
       ))}
     </div>
