@@ -44,7 +44,7 @@ async function isRecording({ page, problems }: Watched, why: string): Promise<vo
   expect(said).toContain('A recording. This page shows what was taken down, and cannot run it again');
   expect(said).toContain(why);
   expect(await page.locator('#engine').count()).toBe(0);
-  expect(await page.getByRole('button', { name: 'difference' }).count()).toBe(0);
+  expect(await page.getByRole('button', { name: 'diff' }).count()).toBe(0);
   await page.goto(`${page.url().split('#')[0]}#event=0`);
   await page.keyboard.press('ArrowRight');
   await expect.poll(() => page.locator('.when').innerText()).toContain('event 1 ');

@@ -64,7 +64,7 @@ export function Toolbar({
           type="button"
           key={action}
           title={`${words} (${face})`}
-          aria-label={words}
+          aria-label={label === undefined ? words : undefined}
           aria-pressed={action === 'diff' || action === 'help' ? pressed.has(action) : undefined}
           onClick={() => onAction(action)}
         >
