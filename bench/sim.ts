@@ -4,6 +4,7 @@ import { SITUATIONS } from '../properties/situations.js';
 import { median } from '../real/bench/statistics.js';
 import { type Machine, machine, machineLine } from './machine.js';
 import { type MonitorCost, monitorCosts } from './monitor-costs.js';
+import { FAULTS } from './reference.js';
 import { Player } from './workload.js';
 import { popAndPushPerSecond } from './yardstick.js';
 
@@ -25,6 +26,8 @@ interface SimBench {
   /** What the histories went through, per thousand. */
   readonly situations: Readonly<Record<Situation, number>>;
   readonly popAndPushPerSecond: number;
+  /** Of a history: of every kind, or as many of those as were asked for. */
+  readonly faults: number;
   readonly rounds: number;
   readonly historiesPerRound: number;
   /** What each monitor costs, % of the CPU time. */
@@ -47,14 +50,15 @@ const { values } = parseArgs({
     json: { type: 'boolean', default: false },
     rounds: { type: 'string', default: '7' },
     histories: { type: 'string', default: '10000' },
+    faults: { type: 'string', default: String(FAULTS) },
   },
 });
 
-const result = measure(Number(values.rounds), Number(values.histories));
+const result = measure(Number(values.rounds), Number(values.histories), Number(values.faults));
 process.stdout.write(values.json ? `${JSON.stringify(result)}\n` : describe(result));
 
-function measure(rounds: number, histories: number): SimBench {
-  const player = new Player();
+function measure(rounds: number, histories: number, faults: number): SimBench {
+  const player = new Player(faults);
   for (let run = 0; run < histories / 2; run++) player.play(run);
   player.reset();
   popAndPushPerSecond(YARDSTICK_ROUNDS, clock);
@@ -75,6 +79,7 @@ function measure(rounds: number, histories: number): SimBench {
     hash: player.hash.digest(),
     situations: perThousand(player.counts, all),
     popAndPushPerSecond: Math.round(median(measured.map((round) => round.queue))),
+    faults,
     rounds,
     historiesPerRound: histories,
     monitors: monitorCosts((run, alter) => player.play(run, alter), rounds, Math.ceil(histories / 10)),
@@ -112,7 +117,7 @@ function describe(bench: SimBench): string {
   );
   return [
     `${bench.historiesPerSecond} histories/s, ${bench.eventsPerSecond} events/s, one thread, monitors on; ${bench.cpuUsPerHistory} us of CPU each`,
-    `a history: ${bench.eventsPerHistory} events, ${bench.stepsPerHistory} steps of the lock, ${bench.claimsPerHistory} claims`,
+    `a history: ${bench.faults} faults, ${bench.eventsPerHistory} events, ${bench.stepsPerHistory} steps of the lock, ${bench.claimsPerHistory} claims`,
     `${bench.violations} violations of any property`,
     `${bench.ratioToQueue} events per pop-and-push of the yardstick (${bench.popAndPushPerSecond}/s)`,
     'in a thousand histories:',

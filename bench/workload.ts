@@ -1,7 +1,7 @@
 import { type Counts, noCounts } from '../properties/coverage.js';
 import { Monitors } from '../properties/index.js';
 import { RollingHash, Streams, World } from '../sim/index.js';
-import { deploymentOf, ReferenceWorkload } from './reference.js';
+import { deploymentOf, FAULTS, ReferenceWorkload } from './reference.js';
 
 /** Plays the histories of the reference workload with all monitors, and adds up what happened. */
 export class Player {
@@ -13,6 +13,12 @@ export class Player {
   counts: Counts = noCounts();
   readonly hash: RollingHash = new RollingHash();
   private readonly streams = new Streams('reference workload');
+  private readonly faults: number;
+
+  /** @param faults - Of a history. */
+  constructor(faults: number = FAULTS) {
+    this.faults = faults;
+  }
 
   reset(): void {
     Object.assign(this, { events: 0, steps: 0, violations: 0, endUs: 0, histories: 0, counts: noCounts() });
@@ -24,7 +30,7 @@ export class Player {
     const { setup } = deploymentOf(run);
     const monitors = new Monitors(setup, [], this.counts);
     alter?.(monitors);
-    const world = new World(setup, new ReferenceWorkload(this.streams, run, this.counts), monitors, false);
+    const world = new World(setup, new ReferenceWorkload(this.streams, run, this.counts, this.faults), monitors, false);
     world.run();
     this.histories++;
     this.events += world.events;
