@@ -234,14 +234,15 @@ function leftAt(atUs: number, { claims, judgement, tokenName }: Told): string {
     if (event.kind === 'key-set') keys.set(place, event);
     else if (event.kind === 'key-gone') keys.delete(place);
   }
-  const nodes = new Map<number, string[]>();
+  // Once each, however many resources the lock is on.
+  const nodes = new Map<number, Set<string>>();
   for (const event of keys.values()) {
     const token = numberOf(event, 'token');
     if (claims.some((it) => it.token === token && it.fromUs <= atUs && atUs < it.endUs)) continue;
-    nodes.set(token, [...(nodes.get(token) ?? []), event.process]);
+    nodes.set(token, (nodes.get(token) ?? new Set()).add(event.process));
   }
   const groups = [...nodes].map(
-    ([token, of]) => `${tokenName(token)} of ${ownerOf(token, judgement.run.trace)} on ${nodeList(of.sort())}`,
+    ([token, of]) => `${tokenName(token)} of ${ownerOf(token, judgement.run.trace)} on ${nodeList([...of].sort())}`,
   );
   return groups.length === 0 ? '' : `there was still ${enumerate(groups)}`;
 }

@@ -219,6 +219,64 @@ describe('orphaned keys', () => {
     expect(claims(54_001)).toEqual([[54_001, 10_002_000, 'orphaned-keys']]);
   });
 
+  it('that came late are in the way as soon as the others, where those get there sooner than was thought', () => {
+    // Set on n3 at 9 s and on n4 at 10.5 s: the TTL of c1's claim is over at 19 001 ms, or c1 dies before.
+    const slow = (node: string, delayUs: number): Fate => {
+      return { client: 'c1', operation: 'acquire', node, direction: 'request', delayUs };
+    };
+    const parts = (diesAtUs: number): Parts => ({
+      fates: [slow('n3', 9_000_000), slow('n4', 10_500_000)],
+      faults: [crash('n0', 9_500_000, null), dies(diesAtUs)],
+    });
+    expect(orphaned(parts(11_000_000))).toEqual([[11_000_000, 19_001_000, 'orphaned-keys']]);
+    expect(orphaned(parts(19_001_000))).toEqual([]);
+  });
+
+  it('that come late do not make those of another resource younger', () => {
+    const copy: Fate = {
+      client: 'c1',
+      operation: 'acquire',
+      node: 'n2',
+      direction: 'request',
+      duplicateDelayUs: 30_000,
+    };
+    const forget = (node: string, atUs: number, resource?: string): Fault => {
+      return { kind: 'forget', node, atUs, ...(resource === undefined ? {} : { resource }) };
+    };
+    const parts: Parts = {
+      policy: { ownKeyGrants: true, tries: 1 },
+      locks: [[lock(0, { resources: ['a', 'b'] })]],
+      fates: [copy],
+      faults: [forget('n0', 4_000), forget('n1', 4_000), dies(5_000), forget('n2', 10_000, 'a')],
+    };
+    expect(orphaned(parts)).toEqual([
+      [5_000, 10_002_000, 'orphaned-keys'],
+      [30_000, 10_002_000, 'orphaned-keys'],
+    ]);
+  });
+
+  it('are still in the way by the same keys where enough nodes go and come in one instant', () => {
+    // From 120 ms on c1's keys on n0 and n1 are enough; c2's would have been in the way from 105 ms on.
+    const parts = (backAfterUs: number): Parts => ({
+      cluster: { persistence: 'always' },
+      policy: { tries: 1 },
+      locks: [[lock(0)], [lock(100_000)]],
+      fates: unreached('c1', 'n2', 'n3', 'n4'),
+      faults: [
+        dies(3_000),
+        { kind: 'client-crash', client: 'c2', atUs: 105_000 },
+        crash('n3', 120_000, null),
+        crash('n0', 160_000, null),
+        crash('n2', 200_000, backAfterUs),
+      ],
+    });
+    expect(orphaned(parts(0))).toEqual([[120_000, 10_102_000, 'orphaned-keys']]);
+    expect(orphaned(parts(1_000))).toEqual([
+      [120_000, 200_000, 'orphaned-keys'],
+      [201_000, 10_102_000, 'orphaned-keys'],
+    ]);
+  });
+
   it('are in the way of their own resource only', () => {
     const locks = [[lock(0, { resources: ['a', 'b'] })]];
     const faults = ['n0', 'n1', 'n2'].map((node): Fault => ({ kind: 'forget', node, resource: 'a', atUs: 100_000 }));

@@ -99,8 +99,8 @@ export class Availability {
   }
 
   /** A node sets a key that nobody has any use for. */
-  orphanCame(use: Use, node: number, now: TrueTime): void {
-    this.orphans.came(use, node, now);
+  orphanCame(use: Use, node: number, key: number, now: TrueTime): void {
+    this.orphans.came(use, node, key, now);
   }
 
   /** Such a key is gone, or another's. */

@@ -86,8 +86,8 @@ export class Monitors extends Observer {
   // ——— what the protocol tells of the keys ———
 
   /** A key that nobody has any use for has come to a node, or has gone for a cause. */
-  orphanChanged(use: Use, node: number, cause: GoneCause | null, now: TrueTime): void {
-    if (cause === null) this.availability.orphanCame(use, node, now);
+  orphanChanged(use: Use, node: number, key: number, cause: GoneCause | null, now: TrueTime): void {
+    if (cause === null) this.availability.orphanCame(use, node, key, now);
     else this.availability.orphanWent(use, now);
     const { attempt, lock } = use;
     if (cause !== 'deleted' || attempt < lock.state.attempt) this.liveness.orphanChanged(now);

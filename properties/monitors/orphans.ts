@@ -1,4 +1,4 @@
-import { members, NO_NODES, type NodeSet, oneNode, union, without } from '../../core/index.js';
+import { MOST_NODES, members, NO_NODES, type NodeSet, oneNode, union, without } from '../../core/index.js';
 import { type LockRun, type NodeList, type TrueTime, trueTime } from '../../sim/index.js';
 import { claimEnd } from './belief.js';
 import type { Use } from './ledger.js';
@@ -12,9 +12,14 @@ const START = trueTime(0);
 /** A use whose keys nobody has any use for. */
 interface Orphan {
   readonly use: Use;
-  /** Since when that is so, and by node where a key of it came later; true time, µs. */
+  /** Since when that is so, and by {@link placeOf} where a key of it came later; true time, µs. */
   since: number;
   late: number[] | null;
+}
+
+/** Number of a key of a lock, by its place among the lock's keys, on a node. */
+function placeOf(key: number, node: number): number {
+  return key * MOST_NODES + node;
 }
 
 /** Who could be asked from an instant on: the nodes that are up, and what clients know of them. */
@@ -27,6 +32,7 @@ interface Reach {
 /** A time for which orphans were in everybody's way, and what was told of it. */
 interface Blocked {
   readonly since: number;
+  readonly foundAt: number;
   until: number | null;
   outage: Outage | null;
 }
@@ -80,12 +86,16 @@ export class Orphans {
     if (use.holding === NO_NODES) return;
     const orphan = this.orphans.find((it) => it.use === use);
     if (orphan === undefined) this.orphans.push({ use, since: at, late: null });
-    else orphan.since = at;
+    else {
+      orphan.since = at;
+      // Those keys had come when it was not an orphan yet.
+      orphan.late = null;
+    }
     this.nextAt = Math.min(this.nextAt, at + this.graceUs);
   }
 
   /** A node has set a key of an orphan; {@link catchUp} came before. */
-  came(use: Use, node: number, now: TrueTime): void {
+  came(use: Use, node: number, key: number, now: TrueTime): void {
     const since = Math.max(use.orphanedAt ?? 0, now);
     use.orphanedAt = since;
     const orphan = this.orphans.find((it) => it.use === use);
@@ -93,7 +103,7 @@ export class Orphans {
     else {
       this.anyLate = true;
       orphan.late ??= [];
-      orphan.late[node] = since;
+      orphan.late[placeOf(use.lock.keys.indexOf(key), node)] = since;
     }
     this.nextAt = Math.min(this.nextAt, since + this.graceUs);
   }
@@ -220,7 +230,8 @@ export class Orphans {
     const block = this.openBlock(key);
     if (this.orphans.length === 0 && block === undefined) return;
     const isBlocked = this.isBlocked(key, now, by);
-    if (isBlocked && block === undefined) this.open(key, this.blockedSince(key, now, by));
+    if (isBlocked && block === undefined && !this.goesOn(key, now))
+      this.open(key, this.blockedSince(key, now, by), now);
     if (!isBlocked && block !== undefined) this.close(block, now);
   }
 
@@ -231,8 +242,19 @@ export class Orphans {
     return last?.until === null ? last : undefined;
   }
 
+  /** What was over in this very instant, and is back, was never over. */
+  private goesOn(key: number, now: TrueTime): boolean {
+    const last = this.blocks[key]?.at(-1);
+    if (last === undefined || last.until !== now || last.foundAt === now) return false;
+    this.openBlocks++;
+    last.until = null;
+    if (last.outage !== null) remove(this.outages, last.outage);
+    last.outage = null;
+    return true;
+  }
+
   /** What was over when this began, or later, goes on with it. */
-  private open(key: number, from: number): void {
+  private open(key: number, from: number, now: TrueTime): void {
     this.openBlocks++;
     while (this.blocks.length <= key) this.blocks.push([]);
     const blocks = this.blocks[key] ?? [];
@@ -245,7 +267,7 @@ export class Orphans {
       since = Math.min(since, last.since);
       if (last.outage !== null) remove(this.outages, last.outage);
     }
-    blocks.push({ since, until: null, outage: null });
+    blocks.push({ since, foundAt: now, until: null, outage: null });
   }
 
   private close(block: Blocked, now: TrueTime): void {
@@ -279,8 +301,9 @@ export class Orphans {
     const part = use.parts === null ? undefined : use.parts[at];
     if (part !== undefined) nodes = part.taken ? NO_NODES : part.nodes;
     if (late === null) return nodes;
-    for (const [node, since] of late.entries()) {
-      if (since + this.graceUs >= by) nodes = without(nodes, oneNode(node));
+    for (const node of members(nodes)) {
+      const since = late[placeOf(at, node)];
+      if (since !== undefined && since + this.graceUs >= by) nodes = without(nodes, oneNode(node));
     }
     return nodes;
   }
@@ -302,8 +325,9 @@ export class Orphans {
     const since: number[] = [];
     for (const orphan of this.orphans) {
       if (orphan.since + this.graceUs >= by) continue;
+      const at = orphan.use.lock.resources.indexOf(key);
       for (const node of members(this.nodesOf(orphan, key, by))) {
-        since[node] = Math.min(since[node] ?? NEVER, orphan.late?.[node] ?? orphan.since);
+        since[node] = Math.min(since[node] ?? NEVER, orphan.late?.[placeOf(at, node)] ?? orphan.since);
       }
     }
     const free = this.freeAt[key] ?? 0;

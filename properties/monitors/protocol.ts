@@ -15,7 +15,7 @@ import { TokenUnique } from './token-unique.js';
 /** What others want to know of the uses of tokens. */
 export interface UseListener {
   /** A key that nobody has any use for has come to a node (`null`), or has gone. */
-  orphanChanged(use: Use, node: number, cause: GoneCause | null, now: TrueTime): void;
+  orphanChanged(use: Use, node: number, key: number, cause: GoneCause | null, now: TrueTime): void;
   /** An attempt is about to begin with a token that was used before: keys with it are its own then. */
   takesOver(now: TrueTime): void;
   /** Keys that nobody had any use for are another's now, who has begun with the same token. */
@@ -163,7 +163,7 @@ export class Protocol {
     const use = this.ledger.keySet(node, key, token);
     if (use === undefined) return;
     if (use.over) this.cleanup.keySet(use, node, now);
-    if (use.orphanedAt !== null) this.listener.orphanChanged(use, node, null, now);
+    if (use.orphanedAt !== null) this.listener.orphanChanged(use, node, key, null, now);
   }
 
   keyGone(node: number, key: number, token: number, cause: GoneCause, by: number, now: TrueTime): void {
@@ -172,7 +172,7 @@ export class Protocol {
     if (use === undefined) return;
     if (use.lock.believing) this.lostLock.keyGone(use, token, now);
     if (use.parts !== null) this.othersLose(use, token, now);
-    if (use.orphanedAt !== null) this.listener.orphanChanged(use, node, cause, now);
+    if (use.orphanedAt !== null) this.listener.orphanChanged(use, node, key, cause, now);
   }
 
   /** A key is gone that others have, too, who use the same token. */

@@ -162,6 +162,23 @@ describe('validity of locks with one token', () => {
     expect(disagreementOn(schedule(parts))).toBeNull();
   });
 
+  it('… and though one of its own is there again, which is not enough', () => {
+    const gone = (resource: string, atUs: number, ...nodes: string[]): Fault[] =>
+      nodes.map((node) => ({ kind: 'forget', node, resource, atUs }));
+    const parts: Parts = {
+      cluster: { replicaLagUs: 1_000 },
+      locks: [[lock(0, { resources: ['a', 'b'] })]],
+      faults: [
+        ...gone('b', 5_000, 'n3'),
+        ...gone('b', 10_000, 'n1', 'n2', 'n4'),
+        ...gone('a', 10_000, 'n1', 'n2', 'n3', 'n4'),
+        { kind: 'failover', node: 'n1', atUs: 10_000, edge: 'after' },
+      ],
+    };
+    expect(gaps(parts)).toEqual([['c1', 'b', 10_000, 9_898_000]]);
+    expect(disagreementOn(schedule(parts))).toBeNull();
+  });
+
   it('is looked at for each of two clients that drew the same', () => {
     const both = (faults: Fault[]): unknown[] =>
       gaps({

@@ -48,6 +48,7 @@ export class Validity {
   private restored(key: number, token: number, now: TrueTime): void {
     for (const { lock, key: missing, violation } of [...this.open]) {
       if (lock.token !== token || missing !== key || violation.atUs !== now) continue;
+      if ((this.counts[key]?.[token] ?? 0) < lock.list.majority) continue;
       this.close(lock, now);
       this.withdraw(violation);
       if (lock.believing) this.check(lock, now);
