@@ -305,6 +305,23 @@ describe('orphaned keys', () => {
     expect(orphaned(parts)).toEqual([[9_898_000, 10_005_000, 'orphaned-keys']]);
   });
 
+  it('are in the way while a belief is back that ends in that instant', () => {
+    // c1 is frozen, and lapsed at 9 898 ms; at 10.1 s its clock goes back, and it dies; c2's keys are orphans from 10.05 s on.
+    const frozen: Fault = { kind: 'pause', process: 'c1', atUs: 5_000, forUs: 20_000_000 };
+    const parts = (diesAtUs: number): Parts => ({
+      policy: { tries: 1, clock: 'wall' },
+      locks: [[lock(0)], [lock(10_003_000)]],
+      faults: [
+        frozen,
+        { kind: 'client-crash', client: 'c2', atUs: 10_050_000 },
+        { kind: 'clock-step', process: 'c1', atUs: 10_080_000, byUs: -5_000_000 },
+        { kind: 'client-crash', client: 'c1', atUs: diesAtUs, edge: 'after' },
+      ],
+    });
+    expect(orphaned(parts(10_080_000))).toEqual([[10_050_000, 20_005_000, 'orphaned-keys']]);
+    expect(orphaned(parts(10_080_001))).toEqual([[10_080_001, 20_005_000, 'orphaned-keys']]);
+  });
+
   it('of one lock are taken over by the next with its token, and are in the way no more', () => {
     const policy = { tokenScope: 'instance', ownKeyGrants: true, tries: 1 } as const;
     const lost = cutOff(2_500, 20_000);

@@ -118,6 +118,18 @@ describe('mutual exclusion and clocks', () => {
     expect(overlaps(apart([lock(2_000)], { faults: jumped }))).toEqual([['c1&c2', 'a', 4_000, 9_898_000]]);
   });
 
+  it('holds where a claim ends as another begins, though its frozen client never hears of it and its clock changes again', () => {
+    const frozen: Fault = { kind: 'pause', process: 'c1', atUs: 5_000, forUs: 20_000_000 };
+    // c2 claims at 12 ms; in that instant c1's clock jumps over the end of its claim, or one microsecond later.
+    const jumps = (atUs: number): Fault[] => [
+      frozen,
+      { kind: 'clock-step', process: 'c1', atUs, byUs: 10_000_000, edge: 'after' },
+      step('c1', 50_000, 1),
+    ];
+    expect(overlaps(apart([lock(10_000)], { faults: jumps(12_000) }))).toEqual([]);
+    expect(overlaps(apart([lock(10_000)], { faults: jumps(12_001) }))).toEqual([['c1&c2', 'a', 12_000, 12_001]]);
+  });
+
   it('has a gap where a claim has lapsed before it is extended', () => {
     // c1 extends at 9 s, and sees it at 11.001 s; its claim has ended at 9.898 s.
     const frozen: Fault = { kind: 'pause', process: 'c1', atUs: 9_001_000, forUs: 2_000_000 };

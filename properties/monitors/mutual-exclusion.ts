@@ -101,7 +101,7 @@ export class MutualExclusion {
     if (this.open.length === 0) return;
     const lapsed = (lock: LockRun, since: number): boolean =>
       lock.client.index === client && lapsedBefore(lock, since, now);
-    this.close(({ first, second, violation }) => lapsed(first, violation.atUs) || lapsed(second, violation.atUs), now);
+    this.closed(({ first, second, violation }) => lapsed(first, violation.atUs) || lapsed(second, violation.atUs), now);
   }
 
   /** A client's clock changed: a belief that its clock had ended may be back. */

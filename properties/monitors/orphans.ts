@@ -117,11 +117,7 @@ export class Orphans {
 
   /** A client believes that it holds the lock, perhaps by keys that were taken for orphans. */
   claimed(lock: LockRun, use: Use | undefined, now: TrueTime, isFirst: boolean): void {
-    if (isFirst) {
-      if (this.newestAt !== now) this.newest.length = 0;
-      this.newestAt = now;
-      this.newest.push(lock);
-    }
+    if (isFirst) this.begins(lock, now);
     if (this.lapsed.length > 0) remove(this.lapsed, lock);
     if (use !== undefined && use.orphanedAt !== null) {
       use.orphanedAt = null;
@@ -129,6 +125,13 @@ export class Orphans {
       if (at >= 0) removeAt(this.orphans, at);
     }
     if (this.openBlocks > 0) this.lookAt(lock, now);
+  }
+
+  /** A belief begins, or is back because a clock was set back. */
+  private begins(lock: LockRun, now: TrueTime): void {
+    if (this.newestAt !== now) this.newest.length = 0;
+    this.newestAt = now;
+    this.newest.push(lock);
   }
 
   ended(lock: LockRun, now: TrueTime): void {
@@ -169,7 +172,11 @@ export class Orphans {
 
   /** It has changed: a belief may be over, or be back. */
   clockChanged(now: TrueTime): void {
-    for (const lock of this.roster.holders) if (holds(lock, now)) remove(this.lapsed, lock);
+    for (const lock of this.roster.holders) {
+      if (!holds(lock, now) || !this.lapsed.includes(lock)) continue;
+      remove(this.lapsed, lock);
+      this.begins(lock, now);
+    }
     this.lookAtAll(now, now);
   }
 
