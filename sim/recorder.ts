@@ -1,5 +1,5 @@
 import { MIDDLE_JITTER_PPM } from '../core/index.js';
-import type { ClientPlan, Fate, Fault, LockPlan, PolicyChoice, Schedule } from '../scenarios/index.js';
+import type { ClientPlan, Cluster, Fate, Fault, LockPlan, PolicyChoice, Schedule } from '../scenarios/index.js';
 
 import type { Adversary, Moment } from './adversary.js';
 import type { LockRun } from './lock-run.js';
@@ -69,7 +69,7 @@ export class RecordingAdversary implements Adversary {
     }));
     return {
       schema: 'lockstep.schedule/1',
-      cluster: setup.cluster,
+      cluster: written(setup.cluster),
       policy,
       clients,
       faults: this.faults,
@@ -101,4 +101,9 @@ function trimmed(jitters: readonly number[]): number[] {
   const list = Array.from(jitters, (jitter) => jitter ?? MIDDLE_JITTER_PPM);
   while (list.length > 0 && list[list.length - 1] === MIDDLE_JITTER_PPM) list.pop();
   return list;
+}
+
+/** Without what is left out: a schedule is what its file says. */
+function written(cluster: Cluster): Cluster {
+  return Object.fromEntries(Object.entries(cluster).filter(([, value]) => value !== undefined)) as unknown as Cluster;
 }
