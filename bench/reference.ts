@@ -123,9 +123,6 @@ export const DEPLOYMENTS: readonly [Deployment, ...Deployment[]] = [
   },
 ];
 
-/** How many faults a history has: one of every kind, two kinds of clock steps and of partitions. */
-export const FAULTS = 12;
-
 /** The deployment of a history. */
 export function deploymentOf(run: number): Deployment {
   return DEPLOYMENTS[run % DEPLOYMENTS.length] ?? DEPLOYMENTS[0];
@@ -141,17 +138,20 @@ export class ReferenceWorkload implements Adversary {
   private readonly counts: Counts;
   private readonly left = [LOCKS, LOCKS, LOCKS];
   private readonly faults: Fault[];
+  /** How many faults it has from the start. */
+  readonly planned: number;
   private forgetsLeft: number;
 
-  /** @param most - Faults of a history, where fewer than all of them are wanted. */
-  constructor(streams: Streams, run: number, counts: Counts, most: number = FAULTS) {
+  /** @param most - Faults of a history, where fewer than one of every kind are wanted. */
+  constructor(streams: Streams, run: number, counts: Counts, most: number = Number.POSITIVE_INFINITY) {
     this.draw = streams.stream(run, 0);
     this.counts = counts;
     const { goesDown, forgets } = deploymentOf(run);
     this.forgetsLeft = forgets ? 1 : 0;
     const faults = this.drawFaults(goesDown);
-    const kept = most < FAULTS ? this.draw.subset(FAULTS, most) : null;
-    this.faults = kept === null ? faults : faults.filter((_, i) => kept.includes(i));
+    const kept = most < faults.length ? this.draw.subset(faults.length, most) : faults.keys();
+    this.faults = [...kept].map((i) => faults[i] as Fault);
+    this.planned = this.faults.length;
   }
 
   /** c1 writes, and is not frozen nor dies: its writes are on time. c3 has a wall clock that nobody reads. */

@@ -4,7 +4,6 @@ import { SITUATIONS } from '../properties/situations.js';
 import { median } from '../real/bench/statistics.js';
 import { type Machine, machine, machineLine } from './machine.js';
 import { type MonitorCost, monitorCosts } from './monitor-costs.js';
-import { FAULTS } from './reference.js';
 import { Player } from './workload.js';
 import { popAndPushPerSecond } from './yardstick.js';
 
@@ -15,6 +14,8 @@ interface SimBench {
   /** CPU time of a history, µs: says more than the clock on the wall does on a machine that has other work. */
   readonly cpuUsPerHistory: number;
   readonly eventsPerSecond: number;
+  /** One of every kind, unless fewer were asked for (`--faults`). */
+  readonly faultsPerHistory: number;
   readonly eventsPerHistory: number;
   readonly stepsPerHistory: number;
   readonly claimsPerHistory: number;
@@ -26,8 +27,6 @@ interface SimBench {
   /** What the histories went through, per thousand. */
   readonly situations: Readonly<Record<Situation, number>>;
   readonly popAndPushPerSecond: number;
-  /** Of a history: of every kind, or as many of those as were asked for. */
-  readonly faults: number;
   readonly rounds: number;
   readonly historiesPerRound: number;
   /** What each monitor costs, % of the CPU time. */
@@ -50,15 +49,16 @@ const { values } = parseArgs({
     json: { type: 'boolean', default: false },
     rounds: { type: 'string', default: '7' },
     histories: { type: 'string', default: '10000' },
-    faults: { type: 'string', default: String(FAULTS) },
+    faults: { type: 'string' },
   },
 });
 
-const result = measure(Number(values.rounds), Number(values.histories), Number(values.faults));
+const mostFaults = values.faults === undefined ? undefined : Number(values.faults);
+const result = measure(Number(values.rounds), Number(values.histories), mostFaults);
 process.stdout.write(values.json ? `${JSON.stringify(result)}\n` : describe(result));
 
-function measure(rounds: number, histories: number, faults: number): SimBench {
-  const player = new Player(faults);
+function measure(rounds: number, histories: number, mostFaults?: number): SimBench {
+  const player = new Player(mostFaults);
   for (let run = 0; run < histories / 2; run++) player.play(run);
   player.reset();
   popAndPushPerSecond(YARDSTICK_ROUNDS, clock);
@@ -70,6 +70,7 @@ function measure(rounds: number, histories: number, faults: number): SimBench {
     historiesPerSecond: Math.round(perSecond),
     cpuUsPerHistory: round2(median(measured.map((round) => round.cpuUs))),
     eventsPerSecond: Math.round(median(measured.map((round) => round.eventsPerSecond))),
+    faultsPerHistory: round2(player.faults / all),
     eventsPerHistory: round2(player.events / all),
     stepsPerHistory: round2(player.steps / all),
     claimsPerHistory: round2(player.counts.claims / all),
@@ -79,7 +80,6 @@ function measure(rounds: number, histories: number, faults: number): SimBench {
     hash: player.hash.digest(),
     situations: perThousand(player.counts, all),
     popAndPushPerSecond: Math.round(median(measured.map((round) => round.queue))),
-    faults,
     rounds,
     historiesPerRound: histories,
     monitors: monitorCosts((run, alter) => player.play(run, alter), rounds, Math.ceil(histories / 10)),
@@ -117,7 +117,7 @@ function describe(bench: SimBench): string {
   );
   return [
     `${bench.historiesPerSecond} histories/s, ${bench.eventsPerSecond} events/s, one thread, monitors on; ${bench.cpuUsPerHistory} us of CPU each`,
-    `a history: ${bench.faults} faults, ${bench.eventsPerHistory} events, ${bench.stepsPerHistory} steps of the lock, ${bench.claimsPerHistory} claims`,
+    `a history: ${bench.faultsPerHistory} faults, ${bench.eventsPerHistory} events, ${bench.stepsPerHistory} steps of the lock, ${bench.claimsPerHistory} claims`,
     `${bench.violations} violations of any property`,
     `${bench.ratioToQueue} events per pop-and-push of the yardstick (${bench.popAndPushPerSecond}/s)`,
     'in a thousand histories:',

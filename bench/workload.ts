@@ -1,10 +1,11 @@
 import { type Counts, noCounts } from '../properties/coverage.js';
 import { Monitors } from '../properties/index.js';
 import { RollingHash, Streams, World } from '../sim/index.js';
-import { deploymentOf, FAULTS, ReferenceWorkload } from './reference.js';
+import { deploymentOf, ReferenceWorkload } from './reference.js';
 
 /** Plays the histories of the reference workload with all monitors, and adds up what happened. */
 export class Player {
+  faults = 0;
   events = 0;
   steps = 0;
   violations = 0;
@@ -13,15 +14,15 @@ export class Player {
   counts: Counts = noCounts();
   readonly hash: RollingHash = new RollingHash();
   private readonly streams = new Streams('reference workload');
-  private readonly faults: number;
+  private readonly most: number | undefined;
 
-  /** @param faults - Of a history. */
-  constructor(faults: number = FAULTS) {
-    this.faults = faults;
+  /** @param most - Faults of a history, where fewer than one of every kind are wanted. */
+  constructor(most?: number) {
+    this.most = most;
   }
 
   reset(): void {
-    Object.assign(this, { events: 0, steps: 0, violations: 0, endUs: 0, histories: 0, counts: noCounts() });
+    Object.assign(this, { faults: 0, events: 0, steps: 0, violations: 0, endUs: 0, histories: 0, counts: noCounts() });
     this.hash.reset();
   }
 
@@ -30,9 +31,11 @@ export class Player {
     const { setup } = deploymentOf(run);
     const monitors = new Monitors(setup, [], this.counts);
     alter?.(monitors);
-    const world = new World(setup, new ReferenceWorkload(this.streams, run, this.counts, this.faults), monitors, false);
+    const workload = new ReferenceWorkload(this.streams, run, this.counts, this.most);
+    const world = new World(setup, workload, monitors, false);
     world.run();
     this.histories++;
+    this.faults += workload.planned;
     this.events += world.events;
     this.endUs += world.now;
     this.violations += monitors.violations.length;

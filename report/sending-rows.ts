@@ -45,8 +45,8 @@ export class SendingRows {
 
   /** Where nobody has counters, what is read changes nothing: a library loads its scripts. Who reads a key may act on it. */
   private isIdle(event: TraceEvent): boolean {
-    if (this.context.policy.fencing !== 'none' || readsKey(event)) return false;
-    return textOf(event, 'operation') === 'read-counter';
+    const isRead = textOf(event, 'operation') === 'read-counter';
+    return isRead && this.context.policy.fencing === 'none' && !readsKey(event);
   }
 
   private courseOf(sent: TraceEvent): Course {

@@ -51,7 +51,7 @@ export interface Cluster {
    */
   readonly persistence: 'none' | 'everysec' | 'always';
   /** The background fsync of `everysec`; every second from the start on, taking no time, where left out. */
-  readonly fsync?: FsyncPlan | undefined;
+  readonly fsync?: FsyncPlan;
   /** Each node has an asynchronous replica this far behind, µs; `null` for none. See the `failover` fault. */
   readonly replicaLagUs: number | null;
   /**
@@ -60,16 +60,16 @@ export interface Cluster {
    * out, `durable` under the persistence `always`, else `executed`. Under `always`, `executed` is a bug to plant: what is
    * on disk then is as under `everysec`.
    */
-  readonly answers?: 'executed' | 'replicated' | 'durable' | undefined;
+  readonly answers?: 'executed' | 'replicated' | 'durable';
   /** What a restart makes of the expiry of a key: an instant, as in Redis, or (a bug to plant) a TTL that starts anew. */
-  readonly expiryAtLoad?: 'absolute' | 'restarts' | undefined;
+  readonly expiryAtLoad?: 'absolute' | 'restarts';
   /**
    * How commands that are scripts go to nodes: `by-text` (where left out), whole, in one message; or `by-hash`
    * (`EVALSHA`), which a node understands as long as its process lives, because clients load their scripts as they
    * connect. One whose process is new says `NOSCRIPT`; the client sends the text (`EVAL`), as the next `send`, and the
    * node knows that script from then on.
    */
-  readonly scripts?: 'by-text' | 'by-hash' | undefined;
+  readonly scripts?: 'by-text' | 'by-hash';
   /** Clocks that are not perfect. */
   readonly clocks: readonly ClockPlan[];
 }

@@ -2,8 +2,8 @@ import { config } from 'zod';
 import { en } from 'zod/locales';
 
 /*
- * As much of zod as the grammars speak. The build makes one file of it (`build:zod`): as it comes it is ninety, most of them
- * languages, and a command had spent a sixth of its time on them before its first word.
+ * As much of zod as the grammars speak. The build makes one file of it (`build:zod`): as it comes it is ninety-five, most of
+ * them languages, and every command had to load them before its first word.
  */
 
 export type {

@@ -1,4 +1,5 @@
-import type { Cluster, Crash, FsyncPlan } from '../scenarios/index.js';
+import type { Crash, FsyncPlan } from '../scenarios/index.js';
+import type { ClusterSetup } from './cluster-setup.js';
 import type { TrueTime } from './time.js';
 
 /** Redis's `appendfsync everysec`. */
@@ -15,7 +16,7 @@ const EVERYTHING: number = Number.POSITIVE_INFINITY;
  * process dies, what it had handed to the kernel stays, which is everything, except while an fsync runs: then Redis
  * keeps new writes in its own memory. A server that is shut down in order takes all of it to disk first.
  */
-export function keptUntil(cluster: Cluster, now: TrueTime, { power, clean }: Crash): number {
+export function keptUntil(cluster: ClusterSetup, now: TrueTime, { power, clean }: Crash): number {
   const { persistence, answers, fsync = EVERY_SECOND } = cluster;
   if (persistence === 'none') return NOTHING;
   if (clean === true || (persistence === 'always' && answers !== 'executed')) return EVERYTHING;
@@ -28,7 +29,7 @@ export function keptUntil(cluster: Cluster, now: TrueTime, { power, clean }: Cra
 }
 
 /** How long after `now` a node may answer what it has just written, µs; `null` for never. `replica` is whether it has one. */
-export function answersAfterUs(cluster: Cluster, now: TrueTime, replica: boolean): number | null {
+export function answersAfterUs(cluster: ClusterSetup, now: TrueTime, replica: boolean): number | null {
   const { answers, persistence, replicaLagUs, fsync = EVERY_SECOND } = cluster;
   if (answers === 'replicated') return replica ? replicaLagUs : null;
   if (answers !== 'durable' || persistence !== 'everysec') return 0;

@@ -54,11 +54,19 @@ export class Exchange {
     if (lock === undefined || lock.gone || node === undefined || message.state !== 'open') return false;
     message.state = 'broken';
     this.links.reconnect(message);
-    const send = lock.countResend(message.command, message.node);
-    const { place, command, withText, remote } = message;
-    const again = new Message(lock, node.index, place, command, send, withText, remote);
-    this.links.send(again, send, null, 0, client, node);
+    this.sendAgain(message, message.withText, lock, client, node);
     return true;
+  }
+
+  private sendAgain(
+    { place, command, remote }: Message,
+    withText: boolean,
+    lock: LockRun,
+    client: ClientProcess,
+    node: SimNode,
+  ): void {
+    const send = lock.countResend(command, node.index);
+    this.links.send(new Message(lock, node.index, place, command, send, withText, remote), send, null, 0, client, node);
   }
 
   deliverRequest(message: Message, node: SimNode, copy: number, life: number): void {
@@ -149,8 +157,6 @@ export class Exchange {
     if (lock === undefined || node === undefined) return;
     message.state = 'answered';
     this.chronicle.cause = this.chronicle.noteMessage(Kind['no-script'], client, message, message.node, 'error');
-    const send = lock.countResend(message.command, message.node);
-    const { place, command, remote } = message;
-    this.links.send(new Message(lock, node.index, place, command, send, true, remote), send, null, 0, client, node);
+    this.sendAgain(message, true, lock, client, node);
   }
 }

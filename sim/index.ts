@@ -2,6 +2,7 @@ export type { Adversary, Moment } from './adversary.js';
 export { type ClientHost, ClientProcess, type ClientSeat, type SeatClient } from './client-process.js';
 export { Clock } from './clock.js';
 export { Clocks } from './clocks.js';
+export type { ClusterSetup } from './cluster-setup.js';
 export { RollingHash } from './hash.js';
 export { HOLD_SLOT, LockRun } from './lock-run.js';
 export { type KeyState, LoneNode } from './lone-node.js';

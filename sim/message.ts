@@ -13,7 +13,7 @@ export interface RemoteCall {
 
 /**
  * One command on its way to one node, and its answer on the way back. Indices, not names: this is the hot path. A class, so
- * that all of them have one shape: histories take a tenth longer where copies have shapes of their own.
+ * that all of them have one shape: where copies have shapes of their own, the engine looks fields up the slow way.
  */
 export class Message {
   readonly client: number;

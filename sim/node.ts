@@ -8,9 +8,9 @@ import {
   type Operation,
   type Policy,
 } from '../core/index.js';
-import type { Cluster } from '../scenarios/index.js';
 import type { Chronicle } from './chronicle.js';
 import { Clock } from './clock.js';
+import type { ClusterSetup } from './cluster-setup.js';
 import { FencingCounter } from './counter.js';
 import { Process } from './process.js';
 import type { QueueEvent } from './queue.js';
@@ -69,7 +69,7 @@ export class SimNode extends Process {
 
   constructor(
     index: number,
-    cluster: Cluster,
+    cluster: ClusterSetup,
     chronicle: Chronicle,
     armExpiry: ArmExpiry,
     offsetUs: number,

@@ -2,6 +2,7 @@ import { MIDDLE_JITTER_PPM } from '../core/index.js';
 import type { ClientPlan, Cluster, Fate, Fault, LockPlan, PolicyChoice, Schedule } from '../scenarios/index.js';
 
 import type { Adversary, Moment } from './adversary.js';
+import type { ClusterSetup } from './cluster-setup.js';
 import type { LockRun } from './lock-run.js';
 import type { Direction, FateSlot, Message } from './message.js';
 import { addressOf } from './scripted.js';
@@ -103,7 +104,7 @@ function trimmed(jitters: readonly number[]): number[] {
   return list;
 }
 
-/** Without what is left out: a schedule is what its file says. */
-function written(cluster: Cluster): Cluster {
+/** As it is in a schedule, which leaves out what has no value. */
+function written(cluster: ClusterSetup): Cluster {
   return Object.fromEntries(Object.entries(cluster).filter(([, value]) => value !== undefined)) as unknown as Cluster;
 }

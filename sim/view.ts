@@ -1,13 +1,14 @@
 import type { Policy } from '../core/index.js';
-import type { ClientPlan, ClockPlan, Cluster, ProcessName, ResourceGuard } from '../scenarios/index.js';
+import type { ClientPlan, ClockPlan, ProcessName, ResourceGuard } from '../scenarios/index.js';
 import type { ClientProcess } from './client-process.js';
+import type { ClusterSetup } from './cluster-setup.js';
 import type { LockRun } from './lock-run.js';
 import type { SimNode } from './node.js';
 import type { TrueTime } from './time.js';
 
 /** What is fixed before a run begins. */
 export interface Setup {
-  readonly cluster: Cluster;
+  readonly cluster: ClusterSetup;
   readonly policy: Policy;
   readonly clients: readonly ProcessName[];
   /** By client: what it knows of the cluster, if not what all know. */

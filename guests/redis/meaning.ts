@@ -7,11 +7,8 @@ export interface Meaning {
   /** The value that marks its keys as somebody's own, if there is one in it. */
   readonly value: string | null;
   readonly ttlMs: number;
-  /**
-   * What kind of script it is, if it is one: a `usual` one looks whose the keys are, or whether they are there, before it acts;
-   * one that `restores` extends keys, and may set them as well.
-   */
-  readonly script: 'usual' | 'restores' | 'other' | null;
+  /** What a script does, if it is one: reads keys before it acts on them, sets them, lets them expire. */
+  readonly script?: { readonly reads: boolean; readonly sets: boolean; readonly expires: boolean };
 }
 
 /**
@@ -29,10 +26,10 @@ export function meaningOf(args: readonly string[], scriptOf: (sha: string) => st
       const named = (option: string): number => options.findIndex((it) => it.toLowerCase() === option);
       const [px, ex] = [named('px'), named('ex')];
       const ttlMs = px >= 0 ? Number(options[px + 1]) : ex >= 0 ? 1000 * Number(options[ex + 1]) : 0;
-      return { operation: named('xx') >= 0 ? 'extend' : 'acquire', keys: [key], value, ttlMs, script: null };
+      return { operation: named('xx') >= 0 ? 'extend' : 'acquire', keys: [key], value, ttlMs };
     }
     case 'setnx':
-      return { operation: 'acquire', keys: rest.slice(0, 1), value: rest[1] ?? null, ttlMs: 0, script: null };
+      return { operation: 'acquire', keys: rest.slice(0, 1), value: rest[1] ?? null, ttlMs: 0 };
     case 'eval':
       return ofScript(rest[0] ?? '', rest.slice(1));
     case 'evalsha':
@@ -40,34 +37,34 @@ export function meaningOf(args: readonly string[], scriptOf: (sha: string) => st
     case 'del':
     case 'unlink':
     case 'getdel':
-      return { operation: 'release', keys: rest, value: null, ttlMs: 0, script: null };
+      return { operation: 'release', keys: rest, value: null, ttlMs: 0 };
     case 'expire':
     case 'pexpire':
-      return { operation: 'extend', keys: rest.slice(0, 1), value: null, ttlMs: Number(rest[1]), script: null };
+      return { operation: 'extend', keys: rest.slice(0, 1), value: null, ttlMs: Number(rest[1]) };
     default:
       // Nothing changes by it; it goes with what comes from the same client, and has an address like that.
-      return { operation: 'read-counter', keys: rest.slice(0, 1), value: null, ttlMs: 0, script: null };
+      return { operation: 'read-counter', keys: rest.slice(0, 1), value: null, ttlMs: 0 };
   }
 }
 
 const CALLS = (name: string): RegExp => new RegExp(`["']${name}["']`, 'i');
-const [DELETES, SETS, LOOKS, ONLY_NEW, READS] = [
+const [DELETES, SETS, LOOKS, ONLY_NEW, READS, EXPIRES] = [
   CALLS('(?:del|unlink)'),
   CALLS('(?:set|setnx)'),
   CALLS('exists'),
   CALLS('nx'),
   CALLS('h?get'),
+  CALLS('p?expire'),
 ];
-const WRITES = CALLS('p?expire');
 
 function ofScript(text: string, [count, ...rest]: readonly string[]): Meaning {
   const keys = rest.slice(0, Number(count));
   const argv = rest.slice(Number(count));
   const value = argv.find((it) => Number.isNaN(Number(it))) ?? argv[0] ?? null;
   const ttlMs = Number(argv.findLast((it) => it !== value && !Number.isNaN(Number(it))) ?? 0);
-  const about = { keys, value, ttlMs, script: READS.test(text) ? ('usual' as const) : ('other' as const) };
+  const script = { reads: READS.test(text), sets: SETS.test(text), expires: EXPIRES.test(text) };
+  const about = { keys, value, ttlMs, script };
   if (DELETES.test(text)) return { operation: 'release', ...about, ttlMs: 0 };
-  if (!SETS.test(text)) return { operation: WRITES.test(text) ? 'extend' : 'read-counter', ...about };
-  const isNew = LOOKS.test(text) || ONLY_NEW.test(text);
-  return { operation: isNew ? 'acquire' : 'extend', ...about, script: isNew ? 'usual' : 'restores' };
+  if (script.sets) return { operation: LOOKS.test(text) || ONLY_NEW.test(text) ? 'acquire' : 'extend', ...about };
+  return { operation: script.expires ? 'extend' : 'read-counter', ...about };
 }

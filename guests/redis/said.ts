@@ -20,17 +20,15 @@ function commandSaid([name = '', ...args]: readonly string[], { value }: Meaning
 
 /** Instead of its text: what it does, where that is what a lock usually has a script for; else what it is given. */
 function scriptSaid([name = '', , , ...given]: readonly string[], meaning: Meaning): string {
-  const { operation, keys, ttlMs, script } = meaning;
-  const isUsual = script === 'usual';
-  if (isUsual && operation === 'acquire') return `SET ${keys.join(' ')} {token} NX PX ${ttlMs}`;
-  if (isUsual && operation === 'extend') return `PEXPIRE ${keys.join(' ')} ${ttlMs} if {token}`;
-  if (isUsual && operation === 'release') return `DEL ${keys.join(' ')} if {token}`;
-  const does = script === 'restores' ? 'extends or sets' : (DOES[operation] ?? 'looks');
-  return `${commandSaid([name, ...given], meaning)} (${does})`;
+  const { operation, ttlMs, script } = meaning;
+  const keys = meaning.keys.join(' ');
+  if (operation === 'acquire') return `SET ${keys} {token} NX PX ${ttlMs}`;
+  if (script?.reads && operation === 'release') return `DEL ${keys} if {token}`;
+  const both = script?.sets && script.expires;
+  if (script?.reads && operation === 'extend' && !both) {
+    return script.sets ? `SET ${keys} {token} PX ${ttlMs} if {token}` : `PEXPIRE ${keys} ${ttlMs} if {token}`;
+  }
+  return `${commandSaid([name, ...given], meaning)} (${both ? 'extends or sets' : (DOES[operation] ?? 'looks')})`;
 }
 
-const DOES: Readonly<Partial<Record<Meaning['operation'], string>>> = {
-  acquire: 'acquires',
-  extend: 'extends',
-  release: 'releases',
-};
+const DOES: Readonly<Partial<Record<Meaning['operation'], string>>> = { extend: 'extends', release: 'releases' };

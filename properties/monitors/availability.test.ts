@@ -306,7 +306,7 @@ describe('orphaned keys', () => {
   });
 
   it('are in the way while a belief is back that ends in that instant', () => {
-    // c1 is frozen, and lapsed at 9 898 ms; at 10.1 s its clock goes back, and it dies; c2's keys are orphans from 10.05 s on.
+    // c1 is frozen, and lapsed at 9 898 ms; at 10.08 s its clock goes back, and it dies; c2's keys are orphans from 10.05 s on.
     const frozen: Fault = { kind: 'pause', process: 'c1', atUs: 5_000, forUs: 20_000_000 };
     const parts = (diesAtUs: number): Parts => ({
       policy: { tries: 1, clock: 'wall' },

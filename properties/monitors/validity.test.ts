@@ -142,39 +142,32 @@ describe('validity', () => {
 });
 
 describe('validity of locks with one token', () => {
-  const forget = (resource: string, atUs: number): Fault[] =>
-    ['n0', 'n1', 'n2'].map((node) => ({ kind: 'forget', node, resource, atUs }));
+  const gone = (resource: string, atUs: number, ...nodes: readonly string[]): Fault[] =>
+    nodes.map((node) => ({ kind: 'forget', node, resource, atUs }));
+  const forget = (resource: string, atUs: number): Fault[] => gone(resource, atUs, 'n0', 'n1', 'n2');
+  /** c1 loses votes for both of its resources; n1 is back in that instant as it was a millisecond before. */
+  const whileBack = (...faults: readonly Fault[]): Parts => ({
+    cluster: { replicaLagUs: 1_000 },
+    locks: [[lock(0, { resources: ['a', 'b'] })]],
+    faults: [...faults, { kind: 'failover', node: 'n1', atUs: 10_000, edge: 'after' }],
+  });
 
   it('is about the resource that was missing first, though a key of another is there again in that instant', () => {
-    const gone = (resource: string, atUs: number, ...nodes: string[]): Fault[] =>
-      nodes.map((node) => ({ kind: 'forget', node, resource, atUs }));
-    const parts: Parts = {
-      cluster: { replicaLagUs: 1_000 },
-      locks: [[lock(0, { resources: ['a', 'b'] })]],
-      faults: [
-        ...gone('b', 5_000, 'n1'),
-        ...gone('b', 10_000, 'n2', 'n3'),
-        ...gone('a', 10_000, 'n1', 'n2', 'n3', 'n4'),
-        { kind: 'failover', node: 'n1', atUs: 10_000, edge: 'after' },
-      ],
-    };
+    const parts = whileBack(
+      ...gone('b', 5_000, 'n1'),
+      ...gone('b', 10_000, 'n2', 'n3'),
+      ...gone('a', 10_000, 'n1', 'n2', 'n3', 'n4'),
+    );
     expect(gaps(parts)).toEqual([['c1', 'b', 10_000, 9_898_000]]);
     expect(disagreementOn(schedule(parts))).toBeNull();
   });
 
   it('… and though one of its own is there again, which is not enough', () => {
-    const gone = (resource: string, atUs: number, ...nodes: string[]): Fault[] =>
-      nodes.map((node) => ({ kind: 'forget', node, resource, atUs }));
-    const parts: Parts = {
-      cluster: { replicaLagUs: 1_000 },
-      locks: [[lock(0, { resources: ['a', 'b'] })]],
-      faults: [
-        ...gone('b', 5_000, 'n3'),
-        ...gone('b', 10_000, 'n1', 'n2', 'n4'),
-        ...gone('a', 10_000, 'n1', 'n2', 'n3', 'n4'),
-        { kind: 'failover', node: 'n1', atUs: 10_000, edge: 'after' },
-      ],
-    };
+    const parts = whileBack(
+      ...gone('b', 5_000, 'n3'),
+      ...gone('b', 10_000, 'n1', 'n2', 'n4'),
+      ...gone('a', 10_000, 'n1', 'n2', 'n3', 'n4'),
+    );
     expect(gaps(parts)).toEqual([['c1', 'b', 10_000, 9_898_000]]);
     expect(disagreementOn(schedule(parts))).toBeNull();
   });

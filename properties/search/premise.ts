@@ -1,6 +1,6 @@
 import { extendsItself, nodeName, type Policy } from '../../core/index.js';
-import type { ClockPlan, Cluster, Distance } from '../../scenarios/index.js';
-import type { ClientView, Setup, Stream } from '../../sim/index.js';
+import type { ClockPlan, Distance } from '../../scenarios/index.js';
+import type { ClientView, ClusterSetup, Setup, Stream } from '../../sim/index.js';
 import { type Bounds, boundsOf } from './bounds.js';
 import { distancesOf, drawPatience, type Patience } from './patience.js';
 import type { Tactics } from './tactics.js';
@@ -155,13 +155,13 @@ function drawUsual(weather: Weather, tactics: Tactics, draw: Stream): Premise {
   };
 }
 
-type Disk = Pick<Cluster, 'persistence' | 'fsync'>;
+type Disk = Pick<ClusterSetup, 'persistence' | 'fsync'>;
 
 /** What is drawn of a cluster beside its disks. */
-type Rest = Pick<Cluster, 'delayUs' | 'distances' | 'link' | 'replicaLagUs' | 'scripts' | 'clocks'>;
+type Rest = Pick<ClusterSetup, 'delayUs' | 'distances' | 'link' | 'replicaLagUs' | 'scripts' | 'clocks'>;
 
-/** With every field in every run: one that is there in some only would give objects different shapes, which costs a tenth. */
-function clusterOf(weather: Weather, { persistence, fsync }: Disk, rest: Rest): Cluster {
+/** With every field in every run, so that all of them have one shape. */
+function clusterOf(weather: Weather, { persistence, fsync }: Disk, rest: Rest): ClusterSetup {
   return {
     nodes: weather.nodes,
     delayUs: rest.delayUs,
