@@ -84,6 +84,25 @@ describe('cleanup', () => {
     for (const parts of [copied(), silent]) expect(disagreementOn(schedule(parts))).toBeNull();
   });
 
+  it('is not mended by a release that is tried again after a pause', () => {
+    // Gives the lock back at 12 ms; the release is at n0 at 13 ms, and the SET at 20 ms, which is heard of at 21 ms.
+    const parts: Parts = {
+      cluster: { link: 'reordering' },
+      policy: { releasesLateGrants: false, releaseRule: 'deleted', releaseTries: 2, retryDelayUs: 200_000 },
+      locks: [[lock(0, { holdUs: 10_000 })]],
+      faults: [
+        { kind: 'forget', node: 'n1', atUs: 5_000 },
+        { kind: 'forget', node: 'n2', atUs: 5_000 },
+      ],
+      fates: [
+        { client: 'c1', operation: 'acquire', node: 'n0', direction: 'request', delayUs: 20_000 },
+        { client: 'c1', operation: 'release', node: 'n0', direction: 'reply', delayUs: 30_000 },
+      ],
+    };
+    expect(found('cleanup', parts)).toEqual(['c1 43000']);
+    expect(disagreementOn(schedule(parts))).toBeNull();
+  });
+
   it('counts only where it is asked for', () => {
     const plan = schedule({ policy: { cleanup: 'none', tries: 1 }, fates: three });
     const [plain, asked] = [judge(plan), judge(plan, ['cleanup'])];

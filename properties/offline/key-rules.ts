@@ -1,7 +1,7 @@
 import { finding, store } from './claim-rules.js';
 import type { Finding } from './finding.js';
 import { groupBy } from './group-by.js';
-import type { Attempt, KeyChange, Lock, Mark, Record } from './record.js';
+import type { Attempt, KeyChange, Lock, Mark, Record, Sent } from './record.js';
 
 /** A key is deleted or replaced by a command with another token. */
 export function releaseOwn(record: Record): Finding[] {
@@ -27,6 +27,11 @@ export function tokenUnique(record: Record): Finding[] {
   );
 }
 
+/** Whether something is sent in the same step, and not by a timer that was set in it. */
+function isAtOnce(sent: Sent, { seq, atUs }: Mark): boolean {
+  return sent.cause === seq && sent.atUs === atUs;
+}
+
 /**
  * The moment from which a lock is given back: its call of release, with the sends that follow from it at once; where they
  * are sent one after the other, the return of the call.
@@ -36,7 +41,7 @@ function givenBack({ setup }: Record, lock: Lock): Mark | null {
   const attempt = lock.attempts[lock.attempts.length - 1];
   const [call] = lock.releaseCalls;
   if (call === undefined || attempt === undefined) return null;
-  const sends = attempt.released.filter(({ cause }) => cause === call.seq);
+  const sends = attempt.released.filter((it) => isAtOnce(it, call));
   return sends[sends.length - 1] ?? null;
 }
 
@@ -92,7 +97,7 @@ function keysOf(record: Record, { lock, token, asked }: Attempt): KeyChange[] {
 function firstKept(attempt: Attempt, end: Mark, keys: readonly KeyChange[]): number | null {
   const heard = attempt.heard.filter(({ seq }) => seq > end.seq);
   for (const { node, seq, atUs } of heard) {
-    const sends = attempt.released.filter((it) => it.node === node && (it.seq < seq || it.cause === seq));
+    const sends = attempt.released.filter((it) => it.node === node && (it.seq < seq || isAtOnce(it, { seq, atUs })));
     const since = Math.max(-1, ...sends.map((it) => it.seq));
     const told = heard.filter((it) => it.node === node && it.seq <= seq);
     // What was heard before a release says nothing of what that will find.

@@ -123,6 +123,19 @@ describe('what a trace is checked for afterwards', () => {
     ]);
   });
 
+  it('a release that leaves somebody out as it is called, though it is tried again later', () => {
+    const locks = [[lock(0, { holdUs: 1_000_000 })]];
+    const silent = (node: string, operation: 'acquire' | 'release'): Fate => {
+      return { client: 'c1', operation, node, direction: 'reply', lost: true };
+    };
+    const fates = [silent('n4', 'acquire'), ...['n0', 'n1', 'n2', 'n3'].map((node) => silent(node, 'release'))];
+    const policy = { releaseTo: 'granted', releaseRule: 'deleted', releaseTries: 2 } as const;
+    expect(findings({ locks, fates, policy }).filter((it) => /^(release|cleanup)/.test(it))).toEqual([
+      'release-quorum c1 1002000..1002000',
+      'cleanup c1 1002000..1002000',
+    ]);
+  });
+
   it('fencing tokens that do not rise, and a resource that refuses the highest', () => {
     const three = { nodes: 3 };
     const locks = [0, 2_000_000, 4_000_000].map((atUs) => [lock(atUs, { holdUs: 1_000_000 })]);
