@@ -305,6 +305,24 @@ describe('orphaned keys', () => {
     expect(orphaned(parts)).toEqual([[9_898_000, 10_005_000, 'orphaned-keys']]);
   });
 
+  it('are in the way between the end of a claim and an extension that is heard of later', () => {
+    // c2 believes until 988 ms, and again from 1.303 s to 10.4 s; what c1 has left behind is there from 30 ms on.
+    const extensions = [{ afterUs: 500_000, ttlMs: 10_000 }];
+    const late = { client: 'c2', operation: 'extend', node: 'n0', direction: 'reply', delayUs: 800_000 } as const;
+    const parts: Parts = {
+      cluster: { nodes: 1 },
+      policy: { extendReadAs: 'yes', extendOnlyInTime: false, lossSignal: 'none', nodeTimeoutUs: null },
+      locks: [[lock(20_000, { ttlMs: 60_000 })], [lock(0, { ttlMs: 1_000, extensions })]],
+      faults: [
+        { kind: 'forget', node: 'n0', atUs: 10_000 },
+        { kind: 'client-crash', client: 'c1', atUs: 30_000 },
+      ],
+    };
+    const toTheEnd = [10_400_000, 30_000_000, 'orphaned-keys'];
+    expect(outages({ ...parts, fates: [late] })).toEqual([[988_000, 1_303_000, 'orphaned-keys'], toTheEnd]);
+    expect(outages({ ...parts, fates: [{ ...late, delayUs: 400_000 }] })).toEqual([toTheEnd]);
+  });
+
   it('are in the way while a belief is back that ends in that instant', () => {
     // c1 is frozen, and lapsed at 9 898 ms; at 10.08 s its clock goes back, and it dies; c2's keys are orphans from 10.05 s on.
     const frozen: Fault = { kind: 'pause', process: 'c1', atUs: 5_000, forUs: 20_000_000 };

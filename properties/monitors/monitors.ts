@@ -174,8 +174,9 @@ export class Monitors extends Observer {
   }
 
   override released(lock: LockRun, now: TrueTime): void {
+    this.liveness.catchUp(now);
     this.protocol.released(lock, now);
-    this.liveness.released(lock, now);
+    this.liveness.released(lock);
   }
 
   override troubled(until: TrueTime, now: TrueTime): void {
@@ -183,6 +184,8 @@ export class Monitors extends Observer {
   }
 
   override sent(lock: LockRun, to: NodeSet, command: Command, now: TrueTime): void {
+    // An attempt may be over by this, and a lock given back.
+    this.liveness.catchUp(now);
     if (command.operation === 'extend') this.availability.asked(command.ttlMs - this.lockDelayMs);
     this.protocol.sent(lock, to, command, now);
   }

@@ -117,7 +117,7 @@ export class Orphans {
 
   /** A client believes that it holds the lock, perhaps by keys that were taken for orphans. */
   claimed(lock: LockRun, use: Use | undefined, now: TrueTime, isFirst: boolean): void {
-    if (isFirst) this.begins(lock, now);
+    if (isFirst || this.lapsed.includes(lock)) this.begins(lock, now);
     if (this.lapsed.length > 0) remove(this.lapsed, lock);
     if (use !== undefined && use.orphanedAt !== null) {
       use.orphanedAt = null;
@@ -141,6 +141,11 @@ export class Orphans {
     this.lookAt(lock, now);
   }
 
+  /** Whether a holder's clock says that its claim goes on; of one that is just being told of the end, that it did so far. */
+  private holds(lock: LockRun, now: TrueTime): boolean {
+    return lock.client.clock.read(now) < this.roster.deadlineOf(lock);
+  }
+
   /** A belief is over by its client's clock; who is frozen is told of it later. */
   private lapses(lock: LockRun, now: TrueTime): void {
     if (this.lapsed.includes(lock)) return;
@@ -149,7 +154,7 @@ export class Orphans {
   }
 
   private free(lock: LockRun, now: TrueTime): void {
-    const at = holds(lock, now) ? now : Math.min(now, claimEnd(lock, START));
+    const at = this.holds(lock, now) ? now : Math.min(now, claimEnd(lock, START, this.roster.deadlineOf(lock)));
     for (const key of lock.resources) {
       while (this.freeAt.length <= key) this.freeAt.push(0);
       this.freeAt[key] = Math.max(this.freeAt[key] ?? 0, at);
@@ -166,14 +171,14 @@ export class Orphans {
   /** A client's clock is about to change: what has lapsed is noted while it can tell when. */
   clockChanges(client: number, now: TrueTime): void {
     for (const lock of this.roster.holders) {
-      if (lock.client.index === client && !holds(lock, now)) this.lapses(lock, now);
+      if (lock.client.index === client && !this.holds(lock, now)) this.lapses(lock, now);
     }
   }
 
   /** It has changed: a belief may be over, or be back. */
   clockChanged(now: TrueTime): void {
     for (const lock of this.roster.holders) {
-      if (!holds(lock, now) || !this.lapsed.includes(lock)) continue;
+      if (!this.holds(lock, now) || !this.lapsed.includes(lock)) continue;
       remove(this.lapsed, lock);
       this.begins(lock, now);
     }
@@ -318,8 +323,8 @@ export class Orphans {
   private isHeld(key: number, now: TrueTime): boolean {
     for (const lock of this.roster.holders) {
       if (!lock.resources.includes(key)) continue;
-      if (holds(lock, now)) {
-        this.nextAt = Math.min(this.nextAt, claimEnd(lock, now));
+      if (this.holds(lock, now)) {
+        this.nextAt = Math.min(this.nextAt, claimEnd(lock, now, this.roster.deadlineOf(lock)));
         return true;
       }
       this.lapses(lock, now);
@@ -354,9 +359,4 @@ export class Orphans {
     for (const node of members(reach.up)) if ((since[node] ?? NEVER) <= at) free = without(free, oneNode(node));
     return !this.isQuorum(free, reach.lists);
   }
-}
-
-/** Whether a holder's clock says that its claim goes on; of one that is just being told of the end, that it did so far. */
-function holds(lock: LockRun, now: TrueTime): boolean {
-  return lock.client.clock.read(now) < lock.state.deadline;
 }

@@ -1,5 +1,6 @@
+import type { LocalTime } from '../../core/index.js';
 import type { LockRun, TrueTime } from '../../sim/index.js';
-import { remove, removeAt } from './remove.js';
+import { removeAt } from './remove.js';
 
 /** Who asks for locks and who holds them: kept once, for all monitors that want to know. */
 export class Roster {
@@ -8,6 +9,8 @@ export class Roster {
   readonly waitingSince: number[] = [];
   /** Locks that were taken, until their clients are told that they are over, or end them. */
   readonly holders: LockRun[] = [];
+  /** Until when they were told that they hold them: what the lock itself says may have changed in this very step. */
+  private readonly deadlines: LocalTime[] = [];
   private readonly free: number[] = [];
 
   /** An attempt begins; says whether it is the first of its lock. */
@@ -20,7 +23,18 @@ export class Roster {
 
   claimed(lock: LockRun): void {
     this.stopped(lock);
-    if (!this.holders.includes(lock)) this.holders.push(lock);
+    const at = this.holders.indexOf(lock);
+    const { deadline } = lock.state;
+    if (at >= 0) this.deadlines[at] = deadline;
+    else {
+      this.holders.push(lock);
+      this.deadlines.push(deadline);
+    }
+  }
+
+  /** Until when the client of a lock holds it by its own clock, as it was told last. */
+  deadlineOf(lock: LockRun): LocalTime {
+    return this.deadlines[this.holders.indexOf(lock)] ?? lock.state.deadline;
   }
 
   /** The lock is asked for no more: it has failed, or its client is dead. */
@@ -32,7 +46,11 @@ export class Roster {
   }
 
   ended(lock: LockRun, now: TrueTime): void {
-    remove(this.holders, lock);
+    const at = this.holders.indexOf(lock);
+    if (at >= 0) {
+      removeAt(this.holders, at);
+      removeAt(this.deadlines, at);
+    }
     for (const key of lock.resources) {
       while (this.free.length <= key) this.free.push(0);
       this.free[key] = now;

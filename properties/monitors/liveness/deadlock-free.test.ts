@@ -2,9 +2,16 @@ import { describe, expect, it } from 'vitest';
 import type { Fate, Fault } from '../../../scenarios/index.js';
 import { lock, type Parts, schedule } from '../../../sim/testing/schedule.js';
 import { judge } from '../../judge.js';
+import { disagreementOn } from '../../offline/agreement.js';
 import { found } from '../../testing/found.js';
 
 const free = (parts: Parts): string[] => found('deadlock-free', parts);
+
+/** The trace says the same. */
+function agreed(parts: Parts, expected: readonly string[]): void {
+  expect(free(parts)).toEqual(expected);
+  expect(disagreementOn(schedule(parts))).toBeNull();
+}
 
 const policy = { tries: null };
 
@@ -91,6 +98,26 @@ describe('a lock that extends itself', () => {
     expect(free({ policy: { ...auto, maxExtensions: null }, locks: hold })).toEqual(['c1 11002000']);
     expect(free({ policy: { ...auto, maxExtensions: 10 }, locks: hold })).toEqual([]);
     expect(free({ policy: { ...auto, maxExtensions: 20 }, locks: hold })).toEqual([]);
+  });
+
+  it('is judged by what its owner was told by then, not by what was heard since', () => {
+    const endless = { ...auto, maxExtensions: null };
+    // Nothing is heard any more when it is due, at 11.002 s; it ends at 11.724 s.
+    const to = ['n0', 'n1', 'n2', 'n3', 'n4'];
+    const cut: Fault = { kind: 'partition', atUs: 10_900_000, from: ['c1'], to, oneWay: false, forUs: 5_000_000 };
+    agreed({ policy: endless, locks: hold, faults: [cut] }, ['c1 11002000']);
+    // The extension of 10.25 s comes back at 11.05 s, when the claim had been over since 10.748 s; or before it is due.
+    const late: Parts['policy'] = {
+      ...endless,
+      settle: 'all',
+      nodeTimeoutUs: 2_000_000,
+      extendOnlyInTime: false,
+      lossSignal: 'none',
+    };
+    const hung: Fault = { kind: 'pause', process: 'n0', atUs: 10_200_000, forUs: 850_000 };
+    agreed({ policy: late, locks: hold, faults: [hung] }, []);
+    const shorter: Fault = { kind: 'pause', process: 'n0', atUs: 10_200_000, forUs: 700_000 };
+    agreed({ policy: late, locks: hold, faults: [shorter] }, ['c1 11002000']);
   });
 
   it('may go on for as long as its owner wants, if it is given back', () => {

@@ -1,8 +1,8 @@
 import { extendsItself, type Policy, REFERENCE } from '../../../core/index.js';
 import { type LockRun, type TrueTime, trueTime } from '../../../sim/index.js';
-import { believes } from '../belief.js';
 import { instant, type Report } from '../instant.js';
 import { removeAt } from '../remove.js';
+import type { Roster } from '../roster.js';
 import type { Calm } from './calm.js';
 
 const NEVER = Number.POSITIVE_INFINITY;
@@ -20,10 +20,12 @@ export class EndlessHold {
   private readonly dues: number[] = [];
   private readonly policy: Policy;
   private readonly calm: Calm;
+  private readonly roster: Roster;
   private readonly report: Report;
 
-  constructor(policy: Policy, calm: Calm, report: Report) {
+  constructor(policy: Policy, calm: Calm, roster: Roster, report: Report) {
     this.policy = policy;
+    this.roster = roster;
     this.calm = calm;
     this.report = report;
   }
@@ -53,7 +55,7 @@ export class EndlessHold {
     for (let i = this.holds.length - 1; i >= 0; i--) {
       const lock = this.holds[i];
       if (lock === undefined || (this.dues[i] ?? NEVER) > due) continue;
-      if (!believes(lock, trueTime(due))) {
+      if (lock.client.clock.read(trueTime(due)) >= this.roster.deadlineOf(lock)) {
         this.dues[i] = NEVER;
         continue;
       }

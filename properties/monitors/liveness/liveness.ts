@@ -45,7 +45,7 @@ export class Liveness {
     this.loneWait = new LoneWait(policy, this.calm, ledger, report);
     this.calls = new OpenCalls(policy, this.calm, report);
     this.progress = new Progress(this.calm, report);
-    this.holds = new EndlessHold(policy, this.calm, report);
+    this.holds = new EndlessHold(policy, this.calm, roster, report);
   }
 
   watch(world: WatchedWorld): void {
@@ -131,7 +131,6 @@ export class Liveness {
 
   /** The release of a lock is called. */
   releasing(lock: LockRun, now: TrueTime): void {
-    this.catchUp(now);
     this.calls.releasing(lock, now);
     // Of a lock that was lost, too: its keys may go now.
     this.changed(now);
@@ -139,8 +138,7 @@ export class Liveness {
   }
 
   /** The release of a lock has returned. */
-  released(lock: LockRun, now: TrueTime): void {
-    this.catchUp(now);
+  released(lock: LockRun): void {
     this.calls.returned(lock);
   }
 
