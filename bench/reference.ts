@@ -16,6 +16,10 @@ import type {
 } from '../sim/index.js';
 
 const NODES = 5;
+/** The nodes in order, by the one that comes first. */
+const NODE_LISTS = Array.from({ length: NODES }, (_, first) =>
+  Array.from({ length: NODES }, (_, place) => nodeName((first + place) % NODES)),
+);
 const TTL_MS = 1_000;
 /** A node that is back without its keys stays away for longer than any claim lasts, µs. */
 const LONG_US = 1_010_000;
@@ -149,8 +153,8 @@ export class ReferenceWorkload implements Adversary {
     const { goesDown, forgets } = deploymentOf(run);
     this.forgetsLeft = forgets ? 1 : 0;
     const faults = this.drawFaults(goesDown);
-    const kept = most < faults.length ? this.draw.subset(faults.length, most) : faults.keys();
-    this.faults = [...kept].map((i) => faults[i] as Fault);
+    const kept = most < faults.length ? this.draw.subset(faults.length, most) : null;
+    this.faults = kept === null ? faults : kept.map((i) => faults[i] as Fault);
     this.planned = this.faults.length;
   }
 
@@ -167,7 +171,7 @@ export class ReferenceWorkload implements Adversary {
       {
         kind: 'reconfigure',
         client: `c${draw.between(1, 3)}`,
-        nodes: Array.from({ length: NODES }, (_, place) => nodeName((first + place) % NODES)),
+        nodes: NODE_LISTS[first] as readonly string[],
         atUs: at(),
       },
       { kind: 'refuse', node: node(), operations: ['acquire', 'extend', 'release'], atUs: at(), forUs: 20_000 },

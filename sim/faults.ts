@@ -85,7 +85,9 @@ export class Faults {
   }
 
   private node(name: ProcessName): SimNode | undefined {
-    return this.view.nodes[nodeIndex(name)];
+    const index = nodeIndex(name);
+    // To look at place -1 of a list takes the engine as long as to name a property.
+    return index < 0 ? undefined : this.view.nodes[index];
   }
 
   private process(name: ProcessName): SimNode | ClientProcess | undefined {

@@ -101,7 +101,8 @@ export class World implements WorldView, WatchedWorld, ClientHost {
     const list = nodes === undefined ? all : new NodeList(this.nodes.length, nodes);
     const { chronicle, setup } = this;
     const policy = policyFor(setup, index);
-    return seatClient({ index, name, chronicle, host: this, policy, list, keyPrefix, ...clockOf(setup, name) });
+    const { offsetUs, ratePpm } = clockOf(setup, name);
+    return seatClient({ index, name, chronicle, host: this, policy, list, keyPrefix, offsetUs, ratePpm });
   }
 
   get now(): TrueTime {

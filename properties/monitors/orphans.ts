@@ -54,7 +54,7 @@ export class Orphans {
   private readonly blocks: Blocked[][] = [];
   private openBlocks = 0;
   /** The last claims of one instant, and its true time, µs. */
-  private readonly newest: LockRun[] = [];
+  private newest: LockRun[] = [];
   private newestAt = 0;
   private anyLate = false;
   /** By key: when the last belief was over that is known to be, true time, µs. */
@@ -129,7 +129,7 @@ export class Orphans {
 
   /** A belief begins, or is back because a clock was set back. */
   private begins(lock: LockRun, now: TrueTime): void {
-    if (this.newestAt !== now) this.newest.length = 0;
+    if (this.newestAt !== now) this.newest = [];
     this.newestAt = now;
     this.newest.push(lock);
   }

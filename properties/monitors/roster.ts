@@ -34,7 +34,8 @@ export class Roster {
 
   /** Until when the client of a lock holds it by its own clock, as it was told last. */
   deadlineOf(lock: LockRun): LocalTime {
-    return this.deadlines[this.holders.indexOf(lock)] ?? lock.state.deadline;
+    const at = this.holders.indexOf(lock);
+    return at < 0 ? lock.state.deadline : (this.deadlines[at] as LocalTime);
   }
 
   /** The lock is asked for no more: it has failed, or its client is dead. */

@@ -40,7 +40,7 @@ export class Calm {
     if (until <= now) return;
     let at = this.ends.length;
     while (at > 0 && (this.ends[at - 1] ?? 0) > until) at--;
-    if (this.ends[at - 1] !== until) insertAt(this.ends, at, until);
+    if (at === 0 || this.ends[at - 1] !== until) insertAt(this.ends, at, until);
   }
 
   /** The latest true time at which a process that counts `us` from `at` on its own clock is done, µs. */
@@ -131,7 +131,8 @@ export class Calm {
 /** Whether a fault does anything: who is down cannot go down again, freeze or forget. */
 export function strikesHome(fault: Fault, world: WatchedWorld): boolean {
   const isUp = (name: ProcessName): boolean => {
-    const process = world.nodes[nodeIndex(name)] ?? world.clients.find((client) => client.name === name);
+    const node = nodeIndex(name);
+    const process = node < 0 ? world.clients.find((client) => client.name === name) : world.nodes[node];
     return process?.down === false;
   };
   switch (fault.kind) {
