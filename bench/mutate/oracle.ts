@@ -35,6 +35,9 @@ const { Streams } = (await import(`${house}sim/index.js`)) as typeof import('../
 const catalogue = loadCatalogue().map((it) => (variants ? it : { ...it, flips: [], neighbours: [] }));
 const streams = new Streams('mutate');
 
+// What the house keeps for all runs is made now: a mutant that made it would have those behind it killed as well.
+awake[name] = 0;
+answerOn(0);
 for (const id of ids) {
   await tell({ id });
   awake[name] = id;
