@@ -1,3 +1,4 @@
+import { withoutArguments } from './secrets.js';
 import { findShortcut, type Shortcut } from './shortcut.js';
 import { destroyStream, unrefStream } from './socket.js';
 import { loadScripts, type RedisConnection, type Request, write } from './wire.js';
@@ -113,7 +114,7 @@ export class Link {
     this.connection = isClusterClient(client)
       ? client.duplicate([], clusterConnection(client.options))
       : client.duplicate(CONNECTION);
-    this.connection.on('error', (error: Error) => owner.onLinkError(error));
+    this.connection.on('error', (error: Error) => owner.onLinkError(withoutArguments(error)));
     // Lets the process end: whoever waits for an answer holds it with a timer.
     this.connection.on('connect', () => unrefStream(this.connection));
     this.connection.on('ready', () => {

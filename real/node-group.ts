@@ -9,6 +9,8 @@ export type AnyClient = RedlockClient | RedlockClusterClient;
 
 /** Name look-ups and encryption make a first connection slow, ms. */
 const FIRST_CONNECT_MS = 1000;
+/** Where a Sentinel listens if its address does not say. */
+const SENTINEL_PORT = 26_379;
 
 /** The nodes that vote on locks, in the order of the clients. */
 export class NodeGroup {
@@ -102,7 +104,11 @@ function addressOf(client: AnyClient): string | undefined {
   if (options === undefined || ('isCluster' in client && client.isCluster === true)) return undefined;
   const db = options.db ?? 0;
   if (options.path) return `${options.path}/${db}`;
-  if (options.sentinels) return `${JSON.stringify(options.sentinels)} ${options.name}/${db}`;
+  // Of each only its place: they may have passwords.
+  if (Array.isArray(options.sentinels)) {
+    const places = options.sentinels.map((it: AddressOptions | null) => `${it?.host}:${it?.port ?? SENTINEL_PORT}`);
+    return `${places.join(' ')} ${options.name}/${db}`;
+  }
   const host = options.host === undefined || options.host === 'localhost' ? '127.0.0.1' : options.host;
   return `${host}:${options.port ?? 6379}/${db}`;
 }

@@ -1,6 +1,7 @@
 import type { Command, LocalTime } from '../core/index.js';
 import type { LocalClock } from './clock.js';
 import { Link, type RedlockClient, type RedlockClusterClient } from './link.js';
+import { withoutArguments } from './secrets.js';
 import { corkForThisTurn } from './socket.js';
 import {
   isErrorReply,
@@ -183,7 +184,7 @@ export class LockNode {
   #fail(link: Link, request: Request, error: unknown, receiver: Receiver): void {
     const { command } = request;
     const now = this.#onAnswer();
-    const reason = error instanceof Error ? error : null;
+    const reason = error instanceof Error ? withoutArguments(error) : null;
     if (command.operation === 'release' && !isErrorReply(error)) {
       this.#owe(request);
       // The connection has been replaced already. On the same one it would fail again.

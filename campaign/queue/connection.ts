@@ -1,6 +1,6 @@
 import type { Queue, Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
-import { withoutPassword } from '../../real/provisioner/types.js';
+import { withoutArguments, withoutPassword, withoutPasswords } from '../../real/secrets.js';
 import { InputError } from '../../scenarios/index.js';
 
 /** Where a campaign is, and what it is called there. */
@@ -16,9 +16,12 @@ const CONNECT_MS = 5_000;
 /**
  * A connection that is there. Should it be lost later, it is made again for as long as it takes.
  *
- * @throws InputError if nobody answers, or not as Redis; the password is not told.
+ * @throws InputError if it is no address, or nobody answers, or not as Redis; the password is not told.
  */
 export async function connect({ url }: QueueAddress): Promise<Redis> {
+  // What has another scheme, ioredis takes for the path of a socket.
+  if (/^(?!rediss?:)[a-z][a-z0-9+.-]*:\/\//i.test(url))
+    throw new InputError(`--queue: ${withoutPassword(url)} is no address; give one such as redis://127.0.0.1:6379`);
   const { Redis } = await needed(() => import('ioredis'), 'ioredis');
   let wasReady = false;
   const redis = new Redis(url, {
@@ -31,7 +34,7 @@ export async function connect({ url }: QueueAddress): Promise<Redis> {
   let why = '';
   // Told once, by whoever needs the connection; ioredis would print it each time.
   redis.on('error', (error: Error) => {
-    why ||= error.message;
+    why ||= withoutArguments(error).message;
   });
   try {
     await redis.connect();
@@ -39,7 +42,7 @@ export async function connect({ url }: QueueAddress): Promise<Redis> {
   } catch (error) {
     redis.disconnect();
     const reason = why || (error instanceof Error ? error.message : String(error));
-    throw new InputError(`--queue: ${withoutPassword(url)} cannot be used: ${reason}`);
+    throw new InputError(`--queue: ${withoutPassword(url)} cannot be used: ${withoutPasswords(reason)}`);
   }
   wasReady = true;
   return redis;

@@ -41,7 +41,7 @@ export interface ClockSetting {
 export interface ProvisionedNode {
   /** n0, n1, … */
   readonly name: string;
-  /** With a password, if it has one: see {@link withoutPassword}. */
+  /** With a password, if it has one: see `withoutPassword`. */
   readonly url: string;
   /** A new client, closed by `stop` if it was not before. It logs no connection errors. */
   client(options?: RedisOptions): Redis;
@@ -85,12 +85,4 @@ export interface Provision extends AsyncDisposable {
 /** Nodes cannot be had, or cannot do what was asked of them. The message is one sentence for a person. */
 export class ProvisionError extends Error {
   override readonly name: 'ProvisionError' = 'ProvisionError';
-}
-
-/** `url` fit to be shown. */
-export function withoutPassword(url: string): string {
-  return url.replace(
-    /^([a-z][a-z0-9+.-]*:\/\/)?([^/@]*):[^/]*@/i,
-    (_, scheme = '', user = '') => `${scheme}${user}:***@`,
-  );
 }

@@ -1,6 +1,7 @@
+import { withoutArguments, withoutPassword, withoutPasswords } from '../secrets.js';
 import { Clients, probe } from './clients.js';
 import { provisionOfOthers } from './provision-of.js';
-import { type Provision, ProvisionError, withoutPassword } from './types.js';
+import { type Provision, ProvisionError } from './types.js';
 
 const PROBE_MS = 2000;
 
@@ -59,9 +60,8 @@ async function reach(url: string): Promise<string> {
   try {
     return await probe(url, PROBE_MS);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new ProvisionError(`LOCKSTEP_REDIS: no Redis answers at ${withoutPassword(url)} (${reason}).`, {
-      cause: error,
-    });
+    const cause = withoutArguments(error);
+    const reason = withoutPasswords(cause instanceof Error ? cause.message : String(cause));
+    throw new ProvisionError(`LOCKSTEP_REDIS: no Redis answers at ${withoutPassword(url)} (${reason}).`, { cause });
   }
 }
