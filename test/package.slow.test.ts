@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core';
@@ -43,6 +43,16 @@ async function ran(program: string, ...argv: readonly string[]): Promise<Ran> {
   }
 }
 
+/** The relative links of a document of the repository, as paths from the root. */
+function linksOf(document: string): string[] {
+  const links = readFileSync(join(ROOT, document), 'utf8').matchAll(/\]\((?!https?:|#)([^)\s#]+)/g);
+  return [...links].map(([, link = '']) => posix.join(posix.dirname(document), link));
+}
+
+/** Whether a path is a packed file, or a folder with one. */
+const isPacked = (paths: ReadonlySet<string>, path: string): boolean =>
+  paths.has(path) || [...paths].some((packed) => packed.startsWith(`${path.replace(/\/$/, '')}/`));
+
 function hashOf({ stdout }: Ran): unknown {
   const { hash, verdict } = JSON.parse(stdout) as { hash: string; verdict: string };
   return { hash, verdict };
@@ -77,12 +87,21 @@ describe('the packed tarball', () => {
   });
 
   it('is small, and has neither tests nor benchmarks of this repository', () => {
-    expect(packed.size).toBeLessThan(900_000);
-    expect(packed.unpackedSize).toBeLessThan(3_300_000);
+    expect(packed.size).toBeLessThan(1_150_000);
+    expect(packed.unpackedSize).toBeLessThan(4_200_000);
     const needless = packed.files.filter(({ path }) =>
-      /\.test\.|\/testing\/|^dist\/bench|tsbuildinfo|\.map$/.test(path),
+      /^(?!examples\/).*\.test\.|\/testing\/|^dist\/bench|tsbuildinfo|\.map$/.test(path),
     );
     expect(needless).toEqual([]);
+  });
+
+  it('has every file that its documents link to', () => {
+    const paths = new Set(packed.files.map(({ path }) => path));
+    const documents = [...paths].filter((path) => path.endsWith('.md'));
+    expect(documents.length).toBeGreaterThan(20);
+    const broken = documents.flatMap((document) => linksOf(document).filter((link) => !isPacked(paths, link)));
+    expect(broken).toEqual([]);
+    expect(isPacked(paths, 'docs/no-such-page.md')).toBe(false);
   });
 });
 
