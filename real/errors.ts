@@ -70,8 +70,8 @@ export class LockError extends Error {
 }
 
 /** A mistake in settings, nodes or arguments, in one sentence. */
-export function configError(message: string, operation: LockOperation = 'configure'): LockError {
-  return new LockError(message, { code: 'ERR_LOCK_CONFIG', operation });
+export function configError(message: string, operation: LockOperation = 'configure', cause?: unknown): LockError {
+  return new LockError(message, { code: 'ERR_LOCK_CONFIG', operation, cause });
 }
 
 /** `3 granted (n0 n1 n4), 2 refused (n2 n3), 3 needed`. */

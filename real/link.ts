@@ -1,3 +1,6 @@
+import { connectionShapeError } from './client-shape.js';
+import { configError } from './errors.js';
+import { type FirstLook, firstLook } from './first-look.js';
 import { withoutArguments } from './secrets.js';
 import { findShortcut, type Shortcut } from './shortcut.js';
 import { destroyStream, unrefStream } from './socket.js';
@@ -99,34 +102,36 @@ function isClusterClient(client: RedlockClient | RedlockClusterClient): client i
 
 /** Who is told how a link fares. */
 export interface LinkOwner {
-  onLinkReady(link: Link): void;
+  /** Returns whether it may be used; if not, it is dropped. */
+  onLinkReady(link: Link, look: FirstLook): boolean;
   onLinkEnd(link: Link): void;
   onLinkError(error: Error): void;
 }
 
+const UNSEEN: FirstLook = { servers: [], fault: null };
+/** How long a node that took a connection may take to answer what is asked first, ms. */
+const FIRST_LOOK_MS = 2000;
+
 /** One connection to a node. It connects once; whoever wants it again calls {@link Link.open} again. */
 export class Link {
   readonly connection: RedisConnection;
+  readonly #owner: LinkOwner;
   #ready = false;
+  /** Counts connections made and lost, so that what was asked of one that is gone is not taken for the next one's. */
+  #turn = 0;
   #shortcut: Shortcut | null = null;
 
+  /** @throws LockError `ERR_LOCK_CONFIG` if the client makes no connections. */
   constructor(client: RedlockClient | RedlockClusterClient, owner: LinkOwner) {
-    this.connection = isClusterClient(client)
-      ? client.duplicate([], clusterConnection(client.options))
-      : client.duplicate(CONNECTION);
+    this.connection = connectionOf(client);
+    this.#owner = owner;
     this.connection.on('error', (error: Error) => owner.onLinkError(withoutArguments(error)));
     // Lets the process end: whoever waits for an answer holds it with a timer.
     this.connection.on('connect', () => unrefStream(this.connection));
-    this.connection.on('ready', () => {
-      this.#ready = true;
-      void this.#prepare();
-      owner.onLinkReady(this);
-    });
-    this.connection.on('close', () => {
-      this.#ready = false;
-    });
+    this.connection.on('ready', () => this.#prepare());
+    this.connection.on('close', () => this.#lose());
     this.connection.on('end', () => {
-      this.#ready = false;
+      this.#lose();
       owner.onLinkEnd(this);
     });
   }
@@ -140,8 +145,34 @@ export class Link {
     return this.#shortcut === null ? write(this.connection, request.command, request.keys) : this.#shortcut(request);
   }
 
-  async #prepare(): Promise<void> {
+  /** It is ready for locks once it is known where it leads to and what its SET does. */
+  #prepare(): void {
+    const turn = ++this.#turn;
     void loadScripts(this.connection);
+    void this.#findShortcut();
+    const looking = firstLook(this.connection);
+    if (looking === undefined) {
+      this.#admit(UNSEEN);
+      return;
+    }
+    const timer = setTimeout(() => this.drop(), FIRST_LOOK_MS).unref();
+    void looking.then((look) => {
+      clearTimeout(timer);
+      if (turn === this.#turn) this.#admit(look);
+    });
+  }
+
+  #admit(look: FirstLook): void {
+    this.#ready = true;
+    if (!this.#owner.onLinkReady(this, look)) this.drop();
+  }
+
+  #lose(): void {
+    this.#ready = false;
+    this.#turn++;
+  }
+
+  async #findShortcut(): Promise<void> {
     this.#shortcut ??= await findShortcut(this.connection);
   }
 
@@ -152,8 +183,22 @@ export class Link {
 
   /** Ends it at once; what it has not answered fails. */
   drop(): void {
-    this.#ready = false;
+    this.#lose();
     this.connection.disconnect();
     destroyStream(this.connection);
   }
+}
+
+function connectionOf(client: RedlockClient | RedlockClusterClient): RedisConnection {
+  let connection: RedisConnection;
+  try {
+    connection = isClusterClient(client)
+      ? client.duplicate([], clusterConnection(client.options))
+      : client.duplicate(CONNECTION);
+  } catch (cause) {
+    throw configError('duplicate of a client failed.', 'configure', withoutArguments(cause));
+  }
+  const wrong = connectionShapeError(connection);
+  if (wrong !== null) throw configError(`duplicate of a client ${wrong}: locks need ioredis clients.`);
+  return connection;
 }

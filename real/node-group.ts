@@ -1,8 +1,10 @@
 import { MOST_NODES, quorumOf, REFERENCE } from '../core/index.js';
+import { clientShapeError } from './client-shape.js';
 import type { LocalClock } from './clock.js';
 import { configError } from './errors.js';
+import type { FirstLook } from './first-look.js';
 import type { RedlockClient, RedlockClusterClient } from './link.js';
-import { LockNode } from './node.js';
+import { LockNode, type NodeOwner } from './node.js';
 
 /** What leads to a node. */
 export type AnyClient = RedlockClient | RedlockClusterClient;
@@ -13,15 +15,41 @@ const FIRST_CONNECT_MS = 1000;
 const SENTINEL_PORT = 26_379;
 
 /** The nodes that vote on locks, in the order of the clients. */
-export class NodeGroup {
+export class NodeGroup implements NodeOwner {
   readonly nodes: readonly LockNode[];
+  /** Why there can be no locks: nodes that are one, or of which no lock can be made, as their first connections showed. */
+  fault: string | null = null;
+  readonly #onError: (error: Error, node: LockNode) => void;
+  readonly #objections = new Map<LockNode, string>();
   #warm = false;
 
   /** Connects to the nodes of clients that {@link checkClients} has passed. */
   constructor(clients: readonly AnyClient[], clock: LocalClock, onError: (error: Error, node: LockNode) => void) {
-    this.nodes = clients.map(
-      (client, index) => new LockNode(index, addressOf(client) ?? 'unknown', client, clock, onError),
-    );
+    this.#onError = onError;
+    this.nodes = clients.map((client, index) => new LockNode(index, client, clock, this));
+    for (const node of this.nodes) node.open();
+  }
+
+  onNodeError(error: Error, node: LockNode): void {
+    this.#onError(error, node);
+  }
+
+  /**
+   * A node that turns out to be no node of its own has no vote. If it was so from the start there are no locks at all;
+   * what only came to be so, as by a failover, is one that fails.
+   */
+  objectionTo(node: LockNode, { servers, fault }: FirstLook): string | null {
+    const other = this.nodes.find((it) => it !== node && it.leadsTo(servers));
+    const objection =
+      other !== undefined
+        ? `n${Math.min(node.index, other.index)} and n${Math.max(node.index, other.index)} are the same server: it would vote twice.`
+        : fault === null
+          ? null
+          : `The client of n${node.index} makes no lock: ${fault}.`;
+    if (objection === null) this.#objections.delete(node);
+    else if (node.connecting) this.#objections.set(node, objection);
+    [this.fault = null] = this.#objections.values();
+    return objection;
   }
 
   /**
@@ -72,14 +100,13 @@ export function checkClients(clients: Iterable<AnyClient>): AnyClient[] {
   if (list.length > MOST_NODES) throw configError(`Redlock takes at most ${MOST_NODES} nodes, not ${list.length}.`);
   const seen = new Map<unknown, number>();
   for (const [index, client] of list.entries()) {
-    if (typeof client?.duplicate !== 'function') {
-      throw configError(`The client of n${index} is no ioredis client: it has no method duplicate.`);
-    }
+    const wrong = clientShapeError(client);
+    if (wrong !== null) throw configError(`The client of n${index} is ${wrong}.`);
     const address = addressOf(client);
     const earlier = seen.get(client) ?? (address === undefined ? undefined : seen.get(address));
     if (earlier !== undefined) {
       throw configError(
-        `n${earlier} and n${index} are the same node${address === undefined ? '' : `, ${address}`}: it would vote twice.`,
+        `n${earlier} and n${index} are the same server${address === undefined ? '' : `, ${address}`}: it would vote twice.`,
       );
     }
     seen.set(client, index);
@@ -92,25 +119,23 @@ interface AddressOptions {
   readonly host?: unknown;
   readonly port?: unknown;
   readonly path?: unknown;
-  readonly db?: unknown;
   readonly sentinels?: unknown;
   readonly name?: unknown;
 }
 
-/** Where a client leads to, `host:port/db`; `undefined` if it does not tell. */
+/** The server that a client leads to, whichever of its databases; `undefined` if it does not tell. */
 function addressOf(client: AnyClient): string | undefined {
   const options: AddressOptions | undefined = client.options;
   // Clusters of several addresses can share one: it cannot be told from here whether they are one.
   if (options === undefined || ('isCluster' in client && client.isCluster === true)) return undefined;
-  const db = options.db ?? 0;
-  if (options.path) return `${options.path}/${db}`;
+  if (options.path) return String(options.path);
   // Of each only its place: they may have passwords.
   if (Array.isArray(options.sentinels)) {
     const places = options.sentinels.map((it: AddressOptions | null) => `${it?.host}:${it?.port ?? SENTINEL_PORT}`);
-    return `${places.join(' ')} ${options.name}/${db}`;
+    return `${places.join(' ')} ${options.name}`;
   }
   const host = options.host === undefined || options.host === 'localhost' ? '127.0.0.1' : options.host;
-  return `${host}:${options.port ?? 6379}/${db}`;
+  return `${host}:${options.port ?? 6379}`;
 }
 
 const warnedOf = new Set<number>();

@@ -35,6 +35,8 @@ class FakeConnection extends EventEmitter implements RedisConnection {
   get = (...args: unknown[]) => this.#send('get', args);
   pttl = (...args: unknown[]) => this.#send('pttl', args);
   script = async () => 'OK';
+  /** As ioredis has it, so that nobody doubts what SET does. */
+  defineCommand = () => undefined;
   connect = async () => undefined;
   quit = async () => 'OK';
   disconnect = () => undefined;
@@ -61,7 +63,8 @@ function setUp() {
       return made;
     },
   };
-  const node = new LockNode(0, 'fake', client, clock, () => {});
+  const node = new LockNode(0, client, clock, { onNodeError: () => {}, objectionTo: () => null });
+  node.open();
   const [connection = new FakeConnection()] = connections;
   connection.emit('ready');
   const answers: Answer[] = [];

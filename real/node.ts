@@ -1,5 +1,6 @@
 import type { Command, LocalTime } from '../core/index.js';
 import type { LocalClock } from './clock.js';
+import type { FirstLook } from './first-look.js';
 import { Link, type RedlockClient, type RedlockClusterClient } from './link.js';
 import { withoutArguments } from './secrets.js';
 import { corkForThisTurn } from './socket.js';
@@ -20,6 +21,13 @@ export interface Receiver {
   onReply(node: number, command: Command, reply: Reply, error: Error | null, now: LocalTime): void;
 }
 
+/** Who a node belongs to. */
+export interface NodeOwner {
+  onNodeError(error: Error, node: LockNode): void;
+  /** Why a node that was just connected may not vote; `null` if it may. */
+  objectionTo(node: LockNode, look: FirstLook): string | null;
+}
+
 const FIRST_RECONNECT_MS = 20;
 const LONGEST_RECONNECT_MS = 1000;
 /** A node that owes answers and gave none for so long gets no new locks until it answers again, µs. */
@@ -38,11 +46,14 @@ const MOST_OWED = 1000;
  */
 export class LockNode {
   readonly index: number;
-  readonly address: string;
   readonly #client: RedlockClient | RedlockClusterClient;
   readonly #clock: LocalClock;
-  readonly #onError: (error: Error, node: LockNode) => void;
+  readonly #owner: NodeOwner;
   #link: Link;
+  /** The servers that its connection leads to. */
+  #servers: readonly string[] = [];
+  /** What went wrong last while it is away: the cause to tell. */
+  #trouble: Error | null = null;
   /** A second connection, while the first is silent. */
   #probe: Link | null = null;
   #probeTimer: NodeJS.Timeout | undefined;
@@ -60,24 +71,26 @@ export class LockNode {
   /** Releases that did not reach it. */
   readonly #owed = new Set<Request>();
 
-  constructor(
-    index: number,
-    address: string,
-    client: RedlockClient | RedlockClusterClient,
-    clock: LocalClock,
-    onError: (error: Error, node: LockNode) => void,
-  ) {
+  /** Does not connect yet: see {@link LockNode.open}. */
+  constructor(index: number, client: RedlockClient | RedlockClusterClient, clock: LocalClock, owner: NodeOwner) {
     this.index = index;
-    this.address = address;
     this.#client = client;
     this.#clock = clock;
-    this.#onError = onError;
+    this.#owner = owner;
     this.#link = new Link(client, this);
+  }
+
+  open(): void {
     this.#link.open();
   }
 
   get ready(): boolean {
     return this.#link.ready;
+  }
+
+  /** Whether it leads to one of `servers`. */
+  leadsTo(servers: readonly string[]): boolean {
+    return this.ready && this.#servers.some((server) => servers.includes(server));
   }
 
   /** Whether the very first connection is still being made. */
@@ -100,7 +113,7 @@ export class LockNode {
     const isRelease = command.operation === 'release';
     if (!this.#link.ready || (!isRelease && this.#isSilent(now))) {
       if (isRelease) this.#owe(request);
-      this.decline(command, receiver);
+      this.decline(command, receiver, this.#trouble);
       return false;
     }
     const link = this.#link;
@@ -116,8 +129,8 @@ export class LockNode {
   }
 
   /** Answers `error` in a microtask. */
-  decline(command: Command, receiver: Receiver): void {
-    queueMicrotask(() => receiver.onReply(this.index, command, NO_VOTE, null, this.#clock.now()));
+  decline(command: Command, receiver: Receiver, why: Error | null = null): void {
+    queueMicrotask(() => receiver.onReply(this.index, command, NO_VOTE, why, this.#clock.now()));
   }
 
   /** What is under `key`; rejects if the node is away or answers with an error. */
@@ -149,12 +162,20 @@ export class LockNode {
     this.#link.drop();
   }
 
-  onLinkReady(link: Link): void {
-    if (this.#closed) return;
+  onLinkReady(link: Link, look: FirstLook): boolean {
+    if (this.#closed) return false;
+    const objection = this.#owner.objectionTo(this, look);
+    if (objection !== null) {
+      this.onLinkError(new Error(objection));
+      return false;
+    }
+    this.#servers = look.servers;
+    this.#trouble = null;
     if (link === this.#probe) this.#replaceLink(link);
     this.#reconnectMs = FIRST_RECONNECT_MS;
     this.#endFirstConnect();
     this.#payOwed();
+    return true;
   }
 
   onLinkEnd(link: Link): void {
@@ -168,7 +189,8 @@ export class LockNode {
   }
 
   onLinkError(error: Error): void {
-    this.#onError(error, this);
+    this.#trouble = error;
+    this.#owner.onNodeError(error, this);
   }
 
   #onSend(now: LocalTime): void {
@@ -190,7 +212,7 @@ export class LockNode {
       // The connection has been replaced already. On the same one it would fail again.
       if (link !== this.#link && this.#link.ready) this.#payOwed();
     }
-    if (reason !== null && this.#link.ready) this.#onError(reason, this);
+    if (reason !== null && this.#link.ready) this.#owner.onNodeError(reason, this);
     receiver.onReply(this.index, command, NO_VOTE, reason, now);
   }
 

@@ -57,14 +57,18 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
   } | null = null;
 
   /**
-   * @param clients - One ioredis client for each node. The nodes must be independent of each other: masters without a
+   * @param clients - One ioredis client for each node; iovalkey and other forks of ioredis serve too, node-redis does not.
+   * Of a client of no known kind, the first connection sets a key of its own twice and looks at it before the node gets a
+   * vote, so that one whose SET sets no lock is found out; other clients cost one INFO a connection. The nodes must be independent of each other: masters without a
    * common replica set, that do not fail together. An odd number is best. A node may be a Cluster, or be found through
    * Sentinel; a failover in it is then a node that forgets: replication is asynchronous, so the new master may not have
    * the key. `votesWanted` says how many such nodes a lock tolerates. On a Cluster all resources of one lock need the
    * same hash tag (`{order:1}:a`, `{order:1}:b`), or it has no vote; and only {@link Redlock.quit} lets the process end.
    * @param settings - See {@link RedlockSettings}.
    * @param machine - For simulations, in which one thread is many processes; else left out.
-   * @throws LockError `ERR_LOCK_CONFIG` for no nodes, the same node twice, or a setting that is wrong or unknown.
+   * @throws LockError `ERR_LOCK_CONFIG` for no nodes, the same server twice (by its address; another database of it is
+   * the same server), what is no ioredis client, or a setting that is wrong or unknown. What only a connection shows, one
+   * server under two addresses, is thrown by {@link Redlock.acquire}.
    */
   constructor(clients: Iterable<AnyClient>, settings: RedlockSettings = {}, machine: Machine = THIS_MACHINE) {
     super();
@@ -190,6 +194,7 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
     const { signal } = given;
     const connected = this.#group.whenConnected(settings.nodeTimeoutMs, signal);
     if (connected !== undefined) await connected;
+    if (this.#group.fault !== null) throw configError(this.#group.fault, 'acquire');
     if (signal?.aborted) throw abortedBefore(keys, signal.reason);
     const run = new LockRun(nodes, policy, keys, this.#machine);
     if (signal === undefined) {

@@ -104,7 +104,7 @@ describe.each(clients)('with %s, no password is emitted', (_, Client) => {
     } catch (error) {
       message = shown(error);
     }
-    expect(message).toContain(`n0 and n1 are the same node, 127.0.0.1:${port} main/0`);
+    expect(message).toContain(`n0 and n1 are the same server, 127.0.0.1:${port} main`);
     expect(message).not.toContain(PASSWORD);
   });
 });

@@ -60,7 +60,7 @@ describe.skipIf(!canRunOnRedis('Sentinel', 'processes'))('a master found through
   }
 
   test('votes, is no second node beside itself, and votes again after a failover, with what was replicated', async () => {
-    expect(() => new Redlock([...clients, viaSentinel()])).toThrow(/are the same node/);
+    expect(() => new Redlock([...clients, viaSentinel()])).toThrow(/are the same server/);
     const lock = await redlock.acquire('a', 60_000, { votesWanted: 'all' });
     expect(lock.votes.granted).toEqual([0, 1, 2]);
     const [master, replica] = servers.nodes;

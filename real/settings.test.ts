@@ -100,10 +100,10 @@ describe('new Redlock', () => {
   test('refuses one node twice, as an object and as an address', () => {
     const one = client(1);
     expect(messageOf(() => new Redlock([one, one, client(2)]))).toBe(
-      'n0 and n1 are the same node, 127.0.0.1:1/0: it would vote twice.',
+      'n0 and n1 are the same server, 127.0.0.1:1: it would vote twice.',
     );
     expect(messageOf(() => new Redlock([client(1), client(2), client(1, { host: '127.0.0.1' })]))).toBe(
-      'n0 and n2 are the same node, 127.0.0.1:1/0: it would vote twice.',
+      'n0 and n2 are the same server, 127.0.0.1:1: it would vote twice.',
     );
   });
 

@@ -1,0 +1,69 @@
+import { randomBytes } from 'node:crypto';
+import { isOfIoredis } from './client-shape.js';
+import { isErrorReply, type RedisConnection } from './wire.js';
+
+/** What is found out about a connection before it carries the first lock. */
+export interface FirstLook {
+  /** Names of the server behind it, each its own alone: two connections that share one lead to one server. */
+  readonly servers: readonly string[];
+  /** What its SET did that no lock can be made of; `null` if it did what it should, or nothing could be seen. */
+  readonly fault: string | null;
+}
+
+/** What can be asked of a connection to a server, and of one to a Cluster. */
+interface Asked {
+  readonly stream?: unknown;
+  readonly isCluster?: boolean;
+  info?(section: 'server'): Promise<unknown>;
+  cluster?(subcommand: 'NODES'): Promise<unknown>;
+}
+
+const PROBE_TTL_MS = 10_000;
+
+/**
+ * Looks at a fresh connection, in one round trip, or three where its kind is not known; never again while it lives.
+ * Returns `undefined` if there is nothing to ask: ioredis-mock and simulated connections, which have no socket.
+ */
+export function firstLook(connection: RedisConnection & Asked): Promise<FirstLook> | undefined {
+  const known = isOfIoredis(connection);
+  const identified =
+    connection.isCluster === true || (connection.stream !== undefined && typeof connection.info === 'function');
+  if (known && !identified) return undefined;
+  return Promise.all([identified ? serversOf(connection) : [], known ? null : faultOfSet(connection)]).then(
+    ([servers, fault]) => ({ servers, fault }),
+  );
+}
+
+/** Empty where the server does not tell, such as for want of a permission. */
+async function serversOf(connection: Asked): Promise<string[]> {
+  try {
+    if (connection.isCluster) {
+      const text = String(await connection.cluster?.('NODES'));
+      return text.split('\n').flatMap((line) => /^[0-9a-f]{40}(?= )/.exec(line) ?? []);
+    }
+    const id = /^run_id:([0-9a-f]{40})\s*$/m.exec(String(await connection.info?.('server')));
+    return id?.[1] === undefined ? [] : [id[1]];
+  } catch {
+    return [];
+  }
+}
+
+/** Sets a key twice as a lock does, with NX and a TTL, and looks at what came of it. */
+async function faultOfSet(connection: RedisConnection): Promise<string | null> {
+  const token = randomBytes(16).toString('hex');
+  const key = `lockstep:probe:${token}`;
+  try {
+    const first = await connection.set(key, token, 'PX', PROBE_TTL_MS, 'NX');
+    const second = await connection.set(key, `${token}:2`, 'PX', PROBE_TTL_MS, 'NX');
+    const [value, leftMs] = await Promise.all([connection.get(key), connection.pttl(key)]);
+    await connection.eval("return redis.call('del', KEYS[1])", 1, key);
+    if (String(first) !== 'OK') return `SET with NX of a new key replied ${String(first)}, not OK`;
+    if (second !== null || String(value) !== token) return 'SET with NX overwrote a key';
+    if (!(Number(leftMs) > 0 && Number(leftMs) <= PROBE_TTL_MS)) return 'SET with PX set a key without that TTL';
+    return null;
+  } catch (error) {
+    // A server that refuses (such as for want of a permission for this key) has shown nothing; a client that cannot has.
+    if (isErrorReply(error)) return null;
+    return `SET failed: ${error instanceof Error ? error.message : String(error)}`;
+  }
+}
