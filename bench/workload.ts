@@ -29,7 +29,7 @@ export class Player {
   /** @param alter - Changes the monitors before the history begins. */
   play(run: number, alter?: (monitors: Monitors) => void): void {
     const { setup } = deploymentOf(run);
-    const monitors = new Monitors(setup, [], this.counts);
+    const monitors = new Monitors(setup, this.counts);
     alter?.(monitors);
     const workload = new ReferenceWorkload(this.streams, run, this.counts, this.most);
     const world = new World(setup, workload, monitors, false);

@@ -29,8 +29,6 @@ export interface GuestRun {
 
 /** How a schedule is run with guests. */
 export interface GuestRunOptions {
-  /** Ends the run at the first violation of one of these. Default none. */
-  readonly stopAt?: readonly PropertyId[];
   /** Keep the trace, not only its hash. Default `false`. */
   readonly trace?: boolean;
   /** Whether locks are to extend themselves, where a client can do that. Default `false`. */
@@ -65,7 +63,7 @@ class Running {
   private readonly session: Session;
 
   constructor(subject: Subject, setup: Setup, adversary: Adversary, options: GuestRunOptions) {
-    this.monitors = new GuestMonitors(setup, options.stopAt ?? []);
+    this.monitors = new GuestMonitors(setup);
     let session: Session | null = null;
     this.world = new World(setup, adversary, this.monitors, options.trace ?? false, (seat) => {
       session ??= new Session(subject, seat.chronicle, options.extendsItself ?? false);
@@ -100,7 +98,6 @@ class Running {
   finish(): GuestRun {
     const { world, monitors, session } = this;
     if (world.events < MOST_EVENTS) world.finish();
-    else world.stop();
     const hangs = session.openCalls.filter(({ sinceUs }) => world.now - sinceUs > PATIENCE_US);
     const violations = [
       ...monitors.violations.filter(

@@ -11,7 +11,7 @@ import { missed, SITUATIONS, unasked } from './situations.js';
 function exercised(parts: Parts): Partial<Counts> {
   const plan = schedule(parts);
   const counts = noCounts();
-  const monitors = new Monitors(setupOf(plan), [], counts);
+  const monitors = new Monitors(setupOf(plan), counts);
   const world = new World(setupOf(plan), new ScriptedAdversary(plan), monitors, false);
   world.run();
   return Object.fromEntries(Object.entries(counts).filter(([, count]) => count > 0));

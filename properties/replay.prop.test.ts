@@ -36,7 +36,7 @@ describe('drawn runs', () => {
     const streams = new Streams('replay');
     for (let run = 0; run < RUNS; run++) {
       const { schedule: written, hash } = recordRun(weather, streams, run);
-      expect(drawRun(weather, streams, run, []).world.chronicle.trace.digest()).toBe(hash);
+      expect(drawRun(weather, streams, run).world.chronicle.trace.digest()).toBe(hash);
       expect(simulate(reread(written)).hash).toBe(hash);
       for (const { kind } of written.faults) kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
       for (const fate of written.fates) {
@@ -58,7 +58,7 @@ describe('one seed', () => {
   it('run a thousand times gives one hash', () => {
     const hashes = new Set<string>();
     for (let i = 0; i < 1_000; i++) {
-      hashes.add(drawRun(WITHIN_ASSUMPTIONS, new Streams('again'), 7, []).world.chronicle.trace.digest());
+      hashes.add(drawRun(WITHIN_ASSUMPTIONS, new Streams('again'), 7).world.chronicle.trace.digest());
     }
     expect(hashes.size).toBe(1);
   });

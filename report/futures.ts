@@ -98,7 +98,7 @@ function future(
 ): 'violated' | 'unavailable' | 'safe' {
   const forked = withFutureFaults(schedule, fork.atUs, endUs, draws);
   const setup = setupOf(forked);
-  const monitors = new Monitors(setup, properties);
+  const monitors = new Monitors(setup);
   const world = new World(setup, new ForkedAdversary(forked, fork.atUs, draws), monitors, false);
   world.run();
   if (monitors.violations.some((it) => properties.includes(it.property))) return 'violated';

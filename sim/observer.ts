@@ -17,7 +17,7 @@ export interface WatchedClient extends Process {
   readonly locks: readonly LockRun[];
 }
 
-/** The world as an observer sees it: to look at, and to stop. */
+/** The world as an observer sees it. */
 export interface WatchedWorld {
   readonly now: TrueTime;
   readonly nodes: readonly Process[];
@@ -28,8 +28,6 @@ export interface WatchedWorld {
   ownerOf(token: number): LockRun | null;
   /** The name of a resource, or of a key. */
   resourceOf(key: number): string;
-  /** Ends the run after the instant in progress. */
-  stop(): void;
 }
 
 /**

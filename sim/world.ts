@@ -59,7 +59,6 @@ export class World implements WorldView, WatchedWorld, ClientHost {
   private faultCount = 0;
   private order = 0;
   private started = false;
-  private stopped = false;
 
   /** @param seatClient - What kind of clients there are; those that run the lock of `core` where left out. */
   constructor(
@@ -117,7 +116,7 @@ export class World implements WorldView, WatchedWorld, ClientHost {
     return this.chronicle.resourceOf(key);
   }
 
-  /** Runs to the end of the schedule, until {@link stop}, or until time does not go on ({@link isStuck}). */
+  /** Runs to the end of the schedule, or until time does not go on ({@link isStuck}). */
   run(): void {
     this.begin();
     while (this.advance());
@@ -137,7 +136,7 @@ export class World implements WorldView, WatchedWorld, ClientHost {
     const event = this.queue.pop();
     if (event === undefined) return false;
     if (event.at > this.now) {
-      if (event.at > this.setup.untilUs || this.stopped) return false;
+      if (event.at > this.setup.untilUs) return false;
       this.chronicle.now = event.at;
       if (event.at >= this.stretchEnd) {
         this.stretchEnd = event.at + STRETCH_US;
@@ -153,13 +152,8 @@ export class World implements WorldView, WatchedWorld, ClientHost {
 
   /** The run is over. */
   finish(): void {
-    if (!this.stopped && !this.isStuck) this.chronicle.now = trueTime(this.setup.untilUs);
+    if (!this.isStuck) this.chronicle.now = trueTime(this.setup.untilUs);
     this.chronicle.observer.finished(this.chronicle.now);
-  }
-
-  /** Ends the run after the instant in progress. */
-  stop(): void {
-    this.stopped = true;
   }
 
   private dispatch(event: QueueEvent): void {

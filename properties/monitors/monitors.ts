@@ -1,5 +1,5 @@
 import type { Answer, Command, LocalTime, NodeSet } from '../../core/index.js';
-import type { Fault, ProcessName, PropertyId } from '../../scenarios/index.js';
+import type { Fault, ProcessName } from '../../scenarios/index.js';
 import {
   type EndCause,
   type GoneCause,
@@ -38,22 +38,17 @@ export class Monitors extends Observer {
   private readonly liveness: Liveness;
   private readonly roster: Roster;
   private readonly coverage: Coverage;
-  private readonly stopAt: readonly PropertyId[];
   private readonly lockDelayMs: number;
-  /** The run was stopped at a violation, which would have gone on. */
-  private cutShort = false;
 
-  /**
-   * `stopAt` ends the run at the first violation of one of these properties, which is all that a search needs; `counts`
-   * takes in what the run went through.
-   */
-  constructor(setup: Setup, stopAt: readonly PropertyId[] = [], counts: Counts = noCounts()) {
+  /** @param counts - Takes in what the run went through. */
+  constructor(setup: Setup, counts: Counts = noCounts()) {
     super();
-    this.stopAt = stopAt;
     this.lockDelayMs = setup.policy.lockDelayMs;
     this.roster = new Roster();
     this.coverage = new Coverage(setup, counts, this.roster);
-    const report = (violation: Violation): void => this.report(violation);
+    const report = (violation: Violation): void => {
+      this.violations.push(violation);
+    };
     const resourceOf = (key: number): string => this.world?.resourceOf(key) ?? '?';
     const withdraw = (violation: Violation): void => this.withdraw(violation);
     this.mutualExclusion = new MutualExclusion(report, withdraw, resourceOf);
@@ -70,13 +65,6 @@ export class Monitors extends Observer {
     this.world = world;
     this.liveness.watch(world);
     this.availability.begins(world.now);
-  }
-
-  private report(violation: Violation): void {
-    this.violations.push(violation);
-    if (!this.stopAt.includes(violation.property)) return;
-    this.cutShort = true;
-    this.world?.stop();
   }
 
   private withdraw(violation: Violation): void {
@@ -285,14 +273,14 @@ export class Monitors extends Observer {
   }
 
   override finished(now: TrueTime): void {
-    this.mutualExclusion.finished(now, this.cutShort);
-    this.validity.finished(now, this.cutShort);
+    this.mutualExclusion.finished(now);
+    this.validity.finished(now);
     this.availability.finished(now);
     this.liveness.finished(now);
     for (const lock of this.roster.holders) this.protocol.untold(lock, now);
     if (this.world?.isStuck === true) {
       const detail = 'clients try again and again, and next to no time passes';
-      this.report(instant('progress', 'liveness', this.roster.waiters, now, detail));
+      this.violations.push(instant('progress', 'liveness', this.roster.waiters, now, detail));
     }
   }
 }

@@ -112,10 +112,9 @@ export class MutualExclusion {
     }
   }
 
-  /** The run is over. One that is `cutShort` ends in the instant of a violation, which counts all the same. */
-  finished(now: TrueTime, cutShort = false): void {
-    if (cutShort) this.close(() => true, now);
-    else this.closed(() => true, now);
+  /** The run is over. */
+  finished(now: TrueTime): void {
+    this.closed(() => true, now);
   }
 
   /** Closes overlaps, and takes back those that ended as they began. */

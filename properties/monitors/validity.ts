@@ -125,12 +125,9 @@ export class Validity {
     if (violation !== undefined && violation.untilUs === violation.atUs) this.withdraw(violation);
   }
 
-  /** The run is over. One that is `cutShort` ends in the instant of a violation, which counts all the same. */
-  finished(now: TrueTime, cutShort = false): void {
-    for (const { lock } of [...this.open]) {
-      if (cutShort) this.close(lock, now);
-      else this.ended(lock, now);
-    }
+  /** The run is over. */
+  finished(now: TrueTime): void {
+    for (const { lock } of [...this.open]) this.ended(lock, now);
   }
 
   private close(lock: LockRun, now: TrueTime, deadline?: LocalTime): Violation | undefined {

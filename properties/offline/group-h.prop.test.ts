@@ -114,7 +114,7 @@ describe('a wrong monitor disagrees with the trace (M55)', () => {
 
 /** The hash of the same drawn run, made twice. */
 function twice(): [string, string] {
-  const hash = (): string => drawRun(WITHIN_ASSUMPTIONS, new Streams('twice'), 7, []).world.chronicle.trace.digest();
+  const hash = (): string => drawRun(WITHIN_ASSUMPTIONS, new Streams('twice'), 7).world.chronicle.trace.digest();
   return [hash(), hash()];
 }
 

@@ -24,7 +24,7 @@ export function brokenProperties(profile: string, runs: number, seed = '1'): Bro
   const inside = new Map<PropertyId, number>();
   const anywhere = new Map<PropertyId, number>();
   for (let run = 0; run < runs && inside.size < LOOKED_FOR.length; run++) {
-    const { violations } = drawRun(weather, streams, run, []).monitors;
+    const { violations } = drawRun(weather, streams, run).monitors;
     const found = LOOKED_FOR.filter((property) => violations.some((it) => it.property === property));
     for (const property of found) if (!anywhere.has(property)) anywhere.set(property, run);
     const fresh = found.filter((property) => !inside.has(property));

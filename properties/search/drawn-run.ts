@@ -1,4 +1,4 @@
-import type { PropertyId, Schedule } from '../../scenarios/index.js';
+import type { Schedule } from '../../scenarios/index.js';
 import { choiceOf, RecordingAdversary, type StreamSource, World } from '../../sim/index.js';
 import type { Counts } from '../coverage.js';
 import { Monitors } from '../monitors/monitors.js';
@@ -15,24 +15,23 @@ export interface DrawnRun {
   readonly adversary: DrawnAdversary;
 }
 
-/** Makes run number `run` of a search: the same streams, number and tactics give the same run. */
+/** Makes run number `run` of a search, to its end: the same streams, number and tactics give the same run. */
 export function drawRun(
   weather: Weather,
   streams: StreamSource,
   run: number,
-  stopAt: readonly PropertyId[],
   counts?: Counts,
   tactics: Tactics = COMBINED,
 ): DrawnRun {
   const premise = drawPremise(weather, tactics, premiseStream(streams, run));
   const adversary = new DrawnAdversary(weather, premise, streams, run, counts);
-  const monitors = new Monitors(premise.setup, stopAt, counts);
+  const monitors = new Monitors(premise.setup, counts);
   const world = new World(premise.setup, adversary, monitors, false);
   world.run();
   return { world, monitors, premise, adversary };
 }
 
-/** Makes the run again to its end and writes it down: the schedule replays to the same trace without any streams. */
+/** Makes the run again and writes it down: the schedule replays to the same trace without any streams. */
 export function recordRun(
   weather: Weather,
   streams: StreamSource,

@@ -41,13 +41,13 @@ export class Guided implements Draws {
     for (const it of inputs) this.keep(it);
   }
 
-  next(stopAt: readonly PropertyId[], counts: Counts): DrawnRun {
+  next(found: readonly PropertyId[], counts: Counts): DrawnRun {
     const run = this.runs++;
     this.genome = this.choose(run);
     const source = new GenomeStreams(this.streams, this.genome);
-    const drawn = drawRun(this.weather, source, run, stopAt, counts);
+    const drawn = drawRun(this.weather, source, run, counts);
     // What has been found is no near miss: changes of it would find it again.
-    if (drawn.monitors.violations.some(({ property }) => stopAt.includes(property))) return drawn;
+    if (drawn.monitors.violations.some(({ property }) => found.includes(property))) return drawn;
     const { strain, ttlMs } = drawn.premise;
     const draws = this.genome.map((_, concern) => source.drawn(concern));
     for (const [measure, distance] of distances(drawn.monitors.closeness)) {

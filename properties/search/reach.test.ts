@@ -44,7 +44,7 @@ it('locks that are handed on quickly are many more than others', () => {
   const streams = new Streams('handovers');
   const asked: Record<string, number[]> = { true: [], false: [] };
   for (let run = 0; run < 300; run++) {
-    const { premise, world } = drawRun(WITHIN_ASSUMPTIONS, streams, run, []);
+    const { premise, world } = drawRun(WITHIN_ASSUMPTIONS, streams, run);
     asked[String(premise.handovers)]?.push(world.clients.reduce((sum, { locks }) => sum + locks.length, 0));
   }
   const mean = (of: readonly number[] = []): number => of.reduce((sum, it) => sum + it, 0) / of.length;

@@ -44,8 +44,8 @@ class Independent implements Draws {
     this.runs = from;
   }
 
-  next(stopAt: readonly PropertyId[], counts: Counts): DrawnRun {
-    return drawRun(this.weather, this.streams, this.runs++, stopAt, counts, this.tactics);
+  next(_found: readonly PropertyId[], counts: Counts): DrawnRun {
+    return drawRun(this.weather, this.streams, this.runs++, counts, this.tactics);
   }
 
   record(): { readonly schedule: Schedule; readonly hash: string } {
