@@ -6,7 +6,7 @@ import { InputError, show } from '../scenarios/input-error.js';
 import type { ExitCode } from './exit-codes.js';
 import type { BenchFlags } from './flags.js';
 import type { Finish, Io } from './io.js';
-import { option } from './option.js';
+import { listOption, option } from './option.js';
 import { whole, wordList } from './values.js';
 
 const MOST_ROUNDS = 1_000;
@@ -30,9 +30,9 @@ export function defineBench(program: Command, io: Io, finish: Finish): void {
   program
     .command('bench')
     .description('measure the lock on real Redis, beside other libraries and bare commands')
-    .addOption(option('--nodes <n,…>', 'numbers of nodes (5)', wholes(1, MOST_NODES)))
-    .addOption(option('--shapes <s,…>', `of ${SHAPES.join(', ')} (all)`, wordList('a shape', SHAPES)))
-    .addOption(option('--healths <h,…>', `of ${HEALTHS.join(', ')} (all)`, wordList('a health', HEALTHS)))
+    .addOption(listOption('--nodes <n,…>', 'numbers of nodes (5)', wholes(1, MOST_NODES)))
+    .addOption(listOption('--shapes <s,…>', `of ${SHAPES.join(', ')} (all)`, wordList('a shape', SHAPES)))
+    .addOption(listOption('--healths <h,…>', `of ${HEALTHS.join(', ')} (all)`, wordList('a health', HEALTHS)))
     .addOption(option('--rounds <n>', 'measured rounds (21)', whole(1, MOST_ROUNDS)))
     .addOption(option('--effort <x>', 'scales what is done in a round (1)', positive))
     .option('--no-peers', 'measure no other libraries')

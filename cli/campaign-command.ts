@@ -12,7 +12,7 @@ import {
 } from './campaign-flags.js';
 import { searchOptions } from './check-command.js';
 import type { Finish, Io } from './io.js';
-import { option } from './option.js';
+import { type ListOption, listOption, option } from './option.js';
 import { flag, weighted, whole } from './values.js';
 import { workersOption } from './workers.js';
 
@@ -44,9 +44,9 @@ export function defineCampaign(program: Command, io: Io, finish: Finish): void {
     program.command('campaign').description('search with many cores or machines, and find more than one failure'),
   )
     .option('--around <scenario>', 'search around this scenario (an id of the catalogue, or a file)')
-    .addOption(option('--policies <list>', 'policies with weights: "2*reference; redlock-php"', weighted('policy')))
-    .addOption(option('--guests <list>', 'libraries with weights: "redlock4; 2*./my-lock.ts"', weighted('library')))
-    .addOption(option('--classes <list>', 'classes of faults with weights: "crash=1; 2*skew=50ms"', weighted('class')))
+    .addOption(weightedOption('--policies <list>', 'policies with weights: "2*reference; redlock-php"', 'policy'))
+    .addOption(weightedOption('--guests <list>', 'libraries with weights: "redlock4; 2*./my-lock.ts"', 'library'))
+    .addOption(weightedOption('--classes <list>', 'classes of faults with weights: "crash=1; 2*skew=50ms"', 'class'))
     .addOption(option('--range-runs <n>', 'schedules of one range (20000)', whole(1, MOST)))
     .addOption(option('--until-found <n>', 'stop after so many violations', whole(1, MOST)))
     .addOption(option('--shard <i/n>', 'make every n-th range only, from the i-th on', shard))
@@ -122,6 +122,10 @@ function queueOptions(command: Command): Command {
   return command
     .option('--queue [url]', 'a Redis server: redis://host:port, or rediss:// for TLS (LOCKSTEP_QUEUE)')
     .option('--name <name>', `what the campaign is called on it (${USUAL_NAME})`);
+}
+
+function weightedOption(flags: string, description: string, what: string): ListOption {
+  return listOption(flags, description, weighted(what), ';');
 }
 
 function shard(text: string): { number: number; of: number } {

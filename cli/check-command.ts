@@ -8,7 +8,7 @@ import { percent } from '../scenarios/mitigation-values.js';
 import type { PropertyId } from '../scenarios/scenario.js';
 import type { CheckFlags } from './flags.js';
 import type { Finish, Io } from './io.js';
-import { option } from './option.js';
+import { listOption, option } from './option.js';
 import { reporterOption } from './reporters/option.js';
 import { delayOrTtl, faultAmounts, ttls, votes, whole, word, wordList } from './values.js';
 import { workersOption } from './workers.js';
@@ -53,9 +53,9 @@ export function searchOptions(command: Command): Command {
   return command
     .addOption(option('--nodes <n>', 'number of nodes (5)', whole(1, MOST_NODES)))
     .addOption(option('--clients <n>', 'number of clients (3)', whole(1, MOST_CLIENTS)))
-    .addOption(option('--ttl <duration,…>', 'time to live of keys, one a run (1s,10s,30s)', ttls))
+    .addOption(listOption('--ttl <duration,…>', 'time to live of keys, one a run (1s,10s,30s)', ttls))
     .addOption(option('--drift <percent>', 'share of the TTL that clients give up for drift (1%)', percent))
-    .addOption(option('--faults <list>', 'only these faults, or none; see below', faultAmounts))
+    .addOption(listOption('--faults <list>', 'only these faults, or none; see below', faultAmounts))
     .addOption(option('--restart-delay <duration|ttl>', 'crashed nodes come back after this', delayOrTtl))
     .addOption(
       option(
@@ -75,7 +75,7 @@ export function searchOptions(command: Command): Command {
     .addOption(option('--budget <duration>', 'stop after this long', parseDuration))
     .addOption(workersOption())
     .option('--seed <text>', 'where chance begins ("1")')
-    .addOption(option('--properties <list>', 'what must hold; see below', searched));
+    .addOption(listOption('--properties <list>', 'what must hold; see below', searched));
 }
 
 /** Defines `check`. */

@@ -4,6 +4,7 @@ import { pathToFileURL } from 'node:url';
 import type { Command, Option } from 'commander';
 import { InputError, show } from '../scenarios/input-error.js';
 import { meant } from '../scenarios/nearest.js';
+import { givenTwice, ListOption } from './option.js';
 
 /** Where flags may be written down, below the working directory. */
 const CONFIG_FILES: readonly string[] = ['ts', 'mjs', 'js', 'json'].map((it) => `lockstep.config.${it}`);
@@ -30,13 +31,20 @@ export interface ConfigChoice {
 export function configChoice(argv: readonly string[]): ConfigChoice {
   const rest: string[] = [];
   let file: string | false | undefined;
+  const choose = (chosen: string | false): void => {
+    if (chosen !== false && typeof file === 'string') throw givenTwice('--config');
+    if (file !== undefined && chosen !== file)
+      throw new InputError('--config: it contradicts --no-config; leave out one of them');
+    file = chosen;
+  };
   for (let i = 0; i < argv.length; i++) {
     const word = argv[i] ?? '';
-    if (word === '--no-config') file = false;
-    else if (word.startsWith('--config=')) file = word.slice('--config='.length);
+    if (word === '--no-config') choose(false);
+    else if (word.startsWith('--config=')) choose(word.slice('--config='.length));
     else if (word === '--config') {
-      file = argv[++i];
-      if (file === undefined) throw new InputError('--config: name a file after it');
+      const named = argv[++i];
+      if (named === undefined) throw new InputError('--config: name a file after it');
+      choose(named);
     } else rest.push(word);
   }
   return { argv: rest, file };
@@ -139,6 +147,8 @@ function set(verb: Command, option: Option, value: unknown, where: string): stri
       `${where}: ${show(String(value))} is no value of it; use ${isSwitch ? 'true or false' : 'text or a number'}`,
     );
   }
+  if (texts.length > 1 && !(option instanceof ListOption))
+    throw new InputError(`${where}: it takes one value, not a list of ${texts.length}`);
   try {
     const parsed = texts.reduce<unknown>((before, text) => option.parseArg?.(text, before) ?? text, undefined);
     verb.setOptionValueWithSource(name, parsed, 'config');

@@ -2,6 +2,7 @@ import { type Command, Option } from 'commander';
 import { InputError } from '../scenarios/input-error.js';
 import type { GuestsFlags } from './flags.js';
 import type { Finish, Io } from './io.js';
+import { listOption } from './option.js';
 import { flag, whole, word } from './values.js';
 import { workersOption } from './workers.js';
 
@@ -37,9 +38,9 @@ export function defineGuests(program: Command, io: Io, finish: Finish): void {
   program
     .command('guests')
     .description('torture npm lock libraries, or your own: libraries by kinds of faults')
-    .addOption(new Option('--libraries <ids>', 'only these, with commas between (all)').argParser(words))
+    .addOption(listOption('--libraries <ids>', 'only these, with commas between (all)', words))
     .option('--library <file>', 'a lock of your own: a module that exports makeLock({ nodes })')
-    .addOption(new Option('--faults <ids>', 'only these kinds, with commas between (all)').argParser(words))
+    .addOption(listOption('--faults <ids>', 'only these kinds, with commas between (all)', words))
     .addOption(option('--runs <n>', 'schedules for each cell (50)', MOST_RUNS))
     .option('--seed <text>', 'any text (lockstep)')
     .addOption(option('--nodes <n>', 'nodes of each run: 1 for a lock that is made for one (5)', MOST_NODES))

@@ -2,6 +2,7 @@ import { type Command, Option } from 'commander';
 import { InputError } from '../scenarios/input-error.js';
 import type { ReplayFlags } from './flags.js';
 import type { Finish, Io } from './io.js';
+import { ListOption } from './option.js';
 import { reporterOption } from './reporters/option.js';
 import { flag, word } from './values.js';
 
@@ -43,7 +44,13 @@ export function defineReplay(program: Command, io: Io, finish: Finish): void {
     .option('--all', 'the whole catalogue, each scenario with its variants')
     .addOption(format.argParser(flag('--format', word('text', 'html', 'svg', 'mermaid', 'json', 'perfetto'))))
     .option('--open', 'write the HTML report, and open it')
-    .option('--with <mitigation>', 'with this mitigation, as in persistence=always; may be repeated', collect)
+    .addOption(
+      new ListOption(
+        '--with <mitigation>',
+        'with this mitigation, as in persistence=always; may be repeated',
+        (texts) => [...texts],
+      ),
+    )
     .option('--diff [other]', 'where the run parts from another one, side by side; alone: from itself, --with')
     .option('--explain', 'leave out each piece by itself, and say what comes of it')
     .option('--real', 'on real Redis nodes, beside the simulator; own processes of redis-server or valkey-server')
@@ -100,8 +107,4 @@ function refuseOdd(flags: ReplayFlags): void {
     throw new InputError(
       '--diff is told as text, as html or with --json; leave out --all, --real, --explain and other formats',
     );
-}
-
-function collect(value: string, before: readonly string[] | undefined): string[] {
-  return [...(before ?? []), value];
 }

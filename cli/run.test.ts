@@ -78,6 +78,15 @@ test('help and the version are no errors', async () => {
   }
 });
 
+test('help names a verb, or what is below it, and says the same as --help', async () => {
+  expect(await lockstep(['help'])).toEqual(await lockstep(['--help']));
+  expect(await lockstep(['help', 'check'])).toEqual(await lockstep(['check', '--help']));
+  expect(await lockstep(['help', 'campaign', 'merge'])).toEqual(await lockstep(['campaign', 'merge', '--help']));
+  const unknown = async (...names: string[]) => (await lockstep(['help', ...names])).stderr;
+  expect(await unknown('chek')).toBe('lockstep: "chek" is no verb; did you mean "check"?\n');
+  expect(await unknown('list', 'all')).toBe('lockstep: list has no verbs below it; leave out "all"\n');
+});
+
 test('a bug of the program does not read as a finding', async () => {
   const broken = {
     get aborted(): boolean {

@@ -10,9 +10,11 @@ import { defineDoctor } from './doctor-command.js';
 import { Exit } from './exit-codes.js';
 import { defineExplore } from './explore-command.js';
 import { defineGuests } from './guests-command.js';
+import { defineHelp } from './help-command.js';
 import type { Finish, Io } from './io.js';
 import { defineList } from './list-command.js';
 import { defineMutants } from './mutants-command.js';
+import { refuseRepeats } from './option.js';
 import { defineReplay } from './replay-command.js';
 import { defineSweep } from './sweep-command.js';
 import { defineVerify } from './verify-command.js';
@@ -22,7 +24,9 @@ const DEFAULT_VERB = 'check';
 const DEMONSTRATION: readonly string[] = [DEFAULT_VERB, '--demo'];
 const CONFIGURATION = `
 Flags may be written down by verb in lockstep.config.{ts,mjs,js,json}, as in { "check": { "ttl": "5s" } }; what the
-command line says comes first. --config <file> reads another one, --no-config none.`;
+command line says comes first. --config <file> reads another one, --no-config none.
+
+A flag that takes a list may be repeated, and its lists add up; any other may be given once.`;
 const EXIT_CODES = `
 Exit codes: 0 passed or reproduced · 1 violated or unavailable · 2 inconclusive · 3 not reproduced ·
 4 too slow · 64 wrong usage or input · 70 internal error · 130 interrupted`;
@@ -87,6 +91,8 @@ function makeProgram(io: Io, finish: Finish): Command {
   defineCampaign(program, io, finish);
   defineDoctor(program, io, finish);
   defineCompletion(program, io, finish);
+  defineHelp(program);
+  refuseRepeats(program);
   return program;
 }
 

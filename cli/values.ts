@@ -102,7 +102,10 @@ export function faultAmounts(text: string): FaultAmounts {
   if (text.trim() === 'none') return {};
   const names = Object.keys(FAULTS) as (keyof FaultAmounts)[];
   const amounts: Partial<Record<keyof FaultAmounts, number>> = {};
-  for (const part of text.split(',')) {
+  const parts = text.split(',');
+  if (parts.some((part) => part.trim() === 'none'))
+    throw new InputError('"none" leaves no other fault; leave it out, or the others');
+  for (const part of parts) {
     const [name = '', amount] = part.split('=').map((piece) => piece.trim());
     const known = names.find((candidate) => candidate === name);
     if (known === undefined) throw new InputError(`${show(name)} is not a fault; ${meant(name, names, 'there are')}`);
