@@ -10,6 +10,15 @@ const ALONE: { readonly maxWorkers: number; readonly sequence: { readonly groupO
   sequence: { groupOrder: 1 },
 };
 
+/** Suites of other projects, by their names. */
+const LONGER: string[] = [
+  '**/node_modules/**',
+  '**/*.slow.test.ts',
+  '**/*.prop.test.ts',
+  '**/*.redis.test.ts',
+  '**/*.browser.test.ts',
+];
+
 /** Quick suites first; the slow and the real-Redis ones are projects of their own (`vitest run --project real`). */
 const config: ViteUserConfig = defineConfig({
   test: {
@@ -18,9 +27,21 @@ const config: ViteUserConfig = defineConfig({
         test: {
           ...ALONE,
           name: 'unit',
-          include: ['{core,scenarios,sim,properties,report,guests,campaign,cli,test,examples}/**/*.test.ts'],
-          exclude: ['**/*.slow.test.ts', '**/*.prop.test.ts', '**/*.redis.test.ts', '**/*.browser.test.ts'],
+          // Most of the time of a quick file goes into loading its modules, and these files change nothing global.
+          isolate: false,
+          include: ['{core,deviations,scenarios,sim,properties,report,wire,campaign,cli,test,examples}/**/*.test.ts'],
+          exclude: [...LONGER, '**/*.mock.test.ts'],
           // None takes a second on a machine of its own; a busy one is no failure.
+          testTimeout: 30_000,
+        },
+      },
+      {
+        test: {
+          ...ALONE,
+          name: 'isolated',
+          // These replace globals or modules.
+          include: ['guests/**/*.test.ts', '**/*.mock.test.ts'],
+          exclude: LONGER,
           testTimeout: 30_000,
         },
       },
@@ -29,7 +50,7 @@ const config: ViteUserConfig = defineConfig({
         test: {
           ...ALONE,
           name: 'slow',
-          include: ['{core,scenarios,sim,properties,guests,campaign,cli,bench,test}/**/*.slow.test.ts'],
+          include: ['{core,deviations,scenarios,sim,properties,wire,guests,campaign,cli,bench,test}/**/*.slow.test.ts'],
           testTimeout: 300_000,
         },
       },

@@ -15,7 +15,7 @@ const LISTED = [
 const ELSEWHERE: Readonly<Record<string, string>> = {
   M53: 'A node carries out a whole command as one event, so that no script is in pieces. In pieces its client sends it: M10.',
   M55: 'A bug of the monitors, planted in properties/offline/group-h.prop.test.ts.',
-  M56: 'A bug of the simulator, planted in properties/offline/group-h.prop.test.ts and insertion-race.test.ts.',
+  M56: 'A bug of the simulator, planted in properties/offline/group-h.prop.test.ts and insertion-race.mock.test.ts.',
 };
 
 const SOUND: readonly string[] = ['none', 'quorum'];
