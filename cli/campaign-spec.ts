@@ -5,9 +5,10 @@ import type { GuestName } from '../guests/torture.js';
 import { InputError } from '../scenarios/input-error.js';
 import type { CampaignFlags, Weighted } from './campaign-flags.js';
 import { planOf } from './check-plan.js';
+import { faultChoice } from './faults.js';
 import { known, ownGuest } from './guest-names.js';
 import { loadScenario } from './scenario-file.js';
-import { faultAmounts, flag } from './values.js';
+import { flag } from './values.js';
 
 /** A thousand ranges for most; one is some seconds of work. */
 const RANGE_RUNS = 20_000;
@@ -59,7 +60,7 @@ function lockSearches(flags: CampaignFlags, cwd: string): CampaignSearch[] {
           // Searches of one campaign draw apart from each other; one alone draws as `check` does.
           seed: policies.length * classes.length === 1 && guests === undefined ? seed : `${seed} ${name}`,
           ...(policy.text === '' ? {} : { policy: policy.text }),
-          ...(faults.text === '' ? {} : { faults: flag('--classes', faultAmounts)(faults.text) }),
+          ...(faults.text === '' ? {} : { faults: flag('--classes', faultChoice)(faults.text) }),
         },
         around,
       );
@@ -105,7 +106,7 @@ function isOfGuests(text: string): boolean {
 function classOf(text: string, flags: CampaignFlags): FaultClass {
   const named = FAULT_CLASSES.find(({ id }) => id === text);
   if (named !== undefined) return named;
-  const faults = flag('--classes', faultAmounts)(text);
+  const faults = flag('--classes', faultChoice)(text);
   const { weather } = planOf({ ...flags, shrink: true, faults }, null);
   return { id: text, title: text, story: text, weather: { ...weather, policy: GUEST_POLICY } };
 }

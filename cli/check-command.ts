@@ -6,11 +6,12 @@ import { STRAINS } from '../properties/search/weather.js';
 import { parseDuration } from '../scenarios/duration.js';
 import { percent } from '../scenarios/mitigation-values.js';
 import type { PropertyId } from '../scenarios/scenario.js';
+import { faultChoice } from './faults.js';
 import type { CheckFlags } from './flags.js';
 import type { Finish, Io } from './io.js';
 import { listOption, option } from './option.js';
 import { reporterOption } from './reporters/option.js';
-import { delayOrTtl, faultAmounts, ttls, votes, whole, word, wordList } from './values.js';
+import { delayOrTtl, ttls, votes, whole, word, wordList } from './values.js';
 import { workersOption } from './workers.js';
 
 const WORDS_A_LINE = 5;
@@ -19,13 +20,18 @@ const MOST_RUNS = 1_000_000_000_000;
 
 const EXAMPLES = `
 Without --faults: all that the lock claims to withstand, up to the edge of its assumptions.
-With --faults: only these, in these amounts, whatever the lock assumes:
-  crash=N, pause=N, suspend=N, client-crash=N, partition=N
-                                                      at most so many a run
-  failover=N, forget=N, refuse=N                      nodes that fail over, lose keys, answer with errors
-  lag=100ms                                           how far replicas are behind
-  skew=50ms, rate=1%                                  clock steps in sum, rate error of clocks
-  loss=2%, duplicate=2%, delay=2%                     shares of messages
+With --faults crash=1,skew=50ms: only these, in these amounts, whatever the lock assumes; none: no fault at all.
+With --faults +crash=1,-suspend: the default, with more of one kind and without another.
+  crash=N, power-loss=N                  nodes whose process dies, or that lose their power
+  pause=N, suspend=N, client-crash=N, partition=N
+                                         at most so many a run
+  failover=N, forget=N, refuse=N         nodes that fail over, lose keys, answer with errors
+  wall-step=N                            clients' wall clocks that are set, by any time
+  lag=100ms                              how far replicas are behind
+  skew=50ms, rate=1%                     clock steps in sum, rate error of clocks
+  late=100%                              writes as late as this share of what their check allows
+  loss=2%, duplicate=2%, delay=2%        shares of messages
+What a crash or a loss of power leaves of a node is a matter of --persistence.
 
 Properties, several with commas between:
 ${wrapped(SEARCHED)}
@@ -43,6 +49,8 @@ Examples:
   lockstep check                                      the safe configuration
   lockstep check --demo                               a violation, to see what one looks like
   lockstep check --faults crash=1 --restart-delay 0   nodes that crash come back at once, empty
+  lockstep check --faults crash=1 --restart-delay 0 --persistence everysec
+                                                      a process dies while its fsync runs
   lockstep check --past restart                       one step outside: what the bound is worth
   lockstep check --nodes 3 --ttl 10s --budget 30s
   lockstep check --reporter junit                     for continuous integration; or github, minimal, json
@@ -55,12 +63,14 @@ export function searchOptions(command: Command): Command {
     .addOption(option('--clients <n>', 'number of clients (3)', whole(1, MOST_CLIENTS)))
     .addOption(listOption('--ttl <duration,…>', 'time to live of keys, one a run (1s,10s,30s)', ttls))
     .addOption(option('--drift <percent>', 'share of the TTL that clients give up for drift (1%)', percent))
-    .addOption(listOption('--faults <list>', 'only these faults, or none; see below', faultAmounts))
+    .addOption(
+      listOption('--faults <list>', 'only these faults, none, or changes of the default; see below', faultChoice),
+    )
     .addOption(option('--restart-delay <duration|ttl>', 'crashed nodes come back after this', delayOrTtl))
     .addOption(
       option(
         '--persistence <none|everysec|always>',
-        'what survives a loss of power (none)',
+        'what survives a crash or a loss of power (none)',
         word('none', 'everysec', 'always'),
       ),
     )

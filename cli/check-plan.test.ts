@@ -17,10 +17,10 @@ test('without flags the search is within the assumptions, up to their edge', () 
 
 test('beyond the assumptions, a lost majority counts only when it is asked for', () => {
   const only = { properties: ['mutual-exclusion'] };
-  expect(planOf({ shrink: true, faults: { loss: 20_000 } }, null)).toMatchObject(only);
+  expect(planOf({ shrink: true, faults: { only: { loss: 20_000 } } }, null)).toMatchObject(only);
   expect(planOf({ shrink: true, restartDelay: 0 }, null)).toMatchObject(only);
   expect(planOf({ shrink: true }, findScenario('S16').schedule)).toMatchObject(only);
-  const asked = planOf({ shrink: true, faults: { loss: 20_000 }, properties: ['cleanup'] }, null);
+  const asked = planOf({ shrink: true, faults: { only: { loss: 20_000 } }, properties: ['cleanup'] }, null);
   expect(asked.properties).toEqual(['cleanup']);
 });
 
@@ -29,7 +29,7 @@ test('with a budget alone there is no limit on the runs', () => {
 });
 
 test('faults that are named are the only ones, in the amounts named', () => {
-  const { weather } = planOf({ shrink: true, faults: { crash: 2, skew: 50_000, loss: 20_000 } }, null);
+  const { weather } = planOf({ shrink: true, faults: { only: { crash: 2, skew: 50_000, loss: 20_000 } } }, null);
   expect(weather).toMatchObject({
     stretch: { ...NO_STRETCH, step: 1, restart: 1 },
     stepUs: 50_000,
@@ -44,7 +44,10 @@ test('faults that are named are the only ones, in the amounts named', () => {
 });
 
 test('failovers, flushes and refusals can be asked for, and how far replicas are behind', () => {
-  const { weather } = planOf({ shrink: true, faults: { failover: 1, lag: 100_000, forget: 2, refuse: 3 } }, null);
+  const { weather } = planOf(
+    { shrink: true, faults: { only: { failover: 1, lag: 100_000, forget: 2, refuse: 3 } } },
+    null,
+  );
   expect(weather).toMatchObject({ failovers: 1, replicaLagUs: 100_000, flushes: 2, refusals: 3, crashes: 0 });
 });
 

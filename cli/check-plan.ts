@@ -1,13 +1,20 @@
 import { type Policy, PROFILES } from '../core/index.js';
 import type { StrategyName } from '../properties/search/strategy-info.js';
-import { NO_FAULTS, NO_STRETCH, past, type Weather, WITHIN_ASSUMPTIONS } from '../properties/search/weather.js';
+import {
+  mostDownOf,
+  NO_FAULTS,
+  NO_STRETCH,
+  past,
+  type Weather,
+  WITHIN_ASSUMPTIONS,
+} from '../properties/search/weather.js';
 import { notAProfile } from '../scenarios/checks.js';
 import { InputError } from '../scenarios/input-error.js';
 import type { PropertyId } from '../scenarios/scenario.js';
 import type { Fault, Schedule } from '../scenarios/schedule.js';
 import { policyOf } from '../sim/index.js';
+import { withFaults } from './faults.js';
 import type { CheckFlags } from './flags.js';
-import type { FaultAmounts } from './values.js';
 
 /** A search, resolved from flags and defaults. */
 export interface Plan {
@@ -35,7 +42,7 @@ const DEMO: Omit<CheckFlags, 'shrink'> = {
   nodes: 5,
   clients: 2,
   ttl: [10_000],
-  faults: { crash: 1, partition: 1, loss: 20_000 },
+  faults: { only: { crash: 1, partition: 1, loss: 20_000 } },
   restartDelay: 0,
   persistence: 'none',
   runs: 1_000,
@@ -76,7 +83,7 @@ const MILLION = 1_000_000;
 function weatherOf(flags: CheckFlags, base: Weather): Weather {
   const { nodes = base.nodes, clients = base.clients, ttl = base.ttlsMs, faults, restartDelay } = flags;
   const weather: Weather = {
-    ...(faults === undefined ? base : { ...base, ...faultsOf(faults) }),
+    ...(faults === undefined ? base : withFaults(base, faults)),
     nodes,
     clients,
     ttlsMs: ttl,
@@ -92,8 +99,10 @@ function weatherOf(flags: CheckFlags, base: Weather): Weather {
   const stretch =
     restartDelay === undefined && flags.votesWanted === undefined ? weather.stretch : { ...weather.stretch, forget: 0 };
   if (restartDelay === undefined) return { ...weather, stretch };
-  if (weather.crashes === 0) {
-    throw new InputError('--restart-delay: no node ever crashes in this search; add crash=1 to --faults');
+  if (mostDownOf(weather) === 0) {
+    throw new InputError(
+      '--restart-delay: no node ever crashes in this search; add crash=1 or power-loss=1 to --faults',
+    );
   }
   const restartDelayUs = restartDelay === 'ttl' ? (Math.max(...ttl) + 1) * 1000 : restartDelay;
   return { ...weather, stretch: { ...stretch, restart: 1 }, restartDelayUs };
@@ -108,44 +117,6 @@ function policyFor(flags: CheckFlags, base: Policy): Policy {
     ...((policy === undefined ? undefined : PROFILES[policy]) ?? base),
     ...(drift === undefined ? {} : { driftPpm: drift }),
     ...(votesWanted === undefined ? {} : { votesWanted }),
-  };
-}
-
-/** Only the faults that were asked for, in the amounts that were asked for. */
-function faultsOf(amounts: FaultAmounts): Partial<Weather> {
-  const {
-    crash = 0,
-    pause = 0,
-    suspend = 0,
-    partition = 0,
-    skew = 0,
-    rate = 0,
-    loss = 0,
-    duplicate = 0,
-    delay = 0,
-  } = amounts;
-  return {
-    stretch: { ...NO_STRETCH, restart: crash > 0 ? 1 : 0, step: skew > 0 ? 1 : 0, rate: rate > 0 ? 1 : 0 },
-    stepUs: skew > 0 ? skew : null,
-    ratePpm: rate > 0 ? rate : null,
-    restartDelayUs: null,
-    crashes: crash,
-    pauses: pause,
-    suspends: suspend,
-    wallSteps: 0,
-    clientCrashes: amounts['client-crash'] ?? 0,
-    partitions: partition,
-    failovers: amounts.failover ?? 0,
-    replicaLagUs: amounts.lag ?? 0,
-    flushes: amounts.forget ?? 0,
-    refusals: amounts.refuse ?? 0,
-    durable: false,
-    disks: false,
-    byHash: false,
-    ownTiming: false,
-    lossPpm: loss,
-    duplicatePpm: duplicate,
-    spikePpm: delay,
   };
 }
 
@@ -185,7 +156,8 @@ function weatherAround(schedule: Schedule): Weather {
     restartDelayUs: restarts.length > 0 ? Math.min(...restarts) : null,
     stepUs: steps.length > 0 ? Math.max(...steps) : null,
     ratePpm: rates.length > 0 ? Math.max(...rates) : null,
-    crashes: count('crash'),
+    crashes: schedule.faults.filter((it) => it.kind === 'crash' && it.power !== true).length,
+    powerLosses: schedule.faults.filter((it) => it.kind === 'crash' && it.power === true).length,
     pauses: count('pause'),
     suspends: count('suspend'),
     clientCrashes: count('client-crash'),

@@ -9,7 +9,7 @@ import {
   type Strain,
   unasked,
 } from '../properties/index.js';
-import type { Weather } from '../properties/search/weather.js';
+import { mostDownOf, type Weather } from '../properties/search/weather.js';
 import { type Painter, propertyWords } from '../report/index.js';
 import { WIDTH } from '../report/table.js';
 import { countWords, enumerate, percentWords, plural, wrap } from '../report/words.js';
@@ -113,7 +113,7 @@ function assumed(weather: Weather): string[] {
         : `clocks jump by ${formatDurationMs(weather.stepUs)} ms (the lock assumes up to ${allowance})`,
     );
   }
-  if (stretch.restart > 0 && weather.crashes > 0) {
+  if (stretch.restart > 0 && mostDownOf(weather) > 0) {
     const delay = each(bounds.map((it) => it.restartUs));
     const memory = persistence === 'always' ? 'with all their keys' : 'empty';
     lines.push(
@@ -132,7 +132,6 @@ function assumed(weather: Weather): string[] {
 /** Trouble that a lock has to withstand at any time. */
 function withstood(weather: Weather): string {
   const {
-    crashes,
     pauses,
     suspends,
     wallSteps,
@@ -145,7 +144,7 @@ function withstood(weather: Weather): string {
     refusals,
   } = weather;
   const counts = [
-    crashes > 0 ? plural(crashes, 'crash', 'crashes') : '',
+    ...downWords(weather),
     pauses > 0 ? plural(pauses, 'pause') : '',
     suspends > 0 ? plural(suspends, 'suspend') : '',
     wallSteps > 0 ? plural(wallSteps, 'step of a wall clock', 'steps of wall clocks') : '',
@@ -164,6 +163,18 @@ function withstood(weather: Weather): string {
     shares.length === 0 ? '' : `messages ${enumerate(shares)}`,
   ].filter((it) => it !== '');
   return parts.join('; ') || 'no faults at all';
+}
+
+/** Crashes and losses of power; the default has one limit for both. */
+function downWords({ crashes, powerLosses, mostDown }: Weather): string[] {
+  if (crashes > 0 && powerLosses > 0 && mostDown !== null) {
+    const most = Math.min(crashes + powerLosses, mostDown);
+    return [plural(most, 'crash or loss of power', 'crashes or losses of power')];
+  }
+  return [
+    crashes > 0 ? plural(crashes, 'crash', 'crashes') : '',
+    powerLosses > 0 ? plural(powerLosses, 'loss of power', 'losses of power') : '',
+  ];
 }
 
 function exercised({ exercised: counts }: CheckResult, which: (situation: Situation) => boolean): string {

@@ -192,10 +192,18 @@ test.each(['failover=1,lag=100ms', 'forget=3'])(
   },
 );
 
-test('disks that are written every second forget when the power goes, and the counterexample says which disks', async () => {
-  const argv = ['check', '--faults', 'crash=1', '--restart-delay', '0', '--persistence', 'everysec'];
-  const { code, stdout } = await lockstep([...argv, '--runs', '2000'], { cwd: emptyFolder() });
-  expect(code).toBe(1);
-  expect(stdout).toContain('persistence everysec');
-  expect(stdout).toMatch(/voted twice, it forgot . in the restart/);
-});
+test.each([
+  ['power-loss=1', /n\d +loses power, restarts at once; . forgotten/],
+  ['crash=1', /n\d +crashes, restarts at once; . forgotten/],
+])(
+  'disks that are written every second forget under %s, and the counterexample says which disks',
+  { timeout: 60_000 },
+  async (faults, event) => {
+    const argv = ['check', '--faults', faults, '--restart-delay', '0', '--persistence', 'everysec'];
+    const { code, stdout } = await lockstep([...argv, '--runs', '10000'], { cwd: emptyFolder() });
+    expect(code).toBe(1);
+    expect(stdout).toContain('persistence everysec');
+    expect(stdout).toMatch(event);
+    expect(stdout).toMatch(/voted twice, it forgot . in the restart/);
+  },
+);

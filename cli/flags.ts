@@ -2,8 +2,8 @@ import type { StrategyName } from '../properties/search/strategy-info.js';
 import type { Strain } from '../properties/search/weather.js';
 import type { Health, Shape } from '../real/bench/index.js';
 import type { PropertyId } from '../scenarios/scenario.js';
+import type { FaultChoice } from './faults.js';
 import type { Reporter } from './reporters/outcome.js';
-import type { FaultAmounts } from './values.js';
 
 /*
  * What the flags of each verb are once they are read.
@@ -15,7 +15,7 @@ export interface CheckFlags {
   readonly clients?: number;
   readonly ttl?: [number, ...number[]];
   readonly drift?: number;
-  readonly faults?: FaultAmounts;
+  readonly faults?: FaultChoice;
   readonly restartDelay?: number | 'ttl';
   readonly persistence?: 'none' | 'everysec' | 'always';
   readonly votesWanted?: number | 'all' | 'quorum';

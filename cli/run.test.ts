@@ -32,7 +32,7 @@ test.each([
   [
     'a restart delay without crashes',
     ['--faults', 'loss=1%', '--restart-delay', '0'],
-    '--restart-delay: no node ever crashes in this search; add crash=1 to --faults',
+    '--restart-delay: no node ever crashes in this search; add crash=1 or power-loss=1 to --faults',
   ],
   ['an unknown scenario', ['replay', 'SO3'], '"SO3" is not a scenario; did you mean "S03"?'],
   ['nothing to replay', ['replay'], 'replay what? Give the id of a scenario (see list), a file, or --all'],

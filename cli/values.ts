@@ -1,6 +1,6 @@
 import { parseDuration } from '../scenarios/duration.js';
 import { InputError, show } from '../scenarios/input-error.js';
-import { integer, percent, wholeMs } from '../scenarios/mitigation-values.js';
+import { integer, wholeMs } from '../scenarios/mitigation-values.js';
 import { meant } from '../scenarios/nearest.js';
 
 /** Reads the value of a flag; an error names the flag. */
@@ -52,68 +52,6 @@ export function wordList<const T extends string>(what: string, words: readonly T
       if (found !== undefined) return found;
       throw new InputError(`${show(part.trim())} is not ${what}; ${meant(part.trim(), words, 'there are')}`);
     });
-}
-
-/** Amounts of faults; what is not named does not happen. */
-export interface FaultAmounts {
-  readonly crash?: number;
-  readonly pause?: number;
-  readonly suspend?: number;
-  readonly 'client-crash'?: number;
-  readonly partition?: number;
-  readonly failover?: number;
-  readonly forget?: number;
-  readonly refuse?: number;
-  /** How far a replica is behind, µs. */
-  readonly lag?: number;
-  /** Sum of clock steps, µs. */
-  readonly skew?: number;
-  /** Rate error of clocks, ppm. */
-  readonly rate?: number;
-  /** Shares of messages, ppm. */
-  readonly loss?: number;
-  readonly duplicate?: number;
-  readonly delay?: number;
-}
-
-const MOST_FAULTS = 100;
-const count = whole(0, MOST_FAULTS);
-
-/** How the amount of each fault is read, and what it is where only its name is given. */
-const FAULTS: Readonly<Record<keyof FaultAmounts, { parse: (text: string) => number; usual: string }>> = {
-  crash: { parse: count, usual: '1' },
-  pause: { parse: count, usual: '1' },
-  suspend: { parse: count, usual: '1' },
-  'client-crash': { parse: count, usual: '1' },
-  partition: { parse: count, usual: '1' },
-  failover: { parse: count, usual: '1' },
-  forget: { parse: count, usual: '1' },
-  refuse: { parse: count, usual: '1' },
-  lag: { parse: parseDuration, usual: '100ms' },
-  skew: { parse: parseDuration, usual: '50ms' },
-  rate: { parse: percent, usual: '1%' },
-  loss: { parse: percent, usual: '2%' },
-  duplicate: { parse: percent, usual: '2%' },
-  delay: { parse: percent, usual: '2%' },
-};
-
-/** `crash=1,pause=1,skew=50ms,loss=2%`; `none` for no fault at all. */
-export function faultAmounts(text: string): FaultAmounts {
-  if (text.trim() === 'none') return {};
-  const names = Object.keys(FAULTS) as (keyof FaultAmounts)[];
-  const amounts: Partial<Record<keyof FaultAmounts, number>> = {};
-  const parts = text.split(',');
-  if (parts.some((part) => part.trim() === 'none'))
-    throw new InputError('"none" leaves no other fault; leave it out, or the others');
-  for (const part of parts) {
-    const [name = '', amount] = part.split('=').map((piece) => piece.trim());
-    const known = names.find((candidate) => candidate === name);
-    if (known === undefined) throw new InputError(`${show(name)} is not a fault; ${meant(name, names, 'there are')}`);
-    if (amounts[known] !== undefined) throw new InputError(`${show(name)} is named twice; name each fault once`);
-    const { parse, usual } = FAULTS[known];
-    amounts[known] = flag(name, parse)(amount ?? usual);
-  }
-  return amounts;
 }
 
 /** `2*this; that`: several with weights, which are 1 where they are left out. */

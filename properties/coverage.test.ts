@@ -107,6 +107,7 @@ const CALM: Weather = { ...WITHIN_ASSUMPTIONS, stretch: NO_STRETCH, ...NO_FAULTS
 
 it.each<[Situation, Partial<Weather>]>([
   ['crashesInClaim', { crashes: 1 }],
+  ['powerLossesInClaim', { powerLosses: 1 }],
   ['pausesInClaim', { pauses: 1 }],
   ['suspendsInClaim', { suspends: 1 }],
   ['wallStepsInClaim', { wallSteps: 1 }],
@@ -141,5 +142,5 @@ it('what nobody asked for is told from what was not met', () => {
   expect(unasked(one)).toContain('pausesInClaim');
   expect(unasked(one)).not.toContain('crashesInClaim');
   expect(unasked(one)).toContain('powerLossesInClaim');
-  expect(unasked({ ...one, persistence: 'everysec' })).not.toContain('powerLossesInClaim');
+  expect(unasked({ ...one, powerLosses: 1 })).not.toContain('powerLossesInClaim');
 });

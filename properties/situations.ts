@@ -64,16 +64,18 @@ function amountsOf(weather: Weather): readonly (readonly [amount: number, situat
 
 /** What a search in this weather has to go through before a pass of it says anything, in order of importance. */
 function askedOf(weather: Weather): Situation[] {
-  return amountsOf(weather).flatMap(([amount, situation]) => (amount > 0 ? [situation] : []));
+  const asked = amountsOf(weather).flatMap(([amount, situation]) => (amount > 0 ? [situation] : []));
+  // Where the ways to go down have a limit together, each of them is a choice of the search.
+  return weather.powerLosses > 0 && weather.mostDown === null ? [...asked, 'powerLossesInClaim'] : asked;
 }
 
 /** Trouble that cannot be met in this weather, because nobody asked for it. */
 export function unasked(weather: Weather): Situation[] {
-  const { disks, persistence, crashes, byHash, ownTiming, stretch, duplicatePpm } = weather;
+  const { disks, crashes, powerLosses, byHash, ownTiming, stretch, duplicatePpm } = weather;
   const may: readonly (readonly [may: boolean, situation: Situation])[] = [
     ...amountsOf(weather).map(([amount, situation]) => [amount > 0, situation] as const),
-    [crashes > 0 && (disks || persistence === 'everysec'), 'powerLossesInClaim'],
-    [disks, 'shutdownsInClaim'],
+    [powerLosses > 0, 'powerLossesInClaim'],
+    [disks && crashes > 0, 'shutdownsInClaim'],
     [byHash, 'textsInClaim'],
     [ownTiming, 'claimsByOwnClocks'],
     [stretch.rate > 0, 'clockRatesInClaim'],

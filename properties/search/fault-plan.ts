@@ -1,12 +1,15 @@
 import { extendsItself, members, nodeName, type Operation, size } from '../../core/index.js';
-import type { ClockPlan, Fault, ProcessName } from '../../scenarios/index.js';
+import type { ClockPlan, Crash, Fault, ProcessName } from '../../scenarios/index.js';
 import type { LockRun, Stream, WorldView } from '../../sim/index.js';
 import { claimEnd } from '../monitors/belief.js';
 import type { OutOfOrder } from './patience.js';
 import { forgetsUnawares, type Premise } from './premise.js';
-import type { Weather } from './weather.js';
+import { mostDownOf, type Weather } from './weather.js';
 
 const PERCENT = 10_000;
+const ENDS_OF_PROCESS = ['process', 'order'] as const;
+const LOSS_OF_POWER = ['power'] as const;
+const WAYS_DOWN = ['process', 'power', 'order'] as const;
 const ALL_OPERATIONS: readonly Operation[] = ['acquire', 'extend', 'release'];
 
 /** Plans the faults of one run: some at its start, and at each claim those that strain it. */
@@ -19,7 +22,10 @@ export class FaultPlan {
   private readonly weather: Weather;
   private readonly premise: Premise;
   private readonly draw: Stream;
+  /** Nodes that may still go down, and how. */
+  private downLeft: number;
   private crashesLeft: number;
+  private powerLossesLeft: number;
   private pausesLeft: number;
   private suspendsLeft: number;
   private wallStepsLeft: number;
@@ -32,7 +38,9 @@ export class FaultPlan {
     this.weather = weather;
     this.premise = premise;
     this.draw = draw;
+    this.downLeft = mostDownOf(weather);
     this.crashesLeft = weather.crashes;
+    this.powerLossesLeft = weather.powerLosses;
     this.pausesLeft = premise.pauses ? weather.pauses : 0;
     this.suspendsLeft = premise.suspends ? weather.suspends : 0;
     this.wallStepsLeft = premise.wallSteps ? weather.wallSteps : 0;
@@ -41,7 +49,8 @@ export class FaultPlan {
     this.flushesLeft = weather.flushes;
     const factor = weather.stretch.late * premise.nearness;
     this.latenessUs = (factor > 1 ? Math.ceil : Math.floor)((premise.guardUs ?? 0) * factor);
-    this.pauseUs = this.latenessUs > 0 && draw.chance(50 * PERCENT) ? draw.below(this.latenessUs + 1) : 0;
+    const mayPause = weather.pauses > 0 && this.latenessUs > 0;
+    this.pauseUs = mayPause && draw.chance(50 * PERCENT) ? draw.below(this.latenessUs + 1) : 0;
     this.strained = premise.strain === 'rate';
   }
 
@@ -68,12 +77,11 @@ export class FaultPlan {
       const node = nodeName(draw.below(weather.nodes));
       faults.push({ kind: 'refuse', node, operations, atUs: draw.below(ttl), forUs: draw.between(1, ttl) });
     }
-    if (this.crashesLeft > 0 && premise.strain !== 'restart' && draw.chance(20 * PERCENT)) {
-      this.crashesLeft--;
+    if (this.downLeft > 0 && premise.strain !== 'restart' && draw.chance(20 * PERCENT)) {
       const restartAfterUs = draw.chance(50 * PERCENT) ? null : this.longEnough();
       const by = draw.chance(30 * PERCENT) ? ({ restartBy: 'node-clock' } as const) : {};
       const node = nodeName(draw.below(weather.nodes));
-      faults.push({ kind: 'crash', node, atUs: draw.below(ttl), restartAfterUs, ...by });
+      faults.push({ kind: 'crash', node, atUs: draw.below(ttl), restartAfterUs, ...by, ...this.goesDown('process') });
     }
     return faults;
   }
@@ -103,9 +111,9 @@ export class FaultPlan {
     if (premise.strain === 'restart') this.crashVoters(lock, view, faults);
     if (premise.strain === 'forget' && !this.strained && draw.chance(60 * PERCENT)) this.forget(lock, view, faults);
     if (premise.strain === 'rate' && draw.chance(20 * PERCENT)) faults.push(this.changeRate(view));
-    if (premise.durable && this.crashesLeft > 0 && draw.chance(50 * PERCENT)) {
-      this.crashesLeft--;
-      faults.push(this.crashDurably(lock, view));
+    if (premise.durable && this.downLeft > 0 && draw.chance(50 * PERCENT)) {
+      const crash = this.crashDurably(lock, view);
+      if (crash !== null) faults.push(crash);
     }
     if (this.flushesLeft > 0 && draw.chance(50 * PERCENT)) this.flush(lock, view, faults);
     if (this.pauseUs > 0) this.freeze(lock, view, faults);
@@ -147,15 +155,18 @@ export class FaultPlan {
   }
 
   /** A node with a disk goes down: its process dies, its power goes, or it is shut down in order. */
-  private crashDurably(lock: LockRun, view: WorldView): Fault {
+  private crashDurably(lock: LockRun, view: WorldView): Crash | null {
     const { draw, premise, weather } = this;
     const { persistence, fsync } = premise.setup.cluster;
     const [node = 0] = this.targets(lock, 1);
-    const how = draw.pick<'process' | 'power' | 'order'>(['process', 'power', 'order']);
+    const how = draw.pick(
+      this.crashesLeft === 0 ? LOSS_OF_POWER : this.powerLossesLeft === 0 ? ENDS_OF_PROCESS : WAYS_DOWN,
+    );
     const isAlways = persistence === 'always';
+    const losesPower = how === 'power' && (isAlways || forgetsUnawares(weather));
+    if (!losesPower && this.crashesLeft === 0) return null;
     // Whoever writes before it answers loses nothing with the power either.
     const loses = how === 'power' ? !isAlways : how === 'process' && !isAlways && (fsync?.takesUs ?? 0) > 0;
-    const power = how === 'power' && (isAlways || forgetsUnawares(weather)) ? { power: true } : {};
     const restartAfterUs =
       loses && forgetsUnawares(weather)
         ? this.longEnough()
@@ -166,9 +177,18 @@ export class FaultPlan {
       node: nodeName(node),
       ...when,
       restartAfterUs,
-      ...power,
+      ...this.goesDown(losesPower ? 'power' : 'process'),
       ...(how === 'order' ? { clean: true } : {}),
     };
+  }
+
+  /** One more node goes down: in this way, or in the other where none of this is left. */
+  private goesDown(how: 'process' | 'power'): { readonly power?: true } {
+    const isPower = this.powerLossesLeft > 0 && (how === 'power' || this.crashesLeft === 0);
+    this.downLeft--;
+    if (isPower) this.powerLossesLeft--;
+    else this.crashesLeft--;
+    return isPower ? { power: true } : {};
   }
 
   /** So long that a node is no danger, whatever it has forgotten, and whatever the clocks do within their bounds. */
@@ -251,22 +271,21 @@ export class FaultPlan {
   /** Nodes that voted for this claim go down, and are back as early as they may. */
   private crashVoters(lock: LockRun, view: WorldView, faults: Fault[]): void {
     const { draw, premise, weather } = this;
-    if (this.crashesLeft === 0 || !draw.chance(70 * PERCENT)) return;
+    if (this.downLeft === 0 || !draw.chance(70 * PERCENT)) return;
     const { restartUs } = premise.bounds;
     const factor = weather.stretch.restart * premise.nearness;
     const restartAfterUs = weather.restartDelayUs ?? Math.ceil(restartUs + restartUs * (1 - factor));
-    const count = draw.between(1, this.crashesLeft);
+    const count = draw.between(1, this.downLeft);
     const when = this.during(lock, view, null);
     for (const node of this.targets(lock, count)) {
-      this.crashesLeft--;
       this.strained = true;
-      faults.push({ kind: 'crash', node: nodeName(node), ...when, restartAfterUs, ...this.withPower() });
+      faults.push({ kind: 'crash', node: nodeName(node), ...when, restartAfterUs, ...this.goesDown(this.surest) });
     }
   }
 
-  /** Where nodes write to a disk every second, they are made to forget by a loss of power. */
-  private withPower(): { readonly power?: true } {
-    return this.premise.setup.cluster.persistence === 'everysec' ? { power: true } : {};
+  /** How a node surely forgets: where nodes write to a disk every second, by a loss of power. */
+  private get surest(): 'process' | 'power' {
+    return this.premise.setup.cluster.persistence === 'everysec' ? 'power' : 'process';
   }
 
   private flush(lock: LockRun, view: WorldView, faults: Fault[]): void {
@@ -297,10 +316,12 @@ export class FaultPlan {
     // While the key is there nobody else's can be, so that nobody else's claim loses a vote.
     const heldUntil = lock.plan.holdUs === null ? Number.POSITIVE_INFINITY : view.now + lock.plan.holdUs;
     const when = this.during(lock, view, heldUntil);
-    const flushed = this.draw.chance(30 * PERCENT);
+    const canCrash = weather.powerLosses > 0 || (weather.crashes > 0 && this.surest === 'process');
+    const isFlushed = this.draw.chance(30 * PERCENT) || !canCrash;
+    const power = this.surest === 'power' || weather.crashes === 0 ? { power: true } : {};
     for (const node of this.someVoters(lock, count)) {
-      if (flushed) faults.push({ kind: 'forget', node: nodeName(node), ...when });
-      else faults.push({ kind: 'crash', node: nodeName(node), ...when, restartAfterUs: 0, ...this.withPower() });
+      if (isFlushed) faults.push({ kind: 'forget', node: nodeName(node), ...when });
+      else faults.push({ kind: 'crash', node: nodeName(node), ...when, restartAfterUs: 0, ...power });
     }
   }
 

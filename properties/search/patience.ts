@@ -22,17 +22,39 @@ export interface Patience {
   readonly standoff: boolean;
 }
 
+const OUT_OF_ORDER: readonly OutOfOrder[] = ['dead', 'hung', 'refusing', 'cut-off'];
+
+/** A node is out of order only in a way that may befall it for less long, too. */
+function may(how: OutOfOrder, weather: Weather): boolean {
+  switch (how) {
+    case 'dead':
+      return weather.crashes > 0;
+    case 'hung':
+      return weather.pauses > 0;
+    case 'refusing':
+      return weather.refusals > 0;
+    case 'cut-off':
+      return weather.partitions > 0;
+  }
+}
+
+function isSome<T>(list: readonly T[]): list is readonly [T, ...T[]] {
+  return list.length > 0;
+}
+
 /** One run in ten is patient. */
-export function drawPatience({ ttlsMs, clients, nodes }: Weather, draw: Stream): Patience | null {
+export function drawPatience(weather: Weather, draw: Stream): Patience | null {
   if (!draw.chance(10 * PERCENT)) return null;
+  const { ttlsMs, clients, nodes } = weather;
   const standoff = clients > 1 && draw.chance(20 * PERCENT);
+  const hows = OUT_OF_ORDER.filter((how) => weather.outages && may(how, weather));
   const minority = nodes - (Math.floor(nodes / 2) + 1);
   const outCount = standoff ? 0 : draw.pick([0, minority, draw.below(minority + 1)]);
   return {
     workers: standoff ? clients : draw.between(1, clients),
     quietFromUs: standoff ? 0 : draw.pick([0, draw.below(1000 * Math.min(...ttlsMs))]),
-    out: draw.subset(nodes, outCount).map((node) => {
-      return { node, how: draw.pick<OutOfOrder>(['dead', 'hung', 'refusing', 'cut-off']) };
+    out: draw.subset(nodes, outCount).flatMap((node) => {
+      return isSome(hows) ? [{ node, how: draw.pick(hows) }] : [];
     }),
     standoff,
   };

@@ -194,7 +194,9 @@ function drawDisk(weather: Weather, durable: boolean, strain: Strain | null, dra
   const asked = weather.persistence === 'everysec';
   if (!asked && !durable && !forgets) return { persistence: weather.persistence };
   const everyUs = asked ? EVERY_SECOND_US : draw.pick(FSYNC_EVERY_US);
-  const takesUs = asked || forgetsUnawares(weather) ? draw.pick([0, draw.below(everyUs / 2)]) : 0;
+  const slowUs = asked || forgetsUnawares(weather) ? draw.below(everyUs / 2) : 0;
+  // A process that dies loses nothing unless an fsync takes its time.
+  const takesUs = asked || forgetsUnawares(weather) ? draw.pick([weather.powerLosses > 0 ? 0 : slowUs, slowUs]) : 0;
   return { persistence: 'everysec', fsync: { firstUs: draw.below(everyUs), everyUs, takesUs } };
 }
 

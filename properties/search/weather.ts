@@ -49,8 +49,12 @@ export interface Weather {
   readonly stepUs: number | null;
   /** Overrides the bound: rate error on both sides, ppm. */
   readonly ratePpm: number | null;
-  /** Most crashes, pauses, dead clients and partitions a run. */
+  /** Most nodes a run whose process dies, or is shut down in order, and most that lose their power. */
   readonly crashes: number;
+  readonly powerLosses: number;
+  /** Most nodes a run that go down in either way; `null` for as many as there may be of both. */
+  readonly mostDown: number | null;
+  /** Most pauses, dead clients and partitions a run. */
   readonly pauses: number;
   /** Most suspends that the wall clock and the time since boot take notice of, and a monotonic clock does not. */
   readonly suspends: number;
@@ -63,6 +67,8 @@ export interface Weather {
   readonly replicaLagUs: number;
   /** Most nodes that lose their keys while a claim lasts, however few votes that leaves. */
   readonly flushes: number;
+  /** In some runs a minority of nodes is out of order from the beginning to the end, in ways that are among these faults. */
+  readonly outages: boolean;
   /** In some runs nodes keep what they acknowledged, and are back at once after a crash. */
   readonly durable: boolean;
   /** In some runs nodes write to a disk every second, and those that lose their power, and with it the last of that, stay away. */
@@ -98,6 +104,8 @@ export const WITHIN_ASSUMPTIONS: Weather = Object.freeze<Weather>({
   stepUs: null,
   ratePpm: null,
   crashes: 2,
+  powerLosses: 2,
+  mostDown: 2,
   pauses: 2,
   suspends: 1,
   wallSteps: 1,
@@ -106,6 +114,7 @@ export const WITHIN_ASSUMPTIONS: Weather = Object.freeze<Weather>({
   failovers: 1,
   replicaLagUs: 0,
   flushes: 0,
+  outages: true,
   durable: true,
   disks: true,
   byHash: true,
@@ -120,6 +129,8 @@ export const WITHIN_ASSUMPTIONS: Weather = Object.freeze<Weather>({
 /** What a weather has amounts of. */
 export type FaultAmount =
   | 'crashes'
+  | 'powerLosses'
+  | 'mostDown'
   | 'pauses'
   | 'suspends'
   | 'wallSteps'
@@ -128,6 +139,7 @@ export type FaultAmount =
   | 'failovers'
   | 'replicaLagUs'
   | 'flushes'
+  | 'outages'
   | 'durable'
   | 'disks'
   | 'byHash'
@@ -141,6 +153,8 @@ export type FaultAmount =
 /** None of them. */
 export const NO_FAULTS: Pick<Weather, FaultAmount> = {
   crashes: 0,
+  powerLosses: 0,
+  mostDown: null,
   pauses: 0,
   suspends: 0,
   wallSteps: 0,
@@ -149,6 +163,7 @@ export const NO_FAULTS: Pick<Weather, FaultAmount> = {
   failovers: 0,
   replicaLagUs: 0,
   flushes: 0,
+  outages: false,
   durable: false,
   disks: false,
   byHash: false,
@@ -159,6 +174,11 @@ export const NO_FAULTS: Pick<Weather, FaultAmount> = {
   duplicatePpm: 0,
   spikePpm: 0,
 };
+
+/** Most nodes a run that go down, in whichever way. */
+export function mostDownOf({ crashes, powerLosses, mostDown }: Weather): number {
+  return Math.min(crashes + powerLosses, mostDown ?? Number.POSITIVE_INFINITY);
+}
 
 /** No assumption is strained. */
 export const NO_STRETCH: Stretch = Object.freeze({ rate: 0, step: 0, restart: 0, forget: 0, late: 0 });

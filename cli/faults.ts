@@ -1,0 +1,182 @@
+import { NO_FAULTS, NO_STRETCH, type Strain, type Weather } from '../properties/search/weather.js';
+import { parseDuration } from '../scenarios/duration.js';
+import { InputError, show } from '../scenarios/input-error.js';
+import { percent } from '../scenarios/mitigation-values.js';
+import { meant } from '../scenarios/nearest.js';
+import { flag, whole } from './values.js';
+
+/** What a search has a limit of. */
+type Limit =
+  | 'crashes'
+  | 'powerLosses'
+  | 'pauses'
+  | 'suspends'
+  | 'wallSteps'
+  | 'clientCrashes'
+  | 'partitions'
+  | 'failovers'
+  | 'replicaLagUs'
+  | 'flushes'
+  | 'refusals'
+  | 'stepUs'
+  | 'ratePpm'
+  | 'lossPpm'
+  | 'duplicatePpm'
+  | 'spikePpm';
+
+/** A kind of faults, as `--faults` names it. */
+export type FaultKind =
+  | 'crash'
+  | 'power-loss'
+  | 'pause'
+  | 'suspend'
+  | 'client-crash'
+  | 'partition'
+  | 'failover'
+  | 'forget'
+  | 'refuse'
+  | 'wall-step'
+  | 'lag'
+  | 'skew'
+  | 'rate'
+  | 'late'
+  | 'loss'
+  | 'duplicate'
+  | 'delay';
+
+interface Kind {
+  readonly parse: (text: string) => number;
+  /** The amount where only the name is given. */
+  readonly usual: string;
+  readonly limit: Limit | null;
+  /** The assumption that it strains. */
+  readonly strain: Strain | null;
+}
+
+const MOST_FAULTS = 100;
+const count = whole(0, MOST_FAULTS);
+
+function counted(limit: Limit, strain: Strain | null = null): Kind {
+  return { parse: count, usual: '1', limit, strain };
+}
+
+function share(limit: Limit): Kind {
+  return { parse: percent, usual: '2%', limit, strain: null };
+}
+
+/** Kinds of faults that `--faults` knows. */
+const KINDS: Readonly<Record<FaultKind, Kind>> = {
+  crash: counted('crashes', 'restart'),
+  'power-loss': counted('powerLosses', 'restart'),
+  pause: counted('pauses'),
+  suspend: counted('suspends'),
+  'client-crash': counted('clientCrashes'),
+  partition: counted('partitions'),
+  failover: counted('failovers'),
+  forget: counted('flushes', 'forget'),
+  refuse: counted('refusals'),
+  'wall-step': counted('wallSteps'),
+  lag: { parse: parseDuration, usual: '100ms', limit: 'replicaLagUs', strain: null },
+  skew: { parse: parseDuration, usual: '50ms', limit: 'stepUs', strain: 'step' },
+  rate: { parse: percent, usual: '1%', limit: 'ratePpm', strain: 'rate' },
+  late: { parse: percent, usual: '100%', limit: null, strain: 'late' },
+  loss: share('lossPpm'),
+  duplicate: share('duplicatePpm'),
+  delay: share('spikePpm'),
+};
+
+const NAMES = Object.keys(KINDS) as FaultKind[];
+
+/** Amounts of faults: how many a run, µs, or parts per million. */
+export type FaultAmounts = Readonly<Partial<Record<FaultKind, number>>>;
+
+/** Which faults there are to be: only these, or what a search has by default with more of some and without others. */
+export type FaultChoice =
+  | { readonly only: FaultAmounts }
+  | { readonly more: FaultAmounts; readonly less: readonly FaultKind[] };
+
+/**
+ * Reads `crash=1,skew=50ms`: only these; `none`: none at all; `+crash=1,-suspend`: what there is by default, changed.
+ *
+ * @throws InputError if a fault is unknown, is named twice or has a wrong amount, or if both forms are mixed.
+ */
+export function faultChoice(text: string): FaultChoice {
+  if (text.trim() === 'none') return { only: {} };
+  const parts = text.split(',').map(partOf);
+  const twice = parts.find(({ kind }, i) => parts.findIndex((other) => other.kind === kind) !== i);
+  if (twice !== undefined) throw new InputError(`${show(twice.kind)} is named twice; name each fault once`);
+  const of = (sign: Part['sign']): readonly Part[] => parts.filter((part) => part.sign === sign);
+  const amounts = (some: readonly Part[]): FaultAmounts =>
+    Object.fromEntries(some.map(({ kind, amount }) => [kind, amount]));
+  const [only, more, less] = [of(''), of('+'), of('-')];
+  if (only.length === 0) return { more: amounts(more), less: less.map(({ kind }) => kind) };
+  const [changed] = [...more, ...less];
+  if (changed === undefined) return { only: amounts(only) };
+  throw new InputError(
+    `"${changed.sign}${changed.kind}" changes the default, which others here replace; write + or - before all of them, or before none`,
+  );
+}
+
+interface Part {
+  readonly sign: '' | '+' | '-';
+  readonly kind: FaultKind;
+  readonly amount: number;
+}
+
+function partOf(text: string): Part {
+  const [, sign = '', name = '', amount] = /^\s*([+-]?)\s*([^=]*?)\s*(?:=\s*(.*?)\s*)?$/.exec(text) ?? [];
+  if (name === 'none') throw new InputError('"none" leaves no other fault; leave it out, or the others');
+  const kind = NAMES.find((it) => it === name);
+  if (kind === undefined) throw new InputError(`${show(name)} is not a fault; ${meant(name, NAMES, 'there are')}`);
+  if (sign === '-') {
+    if (amount === undefined) return { sign, kind, amount: 0 };
+    throw new InputError(`"-${kind}" takes all of it; leave out the amount`);
+  }
+  const { parse, usual } = KINDS[kind];
+  return { sign: sign === '+' ? '+' : '', kind, amount: flag(kind, parse)(amount ?? usual) };
+}
+
+/** A search with these faults. */
+export function withFaults(weather: Weather, choice: FaultChoice): Weather {
+  if ('only' in choice) {
+    const { distances } = weather;
+    const bare = { ...weather, ...NO_FAULTS, distances, stretch: NO_STRETCH };
+    return added({ ...bare, restartDelayUs: null, stepUs: null, ratePpm: null }, choice.only);
+  }
+  return choice.less.reduce(without, added(weather, choice.more));
+}
+
+function added(weather: Weather, amounts: FaultAmounts): Weather {
+  let with_ = weather;
+  for (const kind of NAMES) {
+    const amount = amounts[kind] ?? 0;
+    if (amount > 0) with_ = more(with_, kind, amount);
+  }
+  return with_;
+}
+
+const MILLION = 1_000_000;
+
+function more(weather: Weather, kind: FaultKind, amount: number): Weather {
+  const { limit, strain, parse } = KINDS[kind];
+  if (limit === null) return strained(weather, strain, amount / MILLION);
+  const sum = (weather[limit] ?? 0) + amount;
+  if (parse === percent && sum > MILLION)
+    throw new InputError(`--faults: "+${kind}" and what there is by default are more than 100 %; add less`);
+  const isDown = kind === 'crash' || kind === 'power-loss';
+  const mostDown = isDown && weather.mostDown !== null ? weather.mostDown + amount : weather.mostDown;
+  // Flushed nodes forget whatever a claim has votes to spare.
+  return strained({ ...weather, [limit]: sum, mostDown }, kind === 'forget' ? null : strain, 1);
+}
+
+function without(weather: Weather, kind: FaultKind): Weather {
+  const { limit, strain } = KINDS[kind];
+  const isOwnBound = limit === 'stepUs' || limit === 'ratePpm';
+  const rest: Weather = limit === null ? weather : { ...weather, [limit]: isOwnBound ? null : 0 };
+  // Nodes restart as long as they go down in any way.
+  return strain === 'restart' && rest.crashes + rest.powerLosses > 0 ? rest : strained(rest, strain, 0);
+}
+
+function strained(weather: Weather, strain: Strain | null, factor: number): Weather {
+  return strain === null ? weather : { ...weather, stretch: { ...weather.stretch, [strain]: factor } };
+}
