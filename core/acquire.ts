@@ -1,52 +1,56 @@
-import type { Answer, Command } from './commands.js';
-import type { Chance, Effect, FailureReason } from './event.js';
-import { planAutoExtension } from './extend.js';
+import type { Answer } from './commands.js';
+import type { Chance, FailureReason, LockEvent, Reply } from './event.js';
+import { hold } from './extend.js';
 import { type Fencing, isFencing, noteGrantedCounter, onCounter, onCounterTimeout, startFencing } from './fencing.js';
 import { fencingTokenOf } from './fencing-token.js';
-import { armRelease, cleanUp, notGivenBack } from './give-back.js';
+import { release, unreleased } from './give-back.js';
 import { allNodes, has, NO_NODES, type NodeSet, oneNode, size, union, without } from './nodes.js';
-import { type Policy, quorumOf, votesWantedOf } from './policy.js';
 import { noteLateGrant, releaseLateGrants } from './release.js';
-import { settled } from './settle.js';
-import { type DraftState, NO_COUNTERS } from './state.js';
+import { NO_COUNTERS } from './state.js';
 import { answered, counted, NO_ANSWERS, timedOut, votesOf } from './tally.js';
 import { type LocalTime, later } from './time.js';
-import { deadlineOf, isValid, validityOf } from './validity.js';
+import { armAnswers, cancelAnswers, type LockPolicy, type Turn } from './turn.js';
+import { deadlineOf } from './validity.js';
 
-/** Takes up an acquisition on a fresh state. */
-export function startAcquisition(
-  policy: Policy,
-  s: DraftState,
-  now: LocalTime,
-  nodes: number,
-  ttlMs: number,
-  chance: Chance,
-  effects: Effect[],
-): void {
+/** The owner asks for the lock. */
+export function startAcquisition(turn: Turn, { nodes, ttlMs, chance }: LockEvent & { type: 'acquire' }): void {
+  const { policy, s, now } = turn;
+  if (s.phase !== 'idle') return;
   s.nodes = nodes;
-  s.quorum = quorumOf(policy, nodes);
-  s.wanted = votesWantedOf(policy, nodes);
+  s.quorum = policy.rules.quorum(nodes, 'acquire');
+  s.wanted = votesWanted(policy, nodes);
   s.ttlMs = ttlMs;
   s.calledAt = now;
-  startAttempt(policy, s, now, chance, effects);
+  startAttempt(turn, 0, chance);
+}
+
+/** Votes to wait for on `nodes` nodes: at most `nodes`, at least the quorum, whatever that is. */
+export function votesWanted({ rules, settings }: LockPolicy, nodes: number): number {
+  const quorum = rules.quorum(nodes, 'acquire');
+  if (settings.votesWanted === 'quorum') return quorum;
+  return Math.max(quorum, settings.votesWanted === 'all' ? nodes : Math.min(nodes, settings.votesWanted));
 }
 
 /** Starts the next attempt when the pause after a failed one is over. */
-export function retry(policy: Policy, s: DraftState, now: LocalTime, chance: Chance, effects: Effect[]): void {
+export function retry(turn: Turn, chance: Chance): void {
+  const { s, now } = turn;
   if (s.phase !== 'waiting') return;
-  if (s.failure !== null && isLast(policy, s, now)) {
-    fail(s, s.failure, effects);
+  if (s.failure !== null && isLast(turn, now)) {
+    fail(turn, s.failure);
     return;
   }
-  if (policy.tokenScope === 'attempt') releaseLateGrants(s, effects);
-  s.attempt++;
-  startAttempt(policy, s, now, chance, effects);
+  startAttempt(turn, s.attempt + 1, chance);
 }
 
-function startAttempt(policy: Policy, s: DraftState, now: LocalTime, chance: Chance, effects: Effect[]): void {
+/** Asks the nodes for their votes, with a token of this attempt. */
+function startAttempt(turn: Turn, number: number, chance: Chance): void {
+  const { policy, s, now } = turn;
+  const token = policy.rules.token(s.token, chance.token);
+  if (token !== s.token) releaseLateGrants(turn);
   s.phase = 'acquiring';
+  s.attempt = number;
   s.startedAt = now;
-  if (s.token === null || policy.tokenScope === 'attempt') s.token = chance.token;
+  s.token = token;
   s.jitterPpm = chance.jitterPpm;
   s.asked = NO_NODES;
   s.votes = NO_ANSWERS;
@@ -56,226 +60,208 @@ function startAttempt(policy: Policy, s: DraftState, now: LocalTime, chance: Cha
   s.releasing = NO_NODES;
   s.releaseVotes = NO_ANSWERS;
   s.lateGrants = NO_NODES;
-  ask(policy, s, now, policy.sending === 'parallel' ? allNodes(s.nodes) : oneNode(0), effects);
+  askNext(turn);
 }
 
-function ask(policy: Policy, s: DraftState, now: LocalTime, to: NodeSet, effects: Effect[]): void {
-  if (s.token === null) return;
+/** Sends the SET to those that are to be asked next: to all at once, unless a rule says otherwise. */
+function askNext(turn: Turn): void {
+  const { policy, s, effects } = turn;
+  const todo = without(allNodes(s.nodes), s.asked);
+  if (todo === NO_NODES || s.token === null) return;
+  const to = policy.rules.next(todo, without(s.asked, answered(s.votes)), 'yes', 'acquire') ?? NO_NODES;
+  if (to === NO_NODES) return;
   s.asked = union(s.asked, to);
-  effects.push({
-    type: 'send',
-    to,
-    command: {
-      operation: 'acquire',
-      attempt: s.attempt,
-      round: 0,
-      token: s.token,
-      ttlMs: s.ttlMs + policy.lockDelayMs,
-      counter: 0,
-    },
-  });
-  if (policy.nodeTimeoutUs !== null) {
-    effects.push({ type: 'arm', timer: 'attempt', at: later(now, policy.nodeTimeoutUs) });
-  }
+  const { attempt, token } = s;
+  const ttlMs = s.ttlMs + policy.settings.lockDelayMs;
+  effects.push({ type: 'send', to, command: { operation: 'acquire', attempt, round: 0, token, ttlMs, counter: 0 } });
+  armAnswers(turn, 'attempt');
 }
 
 /** A node answered a SET, of this attempt or of an earlier one. */
-export function onVote(
-  policy: Policy,
-  s: DraftState,
-  now: LocalTime,
-  node: number,
-  command: Command,
-  answer: Answer,
-  counter: number,
-  effects: Effect[],
-): void {
-  if (command.attempt !== s.attempt) {
-    // The attempt failed and was cleaned up; a late success may have come after that clean-up.
-    const cleaned = policy.cleanup === 'all' && policy.cleanupAfter !== 'last-attempt' && policy.releasesLateGrants;
-    if (answer === 'yes' && cleaned && command.token !== s.token)
-      effects.push({ type: 'send', to: oneNode(node), command: { ...command, operation: 'release', ttlMs: 0 } });
+export function onVote(turn: Turn, reply: Reply): void {
+  const { policy, s } = turn;
+  const { rules } = policy;
+  const answer = rules.read(reply.answer, 'acquire');
+  if (reply.command.attempt !== s.attempt) {
+    if (answer === 'yes') releaseForgotten(turn, reply);
     return;
   }
   switch (s.phase) {
     case 'acquiring':
-      if (policy.onNodeError === 'abort' && answer === 'error') {
-        fail(s, 'unreachable', effects);
-        return;
-      }
-      if (answer === 'yes' && !has(s.votes.yes, node)) noteGrantedCounter(policy, s, counter);
-      s.votes = counted(s.votes, node, answer);
-      decide(policy, s, now, effects);
+      vote(turn, reply, answer);
       return;
     case 'reading':
     case 'raising':
     case 'held':
     case 'lost':
       // A vote behind a lock that is held still counts: more votes tolerate more forgetful nodes.
-      if (s.votedRound < 0) s.votes = counted(s.votes, node, answer);
+      if (s.votedRound < 0) s.votes = counted(s.votes, reply.node, answer);
       return;
     default:
-      if (answer === 'yes' && policy.releasesLateGrants) noteLateGrant(s, node, effects);
+      if (answer === 'yes' && rules.releasesLate()) noteLateGrant(turn, reply.node);
   }
+}
+
+/** A node granted to an attempt that is over and was cleaned up: the grant may have come after that. */
+function releaseForgotten({ policy, s, effects }: Turn, { command, node }: Reply): void {
+  const { rules } = policy;
+  if (command.token === s.token || !rules.releasesLate()) return;
+  const all = allNodes(s.nodes);
+  const refused = { yes: NO_NODES, no: all, failed: NO_NODES };
+  if (!has(rules.releaseTo('clean-up', refused, all), node)) return;
+  effects.push({ type: 'send', to: oneNode(node), command: { ...command, operation: 'release', ttlMs: 0 } });
+}
+
+function vote(turn: Turn, { node, counter }: Reply, answer: Answer): void {
+  const { policy, s } = turn;
+  if (answer === 'error' && policy.rules.quits('error', s.votes, 'unreachable')) {
+    fail(turn, 'unreachable');
+    return;
+  }
+  if (answer === 'yes' && !has(s.votes.yes, node)) noteGrantedCounter(policy.fencing, s, counter);
+  s.votes = counted(s.votes, node, answer);
+  decide(turn);
 }
 
 /** The node time-out: whoever was asked and has not answered has failed. */
-export function onAttemptTimeout(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
-  if (isFencing(s)) follow(policy, s, now, onCounterTimeout(policy, s, now, effects), effects);
+export function onAttemptTimeout(turn: Turn): void {
+  const { policy, s, now, effects } = turn;
+  const { rules } = policy;
+  if (isFencing(s)) follow(turn, onCounterTimeout(policy.fencing, s, now, effects));
   if (s.phase !== 'acquiring') return;
   s.votes = timedOut(s.votes, s.asked);
-  if (policy.onNodeError === 'abort' && s.votes.failed !== NO_NODES) {
-    fail(s, 'unreachable', effects);
+  const { yes, no, failed } = s.votes;
+  if (failed !== NO_NODES && rules.read('error', 'acquire') === 'yes') {
+    s.votes = { yes: union(yes, failed), no, failed: NO_NODES };
+  } else if (failed !== NO_NODES && rules.quits('error', s.votes, 'unreachable')) {
+    fail(turn, 'unreachable');
     return;
   }
-  if (policy.onNodeError === 'vote') {
-    s.votes = { yes: union(s.votes.yes, s.votes.failed), no: s.votes.no, failed: NO_NODES };
-  }
-  decide(policy, s, now, effects);
+  decide(turn);
 }
 
 /** A node answered a reading or raising of its counter. */
-export function onCounterAnswer(
-  policy: Policy,
-  s: DraftState,
-  now: LocalTime,
-  node: number,
-  command: Command,
-  answer: Answer,
-  counter: number,
-  effects: Effect[],
-): void {
-  if (isFencing(s)) follow(policy, s, now, onCounter(policy, s, now, node, command, answer, counter, effects), effects);
+export function onCounterAnswer(turn: Turn, { node, command, answer, counter }: Reply): void {
+  const { policy, s, now, effects } = turn;
+  if (!isFencing(s)) return;
+  follow(turn, onCounter(policy.fencing, s, now, node, command, answer, counter, effects));
 }
 
-function follow(policy: Policy, s: DraftState, now: LocalTime, fencing: Fencing, effects: Effect[]): void {
-  if (fencing === 'failed') failAttempt(policy, s, now, 'unreachable', effects);
-  else if (fencing === 'done') claim(policy, s, now, effects);
+function follow(turn: Turn, fencing: Fencing): void {
+  if (fencing === 'failed') failAttempt(turn, 'unreachable');
+  else if (fencing === 'done') claim(turn);
 }
 
-function decide(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
-  const yes = size(s.votes.yes);
-  const pending = s.nodes - size(answered(s.votes));
-  switch (settled(policy.settle, yes, s.nodes - yes - pending, pending, s.quorum, s.wanted)) {
+/** Whether the votes so far make the lock, or cannot any more. */
+function decide(turn: Turn): void {
+  const { policy, s, now, effects } = turn;
+  const { nodes, quorum: needed, wanted } = s;
+  switch (policy.rules.settle(s.votes, { nodes, needed, wanted })) {
     case 'yes':
-      elected(policy, s, now, effects);
+      // With fencing they are not the last word.
+      if (startFencing(policy.fencing, s, now, effects) === 'done') claim(turn);
       return;
     case 'no':
-      failAttempt(policy, s, now, size(s.votes.failed) > s.nodes - s.quorum ? 'unreachable' : 'contended', effects);
+      failAttempt(turn, size(s.votes.failed) > nodes - needed ? 'unreachable' : 'contended');
       return;
     default:
-      askNext(policy, s, now, effects);
+      askNext(turn);
   }
 }
 
-/** In sequential sending, asks the next node once everybody asked so far has answered or timed out. */
-function askNext(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
-  if (policy.sending === 'parallel' || without(s.asked, answered(s.votes)) !== NO_NODES) return;
-  for (let node = 0; node < s.nodes; node++) {
-    if (!has(s.asked, node)) {
-      ask(policy, s, now, oneNode(node), effects);
-      return;
-    }
-  }
-}
-
-/** The votes are in; with fencing they are not the last word. */
-function elected(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
-  if (startFencing(policy, s, now, effects) === 'done') claim(policy, s, now, effects);
-}
-
-function claim(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
-  const from = policy.validityFrom === 'attempt' ? s.startedAt : policy.validityFrom === 'call' ? s.calledAt : now;
-  const ttlUs = s.ttlMs * 1000;
-  if (!isValid(policy, validityOf(policy, from, now, ttlUs))) {
-    failAttempt(policy, s, now, 'too-slow', effects);
+/** The lock is won, if enough of its validity is left. */
+function claim(turn: Turn): void {
+  const { policy, s, now, effects } = turn;
+  const deadline = deadlineOf(turn, 'acquire');
+  if (deadline === null) {
+    failAttempt(turn, 'too-slow');
     return;
   }
-  if (policy.onNodeError === 'forfeit' && s.votes.failed !== NO_NODES) {
-    if (policy.nodeTimeoutUs !== null) effects.push({ type: 'cancel', timer: 'attempt' });
-    fail(s, 'unreachable', effects);
+  cancelAnswers(turn, 'attempt');
+  if (policy.rules.quits('claim', s.votes, 'unreachable')) {
+    fail(turn, 'unreachable');
     return;
   }
-  const deadline = deadlineOf(policy, from, now, ttlUs);
-  s.phase = 'held';
-  s.deadline = deadline;
-  if (policy.nodeTimeoutUs !== null) effects.push({ type: 'cancel', timer: 'attempt' });
-  if (policy.lossSignal === 'local-timer') effects.push({ type: 'arm', timer: 'expiry', at: deadline });
-  planAutoExtension(policy, s, now, effects);
-  const fence = fencingTokenOf(policy, s.counters.counter, s.token);
+  hold(turn, deadline, now);
+  const fence = fencingTokenOf(policy.fencing, s.counters.counter, s.token);
   effects.push({ type: 'report', outcome: { type: 'acquired', deadline, votes: votesOf(s.votes, s.quorum), fence } });
 }
 
-function failAttempt(policy: Policy, s: DraftState, now: LocalTime, reason: FailureReason, effects: Effect[]): void {
-  if (policy.nodeTimeoutUs !== null) effects.push({ type: 'cancel', timer: 'attempt' });
-  if (givesUp(policy, s, reason)) {
-    fail(s, reason, effects);
+/** Releases what the attempt may have set, on nodes whose SET is still in flight too, and goes on to the pause. */
+function failAttempt(turn: Turn, reason: FailureReason): void {
+  const { policy, s, now } = turn;
+  const { rules, settings } = policy;
+  cancelAnswers(turn, 'attempt');
+  if (rules.quits('failure', s.votes, reason)) {
+    fail(turn, reason);
     return;
   }
   s.failure = reason;
-  cleanUp(policy, s, isLast(policy, s, later(now, pauseOf(policy, s))), now, effects);
-  if (policy.cleanupAwaited && notGivenBack(s) !== NO_NODES) {
+  const isTimed = cleanUp(turn, isLast(turn, later(now, rules.pause(settings, s.jitterPpm))), NO_NODES);
+  if (isCleanedUp(turn)) pause(turn);
+  else {
     s.phase = 'cleaning';
-    if (policy.releaseSending === 'parallel') armRelease(policy, now, effects);
-  } else pause(policy, s, now, effects);
+    if (!isTimed) armAnswers(turn, 'release');
+  }
 }
 
-function givesUp({ givesUpOn }: Policy, s: DraftState, reason: FailureReason): boolean {
-  if (givesUpOn === 'errors') return s.votes.yes === NO_NODES && s.votes.failed !== NO_NODES;
-  return givesUpOn === 'too-slow' && reason === 'too-slow';
+/** Cleans up after a failed attempt, but for the nodes `done`; says whether that is timed already. */
+function cleanUp(turn: Turn, last: boolean, done: NodeSet): boolean {
+  const { policy, s } = turn;
+  const to = policy.rules.releaseTo(last ? 'last clean-up' : 'clean-up', s.votes, allNodes(s.nodes));
+  const rest = without(to, done);
+  return rest !== NO_NODES && release(turn, rest);
 }
 
-/** Whether no attempt may begin at `at` any more. */
-function isLast({ tries, acquireTimeoutUs }: Policy, s: DraftState, at: LocalTime): boolean {
-  return (
-    (tries !== null && s.attempt + 1 >= tries) ||
-    (acquireTimeoutUs !== null && at > later(s.calledAt, acquireTimeoutUs))
-  );
+function isCleanedUp({ policy, s }: Turn): boolean {
+  return policy.rules.freed('clean-up', s.releaseVotes, unreleased(s), s.quorum) !== 'open';
 }
 
 /** A node has answered the clean-up that is awaited, or has not in time. */
-export function onCleanedUp(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
-  const freed = size(s.releaseVotes.yes) + size(s.releaseVotes.no);
-  const decided = policy.settle !== 'all' && policy.releaseSending === 'parallel' && freed >= s.quorum;
-  if (notGivenBack(s) !== NO_NODES && !decided) return;
-  if (policy.nodeTimeoutUs !== null) effects.push({ type: 'cancel', timer: 'release' });
-  pause(policy, s, now, effects);
+export function onCleanedUp(turn: Turn): void {
+  if (!isCleanedUp(turn)) return;
+  cancelAnswers(turn, 'release');
+  pause(turn);
 }
 
 /** The attempt is over and cleaned up: the next one follows after a pause, or none. */
-function pause(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
-  const at = later(now, pauseOf(policy, s));
-  if (isLast(policy, s, at) && !policy.pausesAfterLast) {
-    fail(s, s.failure ?? 'contended', effects);
+function pause(turn: Turn): void {
+  const { policy, s, now, effects } = turn;
+  const at = later(now, policy.rules.pause(policy.settings, s.jitterPpm));
+  if (!policy.rules.pausesAfter(isLast(turn, at))) {
+    fail(turn, s.failure ?? 'contended');
     return;
   }
   s.phase = 'waiting';
   effects.push({ type: 'arm', timer: 'retry', at });
 }
 
-function pauseOf(policy: Policy, s: DraftState): number {
-  if (!policy.retryPauses) return 0;
-  const jitter = Math.floor((2 * policy.retryJitterUs * s.jitterPpm) / 1_000_000) - policy.retryJitterUs;
-  return Math.max(0, policy.retryDelayUs + jitter);
+/** Whether no attempt may begin at `at` any more. */
+function isLast({ policy, s }: Turn, at: LocalTime): boolean {
+  const { tries, acquireTimeoutUs } = policy.settings;
+  return (
+    (tries !== null && s.attempt + 1 >= tries) ||
+    (acquireTimeoutUs !== null && at > later(s.calledAt, acquireTimeoutUs))
+  );
 }
 
-function fail(s: DraftState, reason: FailureReason, effects: Effect[]): void {
+function fail({ s, effects }: Turn, reason: FailureReason): void {
   s.phase = 'failed';
   s.failure = null;
-  effects.push({
-    type: 'report',
-    outcome: { type: 'failed', reason, attempts: s.attempt + 1, votes: votesOf(s.votes, s.quorum) },
-  });
+  const votes = votesOf(s.votes, s.quorum);
+  effects.push({ type: 'report', outcome: { type: 'failed', reason, attempts: s.attempt + 1, votes } });
 }
 
 /** The owner gives up while the lock is being acquired: whatever was set is released, nothing more is tried. */
-export function abandon(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
+export function abandon(turn: Turn): void {
+  const { policy, s, effects } = turn;
   if (s.phase === 'acquiring' || isFencing(s)) {
-    if (policy.nodeTimeoutUs !== null) effects.push({ type: 'cancel', timer: 'attempt' });
-    cleanUp(policy, s, true, now, effects);
-  } else {
+    cancelAnswers(turn, 'attempt');
+    cleanUp(turn, true, NO_NODES);
+  } else if (s.phase === 'cleaning' || s.phase === 'waiting') {
     effects.push({ type: 'cancel', timer: s.phase === 'cleaning' ? 'release' : 'retry' });
-    if (policy.cleanupAfter === 'last-attempt') cleanUp(policy, s, true, now, effects);
-  }
-  fail(s, 'abandoned', effects);
+    // What the clean-up of this attempt left to a later one.
+    cleanUp(turn, true, policy.rules.releaseTo('clean-up', s.votes, allNodes(s.nodes)));
+  } else return;
+  fail(turn, 'abandoned');
 }

@@ -79,6 +79,9 @@ export type Outcome =
    */
   | { readonly type: 'released'; readonly votes: Votes; readonly enough: boolean };
 
+/** An answer of a node. */
+export type Reply = LockEvent & { readonly type: 'reply' };
+
 /** What a driver has to do after a step, in order. */
 export type Effect =
   | ({ readonly type: 'send' } & Sending)

@@ -1,5 +1,5 @@
 import type { Token } from './commands.js';
-import type { Policy } from './policy.js';
+import type { FencingPolicy } from './settings.js';
 
 /**
  * What a lock's holder shows to the resource, which refuses whoever comes with less than it has seen (Kleppmann 2016).
@@ -13,7 +13,11 @@ export interface FencingToken {
 }
 
 /** The fencing token that a policy makes of a counter and the attempt's token; `null` where it has none. */
-export function fencingTokenOf(policy: Policy, counter: number, attempt: Token | null): FencingToken | null {
+export function fencingTokenOf(
+  policy: Pick<FencingPolicy, 'fencing'>,
+  counter: number,
+  attempt: Token | null,
+): FencingToken | null {
   switch (policy.fencing) {
     case 'none':
       return null;

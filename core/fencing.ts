@@ -1,7 +1,8 @@
 import type { Answer, Command, Operation } from './commands.js';
 import type { Effect } from './event.js';
+
 import { allNodes, has, NO_NODES, type NodeSet, size, without } from './nodes.js';
-import type { Policy } from './policy.js';
+import type { FencingPolicy as Policy } from './settings.js';
 import { type DraftState, NO_COUNTERS } from './state.js';
 import { answered, counted, timedOut } from './tally.js';
 import { type LocalTime, later } from './time.js';

@@ -26,18 +26,35 @@ export {
   without,
 } from './nodes.js';
 export {
-  extendsItself,
+  driftAllowanceUs,
   forgetfulNodesTolerated,
   keyLifeMs,
-  MIDDLE_JITTER_PPM,
   type Policy,
   quorumOf,
   REFERENCE,
   votesWantedOf,
 } from './policy.js';
 export { ORIGINS, type Origin, PROFILES, type Source } from './profiles/index.js';
+export {
+  type AfterFailure,
+  type Electorate,
+  type ReleaseCause,
+  type Round,
+  type Rules,
+  SOUND,
+  type Won,
+} from './rules.js';
+export {
+  DEFAULT_SETTINGS,
+  type Drift,
+  exactAllowance,
+  extendsItself,
+  type FencingPolicy,
+  MIDDLE_JITTER_PPM,
+  type Settings,
+} from './settings.js';
 export { type Counters, initialState, type LockState, type Phase } from './state.js';
 export { advance, type Step, step } from './step.js';
-export { type Tally, votesOf } from './tally.js';
+export { answered, type Tally, votesOf } from './tally.js';
 export { LONGEST_US, type LocalTime, later, localTime } from './time.js';
-export { deadlineOf, driftAllowanceUs, isValid, validityOf } from './validity.js';
+export { type LockPolicy, SOUND_POLICY } from './turn.js';

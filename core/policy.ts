@@ -1,3 +1,5 @@
+import { exactAllowance, type FencingKind } from './settings.js';
+
 /**
  * Every choice on which Redlock clients differ, as one plain value. A *profile* is a named policy with its sources, a
  * *planted bug* is a policy with one line changed. The defaults ({@link REFERENCE}) are the redis.io algorithm with the
@@ -197,7 +199,7 @@ export interface Policy {
    * whatever they are, `piggybacked-read` takes the counters that the votes came with for read. `max`, `sum` and `min`
    * make one number of counters that each node increments when it grants.
    */
-  readonly fencing: 'none' | 'quorum' | 'counter-alone' | 'plain-write' | 'piggybacked-read' | 'max' | 'sum' | 'min';
+  readonly fencing: FencingKind;
   /** A node without a counter counts again when a client has copied the counter of a quorum to it, or at once, from 0. */
   readonly rejoin: 'copy' | 'at-once';
 }
@@ -266,14 +268,6 @@ export const REFERENCE: Policy = Object.freeze<Policy>({
   rejoin: 'copy',
 });
 
-/** Where the pause after an attempt lies if nothing else is said: in the middle of its range, ppm. */
-export const MIDDLE_JITTER_PPM = 500_000;
-
-/** Whether a lock is extended without being asked to. */
-export function extendsItself({ autoExtendAtUs, autoExtendAtPpm }: Policy): boolean {
-  return autoExtendAtUs !== null || autoExtendAtPpm !== null;
-}
-
 /** Votes that make a lock on `nodes` nodes under `policy`. */
 export function quorumOf(policy: Policy, nodes: number): number {
   switch (policy.quorum) {
@@ -318,4 +312,10 @@ export function keyLifeMs(policy: Policy, ttlMs: number, attempt: number): numbe
     case 'none':
       return 2 ** 40;
   }
+}
+
+/** The clock-drift allowance D for a TTL, µs: `driftPpm` of it plus `driftUs`, rounded up to whole ms if asked. */
+export function driftAllowanceUs(policy: Policy, ttlUs: number): number {
+  const drift = exactAllowance(ttlUs, policy);
+  return policy.driftWholeMs ? Math.ceil(drift / 1000) * 1000 : drift;
 }

@@ -95,7 +95,7 @@ export class Lock implements AsyncDisposable {
    * if `maxExtensions` is reached or the TTL is none.
    */
   async extend(ttlMs: number): Promise<this> {
-    checkTtl(this.#run.policy, ttlMs, 0, 'extend');
+    checkTtl(this.#run.policy.settings, ttlMs, 0, 'extend');
     await this.#run.extend(ttlMs);
     return this;
   }

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import type { Policy } from '../core/index.js';
+import type { LockPolicy } from '../core/index.js';
 import { configError, LockError } from './errors.js';
 import { type Inspection, inspect } from './inspect.js';
 import { Lock, type LockSignal } from './lock.js';
@@ -53,7 +53,7 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
     readonly settings: ResolvedSettings;
     readonly ttlMs: number;
     readonly autoExtend: boolean;
-    readonly policy: Policy;
+    readonly policy: LockPolicy;
   } | null = null;
 
   /**
@@ -212,7 +212,7 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
   }
 
   /** Most locks are asked for with the same settings and the same TTL as the last one. */
-  #policyFor(settings: ResolvedSettings, ttlMs: number, autoExtend: boolean): Policy {
+  #policyFor(settings: ResolvedSettings, ttlMs: number, autoExtend: boolean): LockPolicy {
     const last = this.#lastPolicy;
     if (last?.settings === settings && last.ttlMs === ttlMs && last.autoExtend === autoExtend) return last.policy;
     const policy = policyFor(settings, ttlMs, autoExtend);

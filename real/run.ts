@@ -6,13 +6,13 @@ import {
   initialState,
   type LocalTime,
   type LockEvent,
+  type LockPolicy,
   type LockState,
   members,
   NO_NODES,
   type NodeSet,
   type Outcome,
   oneNode,
-  type Policy,
   size,
   step,
   type Timer,
@@ -50,7 +50,7 @@ interface Waiter<T> {
  */
 export class LockRun {
   readonly resources: readonly string[];
-  readonly policy: Policy;
+  readonly policy: LockPolicy;
   /** Set when the claim has ended by itself. */
   lost: LockError | null = null;
   /** Called once when that happens. */
@@ -75,7 +75,7 @@ export class LockRun {
   #release: { readonly promise: Promise<ReleaseReport>; settle(report: ReleaseReport): void } | null = null;
   #linger: NodeJS.Timeout | undefined;
 
-  constructor(nodes: readonly LockNode[], policy: Policy, resources: readonly string[], machine: Machine) {
+  constructor(nodes: readonly LockNode[], policy: LockPolicy, resources: readonly string[], machine: Machine) {
     this.#nodes = nodes;
     this.#machine = machine;
     this.#alarms = new Alarms(machine.clock, this);
@@ -254,7 +254,7 @@ export class LockRun {
   }
 
   #reportNotExtended(outcome: Outcome & { type: 'not-extended' }): void {
-    const failure = extensionFailed(this, outcome, this.policy.maxExtensions, this.#cause);
+    const failure = extensionFailed(this, outcome, this.policy.settings.maxExtensions, this.#cause);
     const waiter = this.#takeExtension();
     // Nobody asked for an automatic one; why it failed is why the lock is lost, not that the end cut off the last try.
     if (waiter !== null) waiter.reject(failure);
@@ -290,7 +290,8 @@ export class LockRun {
 
   /** A process that ends right after a failure still gives its clean-up the time of one answer. */
   #keepAliveForCleanUp(): void {
-    if (this.#unanswered === 0 || this.policy.nodeTimeoutUs === null) return;
-    this.#linger = setTimeout(() => {}, Math.ceil(this.policy.nodeTimeoutUs / 1000));
+    const { nodeTimeoutUs } = this.policy.settings;
+    if (this.#unanswered === 0 || nodeTimeoutUs === null) return;
+    this.#linger = setTimeout(() => {}, Math.ceil(nodeTimeoutUs / 1000));
   }
 }

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { afterEach, describe, expect, test } from 'vitest';
-import { type Policy, REFERENCE } from '../core/index.js';
+import { DEFAULT_SETTINGS, type LockPolicy, SOUND_POLICY } from '../core/index.js';
 import { LockError, Redlock, type RedlockSettings } from './index.js';
 import { provision } from './provisioner/index.js';
 import { DEFAULTS, policyFor, resolveSettings } from './settings.js';
@@ -29,9 +29,8 @@ function messageOf(make: () => unknown): string {
 describe('settings', () => {
   test('are by default the reference policy with unlimited extensions', () => {
     expect(policyFor(DEFAULTS, 10_000, false)).toEqual({
-      ...REFERENCE,
-      profile: 'lockstep',
-      maxExtensions: null,
+      ...SOUND_POLICY,
+      settings: { ...DEFAULT_SETTINGS, maxExtensions: null },
     });
   });
 
@@ -41,7 +40,7 @@ describe('settings', () => {
       { driftFactor: 0.07, retryCount: -1, retryDelay: 1.5, retryJitter: 0, nodeTimeoutMs: 20, votesWanted: 4 },
       5,
     );
-    expect(policyFor(settings, 10_000, true)).toMatchObject({
+    expect(policyFor(settings, 10_000, true).settings).toMatchObject({
       driftPpm: 70_000,
       tries: null,
       retryDelayUs: 1500,
@@ -53,7 +52,7 @@ describe('settings', () => {
   });
 
   test('leave a short lock time to live: time-out and threshold are at most half of its validity', () => {
-    expect(policyFor(DEFAULTS, 50, true)).toMatchObject({ nodeTimeoutUs: 23_500, autoExtendAtUs: 23_500 });
+    expect(policyFor(DEFAULTS, 50, true).settings).toMatchObject({ nodeTimeoutUs: 23_500, autoExtendAtUs: 23_500 });
   });
 
   test.each<[object, string]>([
@@ -136,7 +135,7 @@ test('new Redlock cannot be given an unsound policy: it would not compile', () =
 });
 
 /** Never called: it is right if it compiles. */
-function typesAllowOnlySoundLocks(nodes: Redis[], unsound: Policy): void {
+function typesAllowOnlySoundLocks(nodes: Redis[], unsound: LockPolicy): void {
   const sound: RedlockSettings = { retryCount: 3, votesWanted: 'all' };
   new Redlock(nodes, sound);
   // @ts-expect-error the quorum is the majority

@@ -1,9 +1,20 @@
-import { driftAllowanceUs, LONGEST_US, type Policy, quorumOf, REFERENCE } from '../core/index.js';
+import {
+  DEFAULT_SETTINGS,
+  type Drift,
+  LONGEST_US,
+  type LockPolicy,
+  type Rules,
+  type Settings,
+  SOUND,
+} from '../core/index.js';
 import { configError, type LockOperation } from './errors.js';
 
-/** What only a {@link Policy} says. A lock in production has the sound choice, and nothing else may be passed for it. */
+/**
+ * What only {@link Settings} and {@link Rules} say. A lock in production has the sound choice, and nothing else may be
+ * passed for it.
+ */
 export type PolicyOnly = {
-  readonly [Field in Exclude<keyof Policy, 'votesWanted' | 'maxExtensions' | 'fencing'>]?: never;
+  readonly [Field in Exclude<keyof Settings | keyof Rules, 'votesWanted' | 'maxExtensions' | 'fencing'>]?: never;
 };
 
 /**
@@ -134,7 +145,7 @@ export function resolveSettings(base: ResolvedSettings, given: object, nodes: nu
     resolved[name] = value;
   }
   const settings = resolved as unknown as ResolvedSettings;
-  const quorum = quorumOf(REFERENCE, nodes);
+  const quorum = SOUND.quorum(nodes, 'acquire');
   if (typeof settings.votesWanted === 'number' && (settings.votesWanted < quorum || settings.votesWanted > nodes)) {
     throw configError(
       `votesWanted is ${settings.votesWanted}, but with ${nodes} nodes it must be from the quorum, ${quorum}, to ${nodes}.`,
@@ -148,16 +159,17 @@ export function resolveSettings(base: ResolvedSettings, given: object, nodes: nu
  *
  * @throws LockError `ERR_LOCK_CONFIG` if the TTL is no whole number of ms, or too short to leave any validity.
  */
-export function policyFor(settings: ResolvedSettings, ttlMs: number, autoExtend: boolean): Policy {
-  const drift: Policy = { ...REFERENCE, driftPpm: Math.ceil(Number((settings.driftFactor * 1_000_000).toFixed(3))) };
+export function policyFor(settings: ResolvedSettings, ttlMs: number, autoExtend: boolean): LockPolicy {
+  const driftPpm = Math.ceil(Number((settings.driftFactor * 1_000_000).toFixed(3)));
+  const drift = { driftPpm, driftUs: DEFAULT_SETTINGS.driftUs };
   const validityUs = checkTtl(drift, ttlMs, settings.minValidityMs, 'acquire');
   const halfUs = Math.max(1, Math.floor(validityUs / 2));
   const thresholdUs = Math.min(wholeUs(settings.automaticExtensionThreshold), halfUs);
-  return {
+  const chosen: Settings = {
+    ...DEFAULT_SETTINGS,
     ...drift,
-    profile: 'lockstep',
     votesWanted: settings.votesWanted,
-    fencing: settings.fencing ? 'quorum' : 'none',
+    fencing: settings.fencing,
     nodeTimeoutUs: Math.min(wholeUs(settings.nodeTimeoutMs), halfUs),
     minValidityUs: wholeUs(settings.minValidityMs),
     tries: settings.retryCount === -1 ? null : settings.retryCount + 1,
@@ -166,8 +178,10 @@ export function policyFor(settings: ResolvedSettings, ttlMs: number, autoExtend:
     maxExtensions: settings.maxExtensions,
     autoExtendAtUs: autoExtend ? thresholdUs : null,
     // A failed extension is tried again while there is time: several times within the threshold.
-    autoExtendSpacingUs: Math.min(REFERENCE.autoExtendSpacingUs, Math.ceil(thresholdUs / 4)),
+    autoExtendSpacingUs: Math.min(DEFAULT_SETTINGS.autoExtendSpacingUs, Math.ceil(thresholdUs / 4)),
   };
+  const { fencing, nodeTimeoutUs } = chosen;
+  return { settings: chosen, rules: SOUND, fencing: { fencing: fencing ? 'quorum' : 'none', nodeTimeoutUs } };
 }
 
 /**
@@ -175,7 +189,7 @@ export function policyFor(settings: ResolvedSettings, ttlMs: number, autoExtend:
  *
  * @throws LockError `ERR_LOCK_CONFIG` if there is none, or the TTL is no TTL.
  */
-export function checkTtl(policy: Policy, ttlMs: number, minValidityMs: number, operation: LockOperation): number {
+export function checkTtl(drift: Drift, ttlMs: number, minValidityMs: number, operation: LockOperation): number {
   const longestMs = Math.floor(LONGEST_US / 1000);
   if (!Number.isSafeInteger(ttlMs) || ttlMs < 1 || ttlMs > longestMs) {
     throw configError(
@@ -183,7 +197,7 @@ export function checkTtl(policy: Policy, ttlMs: number, minValidityMs: number, o
       operation,
     );
   }
-  const driftUs = driftAllowanceUs(policy, ttlMs * 1000);
+  const driftUs = SOUND.allowance(ttlMs * 1000, drift);
   const validityUs = ttlMs * 1000 - driftUs;
   if (validityUs <= 0 || validityUs <= minValidityMs * 1000) {
     const needed = minValidityMs > 0 ? `more than the ${minValidityMs} ms of minValidityMs` : 'anything';

@@ -5,11 +5,13 @@ import {
   type Effect,
   type LocalTime,
   type LockEvent,
+  type LockPolicy,
   type Outcome,
   type Policy,
   type Timer,
   type Token,
 } from '../core/index.js';
+import { lockPolicyOf } from '../deviations/index.js';
 import { ClientProcess, type ClientSeat } from './client-process.js';
 import type { Clock } from './clock.js';
 import type { LockRun } from './lock-run.js';
@@ -38,12 +40,14 @@ function slotOf(timer: Timer): number {
 /** A client process that drives `core`'s lock with its own clock, and carries out what it asks for. */
 export class SimClient extends ClientProcess {
   private readonly policy: Policy;
+  private readonly lockPolicy: LockPolicy;
   /** The token that it drew last, where one serves as long as the process lives; 0 for none. */
   private ownToken = 0;
 
   constructor(seat: ClientSeat) {
     super(seat, seat.policy.clock);
     this.policy = seat.policy;
+    this.lockPolicy = lockPolicyOf(seat.policy);
   }
 
   protected override get timerClock(): Clock {
@@ -128,7 +132,7 @@ export class SimClient extends ClientProcess {
   private step(lock: LockRun, event: LockEvent): void {
     const { deadline } = lock.state;
     const { state } = lock;
-    const effects = advance(this.policy, state, event);
+    const effects = advance(this.lockPolicy, state, event);
     this.steps++;
     if (state.token !== null) lock.token = state.token as unknown as number;
     // Not `for … of`: this is the hottest loop there is.

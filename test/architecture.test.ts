@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { cycles, forbiddenImports, importsOf, type Modules, ROOMS, readModules } from './modules.js';
+import { closureOf, cycles, forbiddenImports, importsOf, type Modules, ROOMS, readModules } from './modules.js';
 
 const house: Modules = readModules(new URL('..', import.meta.url));
 
@@ -25,6 +25,13 @@ describe('the house', () => {
 
   it('has no cycle of imports, types included', () => {
     expect(cycles(house)).toEqual([]);
+  });
+
+  it('has a lock for production from which no deviation can be reached', () => {
+    const reached = closureOf(house, 'real/index.ts');
+    expect(reached).toContain('core/step.ts');
+    expect(reached.filter((path) => !/^(core|real)\//.test(path))).toEqual([]);
+    expect(closureOf(house, 'sim/client.ts')).toContain('deviations/catalogue.ts');
   });
 });
 

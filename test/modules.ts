@@ -16,15 +16,16 @@ export type Modules = ReadonlyMap<string, readonly Import[]>;
 /** The rooms, and for each all rooms that it may import. */
 export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   core: [],
+  deviations: ['core'],
   scenarios: ['core'],
-  sim: ['core', 'scenarios'],
-  properties: ['core', 'scenarios', 'sim'],
-  report: ['core', 'scenarios', 'sim', 'properties'],
-  real: ['core', 'scenarios'],
-  guests: ['core', 'scenarios', 'sim', 'properties', 'report', 'real'],
-  campaign: ['core', 'scenarios', 'sim', 'properties', 'report', 'real', 'guests'],
-  cli: ['core', 'scenarios', 'sim', 'properties', 'report', 'real', 'guests', 'campaign'],
-  bench: ['core', 'scenarios', 'sim', 'properties', 'report', 'real', 'guests', 'campaign', 'cli'],
+  sim: ['core', 'deviations', 'scenarios'],
+  properties: ['core', 'deviations', 'scenarios', 'sim'],
+  report: ['core', 'deviations', 'scenarios', 'sim', 'properties'],
+  real: ['core', 'deviations', 'scenarios'],
+  guests: ['core', 'deviations', 'scenarios', 'sim', 'properties', 'report', 'real'],
+  campaign: ['core', 'deviations', 'scenarios', 'sim', 'properties', 'report', 'real', 'guests'],
+  cli: ['core', 'deviations', 'scenarios', 'sim', 'properties', 'report', 'real', 'guests', 'campaign'],
+  bench: ['core', 'deviations', 'scenarios', 'sim', 'properties', 'report', 'real', 'guests', 'campaign', 'cli'],
 };
 
 /** Folders whose modules may know nothing of the room `scenarios` but its types. */
@@ -76,6 +77,14 @@ export function forbiddenImports(modules: Modules): string[] {
     }
   }
   return wrong;
+}
+
+/** All modules that one reaches by its imports, types included, with itself. */
+export function closureOf(modules: Modules, path: string): string[] {
+  const reached = new Set([path]);
+  for (const each of reached)
+    for (const { target } of modules.get(each) ?? []) if (modules.has(target)) reached.add(target);
+  return [...reached];
 }
 
 /** One cycle for each module that closes one, as the path around it; type-only imports count. */

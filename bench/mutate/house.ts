@@ -50,7 +50,7 @@ export async function makeCopies(root: string, folder: string, modules: Readonly
   cpSync(join(root, 'dist'), built, { recursive: true });
   cpSync(join(root, 'package.json'), join(folder, 'house', 'package.json'));
   cpSync(join(root, 'scenarios', 'catalogue'), join(folder, 'house', 'scenarios', 'catalogue'), { recursive: true });
-  cpSync(join(root, 'core'), join(tests, 'core'), { recursive: true });
+  for (const room of TESTED) cpSync(join(root, room), join(tests, room), { recursive: true });
   for (const [name, code] of modules) {
     const { code: script } = await transformWithOxc(code, `${name}.ts`);
     writeFileSync(join(built, 'core', `${name}.js`), script);
@@ -63,12 +63,17 @@ export async function makeCopies(root: string, folder: string, modules: Readonly
   return { built, tests };
 }
 
+/** Whose tests are run: most rules of the lock show in what deviates from them. */
+const TESTED: readonly string[] = ['core', 'deviations'];
+
 /** Tests that take long: for what the others leave alive. */
 const LONG: readonly string[] = ['commands.test.ts', 'step.random.test.ts'];
 
 /** The test files of `core`, from the folder of the tests: the quick ones, or those that take long. */
 export function testFiles(tests: string, which: 'quick' | 'long'): string[] {
-  return readdirSync(join(tests, 'core'))
-    .filter((name) => name.endsWith('.test.ts') && LONG.includes(name) === (which === 'long'))
-    .map((name) => `./core/${name}`);
+  return TESTED.flatMap((room) =>
+    readdirSync(join(tests, room))
+      .filter((name) => name.endsWith('.test.ts') && LONG.includes(name) === (which === 'long'))
+      .map((name) => `./${room}/${name}`),
+  );
 }

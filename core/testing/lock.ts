@@ -1,3 +1,4 @@
+import { lockPolicyOf } from '../../deviations/index.js';
 import {
   type Answer,
   type Chance,
@@ -6,6 +7,7 @@ import {
   initialState,
   type LocalTime,
   type LockEvent,
+  type LockPolicy,
   type LockState,
   localTime,
   members,
@@ -47,7 +49,7 @@ export function deepFreeze<T>(value: T): T {
  * a state that survives JSON.
  */
 export class TestLock {
-  readonly policy: Policy;
+  readonly policy: LockPolicy;
   readonly nodes: number;
   state: LockState = initialState();
   now: LocalTime = ms(0);
@@ -60,7 +62,7 @@ export class TestLock {
   private chances = 0;
 
   constructor(change: Partial<Policy> = {}, nodes = 5) {
-    this.policy = deepFreeze({ ...REFERENCE, ...change });
+    this.policy = deepFreeze(lockPolicyOf({ ...REFERENCE, ...change }));
     this.nodes = nodes;
   }
 

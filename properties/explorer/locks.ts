@@ -14,6 +14,7 @@ import {
   type Timer,
   type Token,
 } from '../../core/index.js';
+import { lockPolicyOf } from '../../deviations/index.js';
 import { type ExploreBounds, TICK_US } from './bounds.js';
 import { canonicalLock, lockKey, mapNodeSets, rolesOf, withoutNode } from './canonical-lock.js';
 import { Interner, Memo } from './interner.js';
@@ -209,7 +210,7 @@ function react(policy: Policy, bounds: ExploreBounds, commands: Commands, local:
   const timers = [...local.timers];
   const happened = eventOf(bounds, commands, local.lock, event);
   if (happened.type === 'timer') timers[TIMERS.indexOf(happened.timer)] = UNARMED;
-  const { state, effects } = step(policy, local.lock, happened);
+  const { state, effects } = step(lockPolicyOf(policy), local.lock, happened);
   const sends: Send[] = [];
   for (const effect of effects) carryOut(effect, timers, sends, commands);
   const hollow = local.lock.phase === 'acquiring' && state.phase === 'held' && state.deadline <= 0;

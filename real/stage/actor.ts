@@ -14,6 +14,7 @@ import {
   step,
   type Timer,
 } from '../../core/index.js';
+import { lockPolicyOf } from '../../deviations/index.js';
 import type { ClientPlan, LockPlan, ProcessName } from '../../scenarios/index.js';
 import { Alarms } from '../alarms.js';
 import { systemChance } from '../chance.js';
@@ -217,7 +218,7 @@ class ActedLock {
   }
 
   #feed(event: LockEvent): void {
-    const { state, effects } = step(this.#actor.policy, this.#state, event);
+    const { state, effects } = step(lockPolicyOf(this.#actor.policy), this.#state, event);
     this.#state = state;
     for (const effect of effects) {
       switch (effect.type) {

@@ -12,6 +12,7 @@ import {
   type Timer,
   type Token,
 } from '../../../core/index.js';
+import { lockPolicyOf } from '../../../deviations/index.js';
 import { LoneNode } from '../../../sim/index.js';
 import { type Action, ActionKind, partsOf } from '../action.js';
 import { type ExploreBounds, policyWithin, TICK_US } from '../bounds.js';
@@ -184,7 +185,7 @@ export class PlainWorld {
 
   private step(client: number, event: LockEvent): PlainWorld {
     const it = this.client(client);
-    const { state, effects } = step(this.policy, it.lock, event);
+    const { state, effects } = step(lockPolicyOf(this.policy), it.lock, event);
     const timers = new Map(it.timers);
     let channels = this.channels;
     for (const effect of effects) {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { keyLifeMs, type Policy, REFERENCE } from './policy.js';
-import { heldLock, TestLock } from './testing/lock.js';
+import { keyLifeMs, type Policy, REFERENCE } from '../core/index.js';
+import { heldLock, TestLock } from '../core/testing/lock.js';
 
 /*
  * Choices that known clients got wrong, step by step: planted bugs are made of them.

@@ -1,11 +1,23 @@
 import { describe, expect, it } from 'vitest';
-import { type Policy, REFERENCE } from './policy.js';
-import { ms } from './testing/lock.js';
-import { LONGEST_US, localTime } from './time.js';
-import { deadlineOf, driftAllowanceUs, isValid, validityOf } from './validity.js';
+import { driftAllowanceUs, LONGEST_US, type LocalTime, localTime, type Policy, REFERENCE } from '../core/index.js';
+import { ms } from '../core/testing/lock.js';
+import { isEnough, Validity } from '../core/testing/validity.js';
+import { lockPolicyOf } from './index.js';
 
 function policy(change: Partial<Policy>): Policy {
   return { ...REFERENCE, ...change };
+}
+
+function deadlineOf(policy: Policy, from: LocalTime, now: LocalTime, ttlUs: number): LocalTime {
+  return new Validity(lockPolicyOf(policy), from, now, ttlUs).deadline;
+}
+
+function validityOf(policy: Policy, from: LocalTime, now: LocalTime, ttlUs: number): number {
+  return new Validity(lockPolicyOf(policy), from, now, ttlUs).leftUs;
+}
+
+function isValid(policy: Policy, leftUs: number): boolean {
+  return isEnough(lockPolicyOf(policy), leftUs);
 }
 
 describe('the drift allowance', () => {

@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { type Policy, REFERENCE } from './policy.js';
-import { settled } from './settle.js';
-import { heldLock, ms, TestLock } from './testing/lock.js';
-import { LONGEST_US } from './time.js';
-import { deadlineOf, isValid } from './validity.js';
+import { allNodes, LONGEST_US, type NodeSet, type Policy, REFERENCE } from '../core/index.js';
+import { heldLock, ms, TestLock } from '../core/testing/lock.js';
+import { isEnough, Validity } from '../core/testing/validity.js';
+import { lockPolicyOf } from './index.js';
 
 /*
  * Choices on which known clients differ, each against what the reference does in the same place.
@@ -46,7 +45,14 @@ describe('when a round is decided', () => {
   it.each(rows)('%s', (_, yes, against, pending, verdicts) => {
     const found = Object.keys(verdicts).map((name) => {
       const settle = name as keyof typeof verdicts;
-      return [settle, settled(settle, yes, against, pending, 3, 3)];
+      const nodes = yes + against + pending;
+      const votes = {
+        yes: allNodes(yes),
+        no: (allNodes(yes + against) & ~allNodes(yes)) as NodeSet,
+        failed: allNodes(0),
+      };
+      const { rules } = lockPolicyOf({ ...REFERENCE, settle });
+      return [settle, rules.settle(votes, { nodes, needed: 3, wanted: 3 })];
     });
     expect(Object.fromEntries(found)).toEqual(verdicts);
   });
@@ -81,12 +87,11 @@ describe('an error of one node', () => {
 
 describe('validity', () => {
   it('below nothing is very much to an unsigned number, and nothing is nothing', () => {
-    const policy = { ...REFERENCE, validityCheck: 'unsigned' } as const;
-    expect([-1, 0, 1].map((us) => isValid(policy, us))).toEqual([true, false, true]);
-    expect(deadlineOf(policy, ms(0), ms(9_900), 10_000_000)).toBe(LONGEST_US);
-    expect(deadlineOf(policy, ms(0), ms(9_000), 10_000_000)).toBe(ms(9_898));
-    expect(deadlineOf(policy, ms(0), ms(9_898), 10_000_000)).toBe(ms(9_898));
-    expect(isValid(REFERENCE, -1)).toBe(false);
+    const policy = lockPolicyOf({ ...REFERENCE, validityCheck: 'unsigned' });
+    const at = (now: number): Validity => new Validity(policy, ms(0), ms(now), 10_000_000);
+    expect([9_898.001, 9_898, 9_897.999].map((now) => at(now).isEnough)).toEqual([true, false, true]);
+    expect([9_900, 9_000, 9_898].map((now) => at(now).deadline)).toEqual([LONGEST_US, ms(9_898), ms(9_898)]);
+    expect(isEnough(lockPolicyOf(REFERENCE), -1)).toBe(false);
   });
 
   it('is the whole TTL from the grant on to whoever knows nothing else', () => {

@@ -1,0 +1,48 @@
+import { describe, expect, it } from 'vitest';
+import { PROFILES, REFERENCE, SOUND, SOUND_POLICY } from '../core/index.js';
+import { DEVIATIONS, deviationsOf, lockPolicyOf, rulesOf, settingsOf } from './index.js';
+
+describe('the catalogue of deviations', () => {
+  it('changes one rule each, and says in words what a client does', () => {
+    for (const [name, { rule, says, numbered }] of Object.entries(DEVIATIONS)) {
+      const rules = rulesOf([numbered ? `${name}:7` : name]);
+      const changed = Object.keys(SOUND).filter(
+        (it) => rules[it as keyof typeof SOUND] !== SOUND[it as keyof typeof SOUND],
+      );
+      expect([name, changed]).toEqual([name, [rule]]);
+      expect(says.length).toBeGreaterThan(20);
+    }
+  });
+
+  it('makes the sound rules of no deviation', () => {
+    expect(rulesOf([])).toEqual(SOUND);
+    expect(lockPolicyOf(REFERENCE)).toEqual({ ...SOUND_POLICY, fencing: REFERENCE });
+    expect(settingsOf(REFERENCE)).toEqual(SOUND_POLICY.settings);
+  });
+
+  it('is a set: the order in which deviations are written does not matter', () => {
+    const list = ['extension-votes:-1', 'half-quorum'];
+    for (const names of [list, list.toReversed()]) {
+      const { quorum } = rulesOf(names);
+      expect([quorum(4, 'acquire'), quorum(4, 'extend')]).toEqual([2, 1]);
+    }
+  });
+
+  it.each([
+    [['half-quorum', 'float-majority'], 'float-majority would undo half-quorum: both are about one rule'],
+    [['half-quorum', 'half-quorum'], 'half-quorum would undo half-quorum: both are about one rule'],
+    [['toString'], 'there is no deviation toString'],
+    [['quorum'], 'quorum: write quorum:<whole number>'],
+    [['quorum:x'], 'quorum:x: write quorum:<whole number>'],
+    [['sets-nothing:3'], 'there is no deviation sets-nothing'],
+    [['half-quorum:3'], 'half-quorum:3: write half-quorum without a number'],
+  ])('refuses %j', (names, message) => {
+    expect(() => rulesOf(names)).toThrow(new RangeError(message));
+  });
+
+  it('has a set of them for each known client', () => {
+    for (const policy of Object.values(PROFILES)) expect(() => lockPolicyOf(policy)).not.toThrow();
+    const counts = Object.values(PROFILES).map((policy) => deviationsOf(policy).length);
+    expect([Math.min(...counts), counts.filter((count) => count > 3).length]).toEqual([0, 27]);
+  });
+});

@@ -1,0 +1,121 @@
+import { type LockPolicy, type Policy, type Rules, type Settings, SOUND } from '../core/index.js';
+import { rulesOf } from './catalogue.js';
+
+/*
+ * What a policy that is written field by field comes to: settings, and the names of deviations.
+ */
+
+type Names = Readonly<Record<string, string>>;
+
+/** By field, and by its value. */
+const NAMES: Readonly<Partial<Record<keyof Policy, Names>>> = {
+  quorum: { half: 'half-quorum', 'float-majority': 'float-majority' },
+  grantReadAs: { error: 'grant-is-error' },
+  onNodeError: { vote: 'error-is-vote', abort: 'error-aborts', forfeit: 'error-forfeits' },
+  givesUpOn: { 'too-slow': 'lateness-quits', errors: 'errors-quit' },
+  extendReadAs: { yes: 'refusal-extends' },
+  settle: {
+    all: 'settles-with-all',
+    'early-yes': 'settles-early-on-yes',
+    'early-no': 'settles-early-on-no',
+    'quorum-only': 'settles-by-quorum-only',
+  },
+  sending: { sequential: 'asks-in-turn' },
+  releaseSending: { sequential: 'releases-in-turn', 'until-error': 'releases-until-error' },
+  tokenScope: { call: 'token-per-call', instance: 'token-per-call' },
+  driftWholeMs: { false: 'drift-unrounded' },
+  validityFrom: { call: 'counts-from-call', reply: 'counts-from-reply' },
+  extendFrom: { reply: 'extension-counts-from-reply' },
+  validityCheck: { 'non-negative': 'zero-is-valid', none: 'validity-unchecked', unsigned: 'validity-unsigned' },
+  retryPauses: { false: 'no-pauses' },
+  pausesAfterLast: { true: 'pauses-after-last' },
+  cleanup: { 'not-refused': 'cleans-unless-refused', granted: 'cleans-granted', none: 'cleans-nothing' },
+  cleanupAfter: { 'last-attempt': 'cleans-last-only', 'all-but-last': 'cleans-all-but-last' },
+  releaseTo: { granted: 'releases-granted' },
+  releaseRule: { deleted: 'release-must-delete', freed: 'release-must-free' },
+  releasesLateGrants: { false: 'late-grants-stay' },
+  extendOnFail: { release: 'failure-releases', 'give-up': 'failure-gives-up' },
+  lossSignal: { none: 'no-alarm', 'after-reply': 'no-alarm' },
+  autoExtendLate: { never: 'no-late-auto-extension' },
+  releaseSteps: { 'get-then-del': 'gets-then-deletes' },
+};
+
+const FIELDS = Object.entries(NAMES).map(([field, names]) => ({
+  field: field as keyof Policy,
+  names: new Map(Object.entries(names)),
+}));
+
+/** The deviations of a policy that is written field by field. */
+export function deviationsOf(policy: Policy): string[] {
+  const list: string[] = [];
+  for (const { field, names } of FIELDS) {
+    const name = names.get(String(policy[field]));
+    if (name !== undefined) list.push(name);
+  }
+  return list.concat(ofSeveralFields(policy));
+}
+
+/** Those that more than one field makes, or a number. */
+function ofSeveralFields(policy: Policy): string[] {
+  const { deadline, driftPpm, driftUs, extendQuorumOffset, quorum, stampUs, validityCheck } = policy;
+  const names: string[] = [];
+  const add = (when: boolean, name: string): void => void (when && names.push(name));
+  add(typeof quorum === 'number', `quorum:${quorum}`);
+  add(extendQuorumOffset !== 0, `extension-votes:${extendQuorumOffset}`);
+  if (driftPpm < 0) names.push('drift-added');
+  else add(driftUs < 0, 'drift-constant-added');
+  add(stampUs !== 1, `stamps-us:${stampUs}`);
+  add(policy.extensionCheck === 'none' && validityCheck !== 'none', 'extension-unchecked');
+  const isUnsigned = validityCheck === 'unsigned';
+  const isCounted = isUnsigned || (deadline === 'relative' && (stampUs !== 1 || policy.deadlineLagUs !== 0));
+  if (deadline === 'whole-ttl') names.push('deadline-whole-ttl');
+  else if (isCounted) names.push(`deadline-counted-after-us:${deadline === 'relative' ? policy.deadlineLagUs : 0}`);
+  else add(deadline === 'absolute' && stampUs !== 1, `deadline-stamps-us:${stampUs}`);
+  const isEarly = policy.settle !== 'all' && policy.releaseSending === 'parallel';
+  add(!isEarly, 'release-awaits-all');
+  add(policy.cleanupAwaited, isEarly ? 'awaits-clean-up' : 'awaits-whole-clean-up');
+  add(!policy.extendOnlyInTime, policy.extendStartsInTime ? 'extends-if-begun-in-time' : 'extends-late');
+  add(policy.lossSignal === 'after-reply', 'loss-noticed-at-failure');
+  return names;
+}
+
+/** The settings of a policy that is written field by field. */
+export function settingsOf(policy: Policy): Settings {
+  const adds = policy.driftPpm < 0;
+  return {
+    votesWanted: policy.votesWanted,
+    nodeTimeoutUs: policy.nodeTimeoutUs,
+    driftPpm: Math.abs(policy.driftPpm),
+    driftUs: adds ? -policy.driftUs : Math.abs(policy.driftUs),
+    minValidityUs: policy.minValidityUs,
+    tries: policy.tries,
+    acquireTimeoutUs: policy.acquireTimeoutUs,
+    retryDelayUs: policy.retryDelayUs,
+    retryJitterUs: policy.retryJitterUs,
+    releaseTries: policy.releaseTries,
+    maxExtensions: policy.maxExtensions,
+    autoExtendAtUs: policy.autoExtendAtUs,
+    autoExtendAtPpm: policy.autoExtendAtPpm,
+    autoExtendSpacingUs: policy.autoExtendSpacingUs,
+    lockDelayMs: policy.lockDelayMs,
+    fencing: !['none', 'max', 'sum', 'min'].includes(policy.fencing),
+  };
+}
+
+const made = new WeakMap<Policy, LockPolicy>();
+
+/** By the names of what they deviate in. */
+const tables = new Map<string, Rules>([['', SOUND]]);
+
+/** What the lock of a client with this policy is run by. */
+export function lockPolicyOf(policy: Policy): LockPolicy {
+  const known = made.get(policy);
+  if (known !== undefined) return known;
+  const names = deviationsOf(policy);
+  const key = names.join();
+  const rules = tables.get(key) ?? rulesOf(names);
+  tables.set(key, rules);
+  const lock = { settings: settingsOf(policy), rules, fencing: policy };
+  made.set(policy, lock);
+  return lock;
+}
