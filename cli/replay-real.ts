@@ -3,7 +3,7 @@ import { ANSI, type Painter, PLAIN, type RecordingInput, recordingOf, takenOfObs
 import { WIDTH } from '../report/table.js';
 import { plural, wrap } from '../report/words.js';
 import { loadCatalogue } from '../scenarios/catalogue.js';
-import type { HistoryLine } from '../scenarios/history-line.js';
+import type { LockLine } from '../scenarios/history-line.js';
 import type { Scenario } from '../scenarios/index.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { hasColour, type Io, writeJson } from './io.js';
@@ -166,7 +166,7 @@ function playRows({ observation, ttlMs, found }: RealPlay): string[] {
 }
 
 /** A line in words; `null` for what only its end tells. */
-function wordsOf(line: HistoryLine): string | null {
+function wordsOf(line: LockLine): string | null {
   const valid = (us: number): string => `valid for ${Math.round(us / 1000)} ms`;
   switch (line.type) {
     case 'acquire':

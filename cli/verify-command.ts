@@ -11,7 +11,9 @@ Times are µs by one observer, or by several whose clocks are at most "errorUs" 
   {"type":"acquire","lock":"c1/0","client":"c1","resources":["a"],"ttlMs":1000,"atUs":0,"errorUs":1}
   {"type":"acquired","lock":"c1/0","validUs":988000,"atUs":900,"errorUs":1}
 Other types: failed, extend (ttlMs), extended and not-extended (validUs), release, released,
-write (resource), unknown.
+write (resource), unknown. An "acquired" may tell the lock's "fencingToken": {"counter","attempt"}.
+Who sees a client die says so: {"type":"crashed","client":"c1","atUs":5000,"errorUs":900}; it held
+its locks until then, less the error.
 Recorded by several machines whose clocks differ, a history needs --clock-error: the bound on how far
 each clock may be from the true time, such as what NTP or PTP reports. Lines that state more keep it.
 Exits with 0 if it passed, 1 if it is violated, 2 if it is inconclusive.

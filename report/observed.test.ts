@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { judgeObserved } from '../properties/history/observed.js';
-import type { HistoryLine } from '../scenarios/history-line.js';
+import type { LockLine } from '../scenarios/history-line.js';
 import { eventWords } from './event-words.js';
 import { type Staged, takenOfObserved } from './observed.js';
 import { sceneOf } from './picture/scene.js';
@@ -9,7 +9,7 @@ import { CATALOGUE } from './testing/scenes.js';
 const schedule = CATALOGUE.find(({ id }) => id === 'S03')?.schedule;
 if (schedule === undefined) throw new Error('there is no S03');
 const ms = (it: number): number => it * 1000;
-const asks = (client: string, lock: string, atMs: number): HistoryLine => ({
+const asks = (client: string, lock: string, atMs: number): LockLine => ({
   type: 'acquire',
   client,
   lock,
@@ -17,13 +17,13 @@ const asks = (client: string, lock: string, atMs: number): HistoryLine => ({
   ttlMs: 1_000,
   atUs: ms(atMs),
 });
-const got = (lock: string, atMs: number, validMs: number): HistoryLine => ({
+const got = (lock: string, atMs: number, validMs: number): LockLine => ({
   type: 'acquired',
   lock,
   atUs: ms(atMs),
   validUs: ms(validMs),
 });
-const seen = (history: readonly HistoryLine[], down: Staged['down'] = []): Staged => ({
+const seen = (history: readonly LockLine[], down: Staged['down'] = []): Staged => ({
   faults: [],
   history,
   down,
@@ -60,7 +60,7 @@ test('two that held at once are both there, with who, when and how long', () => 
 });
 
 test('a lock that is released in time leaves nothing to tell of', () => {
-  const released: HistoryLine = { type: 'release', lock: 'x', atUs: ms(15) };
+  const released: LockLine = { type: 'release', lock: 'x', atUs: ms(15) };
   const [first, second, ...rest] = BOTH;
   if (first === undefined || second === undefined) throw new Error('it has four lines');
   const taken = takenOf(seen([first, second, released, ...rest]));

@@ -1,7 +1,7 @@
 import type { Observed, ObservedVerdict } from '../properties/history/observed.js';
 import type { Outage, Violation } from '../properties/index.js';
 import { PROPERTIES } from '../properties/property-info.js';
-import type { FaultSeen, HistoryLine } from '../scenarios/history-line.js';
+import type { FaultSeen, LockLine } from '../scenarios/history-line.js';
 import type { Fault, PropertyId, Schedule } from '../scenarios/index.js';
 import { policyOf, type TraceEvent, type TraceKind } from '../sim/index.js';
 import type { Claim } from './claims.js';
@@ -68,7 +68,7 @@ export function takenOfObserved(schedule: Schedule, observed: Staged, found: Obs
   };
 }
 
-function inOrder({ history, faults }: Staged): (HistoryLine | FaultSeen)[] {
+function inOrder({ history, faults }: Staged): (LockLine | FaultSeen)[] {
   return [...faults, ...history].sort((a, b) => a.atUs - b.atUs);
 }
 
@@ -78,7 +78,7 @@ function outagesOf(spans: Observed['down'], reason: Outage['reason']): Outage[] 
 
 function violationOf(
   { property, resource, lines, detail }: ObservedVerdict['violations'][number],
-  history: readonly HistoryLine[],
+  history: readonly LockLine[],
   claims: readonly Claim[],
 ): Violation {
   const concerned = lines.flatMap((number) => history[number - 1] ?? []);
@@ -157,7 +157,7 @@ class Teller {
     if (what === 'struck') this.begun.set(fault, seq);
   }
 
-  tell(line: HistoryLine): void {
+  tell(line: LockLine): void {
     const it = line.type === 'acquire' ? this.asked(line) : this.held.get(line.lock);
     if (it === undefined) return;
     const { atUs } = line;
@@ -190,7 +190,7 @@ class Teller {
     }
   }
 
-  private asked({ client, lock, resources }: Extract<HistoryLine, { type: 'acquire' }>): Held {
+  private asked({ client, lock, resources }: Extract<LockLine, { type: 'acquire' }>): Held {
     const number = this.counts.get(client) ?? 0;
     this.counts.set(client, number + 1);
     const token = this.held.size + 1;

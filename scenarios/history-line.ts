@@ -1,21 +1,21 @@
+import type { FencingToken } from '../core/index.js';
 import { InputError, show } from './input-error.js';
 import { nearest } from './nearest.js';
 import type { Fault } from './schedule.js';
 
-/** Who a line of a history is about, and when it happened. */
+/** When the observer says that something happened. */
 interface Stamped {
-  /** One acquisition and what becomes of it; no other in the whole history has the same. */
-  readonly lock: string;
   /** Time of the observer, µs from any origin that all lines share. */
   readonly atUs: number;
   /** How far `atUs` may be off, µs, either way. Left out: 0, for one observer with one monotonic clock. */
   readonly errorUs?: number;
 }
 
-/** What each type of line says beyond that. */
+/** What each type of line about a lock says beyond that. */
 interface Contents {
   readonly acquire: { readonly client: string; readonly resources: readonly string[]; readonly ttlMs: number };
-  readonly acquired: { readonly validUs: number };
+  /** `fencingToken`: where the lock gives one to its owner. */
+  readonly acquired: { readonly validUs: number; readonly fencingToken?: FencingToken };
   readonly failed: object;
   readonly unknown: object;
   readonly extend: { readonly ttlMs: number };
@@ -26,17 +26,36 @@ interface Contents {
   readonly write: { readonly resource: string };
 }
 
+/** What a line about a lock can say. */
+type LockLineType = keyof Contents;
+
 /** What a line can be about. */
-export type HistoryLineType = keyof Contents;
+export type HistoryLineType = LockLineType | 'crashed';
 
 /**
- * One line of a history: an operation that was called, how it ended, or a write to the resource that a lock protects. A
+ * One line about a lock: an operation that was called, how it ended, or a write to the resource that the lock protects. A
  * call is noted before it is made, an end after it was told; `validUs` is the validity that the lock claims from then
  * on. A call without an end is as good as one that ended `unknown`.
  */
-export type HistoryLine = {
-  readonly [T in HistoryLineType]: Stamped & { readonly type: T } & Contents[T];
-}[HistoryLineType];
+export type LockLine = {
+  readonly [T in LockLineType]: Stamped & {
+    readonly type: T;
+    /** One acquisition and what becomes of it; no other in the whole history has the same. */
+    readonly lock: string;
+  } & Contents[T];
+}[LockLineType];
+
+/**
+ * The process of a client died, and with it all that it believed. Whoever writes it need not be the client's observer, and
+ * if they only know that it was dead by then, `errorUs` says for how long it may have been.
+ */
+export interface CrashedLine extends Stamped {
+  readonly type: 'crashed';
+  readonly client: string;
+}
+
+/** One line of a history. */
+export type HistoryLine = LockLine | CrashedLine;
 
 /** A fault as it was carried out in a run on real nodes. */
 export interface FaultSeen {
@@ -59,6 +78,7 @@ const FIELDS: Readonly<Record<HistoryLineType, readonly Field[]>> = {
   release: [],
   released: [],
   write: ['resource'],
+  crashed: ['client'],
 };
 
 /**
@@ -76,7 +96,8 @@ export function parseHistoryLine(text: string, number: number): HistoryLine {
   const { type } = value;
   if (typeof type !== 'string' || !Object.hasOwn(FIELDS, type)) return fail(wrongType(type));
   const fields = FIELDS[type as HistoryLineType];
-  if (!isName(value.lock)) fail(`/lock must be a text that names the lock, but it is ${show(value.lock)}`);
+  if (type !== 'crashed' && !isName(value.lock))
+    fail(`/lock must be a text that names the lock, but it is ${show(value.lock)}`);
   if (!Number.isSafeInteger(value.atUs)) fail(`/atUs must be a whole number of µs, but it is ${show(value.atUs)}`);
   if (value.errorUs !== undefined && !isCount(value.errorUs))
     fail(`/errorUs must be a whole number of µs from 0, but it is ${show(value.errorUs)}`);
@@ -84,6 +105,10 @@ export function parseHistoryLine(text: string, number: number): HistoryLine {
     const problem = problemOf(field, value[field]);
     if (problem !== null) fail(`/${field} of ${type} must be ${problem}, but it is ${show(value[field])}`);
   }
+  if (type === 'acquired' && value.fencingToken !== undefined && !isFencingToken(value.fencingToken))
+    fail(
+      `/fencingToken of acquired must be {"counter": a whole number from 0, "attempt": a text or null}, but it is ${shown(value.fencingToken)}`,
+    );
   return value as unknown as HistoryLine;
 }
 
@@ -119,6 +144,19 @@ function problemOf(field: Field, value: unknown): string | null {
     case 'validUs':
       return isCount(value) ? null : 'a whole number of µs from 0';
   }
+}
+
+function isFencingToken(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  const { counter, attempt } = value as Record<string, unknown>;
+  return isCount(counter) && (attempt === null || isName(attempt));
+}
+
+/** An object with what is in it, which {@link show} leaves out. */
+function shown(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return show(value);
+  const { counter, attempt } = value as Record<string, unknown>;
+  return `{"counter": ${show(counter)}, "attempt": ${show(attempt)}}`;
 }
 
 function isName(value: unknown): value is string {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import type { HistoryLine } from '../../scenarios/history-line.js';
+import type { LockLine } from '../../scenarios/history-line.js';
 import { judgeObserved, type Observed } from './observed.js';
 
-function held(lock: string, atUs: number, validUs: number): HistoryLine[] {
+function held(lock: string, atUs: number, validUs: number): LockLine[] {
   return [
     { type: 'acquire', lock, client: lock, resources: ['a'], ttlMs: 10, atUs: atUs - 10 },
     { type: 'acquired', lock, atUs, validUs },
@@ -29,7 +29,7 @@ test('two holders at once violate mutual exclusion', () => {
 });
 
 test('a write after its claim has ended is a violation: the observer saw all', () => {
-  const late: HistoryLine = { type: 'write', lock: 'c1/0', atUs: 5_100, resource: 'a' };
+  const late: LockLine = { type: 'write', lock: 'c1/0', atUs: 5_100, resource: 'a' };
   const found = judgeObserved({ ...quiet, history: [...quiet.history, late] });
   expect(found).toMatchObject({ verdict: 'violated', properties: ['action-in-belief'] });
   const inTime = { ...late, atUs: 5_099 };

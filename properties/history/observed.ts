@@ -1,11 +1,11 @@
-import type { HistoryLine } from '../../scenarios/history-line.js';
+import type { LockLine } from '../../scenarios/history-line.js';
 import type { PropertyId, Verdict } from '../../scenarios/scenario.js';
 import { SAFETY } from '../property-lists.js';
 import { type Finding, verifyHistory } from './verify.js';
 
 /** A run as one observer saw it from outside, µs from its start. */
 export interface Observed {
-  readonly history: readonly HistoryLine[];
+  readonly history: readonly LockLine[];
   /** When fewer nodes than a quorum were up. */
   readonly down: readonly { readonly fromUs: number; readonly toUs: number }[];
   /** When keys that nobody has any use for kept everybody from a quorum. */
@@ -73,7 +73,7 @@ function nobodyAcquires({ history, down, waiting, patienceUs, endUs }: Observed)
 }
 
 /** When the last belief in each resource ended or will end, µs. */
-function beliefEnds(history: readonly HistoryLine[]): Map<string, number> {
+function beliefEnds(history: readonly LockLine[]): Map<string, number> {
   const locks = new Map<string, { readonly resources: readonly string[]; endUs: number }>();
   for (const line of history) {
     if (line.type === 'acquire') locks.set(line.lock, { resources: line.resources, endUs: 0 });

@@ -12,6 +12,14 @@ export interface Rules {
   readonly unknownHolds: boolean;
   /** Whether an interval is compared with the one among those before it that lasts longest, or only with the last. */
   readonly comparesWith: 'longest' | 'last';
+  /** Whether a shorter extension that may have been carried out caps what is certainly held. */
+  readonly capsShorter: boolean;
+  /** Whether the death of a client ends what it holds. */
+  readonly heedsCrashes: boolean;
+  /** Whether a lock that is claimed with nothing left of its validity is a violation. */
+  readonly nothingIsWrong: boolean;
+  /** Whether fencing tokens are compared. */
+  readonly comparesTokens: boolean;
   /** Whether a lock that goes on after another was held in between is a loss that nobody was told of. */
   readonly noticesLoss: boolean;
 }
@@ -24,5 +32,9 @@ export const SOUND: Rules = Object.freeze<Rules>({
   beginsAt: 'return',
   unknownHolds: false,
   comparesWith: 'longest',
+  capsShorter: true,
+  heedsCrashes: true,
+  nothingIsWrong: true,
+  comparesTokens: true,
   noticesLoss: true,
 });

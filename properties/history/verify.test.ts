@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { HistoryLine } from '../../scenarios/history-line.js';
+import type { HistoryLine, LockLine } from '../../scenarios/history-line.js';
 import { type Rules, SOUND } from './rules.js';
 import { verifyBy, verifyHistory } from './verify.js';
 
@@ -9,9 +9,9 @@ function lines(...events: readonly HistoryLine[]): string[] {
 }
 
 /** A lock on `a` that is acquired at `fromUs`, valid for `validUs`, and released at `untilUs` if that is given. */
-function held(lock: string, fromUs: number, validUs: number, untilUs?: number, errorUs = 0): HistoryLine[] {
+function held(lock: string, fromUs: number, validUs: number, untilUs?: number, errorUs = 0): LockLine[] {
   const at = (atUs: number) => ({ lock, atUs, errorUs });
-  const events: HistoryLine[] = [
+  const events: LockLine[] = [
     { type: 'acquire', client: 'c1', resources: ['a'], ttlMs: 10, ...at(fromUs - 10) },
     { type: 'acquired', validUs, ...at(fromUs) },
   ];
@@ -21,9 +21,28 @@ function held(lock: string, fromUs: number, validUs: number, untilUs?: number, e
   return events;
 }
 
-const acquire = (lock: string, atUs: number, resources: readonly string[] = ['a']): HistoryLine => {
+const acquire = (lock: string, atUs: number, resources: readonly string[] = ['a']): LockLine => {
   return { type: 'acquire', lock, client: 'c1', resources, ttlMs: 10, atUs };
 };
+
+const extend = (lock: string, atUs: number, ttlMs: number): LockLine => ({ type: 'extend', lock, atUs, ttlMs });
+
+const crashed = (atUs: number, errorUs = 0): HistoryLine => ({ type: 'crashed', client: 'c1', atUs, errorUs });
+
+/** The same lines, of client `c2`. */
+function ofAnother(events: readonly LockLine[]): LockLine[] {
+  return events.map((event) => (event.type === 'acquire' ? { ...event, client: 'c2' } : event));
+}
+
+/** A lock with this fencing token that was asked for and held between these instants, and given back at the end. */
+function fenced(lock: string, counter: number, [calledUs, fromUs, untilUs]: [number, number, number]): LockLine[] {
+  const fencingToken = { counter, attempt: null };
+  return [
+    acquire(lock, calledUs),
+    { type: 'acquired', lock, atUs: fromUs, validUs: 5_000, fencingToken },
+    { type: 'release', lock, atUs: untilUs },
+  ];
+}
 
 /** Histories, with the number of violations that sound rules find. */
 const HISTORIES: Readonly<Record<string, { readonly violations: number; readonly lines: readonly HistoryLine[] }>> = {
@@ -96,6 +115,95 @@ const HISTORIES: Readonly<Record<string, { readonly violations: number; readonly
       { type: 'extended', lock: 'x', atUs: 1_250, errorUs: 50, validUs: 20 },
     ],
   },
+  // 10 ms less the 5 that the first claim had lost: the new 6 ms end at 2 000 or later.
+  'one that asks for less, and may hold on to less since': {
+    violations: 0,
+    lines: [...held('x', 100, 5_000), extend('x', 1_000, 6), ...held('y', 2_000, 500)],
+  },
+  'one that asks for less, a microsecond before it may hold on to less': {
+    violations: 1,
+    lines: [...held('x', 100, 5_000), extend('x', 1_000, 6), ...held('y', 1_999, 500)],
+  },
+  'one that asked for less, and never heard what came of it': {
+    violations: 0,
+    lines: [
+      ...held('x', 100, 5_000),
+      extend('x', 1_000, 6),
+      { type: 'unknown', lock: 'x', atUs: 1_100 },
+      ...held('y', 2_000, 500),
+    ],
+  },
+  'one that asked for less in vain, and goes on with what it had': {
+    violations: 1,
+    lines: [
+      ...held('x', 100, 5_000),
+      extend('x', 1_000, 6),
+      { type: 'not-extended', lock: 'x', atUs: 2_500, validUs: 2_000 },
+      ...held('y', 4_499, 500),
+    ],
+  },
+  'one that asks for less, and for which another call goes on': {
+    violations: 0,
+    lines: [
+      ...held('x', 100, 5_000),
+      extend('x', 1_000, 6),
+      extend('x', 1_100, 20),
+      { type: 'not-extended', lock: 'x', atUs: 1_200, validUs: 3_900 },
+      ...held('y', 2_000, 500),
+    ],
+  },
+  'one that asks for more in the end': {
+    violations: 1,
+    lines: [...held('x', 100, 5_000), extend('x', 1_000, 20), ...held('y', 5_000, 500)],
+  },
+  'one whose client has died': {
+    violations: 0,
+    lines: [...held('x', 100, 5_000), crashed(1_000), ...ofAnother(held('y', 1_000, 5_000))],
+  },
+  'one whose client dies a microsecond too late': {
+    violations: 1,
+    lines: [...held('x', 100, 5_000), crashed(1_001), ...ofAnother(held('y', 1_000, 5_000))],
+  },
+  'one whose client had been dead for some time': {
+    violations: 0,
+    lines: [...held('x', 100, 5_000), crashed(2_000, 1_000), ...ofAnother(held('y', 1_000, 5_000))],
+  },
+  'one whose client had died before, and came back': {
+    violations: 1,
+    lines: [crashed(80), ...held('x', 100, 5_000), ...ofAnother(held('y', 1_000, 500))],
+  },
+  'one whose client may have died in between, but lived on': {
+    violations: 1,
+    lines: [...held('x', 100, 5_000, 4_000), crashed(1_000, 950), ...ofAnother(held('y', 1_000, 500))],
+  },
+  'one with nothing left': { violations: 1, lines: held('x', 100, 0) },
+  'one that is extended with nothing left': {
+    violations: 1,
+    lines: [...held('x', 100, 5_000), extend('x', 1_000, 10), { type: 'extended', lock: 'x', atUs: 1_100, validUs: 0 }],
+  },
+  'fencing tokens that rise': {
+    violations: 0,
+    lines: [...fenced('x', 7, [0, 100, 200]), ...fenced('y', 8, [150, 300, 400]), ...fenced('z', 9, [500, 600, 700])],
+  },
+  'a fencing token below that of a lock that was there when it was asked for': {
+    violations: 1,
+    lines: [...fenced('x', 7, [0, 100, 900]), ...fenced('y', 6, [100, 900, 950])],
+  },
+  'a fencing token below that of a lock that was over when it was acquired': {
+    violations: 1,
+    lines: [...fenced('x', 7, [0, 100, 200]), ...fenced('y', 6, [50, 200, 400])],
+  },
+  'one fencing token for two locks': {
+    violations: 1,
+    lines: [...fenced('x', 7, [0, 100, 200]), ...fenced('y', 7, [0, 200, 400])],
+  },
+  'fencing tokens in an order that the clocks do not prove': {
+    violations: 0,
+    lines: [...fenced('x', 7, [0, 100, 200]), ...fenced('y', 6, [150, 240, 400])].map((line) => ({
+      ...line,
+      errorUs: 26,
+    })),
+  },
   'two on different resources': {
     violations: 0,
     lines: [
@@ -119,7 +227,8 @@ describe('a history', () => {
     const { verdict, violations } = verifyHistory(lines(...history.lines));
     expect(violations).toHaveLength(history.violations);
     expect(verdict).toBe(history.violations === 0 ? 'passed' : 'violated');
-    const byLock = history.lines.toSorted((a, b) => (a.lock > b.lock ? -1 : a.lock < b.lock ? 1 : 0));
+    const nameOf = (line: HistoryLine): string => (line.type === 'crashed' ? '' : line.lock);
+    const byLock = history.lines.toSorted((a, b) => (nameOf(a) > nameOf(b) ? -1 : nameOf(a) < nameOf(b) ? 1 : 0));
     expect(verifyHistory(lines(...byLock)).violations).toHaveLength(history.violations);
   });
 
@@ -129,7 +238,7 @@ describe('a history', () => {
       acquire('y', 300),
       { type: 'acquired', lock: 'y', atUs: 400, validUs: 900 },
     ];
-    expect(verifyHistory(lines(...(events as HistoryLine[])))).toEqual({
+    expect(verifyHistory(lines(...(events as LockLine[])))).toEqual({
       verdict: 'violated',
       operations: 2,
       violations: [
@@ -145,7 +254,7 @@ describe('a history', () => {
   });
 
   test('keeps a lock that was extended in time, and none that was not', () => {
-    const extended = (atUs: number): HistoryLine[] => [
+    const extended = (atUs: number): LockLine[] => [
       ...held('x', 100, 5_000),
       { type: 'extend', lock: 'x', atUs: 4_000, ttlMs: 10 },
       { type: 'extended', lock: 'x', atUs, validUs: 5_000 },
@@ -157,7 +266,7 @@ describe('a history', () => {
     expect(late.violations).toMatchObject([{ property: 'lost-lock', lines: [2, 4, 6] }]);
     expect(verifyHistory(lines(...extended(5_700), ...held('y', 8_000, 100))).verdict).toBe('violated');
     expect(verifyHistory(lines(...extended(5_700), ...held('y', 10_700, 100))).verdict).toBe('passed');
-    const failed: HistoryLine = { type: 'not-extended', lock: 'x', atUs: 4_500, validUs: 0 };
+    const failed: LockLine = { type: 'not-extended', lock: 'x', atUs: 4_500, validUs: 0 };
     const lost = [...extended(5_000).slice(0, 3), failed];
     expect(verifyHistory(lines(...lost, ...held('y', 4_600, 100))).verdict).toBe('passed');
   });
@@ -166,7 +275,7 @@ describe('a history', () => {
     const { verdict, violations } = verifyHistory(lines(...held('x', 100, 10_001)));
     expect([verdict, violations[0]?.property, violations[0]?.lines]).toEqual(['violated', 'acquisition', [2]]);
     expect(verifyHistory(lines(...held('x', 100, 10_000))).verdict).toBe('passed');
-    const extension: HistoryLine[] = [
+    const extension: LockLine[] = [
       { type: 'extend', lock: 'x', atUs: 200, ttlMs: 20 },
       { type: 'extended', lock: 'x', atUs: 300, validUs: 20_001 },
     ];
@@ -175,7 +284,7 @@ describe('a history', () => {
   });
 
   test('with a write when the lock is not certainly held is inconclusive at most', () => {
-    const write = (atUs: number): HistoryLine => ({ type: 'write', lock: 'x', resource: 'a', atUs });
+    const write = (atUs: number): LockLine => ({ type: 'write', lock: 'x', resource: 'a', atUs });
     expect(verifyHistory(lines(...held('x', 100, 5_000), write(5_099))).verdict).toBe('passed');
     const late = verifyHistory(lines(...held('x', 100, 5_000), write(5_100), ...held('y', 5_100, 5_000)));
     expect(late.verdict).toBe('inconclusive');
@@ -188,12 +297,12 @@ describe('a history', () => {
 
   test('in which nobody held anything is inconclusive', () => {
     expect(verifyHistory([]).verdict).toBe('inconclusive');
-    const failed: HistoryLine = { type: 'failed', lock: 'x', atUs: 10 };
+    const failed: LockLine = { type: 'failed', lock: 'x', atUs: 10 };
     expect(verifyHistory(lines(acquire('x', 0), failed))).toMatchObject({ verdict: 'inconclusive', operations: 1 });
   });
 
   test('that is cut off in its last line is inconclusive, unless the rest is violated', () => {
-    const cut = (events: readonly HistoryLine[]) => [...lines(...events), '{"type":"acqui'];
+    const cut = (events: readonly LockLine[]) => [...lines(...events), '{"type":"acqui'];
     expect(verifyHistory(cut(held('x', 100, 5_000)))).toMatchObject({
       verdict: 'inconclusive',
       doubts: [{ lines: [3], detail: 'the history is cut off in its last line' }],
@@ -246,12 +355,32 @@ test.each<[string, string[], string]>([
   [
     'an end that cannot be',
     lines(...held('x', 100, 1_000), { type: 'failed', lock: 'x', atUs: 200 }),
-    'line 3: "failed" makes no sense for lock "x", which is held',
+    'line 3: "failed" makes no sense for lock "x", of which no call waits for that end',
   ],
   [
     'lines out of order',
     lines(acquire('x', 5), { type: 'failed', lock: 'x', atUs: 4 }),
     'line 2: it is at 4 µs, but line 1 of the same lock is at 5 µs; one observer writes all lines of a lock, in order',
+  ],
+  [
+    'a call of a client that had died',
+    lines(...held('x', 100, 1_000), crashed(150, 10), { type: 'release', lock: 'x', atUs: 161 }),
+    'line 4: client "c1" had crashed by then, as line 3 says; only a write may come later',
+  ],
+  [
+    'a crash of nobody',
+    ['{"type":"crashed","atUs":1}'],
+    'line 1: /client of crashed must be a text that is not empty, but it is undefined',
+  ],
+  [
+    'a fencing token that is none',
+    ['{"type":"acquired","lock":"x","atUs":1,"validUs":1,"fencingToken":7}'],
+    'line 1: /fencingToken of acquired must be {"counter": a whole number from 0, "attempt": a text or null}, but it is 7',
+  ],
+  [
+    'a fencing token without an attempt',
+    ['{"type":"acquired","lock":"x","atUs":1,"validUs":1,"fencingToken":{"counter":7}}'],
+    'line 1: /fencingToken of acquired must be {"counter": a whole number from 0, "attempt": a text or null}, but it is {"counter": 7, "attempt": undefined}',
   ],
   [
     'a write to something else',
@@ -270,6 +399,10 @@ test.each<Partial<Rules>>([
   { unknownHolds: true },
   { comparesWith: 'last' },
   { noticesLoss: false },
+  { capsShorter: false },
+  { heedsCrashes: false },
+  { nothingIsWrong: false },
+  { comparesTokens: false },
 ])('a checker with %o would be noticed', (planted) => {
   const wrong = Object.values(HISTORIES).filter((history) => {
     return verifyBy({ ...SOUND, ...planted }, lines(...history.lines)).violations.length !== history.violations;

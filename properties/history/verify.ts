@@ -1,9 +1,10 @@
 import { type HistoryLine, parseHistoryLine } from '../../scenarios/history-line.js';
 import { InputError } from '../../scenarios/input-error.js';
 import type { PropertyId } from '../../scenarios/scenario.js';
-import { type Hold, LockHistory } from './lock-history.js';
+import { type Death, type Hold, type Issue, LockHistory } from './lock-history.js';
 import { losses, overlaps } from './overlaps.js';
 import { type Rules, SOUND } from './rules.js';
+import { wrongOrders } from './token-order.js';
 
 /** Something that a history shows, with the lines that show it. */
 export interface Finding {
@@ -34,23 +35,25 @@ export interface VerifyOptions {
   readonly clockErrorUs?: number;
   /**
    * All lines are by one observer with one clock, who saw all that happened: then a write that nobody can say was made
-   * under its lock is a violation, not a doubt. Default `false`.
+   * under its lock is a violation, not a doubt, and an owner who has not heard of its extension counts on what it was told
+   * before. Default `false`.
    */
   readonly sawAll?: boolean;
 }
 
 /**
  * Checks a history of a real run by what is certain: a lock is held from the return of its acquisition until its release
- * is called or its claimed validity is over, less the clock error. Two that held one resource at one time are a
- * violation; so is a claim of more validity than the TTL, and an extension that succeeds after the validity had ended and
- * another had held the resource since. A lock whose acquisition nobody knows the end of is
- * never a holder, and a write outside what is certain is only a doubt.
+ * is called, its client has died or its claimed validity is over, less the clock error; while an extension by less than
+ * that may have been carried out, by so much less. Two that held one resource at one time are a violation; so is a claim
+ * of nothing or of more validity than the TTL, an extension that succeeds after the validity had ended and another had
+ * held the resource since, and a fencing token that is no greater than one of a lock that was certainly there before. A
+ * lock whose acquisition nobody knows the end of is never a holder, and a write outside what is certain is only a doubt.
  *
  * @param lines - The lines of the history; those of one lock in order. A last line that is cut off is a doubt.
  * @throws InputError naming the first line that is wrong, and what is wrong in it.
  */
 export function verifyHistory(lines: Iterable<string>, options: VerifyOptions = {}): HistoryVerdict {
-  return verifyBy(SOUND, lines, options);
+  return verifyBy(options.sawAll ? { ...SOUND, capsShorter: false } : SOUND, lines, options);
 }
 
 /** {@link verifyHistory} by other rules. */
@@ -59,9 +62,14 @@ export function verifyBy(rules: Rules, lines: Iterable<string>, options: VerifyO
   const violations: Finding[] = [];
   const doubts: Omit<Finding, 'property'>[] = [];
   const holds = new Map<string, Hold[]>();
+  const issues = new Map<string, Issue[]>();
   for (const lock of locks) {
-    for (const hold of lock.holds) for (const resource of new Set(lock.resources)) append(holds, resource, hold);
-    for (const { operation, line, detail } of lock.overclaims) {
+    const { issue } = lock;
+    for (const resource of new Set(lock.resources)) {
+      for (const hold of lock.holds) append(holds, resource, hold);
+      if (issue !== null && rules.comparesTokens) append(issues, resource, issue);
+    }
+    for (const { operation, line, detail } of lock.wrongClaims) {
       const property = operation === 'acquire' ? 'acquisition' : 'extension';
       violations.push({ property, resource: null, lines: [line], detail });
     }
@@ -71,6 +79,7 @@ export function verifyBy(rules: Rules, lines: Iterable<string>, options: VerifyO
     }
   }
   for (const [resource, list] of holds) violations.push(...findings(resource, list, rules));
+  for (const [resource, list] of issues) violations.push(...tokenFindings(resource, list));
   if (cutOff !== null)
     doubts.push({ resource: null, lines: [cutOff], detail: 'the history is cut off in its last line' });
   if (holds.size === 0) doubts.push({ resource: null, lines: [], detail: 'no lock was ever held' });
@@ -82,10 +91,10 @@ export function verifyBy(rules: Rules, lines: Iterable<string>, options: VerifyO
   return { verdict, operations, violations, doubts };
 }
 
-function append(holds: Map<string, Hold[]>, resource: string, hold: Hold): void {
-  const list = holds.get(resource);
-  if (list === undefined) holds.set(resource, [hold]);
-  else list.push(hold);
+function append<K, V>(lists: Map<K, V[]>, key: K, item: V): void {
+  const list = lists.get(key);
+  if (list === undefined) lists.set(key, [item]);
+  else list.push(item);
 }
 
 function* findings(resource: string, holds: readonly Hold[], rules: Rules): Generator<Finding> {
@@ -102,6 +111,19 @@ function* findings(resource: string, holds: readonly Hold[], rules: Rules): Gene
   }
 }
 
+function* tokenFindings(resource: string, issues: readonly Issue[]): Generator<Finding> {
+  for (const { before, after } of wrongOrders(issues)) {
+    const lines = [before.line, after.line].sort((a, b) => a - b);
+    const [old, own] = [before, after].map(({ token }) => tokenText(token));
+    const detail = `lock "${after.lock}" gets the fencing token ${own} of ${resource}, but "${before.lock}" got ${old} before`;
+    yield { property: 'fencing', resource, lines, detail };
+  }
+}
+
+function tokenText({ counter, attempt }: Issue['token']): string {
+  return attempt === null ? String(counter) : `${counter} (${attempt})`;
+}
+
 interface Read {
   readonly locks: readonly LockHistory[];
   readonly operations: number;
@@ -113,6 +135,7 @@ const OPERATIONS: readonly HistoryLine['type'][] = ['acquire', 'extend', 'releas
 
 function read(rules: Rules, lines: Iterable<string>, clockErrorUs: number): Read {
   const locks = new Map<string, LockHistory>();
+  const crashes = new Map<string, Death[]>();
   let operations = 0;
   let number = 0;
   let wrong: { readonly error: unknown; readonly text: string; readonly line: number } | null = null;
@@ -129,13 +152,18 @@ function read(rules: Rules, lines: Iterable<string>, clockErrorUs: number): Read
       continue;
     }
     if (OPERATIONS.includes(event.type)) operations++;
+    if (event.type === 'crashed') {
+      append(crashes, event.client, { event, line: number });
+      continue;
+    }
     const lock = locks.get(event.lock);
     if (lock !== undefined) lock.add(event, number);
     else if (event.type === 'acquire') locks.set(event.lock, new LockHistory(rules, event, number));
     else throw new InputError(`line ${number}: lock "${event.lock}" was never acquired; its "acquire" must come first`);
   }
   if (wrong !== null && !isCutOff(wrong.text)) throw wrong.error;
-  for (const lock of locks.values()) lock.finish();
+  for (const list of crashes.values()) list.sort((a, b) => a.event.atUs - b.event.atUs);
+  for (const lock of locks.values()) lock.finish(crashes.get(lock.client) ?? []);
   return { locks: [...locks.values()], operations, cutOff: wrong?.line ?? null };
 }
 

@@ -1,7 +1,7 @@
 /*
  * What real clients did, written down for `lockstep verify`.
  */
-export type { HistoryLine, HistoryLineType } from '../../scenarios/history-line.js';
+export type { CrashedLine, HistoryLine, HistoryLineType, LockLine } from '../../scenarios/history-line.js';
 export {
   type HistoryFile,
   type HistorySink,

@@ -1,5 +1,5 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
-import type { HistoryLine } from '../../scenarios/history-line.js';
+import type { HistoryLine, LockLine } from '../../scenarios/history-line.js';
 import { LockError } from '../errors.js';
 import type { Lock } from '../lock.js';
 import type { Redlock } from '../redlock.js';
@@ -47,7 +47,7 @@ function monotonicUs(): number {
   return Number(process.hrtime.bigint() / 1000n);
 }
 
-type Stamp = Pick<HistoryLine, 'lock' | 'atUs' | 'errorUs'>;
+type Stamp = Pick<LockLine, 'lock' | 'atUs' | 'errorUs'>;
 
 /**
  * Takes locks from a {@link Redlock} and records what was asked for, what was told and when, for `lockstep verify`.
@@ -56,6 +56,9 @@ type Stamp = Pick<HistoryLine, 'lock' | 'atUs' | 'errorUs'>;
  * Processes of one machine share its monotonic clock, and may share a file. On several machines, each has a file of its
  * own and a clock that is kept near the others', and says how near: {@link RecorderOptions.errorUs}. Two holds are only
  * called a violation if they overlap by more than that.
+ *
+ * A process that dies cannot say so. Whoever sees it, and lets others in before its locks have expired, notes it in the
+ * history: `{ type: 'crashed', client, atUs, errorUs }`, with the time that passed since it was last alive as the error.
  *
  * @example
  * ```ts
@@ -97,8 +100,7 @@ export class Recorder {
     this.#append({ type: 'acquire', ...stamp(), client: this.#client, resources: all, ttlMs });
     try {
       const lock = await this.#redlock.acquire(resources, ttlMs, settings);
-      const at = stamp();
-      this.#append({ type: 'acquired', ...at, validUs: validUs(lock) });
+      this.#append(claimLine('acquired', stamp(), lock));
       return new RecordedLock(lock, stamp, this.#append);
     } catch (error) {
       // Whatever else it was, nobody knows how far it got.
@@ -132,8 +134,7 @@ export class RecordedLock {
       this.#append({ type: 'not-extended', ...at, validUs: validUs(this.lock) });
       throw error;
     }
-    const at = this.#stamp();
-    this.#append({ type: 'extended', ...at, validUs: validUs(this.lock) });
+    this.#append(claimLine('extended', this.#stamp(), this.lock));
   }
 
   /** See {@link Lock.release}. */
@@ -148,6 +149,18 @@ export class RecordedLock {
   wrote(resource: string): void {
     this.#append({ type: 'write', ...this.#stamp(), resource });
   }
+}
+
+/**
+ * A claim as it stood when it could be noted. One that was over by then had something left when it was granted, and nobody
+ * knows how much: a process can be frozen in between.
+ */
+function claimLine(type: 'acquired' | 'extended', at: Stamp, lock: Lock): LockLine {
+  const left = validUs(lock);
+  if (left === 0) return { type: 'unknown', ...at };
+  const { fencingToken } = lock;
+  if (type === 'extended' || fencingToken === null) return { type, ...at, validUs: left };
+  return { type, ...at, validUs: left, fencingToken };
 }
 
 /** The validity that a lock claims. Read after the time it is noted with, so that it is never noted as longer. */

@@ -1,4 +1,4 @@
-import type { FaultSeen, HistoryLine } from '../../scenarios/history-line.js';
+import type { FaultSeen, LockLine } from '../../scenarios/history-line.js';
 
 /** Times of a run on real nodes: µs from its start, by the one clock of the process that plays it. */
 export interface Interval {
@@ -26,7 +26,7 @@ export interface Lateness {
 /** What was seen of one run on real nodes. */
 export interface Observation {
   /** What clients asked for, were told, and wrote. */
-  readonly history: readonly HistoryLine[];
+  readonly history: readonly LockLine[];
   /** What was done to processes and ways, as it was done. */
   readonly faults: readonly FaultSeen[];
   /** Who acquired, in order. */

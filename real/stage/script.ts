@@ -1,9 +1,9 @@
-import type { HistoryLine } from '../../scenarios/history-line.js';
+import type { LockLine } from '../../scenarios/history-line.js';
 import type { Clockwork } from './clockwork.js';
 
 /** Takes down what happens in a run. */
 export class Script {
-  readonly history: HistoryLine[] = [];
+  readonly history: LockLine[] = [];
   readonly claims: { readonly client: string; readonly atUs: number }[] = [];
   readonly #clockwork: Clockwork;
 
@@ -11,7 +11,7 @@ export class Script {
     this.#clockwork = clockwork;
   }
 
-  note(line: HistoryLine): void {
+  note(line: LockLine): void {
     this.history.push(line);
   }
 
