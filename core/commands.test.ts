@@ -1,13 +1,14 @@
 import Redis from 'ioredis-mock';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { COUNTER_KEYS, scriptsOf } from './commands.js';
+import { lockPolicyOf } from '../deviations/index.js';
+import { COUNTER_KEYS, scriptsOf } from './index.js';
 import { type Policy, REFERENCE } from './policy.js';
 
 /** The scripts run in a Lua interpreter over keys in memory; on real nodes they are tested with the adapter. */
 const redis = new Redis();
 
 async function run(operation: 'acquire' | 'extend' | 'release', token: string, ttlMs: number, ...keys: string[]) {
-  return redis.eval(scriptsOf(policy)[operation], keys.length, ...keys, token, ttlMs);
+  return redis.eval(scriptsOf(lockPolicyOf(policy))[operation], keys.length, ...keys, token, ttlMs);
 }
 
 let policy: Policy = REFERENCE;
@@ -152,7 +153,7 @@ describe('the counter scripts', () => {
   const [COUNTER, JOINING] = COUNTER_KEYS;
 
   async function count(operation: 'read-counter' | 'raise-counter' | 'join-counter', token: string, value = 0) {
-    return redis.eval(scriptsOf(policy)[operation], COUNTER_KEYS.length, ...COUNTER_KEYS, token, value);
+    return redis.eval(scriptsOf(lockPolicyOf(policy))[operation], COUNTER_KEYS.length, ...COUNTER_KEYS, token, value);
   }
 
   it('read and raise, and never lower', async () => {

@@ -1,5 +1,5 @@
 import type { NodeSet } from './nodes.js';
-import type { Policy } from './policy.js';
+import type { FencingPolicy as Policy } from './settings.js';
 
 /**
  * Unique value that marks a key as one attempt's own. Compared for equality only, but for the order of two fencing
@@ -54,81 +54,6 @@ export type Scripts = Readonly<Record<Operation, string>>;
 /** The node's fencing counter, which never expires, and the last attempt that found none there; both in one hash slot. */
 export const COUNTER_KEYS: readonly [string, string] = ['{lockstep:fencing}', '{lockstep:fencing}:joining'];
 
-const ACQUIRE = `
-for _, key in ipairs(KEYS) do
-  if redis.call('exists', key) == 1 then return 0 end
-end
-for _, key in ipairs(KEYS) do
-  redis.call('set', key, ARGV[1], 'PX', ARGV[2])
-end
-return 1`;
-
-const ACQUIRE_ABSENT_OR_OWN = `
-for _, key in ipairs(KEYS) do
-  local value = redis.call('get', key)
-  if value and value ~= ARGV[1] then return 0 end
-end
-for _, key in ipairs(KEYS) do
-  redis.call('set', key, ARGV[1], 'PX', ARGV[2], 'NX')
-end
-return 1`;
-
-const ACQUIRE_ANY = `
-for _, key in ipairs(KEYS) do
-  redis.call('set', key, ARGV[1], 'PX', ARGV[2])
-end
-return 1`;
-
-const OWNS_ALL = `
-for _, key in ipairs(KEYS) do
-  if redis.call('get', key) ~= ARGV[1] then return 0 end
-end`;
-
-// Never shortens: a short extension that arrives late must not undercut a longer one that was acknowledged.
-const LENGTHEN = `
-for _, key in ipairs(KEYS) do
-  if redis.call('pttl', key) < tonumber(ARGV[2]) then redis.call('pexpire', key, ARGV[2]) end
-end
-return 1`;
-
-const EXTEND_OWN_OR_MISSING = `
-for _, key in ipairs(KEYS) do
-  local value = redis.call('get', key)
-  if value and value ~= ARGV[1] then return 0 end
-end
-for _, key in ipairs(KEYS) do
-  redis.call('set', key, ARGV[1], 'PX', ARGV[2])
-end
-return 1`;
-
-const EXPIRE_PRESENT = `
-for _, key in ipairs(KEYS) do
-  if redis.call('exists', key) == 0 then return 0 end
-end
-for _, key in ipairs(KEYS) do
-  redis.call('pexpire', key, ARGV[2])
-end
-return 1`;
-
-const RELEASE = `
-local mine = 0
-for _, key in ipairs(KEYS) do
-  if redis.call('get', key) == ARGV[1] then
-    redis.call('del', key)
-    mine = 1
-  end
-end
-return mine`;
-
-const RELEASE_ANY = `return redis.call('del', unpack(KEYS)) > 0 and 1 or 0`;
-
-const EXTENSIONS: Record<Policy['extendCommand'], string> = {
-  own: OWNS_ALL + LENGTHEN,
-  'own-or-missing': EXTEND_OWN_OR_MISSING,
-  present: EXPIRE_PRESENT,
-  any: ACQUIRE_ANY,
-};
-
 const READ = `
 local counter = redis.call('get', KEYS[1])
 if counter then return tonumber(counter) end
@@ -160,15 +85,9 @@ redis.call('set', KEYS[1], ARGV[2])
 redis.call('del', KEYS[2])
 return tonumber(ARGV[2])`;
 
-/**
- * The scripts that carry out a policy. A single key that must be absent needs none: `SET key token NX PX ttl`. Counters
- * that ride on the SET are bugs to plant in simulated nodes, and have no script.
- */
-export function scriptsOf(policy: Policy): Scripts {
+/** The scripts about counters. */
+export function counterScripts(policy: Policy): Omit<Scripts, 'acquire' | 'extend' | 'release'> {
   return {
-    acquire: (!policy.onlyIfAbsent ? ACQUIRE_ANY : policy.ownKeyGrants ? ACQUIRE_ABSENT_OR_OWN : ACQUIRE).trim(),
-    extend: EXTENSIONS[policy.extendCommand].trim(),
-    release: (policy.releaseChecksToken ? RELEASE : RELEASE_ANY).trim(),
     'read-counter': (policy.rejoin === 'copy' ? READ : READ_AT_ONCE).trim(),
     'raise-counter': raiseOf(policy).trim(),
     'join-counter': JOIN.trim(),

@@ -1,5 +1,5 @@
 export type { Answer, Command, Operation, Scripts, Sending, Token } from './commands.js';
-export { COUNTER_KEYS, scriptsOf } from './commands.js';
+export { COUNTER_KEYS } from './commands.js';
 export type {
   Chance,
   Effect,
@@ -28,7 +28,6 @@ export {
 export {
   driftAllowanceUs,
   forgetfulNodesTolerated,
-  keyLifeMs,
   type Policy,
   quorumOf,
   REFERENCE,
@@ -44,6 +43,7 @@ export {
   SOUND,
   type Won,
 } from './rules.js';
+export { type KeyScripts, scriptsOf } from './scripts.js';
 export {
   DEFAULT_SETTINGS,
   type Drift,

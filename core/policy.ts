@@ -1,4 +1,4 @@
-import { exactAllowance, type FencingKind } from './settings.js';
+import { exactAllowance, type FencingPolicy } from './settings.js';
 
 /**
  * Every choice on which Redlock clients differ, as one plain value. A *profile* is a named policy with its sources, a
@@ -199,9 +199,9 @@ export interface Policy {
    * whatever they are, `piggybacked-read` takes the counters that the votes came with for read. `max`, `sum` and `min`
    * make one number of counters that each node increments when it grants.
    */
-  readonly fencing: FencingKind;
+  readonly fencing: FencingPolicy['fencing'];
   /** A node without a counter counts again when a client has copied the counter of a quorum to it, or at once, from 0. */
-  readonly rejoin: 'copy' | 'at-once';
+  readonly rejoin: FencingPolicy['rejoin'];
 }
 
 /** The sound policy: what `lockstep`'s own lock runs with its default settings. */
@@ -296,22 +296,6 @@ export function votesWantedOf(policy: Policy, nodes: number): number {
  */
 export function forgetfulNodesTolerated(votes: number, quorum: number, nodes: number): number {
   return Math.max(0, votes + quorum - nodes - 1);
-}
-
-/** How long a key lives that is set or extended for this long on an attempt, ms; for ever, and the most, is 2^40. */
-export function keyLifeMs(policy: Policy, ttlMs: number, attempt: number): number {
-  switch (policy.keyExpiry) {
-    case 'ttl':
-      return ttlMs;
-    case 'thousandfold':
-      return ttlMs * 1000;
-    case 'thousandfold-per-retry':
-      return Math.min(2 ** 40, ttlMs * 1000 ** Math.min(attempt, 4));
-    case 'thousandth':
-      return Math.max(1, Math.floor(ttlMs / 1000));
-    case 'none':
-      return 2 ** 40;
-  }
 }
 
 /** The clock-drift allowance D for a TTL, µs: `driftPpm` of it plus `driftUs`, rounded up to whole ms if asked. */

@@ -56,7 +56,7 @@ export function releaseLateGrants(turn: Turn): void {
 export function onReleaseVote(turn: Turn, { answer, command, node }: Reply): void {
   const { policy, s, effects } = turn;
   const it = oneNode(node);
-  if (answer === 'yes' && command.round + 1 < policy.rules.releaseSteps) {
+  if (answer === 'yes' && command.round + 1 < policy.rules.scripts.release.steps) {
     effects.push({ type: 'send', to: it, command: { ...command, round: command.round + 1 } });
     return;
   }

@@ -1,6 +1,7 @@
 import type { Answer, Token } from './commands.js';
 import type { FailureReason } from './event.js';
 import { NO_NODES, type NodeSet, size, union } from './nodes.js';
+import { type KeyScripts, SOUND_SCRIPTS } from './scripts.js';
 import { type Drift, exactAllowance, type Settings } from './settings.js';
 import { answered, type Tally } from './tally.js';
 import { type LocalTime, later } from './time.js';
@@ -84,8 +85,10 @@ export interface Rules {
   afterFailure(late: boolean): readonly AfterFailure[];
   /** When a lock extends itself that should at `due`, and cannot before `earliest`; `null` never. */
   autoExtend(due: LocalTime, earliest: LocalTime): LocalTime | null;
-  /** In how many steps a node is released, each after a yes to the one before. */
-  readonly releaseSteps: number;
+  /** How long a key lives that is set or extended for this long on an attempt, ms. */
+  keyLife(ttlMs: number, attempt: number): number;
+  /** What is done to keys. */
+  readonly scripts: KeyScripts;
 }
 
 const NOTHING: readonly AfterFailure[] = [];
@@ -128,5 +131,6 @@ export const SOUND: Rules = {
   mayExtend: (late) => !late,
   afterFailure: () => NOTHING,
   autoExtend: (due, earliest) => (due > earliest ? due : earliest),
-  releaseSteps: 1,
+  keyLife: (ttlMs) => ttlMs,
+  scripts: SOUND_SCRIPTS,
 };

@@ -101,5 +101,7 @@ export type FencingKind =
 /** What the fencing of a lock is run by. */
 export interface FencingPolicy {
   readonly fencing: FencingKind;
+  /** A node without a counter counts again when a client has copied the counter of a quorum to it, or at once, from 0. */
+  readonly rejoin: 'copy' | 'at-once';
   readonly nodeTimeoutUs: number | null;
 }

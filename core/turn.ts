@@ -15,7 +15,7 @@ export interface LockPolicy {
 export const SOUND_POLICY: LockPolicy = Object.freeze<LockPolicy>({
   settings: DEFAULT_SETTINGS,
   rules: SOUND,
-  fencing: { fencing: 'none', nodeTimeoutUs: DEFAULT_SETTINGS.nodeTimeoutUs },
+  fencing: { fencing: 'none', rejoin: 'copy', nodeTimeoutUs: DEFAULT_SETTINGS.nodeTimeoutUs },
 });
 
 /** One event at one lock: what it is run by, its state to write to, the clock, and what is to be carried out. */

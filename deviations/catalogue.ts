@@ -73,6 +73,7 @@ function table(change: Partial<Rules>): Rules {
     mayExtend: all.mayExtend,
     afterFailure: all.afterFailure,
     autoExtend: all.autoExtend,
-    releaseSteps: all.releaseSteps,
+    keyLife: all.keyLife,
+    scripts: all.scripts,
   };
 }

@@ -37,6 +37,14 @@ const NAMES: Readonly<Partial<Record<keyof Policy, Names>>> = {
   extendOnFail: { release: 'failure-releases', 'give-up': 'failure-gives-up' },
   lossSignal: { none: 'no-alarm', 'after-reply': 'no-alarm' },
   autoExtendLate: { never: 'no-late-auto-extension' },
+  keyExpiry: {
+    none: 'key-for-ever',
+    thousandfold: 'key-thousandfold',
+    thousandth: 'key-thousandth',
+    'thousandfold-per-retry': 'key-thousandfold-per-retry',
+  },
+  onlyIfAbsent: { false: 'sets-any' },
+  extendCommand: { 'own-or-missing': 'extends-missing', present: 'extends-present', any: 'extends-any' },
   releaseSteps: { 'get-then-del': 'gets-then-deletes' },
 };
 
@@ -76,6 +84,9 @@ function ofSeveralFields(policy: Policy): string[] {
   add(policy.cleanupAwaited, isEarly ? 'awaits-clean-up' : 'awaits-whole-clean-up');
   add(!policy.extendOnlyInTime, policy.extendStartsInTime ? 'extends-if-begun-in-time' : 'extends-late');
   add(policy.lossSignal === 'after-reply', 'loss-noticed-at-failure');
+  const grantsOwn = policy.onlyIfAbsent && policy.ownKeyGrants;
+  add(grantsOwn, policy.ownKeyRenews ? 'own-key-renews' : 'own-key-grants');
+  add(!policy.releaseChecksToken && policy.releaseSteps === 'one', 'deletes-any');
   return names;
 }
 

@@ -1,6 +1,88 @@
-import { type Deviation, replaces } from './deviation.js';
+import type { KeyScripts } from '../core/index.js';
+import { type Deviation, replaces, wraps } from './deviation.js';
 
-/** What is done to keys otherwise. */
+/** For ever, and the most. */
+const FOR_EVER = 2 ** 40;
+
+const SET_ABSENT_OR_OWN = `
+for _, key in ipairs(KEYS) do
+  local value = redis.call('get', key)
+  if value and value ~= ARGV[1] then return 0 end
+end
+for _, key in ipairs(KEYS) do
+  redis.call('set', key, ARGV[1], 'PX', ARGV[2], 'NX')
+end
+return 1`.trim();
+
+const SET_ANY = `
+for _, key in ipairs(KEYS) do
+  redis.call('set', key, ARGV[1], 'PX', ARGV[2])
+end
+return 1`.trim();
+
+const SET_OWN_OR_MISSING = `
+for _, key in ipairs(KEYS) do
+  local value = redis.call('get', key)
+  if value and value ~= ARGV[1] then return 0 end
+end
+for _, key in ipairs(KEYS) do
+  redis.call('set', key, ARGV[1], 'PX', ARGV[2])
+end
+return 1`.trim();
+
+const EXPIRE_PRESENT = `
+for _, key in ipairs(KEYS) do
+  if redis.call('exists', key) == 0 then return 0 end
+end
+for _, key in ipairs(KEYS) do
+  redis.call('pexpire', key, ARGV[2])
+end
+return 1`.trim();
+
+const DELETE_ANY = `return redis.call('del', unpack(KEYS)) > 0 and 1 or 0`;
+
+const script = (says: string, change: Partial<KeyScripts>): Deviation =>
+  wraps('scripts', says, (below) => ({ ...below.scripts, ...change }));
+
+/** How long keys live, and what is done to them. */
 export const KEYS: Readonly<Record<string, Deviation>> = {
-  'gets-then-deletes': replaces('releaseSteps', 'a release reads the key, and then deletes it', 2),
+  'key-for-ever': replaces(
+    'keyLife',
+    'keys have no expiry: it was left out, or lost in a second command',
+    () => FOR_EVER,
+  ),
+  'key-thousandfold': replaces('keyLife', 'keys live for seconds instead of milliseconds', (ttlMs) => ttlMs * 1000),
+  'key-thousandth': replaces('keyLife', 'keys live for milliseconds instead of seconds', (ttlMs) =>
+    Math.max(1, Math.floor(ttlMs / 1000)),
+  ),
+  // Redisson: a unit that is converted in the loop.
+  'key-thousandfold-per-retry': replaces(
+    'keyLife',
+    'keys live a thousandfold longer with each retry',
+    (ttlMs, attempt) => Math.min(FOR_EVER, ttlMs * 1000 ** Math.min(attempt, 4)),
+  ),
+
+  'sets-any': script('a key is set whether or not it is there', {
+    acquire: { onto: 'any', renews: true, lua: SET_ANY, plain: true },
+  }),
+  // Sound where validity counts from the first sending of the token, and no node is on the list twice.
+  'own-key-grants': script('finding the own token counts as a yes', {
+    acquire: { onto: 'missing-or-own', renews: false, lua: SET_ABSENT_OR_OWN, plain: false },
+  }),
+  'own-key-renews': script('finding the own token counts as a yes, and gives the key the whole TTL anew', {
+    acquire: { onto: 'missing-or-own', renews: true, lua: SET_OWN_OR_MISSING, plain: false },
+  }),
+  'extends-missing': script('an extension sets keys again that are missing', {
+    extend: { onto: 'own-or-missing', lua: SET_OWN_OR_MISSING, plain: false },
+  }),
+  'extends-present': script('an extension gives any key that is there a new expiry, without a look at its token', {
+    extend: { onto: 'present', lua: EXPIRE_PRESENT, plain: true },
+  }),
+  'extends-any': script('an extension sets any key', { extend: { onto: 'any', lua: SET_ANY, plain: true } }),
+  'deletes-any': script('a release deletes any key', {
+    release: { onto: 'any', steps: 1, lua: DELETE_ANY, plain: true },
+  }),
+  'gets-then-deletes': script('a release reads the key, and then deletes it', {
+    release: { onto: 'any', steps: 2, lua: DELETE_ANY, plain: true },
+  }),
 };

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { keyLifeMs, type Policy, REFERENCE } from '../core/index.js';
+import { type Policy, REFERENCE } from '../core/index.js';
 import { heldLock, TestLock } from '../core/testing/lock.js';
+import { lockPolicyOf } from './index.js';
 
 /*
  * Choices that known clients got wrong, step by step: planted bugs are made of them.
@@ -17,8 +18,8 @@ describe('the life of a key', () => {
     ['thousandth', 10, 1],
     ['none', 10_000, 2 ** 40],
   ] as const)('%s: %i ms are %i', (keyExpiry: Policy['keyExpiry'], ttlMs, life) => {
-    expect(keyLifeMs({ ...REFERENCE, keyExpiry }, ttlMs, 0)).toBe(life);
-    expect(keyLifeMs({ ...REFERENCE, keyExpiry }, ttlMs, 3)).toBe(life);
+    expect(lockPolicyOf({ ...REFERENCE, keyExpiry }).rules.keyLife(ttlMs, 0)).toBe(life);
+    expect(lockPolicyOf({ ...REFERENCE, keyExpiry }).rules.keyLife(ttlMs, 3)).toBe(life);
   });
 
   it.each([
@@ -29,7 +30,9 @@ describe('the life of a key', () => {
     [1, 4, 10 ** 12],
     [1, 5, 10 ** 12],
   ])('converted once more with each retry: %i ms on attempt %i are %i', (ttlMs, attempt, life) => {
-    expect(keyLifeMs({ ...REFERENCE, keyExpiry: 'thousandfold-per-retry' }, ttlMs, attempt)).toBe(life);
+    expect(lockPolicyOf({ ...REFERENCE, keyExpiry: 'thousandfold-per-retry' }).rules.keyLife(ttlMs, attempt)).toBe(
+      life,
+    );
   });
 });
 

@@ -6,6 +6,7 @@ import {
   type Rules,
   type Settings,
   SOUND,
+  SOUND_POLICY,
 } from '../core/index.js';
 import { configError, type LockOperation } from './errors.js';
 
@@ -181,7 +182,11 @@ export function policyFor(settings: ResolvedSettings, ttlMs: number, autoExtend:
     autoExtendSpacingUs: Math.min(DEFAULT_SETTINGS.autoExtendSpacingUs, Math.ceil(thresholdUs / 4)),
   };
   const { fencing, nodeTimeoutUs } = chosen;
-  return { settings: chosen, rules: SOUND, fencing: { fencing: fencing ? 'quorum' : 'none', nodeTimeoutUs } };
+  return {
+    settings: chosen,
+    rules: SOUND,
+    fencing: { ...SOUND_POLICY.fencing, fencing: fencing ? 'quorum' : 'none', nodeTimeoutUs },
+  };
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { Answer, Command, Policy } from '../core/index.js';
+import type { Answer, Command, FencingPolicy } from '../core/index.js';
 import type { Chronicle } from './chronicle.js';
 import type { Process } from './process.js';
 import type { TrueTime } from './time.js';
@@ -33,7 +33,7 @@ export class FencingCounter {
     this.first = 0;
   }
 
-  execute(policy: Policy, command: Command, now: TrueTime): Answer {
+  execute(policy: FencingPolicy, command: Command, now: TrueTime): Answer {
     const { counter, operation, token } = command;
     if (operation === 'join-counter') {
       if (this.value !== MISSING || this.joining !== (token as number)) return 'no';
@@ -49,7 +49,7 @@ export class FencingCounter {
   }
 
   /** A lock was granted: what clients with tokens of the wrong kind get to know then. */
-  granted({ fencing }: Policy, now: TrueTime): void {
+  granted({ fencing }: FencingPolicy, now: TrueTime): void {
     if (fencing === 'max' || fencing === 'sum' || fencing === 'min') this.set(Math.max(0, this.value) + 1, now);
     this.told = Math.max(0, this.value);
   }

@@ -1,4 +1,5 @@
-import { type Answer, type Command, has, type NodeSet, type Policy } from '../core/index.js';
+import { type Answer, type Command, has, type LockPolicy, type NodeSet } from '../core/index.js';
+import { lockPolicyOf } from '../deviations/index.js';
 import type { Chronicle } from './chronicle.js';
 import type { ClientProcess } from './client-process.js';
 import { answersAfterUs } from './disk.js';
@@ -18,7 +19,7 @@ export class Exchange {
   private readonly chronicle: Chronicle;
   private readonly links: Links;
   private readonly queue: Queue;
-  private readonly policy: Policy;
+  private readonly policy: LockPolicy;
   /** Whether nodes wait with their answers. */
   private readonly waits: boolean;
   /** Whether scripts go to nodes by their hash. */
@@ -30,7 +31,7 @@ export class Exchange {
     this.links = links;
     this.queue = queue;
     const { cluster, policy } = view.setup;
-    this.policy = policy;
+    this.policy = lockPolicyOf(policy);
     this.byHash = cluster.scripts === 'by-hash';
     this.waits = cluster.answers === 'replicated' || cluster.answers === 'durable';
   }
@@ -99,7 +100,7 @@ export class Exchange {
     const { operation } = command;
     if (node.refuses(operation, this.chronicle.now)) return true;
     if (withText) node.scripts.keep(operation);
-    return !isScript(this.policy, command, keys) || node.scripts.knows(operation);
+    return !isScript(this.policy.rules, command, keys) || node.scripts.knows(operation);
   }
 
   /** How long a node waits with its answer, µs, or `null` for ever: only what writes keys has anything to wait for. */

@@ -1,4 +1,5 @@
 import type { Answer, Command, Policy } from '../core/index.js';
+import { lockPolicyOf } from '../deviations/index.js';
 import type { Cluster } from '../scenarios/index.js';
 import { Chronicle } from './chronicle.js';
 import { SimNode } from './node.js';
@@ -28,7 +29,7 @@ export class LoneNode {
 
   /** Carries out a command when the node's clock shows `nowMs`. */
   execute(policy: Policy, command: Command, keys: readonly string[], nowMs: number): Answer {
-    return this.node.execute(policy, command, this.indices(keys), this.at(nowMs));
+    return this.node.execute(lockPolicyOf(policy), command, this.indices(keys), this.at(nowMs));
   }
 
   /** What is left of these keys when the node's clock shows `nowMs`. */

@@ -1,12 +1,12 @@
 import {
   type Answer,
   type Command,
-  keyLifeMs,
   LONGEST_US,
   type LocalTime,
+  type LockPolicy,
   localTime,
   type Operation,
-  type Policy,
+  type Rules,
 } from '../core/index.js';
 import type { Chronicle } from './chronicle.js';
 import { Clock } from './clock.js';
@@ -88,54 +88,59 @@ export class SimNode extends Process {
     this.counter = new FencingCounter(this, chronicle, this.journaling);
   }
 
-  /** Carries out a command at `now` and answers as the scripts of `core` do. */
-  execute(policy: Policy, command: Command, keys: readonly number[], now: TrueTime): Answer {
+  /** Carries out a command at `now` and answers as the scripts of its policy do. */
+  execute({ fencing, rules }: LockPolicy, command: Command, keys: readonly number[], now: TrueTime): Answer {
     this.counter.told = 0;
     if (this.refuses(command.operation, now)) return 'error';
-    const token = command.token as number;
     const nowTicks = this.nowTicks(now);
     for (const key of keys) this.dropIfExpired(key, nowTicks);
     switch (command.operation) {
       case 'acquire':
-        if (policy.onlyIfAbsent && this.holdsAny(keys, policy.ownKeyGrants ? token : NO_TOKEN)) return 'no';
-        this.setAll(
-          policy.ownKeyGrants && !policy.ownKeyRenews ? keys.filter((key) => !this.holds(key)) : keys,
-          token,
-          nowTicks + keyLifeMs(policy, command.ttlMs, command.attempt) * this.ticksPerMs,
-          now,
-        );
-        if (policy.fencing !== 'none') this.counter.granted(policy, now);
+        if (!this.set(rules, command, keys, now)) return 'no';
+        if (fencing.fencing !== 'none') this.counter.granted(fencing, now);
         return 'yes';
       case 'extend':
-        return this.extend(policy, command, keys, nowTicks, now);
+        return this.extend(rules, command, keys, now) ? 'yes' : 'no';
       case 'release':
-        return this.release(policy, command, keys, now);
+        return this.release(rules, command, keys, now) ? 'yes' : 'no';
       default:
-        return this.counter.execute(policy, command, now);
+        return this.counter.execute(fencing, command, now);
     }
   }
 
-  private extend(policy: Policy, command: Command, keys: readonly number[], nowTicks: number, now: TrueTime): Answer {
-    const { extendCommand } = policy;
+  /** When a key expires that is set or extended by a command, ticks. */
+  private endOf(rules: Rules, { ttlMs, attempt }: Command, now: TrueTime): number {
+    return this.nowTicks(now) + rules.keyLife(ttlMs, attempt) * this.ticksPerMs;
+  }
+
+  private set(rules: Rules, command: Command, keys: readonly number[], now: TrueTime): boolean {
+    const { onto, renews } = rules.scripts.acquire;
     const token = command.token as number;
-    const ttl = keyLifeMs(policy, command.ttlMs, command.attempt) * this.ticksPerMs;
+    if (onto !== 'any' && this.holdsAny(keys, onto === 'missing-or-own' ? token : NO_TOKEN)) return false;
+    const keepsOwn = onto === 'missing-or-own' && !renews;
+    this.setAll(keepsOwn ? keys.filter((key) => !this.holds(key)) : keys, token, this.endOf(rules, command, now), now);
+    return true;
+  }
+
+  private extend(rules: Rules, command: Command, keys: readonly number[], now: TrueTime): boolean {
+    const { onto } = rules.scripts.extend;
+    const token = command.token as number;
+    const end = this.endOf(rules, command, now);
     for (const key of keys) {
       const stored = this.tokens[key] ?? NO_TOKEN;
       const extendable =
-        extendCommand === 'any' ||
-        (extendCommand === 'present' ? stored !== NO_TOKEN : stored === token) ||
-        (stored === NO_TOKEN && extendCommand === 'own-or-missing');
-      if (!extendable) return 'no';
+        onto === 'any' ||
+        (onto === 'present' ? stored !== NO_TOKEN : stored === token) ||
+        (stored === NO_TOKEN && onto === 'own-or-missing');
+      if (!extendable) return false;
     }
-    if (extendCommand === 'any' || extendCommand === 'own-or-missing') {
-      this.setAll(keys, token, nowTicks + ttl, now);
-      return 'yes';
+    if (onto === 'any' || onto === 'own-or-missing') this.setAll(keys, token, end, now);
+    else {
+      for (const key of keys) {
+        if (onto === 'present' || (this.when[key] ?? 0) < end) this.setExpiry(key, end, now);
+      }
     }
-    for (const key of keys) {
-      if (extendCommand === 'own' && (this.when[key] ?? 0) - nowTicks >= ttl) continue;
-      this.setExpiry(key, nowTicks + ttl, now);
-    }
-    return 'yes';
+    return true;
   }
 
   private setExpiry(key: number, when: number, now: TrueTime): void {
@@ -146,21 +151,20 @@ export class SimNode extends Process {
     this.chronicle.keyLengthened(this, key, stored, this.goneAt(key));
   }
 
-  private release(policy: Policy, command: Command, keys: readonly number[], now: TrueTime): Answer {
+  private release({ scripts }: Rules, command: Command, keys: readonly number[], now: TrueTime): boolean {
+    const { onto, steps } = scripts.release;
     const token = command.token as number;
-    const inSteps = policy.releaseSteps === 'get-then-del';
-    if (inSteps && command.round === 0) return keys.some((key) => this.tokens[key] === token) ? 'yes' : 'no';
-    const checks = policy.releaseChecksToken && !inSteps;
-    let answer: Answer = 'no';
+    if (command.round + 1 < steps) return keys.some((key) => this.tokens[key] === token);
+    let deleted = false;
     for (const key of keys) {
       const stored = this.tokens[key] ?? NO_TOKEN;
-      if (stored === NO_TOKEN || (checks && stored !== token)) continue;
+      if (stored === NO_TOKEN || (onto === 'own' && stored !== token)) continue;
       this.drop(key);
       this.record(key, NO_TOKEN, now);
       this.chronicle.keyGone(this, key, stored, 'deleted', token);
-      answer = 'yes';
+      deleted = true;
     }
-    return answer;
+    return deleted;
   }
 
   // ——— what a server does for commands that are not the core's ———

@@ -1,17 +1,17 @@
-import type { Command, Operation, Policy } from '../core/index.js';
+import type { Command, Operation, Rules } from '../core/index.js';
 
 /** In the place of a counter: the node does not know the script of the command. */
 export const NO_SCRIPT = -1;
 
 /** Whether a command is a script: one key is set, and deleted or given a TTL by whoever does not look, without any. */
-export function isScript(policy: Policy, { operation }: Command, keys: readonly number[]): boolean {
+export function isScript({ scripts }: Rules, { operation }: Command, keys: readonly number[]): boolean {
   switch (operation) {
     case 'acquire':
-      return keys.length > 1 || policy.ownKeyGrants;
+      return keys.length > 1 || !scripts.acquire.plain;
     case 'extend':
-      return keys.length > 1 || (policy.extendCommand !== 'any' && policy.extendCommand !== 'present');
+      return keys.length > 1 || !scripts.extend.plain;
     case 'release':
-      return policy.releaseChecksToken && policy.releaseSteps === 'one';
+      return !scripts.release.plain;
     default:
       return true;
   }

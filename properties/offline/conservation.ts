@@ -1,4 +1,4 @@
-import { keyLifeMs } from '../../core/index.js';
+import { lockPolicyOf } from '../../deviations/index.js';
 import type { TraceEvent } from '../../sim/index.js';
 import type { Finding } from './finding.js';
 import type { Record } from './record.js';
@@ -152,7 +152,7 @@ class Books {
     const { resolutionUs, expiry } = cluster;
     return (
       this.ticks({ process, atUs, seq }) +
-      keyLifeMs(policy, Number(detail.ttlMs), Number(detail.attempt)) * (1000 / resolutionUs) +
+      lockPolicyOf(policy).rules.keyLife(Number(detail.ttlMs), Number(detail.attempt)) * (1000 / resolutionUs) +
       (expiry === 'at' ? 0 : 1)
     );
   }

@@ -1,6 +1,7 @@
 import { createConnection, type Socket } from 'node:net';
 import type { Answer, Command, Policy } from '../../core/index.js';
 import { scriptsOf } from '../../core/index.js';
+import { lockPolicyOf } from '../../deviations/index.js';
 import { addressText } from '../../scenarios/address.js';
 import type { Fate, Schedule } from '../../scenarios/index.js';
 import { type CommandFate, commandOf, NodeProxy, RespCutter } from '../proxy/index.js';
@@ -10,10 +11,12 @@ type Words = readonly (string | number)[];
 /** What a command says to Redis under a policy: `SET` where that will do, else its script. */
 export function wordsFor(policy: Policy, { operation, token, ttlMs }: Command, keys: readonly string[]): Words {
   const [key = ''] = keys;
-  if (operation === 'acquire' && keys.length === 1 && !policy.ownKeyGrants) {
-    return ['SET', key, String(token), 'PX', ttlMs, ...(policy.onlyIfAbsent ? ['NX'] : [])];
+  const lock = lockPolicyOf(policy);
+  const { acquire } = lock.rules.scripts;
+  if (operation === 'acquire' && keys.length === 1 && acquire.plain) {
+    return ['SET', key, String(token), 'PX', ttlMs, ...(acquire.onto === 'any' ? [] : ['NX'])];
   }
-  const script = scriptsOf(policy)[operation];
+  const script = scriptsOf(lock)[operation];
   const rest = operation === 'release' ? [] : [ttlMs];
   return ['EVAL', script, keys.length, ...keys, String(token), ...rest];
 }

@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
 import { type Answer, scriptsOf } from '../../core/index.js';
+import { lockPolicyOf } from '../../deviations/index.js';
 import type { LoneNode } from '../../sim/index.js';
 import { answerOf } from '../wire.js';
 import { type Act, commandOf, VARIANTS } from './conformance-target.js';
@@ -71,7 +72,7 @@ export async function observe(
 
 function bodyOf(act: Act): string {
   const plain = act.variant === 'wire' && act.operation === 'acquire' && act.keys.length === 1;
-  return `\n${plain ? SET : scriptsOf(VARIANTS[act.variant])[act.operation]}`;
+  return `\n${plain ? SET : scriptsOf(lockPolicyOf(VARIANTS[act.variant]))[act.operation]}`;
 }
 
 function read(act: Act, seen: readonly unknown[]): Observation {

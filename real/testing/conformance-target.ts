@@ -8,6 +8,7 @@ import {
   scriptsOf,
   type Token,
 } from '../../core/index.js';
+import { lockPolicyOf } from '../../deviations/index.js';
 import { type KeyState, LoneNode } from '../../sim/index.js';
 import { answerOf, isMissingScript, write, writeWithText } from '../wire.js';
 
@@ -107,7 +108,7 @@ export class RedisTarget implements Target {
         return writeWithText(this.#client, command, keys);
       }
     }
-    const lua = scriptsOf(VARIANTS[act.variant])[act.operation];
+    const lua = scriptsOf(lockPolicyOf(VARIANTS[act.variant]))[act.operation];
     return this.#client.eval(lua, keys.length, ...keys, String(act.token), act.ttlMs);
   }
 
