@@ -1,7 +1,7 @@
 import { drawBench, formatBench, runBench } from '../real/bench/index.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import type { BenchFlags } from './flags.js';
-import { type Io, writeJson } from './io.js';
+import { type Io, say, writeJson } from './io.js';
 import { ProgressLine } from './progress.js';
 import { writeNamed } from './write-file.js';
 
@@ -25,12 +25,12 @@ export async function bench(flags: BenchFlags, io: Io): Promise<ExitCode> {
   if (result.interrupted) return Exit.interrupted;
   if (!require) return Exit.ok;
   if (result.thresholds.length === 0) {
-    io.stderr.write('lockstep: --require: nothing was measured that has a threshold; five nodes have\n');
+    say(io, '--require: nothing was measured that has a threshold; five nodes have');
     return Exit.inconclusive;
   }
   const missed = result.thresholds.filter(({ met }) => !met);
   for (const { what, wanted, found } of missed) {
-    io.stderr.write(`lockstep: threshold missed: ${what}: ${found}, wanted ${wanted}\n`);
+    say(io, `threshold missed: ${what}: ${found}, wanted ${wanted}`);
   }
   return missed.length === 0 ? Exit.ok : Exit.tooSlow;
 }

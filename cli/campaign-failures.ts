@@ -4,12 +4,16 @@ import { judge } from '../properties/index.js';
 import { preventions, tellingOf, violationSentence } from '../report/index.js';
 import { failureScenario, writeFailure, writeGuestFailure } from './failure-file.js';
 import { clientOf } from './guest-names.js';
+import type { Io } from './io.js';
 
-/** Writes each failure of a campaign: as a scenario, which replays; that of a library as a schedule for it. */
+/**
+ * Writes each failure of a campaign: as a scenario, which replays; that of a library as a schedule for it. `path` is
+ * `null` for one that could not be written, which has been said.
+ */
 export function writeFailuresOf(
   { spec, failures }: CampaignPart,
-  cwd: string,
-): { readonly path: string; readonly shape: string }[] {
+  io: Io,
+): { readonly path: string | null; readonly shape: string }[] {
   return failures.flatMap(({ shape, property, search, run, schedule, events }) => {
     const plan = spec.searches[search]?.plan;
     if (plan !== undefined && isGuest(plan)) {
@@ -17,12 +21,12 @@ export function writeFailuresOf(
       const id = `${plan.guest.id}-${plan.faults.id}-${property}-${run + 1}`.replace(/[^\w.-]+/g, '-');
       const { faults, guest } = plan;
       const failure = {
-        client: clientOf(guest, cwd),
+        client: clientOf(guest, io.cwd),
         kind: kindOf({ property }),
         extending: faults.extendsItself ?? false,
         schedule,
       };
-      return [{ path: writeGuestFailure(failure, id, cwd), shape }];
+      return [{ path: writeGuestFailure(failure, id, io), shape }];
     }
     const judgement = judge(schedule, [property], true);
     const violation = judgement.violations.find((it) => it.property === property);
@@ -44,6 +48,6 @@ export function writeFailuresOf(
     const seed = plan?.seed ?? '';
     const prevented = preventions(schedule, [property]);
     const scenario = failureScenario({ counterexample, judgement, seed, sentence, preventions: prevented });
-    return [{ path: writeFailure(scenario, cwd), shape }];
+    return [{ path: writeFailure(scenario, io), shape }];
   });
 }

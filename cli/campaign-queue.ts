@@ -1,8 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type CampaignPart, CampaignRanges, rangesDone, totalOf, violatingRuns } from '../campaign/index.js';
 import { type CampaignState, QueuedCampaign } from '../campaign/queue/index.js';
+import { printable } from '../core/printable.js';
+import { withoutPasswords } from '../real/secrets.js';
+import { shellCommand } from '../report/shell.js';
 import { countWords, plural } from '../report/words.js';
-import { InputError } from '../scenarios/input-error.js';
+import { InputError, show } from '../scenarios/input-error.js';
 import { writeFailuresOf } from './campaign-failures.js';
 import {
   type CampaignFlags,
@@ -21,6 +24,8 @@ import { ProgressLine } from './progress.js';
 import { workersOf } from './workers.js';
 
 const PORT = 8080;
+const LONGEST_SHAPE = 400;
+const LONGEST_WHY = 400;
 /** Between the lines of a log, ms. */
 const EVERY_MS = 10_000;
 
@@ -39,9 +44,9 @@ export async function enqueue(flags: CampaignFlags, io: Io): Promise<ExitCode> {
   if (flags.json) writeJson(io, 'lockstep.campaign-enqueued/1', { name, ranges, added, engine: spec.engine });
   else {
     io.stdout.write(
-      `${plural(added, 'range')} put into the queue, of ${countWords(ranges)}; campaign "${name}", engine ${spec.engine}.\n` +
-        `next   ${io.command} campaign work --name ${name} --queue …     on each machine\n` +
-        `       ${io.command} campaign status --name ${name} --queue …\n`,
+      `${plural(added, 'range')} put into the queue, of ${countWords(ranges)}; campaign ${show(name)}, engine ${spec.engine}.\n` +
+        `next   ${shellCommand(io.command, 'campaign', 'work', '--name', name)} --queue …     on each machine\n` +
+        `       ${shellCommand(io.command, 'campaign', 'status', '--name', name)} --queue …\n`,
     );
   }
   return Exit.ok;
@@ -86,10 +91,12 @@ async function followed(queued: QueuedCampaign, { follow, json }: StatusFlags, i
 /** Writes the failures of a campaign, or of shards, as scenarios. */
 export async function failures(paths: readonly string[], flags: QueueFlags, io: Io): Promise<ExitCode> {
   const part = paths.length > 0 ? readParts(paths, io.cwd) : await partOf(flags, io);
-  const written = writeFailuresOf(part, io.cwd);
-  for (const { path, shape } of written) io.stdout.write(`${path}   ${shape}\n`);
+  const written = writeFailuresOf(part, io);
+  for (const { path, shape } of written) {
+    if (path !== null) io.stdout.write(`${printable(path)}   ${printable(shape, LONGEST_SHAPE)}\n`);
+  }
   if (written.length === 0) io.stdout.write('No failures.\n');
-  return Exit.ok;
+  return written.some(({ path }) => path === null) ? Exit.usage : Exit.ok;
 }
 
 /** Serves the page of a campaign until it is interrupted. */
@@ -156,7 +163,9 @@ function stateText(state: CampaignState): string {
     ...(mismatches > 0
       ? [`${plural(mismatches, 'range')} came to different things when made twice: an error here.`]
       : []),
-    ...failed.map(({ index, why }) => `range ${index} could not be made: ${why}`),
+    ...failed.map(
+      ({ index, why }) => `range ${index} could not be made: ${printable(withoutPasswords(why), LONGEST_WHY)}`,
+    ),
   ];
   return `${lines.join('\n')}\n`;
 }

@@ -8,12 +8,15 @@ import {
   totalOf,
   violatingRuns,
 } from '../campaign/index.js';
+import { printable } from '../core/printable.js';
 import { greatestShare } from '../properties/search/share.js';
 import { countWords, plural } from '../report/words.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { textTable } from './text-table.js';
 
 const MOST_FAILURES = 10;
+const LONGEST_SHAPE = 400;
+const LONGEST_NAME = 80;
 
 /** What a campaign, or a part of it, came to. */
 export function partText(part: CampaignPart, what: string): string {
@@ -36,7 +39,7 @@ export function partText(part: CampaignPart, what: string): string {
   const more = failures.length - MOST_FAILURES;
   return [
     `${plural(total.runs, 'schedule')}, ${plural(total.events, 'event')}, ${countWords(done)} of ${plural(count, 'range')}` +
-      `${what === '' ? '' : ` (${what})`}   hash ${total.hash}   engine ${spec.engine}`,
+      `${what === '' ? '' : ` (${what})`}   hash ${total.hash}   engine ${printable(spec.engine, LONGEST_NAME)}`,
     '',
     textTable(['search', 'schedules', 'violations', 'per million', 'near'], rows, 1),
     '',
@@ -47,8 +50,8 @@ export function partText(part: CampaignPart, what: string): string {
       .slice(0, MOST_FAILURES)
       .map(
         ({ shape, search, run, events }) =>
-          `  ${shape}\n    ${plural(events, 'event')}, first in run ${countWords(run + 1)}` +
-          `${spec.searches.length === 1 ? '' : ` of ${spec.searches[search]?.name}`}`,
+          `  ${printable(shape, LONGEST_SHAPE)}\n    ${plural(events, 'event')}, first in run ${countWords(run + 1)}` +
+          `${spec.searches.length === 1 ? '' : ` of ${printable(spec.searches[search]?.name ?? '', LONGEST_NAME)}`}`,
       ),
     ...(more > 0 ? [`  and ${plural(more, 'further shape')}`] : []),
     '',

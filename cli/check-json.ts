@@ -17,7 +17,8 @@ export interface CounterexampleJson {
   /** Path of its HTML report, or `null` if it could not be written. */
   readonly report: string | null;
   /** The command that shows it again. */
-  readonly replay: string;
+  /** `null` where its file could not be written. */
+  readonly replay: string | null;
   readonly run: number;
   readonly hash: string;
   readonly foundEvents: number;

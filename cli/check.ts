@@ -1,22 +1,14 @@
 import type { CheckProgress, CheckResult, Counterexample, Judgement } from '../properties/index.js';
-import {
-  ANSI,
-  formatCounterexample,
-  PLAIN,
-  preventions,
-  type ReportInput,
-  tellingOf,
-  violationSentence,
-} from '../report/index.js';
+import { ANSI, formatCounterexample, PLAIN, preventions, tellingOf, violationSentence } from '../report/index.js';
 import { countWords } from '../report/words.js';
 import { type CounterexampleJson, checkJson } from './check-json.js';
 import { type Plan, planOf } from './check-plan.js';
 import { checkSuite } from './check-suite.js';
 import { passText, startLine } from './check-text.js';
 import { Exit, type ExitCode } from './exit-codes.js';
-import { failureId, failureScenario, writeFailure } from './failure-file.js';
+import { failureScenario, replayCommand, writeFailure } from './failure-file.js';
 import type { CheckFlags } from './flags.js';
-import { hasColour, type Io, writeJson } from './io.js';
+import { hasColour, type Io, say, writeJson } from './io.js';
 import { ProgressLine } from './progress.js';
 import { type Regressions, regressionsText, replayRegressions } from './regressions.js';
 import { reportPath, writeReport } from './report-file.js';
@@ -110,9 +102,17 @@ async function failureOf(counterexample: Counterexample, plan: Plan, flags: Chec
   const prevented = preventions(schedule, [property]);
   const sentence = violationSentence(violation, tellingOf(schedule, judgement));
   const scenario = failureScenario({ counterexample, judgement, seed, sentence, preventions: prevented });
-  const path = written(() => writeFailure(scenario, io.cwd), io);
-  const replay = `${io.command} replay ${path ?? failureId(seed, run)}`;
-  const report = reported({ id: scenario.id, schedule, scenario, judgement, replay }, flags.report ?? path, io);
+  const path = writeFailure(scenario, io);
+  const replay = path === null ? null : replayCommand(io, path);
+  const where = flags.report ?? path;
+  const input = {
+    id: scenario.id,
+    schedule,
+    scenario,
+    judgement,
+    replay: replay ?? 'none: its file could not be written',
+  };
+  const report = where === null ? null : writeReport(reportPath(where), input, io);
   const paint = hasColour(io) ? ANSI : PLAIN;
   const { kind, atUs, untilUs, resource } = violation;
   return {
@@ -152,29 +152,12 @@ async function failureOf(counterexample: Counterexample, plan: Plan, flags: Chec
   };
 }
 
-/** Writes the report of a failure, and returns its path; `null` if it could not be written. */
-function reported(input: ReportInput, where: string | null, io: Io): string | null {
-  if (where === null) return null;
-  const path = reportPath(where);
-  return written(() => writeReport(path, input, io.cwd), io);
-}
-
-/** A disk that is full or read-only must not hide a finding. */
-function written(write: () => string, io: Io): string | null {
-  try {
-    return write();
-  } catch (error) {
-    io.stderr.write(`lockstep: the failure could not be written: ${error instanceof Error ? error.message : error}\n`);
-    return null;
-  }
-}
-
 function warnOfEvenNodes(nodes: number, io: Io): void {
   if (nodes % 2 !== 0) return;
   const spare = nodes - (Math.floor(nodes / 2) + 1);
-  io.stderr.write(
-    `lockstep: warning: ${nodes} nodes go on with ${spare} of them down, no more than ${nodes - 1} nodes would; ` +
-      'use an odd number\n',
+  say(
+    io,
+    `warning: ${nodes} nodes go on with ${spare} of them down, no more than ${nodes - 1} nodes would; use an odd number`,
   );
 }
 

@@ -105,7 +105,7 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
 /**
  * Gives a verb what the file says, where the command line says nothing.
  *
- * @returns The flags that the file gave, as they would be written.
+ * @returns The flags that the file gave, as the words that would be written.
  * @throws InputError naming the file, the verb and the flag if one is unknown or has a wrong value.
  */
 export function applyConfig({ path, verbs }: Config, verb: Command): string[] {
@@ -155,7 +155,7 @@ function set(verb: Command, option: Option, value: unknown, where: string): stri
   } catch (error) {
     throw error instanceof InputError ? new InputError(`${fileOf(where)}: ${error.message}`) : error;
   }
-  return texts.map((text) => `--${dashed} ${/^[\w.,=%:/@+-]+$/.test(text) ? text : JSON.stringify(text)}`);
+  return texts.flatMap((text) => [`--${dashed}`, text]);
 }
 
 /** The file alone: the error names the flag. */

@@ -45,7 +45,7 @@ export async function exploreSpace(flags: ExploreFlags, io: Io): Promise<ExitCod
   const explored = await work(startOf(flags, options, io), flags, io);
   const { result } = explored;
   const schedule = result.path === null ? null : scheduleOf(bounds, result.path);
-  const path = schedule === null ? null : writeFailure(scenarioOf(schedule, bounds, flags), io.cwd);
+  const path = schedule === null ? null : writeFailure(scenarioOf(schedule, bounds, flags), io);
   if (flags.json) writeJson(io, 'lockstep.explore/1', exploreJson(explored, bounds, flags, path, io));
   else {
     io.stdout.write(`${verdictLines(explored, flags, paint)}\n`);

@@ -2,6 +2,7 @@ import { type ClientFailure, formatClientFailure } from '../guests/failure-file.
 import { judgedProperties } from '../properties/expectation.js';
 import type { Counterexample, Judgement } from '../properties/index.js';
 import { type Prevention, propertyWords } from '../report/index.js';
+import { shellCommand } from '../report/shell.js';
 import {
   type Expectation,
   type ExpectedViolation,
@@ -9,7 +10,8 @@ import {
   type PropertyId,
   type Scenario,
 } from '../scenarios/index.js';
-import { writeWhole } from './write-file.js';
+import type { Io } from './io.js';
+import { fileName, writeIfPossible } from './write-file.js';
 
 /** Where found failures go, below the working directory. */
 export const FAILURES = '.lockstep/failures';
@@ -20,6 +22,16 @@ const LONGEST_SEED = 40;
 export function failureId(seed: string, run: number): string {
   const safe = seed.replace(/[^A-Za-z0-9_.-]+/g, '-').slice(0, LONGEST_SEED);
   return `${safe === '' || safe.startsWith('.') ? `seed${safe}` : safe}-${run + 1}`;
+}
+
+/** The command that shows what a file has again. */
+export function replayCommand(io: Io, path: string, ...flags: readonly string[]): string {
+  return shellCommand(io.command, 'replay', pathWord(path), ...flags);
+}
+
+/** A path as an argument: not to be taken for a flag. */
+export function pathWord(path: string): string {
+  return path.startsWith('-') ? `./${path}` : path;
 }
 
 /** A failure that was found, with all that its files say of it. */
@@ -68,31 +80,24 @@ export function expectedOf(judgement: Judgement, property: PropertyId): Expectat
 }
 
 /**
- * Writes a failure below `cwd`, whole or not at all.
+ * Writes a failure below the working directory, whole or not at all.
  *
- * @returns Its path from `cwd`.
+ * @returns Its path from there; `null` if it could not be written, which has been said: a disk that is full or read-only
+ * must not hide a finding.
  */
-export function writeFailure(scenario: Scenario, cwd: string): string {
-  return writeScenario(scenario, FAILURES, cwd);
+export function writeFailure(scenario: Scenario, io: Io): string | null {
+  return writeScenario(scenario, FAILURES, io);
 }
 
-/**
- * Writes a scenario into a folder below `cwd`, whole or not at all.
- *
- * @returns Its path from `cwd`.
- */
-export function writeScenario(scenario: Scenario, folder: string, cwd: string): string {
-  return writeWhole(`${folder}/${scenario.id}.json`, formatScenario(scenario), cwd);
+/** The same into another folder. */
+export function writeScenario(scenario: Scenario, folder: string, io: Io): string | null {
+  return writeIfPossible(`${folder}/${fileName(scenario.id)}.json`, formatScenario(scenario), io);
 }
 
 /** Where failures of guests go. They replay with their library only, and are no known failures of the lock. */
 const GUEST_FAILURES = '.lockstep/guests';
 
-/**
- * Writes a failure of a guest below `cwd`, whole or not at all.
- *
- * @returns Its path from `cwd`.
- */
-export function writeGuestFailure(failure: Omit<ClientFailure, 'schema'>, id: string, cwd: string): string {
-  return writeWhole(`${GUEST_FAILURES}/${id}.json`, formatClientFailure(failure), cwd);
+/** The same for a failure of a guest. */
+export function writeGuestFailure(failure: Omit<ClientFailure, 'schema'>, id: string, io: Io): string | null {
+  return writeIfPossible(`${GUEST_FAILURES}/${fileName(id)}.json`, formatClientFailure(failure), io);
 }

@@ -14,10 +14,10 @@ import { writeGuestFailure } from './failure-file.js';
 import type { GuestsFlags } from './flags.js';
 import { clientOf, known, ownGuest } from './guest-names.js';
 import { failureName, matrixText, type Written } from './guests-text.js';
-import { type Io, writeJson } from './io.js';
+import { type Io, say, writeJson } from './io.js';
 import { ProgressLine } from './progress.js';
 import { readText } from './read-text.js';
-import { reportPath, showRecording, writeRecording } from './report-file.js';
+import { besideFile, showRecording, writeRecording } from './report-file.js';
 import { workersOf } from './workers.js';
 
 type RecordedWith = Pick<ClientFailure, 'client' | 'extending'>;
@@ -52,7 +52,7 @@ export async function guests(flags: GuestsFlags, io: Io): Promise<ExitCode> {
       matrixText(rows, written, (row, fault, path) => replayOf(recordedWith(row, fault, names, io), path, io.command)),
     );
   for (const { id } of rows.filter(isIdle)) {
-    io.stderr.write(`lockstep: ${id} has never acquired the lock, so nothing was tested\n`);
+    say(io, `${id} has never acquired the lock, so nothing was tested`);
   }
   return exitOf(rows, flags, io);
 }
@@ -96,10 +96,11 @@ function writeAll(rows: readonly MatrixRow[], names: readonly GuestName[], io: I
         const name = failureName(id, fault, failure.kind);
         const recorded = recordedWith(id, fault, names, io);
         const { kind, schedule } = failure;
-        const path = writeGuestFailure({ ...recorded, kind, schedule }, name, io.cwd);
+        const path = writeGuestFailure({ ...recorded, kind, schedule }, name, io);
+        if (path === null) continue;
         written.set(name, path);
         const again = replayOf(recorded, path, io.command);
-        writeRecording(reportPath(path), guestPage(id, name, failure, again), io.cwd);
+        writeRecording(besideFile(path), guestPage(id, name, failure, again), io);
       }
     }
   }
@@ -153,7 +154,7 @@ async function replay(flags: GuestsFlags, io: Io): Promise<ExitCode> {
   const page = (): RecordingInput => guestPage(guest.id, basename(file, '.json'), shown, again);
   if (flags.json)
     writeJson(io, 'lockstep.guest-replay/1', { library: guest.id, hash: shown.hash, violations: shown.violations });
-  else if (flags.open) showRecording(reportPath(file), page(), io);
+  else if (flags.open) showRecording(besideFile(file), page(), io);
   else if (flags.format === 'html') io.stdout.write(htmlReport(recordingOf(page())));
   else if (shown.texts.length === 0) io.stdout.write(`${guest.id} keeps to everything on this schedule.\n`);
   else io.stdout.write(shown.texts.join('\n').replaceAll(REPLAY, again));

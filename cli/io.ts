@@ -1,5 +1,9 @@
 import { existsSync } from 'node:fs';
 import { basename, join, relative, sep } from 'node:path';
+import { printable, printableLines } from '../core/printable.js';
+import { withoutPasswords } from '../real/secrets.js';
+import { ANSI_SEQUENCES } from '../report/painter.js';
+import { shellWord } from '../report/shell.js';
 import type { ExitCode } from './exit-codes.js';
 
 /** Where text goes. */
@@ -21,6 +25,38 @@ export interface Io {
   readonly signal: AbortSignal;
   /** How a person calls this command here, for commands that are printed and must work as pasted. */
   readonly command: string;
+}
+
+/** Begins a line on a terminal anew. */
+export const CLEAR_LINE = '\r\u001b[2K';
+
+/** What this command itself sends to a terminal: colours, and the beginning of a line that is written over. */
+const OWN: RegExp = new RegExp(`(${[CLEAR_LINE, ...ANSI_SEQUENCES].map((it) => it.replace('[', '\\[')).join('|')})`);
+
+/**
+ * The way out to people: `out`, to which nothing gets that a terminal obeys, but for what is this command's own. Names and
+ * texts of others come from files that anybody may have written.
+ */
+export function printableOut(out: TextOut): TextOut {
+  return {
+    write: (text) => {
+      const own = out.isTTY === true ? text.split(OWN) : [text];
+      return out.write(own.map((part, i) => (i % 2 === 1 ? part : printableLines(part))).join(''));
+    },
+    get isTTY() {
+      return out.isTTY;
+    },
+    get columns() {
+      return out.columns;
+    },
+  };
+}
+
+const LONGEST_SENTENCE = 1_000;
+
+/** Says one sentence on stderr, whatever is in it: in one line, without passwords, and not too long. */
+export function say(io: Io, sentence: string): void {
+  io.stderr.write(`lockstep: ${printable(withoutPasswords(sentence), LONGEST_SENTENCE)}\n`);
 }
 
 /** Whether to colour what goes to stdout. */
@@ -55,5 +91,5 @@ export type Finish = (code: ExitCode) => void;
 export function commandFor(script: string, cwd: string): string {
   if (basename(script) === 'lockstep') return script.includes(`${sep}node_modules${sep}`) ? 'npx lockstep' : 'lockstep';
   const isCheckout = script === join(cwd, 'dist', 'cli', 'main.js') && existsSync(join(cwd, 'package.json'));
-  return isCheckout ? 'npm run -s lockstep --' : `node ${relative(cwd, script)}`;
+  return isCheckout ? 'npm run -s lockstep --' : `node ${shellWord(relative(cwd, script))}`;
 }

@@ -16,6 +16,12 @@ const kind = z.enum(['belief', 'state', 'effect', 'liveness', 'harness']);
 const fixed = z.enum(['violated', 'unavailable', 'safe']).describe('of a fixed schedule');
 const command = z.string().describe('a command that shows it again, as it is to be typed');
 
+/** A file that comes with a result. */
+const file = {
+  schedule: z.string().nullable().describe('path of its file; null where it could not be written'),
+  replay: command.nullable().describe('null where its file could not be written'),
+};
+
 const looked = z.enum(['safe', 'violated', 'unchecked']);
 const verdicts = z
   .strictObject({
@@ -96,10 +102,10 @@ const check = z.strictObject({
     .strictObject({
       property,
       kind,
-      schedule: z.string().nullable().describe('path of its file; null where it could not be written'),
+      schedule: file.schedule,
       events: count,
       report: z.string().nullable().describe('path of its page; null where it could not be written'),
-      replay: command,
+      replay: file.replay,
       run: count,
       hash,
       foundEvents: count.describe('before it was made small'),
@@ -158,8 +164,8 @@ const sweep = z.strictObject({
   answer: z.string().describe('in one sentence'),
   focus: column.describe('the one that the answer is about'),
   agreement: z.strictObject({ agree: count, cells: count }).describe('of the measurement with the theory'),
-  counterexample: z.strictObject({ property, schedule: z.string(), replay: command }).optional(),
-  deepestSafe: z.strictObject({ schedule: z.string(), replay: command }).optional(),
+  counterexample: z.strictObject({ property, ...file }).optional(),
+  deepestSafe: z.strictObject(file).optional(),
   interrupted: z.boolean(),
 });
 
@@ -198,7 +204,7 @@ const explore = z.strictObject({
   bytesPerState: count,
   trapped: count.optional().describe('states from which nobody can ever hold the lock again'),
   bounds: z.record(z.string(), z.unknown()),
-  counterexample: z.strictObject({ property, schedule: z.string(), actions: count, replay: command }).optional(),
+  counterexample: z.strictObject({ property, actions: count, ...file }).optional(),
 });
 
 const mutants = z.strictObject({

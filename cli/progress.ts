@@ -1,6 +1,5 @@
-import type { Io } from './io.js';
-
-const CLEAR = '\r\u001b[2K';
+import { printable } from '../core/printable.js';
+import { CLEAR_LINE, type Io } from './io.js';
 
 /** One line on stderr that is written over and over; nothing at all where stderr is no terminal. */
 export class ProgressLine {
@@ -13,13 +12,13 @@ export class ProgressLine {
 
   show(text: string): void {
     if (this.io.stderr.isTTY !== true) return;
-    this.io.stderr.write(`${CLEAR}${text}`);
+    this.io.stderr.write(`${CLEAR_LINE}${printable(text, this.io.stderr.columns)}`);
     this.shown = true;
   }
 
   /** Removes it, so that what comes next has the line to itself. */
   end(): void {
-    if (this.shown) this.io.stderr.write(CLEAR);
+    if (this.shown) this.io.stderr.write(CLEAR_LINE);
     this.shown = false;
   }
 }

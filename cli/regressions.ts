@@ -1,16 +1,19 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { printable } from '../core/printable.js';
 import { judgeAsExpected, reproduces } from '../properties/expectation.js';
 import type { Painter } from '../report/index.js';
 import { plural } from '../report/words.js';
 import { InputError, show } from '../scenarios/input-error.js';
-import { FAILURES } from './failure-file.js';
+import { FAILURES, replayCommand } from './failure-file.js';
 import type { Io } from './io.js';
 import { ProgressLine } from './progress.js';
 import { loadScenario } from './scenario-file.js';
 
 /** Where regressions are that are committed, below the working directory, unless another folder is named. */
 export const REGRESSIONS = 'lockstep/regressions';
+
+const LONGEST_DIFFERENCE = 400;
 
 /** A known schedule that does not do what it did, or what it should. */
 export interface Unreproduced {
@@ -68,7 +71,8 @@ export function regressionsText({ total, unreproduced }: Regressions, io: Io, pa
   if (unreproduced.length === 0) return `Replayed ${plural(total, 'known schedule')} first: reproduced.\n`;
   const lines = unreproduced.map(
     ({ path, difference }) =>
-      `${paint.bad('✗ not reproduced')}   ${path}\n  ${difference}\n  ${io.command} replay ${path}   shows it\n`,
+      `${paint.bad('✗ not reproduced')}   ${printable(path)}\n  ${printable(difference, LONGEST_DIFFERENCE)}\n` +
+      `  ${replayCommand(io, path)}   shows it\n`,
   );
   return (
     `${lines.join('')}Of ${plural(total, 'known schedule')}, ${unreproduced.length} no longer reproduced; nothing was ` +

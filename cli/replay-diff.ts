@@ -1,3 +1,4 @@
+import { printable } from '../core/printable.js';
 import { ANSI, compare, formatDiff, type Named, PLAIN, partingSentence, type ReportInput } from '../report/index.js';
 import { WIDTH } from '../report/table.js';
 import { wrap } from '../report/words.js';
@@ -6,8 +7,10 @@ import type { ReplayFlags } from './flags.js';
 import { hasColour, type Io, writeJson } from './io.js';
 import { type Replayed, runAgain, shownOf } from './replay.js';
 import { FORMATS, sceneShown } from './replay-formats.js';
-import { showReport } from './report-file.js';
+import { amongReports, showReport } from './report-file.js';
 import { loadScenario } from './scenario-file.js';
+
+const LONGEST_NAME = 80;
 
 /** One of the two runs: what came of it, its forms, and what it is called beside the other one. */
 interface Side {
@@ -22,7 +25,7 @@ export function replayDiff(name: string, flags: ReplayFlags, io: Io): ExitCode {
   if (flags.json) writeJson(io, 'lockstep.diff/1', diffJson(a, b));
   else if (flags.open || flags.format === 'html') {
     const shown = { ...a.shown, other: { input: b.shown, names: [a.name, b.name] as const } };
-    if (flags.open) showReport({ ...shown, id: `${a.shown.id}-diff` }, io);
+    if (flags.open) showReport(amongReports(`${a.shown.id}-diff`), { ...shown, id: `${a.shown.id}-diff` }, io);
     else io.stdout.write(FORMATS.html(shown));
   } else io.stdout.write(diffText(a, b, io));
   const failed = [a, b].some(({ replayed }) => replayed.difference !== null);
@@ -34,14 +37,14 @@ function sidesOf(name: string, flags: ReplayFlags, io: Io): [Side, Side] {
   const loaded = loadScenario(name, io.cwd, io.command);
   const side = (of: string, called: string, given: readonly string[], from = loaded): Side => {
     const replayed = runAgain(from, given, false);
-    return { replayed, shown: shownOf(of, from, replayed, io), name: called };
+    const flags = given.flatMap((it) => ['--with', it]);
+    return { replayed, shown: shownOf(of, from, replayed, io, flags), name: printable(called, LONGEST_NAME) };
   };
   if (typeof flags.diff === 'string') {
     const other = loadScenario(flags.diff, io.cwd, io.command);
     return [side(name, `in ${loaded.id}`, []), side(flags.diff, `in ${other.id}`, [], other)];
   }
-  const options = mitigations.map((it) => ` --with ${it}`).join('');
-  return [side(name, 'as written', []), side(`${name}${options}`, `with ${mitigations.join(' and ')}`, mitigations)];
+  return [side(name, 'as written', []), side(name, `with ${mitigations.join(' and ')}`, mitigations)];
 }
 
 function named({ shown, name }: Side): Named {
@@ -50,7 +53,7 @@ function named({ shown, name }: Side): Named {
 
 function diffText(a: Side, b: Side, io: Io): string {
   const paint = hasColour(io) ? ANSI : PLAIN;
-  const ids = [...new Set([a.shown.id, b.shown.id])];
+  const ids = [...new Set([a.shown.id, b.shown.id])].map((id) => printable(id, LONGEST_NAME));
   const lines = [a, b].map(({ replayed, shown, name }) => [
     `  ${name}: ${replayed.judgement.verdict}`,
     ...wrap(sceneShown(shown).heading.config, WIDTH - 4).map((line) => paint.dim(`    ${line}`)),

@@ -1,3 +1,4 @@
+import { printable } from '../core/printable.js';
 import { htmlReport } from '../report/html.js';
 import { ANSI, type Painter, PLAIN, type RecordingInput, recordingOf, takenOfObserved } from '../report/index.js';
 import { WIDTH } from '../report/table.js';
@@ -6,10 +7,12 @@ import { loadCatalogue } from '../scenarios/catalogue.js';
 import type { LockLine } from '../scenarios/history-line.js';
 import type { Scenario } from '../scenarios/index.js';
 import { Exit, type ExitCode } from './exit-codes.js';
+import { replayCommand } from './failure-file.js';
 import { hasColour, type Io, writeJson } from './io.js';
 import { ProgressLine } from './progress.js';
 import { type RealOutcome, type RealPlay, realOutcome } from './real-outcome.js';
-import { REPORTS, showRecording } from './report-file.js';
+import { titleOf } from './replay.js';
+import { amongReports, showRecording } from './report-file.js';
 import { loadScenario } from './scenario-file.js';
 import { textTable } from './text-table.js';
 
@@ -24,6 +27,7 @@ export interface RealFlags {
 /** Schedules that are played at one time: they mostly wait. */
 const AT_ONCE = 2;
 const MOST_ROWS = 40;
+const LONGEST_DETAIL = 400;
 
 /** Plays one schedule on real nodes, and compares what comes of it with the simulator. */
 export async function replayReal(name: string, flags: RealFlags, io: Io): Promise<ExitCode> {
@@ -34,12 +38,11 @@ export async function replayReal(name: string, flags: RealFlags, io: Io): Promis
   line.end();
   if (flags.json) writeJson(io, 'lockstep.replay-real/1', outcomeJson(outcome));
   else if (outcome.play !== null && (flags.open || flags.format === 'html')) {
-    const input = recordingOfPlay(id, scenario, outcome.play, `${io.command} replay ${name} --real --open`);
-    if (flags.open) showRecording(`${REPORTS}/${id}-real.html`, input, io);
+    const input = recordingOfPlay(id, scenario, outcome.play, replayCommand(io, name, '--real', '--open'));
+    if (flags.open) showRecording(amongReports(`${id}-real`), input, io);
     else io.stdout.write(htmlReport(recordingOf(input)));
   } else {
-    const title = scenario === null ? id : `${id}  ${scenario.title}`;
-    io.stdout.write(outcomeText(title, outcome, hasColour(io) ? ANSI : PLAIN));
+    io.stdout.write(outcomeText(titleOf(id, scenario), outcome, hasColour(io) ? ANSI : PLAIN));
   }
   return io.signal.aborted ? Exit.interrupted : codeOf(outcome);
 }
@@ -126,15 +129,16 @@ function outcomeText(title: string, outcome: RealOutcome, paint: Painter): strin
   const { play, reason, simulated, status } = outcome;
   const verdict = play === null ? '' : play.found.verdict;
   const last = {
-    agreed: paint.good(`✓ agreed: ${verdict} on real nodes, ${simulated} in the simulator`),
-    differed: paint.bad(`✗ differs: ${reason}`),
+    agreed: `✓ agreed: ${verdict} on real nodes, ${simulated} in the simulator`,
+    differed: `✗ differs: ${reason}`,
     noisy: `? the machine was too busy to tell: ${reason}`,
     refused: `? not played: ${reason}`,
   }[status];
+  const painted = { agreed: paint.good, differed: paint.bad, noisy: PLAIN.bad, refused: PLAIN.bad }[status];
   const rows = [
     paint.strong(title),
     ...(play === null ? [] : playRows(play)),
-    ...wrap(last, WIDTH - 2).map((row) => `  ${row}`),
+    ...wrap(last, WIDTH - 2).map((row) => `  ${painted(row)}`),
   ];
   return `${rows.join('\n')}\n`;
 }
@@ -159,7 +163,7 @@ function playRows({ observation, ttlMs, found }: RealPlay): string[] {
       .split('\n')
       .map((row) => `  ${row}`),
     '',
-    ...found.violations.map(({ property, detail }) => `  ${property}: ${detail}`),
+    ...found.violations.map(({ property, detail }) => `  ${property}: ${printable(detail, LONGEST_DETAIL)}`),
     ...spans,
     `  latest event ${ms(lateness.eventUs)} ms, slowest connection ${ms(lateness.answerUs)} ms, slowest start ${ms(lateness.startUs)} ms`,
   ];

@@ -1,3 +1,4 @@
+import { printable } from '../core/printable.js';
 import { judgeAsExpected, reproduces } from '../properties/expectation.js';
 import type { Judgement } from '../properties/index.js';
 import { SAFETY } from '../properties/property-lists.js';
@@ -5,9 +6,10 @@ import { type Explained, explain } from '../properties/shrinking/explain.js';
 import { ANSI, formatTimeline, type Painter, PLAIN, propertyWords, type ReportInput } from '../report/index.js';
 import { WIDTH } from '../report/table.js';
 import { wrap } from '../report/words.js';
-import { type Expectation, mitigate, type PropertyId, type Schedule } from '../scenarios/index.js';
+import { type Expectation, mitigate, type PropertyId, type Scenario, type Schedule } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import { Exit, type ExitCode } from './exit-codes.js';
+import { replayCommand } from './failure-file.js';
 import type { ReplayFlags } from './flags.js';
 import { hasColour, type Io, writeJson } from './io.js';
 import { FORMATS } from './replay-formats.js';
@@ -30,6 +32,8 @@ export interface Replayed {
 
 /** Longer tables lose their middle: nobody reads thousands of lines in a terminal. */
 const MOST_ROWS = 200;
+const LONGEST_TITLE = 200;
+const LONGEST_DIFFERENCE = 400;
 
 /** Runs one schedule again and compares what comes of it with what its scenario expects. */
 export function replay(name: string, flags: ReplayFlags, io: Io): ExitCode {
@@ -37,7 +41,7 @@ export function replay(name: string, flags: ReplayFlags, io: Io): ExitCode {
   const replayed = runAgain(loaded, flags.with ?? [], flags.explain ?? false);
   if (flags.json) writeJson(io, 'lockstep.replay/1', replayJson(replayed));
   else if (flags.format === 'json') writeJson(io, 'lockstep.trace/1', traceJson(replayed));
-  else if (flags.open) showReport(shownOf(name, loaded, replayed, io), io);
+  else if (flags.open) showReport(loaded.report, shownOf(name, loaded, replayed, io), io);
   else if (flags.format !== 'text') io.stdout.write(FORMATS[flags.format](shownOf(name, loaded, replayed, io)));
   else io.stdout.write(replayText(loaded, flags.with ?? [], replayed, hasColour(io) ? ANSI : PLAIN));
   return codeOf(replayed);
@@ -55,8 +59,9 @@ export function shownOf(
   { scenario }: Loaded,
   { id, schedule, judgement }: Replayed,
   io: Io,
+  flags: readonly string[] = [],
 ): ReportInput {
-  return { id, schedule, scenario, judgement, replay: `${io.command} replay ${name}` };
+  return { id, schedule, scenario, judgement, replay: replayCommand(io, name, ...flags) };
 }
 
 /** Runs a schedule with these mitigations; says what each of its pieces is good for, if `why`. */
@@ -112,7 +117,7 @@ function traceJson({ id, schedule, judgement }: Replayed): object {
 }
 
 function replayText({ id, scenario }: Loaded, mitigations: readonly string[], it: Replayed, paint: Painter): string {
-  const title = scenario === null ? id : `${id}  ${scenario.title}`;
+  const title = titleOf(id, scenario);
   const story = scenario === null ? [] : wrap(scenario.story, WIDTH - 2).map((line) => `  ${line}`);
   const run = it.judgement.run;
   return [
@@ -125,6 +130,11 @@ function replayText({ id, scenario }: Loaded, mitigations: readonly string[], it
     `  ${comparison(it, paint)}   hash ${run.hash}   ${run.events} events`,
     '',
   ].join('\n');
+}
+
+/** A schedule in one line. */
+export function titleOf(id: string, scenario: Scenario | null): string {
+  return printable(scenario === null ? id : `${id}  ${scenario.title}`, LONGEST_TITLE);
 }
 
 function explanation({ explained }: Replayed): string[] {
@@ -143,6 +153,6 @@ function mainViolation({ violations }: Judgement, expected: Expectation | null):
 
 function comparison({ expected, difference, judgement }: Replayed, paint: Painter): string {
   if (expected === null) return `${judgement.verdict}; nothing is said about what it should be`;
-  if (difference !== null) return `${paint.bad('✗ not reproduced')}: ${difference}`;
+  if (difference !== null) return `${paint.bad('✗ not reproduced')}: ${printable(difference, LONGEST_DIFFERENCE)}`;
   return `${paint.good('✓ reproduced')}: ${expected.verdict}, as expected`;
 }

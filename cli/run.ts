@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
+import { withoutPasswords } from '../real/secrets.js';
+import { shellCommand } from '../report/shell.js';
 import { InputError } from '../scenarios/input-error.js';
 import { defineBench } from './bench-command.js';
 import { defineCampaign } from './campaign-command.js';
@@ -11,7 +13,7 @@ import { Exit } from './exit-codes.js';
 import { defineExplore } from './explore-command.js';
 import { defineGuests } from './guests-command.js';
 import { defineHelp } from './help-command.js';
-import type { Finish, Io } from './io.js';
+import { type Finish, type Io, printableOut, say } from './io.js';
 import { defineList } from './list-command.js';
 import { defineMutants } from './mutants-command.js';
 import { refuseRepeats } from './option.js';
@@ -35,7 +37,8 @@ Exit codes: 0 passed or reproduced · 1 violated or unavailable · 2 inconclusiv
  * Runs the command with its arguments, and returns its exit code. It never throws: what is wrong is said in one
  * sentence on stderr.
  */
-export async function run(argv: readonly string[], io: Io): Promise<number> {
+export async function run(argv: readonly string[], given: Io): Promise<number> {
+  const io: Io = { ...given, stdout: printableOut(given.stdout), stderr: printableOut(given.stderr) };
   let code: number = Exit.ok;
   const program = makeProgram(io, (finished) => {
     code = finished;
@@ -47,12 +50,13 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
     program.hook('preAction', async (_program, verb) => {
       const config = choice.file === false ? null : await loadConfig(choice.file, io.cwd);
       if (config === null) return;
-      const given = applyConfig(config, verb);
-      if (given.length > 0) configured = `${config.path}; without it: ${[io.command, ...words, ...given].join(' ')}`;
+      const flags = applyConfig(config, verb);
+      if (flags.length === 0) return;
+      const instead = shellCommand(io.command, ...[...words, ...flags, '--no-config'].map(withoutPasswords));
+      configured = `configured by ${config.path}; without it: ${instead}`;
     });
     await program.parseAsync(words, { from: 'user' });
-    if (configured !== null && FAILURES.includes(code))
-      io.stderr.write(`lockstep: configured by ${configured} --no-config\n`);
+    if (configured !== null && FAILURES.includes(code)) say(io, configured);
     return code;
   } catch (error) {
     return tell(error, io);
@@ -122,19 +126,19 @@ const HELP_CODES: readonly string[] = ['commander.help', 'commander.helpDisplaye
 function tell(error: unknown, io: Io): number {
   if (error instanceof CommanderError) {
     if (HELP_CODES.includes(error.code)) return Exit.ok;
-    return say(io, usageSentence(error.message), Exit.usage);
+    return fail(io, usageSentence(error.message), Exit.usage);
   }
-  if (error instanceof InputError) return say(io, error.message, Exit.usage, error);
+  if (error instanceof InputError) return fail(io, error.message, Exit.usage, error);
   // Known by its name: the room that has it is loaded only where it is needed.
   if (error instanceof Error && (error.name === 'ProvisionError' || error.name === 'UnsupportedClient'))
-    return say(io, error.message, Exit.inconclusive, error);
+    return fail(io, error.message, Exit.inconclusive, error);
   const message = error instanceof Error ? error.message : String(error);
-  return say(io, `internal error: ${message} (LOCKSTEP_DEBUG=1 shows where)`, Exit.internal, error);
+  return fail(io, `internal error: ${message} (LOCKSTEP_DEBUG=1 shows where)`, Exit.internal, error);
 }
 
-function say(io: Io, sentence: string, code: number, error?: unknown): number {
-  io.stderr.write(`lockstep: ${sentence}\n`);
-  if (io.env.LOCKSTEP_DEBUG && error instanceof Error) io.stderr.write(`${error.stack ?? ''}\n`);
+function fail(io: Io, sentence: string, code: number, error?: unknown): number {
+  say(io, sentence);
+  if (io.env.LOCKSTEP_DEBUG && error instanceof Error) io.stderr.write(`${withoutPasswords(error.stack ?? '')}\n`);
   return code;
 }
 

@@ -6,6 +6,7 @@ import { parseScenarioText, parseScheduleText, type Scenario, type Schedule } fr
 import { InputError } from '../scenarios/input-error.js';
 import { FAILURES } from './failure-file.js';
 import { readText } from './read-text.js';
+import { amongReports, besideFile } from './report-file.js';
 
 const A_FILE = 'a file of a scenario or a schedule';
 
@@ -14,6 +15,8 @@ export interface Loaded {
   readonly id: string;
   readonly schedule: Schedule;
   readonly scenario: Scenario | null;
+  /** Where its report goes. */
+  readonly report: string;
 }
 
 /**
@@ -28,15 +31,19 @@ export function loadScenario(name: string, cwd: string, command = 'lockstep'): L
   const path = looksLikeFile ? name : existsSync(join(cwd, failure)) ? failure : null;
   if (path !== null) return parse(readText(path, cwd, `${A_FILE}, or an id that list shows`, A_FILE), path, command);
   const scenario = findScenario(name);
-  return { id: scenario.id, schedule: scenario.schedule, scenario };
+  return loadedOf(scenario);
+}
+
+function loadedOf(scenario: Scenario): Loaded {
+  return { id: scenario.id, schedule: scenario.schedule, scenario, report: amongReports(scenario.id) };
 }
 
 function parse(text: string, path: string, command: string): Loaded {
   const value = peek(text);
   if (isClientFailure(value)) throw ofAClient(text, path, command);
-  if (isBareSchedule(value)) return { id: path, schedule: parseScheduleText(text, path), scenario: null };
-  const scenario = parseScenarioText(text, path);
-  return { id: scenario.id, schedule: scenario.schedule, scenario };
+  if (isBareSchedule(value))
+    return { id: path, schedule: parseScheduleText(text, path), scenario: null, report: besideFile(path) };
+  return loadedOf(parseScenarioText(text, path));
 }
 
 /** A text that is neither is read as a scenario, whose parser says what is wrong. */

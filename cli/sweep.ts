@@ -14,7 +14,7 @@ import {
 import { ANSI, PLAIN } from '../report/index.js';
 import { wrap } from '../report/words.js';
 import { Exit, type ExitCode } from './exit-codes.js';
-import { expectedOf, writeScenario } from './failure-file.js';
+import { expectedOf, replayCommand, writeScenario } from './failure-file.js';
 import type { SweepFlags } from './flags.js';
 import { hasColour, type Io, widthOf, writeJson } from './io.js';
 import { ProgressLine } from './progress.js';
@@ -57,8 +57,9 @@ function progressText(done: number, total: number, elapsedMs: number): string {
 
 /** A run at the edge, as a file that can be replayed. */
 interface Written {
-  readonly path: string;
-  readonly replay: string;
+  /** `null` where it could not be written. */
+  readonly path: string | null;
+  readonly replay: string | null;
 }
 
 interface Shown {
@@ -91,9 +92,9 @@ function writeRun({ plan }: Frontier, { x, property }: Edge, { at, cell }: Exemp
       neighbours: [],
     },
     FOLDER,
-    io.cwd,
+    io,
   );
-  return { path, replay: `${io.command} replay ${path}` };
+  return { path, replay: path === null ? null : replayCommand(io, path) };
 }
 
 const LABEL_WIDTH = 26;
@@ -103,7 +104,7 @@ function commandsOf(shown: Shown | null): EdgeCommand[] {
   return [
     { title: 'tightest counterexample', command: shown.violated.replay },
     { title: 'deepest safe run', command: shown.safe.replay },
-  ];
+  ].flatMap(({ title, command }) => (command === null ? [] : { title, command }));
 }
 
 function sweepText(frontier: Frontier, shown: Shown | null, io: Io): string {

@@ -1,8 +1,10 @@
 import Table from 'cli-table3';
+import { printable } from '../core/printable.js';
 
 /** No column of words gets narrower, characters. */
 const LEAST_COLUMN = 12;
 const GAP = 2;
+const LONGEST_CELL = 400;
 
 /**
  * A table without lines, for a terminal; columns from `numbersFrom` on are aligned to the right. Where it is wider than
@@ -10,10 +12,11 @@ const GAP = 2;
  */
 export function textTable(
   head: readonly string[],
-  rows: readonly (readonly string[])[],
+  given: readonly (readonly string[])[],
   numbersFrom: number = head.length,
   width: number = Number.POSITIVE_INFINITY,
 ): string {
+  const rows = given.map((row) => row.map((cell) => printable(cell, LONGEST_CELL)));
   const widths = fittingWidths([head, ...rows], numbersFrom, width);
   const none = { top: '', 'top-mid': '', 'top-left': '', 'top-right': '' };
   const table = new Table({

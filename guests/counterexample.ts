@@ -12,7 +12,8 @@ export interface FoundWhere {
   /** `null` for a schedule that somebody gave. */
   readonly seed: string | null;
   readonly foundEvents: number;
-  readonly replay: string;
+  /** `null` if its file could not be written. */
+  readonly replay: string | null;
   /** The path of its page, if there is one. */
   readonly report?: string;
   /** What shows the lines that there is no room for. Default `replay`. */

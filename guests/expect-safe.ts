@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { printable, printableLines } from '../core/printable.js';
 import type { Violation } from '../properties/index.js';
 import { propertyWords, recordingOf } from '../report/index.js';
 import type { Schedule } from '../scenarios/index.js';
@@ -19,6 +20,8 @@ import { claimsIn, drawGuestRun } from './search/search.js';
 import { shrinkForGuest } from './search/shrink-guests.js';
 import { type Subject, subjectOf } from './subject.js';
 
+const LONGEST_PROBLEM = 400;
+
 /** What {@link expectSafe} throws for a client that is not safe; its message is the counterexample. */
 export class UnsafeLockError extends Error {
   override readonly name: string = 'UnsafeLockError';
@@ -28,7 +31,7 @@ export class UnsafeLockError extends Error {
   readonly violation: Violation;
 
   constructor(message: string, kind: ViolationKind, schedule: Schedule, violation: Violation) {
-    super(message);
+    super(printableLines(message));
     this.kind = kind;
     this.schedule = schedule;
     this.violation = violation;
@@ -38,6 +41,10 @@ export class UnsafeLockError extends Error {
 /** What {@link expectSafe} throws for a client of which two runs of one schedule differ. */
 export class NondeterministicClientError extends Error {
   override readonly name: string = 'NondeterministicClientError';
+
+  constructor(message: string) {
+    super(printableLines(message));
+  }
 }
 
 /** What came of a test that passed. */
@@ -258,7 +265,8 @@ async function unsafe(
   const shrunk = isGiven ? null : await shrinkForGuest(subject, found, kind, how);
   const schedule = shrunk?.schedule ?? found;
   const failure = { client: { from: 'test', name: subject.name }, kind, extending, schedule } as const;
-  const { path, report } = await write(subject, failure, options);
+  const { path, report, problem } = await written(subject, failure, options);
+  const shownBy = options.replay ?? path;
   const message = await counterexample(
     subject,
     schedule,
@@ -268,8 +276,8 @@ async function unsafe(
       runs: options.runs ?? 100,
       seed: isGiven ? null : (options.seed ?? 'lockstep'),
       foundEvents: run.run.events,
-      replay: replayOf(failure, options.replay ?? path, ''),
-      report,
+      replay: shownBy === null ? null : replayOf(failure, shownBy, ''),
+      ...(report === null ? {} : { report }),
       showsAll: 'the report',
       ...(shrunk === null || shrunk.minimal ? {} : { shrinkingEndedAfter: shrunk.tried }),
       onOneNode: 'nodes: 1',
@@ -279,7 +287,29 @@ async function unsafe(
   const shown = await replayGuests(subject, schedule, how);
   const violation = shown.violations.find((it) => kindOf(it) === kind) ?? first;
   const title = `the lock is not safe (kind ${kind}, property ${propertyWords(violation.property)})`;
-  return new UnsafeLockError(`${title}\n${message}`, kind, schedule, violation);
+  const note = problem === null ? '' : `  ${problem}\n`;
+  return new UnsafeLockError(`${title}\n${message}${note}`, kind, schedule, violation);
+}
+
+/** Where a failure and its page are; `null` where they could not be written, and why. */
+interface WrittenFailure {
+  readonly path: string | null;
+  readonly report: string | null;
+  readonly problem: string | null;
+}
+
+/** A disk that is full or read-only must not hide a finding. */
+async function written(...given: Parameters<typeof write>): Promise<WrittenFailure> {
+  try {
+    return { ...(await write(...given)), problem: null };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return {
+      path: null,
+      report: null,
+      problem: printable(`its file could not be written: ${reason}`, LONGEST_PROBLEM),
+    };
+  }
 }
 
 /** Writes a failure and its page under a name that no other failure has. */

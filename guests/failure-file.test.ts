@@ -25,8 +25,8 @@ it('names what shows it again, to be pasted', () => {
   const of = (from: 'library' | 'file' | 'test', name: string, extending = false): string =>
     replayOf({ client: { from, name }, extending }, 'x/a b.json', 'npx lockstep');
   expect(of('library', 'redlock5', true)).toBe(
-    'npx lockstep guests --replay "x/a b.json" --libraries redlock5 --extending',
+    "npx lockstep guests --replay 'x/a b.json' --libraries redlock5 --extending",
   );
-  expect(of('file', './my-lock.ts')).toBe('npx lockstep guests --replay "x/a b.json" --library ./my-lock.ts');
+  expect(of('file', './my-lock.ts')).toBe("npx lockstep guests --replay 'x/a b.json' --library ./my-lock.ts");
   expect(of('test', 'the client')).toBe("expectSafe(…, { replay: 'x/a b.json' })");
 });

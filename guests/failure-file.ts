@@ -1,4 +1,6 @@
 import type { z } from 'zod';
+import { printable } from '../core/printable.js';
+import { shellCommand } from '../report/shell.js';
 import { exactly } from '../scenarios/exactly.js';
 import { scheduleGrammar } from '../scenarios/grammar.js';
 import { flag, oneOf, record, text } from '../scenarios/grammar-parts.js';
@@ -87,11 +89,7 @@ export function replayOf(
   path: string,
   command: string,
 ): string {
-  if (client.from === 'test') return `expectSafe(…, { replay: '${path}' })`;
+  if (client.from === 'test') return `expectSafe(…, { replay: '${printable(path.replaceAll(/[\\']/g, '\\$&'))}' })`;
   const which = client.from === 'library' ? '--libraries' : '--library';
-  return `${command} guests --replay ${quoted(path)} ${which} ${quoted(client.name)}${extending ? ' --extending' : ''}`;
-}
-
-function quoted(word: string): string {
-  return /^[\w./\\:@+,=-]+$/.test(word) ? word : JSON.stringify(word);
+  return shellCommand(command, 'guests', '--replay', path, which, client.name, ...(extending ? ['--extending'] : []));
 }

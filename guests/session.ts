@@ -1,3 +1,4 @@
+import { printable } from '../core/printable.js';
 import type { Violation } from '../properties/index.js';
 import { instant } from '../properties/monitors/instant.js';
 import { type LockRun, type SimNode, Streams, type World } from '../sim/index.js';
@@ -50,9 +51,15 @@ export interface OpenCall {
   readonly sinceUs: number;
 }
 
+const LONGEST_MESSAGE = 1_000;
+
 /** A client that cannot be simulated, and why; its message says what to do about it. */
 export class UnsupportedClient extends Error {
   override readonly name: string = 'UnsupportedClient';
+
+  constructor(message: string, options?: ErrorOptions) {
+    super(printable(message, LONGEST_MESSAGE), options);
+  }
 }
 
 /** A process that runs guest code, as those see it who drive it. */

@@ -1,3 +1,5 @@
+import { printable } from '../core/printable.js';
+
 /** Why a lock operation did not succeed. Stable: programs may compare it. */
 export type LockErrorCode =
   /** Others hold the resource on so many nodes that no quorum is left. */
@@ -38,6 +40,9 @@ export interface LockErrorDetails {
   readonly cause?: unknown;
 }
 
+/** A lock may be on many resources with long names; the error has all of them as `resources`. */
+const LONGEST_MESSAGE = 1_000;
+
 /**
  * The one error that locks throw.
  *
@@ -61,7 +66,7 @@ export class LockError extends Error {
   readonly votes: LockVotes | null;
 
   constructor(message: string, details: LockErrorDetails) {
-    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    super(printable(message, LONGEST_MESSAGE), details.cause === undefined ? undefined : { cause: details.cause });
     this.code = details.code;
     this.operation = details.operation;
     this.resources = details.resources ?? [];

@@ -17,7 +17,8 @@ export function withoutPassword(url: string): string {
 
 /** `text` with all addresses in it fit to be shown. */
 export function withoutPasswords(text: string): string {
-  return text.replace(/[a-z][a-z0-9+.-]*:\/\/\S+/gi, withoutPassword);
+  // "redis://host:port, or …" is no address with half a password.
+  return text.replace(/[a-z][a-z0-9+.-]*:\/\/\S*?[@?]\S*/gi, withoutPassword);
 }
 
 /** Where errors of a client have others. */

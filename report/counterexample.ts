@@ -31,8 +31,8 @@ export interface CounterexampleText {
   readonly preventions: readonly Prevention[] | null;
   /** What comes of it without each of its pieces. Default: nothing is said. */
   readonly explained?: readonly Explained[];
-  /** The command that shows it again. */
-  readonly replay: string;
+  /** The command that shows it again; `null` if its file could not be written. */
+  readonly replay: string | null;
   /** Path of its HTML report, if there is one. */
   readonly report?: string | null;
   /** What shows the lines that there is no room for. Default `replay`. */
@@ -92,7 +92,7 @@ function footLines(
     ...(preventions === null
       ? []
       : [labelled('prevented by', typeof prevented === 'string' ? prevented : prevented.join(' · '))]),
-    `  ${'replay'.padEnd(LABEL_WIDTH)}${replay}`,
+    `  ${'replay'.padEnd(LABEL_WIDTH)}${replay ?? 'none: its file could not be written'}`,
     ...(report === null ? [] : [`  ${'report'.padEnd(LABEL_WIDTH)}${report}`]),
   ];
 }

@@ -21,3 +21,6 @@ function sgr(on: number, off: number): (text: string) => string {
 
 /** ANSI colours. Nothing is told by colour alone. */
 export const ANSI: Painter = { bad: sgr(31, 39), good: sgr(32, 39), strong: sgr(1, 22), dim: sgr(2, 22) };
+
+/** All that {@link ANSI} puts around a text. */
+export const ANSI_SEQUENCES: readonly string[] = Object.values(ANSI).flatMap((paint) => paint('|').split('|'));

@@ -1,3 +1,4 @@
+import { printable } from '../core/printable.js';
 import { formatDurationMs } from '../scenarios/index.js';
 import type { Claim } from './claims.js';
 import type { Painter } from './painter.js';
@@ -6,6 +7,9 @@ import { clip } from './words.js';
 
 /** How wide reports are where they have a limit. */
 export const WIDTH = 88;
+
+/** Where they have none: a terminal folds a long line, but nobody reads one of thousands of characters. */
+const LONGEST_ROW = 400;
 
 const INDENT = 2;
 const HELD_WIDTH = 6;
@@ -24,13 +28,14 @@ export interface TableOptions {
 /** Lays rows out: time, who, what, and for each client that ever held a lock whether it does. */
 export function tableLines(rows: readonly Row[], claims: readonly Claim[], options: TableOptions): string[] {
   const { paint, width } = options;
+  const texts = rows.map((row) => printable(row.what, LONGEST_ROW));
   const columns = options.columns.filter((id) => claims.some((claim) => claim.client === id));
   const times = alignPoints(rows.map((row) => formatDurationMs(row.atUs)));
   const timeWidth = Math.max(...times.map((time) => time.length), 6);
   const whoWidth = Math.max(...rows.map((row) => row.who.length), 3);
   const mark = options.mark === null ? '' : `  ← ${options.mark.text}`;
   const used = INDENT + timeWidth + 2 + whoWidth + 2 + columns.length * HELD_WIDTH + mark.length;
-  const longest = Math.max(...rows.map((row) => row.what.length), 4);
+  const longest = Math.max(...texts.map((text) => text.length), 4);
   const whatWidth = Math.min(longest + 1, width === null ? longest + 1 : width - used);
   const line = (time: string, who: string, what: string): string =>
     `${' '.repeat(INDENT)}${time.padStart(timeWidth)}  ${who.padEnd(whoWidth)}  ${clip(what, whatWidth).padEnd(whatWidth)}`;
@@ -44,7 +49,7 @@ export function tableLines(rows: readonly Row[], claims: readonly Claim[], optio
       const shown = column === columns.length - 1 && !isMarked ? text.trimEnd() : text;
       return held ? paint.strong(shown) : paint.dim(shown);
     });
-    const start = line(times[index] ?? '', row.who, row.what);
+    const start = line(times[index] ?? '', row.who, texts[index] ?? '');
     return `${start}${cells.join('')}${isMarked ? paint.bad(mark) : ''}`.trimEnd();
   });
   return [paint.dim(unpainted.trimEnd()), ...body];

@@ -1,4 +1,5 @@
 import { nodeIndex, nodeName, type Policy, quorumOf, REFERENCE } from '../core/index.js';
+import { printable } from '../core/printable.js';
 import type { Assumption } from '../properties/index.js';
 import { type ClientPlan, formatDurationMs, type PropertyId, type Schedule } from '../scenarios/index.js';
 import { policyOf } from '../sim/index.js';
@@ -129,10 +130,11 @@ function deadlineWords({ deadline, deadlineLagUs }: Policy, others: Policy): str
 /** A space within `1 911 votes` or `1 %` is none to break a line at. */
 const BREAK = / (?!%)(?<!\d (?=\d{3}(?!\d)))/;
 
-/** Breaks a text at its spaces so that no line is longer than `width`. */
+/** Breaks a text at its spaces so that no line is longer than `width`; all of it can be seen. */
 export function wrap(text: string, width: number): string[] {
   const lines: string[] = [];
-  for (const word of text.split(BREAK)) {
+  for (const whole of text.replace(/[\t\n\v\f\r]+/g, ' ').split(BREAK)) {
+    const word = printable(whole, width);
     const last = lines.at(-1);
     if (last === undefined || last.length + 1 + word.length > width) lines.push(word);
     else lines[lines.length - 1] = `${last} ${word}`;
@@ -140,7 +142,8 @@ export function wrap(text: string, width: number): string[] {
   return lines;
 }
 
-/** Cuts a text that is longer than `width`, and shows that it was cut. */
-export function clip(text: string, width: number): string {
+/** Cuts a text that is longer than `width`, and shows that it was cut; what is left can be seen. */
+export function clip(given: string, width: number): string {
+  const text = printable(given);
   return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`;
 }

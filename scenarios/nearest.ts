@@ -1,8 +1,12 @@
+/** Nobody mistypes a name into a text of this length, and comparing takes its square. */
+const LONGEST_WORD = 200;
+
 /**
  * The candidate that `word` was probably meant to be: at most a third of it mistyped (letter case counts for nothing),
  * or one of the two begins with the other. Of several, one with the same first letter, else the first.
  */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
+  if (word.length > LONGEST_WORD) return undefined;
   const typed = word.toLowerCase();
   let best: string | undefined;
   let least = Math.floor(Math.max(3, word.length) / 3) + 1;

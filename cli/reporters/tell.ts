@@ -1,11 +1,17 @@
 import { appendFileSync } from 'node:fs';
-import type { Io } from '../io.js';
+import { printable, printableLines } from '../../core/printable.js';
+import { type Io, say } from '../io.js';
+import { reasonNotWritten } from '../write-file.js';
 import { annotations, jobSummary } from './github.js';
 import { junitXml } from './junit.js';
 import type { Reporter, Suite } from './outcome.js';
 
+const LONGEST_NAME = 200;
+const LONGEST_MESSAGE = 1_000;
+
 /** Tells what came of a verb, for those reporters that have no form of their own in it. */
-export function tellSuite(reporter: Reporter, suite: Suite, io: Io): void {
+export function tellSuite(reporter: Reporter, given: Suite, io: Io): void {
+  const suite = shown(given);
   switch (reporter) {
     case 'junit':
       io.stdout.write(junitXml(suite));
@@ -23,6 +29,20 @@ export function tellSuite(reporter: Reporter, suite: Suite, io: Io): void {
   }
 }
 
+/** A suite as it may be shown: what reads it passes it on to people. */
+function shown({ cases, ...suite }: Suite): Suite {
+  return {
+    ...suite,
+    cases: cases.map(({ name, result, message, text, file }) => ({
+      name: printable(name, LONGEST_NAME),
+      result,
+      ...(message === undefined ? {} : { message: printable(message, LONGEST_MESSAGE) }),
+      ...(text === undefined ? {} : { text: printableLines(text) }),
+      ...(file === undefined ? {} : { file: printable(file) }),
+    })),
+  };
+}
+
 /** A line for each failure, and one for all. */
 function minimal({ cases, summary }: Suite): string {
   const bad = cases.filter(({ result }) => result === 'failed' || result === 'undecided');
@@ -38,7 +58,6 @@ function summarize(suite: Suite, io: Io): void {
   try {
     appendFileSync(path, jobSummary(suite));
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    io.stderr.write(`lockstep: the job summary could not be written: ${reason}\n`);
+    say(io, `the job summary could not be written: ${reasonNotWritten(path, error)}`);
   }
 }

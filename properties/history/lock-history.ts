@@ -2,6 +2,7 @@ import type { FencingToken } from '../../core/index.js';
 import type { CrashedLine, LockLine } from '../../scenarios/history-line.js';
 import { InputError } from '../../scenarios/input-error.js';
 import type { Rules } from './rules.js';
+import { shownName, shownResource } from './shown.js';
 
 /** A time during which a lock says it is held, by the clock of the observer that wrote its lines, µs. */
 export interface Hold {
@@ -99,7 +100,9 @@ export class LockHistory {
     if (event.type !== 'write') this.last = { atUs: event.atUs, errorUs: event.errorUs ?? 0, line };
     switch (event.type) {
       case 'acquire':
-        throw new InputError(`line ${line}: lock "${this.lock}" was acquired in line ${this.acquired.line} already`);
+        throw new InputError(
+          `line ${line}: lock ${shownName(this.lock)} was acquired in line ${this.acquired.line} already`,
+        );
       case 'write':
         this.onWrite(event, line);
         break;
@@ -130,7 +133,7 @@ export class LockHistory {
     // It lived on, so it was asked for after the crash, if it can have been.
     if (acquired.atUs + acquired.errorUs >= atUs - errorUs) return false;
     throw new InputError(
-      `line ${last.line}: client "${this.client}" had crashed by then, as line ${line} says; only a write may come later`,
+      `line ${last.line}: client ${shownName(this.client)} had crashed by then, as line ${line} says; only a write may come later`,
     );
   }
 
@@ -149,7 +152,7 @@ export class LockHistory {
       ({ event }) => !this.holds.some(({ fromUs, untilUs }) => fromUs <= event.atUs && event.atUs < untilUs),
     );
     return stray.map(({ event: { resource, atUs }, line }) => {
-      const detail = `lock "${this.lock}" writes to ${resource} at ${atUs} µs, when nobody can say that it is held`;
+      const detail = `lock ${shownName(this.lock)} writes to ${shownResource(resource)} at ${atUs} µs, when nobody can say that it is held`;
       return { resource, line, detail };
     });
   }
@@ -239,12 +242,12 @@ export class LockHistory {
     // Validity counts from an attempt, which may have begun long after the call.
     const mostUs = ttlMs * 1000;
     if (validUs > mostUs) {
-      const detail = `lock "${this.lock}" claims ${validUs} µs of validity from a TTL of ${mostUs} µs`;
+      const detail = `lock ${shownName(this.lock)} claims ${validUs} µs of validity from a TTL of ${mostUs} µs`;
       this.wrongClaims.push({ operation, line, detail });
     }
     if (validUs > 0 || !this.rules.nothingIsWrong) return false;
     const what = operation === 'acquire' ? 'acquired' : 'extended';
-    const detail = `lock "${this.lock}" is taken for ${what} with nothing left of its validity`;
+    const detail = `lock ${shownName(this.lock)} is taken for ${what} with nothing left of its validity`;
     this.wrongClaims.push({ operation, line, detail });
     return true;
   }
@@ -320,13 +323,13 @@ export class LockHistory {
 
   private onWrite(event: Of<'write'>, line: number): void {
     if (!this.resources.includes(event.resource))
-      throw new InputError(`line ${line}: lock "${this.lock}" is not on ${JSON.stringify(event.resource)}`);
+      throw new InputError(`line ${line}: lock ${shownName(this.lock)} is not on ${shownName(event.resource)}`);
     this.writes.push({ event, line });
   }
 
   private unexpected({ type }: LockLine, line: number): InputError {
     return new InputError(
-      `line ${line}: "${type}" makes no sense for lock "${this.lock}", of which no call waits for that end`,
+      `line ${line}: "${type}" makes no sense for lock ${shownName(this.lock)}, of which no call waits for that end`,
     );
   }
 }

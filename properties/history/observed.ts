@@ -1,6 +1,7 @@
 import type { LockLine } from '../../scenarios/history-line.js';
 import type { PropertyId, Verdict } from '../../scenarios/scenario.js';
 import { SAFETY } from '../property-lists.js';
+import { shownName } from './shown.js';
 import { type Finding, verifyHistory } from './verify.js';
 
 /** A run as one observer saw it from outside, µs from its start. */
@@ -52,7 +53,7 @@ export function judgeObserved(observed: Observed, also: readonly PropertyId[] = 
         property: 'validity',
         resource: null,
         lines: [],
-        detail: `lock "${lock}" was believed in while a majority of the nodes did not have it`,
+        detail: `lock ${shownName(lock)} was believed in while a majority of the nodes did not have it`,
       });
   }
   const properties = [...new Set(violations.map(({ property }) => property))].sort();

@@ -4,6 +4,7 @@ import type { PropertyId } from '../../scenarios/scenario.js';
 import { type Death, type Hold, type Issue, LockHistory } from './lock-history.js';
 import { losses, overlaps } from './overlaps.js';
 import { type Rules, SOUND } from './rules.js';
+import { shownName, shownResource } from './shown.js';
 import { wrongOrders } from './token-order.js';
 
 /** Something that a history shows, with the lines that show it. */
@@ -101,12 +102,12 @@ function* findings(resource: string, holds: readonly Hold[], rules: Rules): Gene
   for (const { first, second, fromUs, untilUs } of overlaps(holds, rules)) {
     const all = [first.fromLine, first.untilLine, second.fromLine, second.untilLine];
     const lines = [...new Set(all)].sort((a, b) => a - b);
-    const detail = `locks "${first.lock}" and "${second.lock}" both hold ${resource} from ${fromUs} to ${untilUs} µs`;
+    const detail = `locks ${shownName(first.lock)} and ${shownName(second.lock)} both hold ${shownResource(resource)} from ${fromUs} to ${untilUs} µs`;
     yield { property: 'mutual-exclusion', resource, lines, detail };
   }
   for (const { before, after, between } of losses(holds, rules)) {
     const lines = [before.untilLine, between.fromLine, after.fromLine].sort((a, b) => a - b);
-    const detail = `lock "${before.lock}" was extended as if nothing had happened, but "${between.lock}" held ${resource} since its validity had ended`;
+    const detail = `lock ${shownName(before.lock)} was extended as if nothing had happened, but ${shownName(between.lock)} held ${shownResource(resource)} since its validity had ended`;
     yield { property: 'lost-lock', resource, lines, detail };
   }
 }
@@ -115,7 +116,7 @@ function* tokenFindings(resource: string, issues: readonly Issue[]): Generator<F
   for (const { before, after } of wrongOrders(issues)) {
     const lines = [before.line, after.line].sort((a, b) => a - b);
     const [old, own] = [before, after].map(({ token }) => tokenText(token));
-    const detail = `lock "${after.lock}" gets the fencing token ${own} of ${resource}, but "${before.lock}" got ${old} before`;
+    const detail = `lock ${shownName(after.lock)} gets the fencing token ${own} of ${shownResource(resource)}, but ${shownName(before.lock)} got ${old} before`;
     yield { property: 'fencing', resource, lines, detail };
   }
 }
@@ -159,7 +160,10 @@ function read(rules: Rules, lines: Iterable<string>, clockErrorUs: number): Read
     const lock = locks.get(event.lock);
     if (lock !== undefined) lock.add(event, number);
     else if (event.type === 'acquire') locks.set(event.lock, new LockHistory(rules, event, number));
-    else throw new InputError(`line ${number}: lock "${event.lock}" was never acquired; its "acquire" must come first`);
+    else
+      throw new InputError(
+        `line ${number}: lock ${shownName(event.lock)} was never acquired; its "acquire" must come first`,
+      );
   }
   if (wrong !== null && !isCutOff(wrong.text)) throw wrong.error;
   for (const list of crashes.values()) list.sort((a, b) => a.event.atUs - b.event.atUs);

@@ -1,4 +1,7 @@
 import type { Redis, RedisOptions } from 'ioredis';
+import { printable } from '../../core/printable.js';
+
+const LONGEST_MESSAGE = 1_000;
 
 /**
  * Where nodes come from: given URLs, own processes of the server on the PATH, own containers, own processes of the
@@ -85,4 +88,8 @@ export interface Provision extends AsyncDisposable {
 /** Nodes cannot be had, or cannot do what was asked of them. The message is one sentence for a person. */
 export class ProvisionError extends Error {
   override readonly name: 'ProvisionError' = 'ProvisionError';
+
+  constructor(message: string, options?: ErrorOptions) {
+    super(printable(message, LONGEST_MESSAGE), options);
+  }
 }
