@@ -13,5 +13,6 @@ export {
   totalOf,
   violatingRuns,
 } from './part.js';
+export { whatIsWrongWith } from './part-check.js';
 export { canWork, defaultWorkers } from './pool.js';
 export { CampaignRanges, type CampaignSearch, type CampaignSpec, guestsOf, isGuest } from './spec.js';

@@ -1,18 +1,29 @@
-import { type CampaignPart, mergeParts } from '../campaign/index.js';
+import { type CampaignPart, mergeParts, whatIsWrongWith } from '../campaign/index.js';
 import { InputError } from '../scenarios/input-error.js';
-import { readText } from './read-text.js';
-import { writeNamed } from './write-file.js';
+import type { Io } from './io.js';
+import { readBytes } from './read-text.js';
+import { sealedJson, unsealedJson } from './sealed.js';
+import { writeIfPossible, writeNamed } from './write-file.js';
 
-/** @throws InputError if the file is not one of a shard. */
+/** @throws InputError if the file is not one of a shard, as it was written. */
 export function readPart(path: string, cwd: string): CampaignPart {
-  const text = readText(path, cwd, 'a file that a shard has written', 'a file in it');
-  try {
-    const part: CampaignPart = JSON.parse(text);
-    if (part.schema === 'lockstep.campaign-part/1' && Array.isArray(part.tallies)) return part;
-  } catch {
-    // Said below.
+  const bytes = readBytes(path, cwd, 'a file that a shard has written', 'a file in it');
+  const part = partIn(unsealedJson(bytes));
+  if (part === null) {
+    const what = 'it is no part of a campaign, or not as it was written';
+    throw new InputError(`${path}: ${what}; give a file that "campaign --out" has written`);
   }
-  throw new InputError(`${path}: it is no part of a campaign; give a file that "campaign --out" has written`);
+  const wrong = whatIsWrongWith(part);
+  if (wrong !== null) throw new InputError(`${path}: it is no part of a campaign: ${wrong}`);
+  return part;
+}
+
+function partIn(text: string | null): CampaignPart | null {
+  try {
+    return text === null ? null : JSON.parse(text);
+  } catch {
+    return null;
+  }
 }
 
 /** Files of shards, at least one, added up. */
@@ -22,5 +33,10 @@ export function readParts(paths: readonly string[], cwd: string): CampaignPart {
 
 /** Writes the file that `--out` names. */
 export function writePart(part: CampaignPart, path: string, cwd: string): void {
-  writeNamed('--out', path, `${JSON.stringify(part)}\n`, cwd);
+  writeNamed('--out', path, sealedJson(part), cwd);
+}
+
+/** The same where a result would be lost with it; returns whether it could be written, and says if not. */
+export function writePartIfPossible(part: CampaignPart, path: string, io: Io): boolean {
+  return writeIfPossible(path, sealedJson(part), io) !== null;
 }

@@ -114,6 +114,6 @@ test('a file that is no part is told by its name', async () => {
   const cwd = emptyFolder();
   writeFileSync(join(cwd, 'other.json'), '{"schema":"something"}');
   expect((await lockstep(['campaign', 'merge', 'other.json'], { cwd })).stderr).toBe(
-    'lockstep: other.json: it is no part of a campaign; give a file that "campaign --out" has written\n',
+    'lockstep: other.json: it is no part of a campaign, or not as it was written; give a file that "campaign --out" has written\n',
   );
 });

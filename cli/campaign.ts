@@ -12,7 +12,7 @@ import {
 import { countWords, plural } from '../report/words.js';
 import { InputError } from '../scenarios/input-error.js';
 import type { CampaignFlags, MergeFlags } from './campaign-flags.js';
-import { readPart, readParts, writePart } from './campaign-part-file.js';
+import { readPart, readParts, writePart, writePartIfPossible } from './campaign-part-file.js';
 import { specOf } from './campaign-spec.js';
 import { partExit, partJson, partText } from './campaign-text.js';
 import { Exit, type ExitCode } from './exit-codes.js';
@@ -55,25 +55,31 @@ export async function campaign(flags: CampaignFlags, io: Io): Promise<ExitCode> 
     onPart: (now, of) => {
       line.show(progressText(now, of, (performance.now() - began) / 1000, runsBefore));
       if (out === undefined || performance.now() - written < WRITE_EVERY_MS) return;
-      writePart(now, out, io.cwd);
+      // A disk that is full for a while is said, and does not end hours of work.
+      writePartIfPossible(now, out, io);
       written = performance.now();
     },
   });
   line.end();
-  if (out !== undefined) writePart(part, out, io.cwd);
+  const isKept = out === undefined || writePartIfPossible(part, out, io);
   const isShard = shard.of > 1;
   if (flags.json) writeJson(io, 'lockstep.campaign-result/1', partJson(part));
   else io.stdout.write(partText(part, isShard ? `shard ${shard.number} of ${shard.of}` : ''));
-  return io.signal.aborted ? Exit.interrupted : partExit(part, isShard);
+  return io.signal.aborted ? Exit.interrupted : unlessLost(partExit(part, isShard), isKept);
+}
+
+/** What was asked for is not there, though what came of it was told: only a violation says more than that. */
+function unlessLost(code: ExitCode, isKept: boolean): ExitCode {
+  return isKept || code === Exit.violated ? code : Exit.usage;
 }
 
 /** Adds up the files of shards. */
 export function merge(paths: readonly string[], flags: MergeFlags, io: Io): ExitCode {
   const part = readParts(paths, io.cwd);
-  if (flags.out !== undefined) writePart(part, flags.out, io.cwd);
+  const isKept = flags.out === undefined || writePartIfPossible(part, flags.out, io);
   if (flags.json) writeJson(io, 'lockstep.campaign-result/1', partJson(part));
   else io.stdout.write(partText(part, ''));
-  return partExit(part, false);
+  return unlessLost(partExit(part, false), isKept);
 }
 
 function progressText(part: CampaignPart, of: number, seconds: number, runsBefore: number): string {

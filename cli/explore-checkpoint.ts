@@ -1,33 +1,49 @@
-import { readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { deserialize, serialize } from 'node:v8';
 import type { Checkpoint } from '../properties/index.js';
 import { InputError } from '../scenarios/input-error.js';
-import { writeNamed } from './write-file.js';
+import type { Io } from './io.js';
+import { readBytes } from './read-text.js';
+import { sealed, unsealed } from './sealed.js';
+import { writeIfPossible } from './write-file.js';
 
-/** The exploration that a file holds; `null` if there is no such file yet. */
+const KIND = 'lockstep.exploration/1';
+const A_CHECKPOINT = 'a file that "explore --checkpoint" has written';
+
+/**
+ * The exploration that a file holds; `null` if there is no such file yet.
+ *
+ * @throws InputError if it is not as it was written: one wrong bit may be a state that was never looked at.
+ */
 export function readCheckpoint(file: string, cwd: string): Checkpoint | null {
-  let bytes: Buffer;
+  if (!existsSync(resolve(cwd, file))) return null;
+  const content = unsealed(KIND, readBytes(file, cwd, A_CHECKPOINT, 'a file in it'));
   try {
-    bytes = readFileSync(resolve(cwd, file));
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
-    throw new InputError(`--checkpoint: ${file} cannot be read: ${error instanceof Error ? error.message : error}`);
-  }
-  try {
-    const read: unknown = deserialize(bytes);
+    const read: unknown = content === null ? null : deserialize(content);
     if (isCheckpoint(read)) return read;
   } catch {
     // Said below.
   }
-  throw new InputError(`--checkpoint: ${file} is not a checkpoint of "lockstep explore", or only a part of one`);
+  throw new InputError(`${file}: it is no checkpoint of "lockstep explore", or not as it was written; begin anew`);
 }
+
+const LISTS = ['commands', 'locals', 'nodes', 'links', 'stack'] as const;
+const COUNTS = ['cursor', 'depth', 'depthEnds', 'transitions'] as const;
 
 function isCheckpoint(read: unknown): read is Checkpoint {
-  return typeof read === 'object' && read !== null && 'schema' in read && read.schema === 'lockstep.exploration/1';
+  if (typeof read !== 'object' || read === null) return false;
+  const { schema, states, parents, ...rest }: Partial<Checkpoint> = read;
+  return (
+    schema === KIND &&
+    states instanceof Uint32Array &&
+    parents instanceof Uint32Array &&
+    LISTS.every((name) => Array.isArray(rest[name])) &&
+    COUNTS.every((name) => Number.isSafeInteger(rest[name]))
+  );
 }
 
-/** Writes an exploration down, whole or not at all. */
-export function writeCheckpoint(checkpoint: Checkpoint, file: string, cwd: string): void {
-  writeNamed('--checkpoint', file, serialize(checkpoint), cwd);
+/** Writes an exploration down, whole or not at all; returns whether it could be written, and says if not. */
+export function writeCheckpoint(checkpoint: Checkpoint, file: string, io: Io): boolean {
+  return writeIfPossible(file, sealed(KIND, serialize(checkpoint)), io) !== null;
 }

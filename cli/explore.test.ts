@@ -122,6 +122,6 @@ describe('lockstep explore', () => {
     writeFileSync(file, readFileSync(file).subarray(0, 100));
     const { code, stderr } = await lockstep(flags, { cwd });
     expect(code).toBe(Exit.usage);
-    expect(stderr).toContain('a.space is not a checkpoint');
+    expect(stderr).toContain('a.space: it is no checkpoint');
   });
 });

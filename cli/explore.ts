@@ -1,3 +1,4 @@
+import { printable } from '../core/printable.js';
 import {
   type Checkpoint,
   type Exploration,
@@ -22,7 +23,7 @@ import { InputError, show } from '../scenarios/input-error.js';
 import { meant } from '../scenarios/nearest.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { readCheckpoint, writeCheckpoint } from './explore-checkpoint.js';
-import { expectedOf, writeFailure } from './failure-file.js';
+import { expectedOf, replayCommand, writeFailure } from './failure-file.js';
 import type { ExploreFlags } from './flags.js';
 import { hasColour, type Io, writeJson } from './io.js';
 import { ProgressLine } from './progress.js';
@@ -32,6 +33,8 @@ interface Explored {
   readonly result: Exploration | LivenessResult;
   readonly seconds: number;
   readonly interrupted: boolean;
+  /** Whether a checkpoint was written, to go on from. */
+  readonly isKept: boolean;
 }
 
 /** Exhausts a space, and says what was in it. */
@@ -126,6 +129,7 @@ async function work(explorer: Explorer, flags: ExploreFlags, io: Io): Promise<Ex
   const already = explorer.progress().states;
   const pace = new Pace();
   let more = true;
+  let isKept = false;
   try {
     while (more && !explorer.full && elapsed() < budget && !io.signal.aborted) {
       more = explorer.work(LOOKS);
@@ -141,12 +145,12 @@ async function work(explorer: Explorer, flags: ExploreFlags, io: Io): Promise<Ex
   }
   if (more && flags.checkpoint !== undefined) {
     line.show('writing the checkpoint');
-    writeCheckpoint(explorer.checkpoint(), flags.checkpoint, io.cwd);
+    isKept = writeCheckpoint(explorer.checkpoint(), flags.checkpoint, io);
   }
   if (flags.liveness && !more) line.show('going backwards from the claims');
   const result = flags.liveness ? livenessOf(explorer) : explorer.result();
   line.end();
-  return { result, seconds: elapsed(), interrupted: io.signal.aborted };
+  return { result, seconds: elapsed(), interrupted: io.signal.aborted, isKept };
 }
 
 /** How long the rest may take: what is waiting, and what that leads to if it goes on as in the last seconds. */
@@ -200,7 +204,7 @@ function boundsLine(bounds: ExploreBounds, flags: ExploreFlags): string {
   return `explore ${flags.liveness ? 'deadlock freedom' : propertyWords(flags.property ?? 'mutual-exclusion')}: ${parts.join(', ')}`;
 }
 
-function verdictLines({ result, seconds, interrupted }: Explored, flags: ExploreFlags, paint: Painter): string {
+function verdictLines({ result, seconds, interrupted, isKept }: Explored, flags: ExploreFlags, paint: Painter): string {
   const { verdict, states, transitions, bytes, depth, waiting } = result;
   const counted = `${countWords(states)} states, ${countWords(transitions)} transitions, ${seconds.toFixed(1)} s, ${Math.round(bytes / states)} bytes a state`;
   if (verdict === 'safe') {
@@ -215,7 +219,7 @@ function verdictLines({ result, seconds, interrupted }: Explored, flags: Explore
       : `${flags.order === 'depth' ? 'a way' : 'the shortest way'} has ${depth} actions`;
     return `${paint.bad('✗ violated')}   ${what}\n  ${counted}\n`;
   }
-  const next = flags.checkpoint === undefined ? '' : `; the same command goes on from ${flags.checkpoint}`;
+  const next = isKept ? `; the same command goes on from ${printable(flags.checkpoint ?? '')}` : '';
   return `not exhausted   ${interrupted ? 'interrupted' : 'stopped at a limit'} with ${countWords(waiting)} states not looked at, nothing found so far${next}\n  ${counted}, depth ${depth}`;
 }
 
@@ -228,7 +232,8 @@ function counterexampleText(
   io: Io,
 ): string {
   const judgement = judge(schedule, flags.property === undefined ? [] : [flags.property], true);
-  return `${formatTimeline(schedule, judgement, { paint })}\n  replay        ${io.command} replay ${path}\n`;
+  const replay = path === null ? 'none: its file could not be written' : replayCommand(io, path);
+  return `${formatTimeline(schedule, judgement, { paint })}\n  replay        ${replay}\n`;
 }
 
 /** A counterexample in the form of a scenario, so that it is replayed as one that is known. */
@@ -278,15 +283,15 @@ function exploreJson(
     bytesPerState: Math.round(bytes / states),
     ...('trapped' in result ? { trapped: result.trapped } : {}),
     bounds,
-    ...(path === null
-      ? {}
-      : {
+    ...(verdict === 'violated'
+      ? {
           counterexample: {
             property: propertyOf(flags),
             schedule: path,
             actions: depth,
-            replay: `${io.command} replay ${path}`,
+            replay: path === null ? null : replayCommand(io, path),
           },
-        }),
+        }
+      : {}),
   };
 }

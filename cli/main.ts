@@ -1,6 +1,8 @@
 #!/usr/bin/env node
+import { Exit } from './exit-codes.js';
 import { commandFor } from './io.js';
 import { run } from './run.js';
+import { reasonNotWritten } from './write-file.js';
 
 /** The shell's convention for a process that a signal ended. */
 const SECOND_INTERRUPT = 130;
@@ -19,8 +21,12 @@ process.on('SIGINT', () => {
 // A reader that went away (`| head`) wants no more; that is no failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit();
-  throw error;
+  // What came of it is not known to who asked, so that no exit code of a verdict would be right.
+  process.stderr.write(`lockstep: ${reasonNotWritten('standard output', error)}\n`);
+  process.exit(Exit.inconclusive);
 });
+// There is nowhere left to say it.
+process.stderr.on('error', () => {});
 
 process.exitCode = await run(process.argv.slice(2), {
   stdout: process.stdout,

@@ -2,15 +2,20 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { InputError } from '../scenarios/input-error.js';
 
+/** The text of a file that a person names: see {@link readBytes}. */
+export function readText(path: string, cwd: string, wanted: string, folder: string): string {
+  return readBytes(path, cwd, wanted, folder).toString('utf8');
+}
+
 /**
- * The text of a file that a person names; `wanted` says what to give instead where there is none, or `folder` where it
+ * What is in a file that a person names; `wanted` says what to give instead where there is none, or `folder` where it
  * is one.
  *
  * @throws InputError in one sentence if it cannot be read.
  */
-export function readText(path: string, cwd: string, wanted: string, folder: string): string {
+export function readBytes(path: string, cwd: string, wanted: string, folder: string): Buffer {
   try {
-    return readFileSync(resolve(cwd, path), 'utf8');
+    return readFileSync(resolve(cwd, path));
   } catch (error) {
     throw new InputError(`${path}: ${reason(error, wanted, folder)}`);
   }
