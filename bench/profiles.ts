@@ -1,4 +1,4 @@
-import { ORIGINS, type Origin, PROFILES } from '../core/index.js';
+import { ORIGINS, type Origin, PROFILES } from '../deviations/index.js';
 import type { Distinction } from '../properties/profiles/distinction.js';
 import { DISTINCTIONS } from '../properties/profiles/distinctions.js';
 import { brokenProperties } from '../properties/profiles/search.js';
@@ -45,7 +45,7 @@ const scheduleIds = DISTINCTIONS.map(({ id }: Distinction) => id);
 
 process.stdout.write(`# Known clients
 
-Printed by \`npm run -s docs:profiles\`. \`core/profiles/\` has ${KNOWN_CLIENTS.length} known Redlock clients as policies: what each of them chooses where
+Printed by \`npm run -s docs:profiles\`. \`deviations/profiles/\` has ${KNOWN_CLIENTS.length} known Redlock clients as policies: what each of them chooses where
 clients differ. \`lockstep list --policies\` names them, \`lockstep check --policy redlock-php\` searches with one, and
 \`lockstep replay F1 --with policy=pottery\` plays a schedule with one.
 

@@ -1,4 +1,5 @@
-import { members, nodeName, REFERENCE, size } from '../core/index.js';
+import { members, nodeName, size } from '../core/index.js';
+import { REFERENCE } from '../deviations/index.js';
 import type { Counts } from '../properties/coverage.js';
 import { isInClaim } from '../properties/search/drawn.js';
 import { type Cluster, type Fault, type LockPlan, plainCluster } from '../scenarios/index.js';

@@ -1,4 +1,4 @@
-import { type Policy, PROFILES } from '../core/index.js';
+import { type Policy, PROFILES } from '../deviations/index.js';
 import type { StrategyName } from '../properties/search/strategy-info.js';
 import {
   mostDownOf,

@@ -1,4 +1,4 @@
-import { driftAllowanceUs, quorumOf } from '../core/index.js';
+import { driftAllowanceUs, quorumOf } from '../deviations/index.js';
 import {
   boundsOf,
   type CheckResult,

@@ -1,4 +1,4 @@
-import { ORIGINS, PROFILES } from '../core/index.js';
+import { ORIGINS, PROFILES } from '../deviations/index.js';
 import { loadCatalogue } from '../scenarios/catalogue.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import type { ListFlags } from './flags.js';

@@ -1,8 +1,7 @@
 import Redis from 'ioredis-mock';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { lockPolicyOf } from '../deviations/index.js';
+import { lockPolicyOf, type Policy, REFERENCE } from '../deviations/index.js';
 import { COUNTER_KEYS, scriptsOf } from './index.js';
-import { type Policy, REFERENCE } from './policy.js';
 
 /** The scripts run in a Lua interpreter over keys in memory; on real nodes they are tested with the adapter. */
 const redis = new Redis();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { Policy } from '../deviations/index.js';
 import { NO_NODES } from './nodes.js';
-import type { Policy } from './policy.js';
 import { NO_COUNTERS } from './state.js';
 import { ms, TestLock } from './testing/lock.js';
 

@@ -1,3 +1,4 @@
+export { votesWanted } from './acquire.js';
 export type { Answer, Command, Operation, Scripts, Sending, Token } from './commands.js';
 export { COUNTER_KEYS } from './commands.js';
 export type {
@@ -26,17 +27,9 @@ export {
   without,
 } from './nodes.js';
 export {
-  driftAllowanceUs,
-  forgetfulNodesTolerated,
-  type Policy,
-  quorumOf,
-  REFERENCE,
-  votesWantedOf,
-} from './policy.js';
-export { ORIGINS, type Origin, PROFILES, type Source } from './profiles/index.js';
-export {
   type AfterFailure,
   type Electorate,
+  forgetfulNodesTolerated,
   type ReleaseCause,
   type Round,
   type Rules,

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { Policy } from '../deviations/index.js';
 import type { Command } from './commands.js';
 import type { Effect } from './event.js';
 import { members, type NodeSet, size } from './nodes.js';
-import type { Policy } from './policy.js';
 import { TestLock } from './testing/lock.js';
 import type { LocalTime } from './time.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { PROFILES, REFERENCE, SOUND, SOUND_POLICY } from '../core/index.js';
-import { DEVIATIONS, deviationsOf, lockPolicyOf, rulesOf, settingsOf } from './index.js';
+import { SOUND, SOUND_POLICY } from '../core/index.js';
+import { DEVIATIONS, deviationsOf, lockPolicyOf, PROFILES, REFERENCE, rulesOf, settingsOf } from './index.js';
 
 describe('the catalogue of deviations', () => {
   it('changes one rule each, and says in words what a client does', () => {

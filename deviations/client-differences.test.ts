@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { allNodes, LONGEST_US, type NodeSet, type Policy, REFERENCE } from '../core/index.js';
+import { allNodes, LONGEST_US, type NodeSet } from '../core/index.js';
 import { heldLock, ms, TestLock } from '../core/testing/lock.js';
 import { isEnough, Validity } from '../core/testing/validity.js';
-import { lockPolicyOf } from './index.js';
+import { lockPolicyOf, type Policy, REFERENCE } from './index.js';
 
 /*
  * Choices on which known clients differ, each against what the reference does in the same place.

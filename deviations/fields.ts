@@ -1,5 +1,6 @@
-import { type LockPolicy, type Policy, type Rules, type Settings, SOUND } from '../core/index.js';
+import { type LockPolicy, type Rules, type Settings, SOUND, votesWanted } from '../core/index.js';
 import { rulesOf } from './catalogue.js';
+import type { Policy } from './policy.js';
 
 /*
  * What a policy that is written field by field comes to: settings, and the names of deviations.
@@ -129,4 +130,20 @@ export function lockPolicyOf(policy: Policy): LockPolicy {
   const lock = { settings: settingsOf(policy), rules, fencing: policy };
   made.set(policy, lock);
   return lock;
+}
+
+/** Votes that make a lock on `nodes` nodes under `policy`. */
+export function quorumOf(policy: Policy, nodes: number): number {
+  return lockPolicyOf(policy).rules.quorum(nodes, 'acquire');
+}
+
+/** Votes to wait for on `nodes` nodes under `policy`: at most `nodes`, at least the quorum, whatever that is. */
+export function votesWantedOf(policy: Policy, nodes: number): number {
+  return votesWanted(lockPolicyOf(policy), nodes);
+}
+
+/** The clock-drift allowance D for a TTL under `policy`, µs. */
+export function driftAllowanceUs(policy: Policy, ttlUs: number): number {
+  const { rules, settings } = lockPolicyOf(policy);
+  return rules.allowance(ttlUs, settings);
 }

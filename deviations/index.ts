@@ -1,3 +1,12 @@
 export { DEVIATIONS, rulesOf } from './catalogue.js';
 export type { Deviation } from './deviation.js';
-export { deviationsOf, lockPolicyOf, settingsOf } from './fields.js';
+export {
+  deviationsOf,
+  driftAllowanceUs,
+  lockPolicyOf,
+  quorumOf,
+  settingsOf,
+  votesWantedOf,
+} from './fields.js';
+export { type Policy, REFERENCE } from './policy.js';
+export { ORIGINS, type Origin, PROFILES, type Source } from './profiles/index.js';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { driftAllowanceUs, LONGEST_US, type LocalTime, localTime, type Policy, REFERENCE } from '../core/index.js';
+import { LONGEST_US, type LocalTime, localTime } from '../core/index.js';
 import { ms } from '../core/testing/lock.js';
 import { isEnough, Validity } from '../core/testing/validity.js';
-import { lockPolicyOf } from './index.js';
+import { driftAllowanceUs, lockPolicyOf, type Policy, REFERENCE } from './index.js';
 
 function policy(change: Partial<Policy>): Policy {
   return { ...REFERENCE, ...change };

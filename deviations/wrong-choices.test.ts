@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type Policy, REFERENCE } from '../core/index.js';
 import { heldLock, TestLock } from '../core/testing/lock.js';
-import { lockPolicyOf } from './index.js';
+import { lockPolicyOf, type Policy, REFERENCE } from './index.js';
 
 /*
  * Choices that known clients got wrong, step by step: planted bugs are made of them.

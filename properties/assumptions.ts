@@ -1,4 +1,5 @@
-import { driftAllowanceUs, nodeName, type Policy, quorumOf } from '../core/index.js';
+import { nodeName } from '../core/index.js';
+import { driftAllowanceUs, type Policy, quorumOf } from '../deviations/index.js';
 import type { Cluster, Crash, Failover, ProcessName, Schedule } from '../scenarios/index.js';
 import { ttlsMsOf } from '../scenarios/ttls.js';
 

@@ -1,4 +1,4 @@
-import { quorumOf, REFERENCE } from '../core/index.js';
+import { SOUND } from '../core/index.js';
 import type { LockNode } from './node.js';
 import type { Seen } from './wire.js';
 
@@ -49,7 +49,7 @@ export function inspect(nodes: readonly LockNode[], resource: string, withinMs: 
 }
 
 function conclude(seen: readonly (Seen | undefined)[]): Inspection {
-  const quorum = quorumOf(REFERENCE, seen.length);
+  const quorum = SOUND.quorum(seen.length, 'acquire');
   const where = (test: (found: Seen | undefined) => boolean): number[] =>
     seen.flatMap((found, index) => (test(found) ? [index] : []));
   const value = seen.find((found) => found && countOf(seen, found.token) >= quorum)?.token ?? null;

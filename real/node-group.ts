@@ -1,4 +1,4 @@
-import { MOST_NODES, quorumOf, REFERENCE } from '../core/index.js';
+import { MOST_NODES, SOUND } from '../core/index.js';
 import { clientShapeError } from './client-shape.js';
 import type { LocalClock } from './clock.js';
 import { configError } from './errors.js';
@@ -75,7 +75,7 @@ export class NodeGroup implements NodeOwner {
       };
       const check = () => {
         const ready = this.nodes.filter((node) => node.ready).length;
-        const enough = late && ready >= quorumOf(REFERENCE, this.nodes.length);
+        const enough = late && ready >= SOUND.quorum(this.nodes.length, 'acquire');
         if (enough || !this.nodes.some((node) => node.connecting)) done();
       };
       let timer = setTimeout(() => {
@@ -147,7 +147,7 @@ const warnedOf = new Set<number>();
 export function warnOfEvenNumber(nodes: number): void {
   if (nodes % 2 !== 0 || warnedOf.has(nodes)) return;
   warnedOf.add(nodes);
-  const tolerated = nodes - quorumOf(REFERENCE, nodes);
+  const tolerated = nodes - SOUND.quorum(nodes, 'acquire');
   process.emitWarning(
     `${nodes} nodes tolerate the failure of ${tolerated}, no more than ${nodes - 1} would: an odd number is better.`,
     { type: 'LockstepWarning', code: 'LOCKSTEP_EVEN_NODES' },

@@ -1,4 +1,5 @@
-import { localTime, type Policy } from '../core/index.js';
+import { localTime } from '../core/index.js';
+import type { Policy } from '../deviations/index.js';
 import type { Schedule } from '../scenarios/index.js';
 import { Clocks, clockOf, policyFor, setupOf, type TraceEvent, trueTime } from '../sim/index.js';
 import { listOf, nodesOf, numberOf, textOf } from './details.js';

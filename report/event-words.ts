@@ -1,4 +1,4 @@
-import { driftAllowanceUs } from '../core/index.js';
+import { driftAllowanceUs } from '../deviations/index.js';
 import { formatDurationMs } from '../scenarios/index.js';
 import type { TraceEvent } from '../sim/index.js';
 import { listOf, nodesOf, numberOf, saidOf, textOf } from './details.js';

@@ -1,4 +1,4 @@
-import type { Policy } from '../core/index.js';
+import type { Policy } from '../deviations/index.js';
 import type { Schedule } from '../scenarios/index.js';
 import type { TraceEvent } from '../sim/index.js';
 

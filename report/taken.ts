@@ -1,4 +1,4 @@
-import type { Policy } from '../core/index.js';
+import type { Policy } from '../deviations/index.js';
 import type { Outage, Violation } from '../properties/index.js';
 import { judge } from '../properties/judge.js';
 import type { Schedule, Verdict } from '../scenarios/index.js';

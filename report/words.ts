@@ -1,5 +1,6 @@
-import { nodeIndex, nodeName, type Policy, quorumOf, REFERENCE } from '../core/index.js';
+import { nodeIndex, nodeName } from '../core/index.js';
 import { printable } from '../core/printable.js';
+import { type Policy, quorumOf, REFERENCE } from '../deviations/index.js';
 import type { Assumption } from '../properties/index.js';
 import { type ClientPlan, formatDurationMs, type PropertyId, type Schedule } from '../scenarios/index.js';
 import { policyOf } from '../sim/index.js';

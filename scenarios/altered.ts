@@ -1,4 +1,5 @@
-import { LONGEST_US, MIDDLE_JITTER_PPM, type Policy } from '../core/index.js';
+import { LONGEST_US, MIDDLE_JITTER_PPM } from '../core/index.js';
+import type { Policy } from '../deviations/index.js';
 import { profileOf } from './checks.js';
 import type {
   ClientPlan,

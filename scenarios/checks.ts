@@ -1,4 +1,5 @@
-import { MOST_NODES, type Policy, PROFILES } from '../core/index.js';
+import { MOST_NODES } from '../core/index.js';
+import { type Policy, PROFILES } from '../deviations/index.js';
 import { addressText } from './address.js';
 import { pointer, ScheduleError, show } from './input-error.js';
 import { meant } from './nearest.js';

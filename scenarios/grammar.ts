@@ -1,4 +1,5 @@
-import { LONGEST_US, MOST_NODES, type Policy } from '../core/index.js';
+import { LONGEST_US, MOST_NODES } from '../core/index.js';
+import type { Policy } from '../deviations/index.js';
 import { exactly } from './exactly.js';
 import {
   countOr,

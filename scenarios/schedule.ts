@@ -1,4 +1,5 @@
-import type { Operation, Policy } from '../core/index.js';
+import type { Operation } from '../core/index.js';
+import type { Policy } from '../deviations/index.js';
 
 /**
  * One run, written down completely: cluster, clients and their work, faults with their times, and what became of each

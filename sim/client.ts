@@ -7,11 +7,10 @@ import {
   type LockEvent,
   type LockPolicy,
   type Outcome,
-  type Policy,
   type Timer,
   type Token,
 } from '../core/index.js';
-import { lockPolicyOf } from '../deviations/index.js';
+import { lockPolicyOf, type Policy } from '../deviations/index.js';
 import { ClientProcess, type ClientSeat } from './client-process.js';
 import type { Clock } from './clock.js';
 import type { LockRun } from './lock-run.js';

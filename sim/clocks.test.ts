@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Policy } from '../core/index.js';
+import type { Policy } from '../deviations/index.js';
 import type { Fault } from '../scenarios/index.js';
 import { lock, story, unreached } from './testing/schedule.js';
 

@@ -1,4 +1,4 @@
-import type { Policy } from '../core/index.js';
+import type { Policy } from '../deviations/index.js';
 import type { Suspend } from '../scenarios/index.js';
 import { Clock } from './clock.js';
 import type { TrueTime } from './time.js';

@@ -1,5 +1,5 @@
-import type { Answer, Command, Policy } from '../core/index.js';
-import { lockPolicyOf } from '../deviations/index.js';
+import type { Answer, Command } from '../core/index.js';
+import { lockPolicyOf, type Policy } from '../deviations/index.js';
 import type { Cluster } from '../scenarios/index.js';
 import { Chronicle } from './chronicle.js';
 import { SimNode } from './node.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { REFERENCE } from '../core/index.js';
+import { REFERENCE } from '../deviations/index.js';
 import { choiceOf, policyOf } from './simulate.js';
 
 describe('a policy in a schedule', () => {

@@ -1,4 +1,4 @@
-import { type Policy, PROFILES, REFERENCE } from '../core/index.js';
+import { type Policy, PROFILES, REFERENCE } from '../deviations/index.js';
 import type { ClientPlan, PolicyChoice, Schedule } from '../scenarios/index.js';
 import { Observer } from './observer.js';
 import { ScriptedAdversary } from './scripted.js';

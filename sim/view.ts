@@ -1,4 +1,4 @@
-import type { Policy } from '../core/index.js';
+import type { Policy } from '../deviations/index.js';
 import type { ClientPlan, ClockPlan, ProcessName, ResourceGuard } from '../scenarios/index.js';
 import type { ClientProcess } from './client-process.js';
 import type { ClusterSetup } from './cluster-setup.js';

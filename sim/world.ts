@@ -1,4 +1,5 @@
-import type { Command, LocalTime, NodeSet, Policy } from '../core/index.js';
+import type { Command, LocalTime, NodeSet } from '../core/index.js';
+import type { Policy } from '../deviations/index.js';
 import type { Adversary, Moment } from './adversary.js';
 import { Chronicle } from './chronicle.js';
 import { SimClient } from './client.js';

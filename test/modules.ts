@@ -17,7 +17,7 @@ export type Modules = ReadonlyMap<string, readonly Import[]>;
 export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   core: [],
   deviations: ['core'],
-  scenarios: ['core'],
+  scenarios: ['core', 'deviations'],
   sim: ['core', 'deviations', 'scenarios'],
   properties: ['core', 'deviations', 'scenarios', 'sim'],
   report: ['core', 'deviations', 'scenarios', 'sim', 'properties'],

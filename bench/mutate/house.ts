@@ -9,12 +9,15 @@ const MUTATED: readonly string[] = [
   'extend',
   'fencing',
   'fencing-token',
+  'give-back',
   'nodes',
-  'policy',
   'release',
+  'rules',
+  'settings',
   'step',
   'tally',
   'time',
+  'turn',
   'validity',
 ];
 

@@ -1,4 +1,4 @@
-import { lockPolicyOf } from '../../deviations/index.js';
+import { lockPolicyOf, type Policy, REFERENCE } from '../../deviations/index.js';
 import {
   type Answer,
   type Chance,
@@ -14,8 +14,6 @@ import {
   type NodeSet,
   type Operation,
   type Outcome,
-  type Policy,
-  REFERENCE,
   step,
   type Timer,
   type Token,

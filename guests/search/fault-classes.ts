@@ -1,4 +1,4 @@
-import { type Policy, REFERENCE } from '../../core/index.js';
+import { type Policy, REFERENCE } from '../../deviations/index.js';
 import { NO_FAULTS, NO_STRETCH, type Weather } from '../../properties/search/weather.js';
 import type { Cluster } from '../../scenarios/index.js';
 

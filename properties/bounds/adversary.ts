@@ -1,4 +1,5 @@
-import { nodeName, type Policy } from '../../core/index.js';
+import { nodeName } from '../../core/index.js';
+import type { Policy } from '../../deviations/index.js';
 import {
   type ClockPlan,
   type Cluster,

@@ -1,4 +1,4 @@
-import type { Policy } from '../../core/index.js';
+import type { Policy } from '../../deviations/index.js';
 import { allowanceUs, latestEffectUs, longestDelayUs, lostCounters, powerWindowUs } from './computed.js';
 import { type EffectCase, longestPause, longestWay } from './effects.js';
 import { COUNTER_SETTING, type CounterCase, leastLostCounters, longestDelay, longestUnsafeCounter } from './fencing.js';

@@ -1,4 +1,4 @@
-import type { Policy } from '../../core/index.js';
+import type { Policy } from '../../deviations/index.js';
 import type { Fate, Fault } from '../../scenarios/index.js';
 import { type Attack, alone, type Setting, strikeAt } from './adversary.js';
 import { greatest } from './bisect.js';

@@ -1,4 +1,4 @@
-import type { Policy } from '../../core/index.js';
+import type { Policy } from '../../deviations/index.js';
 import type { Fate } from '../../scenarios/index.js';
 import { type Attack, attack, EXACT, type Grain } from './adversary.js';
 import { greatest } from './bisect.js';

@@ -1,4 +1,5 @@
-import { type LocalTime, nodeName, quorumOf } from '../../core/index.js';
+import { type LocalTime, nodeName } from '../../core/index.js';
+import { quorumOf } from '../../deviations/index.js';
 import type { Schedule } from '../../scenarios/index.js';
 import {
   type EndCause,

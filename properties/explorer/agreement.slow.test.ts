@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Policy, REFERENCE } from '../../core/index.js';
+import { type Policy, REFERENCE } from '../../deviations/index.js';
 import { check } from '../check.js';
 import { type Weather, WITHIN_ASSUMPTIONS } from '../search/weather.js';
 import { type ExploreBounds, SMALL_WORLD } from './bounds.js';

@@ -1,4 +1,4 @@
-import { type Policy, REFERENCE } from '../../core/index.js';
+import { type Policy, REFERENCE } from '../../deviations/index.js';
 
 /** True time in a bounded world: one tick is one millisecond, the resolution of expiry in Redis. */
 export const TICK_US = 1000;

@@ -1,12 +1,5 @@
-import {
-  driftAllowanceUs,
-  initialState,
-  type LocalTime,
-  type LockState,
-  localTime,
-  type NodeSet,
-  type Policy,
-} from '../../core/index.js';
+import { initialState, type LocalTime, type LockState, localTime, type NodeSet } from '../../core/index.js';
+import { driftAllowanceUs, type Policy } from '../../deviations/index.js';
 import { type ExploreBounds, TICK_US } from './bounds.js';
 
 const BLANK = initialState();

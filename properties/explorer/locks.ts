@@ -8,13 +8,12 @@ import {
   localTime,
   members,
   type NodeSet,
-  type Policy,
   size,
   step,
   type Timer,
   type Token,
 } from '../../core/index.js';
-import { lockPolicyOf } from '../../deviations/index.js';
+import { lockPolicyOf, type Policy } from '../../deviations/index.js';
 import { type ExploreBounds, TICK_US } from './bounds.js';
 import { canonicalLock, lockKey, mapNodeSets, rolesOf, withoutNode } from './canonical-lock.js';
 import { Interner, Memo } from './interner.js';

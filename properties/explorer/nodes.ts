@@ -1,4 +1,5 @@
-import type { Answer, Command, Policy, Token } from '../../core/index.js';
+import type { Answer, Command, Token } from '../../core/index.js';
+import type { Policy } from '../../deviations/index.js';
 import { LoneNode } from '../../sim/index.js';
 import { Interner, Memo } from './interner.js';
 import { type Commands, replyCode } from './links.js';

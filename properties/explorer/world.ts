@@ -1,4 +1,5 @@
-import { type Command, type Policy, quorumOf } from '../../core/index.js';
+import type { Command } from '../../core/index.js';
+import { type Policy, quorumOf } from '../../deviations/index.js';
 import { type Action, ActionKind, actionOf } from './action.js';
 import { Attempts } from './attempts.js';
 import { type ExploreBounds, policyWithin } from './bounds.js';

@@ -1,4 +1,4 @@
-import { driftAllowanceUs, type Policy, REFERENCE } from '../../core/index.js';
+import { driftAllowanceUs, type Policy, REFERENCE } from '../../deviations/index.js';
 import type { Fault, PropertyId, Schedule } from '../../scenarios/index.js';
 import { alone, attack, EXACT, type Setting } from '../bounds/adversary.js';
 import { see } from '../bounds/watch.js';

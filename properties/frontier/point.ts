@@ -1,4 +1,4 @@
-import { quorumOf, REFERENCE } from '../../core/index.js';
+import { quorumOf, REFERENCE } from '../../deviations/index.js';
 
 /**
  * One configuration with all that an adversary may do to it: everything that can be swept. Times are µs, shares and

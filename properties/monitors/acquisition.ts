@@ -1,4 +1,5 @@
-import { type NodeSet, type Policy, size } from '../../core/index.js';
+import { type NodeSet, size } from '../../core/index.js';
+import type { Policy } from '../../deviations/index.js';
 import type { LockRun, TrueTime } from '../../sim/index.js';
 import { leastDriftUs } from './allowance.js';
 import { instant, type Report } from './instant.js';

@@ -1,4 +1,4 @@
-import type { Policy } from '../../core/index.js';
+import type { Policy } from '../../deviations/index.js';
 
 /**
  * The least that a claim has to give up for drift, µs: what the policy says, computed anew, and never less than

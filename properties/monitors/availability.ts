@@ -1,4 +1,5 @@
-import { allNodes, type NodeSet, oneNode, quorumOf, REFERENCE, union, without } from '../../core/index.js';
+import { allNodes, type NodeSet, oneNode, union, without } from '../../core/index.js';
+import { quorumOf, REFERENCE } from '../../deviations/index.js';
 import type { EndCause, LockRun, NodeList, Setup, TrueTime } from '../../sim/index.js';
 import type { Ledger, Use } from './ledger.js';
 import { Orphans } from './orphans.js';

@@ -6,10 +6,10 @@ import {
   NO_NODES,
   type NodeSet,
   oneNode,
-  type Policy,
   union,
   without,
 } from '../../core/index.js';
+import type { Policy } from '../../deviations/index.js';
 import type { LockRun, TrueTime } from '../../sim/index.js';
 
 /** What was asked of the nodes with one token, and what they did about it, as seen from outside. */

@@ -1,4 +1,4 @@
-import type { Policy } from '../../core/index.js';
+import type { Policy } from '../../deviations/index.js';
 import type { PropertyId } from '../../scenarios/index.js';
 import type { Weather } from '../search/weather.js';
 

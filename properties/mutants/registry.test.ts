@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { REFERENCE } from '../../core/index.js';
+import { REFERENCE } from '../../deviations/index.js';
 import { check } from '../check.js';
 import { MONITORED } from '../property-lists.js';
 import { MUTANTS, weatherFor } from './registry.js';

@@ -1,4 +1,4 @@
-import { REFERENCE } from '../../core/index.js';
+import { REFERENCE } from '../../deviations/index.js';
 import { NO_STRETCH, type Weather, WITHIN_ASSUMPTIONS } from '../search/weather.js';
 import type { Mutant } from './mutant.js';
 import { PROTOCOL_BUGS } from './protocol-bugs.js';

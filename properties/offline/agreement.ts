@@ -1,4 +1,4 @@
-import { PROFILES, REFERENCE } from '../../core/index.js';
+import { PROFILES, REFERENCE } from '../../deviations/index.js';
 import type { PropertyId, Schedule } from '../../scenarios/index.js';
 import {
   type Adversary,

@@ -1,4 +1,4 @@
-import { quorumOf } from '../../core/index.js';
+import { quorumOf } from '../../deviations/index.js';
 import type { Outage } from '../monitors/outage.js';
 import { beliefsOf } from './beliefs.js';
 import { joined, type Span } from './clock-line.js';

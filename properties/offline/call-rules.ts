@@ -1,4 +1,4 @@
-import { type Policy, REFERENCE } from '../../core/index.js';
+import { type Policy, REFERENCE } from '../../deviations/index.js';
 import { believedAt } from './beliefs.js';
 import { finding } from './claim-rules.js';
 import type { Finding } from './finding.js';

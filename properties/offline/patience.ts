@@ -1,4 +1,4 @@
-import type { Policy } from '../../core/index.js';
+import type { Policy } from '../../deviations/index.js';
 import type { Cluster } from '../../scenarios/index.js';
 
 /*

@@ -1,4 +1,5 @@
-import { nodeIndex, type Policy } from '../../core/index.js';
+import { nodeIndex } from '../../core/index.js';
+import type { Policy } from '../../deviations/index.js';
 import { clockOf, type Setup, type TraceEvent } from '../../sim/index.js';
 import { ClockLine } from './clock-line.js';
 

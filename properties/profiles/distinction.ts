@@ -1,4 +1,4 @@
-import type { Policy } from '../../core/index.js';
+import type { Policy } from '../../deviations/index.js';
 import type { Question } from './question.js';
 
 /** Some clients, and why they are what was not stated of them. */

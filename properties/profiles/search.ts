@@ -1,4 +1,4 @@
-import { PROFILES } from '../../core/index.js';
+import { PROFILES } from '../../deviations/index.js';
 import type { PropertyId } from '../../scenarios/index.js';
 import { Streams } from '../../sim/index.js';
 import { assumptions } from '../assumptions.js';

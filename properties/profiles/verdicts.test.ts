@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ORIGINS } from '../../core/index.js';
+import { ORIGINS } from '../../deviations/index.js';
 import { findScenario, loadCatalogue } from '../../scenarios/catalogue.js';
 import { DISTINCTIONS } from './distinctions.js';
 import { fails } from './question.js';

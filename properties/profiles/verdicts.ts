@@ -1,4 +1,5 @@
-import { extendsItself, ORIGINS, type Policy, PROFILES } from '../../core/index.js';
+import { extendsItself } from '../../core/index.js';
+import { ORIGINS, type Policy, PROFILES } from '../../deviations/index.js';
 import type { Scenario, Schedule } from '../../scenarios/index.js';
 import { policyOf } from '../../sim/index.js';
 import type { Distinction } from './distinction.js';

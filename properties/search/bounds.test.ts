@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { REFERENCE } from '../../core/index.js';
+import { REFERENCE } from '../../deviations/index.js';
 import { boundsOf } from './bounds.js';
 
 // Section 3.2 of the theory: r* with D = 1 % + 2 ms and no latency, rounded inwards; on both sides, on the nodes, on the clients alone.

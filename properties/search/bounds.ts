@@ -1,4 +1,4 @@
-import { driftAllowanceUs, type Policy } from '../../core/index.js';
+import { driftAllowanceUs, type Policy } from '../../deviations/index.js';
 
 const MILLION = 1_000_000;
 

@@ -1,4 +1,5 @@
-import { extendsItself, nodeName, type Policy } from '../../core/index.js';
+import { extendsItself, nodeName } from '../../core/index.js';
+import type { Policy } from '../../deviations/index.js';
 import type { ClockPlan, Distance } from '../../scenarios/index.js';
 import type { ClientView, ClusterSetup, Setup, Stream } from '../../sim/index.js';
 import { type Bounds, boundsOf } from './bounds.js';

@@ -1,4 +1,4 @@
-import { type Policy, REFERENCE } from '../../core/index.js';
+import { type Policy, REFERENCE } from '../../deviations/index.js';
 import type { Cluster, ResourceGuard } from '../../scenarios/index.js';
 
 /**

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { quorumOf, REFERENCE } from '../../core/index.js';
+import { SOUND } from '../../core/index.js';
 import type { Source } from '../provisioner/index.js';
 import { BenchCluster } from './cluster.js';
 import { isInstalled, PEERS } from './peers.js';
@@ -188,7 +188,7 @@ async function withWallClock<T>(aheadMs: number, work: () => Promise<T>): Promis
 async function compared(held: Held, direct: ReturnType<BenchCluster['makeClients']>, key: string): Promise<Seen> {
   const left = await Promise.all(direct.map((client) => client.pttl(key)));
   const claimedMs = held.claimedMs();
-  const keptMs = left.sort((a, b) => b - a)[quorumOf(REFERENCE, NODES) - 1] ?? 0;
+  const keptMs = left.sort((a, b) => b - a)[SOUND.quorum(NODES, 'acquire') - 1] ?? 0;
   if (claimedMs === null) return { verdict: 'untold', seen: 'tells no time' };
   return {
     verdict: claimedMs <= keptMs + ROUNDING_MS ? 'safe' : 'unsafe',
@@ -234,7 +234,7 @@ async function leftKeysOnHungNode(stage: Stage): Promise<Seen> {
 /** Somebody else holds the resource on a quorum; what does a failed acquisition leave on the other nodes? */
 async function keysLeft({ cluster, subject, resource, key }: Stage, before: () => Promise<void>): Promise<Seen> {
   const direct = cluster.makeClients();
-  const others = direct.slice(0, quorumOf(REFERENCE, NODES));
+  const others = direct.slice(0, SOUND.quorum(NODES, 'acquire'));
   await Promise.all(others.map((client) => client.set(key, 'other', 'PX', TTL_MS * 10)));
   await before();
   const outcome = await subject.worker(resource).acquire().then(toldOf, failed);

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Redis, RedisOptions } from 'ioredis';
-import { quorumOf, REFERENCE, SOUND_POLICY, scriptsOf } from '../../core/index.js';
+import { SOUND, SOUND_POLICY, scriptsOf } from '../../core/index.js';
 import { systemChance } from '../chance.js';
 import { Redlock } from '../redlock.js';
 import type { SubjectName } from './types.js';
@@ -116,7 +116,7 @@ async function floor(
 }
 
 function firstQuorum(replies: readonly Promise<unknown>[]): Promise<readonly unknown[]> {
-  const quorum = quorumOf(REFERENCE, replies.length);
+  const quorum = SOUND.quorum(replies.length, 'acquire');
   const got: unknown[] = [];
   return new Promise((resolve, reject) => {
     for (const reply of replies) {

@@ -10,11 +10,10 @@ import {
   MIDDLE_JITTER_PPM,
   type NodeSet,
   type Outcome,
-  type Policy,
   step,
   type Timer,
 } from '../../core/index.js';
-import { lockPolicyOf } from '../../deviations/index.js';
+import { lockPolicyOf, type Policy } from '../../deviations/index.js';
 import type { ClientPlan, LockPlan, ProcessName } from '../../scenarios/index.js';
 import { Alarms } from '../alarms.js';
 import { systemChance } from '../chance.js';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Policy, PROFILES, quorumOf, REFERENCE } from '../../core/index.js';
+import { type Policy, PROFILES, quorumOf, REFERENCE } from '../../deviations/index.js';
 import type { Schedule } from '../../scenarios/index.js';
 import { longestTtlUs } from '../../scenarios/ttls.js';
 import { findFaketime, type Persistence, provision } from '../provisioner/index.js';

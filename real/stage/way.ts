@@ -1,7 +1,7 @@
 import { createConnection, type Socket } from 'node:net';
-import type { Answer, Command, Policy } from '../../core/index.js';
+import type { Answer, Command } from '../../core/index.js';
 import { scriptsOf } from '../../core/index.js';
-import { lockPolicyOf } from '../../deviations/index.js';
+import { lockPolicyOf, type Policy } from '../../deviations/index.js';
 import { addressText } from '../../scenarios/address.js';
 import type { Fate, Schedule } from '../../scenarios/index.js';
 import { type CommandFate, commandOf, NodeProxy, RespCutter } from '../proxy/index.js';

@@ -1,14 +1,6 @@
 import type { Redis } from 'ioredis';
-import {
-  type Answer,
-  type Command,
-  type Operation,
-  type Policy,
-  REFERENCE,
-  scriptsOf,
-  type Token,
-} from '../../core/index.js';
-import { lockPolicyOf } from '../../deviations/index.js';
+import { type Answer, type Command, type Operation, scriptsOf, type Token } from '../../core/index.js';
+import { lockPolicyOf, type Policy, REFERENCE } from '../../deviations/index.js';
 import { type KeyState, LoneNode } from '../../sim/index.js';
 import { answerOf, isMissingScript, write, writeWithText } from '../wire.js';
 

@@ -1,4 +1,4 @@
-import { quorumOf } from '../../core/index.js';
+import { quorumOf } from '../../deviations/index.js';
 import type { TraceEvent } from '../../sim/index.js';
 import { numberOf, textOf } from '../details.js';
 import type { Scene } from './scene.js';

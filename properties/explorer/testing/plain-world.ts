@@ -7,12 +7,11 @@ import {
   type LockState,
   localTime,
   members,
-  type Policy,
   step,
   type Timer,
   type Token,
 } from '../../../core/index.js';
-import { lockPolicyOf } from '../../../deviations/index.js';
+import { lockPolicyOf, type Policy } from '../../../deviations/index.js';
 import { LoneNode } from '../../../sim/index.js';
 import { type Action, ActionKind, partsOf } from '../action.js';
 import { type ExploreBounds, policyWithin, TICK_US } from '../bounds.js';

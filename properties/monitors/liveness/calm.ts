@@ -1,4 +1,5 @@
-import { has, NO_NODES, type NodeSet, nodeIndex, oneNode, type Policy, union, without } from '../../../core/index.js';
+import { has, NO_NODES, type NodeSet, nodeIndex, oneNode, union, without } from '../../../core/index.js';
+import type { Policy } from '../../../deviations/index.js';
 import type { ClockPlan, Fault, ProcessName } from '../../../scenarios/index.js';
 import type { LockRun, TrueTime, WatchedWorld } from '../../../sim/index.js';
 import { insertAt } from '../remove.js';

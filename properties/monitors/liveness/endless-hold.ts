@@ -1,4 +1,5 @@
-import { extendsItself, type Policy, REFERENCE } from '../../../core/index.js';
+import { extendsItself } from '../../../core/index.js';
+import { type Policy, REFERENCE } from '../../../deviations/index.js';
 import { type LockRun, type TrueTime, trueTime } from '../../../sim/index.js';
 import { instant, type Report } from '../instant.js';
 import { removeAt } from '../remove.js';

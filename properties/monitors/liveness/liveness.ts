@@ -1,4 +1,5 @@
-import { driftAllowanceUs, type Policy, size } from '../../../core/index.js';
+import { size } from '../../../core/index.js';
+import { driftAllowanceUs, type Policy } from '../../../deviations/index.js';
 import type { Fault } from '../../../scenarios/index.js';
 import type { LockRun, Setup, TrueTime, WatchedWorld } from '../../../sim/index.js';
 import { instant, type Report } from '../instant.js';

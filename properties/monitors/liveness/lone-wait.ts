@@ -1,4 +1,5 @@
-import { has, NO_NODES, type NodeSet, type Policy, size } from '../../../core/index.js';
+import { has, NO_NODES, type NodeSet, size } from '../../../core/index.js';
+import type { Policy } from '../../../deviations/index.js';
 import { type LockRun, type TrueTime, trueTime, type WatchedWorld } from '../../../sim/index.js';
 import { instant, type Report } from '../instant.js';
 import type { Ledger, Use } from '../ledger.js';

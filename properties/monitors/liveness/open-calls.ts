@@ -1,4 +1,4 @@
-import type { Policy } from '../../../core/index.js';
+import type { Policy } from '../../../deviations/index.js';
 import { type LockRun, type TrueTime, trueTime } from '../../../sim/index.js';
 import { instant, type Report } from '../instant.js';
 import { removeAt } from '../remove.js';

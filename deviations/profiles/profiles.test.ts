@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { REFERENCE } from '../policy.js';
+import { REFERENCE } from '../index.js';
 import { ORIGINS, PROFILES } from './index.js';
 
 describe('the profiles', () => {

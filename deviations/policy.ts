@@ -1,4 +1,4 @@
-import { exactAllowance, type FencingPolicy } from './settings.js';
+import type { FencingPolicy } from '../core/index.js';
 
 /**
  * Every choice on which Redlock clients differ, as one plain value. A *profile* is a named policy with its sources, a
@@ -267,39 +267,3 @@ export const REFERENCE: Policy = Object.freeze<Policy>({
   fencing: 'none',
   rejoin: 'copy',
 });
-
-/** Votes that make a lock on `nodes` nodes under `policy`. */
-export function quorumOf(policy: Policy, nodes: number): number {
-  switch (policy.quorum) {
-    case 'majority':
-      return Math.floor(nodes / 2) + 1;
-    case 'half':
-      return Math.max(1, Math.floor(nodes / 2));
-    case 'float-majority':
-      // redlock-php: min(N, N/2 + 1) in floating point, compared with >=, so 3 of 3 and 4 of 5.
-      return Math.ceil(Math.min(nodes, nodes / 2 + 1));
-    default:
-      return policy.quorum;
-  }
-}
-
-/** Votes to wait for on `nodes` nodes under `policy`: at most `nodes`, at least the quorum, whatever that is. */
-export function votesWantedOf(policy: Policy, nodes: number): number {
-  const quorum = quorumOf(policy, nodes);
-  if (policy.votesWanted === 'quorum') return quorum;
-  return Math.max(quorum, policy.votesWanted === 'all' ? nodes : Math.min(nodes, policy.votesWanted));
-}
-
-/**
- * How many of the voting nodes may forget a lock held with `votes` of `nodes` before another client can gather
- * `quorum`: votes + quorum − nodes of them suffice to break it, so one fewer is tolerated.
- */
-export function forgetfulNodesTolerated(votes: number, quorum: number, nodes: number): number {
-  return Math.max(0, votes + quorum - nodes - 1);
-}
-
-/** The clock-drift allowance D for a TTL, µs: `driftPpm` of it plus `driftUs`, rounded up to whole ms if asked. */
-export function driftAllowanceUs(policy: Policy, ttlUs: number): number {
-  const drift = exactAllowance(ttlUs, policy);
-  return policy.driftWholeMs ? Math.ceil(drift / 1000) * 1000 : drift;
-}

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { forgetfulNodesTolerated, type Policy, quorumOf, REFERENCE, votesWantedOf } from './policy.js';
+import { forgetfulNodesTolerated } from '../core/index.js';
+import { type Policy, quorumOf, REFERENCE, votesWantedOf } from './index.js';
 
 const upTo7 = [1, 2, 3, 4, 5, 6, 7];
 
