@@ -55,5 +55,5 @@ function recorded(adversary: Adversary, setup: Setup): ReturnType<RecordingAdver
 }
 
 function broken(adversary: Adversary, setup: Setup, votes: number): string[] {
-  return assumptions(recorded(adversary, setup), setup.policy, votes);
+  return assumptions(recorded(adversary, setup), setup.policy, { votes });
 }

@@ -1,12 +1,21 @@
 import type { Answer } from './commands.js';
-import type { Chance, FailureReason, LockEvent, Reply } from './event.js';
+import type { Chance, FailureReason, LockEvent, Reply, Votes } from './event.js';
 import { hold } from './extend.js';
-import { type Fencing, isFencing, noteGrantedCounter, onCounter, onCounterTimeout, startFencing } from './fencing.js';
+import {
+  type Fencing,
+  isFencing,
+  noteGrantedCounter,
+  onCounter,
+  onCounterTimeout,
+  onLateCounter,
+  rejoinLate,
+  startFencing,
+} from './fencing.js';
 import { fencingTokenOf } from './fencing-token.js';
 import { release, unreleased } from './give-back.js';
 import { allNodes, has, NO_NODES, type NodeSet, oneNode, size, union, without } from './nodes.js';
 import { noteLateGrant, releaseLateGrants } from './release.js';
-import { NO_COUNTERS } from './state.js';
+import { type DraftState, NO_COUNTERS } from './state.js';
 import { answered, counted, NO_ANSWERS, timedOut, votesOf } from './tally.js';
 import { type LocalTime, later } from './time.js';
 import { armAnswers, cancelAnswers, type LockPolicy, type Turn } from './turn.js';
@@ -143,13 +152,30 @@ export function onAttemptTimeout(turn: Turn): void {
 /** A node answered a reading or raising of its counter. */
 export function onCounterAnswer(turn: Turn, { node, command, answer, counter }: Reply): void {
   const { policy, s, now, effects } = turn;
-  if (!isFencing(s)) return;
-  follow(turn, onCounter(policy.fencing, s, now, node, command, answer, counter, effects));
+  if (isFencing(s)) follow(turn, onCounter(policy.fencing, s, now, node, command, answer, counter, effects));
+  else if (hasClaimed(s)) onLateCounter(s, node, command, answer, counter, effects);
+}
+
+function hasClaimed({ phase }: DraftState): boolean {
+  return phase === 'held' || phase === 'lost' || phase === 'releasing' || phase === 'released';
 }
 
 function follow(turn: Turn, fencing: Fencing): void {
+  const { s, effects } = turn;
   if (fencing === 'failed') failAttempt(turn, 'unreachable');
-  else if (fencing === 'done') claim(turn);
+  else if (fencing === 'lost') failForGood(turn);
+  else if (fencing === 'done') {
+    claim(turn);
+    if (s.phase === 'held') rejoinLate(s, effects);
+  }
+}
+
+/** No attempt of any client can succeed before an operator has given the nodes a counter again. */
+function failForGood(turn: Turn): void {
+  const { s } = turn;
+  cancelAnswers(turn, 'attempt');
+  cleanUp(turn, true, NO_NODES);
+  fail(turn, 'counters-lost', votesOf(s.counters.votes, s.quorum));
 }
 
 /** Whether the votes so far make the lock, or cannot any more. */
@@ -245,10 +271,9 @@ function isLast({ policy, s }: Turn, at: LocalTime): boolean {
   );
 }
 
-function fail({ s, effects }: Turn, reason: FailureReason): void {
+function fail({ s, effects }: Turn, reason: FailureReason, votes: Votes = votesOf(s.votes, s.quorum)): void {
   s.phase = 'failed';
   s.failure = null;
-  const votes = votesOf(s.votes, s.quorum);
   effects.push({ type: 'report', outcome: { type: 'failed', reason, attempts: s.attempt + 1, votes } });
 }
 

@@ -1,7 +1,7 @@
 import Redis from 'ioredis-mock';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { lockPolicyOf, type Policy, REFERENCE } from '../deviations/index.js';
-import { COUNTER_KEYS, scriptsOf } from './index.js';
+import { scriptsOf } from './index.js';
 
 /** The scripts run in a Lua interpreter over keys in memory; on real nodes they are tested with the adapter. */
 const redis = new Redis();
@@ -145,57 +145,5 @@ describe('the release script', () => {
     expect(await run('release', 'mine', 0, 'a', 'b')).toBe(1);
     expect(await redis.exists('b')).toBe(0);
     expect(await run('release', 'mine', 0, 'a', 'b')).toBe(0);
-  });
-});
-
-describe('the counter scripts', () => {
-  const [COUNTER, JOINING] = COUNTER_KEYS;
-
-  async function count(operation: 'read-counter' | 'raise-counter' | 'join-counter', token: string, value = 0) {
-    return redis.eval(scriptsOf(lockPolicyOf(policy))[operation], COUNTER_KEYS.length, ...COUNTER_KEYS, token, value);
-  }
-
-  it('read and raise, and never lower', async () => {
-    await redis.set(COUNTER, 4);
-    expect(await count('read-counter', 'mine')).toBe(4);
-    expect(await count('raise-counter', 'mine', 6)).toBe(6);
-    expect(await count('raise-counter', 'mine', 5)).toBe(6);
-    expect(await count('raise-counter', 'mine', 10)).toBe(10);
-    expect(await redis.get(COUNTER)).toBe('10');
-    expect(await redis.ttl(COUNTER)).toBe(-1);
-    expect(await redis.exists(JOINING)).toBe(0);
-  });
-
-  it('say no where there is no counter, and note who asked last', async () => {
-    expect(await count('raise-counter', 'mine', 5)).toBe(-1);
-    expect(await redis.keys('*')).toEqual([]);
-    expect(await count('read-counter', 'mine')).toBe(-1);
-    expect(await count('read-counter', 'theirs')).toBe(-1);
-    expect(await redis.get(JOINING)).toBe('theirs');
-    expect(await redis.exists(COUNTER)).toBe(0);
-  });
-
-  it('let a node join only with what was read since it was found without, and only once', async () => {
-    await count('read-counter', 'mine');
-    await count('read-counter', 'theirs');
-    expect(await count('join-counter', 'mine', 7)).toBe(-1);
-    expect(await count('join-counter', 'theirs', 8)).toBe(8);
-    expect(await count('join-counter', 'theirs', 9)).toBe(-1);
-    expect(await redis.keys('*')).toEqual([COUNTER]);
-    await redis.flushall();
-    expect(await count('join-counter', 'theirs', 9)).toBe(-1);
-  });
-
-  it('count at once from 0 where the policy says so', async () => {
-    policy = { ...REFERENCE, rejoin: 'at-once' };
-    expect(await count('read-counter', 'mine')).toBe(0);
-    expect(await count('raise-counter', 'mine', 5)).toBe(5);
-    expect(await count('raise-counter', 'mine', 4)).toBe(5);
-  });
-
-  it('write whatever comes where the policy says so', async () => {
-    policy = { ...REFERENCE, fencing: 'plain-write' };
-    expect(await count('raise-counter', 'mine', 5)).toBe(5);
-    expect(await count('raise-counter', 'mine', 4)).toBe(4);
   });
 });

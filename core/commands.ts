@@ -51,50 +51,79 @@ export interface Sending {
  */
 export type Scripts = Readonly<Record<Operation, string>>;
 
-/** The node's fencing counter, which never expires, and the last attempt that found none there; both in one hash slot. */
+/**
+ * The node's fencing counter, which never expires, and the last attempt that found none there; both in one hash slot. No
+ * resource may have these names.
+ */
 export const COUNTER_KEYS: readonly [string, string] = ['{lockstep:fencing}', '{lockstep:fencing}:joining'];
 
-const READ = `
-local counter = redis.call('get', KEYS[1])
-if counter then return tonumber(counter) end
-redis.call('set', KEYS[2], ARGV[1])
-return -1`;
+/*
+ * A counter is stored with the life that it was counted in, `17 6e4b…`: the process that the node is, by its run_id, and the
+ * replication history that it took its data from when it was made a master. Another life may have lost what an earlier
+ * one acknowledged: after a restart from an older dump, or as a replica that has taken over. More than 15 digits would
+ * not be exact.
+ */
+const LIFE = `
+local life = string.match(redis.call('info', 'server'), 'run_id:(%x+)')
+  .. string.match(redis.call('info', 'replication'), 'master_replid2:(%x+)')`;
 
-const READ_AT_ONCE = `return tonumber(redis.call('get', KEYS[1]) or '0')`;
+/** The most that a counter may be. */
+export const MOST_COUNTER: number = 10 ** 15 - 1;
+
+const STORED = `
+local counter, of = string.match(redis.call('get', KEYS[1]) or '', '^(%d+) (%x+)$')
+if counter and #counter > 15 then counter = nil end`;
+
+/** By what a node in another life goes: nothing, what is left, or what is left and else 0. */
+const KNOWN: Record<Policy['rejoin'], string> = {
+  copy: `${LIFE}${STORED}
+if of ~= life then counter = nil end`,
+  'copy-if-missing': LIFE + STORED,
+  'at-once': `${LIFE}${STORED}
+counter = counter or '0'`,
+};
+
+const OR_MARK = `
+if not counter then
+  redis.call('set', KEYS[2], ARGV[1] .. ' ' .. life)
+  return -1
+end`;
+
+const READ = `${OR_MARK}
+return tonumber(counter)`;
 
 // Never lowers: a value that arrives late must not undo a higher one that was acknowledged.
-const HIGHER = `
+const RAISE = `${OR_MARK}
 if tonumber(counter) >= tonumber(ARGV[2]) then return tonumber(counter) end
-redis.call('set', KEYS[1], ARGV[2])
+redis.call('set', KEYS[1], ARGV[2] .. ' ' .. life)
 return tonumber(ARGV[2])`;
 
-const RAISE = `
-local counter = redis.call('get', KEYS[1])
-if not counter then return -1 end${HIGHER}`;
-
-const RAISE_AT_ONCE = `local counter = redis.call('get', KEYS[1]) or '0'${HIGHER}`;
-
 const PLAIN_WRITE = `
-redis.call('set', KEYS[1], ARGV[2])
+redis.call('set', KEYS[1], ARGV[2] .. ' ' .. life)
 return tonumber(ARGV[2])`;
 
 // What is joined with was read after the node had lost its counter, and it has not lost it again since.
 const JOIN = `
-if redis.call('exists', KEYS[1]) == 1 or redis.call('get', KEYS[2]) ~= ARGV[1] then return -1 end
-redis.call('set', KEYS[1], ARGV[2])
+if counter or redis.call('get', KEYS[2]) ~= ARGV[1] .. ' ' .. life then return -1 end
+redis.call('set', KEYS[1], ARGV[2] .. ' ' .. life)
 redis.call('del', KEYS[2])
 return tonumber(ARGV[2])`;
 
-/** The scripts about counters. */
-export function counterScripts(policy: Policy): Omit<Scripts, 'acquire' | 'extend' | 'release'> {
-  return {
-    'read-counter': (policy.rejoin === 'copy' ? READ : READ_AT_ONCE).trim(),
-    'raise-counter': raiseOf(policy).trim(),
-    'join-counter': JOIN.trim(),
-  };
-}
+/**
+ * Gives a node a counter of at least `ARGV[1]`, whether it knows one or not: for an operator, after more nodes have lost
+ * theirs than rejoin by themselves. {@link COUNTER_KEYS} are its `KEYS`. Answers with the counter.
+ */
+export const RECOVER_COUNTER: string = `${LIFE}${STORED}
+if not counter or tonumber(counter) < tonumber(ARGV[1]) then counter = ARGV[1] end
+redis.call('set', KEYS[1], counter .. ' ' .. life)
+redis.call('del', KEYS[2])
+return tonumber(counter)`.trim();
 
-function raiseOf({ fencing, rejoin }: Policy): string {
-  if (fencing === 'plain-write') return PLAIN_WRITE;
-  return rejoin === 'copy' ? RAISE : RAISE_AT_ONCE;
+/** The scripts about counters. */
+export function counterScripts({ fencing, rejoin }: Policy): Omit<Scripts, 'acquire' | 'extend' | 'release'> {
+  return {
+    'read-counter': (KNOWN[rejoin] + READ).trim(),
+    'raise-counter': (KNOWN[rejoin] + (fencing === 'plain-write' ? PLAIN_WRITE : RAISE)).trim(),
+    'join-counter': (KNOWN[rejoin] + JOIN).trim(),
+  };
 }

@@ -43,8 +43,11 @@ export type LockEvent =
   | { readonly type: 'extend'; readonly now: LocalTime; readonly ttlMs: number }
   | { readonly type: 'release'; readonly now: LocalTime };
 
-/** Why an acquisition failed: held by others, too few nodes answered, too slow, or given up by the caller. */
-export type FailureReason = 'contended' | 'unreachable' | 'too-slow' | 'abandoned';
+/**
+ * Why an acquisition failed: held by others, too few nodes answered, too slow, too few nodes know their fencing counter, or
+ * given up by the caller.
+ */
+export type FailureReason = 'contended' | 'unreachable' | 'too-slow' | 'counters-lost' | 'abandoned';
 
 /** Why an extension was refused or failed. */
 export type ExtensionFailure = 'not-held' | 'in-progress' | 'limit' | 'lost' | 'unreachable' | 'too-late';
@@ -67,6 +70,7 @@ export type Outcome =
       readonly votes: Votes;
       readonly fence: FencingToken | null;
     }
+  /** In `votes` of `counters-lost`, granted means that a node knows its counter, and refused that it does not. */
   | { readonly type: 'failed'; readonly reason: FailureReason; readonly attempts: number; readonly votes: Votes }
   | { readonly type: 'extended'; readonly deadline: LocalTime; readonly votes: Votes }
   /** The lock keeps the deadline it had. */

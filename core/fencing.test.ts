@@ -128,11 +128,29 @@ describe('a node without a counter', () => {
     expect(lock.outcome).toMatchObject({ fence: { counter: 5 } });
   });
 
-  it('that is only found while others are raised has to wait for the next lock', () => {
-    const lock = raising();
-    const effects = lock.no(3).counts(8, 0, 1, 2).effects;
+  it('that is only found while others are raised joins once a quorum has told its counters again', () => {
+    const lock = raising().no(3).counts(8, 0, 1, 2);
     expect(lock.phase).toBe('held');
-    expect(effects.filter(({ type }) => type === 'send')).toEqual([]);
+    expect(lock.sent).toEqual([{ operation: 'raise-counter', to: ALL, attempt: 0, round: 2 }]);
+    expect(lock.newest()).toMatchObject({ counter: 8 });
+    lock.no(3).counts(8, 0, 1).counts(11, 2);
+    expect(lock.sent).toEqual([{ operation: 'join-counter', to: [3], attempt: 0, round: 2 }]);
+    expect(lock.newest()).toMatchObject({ counter: 11 + 2 ** 20 });
+    expect(lock.state.counters.counter).toBe(8);
+  });
+
+  it('that is found after the claim joins as well, even of a lock that was given back, and once', () => {
+    const lock = elected();
+    const read = lock.newest();
+    lock.counts(4, 0, 1, 2).counts(5, 0, 1, 2);
+    lock.release().yes(0, 1, 2);
+    expect(lock.phase).toBe('released');
+    lock.answer(read, 'no', 3);
+    expect(lock.sent).toMatchObject([{ operation: 'raise-counter', round: 2 }]);
+    lock.counts(5, 0, 1, 2);
+    expect(lock.sent).toMatchObject([{ operation: 'join-counter', to: [3] }]);
+    expect(lock.answer(read, 'no', 3).sent).toEqual([]);
+    expect(lock.answer({ ...read, attempt: 1 }, 'no', 4).sent).toEqual([]);
   });
 
   it('that somebody else has let join meanwhile is left alone', () => {
@@ -140,23 +158,38 @@ describe('a node without a counter', () => {
     expect(lock.phase).toBe('held');
     expect(lock.newest().operation).toBe('raise-counter');
   });
+});
 
-  it('is as good as any where none has one: all begin at 0, and are read again', () => {
-    const lock = elected().no(...ALL);
-    expect(lock.sent).toEqual([
-      { operation: 'join-counter', to: ALL, attempt: 0, round: 0 },
-      { operation: 'read-counter', to: ALL, attempt: 0, round: 1 },
-    ]);
-    expect(lock.commands.at(-2)).toMatchObject({ counter: 0, token: 'token-0' });
-    expect(lock.newest()).toMatchObject({ operation: 'read-counter', counter: 0 });
-    lock.counts(0, 0, 1, 2);
-    expect(lock.newest()).toMatchObject({ operation: 'raise-counter', round: 2, counter: 1 });
+describe('too many nodes without a counter', () => {
+  it('are asked again, since they may have lost theirs one after the other', () => {
+    const lock = elected().no(0, 1).counts(4, 4);
+    expect(lock.sent).toEqual([]);
+    expect(lock.no(2).sent).toEqual([{ operation: 'read-counter', to: ALL, attempt: 0, round: 1 }]);
+    lock.no(0).counts(4, 1, 2, 3);
+    expect(lock.newest()).toMatchObject({ operation: 'raise-counter', round: 2, counter: 5 });
+    expect(lock.counts(5, 1, 2, 3).sent).toEqual([{ operation: 'join-counter', to: [0], attempt: 0, round: 2 }]);
   });
 
-  it('is not begun with while one of the nodes is silent: it may know better', () => {
-    const lock = elected().no(0, 1, 2, 3);
-    expect([lock.phase, lock.sent]).toEqual(['reading', []]);
-    expect(lock.at(60).fire('attempt').phase).toBe('waiting');
+  it.each([
+    [3, [0, 1, 2]],
+    [4, [3, 0, 1, 4]],
+  ])('end the acquisition at once where %s still have none, however often it may try', (_count, nodes) => {
+    const lock = elected({ tries: null }).no(...nodes);
+    expect(lock.newest().operation).toBe('read-counter');
+    lock.no(...nodes);
+    expect(lock.sent).toMatchObject([{ operation: 'release', to: ALL }]);
+    expect(lock.outcome).toMatchObject({ type: 'failed', reason: 'counters-lost' });
+    expect(lock.armed.size).toBe(0);
+  });
+
+  it('fail the attempt only, where others turn out to have lost theirs meanwhile', () => {
+    const lock = elected().no(0, 1, 2).counts(4, 0).no(1, 3, 4);
+    expect(lock.phase).toBe('waiting');
+  });
+
+  it('are no reason to give up while they are not known', () => {
+    const lock = elected().no(0, 1).error(2, 3);
+    expect(lock.phase).toBe('waiting');
     expect(lock.sent).toMatchObject([{ operation: 'release' }]);
   });
 });

@@ -1,6 +1,6 @@
 export { votesWanted } from './acquire.js';
 export type { Answer, Command, Operation, Scripts, Sending, Token } from './commands.js';
-export { COUNTER_KEYS } from './commands.js';
+export { COUNTER_KEYS, MOST_COUNTER, RECOVER_COUNTER } from './commands.js';
 export type {
   Chance,
   Effect,
@@ -11,6 +11,7 @@ export type {
   Timer,
   Votes,
 } from './event.js';
+export { COUNTER_HEADROOM } from './fencing.js';
 export { compareFencingTokens, type FencingToken, fencingTokenOf } from './fencing-token.js';
 export {
   allNodes,

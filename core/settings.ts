@@ -101,7 +101,11 @@ export type FencingKind =
 /** What the fencing of a lock is run by. */
 export interface FencingPolicy {
   readonly fencing: FencingKind;
-  /** A node without a counter counts again when a client has copied the counter of a quorum to it, or at once, from 0. */
-  readonly rejoin: 'copy' | 'at-once';
+  /**
+   * When a node counts again whose process is not the one that counted: when a client has copied the counter of a quorum to
+   * it (`copy`), or, known to be wrong, at once with what its memory or disk has left of its counter, where a node with
+   * none copies it (`copy-if-missing`) or begins at 0 (`at-once`).
+   */
+  readonly rejoin: 'copy' | 'copy-if-missing' | 'at-once';
   readonly nodeTimeoutUs: number | null;
 }

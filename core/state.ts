@@ -32,12 +32,26 @@ export interface Counters {
   readonly counter: number;
   /** The highest counter among the nodes that were raised, theirs included that were higher already. */
   readonly highest: number;
-  /** Nodes known to have no counter before raising began: they can join with `highest` once a quorum was raised. */
+  /**
+   * Nodes known to have no counter before this round began. While raising, they can join with `highest` once a quorum was
+   * raised; empty again when they were sent that.
+   */
   readonly missing: NodeSet;
+  /** Nodes found without a counter since, and nodes that were sent one. */
+  readonly late: NodeSet;
+  readonly joined: NodeSet;
 }
 
 /** Nothing yet. Not frozen, because the engine would take a frozen object for another shape. */
-export const NO_COUNTERS: Counters = { votes: NO_ANSWERS, round: 0, counter: 0, highest: 0, missing: NO_NODES };
+export const NO_COUNTERS: Counters = {
+  votes: NO_ANSWERS,
+  round: 0,
+  counter: 0,
+  highest: 0,
+  missing: NO_NODES,
+  late: NO_NODES,
+  joined: NO_NODES,
+};
 
 /**
  * The inside of {@link LockState}, writable for the one step that owns the copy: integers, opaque tokens, short tags and

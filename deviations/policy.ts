@@ -200,7 +200,11 @@ export interface Policy {
    * make one number of counters that each node increments when it grants.
    */
   readonly fencing: FencingPolicy['fencing'];
-  /** A node without a counter counts again when a client has copied the counter of a quorum to it, or at once, from 0. */
+  /**
+   * When a node counts again whose process is not the one that counted: when a client has copied the counter of a quorum to
+   * it (`copy`), or, known to be wrong, at once with what its memory or disk has left of its counter, where a node with
+   * none copies it (`copy-if-missing`) or begins at 0 (`at-once`).
+   */
   readonly rejoin: FencingPolicy['rejoin'];
 }
 

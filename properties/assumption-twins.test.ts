@@ -17,6 +17,7 @@ describe('what the lock assumes', () => {
       'clock-rate': true,
       'clock-step': true,
       memory: true,
+      counters: true,
       'durable-failover': true,
       'same-nodes': true,
       'prompt-effects': true,

@@ -7,7 +7,7 @@ import { type Assumption, assumptions } from './assumptions.js';
 
 function broken(parts: Parts, votes?: number): Assumption[] {
   const plan = schedule(parts);
-  return assumptions(plan, policyOf(plan.policy), votes);
+  return assumptions(plan, policyOf(plan.policy), votes === undefined ? {} : { votes });
 }
 
 const ten = [lock(0)];

@@ -9,18 +9,39 @@ import { ttlsMsOf } from '../scenarios/ttls.js';
  * its keys while a claim lasts. `durable-failover`: a replica that takes over has everything, and its master is gone.
  * `same-nodes`: all clients have the same nodes, each once, and call a resource by the same key. `prompt-effects`: what a
  * client does after its last look at the lock happens within the validity it then had.
+ *
+ * `counters`, which only fencing tokens rest on: at no instant do fewer than a quorum of the nodes know their counter. A node
+ * knows it from when it was given one, by a client that copied it from a quorum or by an operator, until its process ends or its
+ * memory is lost, replaced or set back. So nodes may lose counters and come back with older ones at any time and any number of times,
+ * one after the other, as long as others have rejoined before. What breaks is that tokens are to be had: they rise even then.
  */
-export type Assumption = 'clock-rate' | 'clock-step' | 'memory' | 'durable-failover' | 'same-nodes' | 'prompt-effects';
+export type Assumption =
+  | 'clock-rate'
+  | 'clock-step'
+  | 'memory'
+  | 'counters'
+  | 'durable-failover'
+  | 'same-nodes'
+  | 'prompt-effects';
+
+/** What is known of a run of a schedule. */
+export interface SeenOfRun {
+  /** The least number of votes behind a claim. Default: a quorum. */
+  readonly votes?: number;
+  /** The least number of nodes that knew their fencing counter at any time. Default: all but those that any fault takes it from. */
+  readonly fewestCounters?: number;
+}
 
 const MILLION = 1_000_000n;
 
 /**
  * Which assumptions a schedule does not keep. They are sufficient, not necessary: latency only adds slack, so a
- * schedule may break one and still be safe. `votes` is the least number of votes behind a claim (default: a quorum);
- * every vote above the quorum allows one node that forgets or whose clock is off.
+ * schedule may break one and still be safe. Every vote above the quorum allows one node that forgets or whose clock is off.
+ * When nodes rejoin depends on who asks for locks, and so `counters` is judged by the run; without one, as if none did.
  */
-export function assumptions(schedule: Schedule, policy: Policy, votes?: number): Assumption[] {
+export function assumptions(schedule: Schedule, policy: Policy, seen: SeenOfRun = {}): Assumption[] {
   const quorum = quorumOf(policy, schedule.cluster.nodes);
+  const { votes, fewestCounters = leastCounters(schedule) } = seen;
   const spare = Math.max(0, (votes ?? quorum) - quorum);
   const broken: Assumption[] = [];
   const clocks = new Clocks(schedule, policy);
@@ -50,11 +71,21 @@ export function assumptions(schedule: Schedule, policy: Policy, votes?: number):
     if (byStep.length > byRate.length) broken.push('clock-step');
     if (amnesiac.length > 0) broken.push('memory');
   }
+  if (policy.fencing !== 'none' && fewestCounters < quorum) broken.push('counters');
   if (schedule.faults.some((it) => it.kind === 'failover' && losesWrites(it, schedule)))
     broken.push('durable-failover');
   if (!sameNodes(schedule)) broken.push('same-nodes');
   if (!effectsArePrompt(schedule, clocks)) broken.push('prompt-effects');
   return broken;
+}
+
+/** How many nodes keep their counter from the beginning to the end. */
+function leastCounters({ cluster, faults }: Schedule): number {
+  const losing = faults.flatMap((it) => {
+    if (it.kind === 'crash' || (it.kind === 'forget' && it.resource === undefined)) return [it.node];
+    return it.kind === 'failover' ? [it.to ?? it.node] : [];
+  });
+  return cluster.nodes - new Set(losing).size;
 }
 
 /** Whether all clients at all times go to the same nodes, each once, for the same key. */

@@ -55,6 +55,6 @@ export function judge(
       liveness: also.some((property) => LIVENESS.includes(property)) ? of('liveness') : 'unchecked',
     },
     verdict: violated ? 'violated' : outages.length > 0 ? 'unavailable' : 'safe',
-    assumptionsBroken: assumptions(schedule, setup.policy),
+    assumptionsBroken: assumptions(schedule, setup.policy, { fewestCounters: monitors.counters.fewest }),
   };
 }

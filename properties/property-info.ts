@@ -84,8 +84,9 @@ export const PROPERTIES: Readonly<Record<PropertyId, PropertyInfo>> = {
   },
   fencing: {
     kind: 'effect',
-    definition: 'Fencing tokens of successive holders rise, and a resource refuses none that is not lower.',
-    assumes: ['memory', 'durable-failover', 'same-nodes'],
+    definition:
+      'Fencing tokens of successive holders rise, those of overlapping ones differ, a resource refuses none that is not lower, and nobody is told that there are no tokens any more. (Tokens rise without `counters`, too.)',
+    assumes: ['counters', 'same-nodes'],
     monitor: 'properties/monitors/fencing.ts',
   },
   'release-quorum': {

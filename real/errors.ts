@@ -10,13 +10,15 @@ export type LockErrorCode =
   | 'ERR_LOCK_LOST'
   /** A quorum agreed, but so late that too little of the validity was left. */
   | 'ERR_LOCK_TIMEOUT'
+  /** So few nodes know their fencing counter that no token can be had: see {@link Redlock.recoverFencing}. */
+  | 'ERR_LOCK_COUNTERS_LOST'
   /** The settings, the nodes or the arguments make no sound lock. */
   | 'ERR_LOCK_CONFIG'
   /** The caller's `AbortSignal` ended the acquisition. */
   | 'ERR_LOCK_ABORTED';
 
 /** What was being done: `hold` is the loss of a lock while nobody asked for anything. */
-export type LockOperation = 'configure' | 'acquire' | 'extend' | 'release' | 'hold';
+export type LockOperation = 'configure' | 'acquire' | 'extend' | 'release' | 'hold' | 'recover';
 
 /** How each node voted, by its position among the clients given to `new Redlock`, from 0. */
 export interface LockVotes {

@@ -24,7 +24,9 @@ describe.skipIf(!canRunOnRedis('fencing tokens on three real nodes'))('fencing t
   });
 
   const [counter, joining] = COUNTER_KEYS;
-  const counters = () => Promise.all(clients.map(async (client) => Number(await client.get(counter))));
+  const counterOf = async (node: number): Promise<number> =>
+    Number.parseInt((await clients[node]?.get(counter)) ?? '', 10);
+  const counters = () => Promise.all(clients.map((_, node) => counterOf(node)));
 
   /** The token of a lock that is taken and given back. */
   async function next(resource = 'a'): Promise<FencingToken> {
@@ -33,7 +35,13 @@ describe.skipIf(!canRunOnRedis('fencing tokens on three real nodes'))('fencing t
     return lock.fencingToken;
   }
 
-  test('begin with the first lock, on all nodes, and rise from lock to lock, whatever the resource', async () => {
+  test('are not made up on new nodes: somebody has to say that they are new', async () => {
+    const failure = await redlock.acquire('a', 20_000, { retryCount: -1 }).catch((error: LockError) => error);
+    expect(failure).toMatchObject({ code: 'ERR_LOCK_COUNTERS_LOST', votes: { granted: [], refused: { length: 2 } } });
+    await redlock.recoverFencing(0);
+  });
+
+  test('begin on all nodes, and rise from lock to lock, whatever the resource', async () => {
     const tokens = [await next(), await next(), await next('b')];
     expect(tokens.map((token) => token.counter)).toEqual([1, 2, 3]);
     expect(new Set(tokens.map(({ attempt }) => attempt)).size).toBe(3);
@@ -48,27 +56,80 @@ describe.skipIf(!canRunOnRedis('fencing tokens on three real nodes'))('fencing t
     await clients[1]?.flushall();
     const after = await next();
     expect(after.counter).toBe(before.counter + 1);
-    // By the first lock that hears from this node before it has heard from a quorum.
-    const restored = async () => {
-      await next();
-      return (await counters())[1];
-    };
-    await expect.poll(restored, { timeout: 20_000 }).toBeGreaterThan(2 ** 20);
+    // By one lock, whether or not it has heard from a quorum before it hears from this node.
+    await expect.poll(async () => (await counters())[1], { timeout: 20_000 }).toBeGreaterThan(2 ** 20);
     expect((await next()).counter).toBeGreaterThan(after.counter);
   });
 
-  test('are not made up where fewer than a quorum know theirs', async () => {
-    const before = await next();
-    await Promise.all([clients[0]?.flushall(), clients[1]?.flushall()]);
+  test.each(['-5', 'garbage', '3'])(
+    'do not go by a counter that nobody has counted, as if it were none: %s',
+    async (text) => {
+      const before = await next();
+      await clients[2]?.set(counter, text);
+      const after = await next();
+      expect(after.counter).toBeGreaterThan(before.counter);
+      await expect.poll(async () => (await counters())[2], { timeout: 20_000 }).toBeGreaterThan(after.counter);
+    },
+  );
+
+  test('are had as long as a quorum has counters of the right kind, and else there is an error', async () => {
+    await Promise.all([1, 2].map((node) => clients[node]?.del(counter)));
+    await Promise.all([1, 2].map((node) => clients[node]?.lpush(counter, 'x')));
     const failure = await redlock.acquire('a', 20_000, { retryCount: 0 }).catch((error: LockError) => error);
     expect(failure).toMatchObject({ code: 'ERR_LOCK_QUORUM_UNREACHABLE' });
-    expect((await counters())[2]).toBeGreaterThanOrEqual(before.counter);
+    expect(String((failure as LockError).cause)).toContain('WRONGTYPE');
+    await Promise.all([1, 2].map((node) => clients[node]?.del(counter)));
+  });
+
+  test('are not made up where fewer than a quorum know theirs, until the greatest is told', async () => {
+    const failure = await redlock.acquire('a', 20_000, { retryCount: -1 }).catch((error: LockError) => error);
+    expect(failure).toMatchObject({ code: 'ERR_LOCK_COUNTERS_LOST' });
+    expect((failure as LockError).message).toContain('recoverFencing');
     await using plain = await redlock.acquire('a', 20_000, { fencing: false });
     expect(plain.fencingToken).toBe(null);
+    await plain.release();
+    const greatest = Math.max(...(await counters()).filter((it) => it > 0));
+    await expect(redlock.recoverFencing(greatest - 1)).rejects.toThrow(`n0 has the fencing counter ${greatest}`);
+    await expect(redlock.recoverFencing(-1)).rejects.toMatchObject({ code: 'ERR_LOCK_CONFIG' });
+    await redlock.recoverFencing(greatest);
+    expect((await next()).counter).toBeGreaterThan(greatest);
+  });
+
+  test.each(COUNTER_KEYS)('are not locked away: %s is no resource', async (resource) => {
+    await expect(redlock.acquire(['b', resource], 20_000)).rejects.toMatchObject({ code: 'ERR_LOCK_CONFIG' });
   });
 
   test('are asked for with true or false', async () => {
     const wrong = { fencing: 'max' } as unknown as { fencing: boolean };
     expect(() => new Redlock(clients, wrong)).toThrow('fencing is "max", but it must be true or false.');
+  });
+});
+
+describe.skipIf(!canRunOnRedis('fencing tokens and an older dump'))('fencing tokens of nodes with dumps', () => {
+  test('do not go back, though a node comes back with an older counter, one is away and one hangs', async () => {
+    await using nodes = await provision({ nodes: 5, sources: ['processes', 'package'], persistence: 'rdb' });
+    const [old, away, hung, ...others] = nodes.nodes;
+    const clients = nodes.nodes.map((node) => node.client());
+    await using redlock = new Redlock(clients, { ...PATIENT, nodeTimeoutMs: 500 });
+    await redlock.recoverFencing(0);
+    const next = async (): Promise<number> => {
+      await using lock = await redlock.acquire('a', 20_000);
+      return lock.fencingToken?.counter ?? 0;
+    };
+    expect(await next()).toBe(1);
+    await clients[0]?.save();
+    // Two of five never hear of what follows.
+    for (const node of others) await node.pause();
+    for (let counter = 2; counter <= 9; counter++) expect(await next()).toBe(counter);
+    await away?.kill();
+    await old?.kill();
+    await old?.restart({ keepData: true });
+    for (const node of others) await node.resume();
+    await hung?.pause();
+    // The two that know an old counter and the one that knows it is not its own: no quorum knows.
+    const failure = await redlock.acquire('a', 20_000).catch((error: LockError) => error);
+    expect(failure).toMatchObject({ code: 'ERR_LOCK_QUORUM_UNREACHABLE' });
+    await hung?.resume();
+    await expect.poll(next, { timeout: 20_000 }).toBeGreaterThan(9);
   });
 });

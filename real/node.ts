@@ -145,6 +145,16 @@ export class LockNode {
     }
   }
 
+  /** The text under a key; rejects if the node is away. */
+  async stored(key: string): Promise<unknown> {
+    return this.#link.connection.get(key);
+  }
+
+  /** Runs a script that is no command of a lock; rejects if the node is away. */
+  async evaluate(lua: string, keys: readonly string[], values: readonly number[]): Promise<unknown> {
+    return this.#link.connection.eval(lua, keys.length, ...keys, ...values);
+  }
+
   /** Closes the connection once earlier commands are answered, at the latest after `withinMs`. */
   async close(withinMs: number): Promise<void> {
     this.#closed = true;

@@ -22,9 +22,16 @@ export function acquisitionFailed(lock: LockSubject, outcome: Outcome & { type: 
       return make('ERR_LOCK_QUORUM_UNREACHABLE', `No quorum for ${name} ${attempts}: ${tally}.`, cause);
     case 'too-slow':
       return make('ERR_LOCK_TIMEOUT', `The quorum for ${name} came too late to be valid, ${attempts}: ${tally}.`);
+    case 'counters-lost':
+      return make('ERR_LOCK_COUNTERS_LOST', `No fencing token for ${name}: ${describeLoss(votes)}`, cause);
     case 'abandoned':
       return make('ERR_LOCK_ABORTED', `The acquisition of ${name} was aborted.`, cause);
   }
+}
+
+function describeLoss({ refused, quorum, nodes }: LockVotes): string {
+  const lost = refused.map((node) => `n${node}`).join(', ');
+  return `${lost} of ${nodes} nodes do not know their counter, and ${quorum} have to. On new nodes, and after more have lost theirs than rejoin by themselves, call recoverFencing.`;
 }
 
 /** The error for an extension that the core refused or that found no quorum. */

@@ -1,10 +1,11 @@
 import { EventEmitter } from 'node:events';
-import type { LockPolicy } from '../core/index.js';
+import { COUNTER_KEYS, type LockPolicy } from '../core/index.js';
 import { configError, LockError } from './errors.js';
 import { type Inspection, inspect } from './inspect.js';
 import { Lock, type LockSignal } from './lock.js';
 import { type Machine, THIS_MACHINE } from './machine.js';
 import { type AnyClient, checkClients, NodeGroup, warnOfEvenNumber } from './node-group.js';
+import { recoverCounters } from './recover.js';
 import { LockRun, type ReleaseReport } from './run.js';
 import {
   type AcquireSettings,
@@ -88,6 +89,7 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
    * @param ttlMs - Time to live, whole ms. The lock is valid for this minus the drift allowance and the time it took.
    * @param settings - For this lock only; with `signal`, which ends the acquisition at once.
    * @throws LockError `ERR_LOCK_CONTENDED`, `ERR_LOCK_QUORUM_UNREACHABLE` or `ERR_LOCK_TIMEOUT` by the last attempt,
+   * `ERR_LOCK_COUNTERS_LOST` at once where no node can give a fencing token,
    * `ERR_LOCK_ABORTED` with the signal's reason as cause, `ERR_LOCK_CONFIG` for arguments that make no lock.
    */
   acquire(resources: string | readonly string[], ttlMs: number, settings: AcquireSettings = {}): Promise<Lock> {
@@ -124,6 +126,23 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
     const { nodeTimeoutMs } = this.#settings;
     await this.#group.whenConnected(nodeTimeoutMs, undefined);
     return inspect(this.#group.nodes, key, nodeTimeoutMs);
+  }
+
+  /**
+   * Lets a cluster have fencing tokens that has none, or has lost too much of its counters: `ERR_LOCK_COUNTERS_LOST`. Once,
+   * by an operator or a deployment, and not at the start of a service: only somebody who knows what tokens were handed
+   * out can tell new nodes from nodes that have lost everything.
+   *
+   * @param greatest - The greatest counter of a fencing token so far: what the protected resources have stored. For new
+   * nodes 0; then all of them must answer, and none may have a counter. From there on tokens are greater.
+   * @throws LockError `ERR_LOCK_CONFIG` if a node has a greater counter, `ERR_LOCK_QUORUM_UNREACHABLE` if fewer than a
+   * quorum answer within `nodeTimeoutMs`; then it can be called again.
+   */
+  async recoverFencing(greatest: number): Promise<void> {
+    this.#checkOpen();
+    const { nodeTimeoutMs } = this.#settings;
+    await this.#group.whenConnected(nodeTimeoutMs, undefined);
+    await recoverCounters(this.#group.nodes, greatest, nodeTimeoutMs);
   }
 
   /** Extends a lock: see {@link Lock.extend}. */
@@ -231,6 +250,9 @@ function checkResources(resources: string | readonly string[]): readonly string[
   for (const resource of list) {
     if (typeof resource !== 'string' || resource === '') {
       throw configError('A resource must be a string that is not empty.', 'acquire');
+    }
+    if (COUNTER_KEYS.includes(resource)) {
+      throw configError(`${resource} is where nodes keep their fencing counter, and cannot be locked.`, 'acquire');
     }
   }
   return [...new Set<string>(list)];

@@ -56,8 +56,10 @@ export interface RedlockSettings extends PolicyOnly {
   readonly maxExtensions?: number | null;
   /**
    * Whether each lock comes with a fencing token, `lock.fencingToken`, from counters that a quorum of the nodes keeps: two
-   * round trips more for an acquisition. A node that lost its counter in a restart learns it from the others, so a quorum
-   * must not lose them at once; they have no TTL. Default `false`.
+   * round trips more for an acquisition. A node whose process is not the one that counted learns its counter from a quorum
+   * of the others with the next lock, whatever its disk says; where fewer than a quorum know theirs, there are no tokens
+   * (`ERR_LOCK_COUNTERS_LOST`) until {@link Redlock.recoverFencing}, which new nodes need as well. Clients need the
+   * permission for INFO. Default `false`.
    */
   readonly fencing?: boolean;
   /** A lock with less validity left than this when its quorum has answered is given up, ms. Default 0. */

@@ -161,6 +161,7 @@ const REASONS: Readonly<Record<string, string>> = {
   contended: 'others hold it',
   unreachable: 'too few nodes answer',
   'too-slow': 'no validity is left',
+  'counters-lost': 'too few nodes know their counter',
   abandoned: 'the caller gave up',
   'not-held': 'the lock is not held',
   'in-progress': 'another extension is under way',

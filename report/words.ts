@@ -10,6 +10,7 @@ export const ASSUMPTION_WORDS: Readonly<Record<Assumption, string>> = {
   'clock-rate': 'clocks run apart by more than the drift allowance',
   'clock-step': 'a clock jumps or stands still by more than the drift allowance',
   memory: 'a node that voted may be back without its key',
+  counters: 'fewer than a quorum of nodes know their fencing counter at some time',
   'durable-failover': 'a replica takes over that may lack keys, or beside its master',
   'same-nodes': 'clients do not all have the same nodes, each once, or the same keys',
   'prompt-effects': 'a write may arrive later than its check allows',

@@ -169,7 +169,7 @@ const policyFields: z.ZodType<PolicyChoice['with']> = exactly<Partial<Omit<Polic
       'sum',
       'min',
     ).exactOptional(),
-    rejoin: oneOf('copy', 'at-once').exactOptional(),
+    rejoin: oneOf('copy', 'copy-if-missing', 'at-once').exactOptional(),
   }),
 ).register(definitions, { id: 'PolicyFields' });
 

@@ -200,9 +200,13 @@ export const MITIGATIONS: readonly Mitigation[] = [
   },
   {
     name: 'rejoin',
-    values: 'copy|at-once',
-    description: 'a node that lost its fencing counter copies those of others before it counts again, or begins at 0',
-    apply: (schedule, value) => withPolicy(schedule, { rejoin: oneOf(value, { copy: 'copy', 'at-once': 'at-once' }) }),
+    values: 'copy|copy-if-missing|at-once',
+    description:
+      'a restarted node copies the counters of others before it counts again, only if it has none, or begins at 0',
+    apply: (schedule, value) =>
+      withPolicy(schedule, {
+        rejoin: oneOf(value, { copy: 'copy', 'copy-if-missing': 'copy-if-missing', 'at-once': 'at-once' }),
+      }),
   },
   {
     name: 'lock-delay',

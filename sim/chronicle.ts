@@ -158,7 +158,7 @@ export class Chronicle {
 
   failed(lock: LockRun, reason: string): void {
     this.outcome(Kind['acquire-failed'], lock, reason);
-    this.observer.failed(lock, this.now);
+    this.observer.failed(lock, reason, this.now);
   }
 
   released(lock: LockRun): void {

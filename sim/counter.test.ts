@@ -51,21 +51,32 @@ describe('fencing counters', () => {
     expect(claims({ faults, policy: { rejoin: 'at-once' } })).toEqual(['c1 1', 'c2 1', 'c3 2']);
   });
 
-  it('begin anew where every node has lost its own', () => {
+  it('do not begin anew where every node has lost its own: nobody gets a token any more, and is told so', () => {
     const faults = ['n0', 'n1', 'n2'].map((node) => crash(node));
-    expect(claims({ faults })).toEqual(['c1 1', 'c2 1', 'c3 2']);
-    expect(counter('n0', { faults }).slice(1, 4)).toEqual(['1500000 -1', '2005000 0', '2007000 1']);
+    expect(claims({ faults })).toEqual(['c1 1']);
+    const failures = trace(parts({ faults })).filter(({ kind }) => kind === 'acquire-failed');
+    expect(failures.map(({ process, detail }) => `${process} ${detail.reason}`)).toEqual([
+      'c2 counters-lost',
+      'c3 counters-lost',
+    ]);
   });
 
-  it('survive a crash where the disk keeps them, and not where it has not got them yet', () => {
-    const power: Fault = { kind: 'crash', node: 'n0', atUs: 500_000, power: true, restartAfterUs: 0 };
+  const power: Fault = { kind: 'crash', node: 'n0', atUs: 500_000, power: true, restartAfterUs: 0 };
+
+  it.each(['always', 'everysec'] as const)(
+    'of an earlier process are none, whatever the disk has kept: %s',
+    (persistence) => {
+      const copied = ['5000 1', '500000 -1', `2007000 ${AMNESIA + 2}`, `4005000 ${AMNESIA + 3}`];
+      expect(counter('n0', { cluster: { persistence }, faults: [power] })).toEqual(copied);
+    },
+  );
+
+  it('are what the disk has kept under the policy that goes by that', () => {
     const kept = ['5000 1', '2005000 2', '4005000 3'];
-    expect(counter('n0', { cluster: { persistence: 'always' }, faults: [power] })).toEqual(kept);
-    expect(counter('n0', { cluster: { persistence: 'everysec' }, faults: [power] })).toEqual([
-      '5000 1',
-      '500000 0',
-      ...kept.slice(1),
-    ]);
+    const policy = { rejoin: 'copy-if-missing' } as const;
+    expect(counter('n0', { policy, cluster: { persistence: 'always' }, faults: [power] })).toEqual(kept);
+    const everysec = counter('n0', { policy, cluster: { persistence: 'everysec' }, faults: [power] });
+    expect(everysec).toEqual(['5000 1', '500000 0', ...kept.slice(1)]);
   });
 
   it('are lost with all keys, and not with a single one', () => {
@@ -74,10 +85,12 @@ describe('fencing counters', () => {
     expect(counter('n0', { faults: [{ ...forget, resource: 'a' }] })[1]).toBe('2005000 2');
   });
 
-  it('are those that had reached the replica after a failover', () => {
+  it('of a replica are none, or those that had reached it', () => {
     const failover = (atUs: number): Fault => ({ kind: 'failover', node: 'n0', atUs });
     const cluster = { replicaLagUs: 100 };
-    expect(counter('n0', { cluster, faults: [failover(5_050)] })[1]).toBe('5050 0');
-    expect(counter('n0', { cluster, faults: [failover(5_150)] })[1]).toBe('2005000 2');
+    expect(counter('n0', { cluster, faults: [failover(5_150)] })[1]).toBe('5150 -1');
+    const policy = { rejoin: 'copy-if-missing' } as const;
+    expect(counter('n0', { policy, cluster, faults: [failover(5_050)] })[1]).toBe('5050 0');
+    expect(counter('n0', { policy, cluster, faults: [failover(5_150)] })[1]).toBe('2005000 2');
   });
 });

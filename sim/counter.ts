@@ -7,7 +7,10 @@ import type { TrueTime } from './time.js';
 const MISSING = -1;
 const NOBODY = 0;
 
-/** The fencing counter of one node, with the meaning that the scripts of `core` have on a real server. */
+/**
+ * The fencing counter of one node, with the meaning that the scripts of `core` have on a real server. Where a process has to
+ * copy the counter of others before it counts, what an earlier one left is as good as none.
+ */
 export class FencingCounter {
   /** The counter that goes with the last answer. */
   told = 0;
@@ -19,6 +22,7 @@ export class FencingCounter {
   private readonly node: Process;
   private readonly chronicle: Chronicle;
   private readonly journaling: boolean;
+  private rejoin: FencingPolicy['rejoin'] = 'copy';
 
   /** @param journaling - Whether a disk or a replica may have to tell of changes. */
   constructor(node: Process, chronicle: Chronicle, journaling: boolean) {
@@ -27,19 +31,25 @@ export class FencingCounter {
     this.journaling = journaling;
   }
 
-  /** From the start of the run on there is a counter. */
-  begin(): void {
+  /** From the start of the run on there is a counter, kept as a policy has it. */
+  begin({ rejoin }: FencingPolicy): void {
+    this.rejoin = rejoin;
     this.value = 0;
     this.first = 0;
+  }
+
+  /** Whether the node knows its counter, and has a say in fencing tokens. */
+  get isKnown(): boolean {
+    return this.value !== MISSING;
   }
 
   execute(policy: FencingPolicy, command: Command, now: TrueTime): Answer {
     const { counter, operation, token } = command;
     if (operation === 'join-counter') {
-      if (this.value !== MISSING || this.joining !== (token as number)) return 'no';
+      if (this.isKnown || this.joining !== (token as number)) return 'no';
       this.set(counter, now);
-    } else if (this.value === MISSING && policy.rejoin === 'copy') {
-      if (operation === 'read-counter') this.joining = token as number;
+    } else if (!this.isKnown && policy.rejoin !== 'at-once') {
+      this.joining = token as number;
       return 'no';
     } else if (operation === 'raise-counter' && (policy.fencing === 'plain-write' || counter > this.value)) {
       this.set(counter, now);
@@ -54,15 +64,20 @@ export class FencingCounter {
     this.told = Math.max(0, this.value);
   }
 
-  /** All keys are lost while the node runs. */
+  /** All keys are lost while the node runs, or another process takes its place that must not go by them. */
   lose(now: TrueTime): void {
     this.joining = NOBODY;
-    if (this.value !== MISSING) this.set(MISSING, now);
+    if (this.isKnown) this.set(MISSING, now);
   }
 
-  /** Takes on what was there at `keptUntil`, or at the start, if that was kept: there, or on the master `of` a replica. */
+  /** A process takes over what was there at `keptUntil`, or at the start, if that was kept: there, or on the master `of` a replica. */
   restore(keptUntil: number, fromStart: boolean, now: TrueTime, of: FencingCounter = this): void {
+    if (this.rejoin === 'copy') {
+      this.lose(now);
+      return;
+    }
     this.joining = NOBODY;
+    if (keptUntil >= now && of === this) return;
     this.journal = of.journal.filter((entry) => entry.at <= keptUntil);
     const value = this.journal.at(-1)?.value ?? (fromStart ? of.first : MISSING);
     if (value !== this.value) this.set(value, now);
@@ -70,7 +85,7 @@ export class FencingCounter {
 
   private set(value: number, now: TrueTime): void {
     this.value = value;
-    if (value !== MISSING) this.joining = NOBODY;
+    this.joining = NOBODY;
     if (this.journaling) this.journal.push({ at: now, value });
     this.chronicle.counterSet(this.node, value);
   }

@@ -303,10 +303,8 @@ export class SimNode extends Process {
   restart(keptUntil: number, now: TrueTime): void {
     this.started();
     this.scripts.lose();
-    if (keptUntil < now) {
-      this.restore(this.journal.filter((entry) => entry.at <= keptUntil));
-      this.counter.restore(keptUntil, this.persists, now);
-    }
+    if (keptUntil < now) this.restore(this.journal.filter((entry) => entry.at <= keptUntil));
+    this.counter.restore(keptUntil, this.persists, now);
     if (this.ttlRestarts) this.restartTtls(now);
     this.dropAllExpired(now);
   }

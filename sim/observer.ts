@@ -48,7 +48,7 @@ export class Observer {
   /** A client stops believing. */
   ended(_lock: LockRun, _cause: EndCause, _now: TrueTime): void {}
   /** An acquisition failed for good. */
-  failed(_lock: LockRun, _now: TrueTime): void {}
+  failed(_lock: LockRun, _reason: string, _now: TrueTime): void {}
   /** The release of a lock has returned. */
   released(_lock: LockRun, _now: TrueTime): void {}
   /** The network loses a message (not by a partition), copies it or holds it up; what there is of it arrives by `until`. */

@@ -92,7 +92,7 @@ export class World implements WorldView, WatchedWorld, ClientHost {
     const { cluster } = this.setup;
     const arm = this.pushExpiry.bind(this);
     const node = new SimNode(index, cluster, this.chronicle, arm, offsetUs, ratePpm);
-    if (this.policy.fencing !== 'none') node.counter.begin();
+    if (this.policy.fencing !== 'none') node.counter.begin(this.policy);
     return node;
   }
 

@@ -19,6 +19,8 @@ describe.skipIf(!canRunOnRedis(title))(title, () => {
     nodes = await provision({ nodes: 3 });
     const clients = nodes.nodes.map((node) => node.client());
     redlock = new Redlock(clients, { fencing: true, nodeTimeoutMs: 900, retryCount: 100, retryDelay: 50 });
+    // Once, as the nodes are new.
+    await redlock.recoverFencing(0);
   });
   beforeEach(async () => {
     accounts = new Accounts(new PGlite());

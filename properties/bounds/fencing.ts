@@ -72,13 +72,14 @@ export interface CounterDisk {
   readonly takesUs: number;
 }
 
-/** Two of three nodes have the counter; one of them loses its power, and has an older one then. */
+/** Two of three nodes have the counter; one of them loses its power, and has an older one then, by which it goes. */
 function oldCounterAttack({ phaseUs, takesUs }: CounterDisk, laterUs: number): Attack {
   const firstUs = (RAISED_US - phaseUs + EVERY_US) % EVERY_US;
   const fault: Fault = { kind: 'crash', atUs: RAISED_US + laterUs, node: 'n1', power: true, restartAfterUs: 0 };
   return secondAttack({ nodes: 3, quorum: 2, raised: 2 }, [1, 2], {
     faults: [fault],
     disk: { persistence: 'everysec', fsync: { firstUs, everyUs: EVERY_US, takesUs } },
+    policy: { rejoin: 'copy-if-missing' },
   });
 }
 

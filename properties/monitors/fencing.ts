@@ -15,6 +15,8 @@ interface Issued {
  * two holders of a resource have the same token, however they overlap.
  *
  * Effect: a resource that looks at tokens takes none that is lower than one it has seen, and refuses no other.
+ *
+ * Liveness: nobody is told that too few nodes know their counter, after which nobody gets a token.
  */
 export class Fencing {
   private readonly policy: Policy;
@@ -57,6 +59,13 @@ export class Fencing {
       if (list === undefined) this.byKey[key] = [{ lock, token, place }];
       else list.push({ lock, token, place });
     }
+  }
+
+  /** An acquisition failed for good. */
+  failed(lock: LockRun, reason: string, now: TrueTime): void {
+    if (reason !== 'counters-lost') return;
+    const detail = `${lock.client.name} is told that too few nodes know their counter: nobody gets a fencing token any more`;
+    this.report(instant('fencing', 'liveness', [lock], now, detail));
   }
 
   private whatIsWrong(

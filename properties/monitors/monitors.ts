@@ -14,6 +14,7 @@ import type { Violation } from '../violation.js';
 import { ActionInBelief } from './action-in-belief.js';
 import { Availability } from './availability.js';
 import { Closeness } from './closeness.js';
+import { Counters } from './counters.js';
 import { instant } from './instant.js';
 import { Ledger, type Use } from './ledger.js';
 import { Liveness } from './liveness/liveness.js';
@@ -27,6 +28,7 @@ export class Monitors extends Observer {
   readonly violations: Violation[] = [];
   readonly availability: Availability;
   readonly closeness: Closeness = new Closeness();
+  readonly counters: Counters;
   /** Writes that reached the resource; without any, effects are unchecked. */
   writes = 0;
   private world: WatchedWorld | null = null;
@@ -45,6 +47,7 @@ export class Monitors extends Observer {
     super();
     this.lockDelayMs = setup.policy.lockDelayMs;
     this.roster = new Roster();
+    this.counters = new Counters(setup.cluster.nodes);
     this.coverage = new Coverage(setup, counts, this.roster);
     const report = (violation: Violation): void => {
       this.violations.push(violation);
@@ -153,12 +156,12 @@ export class Monitors extends Observer {
     this.liveness.ended(lock, now);
   }
 
-  override failed(lock: LockRun, now: TrueTime): void {
+  override failed(lock: LockRun, reason: string, now: TrueTime): void {
     this.liveness.catchUp(now);
     this.roster.stopped(lock);
     this.coverage.failed();
-    this.protocol.failed(lock, now);
-    this.liveness.failed(lock, now);
+    this.protocol.failed(lock, reason, now);
+    this.liveness.failed(lock, reason, now);
   }
 
   override released(lock: LockRun, now: TrueTime): void {
@@ -246,15 +249,18 @@ export class Monitors extends Observer {
   }
 
   override counterSet(node: number, counter: number, now: TrueTime): void {
+    this.counters.counterSet(node, counter);
     this.liveness.counterSet(node, counter, now);
   }
 
   override nodeDown(node: number, now: TrueTime): void {
+    this.counters.processEnds(node);
     this.availability.nodeDown(node, now);
     this.liveness.nodeDown(node);
   }
 
   override nodeUp(node: number, now: TrueTime): void {
+    this.counters.processEnds(node);
     this.coverage.nodeUp(now);
     this.availability.nodeUp(node, now);
     this.liveness.nodeUp(node, now);

@@ -154,7 +154,8 @@ export class Protocol {
     this.lostLock.check(lock, now);
   }
 
-  failed(lock: LockRun, now: TrueTime): void {
+  failed(lock: LockRun, reason: string, now: TrueTime): void {
+    this.fencing.failed(lock, reason, now);
     const use = this.ledger.of(lock.token, lock);
     if (use !== undefined) this.over(use, now);
   }

@@ -73,7 +73,8 @@ export function tries({ record }: Waits): Finding[] {
   if (policy.acquireTimeoutUs !== null) return [];
   return record.locks.flatMap((lock) => {
     const { failed, call, attempts } = lock;
-    if (failed === null) return [];
+    // No further try could succeed.
+    if (failed === null || failed.reason === 'counters-lost') return [];
     if (policy.tries === null || attempts.length < policy.tries)
       return [finding('fault-tolerance', [lock], failed.atUs)];
     const shortest = Math.max(0, policy.retryDelayUs - policy.retryJitterUs);

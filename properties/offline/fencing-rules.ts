@@ -25,7 +25,14 @@ function orderOf({ setup }: Record): Order {
  */
 export function fencing(record: Record): Finding[] {
   if (record.setup.policy.fencing === 'none') return [];
-  return [...issuing(record), ...writing(record)];
+  return [...issuing(record), ...writing(record), ...losing(record)];
+}
+
+/** Whoever is told that too few nodes know their counter. */
+function losing({ locks }: Record): Finding[] {
+  return locks.flatMap((lock) =>
+    lock.failed?.reason === 'counters-lost' ? [finding('fencing', [lock], lock.failed.atUs)] : [],
+  );
 }
 
 function issuing(record: Record): Finding[] {

@@ -85,7 +85,7 @@ export interface Lock {
   readonly resources: readonly string[];
   readonly attempts: Attempt[];
   readonly turns: Turn[];
-  failed: (Mark & { readonly localUs: number }) | null;
+  failed: (Mark & { readonly localUs: number; readonly reason: string }) | null;
   readonly releaseCalls: Mark[];
   /** When its release returned. */
   released: Mark | null;
@@ -165,7 +165,7 @@ export class Record {
         break;
       case 'acquire-failed': {
         const lock = this.lockOf(event.process, Number(detail.lock));
-        if (lock !== undefined) lock.failed = event;
+        if (lock !== undefined) lock.failed = { ...event, reason: String(detail.reason) };
         break;
       }
       case 'expired':

@@ -4,12 +4,15 @@ import type { LockRun, Stream, WorldView } from '../../sim/index.js';
 import { claimEnd } from '../monitors/belief.js';
 import type { OutOfOrder } from './patience.js';
 import { forgetsUnawares, type Premise } from './premise.js';
+import { countsForTokens, SpareCounters } from './spare-counters.js';
 import { mostDownOf, type Weather } from './weather.js';
 
 const PERCENT = 10_000;
 const ENDS_OF_PROCESS = ['process', 'order'] as const;
 const LOSS_OF_POWER = ['power'] as const;
 const WAYS_DOWN = ['process', 'power', 'order'] as const;
+/** Processes that end in a run for the sake of their fencing counters. */
+const MOST_LOSSES = 8;
 const ALL_OPERATIONS: readonly Operation[] = ['acquire', 'extend', 'release'];
 
 /** Plans the faults of one run: some at its start, and at each claim those that strain it. */
@@ -32,7 +35,10 @@ export class FaultPlan {
   private deathsLeft: number;
   private failoversLeft: number;
   private flushesLeft: number;
+  /** Nodes whose processes may still end for the sake of their fencing counters. */
+  private lossesLeft: number;
   private readonly frozenWriters: string[] = [];
+  private readonly spare: SpareCounters;
 
   constructor(weather: Weather, premise: Premise, draw: Stream) {
     this.weather = weather;
@@ -47,6 +53,8 @@ export class FaultPlan {
     this.deathsLeft = premise.deadClients ? weather.clientCrashes : 0;
     this.failoversLeft = premise.failovers ? weather.failovers : 0;
     this.flushesLeft = weather.flushes;
+    this.lossesLeft = weather.counters && countsForTokens(weather.policy) ? MOST_LOSSES : 0;
+    this.spare = new SpareCounters(weather);
     const factor = weather.stretch.late * premise.nearness;
     this.latenessUs = (factor > 1 ? Math.ceil : Math.floor)((premise.guardUs ?? 0) * factor);
     const mayPause = weather.pauses > 0 && this.latenessUs > 0;
@@ -80,8 +88,12 @@ export class FaultPlan {
     if (this.downLeft > 0 && premise.strain !== 'restart' && draw.chance(20 * PERCENT)) {
       const restartAfterUs = draw.chance(50 * PERCENT) ? null : this.longEnough();
       const by = draw.chance(30 * PERCENT) ? ({ restartBy: 'node-clock' } as const) : {};
-      const node = nodeName(draw.below(weather.nodes));
-      faults.push({ kind: 'crash', node, atUs: draw.below(ttl), restartAfterUs, ...by, ...this.goesDown('process') });
+      const node = draw.below(weather.nodes);
+      const atUs = draw.below(ttl);
+      if (this.spare.take(node, atUs, null)) {
+        const down = this.goesDown('process');
+        faults.push({ kind: 'crash', node: nodeName(node), atUs, restartAfterUs, ...by, ...down });
+      }
     }
     return faults;
   }
@@ -93,6 +105,7 @@ export class FaultPlan {
     const span = { atUs: 0, forUs: untilUs + 1 };
     switch (how) {
       case 'dead':
+        this.spare.take(index, 0, null);
         return { kind: 'crash', node, atUs: 0, restartAfterUs: null };
       case 'hung':
         return { kind: 'pause', process: node, ...span };
@@ -115,12 +128,14 @@ export class FaultPlan {
       const crash = this.crashDurably(lock, view);
       if (crash !== null) faults.push(crash);
     }
+    if (this.lossesLeft > 0 && draw.chance(60 * PERCENT)) this.endProcess(lock, view, faults);
     if (this.flushesLeft > 0 && draw.chance(50 * PERCENT)) this.flush(lock, view, faults);
     if (this.pauseUs > 0) this.freeze(lock, view, faults);
     if (this.failoversLeft > 0 && draw.chance(40 * PERCENT)) {
       this.failoversLeft--;
-      const node = nodeName(draw.below(this.weather.nodes));
-      faults.push({ kind: 'failover', node, ...this.during(lock, view, null) });
+      const node = draw.below(this.weather.nodes);
+      const when = this.during(lock, view, null);
+      if (this.spare.take(node, when.atUs, view)) faults.push({ kind: 'failover', node: nodeName(node), ...when });
     }
     if (this.pausesLeft > 0 && draw.chance(30 * PERCENT)) {
       this.pausesLeft--;
@@ -172,6 +187,7 @@ export class FaultPlan {
         ? this.longEnough()
         : draw.pick([0, 0, 1_000, draw.below(premise.ttlMs * 1000)]);
     const when = this.during(lock, view, null);
+    if (!this.spare.take(node, when.atUs, view)) return null;
     return {
       kind: 'crash',
       node: nodeName(node),
@@ -180,6 +196,19 @@ export class FaultPlan {
       ...this.goesDown(losesPower ? 'power' : 'process'),
       ...(how === 'order' ? { clean: true } : {}),
     };
+  }
+
+  /** A process ends that knew its fencing counter, as soon as others can be spared that did not. */
+  private endProcess(lock: LockRun, view: WorldView, faults: Fault[]): void {
+    const { draw, premise, weather } = this;
+    const node = draw.below(weather.nodes);
+    const when = this.during(lock, view, null);
+    const keeps = premise.setup.cluster.persistence === 'always';
+    const restartAfterUs = keeps ? draw.pick([0, 0, 1_000]) : premise.bounds.restartUs + draw.pick([0, 1_000]);
+    const power = draw.chance(50 * PERCENT) ? { power: true } : {};
+    if (!this.spare.take(node, when.atUs, view)) return;
+    this.lossesLeft--;
+    faults.push({ kind: 'crash', node: nodeName(node), ...when, restartAfterUs, ...power });
   }
 
   /** One more node goes down: in this way, or in the other where none of this is left. */
@@ -278,6 +307,7 @@ export class FaultPlan {
     const count = draw.between(1, this.downLeft);
     const when = this.during(lock, view, null);
     for (const node of this.targets(lock, count)) {
+      if (!this.spare.take(node, when.atUs, view)) continue;
       this.strained = true;
       faults.push({ kind: 'crash', node: nodeName(node), ...when, restartAfterUs, ...this.goesDown(this.surest) });
     }
@@ -291,6 +321,7 @@ export class FaultPlan {
   private flush(lock: LockRun, view: WorldView, faults: Fault[]): void {
     const when = this.during(lock, view, null);
     for (const node of this.targets(lock, this.draw.between(1, this.flushesLeft))) {
+      if (!this.spare.take(node, when.atUs, view)) continue;
       this.flushesLeft--;
       faults.push({ kind: 'forget', node: nodeName(node), ...when });
     }
@@ -320,6 +351,7 @@ export class FaultPlan {
     const isFlushed = this.draw.chance(30 * PERCENT) || !canCrash;
     const power = this.surest === 'power' || weather.crashes === 0 ? { power: true } : {};
     for (const node of this.someVoters(lock, count)) {
+      if (!this.spare.take(node, when.atUs, view)) continue;
       if (isFlushed) faults.push({ kind: 'forget', node: nodeName(node), ...when });
       else faults.push({ kind: 'crash', node: nodeName(node), ...when, restartAfterUs: 0, ...power });
     }

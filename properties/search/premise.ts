@@ -201,12 +201,9 @@ function drawDisk(weather: Weather, durable: boolean, strain: Strain | null, dra
   return { persistence: 'everysec', fsync: { firstUs: draw.below(everyUs), everyUs, takesUs } };
 }
 
-/**
- * Whether nodes may lose the last of what they did and keep the rest. Fencing counters do not survive that: a node that
- * has an old one does not know that it should copy those of others.
- */
-export function forgetsUnawares({ policy, persistence, disks }: Weather): boolean {
-  return disks && policy.fencing === 'none' && persistence === 'none';
+/** Whether nodes may lose the last of what they did and keep the rest. */
+export function forgetsUnawares({ persistence, disks }: Weather): boolean {
+  return disks && persistence === 'none';
 }
 
 /** Clients that read different clocks, and are told of their validity in different ways. */

@@ -69,6 +69,8 @@ export interface Weather {
   readonly flushes: number;
   /** In some runs a minority of nodes is out of order from the beginning to the end, in ways that are among these faults. */
   readonly outages: boolean;
+  /** At all times a quorum of the nodes knows its fencing counter, whatever else they lose: nothing is taken from more at once. */
+  readonly counters: boolean;
   /** In some runs nodes keep what they acknowledged, and are back at once after a crash. */
   readonly durable: boolean;
   /** In some runs nodes write to a disk every second, and those that lose their power, and with it the last of that, stay away. */
@@ -115,6 +117,7 @@ export const WITHIN_ASSUMPTIONS: Weather = Object.freeze<Weather>({
   replicaLagUs: 0,
   flushes: 0,
   outages: true,
+  counters: true,
   durable: true,
   disks: true,
   byHash: true,
@@ -140,6 +143,7 @@ export type FaultAmount =
   | 'replicaLagUs'
   | 'flushes'
   | 'outages'
+  | 'counters'
   | 'durable'
   | 'disks'
   | 'byHash'
@@ -152,6 +156,7 @@ export type FaultAmount =
 
 /** None of them. */
 export const NO_FAULTS: Pick<Weather, FaultAmount> = {
+  counters: false,
   crashes: 0,
   powerLosses: 0,
   mostDown: null,

@@ -72,13 +72,13 @@ export class ServerProcess {
   }
 
   async sync(): Promise<void> {
-    if (this.#persistence === 'none') throw new ProvisionError(`${this.name} has no append-only file.`);
+    if (!this.#appends) throw new ProvisionError(`${this.name} has no append-only file.`);
     this.#file.sync();
   }
 
   async cutPower(): Promise<void> {
     await this.kill();
-    if (this.#persistence !== 'none' && this.#persistence !== 'always') this.#file.loseTail();
+    if (this.#appends && this.#persistence !== 'always') this.#file.loseTail();
   }
 
   async setClock(setting: ClockSetting): Promise<void> {
@@ -95,6 +95,10 @@ export class ServerProcess {
     await this.kill();
     if (!keepData) rmSync(this.#folder, { recursive: true, force: true });
     await this.#launch();
+  }
+
+  get #appends(): boolean {
+    return this.#persistence !== 'none' && this.#persistence !== 'rdb';
   }
 
   #running(): ChildProcess {
@@ -145,10 +149,11 @@ export class ServerProcess {
   }
 
   #arguments(): string[] {
-    const file = this.#persistence === 'none' ? ['no'] : ['yes', '--appendfsync', this.#persistence];
+    const file = this.#appends ? ['yes', '--appendfsync', this.#persistence] : ['no'];
     return [
       ...['--bind', '127.0.0.1', '--port', String(this.#port), '--dir', this.#folder],
-      ...['--save', '', '--daemonize', 'no', '--appendonly', ...file],
+      ...(this.#persistence === 'rdb' ? [] : ['--save', '']),
+      ...['--daemonize', 'no', '--appendonly', ...file],
     ];
   }
 }

@@ -9,8 +9,11 @@ const LONGEST_MESSAGE = 1_000;
  */
 export type Source = 'urls' | 'processes' | 'containers' | 'package' | 'mock';
 
-/** How much own servers write to disk: nothing, or an append-only file with this `appendfsync`. */
-export type Persistence = 'none' | 'no' | 'everysec' | 'always';
+/**
+ * How much own servers write to disk: nothing, an append-only file with this `appendfsync`, or from time to time a dump of
+ * everything (`rdb`: Redis's default save points, and whenever a client asks for BGSAVE).
+ */
+export type Persistence = 'none' | 'rdb' | 'no' | 'everysec' | 'always';
 
 /** Which nodes are wanted. */
 export interface ProvisionOptions {

@@ -103,11 +103,12 @@ export class Liveness {
     this.changed(now);
   }
 
-  failed(lock: LockRun, now: TrueTime): void {
+  failed(lock: LockRun, reason: string, now: TrueTime): void {
     this.calls.returned(lock);
     this.calm.settle(now);
     this.progress.failed(lock, now, this.isOpen);
-    this.checkTries(lock, now);
+    // No further try could succeed.
+    if (reason !== 'counters-lost') this.checkTries(lock, now);
     this.changed(now);
   }
 
