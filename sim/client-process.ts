@@ -99,7 +99,7 @@ export abstract class ClientProcess extends Process {
     }
     lock.armed[slot] = null;
     if (slot < HOLD_SLOT) this.lockTimer(lock, slot, now);
-    else this.work(lock, slot, now);
+    else this.work(lock, slot, event.local);
     return true;
   }
 
@@ -158,7 +158,8 @@ export abstract class ClientProcess extends Process {
     }
   }
 
-  private work(lock: LockRun, slot: number, now: LocalTime): void {
+  /** What was due at `due`, which may be long ago: what comes after it counts from the claim as well. */
+  private work(lock: LockRun, slot: number, due: LocalTime): void {
     const { plan } = lock;
     if (slot === HOLD_SLOT) {
       this.release(lock);
@@ -175,7 +176,7 @@ export abstract class ClientProcess extends Process {
     if (write === undefined) return;
     if ((offset & 1) === 1) this.host.sendWrite(lock, index);
     else if (this.mayWrite(lock, write)) {
-      this.arm(lock, slot + 1, localTime(now + write.sendAfterUs - write.checkAfterUs));
+      this.arm(lock, slot + 1, later(due, write.sendAfterUs - write.checkAfterUs));
     } else this.chronicle.outcome(Kind['write-skipped'], lock, '');
   }
   /** Whether enough validity is left; noted where the write comes later than this look. */

@@ -105,6 +105,16 @@ describe('work under a lock', () => {
     expect(written(write(1_000, 0, 3_000), faults)).toEqual(['20004000 c1 write-sent', '20004500 c1 write-arrived']);
   });
 
+  it('is sent so long after the claim, however late the check was', () => {
+    const pause = (forUs: number): Fault[] => [{ kind: 'pause', process: 'c1', atUs: 2_500, forUs }];
+    const fields = write(1_000, 0, 8_000);
+    // The check is due at 3 ms and the sending at 10 ms.
+    expect(written(fields, pause(4_000))).toEqual(['10000 c1 write-sent', '10500 c1 write-arrived']);
+    expect(written(fields, pause(7_499))).toEqual(['10000 c1 write-sent', '10500 c1 write-arrived']);
+    // Never before the check.
+    expect(written(fields, pause(20_000))).toEqual(['22500 c1 write-sent', '23000 c1 write-arrived']);
+  });
+
   it('extends when its plan says, and gets the time from the call on', () => {
     const locks = [[lock(0, { extensions: [{ afterUs: 5_000_000, ttlMs: 10_000 }] })]];
     expect(when('expired', { locks })).toEqual(['14900000 c1 expired']);
