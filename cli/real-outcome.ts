@@ -1,15 +1,16 @@
 import { judgeAsExpected, judgedProperties } from '../properties/expectation.js';
-import { judgeObserved, OBSERVABLE, type ObservedVerdict } from '../properties/history/observed.js';
-import { NOISE, type Playable, playable } from '../properties/retime/margin.js';
-import { type Lateness, type Observation, playOnRedis, unplayableBecause } from '../real/stage/index.js';
+import { judgeObserved, type ObservedVerdict, showsOutside } from '../properties/history/observed.js';
+import { NOISE, type Noise, type Playable, playable, standsIn } from '../properties/retime/margin.js';
+import { type Observation, playOnRedis, unplayableBecause } from '../real/stage/index.js';
 import type { Expectation, PropertyId, Schedule, Verdict } from '../scenarios/index.js';
+import { policyOf } from '../sim/index.js';
 
 /** What came of a schedule on real nodes, beside what comes of it in the simulator. */
 export interface RealOutcome {
   readonly id: string;
   /** As it is written, and simulated. */
   readonly simulated: Verdict;
-  /** `refused` was not played; `noisy` was, on a machine too busy to tell. */
+  /** `refused` was not played; `noisy` was, on a machine measured to be too slow to tell. */
   readonly status: 'agreed' | 'differed' | 'refused' | 'noisy';
   /** Why it was refused, or what differs; `null` where they agree. */
   readonly reason: string | null;
@@ -41,7 +42,7 @@ export async function realOutcome(
   const impossible = unplayableBecause(schedule);
   if (impossible !== null) return refused(impossible);
   const hidden = judgement.violations.find(
-    ({ property }) => judgedProperties(expect).includes(property) && !OBSERVABLE.includes(property),
+    (it) => judgedProperties(expect).includes(it.property) && !showsOutside(it, policyOf(schedule.policy)),
   );
   if (hidden !== undefined) return refused(`a violation of ${hidden.property} does not show from outside`);
   const found = playable(schedule, expect);
@@ -54,8 +55,9 @@ export async function realOutcome(
   for (let plays = 0; plays < MOST_PLAYS && !signal.aborted; plays++) {
     const play = await playOnce(schedule, found, expect, signal);
     const difference = differenceOf(simulated, properties, found, play);
-    const status = difference === null ? 'agreed' : isNoisy(play.observation.lateness) ? 'noisy' : 'differed';
-    outcome = { id, simulated, status, reason: difference, play };
+    const excuse = difference === null ? null : excuseFor(play, found, expect);
+    const status = difference === null ? 'agreed' : excuse === null ? 'differed' : 'noisy';
+    outcome = { id, simulated, status, reason: excuse === null ? difference : `${excuse}; ${difference}`, play };
     // A difference that noise does not explain is not played away.
     if (status !== 'noisy') break;
   }
@@ -94,7 +96,27 @@ function differenceOf(
   return wanted === made ? null : `simulated the claims are ${wanted || 'none'}, on real nodes ${made || 'none'}`;
 }
 
-/** Whether the machine took longer than what the verdict was shown to withstand. */
-function isNoisy({ eventUs, answerUs, startUs }: Lateness): boolean {
-  return eventUs > NOISE.lateUs || answerUs > NOISE.delayUs || startUs > NOISE.startUs;
+/**
+ * What of the measured times was longer than allowed for, if that much can change the outcome in the simulator as well;
+ * else `null`: then slowness does not explain a difference.
+ */
+function excuseFor({ observation }: RealPlay, found: Playable, expect: Expectation): string | null {
+  const { eventUs, answerUs, startUs } = observation.lateness;
+  const times: readonly (readonly [string, number, number])[] = [
+    ['latest event', eventUs, NOISE.lateUs],
+    ['slowest connection', answerUs, NOISE.delayUs],
+    ['slowest start', startUs, NOISE.startUs],
+  ];
+  const longer = times.filter(([, us, allowedUs]) => us > allowedUs);
+  if (longer.length === 0) return null;
+  const noise: Noise = {
+    lateUs: Math.max(NOISE.lateUs, eventUs),
+    delayUs: Math.max(NOISE.delayUs, answerUs),
+    startUs: Math.max(NOISE.startUs, startUs),
+    clockUs: NOISE.clockUs,
+  };
+  const withNoise = standsIn(noise, found, expect);
+  if (!('reason' in withNoise) && (found.claims === null || withNoise.claims !== null)) return null;
+  const ms = (us: number): number => Math.round(us / 1000);
+  return longer.map(([what, us, allowedUs]) => `${what} ${ms(us)} ms, ${ms(allowedUs)} allowed`).join(', ');
 }

@@ -15,7 +15,7 @@ test('what cannot be played on real nodes is refused with its reason, and needs 
     simulated: 'violated',
     real: null,
     status: 'refused',
-    reason: 'own nodes have no replicas to fail over to',
+    reason: 'cluster.replicaLagUs: own nodes have no replicas to fail over to',
   });
 });
 

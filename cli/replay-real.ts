@@ -131,7 +131,7 @@ function outcomeText(title: string, outcome: RealOutcome, paint: Painter): strin
   const last = {
     agreed: `✓ agreed: ${verdict} on real nodes, ${simulated} in the simulator`,
     differed: `✗ differs: ${reason}`,
-    noisy: `? the machine was too busy to tell: ${reason}`,
+    noisy: `? the machine was too slow to tell: ${reason}`,
     refused: `? not played: ${reason}`,
   }[status];
   const painted = { agreed: paint.good, differed: paint.bad, noisy: PLAIN.bad, refused: PLAIN.bad }[status];

@@ -29,6 +29,7 @@ const seen = (history: readonly LockLine[], down: Staged['down'] = []): Staged =
   down,
   blocked: [],
   unsupported: [],
+  unfounded: [],
   waiting: [],
   patienceUs: ms(5_000),
   endUs: ms(10_000),

@@ -1,4 +1,4 @@
-import { type Answer, type Command, type LocalTime, later, localTime, type NodeSet } from '../core/index.js';
+import { type Answer, type Command, type LocalTime, later, type NodeSet } from '../core/index.js';
 import type { Policy } from '../deviations/index.js';
 import type { ProcessName, WritePlan } from '../scenarios/index.js';
 import type { Chronicle } from './chronicle.js';

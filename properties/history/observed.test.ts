@@ -14,6 +14,7 @@ const quiet: Observed = {
   down: [],
   blocked: [],
   unsupported: [],
+  unfounded: [],
   waiting: [],
   patienceUs: 1_000,
   endUs: 20_000,
@@ -58,4 +59,33 @@ test('a belief that a majority does not have counts only where it is asked for',
   const observed = { ...quiet, unsupported: ['c1/0'] };
   expect(judgeObserved(observed).verdict).toBe('safe');
   expect(judgeObserved(observed, ['validity'])).toMatchObject({ verdict: 'violated', properties: ['validity'] });
+});
+
+test('a claim of nothing violates what it claims, where that is asked for', () => {
+  const history: LockLine[] = [
+    ...held('c1/0', 100, 0),
+    { type: 'extend', lock: 'c1/0', atUs: 200, ttlMs: 10 },
+    { type: 'extended', lock: 'c1/0', atUs: 210, validUs: 0 },
+  ];
+  expect(judgeObserved({ ...quiet, history }).verdict).toBe('safe');
+  expect(judgeObserved({ ...quiet, history }, ['acquisition', 'extension']).properties).toEqual([
+    'acquisition',
+    'extension',
+  ]);
+});
+
+test('an extension of a lock that another was granted since breaks its hold', () => {
+  const history: LockLine[] = [
+    ...held('c1/0', 100, 1_000),
+    ...held('c2/0', 2_000, 100),
+    { type: 'extend', lock: 'c1/0', atUs: 3_000, ttlMs: 10 },
+    { type: 'extended', lock: 'c1/0', atUs: 3_010, validUs: 500 },
+  ];
+  expect(judgeObserved({ ...quiet, history }, ['continuity', 'lost-lock']).properties).toEqual(['continuity']);
+});
+
+test('what a client can tell to have no ground is a violation of what it says', () => {
+  const unfounded = [{ lock: 'c1/0', property: 'lost-lock', detail: 'its owner is not told' }] as const;
+  expect(judgeObserved({ ...quiet, unfounded }).verdict).toBe('safe');
+  expect(judgeObserved({ ...quiet, unfounded }, ['lost-lock']).properties).toEqual(['lost-lock']);
 });

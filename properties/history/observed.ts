@@ -1,6 +1,10 @@
+import type { Policy } from '../../deviations/index.js';
 import type { LockLine } from '../../scenarios/history-line.js';
+
 import type { PropertyId, Verdict } from '../../scenarios/scenario.js';
+import { NOT_TOLD } from '../monitors/lost-lock.js';
 import { SAFETY } from '../property-lists.js';
+import type { Violation } from '../violation.js';
 import { shownName } from './shown.js';
 import { type Finding, verifyHistory } from './verify.js';
 
@@ -13,6 +17,8 @@ export interface Observed {
   readonly blocked: readonly { readonly fromUs: number; readonly toUs: number }[];
   /** Locks that were believed in while a majority of the nodes did not have them. */
   readonly unsupported: readonly string[];
+  /** Claims that were made or kept without ground, by what their clients were answered. */
+  readonly unfounded: readonly { readonly lock: string; readonly property: PropertyId; readonly detail: string }[];
   /** Acquisitions that had not come to their end. */
   readonly waiting: readonly { readonly resources: readonly string[]; readonly sinceUs: number }[];
   /** Longest that somebody can have to wait for a lock that nobody holds, µs. */
@@ -21,14 +27,21 @@ export interface Observed {
 }
 
 /** The properties whose violation shows from outside. */
-export const OBSERVABLE: readonly PropertyId[] = [
+const OBSERVABLE: readonly PropertyId[] = [
   'mutual-exclusion',
   'action-in-belief',
   'validity',
   'acquisition',
   'extension',
+  'continuity',
   'lost-lock',
 ];
+
+/** Whether a violation of a simulated run would show from outside: which keys were lost does not, nor a vote that nobody cast. */
+export function showsOutside({ property, detail }: Violation, { onNodeError }: Pick<Policy, 'onNodeError'>): boolean {
+  if (property === 'lost-lock') return detail.endsWith(NOT_TOLD);
+  return OBSERVABLE.includes(property) && !(onNodeError === 'vote' && detail.includes('votes of this'));
+}
 
 /** What it shows, in the words of a simulated run. */
 export interface ObservedVerdict {
@@ -45,7 +58,11 @@ export interface ObservedVerdict {
 export function judgeObserved(observed: Observed, also: readonly PropertyId[] = []): ObservedVerdict {
   const lines = observed.history.map((line) => JSON.stringify(line));
   const judged = [...SAFETY, ...also];
-  const { violations: found } = verifyHistory(lines, { sawAll: true });
+  const { violations: proven } = verifyHistory(lines, { sawAll: true });
+  const { history, unfounded } = observed;
+  // What a history calls a lost lock is a hold that is broken here.
+  const certain = proven.filter(({ property }) => property !== 'lost-lock');
+  const found = [...certain, ...broken(history), ...unfounded.map(ungrounded)];
   const violations = found.filter(({ property }) => judged.includes(property));
   if (also.includes('validity')) {
     for (const lock of observed.unsupported)
@@ -61,6 +78,27 @@ export function judgeObserved(observed: Observed, also: readonly PropertyId[] = 
   const outages = [...observed.down, ...observed.blocked];
   const unavailable = outages.length > 0 || nobodyAcquires(observed);
   return { verdict: unavailable ? 'unavailable' : 'safe', properties, violations };
+}
+
+/** Extensions of locks that somebody else was granted since: one who is told of one takes it for an unbroken hold. */
+function broken(history: readonly LockLine[]): Finding[] {
+  const resources = new Map<string, readonly string[]>();
+  const last = new Map<string, string>();
+  return history.flatMap((line, i): Finding[] => {
+    const { lock, type } = line;
+    if (line.type === 'acquire') resources.set(lock, line.resources);
+    if (type !== 'acquired' && type !== 'extended') return [];
+    const own = resources.get(lock) ?? [];
+    const others = own.map((it) => last.get(it)).filter((other) => other !== lock);
+    for (const resource of own) last.set(resource, lock);
+    if (type === 'acquired' || others.length === 0) return [];
+    const detail = `lock ${shownName(lock)} is extended, but ${shownName(others[0] ?? '')} was granted it in between`;
+    return [{ property: 'continuity', resource: null, lines: [i + 1], detail }];
+  });
+}
+
+function ungrounded({ lock, property, detail }: Observed['unfounded'][number]): Finding {
+  return { property, resource: null, lines: [], detail: `lock ${shownName(lock)}: ${detail}` };
 }
 
 /** Whether somebody waited to the end for what nobody held, for longer than anything can explain. */

@@ -55,6 +55,18 @@ export function playable(schedule: Schedule, expect: Expectation, noise: Noise =
   return { reason: reasons.at(-1) ?? 'there is no pace to play it at' };
 }
 
+/**
+ * Whether a schedule at its pace gives what it should in spite of this noise, and who claims then. Tells whether what a
+ * machine was seen to add to times can explain a difference.
+ */
+export function standsIn(
+  noise: Noise,
+  { schedule }: Playable,
+  expect: Expectation,
+): { readonly claims: readonly string[] | null } | Unplayable {
+  return withstands(schedule, expect, essence(judgeAsExpected(schedule, expect)), noise);
+}
+
 function withstands(
   schedule: Schedule,
   expect: Expectation,

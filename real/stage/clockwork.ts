@@ -1,10 +1,18 @@
+import { type LocalClock, systemClock } from '../clock.js';
+
 /** The one clock of a run, and what is to happen by it. Notes how late it was at worst. */
 export class Clockwork {
+  /** The clock that clients read. */
+  readonly clock: LocalClock;
   /** µs. */
   latestUs = 0;
   #begun = performance.now();
   readonly #timers = new Set<NodeJS.Timeout>();
   #stopped = false;
+
+  constructor(clock: LocalClock = systemClock) {
+    this.clock = clock;
+  }
 
   /** The run begins now. */
   start(): void {

@@ -1,2 +1,3 @@
 export type { Lateness, Observation } from './observation.js';
-export { playOnRedis, unplayableBecause } from './stage.js';
+export { playOnRedis } from './stage.js';
+export { unplayableBecause } from './unplayable.js';

@@ -6,6 +6,14 @@ export interface Interval {
   readonly toUs: number;
 }
 
+/** A claim that was made or kept without ground, as its own client can tell from what it was answered. */
+export interface Unfounded {
+  readonly lock: string;
+  /** `lost-lock`: the claim is over, and its owner was not told. The others: no majority can have said yes. */
+  readonly property: 'acquisition' | 'extension' | 'lost-lock';
+  readonly detail: string;
+}
+
 /** An acquisition that had not come to its end when the run was over. */
 export interface Waiting {
   readonly client: string;
@@ -37,6 +45,7 @@ export interface Observation {
   readonly blocked: readonly Interval[];
   /** Locks that were believed in while a majority of the nodes did not have them. */
   readonly unsupported: readonly string[];
+  readonly unfounded: readonly Unfounded[];
   /** Who waited in vain. */
   readonly waiting: readonly Waiting[];
   /** Longest that a wait can last with nobody to blame, µs: a key's life, a pause between attempts, their time-outs. */

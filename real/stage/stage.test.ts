@@ -7,12 +7,12 @@ import { playOnRedis, unplayableBecause } from './index.js';
 const { signal } = new AbortController();
 
 test.each([
-  ['S01', 'own nodes have no replicas to fail over to'],
-  ['S18', 'the clients share the monotonic clock of the machine, which nobody can set'],
-  ['S69', 'when redis-server writes to its disk is not ours to say'],
-  ['S08b', 'redis-server answers when a write is on disk, not before'],
-  ['S71', 'its clients send scripts by their text'],
-  ['S72', 'its clients all tell the time in the same way'],
+  ['S01', 'cluster.replicaLagUs: own nodes have no replicas to fail over to'],
+  ['S18', 'faults[0].process: the clients share the monotonic clock of the machine, which nobody can set'],
+  ['S69', 'faults[0].atUs: when redis-server writes to its disk is not ours to say'],
+  ['S08b', 'cluster.answers: redis-server answers when a write is on disk, not before'],
+  ['S71', 'cluster.scripts: its clients send scripts by their text'],
+  ['S72', 'faults[0].process: the clients share the monotonic clock of the machine, which nobody can set'],
   ['S03', null],
 ])('%s: %s', (id, reason) => {
   expect(unplayableBecause(findScenario(id).schedule, true)).toBe(reason);
@@ -32,8 +32,8 @@ describe.skipIf(!canRunOnRedis('scenarios on real nodes', 'processes'))('a scena
     async (id) => {
       const { schedule, expect: expected } = findScenario(id);
       const { status, reason } = await realOutcome(id, schedule, expected, signal);
-      // A machine too busy to tell is not a difference.
-      if (status === 'noisy') console.warn(`SKIPPED ${id}: the machine is too busy to tell (${reason})`);
+      // A machine too slow to tell is not a difference.
+      if (status === 'noisy') console.warn(`SKIPPED ${id}: the machine is too slow to tell (${reason})`);
       else expect({ status, reason }).toEqual({ status: 'agreed', reason: null });
     },
   );

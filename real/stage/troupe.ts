@@ -1,10 +1,10 @@
 import type { FaultSeen } from '../../scenarios/history-line.js';
-import type { Fault, ProcessName, Refuse, Schedule } from '../../scenarios/index.js';
+import type { Fault, FsyncPlan, Pause, ProcessName, Refuse, Schedule } from '../../scenarios/index.js';
 import type { Provision } from '../provisioner/index.js';
 import type { Actor } from './actor.js';
 import type { Clockwork } from './clockwork.js';
 import type { Watched } from './watcher.js';
-import type { Way } from './way.js';
+import type { Channel } from './way.js';
 
 /** The commands that make an operation possible: without them, a node answers it with an error and does nothing. */
 const COMMANDS: Readonly<Partial<Record<Refuse['operations'][number], string>>> = {
@@ -12,6 +12,9 @@ const COMMANDS: Readonly<Partial<Record<Refuse['operations'][number], string>>> 
   extend: 'pexpire',
   release: 'del',
 };
+
+/** The background fsync of a schedule that does not say. */
+const EVERY_SECOND: FsyncPlan = { firstUs: 0, everyUs: 1_000_000, takesUs: 0 };
 
 /** How soon a node that is back is looked at again, ms. */
 const RECONNECT_MS = 10;
@@ -74,11 +77,10 @@ export class Troupe {
       this.open++;
       this.#clockwork.at(fault.atUs, () => this.#run(() => this.#strike(fault)));
     }
-    const { fsync } = this.#schedule.cluster;
-    if (fsync !== undefined && this.#schedule.cluster.persistence === 'everysec') {
-      for (let atUs = fsync.firstUs + fsync.takesUs; atUs < this.#schedule.untilUs; atUs += fsync.everyUs)
-        this.#clockwork.at(atUs, () => this.#run(() => this.#syncAll(), false));
-    }
+    const { persistence, fsync = EVERY_SECOND } = this.#schedule.cluster;
+    if (persistence !== 'everysec') return;
+    for (let atUs = fsync.firstUs; atUs < this.#schedule.untilUs; atUs += fsync.everyUs)
+      this.#clockwork.at(atUs, () => this.#run(() => this.#sync(atUs, atUs + fsync.takesUs), false));
   }
 
   #run(task: () => Promise<void>, counts = true): void {
@@ -129,7 +131,7 @@ export class Troupe {
         this.#actor(fault.client)?.reconfigure(fault.nodes);
         return;
       case 'pause':
-        return this.#pause(fault.process, fault.atUs + fault.forUs);
+        return this.#pause(fault);
       case 'clock-step':
         return this.#setClock(fault.process, fault.byUs / 1000, null);
       case 'clock-rate':
@@ -147,12 +149,13 @@ export class Troupe {
     }
   }
 
-  async #pause(process: ProcessName, untilUs: number): Promise<void> {
+  async #pause({ process, atUs, forUs, first }: Pause): Promise<void> {
+    const untilUs = atUs + forUs;
     const actor = this.#actor(process);
     if (actor !== undefined) {
       actor.freeze();
       await this.#until(untilUs);
-      actor.thaw();
+      actor.thaw(first);
       return;
     }
     const { node } = this.#prop(process);
@@ -170,15 +173,20 @@ export class Troupe {
     await prop.node.setClock({ aheadMs: prop.aheadMs, rate: prop.rate });
   }
 
-  async #syncAll(): Promise<void> {
-    await Promise.all([...this.#props.values()].map(({ node }) => node.sync()));
+  /** What is on disk after an fsync is what was written by its start, unless the power goes before it is done. */
+  async #sync(fromUs: number, toUs: number): Promise<void> {
+    const lost = this.#schedule.faults.flatMap((fault) =>
+      fault.kind === 'crash' && fault.power === true && fault.atUs >= fromUs && fault.atUs < toUs ? [fault.node] : [],
+    );
+    const nodes = [...this.#props.values()].map(({ node }) => node).filter(({ name }) => !lost.includes(name));
+    await Promise.all(nodes.map((node) => node.sync()));
   }
 
   #ways(
     from: readonly ProcessName[],
     to: readonly ProcessName[],
     oneWay: boolean,
-  ): { readonly way: Way; readonly direction: 'request' | 'reply' }[] {
+  ): { readonly way: Channel; readonly direction: 'request' | 'reply' }[] {
     const pairs = this.#actors.flatMap((actor) => actor.ways.map((way) => ({ client: actor.plan.id, way })));
     return pairs.flatMap(({ client, way }) => {
       const there = from.includes(client) && to.includes(way.node);

@@ -8,21 +8,40 @@ import { type CommandFate, commandOf, NodeProxy, RespCutter } from '../proxy/ind
 
 type Words = readonly (string | number)[];
 
+/** What a client asks before it deletes in a second command. */
+const IS_OWN = `for _, key in ipairs(KEYS) do
+  if redis.call('get', key) == ARGV[1] then return 1 end
+end
+return 0`;
+
 /** What a command says to Redis under a policy: `SET` where that will do, else its script. */
-export function wordsFor(policy: Policy, { operation, token, ttlMs }: Command, keys: readonly string[]): Words {
+export function wordsFor(
+  policy: Policy,
+  { operation, attempt, round, token, ttlMs }: Command,
+  keys: readonly string[],
+): Words {
   const [key = ''] = keys;
   const lock = lockPolicyOf(policy);
-  const { acquire } = lock.rules.scripts;
+  const { acquire, release } = lock.rules.scripts;
+  const lifeMs = lock.rules.keyLife(ttlMs, attempt);
   if (operation === 'acquire' && keys.length === 1 && acquire.plain) {
-    return ['SET', key, String(token), 'PX', ttlMs, ...(acquire.onto === 'any' ? [] : ['NX'])];
+    return ['SET', key, String(token), 'PX', lifeMs, ...(acquire.onto === 'any' ? [] : ['NX'])];
   }
-  const script = scriptsOf(lock)[operation];
-  const rest = operation === 'release' ? [] : [ttlMs];
-  return ['EVAL', script, keys.length, ...keys, String(token), ...rest];
+  const asks = operation === 'release' && round + 1 < release.steps;
+  const rest = operation === 'release' ? [] : [lifeMs];
+  return ['EVAL', asks ? IS_OWN : scriptsOf(lock)[operation], keys.length, ...keys, String(token), ...rest];
 }
 
-/** Why no answer came, if none did, is not told: a lost message makes no sound. */
-export type OnAnswer = (answer: Answer) => void;
+/** The way to a node as clients use it. */
+export type Channel = Pick<Way, 'node' | 'send' | 'cut' | 'heal'>;
+
+/** Who sent a command. Why no answer came, if none did, is not told: a lost message makes no sound. */
+export interface Sender {
+  /** Lets something happen to the client: at once, or when it is not frozen any more. */
+  wake(what: () => void): void;
+  /** Called by {@link Sender.wake}. */
+  onAnswer(answer: Answer): void;
+}
 
 /**
  * The way between one client and one node, through a proxy of its own, that gives each message the fate which the schedule
@@ -71,26 +90,29 @@ export class Way {
   }
 
   /** Sends a command of a lock of the client. */
-  send(words: Words, lock: number, command: Command, onAnswer: OnAnswer): void {
+  send(words: Words, lock: number, command: Command, sender: Sender): void {
     const { operation, attempt, round } = command;
     const base = { client: this.#client, lock, attempt, operation, round, node: this.node };
     const name = addressText({ ...base, direction: 'request' });
     const send = this.#sends.get(name) ?? 0;
     this.#sends.set(name, send + 1);
     const request = this.#fates.get(addressText({ ...base, direction: 'request', send }));
-    const reply = this.#fates.get(addressText({ ...base, direction: 'reply', send }));
+    // A reply to a copy has the number behind that.
+    const reply = this.#fates.get(addressText({ ...base, direction: 'reply', send: 2 * send }));
     const text = words.join(' ');
     const fates = this.#coming.get(text) ?? [];
     this.#coming.set(text, fates);
     fates.push({ request: this.#messageFate(request), reply: this.#messageFate(reply) });
-    const asked = this.#ask(commandOf(words), onAnswer);
+    const asked = this.#ask(commandOf(words), (answer) => sender.wake(() => sender.onAnswer(answer)));
     if (request?.resendAfterUs === undefined) return;
     // The connection breaks, and the client's library sends the command again over a new one.
     const timer = setTimeout(() => {
       this.#resends.delete(timer);
-      if (asked.destroyed) return;
-      asked.destroy();
-      this.send(words, lock, command, onAnswer);
+      sender.wake(() => {
+        if (asked.destroyed) return;
+        asked.destroy();
+        this.send(words, lock, command, sender);
+      });
     }, request.resendAfterUs / 1000);
     this.#resends.add(timer);
   }
@@ -127,7 +149,7 @@ export class Way {
     };
   }
 
-  #ask(command: Buffer, onAnswer: OnAnswer): Socket {
+  #ask(command: Buffer, onAnswer: (answer: Answer) => void): Socket {
     const socket = createConnection({ host: '127.0.0.1', port: this.#proxy.port, noDelay: true });
     const cutter = new RespCutter();
     socket.write(command);

@@ -1,0 +1,304 @@
+import {
+  type Chance,
+  type Command,
+  has,
+  initialState,
+  type LocalTime,
+  type LockEvent,
+  type LockState,
+  later,
+  MIDDLE_JITTER_PPM,
+  type NodeSet,
+  type Outcome,
+  step,
+  type Timer,
+  type Token,
+} from '../../core/index.js';
+import { driftAllowanceUs, lockPolicyOf, type Policy } from '../../deviations/index.js';
+import type { ClientPlan, LockPlan } from '../../scenarios/index.js';
+import { Alarms } from '../alarms.js';
+import type { Clockwork } from './clockwork.js';
+import type { Script } from './script.js';
+import { type Channel, wordsFor } from './way.js';
+
+/** What can happen to a client. */
+export type Happening = 'delivery' | 'call' | 'timer';
+
+/** The client that a lock is of. */
+export interface LockOwner {
+  readonly plan: ClientPlan;
+  readonly policy: Policy;
+  readonly clockwork: Clockwork;
+  readonly script: Script;
+  /** Where it acquires now. */
+  readonly list: readonly Channel[];
+  /** When its last pause was over, by its clock. */
+  readonly awakeSince: LocalTime;
+  /** The keys of resources. */
+  keysOf(resources: readonly string[]): string[];
+  /** Lets something happen to it, now or when it is not frozen any more; never once it has crashed. */
+  happen(kind: Happening, what: () => void): void;
+  /** A token, fresh or one that somebody may have had before. */
+  drawToken(): Token;
+}
+
+/** A busy machine may be as late with the timer by which an owner is told. */
+const TOLD_WITHIN_US = 100_000;
+
+/** One acquisition of a client and what is planned after it. */
+export class ActedLock {
+  readonly plan: LockPlan;
+  readonly keys: readonly string[];
+  /** When it was asked for, as long as it is neither acquired nor given up; µs. */
+  waitsSinceUs: number | null = null;
+  readonly #actor: LockOwner;
+  readonly #number: number;
+  readonly #alarms: Alarms;
+  /** The nodes that it was asked for on. */
+  #places: readonly Channel[] = [];
+  #state: LockState = initialState();
+  #extending = false;
+  /** From the claim until the release, the news of the loss, or the client's end. */
+  #believing = false;
+  #gaveBack = false;
+  /** Until when the keys that it asked for last are there for a reason, µs. */
+  #keysUntilUs = 0;
+  /** Commands that a node said no to, or answered with an error. */
+  readonly #denied = new Set<string>();
+  #begun = false;
+  #over = false;
+  #planned = 0;
+
+  constructor(actor: LockOwner, plan: LockPlan, number: number) {
+    this.#actor = actor;
+    this.plan = plan;
+    this.keys = actor.keysOf(plan.resources);
+    this.#number = number;
+    this.#alarms = new Alarms(actor.clockwork.clock, this);
+  }
+
+  get done(): boolean {
+    return this.#begun && this.#over && this.#planned === 0;
+  }
+
+  get name(): string {
+    return `${this.#actor.plan.id}/${this.#number}`;
+  }
+
+  get holds(): boolean {
+    return this.#believing && this.#now < this.#state.deadline;
+  }
+
+  /** The token that keys on nodes have for a reason: until a claim is given back, its keys are its own for their TTL. */
+  get tokenInUse(): string | null {
+    const { phase, token } = this.#state;
+    const again = phase === 'waiting' && this.#actor.policy.tokenScope !== 'attempt';
+    const kept = phase === 'held' || (phase === 'lost' && this.#actor.clockwork.nowUs() < this.#keysUntilUs);
+    return (phase === 'acquiring' || again || kept || this.holds) && token !== null ? String(token) : null;
+  }
+
+  get #now(): LocalTime {
+    return this.#actor.clockwork.clock.now();
+  }
+
+  call(): void {
+    this.#begun = true;
+    const { clockwork, script, list } = this.#actor;
+    this.#places = list;
+    this.waitsSinceUs = clockwork.nowUs();
+    const { resources, ttlMs } = this.plan;
+    script.note({ type: 'acquire', ...this.#stamp(), client: this.#actor.plan.id, resources, ttlMs });
+    this.#feed({
+      type: 'acquire',
+      now: this.#now,
+      nodes: list.length,
+      ttlMs,
+      chance: this.#chance(0),
+    });
+  }
+
+  onTimer(timer: Timer): void {
+    this.#actor.happen('timer', () => {
+      const chance = timer === 'retry' ? this.#chance(this.#state.attempt + 1) : null;
+      this.#feed({ type: 'timer', now: this.#now, timer, chance });
+    });
+  }
+
+  silence(): void {
+    this.#alarms.clear();
+  }
+
+  crash(): void {
+    this.silence();
+    // Nobody believes any more.
+    if (this.#believing) this.#giveBack();
+  }
+
+  #stamp(): { readonly lock: string; readonly atUs: number } {
+    return { lock: this.name, atUs: this.#actor.clockwork.nowUs() };
+  }
+
+  #chance(attempt: number): Chance {
+    return { token: this.#actor.drawToken(), jitterPpm: this.plan.jitterPpm[attempt] ?? MIDDLE_JITTER_PPM };
+  }
+
+  #feed(event: LockEvent): void {
+    const { state, effects } = step(lockPolicyOf(this.#actor.policy), this.#state, event);
+    this.#state = state;
+    for (const effect of effects) {
+      switch (effect.type) {
+        case 'send':
+          this.#send(effect.to, effect.command);
+          break;
+        case 'arm':
+          this.#alarms.arm(effect.timer, effect.at, event.now);
+          break;
+        case 'cancel':
+          this.#alarms.cancel(effect.timer);
+          break;
+        case 'report':
+          this.#report(effect.outcome, event.now);
+          break;
+      }
+    }
+  }
+
+  #send(to: NodeSet, command: Command): void {
+    const { policy, script } = this.#actor;
+    if (command.operation === 'extend' && !this.#extending) {
+      this.#extending = true;
+      script.note({ type: 'extend', ...this.#stamp(), ttlMs: command.ttlMs });
+    }
+    if (command.operation !== 'release') this.#keysUntilUs = this.#actor.clockwork.nowUs() + command.ttlMs * 1000;
+    const words = wordsFor(policy, command, this.keys);
+    for (const [node, way] of this.#places.entries()) {
+      if (!has(to, node)) continue;
+      way.send(words, this.#number, command, {
+        wake: (what) => this.#actor.happen('delivery', what),
+        onAnswer: (answer) => {
+          if (answer !== 'yes') this.#denied.add(`${command.operation} ${command.attempt} ${command.round} ${node}`);
+          this.#feed({ type: 'reply', now: this.#now, node, command, answer, counter: 0 });
+        },
+      });
+    }
+  }
+
+  #report(outcome: Outcome, now: LocalTime): void {
+    const { script } = this.#actor;
+    const validUs = Math.max(0, this.#state.deadline - now);
+    switch (outcome.type) {
+      case 'acquired':
+        this.waitsSinceUs = null;
+        this.#believing = true;
+        script.note({ type: 'acquired', ...this.#stamp(), validUs });
+        script.claimed(this.#actor.plan.id);
+        this.#checkClaim('acquire');
+        this.#planWork(now);
+        break;
+      case 'failed':
+        this.waitsSinceUs = null;
+        this.#over = true;
+        script.note({ type: 'failed', ...this.#stamp() });
+        break;
+      case 'extended':
+      case 'not-extended':
+        // One that is refused beside a round ends nothing.
+        if (this.#state.extending) break;
+        if (this.#extending) script.note({ type: outcome.type, ...this.#stamp(), validUs });
+        this.#extending = false;
+        if (outcome.type === 'not-extended') break;
+        this.#believing = true;
+        this.#checkClaim('extend');
+        break;
+      case 'lost':
+        // A history has no word for an owner who gives up; one whose validity is over is no holder anyway.
+        if (this.holds) this.#giveBack();
+        this.#believing = false;
+        if (this.plan.holdUs === null) this.#over = true;
+        break;
+      case 'released':
+        this.#over = true;
+        // A history has no word for a caller who believes while it waits for its release: it gives back at the end of that.
+        if (this.#actor.policy.beliefEnds === 'after-release') this.#giveBack();
+        script.note({ type: 'released', ...this.#stamp() });
+        break;
+    }
+  }
+
+  #planWork(now: LocalTime): void {
+    const { holdUs, extensions, writes } = this.plan;
+    if (holdUs !== null) this.#later(now, holdUs, () => this.#release());
+    for (const { afterUs, ttlMs } of extensions)
+      this.#later(now, afterUs, () => this.#feed({ type: 'extend', now: this.#now, ttlMs }));
+    for (const { checkAfterUs, guardUs, sendAfterUs, delayUs } of writes) {
+      this.#later(now, checkAfterUs, () => {
+        const left = this.#state.phase === 'held' ? this.#state.deadline - this.#now : 0;
+        if (guardUs !== null && left < Math.max(1, guardUs)) return;
+        this.#later(now, sendAfterUs, () => this.#write(delayUs));
+      });
+    }
+  }
+
+  /** The write is on its way, whatever becomes of its sender. */
+  #write(delayUs: number): void {
+    const { clockwork, script } = this.#actor;
+    this.#planned++;
+    clockwork.in(delayUs, () => {
+      this.#planned--;
+      const resource = this.plan.resources[0] ?? '';
+      script.note({ type: 'write', ...this.#stamp(), resource });
+    });
+  }
+
+  #release(): void {
+    this.checkTold();
+    if (this.#actor.policy.beliefEnds === 'at-release') this.#giveBack();
+    this.#feed({ type: 'release', now: this.#now });
+  }
+
+  #giveBack(): void {
+    this.#believing = false;
+    if (this.#gaveBack) return;
+    this.#gaveBack = true;
+    this.#actor.script.note({ type: 'release', ...this.#stamp() });
+  }
+
+  /** Notes a claim that is over without its owner having been told. */
+  checkTold(): void {
+    const { script, awakeSince } = this.#actor;
+    const dueAt = Math.max(this.#state.deadline, awakeSince);
+    if (this.#believing && this.#now - dueAt > TOLD_WITHIN_US)
+      script.doubt({ lock: this.name, property: 'lost-lock', detail: 'its claim is over, and its owner is not told' });
+  }
+
+  /** Notes a claim that is longer than its keys can be relied on, or that too few nodes can have said yes to. */
+  #checkClaim(operation: 'acquire' | 'extend'): void {
+    const { attempt, votes, deadline } = this.#state;
+    const { policy, script } = this.#actor;
+    const isExtension = operation === 'extend';
+    const startedAt = isExtension ? this.#state.extensionStartedAt : this.#state.startedAt;
+    const ttlUs = (isExtension ? this.#state.extensionTtlMs : this.#state.ttlMs) * 1000;
+    const round = isExtension ? this.#state.extensionRounds - 1 : 0;
+    const doubt = (detail: string): void =>
+      script.doubt({ lock: this.name, property: isExtension ? 'extension' : 'acquisition', detail });
+    const allowanceUs = Math.max(0, driftAllowanceUs({ ...policy, driftWholeMs: false }, ttlUs));
+    const beyondUs = deadline - later(startedAt, ttlUs - allowanceUs);
+    if (beyondUs > 0) doubt(`it is claimed for ${beyondUs} µs longer than its keys can be relied on`);
+    // A node that has said nothing may have done what it was asked for.
+    const isDenied = (place: number): boolean => this.#denied.has(`${operation} ${attempt} ${round} ${place}`);
+    const nodes = new Set(this.#places.map(({ node }) => node)).size;
+    const yes = new Set(this.#places.flatMap(({ node }, i) => (has(votes.yes, i) && !isDenied(i) ? [node] : []))).size;
+    if (yes <= nodes / 2) doubt(`${yes} of ${nodes} nodes can have said yes to it, which is no majority`);
+  }
+
+  /** Does something so long after the claim. */
+  #later(claim: LocalTime, afterUs: number, what: () => void): void {
+    this.#planned++;
+    this.#actor.clockwork.in(later(claim, afterUs) - this.#now, () =>
+      this.#actor.happen('timer', () => {
+        this.#planned--;
+        what();
+      }),
+    );
+  }
+}

@@ -1,0 +1,182 @@
+import { describe, expect, test } from 'vitest';
+import { type Policy, REFERENCE } from '../../deviations/index.js';
+import { FAULT_KINDS, type Fate, scenarioJsonSchema } from '../../scenarios/index.js';
+import { lock, type Parts, schedule } from '../../sim/testing/schedule.js';
+import { simulated, staged } from '../testing/same-words.js';
+import { useVirtualTime } from '../testing/virtual-stage.js';
+import { PLAYED, unplayableBecause } from './unplayable.js';
+
+useVirtualTime();
+
+type Field = keyof Policy;
+const FIELDS = Object.keys(PLAYED.policy) as Field[];
+
+interface Grammar {
+  readonly enum?: readonly string[];
+  readonly type?: string;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly anyOf?: readonly Grammar[];
+}
+
+const { $defs } = scenarioJsonSchema() as { readonly $defs: { readonly [name: string]: unknown } };
+const { properties } = $defs.PolicyFields as { readonly properties: { readonly [field: string]: Grammar } };
+
+/** Numbers to try: counts; and durations, which are whole milliseconds, because timers are. */
+const NUMBERS = [-20_000, -1, 0, 1, 2, 3, 4, 20_000, 100_000, 300_000, 2_000_000, 9_000_000];
+
+/** Values that the grammar lets a field have. */
+function valuesOf(field: Field, grammar: Grammar | undefined = properties[field]): unknown[] {
+  const { enum: names, type, minimum = 0, maximum = 0, anyOf } = grammar ?? {};
+  if (anyOf !== undefined) return anyOf.flatMap((it) => valuesOf(field, it));
+  if (names !== undefined) return [...names];
+  if (type === 'boolean') return [false, true];
+  if (type === 'null') return [null];
+  const whole = field.endsWith('Us') || field.endsWith('Ppm') ? 1000 : 1;
+  return NUMBERS.filter((it) => it >= minimum && it <= maximum && it % whole === 0);
+}
+
+const late = (fields: Partial<Fate> & Pick<Fate, 'node' | 'operation'>): Fate => ({
+  client: 'c1',
+  direction: 'reply',
+  ...fields,
+});
+
+/** Schedules on which clients differ, each with what else they choose. */
+const BASES: readonly Parts[] = [
+  // Contention, late and lost answers, an extension, releases, a second lock of one client.
+  {
+    policy: { retryJitterUs: 0, tries: 4 },
+    locks: [
+      [
+        lock(0, { holdUs: 700_000, extensions: [{ afterUs: 300_000, ttlMs: 10_000 }] }),
+        lock(900_000, { holdUs: 50_000 }),
+      ],
+      [lock(30_000, { holdUs: 100_000 })],
+      [lock(740_000, { holdUs: 12_000_000 })],
+    ],
+    fates: [
+      late({ operation: 'acquire', node: 'n1', delayUs: 70_000 }),
+      late({ operation: 'acquire', node: 'n2', lost: true }),
+      late({ operation: 'acquire', node: 'n0', client: 'c2', attempt: 1, delayUs: 120_000 }),
+      late({ operation: 'extend', node: 'n0', lost: true }),
+      late({ operation: 'release', node: 'n3', direction: 'request', delayUs: 260_000 }),
+      late({ operation: 'release', node: 'n4', lock: 1, direction: 'request', lost: true }),
+    ],
+  },
+  // Attempts that fail on nodes that answer late or never.
+  {
+    policy: { retryJitterUs: 20_000, tries: 3 },
+    locks: [[lock(0, { jitterPpm: [0, 999_999] })], [lock(5_000, { holdUs: 3_000_000 })]],
+    fates: [0, 1].flatMap((attempt) =>
+      ['n0', 'n1', 'n2'].flatMap((node, i) => [
+        late({ attempt, operation: 'acquire', node, delayUs: 60_000 + 10_000 * i + 90_000 * attempt }),
+        late({ attempt, operation: 'release', node, delayUs: 40_000 + 30_000 * i }),
+      ]),
+    ),
+  },
+  // A claim that comes late in the life of its keys, and extends itself.
+  {
+    policy: { retryJitterUs: 0, nodeTimeoutUs: null, autoExtendAtUs: 150_000, maxExtensions: 3, driftPpm: 20_000 },
+    locks: [
+      [lock(0, { ttlMs: 400, holdUs: 1_600_000, extensions: [{ afterUs: 20_000, ttlMs: 60 }] })],
+      [lock(350_000, { ttlMs: 300, holdUs: 200_000 })],
+    ],
+    fates: [
+      ...['n0', 'n1', 'n2'].map((node) => late({ operation: 'acquire', node, delayUs: 330_000 })),
+      ...['n0', 'n1', 'n2'].map((node) => late({ operation: 'extend', round: 1, node, delayUs: 180_000 })),
+    ],
+  },
+  // One whose client is frozen over its end, and extends then; and another who came in between.
+  {
+    policy: { retryJitterUs: 0, tries: 2, autoExtendAtPpm: 200_000 },
+    locks: [
+      [lock(0, { ttlMs: 500, holdUs: 2_000_000, extensions: [{ afterUs: 450_000, ttlMs: 500 }] })],
+      [lock(520_000, { ttlMs: 500, holdUs: 40_000 })],
+      [lock(1_100_000, { ttlMs: 500, holdUs: 40_000 })],
+    ],
+    faults: [{ kind: 'pause', process: 'c1', atUs: 400_000, forUs: 300_000 }],
+  },
+  // The same, and the other still holds the lock.
+  {
+    policy: { retryJitterUs: 0, extendOnlyInTime: false, deadline: 'relative' },
+    locks: [
+      [lock(0, { ttlMs: 450, holdUs: 2_000_000, extensions: [{ afterUs: 450_000, ttlMs: 500 }] })],
+      [lock(520_000, { ttlMs: 1_000, holdUs: 800_000 })],
+    ],
+    faults: [{ kind: 'pause', process: 'c1', atUs: 400_000, forUs: 300_000 }],
+  },
+  // Two who call at once, and a third when the keys of the first request are over.
+  {
+    policy: { retryJitterUs: 0, tries: 2, ownKeyGrants: true },
+    locks: [[lock(0, { ttlMs: 600 })], [lock(0, { ttlMs: 600 })], [lock(610_000, { ttlMs: 600, holdUs: 10_000 })]],
+    fates: ['n0', 'n1', 'n2', 'n3', 'n4'].flatMap((node) => [
+      late({ operation: 'acquire', node, direction: 'request', resendAfterUs: 30_000 }),
+      late({ operation: 'acquire', node, lost: true }),
+    ]),
+  },
+  // Requests that come after their release, and releases that come to nothing.
+  {
+    cluster: { link: 'reordering' },
+    policy: { retryJitterUs: 0, tries: 2, releaseRule: 'deleted', releaseTries: 3 },
+    locks: [[lock(0, { holdUs: 400_000 })], [lock(900_000)]],
+    fates: [
+      ...['n0', 'n1', 'n2'].map((node) => late({ operation: 'acquire', node, direction: 'request', delayUs: 80_000 })),
+      ...['n0', 'n1', 'n2'].map((node) =>
+        late({ operation: 'release', attempt: 1, node, direction: 'request', lost: true }),
+      ),
+    ],
+  },
+  // A request that is sent again, and one that is copied.
+  {
+    policy: { retryJitterUs: 0, tries: 3, ownKeyGrants: true },
+    locks: [[lock(0, { ttlMs: 600, holdUs: 300_000 })], [lock(650_000, { ttlMs: 600 })]],
+    fates: [
+      ...['n0', 'n1', 'n2'].map(
+        (node): Fate => late({ operation: 'acquire', node, direction: 'request', resendAfterUs: 30_000 }),
+      ),
+      ...['n0', 'n1', 'n2'].map((node) => late({ operation: 'acquire', node, lost: true })),
+      late({ operation: 'release', node: 'n4', direction: 'request', duplicateDelayUs: 500_000 }),
+    ],
+  },
+];
+
+describe('each choice of a policy', () => {
+  test('is in the list, and those of the list are in the grammar', () => {
+    expect([...FIELDS].sort()).toEqual(Object.keys(REFERENCE).sort());
+    expect(FIELDS.filter((field) => properties[field] === undefined)).toEqual(['profile']);
+  });
+
+  const played = FIELDS.filter((field) => PLAYED.policy[field] === 'played');
+
+  test.each(played)('%s is played as it is simulated', (field) => {
+    const told = new Set<string>();
+    for (const [i, base] of BASES.entries()) {
+      for (const value of valuesOf(field)) {
+        const plan = schedule({ ...base, policy: { ...base.policy, [field]: value } });
+        expect(unplayableBecause(plan, true)).toBeNull();
+        const real = staged(plan);
+        expect(real, `base ${i}, ${field} ${JSON.stringify(value)}`).toEqual(simulated(plan));
+        told.add(`${i} ${real.join()}`);
+      }
+    }
+    // Something depends on it.
+    expect(told.size).toBeGreaterThan(BASES.length);
+  });
+
+  test.each(FIELDS.filter((field) => typeof PLAYED.policy[field] === 'function'))(
+    '%s is refused by its name',
+    (field) => {
+      const others = valuesOf(field).filter((value) => value !== REFERENCE[field]);
+      expect(others.length).toBeGreaterThan(0);
+      for (const value of others)
+        expect(unplayableBecause(schedule({ policy: { [field]: value } }), true)).toMatch(
+          new RegExp(`^policy\\.${field}: `),
+        );
+    },
+  );
+});
+
+test('each kind of fault is in the list', () => {
+  expect(Object.keys(PLAYED.fault).sort()).toEqual([...FAULT_KINDS].sort());
+});
