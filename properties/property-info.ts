@@ -70,9 +70,23 @@ export const PROPERTIES: Readonly<Record<PropertyId, PropertyInfo>> = {
     assumes: [],
     monitor: 'properties/monitors/token-unique.ts',
   },
+  'one-lock-per-token': {
+    kind: 'state',
+    definition: 'A token belongs to one lock: no other asks for anything with it.',
+    assumes: [],
+    monitor: 'properties/monitors/token-unique.ts',
+  },
+  'bounded-key-lifetime': {
+    kind: 'state',
+    definition:
+      'No key is on a node that is up when the TTLs of all commands with its token that the node has carried out are over by its own clock.',
+    assumes: [],
+    monitor: 'properties/monitors/key-lifetime.ts',
+  },
   'release-own': {
     kind: 'state',
-    definition: 'A key is deleted or overwritten only by a command of the lock that it belongs to.',
+    definition:
+      'A key is deleted or overwritten only by a command of the lock that it belongs to: the one whose command set it.',
     assumes: [],
     monitor: 'properties/monitors/release-own.ts',
   },
@@ -98,7 +112,7 @@ export const PROPERTIES: Readonly<Record<PropertyId, PropertyInfo>> = {
   cleanup: {
     kind: 'liveness',
     definition:
-      'No key of an attempt that failed, or of a lock that was given back, is on a node that was sent no release; and a client that hears that a SET was granted, and that its release had found nothing, releases it again.',
+      'No key of an attempt that failed, or of a lock that was given back, is on a node that was sent no release; no extension sets one where the release was carried out; and a client that hears that a SET was granted, and that its release had found nothing, releases it again.',
     assumes: [],
     monitor: 'properties/monitors/cleanup.ts',
   },

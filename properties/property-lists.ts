@@ -15,6 +15,8 @@ export const SEARCHED: readonly PropertyId[] = [
   'continuity',
   'lost-lock',
   'token-unique',
+  'one-lock-per-token',
+  'bounded-key-lifetime',
   'release-own',
   'release-quorum',
   'cleanup',

@@ -19,6 +19,8 @@ const property: z.ZodType<PropertyId> = exactly<PropertyId>()(
     'cleanup',
     'release-quorum',
     'token-unique',
+    'one-lock-per-token',
+    'bounded-key-lifetime',
     'action-in-belief',
     'continuity',
     'determinism',

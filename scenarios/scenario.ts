@@ -18,6 +18,8 @@ export type PropertyId =
   | 'cleanup'
   | 'release-quorum'
   | 'token-unique'
+  | 'one-lock-per-token'
+  | 'bounded-key-lifetime'
   | 'action-in-belief'
   | 'continuity'
   | 'determinism'

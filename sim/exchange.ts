@@ -84,6 +84,7 @@ export class Exchange {
       this.links.send(message, 2 * message.send + copy, 'error', NO_SCRIPT, node, client);
       return;
     }
+    chronicle.observer.executes(node.index, message.command, chronicle.now);
     const answer =
       remote === null
         ? node.execute(this.policy, message.command, message.keys, chronicle.now)

@@ -147,6 +147,7 @@ export class Faults {
     if (chronicle.trace.keeping && node !== master) chronicle.trace.detail({ of: name });
     if (node !== master) master.hasReplica = false;
     node.takeOver(master, cutAt - lag, chronicle.now);
+    if (node !== master) chronicle.observer.tookOver(node.index, chronicle.now);
     if (wasDown) chronicle.observer.nodeUp(node.index, chronicle.now);
   }
 

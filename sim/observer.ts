@@ -55,6 +55,8 @@ export class Observer {
   troubled(_until: TrueTime, _now: TrueTime): void {}
   /** A client sends a command to nodes; what becomes of it on the way is not known yet. */
   sent(_lock: LockRun, _to: NodeSet, _command: Command, _now: TrueTime): void {}
+  /** A node is about to carry out a command. */
+  executes(_node: number, _command: Command, _now: TrueTime): void {}
   /** A node carried out a command; the answer may still be lost. */
   executed(_node: number, _command: Command, _answer: Answer, _now: TrueTime): void {}
   /** A client hears the answer to a SET or a release, and is about to do what it does then. */
@@ -71,6 +73,8 @@ export class Observer {
   clientClockChanged(_client: number, _now: TrueTime): void {}
   /** A client was told of other nodes, or a node took over as another's replica. */
   membershipChanged(_now: TrueTime): void {}
+  /** A node has taken over from another, with the keys of that one. */
+  tookOver(_node: number, _now: TrueTime): void {}
   nodeDown(_node: number, _now: TrueTime): void {}
   /** A node answers again; what it forgot was reported before. */
   nodeUp(_node: number, _now: TrueTime): void {}

@@ -103,6 +103,20 @@ describe('cleanup', () => {
     expect(disagreementOn(schedule(parts))).toBeNull();
   });
 
+  it('is broken by an extension that sets a key where the release was carried out, as it is set', () => {
+    // Extended at 3 ms, given back at 7 ms; the release is at n0 at 8 ms, and the extension after `delayUs`.
+    const parts = (delayUs: number, extendCommand: 'own-or-missing' | 'own'): Parts => ({
+      cluster: { link: 'reordering' },
+      policy: { extendCommand },
+      locks: [[lock(0, { holdUs: 5_000, extensions: [{ afterUs: 1_000, ttlMs: 10_000 }] })]],
+      fates: [{ client: 'c1', operation: 'extend', node: 'n0', direction: 'request', delayUs }],
+    });
+    expect(found('cleanup', parts(5_001, 'own-or-missing'))).toEqual(['c1 8001']);
+    expect(found('cleanup', parts(4_999, 'own-or-missing'))).toEqual([]);
+    expect(found('cleanup', parts(5_001, 'own'))).toEqual([]);
+    expect(disagreementOn(schedule(parts(5_001, 'own-or-missing')))).toBeNull();
+  });
+
   it('counts only where it is asked for', () => {
     const plan = schedule({ policy: { cleanup: 'none', tries: 1 }, fates: three });
     const [plain, asked] = [judge(plan), judge(plan, ['cleanup'])];

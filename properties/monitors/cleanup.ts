@@ -20,7 +20,8 @@ const NEVER_SENT = 'where it never sent a release';
  * Liveness: once an attempt has failed or its lock was given back, no key of it is on a node that was never sent a
  * release. What the network does to a release is nobody's fault; that none was sent keeps everybody else out until the
  * TTL is over. Nor is it on a node whose release came before its SET, once its client has heard of both: it knows then
- * that it has to release it again.
+ * that it has to release it again. An extension sets no key where the release has been carried out: whoever extends has
+ * no business with a key that is not there.
  */
 export class Cleanup {
   private readonly told: Use[] = [];
@@ -38,10 +39,12 @@ export class Cleanup {
     if (left !== NO_NODES) this.tell(use, members(left).map(nodeName).join(', '), now, NEVER_SENT);
   }
 
-  /** A node sets a key late. */
-  keySet(use: Use, node: number, now: TrueTime): void {
+  /** A node sets a key late; `isExtension` if that is what an extension did, which finds none to extend. */
+  keySet(use: Use, node: number, isExtension: boolean, now: TrueTime): void {
     if (!use.over) return;
     if (!has(use.released, node)) this.tell(use, nodeName(node), now, NEVER_SENT);
+    else if (isExtension && has(use.emptied, node))
+      this.tell(use, nodeName(node), now, 'where its extension set it after the release');
     else if (has(use.emptied, node)) use.overtaken = union(use.overtaken, oneNode(node));
   }
 

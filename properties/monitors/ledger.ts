@@ -166,6 +166,12 @@ export class Ledger {
     return this.latest[client] ?? [];
   }
 
+  /** The attempt that sent a command. */
+  senderOf(command: Command): Use | undefined {
+    const use = this.senders === null ? this.uses[command.token as number] : this.senders.get(command);
+    return use?.attempt === command.attempt ? use : undefined;
+  }
+
   /** Notes a command that is sent. */
   sent(use: Use, to: NodeSet, command: Command, now: TrueTime): void {
     this.senders?.set(command, use);
@@ -188,8 +194,8 @@ export class Ledger {
   executed(node: number, command: Command, answer: Answer, now: TrueTime): void {
     const { operation } = command;
     if (operation !== 'release' && (answer !== 'yes' || (operation !== 'acquire' && operation !== 'extend'))) return;
-    const use = this.senders === null ? this.uses[command.token as number] : this.senders.get(command);
-    if (use === undefined || command.attempt !== use.attempt) return;
+    const use = this.senderOf(command);
+    if (use === undefined) return;
     if (operation === 'release') {
       if (answer !== 'error') use.emptied = union(use.emptied, oneNode(node));
       return;

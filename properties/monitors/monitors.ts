@@ -67,6 +67,7 @@ export class Monitors extends Observer {
   override begins(world: WatchedWorld): void {
     this.world = world;
     this.liveness.watch(world);
+    this.protocol.begins(world);
     this.availability.begins(world.now);
   }
 
@@ -181,6 +182,10 @@ export class Monitors extends Observer {
     this.protocol.sent(lock, to, command, now);
   }
 
+  override executes(node: number, command: Command, now: TrueTime): void {
+    this.protocol.executes(node, command, now);
+  }
+
   override executed(node: number, command: Command, answer: Answer, now: TrueTime): void {
     this.protocol.executed(node, command, answer, now);
   }
@@ -236,7 +241,11 @@ export class Monitors extends Observer {
 
   private clockChanges(process: ProcessName, now: TrueTime): void {
     const client = this.world?.clients.findIndex(({ name }) => name === process) ?? -1;
-    if (client < 0) return;
+    if (client < 0) {
+      const node = this.world?.nodes.findIndex(({ name }) => name === process) ?? -1;
+      if (node >= 0) this.protocol.nodeChanges(node, now);
+      return;
+    }
     this.mutualExclusion.clockChanges(client, now);
     this.availability.clockChanges(client, now);
     this.validity.clockChanges(client, now);
@@ -253,9 +262,14 @@ export class Monitors extends Observer {
     this.liveness.counterSet(node, counter, now);
   }
 
+  override tookOver(node: number, now: TrueTime): void {
+    this.protocol.tookOver(node, now);
+  }
+
   override nodeDown(node: number, now: TrueTime): void {
     this.counters.processEnds(node);
     this.availability.nodeDown(node, now);
+    this.protocol.nodeDown(node, now);
     this.liveness.nodeDown(node);
   }
 
@@ -263,6 +277,7 @@ export class Monitors extends Observer {
     this.counters.processEnds(node);
     this.coverage.nodeUp(now);
     this.availability.nodeUp(node, now);
+    this.protocol.nodeUp(node, now);
     this.liveness.nodeUp(node, now);
   }
 
@@ -283,6 +298,7 @@ export class Monitors extends Observer {
     this.validity.finished(now);
     this.availability.finished(now);
     this.liveness.finished(now);
+    this.protocol.finished(now);
     for (const lock of this.roster.holders) this.protocol.untold(lock, now);
     if (this.world?.isStuck === true) {
       const detail = 'clients try again and again, and next to no time passes';

@@ -1,11 +1,12 @@
 import type { Answer, Command, NodeSet } from '../../core/index.js';
-import type { GoneCause, LockRun, Setup, TrueTime } from '../../sim/index.js';
+import type { GoneCause, LockRun, Setup, TrueTime, WatchedWorld } from '../../sim/index.js';
 import { Acquisition } from './acquisition.js';
 import { Cleanup } from './cleanup.js';
 import { Continuity } from './continuity.js';
 import { Extension } from './extension.js';
 import { Fencing } from './fencing.js';
 import type { Report } from './instant.js';
+import { KeyLifetime } from './key-lifetime.js';
 import type { Ledger, Use } from './ledger.js';
 import { LostLock } from './lost-lock.js';
 import { ReleaseOwn } from './release-own.js';
@@ -39,7 +40,10 @@ export class Protocol {
   private readonly releaseOwn: ReleaseOwn;
   private readonly releaseQuorum: ReleaseQuorum;
   private readonly cleanup: Cleanup;
+  private readonly keyLifetime: KeyLifetime;
   private readonly fencing: Fencing;
+  /** The command that a node is carrying out. */
+  private executing: Command | null = null;
 
   constructor(
     setup: Setup,
@@ -60,6 +64,7 @@ export class Protocol {
     this.releaseOwn = new ReleaseOwn(report, ownerOf);
     this.releaseQuorum = new ReleaseQuorum(report);
     this.cleanup = new Cleanup(report);
+    this.keyLifetime = new KeyLifetime(setup, report, ownerOf);
     this.fencing = new Fencing(setup, report);
   }
 
@@ -110,7 +115,17 @@ export class Protocol {
     if (forGood) this.listener.over(use, now);
   }
 
+  begins(world: WatchedWorld): void {
+    this.keyLifetime.begins(world);
+  }
+
+  executes(node: number, command: Command, now: TrueTime): void {
+    this.executing = command;
+    this.keyLifetime.executes(node, command, now);
+  }
+
   executed(node: number, command: Command, answer: Answer, now: TrueTime): void {
+    this.executing = null;
     this.ledger.executed(node, command, answer, now);
   }
 
@@ -161,19 +176,47 @@ export class Protocol {
   }
 
   keySet(node: number, key: number, token: number, now: TrueTime): void {
-    const use = this.ledger.keySet(node, key, token);
+    const { ledger, executing } = this;
+    const use = ledger.keySet(node, key, token);
+    this.keyLifetime.keySet(node, key, token, now);
+    const sender = executing === null ? undefined : ledger.senderOf(executing);
+    if (ledger.shares && sender !== undefined) this.releaseOwn.keySet(node, key, token, sender.lock);
     if (use === undefined) return;
-    if (use.over) this.cleanup.keySet(use, node, now);
+    if (use.over) this.cleanup.keySet(use, node, sender === use && executing?.operation === 'extend', now);
     if (use.orphanedAt !== null) this.listener.orphanChanged(use, node, key, null, now);
   }
 
   keyGone(node: number, key: number, token: number, cause: GoneCause, by: number, now: TrueTime): void {
-    this.releaseOwn.keyGone(node, token, cause, by, now);
-    const use = this.ledger.keyGone(node, key, token);
+    const { ledger, executing } = this;
+    const sender = executing === null || !ledger.shares ? undefined : ledger.senderOf(executing);
+    this.releaseOwn.keyGone({ node, key, token, cause, by }, sender?.lock ?? null, now);
+    this.keyLifetime.keyGone(node, key, now);
+    const use = ledger.keyGone(node, key, token);
     if (use === undefined) return;
     if (use.lock.believing) this.lostLock.keyGone(use, token, now);
     if (use.parts !== null) this.othersLose(use, token, now);
     if (use.orphanedAt !== null) this.listener.orphanChanged(use, node, key, cause, now);
+  }
+
+  /** A node's clock is about to change, or the node is down from now on. */
+  nodeChanges(node: number, now: TrueTime): void {
+    this.keyLifetime.check(node, now);
+  }
+
+  tookOver(node: number, now: TrueTime): void {
+    this.keyLifetime.tookOver(node, now);
+  }
+
+  nodeUp(node: number, now: TrueTime): void {
+    this.keyLifetime.nodeUp(node, now);
+  }
+
+  nodeDown(node: number, now: TrueTime): void {
+    this.keyLifetime.nodeDown(node, now);
+  }
+
+  finished(now: TrueTime): void {
+    this.keyLifetime.finished(now);
   }
 
   /** A key is gone that others have, too, who use the same token. */

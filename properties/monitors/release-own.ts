@@ -1,8 +1,13 @@
 import type { GoneCause, LockRun, TrueTime } from '../../sim/index.js';
 import { instant, type Report } from './instant.js';
 
-/** State: a key is deleted or replaced by the commands of its owner only; else it expires, or a node forgets it. */
+/**
+ * State: a key is deleted or replaced by the commands of its owner only; else it expires, or a node forgets it. Its owner
+ * is the lock whose command set it, also where others have the same token.
+ */
 export class ReleaseOwn {
+  /** By node, key and token: who set it there last; only kept where several locks may have one token. */
+  private readonly setters = new Map<string, LockRun>();
   private readonly report: Report;
   private readonly ownerOf: (token: number) => LockRun | null;
 
@@ -11,13 +16,42 @@ export class ReleaseOwn {
     this.ownerOf = ownerOf;
   }
 
-  keyGone(node: number, token: number, cause: GoneCause, by: number, now: TrueTime): void {
-    if (by === token || (cause !== 'deleted' && cause !== 'overwritten')) return;
-    const [owner, other] = [this.ownerOf(token), this.ownerOf(by)];
+  /** A command of `sender` sets a key with a token that others may have, too. */
+  keySet(node: number, key: number, token: number, sender: LockRun): void {
+    this.setters.set(`${node} ${key} ${token}`, sender);
+  }
+
+  /** `sender` is who sent the command that did it, where a token does not tell; else `null`. */
+  keyGone(gone: Gone, sender: LockRun | null, now: TrueTime): void {
+    const { node, key, token, cause, by } = gone;
+    if (cause !== 'deleted' && cause !== 'overwritten') return;
+    if (by !== token) this.tell(node, this.ownerOf(token), this.ownerOf(by), cause, now);
+    else if (sender !== null) {
+      const owner = this.setters.get(`${node} ${key} ${token}`);
+      if (owner !== undefined && owner !== sender) this.tell(node, owner, sender, cause, now);
+    }
+  }
+
+  private tell(
+    node: number,
+    owner: LockRun | null,
+    other: LockRun | null,
+    cause: keyof typeof WORDS,
+    now: TrueTime,
+  ): void {
     const locks = [owner, other].filter((lock) => lock !== null);
     const detail = `a command of ${nameOf(other)} ${WORDS[cause]} the key of ${nameOf(owner)} on n${node}`;
     this.report(instant('release-own', 'state', locks, now, detail));
   }
+}
+
+/** A key that a node no longer has: why, and the token of the command that did it. */
+interface Gone {
+  readonly node: number;
+  readonly key: number;
+  readonly token: number;
+  readonly cause: GoneCause;
+  readonly by: number;
 }
 
 const WORDS = { deleted: 'deletes', overwritten: 'replaces' } as const;

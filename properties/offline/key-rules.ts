@@ -3,23 +3,54 @@ import type { Finding } from './finding.js';
 import { groupBy } from './group-by.js';
 import type { Attempt, KeyChange, Lock, Mark, Record, Sent } from './record.js';
 
-/** A key is deleted or replaced by a command with another token. */
+/** A key is deleted or replaced by a command with another token, or deleted by a lock that has the same and did not set it. */
 export function releaseOwn(record: Record): Finding[] {
-  return record.keys.flatMap(({ how, token, cause, atUs }) => {
+  return record.keys.flatMap((change) => {
+    const { how, token, cause, atUs } = change;
     if (how !== 'deleted' && how !== 'overwritten') return [];
     const by = Number(record.executions.get(cause)?.detail.token ?? 0);
-    if (by === token) return [];
+    if (by === token) return foreignDeletion(record, change);
     const locks = [record.ownerOf(token), record.ownerOf(by)].filter((lock) => lock !== undefined);
     return [finding('release-own', locks, atUs)];
   });
 }
 
+function foreignDeletion(record: Record, { seq, atUs, node, resource, token, cause }: KeyChange): Finding[] {
+  const set = record.keysOf(token).findLast((it) => {
+    return (
+      it.how === 'set' && it.seq < seq && it.node === node && it.resource === resource && senderOf(record, it.cause)
+    );
+  });
+  const [owner, other] = [senderOf(record, set?.cause), senderOf(record, cause)];
+  if (owner === undefined || other === undefined || owner === other) return [];
+  return [finding('release-own', [owner, other], atUs)];
+}
+
+/** The lock whose command led to something. */
+function senderOf(record: Record, cause: number | undefined): Lock | undefined {
+  const command = record.executions.get(cause ?? -1)?.detail;
+  return command === undefined ? undefined : record.lockOf(String(command.client), Number(command.lock));
+}
+
+/** A lock begins to ask with the token of another. */
+export function oneLockPerToken(record: Record): Finding[] {
+  const byToken = groupBy(attemptsInOrder(record), ({ token }) => token);
+  return [...byToken.values()].flatMap((users) =>
+    users.flatMap(({ lock, asked }, i) => {
+      const before = users[i - 1]?.lock;
+      const isForeign = before !== undefined && before !== lock;
+      return isForeign ? [finding('one-lock-per-token', [before, lock], asked[0]?.atUs ?? 0)] : [];
+    }),
+  );
+}
+
+function attemptsInOrder({ locks }: Record): Attempt[] {
+  return locks.flatMap((lock) => lock.attempts).sort((a, b) => (a.asked[0]?.seq ?? 0) - (b.asked[0]?.seq ?? 0));
+}
+
 /** An attempt begins with the token of another. */
 export function tokenUnique(record: Record): Finding[] {
-  const attempts = record.locks
-    .flatMap((lock) => lock.attempts)
-    .sort((a, b) => (a.asked[0]?.seq ?? 0) - (b.asked[0]?.seq ?? 0));
-  return [...groupBy(attempts, ({ token }) => token).values()].flatMap((users) =>
+  return [...groupBy(attemptsInOrder(record), ({ token }) => token).values()].flatMap((users) =>
     users.slice(1).map((attempt, i) => {
       const before = users[i] as Attempt;
       return finding('token-unique', [before.lock, attempt.lock], attempt.asked[0]?.atUs ?? 0);
@@ -58,8 +89,8 @@ export function releaseQuorum(record: Record): Finding[] {
 }
 
 /**
- * An attempt is over, and a key of it is on a node that was never sent a release, or comes to one later; or comes after
- * the release, and its client does nothing about it when it has heard of both.
+ * An attempt is over, and a key of it is on a node that was never sent a release, or comes to one later; or an extension
+ * sets it after the release; or it comes after the release, and its client does nothing about it when it has heard of both.
  */
 export function cleanup(record: Record): Finding[] {
   return record.locks.flatMap((lock) =>
@@ -68,11 +99,24 @@ export function cleanup(record: Record): Finding[] {
       const end = next?.asked[0] ?? lock.failed ?? givenBack(record, lock);
       if (end === null) return [];
       const keys = keysOf(record, attempt);
-      const found = [firstLeftOver(attempt, end, keys), firstKept(attempt, end, keys)];
+      const extended = keys.find((it) => it.seq > end.seq && isRevived(record, attempt, i, it))?.atUs ?? null;
+      const found = [firstLeftOver(attempt, end, keys), extended, firstKept(attempt, end, keys)];
       const times = found.filter((it) => it !== null);
       return times.length === 0 ? [] : [finding('cleanup', [lock], Math.min(...times))];
     }),
   );
+}
+
+/** Whether an extension of attempt number `number` sets a key where a release was carried out. */
+function isRevived(
+  record: Record,
+  { lock, emptied }: Attempt,
+  number: number,
+  { how, seq, node, cause }: KeyChange,
+): boolean {
+  const { detail } = record.executions.get(cause) ?? {};
+  if (how !== 'set' || detail?.operation !== 'extend' || Number(detail.attempt) !== number) return false;
+  return senderOf(record, cause) === lock && emptied.some((it) => it.node === node && it.seq < seq);
 }
 
 /** What became of the keys of an attempt, until a later one begins to ask for the same with the same token: they are its own then. */

@@ -7,7 +7,8 @@ import { acquisition, continuity, extension, lostLock } from './claim-rules.js';
 import { conservation } from './conservation.js';
 import { fencing } from './fencing-rules.js';
 import type { Finding } from './finding.js';
-import { cleanup, releaseOwn, releaseQuorum, tokenUnique } from './key-rules.js';
+import { cleanup, oneLockPerToken, releaseOwn, releaseQuorum, tokenUnique } from './key-rules.js';
+import { boundedKeyLifetime } from './lifetime-rule.js';
 import { LIVENESS, liveness } from './liveness.js';
 import { Record } from './record.js';
 import { Waits } from './waits.js';
@@ -23,6 +24,8 @@ const RULES: { readonly [P in PropertyId]?: (record: Record) => Finding[] } = {
   'lost-lock': lostLock,
   'release-own': releaseOwn,
   'token-unique': tokenUnique,
+  'one-lock-per-token': oneLockPerToken,
+  'bounded-key-lifetime': boundedKeyLifetime,
   'release-quorum': releaseQuorum,
   cleanup,
   fencing,

@@ -1,0 +1,127 @@
+import { type Command, localTime } from '../../core/index.js';
+import { type LockRun, type Setup, type TrueTime, trueTime, type WatchedWorld } from '../../sim/index.js';
+import { instant, type Report } from './instant.js';
+
+/** What is stored under the keys of one node. */
+interface Stored {
+  readonly process: WatchedWorld['nodes'][number];
+  up: boolean;
+  /** By key: the token, 0 for none. */
+  readonly tokens: number[];
+  /** By key: since when it may be there too long, true time, µs; -1 if nothing is told of it (any more). */
+  readonly since: number[];
+  /** By token: when the TTLs of all commands with it are over by the node's clock, µs; 0 for none so far. */
+  readonly due: number[];
+}
+
+/**
+ * State: a key is gone once the TTLs of all commands with its token that its node has carried out are over by the clock
+ * of that node. A node that is down has no keys, and those that it took over from another are left alone: it was the other
+ * that agreed to them.
+ */
+export class KeyLifetime {
+  private readonly nodes: Stored[] = [];
+  private readonly tickUs: number;
+  private readonly graceTicks: number;
+  private readonly report: Report;
+  private readonly ownerOf: (token: number) => LockRun | null;
+
+  constructor({ cluster }: Setup, report: Report, ownerOf: (token: number) => LockRun | null) {
+    this.tickUs = cluster.resolutionUs;
+    // A key is still there in the last tick of its TTL.
+    this.graceTicks = cluster.expiry === 'at' ? 0 : 1;
+    this.report = report;
+    this.ownerOf = ownerOf;
+  }
+
+  begins({ nodes }: WatchedWorld): void {
+    for (const process of nodes) this.nodes.push({ process, up: true, tokens: [], since: [], due: [] });
+  }
+
+  /** A node is about to carry out a command, whatever it answers. */
+  executes(node: number, { operation, token: its, ttlMs }: Command, now: TrueTime): void {
+    if (operation !== 'acquire' && operation !== 'extend') return;
+    const stored = this.nodes[node];
+    if (stored === undefined) return;
+    const token = its as number;
+    const { tickUs } = this;
+    const ticks = Math.floor(stored.process.clock.read(now) / tickUs) + ttlMs * (1000 / tickUs) + this.graceTicks;
+    while (stored.due.length <= token) stored.due.push(0);
+    const before = stored.due[token] ?? 0;
+    if (ticks * tickUs <= before) return;
+    for (let key = 0; key < stored.tokens.length; key++) {
+      if (stored.tokens[key] !== token) continue;
+      this.look(stored, node, key, now);
+      // From now on the new TTL counts.
+      if ((stored.since[key] ?? 0) >= 0) stored.since[key] = now;
+    }
+    stored.due[token] = ticks * tickUs;
+  }
+
+  keySet(node: number, key: number, token: number, now: TrueTime): void {
+    const stored = this.nodes[node];
+    if (stored === undefined) return;
+    while (stored.tokens.length <= key) {
+      stored.tokens.push(0);
+      stored.since.push(0);
+    }
+    stored.tokens[key] = token;
+    stored.since[key] = now;
+  }
+
+  keyGone(node: number, key: number, now: TrueTime): void {
+    const stored = this.nodes[node];
+    if (stored === undefined) return;
+    this.look(stored, node, key, now);
+    stored.tokens[key] = 0;
+  }
+
+  /** Looks at all keys of a node, whose clock is about to change. */
+  check(node: number, now: TrueTime): void {
+    const stored = this.nodes[node];
+    if (stored === undefined) return;
+    for (let key = 0; key < stored.tokens.length; key++) {
+      this.look(stored, node, key, now);
+      if ((stored.since[key] ?? 0) >= 0) stored.since[key] = now;
+    }
+  }
+
+  /** A node has taken over from another, with the keys of that one. */
+  tookOver(node: number, now: TrueTime): void {
+    this.check(node, now);
+    this.nodes[node]?.since.fill(-1);
+  }
+
+  nodeDown(node: number, now: TrueTime): void {
+    this.check(node, now);
+    const stored = this.nodes[node];
+    if (stored !== undefined) stored.up = false;
+  }
+
+  nodeUp(node: number, now: TrueTime): void {
+    this.check(node, now);
+    const stored = this.nodes[node];
+    if (stored !== undefined) stored.up = true;
+  }
+
+  finished(now: TrueTime): void {
+    for (let node = 0; node < this.nodes.length; node++) this.check(node, now);
+  }
+
+  /** Tells of a key that was there before now though its time was over. */
+  private look(stored: Stored, node: number, key: number, now: TrueTime): void {
+    const token = stored.tokens[key] ?? 0;
+    const since = stored.since[key] ?? 0;
+    if (token === 0 || since < 0 || !stored.up) return;
+    const { clock } = stored.process;
+    const due = stored.due[token] ?? 0;
+    if (due === 0) return;
+    const at = clock.when(localTime(due), trueTime(since));
+    if (at >= now) return;
+    stored.since[key] = -1;
+    const owner = this.ownerOf(token);
+    const name = owner?.client.name ?? '?';
+    const detail = `n${node} has the key of ${name} after the TTLs of all its commands are over by its clock`;
+    this.report(instant('bounded-key-lifetime', 'state', owner === null ? [] : [owner], at, detail));
+  }
+}
