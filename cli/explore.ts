@@ -7,6 +7,7 @@ import {
   type ExploreProgress,
   Explorer,
   everything,
+  fieldsOfChange,
   judge,
   type LivenessResult,
   livenessOf,
@@ -85,12 +86,13 @@ function boundsOf(flags: ExploreFlags): ExploreBounds {
 
 /** What a planted bug changes of the policy. Where it changes the allowance for drift, that of the bounds gives way. */
 function policyChange(id: string): ExploreBounds['policy'] {
-  const ids = MUTANTS.filter(({ change }) => 'policy' in change).map((it) => it.id);
+  const ids = MUTANTS.filter(({ change }) => !('world' in change)).map((it) => it.id);
   const bug = MUTANTS.find((it) => it.id === id);
-  if (bug === undefined || !('policy' in bug.change)) {
+  const fields = bug === undefined ? null : fieldsOfChange(bug.change);
+  if (fields === null) {
     throw new InputError(`--bug: ${show(id)} is not a planted bug of the policy; ${meant(id, ids, 'there are')}`);
   }
-  return bug.change.policy;
+  return fields;
 }
 
 function optionsOf(flags: ExploreFlags, bounds: ExploreBounds): ExploreOptions {

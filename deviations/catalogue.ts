@@ -21,7 +21,7 @@ export const DEVIATIONS: Readonly<Record<string, Deviation>> = {
 const ORDER: readonly string[] = Object.keys(DEVIATIONS);
 
 /** A deviation by `name` or `name:number`, and its number. */
-function named(reference: string): { name: string; deviation: Deviation; number: number } {
+export function parseDeviation(reference: string): { name: string; deviation: Deviation; number: number } {
   const [name = '', number] = reference.split(':');
   const deviation = Object.hasOwn(DEVIATIONS, name) ? DEVIATIONS[name] : undefined;
   if (deviation === undefined) throw new RangeError(`there is no deviation ${name}`);
@@ -36,7 +36,7 @@ function named(reference: string): { name: string; deviation: Deviation; number:
  * @throws RangeError for one that there is not, and for one that would undo another.
  */
 export function rulesOf(references: readonly string[]): Rules {
-  const list = references.map(named).sort((a, b) => ORDER.indexOf(a.name) - ORDER.indexOf(b.name));
+  const list = references.map(parseDeviation).sort((a, b) => ORDER.indexOf(a.name) - ORDER.indexOf(b.name));
   let rules = table({});
   const changed = new Map<keyof Rules, string>();
   for (const { name, deviation, number } of list) {

@@ -9,7 +9,7 @@ import type { Policy } from './policy.js';
 type Names = Readonly<Record<string, string>>;
 
 /** By field, and by its value. */
-const NAMES: Readonly<Partial<Record<keyof Policy, Names>>> = {
+export const NAMES: Readonly<Partial<Record<keyof Policy, Names>>> = {
   quorum: { half: 'half-quorum', 'float-majority': 'float-majority' },
   grantReadAs: { error: 'grant-is-error' },
   onNodeError: { vote: 'error-is-vote', abort: 'error-aborts', forfeit: 'error-forfeits' },
@@ -75,8 +75,7 @@ function ofSeveralFields(policy: Policy): string[] {
   else add(driftUs < 0, 'drift-constant-added');
   add(stampUs !== 1, `stamps-us:${stampUs}`);
   add(policy.extensionCheck === 'none' && validityCheck !== 'none', 'extension-unchecked');
-  const isUnsigned = validityCheck === 'unsigned';
-  const isCounted = isUnsigned || (deadline === 'relative' && (stampUs !== 1 || policy.deadlineLagUs !== 0));
+  const isCounted = deadline === 'relative' || validityCheck === 'unsigned';
   if (deadline === 'whole-ttl') names.push('deadline-whole-ttl');
   else if (isCounted) names.push(`deadline-counted-after-us:${deadline === 'relative' ? policy.deadlineLagUs : 0}`);
   else add(deadline === 'absolute' && stampUs !== 1, `deadline-stamps-us:${stampUs}`);

@@ -1,4 +1,5 @@
-export { DEVIATIONS, rulesOf } from './catalogue.js';
+export { DEVIATIONS, parseDeviation, rulesOf } from './catalogue.js';
+export { type Client, fieldsOf, type Habits, policyOfClient } from './client.js';
 export type { Deviation } from './deviation.js';
 export {
   deviationsOf,

@@ -29,7 +29,7 @@ export { type Judgement, judge, type KindVerdict } from './judge.js';
 export { Monitors } from './monitors/monitors.js';
 export type { Outage } from './monitors/outage.js';
 export { type Catch, HUNT_RUNS, HUNT_SEEDS, type HuntOptions, hunt } from './mutants/hunt.js';
-export { type Change, MUTANTS, type Mutant, weatherFor } from './mutants/registry.js';
+export { type Change, fieldsOfChange, MUTANTS, type Mutant, weatherFor } from './mutants/registry.js';
 export { MONITORED, SAFETY, SEARCHED } from './property-lists.js';
 export { type Bounds, boundsOf } from './search/bounds.js';
 export type { Crew } from './search/crew.js';

@@ -1,64 +1,92 @@
+import { type Client, policyOfClient } from '../client.js';
 import type { Policy } from '../policy.js';
-import { between, type Deviation, parallel } from './shape.js';
-
-const DATE_NOW: Deviation = { clock: 'wall', stampUs: 1_000 };
+import { ALL_KNOWN, between, WAITS_FOR_ALL } from './shape.js';
 
 /** A failed extension deletes the keys, while the caller's lock keeps the deadline that it had. */
-const NODE_REDLOCK_4: Policy = parallel('node-redlock-4', {
-  ...DATE_NOW,
-  ...between(100, 300),
-  releaseRule: 'deleted',
-  extendStartsInTime: true,
-  extendOnFail: 'release',
+const NODE_REDLOCK_4: Policy = policyOfClient('node-redlock-4', {
+  settings: { nodeTimeoutUs: null, maxExtensions: null },
+  deviations: [
+    ...ALL_KNOWN,
+    ...WAITS_FOR_ALL,
+    'token-per-call',
+    'stamps-us:1000',
+    'deadline-stamps-us:1000',
+    'release-must-delete',
+    'extends-if-begun-in-time',
+    'failure-releases',
+  ],
+  habits: { clock: 'wall' },
 });
 
 /** Settles at a quorum either way, never looks at what is left of the TTL, and cleans up after the last try only. */
-const MAIN: Deviation = {
-  ...DATE_NOW,
-  settle: 'quorum-only',
-  validityCheck: 'none',
-  ...between(100, 300),
-  cleanupAfter: 'last-attempt',
-  releaseRule: 'deleted',
-  releaseTries: 11,
-  extensionCheck: 'none',
-  extendStartsInTime: true,
-  lossSignal: 'after-reply',
+const MAIN: Client = {
+  settings: { nodeTimeoutUs: null, releaseTries: 11, maxExtensions: null },
+  deviations: [
+    ...ALL_KNOWN,
+    'settles-by-quorum-only',
+    'token-per-call',
+    'stamps-us:1000',
+    'validity-unchecked',
+    'deadline-stamps-us:1000',
+    'cleans-last-only',
+    'release-must-delete',
+    'awaits-clean-up',
+    'extends-if-begun-in-time',
+    'loss-noticed-at-failure',
+  ],
+  habits: { clock: 'wall' },
 };
 
 /** 5.0.0-beta.2: validity counts from the first try. */
-const NODE_REDLOCK_5: Policy = parallel('node-redlock-5', { ...MAIN, validityFrom: 'call' });
-const NODE_REDLOCK_MAIN: Policy = parallel('node-redlock-main', MAIN);
-const SESAMECARE: Policy = parallel('sesamecare-redlock', MAIN);
+const NODE_REDLOCK_5: Policy = policyOfClient('node-redlock-5', {
+  ...MAIN,
+  deviations: [...MAIN.deviations, 'counts-from-call'],
+});
+const NODE_REDLOCK_MAIN: Policy = policyOfClient('node-redlock-main', MAIN);
+const SESAMECARE: Policy = policyOfClient('sesamecare-redlock', MAIN);
 
 /** The handle knows the time of its grant and the TTL, and nothing of what the votes took. */
-const UNIVERSAL: Policy = parallel('redlock-universal', {
-  ...DATE_NOW,
-  deadline: 'whole-ttl',
-  tokenScope: 'attempt',
-  tries: 4,
-  ...between(200, 200),
-  cleanup: 'granted',
-  releaseRule: 'deleted',
-  extensionCheck: 'none',
-  lossSignal: 'after-reply',
+const UNIVERSAL: Policy = policyOfClient('redlock-universal', {
+  settings: { nodeTimeoutUs: null, tries: 4, maxExtensions: null, ...between(200, 200) },
+  deviations: [
+    ...ALL_KNOWN,
+    ...WAITS_FOR_ALL,
+    'stamps-us:1000',
+    'extension-unchecked',
+    'deadline-whole-ttl',
+    'cleans-granted',
+    'release-must-delete',
+    'extends-late',
+    'loss-noticed-at-failure',
+  ],
+  habits: { clock: 'wall' },
 });
 
 /** `RedlockMutex`: measures no time but that of the caller's patience, and has one token for all its life. */
-const REDIS_SEMAPHORE: Policy = parallel('redis-semaphore', {
-  ...DATE_NOW,
-  driftPpm: 0,
-  driftUs: 0,
-  validityCheck: 'none',
-  tokenScope: 'instance',
-  tries: null,
-  acquireTimeoutUs: 10_000_000,
-  ...between(10, 10),
-  pausesAfterLast: true,
-  extensionCheck: 'none',
-  extendOnFail: 'give-up',
-  autoExtendAtPpm: 200_000,
-  lossSignal: 'after-reply',
+const REDIS_SEMAPHORE: Policy = policyOfClient('redis-semaphore', {
+  settings: {
+    nodeTimeoutUs: null,
+    driftPpm: 0,
+    driftUs: 0,
+    tries: null,
+    acquireTimeoutUs: 10_000_000,
+    maxExtensions: null,
+    autoExtendAtPpm: 200_000,
+    ...between(10, 10),
+  },
+  deviations: [
+    ...ALL_KNOWN,
+    ...WAITS_FOR_ALL,
+    'token-per-call',
+    'stamps-us:1000',
+    'validity-unchecked',
+    'deadline-stamps-us:1000',
+    'pauses-after-last',
+    'extends-late',
+    'loss-noticed-at-failure',
+    'failure-gives-up',
+  ],
+  habits: { clock: 'wall', tokenPerProcess: true },
 });
 
 /** Clients in JavaScript and TypeScript. */

@@ -1,45 +1,55 @@
+import { policyOfClient } from '../client.js';
 import type { Policy } from '../policy.js';
-import { between, NOT_EXTENDED, sequential } from './shape.js';
+import { ALL_KNOWN, between, IN_TURN, WAITS_FOR_ALL } from './shape.js';
 
 /** A quorum in floating point, tokens that are a time of day, and exceptions that nobody catches. */
-const REDLOCK_PHP: Policy = sequential('redlock-php', {
-  ...NOT_EXTENDED,
-  quorum: 'float-majority',
-  onNodeError: 'abort',
-  clock: 'wall',
-  deadline: 'relative',
-  tokenFrom: 'clock-us',
-  tries: 3,
-  ...between(100, 200),
-  pausesAfterLast: true,
+const REDLOCK_PHP: Policy = policyOfClient('redlock-php', {
+  settings: { nodeTimeoutUs: null, tries: 3, maxExtensions: 0, ...between(100, 200) },
+  deviations: [
+    ...ALL_KNOWN,
+    ...WAITS_FOR_ALL,
+    ...IN_TURN,
+    'float-majority',
+    'error-aborts',
+    'token-per-call',
+    'deadline-counted-after-us:0',
+    'pauses-after-last',
+    'extends-late',
+  ],
+  habits: { clock: 'wall', tokenFrom: 'clock-us' },
 });
 
 /** `DistributedMutex`: no allowance for drift, and only nodes that said yes are cleaned up. */
-const PHP_LOCK_3: Policy = sequential('php-lock-3', {
-  ...NOT_EXTENDED,
-  settle: 'early-no',
-  clock: 'wall',
-  driftPpm: 0,
-  driftUs: 0,
-  validityCheck: 'non-negative',
-  tokenScope: 'attempt',
-  tries: null,
-  acquireTimeoutUs: 3_000_000,
-  ...between(10, 20),
-  cleanup: 'granted',
-  releaseRule: 'deleted',
-  releaseTo: 'granted',
+const PHP_LOCK_3: Policy = policyOfClient('php-lock-3', {
+  settings: {
+    nodeTimeoutUs: null,
+    driftPpm: 0,
+    driftUs: 0,
+    tries: null,
+    acquireTimeoutUs: 3_000_000,
+    maxExtensions: 0,
+    ...between(10, 20),
+  },
+  deviations: [
+    ...ALL_KNOWN,
+    ...IN_TURN,
+    'settles-early-on-no',
+    'zero-is-valid',
+    'cleans-granted',
+    'releases-granted',
+    'release-must-delete',
+    'release-awaits-all',
+    'awaits-whole-clean-up',
+    'extends-late',
+  ],
+  habits: { clock: 'wall' },
 });
 
 /** `PHPRedisMutex` of malkusch/lock 2. */
-const PHP_REDIS_MUTEX: Policy = sequential('php-redis-mutex', {
-  ...NOT_EXTENDED,
-  clock: 'wall',
-  driftPpm: 0,
-  driftUs: 0,
-  validityCheck: 'non-negative',
-  tokenScope: 'attempt',
-  releaseRule: 'deleted',
+const PHP_REDIS_MUTEX: Policy = policyOfClient('php-redis-mutex', {
+  settings: { nodeTimeoutUs: null, driftPpm: 0, driftUs: 0, maxExtensions: 0 },
+  deviations: [...ALL_KNOWN, ...WAITS_FOR_ALL, ...IN_TURN, 'zero-is-valid', 'release-must-delete', 'extends-late'],
+  habits: { clock: 'wall' },
 });
 
 /** Clients in PHP. */

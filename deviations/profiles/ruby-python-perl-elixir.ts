@@ -1,98 +1,121 @@
+import { policyOfClient } from '../client.js';
 import type { Policy } from '../policy.js';
-import { between, NOT_EXTENDED, parallel, sequential, upTo } from './shape.js';
+import { ALL_KNOWN, between, IN_TURN, WAITS_FOR_ALL } from './shape.js';
 
 /*
  * Where each value was read is in `origins.ts`.
  */
 
-const ANTIREZ: Policy = sequential('antirez-redlock-rb', {
-  ...NOT_EXTENDED,
-  clock: 'wall',
-  stampUs: 1_000,
-  deadline: 'relative',
-  tries: 3,
-  ...upTo(200),
-  pausesAfterLast: true,
+const ANTIREZ: Policy = policyOfClient('antirez-redlock-rb', {
+  settings: { nodeTimeoutUs: null, tries: 3, maxExtensions: 0, ...between(0, 200) },
+  deviations: [
+    ...ALL_KNOWN,
+    ...WAITS_FOR_ALL,
+    ...IN_TURN,
+    'token-per-call',
+    'stamps-us:1000',
+    'deadline-counted-after-us:0',
+    'pauses-after-last',
+    'extends-late',
+  ],
+  habits: { clock: 'wall' },
 });
 
 /** The maintained fork: validity 0 is accepted, and the script that sets keys is the one that extends them. */
-const REDLOCK_RB: Policy = sequential('redlock-rb', {
-  nodeTimeoutUs: 100_000,
-  clock: 'monotonic',
-  stampUs: 1_000,
-  deadline: 'relative',
-  validityCheck: 'non-negative',
-  tokenScope: 'attempt',
-  ownKeyGrants: true,
-  ownKeyRenews: true,
-  tries: 4,
-  ...between(200, 250),
-  extendCommand: 'own-or-missing',
-  extendOnFail: 'release',
+const REDLOCK_RB: Policy = policyOfClient('redlock-rb', {
+  settings: { nodeTimeoutUs: 100_000, tries: 4, maxExtensions: null, ...between(200, 250) },
+  deviations: [
+    ...ALL_KNOWN,
+    ...WAITS_FOR_ALL,
+    ...IN_TURN,
+    'stamps-us:1000',
+    'zero-is-valid',
+    'deadline-counted-after-us:0',
+    'extends-late',
+    'failure-releases',
+    'own-key-renews',
+    'extends-missing',
+  ],
+  habits: { clock: 'monotonic' },
 });
 
 /** Errors of single nodes are raised after the count, even where the lock was won. */
-const REDLOCK_PY: Policy = sequential('redlock-py', {
-  ...NOT_EXTENDED,
-  onNodeError: 'forfeit',
-  clock: 'wall',
-  stampUs: 1_000,
-  deadline: 'relative',
-  tries: 3,
-  ...between(200, 200),
-  pausesAfterLast: true,
+const REDLOCK_PY: Policy = policyOfClient('redlock-py', {
+  settings: { nodeTimeoutUs: null, tries: 3, maxExtensions: 0, ...between(200, 200) },
+  deviations: [
+    ...ALL_KNOWN,
+    ...WAITS_FOR_ALL,
+    ...IN_TURN,
+    'error-forfeits',
+    'token-per-call',
+    'stamps-us:1000',
+    'deadline-counted-after-us:0',
+    'pauses-after-last',
+    'extends-late',
+  ],
+  habits: { clock: 'wall' },
 });
 
 /** Its SET takes its own token for a yes and gives it the TTL anew, for tries and extensions alike. */
-const AIOREDLOCK: Policy = parallel('aioredlock', {
-  clock: 'monotonic',
-  ownKeyGrants: true,
-  ownKeyRenews: true,
-  tries: 3,
-  ...between(100, 300),
-  cleanupAfter: 'last-attempt',
-  cleanupAwaited: false,
-  releaseRule: 'freed',
-  extendCommand: 'own-or-missing',
-  extendOnFail: 'give-up',
+const AIOREDLOCK: Policy = policyOfClient('aioredlock', {
+  settings: { nodeTimeoutUs: null, tries: 3, maxExtensions: null },
+  deviations: [
+    ...ALL_KNOWN,
+    'settles-with-all',
+    'token-per-call',
+    'cleans-last-only',
+    'release-must-free',
+    'release-awaits-all',
+    'extends-late',
+    'failure-gives-up',
+    'own-key-renews',
+    'extends-missing',
+  ],
+  habits: { clock: 'monotonic' },
 });
 
-const POTTERY: Policy = parallel('pottery', {
-  settle: 'early-yes',
-  clock: 'monotonic',
-  tokenScope: 'attempt',
-  tries: null,
-  ...upTo(200),
-  pausesAfterLast: true,
-  releaseRule: 'deleted',
-  extensionCheck: 'none',
-  maxExtensions: 3,
+const POTTERY: Policy = policyOfClient('pottery', {
+  settings: { nodeTimeoutUs: null, tries: null, maxExtensions: 3, ...between(0, 200) },
+  deviations: [
+    ...ALL_KNOWN,
+    'settles-early-on-yes',
+    'extension-unchecked',
+    'pauses-after-last',
+    'release-must-delete',
+    'awaits-clean-up',
+    'extends-late',
+  ],
+  habits: { clock: 'monotonic' },
 });
 
-const GLASSLION: Policy = sequential('glasslion-redlock', {
-  ...NOT_EXTENDED,
-  clock: 'wall',
-  tries: 4,
-  ...upTo(200),
-  pausesAfterLast: true,
+const GLASSLION: Policy = policyOfClient('glasslion-redlock', {
+  settings: { nodeTimeoutUs: null, tries: 4, maxExtensions: 0, ...between(0, 200) },
+  deviations: [...ALL_KNOWN, ...WAITS_FOR_ALL, ...IN_TURN, 'token-per-call', 'pauses-after-last', 'extends-late'],
+  habits: { clock: 'wall' },
 });
 
 /** Extends by SET XX, or else by SET NX, whoever owns the key; cleans up nothing. */
-const REDIS_DISTLOCK: Policy = sequential('redis-distlock', {
-  clock: 'wall',
-  deadline: 'relative',
-  tries: 3,
-  ...upTo(200),
-  pausesAfterLast: true,
-  cleanup: 'none',
-  releaseSending: 'until-error',
-  extendCommand: 'any',
+const REDIS_DISTLOCK: Policy = policyOfClient('redis-distlock', {
+  settings: { nodeTimeoutUs: null, tries: 3, maxExtensions: null, ...between(0, 200) },
+  deviations: [
+    ...ALL_KNOWN,
+    ...WAITS_FOR_ALL,
+    'asks-in-turn',
+    'token-per-call',
+    'deadline-counted-after-us:0',
+    'releases-until-error',
+    'pauses-after-last',
+    'cleans-nothing',
+    'extends-late',
+    'extends-any',
+  ],
+  habits: { clock: 'wall' },
 });
 
-const LYOKATO: Policy = sequential('lyokato-redlock', {
-  nodeTimeoutUs: 50_000,
-  clock: 'wall',
-  cleanup: 'none',
+const LYOKATO: Policy = policyOfClient('lyokato-redlock', {
+  settings: { maxExtensions: null },
+  deviations: [...ALL_KNOWN, ...WAITS_FOR_ALL, ...IN_TURN, 'token-per-call', 'cleans-nothing', 'extends-late'],
+  habits: { clock: 'wall' },
 });
 
 /** Clients in Ruby, Python, Perl and Elixir. */

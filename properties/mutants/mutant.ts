@@ -2,7 +2,7 @@ import type { Policy } from '../../deviations/index.js';
 import type { PropertyId } from '../../scenarios/index.js';
 import type { Weather } from '../search/weather.js';
 
-/** A bug planted on purpose: one line of the policy or of the cluster is changed, and nothing is copied. */
+/** A bug planted on purpose: the lock deviates in a rule, or one line of the settings or of the world is changed. */
 export interface Mutant {
   readonly id: string;
   /** What is wrong, and what comes of it. */
@@ -20,5 +20,8 @@ export interface Mutant {
   readonly expect: PropertyId;
 }
 
-/** Of the policy, or of the world that its users give it. */
-export type Change = { readonly policy: Partial<Policy> } | { readonly world: Partial<Omit<Weather, 'policy'>> };
+/** Deviations by name, fields of the policy, or of the world that its users give it. */
+export type Change =
+  | { readonly deviations: readonly string[] }
+  | { readonly policy: Partial<Policy> }
+  | { readonly world: Partial<Omit<Weather, 'policy'>> };

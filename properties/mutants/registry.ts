@@ -1,6 +1,6 @@
-import { REFERENCE } from '../../deviations/index.js';
+import { fieldsOf, type Policy, REFERENCE } from '../../deviations/index.js';
 import { NO_STRETCH, type Weather, WITHIN_ASSUMPTIONS } from '../search/weather.js';
-import type { Mutant } from './mutant.js';
+import type { Change, Mutant } from './mutant.js';
 import { PROTOCOL_BUGS } from './protocol-bugs.js';
 
 export type { Change, Mutant } from './mutant.js';
@@ -9,9 +9,14 @@ export type { Change, Mutant } from './mutant.js';
 export function weatherFor({ change, weather = {}, base = {} }: Mutant, changed = true): Weather {
   const sound: Weather = { ...WITHIN_ASSUMPTIONS, policy: { ...REFERENCE, ...base }, ...weather };
   if (!changed) return sound;
-  return 'policy' in change
-    ? { ...sound, policy: { ...sound.policy, ...change.policy } }
-    : { ...sound, ...change.world };
+  if ('world' in change) return { ...sound, ...change.world };
+  return { ...sound, policy: { ...sound.policy, ...fieldsOfChange(change, sound.policy) } };
+}
+
+/** What a bug changes in a policy; `null` if it is planted in the world. */
+export function fieldsOfChange(change: Change, base: Policy = REFERENCE): Partial<Policy> | null {
+  if ('world' in change) return null;
+  return 'deviations' in change ? fieldsOf(change.deviations, base) : change.policy;
 }
 
 const CLAIMS: readonly Mutant[] = [
@@ -19,7 +24,7 @@ const CLAIMS: readonly Mutant[] = [
     id: 'M01',
     story: 'The validity is not looked at once the votes are in: a lock is claimed that has expired on the way.',
     instance: 'node-redlock up to 5 beta (pull request 369)',
-    change: { policy: { validityCheck: 'none' } },
+    change: { deviations: ['validity-unchecked'] },
     // As long as the node time-out, so that a slow attempt can outlast it.
     weather: { ttlsMs: [20, 50] },
     expect: 'acquisition',
@@ -28,7 +33,7 @@ const CLAIMS: readonly Mutant[] = [
     id: 'M02',
     story: 'The validity counts from the last answer instead of from before the first request.',
     instance: 'clients that time-stamp the result; the API of redlock-php and redlock-py invites it',
-    change: { policy: { validityFrom: 'reply' } },
+    change: { deviations: ['counts-from-reply'] },
     expect: 'acquisition',
   },
   {
@@ -44,7 +49,7 @@ const CLAIMS: readonly Mutant[] = [
     id: 'M04',
     story: 'The drift allowance is added instead of subtracted: every claim outlives its keys.',
     instance: 'redlock-py pull request 3; redsync issue 37 (its 2 ms)',
-    change: { policy: { driftPpm: -REFERENCE.driftPpm, driftUs: -REFERENCE.driftUs } },
+    change: { deviations: ['drift-added'] },
     weather: { stretch: NO_STRETCH },
     expect: 'acquisition',
   },
@@ -52,7 +57,7 @@ const CLAIMS: readonly Mutant[] = [
     id: 'M06',
     story: 'A validity of exactly nothing is taken for a lock.',
     instance: 'node-redlock issue 296',
-    change: { policy: { validityCheck: 'non-negative' } },
+    change: { deviations: ['zero-is-valid'] },
     // 53 ms less the allowance is the node time-out: a claim that waits for a lost vote has nothing left.
     weather: { ttlsMs: [53] },
     expect: 'acquisition',
@@ -61,7 +66,7 @@ const CLAIMS: readonly Mutant[] = [
     id: 'M07',
     story: 'The quorum is half of the nodes, so that two clients can have one each.',
     instance: 'clients that round N / 2 down, or up for odd numbers only',
-    change: { policy: { quorum: 'half' } },
+    change: { deviations: ['half-quorum'] },
     weather: { nodes: 4 },
     expect: 'acquisition',
   },
@@ -69,14 +74,14 @@ const CLAIMS: readonly Mutant[] = [
     id: 'M13',
     story: 'The token is kept over attempts: the late release of one deletes the key of the next.',
     instance: 'redsync, redlock-php, node-redlock',
-    change: { policy: { tokenScope: 'call' } },
+    change: { deviations: ['token-per-call'] },
     expect: 'token-unique',
   },
   {
     id: 'M17',
     story: 'The key is set whether or not it is there: whoever comes last takes the lock from its holder.',
     instance: 'SET without NX, in many home-made locks',
-    change: { policy: { onlyIfAbsent: false } },
+    change: { deviations: ['sets-any'] },
     expect: 'release-own',
   },
 ];
@@ -100,7 +105,7 @@ const CLOCKS: readonly Mutant[] = [
     id: 'M22',
     story: 'The client says for how long the lock is valid, and its caller starts to count when it gets round to it.',
     instance: 'the interfaces of redlock-rb, redlock-py and redlock-php',
-    change: { policy: { deadline: 'relative', deadlineLagUs: 200_000 } },
+    change: { deviations: ['deadline-counted-after-us:200000'] },
     expect: 'acquisition',
   },
 ];
@@ -110,35 +115,35 @@ const RELEASES: readonly Mutant[] = [
     id: 'M09',
     story: 'A plain DEL on release removes the key of whoever holds the lock by then.',
     instance: 'the blog post that most home-made locks are copied from',
-    change: { policy: { releaseChecksToken: false } },
+    change: { deviations: ['deletes-any'] },
     expect: 'release-own',
   },
   {
     id: 'M11',
     story: 'A lock is released only where its SET was answered: where the answer was lost, the key stays.',
     instance: 'redlock-rb before pull request 5',
-    change: { policy: { releaseTo: 'granted' } },
+    change: { deviations: ['releases-granted'] },
     expect: 'release-quorum',
   },
   {
     id: 'M11b',
     story: 'A failed attempt is cleaned up only where its SET was answered: where the answer was lost, the key stays.',
     instance: 'redlock-rb before pull request 5',
-    change: { policy: { cleanup: 'granted' } },
+    change: { deviations: ['cleans-granted'] },
     expect: 'cleanup',
   },
   {
     id: 'M12',
     story: 'A failed attempt is not cleaned up: its keys keep everybody out until they expire.',
     instance: 'node-redlock',
-    change: { policy: { cleanup: 'none' } },
+    change: { deviations: ['cleans-nothing'] },
     expect: 'cleanup',
   },
   {
     id: 'M12b',
     story: 'Only the last of the attempts is cleaned up: the keys of the others keep everybody out, their owner too.',
     instance: 'node-redlock',
-    change: { policy: { cleanupAfter: 'last-attempt' } },
+    change: { deviations: ['cleans-last-only'] },
     expect: 'cleanup',
   },
 ];
@@ -148,35 +153,35 @@ const EXTENSIONS: readonly Mutant[] = [
     id: 'M34',
     story: 'An extension sets the key whoever it belongs to.',
     instance: 'PEXPIRE or SET XX without a look at the token',
-    change: { policy: { extendCommand: 'any' } },
+    change: { deviations: ['extends-any'] },
     expect: 'release-own',
   },
   {
     id: 'M35',
     story: 'One vote too few is enough for an extension.',
     instance: 'clients that extend where they can and call it done',
-    change: { policy: { extendQuorumOffset: -1 } },
+    change: { deviations: ['extension-votes:-1'] },
     expect: 'extension',
   },
   {
     id: 'M36',
     story: 'The new validity counts from the answers instead of from before the round.',
     instance: 'clients that time-stamp the result',
-    change: { policy: { extendFrom: 'reply' } },
+    change: { deviations: ['extension-counts-from-reply'] },
     expect: 'extension',
   },
   {
     id: 'M37',
     story: 'Nobody looks at what an extension leaves: a lock is taken for extended that is over.',
     instance: 'redsync issue 71',
-    change: { policy: { extensionCheck: 'none' } },
+    change: { deviations: ['extension-unchecked'] },
     expect: 'extension',
   },
   {
     id: 'M38',
     story: 'A late extension sets keys anew that were gone, and does not notice that another client had the lock.',
     instance: 'redlock-rb issue 36, redis-semaphore issue 175, RedLock.net pull request 49',
-    change: { policy: { extendCommand: 'own-or-missing', extendOnlyInTime: false } },
+    change: { deviations: ['extends-missing', 'extends-late'] },
     // One that is refused may have shortened its keys, which shows sooner.
     by: ['continuity'],
     expect: 'continuity',
