@@ -53,7 +53,7 @@ function lockSearches(flags: CampaignFlags, cwd: string): CampaignSearch[] {
   return policies.flatMap((policy) =>
     own.map((faults): CampaignSearch => {
       const name = [policy.text, faults.text].filter((part) => part !== '').join(' with ');
-      const { weather, strategy, properties, ...plan } = planOf(
+      const { weather, strategy, properties, insideOnly, ...plan } = planOf(
         {
           ...flags,
           shrink: true,
@@ -67,7 +67,7 @@ function lockSearches(flags: CampaignFlags, cwd: string): CampaignSearch[] {
       return {
         name: name === '' ? 'all' : name,
         weight: policy.weight * faults.weight,
-        plan: { weather, seed: plan.seed, strategy, properties },
+        plan: { weather, seed: plan.seed, strategy, properties, insideOnly },
       };
     }),
   );

@@ -36,8 +36,8 @@ What a crash or a loss of power leaves of a node is a matter of --persistence.
 Properties, several with commas between:
 ${wrapped(SEARCHED)}
 With fencing among them, locks come with fencing tokens, and the resource looks at them.
-Without --properties: mutual-exclusion; validity too, where the search keeps to what the lock assumes
-(no --faults, no --restart-delay, no scenario).
+Without --properties: mutual-exclusion, and validity and action-in-belief; where the search goes beyond what the
+lock assumes, these two count only in schedules that keep to it.
 
 Strategies:
 ${STRATEGY_NAMES.map((name) => `  ${name.padEnd(13)}${STRATEGY_INFO[name].story}`).join('\n')}

@@ -2,9 +2,10 @@ import type { Assumption, CheckResult, Explained, Judgement, KindVerdict } from 
 import { LIVENESS } from '../properties/property-lists.js';
 import { greatestShare } from '../properties/search/share.js';
 import { STRATEGY_INFO } from '../properties/search/strategy-info.js';
-import type { PropertyKind } from '../scenarios/index.js';
+import { untried } from '../properties/situations.js';
+import type { PropertyId, PropertyKind } from '../scenarios/index.js';
 import { choiceOf } from '../sim/index.js';
-import type { Plan } from './check-plan.js';
+import { type Plan, unjudged } from './check-plan.js';
 import type { Regressions } from './regressions.js';
 
 /** A counterexample as JSON has it. */
@@ -44,6 +45,11 @@ export interface CheckJson extends Omit<CheckResult, 'counterexample'> {
    * production. `null` where it found one, or its runs depend on each other.
    */
   readonly shareBelow: number | null;
+  /** What the search never tries, in words. */
+  readonly notTried: readonly string[];
+  /** Properties that it does not judge, and those that it judges only in schedules that keep the assumptions. */
+  readonly notJudged: readonly PropertyId[];
+  readonly judgedInside: readonly PropertyId[];
   readonly counterexample?: CounterexampleJson;
 }
 
@@ -67,6 +73,9 @@ export function checkJson(
     hash,
     exercised,
     notHit,
+    notTried: untried(weather),
+    notJudged: unjudged(plan.properties, plan.insideOnly),
+    judgedInside: plan.insideOnly,
     ...(failure === null ? {} : { counterexample: failure.counterexample }),
     verdicts: { ...(failure?.judgement.verdicts ?? passed(plan, result)), unavailable },
     assumptionsBroken: failure?.judgement.assumptionsBroken ?? [],

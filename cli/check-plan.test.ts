@@ -3,6 +3,7 @@ import { WITHIN_ASSUMPTIONS } from '../properties/index.js';
 import { NO_STRETCH } from '../properties/search/weather.js';
 import { findScenario } from '../scenarios/catalogue.js';
 import { planOf } from './check-plan.js';
+import type { FaultAmounts } from './faults.js';
 
 test('without flags the search is within the assumptions, up to their edge', () => {
   const plan = planOf({ shrink: true }, null);
@@ -15,13 +16,35 @@ test('without flags the search is within the assumptions, up to their edge', () 
   });
 });
 
-test('beyond the assumptions, a lost majority counts only when it is asked for', () => {
-  const only = { properties: ['mutual-exclusion'] };
-  expect(planOf({ shrink: true, faults: { only: { loss: 20_000 } } }, null)).toMatchObject(only);
-  expect(planOf({ shrink: true, restartDelay: 0 }, null)).toMatchObject(only);
-  expect(planOf({ shrink: true }, findScenario('S16').schedule)).toMatchObject(only);
-  const asked = planOf({ shrink: true, faults: { only: { loss: 20_000 } }, properties: ['cleanup'] }, null);
-  expect(asked.properties).toEqual(['cleanup']);
+test('beyond the assumptions, a lost majority counts only in schedules that keep them, or when it is asked for', () => {
+  const some = { properties: ['mutual-exclusion'], insideOnly: ['validity'] };
+  const only = (faults: FaultAmounts) => planOf({ shrink: true, faults: { only: faults } }, null);
+  expect(only({ crash: 1, skew: 200_000 })).toMatchObject(some);
+  expect(only({ forget: 1 })).toMatchObject(some);
+  expect(only({ failover: 1, lag: 1 })).toMatchObject(some);
+  expect(planOf({ shrink: true, faults: { only: { crash: 1 } }, restartDelay: 0 }, null)).toMatchObject(some);
+  expect(planOf({ shrink: true }, findScenario('S16').schedule)).toMatchObject(some);
+  expect(planOf({ shrink: true, restartDelay: 0 }, null)).toMatchObject({
+    properties: ['mutual-exclusion'],
+    insideOnly: ['validity', 'action-in-belief'],
+  });
+  const asked = planOf({ shrink: true, restartDelay: 0, properties: ['cleanup'] }, null);
+  expect(asked).toMatchObject({ properties: ['cleanup'], insideOnly: [] });
+});
+
+test('within the assumptions it counts in all of them, whichever faults are named', () => {
+  const all = { properties: ['mutual-exclusion', 'validity'], insideOnly: [] };
+  const only = (faults: FaultAmounts) => planOf({ shrink: true, faults: { only: faults } }, null);
+  expect(only({ loss: 20_000 })).toMatchObject(all);
+  expect(only({ crash: 1, 'power-loss': 1, failover: 1, skew: 12_000, rate: 5_058 })).toMatchObject(all);
+  expect(only({ skew: 12_001 })).not.toMatchObject(all);
+  expect(only({ rate: 5_059 })).not.toMatchObject(all);
+  const crash = { shrink: true, faults: { only: { crash: 1 } }, ttl: [10_000] } as const;
+  expect(planOf({ ...crash, ttl: [10_000], restartDelay: 9_898_000 }, null)).toMatchObject(all);
+  expect(planOf({ ...crash, ttl: [10_000], restartDelay: 9_897_999 }, null)).not.toMatchObject(all);
+  expect(planOf({ ...crash, ttl: [10_000], restartDelay: 0, persistence: 'always' }, null)).toMatchObject(all);
+  const changed = { more: { crash: 1 }, less: ['late'] } as const;
+  expect(planOf({ shrink: true, faults: changed }, null)).toMatchObject(all);
 });
 
 test('with a budget alone there is no limit on the runs', () => {

@@ -1,4 +1,6 @@
 import { type Policy, PROFILES } from '../deviations/index.js';
+import { SEARCHED } from '../properties/property-lists.js';
+import { keepsBounds } from '../properties/search/bounds.js';
 import type { StrategyName } from '../properties/search/strategy-info.js';
 import {
   mostDownOf,
@@ -24,6 +26,8 @@ export interface Plan {
   readonly runs: number | null;
   readonly budgetMs: number | null;
   readonly properties: readonly PropertyId[];
+  /** Further properties, which count only in schedules that keep the assumptions of the lock. */
+  readonly insideOnly: readonly PropertyId[];
   readonly strategy: StrategyName;
   readonly shrink: boolean;
 }
@@ -31,11 +35,12 @@ export interface Plan {
 const RUNS = 10_000;
 const SEED = '1';
 
+const ALWAYS: readonly PropertyId[] = ['mutual-exclusion'];
 /**
- * A lost majority is a danger, and no harm yet: it counts by default only where the lock claims that it never happens.
+ * A lost majority is a danger, and no harm yet; and no lock withstands a write that is later than it allowed for. They count
+ * by default where the lock claims that they never happen: as long as its assumptions are kept.
  */
-const WITHIN: readonly PropertyId[] = ['mutual-exclusion', 'validity', 'action-in-belief'];
-const BEYOND: readonly PropertyId[] = ['mutual-exclusion'];
+const WITHIN: readonly PropertyId[] = ['validity', 'action-in-belief'];
 
 /** What `--demo` stands for: the failure that redis.io warns of, and the network that brings it about. */
 const DEMO: Omit<CheckFlags, 'shrink'> = {
@@ -52,12 +57,12 @@ const DEMO: Omit<CheckFlags, 'shrink'> = {
 export function planOf(given: CheckFlags, around: Schedule | null): Plan {
   const flags: CheckFlags = given.demo ? { ...DEMO, ...given } : given;
   const base = around === null ? WITHIN_ASSUMPTIONS : weatherAround(around);
-  const isWithin = flags.faults === undefined && flags.restartDelay === undefined && around === null;
-  const { budget, runs, seed = SEED, properties = isWithin ? WITHIN : BEYOND } = flags;
+  const { budget, runs, seed = SEED } = flags;
   const { past: beyond, pastBy = A_STEP_PAST, strategy = 'combination' } = flags;
   if (beyond === undefined && flags.pastBy !== undefined) {
     throw new InputError('--past-by: it says how far past which bound? Add --past rate, step, restart or forget');
   }
+  const { properties, insideOnly } = judged(flags, weatherOf(flags, base));
   const weather = fencedFor(properties, weatherOf(flags, base));
   return {
     weather: beyond === undefined ? weather : past(weather, beyond, 1 + pastBy / MILLION),
@@ -65,9 +70,24 @@ export function planOf(given: CheckFlags, around: Schedule | null): Plan {
     runs: runs ?? (budget === undefined ? RUNS : null),
     budgetMs: budget === undefined ? null : budget / 1000,
     properties,
+    insideOnly,
     strategy,
     shrink: flags.shrink,
   };
+}
+
+/** What counts: all that is named; else all that the lock claims of what can happen in this weather. */
+function judged({ properties }: CheckFlags, weather: Weather): Pick<Plan, 'properties' | 'insideOnly'> {
+  if (properties !== undefined) return { properties, insideOnly: [] };
+  const claimed = WITHIN.filter((it) => it !== 'action-in-belief' || weather.stretch.late > 0);
+  return keepsBounds(weather)
+    ? { properties: [...ALWAYS, ...claimed], insideOnly: [] }
+    : { properties: ALWAYS, insideOnly: claimed };
+}
+
+/** Properties that a search could judge, and does not. */
+export function unjudged(properties: readonly PropertyId[], insideOnly: readonly PropertyId[]): PropertyId[] {
+  return SEARCHED.filter((it) => !properties.includes(it) && !insideOnly.includes(it));
 }
 
 /** Who looks for broken fencing gets locks with fencing tokens, and a resource that looks at them. */

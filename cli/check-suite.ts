@@ -3,28 +3,32 @@ import { propertyWords } from '../report/index.js';
 import { plural } from '../report/words.js';
 import type { CounterexampleJson } from './check-json.js';
 import type { Plan } from './check-plan.js';
+import { unjudgedWords, untriedWords } from './check-text.js';
 import type { Regressions } from './regressions.js';
 import type { Case, Suite } from './reporters/outcome.js';
 
 /** What a search tried: each known schedule that did not reproduce, and each property. `text` tells of the failure. */
 export function checkSuite(
-  { properties }: Plan,
+  plan: Plan,
   result: CheckResult,
   known: Regressions,
   failure: { readonly text: string; readonly counterexample: CounterexampleJson } | null,
 ): Suite {
-  const searched = properties.map((property): Case => {
-    const name = propertyWords(property);
+  const { properties, insideOnly } = plan;
+  const searched = [...properties, ...insideOnly].map((property): Case => {
+    const name = `${propertyWords(property)}${insideOnly.includes(property) ? ' within the assumptions' : ''}`;
     if (failure?.counterexample.property === property) return { name, result: 'failed', ...told(failure) };
     if (result.verdict === 'passed') return { name, result: 'passed' };
     if (failure !== null) return { name, result: 'skipped', message: 'the search ended at another violation' };
     return { name, result: 'undecided', message: result.reason ?? 'too little happened' };
   });
+  const left =
+    result.verdict === 'passed' ? `; not tried: ${untriedWords(plan.weather)}; not judged: ${unjudgedWords(plan)}` : '';
   return {
     name: 'lockstep check',
     cases: [...knownCases(known), ...searched],
     seconds: result.elapsedMs / 1000,
-    summary: `${result.verdict}: ${plural(result.runs, 'schedule')}, ${plural(result.events, 'event')}, seed ${result.seed}`,
+    summary: `${result.verdict}: ${plural(result.runs, 'schedule')}, ${plural(result.events, 'event')}, seed ${result.seed}${left}`,
   };
 }
 

@@ -10,23 +10,25 @@ import {
   unasked,
 } from '../properties/index.js';
 import { mostDownOf, type Weather } from '../properties/search/weather.js';
+import { untried } from '../properties/situations.js';
 import { type Painter, propertyWords } from '../report/index.js';
 import { WIDTH } from '../report/table.js';
 import { countWords, enumerate, percentWords, plural, wrap } from '../report/words.js';
 import { formatDurationMs } from '../scenarios/index.js';
-import type { Plan } from './check-plan.js';
+import { type Plan, unjudged } from './check-plan.js';
 
 const LABEL_WIDTH = 14;
 /** Of what is no part of a picture. */
 const LINE_WIDTH = 100;
 
 /** What a search is about to do, in one line. */
-export function startLine({ weather, seed, runs, budgetMs, properties, strategy }: Plan): string {
+export function startLine(plan: Plan): string {
+  const { weather, seed, runs, budgetMs, strategy } = plan;
   const how = [
     runs === null ? '' : `${countWords(runs)} schedules`,
     budgetMs === null ? '' : `${runs === null ? '' : 'or '}${formatDurationMs(budgetMs * 1000)} ms`,
   ];
-  const what = enumerate(properties.map(propertyWords), 'or');
+  const what = judgedWords(plan);
   const whose = strategy === 'combination' ? '' : `, strategy ${strategy}`;
   const text =
     `Searching ${how.filter((it) => it !== '').join(' ')} for a violation of ${what}: ` +
@@ -50,6 +52,8 @@ export function passText(plan: Plan, result: CheckResult, paint: Painter): strin
     ...labelled('in a claim', wrapped(exercised(result, isInClaim))),
     ...labelled('at the edge', wrapped(strained(result))),
     ...labelled('never hit', wrapped(neverHit(weather, result.notHit))),
+    ...labelled('not tried', wrapped(untriedWords(weather))),
+    ...labelled('not judged', wrapped(unjudgedWords(plan))),
     ...labelled('this means', wrapped(meaning(plan, result))),
   ];
   return `${lines.join('\n')}\n`;
@@ -60,12 +64,32 @@ function markOf({ verdict, interrupted }: CheckResult, paint: Painter): string {
   return interrupted ? '– stopped early, nothing found' : paint.good('✓ passed');
 }
 
-/** By name what might have been met; the rest is counted, so that nobody takes it for tried. */
+/** What might have been met. */
 function neverHit(weather: Weather, notHit: readonly Situation[]): string {
-  const nobodys = unasked(weather).filter((it) => notHit.includes(it));
-  const missed = notHit.filter((it) => !nobodys.includes(it)).map((it) => SITUATIONS[it]);
-  const rest = nobodys.length === 0 ? [] : [`${plural(nobodys.length, 'kind')} of trouble that nobody asked for`];
-  return enumerate([...missed, ...rest]) || 'nothing of the above';
+  const left = unasked(weather);
+  return (
+    enumerate(notHit.filter((it) => !left.includes(it)).map((it) => SITUATIONS[it])) || 'nothing of what was tried'
+  );
+}
+
+/** What the search leaves out, so that nobody takes it for tried. */
+export function untriedWords(weather: Weather): string {
+  return enumerate(untried(weather)) || 'nothing that this search knows';
+}
+
+/** What nothing is said about. */
+export function unjudgedWords({ properties, insideOnly }: Plan): string {
+  const outside =
+    insideOnly.length === 0 ? [] : [`${enumerate(insideOnly.map(propertyWords))} beyond the assumptions of the lock`];
+  const never = unjudged(properties, insideOnly);
+  return enumerate([...outside, ...never.map(propertyWords)]) || 'nothing that this search can judge';
+}
+
+/** `mutual exclusion, or of validity within the assumptions`. */
+function judgedWords({ properties, insideOnly }: Plan): string {
+  const always = enumerate(properties.map(propertyWords), 'or');
+  if (insideOnly.length === 0) return always;
+  return `${always}, or of ${enumerate(insideOnly.map(propertyWords), 'or')} within the assumptions`;
 }
 
 /** Said only where there was help: it changes nothing but the time. */
@@ -162,7 +186,9 @@ function withstood(weather: Weather): string {
     counts.length === 0 ? '' : `up to ${enumerate(counts)} a run`,
     shares.length === 0 ? '' : `messages ${enumerate(shares)}`,
   ].filter((it) => it !== '');
-  return parts.join('; ') || 'no faults at all';
+  if (weather.outages) parts.push('in some runs a minority of nodes is out of order throughout');
+  if (parts.length > 0) return parts.join('; ');
+  return Object.values(weather.stretch).some((factor) => factor > 0) ? 'no other faults' : 'no faults at all';
 }
 
 /** Crashes and losses of power; the default has one limit for both. */
@@ -204,8 +230,8 @@ function strained({ strained: counts, near }: CheckResult): string {
   );
 }
 
-function meaning({ properties }: Plan, result: CheckResult): string {
-  const what = enumerate(properties.map(propertyWords), 'or');
+function meaning(plan: Plan, result: CheckResult): string {
+  const what = judgedWords(plan);
   if (result.verdict === 'inconclusive') {
     return `nothing can be said about ${what}: ${result.reason ?? 'too little happened'}. More --runs may help.`;
   }

@@ -62,6 +62,7 @@ async function search(plan: Plan, io: Io, workers?: number): Promise<CheckResult
     runs: plan.runs ?? Number.MAX_SAFE_INTEGER,
     ...(plan.budgetMs === null ? {} : { budgetMs: plan.budgetMs }),
     properties: plan.properties,
+    insideOnly: plan.insideOnly,
     shrink: plan.shrink,
     keepsDeployment: true,
     ...(await crewFor(workers)),

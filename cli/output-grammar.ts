@@ -98,6 +98,9 @@ const check = z.strictObject({
   hash: hash.describe('of all runs, whatever the number of workers'),
   exercised: z.record(z.string(), count),
   notHit: z.array(z.string()),
+  notTried: z.array(z.string()).describe('what the search leaves out, in words'),
+  notJudged: z.array(property).describe('properties about which nothing is said'),
+  judgedInside: z.array(property).describe('properties that count only in schedules that keep the assumptions'),
   counterexample: z
     .strictObject({
       property,

@@ -22,6 +22,8 @@ export interface CheckOptions {
   readonly budgetMs?: number;
   /** Properties that count as found. */
   readonly properties: readonly PropertyId[];
+  /** Further properties, which count only in runs that keep all assumptions of the lock. Default: none. */
+  readonly insideOnly?: readonly PropertyId[];
   /** Whether to make a found schedule small. Default `true`. */
   readonly shrink?: boolean;
   /** Whether a schedule that is made small stays on the nodes, and with the restart delays, that were asked about. Default `false`. */
@@ -101,9 +103,9 @@ class Search {
   private told: number;
 
   constructor(options: CheckOptions) {
-    const { weather, seed, strategy = 'combination', properties, runs } = options;
+    const { weather, seed, strategy = 'combination', properties, insideOnly = [], runs } = options;
     this.options = options;
-    this.plan = { weather, seed, strategy, properties };
+    this.plan = { weather, seed, strategy, properties, insideOnly };
     this.clock = options.clock ?? (() => performance.now());
     this.began = this.clock();
     this.told = this.began;

@@ -1,5 +1,5 @@
 import type { Counts, Situation } from './coverage.js';
-import type { Weather } from './search/weather.js';
+import { mostDownOf, type Weather } from './search/weather.js';
 
 /** What runs went through, counted; a situation that was never hit says nothing about the lock. */
 export const SITUATIONS: Readonly<Record<Situation, string>> = {
@@ -71,17 +71,44 @@ function askedOf(weather: Weather): Situation[] {
 
 /** Trouble that cannot be met in this weather, because nobody asked for it. */
 export function unasked(weather: Weather): Situation[] {
-  const { disks, crashes, powerLosses, byHash, ownTiming, stretch, duplicatePpm } = weather;
-  const may: readonly (readonly [may: boolean, situation: Situation])[] = [
-    ...amountsOf(weather).map(([amount, situation]) => [amount > 0, situation] as const),
-    [powerLosses > 0, 'powerLossesInClaim'],
-    [disks && crashes > 0, 'shutdownsInClaim'],
-    [byHash, 'textsInClaim'],
-    [ownTiming, 'claimsByOwnClocks'],
-    [stretch.rate > 0, 'clockRatesInClaim'],
-    [duplicatePpm > 0, 'resendsInClaim'],
+  const { disks, crashes, powerLosses, byHash, ownTiming, stretch, duplicatePpm, suspends, flushes } = weather;
+  const spares = stretch.forget > 0;
+  const isDown = mostDownOf(weather) > 0 || spares;
+  const may: Readonly<Partial<Record<Situation, boolean>>> = {
+    ...Object.fromEntries(amountsOf(weather).map(([amount, situation]) => [situation, amount > 0])),
+    crashesInClaim: crashes > 0 || spares,
+    powerLossesInClaim: powerLosses > 0,
+    restartsInClaim: isDown,
+    // A clock that nobody can set is set back by a suspend.
+    suspendsInClaim: suspends > 0 || stretch.step > 0,
+    forgettingsInClaim: flushes > 0 || spares,
+    votesForgottenInClaim: flushes > 0 || (isDown && weather.persistence !== 'always'),
+    shutdownsInClaim: disks && crashes > 0,
+    textsInClaim: byHash,
+    claimsByOwnClocks: ownTiming,
+    clockRatesInClaim: stretch.rate > 0,
+    resendsInClaim: duplicatePpm > 0,
+  };
+  return (Object.keys(SITUATIONS) as Situation[]).filter((situation) => may[situation] === false);
+}
+
+/** Trouble in which all messages arrive, once each, and when they usually do. */
+const OF_MESSAGES: readonly Situation[] = ['lossesInClaim', 'copiesInClaim', 'resendsInClaim', 'delaysInClaim'];
+
+/** What a search in this weather never tries, in words: kinds of faults, and what messages are spared. */
+export function untried(weather: Weather): string[] {
+  const none = unasked(weather).filter((it) => it !== 'claims' && !OF_MESSAGES.includes(it));
+  const spared = [
+    ...(weather.lossPpm === 0 ? ['lost messages'] : []),
+    ...(weather.duplicatePpm === 0 ? ['copied messages'] : []),
+    ...(weather.spikePpm === 0 ? ['messages held up'] : []),
   ];
-  return may.flatMap(([isPossible, situation]) => (isPossible ? [] : [situation]));
+  return [
+    ...none.map((it) => SITUATIONS[it].replace(/ inside a claim$/, '')),
+    ...(weather.outages ? [] : ['nodes that are out of order from the beginning to the end']),
+    ...(weather.failovers > 0 && weather.replicaLagUs === 0 ? ['replicas that are behind'] : []),
+    ...(spared.length === 3 ? ['messages that are lost, copied or held up (all are on time)'] : spared),
+  ];
 }
 
 /** What a search was asked for and never met, or `null`: a pass without it is none. */

@@ -1,7 +1,7 @@
 import type { Case, Suite } from './outcome.js';
 
 /** A suite as the XML that continuous integration reads: one `testsuite` with a `testcase` each. */
-export function junitXml({ name, cases, seconds }: Suite): string {
+export function junitXml({ name, cases, seconds, summary }: Suite): string {
   const count = (result: Case['result']): number => cases.filter((it) => it.result === result).length;
   const counts = `tests="${cases.length}" failures="${count('failed')}" errors="${count('undecided')}" skipped="${count('skipped')}"`;
   const time = `time="${seconds.toFixed(3)}"`;
@@ -10,6 +10,7 @@ export function junitXml({ name, cases, seconds }: Suite): string {
     `<testsuites name="lockstep" ${counts} ${time}>`,
     `  <testsuite name="${attribute(name)}" ${counts} ${time}>`,
     ...cases.map((it) => testCase(it, name)),
+    `    <system-out>${content(summary)}</system-out>`,
     '  </testsuite>',
     '</testsuites>',
     '',

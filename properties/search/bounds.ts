@@ -1,4 +1,5 @@
 import { driftAllowanceUs, type Policy } from '../../deviations/index.js';
+import { mostDownOf, type Weather } from './weather.js';
 
 const MILLION = 1_000_000;
 
@@ -28,4 +29,20 @@ export function boundsOf(policy: Policy, ttlMs: number): Bounds {
     stepUs: drift,
     restartUs: ttl - drift,
   };
+}
+
+/** Whether all that a search draws keeps the assumptions of the lock, or comes up to their bounds and no farther. */
+export function keepsBounds(weather: Weather): boolean {
+  const { policy, ttlsMs, restartDelayUs, stepUs, ratePpm, persistence, stretch } = weather;
+  const least = ttlsMs.map((ttlMs) => boundsOf(policy, ttlMs));
+  const restartsLate = mostDownOf(weather) === 0 || persistence === 'always' || restartDelayUs === null;
+  return (
+    Object.values(stretch).every((factor) => factor <= 1) &&
+    least.every((bounds) => (stepUs ?? 0) <= bounds.stepUs && (ratePpm ?? 0) <= bounds.bothRatesPpm) &&
+    (restartsLate || least.every((bounds) => restartDelayUs >= bounds.restartUs)) &&
+    weather.flushes === 0 &&
+    (weather.failovers === 0 || weather.replicaLagUs === 0) &&
+    !weather.answersEarly &&
+    !weather.namesTwice
+  );
 }

@@ -1,11 +1,13 @@
 import type { PropertyId, Schedule } from '../../scenarios/index.js';
 import { RunsHash, Streams } from '../../sim/index.js';
+import { assumptions } from '../assumptions.js';
 import { noCounts } from '../coverage.js';
 import type { Violation } from '../violation.js';
 import { recordRun } from './drawn-run.js';
 import type { Draws } from './draws.js';
 import { type Genome, GenomeStreams } from './genome.js';
 import type { NearMiss } from './near-miss.js';
+import type { Premise } from './premise.js';
 import { STRATEGIES } from './strategy.js';
 import type { StrategyName } from './strategy-info.js';
 import { noStrained, type Tally } from './tally.js';
@@ -19,6 +21,8 @@ export interface SearchPlan {
   readonly strategy: StrategyName;
   /** Properties that count as found. */
   readonly properties: readonly PropertyId[];
+  /** Further properties, which count only in runs that keep all assumptions of the lock. Default: none. */
+  readonly insideOnly?: readonly PropertyId[];
 }
 
 /** A run that violates a property, from 0. */
@@ -99,9 +103,22 @@ export class RangeSearch {
         strained.runs++;
         if (premise.nearness >= AT_BOUND) strained.atBound++;
       }
-      const violation = monitors.violations.find((it) => properties.includes(it.property));
+      const violation =
+        monitors.violations.find((it) => properties.includes(it.property)) ??
+        this.insideOf(monitors.violations, premise);
       if (violation !== undefined) this.note({ run, violation, genome: this.draws.genome });
     }
+  }
+
+  /** The first violation that counts in this run because it keeps the assumptions. */
+  private insideOf(violations: readonly Violation[], { strain, setup }: Premise): Violation | undefined {
+    const { insideOnly = [], weather } = this.plan;
+    const violation = violations.find((it) => insideOnly.includes(it.property));
+    if (violation === undefined) return undefined;
+    const broken = assumptions(this.record(), setup.policy);
+    // Nodes that forget no more than a claim has votes to spare are no danger; which votes those are is not in a schedule.
+    const spares = strain === 'forget' && weather.stretch.forget <= 1 && weather.flushes === 0;
+    return broken.every((it) => spares && it === 'memory') ? violation : undefined;
   }
 
   private note(finding: Finding): void {
