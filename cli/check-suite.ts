@@ -4,7 +4,7 @@ import { plural } from '../report/words.js';
 import type { CounterexampleJson } from './check-json.js';
 import type { Plan } from './check-plan.js';
 import { unjudgedWords, untriedWords } from './check-text.js';
-import type { Regressions } from './regressions.js';
+import { type Regressions, standsCommitted } from './regressions.js';
 import type { Case, Suite } from './reporters/outcome.js';
 
 /** What a search tried: each known schedule that did not reproduce, and each property. `text` tells of the failure. */
@@ -37,9 +37,19 @@ function told({ text, counterexample }: { readonly text: string; readonly counte
   return { message: detail, text, ...(schedule === null ? {} : { file: schedule }) };
 }
 
-function knownCases({ total, unreproduced }: Regressions): Case[] {
+function knownCases(known: Regressions): Case[] {
+  const { total, unreproduced, settings, failures } = known;
   if (total === 0) return [];
-  if (unreproduced.length === 0) return [{ name: plural(total, 'known schedule'), result: 'passed' }];
+  if (unreproduced.length === 0) {
+    const standing = failures.filter((it) => standsCommitted({ ...known, failures: [it] }));
+    return [
+      { name: plural(total, 'known schedule'), result: 'passed' },
+      ...standing.map(({ path }): Case => {
+        const message = `it still fails with your settings: ${settings.join(', ')}`;
+        return { name: `known failure ${path}`, result: 'failed', message, file: path };
+      }),
+    ];
+  }
   return unreproduced.map(({ path, difference }) => ({
     name: `known schedule ${path}`,
     result: 'failed',

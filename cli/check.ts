@@ -10,7 +10,14 @@ import { failureScenario, replayCommand, writeFailure } from './failure-file.js'
 import type { CheckFlags } from './flags.js';
 import { hasColour, type Io, say, writeJson } from './io.js';
 import { ProgressLine } from './progress.js';
-import { type Regressions, regressionsText, replayRegressions } from './regressions.js';
+import {
+  NOTHING_KNOWN,
+  type Regressions,
+  regressionsText,
+  replayRegressions,
+  settingsOf,
+  standsCommitted,
+} from './regressions.js';
 import { reportPath, writeReport } from './report-file.js';
 import { reporterOf } from './reporters/option.js';
 import { isAlone } from './reporters/outcome.js';
@@ -27,7 +34,7 @@ export async function check(scenario: string | undefined, flags: CheckFlags, io:
   const paint = hasColour(io) ? ANSI : PLAIN;
   // A demonstration is the same each time.
   const isReplaying = flags.regressions !== false && !flags.demo;
-  const known = isReplaying ? replayRegressions(flags.regressions || undefined, io) : { total: 0, unreproduced: [] };
+  const known = isReplaying ? replayRegressions(flags.regressions || undefined, settingsOf(flags), io) : NOTHING_KNOWN;
   if (!isQuiet) io.stdout.write(regressionsText(known, io, paint));
   if (known.unreproduced.length > 0) return await giveUp(plan, known, flags, io);
   if (!isQuiet) io.stdout.write(startLine(plan));
@@ -39,7 +46,9 @@ export async function check(scenario: string | undefined, flags: CheckFlags, io:
   else io.stdout.write(`\n${failure.text}`);
   if (reporter === 'github') tellSuite(reporter, checkSuite(plan, result, known, failure), io);
   if (flags.demo && !isQuiet) io.stdout.write(nextSteps(failure !== null, io));
-  return exitCode(result, flags.demo === true);
+  const code = exitCode(result, flags.demo === true);
+  const isPassed = code === Exit.ok || code === Exit.inconclusive;
+  return isPassed && standsCommitted(known) ? Exit.violated : code;
 }
 
 /** Nothing is searched where what is known is no longer so: it is the simulator or the lock that has changed. */

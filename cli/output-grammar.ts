@@ -129,6 +129,10 @@ const check = z.strictObject({
   regressions: z.strictObject({
     total: count,
     unreproduced: z.array(z.strictObject({ path: z.string(), difference: z.string() })),
+    settings: z.array(z.string()).describe("today's settings, as mitigations"),
+    failures: z
+      .array(z.strictObject({ path: z.string(), committed: z.boolean(), stillFails: z.boolean() }))
+      .describe("those that fail as they were written down, and whether they do with today's settings"),
   }),
   steps: count,
   elapsedMs: count,

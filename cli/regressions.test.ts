@@ -1,10 +1,10 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import { findScenario } from '../scenarios/catalogue.js';
 import { formatScenario, formatSchedule } from '../scenarios/index.js';
 import { FAILURES } from './failure-file.js';
-import { REGRESSIONS } from './regressions.js';
+import { REGRESSIONS, settingsOf } from './regressions.js';
 import { emptyFolder, lockstep } from './testing/in-process.js';
 
 const FIND = ['check', '--past', 'step', '--seed', 'known'];
@@ -25,7 +25,9 @@ test('a found failure is replayed before the next search', async () => {
   expect((await lockstep(FIND, { cwd })).code).toBe(1);
   const { code, stdout } = await lockstep(SEARCH, { cwd });
   expect(code).toBe(0);
-  expect(stdout).toMatch(/^Replayed 1 known schedule first: reproduced\.\nSearching 100 schedules /);
+  expect(stdout).toMatch(
+    /^Replayed 1 known schedule first: reproduced\.\n {2}– still fails {3}\.lockstep\/failures\/\S+\.json\nSearching 100 /,
+  );
 });
 
 test('a failure that no longer reproduces ends the search before it began, with 3', async () => {
@@ -65,7 +67,12 @@ test('committed schedules are replayed, in the usual folder or in one that is na
   const cwd = withFiles(files, 'mine');
   expect((await lockstep(SEARCH, { cwd })).stdout).not.toContain('Replayed');
   const named = await lockstep([...SEARCH, '--regressions', 'mine', '--json'], { cwd });
-  expect(JSON.parse(named.stdout).regressions).toEqual({ total: 2, unreproduced: [] });
+  expect(JSON.parse(named.stdout).regressions).toEqual({
+    total: 2,
+    unreproduced: [],
+    settings: [],
+    failures: [{ path: 'mine/b.json', committed: true, stillFails: true }],
+  });
 });
 
 test('a schedule without an expectation has to be safe', async () => {
@@ -86,4 +93,79 @@ test('what is wrong with a folder or a file is said in a sentence', async () => 
 test('a demonstration is the same each time', async () => {
   const cwd = withFiles({ 'bare.json': formatSchedule(S03.schedule) });
   expect((await lockstep(['check', '--demo'], { cwd })).code).toBe(0);
+});
+
+const MENDED = ['--persistence', 'always'];
+const UNMENDED = ['--persistence', 'none', '--restart-delay', '0'];
+
+describe('a committed failure', () => {
+  const committed = () => withFiles({ 'restart.json': formatScenario(S03) });
+
+  it('passes with settings that prevent it', async () => {
+    const { code, stdout } = await lockstep([...SEARCH, '--faults', 'crash=1', ...MENDED], { cwd: committed() });
+    expect(stdout).toContain(
+      `reproduced.\n  ✓ passes with your settings   ${REGRESSIONS}/restart.json\n  (persistence=always)\nSearching `,
+    );
+    expect(code).toBe(0);
+  });
+
+  it('passes with those of the configuration', async () => {
+    const cwd = committed();
+    writeFileSync(join(cwd, 'lockstep.config.json'), JSON.stringify({ check: { 'restart-delay': 'ttl' } }));
+    const { regressions } = JSON.parse((await lockstep([...SEARCH, '--json'], { cwd })).stdout);
+    expect(regressions).toMatchObject({ settings: ['restart-delay=ttl'], failures: [{ stillFails: false }] });
+  });
+
+  it('that still fails with the settings given is a failure, whatever the search comes to', async () => {
+    const argv = ['check', '--runs', '100', '--faults', 'crash=1', ...UNMENDED, '--properties', 'cleanup'];
+    const { code, stdout } = await lockstep(argv, { cwd: committed() });
+    expect(stdout).toContain(
+      `  ✗ still fails with your settings   ${REGRESSIONS}/restart.json\n  (persistence=none, restart-delay=0us)\n`,
+    );
+    expect(stdout).toContain('✓ passed');
+    expect(code).toBe(1);
+    const junit = await lockstep([...argv, '--reporter', 'junit'], { cwd: committed() });
+    expect(junit.code).toBe(1);
+    expect(junit.stdout).toContain(`name="known failure ${REGRESSIONS}/restart.json"`);
+    expect(junit.stdout).toContain('failures="1"');
+  });
+
+  it('still fails as it was found where no settings are given, which is no news', async () => {
+    const { code, stdout } = await lockstep(SEARCH, { cwd: committed() });
+    expect(stdout).toContain(`reproduced.\n  – still fails   ${REGRESSIONS}/restart.json\nSearching `);
+    expect(code).toBe(0);
+  });
+});
+
+test('a failure that was only found here is told of, and fails nothing', async () => {
+  const cwd = withFiles({ 'restart.json': formatScenario(S03) }, FAILURES);
+  const argv = ['check', '--runs', '100', '--faults', 'crash=1', ...UNMENDED, '--properties', 'cleanup'];
+  const { code, stdout } = await lockstep(argv, { cwd });
+  expect(stdout).toContain(`  – still fails with your settings   ${FAILURES}/restart.json\n`);
+  expect(code).toBe(0);
+});
+
+test('each setting that is given is one of the schedule', () => {
+  expect(
+    settingsOf({
+      shrink: true,
+      policy: 'redsync-4',
+      nodes: 3,
+      ttl: [5_000],
+      drift: 15_000,
+      votesWanted: 'all',
+      persistence: 'always',
+      restartDelay: 2_500,
+      runs: 10,
+    }),
+  ).toEqual([
+    'policy=redsync-4',
+    'nodes=3',
+    'ttl=5000ms',
+    'drift=1.5%',
+    'votes-wanted=all',
+    'persistence=always',
+    'restart-delay=2500us',
+  ]);
+  expect(settingsOf({ shrink: true, ttl: [1_000, 2_000], faults: { only: {} } })).toEqual([]);
 });

@@ -5,7 +5,9 @@ import { judgeAsExpected, reproduces } from '../properties/expectation.js';
 import type { Painter } from '../report/index.js';
 import { plural } from '../report/words.js';
 import { InputError, show } from '../scenarios/input-error.js';
+import { mitigate } from '../scenarios/mitigations.js';
 import { FAILURES, replayCommand } from './failure-file.js';
+import type { CheckFlags } from './flags.js';
 import type { Io } from './io.js';
 import { ProgressLine } from './progress.js';
 import { loadScenario } from './scenario-file.js';
@@ -21,10 +23,56 @@ export interface Unreproduced {
   readonly difference: string;
 }
 
+/** A known schedule that fails as it was written down, which it should. */
+export interface KnownFailure {
+  readonly path: string;
+  /** Whether somebody keeps it on purpose: it was not only found here. */
+  readonly committed: boolean;
+  /** Whether it fails with today's settings too; without any, it is as it was written down. */
+  readonly stillFails: boolean;
+}
+
 /** What came of the known schedules. */
 export interface Regressions {
   readonly total: number;
   readonly unreproduced: readonly Unreproduced[];
+  /** Today's settings, as mitigations: `persistence=always`. */
+  readonly settings: readonly string[];
+  readonly failures: readonly KnownFailure[];
+}
+
+/** Nothing is known. */
+export const NOTHING_KNOWN: Regressions = { total: 0, unreproduced: [], settings: [], failures: [] };
+
+/** What flags and the configuration file say of clients and nodes, as mitigations of a schedule. */
+export function settingsOf({
+  policy,
+  drift,
+  votesWanted,
+  persistence,
+  restartDelay,
+  nodes,
+  ttl,
+}: CheckFlags): string[] {
+  const [ttlMs, ...others] = ttl ?? [];
+  const given: readonly (readonly [name: string, value: string | number | undefined])[] = [
+    // It comes with settings of its own, which others change.
+    ['policy', policy],
+    ['nodes', nodes],
+    ['ttl', ttlMs === undefined || others.length > 0 ? undefined : `${ttlMs}ms`],
+    ['drift', drift === undefined ? undefined : `${drift / PPM_PER_PERCENT}%`],
+    ['votes-wanted', votesWanted],
+    ['persistence', persistence],
+    ['restart-delay', typeof restartDelay === 'number' ? `${restartDelay}us` : restartDelay],
+  ];
+  return given.flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}`]));
+}
+
+const PPM_PER_PERCENT = 10_000;
+
+/** Whether a failure that is kept on purpose is possible with today's settings. */
+export function standsCommitted({ settings, failures }: Regressions): boolean {
+  return settings.length > 0 && failures.some((it) => it.committed && it.stillFails);
 }
 
 /**
@@ -33,23 +81,25 @@ export interface Regressions {
  *
  * @throws InputError if the folder that is named is not there, or something is wrong with a file.
  */
-export function replayRegressions(folder: string | undefined, io: Io): Regressions {
+export function replayRegressions(folder: string | undefined, settings: readonly string[], io: Io): Regressions {
   if (folder !== undefined && !existsSync(resolve(io.cwd, folder))) {
     throw new InputError(`--regressions: there is no folder ${show(folder)}`);
   }
   const paths = [FAILURES, folder ?? REGRESSIONS].flatMap((it) => schedulesIn(it, io.cwd));
   const line = new ProgressLine(io);
   const unreproduced: Unreproduced[] = [];
+  const failures: KnownFailure[] = [];
   let total = 0;
   for (const path of paths) {
     if (io.signal.aborted) break;
     line.show(`replaying known schedules, ${total} of ${paths.length} done`);
-    const difference = replayOne(path, io.cwd);
+    const { difference, stillFails } = replayOne(path, settings, io.cwd);
     if (difference !== null) unreproduced.push({ path, difference });
+    else if (stillFails !== null) failures.push({ path, committed: !path.startsWith(`${FAILURES}/`), stillFails });
     total++;
   }
   line.end();
-  return { total, unreproduced };
+  return { total, unreproduced, settings, failures };
 }
 
 function schedulesIn(folder: string, cwd: string): string[] {
@@ -59,16 +109,28 @@ function schedulesIn(folder: string, cwd: string): string[] {
   return files.map(({ name }) => `${folder.replace(/\/+$/, '')}/${name}`).sort();
 }
 
-function replayOne(path: string, cwd: string): string | null {
+interface Replayed {
+  readonly difference: string | null;
+  /** `null` where it should not fail. */
+  readonly stillFails: boolean | null;
+}
+
+/** As it was written down, which tells whether the simulator has changed; and with today's settings, if it fails. */
+function replayOne(path: string, settings: readonly string[], cwd: string): Replayed {
   const { schedule, scenario } = loadScenario(path, cwd);
   const expected = scenario?.expect ?? { verdict: 'safe' };
-  return reproduces(expected, judgeAsExpected(schedule, expected));
+  const difference = reproduces(expected, judgeAsExpected(schedule, expected));
+  if (difference !== null || expected.verdict === 'safe') return { difference, stillFails: null };
+  const today = settings.reduce(mitigate, schedule);
+  return { difference, stillFails: judgeAsExpected(today, expected).verdict !== 'safe' };
 }
 
 /** What people are told of it; nothing where nothing is known. */
-export function regressionsText({ total, unreproduced }: Regressions, io: Io, paint: Painter): string {
+export function regressionsText(known: Regressions, io: Io, paint: Painter): string {
+  const { total, unreproduced } = known;
   if (total === 0) return '';
-  if (unreproduced.length === 0) return `Replayed ${plural(total, 'known schedule')} first: reproduced.\n`;
+  if (unreproduced.length === 0)
+    return `Replayed ${plural(total, 'known schedule')} first: reproduced.\n${failuresText(known, paint)}`;
   const lines = unreproduced.map(
     ({ path, difference }) =>
       `${paint.bad('✗ not reproduced')}   ${printable(path)}\n  ${printable(difference, LONGEST_DIFFERENCE)}\n` +
@@ -78,4 +140,19 @@ export function regressionsText({ total, unreproduced }: Regressions, io: Io, pa
     `${lines.join('')}Of ${plural(total, 'known schedule')}, ${unreproduced.length} no longer reproduced; nothing was ` +
     'searched. Mend or delete them, or go on with --no-regressions.\n'
   );
+}
+
+/** More say no more. */
+const MOST_LISTED = 10;
+
+function failuresText({ settings, failures }: Regressions, paint: Painter): string {
+  const whose = settings.length === 0 ? '' : ' with your settings';
+  const lines = failures.slice(0, MOST_LISTED).map(({ path, committed, stillFails }) => {
+    if (!stillFails) return `  ${paint.good('✓ passes')}${whose}   ${printable(path)}\n`;
+    const mark = committed && settings.length > 0 ? paint.bad('✗ still fails') : '– still fails';
+    return `  ${mark}${whose}   ${printable(path)}\n`;
+  });
+  const more = failures.length - MOST_LISTED;
+  const asked = settings.length === 0 ? '' : `  (${settings.join(', ')})\n`;
+  return `${lines.join('')}${more > 0 ? `  … and ${plural(more, 'more failure')}\n` : ''}${failures.length > 0 ? asked : ''}`;
 }
