@@ -74,7 +74,7 @@ const config: ViteUserConfig = defineConfig({
       {
         test: {
           name: 'real',
-          include: ['real/**/*.test.ts', '{examples,test}/**/*.redis.test.ts'],
+          include: ['real/**/*.test.ts', '{wire,examples,test}/**/*.redis.test.ts'],
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },

@@ -21,11 +21,24 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   sim: ['core', 'deviations', 'scenarios'],
   properties: ['core', 'deviations', 'scenarios', 'sim'],
   report: ['core', 'deviations', 'scenarios', 'sim', 'properties'],
+  wire: ['core', 'deviations', 'scenarios', 'sim'],
   real: ['core', 'deviations', 'scenarios'],
-  guests: ['core', 'deviations', 'scenarios', 'sim', 'properties', 'report', 'real'],
-  campaign: ['core', 'deviations', 'scenarios', 'sim', 'properties', 'report', 'real', 'guests'],
-  cli: ['core', 'deviations', 'scenarios', 'sim', 'properties', 'report', 'real', 'guests', 'campaign'],
-  bench: ['core', 'deviations', 'scenarios', 'sim', 'properties', 'report', 'real', 'guests', 'campaign', 'cli'],
+  guests: ['core', 'deviations', 'scenarios', 'sim', 'wire', 'properties', 'report', 'real'],
+  campaign: ['core', 'deviations', 'scenarios', 'sim', 'wire', 'properties', 'report', 'real', 'guests'],
+  cli: ['core', 'deviations', 'scenarios', 'sim', 'wire', 'properties', 'report', 'real', 'guests', 'campaign'],
+  bench: [
+    'core',
+    'deviations',
+    'scenarios',
+    'sim',
+    'wire',
+    'properties',
+    'report',
+    'real',
+    'guests',
+    'campaign',
+    'cli',
+  ],
 };
 
 /** Folders whose modules may know nothing of the room `scenarios` but its types. */

@@ -1,0 +1,293 @@
+import { Failure, fail, type Reply } from '../reply.js';
+import { baseLibrary } from './base.js';
+import { BIT } from './bit.js';
+import { popReply } from './convert.js';
+import { jsonLibrary } from './json.js';
+import { type LuaModule, luaModule, type Pointer } from './module.js';
+import { MSGPACK } from './msgpack.js';
+import { PRELUDE, PRELUDE_NAME } from './prelude.js';
+import { randomLibrary } from './random.js';
+import { redisLibrary, type ScriptHost } from './redis-library.js';
+import { BadArgument, LuaError, type LuaFunction, LuaStack, RedisError, TYPE } from './stack.js';
+import { STRUCT } from './struct.js';
+
+const REGISTRY = -10_000;
+/** The first value that belongs to a function of JavaScript: its number. */
+const FIRST_UPVALUE = -10_003;
+
+/** What a script may take, in millions of instructions, before it is held to be endless. */
+const MAX_MILLIONS = 50;
+
+/** How a script's text is to be run: it is compiled once. */
+export interface Chunk {
+  readonly text: string;
+  /** What errors call it: `@user_script`. */
+  readonly name: string;
+}
+
+/** For all machines of the module: which one runs, and how a function of it is called. */
+let running: LuaMachine | null = null;
+let dispatcher: Pointer | null = null;
+
+function dispatch(state: Pointer): number {
+  return running === null ? 0 : running.dispatch(state);
+}
+
+/**
+ * One state of Lua 5.1 with the libraries of Redis. Scripts find nothing in it that another one left behind: what could
+ * be changed is read-only, and a state that was changed nevertheless, or failed, is thrown away.
+ */
+export class LuaMachine {
+  private readonly module: LuaModule = luaModule();
+  private readonly functions: LuaFunction[] = [];
+  private stack: LuaStack;
+  private readonly chunks = new Map<string, number>();
+  private host: ScriptHost | null = null;
+  private ticks = 0;
+  private broken: { readonly error: unknown } | null = null;
+  private refs = { globals: 0, face: 0, handler: 0, isPristine: 0 };
+  private readonly version: string;
+
+  /** @param version - Of the server, which scripts can ask for. */
+  constructor(version: string) {
+    this.version = version;
+    this.stack = this.open();
+  }
+
+  /** Ends the state, and gives its memory back. */
+  close(): void {
+    this.module._lua_close(this.stack.state);
+    this.stack.dispose();
+    this.chunks.clear();
+  }
+
+  private reopen(): void {
+    this.close();
+    this.stack = this.open();
+  }
+
+  private open(): LuaStack {
+    const { module } = this;
+    const state = module._luaL_newstate();
+    const stack = new LuaStack(module, state);
+    module._luaL_openlibs(state);
+    this.functions.length = 0;
+    dispatcher ??= module.addFunction(dispatch, 'ii');
+    running = this;
+    this.stack = stack;
+    const wrong = this.load(stack, PRELUDE, PRELUDE_NAME);
+    if (wrong !== null) throw new Error(wrong);
+    stack.pushTable(0, 0);
+    const guarded = module._luaL_ref(state, REGISTRY);
+    this.pushRaw(stack, guarded);
+    module._lua_rawgeti(state, REGISTRY, guarded);
+    if (module._lua_pcall(state, 2, 4, 0) !== 0) throw new Error(stack.text(-1));
+    const [globals = 0, isPristine = 0, handler = 0, face = 0] = [1, 2, 3, 4].map(() =>
+      module._luaL_ref(state, REGISTRY),
+    );
+    this.refs = { globals, isPristine, handler, face };
+    this.broken = null;
+    return stack;
+  }
+
+  /** Compiles a text: leaves its chunk on the stack, or says what is wrong. */
+  private load(stack: LuaStack, text: string, name: string): string | null {
+    const { module } = this;
+    const { state } = stack;
+    const namePlace = module._malloc(name.length + 1);
+    for (let i = 0; i <= name.length; i++) module.HEAPU8[namePlace + i] = i < name.length ? name.charCodeAt(i) : 0;
+    const status = module._luaL_loadbuffer(state, stack.write(text), text.length, namePlace);
+    module._free(namePlace);
+    if (status === 0) return null;
+    const wrong = stack.text(-1);
+    stack.pop();
+    return wrong;
+  }
+
+  // ——— functions of JavaScript ———
+
+  private pushFunction(stack: LuaStack, implementation: LuaFunction): void {
+    stack.pushNumber(this.functions.push(implementation) - 1);
+    this.module._lua_pushcclosure(stack.state, dispatcher ?? 0, 1);
+  }
+
+  private pushRaw(stack: LuaStack, guarded: number): void {
+    stack.pushTable(0, 12);
+    const libraries: Readonly<Record<string, Readonly<Record<string, LuaFunction>>>> = {
+      bit: BIT,
+      struct: STRUCT,
+      cmsgpack: MSGPACK,
+      cjson: jsonLibrary(),
+      math: randomLibrary(() => this.currentHost().random),
+      redis: redisLibrary(() => this.currentHost()),
+      base: baseLibrary(guarded),
+    };
+    for (const [name, functions] of Object.entries(libraries)) {
+      stack.pushText(name);
+      stack.pushTable(0, 16);
+      for (const [key, implementation] of Object.entries(functions)) {
+        stack.pushText(key);
+        this.pushFunction(stack, implementation);
+        stack.setPair();
+      }
+      stack.setPair();
+    }
+    stack.setTextField('version', this.version);
+    stack.pushText('versionNumber');
+    const [major = 0, minor = 0, patch = 0] = this.version.split('.').map(Number);
+    stack.pushNumber((major << 16) | (minor << 8) | patch);
+    stack.setPair();
+    stack.pushText('null');
+    this.module._lua_pushlightuserdata(stack.state, 0);
+    stack.setPair();
+    stack.pushText('tick');
+    this.pushFunction(stack, (it) => {
+      it.pushBoolean(++this.ticks > MAX_MILLIONS);
+      return 1;
+    });
+    stack.setPair();
+  }
+
+  private currentHost(): ScriptHost {
+    if (this.host === null) throw new LuaError('redis.call/pcall can only be called inside a script invocation');
+    return this.host;
+  }
+
+  /** Calls a function by its number; what it throws is for the one who runs the script. */
+  dispatch(state: Pointer): number {
+    const { stack } = this;
+    const before = stack.state;
+    stack.state = state;
+    const count = this.invoke(stack);
+    stack.state = before;
+    if (typeof count === 'number' && count >= 0) return count;
+    // Both leave this function by an exception: nothing may be open here.
+    if (typeof count === 'number') return this.module._lua_error(state);
+    return this.module._luaL_argerror(state, count.index, stack.write(`${count.message}\0`));
+  }
+
+  /** How many results the function that is called has left on the stack, or -1 with an error on it. */
+  private invoke(stack: LuaStack): number | BadArgument {
+    try {
+      const implementation = this.functions[stack.number(FIRST_UPVALUE)];
+      return implementation === undefined ? 0 : implementation(stack);
+    } catch (error) {
+      if (error instanceof BadArgument) return error;
+      if (!(error instanceof LuaError)) this.broken ??= { error };
+      stack.reserve(4);
+      if (error instanceof RedisError) {
+        stack.pushTable(0, 1);
+        stack.setTextField('err', error.message);
+      } else {
+        const isLocated = !(error instanceof LuaError) || error.saysWhere;
+        this.module._luaL_where(stack.state, isLocated ? 1 : 0);
+        stack.pushText(error instanceof LuaError ? error.message : 'internal error');
+        this.module._lua_concat(stack.state, 2);
+      }
+      return -1;
+    }
+  }
+
+  // ——— scripts ———
+
+  /** Says what is wrong with a script's text, or `null`. */
+  compile(chunk: Chunk): string | null {
+    if (this.chunks.has(chunk.text)) return null;
+    const { module, stack } = this;
+    const wrong = this.load(stack, chunk.text, chunk.name);
+    if (wrong !== null) return wrong;
+    module._lua_rawgeti(stack.state, REGISTRY, this.refs.face);
+    module._lua_setfenv(stack.state, -2);
+    this.chunks.set(chunk.text, module._luaL_ref(stack.state, REGISTRY));
+    return null;
+  }
+
+  /**
+   * Runs a script that compiles to its end. What it has written stays, whatever it ends with.
+   * @param where - What an error says of where it was raised, after its message: the script's SHA-1.
+   */
+  run(chunk: Chunk, keys: readonly string[], argv: readonly string[], context: RunContext): Reply {
+    const wrong = this.compile(chunk);
+    if (wrong !== null) return fail(`Error compiling script (new function): ${wrong}`);
+    const { module, stack } = this;
+    const { state } = stack;
+    this.begin(context.host);
+    module._lua_rawgeti(state, REGISTRY, this.refs.handler);
+    module._lua_rawgeti(state, REGISTRY, this.refs.globals);
+    this.pushStrings('KEYS', keys);
+    this.pushStrings('ARGV', argv);
+    stack.pop();
+    module._lua_rawgeti(state, REGISTRY, this.chunks.get(chunk.text) ?? 0);
+    return this.finish(() => module._lua_pcall(state, 0, 1, 1), context);
+  }
+
+  private pushStrings(name: string, values: readonly string[]): void {
+    const { stack } = this;
+    stack.pushText(name);
+    stack.pushTable(values.length, 0);
+    for (const [i, value] of values.entries()) {
+      stack.pushText(value);
+      stack.setItem(i + 1);
+    }
+    stack.setPair();
+  }
+
+  private begin(host: ScriptHost): void {
+    running = this;
+    this.host = host;
+    this.ticks = 0;
+    host.protocol = 2;
+  }
+
+  /** Calls what is on the stack, makes a reply of what it ends with, and leaves the state as it was. */
+  private finish(call: () => number, { host, name }: RunContext): Reply {
+    const { stack } = this;
+    let reply: Reply = null;
+    try {
+      const status = call();
+      reply = status === 0 ? popReply(stack, host.protocol) : this.raised(name);
+    } catch (error) {
+      this.broken ??= { error };
+    }
+    this.host = null;
+    const { broken } = this;
+    if (broken === null && this.isPristine()) {
+      this.module._lua_settop(stack.state, 0);
+      return reply;
+    }
+    this.reopen();
+    if (broken !== null) throw broken.error;
+    return reply;
+  }
+
+  private isPristine(): boolean {
+    const { module, stack } = this;
+    module._lua_rawgeti(stack.state, REGISTRY, this.refs.isPristine);
+    if (module._lua_pcall(stack.state, 0, 1, 0) !== 0) return false;
+    return stack.boolean(-1);
+  }
+
+  /** What a script that raised an error is answered with. */
+  private raised(name: string): Failure {
+    const { stack } = this;
+    if (stack.type(-1) !== TYPE.table) return fail(`Error running script ${name}, ${stack.text(-1).slice(0, 100)}`);
+    const read = (field: string): string => {
+      stack.getField(field);
+      const type = stack.type(-1);
+      const text = type === TYPE.string || type === TYPE.number ? stack.text(-1) : '';
+      stack.pop();
+      return text;
+    };
+    const [message, source, line] = [read('err'), read('source'), read('line')];
+    const where = source === '' || line === '' ? '' : ` script: ${name}, on ${source}:${line}.`;
+    const text = message === '' ? 'ERR unknown error' : message;
+    return new Failure(`${text.startsWith('-') ? text.slice(1) : text}${where}`);
+  }
+}
+
+/** Who runs a script, and what errors call it. */
+export interface RunContext {
+  readonly host: ScriptHost;
+  /** Its SHA-1, or the name of the function. */
+  readonly name: string;
+}

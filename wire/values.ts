@@ -1,0 +1,111 @@
+import { SortedSet } from './sorted-set.js';
+import { parseInteger } from './text.js';
+
+/** Sizes from which on Redis keeps a value in its larger form; they are options of `CONFIG`. */
+export interface Limits {
+  readonly hashEntries: number;
+  readonly hashValue: number;
+  readonly setIntegers: number;
+  readonly zsetEntries: number;
+  readonly zsetValue: number;
+}
+
+/** A list of elements. */
+export class List {
+  items: string[];
+
+  constructor(items: string[] = []) {
+    this.items = items;
+  }
+}
+
+/** Fields and values, in the order of their first writing. */
+export class Hash {
+  readonly fields: Map<string, string> = new Map();
+  /** Has outgrown the small form, and stays so. */
+  large = false;
+
+  set(field: string, value: string, limits: Limits): boolean {
+    const isNew = !this.fields.has(field);
+    this.fields.set(field, value);
+    if (field.length > limits.hashValue || value.length > limits.hashValue) this.large = true;
+    if (this.fields.size > limits.hashEntries) this.large = true;
+    return isNew;
+  }
+}
+
+/** A set of members. */
+export class MemberSet {
+  readonly members: Set<string> = new Set();
+  /** Has members that are no integers, or too many. */
+  large = false;
+
+  add(member: string, limits: Limits): boolean {
+    if (this.members.has(member)) return false;
+    this.members.add(member);
+    if (!this.large && (parseInteger(member) === null || this.members.size > limits.setIntegers)) this.large = true;
+    return true;
+  }
+
+  /** Integers come in their order, others in that of their adding. */
+  list(): string[] {
+    const members = [...this.members];
+    if (this.large) return members;
+    return members.sort((a, b) => compareIntegers(parseInteger(a) ?? 0, parseInteger(b) ?? 0));
+  }
+}
+
+function compareIntegers(a: number | bigint, b: number | bigint): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** What a key holds. A string is bytes as Latin-1. */
+export type Value = string | List | Hash | MemberSet | SortedSet;
+
+/** The name of a value's type, as `TYPE` answers it. */
+export function typeOf(value: Value): string {
+  if (typeof value === 'string') return 'string';
+  if (value instanceof List) return 'list';
+  if (value instanceof Hash) return 'hash';
+  return value instanceof MemberSet ? 'set' : 'zset';
+}
+
+/** A copy that shares nothing with its original. */
+export function copyOf(value: Value): Value {
+  if (typeof value === 'string') return value;
+  if (value instanceof List) return new List([...value.items]);
+  if (value instanceof SortedSet) return value.copy();
+  if (value instanceof Hash) {
+    const hash = new Hash();
+    for (const [field, it] of value.fields) hash.fields.set(field, it);
+    hash.large = value.large;
+    return hash;
+  }
+  const set = new MemberSet();
+  for (const it of value.members) set.members.add(it);
+  set.large = value.large;
+  return set;
+}
+
+const EMBEDDED = 44;
+
+/** The name of the form in which Redis keeps a value, as `OBJECT ENCODING` answers it. */
+export function encodingOf(value: Value, form: 'auto' | 'text' | 'raw'): string {
+  if (typeof value === 'string') {
+    if (form === 'raw') return 'raw';
+    if (form === 'auto' && value.length <= 20 && parseInteger(value) !== null) return 'int';
+    return value.length <= EMBEDDED ? 'embstr' : 'raw';
+  }
+  if (value instanceof List) return 'quicklist';
+  if (value instanceof Hash) return value.large ? 'hashtable' : 'listpack';
+  if (value instanceof MemberSet) return value.large ? 'hashtable' : 'intset';
+  return value.large ? 'skiplist' : 'listpack';
+}
+
+/** Whether nothing is left in it: Redis deletes such keys. */
+export function isEmpty(value: Value): boolean {
+  if (typeof value === 'string') return false;
+  if (value instanceof List) return value.items.length === 0;
+  if (value instanceof Hash) return value.fields.size === 0;
+  return value instanceof MemberSet ? value.members.size === 0 : value.size === 0;
+}
