@@ -6,7 +6,7 @@ import { Exit, type ExitCode } from './exit-codes.js';
 import type { ReplayFlags } from './flags.js';
 import { hasColour, type Io, writeJson } from './io.js';
 import { type Replayed, runAgain, shownOf } from './replay.js';
-import { FORMATS, sceneShown } from './replay-formats.js';
+import { sceneShown, writeForm } from './replay-formats.js';
 import { amongReports, showReport } from './report-file.js';
 import { loadScenario } from './scenario-file.js';
 
@@ -26,7 +26,7 @@ export function replayDiff(name: string, flags: ReplayFlags, io: Io): ExitCode {
   else if (flags.open || flags.format === 'html') {
     const shown = { ...a.shown, other: { input: b.shown, names: [a.name, b.name] as const } };
     if (flags.open) showReport(amongReports(`${a.shown.id}-diff`), { ...shown, id: `${a.shown.id}-diff` }, io);
-    else io.stdout.write(FORMATS.html(shown));
+    else writeForm('html', shown, io);
   } else io.stdout.write(diffText(a, b, io));
   const failed = [a, b].some(({ replayed }) => replayed.difference !== null);
   return failed ? Exit.notReproduced : Exit.ok;

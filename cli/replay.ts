@@ -12,7 +12,7 @@ import { Exit, type ExitCode } from './exit-codes.js';
 import { replayCommand } from './failure-file.js';
 import type { ReplayFlags } from './flags.js';
 import { hasColour, type Io, writeJson } from './io.js';
-import { FORMATS } from './replay-formats.js';
+import { writeForm } from './replay-formats.js';
 import { showReport } from './report-file.js';
 import { type Loaded, loadScenario } from './scenario-file.js';
 import { textTable } from './text-table.js';
@@ -42,7 +42,7 @@ export function replay(name: string, flags: ReplayFlags, io: Io): ExitCode {
   if (flags.json) writeJson(io, 'lockstep.replay/1', replayJson(replayed));
   else if (flags.format === 'json') writeJson(io, 'lockstep.trace/1', traceJson(replayed));
   else if (flags.open) showReport(loaded.report, shownOf(name, loaded, replayed, io), io);
-  else if (flags.format !== 'text') io.stdout.write(FORMATS[flags.format](shownOf(name, loaded, replayed, io)));
+  else if (flags.format !== 'text') writeForm(flags.format, shownOf(name, loaded, replayed, io), io);
   else io.stdout.write(replayText(loaded, flags.with ?? [], replayed, hasColour(io) ? ANSI : PLAIN));
   return codeOf(replayed);
 }

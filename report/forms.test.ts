@@ -5,7 +5,7 @@ import { layOut } from '../scenarios/json-layout.js';
 import { formatDiff } from './diff-text.js';
 import { mermaid } from './mermaid.js';
 import { PLAIN } from './painter.js';
-import { perfetto } from './perfetto.js';
+import { perfetto, perfettoText } from './perfetto.js';
 import { staticPicture } from './picture/layout.js';
 import { svgFile } from './picture/svg.js';
 import { CATALOGUE, sceneNamed } from './testing/scenes.js';
@@ -59,6 +59,9 @@ describe('the sequence diagram', () => {
 
 test('the Perfetto trace has a name for each lane, a length for each span, and both ends of each flow', () => {
   for (const { id } of CATALOGUE) {
+    expect(JSON.parse([...perfettoText(sceneNamed(id))].join(''))).toEqual(
+      JSON.parse(JSON.stringify(perfetto(sceneNamed(id)))),
+    );
     const { traceEvents } = perfetto(sceneNamed(id));
     const lanes = new Set(traceEvents.filter(({ name }) => name === 'thread_name').map(({ tid }) => tid));
     const of = (phase: string): typeof traceEvents => traceEvents.filter(({ ph }) => ph === phase);

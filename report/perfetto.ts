@@ -1,6 +1,6 @@
 import type { TraceEvent } from '../sim/index.js';
 import { eventWords } from './event-words.js';
-import { type Arrow, arrowsOf } from './picture/messages.js';
+import { type Arrow, arrowsFrom } from './picture/messages.js';
 import type { Scene } from './picture/scene.js';
 import { faultSpansOf, keySpansOf, truthSpansOf } from './picture/spans.js';
 
@@ -27,6 +27,28 @@ export function perfetto(scene: Scene): {
   readonly traceEvents: readonly PerfettoEvent[];
   readonly displayTimeUnit: 'ms';
 } {
+  return { displayTimeUnit: 'ms', traceEvents: [...eventsOf(scene)] };
+}
+
+/** Events that are put into words at once. */
+const AT_ONCE = 256;
+
+/** The same as the text of a file, piece by piece: all of it at once would take ten times the memory of the run. */
+export function* perfettoText(scene: Scene): Generator<string, void> {
+  let before = '{"displayTimeUnit":"ms","traceEvents":[';
+  let gathered: string[] = [];
+  for (const event of eventsOf(scene)) {
+    gathered.push(JSON.stringify(event));
+    if (gathered.length < AT_ONCE) continue;
+    yield before + gathered.join(',');
+    before = ',';
+    gathered = [];
+  }
+  // Lanes have names, so there is at least one event.
+  yield `${gathered.length === 0 ? '' : before}${gathered.join(',')}]}\n`;
+}
+
+function* eventsOf(scene: Scene): Generator<PerfettoEvent, void> {
   const lanes = ['truth', ...scene.clients, ...scene.nodes];
   const tid = (name: string): number => Math.max(0, lanes.indexOf(name));
   const meta = (name: string, at: number, value: string): PerfettoEvent => ({
@@ -34,16 +56,14 @@ export function perfetto(scene: Scene): {
     ph: 'M',
     args: { name: value },
   });
-  return {
-    displayTimeUnit: 'ms',
-    traceEvents: [
-      meta('process_name', TRUTH, scene.heading.title),
-      ...lanes.map((lane, index) => meta('thread_name', index, lane)),
-      ...spans(scene, tid),
-      ...arrowsOf(scene).flatMap((arrow, id) => flow(arrow, id, tid)),
-      ...scene.events.map((event) => instant(event, scene, tid(event.process))),
-    ],
-  };
+  yield meta('process_name', TRUTH, scene.heading.title);
+  for (const [index, lane] of lanes.entries()) yield meta('thread_name', index, lane);
+  yield* spans(scene, tid);
+  let id = 0;
+  for (const event of scene.events) {
+    for (const arrow of arrowsFrom(event, scene)) yield* flow(arrow, id++, tid);
+  }
+  for (const event of scene.events) yield instant(event, scene, tid(event.process));
 }
 
 function base(

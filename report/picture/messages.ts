@@ -28,10 +28,13 @@ export function resourceLane(resource: string): string {
 
 /** All messages of a run in order of their sending. */
 export function arrowsOf(scene: Scene): Arrow[] {
-  return scene.events.flatMap((event) => {
-    if (event.kind === 'send' || event.kind === 'lost') return messageArrows(event, scene);
-    return event.kind === 'write-sent' ? writeArrows(event, scene) : [];
-  });
+  return scene.events.flatMap((event) => arrowsFrom(event, scene));
+}
+
+/** Those that an event sends. */
+export function arrowsFrom(event: TraceEvent, scene: Scene): Arrow[] {
+  if (event.kind === 'send' || event.kind === 'lost') return messageArrows(event, scene);
+  return event.kind === 'write-sent' ? writeArrows(event, scene) : [];
 }
 
 function messageArrows(event: TraceEvent, scene: Scene): Arrow[] {
