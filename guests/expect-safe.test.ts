@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -65,6 +65,16 @@ describe('expectSafe', () => {
     expect((await expectSafe(({ nodes }) => new HandleLock(nodes), steps)).runs).toBe(40);
     const error = await caught(expectSafe(({ nodes }) => tokenLock(nodes), steps));
     expect(error.message).toContain('wall clock jumps');
+  });
+
+  it('tells of a failure whose file cannot be written', async () => {
+    const inTheWay = join(reportTo, 'in-the-way');
+    writeFileSync(inTheWay, '');
+    const error = await caught(expectSafe(broken, { ...options, reportTo: join(inTheWay, 'x') }));
+    expect(error).toBeInstanceOf(UnsafeLockError);
+    expect(error.message).toContain('replay        none: its file could not be written');
+    expect(error.message).toMatch(/\n {2}its file could not be written: (?:ENOTDIR|EEXIST).+\n$/);
+    expect(replayIn(error)).toBe('');
   });
 
   it('is the same for the same seed, and another for another', async () => {
