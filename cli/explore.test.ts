@@ -30,6 +30,10 @@ describe('lockstep explore', () => {
     const { code, stdout } = await lockstep(['explore', '--crash', '1', '--restart-delay', '0'], { cwd });
     expect(code).toBe(Exit.violated);
     expect(stdout).toContain('✗ violated   the shortest way has 11 actions');
+    // No clock drifts.
+    expect(stdout.replace(/\s+/g, ' ')).toContain(
+      'Assumptions of the lock that the schedule breaks: memory (a node that voted may be back without its key).',
+    );
     const [, path = ''] = /replay (\S+\.json)/.exec(stdout) ?? [];
     const replayed = await lockstep(['replay', path], { cwd });
     expect(replayed.code).toBe(Exit.ok);

@@ -45,6 +45,22 @@ describe('clock rates', () => {
     expect(both(ppm + 1, ttlMs, { expiry: 'at' })).toEqual(['clock-rate']);
   });
 
+  it('are not to blame for keys that end at their time where time stamps are cut where the nodes tick', () => {
+    const at = (parts: Parts['policy'], clocks: NonNullable<Parts['cluster']>['clocks'] = [], faults: Fault[] = []) =>
+      broken({ policy: { driftPpm: 0, driftUs: 0, ...parts }, cluster: { expiry: 'at', clocks }, faults });
+    const cut = { stampUs: 1_000, clock: 'wall' } as const;
+    expect(at(cut)).toEqual([]);
+    expect(at(cut, [{ process: 'n0', offsetUs: 7_000, ratePpm: 0 }])).toEqual([]);
+    // Neither whole stamps nor clocks that tick together are enough alone.
+    expect(at({ stampUs: 1 })).toEqual(['clock-rate']);
+    expect(at({ ...cut, deadline: 'relative' })).toEqual(['clock-rate']);
+    expect(at(cut, [{ process: 'c1', offsetUs: 999, ratePpm: 0 }])).toEqual(['clock-rate']);
+    expect(at(cut, [rate('n0', 1)])).toContain('clock-rate');
+    expect(at(cut, [], [step('n0', 999)])).toContain('clock-rate');
+    // A step by a whole tick is one, and nothing else.
+    expect(at(cut, [], [step('n0', 1_000)])).toEqual(['clock-step']);
+  });
+
   it('may differ more where one side alone does, and as they like in the harmless direction', () => {
     const one = (process: string, ppm: number): Assumption[] => broken({ cluster: { clocks: [rate(process, ppm)] } });
     expect(one('n0', 10_305)).toEqual([]);

@@ -184,12 +184,31 @@ class Clocks {
     return us + gained + this.steps(process, 1);
   }
 
+  /**
+   * Whether a client cuts its time stamps where the node's clock ticks: then a key set in the tick in which a claim begins
+   * is not gone before the tick in which that claim ends.
+   */
+  private inPhase(client: ProcessName, node: ProcessName): boolean {
+    const { cluster, clients, faults } = this.schedule;
+    const { resolutionUs } = cluster;
+    const deadline = clients.find(({ id }) => id === client)?.timing?.deadline ?? this.policy.deadline;
+    if (deadline !== 'absolute' || this.policy.stampUs % resolutionUs !== 0) return false;
+    const isWhole = (us: number): boolean => us % resolutionUs === 0;
+    const changed = faults.some((it) => {
+      if (it.kind === 'clock-step') return (it.process === client || it.process === node) && !isWhole(it.byUs);
+      return (it.kind === 'suspend' && it.process === client) || (it.kind === 'failover' && it.to === node);
+    });
+    const rates = [...this.rates(client), ...this.rates(node)];
+    return !changed && rates.every((rate) => rate === 0) && isWhole(this.offset(client) - this.offset(node));
+  }
+
   /** Whether a key outlives every claim to it: (TTL − D + back) / (1 + r_c) ≤ (TTL − g − forward) / (1 + r_n). */
   agree(ttlMs: number, client: ProcessName, node: ProcessName, steps: boolean): boolean {
     const { expiry, resolutionUs } = this.schedule.cluster;
+    const shortfall = expiry === 'at' && !this.inPhase(client, node) ? resolutionUs : 0;
     const ttl = ttlMs * 1000;
     const claim = ttl - driftAllowanceUs(this.policy, ttl) + (steps ? this.fallsBack(client) : 0);
-    const life = ttl - (expiry === 'at' ? resolutionUs : 0) - (steps ? this.steps(node, 1) : 0);
+    const life = ttl - shortfall - (steps ? this.steps(node, 1) : 0);
     const slow = BigInt(Math.min(...this.rates(client)));
     const fast = BigInt(Math.max(...this.rates(node)));
     return BigInt(claim) * (MILLION + fast) <= BigInt(life) * (MILLION + slow);
