@@ -109,13 +109,21 @@ export interface Attack extends Sight {
 /**
  * Lets a rival `c2` strike at the very instant at which a quorum is free for the first time after `fromUs` (by default,
  * after the holder's SETs): it calls so that its SETs are carried out then, and claims one message later. Nobody can
- * claim sooner, so if this rival does not overlap the holder, none does.
+ * claim sooner, so if this rival does not overlap the holder, none does. Where a fault frees the quorum when the messages
+ * of its instant are delivered already, the rival is there a microsecond later.
  */
 export function attack(setting: Setting, fromUs: number = setting.delayUs): Attack {
   const calm = alone(setting);
   const { freeUs } = see(calm, fromUs);
   if (freeUs === null) throw new Error('a quorum never gets free');
-  return strikeAt(setting, freeUs);
+  const first = strikeAt(setting, freeUs);
+  if (claims(first)) return first;
+  const next = strikeAt(setting, freeUs + 1);
+  return claims(next) ? next : first;
+}
+
+function claims(attack: Attack): boolean {
+  return attack.claims.some(({ client }) => client === 'c2');
 }
 
 /** Adds a rival whose SETs are carried out at `strikeUs`. */

@@ -37,7 +37,9 @@ export function measure(point: Point, change: PolicyChange = {}): Cell {
   const strikes = [strike, ...others.map((it) => attack(settingOf(it, change, struck(it))))];
   const shared = strikes.find(({ overlap }) => overlap);
   if (shared !== undefined) return { verdict: 'violated', property: 'mutual-exclusion', schedule: shared.schedule };
-  const verdict = isOut(strike.schedule) ? 'unavailable' : 'safe';
+  // Whoever may set the clock by which a node stays away may also leave it alone, so that the node is away for longer.
+  const away = alone(settingOf(point, change, struck({ ...point, step: 0 })));
+  const verdict = isOut(away) ? 'unavailable' : 'safe';
   if (point.pause === 0) return { verdict, property: null, schedule: strike.schedule };
   const writing = lateWrite(point, settingOf(point, change, []));
   if (writing === null) return { verdict: 'unavailable', property: null, schedule: calm };
@@ -82,21 +84,17 @@ function down({ nodes, down }: Point): Fault[] {
   }));
 }
 
-/**
- * The first voters crash as soon as they have voted, or jump as soon as the holder claims: the worst instants, and never
- * the one in which they voted.
- */
+/** The first voters crash, and jump, in the very instant in which they vote, once they have: nothing later is worse. */
 function struck(point: Point): Fault[] {
   const { step, latency, 'restart-delay': delay } = point;
-  const votedUs = latency + 1;
+  const voted = { atUs: latency, edge: 'after' } as const;
   return Array.from({ length: struckOf(point) }, (_, i): Fault[] => {
     const node = `n${i}`;
-    const stepUs = Math.max(votedUs + 1, 2 * latency);
     return [
       ...(delay === null
         ? []
-        : [{ kind: 'crash', atUs: votedUs, node, restartAfterUs: delay, restartBy: 'node-clock' } as const]),
-      ...(step === 0 ? [] : [{ kind: 'clock-step', atUs: stepUs, process: node, byUs: step } as const]),
+        : [{ kind: 'crash', ...voted, node, restartAfterUs: delay, restartBy: 'node-clock' } as const]),
+      ...(step === 0 ? [] : [{ kind: 'clock-step', ...voted, process: node, byUs: step } as const]),
     ];
   }).flat();
 }
@@ -109,10 +107,15 @@ function lateWrite(point: Point, setting: Setting): Schedule | null {
   const { ttl, drift, latency, pause, guard } = point;
   const policy = { ...REFERENCE, ...setting.policy };
   const elapsedUs = Math.floor(2 * latency * (1 + drift / 1_000_000));
-  // At the very end there is no lock to look at any more, and a fast clock may pass over a microsecond.
-  const leastLeft = Math.max(1, guard) + (drift > 0 ? 1 : 0);
-  const checkAfterUs = ttl - driftAllowanceUs(policy, ttl) - elapsedUs - leastLeft;
-  if (checkAfterUs < 0) return null;
-  const write = { checkAfterUs, guardUs: guard, sendAfterUs: checkAfterUs, delayUs: pause };
-  return alone({ ...setting, clientPpm: drift, holder: { writes: [write] } });
+  // At the very end there is no lock to look at any more.
+  const lastLook = ttl - driftAllowanceUs(policy, ttl) - elapsedUs - Math.max(1, guard);
+  const writing = (checkAfterUs: number, delayUs: number): Schedule => {
+    const write = { checkAfterUs, guardUs: guard, sendAfterUs: checkAfterUs, delayUs };
+    const schedule = alone({ ...setting, clientPpm: drift, holder: { writes: [write] } });
+    return { ...schedule, untilUs: Math.max(schedule.untilUs, 2 * ttl + delayUs) };
+  };
+  // A fast clock may pass over that microsecond, and then finds too little left.
+  for (const look of [lastLook, lastLook - 1].filter((us) => us >= 0))
+    if (see(writing(look, 0)).writes > 0) return writing(look, pause);
+  return null;
 }

@@ -44,9 +44,25 @@ describe('ttl against drift', () => {
 describe('the boundary of other pairs', () => {
   it('restart delay: a crash right after the vote takes TTL - D, in time of the node', () => {
     const [only] = measureColumn(plan('ttl', 'restart-delay', [0, 15_000 * MS]), 10_000 * MS).boundaries;
-    expect(only?.below).toEqual({ at: 9_898 * MS - 2, verdict: 'violated' });
-    expect(only?.above).toEqual({ at: 9_898 * MS - 1, verdict: 'safe' });
-    expect(only?.computed).toBeCloseTo(9_898 * MS - 1, 3);
+    expect(only?.below).toEqual({ at: 9_898 * MS - 1, verdict: 'violated' });
+    expect(only?.above).toEqual({ at: 9_898 * MS, verdict: 'safe' });
+    expect(only?.computed).toBeCloseTo(9_898 * MS, 3);
+  });
+
+  it('restart delay with latency: the crash comes in the instant of the vote, and both sides are exact', () => {
+    const fixed = { latency: 2 * MS };
+    const [only] = measureColumn(plan('ttl', 'restart-delay', [0, 15_000 * MS], fixed), 3_000 * MS).boundaries;
+    // TTL - D = 2 968 ms, less the vote's way and the rival's answer.
+    expect(only?.below).toEqual({ at: 2_964 * MS - 1, verdict: 'violated' });
+    expect(only?.above).toEqual({ at: 2_964 * MS, verdict: 'safe' });
+    expect(only?.computed).toBeCloseTo(2_964 * MS, 3);
+  });
+
+  it('a step by a whole TTL lets a rival in as long as anything of the claim is left', () => {
+    const at = (latency: number) =>
+      measureColumn(plan('ttl', 'step', [3_000 * MS], { latency }), 1_000 * MS).measured[0];
+    // TTL - D = 988 ms: the rival, there right after the votes, claims a microsecond after the holder.
+    expect([400_000, 493_998, 493_999, 494_000].map(at)).toEqual(['violated', 'violated', 'violated', 'unavailable']);
   });
 
   it('clock steps: the allowance and a round trip', () => {

@@ -44,7 +44,7 @@ function isShared(point: Point, margin: Margin, rate: number): boolean {
   if (struckOf(point) < needed) return false;
   if (harmless < step) return true;
   if (delay === null) return false;
-  return delay < countedAbsenceUs(leastAbsenceUs(margin.claimUs, latency + 1, latency, rate), rate, step);
+  return delay < countedAbsenceUs(leastAbsenceUs(margin.claimUs, latency, latency, rate), rate, step);
 }
 
 /** Whether so many nodes are down at once that nobody has a quorum. */

@@ -52,7 +52,7 @@ describe('the answer', () => {
     );
     const delays: Side = ['restart-delay', [0, 15_000 * MS]];
     expect(frontierSentence(await frontier(['drift', [0]], delays))).toBe(
-      'With right clocks, the lock is safe with a crashed voter back after 9 897.999 ms; with a crashed voter back after 9 897.998 ms two clients can hold it at once.',
+      'With right clocks, the lock is safe with a crashed voter back after 9 898 ms; with a crashed voter back after 9 897.999 ms two clients can hold it at once.',
     );
   });
 
