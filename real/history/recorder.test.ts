@@ -100,6 +100,43 @@ describe.skipIf(!canRunOnRedis('the recorder on five real nodes', 'processes'))(
     expect(verifyHistory(lines).verdict).toBe('passed');
   });
 
+  test('tells the fencing tokens of its locks, which rise', async () => {
+    await using redlock = new Redlock(clients, { fencing: true });
+    await redlock.recoverFencing(0);
+    const resource = fresh();
+    const lines = await recorded(async (append) => {
+      const recorder = new Recorder(redlock, { client: 'c1', append });
+      for (let turn = 0; turn < 3; turn++) await (await recorder.acquire(resource, 5_000)).release();
+    });
+    const told = lines.flatMap((line) => (line === '' ? [] : (JSON.parse(line).fencingToken?.counter ?? [])));
+    expect(told).toEqual([1, 2, 3]);
+    expect(verifyHistory(lines).verdict).toBe('passed');
+    const swapped = lines.map((line) =>
+      line.replace('"counter":3', '"counter":2').replace('"counter":1,', '"counter":4,'),
+    );
+    expect(verifyHistory(swapped).violations).toMatchObject([{ property: 'fencing' }, { property: 'fencing' }]);
+  });
+
+  test('calls a claim unknown that had run out before it could be noted', async () => {
+    await using redlock = new Redlock(clients, { retryCount: 0 });
+    let frozenMs = 0;
+    const nowUs = (): number => {
+      const until = performance.now() + frozenMs;
+      while (performance.now() < until);
+      return Number(process.hrtime.bigint() / 1000n);
+    };
+    const lines = await recorded(async (append) => {
+      const recorder = new Recorder(redlock, { client: 'c1', append, nowUs });
+      const acquired = recorder.acquire(fresh(), 500);
+      frozenMs = 600;
+      const lock = await acquired;
+      frozenMs = 0;
+      await lock.release();
+    });
+    expect(types(lines).join(' ')).toBe('acquire unknown release released');
+    expect(verifyHistory(lines)).toMatchObject({ verdict: 'inconclusive', violations: [] });
+  });
+
   test('by clocks that differ passes if they say by how much', async () => {
     const differUs = 400_000;
     const now = (): number => Number(process.hrtime.bigint() / 1000n);
