@@ -2,10 +2,11 @@ import { printable } from '../core/printable.js';
 import type { Violation } from '../properties/index.js';
 import { instant } from '../properties/monitors/instant.js';
 import { type LockRun, type SimNode, Streams, type World } from '../sim/index.js';
+import { sha1 } from '../wire/index.js';
 import type { Owner } from './host/owner.js';
 import { type LockUnderTest, type MakeLock, type TestBed, whatIsWrongWith } from './lock-under-test.js';
+import { toBytes } from './redis/bytes.js';
 import type { SimRedis } from './redis/client.js';
-import { sha1 } from './redis/lua.js';
 import { RunNames } from './redis/names.js';
 import { Server } from './redis/server.js';
 
@@ -153,7 +154,8 @@ export class Session {
   learn(commands: readonly (readonly string[])[]): void {
     for (const [name = '', first = '', second = ''] of commands) {
       const text = /^eval$/i.test(name) ? first : /^script$/i.test(name) && /^load$/i.test(first) ? second : null;
-      if (text !== null && !this.subject.scripts.has(sha1(text))) this.subject.scripts.set(sha1(text), text);
+      if (text !== null && !this.subject.scripts.has(sha1(toBytes(text))))
+        this.subject.scripts.set(sha1(toBytes(text)), text);
     }
   }
 

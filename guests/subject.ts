@@ -1,4 +1,5 @@
 import { type LockPlan, plainCluster, plainLock, type Schedule } from '../scenarios/index.js';
+import { loadLua } from '../wire/index.js';
 import type { MakeLock } from './lock-under-test.js';
 import { replayGuests } from './run.js';
 import { nothingSeen, type Subject } from './session.js';
@@ -12,6 +13,7 @@ export type { Subject } from './session.js';
  * @param commandTimeoutMs - What commands of its connections reject after; `undefined` for never.
  */
 export async function subjectOf(name: string, make: MakeLock, commandTimeoutMs: number | undefined): Promise<Subject> {
+  await loadLua();
   const subject: Subject = { name, make, commandTimeoutMs, scripts: new Map(), seen: nothingSeen() };
   for (const extendsItself of [false, true]) await replayGuests(subject, REHEARSAL, { extendsItself });
   return { ...subject, seen: nothingSeen() };

@@ -1,5 +1,10 @@
+export type { Command } from './command.js';
+export { COMMANDS } from './commands/index.js';
 export { type Edition, Instance, REDIS_7_0, type Settings } from './instance.js';
-export type { Keyspace } from './keyspace.js';
+export { type Entry, KEEP, type Keyspace, NEVER } from './keyspace.js';
 export { loadLua } from './lua/module.js';
+export { sha1 } from './lua/sha1.js';
+export { Double, Failure, fail, MapReply, NULL_ARRAY, OK, type Reply, SetReply, Status, Verbatim } from './reply.js';
 export { type Served, serve } from './serve.js';
 export { type Connection, Server } from './server.js';
+export { Session } from './session.js';

@@ -16,10 +16,13 @@ export type StringForm = 'auto' | 'text' | 'raw';
 /** The expiry of a key without one. */
 export const NEVER: number = Number.POSITIVE_INFINITY;
 
+/** In place of an expiry: that which the key has, or none. */
+export const KEEP: number = -1;
+
 /** The keys of one database of a node. A key that has expired is gone, and goes when somebody looks. */
 export interface Keyspace {
   find(key: string): Entry | undefined;
-  /** Sets a key, over whatever it was. */
+  /** Sets a key, over whatever it was. @param expiresAt - Or {@link KEEP}. */
   store(key: string, value: Value, expiresAt: number, form?: StringForm): void;
   /** Says whether there was one. */
   remove(key: string): boolean;
@@ -62,7 +65,8 @@ export class MemoryKeyspace implements Keyspace {
   }
 
   store(key: string, value: Value, expiresAt: number, form: StringForm = 'auto'): void {
-    this.entries.set(key, { value, expiresAt, form });
+    const at = expiresAt === KEEP ? (this.entries.get(key)?.expiresAt ?? NEVER) : expiresAt;
+    this.entries.set(key, { value, expiresAt: at, form });
     this.listener(key);
   }
 

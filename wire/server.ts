@@ -40,6 +40,8 @@ function unknownSubcommand(argv: readonly string[]): Failure {
 
 /** A simulated Redis server: its process, without sockets. All time and chance are handed in. */
 export class Server {
+  /** Whether it knows a command, by name; for nodes that know fewer. */
+  allows: (name: string) => boolean = () => true;
   /** What it keeps; for tests and for those who inspect a node. */
   readonly instance: Instance;
 
@@ -86,7 +88,8 @@ export class Server {
     const { instance } = this;
     const known = (it: Command | undefined): Command | undefined =>
       it === undefined || it.since === undefined || instance.has(it.since) ? it : undefined;
-    const command = known(COMMANDS.get(argv[0]?.toLowerCase() ?? ''));
+    const name = argv[0]?.toLowerCase() ?? '';
+    const command = this.allows(name) ? known(COMMANDS.get(name)) : undefined;
     if (command?.subcommands === undefined || argv.length < 2) return command;
     return known(command.subcommands.get(argv[1]?.toLowerCase() ?? ''));
   }
@@ -122,7 +125,8 @@ export class Server {
 
   private refusal(command: Command | undefined, argv: readonly string[], session: Session): Failure | null {
     if (command === undefined)
-      return COMMANDS.get(argv[0]?.toLowerCase() ?? '')?.subcommands !== undefined
+      return this.allows(argv[0]?.toLowerCase() ?? '') &&
+        COMMANDS.get(argv[0]?.toLowerCase() ?? '')?.subcommands !== undefined
         ? unknownSubcommand(argv)
         : unknownCommand(argv);
     if (!hasArity(command, argv)) return wrongArity(command.name);

@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events';
-import { sha1 } from './lua.js';
+import { sha1 } from '../../wire/index.js';
+import { toBytes } from './bytes.js';
 import { COMMAND_NAMES } from './server.js';
 
 /** Commands that were sent. */
@@ -99,7 +100,7 @@ export class SimRedis extends EventEmitter {
 
   /** Makes a method of a script: `EVALSHA`, and `EVAL` where the node does not have it. */
   defineCommand(name: string, definition: { readonly lua: string; readonly numberOfKeys?: number }): void {
-    const sha = sha1(definition.lua);
+    const sha = sha1(toBytes(definition.lua));
     const { numberOfKeys } = definition;
     const method = (...args: unknown[]): Promise<unknown> => {
       const [given, callback] = split(args);

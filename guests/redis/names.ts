@@ -1,5 +1,5 @@
 import type { LockRun } from '../../sim/index.js';
-import type { Names } from './server.js';
+import type { Names } from './node-keyspace.js';
 
 /** What of a world gives numbers. */
 export interface Numbering {

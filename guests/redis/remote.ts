@@ -1,9 +1,10 @@
 import type { Answer } from '../../core/index.js';
 import type { Message, RemoteCall, SimNode, World } from '../../sim/index.js';
+import { Failure, type Reply, Status } from '../../wire/index.js';
 import type { Sent } from './client.js';
 import type { RunNames } from './names.js';
-import { Failure, type Reply, Status, toUser } from './reply.js';
-import type { Server } from './server.js';
+import { toUser } from './reply.js';
+import { refusalOf, type Server } from './server.js';
 
 /** Commands on their way to a node: carried out with nothing in between, once for each copy that arrives. */
 export class RemoteCommands implements RemoteCall, Sent {
@@ -51,7 +52,7 @@ export class RemoteCommands implements RemoteCall, Sent {
     names.lock = chronicle.ownerOf(by);
     const refused = node.refuses(command.operation, now);
     const replies = this.commands.map((args) =>
-      refused ? REFUSAL : this.server.execute(args, { node, now, names, by }),
+      refused ? refusalOf(args) : this.server.execute(args, { node, now, names, by }),
     );
     names.lock = null;
     this.told = this.answers.push(replies) - 1;
@@ -64,13 +65,11 @@ export class RemoteCommands implements RemoteCall, Sent {
   }
 }
 
-const REFUSAL = new Failure("OOM command not allowed when used memory > 'maxmemory'.");
-
 /** How a lock takes a reply, for the votes in reports: `OK`, a positive number or a list that begins with one is yes. */
 function answerOf(reply: Reply): Answer {
   if (reply instanceof Failure) return 'error';
   if (reply instanceof Status) return 'yes';
   if (typeof reply === 'number') return reply > 0 ? 'yes' : 'no';
   if (typeof reply === 'string') return 'yes';
-  return reply === null ? 'no' : answerOf(reply[0] ?? null);
+  return Array.isArray(reply) ? answerOf(reply[0] ?? null) : 'no';
 }

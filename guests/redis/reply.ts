@@ -1,26 +1,5 @@
-/** A status reply, `+OK`. */
-export class Status {
-  readonly text: string;
-
-  constructor(text: string) {
-    this.text = text;
-  }
-}
-
-/** An error reply, `-ERR …`; its text begins with its code. */
-export class Failure {
-  readonly text: string;
-
-  constructor(text: string) {
-    this.text = text;
-  }
-}
-
-/** What a server answers: a bulk string, an integer, nil, an array, a status or an error. */
-export type Reply = string | number | null | Status | Failure | readonly Reply[];
-
-/** What `SET` answers where it has set. */
-export const OK: Status = new Status('OK');
+import { Double, Failure, MapReply, type Reply, SetReply, Status, Verbatim } from '../../wire/index.js';
+import { fromBytes } from './bytes.js';
 
 /** What ioredis rejects with when a server answers with an error. */
 class ReplyError extends Error {
@@ -29,7 +8,12 @@ class ReplyError extends Error {
 
 /** A reply as ioredis hands it to its user: statuses are strings; errors in an array are values. */
 export function toUser(reply: Reply): unknown {
-  if (reply instanceof Status) return reply.text;
-  if (reply instanceof Failure) return new ReplyError(reply.text);
+  if (typeof reply === 'string') return fromBytes(reply);
+  if (typeof reply === 'bigint') return Number(reply);
+  if (typeof reply === 'symbol') return null;
+  if (reply instanceof Status || reply instanceof Double || reply instanceof Verbatim) return fromBytes(reply.text);
+  if (reply instanceof Failure) return new ReplyError(fromBytes(reply.text));
+  if (reply instanceof MapReply) return reply.pairs.flat().map(toUser);
+  if (reply instanceof SetReply) return reply.items.map(toUser);
   return Array.isArray(reply) ? reply.map(toUser) : reply;
 }

@@ -1,13 +1,15 @@
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { plainCluster } from '../../scenarios/index.js';
 import { Chronicle } from '../../sim/chronicle.js';
 import { trueTime } from '../../sim/index.js';
 import { SimNode } from '../../sim/node.js';
 import { Observer } from '../../sim/observer.js';
 import { QueueEvent } from '../../sim/queue.js';
-import { sha1 } from './lua.js';
-import { Failure, type Reply, toUser } from './reply.js';
+import { Failure, loadLua, type Reply, sha1 } from '../../wire/index.js';
+import { toUser } from './reply.js';
 import { Server } from './server.js';
+
+beforeAll(loadLua);
 
 /** A server whose time is moved by hand. */
 class Bench {
@@ -130,10 +132,21 @@ describe('the server', () => {
 
   it('raises errors out of call, hands them over by pcall, and keeps what was written before', () => {
     const redis = new Bench();
-    expect(redis.lua("redis.call('set', 'a', 1) redis.call('nope')")).toMatch(/^-ERR unknown command 'nope'.*script: /);
+    expect(redis.lua("redis.call('set', 'a', 1) redis.call('nope')")).toMatch(
+      /^-ERR Unknown Redis command called from script script: /,
+    );
     expect(redis.run('get', 'a')).toBe('1');
-    expect(redis.lua("return redis.pcall('nope')['err']")).toMatch(/^ERR unknown command 'nope'/);
+    expect(redis.lua("return redis.pcall('nope')['err']")).toBe('ERR Unknown Redis command called from script');
     expect(redis.lua("local it = redis.pcall('select', 3) return 5")).toBe(5);
+    expect(redis.lua('return tostring(10 / 2)')).toBe('5');
+    expect(redis.lua('return _G')).toEqual([]);
+    expect(redis.run('pexpire', 'a', 9000, 'foo')).toBe('-ERR Unsupported option foo');
+    expect(redis.run('get', 'a', 'b')).toMatch(/wrong number of arguments/);
+    expect(redis.run('client', 'anything')).toMatch(/unknown subcommand/);
+    expect(redis.run('hset', 'h', 'f', 'v')).toMatch(/unknown command/);
+    expect(redis.run('set', 'é', 'ü')).toBe('OK');
+    expect(redis.lua("return redis.call('get', KEYS[1])", ['é'])).toBe('ü');
+    expect(redis.run('strlen', 'é')).toBe(2);
     expect(redis.lua('return missing')).toMatch(/nonexistent global variable 'missing'/);
     expect(redis.lua('global = 1')).toMatch(/readonly table/);
     expect(redis.lua('return (')).toMatch(/^-ERR Error compiling script/);

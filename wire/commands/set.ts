@@ -1,7 +1,7 @@
 import { at, option, stringOf, wide } from '../arguments.js';
 import type { Call, Handler } from '../command.js';
 import { digestOf } from '../digest.js';
-import { NEVER } from '../keyspace.js';
+import { KEEP, NEVER } from '../keyspace.js';
 import { type Failure, fail, OK, type Reply, SYNTAX } from '../reply.js';
 import { MAX_INTEGER } from '../text.js';
 
@@ -101,7 +101,7 @@ function setWith(key: string, value: string, options: SetOptions, call: Call, na
     condition !== null
       ? meets(old, condition)
       : only === null || (only === 'nx' ? before === undefined : before !== undefined);
-  if (isDone) call.keys.store(key, value, expiry === 'keep' ? (before?.expiresAt ?? NEVER) : when);
+  if (isDone) call.keys.store(key, value, expiry === 'keep' ? KEEP : when);
   if (get) return old;
   return isDone ? OK : null;
 }

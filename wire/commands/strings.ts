@@ -1,7 +1,7 @@
 import { at, integer, option, stringOf, wide } from '../arguments.js';
 import { type Call, type Handler, KEY, KEYS, type Row } from '../command.js';
 import { digestOf } from '../digest.js';
-import { NEVER } from '../keyspace.js';
+import { KEEP, NEVER } from '../keyspace.js';
 import { addLongDoubles, formatLongDouble, parseLongDouble } from '../long-double.js';
 import { fail, NOT_FLOAT, OK, type Reply, WRONG_TYPE, wrongArity } from '../reply.js';
 import { narrow, parseInteger } from '../text.js';
@@ -48,7 +48,7 @@ function increment(key: string, by: bigint, { keys }: Call): Reply {
   const entry = keys.find(key);
   const value = narrow(wide(stringOf(entry) ?? '0') + by);
   if (value === null) throw fail('increment or decrement would overflow');
-  keys.store(key, String(value), entry?.expiresAt ?? NEVER);
+  keys.store(key, String(value), KEEP);
   return value;
 }
 
@@ -65,7 +65,7 @@ const incrbyfloat: Handler = (argv, { keys }) => {
   if (value === null || by === null) throw NOT_FLOAT;
   if (value === 'infinite' || by === 'infinite') throw fail('increment would produce NaN or Infinity');
   const text = formatLongDouble(addLongDoubles(value, by));
-  keys.store(key, text, entry?.expiresAt ?? NEVER, 'text');
+  keys.store(key, text, KEEP, 'text');
   return text;
 };
 
@@ -75,7 +75,7 @@ const append: Handler = (argv, { keys }) => {
   const value = stringOf(entry);
   const text = (value ?? '') + at(argv, 2);
   if (text.length > MAX_STRING) throw TOO_LONG;
-  keys.store(key, text, entry?.expiresAt ?? NEVER, value === null ? 'auto' : 'raw');
+  keys.store(key, text, KEEP, value === null ? 'auto' : 'raw');
   return text.length;
 };
 
@@ -89,7 +89,7 @@ const setrange: Handler = (argv, { keys }) => {
   if (part === '') return value.length;
   if (offset + part.length > MAX_STRING) throw TOO_LONG;
   const text = value.slice(0, offset).padEnd(offset, '\0') + part + value.slice(offset + part.length);
-  keys.store(key, text, entry?.expiresAt ?? NEVER, 'raw');
+  keys.store(key, text, KEEP, 'raw');
   return text.length;
 };
 
@@ -151,7 +151,7 @@ const setbit: Handler = (argv, { keys }) => {
   const byte = value.charCodeAt(place);
   const text =
     value.slice(0, place) + String.fromCharCode(bit === '1' ? byte | mask : byte & ~mask) + value.slice(place + 1);
-  keys.store(key, text, entry?.expiresAt ?? NEVER, 'raw');
+  keys.store(key, text, KEEP, 'raw');
   return (byte & mask) === 0 ? 0 : 1;
 };
 

@@ -1,0 +1,12 @@
+// biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII.
+const ASCII = /^[\x00-\x7f]*$/;
+
+/** The UTF-8 bytes of a text, as Latin-1: what a server is sent. */
+export function toBytes(text: string): string {
+  return ASCII.test(text) ? text : Buffer.from(text, 'utf8').toString('latin1');
+}
+
+/** The text that bytes are in UTF-8. */
+export function fromBytes(bytes: string): string {
+  return ASCII.test(bytes) ? bytes : Buffer.from(bytes, 'latin1').toString('utf8');
+}
