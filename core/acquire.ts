@@ -11,7 +11,6 @@ import {
   rejoinLate,
   startFencing,
 } from './fencing.js';
-import { fencingTokenOf } from './fencing-token.js';
 import { release, unreleased } from './give-back.js';
 import { allNodes, has, NO_NODES, type NodeSet, oneNode, size, union, without } from './nodes.js';
 import { noteLateGrant, releaseLateGrants } from './release.js';
@@ -127,16 +126,16 @@ function vote(turn: Turn, { node, counter }: Reply, answer: Answer): void {
     fail(turn, 'unreachable');
     return;
   }
-  if (answer === 'yes' && !has(s.votes.yes, node)) noteGrantedCounter(policy.fencing, s, counter);
+  if (answer === 'yes' && !has(s.votes.yes, node)) noteGrantedCounter(turn, counter);
   s.votes = counted(s.votes, node, answer);
   decide(turn);
 }
 
 /** The node time-out: whoever was asked and has not answered has failed. */
 export function onAttemptTimeout(turn: Turn): void {
-  const { policy, s, now, effects } = turn;
+  const { policy, s } = turn;
   const { rules } = policy;
-  if (isFencing(s)) follow(turn, onCounterTimeout(policy.fencing, s, now, effects));
+  if (isFencing(s)) follow(turn, onCounterTimeout(turn));
   if (s.phase !== 'acquiring') return;
   s.votes = timedOut(s.votes, s.asked);
   const { yes, no, failed } = s.votes;
@@ -150,10 +149,9 @@ export function onAttemptTimeout(turn: Turn): void {
 }
 
 /** A node answered a reading or raising of its counter. */
-export function onCounterAnswer(turn: Turn, { node, command, answer, counter }: Reply): void {
-  const { policy, s, now, effects } = turn;
-  if (isFencing(s)) follow(turn, onCounter(policy.fencing, s, now, node, command, answer, counter, effects));
-  else if (hasClaimed(s)) onLateCounter(s, node, command, answer, counter, effects);
+export function onCounterAnswer(turn: Turn, reply: Reply): void {
+  if (isFencing(turn.s)) follow(turn, onCounter(turn, reply));
+  else if (hasClaimed(turn.s)) onLateCounter(turn, reply);
 }
 
 function hasClaimed({ phase }: DraftState): boolean {
@@ -161,12 +159,11 @@ function hasClaimed({ phase }: DraftState): boolean {
 }
 
 function follow(turn: Turn, fencing: Fencing): void {
-  const { s, effects } = turn;
   if (fencing === 'failed') failAttempt(turn, 'unreachable');
   else if (fencing === 'lost') failForGood(turn);
   else if (fencing === 'done') {
     claim(turn);
-    if (s.phase === 'held') rejoinLate(s, effects);
+    if (turn.s.phase === 'held') rejoinLate(turn);
   }
 }
 
@@ -180,12 +177,12 @@ function failForGood(turn: Turn): void {
 
 /** Whether the votes so far make the lock, or cannot any more. */
 function decide(turn: Turn): void {
-  const { policy, s, now, effects } = turn;
+  const { policy, s } = turn;
   const { nodes, quorum: needed, wanted } = s;
   switch (policy.rules.settle(s.votes, { nodes, needed, wanted })) {
     case 'yes':
       // With fencing they are not the last word.
-      if (startFencing(policy.fencing, s, now, effects) === 'done') claim(turn);
+      if (startFencing(turn) === 'done') claim(turn);
       return;
     case 'no':
       failAttempt(turn, size(s.votes.failed) > nodes - needed ? 'unreachable' : 'contended');
@@ -209,7 +206,7 @@ function claim(turn: Turn): void {
     return;
   }
   hold(turn, deadline, now);
-  const fence = fencingTokenOf(policy.fencing, s.counters.counter, s.token);
+  const fence = policy.rules.fencing.token(policy.settings, s.counters.counter, s.token);
   effects.push({ type: 'report', outcome: { type: 'acquired', deadline, votes: votesOf(s.votes, s.quorum), fence } });
 }
 

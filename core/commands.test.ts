@@ -7,7 +7,7 @@ import { scriptsOf } from './index.js';
 const redis = new Redis();
 
 async function run(operation: 'acquire' | 'extend' | 'release', token: string, ttlMs: number, ...keys: string[]) {
-  return redis.eval(scriptsOf(lockPolicyOf(policy))[operation], keys.length, ...keys, token, ttlMs);
+  return redis.eval(scriptsOf(lockPolicyOf(policy).rules.scripts)[operation], keys.length, ...keys, token, ttlMs);
 }
 
 let policy: Policy = REFERENCE;

@@ -1,5 +1,4 @@
 import type { NodeSet } from './nodes.js';
-import type { FencingPolicy as Policy } from './settings.js';
 
 /**
  * Unique value that marks a key as one attempt's own. Compared for equality only, but for the order of two fencing
@@ -74,15 +73,6 @@ const STORED = `
 local counter, of = string.match(redis.call('get', KEYS[1]) or '', '^(%d+) (%x+)$')
 if counter and #counter > 15 then counter = nil end`;
 
-/** By what a node in another life goes: nothing, what is left, or what is left and else 0. */
-const KNOWN: Record<Policy['rejoin'], string> = {
-  copy: `${LIFE}${STORED}
-if of ~= life then counter = nil end`,
-  'copy-if-missing': LIFE + STORED,
-  'at-once': `${LIFE}${STORED}
-counter = counter or '0'`,
-};
-
 const OR_MARK = `
 if not counter then
   redis.call('set', KEYS[2], ARGV[1] .. ' ' .. life)
@@ -92,13 +82,9 @@ end`;
 const READ = `${OR_MARK}
 return tonumber(counter)`;
 
-// Never lowers: a value that arrives late must not undo a higher one that was acknowledged.
-const RAISE = `${OR_MARK}
+/** Never lowers: a value that arrives late must not undo a higher one that was acknowledged. */
+export const RAISE_COUNTER: string = `${OR_MARK}
 if tonumber(counter) >= tonumber(ARGV[2]) then return tonumber(counter) end
-redis.call('set', KEYS[1], ARGV[2] .. ' ' .. life)
-return tonumber(ARGV[2])`;
-
-const PLAIN_WRITE = `
 redis.call('set', KEYS[1], ARGV[2] .. ' ' .. life)
 return tonumber(ARGV[2])`;
 
@@ -119,11 +105,16 @@ redis.call('set', KEYS[1], counter .. ' ' .. life)
 redis.call('del', KEYS[2])
 return tonumber(counter)`.trim();
 
-/** The scripts about counters. */
-export function counterScripts({ fencing, rejoin }: Policy): Omit<Scripts, 'acquire' | 'extend' | 'release'> {
+/** What counts in another life: nothing that an earlier one left. */
+export const OWN_LIFE_COUNTS = `
+if of ~= life then counter = nil end`;
+
+/** The scripts about counters, of the Lua that says which counter counts and what a raise does. */
+export function counterScripts(counts: string, raise: string): Omit<Scripts, 'acquire' | 'extend' | 'release'> {
+  const known = LIFE + STORED + counts;
   return {
-    'read-counter': (KNOWN[rejoin] + READ).trim(),
-    'raise-counter': (KNOWN[rejoin] + (fencing === 'plain-write' ? PLAIN_WRITE : RAISE)).trim(),
-    'join-counter': (KNOWN[rejoin] + JOIN).trim(),
+    'read-counter': (known + READ).trim(),
+    'raise-counter': (known + raise).trim(),
+    'join-counter': (known + JOIN).trim(),
   };
 }

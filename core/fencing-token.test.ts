@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { REFERENCE } from '../deviations/index.js';
+import { fencingTokenOf, REFERENCE } from '../deviations/index.js';
 import type { Token } from './commands.js';
-import { compareFencingTokens, type FencingToken, fencingTokenOf } from './fencing-token.js';
+import { compareFencingTokens, type FencingToken } from './fencing-token.js';
 
 function token(counter: number, attempt: string | null): FencingToken {
   return { counter, attempt: attempt as Token | null };

@@ -1,5 +1,4 @@
 import type { Token } from './commands.js';
-import type { FencingPolicy } from './settings.js';
 
 /**
  * What a lock's holder shows to the resource, which refuses whoever comes with less than it has seen (Kleppmann 2016).
@@ -8,26 +7,8 @@ import type { FencingPolicy } from './settings.js';
  */
 export interface FencingToken {
   readonly counter: number;
-  /** `null` under the policies that leave it out. */
+  /** `null` where a deviation leaves it out. */
   readonly attempt: Token | null;
-}
-
-/** The fencing token that a policy makes of a counter and the attempt's token; `null` where it has none. */
-export function fencingTokenOf(
-  policy: Pick<FencingPolicy, 'fencing'>,
-  counter: number,
-  attempt: Token | null,
-): FencingToken | null {
-  switch (policy.fencing) {
-    case 'none':
-      return null;
-    case 'quorum':
-    case 'plain-write':
-    case 'piggybacked-read':
-      return { counter, attempt };
-    default:
-      return { counter, attempt: null };
-  }
 }
 
 /** Below 0 if `a` comes before `b`, above 0 if after, 0 if they are the same. */

@@ -1,10 +1,9 @@
-import type { Answer, Command, Operation } from './commands.js';
-import type { Effect } from './event.js';
+import type { Answer, Operation } from './commands.js';
+import type { Reply } from './event.js';
 import { allNodes, has, NO_NODES, type NodeSet, oneNode, size, union, without } from './nodes.js';
-import type { FencingPolicy as Policy } from './settings.js';
 import { type DraftState, NO_COUNTERS } from './state.js';
 import { answered, counted, NO_ANSWERS, timedOut } from './tally.js';
-import { type LocalTime, later } from './time.js';
+import { armAnswers, type Turn } from './turn.js';
 
 /*
  * How a lock gets its fencing token between its votes and its claim: read the counters of a quorum, raise a quorum to one
@@ -17,55 +16,35 @@ import { type LocalTime, later } from './time.js';
 /** How far the token is: still asking, there, not to be had now, or not to be had by any client before an operator acts. */
 export type Fencing = 'open' | 'done' | 'failed' | 'lost';
 
-/** The votes are in: begins with what the policy does for a fencing token. */
-export function startFencing(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): Fencing {
-  switch (policy.fencing) {
-    case 'none':
-    case 'max':
-    case 'sum':
-    case 'min':
-      return 'done';
-    case 'piggybacked-read':
-      raise(policy, s, now, effects);
-      return 'open';
-    default:
-      s.phase = 'reading';
-      s.counters = NO_COUNTERS;
-      askAll(policy, s, 'read-counter', 0, now, effects);
-      return 'open';
+/** The votes are in: begins with what comes before the claim. */
+export function startFencing(turn: Turn): Fencing {
+  const { policy, s } = turn;
+  const first = policy.rules.fencing.first(policy.settings);
+  if (first === null) return 'done';
+  if (first === 'raise') raise(turn);
+  else {
+    s.phase = 'reading';
+    s.counters = NO_COUNTERS;
+    askAll(turn, 'read-counter', 0);
   }
+  return 'open';
 }
 
-/** A node granted and told its counter, which some policies go by. */
-export function noteGrantedCounter(policy: Policy, s: DraftState, counter: number): void {
-  if (policy.fencing === 'none') return;
-  s.counters = { ...s.counters, counter: combined(policy, s.counters.counter, counter) };
-}
-
-/** Counters count from 1 where a node increments them, so that 0 is none yet. */
-function combined({ fencing }: Policy, sofar: number, counter: number): number {
-  if (fencing === 'sum') return sofar + counter;
-  if (fencing === 'min' && sofar !== 0) return Math.min(sofar, counter);
-  return Math.max(sofar, counter);
+/** A node granted and told its counter. */
+export function noteGrantedCounter({ policy, s }: Turn, told: number): void {
+  const counter = policy.rules.fencing.fromVotes(s.counters.counter, told);
+  if (counter !== s.counters.counter) s.counters = { ...s.counters, counter };
 }
 
 /** A node answered to a reading or raising of its counter, before the claim. */
-export function onCounter(
-  policy: Policy,
-  s: DraftState,
-  now: LocalTime,
-  node: number,
-  command: Command,
-  answer: Answer,
-  counter: number,
-  effects: Effect[],
-): Fencing {
+export function onCounter(turn: Turn, { node, command, answer, counter }: Reply): Fencing {
+  const { s } = turn;
   const { counters } = s;
   if (command.attempt !== s.attempt) return 'open';
   const isCurrent = command.round === counters.round;
   if (s.phase === 'reading' && isCurrent && command.operation === 'read-counter') {
     if (has(counters.votes.yes, node)) return 'open';
-    const read = answer === 'yes' ? combined(policy, counters.counter, counter) : counters.counter;
+    const read = answer === 'yes' ? Math.max(counters.counter, counter) : counters.counter;
     s.counters = { ...counters, votes: counted(counters.votes, node, answer), counter: read };
   } else {
     noteMissing(s, node, answer);
@@ -73,34 +52,29 @@ export function onCounter(
     if (has(counters.votes.yes, node)) return 'open';
     noteRaised(s, node, answer, counter);
   }
-  return decideFencing(policy, s, now, effects);
+  return decideFencing(turn);
 }
 
 /** Such an answer after the claim: a node that turns out to have no counter gets one, in a round that nobody waits for. */
-export function onLateCounter(
-  s: DraftState,
-  node: number,
-  command: Command,
-  answer: Answer,
-  counter: number,
-  effects: Effect[],
-): void {
+export function onLateCounter(turn: Turn, { node, command, answer, counter }: Reply): void {
+  const { s } = turn;
   if (command.attempt !== s.attempt) return;
   noteMissing(s, node, answer);
   if (s.counters.missing !== NO_NODES && command.round === s.counters.round) {
     noteRaised(s, node, answer, counter);
-    if (size(s.counters.votes.yes) >= s.quorum) joinMissing(s, effects);
+    if (size(s.counters.votes.yes) >= s.quorum) joinMissing(turn);
   }
-  rejoinLate(s, effects);
+  rejoinLate(turn);
 }
 
 /** Has a quorum tell its counters once more, if nodes were found without one too late to join with those that were told. */
-export function rejoinLate(s: DraftState, effects: Effect[]): void {
+export function rejoinLate(turn: Turn): void {
+  const { s } = turn;
   const { counters } = s;
   const missing = without(counters.late, counters.joined);
   if (missing === NO_NODES || counters.missing !== NO_NODES) return;
   s.counters = { ...counters, votes: NO_ANSWERS, round: counters.round + 1, highest: 0, missing, late: NO_NODES };
-  send(s, allNodes(s.nodes), 'raise-counter', counters.counter, effects);
+  send(turn, allNodes(s.nodes), 'raise-counter', counters.counter);
 }
 
 function noteMissing(s: DraftState, node: number, answer: Answer): void {
@@ -116,20 +90,22 @@ function noteRaised(s: DraftState, node: number, answer: Answer, counter: number
 }
 
 /** The node time-out of the round. */
-export function onCounterTimeout(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): Fencing {
+export function onCounterTimeout(turn: Turn): Fencing {
+  const { s } = turn;
   s.counters = { ...s.counters, votes: timedOut(s.counters.votes, allNodes(s.nodes)) };
-  return decideFencing(policy, s, now, effects);
+  return decideFencing(turn);
 }
 
-function decideFencing(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): Fencing {
+function decideFencing(turn: Turn): Fencing {
+  const { s } = turn;
   const { votes, missing } = s.counters;
   const yes = size(votes.yes);
   if (yes >= s.quorum) {
     if (s.phase === 'raising') {
-      joinMissing(s, effects);
+      joinMissing(turn);
       return 'done';
     }
-    raise(policy, s, now, effects);
+    raise(turn);
     return 'open';
   }
   if (s.phase === 'reading' && leavesNoQuorum(s, votes.no)) {
@@ -137,7 +113,7 @@ function decideFencing(policy: Policy, s: DraftState, now: LocalTime, effects: E
     const still = without(missing, without(missing, votes.no));
     if (leavesNoQuorum(s, missing)) return leavesNoQuorum(s, still) ? 'lost' : 'failed';
     s.counters = { ...NO_COUNTERS, round: s.counters.round + 1, missing: votes.no };
-    askAll(policy, s, 'read-counter', 0, now, effects);
+    askAll(turn, 'read-counter', 0);
     return 'open';
   }
   return yes + s.nodes - size(answered(votes)) < s.quorum ? 'failed' : 'open';
@@ -148,11 +124,12 @@ function leavesNoQuorum(s: DraftState, missing: NodeSet): boolean {
   return s.nodes - size(missing) < s.quorum;
 }
 
-function raise(policy: Policy, s: DraftState, now: LocalTime, effects: Effect[]): void {
+function raise(turn: Turn): void {
+  const { s } = turn;
   const { counter, round, votes, late } = s.counters;
   s.phase = 'raising';
   s.counters = { ...NO_COUNTERS, round: round + 1, counter: counter + 1, missing: votes.no, late };
-  askAll(policy, s, 'raise-counter', counter + 1, now, effects);
+  askAll(turn, 'raise-counter', counter + 1);
 }
 
 /**
@@ -165,27 +142,19 @@ export const COUNTER_HEADROOM: number = 2 ** 20;
  * Nodes that had no counter get one. Each node of the quorum has told its counter after they were found to have none, and
  * whatever had been acknowledged by a quorum is among those: so they know again what they may have known.
  */
-function joinMissing(s: DraftState, effects: Effect[]): void {
+function joinMissing(turn: Turn): void {
+  const { s } = turn;
   const { missing, highest, votes, joined } = s.counters;
-  send(s, without(missing, votes.yes), 'join-counter', highest + COUNTER_HEADROOM, effects);
+  send(turn, without(missing, votes.yes), 'join-counter', highest + COUNTER_HEADROOM);
   s.counters = { ...s.counters, missing: NO_NODES, joined: union(joined, missing) };
 }
 
-function askAll(
-  policy: Policy,
-  s: DraftState,
-  operation: Operation,
-  counter: number,
-  now: LocalTime,
-  effects: Effect[],
-): void {
-  send(s, allNodes(s.nodes), operation, counter, effects);
-  if (policy.nodeTimeoutUs !== null) {
-    effects.push({ type: 'arm', timer: 'attempt', at: later(now, policy.nodeTimeoutUs) });
-  }
+function askAll(turn: Turn, operation: Operation, counter: number): void {
+  send(turn, allNodes(turn.s.nodes), operation, counter);
+  armAnswers(turn, 'attempt');
 }
 
-function send(s: DraftState, to: NodeSet, operation: Operation, counter: number, effects: Effect[]): void {
+function send({ s, effects }: Turn, to: NodeSet, operation: Operation, counter: number): void {
   if (to === NO_NODES || s.token === null) return;
   const { attempt, token, counters } = s;
   effects.push({ type: 'send', to, command: { operation, attempt, round: counters.round, token, ttlMs: 0, counter } });

@@ -12,7 +12,7 @@ export type {
   Votes,
 } from './event.js';
 export { COUNTER_HEADROOM } from './fencing.js';
-export { compareFencingTokens, type FencingToken, fencingTokenOf } from './fencing-token.js';
+export { compareFencingTokens, type FencingToken } from './fencing-token.js';
 export {
   allNodes,
   has,
@@ -30,6 +30,7 @@ export {
 export {
   type AfterFailure,
   type Electorate,
+  type FencingRules,
   forgetfulNodesTolerated,
   type ReleaseCause,
   type Round,
@@ -37,13 +38,12 @@ export {
   SOUND,
   type Won,
 } from './rules.js';
-export { type KeyScripts, scriptsOf } from './scripts.js';
+export { type CounterScript, type NodeScripts, scriptsOf } from './scripts.js';
 export {
   DEFAULT_SETTINGS,
   type Drift,
   exactAllowance,
   extendsItself,
-  type FencingPolicy,
   MIDDLE_JITTER_PPM,
   type Settings,
 } from './settings.js';

@@ -1,7 +1,8 @@
 import type { Answer, Token } from './commands.js';
 import type { FailureReason } from './event.js';
+import type { FencingToken } from './fencing-token.js';
 import { NO_NODES, type NodeSet, size, union } from './nodes.js';
-import { type KeyScripts, SOUND_SCRIPTS } from './scripts.js';
+import { type NodeScripts, SOUND_SCRIPTS } from './scripts.js';
 import { type Drift, exactAllowance, type Settings } from './settings.js';
 import { answered, type Tally } from './tally.js';
 import { type LocalTime, later } from './time.js';
@@ -42,6 +43,16 @@ export type ReleaseCause = 'release' | 'clean-up' | 'last clean-up';
 
 /** What is done to a lock whose extension failed, in this order: its owner is told of its end, or its keys deleted. */
 export type AfterFailure = 'notice' | 'release' | 'give-up';
+
+/** How a lock gets its fencing token. */
+export interface FencingRules {
+  /** What follows the votes: a reading of counters, or raising them at once; `null` for neither. */
+  first(settings: Settings): 'read' | 'raise' | null;
+  /** What the counters that came with the votes so far come to, and one more; 0 is none. */
+  fromVotes(sofar: number, counter: number): number;
+  /** The fencing token of a counter and the attempt's own token. */
+  token(settings: Settings, counter: number, attempt: Token | null): FencingToken | null;
+}
 
 /** The seams at which clients differ. */
 export interface Rules {
@@ -87,8 +98,9 @@ export interface Rules {
   autoExtend(due: LocalTime, earliest: LocalTime): LocalTime | null;
   /** How long a key lives that is set or extended for this long on an attempt, ms. */
   keyLife(ttlMs: number, attempt: number): number;
-  /** What is done to keys. */
-  readonly scripts: KeyScripts;
+  /** What is done to keys and counters. */
+  readonly scripts: NodeScripts;
+  readonly fencing: FencingRules;
 }
 
 const NOTHING: readonly AfterFailure[] = [];
@@ -133,6 +145,12 @@ export const SOUND: Rules = {
   autoExtend: (due, earliest) => (due > earliest ? due : earliest),
   keyLife: (ttlMs) => ttlMs,
   scripts: SOUND_SCRIPTS,
+  fencing: {
+    first: ({ fencing }) => (fencing ? 'read' : null),
+    // Counters are read once the votes are in, so that the reading follows what earlier holders did.
+    fromVotes: () => 0,
+    token: ({ fencing }, counter, attempt) => (fencing ? { counter, attempt } : null),
+  },
 };
 
 /**

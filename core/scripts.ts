@@ -1,5 +1,4 @@
-import { counterScripts, type Scripts } from './commands.js';
-import type { FencingPolicy } from './settings.js';
+import { counterScripts, OWN_LIFE_COUNTS, RAISE_COUNTER, type Scripts } from './commands.js';
 
 /** A command about keys: its Lua text, and whether one key needs none, because a plain command of Redis will do. */
 interface KeyScript {
@@ -27,8 +26,27 @@ export interface ReleaseScript extends KeyScript {
   readonly steps: 1 | 2;
 }
 
-/** What a lock has done to its keys; simulated nodes carry out the fields, real ones the text. */
-export interface KeyScripts {
+/** What a node makes of its fencing counter. */
+export interface CounterScript {
+  /**
+   * When a node counts again whose process is not the one that counted: when a client has copied the counter of a quorum to
+   * it (`copy`), or at once with what its memory or disk has left of its counter, where a node with none copies it
+   * (`copy-if-missing`) or begins at 0 (`at-once`).
+   */
+  readonly rejoin: 'copy' | 'copy-if-missing' | 'at-once';
+  /** The Lua for that. */
+  readonly counts: string;
+  /** What a raise does with a value: takes it if it is higher, or whatever it is. */
+  readonly raises: 'higher' | 'any';
+  /** The Lua for that. */
+  readonly raise: string;
+  /** Whether a node raises its counter by one when it grants. */
+  readonly countsGrants: boolean;
+}
+
+/** What a lock has done to its keys and counters; simulated nodes carry out the fields, real ones the text. */
+export interface NodeScripts {
+  readonly counter: CounterScript;
   readonly acquire: AcquireScript;
   readonly extend: ExtendScript;
   readonly release: ReleaseScript;
@@ -64,23 +82,18 @@ end
 return mine`;
 
 /** Sets what is missing, lengthens and deletes what is the owner's own. */
-export const SOUND_SCRIPTS: KeyScripts = {
+export const SOUND_SCRIPTS: NodeScripts = {
   acquire: { onto: 'missing', renews: false, lua: ACQUIRE.trim(), plain: true },
   extend: { onto: 'own', lua: EXTEND.trim(), plain: false },
   release: { onto: 'own', steps: 1, lua: RELEASE.trim(), plain: false },
+  counter: { rejoin: 'copy', counts: OWN_LIFE_COUNTS, raises: 'higher', raise: RAISE_COUNTER, countsGrants: false },
 };
 
 /**
- * The scripts that carry out a policy. A single key that must be absent needs none: `SET key token NX PX ttl`. Counters
+ * The texts of scripts. A single key that must be absent needs none: `SET key token NX PX ttl`. Counters
  * that ride on the SET are bugs to plant in simulated nodes, and have no script.
  */
-export function scriptsOf(policy: ScriptPolicy): Scripts {
-  const { acquire, extend, release } = policy.rules.scripts;
-  return { acquire: acquire.lua, extend: extend.lua, release: release.lua, ...counterScripts(policy.fencing) };
-}
-
-/** What of a policy scripts depend on. */
-interface ScriptPolicy {
-  readonly rules: { readonly scripts: KeyScripts };
-  readonly fencing: FencingPolicy;
+export function scriptsOf({ acquire, extend, release, counter }: NodeScripts): Scripts {
+  const counters = counterScripts(counter.counts, counter.raise);
+  return { acquire: acquire.lua, extend: extend.lua, release: release.lua, ...counters };
 }

@@ -81,31 +81,3 @@ export function exactAllowance(ttlUs: number, { driftPpm, driftUs }: Drift): num
   // Split so that the product stays exact for TTLs of centuries.
   return Math.floor(ttlUs / 1_000_000) * driftPpm + Math.ceil(((ttlUs % 1_000_000) * driftPpm) / 1_000_000) + driftUs;
 }
-
-/**
- * How a lock gets its fencing token: `none` and `quorum` are sound. The others are known to be wrong: `counter-alone`
- * leaves the attempt's token out, `plain-write` sets counters whatever they are, `piggybacked-read` takes the counters
- * that the votes came with for read. `max`, `sum` and `min` make one number of counters that each node increments when it
- * grants.
- */
-export type FencingKind =
-  | 'none'
-  | 'quorum'
-  | 'counter-alone'
-  | 'plain-write'
-  | 'piggybacked-read'
-  | 'max'
-  | 'sum'
-  | 'min';
-
-/** What the fencing of a lock is run by. */
-export interface FencingPolicy {
-  readonly fencing: FencingKind;
-  /**
-   * When a node counts again whose process is not the one that counted: when a client has copied the counter of a quorum to
-   * it (`copy`), or, known to be wrong, at once with what its memory or disk has left of its counter, where a node with
-   * none copies it (`copy-if-missing`) or begins at 0 (`at-once`).
-   */
-  readonly rejoin: 'copy' | 'copy-if-missing' | 'at-once';
-  readonly nodeTimeoutUs: number | null;
-}

@@ -1,6 +1,6 @@
 import type { Effect, Timer } from './event.js';
 import { type Rules, SOUND } from './rules.js';
-import { DEFAULT_SETTINGS, type FencingPolicy, type Settings } from './settings.js';
+import { DEFAULT_SETTINGS, type Settings } from './settings.js';
 import type { DraftState } from './state.js';
 import { type LocalTime, later } from './time.js';
 
@@ -8,14 +8,12 @@ import { type LocalTime, later } from './time.js';
 export interface LockPolicy {
   readonly settings: Settings;
   readonly rules: Rules;
-  readonly fencing: FencingPolicy;
 }
 
 /** The sound lock with its default settings. */
 export const SOUND_POLICY: LockPolicy = Object.freeze<LockPolicy>({
   settings: DEFAULT_SETTINGS,
   rules: SOUND,
-  fencing: { fencing: 'none', rejoin: 'copy', nodeTimeoutUs: DEFAULT_SETTINGS.nodeTimeoutUs },
 });
 
 /** One event at one lock: what it is run by, its state to write to, the clock, and what is to be carried out. */

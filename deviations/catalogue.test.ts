@@ -16,7 +16,7 @@ describe('the catalogue of deviations', () => {
 
   it('makes the sound rules of no deviation', () => {
     expect(rulesOf([])).toEqual(SOUND);
-    expect(lockPolicyOf(REFERENCE)).toEqual({ ...SOUND_POLICY, fencing: REFERENCE });
+    expect(lockPolicyOf(REFERENCE)).toEqual(SOUND_POLICY);
     expect(settingsOf(REFERENCE)).toEqual(SOUND_POLICY.settings);
   });
 

@@ -1,6 +1,7 @@
 import { type Rules, SOUND } from '../core/index.js';
 import type { Deviation } from './deviation.js';
 import { EXTENSIONS } from './extensions.js';
+import { FENCING } from './fencing.js';
 import { KEYS } from './keys.js';
 import { RELEASES } from './releases.js';
 import { VALIDITY } from './validity.js';
@@ -16,6 +17,7 @@ export const DEVIATIONS: Readonly<Record<string, Deviation>> = {
   ...RELEASES,
   ...EXTENSIONS,
   ...KEYS,
+  ...FENCING,
 };
 
 const ORDER: readonly string[] = Object.keys(DEVIATIONS);
@@ -75,5 +77,6 @@ function table(change: Partial<Rules>): Rules {
     autoExtend: all.autoExtend,
     keyLife: all.keyLife,
     scripts: all.scripts,
+    fencing: all.fencing,
   };
 }

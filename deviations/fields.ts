@@ -1,4 +1,12 @@
-import { type LockPolicy, type Rules, type Settings, SOUND, votesWanted } from '../core/index.js';
+import {
+  type FencingToken,
+  type LockPolicy,
+  type Rules,
+  type Settings,
+  SOUND,
+  type Token,
+  votesWanted,
+} from '../core/index.js';
 import { rulesOf } from './catalogue.js';
 import type { Policy } from './policy.js';
 
@@ -47,6 +55,15 @@ export const NAMES: Readonly<Partial<Record<keyof Policy, Names>>> = {
   onlyIfAbsent: { false: 'sets-any' },
   extendCommand: { 'own-or-missing': 'extends-missing', present: 'extends-present', any: 'extends-any' },
   releaseSteps: { 'get-then-del': 'gets-then-deletes' },
+  fencing: {
+    'counter-alone': 'fence-without-token',
+    'plain-write': 'counter-plainly-written',
+    'piggybacked-read': 'fence-from-votes',
+    max: 'fence-max',
+    sum: 'fence-sum',
+    min: 'fence-min',
+  },
+  rejoin: { 'copy-if-missing': 'counter-kept', 'at-once': 'counter-from-zero' },
 };
 
 const FIELDS = Object.entries(NAMES).map(([field, names]) => ({
@@ -86,6 +103,7 @@ function ofSeveralFields(policy: Policy): string[] {
   add(policy.lossSignal === 'after-reply', 'loss-noticed-at-failure');
   const grantsOwn = policy.onlyIfAbsent && policy.ownKeyGrants;
   add(grantsOwn, policy.ownKeyRenews ? 'own-key-renews' : 'own-key-grants');
+  add(['max', 'sum', 'min'].includes(policy.fencing), 'grants-count');
   add(!policy.releaseChecksToken && policy.releaseSteps === 'one', 'deletes-any');
   return names;
 }
@@ -126,7 +144,7 @@ export function lockPolicyOf(policy: Policy): LockPolicy {
   const key = names.join();
   const rules = tables.get(key) ?? rulesOf(names);
   tables.set(key, rules);
-  const lock = { settings: settingsOf(policy), rules, fencing: policy };
+  const lock = { settings: settingsOf(policy), rules };
   made.set(policy, lock);
   return lock;
 }
@@ -145,4 +163,10 @@ export function votesWantedOf(policy: Policy, nodes: number): number {
 export function driftAllowanceUs(policy: Policy, ttlUs: number): number {
   const { rules, settings } = lockPolicyOf(policy);
   return rules.allowance(ttlUs, settings);
+}
+
+/** The fencing token that `policy` makes of a counter and the attempt's token; `null` where it has none. */
+export function fencingTokenOf(policy: Policy, counter: number, attempt: Token | null): FencingToken | null {
+  const { rules, settings } = lockPolicyOf(policy);
+  return rules.fencing.token(settings, counter, attempt);
 }

@@ -4,6 +4,7 @@ export type { Deviation } from './deviation.js';
 export {
   deviationsOf,
   driftAllowanceUs,
+  fencingTokenOf,
   lockPolicyOf,
   quorumOf,
   settingsOf,

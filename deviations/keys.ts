@@ -1,4 +1,4 @@
-import type { KeyScripts } from '../core/index.js';
+import type { NodeScripts } from '../core/index.js';
 import { type Deviation, replaces, wraps } from './deviation.js';
 
 /** For ever, and the most. */
@@ -41,7 +41,7 @@ return 1`.trim();
 
 const DELETE_ANY = `return redis.call('del', unpack(KEYS)) > 0 and 1 or 0`;
 
-const script = (says: string, change: Partial<KeyScripts>): Deviation =>
+const script = (says: string, change: Partial<NodeScripts>): Deviation =>
   wraps('scripts', says, (below) => ({ ...below.scripts, ...change }));
 
 /** How long keys live, and what is done to them. */

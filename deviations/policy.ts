@@ -1,4 +1,4 @@
-import type { FencingPolicy } from '../core/index.js';
+import type { NodeScripts } from '../core/index.js';
 
 /**
  * Every choice on which Redlock clients differ, as one plain value. A *profile* is a named policy with its sources, a
@@ -199,13 +199,13 @@ export interface Policy {
    * whatever they are, `piggybacked-read` takes the counters that the votes came with for read. `max`, `sum` and `min`
    * make one number of counters that each node increments when it grants.
    */
-  readonly fencing: FencingPolicy['fencing'];
+  readonly fencing: 'none' | 'quorum' | 'counter-alone' | 'plain-write' | 'piggybacked-read' | 'max' | 'sum' | 'min';
   /**
    * When a node counts again whose process is not the one that counted: when a client has copied the counter of a quorum to
    * it (`copy`), or, known to be wrong, at once with what its memory or disk has left of its counter, where a node with
    * none copies it (`copy-if-missing`) or begins at 0 (`at-once`).
    */
-  readonly rejoin: FencingPolicy['rejoin'];
+  readonly rejoin: NodeScripts['counter']['rejoin'];
 }
 
 /** The sound policy: what `lockstep`'s own lock runs with its default settings. */

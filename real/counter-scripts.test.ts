@@ -25,7 +25,13 @@ describe.skipIf(!canRunOnRedis('the scripts of fencing counters'))('the counter 
   const [COUNTER, JOINING] = COUNTER_KEYS;
 
   async function count(operation: 'read-counter' | 'raise-counter' | 'join-counter', token: string, value = 0) {
-    return redis.eval(scriptsOf(lockPolicyOf(policy))[operation], COUNTER_KEYS.length, ...COUNTER_KEYS, token, value);
+    return redis.eval(
+      scriptsOf(lockPolicyOf(policy).rules.scripts)[operation],
+      COUNTER_KEYS.length,
+      ...COUNTER_KEYS,
+      token,
+      value,
+    );
   }
 
   async function recover(value: number) {

@@ -6,7 +6,6 @@ import {
   type Rules,
   type Settings,
   SOUND,
-  SOUND_POLICY,
 } from '../core/index.js';
 import { configError, type LockOperation } from './errors.js';
 
@@ -183,12 +182,7 @@ export function policyFor(settings: ResolvedSettings, ttlMs: number, autoExtend:
     // A failed extension is tried again while there is time: several times within the threshold.
     autoExtendSpacingUs: Math.min(DEFAULT_SETTINGS.autoExtendSpacingUs, Math.ceil(thresholdUs / 4)),
   };
-  const { fencing, nodeTimeoutUs } = chosen;
-  return {
-    settings: chosen,
-    rules: SOUND,
-    fencing: { ...SOUND_POLICY.fencing, fencing: fencing ? 'quorum' : 'none', nodeTimeoutUs },
-  };
+  return { settings: chosen, rules: SOUND };
 }
 
 /**

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type Answer, COUNTER_KEYS, type Command, type Operation, SOUND_POLICY, scriptsOf } from '../core/index.js';
+import { type Answer, COUNTER_KEYS, type Command, type Operation, SOUND, scriptsOf } from '../core/index.js';
 
 /** What a lock needs of a connection: ioredis 5 and 6, and ioredis-mock, have it. */
 export interface RedisConnection {
@@ -25,7 +25,7 @@ function withSha(lua: string): Script {
 }
 
 // Settings cannot change what a command does, so these serve every lock.
-const LUA = scriptsOf(SOUND_POLICY);
+const LUA = scriptsOf(SOUND.scripts);
 const SCRIPTS: Readonly<Record<Command['operation'], Script>> = {
   acquire: withSha(LUA.acquire),
   extend: withSha(LUA.extend),

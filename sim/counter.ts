@@ -1,4 +1,4 @@
-import type { Answer, Command, FencingPolicy } from '../core/index.js';
+import type { Answer, Command, CounterScript } from '../core/index.js';
 import type { Chronicle } from './chronicle.js';
 import type { Process } from './process.js';
 import type { TrueTime } from './time.js';
@@ -22,7 +22,7 @@ export class FencingCounter {
   private readonly node: Process;
   private readonly chronicle: Chronicle;
   private readonly journaling: boolean;
-  private rejoin: FencingPolicy['rejoin'] = 'copy';
+  private rejoin: CounterScript['rejoin'] = 'copy';
 
   /** @param journaling - Whether a disk or a replica may have to tell of changes. */
   constructor(node: Process, chronicle: Chronicle, journaling: boolean) {
@@ -32,7 +32,7 @@ export class FencingCounter {
   }
 
   /** From the start of the run on there is a counter, kept as a policy has it. */
-  begin({ rejoin }: FencingPolicy): void {
+  begin({ rejoin }: CounterScript): void {
     this.rejoin = rejoin;
     this.value = 0;
     this.first = 0;
@@ -43,15 +43,15 @@ export class FencingCounter {
     return this.value !== MISSING;
   }
 
-  execute(policy: FencingPolicy, command: Command, now: TrueTime): Answer {
+  execute(script: CounterScript, command: Command, now: TrueTime): Answer {
     const { counter, operation, token } = command;
     if (operation === 'join-counter') {
       if (this.isKnown || this.joining !== (token as number)) return 'no';
       this.set(counter, now);
-    } else if (!this.isKnown && policy.rejoin !== 'at-once') {
+    } else if (!this.isKnown && script.rejoin !== 'at-once') {
       this.joining = token as number;
       return 'no';
-    } else if (operation === 'raise-counter' && (policy.fencing === 'plain-write' || counter > this.value)) {
+    } else if (operation === 'raise-counter' && (script.raises === 'any' || counter > this.value)) {
       this.set(counter, now);
     }
     this.told = Math.max(0, this.value);
@@ -59,8 +59,8 @@ export class FencingCounter {
   }
 
   /** A lock was granted: what clients with tokens of the wrong kind get to know then. */
-  granted({ fencing }: FencingPolicy, now: TrueTime): void {
-    if (fencing === 'max' || fencing === 'sum' || fencing === 'min') this.set(Math.max(0, this.value) + 1, now);
+  granted({ countsGrants }: CounterScript, now: TrueTime): void {
+    if (countsGrants) this.set(Math.max(0, this.value) + 1, now);
     this.told = Math.max(0, this.value);
   }
 

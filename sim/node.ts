@@ -89,7 +89,7 @@ export class SimNode extends Process {
   }
 
   /** Carries out a command at `now` and answers as the scripts of its policy do. */
-  execute({ fencing, rules }: LockPolicy, command: Command, keys: readonly number[], now: TrueTime): Answer {
+  execute({ settings, rules }: LockPolicy, command: Command, keys: readonly number[], now: TrueTime): Answer {
     this.counter.told = 0;
     if (this.refuses(command.operation, now)) return 'error';
     const nowTicks = this.nowTicks(now);
@@ -97,14 +97,14 @@ export class SimNode extends Process {
     switch (command.operation) {
       case 'acquire':
         if (!this.set(rules, command, keys, now)) return 'no';
-        if (fencing.fencing !== 'none') this.counter.granted(fencing, now);
+        if (settings.fencing || rules.scripts.counter.countsGrants) this.counter.granted(rules.scripts.counter, now);
         return 'yes';
       case 'extend':
         return this.extend(rules, command, keys, now) ? 'yes' : 'no';
       case 'release':
         return this.release(rules, command, keys, now) ? 'yes' : 'no';
       default:
-        return this.counter.execute(fencing, command, now);
+        return this.counter.execute(rules.scripts.counter, command, now);
     }
   }
 

@@ -1,5 +1,6 @@
-import { compareFencingTokens, type FencingToken, fencingTokenOf } from '../core/index.js';
+import { compareFencingTokens, type FencingToken } from '../core/index.js';
 import type { Policy } from '../deviations/index.js';
+import { fencingTokenOf } from '../deviations/index.js';
 import type { ResourceGuard } from '../scenarios/index.js';
 import type { LockRun } from './lock-run.js';
 

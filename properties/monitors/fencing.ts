@@ -1,5 +1,6 @@
-import { type Command, compareFencingTokens, type FencingToken, fencingTokenOf } from '../../core/index.js';
+import { type Command, compareFencingTokens, type FencingToken } from '../../core/index.js';
 import type { Policy } from '../../deviations/index.js';
+import { fencingTokenOf } from '../../deviations/index.js';
 import type { LockRun, Setup, TrueTime } from '../../sim/index.js';
 import { instant, type Report } from './instant.js';
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Redis, RedisOptions } from 'ioredis';
-import { SOUND, SOUND_POLICY, scriptsOf } from '../../core/index.js';
+import { SOUND, scriptsOf } from '../../core/index.js';
 import { systemChance } from '../chance.js';
 import { Redlock } from '../redlock.js';
 import type { SubjectName } from './types.js';
@@ -77,8 +77,8 @@ function scriptOf(lua: string): Script {
   return { lua, sha: createHash('sha1').update(lua).digest('hex') };
 }
 
-const EXTEND = scriptOf(scriptsOf(SOUND_POLICY).extend);
-const RELEASE = scriptOf(scriptsOf(SOUND_POLICY).release);
+const EXTEND = scriptOf(scriptsOf(SOUND.scripts).extend);
+const RELEASE = scriptOf(scriptsOf(SOUND.scripts).release);
 
 /** All replies awaited: the least that a lock in lockstep with its nodes can do. */
 export const makeFloor: MakeSubject = (makeClients) => floor('floor', makeClients(), (replies) => Promise.all(replies));

@@ -29,7 +29,14 @@ export function wordsFor(
   }
   const asks = operation === 'release' && round + 1 < release.steps;
   const rest = operation === 'release' ? [] : [lifeMs];
-  return ['EVAL', asks ? IS_OWN : scriptsOf(lock)[operation], keys.length, ...keys, String(token), ...rest];
+  return [
+    'EVAL',
+    asks ? IS_OWN : scriptsOf(lock.rules.scripts)[operation],
+    keys.length,
+    ...keys,
+    String(token),
+    ...rest,
+  ];
 }
 
 /** The way to a node as clients use it. */

@@ -72,7 +72,7 @@ export async function observe(
 
 function bodyOf(act: Act): string {
   const plain = act.variant === 'wire' && act.operation === 'acquire' && act.keys.length === 1;
-  return `\n${plain ? SET : scriptsOf(lockPolicyOf(VARIANTS[act.variant]))[act.operation]}`;
+  return `\n${plain ? SET : scriptsOf(lockPolicyOf(VARIANTS[act.variant]).rules.scripts)[act.operation]}`;
 }
 
 function read(act: Act, seen: readonly unknown[]): Observation {

@@ -100,7 +100,7 @@ export class RedisTarget implements Target {
         return writeWithText(this.#client, command, keys);
       }
     }
-    const lua = scriptsOf(lockPolicyOf(VARIANTS[act.variant]))[act.operation];
+    const lua = scriptsOf(lockPolicyOf(VARIANTS[act.variant]).rules.scripts)[act.operation];
     return this.#client.eval(lua, keys.length, ...keys, String(act.token), act.ttlMs);
   }
 
