@@ -52,6 +52,10 @@ export class Alarms {
     this.#sleeperOf(timer).cancel(timer);
   }
 
+  isArmed(timer: Timer): boolean {
+    return this.#sleeperOf(timer).isArmed(timer);
+  }
+
   /** Cancels all, and lets nothing wake up any more. */
   clear(): void {
     this.#awaited.clear();
@@ -94,6 +98,10 @@ class Sleeper {
 
   cancel(timer: Timer): void {
     this.#due[timer] = undefined;
+  }
+
+  isArmed(timer: Timer): boolean {
+    return this.#due[timer] !== undefined;
   }
 
   clear(): void {

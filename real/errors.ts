@@ -14,7 +14,7 @@ export type LockErrorCode =
   | 'ERR_LOCK_COUNTERS_LOST'
   /** The settings, the nodes or the arguments make no sound lock. */
   | 'ERR_LOCK_CONFIG'
-  /** The caller's `AbortSignal` ended the acquisition. */
+  /** The caller's `AbortSignal`, or `quit`, ended the acquisition. */
   | 'ERR_LOCK_ABORTED';
 
 /** What was being done: `hold` is the loss of a lock while nobody asked for anything. */

@@ -5,6 +5,7 @@ import { configError } from './errors.js';
 import type { FirstLook } from './first-look.js';
 import type { RedlockClient, RedlockClusterClient } from './link.js';
 import { LockNode, type NodeOwner } from './node.js';
+import { Pacer } from './pacer.js';
 
 /** What leads to a node. */
 export type AnyClient = RedlockClient | RedlockClusterClient;
@@ -17,11 +18,13 @@ const SENTINEL_PORT = 26_379;
 /** The nodes that vote on locks, in the order of the clients. */
 export class NodeGroup implements NodeOwner {
   readonly nodes: readonly LockNode[];
+  readonly pacer: Pacer = new Pacer();
   /** Why there can be no locks: nodes that are one, or of which no lock can be made, as their first connections showed. */
   fault: string | null = null;
   readonly #onError: (error: Error, node: LockNode) => void;
   readonly #objections = new Map<LockNode, string>();
   #warm = false;
+  #firstConnect: Promise<void> | undefined;
 
   /** Connects to the nodes of clients that {@link checkClients} has passed. */
   constructor(clients: readonly AnyClient[], clock: LocalClock, onError: (error: Error, node: LockNode) => void) {
@@ -55,10 +58,15 @@ export class NodeGroup implements NodeOwner {
   /**
    * Waits for connections that are being made for the first time, so that a lock asked for right after start-up is not
    * refused for want of nodes: for all of them until `withinMs` have passed, then for a quorum until
-   * {@link FIRST_CONNECT_MS}. Returns `undefined` if there is no need.
+   * {@link FIRST_CONNECT_MS}. Whoever asks later waits with the first. Returns `undefined` if there is no need.
    */
-  whenConnected(withinMs: number, signal: AbortSignal | undefined): Promise<void> | undefined {
+  whenConnected(withinMs: number): Promise<void> | undefined {
     if (this.#warm) return undefined;
+    this.#firstConnect ??= this.#waitForFirst(withinMs);
+    return this.#firstConnect;
+  }
+
+  #waitForFirst(withinMs: number): Promise<void> | undefined {
     const connecting = this.nodes.filter((node) => node.connecting);
     if (connecting.length === 0) {
       this.#warm = true;
@@ -70,7 +78,6 @@ export class NodeGroup implements NodeOwner {
         // A node that takes longer than this is treated like any other that is away.
         this.#warm = true;
         clearTimeout(timer);
-        signal?.removeEventListener('abort', done);
         resolve();
       };
       const check = () => {
@@ -83,12 +90,13 @@ export class NodeGroup implements NodeOwner {
         timer = setTimeout(done, Math.max(0, FIRST_CONNECT_MS - withinMs));
         check();
       }, withinMs);
-      signal?.addEventListener('abort', done, { once: true });
       for (const node of connecting) node.whenConnected(check);
     });
   }
 
+  /** Has all that waits for its turn sent, and closes the nodes: see {@link LockNode.close}. */
   async close(withinMs: number): Promise<void> {
+    await this.pacer.whenDrained();
     await Promise.all(this.nodes.map((node) => node.close(withinMs)));
   }
 }

@@ -34,6 +34,8 @@ const LONGEST_RECONNECT_MS = 1000;
 const SILENT_US = 1_000_000;
 /** How long a second connection may take before another one is tried, ms. */
 const PROBE_MS = 2000;
+/** How long a node is waited for in all when it is closed, however steadily it answers, ms. */
+const LONGEST_CLOSE_MS = 10_000;
 /** Releases kept for a node that is away; the keys of older ones go when their TTL ends. */
 const MOST_OWED = 1000;
 
@@ -61,9 +63,15 @@ export class LockNode {
   /** Settled by the first success or failure to connect. */
   #connecting = true;
   #whenConnected: (() => void)[] = [];
+  /** Who closes it waits for what it is owed. */
+  #whenBack: () => void = () => {};
   #reconnectMs = FIRST_RECONNECT_MS;
   #reconnectTimer: NodeJS.Timeout | undefined;
   #unanswered = 0;
+  /** Answers so far, of which only the change counts. */
+  #answers = 0;
+  /** Releases that it was sent and has not answered. */
+  #releasing = 0;
   /** When it last answered, or was first asked after that, µs. */
   #silentSince = 0;
   #silent = false;
@@ -118,6 +126,7 @@ export class LockNode {
     }
     const link = this.#link;
     this.#onSend(now);
+    if (isRelease) this.#releasing++;
     link.send(request).then(
       (reply) => this.#answer(command, replyOf(command, reply), receiver),
       (error) => {
@@ -155,21 +164,50 @@ export class LockNode {
     return this.#link.connection.eval(lua, keys.length, ...keys, ...values);
   }
 
-  /** Closes the connection once earlier commands are answered, at the latest after `withinMs`. */
+  /**
+   * Closes the connection once it has answered what it was sent and what it is owed, or gives nothing more for `withinMs`.
+   * What it has not confirmed to have released is told as an error.
+   */
   async close(withinMs: number): Promise<void> {
+    if (!this.#link.ready && this.#owed.size > 0) await this.#waitForLink(withinMs);
     this.#closed = true;
     clearTimeout(this.#reconnectTimer);
     this.#endProbe();
     this.#endFirstConnect();
-    if (this.#link.ready) {
-      let timer: NodeJS.Timeout | undefined;
-      const bound = new Promise<void>((resolve) => {
-        timer = setTimeout(resolve, withinMs);
-      });
-      await Promise.race([this.#link.connection.quit().catch(() => undefined), bound]);
-      clearTimeout(timer);
-    }
+    if (this.#link.ready) await this.#quitLink(withinMs);
+    const unconfirmed = this.#owed.size + this.#releasing;
+    this.#owed.clear();
     this.#link.drop();
+    if (unconfirmed === 0) return;
+    const releases = unconfirmed === 1 ? '1 release that it has' : `${unconfirmed} releases that it has`;
+    this.#owner.onNodeError(new Error(`n${this.index} was closed with ${releases} not confirmed.`), this);
+  }
+
+  #waitForLink(withinMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, withinMs);
+      this.#whenBack = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  #quitLink(withinMs: number): Promise<void> {
+    const until = this.#clock.now() + LONGEST_CLOSE_MS * 1000;
+    return new Promise((resolve) => {
+      let answers = this.#answers;
+      const timer = setInterval(() => setImmediate(lookAgain), withinMs);
+      const done = () => {
+        clearInterval(timer);
+        resolve();
+      };
+      const lookAgain = () => {
+        if (answers === this.#answers || this.#clock.now() > until) done();
+        answers = this.#answers;
+      };
+      this.#link.connection.quit().then(done, done);
+    });
   }
 
   onLinkReady(link: Link, look: FirstLook): boolean {
@@ -185,6 +223,7 @@ export class LockNode {
     this.#reconnectMs = FIRST_RECONNECT_MS;
     this.#endFirstConnect();
     this.#payOwed();
+    this.#whenBack();
     return true;
   }
 
@@ -210,12 +249,14 @@ export class LockNode {
   }
 
   #answer(command: Command, reply: Reply, receiver: Receiver): void {
+    if (command.operation === 'release') this.#releasing--;
     receiver.onReply(this.index, command, reply, null, this.#onAnswer());
   }
 
   #fail(link: Link, request: Request, error: unknown, receiver: Receiver): void {
     const { command } = request;
     const now = this.#onAnswer();
+    if (command.operation === 'release') this.#releasing--;
     const reason = error instanceof Error ? withoutArguments(error) : null;
     if (command.operation === 'release' && !isErrorReply(error)) {
       this.#owe(request);
@@ -229,6 +270,7 @@ export class LockNode {
   #onAnswer(): LocalTime {
     const now = this.#clock.now();
     this.#unanswered--;
+    this.#answers++;
     this.#silentSince = now;
     if (this.#silent) {
       this.#silent = false;
@@ -246,7 +288,6 @@ export class LockNode {
   }
 
   #owe(release: Request): void {
-    if (this.#closed) return;
     this.#owed.add(release);
     if (this.#owed.size <= MOST_OWED) return;
     const [oldest] = this.#owed;

@@ -301,7 +301,7 @@ describe.skipIf(!canRunOnRedis('the lock on five real nodes'))('the lock on five
         lazyConnect: true,
       }),
     );
-    await using own = new Redlock(odd);
+    await using own = new Redlock(odd, { nodeTimeoutMs: 2000 });
     const lock = await own.acquire(['a', 'b'], 5000, { votesWanted: 'all' });
     expect(await valuesOf(`${prefix}:odd:a`)).toEqual([lock.value]);
     await lock.extend(6000);

@@ -1,6 +1,8 @@
 import { EventEmitter } from 'node:events';
-import { COUNTER_KEYS, type LockPolicy } from '../core/index.js';
-import { configError, LockError } from './errors.js';
+import type { LockPolicy } from '../core/index.js';
+import { onAbort, orAborted } from './abort.js';
+import { checkResources, checkSignal, isRecord, readable, show } from './arguments.js';
+import { configError, LockError, type LockOperation } from './errors.js';
 import { type Inspection, inspect } from './inspect.js';
 import { Lock, type LockSignal } from './lock.js';
 import { type Machine, THIS_MACHINE } from './machine.js';
@@ -49,6 +51,8 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
   readonly #group: NodeGroup;
   readonly #settings: ResolvedSettings;
   readonly #machine: Machine;
+  /** Acquisitions under way. */
+  readonly #acquiring = new Set<LockRun>();
   #closed = false;
   #lastPolicy: {
     readonly settings: ResolvedSettings;
@@ -73,13 +77,23 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
    */
   constructor(clients: Iterable<AnyClient>, settings: RedlockSettings = {}, machine: Machine = THIS_MACHINE) {
     super();
-    const list = checkClients(clients);
+    const list = readable('The clients', () => checkClients(clients));
     this.#settings = resolveSettings(DEFAULTS, settings, list.length);
     this.#machine = machine;
     if (machine === THIS_MACHINE) warnOfEvenNumber(list.length);
-    this.#group = new NodeGroup(list, machine.clock, (error, node) => {
-      if (this.listenerCount('error') > 0) this.emit('error', error, node.index);
-    });
+    this.#group = new NodeGroup(list, machine.clock, (error, node) => this.#tell(error, node.index));
+  }
+
+  /** What a listener throws is thrown where it harms no lock. */
+  #tell(error: Error, node: number): void {
+    if (this.listenerCount('error') === 0) return;
+    try {
+      this.emit('error', error, node);
+    } catch (thrown) {
+      process.nextTick(() => {
+        throw thrown;
+      });
+    }
   }
 
   /**
@@ -90,7 +104,8 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
    * @param settings - For this lock only; with `signal`, which ends the acquisition at once.
    * @throws LockError `ERR_LOCK_CONTENDED`, `ERR_LOCK_QUORUM_UNREACHABLE` or `ERR_LOCK_TIMEOUT` by the last attempt,
    * `ERR_LOCK_COUNTERS_LOST` at once where no node can give a fencing token,
-   * `ERR_LOCK_ABORTED` with the signal's reason as cause, `ERR_LOCK_CONFIG` for arguments that make no lock.
+   * `ERR_LOCK_ABORTED` with the signal's reason as cause, or because of `quit`, `ERR_LOCK_CONFIG` for arguments that make
+   * no lock.
    */
   acquire(resources: string | readonly string[], ttlMs: number, settings: AcquireSettings = {}): Promise<Lock> {
     return this.#acquire(resources, ttlMs, settings, false);
@@ -107,7 +122,12 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
     settings: AcquireSettings = {},
   ): Promise<Lock | null> {
     try {
-      return await this.#acquire(resources, ttlMs, { ...settings, retryCount: 0 }, false);
+      return await this.#acquire(
+        resources,
+        ttlMs,
+        isRecord(settings) ? readable('The settings', () => ({ ...settings, retryCount: 0 })) : settings,
+        false,
+      );
     } catch (error) {
       if (error instanceof LockError && error.code === 'ERR_LOCK_CONTENDED') return null;
       throw error;
@@ -118,13 +138,15 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
    * Tells who holds a resource, without acquiring it: see {@link Inspection}. Waits for `nodeTimeoutMs` at most; nodes
    * that are away are no error.
    *
-   * @throws LockError `ERR_LOCK_CONFIG` for what is no resource.
+   * @throws LockError `ERR_LOCK_CONFIG` for what is not one resource.
    */
   async inspect(resource: string): Promise<Inspection> {
-    const [key = ''] = checkResources(resource);
+    const [key = '', ...others] = checkResources(resource);
+    if (others.length > 0) throw configError('inspect looks at one resource, not at a list.', 'acquire');
     this.#checkOpen();
     const { nodeTimeoutMs } = this.#settings;
-    await this.#group.whenConnected(nodeTimeoutMs, undefined);
+    await this.#group.whenConnected(nodeTimeoutMs);
+    this.#checkOpen();
     return inspect(this.#group.nodes, key, nodeTimeoutMs);
   }
 
@@ -141,18 +163,18 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
   async recoverFencing(greatest: number): Promise<void> {
     this.#checkOpen();
     const { nodeTimeoutMs } = this.#settings;
-    await this.#group.whenConnected(nodeTimeoutMs, undefined);
+    await this.#group.whenConnected(nodeTimeoutMs);
     await recoverCounters(this.#group.nodes, greatest, nodeTimeoutMs);
   }
 
   /** Extends a lock: see {@link Lock.extend}. */
-  extend(lock: Lock, ttlMs: number): Promise<Lock> {
-    return lock.extend(ttlMs);
+  async extend(lock: Lock, ttlMs: number): Promise<Lock> {
+    return checkLock(lock, 'extend').extend(ttlMs);
   }
 
   /** Releases a lock: see {@link Lock.release}. */
-  release(lock: Lock): Promise<ReleaseReport> {
-    return lock.release();
+  async release(lock: Lock): Promise<ReleaseReport> {
+    return checkLock(lock, 'release').release();
   }
 
   /**
@@ -187,11 +209,14 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
   }
 
   /**
-   * Closes the connections to the nodes, not the clients they were made from. Locks that are still held end when their
-   * validity does.
+   * Ends acquisitions under way (`ERR_LOCK_ABORTED`), sends every release that nodes are owed, waits for the answers, and
+   * closes the connections to the nodes, not the clients they were made from. A node that answers nothing for
+   * `nodeTimeoutMs` is not waited for, and none for longer than 10 s; what it has not confirmed to have released is told
+   * by the event `error`, and goes when its TTL ends. So do locks that are still held: they are not released.
    */
   async quit(): Promise<void> {
     this.#closed = true;
+    for (const run of this.#acquiring) run.abandon(this.#closedError());
     await this.#group.close(this.#settings.nodeTimeoutMs);
   }
 
@@ -209,23 +234,23 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
     const { nodes } = this.#group;
     const settings = resolveSettings(this.#settings, given, nodes.length);
     const policy = this.#policyFor(settings, ttlMs, autoExtend);
+    const signal = checkSignal(given.signal);
     this.#checkOpen();
-    const { signal } = given;
-    const connected = this.#group.whenConnected(settings.nodeTimeoutMs, signal);
-    if (connected !== undefined) await connected;
+    const connected = this.#group.whenConnected(settings.nodeTimeoutMs);
+    if (connected !== undefined) {
+      await orAborted(connected, signal);
+      if (this.#closed) throw abortedBefore(keys, this.#closedError());
+    }
     if (this.#group.fault !== null) throw configError(this.#group.fault, 'acquire');
     if (signal?.aborted) throw abortedBefore(keys, signal.reason);
-    const run = new LockRun(nodes, policy, keys, this.#machine);
-    if (signal === undefined) {
+    const run = new LockRun(this.#group, policy, keys, this.#machine);
+    const forget = signal === undefined ? undefined : onAbort(signal, () => run.abandon(signal.reason));
+    this.#acquiring.add(run);
+    try {
       await run.acquire(ttlMs);
-    } else {
-      const onAbort = () => run.abandon(signal.reason);
-      signal.addEventListener('abort', onAbort, { once: true });
-      try {
-        await run.acquire(ttlMs);
-      } finally {
-        signal.removeEventListener('abort', onAbort);
-      }
+    } finally {
+      this.#acquiring.delete(run);
+      forget?.();
     }
     return new Lock(run);
   }
@@ -240,22 +265,17 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
   }
 
   #checkOpen(): void {
-    if (this.#closed) throw configError('This Redlock has been closed by quit().', 'acquire');
+    if (this.#closed) throw this.#closedError();
+  }
+
+  #closedError(): LockError {
+    return configError('This Redlock has been closed by quit().', 'acquire');
   }
 }
 
-function checkResources(resources: string | readonly string[]): readonly string[] {
-  const list = typeof resources === 'string' ? [resources] : resources;
-  if (!Array.isArray(list) || list.length === 0) throw configError('A lock needs at least one resource.', 'acquire');
-  for (const resource of list) {
-    if (typeof resource !== 'string' || resource === '') {
-      throw configError('A resource must be a string that is not empty.', 'acquire');
-    }
-    if (COUNTER_KEYS.includes(resource)) {
-      throw configError(`${resource} is where nodes keep their fencing counter, and cannot be locked.`, 'acquire');
-    }
-  }
-  return [...new Set<string>(list)];
+function checkLock(lock: Lock, operation: LockOperation): Lock {
+  if (readable('The lock', () => lock instanceof Lock)) return lock;
+  throw configError(`${operation} needs a lock that was acquired, not ${show(lock)}.`, operation);
 }
 
 function abortedBefore(resources: readonly string[], reason: unknown): LockError {

@@ -8,11 +8,14 @@ import {
   type LockEvent,
   type LockPolicy,
   type LockState,
+  later,
+  localTime,
   members,
   NO_NODES,
   type NodeSet,
   type Outcome,
   oneNode,
+  SOUND,
   size,
   step,
   type Timer,
@@ -25,6 +28,8 @@ import type { LockError, LockVotes } from './errors.js';
 import type { Machine } from './machine.js';
 import type { LockNode } from './node.js';
 import { acquisitionFailed, extensionFailed, lockLost } from './outcomes.js';
+import type { Pacer } from './pacer.js';
+import { afterCork } from './socket.js';
 import { type Reply, Request } from './wire.js';
 
 /** What a release found on the nodes, as numbers of nodes. */
@@ -37,6 +42,12 @@ export interface ReleaseReport {
   readonly unreachable: number;
   /** Had not answered yet when a quorum had: they get the release all the same. */
   readonly unanswered: number;
+}
+
+/** What locks share: the nodes, and who says when the next round may go to them. */
+export interface SharedNodes {
+  readonly nodes: readonly LockNode[];
+  readonly pacer: Pacer;
 }
 
 interface Waiter<T> {
@@ -60,12 +71,19 @@ export class LockRun {
   fence: FencingToken | null = null;
 
   readonly #nodes: readonly LockNode[];
+  readonly #pacer: Pacer;
   readonly #machine: Machine;
   readonly #alarms: Alarms;
   #state: LockState = initialState();
   /** Nodes that were really sent the SET of this attempt. */
   #sent: NodeSet = NO_NODES;
   #unanswered = 0;
+  /** Rounds that are not with the sockets yet, and when the last one was: node time-outs count from then. */
+  #unwritten = 0;
+  #writtenAt: LocalTime = localTime(0);
+  /** Releases that wait for their turn, and the time-out that begins with them. */
+  #deferred = 0;
+  #deferredTimer: Timer | null = null;
   /** The last error of a node, or why the caller gave up: the cause to tell. */
   #cause: unknown;
   #acquisition: Waiter<void> | null = null;
@@ -75,8 +93,9 @@ export class LockRun {
   #release: { readonly promise: Promise<ReleaseReport>; settle(report: ReleaseReport): void } | null = null;
   #linger: NodeJS.Timeout | undefined;
 
-  constructor(nodes: readonly LockNode[], policy: LockPolicy, resources: readonly string[], machine: Machine) {
+  constructor({ nodes, pacer }: SharedNodes, policy: LockPolicy, resources: readonly string[], machine: Machine) {
     this.#nodes = nodes;
+    this.#pacer = pacer;
     this.#machine = machine;
     this.#alarms = new Alarms(machine.clock, this);
     this.policy = policy;
@@ -87,32 +106,43 @@ export class LockRun {
   acquire(ttlMs: number): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#acquisition = { resolve, reject };
-      this.#feed({
-        type: 'acquire',
-        now: this.#machine.clock.now(),
-        nodes: this.#nodes.length,
-        ttlMs,
-        chance: this.#machine.chance.draw(),
-      });
+      this.#pacer.run(() => this.#start(ttlMs));
     });
+  }
+
+  #start(ttlMs: number): void {
+    // Given up while it waited for its turn.
+    if (this.#acquisition === null) return;
+    const { clock, chance } = this.#machine;
+    this.#feed({ type: 'acquire', now: clock.now(), nodes: this.#nodes.length, ttlMs, chance: chance.draw() });
   }
 
   /** Gives up an acquisition because of `reason`; no effect on a lock that is held. */
   abandon(reason: unknown): void {
     if (this.#acquisition === null) return;
     this.#cause = reason;
-    this.#feed({ type: 'release', now: this.#machine.clock.now() });
+    if (this.#state.phase === 'idle') {
+      const votes = votesOf(this.#state.votes, SOUND.quorum(this.#nodes.length, 'acquire'));
+      this.#report({ type: 'failed', reason: 'abandoned', attempts: 0, votes });
+    } else {
+      this.#feed({ type: 'release', now: this.#machine.clock.now() });
+    }
   }
 
   /** Resolves when the lock is held for `ttlMs` from now. Waits its turn behind an automatic extension. */
   extend(ttlMs: number): Promise<void> {
-    if (this.#state.extending) {
-      return new Promise<void>((resolve) => this.#afterRound.push(resolve)).then(() => this.extend(ttlMs));
-    }
     return new Promise((resolve, reject) => {
-      this.#extension = { resolve, reject };
-      this.#feed({ type: 'extend', now: this.#machine.clock.now(), ttlMs });
+      this.#pacer.run(() => this.#startExtension(ttlMs, { resolve, reject }));
     });
+  }
+
+  #startExtension(ttlMs: number, waiter: Waiter<void>): void {
+    if (this.#state.extending) {
+      this.#afterRound.push(() => this.#startExtension(ttlMs, waiter));
+      return;
+    }
+    this.#extension = waiter;
+    this.#feed({ type: 'extend', now: this.#machine.clock.now(), ttlMs });
   }
 
   /** Gives the lock back. However often it is called, it is released once. */
@@ -173,6 +203,7 @@ export class LockRun {
   }
 
   onReply(node: number, command: Command, { answer, counter }: Reply, error: Error | null, now: LocalTime): void {
+    this.#pacer.onReply();
     this.#unanswered--;
     if (error !== null) this.#cause = error;
     this.#feed({ type: 'reply', now, node, command, answer, counter });
@@ -180,7 +211,29 @@ export class LockRun {
   }
 
   onTimer(timer: Timer, now: LocalTime): void {
-    this.#feed({ type: 'timer', now, timer, chance: timer === 'retry' ? this.#machine.chance.draw() : null });
+    if (timer === 'retry' || timer === 'auto-extend') this.#pacer.run(() => this.#beginRound(timer));
+    else if (timer === 'expiry' || !this.#isEarly(timer, now)) this.#feed({ type: 'timer', now, timer, chance: null });
+  }
+
+  #beginRound(timer: 'retry' | 'auto-extend'): void {
+    // Extended by its owner while it waited for its turn.
+    if (this.#alarms.isArmed(timer)) return;
+    const { clock, chance } = this.#machine;
+    this.#feed({ type: 'timer', now: clock.now(), timer, chance: timer === 'retry' ? chance.draw() : null });
+  }
+
+  /** Whether nodes have had less than the node time-out, because what they were sent was held back: then it begins anew. */
+  #isEarly(timer: Timer, now: LocalTime): boolean {
+    const timeoutUs = this.policy.settings.nodeTimeoutUs ?? 0;
+    const at = later(this.#unwritten > 0 ? now : this.#writtenAt, timeoutUs);
+    if (at <= now) return false;
+    this.#alarms.arm(timer, at, now);
+    return true;
+  }
+
+  onWritten(): void {
+    this.#unwritten--;
+    this.#writtenAt = this.#machine.clock.now();
   }
 
   #feed(event: LockEvent): void {
@@ -192,12 +245,14 @@ export class LockRun {
     for (const effect of effects) {
       switch (effect.type) {
         case 'send':
-          this.#send(effect.to, effect.command, event.now);
+          this.#sendInTurn(effect.to, effect.command, event.now);
           break;
         case 'arm':
-          this.#alarms.arm(effect.timer, effect.at, event.now);
+          if (this.#deferred > 0 && effect.timer === 'release') this.#deferredTimer = 'release';
+          else this.#alarms.arm(effect.timer, effect.at, event.now);
           break;
         case 'cancel':
+          if (effect.timer === this.#deferredTimer) this.#deferredTimer = null;
           this.#alarms.cancel(effect.timer);
           break;
         case 'report':
@@ -207,6 +262,24 @@ export class LockRun {
     }
     if (reports > 0) for (const effect of effects) if (effect.type === 'report') this.#report(effect.outcome);
     if (wasExtending && !state.extending) this.#endRound();
+  }
+
+  /** A release waits for its turn; the other commands are in theirs already. */
+  #sendInTurn(to: NodeSet, command: Command, now: LocalTime): void {
+    this.#unwritten++;
+    if (command.operation !== 'release') {
+      this.#send(to, command, now);
+      return;
+    }
+    this.#deferred++;
+    this.#pacer.run((late) => this.#sendRelease(to, command, late ? this.#machine.clock.now() : now));
+  }
+
+  #sendRelease(to: NodeSet, command: Command, now: LocalTime): void {
+    this.#send(to, command, now);
+    if (--this.#deferred > 0 || this.#deferredTimer === null) return;
+    this.#alarms.arm(this.#deferredTimer, later(now, this.policy.settings.nodeTimeoutUs ?? 0), now);
+    this.#deferredTimer = null;
   }
 
   #send(to: NodeSet, command: Command, now: LocalTime): void {
@@ -223,6 +296,9 @@ export class LockRun {
         this.#sent = union(this.#sent, oneNode(node.index));
       }
     }
+    if (afterCork(this)) return;
+    this.#unwritten--;
+    this.#writtenAt = now;
   }
 
   #report(outcome: Outcome): void {
@@ -291,7 +367,7 @@ export class LockRun {
   /** A process that ends right after a failure still gives its clean-up the time of one answer. */
   #keepAliveForCleanUp(): void {
     const { nodeTimeoutUs } = this.policy.settings;
-    if (this.#unanswered === 0 || nodeTimeoutUs === null) return;
+    if ((this.#unanswered === 0 && this.#unwritten === 0) || nodeTimeoutUs === null) return;
     this.#linger = setTimeout(() => {}, Math.ceil(nodeTimeoutUs / 1000));
   }
 }

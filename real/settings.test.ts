@@ -60,9 +60,20 @@ describe('settings', () => {
     [{ driftFactor: Number.NaN }, 'driftFactor is NaN, but it must be a number from 0 to below 1, such as 0.01.'],
     [{ driftFactor: Infinity }, 'driftFactor is Infinity, but it must be a number from 0 to below 1, such as 0.01.'],
     [{ retryCount: 1.5 }, 'retryCount is 1.5, but it must be a whole number, 0 or more, or -1 to try for ever.'],
-    [{ retryDelay: -1 }, 'retryDelay is -1, but it must be a number of milliseconds, 0 or more.'],
-    [{ nodeTimeoutMs: 0 }, 'nodeTimeoutMs is 0, but it must be a number of milliseconds above 0.'],
-    [{ nodeTimeoutMs: '50' }, 'nodeTimeoutMs is "50", but it must be a number of milliseconds above 0.'],
+    [{ retryDelay: -1 }, 'retryDelay is -1, but it must be a number of milliseconds from 0 to 86400000, a day.'],
+    [
+      { nodeTimeoutMs: 0 },
+      'nodeTimeoutMs is 0, but it must be a number of milliseconds above 0, up to 86400000, a day.',
+    ],
+    [
+      { nodeTimeoutMs: '50' },
+      'nodeTimeoutMs is "50", but it must be a number of milliseconds above 0, up to 86400000, a day.',
+    ],
+    [{ retryDelay: 1e308 }, 'retryDelay is 1e+308, but it must be a number of milliseconds from 0 to 86400000, a day.'],
+    [
+      { retryDelay: () => 1 },
+      'retryDelay is a function, but it must be a number of milliseconds from 0 to 86400000, a day.',
+    ],
     [{ maxExtensions: -1 }, 'maxExtensions is -1, but it must be a whole number, 0 or more, or null for no limit.'],
     [{ votesWanted: 2 }, 'votesWanted is 2, but with 5 nodes it must be from the quorum, 3, to 5.'],
     [{ votesWanted: 6 }, 'votesWanted is 6, but with 5 nodes it must be from the quorum, 3, to 5.'],

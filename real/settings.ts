@@ -7,6 +7,7 @@ import {
   type Settings,
   SOUND,
 } from '../core/index.js';
+import { isRecord, readable, show } from './arguments.js';
 import { configError, type LockOperation } from './errors.js';
 
 /**
@@ -30,9 +31,9 @@ export interface RedlockSettings extends PolicyOnly {
   readonly driftFactor?: number;
   /** Further attempts after a failed first one; -1 tries until the lock is there or the signal aborts. Default 10. */
   readonly retryCount?: number;
-  /** Mean pause between two attempts, ms. Default 200. */
+  /** Mean pause between two attempts, ms, at most a day. Default 200. */
   readonly retryDelay?: number;
-  /** The pause is drawn uniformly within ± this, ms. Default 100. */
+  /** The pause is drawn uniformly within ± this, ms, at most a day. Default 100. */
   readonly retryJitter?: number;
   /**
    * `using` extends the lock when this much of its validity is left, ms. At most half of the validity is used, so that
@@ -42,7 +43,8 @@ export interface RedlockSettings extends PolicyOnly {
   /**
    * How long a node may take to answer before it counts as a failed vote, ms. Generous for a network within a region,
    * and small beside usual TTLs, so that an attempt that waits for a hung node still leaves most of the validity; at
-   * most half of the validity is used. It is only waited for while no quorum has answered. Default 50.
+   * most half of the validity is used, and a day. It counts from when the node was written to, and is only waited for while
+   * no quorum has answered. Default 50.
    */
   readonly nodeTimeoutMs?: number;
   /**
@@ -93,6 +95,9 @@ interface Rule {
   readonly expected: string;
 }
 
+/** Nobody means to wait for longer, and beyond 2^31 ms timers fire at once, ms. */
+const LONGEST_PAUSE_MS = 86_400_000;
+
 const isNumber = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value);
 const durationFrom0: Rule = {
   accepts: (value) => isNumber(value) && value >= 0,
@@ -101,6 +106,14 @@ const durationFrom0: Rule = {
 const durationAbove0: Rule = {
   accepts: (value) => isNumber(value) && value > 0,
   expected: 'a number of milliseconds above 0',
+};
+const pauseFrom0: Rule = {
+  accepts: (value) => isNumber(value) && value >= 0 && value <= LONGEST_PAUSE_MS,
+  expected: `a number of milliseconds from 0 to ${LONGEST_PAUSE_MS}, a day`,
+};
+const pauseAbove0: Rule = {
+  accepts: (value) => pauseFrom0.accepts(value) && value !== 0,
+  expected: `a number of milliseconds above 0, up to ${LONGEST_PAUSE_MS}, a day`,
 };
 
 const RULES: Readonly<Record<keyof ResolvedSettings, Rule>> = {
@@ -112,10 +125,10 @@ const RULES: Readonly<Record<keyof ResolvedSettings, Rule>> = {
     accepts: (value) => Number.isSafeInteger(value) && Number(value) >= -1,
     expected: 'a whole number, 0 or more, or -1 to try for ever',
   },
-  retryDelay: durationFrom0,
-  retryJitter: durationFrom0,
+  retryDelay: pauseFrom0,
+  retryJitter: pauseFrom0,
   automaticExtensionThreshold: durationAbove0,
-  nodeTimeoutMs: durationAbove0,
+  nodeTimeoutMs: pauseAbove0,
   votesWanted: {
     accepts: (value) => value === 'quorum' || value === 'all' || Number.isSafeInteger(value),
     expected: "'quorum', 'all' or a whole number",
@@ -134,7 +147,7 @@ const RULES: Readonly<Record<keyof ResolvedSettings, Rule>> = {
  * @throws LockError `ERR_LOCK_CONFIG` for an unknown setting or a value out of its range.
  */
 export function resolveSettings(base: ResolvedSettings, given: object, nodes: number): ResolvedSettings {
-  const entries = Object.entries(given);
+  const entries = entriesOf(given);
   if (entries.length === 0) return base;
   const resolved: Record<string, unknown> = { ...base };
   for (const [name, value] of entries) {
@@ -154,6 +167,13 @@ export function resolveSettings(base: ResolvedSettings, given: object, nodes: nu
     );
   }
   return settings;
+}
+
+function entriesOf(given: unknown): [string, unknown][] {
+  if (!isRecord(given)) {
+    throw configError(`The settings are ${show(given)}, but they must be an object.`);
+  }
+  return readable('The settings', () => Object.entries(given));
 }
 
 /**
@@ -212,9 +232,4 @@ export function checkTtl(drift: Drift, ttlMs: number, minValidityMs: number, ope
 
 function wholeUs(ms: number): number {
   return Math.min(LONGEST_US, Math.round(ms * 1000));
-}
-
-function show(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value);
-  return typeof value === 'object' && value !== null ? 'an object' : String(value);
 }

@@ -22,7 +22,14 @@ export function destroyStream(connection: RedisConnection): void {
   streamOf(connection)?.destroy();
 }
 
+/** Somebody who waits for what was held back. */
+export interface Writer {
+  /** It is with the sockets now. */
+  onWritten(): void;
+}
+
 let corked: Stream[] = [];
+let writers: Writer[] = [];
 
 /**
  * Holds back what is written to a connection until this turn of the event loop has nothing more to run, so that the
@@ -35,8 +42,18 @@ export function corkForThisTurn(connection: RedisConnection): void {
   if (corked.push(stream) === 1) process.nextTick(uncorkAll);
 }
 
+/** Tells `writer` when what is held back has been written. Returns whether anything is. */
+export function afterCork(writer: Writer): boolean {
+  if (corked.length === 0) return false;
+  writers.push(writer);
+  return true;
+}
+
 function uncorkAll(): void {
   const streams = corked;
+  const waiting = writers;
   corked = [];
+  writers = [];
   for (const stream of streams) stream.uncork?.();
+  for (const writer of waiting) writer.onWritten();
 }
