@@ -23,7 +23,8 @@ Examples:
   lockstep bench --safety                 exits with 1 if the lock claims what it has not
   lockstep bench --torture 60s            real nodes are killed, stopped, cut off and skewed within the
                                           lock's assumptions, then restarted at once, outside of them;
-                                          exits with 1 for a violation within, 2 if none shows outside`;
+                                          exits with 1 for a violation within, 2 if none shows outside
+  lockstep bench --torture 60s --seed 7   the same faults at the same times, as far as the machine keeps them`;
 
 /** Defines `bench`. */
 export function defineBench(program: Command, io: Io, finish: Finish): void {
@@ -45,6 +46,7 @@ export function defineBench(program: Command, io: Io, finish: Finish): void {
         parseDuration,
       ),
     )
+    .option('--seed <text>', 'what the faults of --torture come from (drawn)')
     .option('--safety', 'no benchmark: act out what has fooled locks, and compare what they claim')
     .option('--json', 'print one JSON object')
     .addHelpText('after', EXAMPLES)
@@ -54,7 +56,8 @@ export function defineBench(program: Command, io: Io, finish: Finish): void {
 }
 
 async function carryOut(flags: BenchFlags, io: Io): Promise<ExitCode> {
-  const { torture: time, safety: isSafety, json, nodes, peers, ...others } = flags;
+  const { torture: time, safety: isSafety, json, nodes, peers, seed, ...others } = flags;
+  if (seed !== undefined && time === undefined) throw new InputError('--seed goes with --torture only');
   const asJson = json === undefined ? {} : { json };
   if (isSafety) {
     if (Object.keys(others).length > 0 || nodes !== undefined || time !== undefined) {
@@ -65,11 +68,12 @@ async function carryOut(flags: BenchFlags, io: Io): Promise<ExitCode> {
   }
   if (time !== undefined) {
     if (Object.keys(others).length > 0 || !peers || (nodes?.length ?? 1) !== 1) {
-      throw new InputError('--torture measures nothing: it goes with --json and one number of --nodes only');
+      throw new InputError('--torture measures nothing: it goes with --seed, --json and one number of --nodes only');
     }
     const [count] = nodes ?? [];
     const { torture } = await import('./bench-torture.js');
-    return torture({ torture: time, ...(count === undefined ? {} : { nodes: count }), ...asJson }, io);
+    const given = { ...(count === undefined ? {} : { nodes: count }), ...(seed === undefined ? {} : { seed }) };
+    return torture({ torture: time, ...given, ...asJson }, io);
   }
   const { bench } = await import('./bench.js');
   return bench(flags, io);

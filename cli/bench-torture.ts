@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -14,15 +15,19 @@ export interface TortureFlags {
   /** µs, of each of the two parts. */
   readonly torture: number;
   readonly nodes?: number;
+  /** What the faults come from; drawn if left out. */
+  readonly seed?: string;
   readonly json?: boolean;
 }
 
 /** Histories are left below the folder that the command runs in. */
 const FOLDER = '.lockstep/torture';
 const MOST_SHOWN = 3;
+/** Short enough to be typed again. */
+const MOST_SEED = 1_000_000;
 
 /** One part of a torture run with what its history shows. */
-type Part = TortureResult & { readonly history: string } & Omit<HistoryVerdict, 'violations'> & {
+type Part = TortureResult & { readonly history: string; readonly plan: string } & Omit<HistoryVerdict, 'violations'> & {
     readonly violations: HistoryVerdict['violations'];
   };
 
@@ -31,8 +36,9 @@ type Part = TortureResult & { readonly history: string } & Omit<HistoryVerdict, 
  * a majority of the nodes forgets at once, a violation must be found, or the first part would prove nothing.
  */
 export async function torture(flags: TortureFlags, io: Io): Promise<ExitCode> {
-  const within = await tortured('within', flags, io);
-  const outside = within.interrupted ? null : await tortured('outside', flags, io);
+  const seed = flags.seed ?? String(randomInt(MOST_SEED));
+  const within = await tortured('within', { ...flags, seed }, io);
+  const outside = within.interrupted ? null : await tortured('outside', { ...flags, seed }, io);
   if (flags.json) writeJson(io, 'lockstep.torture/1', { within, outside });
   else io.stdout.write(`${[within, outside].flatMap((part) => (part === null ? [] : partLines(part))).join('\n')}\n`);
   if (within.interrupted || outside === null || outside.interrupted) return Exit.interrupted;
@@ -40,13 +46,20 @@ export async function torture(flags: TortureFlags, io: Io): Promise<ExitCode> {
   return within.verdict === 'passed' && outside.verdict === 'violated' ? Exit.ok : Exit.inconclusive;
 }
 
-async function tortured(weather: Weather, { torture: forUs, nodes }: TortureFlags, io: Io): Promise<Part> {
+async function tortured(
+  weather: Weather,
+  { torture: forUs, nodes, seed }: TortureFlags & { readonly seed: string },
+  io: Io,
+): Promise<Part> {
   const line = new ProgressLine(io);
   const history = join(FOLDER, `${weather}.jsonl`);
+  const plan = join(FOLDER, `${weather}.plan.json`);
   const historyPath = join(io.cwd, history);
   const result = await runTorture({
     weather,
+    seed,
     historyPath,
+    planPath: join(io.cwd, plan),
     forMs: forUs / 1000,
     signal: io.signal,
     ...(nodes === undefined ? {} : { nodes }),
@@ -58,7 +71,7 @@ async function tortured(weather: Weather, { torture: forUs, nodes }: TortureFlag
   line.end();
   const lines: string[] = [];
   for await (const text of createInterface({ input: createReadStream(historyPath) })) lines.push(text);
-  return { ...result, history, ...verifyHistory(lines) };
+  return { ...result, history, plan, ...verifyHistory(lines) };
 }
 
 function seconds(ms: number): string {
@@ -82,12 +95,17 @@ function partLines(part: Part): string[] {
       `${part.clients} processes, TTL ${part.ttlMs} ms, ${part.seconds} s${part.interrupted ? ', interrupted' : ''}`,
     ),
     row('operations', `${part.operations} recorded, ${part.acquired} locks acquired`),
+    row(
+      'seed',
+      `${part.seed}: ${part.planned} faults planned, begun late by ${part.lateMs.median} ms (median), ${part.lateMs.most} ms (most)`,
+    ),
     ...struckRows(struck).map((text, i) => row(i === 0 ? 'faults' : '', text)),
     row(
       'longest call',
       `${part.longestCallMs} ms of ${part.boundMs} ms allowed; stuck: ${stuck.join(', ') || 'nobody'}`,
     ),
     row('keys left', keysLeft === null ? 'not looked at' : String(keysLeft)),
+    row('plan', part.plan),
     row('history', history),
     ...findingLines(part, MOST_SHOWN),
     '',

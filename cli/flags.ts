@@ -94,6 +94,8 @@ export interface BenchFlags {
   readonly safety?: boolean;
   /** µs; a torture run instead of a benchmark. */
   readonly torture?: number;
+  /** What the faults of a torture run come from. */
+  readonly seed?: string;
   readonly json?: boolean;
 }
 

@@ -3,6 +3,7 @@ import { Redis } from 'ioredis';
 import { LockError } from '../errors.js';
 import { openHistory, type RecordedLock, Recorder } from '../history/recorder.js';
 import { Redlock } from '../redlock.js';
+import { type Draw, streamOf } from './plan.js';
 import type { ClientOrders, ClientReport } from './types.js';
 
 /*
@@ -18,11 +19,13 @@ class TorturedClient {
   readonly #orders: ClientOrders;
   readonly #recorder: Recorder;
   #report: ClientReport = { calls: 0, acquired: 0, longestCallMs: 0 };
+  readonly #draw: Draw;
   #stopping = false;
 
   constructor(orders: ClientOrders, recorder: Recorder) {
     this.#orders = orders;
     this.#recorder = recorder;
+    this.#draw = streamOf(orders.seed, `client ${orders.client}`);
   }
 
   stop(): void {
@@ -36,9 +39,9 @@ class TorturedClient {
   async work(): Promise<void> {
     const { resources, ttlMs } = this.#orders;
     while (!this.#stopping) {
-      const one = resources[Math.floor(Math.random() * resources.length)] ?? 'a';
-      const another = resources[Math.floor(Math.random() * resources.length)] ?? 'a';
-      const wanted = Math.random() < 0.1 ? [...new Set([one, another])].sort() : [one];
+      const one = resources[Math.floor(this.#draw() * resources.length)] ?? 'a';
+      const another = resources[Math.floor(this.#draw() * resources.length)] ?? 'a';
+      const wanted = this.#draw() < 0.1 ? [...new Set([one, another])].sort() : [one];
       const lock = await this.#timed(() => this.#recorder.acquire(wanted, ttlMs));
       if (lock === null) continue;
       this.#report = { ...this.#report, acquired: this.#report.acquired + 1 };
@@ -49,13 +52,13 @@ class TorturedClient {
   /** Holds a lock for a moment, for a while, or until its validity has ended, and writes while it is valid. */
   async #hold(lock: RecordedLock, resources: readonly string[]): Promise<void> {
     const { ttlMs } = this.#orders;
-    const kind = Math.random();
-    const parts = 1 + Math.floor(Math.random() * 3);
-    const holdMs = kind < 0.85 ? Math.random() * 10 : kind < 0.95 ? Math.random() * ttlMs : ttlMs * 1.1;
+    const kind = this.#draw();
+    const parts = 1 + Math.floor(this.#draw() * 3);
+    const holdMs = kind < 0.85 ? this.#draw() * 10 : kind < 0.95 ? this.#draw() * ttlMs : ttlMs * 1.1;
     for (let part = 0; part < parts && !this.#stopping; part++) {
       await sleep(holdMs / parts);
       if (lock.lock.remaining() > GUARD_MS) for (const resource of resources) lock.wrote(resource);
-      if (Math.random() < 0.2) await this.#timed(() => lock.extend(ttlMs));
+      if (this.#draw() < 0.2) await this.#timed(() => lock.extend(ttlMs));
     }
     await this.#timed(() => lock.release());
   }

@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProvisionedNode } from '../provisioner/index.js';
 import type { NodeProxy } from '../proxy/index.js';
 import type { Crew } from './crew.js';
-import type { Torment } from './types.js';
+import { clockPauseMs } from './plan.js';
+import type { PerformedFault, PlannedFault, Torment } from './types.js';
 
 /** A node, with the ways to it of each side of the clients. */
 export interface Place {
@@ -10,178 +11,166 @@ export interface Place {
   readonly ways: readonly NodeProxy[];
 }
 
-/** Whom a storm of faults befalls. */
+/** What a storm of faults strikes, and when. */
 export interface StormOptions {
+  /** In the order of time. */
+  readonly plan: readonly PlannedFault[];
   readonly places: readonly Place[];
   readonly crew: Crew;
-  readonly clients: number;
   readonly ttlMs: number;
-  /** Whether the clocks of nodes can be skewed. */
+  /** Whether the clocks of nodes can be skewed; else those faults of the plan are left out. */
   readonly clocks: boolean;
   /** Ends the storm. */
   readonly signal: AbortSignal;
 }
 
-/** Nodes that are troubled at one time, most of the time: as many as leave a quorum. */
-const USUAL_TROUBLES = 2;
-/** How often one more may be: then nobody can acquire, and nobody may be stuck for it. */
-const ONE_MORE = 0.1;
-/** Rates of clocks stay within this, and steps within a quarter of the drift allowance: together well below it. */
-const MOST_RATE = 0.003;
+/** The clock of a node: how far it is ahead by what was done to it, at which rate it runs, and since when. */
+interface Skew {
+  aheadMs: number;
+  rate: number;
+  sinceMs: number;
+}
 
-/** Throws everything at nodes, ways and clients that the lock claims to withstand, and counts what it throws. */
+/**
+ * Strikes nodes, ways and clients as a plan says, and notes when each fault really began and ended. Faults of one node,
+ * of one clock, or of the clients follow each other: one that takes longer than planned makes the next one late.
+ */
 export class Storm {
   readonly #options: StormOptions;
-  readonly #faults: Partial<Record<Torment, number>> = {};
-  #troubled = 0;
+  readonly #begunAt: number = performance.now();
+  readonly #performed: PerformedFault[] = [];
 
   constructor(options: StormOptions) {
     this.#options = options;
   }
 
+  /** What was done so far, in the order of its end. */
+  get performed(): readonly PerformedFault[] {
+    return this.#performed;
+  }
+
   get faults(): Readonly<Partial<Record<Torment, number>>> {
-    return this.#faults;
+    const counts: Partial<Record<Torment, number>> = {};
+    for (const { fault } of this.#performed) {
+      const { kind, nodes } = this.#options.plan[fault] ?? {};
+      // A majority that forgets is as many restarts.
+      if (kind !== undefined)
+        counts[kind] = (counts[kind] ?? 0) + (kind === 'restart at once' ? (nodes?.length ?? 0) : 1);
+    }
+    return counts;
   }
 
   get count(): number {
-    return Object.values(this.#faults).reduce((sum, count) => sum + count, 0);
+    return Object.values(this.faults).reduce((sum, count) => sum + count, 0);
   }
 
-  /** Rages until the signal aborts, and leaves nodes, ways and clients well. */
+  /** Rages until the plan or the signal ends it, and leaves nodes, ways and clients well. */
   async rage(): Promise<void> {
-    const { places, clients, clocks } = this.#options;
-    const clientPlaces = Array.from({ length: clients }, (_, place) => place);
-    await Promise.all([
-      ...places.map((place) => this.#trouble(place)),
-      ...(clocks ? places.map(({ node }) => this.#skew(node)) : []),
-      this.#molest(clientPlaces),
-    ]);
+    const lanes = new Map<string, number[]>();
+    for (const [index, fault] of this.#options.plan.entries()) {
+      const name = laneOf(fault);
+      lanes.set(name, [...(lanes.get(name) ?? []), index]);
+    }
+    await Promise.all([...lanes.values()].map((lane) => this.#follow(lane)));
   }
 
-  /** What the lock does not claim to withstand: a majority of the nodes forgets at once, again and again. */
-  async amnesia(): Promise<void> {
-    const { places, ttlMs } = this.#options;
-    const forgetful = Math.floor(places.length / 2) + 1;
-    while (await this.#wait(ttlMs * (0.4 + Math.random() * 0.4))) {
-      const chosen = shuffled(places).slice(0, forgetful);
-      await Promise.all(
-        chosen.map(async ({ node }) => {
-          this.#note('restart at once');
-          await node.restart({ keepData: false });
-        }),
-      );
+  async #follow(lane: readonly number[]): Promise<void> {
+    const skew: Skew = { aheadMs: 0, rate: 1, sinceMs: this.#now() };
+    for (const index of lane) {
+      const fault = this.#options.plan[index];
+      if (fault === undefined) return;
+      if (!(await this.#wait(fault.atMs - this.#now()))) return;
+      const begunMs = this.#now();
+      if (!(await this.#strike(fault, skew))) continue;
+      this.#performed.push({ fault: index, begunMs: Math.round(begunMs), endedMs: Math.round(this.#now()) });
     }
   }
 
-  async #trouble(place: Place): Promise<void> {
-    const { ttlMs } = this.#options;
-    while (await this.#wait(50 + Math.random() * ttlMs)) {
-      const most = Math.random() < ONE_MORE ? USUAL_TROUBLES + 1 : USUAL_TROUBLES;
-      if (this.#troubled >= most) continue;
-      this.#troubled++;
-      try {
-        await this.#strike(place);
-      } finally {
-        this.#troubled--;
-      }
+  /** Returns whether it could be done. */
+  async #strike(fault: PlannedFault, skew: Skew): Promise<boolean> {
+    const { kind, forMs, nodes, client = 0 } = fault;
+    const { places, crew } = this.#options;
+    const hit = nodes.flatMap((node) => places[node] ?? []);
+    switch (kind) {
+      case 'restart at once':
+        await Promise.all(hit.map(({ node }) => node.restart({ keepData: false })));
+        return true;
+      case 'client kill':
+        crew.replace(client);
+        return true;
+      case 'client stop':
+        crew.pause(client);
+        await this.#wait(forMs);
+        crew.resume(client);
+        return true;
+      case 'clock rate':
+      case 'clock step':
+        return this.#skew(fault, hit, skew);
+      default:
+        for (const place of hit) await this.#trouble(fault, place);
+        return true;
     }
   }
 
-  async #strike({ node, ways }: Place): Promise<void> {
-    const { ttlMs } = this.#options;
-    const kind = Math.random();
-    const forMs = 20 + Math.random() * ttlMs;
-    if (kind < 0.25) {
-      this.#note('kill');
-      await node.kill();
-      // The delay is kept even if the storm ends: whoever holds a lock still counts on it.
-      await sleep(ttlMs * 1.02 + 20);
-      await node.restart({ keepData: false });
-    } else if (kind < 0.45) {
-      this.#note('stop');
-      await node.pause();
-      await this.#wait(forMs * 1.5);
-      await node.resume();
-    } else if (kind < 0.8) {
-      // One side of the clients, or all of them.
-      const all = Math.random() < 0.4;
-      const hit = all ? ways : [ways[Math.floor(Math.random() * ways.length)]];
-      await this.#spoil(
-        hit.flatMap((way) => way ?? []),
-        forMs,
-      );
-    } else if (kind < 0.9) {
-      this.#note('delay');
-      for (const way of ways) way.delay(Math.random() * 60, Math.random() * 60);
-      await this.#wait(forMs);
-      for (const way of ways) way.delay(0);
-    } else {
-      const open = Math.random() < 0.5;
-      this.#note(open ? 'half-open' : 'cut');
-      for (const way of ways) open ? way.halfOpen() : way.cut();
-      // Who does not hear is found out by nobody but the one who asks.
-      if (open) await this.#wait(forMs);
-      if (open) for (const way of ways) way.cut();
+  async #trouble(fault: PlannedFault, { node, ways }: Place): Promise<void> {
+    const { kind, forMs, sides, requestMs = 0, replyMs = 0 } = fault;
+    const some = sides === undefined ? ways : sides.flatMap((side) => ways[side] ?? []);
+    switch (kind) {
+      case 'kill':
+        await node.kill();
+        // The delay is kept even if the storm ends: whoever holds a lock still counts on it.
+        await sleep(forMs);
+        await node.restart({ keepData: false });
+        break;
+      case 'stop':
+        await node.pause();
+        await this.#wait(forMs);
+        await node.resume();
+        break;
+      case 'delay':
+        for (const way of some) way.delay(requestMs, replyMs);
+        await this.#wait(forMs);
+        for (const way of some) way.delay(0);
+        break;
+      case 'cut':
+        for (const way of some) way.cut();
+        break;
+      case 'half-open':
+        for (const way of some) way.halfOpen();
+        // Who does not hear is found out by nobody but the one who asks.
+        await this.#wait(forMs);
+        for (const way of some) way.cut();
+        break;
+      default:
+        for (const way of some)
+          way.drop(kind === 'lose requests' ? 'requests' : kind === 'lose replies' ? 'replies' : 'both');
+        await this.#wait(forMs);
+        for (const way of some) way.drop('nothing');
     }
   }
 
-  async #spoil(ways: readonly NodeProxy[], forMs: number): Promise<void> {
-    const kind = Math.random();
-    const what = kind < 0.33 ? 'requests' : kind < 0.66 ? 'replies' : 'both';
-    this.#note(`lose ${what}`);
-    for (const way of ways) way.drop(what);
-    await this.#wait(forMs);
-    for (const way of ways) way.drop('nothing');
+  async #skew({ rate, stepMs = 0 }: PlannedFault, hit: readonly Place[], skew: Skew): Promise<boolean> {
+    const { clocks, ttlMs } = this.#options;
+    if (!clocks) return false;
+    // However late the last change was, as much time passes before the next one.
+    if (!(await this.#wait(skew.sinceMs + clockPauseMs(ttlMs) - this.#now()))) return false;
+    const now = this.#now();
+    skew.aheadMs += (skew.rate - 1) * (now - skew.sinceMs) + stepMs;
+    skew.rate = rate ?? skew.rate;
+    skew.sinceMs = now;
+    for (const { node } of hit) await node.setClock({ aheadMs: skew.aheadMs, rate: skew.rate });
+    return true;
   }
 
-  /** Skews a clock within what the drift allowance covers together: another rate now and then, and small steps. */
-  async #skew(node: ProvisionedNode): Promise<void> {
-    const { ttlMs } = this.#options;
-    const mostStepMs = (0.01 * ttlMs + 2) / 4;
-    let aheadMs = 0;
-    let rate = 1;
-    let since = performance.now();
-    // One change within the life of a key at most: what a claim meets adds up.
-    while (await this.#wait(ttlMs * (1.2 + Math.random()))) {
-      const now = performance.now();
-      aheadMs += (rate - 1) * (now - since);
-      since = now;
-      if (Math.random() < 0.5) {
-        this.#note('clock rate');
-        rate = 1 + (Math.random() * 2 - 1) * MOST_RATE;
-      } else {
-        this.#note('clock step');
-        aheadMs += (Math.random() * 2 - 1) * mostStepMs;
-      }
-      await node.setClock({ aheadMs, rate });
-    }
-  }
-
-  async #molest(places: readonly number[]): Promise<void> {
-    const { crew, ttlMs } = this.#options;
-    while (await this.#wait(ttlMs * (0.5 + Math.random()))) {
-      const place = places[Math.floor(Math.random() * places.length)] ?? 0;
-      if (Math.random() < 0.3) {
-        this.#note('client kill');
-        crew.replace(place);
-        continue;
-      }
-      this.#note('client stop');
-      crew.pause(place);
-      await this.#wait(Math.random() * ttlMs * 1.5);
-      crew.resume(place);
-    }
-  }
-
-  #note(torment: Torment): void {
-    this.#faults[torment] = (this.#faults[torment] ?? 0) + 1;
+  #now(): number {
+    return performance.now() - this.#begunAt;
   }
 
   /** Waits, and says whether the storm goes on. */
   async #wait(ms: number): Promise<boolean> {
     const { signal } = this.#options;
     try {
-      await sleep(ms, undefined, { signal });
+      await sleep(Math.max(0, ms), undefined, { signal });
       return true;
     } catch {
       return false;
@@ -189,9 +178,9 @@ export class Storm {
   }
 }
 
-function shuffled<T>(list: readonly T[]): T[] {
-  return list
-    .map((item) => ({ item, order: Math.random() }))
-    .sort((a, b) => a.order - b.order)
-    .map(({ item }) => item);
+/** What its faults follow each other in. */
+function laneOf({ kind, nodes }: PlannedFault): string {
+  if (kind === 'restart at once') return 'all';
+  if (kind === 'client kill' || kind === 'client stop') return 'clients';
+  return `${kind === 'clock rate' || kind === 'clock step' ? 'clock' : 'node'} ${nodes.join()}`;
 }

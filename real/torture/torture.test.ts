@@ -6,16 +6,19 @@ import { describe, expect, test } from 'vitest';
 import { type HistoryVerdict, verifyHistory } from '../../properties/history/verify.js';
 import { canRunOnRedis } from '../testing/can-run.js';
 import { runTorture, type TortureResult } from './index.js';
-import type { TortureOptions } from './types.js';
+import { planFaults } from './plan.js';
+import type { TortureOptions, TorturePlan } from './types.js';
 
 const FOR_MS = 8_000;
 
 async function tortured(
   options: Pick<TortureOptions, 'weather'> & Partial<TortureOptions>,
-): Promise<{ result: TortureResult; verdict: HistoryVerdict }> {
-  const historyPath = join(mkdtempSync(join(tmpdir(), 'lockstep-torture-test-')), 'run.jsonl');
-  const result = await runTorture({ historyPath, forMs: FOR_MS, ...options });
-  return { result, verdict: verifyHistory(readFileSync(historyPath, 'utf8').split('\n')) };
+): Promise<{ result: TortureResult; verdict: HistoryVerdict; written: TorturePlan }> {
+  const folder = mkdtempSync(join(tmpdir(), 'lockstep-torture-test-'));
+  const [historyPath, planPath] = [join(folder, 'run.jsonl'), join(folder, 'run.plan.json')];
+  const result = await runTorture({ historyPath, planPath, seed: 'test', forMs: FOR_MS, ...options });
+  const verdict = verifyHistory(readFileSync(historyPath, 'utf8').split('\n'));
+  return { result, verdict, written: JSON.parse(readFileSync(planPath, 'utf8')) };
 }
 
 /** The children that this process has now. */
@@ -28,8 +31,16 @@ function children(): string[] {
 
 describe.skipIf(!canRunOnRedis('torture', 'processes'))('client processes on five real nodes', () => {
   test('never hold one lock at once within the assumptions, leave no key, and nobody is stuck', async () => {
-    const { result, verdict } = await tortured({ weather: 'within' });
+    const { result, verdict, written } = await tortured({ weather: 'within' });
     expect(verdict.violations).toEqual([]);
+    // The plan is the seed's; beside it is what the machine made of it, each fault once and none before its time.
+    expect(written.plan).toEqual(planFaults(written));
+    expect(written.performed.length).toBeGreaterThan(5);
+    expect(new Set(written.performed.map(({ fault }) => fault)).size).toBe(written.performed.length);
+    for (const { fault, begunMs, endedMs } of written.performed) {
+      expect(begunMs).toBeGreaterThanOrEqual(written.plan[fault]?.atMs ?? Number.POSITIVE_INFINITY);
+      expect(endedMs).toBeGreaterThanOrEqual(begunMs);
+    }
     expect(result).toMatchObject({ stuck: [], keysLeft: 0, interrupted: false });
     expect(result.acquired).toBeGreaterThan(10);
     expect(Object.keys(result.faults).length).toBeGreaterThan(5);

@@ -1,18 +1,18 @@
 import { setMaxListeners } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { layOut } from '../../scenarios/json-layout.js';
 import { atExit } from '../provisioner/at-exit.js';
 import { type Provision, provision } from '../provisioner/index.js';
 import { NodeProxy } from '../proxy/index.js';
 import { Crew } from './crew.js';
+import { planFaults, SIDES } from './plan.js';
 import { type Place, Storm } from './storm.js';
-import type { TortureOptions, TortureResult } from './types.js';
+import type { TortureOptions, TorturePlan, TortureResult } from './types.js';
 
 const PROGRESS_MS = 500;
-/** Clients are on one of two sides, so that ways can fail for some of them only. */
-const SIDES = 2;
 /** What a call may take on a machine that does much else, and while its process is stopped, ms. */
 const SLACK_MS = 10_000;
 /** How long keys may take to go once every TTL is over: a redis-server removes expired ones when it finds the time. */
@@ -21,22 +21,27 @@ const CLEAN_UP_MS = 3_000;
 /**
  * Has client processes contend for locks on real nodes, own server processes, while these are killed, stopped,
  * restarted, cut off and skewed. Within the assumptions, nodes that were killed stay away for longer than any key lives;
- * outside, a majority forgets at once. What the clients saw is in the history that is written.
+ * outside, a majority forgets at once. What is done when comes from the seed and is written down as a plan, with what the
+ * machine added to its times; what the clients saw is in the history that is written.
  *
  * @throws ProvisionError where no own processes can be had.
  */
 export async function runTorture(options: TortureOptions): Promise<TortureResult> {
-  const { forMs, weather, clients = 6, ttlMs = 1000, nodes = 5, signal, onProgress } = options;
+  const { forMs, weather, seed, clients = 6, ttlMs = 1000, nodes = 5, signal, onProgress } = options;
+  const settings = { seed, weather, clients, resources: options.resources ?? 6, ttlMs, nodes, forMs };
+  const plan = planFaults(settings);
+  const written: TorturePlan = { schema: 'lockstep.torture-plan/1', ...settings, plan, performed: [] };
+  writeTo(options.planPath, written);
   await using provided = await provision({ nodes, sources: ['processes', 'package'], clocks: weather === 'within' });
   const folder = mkdtempSync(join(tmpdir(), 'lockstep-torture-'));
   const places = await openWays(provided);
-  const resources = Array.from({ length: options.resources ?? 6 }, (_, i) => `lockstep:torture:${i}`);
-  const crew = new Crew(folder, (place) => ({ urls: urlsOf(places, place % SIDES), resources, ttlMs }));
+  const resources = Array.from({ length: settings.resources }, (_, i) => `lockstep:torture:${i}`);
+  const crew = new Crew(folder, (place) => ({ seed, urls: urlsOf(places, place % SIDES), resources, ttlMs }));
   const forget = atExit(() => crew.killNow());
   const ending = new AbortController();
   // Everybody who strikes waits on it.
   setMaxListeners(0, ending.signal);
-  const storm = new Storm({ places, crew, clients, ttlMs, clocks: provided.clocks, signal: ending.signal });
+  const storm = new Storm({ plan, places, crew, ttlMs, clocks: provided.clocks, signal: ending.signal });
   const begun = performance.now();
   const telling = setInterval(
     () => onProgress?.({ ...progressOf(crew, storm), doneMs: performance.now() - begun, forMs }),
@@ -44,21 +49,26 @@ export async function runTorture(options: TortureOptions): Promise<TortureResult
   );
   try {
     for (let place = 0; place < clients; place++) crew.hire(place);
-    const raging = weather === 'within' ? storm.rage() : storm.amnesia();
-    // A storm that fails ends the run at once, with its reason.
-    await Promise.race([sleep(forMs, undefined, signal === undefined ? {} : { signal }).catch(() => {}), raging]);
+    const raging = storm.rage();
+    const time = sleep(forMs, undefined, signal === undefined ? {} : { signal }).catch(() => {});
+    // A storm that fails ends the run at once, with its reason; one whose plan is done lets it go on.
+    await Promise.race([time, raging.then(() => time)]);
     ending.abort();
     await raging;
     const boundMs = ttlMs + SLACK_MS;
     const stuck = await crew.dismiss(boundMs);
     const seconds = (performance.now() - begun) / 1000;
     const keysLeft = signal?.aborted ? null : await keysAfter(provided, ttlMs);
+    writeTo(options.planPath, { ...written, performed: storm.performed });
     mkdirSync(dirname(options.historyPath), { recursive: true });
     rmSync(options.historyPath, { force: true });
     crew.joinHistories(options.historyPath);
     const { reports } = crew;
     return {
       weather,
+      seed,
+      planned: plan.length,
+      lateMs: lateness(written, storm),
       nodes: provided.description,
       skewed: provided.clocks,
       clients,
@@ -81,6 +91,17 @@ export async function runTorture(options: TortureOptions): Promise<TortureResult
     await Promise.all(places.flatMap(({ ways }) => ways.map((way) => way.close())));
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+function writeTo(path: string, plan: TorturePlan): void {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, layOut(plan));
+}
+
+/** How much later than planned faults began. */
+function lateness({ plan }: TorturePlan, { performed }: Storm): TortureResult['lateMs'] {
+  const late = performed.map(({ fault, begunMs }) => begunMs - (plan[fault]?.atMs ?? begunMs)).sort((a, b) => a - b);
+  return { median: late[Math.floor(late.length / 2)] ?? 0, most: late.at(-1) ?? 0 };
 }
 
 async function openWays(provided: Provision): Promise<Place[]> {

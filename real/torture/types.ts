@@ -6,8 +6,12 @@ export interface TortureOptions {
   /** How long, ms, without starting and cleaning up. */
   readonly forMs: number;
   readonly weather: Weather;
+  /** What the plan of faults and the choices of the clients come from. */
+  readonly seed: string;
   /** The file that the histories of all clients are written to, as JSON lines. */
   readonly historyPath: string;
+  /** The file that the plan is written to before it is carried out, and afterwards with what was done and when. */
+  readonly planPath: string;
   /** Client processes. Default 6. */
   readonly clients?: number;
   /** How many resources they contend for. Default 6. */
@@ -47,9 +51,56 @@ export type Torment =
   | 'client stop'
   | 'client kill';
 
+/** One fault of a plan. Times are whole ms; `atMs` counts from the start of the run. */
+export interface PlannedFault {
+  readonly kind: Torment;
+  readonly atMs: number;
+  /** How long it lasts; 0 is an instant. */
+  readonly forMs: number;
+  /** The nodes it strikes, by their position; empty for a client. */
+  readonly nodes: readonly number[];
+  /** Which of the two ways to the node; left out is both. */
+  readonly sides?: readonly number[];
+  /** The place of the client process. */
+  readonly client?: number;
+  /** What a way adds to requests and replies, ms. */
+  readonly requestMs?: number;
+  readonly replyMs?: number;
+  /** The new rate of a clock, or the step that it makes, ms. */
+  readonly rate?: number;
+  readonly stepMs?: number;
+}
+
+/** A fault of the plan as it was carried out: its position in the plan, and its times, ms from the start of the run. */
+export interface PerformedFault {
+  readonly fault: number;
+  readonly begunMs: number;
+  readonly endedMs: number;
+}
+
+/** What is written down of a run, so that it can be made again. */
+export interface TorturePlan {
+  readonly schema: 'lockstep.torture-plan/1';
+  readonly seed: string;
+  readonly weather: Weather;
+  readonly clients: number;
+  readonly resources: number;
+  readonly ttlMs: number;
+  readonly nodes: number;
+  readonly forMs: number;
+  /** The same for the same values above. */
+  readonly plan: readonly PlannedFault[];
+  /** What the machine made of it; empty until the run has ended. */
+  readonly performed: readonly PerformedFault[];
+}
+
 /** What came of it, but for what the histories say. */
 export interface TortureResult {
   readonly weather: Weather;
+  readonly seed: string;
+  /** Faults that the plan has, and how much later than planned they began: the median and the most, ms. */
+  readonly planned: number;
+  readonly lateMs: { readonly median: number; readonly most: number };
   readonly nodes: string;
   /** Whether nodes had clocks to skew. */
   readonly skewed: boolean;
@@ -75,6 +126,7 @@ export interface TortureResult {
 /** What a client process is told. */
 export interface ClientOrders {
   readonly client: string;
+  readonly seed: string;
   readonly urls: readonly string[];
   readonly historyPath: string;
   readonly resources: readonly string[];
