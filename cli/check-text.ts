@@ -19,10 +19,10 @@ import { type Plan, unjudged } from './check-plan.js';
 
 const LABEL_WIDTH = 14;
 /** Of what is no part of a picture. */
-const LINE_WIDTH = 100;
+export const LINE_WIDTH = 100;
 
 /** What a search is about to do, in one line. */
-export function startLine(plan: Plan): string {
+export function startLine(plan: Plan, width: number): string {
   const { weather, seed, runs, budgetMs, strategy } = plan;
   const how = [
     runs === null ? '' : `${countWords(runs)} schedules`,
@@ -33,18 +33,23 @@ export function startLine(plan: Plan): string {
   const text =
     `Searching ${how.filter((it) => it !== '').join(' ')} for a violation of ${what}: ` +
     `${plural(weather.clients, 'client')}, ${plural(weather.nodes, 'node')}, seed ${seed}${whose}.`;
-  return `${wrap(text, LINE_WIDTH).join('\n')}\n`;
+  return `${wrap(text, width).join('\n')}\n`;
 }
 
 /** A search that found nothing: what it went through, under which assumptions, and what that means. */
-export function passText(plan: Plan, result: CheckResult, paint: Painter): string {
+export function passText(plan: Plan, result: CheckResult, paint: Painter, terminal: number): string {
+  const width = Math.min(WIDTH, terminal);
+  const wrapped = (text: string): string[] => (text === '' ? [] : wrap(text, width - LABEL_WIDTH - 2));
   const { weather } = plan;
   const mark = markOf(result, paint);
   const seconds = (result.elapsedMs / 1000).toFixed(1);
   const lines = [
-    `${mark}   ${plural(result.runs, 'schedule')}, ${plural(result.events, 'event')} in ${seconds} s${helped(result)}   ` +
-      `seed ${result.seed}   hash ${result.hash}`,
-    ...wrap(configOf(weather), WIDTH - 2).map((line) => `  ${line}`),
+    ...wrap(
+      `${mark}   ${plural(result.runs, 'schedule')}, ${plural(result.events, 'event')} in ${seconds} s${helped(result)}   ` +
+        `seed ${result.seed}   hash ${result.hash}`,
+      terminal,
+    ),
+    ...wrap(configOf(weather), width - 2).map((line) => `  ${line}`),
     '',
     ...labelled('assumed', assumed(weather).flatMap(wrapped)),
     ...labelled('withstood', wrapped(withstood(weather))),
@@ -95,10 +100,6 @@ function judgedWords({ properties, insideOnly }: Plan): string {
 /** Said only where there was help: it changes nothing but the time. */
 function helped({ workers }: CheckResult): string {
   return workers === 1 ? '' : ` on ${plural(workers, 'worker')}`;
-}
-
-function wrapped(text: string): string[] {
-  return text === '' ? [] : wrap(text, WIDTH - LABEL_WIDTH - 2);
 }
 
 function labelled(label: string, lines: readonly string[]): string[] {

@@ -4,11 +4,11 @@ import { countWords } from '../report/words.js';
 import { type CounterexampleJson, checkJson } from './check-json.js';
 import { type Plan, planOf } from './check-plan.js';
 import { checkSuite } from './check-suite.js';
-import { passText, startLine } from './check-text.js';
+import { LINE_WIDTH, passText, startLine } from './check-text.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { failureScenario, replayCommand, writeFailure } from './failure-file.js';
 import type { CheckFlags } from './flags.js';
-import { hasColour, type Io, say, writeJson } from './io.js';
+import { hasColour, type Io, say, widthOf, writeJson } from './io.js';
 import { ProgressLine } from './progress.js';
 import {
   NOTHING_KNOWN,
@@ -37,12 +37,12 @@ export async function check(scenario: string | undefined, flags: CheckFlags, io:
   const known = isReplaying ? replayRegressions(flags.regressions || undefined, settingsOf(flags), io) : NOTHING_KNOWN;
   if (!isQuiet) io.stdout.write(regressionsText(known, io, paint));
   if (known.unreproduced.length > 0) return await giveUp(plan, known, flags, io);
-  if (!isQuiet) io.stdout.write(startLine(plan));
+  if (!isQuiet) io.stdout.write(startLine(plan, widthOf(io, LINE_WIDTH)));
   const result = await search(plan, io, flags.workers);
   const failure = result.counterexample === null ? null : await failureOf(result.counterexample, plan, flags, io);
   if (reporter === 'json') writeJson(io, 'lockstep.check/1', checkJson(plan, result, known, failure));
   if (isQuiet) tellSuite(reporter, checkSuite(plan, result, known, failure), io);
-  else if (failure === null) io.stdout.write(passText(plan, result, paint));
+  else if (failure === null) io.stdout.write(passText(plan, result, paint, widthOf(io, LINE_WIDTH)));
   else io.stdout.write(`\n${failure.text}`);
   if (reporter === 'github') tellSuite(reporter, checkSuite(plan, result, known, failure), io);
   if (flags.demo && !isQuiet) io.stdout.write(nextSteps(failure !== null, io));

@@ -69,10 +69,10 @@ const USUAL_WIDTH = 88;
 const LEAST_WIDTH = 40;
 const MOST_WIDTH = 120;
 
-/** How wide text on stdout may be: the terminal's width within reason, or that of what is pasted into an issue. */
-export function widthOf({ stdout, env }: Io): number {
+/** How wide text on stdout may be: the terminal's width within reason; else `usual`, that of what is pasted into an issue. */
+export function widthOf({ stdout, env }: Io, usual: number = USUAL_WIDTH): number {
   const asked = Number(env.COLUMNS ?? '');
-  const width = stdout.columns ?? (Number.isInteger(asked) && asked > 0 ? asked : USUAL_WIDTH);
+  const width = stdout.columns ?? (Number.isInteger(asked) && asked > 0 ? asked : usual);
   return Math.min(MOST_WIDTH, Math.max(LEAST_WIDTH, width));
 }
 

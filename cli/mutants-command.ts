@@ -14,8 +14,9 @@ const MOST_SEEDS = 1_000;
 const EXAMPLES = `
 Each bug is one changed line of the policy or of the cluster. It is hunted once for each seed; a search
 that does not catch it counts as --runs histories. Exits with 4 if a bug gets away in half of its searches.
-A third of the bugs, drawn by their names, is held out: nobody tunes the search by them. What is caught, and after how many schedules,
-is the same with any number of workers; the CPU time is that of the worker's process, its start left out.
+A third of the bugs, drawn by their names, is held out: nobody tunes the search by them. What is
+caught, and after how many schedules, is the same with any number of workers; the CPU time is that of the
+worker's process, its start left out.
 
 Examples:
   lockstep mutants

@@ -87,6 +87,22 @@ test('help names a verb, or what is below it, and says the same as --help', asyn
   expect(await unknown('list', 'all')).toBe('lockstep: list has no verbs below it; leave out "all"\n');
 });
 
+test('help and results fit a narrow terminal, and no word is broken', async () => {
+  const stdout = { columns: 60, write: () => true };
+  const words = (text: string): string[] => text.split(/\s+/);
+  const wide = await lockstep(['check', '--help']);
+  for (const argv of [['--help'], ['check', '--help'], ['campaign', '--help'], ['replay', '--help']]) {
+    const narrow = await lockstep(argv, { stdout });
+    const long = narrow.stdout.split('\n').filter((line) => line.length > 60);
+    // A command that is to be pasted stays in one piece.
+    expect(long.filter((line) => !/^ {2,}lockstep \S/.test(line))).toEqual([]);
+    if (argv[0] === 'check') expect(words(narrow.stdout)).toEqual(words(wide.stdout));
+  }
+  const narrow = await lockstep(['check', '--runs', '300'], { stdout });
+  expect(narrow.code).toBe(0);
+  expect(Math.max(...narrow.stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(60);
+});
+
 test('a bug of the program does not read as a finding', async () => {
   const broken = {
     get aborted(): boolean {

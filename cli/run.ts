@@ -12,8 +12,8 @@ import { defineDoctor } from './doctor-command.js';
 import { Exit } from './exit-codes.js';
 import { defineExplore } from './explore-command.js';
 import { defineGuests } from './guests-command.js';
-import { defineHelp } from './help-command.js';
-import { type Finish, type Io, printableOut, say } from './io.js';
+import { defineHelp, fitted } from './help-command.js';
+import { type Finish, type Io, printableOut, say, widthOf } from './io.js';
 import { defineList } from './list-command.js';
 import { defineMutants } from './mutants-command.js';
 import { refuseRepeats } from './option.js';
@@ -66,6 +66,10 @@ export async function run(argv: readonly string[], given: Io): Promise<number> {
 /** Exit codes after which it matters how things were configured. */
 const FAILURES: readonly number[] = [Exit.violated, Exit.inconclusive, Exit.notReproduced, Exit.tooSlow];
 
+/** Where no terminal says how wide it is: of the lists of flags, and of the texts below them, which are lines already. */
+const USUAL_HELP_WIDTH = 80;
+const WIDEST_HELP = 120;
+
 function makeProgram(io: Io, finish: Finish): Command {
   const program = new Command('lockstep')
     .description('Searches for the schedule that breaks a distributed lock.')
@@ -74,7 +78,8 @@ function makeProgram(io: Io, finish: Finish): Command {
     .helpCommand(false)
     .exitOverride()
     .configureOutput({
-      writeOut: (text) => io.stdout.write(text),
+      writeOut: (text) => io.stdout.write(fitted(text, widthOf(io, WIDEST_HELP))),
+      getOutHelpWidth: () => widthOf(io, USUAL_HELP_WIDTH),
       writeErr: (text) => io.stderr.write(text),
       // Said by `tell`, in this command's own form.
       outputError: () => {},
