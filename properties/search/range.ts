@@ -1,6 +1,6 @@
 import type { PropertyId, Schedule } from '../../scenarios/index.js';
 import { RunsHash, Streams } from '../../sim/index.js';
-import { assumptions } from '../assumptions.js';
+import { type Assumption, assumptions } from '../assumptions.js';
 import { noCounts } from '../coverage.js';
 import type { Violation } from '../violation.js';
 import { recordRun } from './drawn-run.js';
@@ -118,7 +118,9 @@ export class RangeSearch {
     const broken = assumptions(this.record(), setup.policy);
     // Nodes that forget no more than a claim has votes to spare are no danger; which votes those are is not in a schedule.
     const spares = strain === 'forget' && weather.stretch.forget <= 1 && weather.flushes === 0;
-    return broken.every((it) => spares && it === 'memory') ? violation : undefined;
+    const isKept = (it: Assumption): boolean =>
+      (spares && it === 'memory') || (it === 'counters' && violation.property !== 'fencing');
+    return broken.every(isKept) ? violation : undefined;
   }
 
   private note(finding: Finding): void {
