@@ -43,9 +43,9 @@ Strategies:
 ${STRATEGY_NAMES.map((name) => `  ${name.padEnd(13)}${STRATEGY_INFO[name].story}`).join('\n')}
 
 Known schedules are replayed first: those in .lockstep/failures and those that are committed in
-lockstep/regressions. One that does not reproduce as it was written down ends it with 3. A failure is replayed with
-today's --policy, --nodes, --ttl, --drift, --votes-wanted, --persistence and --restart-delay too, where they are given:
-it still fails, or passes. One that is committed and still fails with them ends the search with 1.
+lockstep/regressions. One that does not reproduce as it was written down ends it with 3. A failure is replayed
+with today's --policy, --nodes, --ttl, --drift, --votes-wanted, --persistence and --restart-delay too, where
+they are given: it still fails, or passes. One that is committed and still fails with them ends it with 1.
 
 Examples:
   lockstep check                                      the safe configuration

@@ -11,7 +11,7 @@ import {
 } from '../properties/index.js';
 import { mostDownOf, type Weather } from '../properties/search/weather.js';
 import { untried } from '../properties/situations.js';
-import { type Painter, propertyWords } from '../report/index.js';
+import { type Painter, PLAIN, propertyWords } from '../report/index.js';
 import { WIDTH } from '../report/table.js';
 import { countWords, enumerate, percentWords, plural, wrap } from '../report/words.js';
 import { formatDurationMs } from '../scenarios/index.js';
@@ -43,12 +43,13 @@ export function passText(plan: Plan, result: CheckResult, paint: Painter, termin
   const { weather } = plan;
   const mark = markOf(result, paint);
   const seconds = (result.elapsedMs / 1000).toFixed(1);
+  const told =
+    `${plural(result.runs, 'schedule')}, ${plural(result.events, 'event')} in ${seconds} s${helped(result)}   ` +
+    `seed ${result.seed}   hash ${result.hash}`;
+  const [first = '', ...more] = wrap(told, terminal - markOf(result, PLAIN).length - 3);
   const lines = [
-    ...wrap(
-      `${mark}   ${plural(result.runs, 'schedule')}, ${plural(result.events, 'event')} in ${seconds} s${helped(result)}   ` +
-        `seed ${result.seed}   hash ${result.hash}`,
-      terminal,
-    ),
+    `${mark}   ${first}`,
+    ...more.map((line) => `  ${line}`),
     ...wrap(configOf(weather), width - 2).map((line) => `  ${line}`),
     '',
     ...labelled('assumed', assumed(weather).flatMap(wrapped)),
