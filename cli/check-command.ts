@@ -71,9 +71,9 @@ export function searchOptions(command: Command): Command {
     .addOption(option('--restart-delay <duration|ttl>', 'crashed nodes come back after this', delayOrTtl))
     .addOption(
       option(
-        '--persistence <none|everysec|always>',
+        '--persistence <none|rdb|everysec|always>',
         'what survives a crash or a loss of power (none)',
-        word('none', 'everysec', 'always'),
+        word('none', 'rdb', 'everysec', 'always'),
       ),
     )
     .addOption(option('--votes-wanted <n|all|quorum>', 'votes that clients wait for', votes(MOST_NODES)))

@@ -150,6 +150,9 @@ function assumed(weather: Weather): string[] {
     );
   }
   if (stretch.forget > 0) lines.push('nodes forget at once, but no more of them than a claim has votes to spare');
+  if (weather.counters && policy.fencing !== 'none') {
+    lines.push('a quorum of nodes knows its fencing counter, whatever the others lose or bring back');
+  }
   if (stretch.late > 0) lines.push('writes arrive within the validity that they were checked for');
   if (ttlsMs.length > 1 && lines.length > 0) lines.push('(a figure for each ttl; a run strains one of these at most)');
   return lines.length === 0 ? ['right clocks, and nodes that do not forget'] : lines;

@@ -17,7 +17,7 @@ export interface CheckFlags {
   readonly drift?: number;
   readonly faults?: FaultChoice;
   readonly restartDelay?: number | 'ttl';
-  readonly persistence?: 'none' | 'everysec' | 'always';
+  readonly persistence?: 'none' | 'rdb' | 'everysec' | 'always';
   readonly votesWanted?: number | 'all' | 'quorum';
   /** The assumption whose bound is passed. */
   readonly past?: Strain;

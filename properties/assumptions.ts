@@ -117,9 +117,9 @@ function losesWrites({ node, to, lagUs, atUs }: Failover, { cluster, faults }: S
 
 /** Whether a crash can cost a node what it had acknowledged. */
 function mayForget({ persistence, fsync, answers }: Cluster, crash: Crash): boolean {
-  if (persistence === 'none') return true;
+  if (persistence === 'none' || (crash.ageUs ?? 0) > 0) return true;
   if (crash.clean === true || (persistence === 'always' && answers !== 'executed')) return false;
-  return answers !== 'durable' && (crash.power === true || (fsync?.takesUs ?? 0) > 0);
+  return persistence === 'rdb' || (answers !== 'durable' && (crash.power === true || (fsync?.takesUs ?? 0) > 0));
 }
 
 /** The worst that each clock of a schedule does. */

@@ -27,6 +27,9 @@ export interface RedlockEvents {
   error: [error: Error, node: number];
 }
 
+/** What an operator waits for a node, who would rather wait than be told to try again, ms. */
+const RECOVERY_MS = 2_000;
+
 /** Runs while a lock is held. */
 export type Routine<T> = (signal: LockSignal, lock: Lock) => Promise<T>;
 
@@ -158,13 +161,13 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
    * @param greatest - The greatest counter of a fencing token so far: what the protected resources have stored. For new
    * nodes 0; then all of them must answer, and none may have a counter. From there on tokens are greater.
    * @throws LockError `ERR_LOCK_CONFIG` if a node has a greater counter, `ERR_LOCK_QUORUM_UNREACHABLE` if fewer than a
-   * quorum answer within `nodeTimeoutMs`; then it can be called again.
+   * quorum answer within 2 s, or `nodeTimeoutMs` if that is more; then it can be called again.
    */
   async recoverFencing(greatest: number): Promise<void> {
     this.#checkOpen();
-    const { nodeTimeoutMs } = this.#settings;
-    await this.#group.whenConnected(nodeTimeoutMs);
-    await recoverCounters(this.#group.nodes, greatest, nodeTimeoutMs);
+    const withinMs = Math.max(RECOVERY_MS, this.#settings.nodeTimeoutMs);
+    await this.#group.whenConnected(withinMs);
+    await recoverCounters(this.#group.nodes, greatest, withinMs);
   }
 
   /** Extends a lock: see {@link Lock.extend}. */

@@ -114,6 +114,7 @@ function crashWords(event: TraceEvent, context: RowContext, held: readonly numbe
 /** What is known of keys when their node ends; of disks that are written every second, when it is back. */
 const ON_DISK: Readonly<Record<Cluster['persistence'], string | null>> = {
   none: 'not on disk',
+  rdb: null,
   everysec: null,
   always: 'on disk',
 };

@@ -46,10 +46,10 @@ export interface Mitigation {
 export const MITIGATIONS: readonly Mitigation[] = [
   {
     name: 'persistence',
-    values: 'always|everysec|none',
-    description: 'what survives the crash of a node: all that was acknowledged, what is on disk, or nothing',
+    values: 'always|everysec|rdb|none',
+    description: 'what survives a crash: all that was acknowledged, what is on disk, the last dump, or nothing',
     apply: (schedule, value) =>
-      withPersistence(schedule, oneOf(value, { always: 'always', everysec: 'everysec', none: 'none' })),
+      withPersistence(schedule, oneOf(value, { always: 'always', everysec: 'everysec', rdb: 'rdb', none: 'none' })),
   },
   {
     name: 'fsync',

@@ -48,11 +48,13 @@ export interface Cluster {
   /**
    * What survives a crash: `none` restarts empty; `always` keeps all that was acknowledged (AOF, fsync always);
    * `everysec` keeps what a background fsync had taken to disk when the power went, and all of it if only the process
-   * died, unless an fsync was running.
+   * died, unless an fsync was running; `rdb` keeps the last dump that was complete.
    */
-  readonly persistence: 'none' | 'everysec' | 'always';
+  readonly persistence: 'none' | 'rdb' | 'everysec' | 'always';
   /** The background fsync of `everysec`; every second from the start on, taking no time, where left out. */
   readonly fsync?: FsyncPlan;
+  /** The dumps of `rdb`, of what the node has as each starts; every hour, taking no time, where left out. */
+  readonly dumps?: FsyncPlan;
   /** Each node has an asynchronous replica this far behind, µs; `null` for none. See the `failover` fault. */
   readonly replicaLagUs: number | null;
   /**
@@ -75,7 +77,10 @@ export interface Cluster {
   readonly clocks: readonly ClockPlan[];
 }
 
-/** Background fsyncs start at `firstUs + k × everyUs` of true time; each takes `takesUs` to complete, µs. */
+/**
+ * Background fsyncs, or dumps, start at `firstUs + k × everyUs` of true time; each takes `takesUs` to complete, µs. None
+ * starts while one runs: where they take longer than `everyUs`, each starts as the one before it is complete.
+ */
 export interface FsyncPlan {
   readonly firstUs: number;
   readonly everyUs: number;
@@ -175,6 +180,11 @@ export interface Crash extends FaultBase {
   readonly power?: boolean;
   /** The server is shut down in order (`SHUTDOWN`): all that it keeps on a disk is on it. Default `false`. */
   readonly clean?: boolean;
+  /**
+   * What is loaded at the restart is what the disk had this long before the crash, µs: an older dump, or a disk that an
+   * operator restored. Default 0, what it had then.
+   */
+  readonly ageUs?: number;
   readonly restartAfterUs: number | null;
   /**
    * What measures that: true time (the default), or the node's clock, which may run at another rate and be set, as of an

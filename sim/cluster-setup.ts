@@ -1,7 +1,7 @@
 import type { Cluster } from '../scenarios/index.js';
 
 /** Fields that a schedule may leave out. */
-type Optional = 'fsync' | 'answers' | 'expiryAtLoad' | 'scripts';
+type Optional = 'fsync' | 'dumps' | 'answers' | 'expiryAtLoad' | 'scripts';
 
 /**
  * The cluster of a schedule; what that leaves out may be there without a value, because set-ups that all have the same

@@ -78,8 +78,7 @@ export class SimNode extends Process {
     super(index, `n${index}`, NODE_BASE + index, new Clock(offsetUs, ratePpm));
     this.chronicle = chronicle;
     this.armExpiryEvent = armExpiry;
-    this.journaling =
-      cluster.replicaLagUs !== null || cluster.persistence === 'everysec' || cluster.answers === 'executed';
+    this.journaling = cluster.replicaLagUs !== null || cluster.persistence !== 'none';
     this.ttlRestarts = cluster.expiryAtLoad === 'restarts';
     this.tickUs = cluster.resolutionUs;
     this.ticksPerMs = 1000 / cluster.resolutionUs;

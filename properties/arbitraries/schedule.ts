@@ -124,6 +124,7 @@ function faultsOfNodes(options: CourseOptions, when: When): Pick<FaultsByKind, K
       node: aNode(options),
       power: fc.boolean(),
       clean: fc.boolean(),
+      ageUs: time(MOST_US),
       restartBy: fc.constantFrom('true-time' as const, 'node-clock' as const),
       ...when,
       restartAfterUs: fc.option(time(MOST_US, options.leastRestartUs), { nil: null }),
@@ -208,6 +209,7 @@ const OPTIONAL: readonly PropertyKey[] = [
   'lagUs',
   'holds',
   'clean',
+  'ageUs',
   'restartBy',
   'error',
 ];

@@ -15,7 +15,7 @@ export interface ScheduleOptions extends CourseOptions {
   readonly mostDelayUs?: number;
 }
 
-const PERSISTENCE: readonly Cluster['persistence'][] = ['always', 'everysec', 'none'];
+const PERSISTENCE: readonly Cluster['persistence'][] = ['always', 'everysec', 'rdb', 'none'];
 
 /** Clusters with right clocks, without replicas. */
 export function clusterArbitrary(options: ScheduleOptions): fc.Arbitrary<Cluster> {

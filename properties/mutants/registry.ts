@@ -259,6 +259,14 @@ const FENCING: readonly Mutant[] = [
     ...FENCED,
   },
   {
+    id: 'M54i',
+    story: 'A node that comes back with an old counter goes by it, and a quorum with it knows less than it did.',
+    instance: 'only an empty node copies the counter of others: a restart from an RDB dump, appendfsync everysec',
+    change: { policy: { rejoin: 'copy-if-missing' } },
+    ...FENCED,
+    weather: { nodes: 3, persistence: 'rdb' },
+  },
+  {
     id: 'M54b',
     story: 'The resource takes each fencing token once, and refuses the second write of its holder.',
     instance: 'comparing with "not higher" instead of "lower"',

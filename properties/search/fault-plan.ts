@@ -203,12 +203,15 @@ export class FaultPlan {
     const { draw, premise, weather } = this;
     const node = draw.below(weather.nodes);
     const when = this.during(lock, view, null);
-    const keeps = premise.setup.cluster.persistence === 'always';
-    const restartAfterUs = keeps ? draw.pick([0, 0, 1_000]) : premise.bounds.restartUs + draw.pick([0, 1_000]);
+    const { persistence } = premise.setup.cluster;
+    const ageUs = persistence === 'none' ? 0 : draw.pick([0, 0, draw.below(premise.setup.untilUs)]);
+    const keeps = persistence === 'always' && ageUs === 0;
+    const restartAfterUs = keeps ? draw.pick([0, 0, 1_000]) : this.longEnough();
     const power = draw.chance(50 * PERCENT) ? { power: true } : {};
     if (!this.spare.take(node, when.atUs, view)) return;
     this.lossesLeft--;
-    faults.push({ kind: 'crash', node: nodeName(node), ...when, restartAfterUs, ...power });
+    const age = ageUs === 0 ? {} : { ageUs };
+    faults.push({ kind: 'crash', node: nodeName(node), ...when, restartAfterUs, ...power, ...age });
   }
 
   /** One more node goes down: in this way, or in the other where none of this is left. */

@@ -1,9 +1,10 @@
 import { extendsItself, nodeName } from '../../core/index.js';
 import type { Policy } from '../../deviations/index.js';
-import type { ClockPlan, Distance } from '../../scenarios/index.js';
+import type { ClockPlan, Distance, FsyncPlan } from '../../scenarios/index.js';
 import type { ClientView, ClusterSetup, Setup, Stream } from '../../sim/index.js';
 import { type Bounds, boundsOf } from './bounds.js';
 import { distancesOf, drawPatience, type Patience } from './patience.js';
+import { countsForTokens } from './spare-counters.js';
 import type { Tactics } from './tactics.js';
 import type { Strain, Weather } from './weather.js';
 
@@ -156,13 +157,13 @@ function drawUsual(weather: Weather, tactics: Tactics, draw: Stream): Premise {
   };
 }
 
-type Disk = Pick<ClusterSetup, 'persistence' | 'fsync'>;
+type Disk = Pick<ClusterSetup, 'persistence' | 'fsync' | 'dumps'>;
 
 /** What is drawn of a cluster beside its disks. */
 type Rest = Pick<ClusterSetup, 'delayUs' | 'distances' | 'link' | 'replicaLagUs' | 'scripts' | 'clocks'>;
 
 /** With every field in every run, so that all of them have one shape. */
-function clusterOf(weather: Weather, { persistence, fsync }: Disk, rest: Rest): ClusterSetup {
+function clusterOf(weather: Weather, { persistence, fsync, dumps }: Disk, rest: Rest): ClusterSetup {
   return {
     nodes: weather.nodes,
     delayUs: rest.delayUs,
@@ -172,6 +173,7 @@ function clusterOf(weather: Weather, { persistence, fsync }: Disk, rest: Rest): 
     resolutionUs: 1000,
     persistence,
     fsync,
+    dumps,
     replicaLagUs: rest.replicaLagUs,
     answers: weather.answersEarly && persistence === 'always' ? 'executed' : undefined,
     expiryAtLoad: undefined,
@@ -190,6 +192,9 @@ const FSYNC_EVERY_US = [EVERY_SECOND_US, 20_000] as const;
  */
 function drawDisk(weather: Weather, durable: boolean, strain: Strain | null, draw: Stream): Disk {
   if (durable && draw.chance(50 * PERCENT)) return { persistence: 'always' };
+  // Nodes with dumps come back with what they had some time ago, which is no matter to their keys but to their counters.
+  const old = weather.counters && countsForTokens(weather.policy) && !durable && draw.chance(30 * PERCENT);
+  if (weather.persistence === 'rdb' || old) return { persistence: 'rdb', dumps: drawDumps(draw) };
   const forgets =
     (strain === 'restart' || strain === 'forget') && forgetsUnawares(weather) && draw.chance(30 * PERCENT);
   const asked = weather.persistence === 'everysec';
@@ -199,6 +204,13 @@ function drawDisk(weather: Weather, durable: boolean, strain: Strain | null, dra
   // A process that dies loses nothing unless an fsync takes its time.
   const takesUs = asked || forgetsUnawares(weather) ? draw.pick([weather.powerLosses > 0 ? 0 : slowUs, slowUs]) : 0;
   return { persistence: 'everysec', fsync: { firstUs: draw.below(everyUs), everyUs, takesUs } };
+}
+
+const DUMP_EVERY_US = [60_000_000, 1_000_000, 20_000] as const;
+
+function drawDumps(draw: Stream): FsyncPlan {
+  const everyUs = draw.pick(DUMP_EVERY_US);
+  return { firstUs: draw.below(everyUs), everyUs, takesUs: draw.pick([0, draw.below(2 * everyUs)]) };
 }
 
 /** Whether nodes may lose the last of what they did and keep the rest. */

@@ -105,7 +105,7 @@ function smallerLocks(lock: LockPlan): { readonly name: string; readonly lock: L
 }
 
 /** What a fault may leave out and still be one. */
-const DISPENSABLE = ['edge', 'power'] as const;
+const DISPENSABLE = ['edge', 'power', 'ageUs'] as const;
 
 function smallerFaults(fault: Fault): { readonly name: string; readonly fault: Fault }[] {
   const fields = fault as unknown as Readonly<Record<string, unknown>>;

@@ -7,7 +7,7 @@ export interface SetupPiece {
 }
 
 /**
- * Fsyncs at times of their own, scripts that go by hash, and clocks of a client's own: a reader has to know them. What a
+ * Fsyncs and dumps at times of their own, scripts that go by hash, and clocks of a client's own: a reader has to know them. What a
  * crash leaves is not among them: with other disks it would be another deployment, and not the one that was asked about.
  */
 export function setupPiecesOf(schedule: Schedule): SetupPiece[] {
@@ -16,6 +16,10 @@ export function setupPiecesOf(schedule: Schedule): SetupPiece[] {
   if (cluster.fsync !== undefined) {
     const { fsync: _fsync, ...rest } = cluster;
     pieces.push({ name: 'the times of the fsyncs', without: () => ({ ...schedule, cluster: rest }) });
+  }
+  if (cluster.dumps !== undefined) {
+    const { dumps: _dumps, ...rest } = cluster;
+    pieces.push({ name: 'the times of the dumps', without: () => ({ ...schedule, cluster: rest }) });
   }
   if (cluster.scripts === 'by-hash') {
     const { scripts: _scripts, ...rest } = cluster;

@@ -79,7 +79,7 @@ export class Troupe {
     }
     const { persistence, fsync = EVERY_SECOND } = this.#schedule.cluster;
     if (persistence !== 'everysec') return;
-    for (let atUs = fsync.firstUs; atUs < this.#schedule.untilUs; atUs += fsync.everyUs)
+    for (let atUs = fsync.firstUs; atUs < this.#schedule.untilUs; atUs += Math.max(fsync.everyUs, fsync.takesUs))
       this.#clockwork.at(atUs, () => this.#run(() => this.#sync(atUs, atUs + fsync.takesUs), false));
   }
 

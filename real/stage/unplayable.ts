@@ -1,5 +1,14 @@
 import { type Policy, PROFILES, REFERENCE } from '../../deviations/index.js';
-import type { ClientPlan, Cluster, Fate, Fault, LockPlan, PolicyChoice, Schedule } from '../../scenarios/index.js';
+import type {
+  ClientPlan,
+  Cluster,
+  Fate,
+  Fault,
+  FsyncPlan,
+  LockPlan,
+  PolicyChoice,
+  Schedule,
+} from '../../scenarios/index.js';
 import { findFaketime } from '../provisioner/index.js';
 
 /** What is known beside one value. */
@@ -105,8 +114,9 @@ const CLUSTER_FIELDS: Fields<Cluster> = {
   link: 'played',
   expiry: only('after', 'Redis removes a key after its time, never at it'),
   resolutionUs: only(1000, 'Redis reads its clock in whole milliseconds'),
-  persistence: 'played',
+  persistence: (value) => (value === 'rdb' ? 'when redis-server dumps its data is not ours to say' : null),
   fsync: 'played',
+  dumps: 'moot',
   replicaLagUs: only(null, NO_REPLICAS),
   answers: (answers, { schedule: { cluster } }) => {
     if (answers === 'replicated') return NO_REPLICAS;
@@ -163,6 +173,7 @@ const FAULT_FIELDS: FaultFields = {
     power: 'played',
     // Whoever is killed has handed over to the kernel what a shutdown would have written.
     clean: 'moot',
+    ageUs: only(0, 'no disk of a real node is set back'),
     restartAfterUs: 'played',
     restartBy: only('true-time', 'a node is started again by the clock of the machine'),
   },
@@ -204,8 +215,13 @@ const FAULT_FIELDS: FaultFields = {
   },
 };
 
+/** From one fsync to the next: none starts while one runs. */
+function periodOf({ everyUs, takesUs }: FsyncPlan): number {
+  return Math.max(everyUs, takesUs);
+}
+
 function isInFsync({ fsync }: Cluster, atUs: number): boolean {
-  return fsync !== undefined && atUs >= fsync.firstUs && (atUs - fsync.firstUs) % fsync.everyUs < fsync.takesUs;
+  return fsync !== undefined && atUs >= fsync.firstUs && (atUs - fsync.firstUs) % periodOf(fsync) < fsync.takesUs;
 }
 
 const FATE_FIELDS: Fields<Fate> = {
