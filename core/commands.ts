@@ -24,6 +24,8 @@ export interface Command {
   readonly ttlMs: number;
   /** Value to raise the counter to, or to join with; else 0. */
   readonly counter: number;
+  /** To join: what the node answered with when it was found without a counter. */
+  readonly mark?: number;
 }
 
 /**
@@ -45,13 +47,13 @@ export interface Sending {
  * Acquire and extend decide before they write, and so act on all keys or on none; a release deletes whichever keys are
  * still ours and says yes if there was one.
  *
- * Those about the counter have {@link COUNTER_KEYS} as `KEYS` and the value as `ARGV[2]`. Each answers with the counter
- * as it is then, or with -1 for no.
+ * Those about the counter have {@link COUNTER_KEYS} as `KEYS` and the value as `ARGV[2]`; to join, the mark is `ARGV[3]`. Each
+ * answers with the counter as it is then, or, for no, with a negative number: -1, or the mark of a node without a counter.
  */
 export type Scripts = Readonly<Record<Operation, string>>;
 
 /**
- * The node's fencing counter, which never expires, and the last attempt that found none there; both in one hash slot. No
+ * The node's fencing counter, which never expires, and the mark that says since when there is none; both in one hash slot. No
  * resource may have these names.
  */
 export const COUNTER_KEYS: readonly [string, string] = ['{lockstep:fencing}', '{lockstep:fencing}:joining'];
@@ -73,10 +75,17 @@ const STORED = `
 local counter, of = string.match(redis.call('get', KEYS[1]) or '', '^(%d+) (%x+)$')
 if counter and #counter > 15 then counter = nil end`;
 
+// The mark tells this absence of a counter from every other one, which another attempt to join may be about.
 const OR_MARK = `
 if not counter then
-  redis.call('set', KEYS[2], ARGV[1] .. ' ' .. life)
-  return -1
+  local marked = redis.call('get', KEYS[2]) or ''
+  local mark, of = string.match(marked, '^(%d+) (%x+)$')
+  if of ~= life then
+    local time = redis.call('time')
+    mark = string.format('%d%06d', time[1], time[2])
+    redis.call('set', KEYS[2], mark .. ' ' .. life)
+  end
+  return -tonumber(mark)
 end`;
 
 const READ = `${OR_MARK}
@@ -90,7 +99,7 @@ return tonumber(ARGV[2])`;
 
 // What is joined with was read after the node had lost its counter, and it has not lost it again since.
 const JOIN = `
-if counter or redis.call('get', KEYS[2]) ~= ARGV[1] .. ' ' .. life then return -1 end
+if counter or redis.call('get', KEYS[2]) ~= ARGV[3] .. ' ' .. life then return -1 end
 redis.call('set', KEYS[1], ARGV[2] .. ' ' .. life)
 redis.call('del', KEYS[2])
 return tonumber(ARGV[2])`;

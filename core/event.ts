@@ -35,7 +35,7 @@ export type LockEvent =
       readonly node: number;
       readonly command: Command;
       readonly answer: Answer;
-      /** The counter of the node, for a yes to what reads or changes it; else 0. */
+      /** The counter of the node, for a yes to what reads or changes it; its mark, for a no; else 0. */
       readonly counter: number;
     }
   /** `chance` is read when the timer is `retry`, which starts an attempt. */

@@ -1,6 +1,6 @@
 import type { Answer, Operation } from './commands.js';
 import type { Reply } from './event.js';
-import { allNodes, has, NO_NODES, type NodeSet, oneNode, size, union, without } from './nodes.js';
+import { allNodes, has, members, NO_NODES, type NodeSet, oneNode, size, union, without } from './nodes.js';
 import { type DraftState, NO_COUNTERS } from './state.js';
 import { answered, counted, NO_ANSWERS, timedOut } from './tally.js';
 import { armAnswers, type Turn } from './turn.js';
@@ -45,9 +45,10 @@ export function onCounter(turn: Turn, { node, command, answer, counter }: Reply)
   if (s.phase === 'reading' && isCurrent && command.operation === 'read-counter') {
     if (has(counters.votes.yes, node)) return 'open';
     const read = answer === 'yes' ? Math.max(counters.counter, counter) : counters.counter;
-    s.counters = { ...counters, votes: counted(counters.votes, node, answer), counter: read };
+    const marks = answer === 'no' ? marked(counters.marks, node, counter) : counters.marks;
+    s.counters = { ...counters, votes: counted(counters.votes, node, answer), counter: read, marks };
   } else {
-    noteMissing(s, node, answer);
+    noteMissing(s, node, answer, counter);
     if (s.phase !== 'raising' || !isCurrent || command.operation !== 'raise-counter') return 'open';
     if (has(counters.votes.yes, node)) return 'open';
     noteRaised(s, node, answer, counter);
@@ -59,7 +60,7 @@ export function onCounter(turn: Turn, { node, command, answer, counter }: Reply)
 export function onLateCounter(turn: Turn, { node, command, answer, counter }: Reply): void {
   const { s } = turn;
   if (command.attempt !== s.attempt) return;
-  noteMissing(s, node, answer);
+  noteMissing(s, node, answer, counter);
   if (s.counters.missing !== NO_NODES && command.round === s.counters.round) {
     noteRaised(s, node, answer, counter);
     if (size(s.counters.votes.yes) >= s.quorum) joinMissing(turn);
@@ -77,10 +78,17 @@ export function rejoinLate(turn: Turn): void {
   send(turn, allNodes(s.nodes), 'raise-counter', counters.counter);
 }
 
-function noteMissing(s: DraftState, node: number, answer: Answer): void {
+function noteMissing(s: DraftState, node: number, answer: Answer, mark: number): void {
   const { counters } = s;
   if (answer !== 'no' || has(union(counters.missing, counters.joined), node)) return;
-  s.counters = { ...counters, late: union(counters.late, oneNode(node)) };
+  s.counters = { ...counters, late: union(counters.late, oneNode(node)), marks: marked(counters.marks, node, mark) };
+}
+
+function marked(marks: readonly number[], node: number, mark: number): readonly number[] {
+  const all = [...marks];
+  while (all.length <= node) all.push(0);
+  all[node] = mark;
+  return all;
 }
 
 function noteRaised(s: DraftState, node: number, answer: Answer, counter: number): void {
@@ -112,7 +120,7 @@ function decideFencing(turn: Turn): Fencing {
     // Nodes that lose their counters one after the other look as if all had at once; a second reading tells.
     const still = without(missing, without(missing, votes.no));
     if (leavesNoQuorum(s, missing)) return leavesNoQuorum(s, still) ? 'lost' : 'failed';
-    s.counters = { ...NO_COUNTERS, round: s.counters.round + 1, missing: votes.no };
+    s.counters = { ...NO_COUNTERS, round: s.counters.round + 1, missing: votes.no, marks: s.counters.marks };
     askAll(turn, 'read-counter', 0);
     return 'open';
   }
@@ -126,9 +134,9 @@ function leavesNoQuorum(s: DraftState, missing: NodeSet): boolean {
 
 function raise(turn: Turn): void {
   const { s } = turn;
-  const { counter, round, votes, late } = s.counters;
+  const { counter, round, votes, late, marks } = s.counters;
   s.phase = 'raising';
-  s.counters = { ...NO_COUNTERS, round: round + 1, counter: counter + 1, missing: votes.no, late };
+  s.counters = { ...NO_COUNTERS, round: round + 1, counter: counter + 1, missing: votes.no, late, marks };
   askAll(turn, 'raise-counter', counter + 1);
 }
 
@@ -144,8 +152,10 @@ export const COUNTER_HEADROOM: number = 2 ** 20;
  */
 function joinMissing(turn: Turn): void {
   const { s } = turn;
-  const { missing, highest, votes, joined } = s.counters;
-  send(turn, without(missing, votes.yes), 'join-counter', highest + COUNTER_HEADROOM);
+  const { missing, highest, votes, joined, marks } = s.counters;
+  for (const node of members(without(missing, votes.yes))) {
+    send(turn, oneNode(node), 'join-counter', highest + COUNTER_HEADROOM, marks[node]);
+  }
   s.counters = { ...s.counters, missing: NO_NODES, joined: union(joined, missing) };
 }
 
@@ -154,10 +164,11 @@ function askAll(turn: Turn, operation: Operation, counter: number): void {
   armAnswers(turn, 'attempt');
 }
 
-function send({ s, effects }: Turn, to: NodeSet, operation: Operation, counter: number): void {
+function send({ s, effects }: Turn, to: NodeSet, operation: Operation, counter: number, mark?: number): void {
   if (to === NO_NODES || s.token === null) return;
   const { attempt, token, counters } = s;
-  effects.push({ type: 'send', to, command: { operation, attempt, round: counters.round, token, ttlMs: 0, counter } });
+  const command = { operation, attempt, round: counters.round, token, ttlMs: 0, counter };
+  effects.push({ type: 'send', to, command: mark === undefined ? command : { ...command, mark } });
 }
 
 /** Whether an attempt that has its votes waits for its fencing token. */

@@ -15,7 +15,8 @@ describe('the state of a lock', () => {
   it('is plain: numbers, booleans, texts and null, and records of numbers, so that it can be encoded and compared', () => {
     for (const state of [initialState(), heldLock().extend().yes(0, 1, 2).state]) {
       const { votes, counters, roundVotes, releaseVotes, ...rest } = state;
-      const { votes: counterVotes, ...numbers } = counters;
+      const { votes: counterVotes, marks, ...numbers } = counters;
+      expect(marks.every((mark) => typeof mark === 'number')).toBe(true);
       for (const value of Object.values(rest)) {
         expect(value === null || ['number', 'boolean', 'string'].includes(typeof value)).toBe(true);
       }

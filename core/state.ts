@@ -40,6 +40,8 @@ export interface Counters {
   /** Nodes found without a counter since, and nodes that were sent one. */
   readonly late: NodeSet;
   readonly joined: NodeSet;
+  /** By node: the mark that it answered with when it was found without one. */
+  readonly marks: readonly number[];
 }
 
 /** Nothing yet. Not frozen, because the engine would take a frozen object for another shape. */
@@ -51,6 +53,7 @@ export const NO_COUNTERS: Counters = {
   missing: NO_NODES,
   late: NO_NODES,
   joined: NO_NODES,
+  marks: [],
 };
 
 /**

@@ -39,7 +39,10 @@ const ABOUT_COUNTER: readonly Operation[] = ['read-counter', 'raise-counter', 'j
 
 /** What the script of a command is given: its keys, and what comes behind the token. */
 function argumentsOf(command: Command, keys: readonly string[]): [readonly string[], number[]] {
-  if (ABOUT_COUNTER.includes(command.operation)) return [COUNTER_KEYS, [command.counter]];
+  if (ABOUT_COUNTER.includes(command.operation)) {
+    const { counter, mark } = command;
+    return [COUNTER_KEYS, mark === undefined ? [counter] : [counter, mark]];
+  }
   return [keys, command.operation === 'release' ? [] : [command.ttlMs]];
 }
 
@@ -151,7 +154,7 @@ const PLAIN: Readonly<Record<Answer, Reply>> = {
 export function replyOf(command: Command, reply: unknown): Reply {
   if (!ABOUT_COUNTER.includes(command.operation)) return PLAIN[answerOf(reply)];
   if (typeof reply !== 'number' || !Number.isSafeInteger(reply)) return NO_VOTE;
-  return reply < 0 ? PLAIN.no : { answer: 'yes', counter: reply };
+  return reply < 0 ? { answer: 'no', counter: -reply } : { answer: 'yes', counter: reply };
 }
 
 const OK: Buffer = Buffer.from('OK');

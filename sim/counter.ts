@@ -16,8 +16,9 @@ export class FencingCounter {
   told = 0;
   private value = MISSING;
   private first = MISSING;
-  /** The token of the attempt that found no counter last. */
+  /** What tells this absence of a counter from others, once somebody has found it. */
   private joining = NOBODY;
+  private marks = 0;
   private journal: { readonly at: TrueTime; readonly value: number }[] = [];
   private readonly node: Process;
   private readonly chronicle: Chronicle;
@@ -44,12 +45,13 @@ export class FencingCounter {
   }
 
   execute(script: CounterScript, command: Command, now: TrueTime): Answer {
-    const { counter, operation, token } = command;
+    const { counter, operation, mark } = command;
     if (operation === 'join-counter') {
-      if (this.isKnown || this.joining !== (token as number)) return 'no';
+      if (this.isKnown || this.joining !== mark) return 'no';
       this.set(counter, now);
     } else if (!this.isKnown && script.rejoin !== 'at-once') {
-      this.joining = token as number;
+      if (this.joining === NOBODY) this.joining = ++this.marks;
+      this.told = this.joining;
       return 'no';
     } else if (operation === 'raise-counter' && (script.raises === 'any' || counter > this.value)) {
       this.set(counter, now);
