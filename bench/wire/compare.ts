@@ -22,17 +22,20 @@ const BATCHES = 12;
 const BATCH = 120;
 const DATABASES = ['0', '1', '2'] as const;
 
-const SCRIPTS: readonly string[] = [...libraryScripts(), ...OWN_SCRIPTS];
+const LIBRARIES: readonly string[] = libraryScripts();
 
 /** How many scripts of libraries take part. */
-export const LIBRARY_SCRIPTS: number = SCRIPTS.length - OWN_SCRIPTS.length;
+export const LIBRARY_SCRIPTS: number = LIBRARIES.length;
 
 function drawScript(random: Random): string[] {
   const keys = Array.from({ length: 1 + below(random, 3) }, () => oneOf(random, KEYS));
-  const argv = Array.from({ length: below(random, 4) }, () => fromTemplate(random, 'X value')[1] ?? '');
-  if (random() < 0.3) argv.push('1000', String(START_US / 1000));
+  const ofLibrary = random() < 0.5;
+  // Some scripts of libraries count up to an argument, which is therefore small.
+  const value = ofLibrary ? 'X small' : 'X value';
+  const argv = Array.from({ length: below(random, 4) }, () => fromTemplate(random, value)[1] ?? '');
+  if (!ofLibrary && random() < 0.3) argv.push('1000', String(START_US / 1000));
   const name = random() < 0.1 ? 'EVAL_RO' : 'EVAL';
-  return [name, oneOf(random, SCRIPTS), String(keys.length), ...keys, ...argv];
+  return [name, oneOf(random, ofLibrary ? LIBRARIES : OWN_SCRIPTS), String(keys.length), ...keys, ...argv];
 }
 
 function drawCommand(random: Random): readonly string[] {

@@ -55,6 +55,7 @@ const DRAWERS: Readonly<Record<string, (random: Random) => readonly string[]>> =
   long: (random) => ['v'.repeat(below(random, 100))],
   int: (random) => [random() < 0.6 ? String(below(random, 12) - 5) : oneOf(random, INTEGERS)],
   float: (random) => [random() < 0.5 ? oneOf(random, SCORES) : oneOf(random, FLOATS)],
+  small: (random) => [oneOf(random, SCORES)],
   score: (random) => [random() < 0.9 ? oneOf(random, SCORES) : oneOf(random, FLOATS)],
   bound: (random) => [oneOf(random, BOUNDS)],
   lex: (random) => [oneOf(random, LEXES)],

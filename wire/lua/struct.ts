@@ -68,9 +68,15 @@ function ordered(bytes: number[], isLittle: boolean): string {
   return String.fromCharCode(...(isLittle ? bytes : bytes.reverse()));
 }
 
+/** The cast of C to 64 bits, with what x86-64 makes of numbers that do not fit. */
+function asUnsigned(whole: number): bigint {
+  if (whole >= 2 ** 64) return 0n;
+  return whole >= -(2 ** 63) ? BigInt.asUintN(64, BigInt(whole)) : 1n << 63n;
+}
+
 function packInteger(value: number, size: number, isLittle: boolean): string {
   const whole = Math.trunc(value);
-  let rest = Number.isFinite(whole) ? BigInt.asUintN(64, BigInt(whole)) : 1n << 63n;
+  let rest = asUnsigned(whole);
   const bytes = Array.from({ length: size }, () => {
     const byte = Number(rest & 0xffn);
     rest >>= 8n;
