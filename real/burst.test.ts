@@ -30,13 +30,10 @@ describe('the pacer', () => {
     const pacer = new Pacer();
     let begun = 0;
     for (let i = 0; i < 300; i++) {
-      pacer.run((late) => {
-        expect(late).toBe(false);
-        begun++;
-      });
+      pacer.run(() => begun++);
+      expect(begun).toBe(i + 1);
       pacer.onReply();
     }
-    expect(begun).toBe(300);
   });
 });
 

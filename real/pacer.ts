@@ -4,9 +4,6 @@
  */
 const MOST_AT_ONCE = 128;
 
-/** Begins a round; `late` if it had to wait. */
-type Begin = (late: boolean) => void;
-
 /**
  * Spreads a burst of locks over turns of the event loop. Without it, ten thousand acquisitions of one turn are written
  * before the first reply is read: by then, half a second later, every node seems to have missed its time-out.
@@ -15,20 +12,28 @@ export class Pacer {
   #begun = 0;
   #draining = false;
   /** In the order of their coming; those before `#next` have begun. */
-  #waiting: Begin[] = [];
+  #waiting: (() => void)[] = [];
   #next = 0;
 
-  /** Runs `begin` now, or in a later turn, behind all that wait already. */
-  run(begin: Begin): void {
-    if (!this.#draining && this.#begun < MOST_AT_ONCE) {
-      this.#begun++;
-      begin(false);
-      return;
-    }
+  /** Whether a round may begin now, which then counts as begun; if not, it has to {@link Pacer.wait}. */
+  begins(): boolean {
+    if (this.#draining || this.#begun >= MOST_AT_ONCE) return false;
+    this.#begun++;
+    return true;
+  }
+
+  /** Calls `begin` in a later turn, behind all that wait already. */
+  wait(begin: () => void): void {
     this.#waiting.push(begin);
     if (this.#draining) return;
     this.#draining = true;
     setImmediate(drain, this);
+  }
+
+  /** Calls `begin` now, or when its turn has come. */
+  run(begin: () => void): void {
+    if (this.begins()) begin();
+    else this.wait(begin);
   }
 
   /** A node has answered: replies are being read. */
@@ -38,12 +43,12 @@ export class Pacer {
 
   /** Resolves when all that wait now have begun. */
   whenDrained(): Promise<void> {
-    return this.#draining ? new Promise((resolve) => this.run(() => resolve())) : Promise.resolve();
+    return this.#draining ? new Promise((resolve) => this.wait(resolve)) : Promise.resolve();
   }
 
   drain(): void {
     const last = Math.min(this.#waiting.length, this.#next + MOST_AT_ONCE);
-    while (this.#next < last) this.#waiting[this.#next++]?.(true);
+    while (this.#next < last) this.#waiting[this.#next++]?.();
     if (this.#next < this.#waiting.length) {
       setImmediate(drain, this);
       return;

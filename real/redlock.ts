@@ -17,6 +17,7 @@ import {
   type ResolvedSettings,
   resolveSettings,
 } from './settings.js';
+import { Slots } from './slots.js';
 
 /** What a {@link Redlock} emits. */
 export interface RedlockEvents {
@@ -55,7 +56,7 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
   readonly #settings: ResolvedSettings;
   readonly #machine: Machine;
   /** Acquisitions under way. */
-  readonly #acquiring = new Set<LockRun>();
+  readonly #acquiring = new Slots<LockRun>();
   #closed = false;
   #lastPolicy: {
     readonly settings: ResolvedSettings;
@@ -219,7 +220,7 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
    */
   async quit(): Promise<void> {
     this.#closed = true;
-    for (const run of this.#acquiring) run.abandon(this.#closedError());
+    for (const run of this.#acquiring.all()) run.abandon(this.#closedError());
     await this.#group.close(this.#settings.nodeTimeoutMs);
   }
 
@@ -248,11 +249,11 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
     if (signal?.aborted) throw abortedBefore(keys, signal.reason);
     const run = new LockRun(this.#group, policy, keys, this.#machine);
     const forget = signal === undefined ? undefined : onAbort(signal, () => run.abandon(signal.reason));
-    this.#acquiring.add(run);
+    const slot = this.#acquiring.add(run);
     try {
       await run.acquire(ttlMs);
     } finally {
-      this.#acquiring.delete(run);
+      this.#acquiring.remove(slot);
       forget?.();
     }
     return new Lock(run);
