@@ -49,14 +49,18 @@ const explained = z.strictObject({ kind: z.string(), piece: z.string(), without:
 const replay = z.strictObject({
   schema: z.literal('lockstep.replay/1'),
   id: z.string(),
-  verdict: fixed,
+  verdict: z.enum(['violated', 'unavailable', 'safe', 'inconclusive']),
   violations: z.array(violation),
   verdicts,
   availability: z.array(z.strictObject({ fromUs: us, toUs: us, reason: z.string() })),
   assumptionsBroken: z.array(z.string()),
+  unused: z.array(z.string()).describe('what of the schedule did not come about, as in fates[2]: …'),
   hash,
   events: count,
-  reproduced: z.boolean().nullable().describe('whether what is expected came; null where nothing is'),
+  reproduced: z
+    .boolean()
+    .nullable()
+    .describe('whether what is expected came; null where nothing is, and where that is inconclusive'),
   difference: z.string().nullable(),
   explained: z.strictObject({ property, pieces: z.array(explained) }).optional(),
 });

@@ -8,7 +8,9 @@ import { flag, word } from './values.js';
 
 const EXAMPLES = `
 Exits with 0 if what the scenario expects is there, and 3 if not; for a schedule that expects
-nothing, and with a mitigation on which the scenario says nothing, with 1 if it is violated.
+nothing, and with a mitigation on which the scenario says nothing, with 1 if it is violated. Fates
+that match no message, and faults and locks dated after the end, are named; where they are all that
+is wrong, it is inconclusive, and exits with 2.
 
 With --diff, exits with 0, or with 3 if one of the two runs is not what is expected of it.
 

@@ -6,22 +6,34 @@ import { type Explained, explain } from '../properties/shrinking/explain.js';
 import { ANSI, formatTimeline, type Painter, PLAIN, propertyWords, type ReportInput } from '../report/index.js';
 import { WIDTH } from '../report/table.js';
 import { wrap } from '../report/words.js';
-import { type Expectation, mitigate, type PropertyId, type Scenario, type Schedule } from '../scenarios/index.js';
+import {
+  type Expectation,
+  mitigate,
+  type PropertyId,
+  type Scenario,
+  type Schedule,
+  type Verdict,
+} from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { replayCommand } from './failure-file.js';
 import type { ReplayFlags } from './flags.js';
-import { hasColour, type Io, writeJson } from './io.js';
+import { hasColour, type Io, say, writeJson } from './io.js';
 import { writeForm } from './replay-formats.js';
 import { showReport } from './report-file.js';
 import { type Loaded, loadScenario } from './scenario-file.js';
 import { textTable } from './text-table.js';
+import { unusedIn } from './unused.js';
 
 /** A schedule that was run again. */
 export interface Replayed {
   readonly id: string;
   readonly schedule: Schedule;
   readonly judgement: Judgement;
+  /** A schedule that did not wholly come about is not safe, unless that may be the work of a mitigation. */
+  readonly verdict: Verdict | 'inconclusive';
+  /** What of the schedule did not come about. */
+  readonly unused: readonly string[];
   /** What was expected of it, if anything was. */
   readonly expected: Expectation | null;
   /** How it differs from that; `null` if it does not. */
@@ -44,13 +56,17 @@ export function replay(name: string, flags: ReplayFlags, io: Io): ExitCode {
   else if (flags.open) showReport(loaded.report, shownOf(name, loaded, replayed, io), io);
   else if (flags.format !== 'text') writeForm(flags.format, shownOf(name, loaded, replayed, io), io);
   else io.stdout.write(replayText(loaded, flags.with ?? [], replayed, hasColour(io) ? ANSI : PLAIN));
+  const isToldThere = !flags.open && (flags.json || flags.format === 'text');
+  if (replayed.verdict === 'inconclusive' && !isToldThere)
+    say(io, `inconclusive; not used: ${replayed.unused.join('; ')}`);
   return codeOf(replayed);
 }
 
 /** Whether what was expected came; of what nobody expected anything, whether it is safe. */
-function codeOf({ expected, difference, judgement }: Replayed): ExitCode {
-  if (expected !== null) return difference === null ? Exit.ok : Exit.notReproduced;
-  return judgement.verdict === 'safe' ? Exit.ok : Exit.violated;
+function codeOf({ expected, difference, verdict }: Replayed): ExitCode {
+  if (difference !== null) return Exit.notReproduced;
+  if (verdict === 'inconclusive') return Exit.inconclusive;
+  return expected !== null || verdict === 'safe' ? Exit.ok : Exit.violated;
 }
 
 /** What its forms are made from. */
@@ -76,19 +92,23 @@ export function runAgain(
   const expected = mitigations.length === 0 ? (scenario?.expect ?? null) : (flip?.expect ?? null);
   const judgement = judgeAsExpected(schedule, expected ?? scenario?.expect ?? { verdict: 'safe' });
   const broken = mainViolation(judgement, expected);
+  const unused = unusedIn(schedule, judgement);
+  const isDecided = judgement.verdict !== 'safe' || mitigations.length > 0 || unused.length === 0;
   if (why && broken === undefined) throw new InputError(`nothing is violated in ${id}, so there is nothing to explain`);
   return {
     id,
     schedule,
     judgement,
+    verdict: isDecided ? judgement.verdict : 'inconclusive',
+    unused,
     expected,
     difference: expected === null ? null : reproduces(expected, judgement),
     explained: why && broken !== undefined ? { property: broken, pieces: explain(schedule, broken) } : null,
   };
 }
 
-function replayJson({ id, judgement, expected, difference, explained }: Replayed): object {
-  const { verdict, violations, verdicts, outages, assumptionsBroken, run } = judgement;
+function replayJson({ id, judgement, verdict, unused, expected, difference, explained }: Replayed): object {
+  const { violations, verdicts, outages, assumptionsBroken, run } = judgement;
   return {
     id,
     verdict,
@@ -103,16 +123,16 @@ function replayJson({ id, judgement, expected, difference, explained }: Replayed
     verdicts: { ...verdicts, unavailable: outages.map(({ fromUs, toUs }) => ({ fromUs, toUs })) },
     availability: outages,
     assumptionsBroken,
+    unused,
     hash: run.hash,
     events: run.events,
-    reproduced: expected === null ? null : difference === null,
+    reproduced: difference !== null ? false : expected === null || verdict === 'inconclusive' ? null : true,
     difference,
     ...(explained === null ? {} : { explained }),
   };
 }
 
-function traceJson({ id, schedule, judgement }: Replayed): object {
-  const { verdict, run } = judgement;
+function traceJson({ id, schedule, judgement: { run }, verdict }: Replayed): object {
   return { id, verdict, hash: run.hash, schedule, trace: run.trace };
 }
 
@@ -120,12 +140,13 @@ function replayText({ id, scenario }: Loaded, mitigations: readonly string[], it
   const title = titleOf(id, scenario);
   const story = scenario === null ? [] : wrap(scenario.story, WIDTH - 2).map((line) => `  ${line}`);
   const run = it.judgement.run;
+  const unused = mitigations.length === 0 ? it.unused : [];
   return [
     paint.strong(title),
     ...story,
     ...(mitigations.length === 0 ? [] : [`  with ${mitigations.join(' and ')}`]),
     '',
-    `${formatTimeline(it.schedule, it.judgement, { paint, mostRows: MOST_ROWS })}`,
+    formatTimeline(it.schedule, it.judgement, { paint, mostRows: MOST_ROWS, unused }),
     ...explanation(it),
     `  ${comparison(it, paint)}   hash ${run.hash}   ${run.events} events`,
     '',
@@ -151,8 +172,9 @@ function mainViolation({ violations }: Judgement, expected: Expectation | null):
   return (violations.find(({ property }) => named.includes(property)) ?? first)?.property;
 }
 
-function comparison({ expected, difference, judgement }: Replayed, paint: Painter): string {
-  if (expected === null) return `${judgement.verdict}; nothing is said about what it should be`;
+function comparison({ expected, difference, verdict }: Replayed, paint: Painter): string {
+  if (expected === null) return `${verdict}; nothing is said about what it should be`;
   if (difference !== null) return `${paint.bad('✗ not reproduced')}: ${printable(difference, LONGEST_DIFFERENCE)}`;
+  if (verdict === 'inconclusive') return `? inconclusive: expected ${expected.verdict}`;
   return `${paint.good('✓ reproduced')}: ${expected.verdict}, as expected`;
 }

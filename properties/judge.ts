@@ -1,4 +1,4 @@
-import type { PropertyId, PropertyKind, Schedule, Verdict } from '../scenarios/index.js';
+import type { Fate, PropertyId, PropertyKind, Schedule, Verdict } from '../scenarios/index.js';
 import { type Run, runOf, ScriptedAdversary, setupOf, World } from '../sim/index.js';
 import { type Assumption, assumptions } from './assumptions.js';
 import { Monitors } from './monitors/monitors.js';
@@ -19,6 +19,8 @@ export interface Judgement {
   readonly verdict: Verdict;
   /** Assumptions of the theory that the schedule does not keep. */
   readonly assumptionsBroken: readonly Assumption[];
+  /** Fates of the schedule that matched no message; left out of runs of other clients, where nobody looks at that. */
+  readonly unusedFates?: readonly Fate[];
 }
 
 /** Told of in every judgement, asked for or not: the danger comes before the harm. */
@@ -36,7 +38,8 @@ export function judge(
 ): Judgement {
   const setup = setupOf(schedule);
   const monitors = new Monitors(setup);
-  const world = new World(setup, new ScriptedAdversary(schedule), monitors, trace);
+  const adversary = new ScriptedAdversary(schedule);
+  const world = new World(setup, adversary, monitors, trace);
   watch(world);
   world.run();
   const violations = monitors.violations.filter(({ property }) => TOLD.includes(property) || also.includes(property));
@@ -56,5 +59,6 @@ export function judge(
     },
     verdict: violated ? 'violated' : outages.length > 0 ? 'unavailable' : 'safe',
     assumptionsBroken: assumptions(schedule, setup.policy, { fewestCounters: monitors.counters.fewest }),
+    unusedFates: adversary.unusedFates,
   };
 }

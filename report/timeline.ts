@@ -53,11 +53,16 @@ export function markOf(
   return { row: own, text: MARKS[property] ?? propertyWords(property) };
 }
 
+/** Longer lists of what did not come about are cut short. */
+const MOST_UNUSED = 20;
+
 /** How a run is told. */
 export interface TimelineOptions {
   readonly paint?: Painter;
   /** Leaves out the middle of a table that is longer than this. Default: no limit. */
   readonly mostRows?: number;
+  /** What of the schedule did not come about, to be named; where there is any, nothing is called safe. */
+  readonly unused?: readonly string[];
 }
 
 /**
@@ -65,7 +70,7 @@ export interface TimelineOptions {
  * told of only where nothing worse happened.
  */
 export function formatTimeline(schedule: Schedule, judgement: Judgement, options: TimelineOptions = {}): string {
-  const { paint = PLAIN } = options;
+  const { paint = PLAIN, unused = [] } = options;
   const telling = tellingOf(schedule, judgement);
   const { violations, outages, assumptionsBroken } = judgement;
   const grave = violations.filter((it) => it.property !== 'validity');
@@ -83,7 +88,11 @@ export function formatTimeline(schedule: Schedule, judgement: Judgement, options
     lines.push(...finding(propertyWords(violation.property), violationSentence(violation, telling), paint));
   }
   for (const outage of outages) lines.push(...finding('availability', outageSentence(outage, telling), paint));
-  if (violations.length === 0 && outages.length === 0) lines.push(`  ${paint.good('✓ safe')}   Nothing was violated.`);
+  if (violations.length === 0 && outages.length === 0) {
+    const inconclusive = '  ? inconclusive   Nothing was violated, but not all of the schedule came about.';
+    lines.push(unused.length > 0 ? inconclusive : `  ${paint.good('✓ safe')}   Nothing was violated.`);
+  }
+  lines.push(...unusedLines(unused));
   const assumed =
     assumptionsBroken.length === 0
       ? 'The schedule keeps all assumptions of the lock.'
@@ -96,6 +105,12 @@ function finding(title: string, sentence: string, paint: Painter): string[] {
   const name = `✗ ${title}`;
   if (name.length + sentence.length + 5 <= WIDTH) return [`  ${paint.bad(name)}   ${sentence}`];
   return [`  ${paint.bad(name)}`, ...wrap(sentence, WIDTH - 4).map((line) => `    ${line}`)];
+}
+
+function unusedLines(unused: readonly string[]): string[] {
+  const left = unused.length - MOST_UNUSED;
+  const more = left > 0 ? [`… ${plural(left, 'line')} left out (--json has everything)`] : [];
+  return [...unused.slice(0, MOST_UNUSED), ...more].map((it, i) => `  ${i === 0 ? 'not used' : '        '}   ${it}`);
 }
 
 function shortened(table: readonly string[], mostRows: number | null, paint: Painter): string[] {

@@ -13,7 +13,7 @@ export interface Schedule {
   readonly clients: readonly ClientPlan[];
   /** At one instant they strike in this order. */
   readonly faults: readonly Fault[];
-  /** A message without a fate here takes the cluster's `delayUs`. A fate for a message that is never sent is idle. */
+  /** A message without a fate here takes the cluster's `delayUs`. A fate for a message that is never sent is idle; a replay names it. */
   readonly fates: readonly Fate[];
   /** What the protected resources do about writes; `none` where left out. */
   readonly resource?: ResourceGuard;

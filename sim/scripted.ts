@@ -7,6 +7,7 @@ import type { Direction, FateSlot, Message } from './message.js';
 export class ScriptedAdversary implements Adversary {
   private readonly schedule: Schedule;
   private readonly fates = new Map<string, Fate>();
+  private readonly unused: Set<Fate>;
   private readonly asked: number[];
   private faultsPlanned = 0;
 
@@ -14,6 +15,12 @@ export class ScriptedAdversary implements Adversary {
     this.schedule = schedule;
     this.asked = schedule.clients.map(() => 0);
     for (const fate of schedule.fates) this.fates.set(addressKey(fate), fate);
+    this.unused = new Set(schedule.fates);
+  }
+
+  /** Fates that have matched no message so far, in the order of the schedule. */
+  get unusedFates(): Fate[] {
+    return [...this.unused];
   }
 
   nextLock(client: number): LockPlan | null {
@@ -31,6 +38,7 @@ export class ScriptedAdversary implements Adversary {
     const client = this.schedule.clients[message.client]?.id ?? '';
     const fate = this.fates.get(addressKey(addressOf(client, message, direction, send)));
     if (fate === undefined) return;
+    this.unused.delete(fate);
     slot.lost = fate.lost ?? false;
     if (fate.delayUs !== undefined) slot.delayUs = fate.delayUs;
     if (fate.duplicateDelayUs !== undefined) slot.duplicateDelayUs = fate.duplicateDelayUs;

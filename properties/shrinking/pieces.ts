@@ -127,14 +127,15 @@ function smallerFaults(fault: Fault): { readonly name: string; readonly fault: F
 }
 
 /** `crash of n2 at 3 ms`. */
-function faultName(fault: Fault): string {
+export function faultName(fault: Fault): string {
   const fields = fault as unknown as Readonly<Record<string, unknown>>;
   const subject = [fields.node, fields.process, fields.client, fields.from].find((it) => it !== undefined);
   const who = subject === undefined ? '' : ` of ${Array.isArray(subject) ? subject.join(', ') : subject}`;
   return `${fault.kind}${who} at ${fault.atUs / 1000} ms`;
 }
 
-function messageName({ client, operation, node, direction }: Fate): string {
+/** `acquire from c1 to n3`. */
+export function messageName({ client, operation, node, direction }: Fate): string {
   return direction === 'request'
     ? `${operation} from ${client} to ${node}`
     : `answer to ${operation} from ${node} to ${client}`;
