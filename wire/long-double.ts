@@ -17,7 +17,7 @@ const DECIMAL = /^([+-]?)(\d*)\.?(\d*)(?:e([+-]?\d+))?$/i;
 export function parseLongDouble(text: string): LongDouble | 'infinite' | null {
   if (/^[+-]?inf(?:inity)?$/i.test(text)) return 'infinite';
   const read = DECIMAL.exec(text);
-  if (read === null) return null;
+  if (read === null) return parseHexadecimal(text);
   const [, sign, whole = '', part = '', power = '0'] = read;
   if (whole === '' && part === '') return null;
   const exponent = Number(power) - part.length;
@@ -28,6 +28,15 @@ export function parseLongDouble(text: string): LongDouble | 'infinite' | null {
   const value =
     exponent >= 0 ? rounded(digits * 10n ** BigInt(exponent), 1n) : rounded(digits, 10n ** BigInt(-exponent));
   return sign === '-' ? { ...value, mantissa: -value.mantissa } : value;
+}
+
+const HEXADECIMAL = /^([+-]?)0x([\da-f]*)\.?([\da-f]*)(?:p([+-]?\d{1,5}))?$/i;
+
+function parseHexadecimal(text: string): LongDouble | null {
+  const [, sign, whole = '', part = '', power = '0'] = HEXADECIMAL.exec(text) ?? [];
+  if (`${whole}${part}` === '') return null;
+  const { mantissa, exponent } = rounded(BigInt(`0x${whole}${part}`), 1n);
+  return { mantissa: sign === '-' ? -mantissa : mantissa, exponent: exponent + Number(power) - 4 * part.length };
 }
 
 /** The sum, rounded as a processor does. */

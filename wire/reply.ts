@@ -25,6 +25,17 @@ export class Double {
   }
 }
 
+/** A reply of a transaction, which may change its protocol half way: it is written as it was when its command ran. */
+export class Dated {
+  readonly reply: Reply;
+  readonly protocol: 2 | 3;
+
+  constructor(reply: Reply, protocol: 2 | 3) {
+    this.reply = reply;
+    this.protocol = protocol;
+  }
+}
+
 /** Pairs of key and value: a flat array in RESP2. */
 export class MapReply {
   readonly pairs: readonly (readonly [Reply, Reply])[];
@@ -108,6 +119,7 @@ export type Reply =
   | Verbatim
   | BigNumber
   | Several
+  | Dated
   | readonly Reply[];
 
 /** The reply of most commands that change something. */

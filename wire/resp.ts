@@ -1,5 +1,6 @@
 import {
   BigNumber,
+  Dated,
   Double,
   Failure,
   MapReply,
@@ -39,6 +40,7 @@ type ObjectReply = Exclude<Reply, string | number | bigint | boolean | symbol | 
 function encodeObject(reply: ObjectReply, protocol: Protocol): string {
   if (reply instanceof Status) return `+${reply.text}\r\n`;
   if (reply instanceof Failure) return `-${reply.text.replace(/[\r\n]/g, ' ')}\r\n`;
+  if (reply instanceof Dated) return encode(reply.reply, reply.protocol);
   if (reply instanceof Several) return reply.replies.map((it) => encode(it, protocol)).join('');
   if (reply instanceof MapReply) {
     const head = protocol === 3 ? `%${reply.pairs.length}` : `*${reply.pairs.length * 2}`;

@@ -1,7 +1,7 @@
 import { type Answer, comparable } from './answers.js';
 import { below, fromTemplate, KEYS, oneOf, type Random, spoiled } from './draw.js';
 import { libraryScripts, OWN_SCRIPTS } from './scripts.js';
-import type { ClockedServer, Side } from './servers.js';
+import { type ClockedServer, type Side, START_US } from './servers.js';
 import { EXACT, TEMPLATES } from './templates.js';
 
 /** A command that two servers answered in different ways. */
@@ -14,7 +14,6 @@ export interface Difference {
 }
 
 const NO_ANSWER: Answer = ['?', null];
-const START_US = 1_735_689_600_000_000;
 /** Steps of the clock a second: parts that binary fractions are exact on. */
 const STEPS = 64;
 const CONNECTIONS = 3;
@@ -42,7 +41,7 @@ function drawCommand(random: Random): readonly string[] {
   if (random() < 0.04) return drawScript(random);
   const argv = fromTemplate(random, oneOf(random, TEMPLATES));
   const name = (argv[0] ?? '').toLowerCase();
-  return EXACT.has(name) ? argv : spoiled(random, argv);
+  return EXACT.has(name) || argv[1] === 'level' ? argv : spoiled(random, argv);
 }
 
 /** Two servers side by side, which are given the same random commands at the same times. */

@@ -20,10 +20,13 @@ export interface ClockedServer extends AsyncDisposable {
   setClock(us: number): void;
 }
 
+/** What both clocks show at first, µs since 1970. */
+export const START_US = 1_735_689_600_000_000;
+
 /** The simulated server, in this process. */
 export async function simulated(): Promise<ClockedServer> {
   await loadLua();
-  let now = 0;
+  let now = START_US;
   const server = new Server({ now: () => now, random: () => 0.5 });
   return {
     setClock: (us) => {
@@ -70,7 +73,7 @@ export async function real(): Promise<ClockedServer> {
     writeFileSync(`${clock}.new`, `${text}.${String(us % 1_000_000).padStart(6, '0')}\n`);
     renameSync(`${clock}.new`, clock);
   };
-  setClock(1_735_689_600_000_000);
+  setClock(START_US);
   const port = await freePort();
   const argv = ['--port', String(port), '--save', '', '--dir', folder, '--bind', '127.0.0.1'];
   const child: ChildProcess = spawn('redis-server', argv, {

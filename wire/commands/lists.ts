@@ -1,4 +1,4 @@
-import { at, integer, listOf, long, option, placesOf, positive, ranged } from '../arguments.js';
+import { at, integer, listOf, option, placesOf, positive, ranged } from '../arguments.js';
 import { type Call, type Handler, KEY, type Row } from '../command.js';
 import { NEVER } from '../keyspace.js';
 import { fail, NO_KEY, NULL_ARRAY, OK, type Reply, SYNTAX, wrongArity } from '../reply.js';
@@ -119,7 +119,7 @@ const lpos: Handler = (argv, call) => {
     const [word, value] = [option(argv, i), argv[i + 1]];
     if (value === undefined) throw SYNTAX;
     if (word === 'rank') {
-      rank = long(value);
+      rank = integer(value);
       if (rank === 0)
         throw fail(
           "RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from the end of the list",

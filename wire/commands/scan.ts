@@ -29,8 +29,9 @@ function optionsOf(argv: readonly string[], from: number, takesType: boolean): O
 }
 
 function cursorOf(text: string): number {
-  if (!/^\d{1,20}$/.test(text)) throw fail('invalid cursor');
-  return Number(text);
+  if (!/^[+-]?\d{1,20}$/.test(text)) throw fail('invalid cursor');
+  // `strtoul` takes a sign, and lets negative numbers begin again from the greatest.
+  return Number(BigInt.asUintN(64, BigInt(text.replace('+', ''))));
 }
 
 /** A number from 1 to 2^32 for a text (FNV-1a): its place in an iteration, whatever comes and goes meanwhile. */

@@ -36,7 +36,7 @@ function addOptionsOf(argv: readonly string[], isIncrement: boolean): AddOptions
 function addOne(zset: SortedSet, member: string, given: number, words: ReadonlySet<string>): number | null {
   const current = zset.score(member);
   if (current === undefined ? words.has('xx') : words.has('nx')) return null;
-  const score = words.has('incr') ? (current ?? 0) + given : given;
+  const score = words.has('incr') ? (current === null || current === undefined ? given : current + given) : given;
   if (Number.isNaN(score)) throw NOT_A_NUMBER;
   if (current !== undefined && ((words.has('lt') && score >= current) || (words.has('gt') && score <= current)))
     return null;

@@ -1,5 +1,5 @@
 import type { Handler, Row } from '../command.js';
-import { Failure, fail, NULL_ARRAY, OK, type Reply } from '../reply.js';
+import { Dated, Failure, fail, NULL_ARRAY, OK, type Reply } from '../reply.js';
 
 const multi: Handler = (_, { session }) => {
   if (session.transaction !== null) throw fail('MULTI calls can not be nested');
@@ -24,7 +24,10 @@ const exec: Handler = (_, { session, instance }): Reply => {
   instance.unwatch(session);
   if (transaction.failed) throw new Failure('EXECABORT Transaction discarded because of previous errors.');
   if (isStale) return NULL_ARRAY;
-  return transaction.commands.map((argv) => instance.run(argv, session));
+  return transaction.commands.map((argv) => {
+    const reply = instance.run(argv, session);
+    return new Dated(reply, session.protocol);
+  });
 };
 
 const watch: Handler = (argv, { session, instance, keys }) => {

@@ -1,12 +1,14 @@
 import type { LuaFunction, LuaStack } from './stack.js';
 
-/** A number as an integer of 32 bits: the nearest one, and its last bits. */
+const DOUBLE = new Float64Array(1);
+const HALVES = new Int32Array(DOUBLE.buffer);
+/** 2^52 + 2^51: a double beside it has the nearest integer in its last bits. */
+const SHIFTED = 6755399441055744;
+
+/** A number as an integer of 32 bits, as the C library takes it: the last bits of a double. */
 function bits(stack: LuaStack, index: number): number {
-  const value = stack.checkNumber(index);
-  const floor = Math.floor(value);
-  const half = value - floor === 0.5;
-  const nearest = half ? (floor % 2 === 0 ? floor : floor + 1) : Math.round(value);
-  return Number(BigInt.asIntN(32, BigInt(Number.isFinite(nearest) ? nearest : 0)));
+  DOUBLE[0] = stack.checkNumber(index) + SHIFTED;
+  return HALVES[0] ?? 0;
 }
 
 function result(stack: LuaStack, value: number): number {

@@ -1,9 +1,11 @@
 import {
   BigNumber,
+  Dated,
   Double,
   Failure,
   MapReply,
   Push,
+  printed,
   type Reply,
   SetReply,
   Several,
@@ -73,6 +75,10 @@ function pushObject(
   }
   if (reply instanceof Failure) {
     pushSingle(stack, 'err', reply.text);
+    return;
+  }
+  if (reply instanceof Dated) {
+    pushReply(stack, reply.reply, protocol);
     return;
   }
   if (reply instanceof Several) {
@@ -176,9 +182,9 @@ function withoutBreaks(text: string): string {
 function readTable(stack: LuaStack, protocol: 2 | 3): Reply {
   const text = (): string => stack.text(-1);
   const err = field(stack, 'err', TYPE.string, text);
-  if (err !== undefined) return new Failure(withoutBreaks(err.startsWith('-') ? err.slice(1) : err));
+  if (err !== undefined) return new Failure(withoutBreaks(printed(err.startsWith('-') ? err.slice(1) : err)));
   const ok = field(stack, 'ok', TYPE.string, text);
-  if (ok !== undefined) return new Status(withoutBreaks(ok));
+  if (ok !== undefined) return new Status(withoutBreaks(printed(ok)));
   const double = field(stack, 'double', TYPE.number, () => stack.number(-1));
   if (double !== undefined) return new Double(formatDouble(double));
   const big = field(stack, 'big_number', TYPE.string, text);

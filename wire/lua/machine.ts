@@ -1,4 +1,4 @@
-import { Failure, fail, type Reply } from '../reply.js';
+import { Failure, fail, printed, type Reply } from '../reply.js';
 import { baseLibrary } from './base.js';
 import { BIT } from './bit.js';
 import { popReply } from './convert.js';
@@ -278,7 +278,7 @@ export class LuaMachine {
       stack.pop();
       return text;
     };
-    const [message, source, line] = [read('err'), read('source'), read('line')];
+    const [message, source, line] = [printed(read('err')), read('source'), read('line')];
     const where = source === '' || line === '' ? '' : ` script: ${name}, on ${source}:${line}.`;
     const text = message === '' ? 'ERR unknown error' : message;
     return new Failure(`${text.startsWith('-') ? text.slice(1) : text}${where}`);
