@@ -22,8 +22,10 @@ export class SortedSet {
   /** Sets the score of a member, new or not. */
   set(member: string, score: number): void {
     this.delete(member);
-    this.scores.set(member, score);
-    this.order.splice(this.place(member, score), 0, { member, score });
+    // A list pack keeps whole numbers as integers, which have no negative zero.
+    const kept = score + 0;
+    this.scores.set(member, kept);
+    this.order.splice(this.place(member, kept), 0, { member, score: kept });
   }
 
   delete(member: string): boolean {
