@@ -44,7 +44,7 @@ test.each([
   [
     'a mitigation without a value',
     ['replay', 'S03', '--with', 'persistence'],
-    'mitigation "persistence" has no value; write persistence=always|everysec|none',
+    'mitigation "persistence" has no value; write persistence=always|everysec|rdb|none',
   ],
   [
     'a missing file',

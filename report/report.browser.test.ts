@@ -181,7 +181,8 @@ inBrowser(
 
 /** Bytes, as gzip -9 packs them. */
 const MOST_VIEWER = 40_000;
-const MOST_ENGINE = 45_000;
+// What known clients do otherwise is a part of it, each deviation by its name.
+const MOST_ENGINE = 54_000;
 
 describe('sizes', () => {
   const files = viewerFiles();
