@@ -34,7 +34,11 @@ function quick(argv: readonly string[]): string[] {
     if (at >= 0) less[at + 1] = '50';
     else less.push('--range-runs', '50');
   }
-  if (verb === 'guests' && !argv.includes('--replay')) less.push('--runs', '1');
+  if (verb === 'guests' && !argv.includes('--replay')) {
+    const at = less.indexOf('--runs');
+    if (at >= 0) less[at + 1] = '1';
+    else less.push('--runs', '1');
+  }
   if (verb === 'guests' && !less.includes('--library') && !less.includes('--libraries'))
     less.push('--libraries', 'redlock5');
   return less;
