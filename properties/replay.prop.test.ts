@@ -78,6 +78,7 @@ describe('any schedule', () => {
     untilUs: 200_000,
     faults: FAULT_KINDS,
     leastRestartUs: 0,
+    setBackDisks: true,
     apart: true,
     mostFaults: 8,
     mostFates: 8,

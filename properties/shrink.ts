@@ -106,6 +106,7 @@ function anyCourse(schedule: Schedule): fc.Arbitrary<Course> {
     untilUs: 2 ** 52,
     faults: FAULT_KINDS,
     leastRestartUs: 0,
+    setBackDisks: true,
     apart: true,
     mostFaults: 65_536,
     mostFates: 65_536,

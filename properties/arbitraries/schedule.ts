@@ -26,6 +26,8 @@ export interface CourseOptions {
   readonly faults: readonly Fault['kind'][];
   /** Crashes restart after this at the earliest, µs. */
   readonly leastRestartUs: number;
+  /** Disks may be set back to an older state in a crash, whatever the persistence. Default `false`. */
+  readonly setBackDisks?: boolean;
   /** Clients may have nodes and keys of their own, and replicas may be nodes. Default `false`. */
   readonly apart?: boolean;
   /** Most faults and most fates of messages in a course. */
@@ -124,7 +126,7 @@ function faultsOfNodes(options: CourseOptions, when: When): Pick<FaultsByKind, K
       node: aNode(options),
       power: fc.boolean(),
       clean: fc.boolean(),
-      ageUs: time(MOST_US),
+      ageUs: options.setBackDisks === true ? time(MOST_US) : fc.constant(0),
       restartBy: fc.constantFrom('true-time' as const, 'node-clock' as const),
       ...when,
       restartAfterUs: fc.option(time(MOST_US, options.leastRestartUs), { nil: null }),
