@@ -22,7 +22,7 @@ interface Packed {
 }
 
 /** Modules that `--help` may load. */
-const MOST_LOADED = 150;
+const MOST_LOADED = 155;
 
 let packed: Packed;
 /** Where somebody has installed it who has nothing else. */
@@ -87,8 +87,8 @@ describe('the packed tarball', () => {
   });
 
   it('is small, and has neither tests nor benchmarks of this repository', () => {
-    expect(packed.size).toBeLessThan(1_150_000);
-    expect(packed.unpackedSize).toBeLessThan(4_200_000);
+    expect(packed.size).toBeLessThan(1_300_000);
+    expect(packed.unpackedSize).toBeLessThan(4_800_000);
     const needless = packed.files.filter(({ path }) =>
       /^(?!examples\/).*\.test\.|\/testing\/|^dist\/bench|tsbuildinfo|\.map$/.test(path),
     );

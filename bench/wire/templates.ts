@@ -62,7 +62,11 @@ export const TEMPLATES: readonly string[] = [
   'ZRANGE key bound bound BYSCORE [REV] [LIMIT int int] [WITHSCORES]',
   'ZRANGE level lex lex BYLEX [REV] [LIMIT int int]',
   ...['ZRANGEBYSCORE key bound bound [WITHSCORES] [LIMIT int int]', 'ZREVRANGEBYSCORE key bound bound [LIMIT int int]'],
-  ...['ZRANGEBYLEX level lex lex [LIMIT int int]', 'ZREVRANGEBYLEX level lex lex', 'ZREVRANGE key int int [WITHSCORES]'],
+  ...[
+    'ZRANGEBYLEX level lex lex [LIMIT int int]',
+    'ZREVRANGEBYLEX level lex lex',
+    'ZREVRANGE key int int [WITHSCORES]',
+  ],
   ...['ZRANGESTORE key key int int', 'ZRANGESTORE key key bound bound BYSCORE [LIMIT int int]'],
   ...['ZREMRANGEBYRANK key int int', 'ZREMRANGEBYSCORE key bound bound', 'ZREMRANGEBYLEX level lex lex'],
   ...['ZPOPMIN key [int]', 'ZPOPMAX key [int]', 'ZMPOP counted minmax [COUNT int]', 'ZSCAN key 0 [MATCH pattern]'],
