@@ -3,7 +3,7 @@ import { DEVIATIONS, deviationsOf, PROFILES, parseDeviation } from '../../deviat
 import { MUTANTS, weatherFor } from './registry.js';
 
 /** Those that only scenarios, or tests of the explorer, need. */
-const ELSEWHERE = ['quorum', 'key-thousandfold-per-retry', 'extends-present', 'fence-without-token', 'counter-kept'];
+const ELSEWHERE = ['quorum', 'key-thousandfold-per-retry', 'extends-present', 'fence-without-token'];
 
 it('has no deviation that no known client has and no planted bug is made of', () => {
   const policies = [...Object.values(PROFILES), ...MUTANTS.map((mutant) => weatherFor(mutant).policy)];

@@ -57,6 +57,7 @@ const EXPOSED_BY: Readonly<Record<string, string>> = {
   M54e: 'S29d',
   M54f: 'S29e',
   M54h: 'S29f',
+  M54i: 'S29h',
 };
 
 function late(operation: Fate['operation'], nodes: readonly string[], delayUs: number): Fate[] {

@@ -262,7 +262,7 @@ const FENCING: readonly Mutant[] = [
     id: 'M54i',
     story: 'A node that comes back with an old counter goes by it, and a quorum with it knows less than it did.',
     instance: 'only an empty node copies the counter of others: a restart from an RDB dump, appendfsync everysec',
-    change: { policy: { rejoin: 'copy-if-missing' } },
+    change: { deviations: ['counter-kept'] },
     ...FENCED,
     weather: { nodes: 3, persistence: 'rdb' },
   },

@@ -180,10 +180,12 @@ export class FaultPlan {
     const isAlways = persistence === 'always';
     const losesPower = how === 'power' && (isAlways || forgetsUnawares(weather));
     if (!losesPower && this.crashesLeft === 0) return null;
-    // Whoever writes before it answers loses nothing with the power either.
-    const loses = how === 'power' ? !isAlways : how === 'process' && !isAlways && (fsync?.takesUs ?? 0) > 0;
+    const hasDumps = persistence === 'rdb';
+    // Whoever writes before it answers loses nothing with the power either; between two dumps a process keeps nothing.
+    const loses =
+      how === 'power' ? !isAlways : how === 'process' && (hasDumps || (!isAlways && (fsync?.takesUs ?? 0) > 0));
     const restartAfterUs =
-      loses && forgetsUnawares(weather)
+      loses && (hasDumps || forgetsUnawares(weather))
         ? this.longEnough()
         : draw.pick([0, 0, 1_000, draw.below(premise.ttlMs * 1000)]);
     const when = this.during(lock, view, null);
