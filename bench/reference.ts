@@ -259,7 +259,7 @@ export class ReferenceWorkload implements Adversary {
   nextFault(moment: Moment, lock: LockRun | null, view: WorldView): Fault | null {
     if (moment === 'start') return this.faults.shift() ?? null;
     if (moment !== 'claim' || lock === null || this.forgetsLeft === 0) return null;
-    if (size(lock.state.votes.yes) <= lock.state.quorum) return null;
+    if (size(lock.state.votes.yes) <= lock.state.electorate.needed) return null;
     this.forgetsLeft--;
     // One that has voted for this claim: the key of another would be a vote that somebody is about to count.
     const voters = members(lock.voters);

@@ -16,17 +16,24 @@ describe('a failed attempt', () => {
     lock.at(202).fire('retry');
     expect(lock.sent).toEqual([{ operation: 'acquire', to: [0, 1, 2, 3, 4], attempt: 1, round: 0 }]);
     expect(lock.newest()).toMatchObject({ token: 'token-1', attempt: 1, ttlMs: 10_000 });
-    expect(lock.state).toMatchObject({ phase: 'acquiring', attempt: 1, startedAt: ms(202), calledAt: ms(0) });
+    expect(lock.state).toMatchObject({
+      phase: 'acquiring',
+      attempt: { number: 1, startedAt: ms(202) },
+      calledAt: ms(0),
+    });
     expect(lock.votes()).toEqual({ granted: [], refused: [], failed: [] });
-    expect(lock.at(204).yes(0, 1, 2).state.deadline).toBe(ms(202 + 9_898));
+    expect(lock.at(204).yes(0, 1, 2).state.hold.deadline).toBe(ms(202 + 9_898));
   });
 
   it('leaves nothing of its votes and its clean-up to the next one', () => {
     const lock = new TestLock().acquire().yes(0).no(1).error(2, 3);
     lock.yes(0).no(1).error(2, 3).fire('retry');
     expect(lock.votes()).toEqual({ granted: [], refused: [], failed: [] });
-    expect(lock.state).toMatchObject({ failure: null, releasing: 0, lateGrants: 0, releaseVotes: NO_ANSWERS });
-    expect(lock.state.asked).toBe(0b11111);
+    expect(lock.state).toMatchObject({
+      attempt: { failure: null },
+      release: { sent: 0, lateGrants: 0, votes: NO_ANSWERS },
+    });
+    expect(lock.state.attempt.asked).toBe(0b11111);
   });
 
   it('hands the same token to the next one where tokens live as long as the call', () => {
@@ -71,7 +78,7 @@ describe('a failed attempt', () => {
         votes: { granted: 0, refused: 0, failed: 0b111, quorum: 3 },
       },
     ]);
-    expect(lock.state).toMatchObject({ phase: 'failed', failure: null });
+    expect(lock.state).toMatchObject({ phase: 'failed', attempt: { failure: null } });
     expect(lock.armed.size).toBe(0);
   });
 
@@ -81,7 +88,7 @@ describe('a failed attempt', () => {
       expect(lock.no(0, 1, 2).phase).toBe('waiting');
       lock.fire('retry');
     }
-    expect(lock.state.attempt).toBe(50);
+    expect(lock.state.attempt.number).toBe(50);
   });
 
   it('needs a new chance for the next one, and keeps waiting without', () => {
@@ -138,7 +145,7 @@ describe('a success that comes after its attempt failed', () => {
       { operation: 'release', to: [1], attempt: 0, round: 0 },
       { operation: 'release', to: [2], attempt: 0, round: 0 },
     ]);
-    expect(lock.state).toMatchObject({ releaseVotes: { no: 0, failed: 0 } });
+    expect(lock.state).toMatchObject({ release: { votes: { no: 0, failed: 0 } } });
   });
 
   it.each(['no', 'error'] as const)('waits for the answer to its release, and releases again on %s', (answer) => {
@@ -155,7 +162,7 @@ describe('a success that comes after its attempt failed', () => {
     const [set, release] = [lock.newest('acquire'), lock.newest('release')];
     lock.answer(set, 'yes', 1).answer(release, 'yes', 1);
     expect(lock.sent).toEqual([]);
-    expect(lock.state).toMatchObject({ lateGrants: 0, releaseVotes: { yes: 0b10 } });
+    expect(lock.state).toMatchObject({ release: { lateGrants: 0, votes: { yes: 0b10 } } });
   });
 
   it('is released before the next attempt if its release is unanswered, since nobody will look at the answer', () => {
@@ -166,7 +173,7 @@ describe('a success that comes after its attempt failed', () => {
       { operation: 'acquire', to: [0, 1, 2, 3, 4], attempt: 1, round: 0 },
     ]);
     expect(lock.commands.at(-2)?.token).toBe('token-0');
-    expect(lock.state.lateGrants).toBe(0);
+    expect(lock.state.release.lateGrants).toBe(0);
   });
 
   it('is not released there when the next attempt has the same token, which would be hit', () => {
@@ -284,12 +291,12 @@ describe('timers of an acquisition', () => {
     const held = heldLock();
     expect(held.fire('retry').effects).toEqual([]);
     const acquiring = new TestLock().acquire();
-    expect(acquiring.fire('retry').state.attempt).toBe(0);
+    expect(acquiring.fire('retry').state.attempt.number).toBe(0);
   });
 
   it('may be late: votes that come between the time-out and its timer count', () => {
     const lock = new TestLock().acquire().at(900).yes(0, 1, 2);
-    expect(lock.state).toMatchObject({ phase: 'held', deadline: ms(9_898) });
+    expect(lock.state).toMatchObject({ phase: 'held', hold: { deadline: ms(9_898) } });
   });
 
   it('may be early: the attempt ends a little sooner, and its late votes are released', () => {

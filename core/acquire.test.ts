@@ -13,7 +13,11 @@ describe('the start of an acquisition', () => {
       },
       { type: 'arm', timer: 'attempt', at: ms(57) },
     ]);
-    expect(lock.state).toMatchObject({ phase: 'acquiring', nodes: 5, quorum: 3, wanted: 3, ttlMs: 10_000 });
+    expect(lock.state).toMatchObject({
+      phase: 'acquiring',
+      electorate: { nodes: 5, needed: 3, wanted: 3 },
+      ttlMs: 10_000,
+    });
   });
 
   it('waits for ever where there is no node time-out', () => {
@@ -51,7 +55,7 @@ describe('a claim', () => {
         },
       },
     ]);
-    expect(lock.state).toMatchObject({ phase: 'held', deadline: ms(9_903), extensions: 0 });
+    expect(lock.state).toMatchObject({ phase: 'held', hold: { deadline: ms(9_903), extensions: 0 } });
   });
 
   it('needs the quorum, not one vote fewer', () => {
@@ -95,13 +99,13 @@ describe('a claim', () => {
   ] as const)('counts its validity from the %s', (validityFrom, deadline) => {
     const lock = new TestLock({ validityFrom }).at(10).acquire().no(0, 1, 2);
     lock.at(1_000).fire('retry').at(1_030).yes(0, 1, 2);
-    expect(lock.state.deadline).toBe(ms(deadline));
+    expect(lock.state.hold.deadline).toBe(ms(deadline));
   });
 
   it('does not lose its deadline to a TTL of a thousand years', () => {
     const lock = new TestLock().acquire(31_557_600_000_000).at(2).yes(0, 1, 2);
     expect(lock.phase).toBe('held');
-    expect(lock.state.deadline).toBe(2 ** 52);
+    expect(lock.state.hold.deadline).toBe(2 ** 52);
   });
 
   it('keeps gathering the votes still on their way, since more of them tolerate more forgetful nodes', () => {
@@ -174,7 +178,7 @@ describe('waiting for more votes than the quorum', () => {
   it('takes it with fewer once the silent nodes have timed out', () => {
     const lock = new TestLock({ votesWanted: 'all' }).acquire().at(2).yes(0, 1, 2);
     expect(lock.at(50).fire('attempt').phase).toBe('held');
-    expect(lock.state.deadline).toBe(ms(9_898));
+    expect(lock.state.hold.deadline).toBe(ms(9_898));
   });
 
   it('does not wait for them once a quorum is impossible', () => {

@@ -100,7 +100,7 @@ describe('automatic extension', () => {
         .fire('auto-extend')
         .yes(0, 1, 2);
     }
-    expect(lock.state.extensions).toBe(20);
+    expect(lock.state.hold.extensions).toBe(20);
   });
 
   it('is stopped by the release, also when its timer goes off all the same', () => {

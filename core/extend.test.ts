@@ -14,7 +14,11 @@ describe('an extension', () => {
       },
       { type: 'arm', timer: 'extension', at: ms(5_050) },
     ]);
-    expect(lock.state).toMatchObject({ phase: 'held', extending: true, extensions: 0, deadline: ms(9_898) });
+    expect(lock.state).toMatchObject({
+      phase: 'held',
+      extension: { isOpen: true },
+      hold: { extensions: 0, deadline: ms(9_898) },
+    });
   });
 
   it('holds until the start of its round + TTL - D once a quorum agreed', () => {
@@ -33,12 +37,16 @@ describe('an extension', () => {
         },
       },
     ]);
-    expect(lock.state).toMatchObject({ phase: 'held', extending: false, extensions: 1, deadline: ms(24_798) });
+    expect(lock.state).toMatchObject({
+      phase: 'held',
+      extension: { isOpen: false },
+      hold: { extensions: 1, deadline: ms(24_798) },
+    });
   });
 
   it('counts from the answer of its quorum under the policy that says so', () => {
     const lock = heldLock({ extendFrom: 'reply' }).at(5_000).extend().at(5_030).yes(0, 1, 2);
-    expect(lock.state.deadline).toBe(ms(5_030 + 9_898));
+    expect(lock.state.hold.deadline).toBe(ms(5_030 + 9_898));
   });
 
   it('has no time-out where nodes have none', () => {
@@ -49,7 +57,7 @@ describe('an extension', () => {
 
   it('may be asked for a shorter claim: the nodes keep theirs, the owner counts on less', () => {
     const lock = heldLock().at(100).extend(1_000).yes(0, 1, 2);
-    expect(lock.state.deadline).toBe(ms(100 + 988));
+    expect(lock.state.hold.deadline).toBe(ms(100 + 988));
     expect(lock.armed.get('expiry')).toBe(1_088);
   });
 
@@ -66,9 +74,9 @@ describe('the votes of an extension', () => {
     const first = lock.newest();
     lock.yes(0, 1).no(2).at(150).fire('extension').at(200).extend();
     expect(lock.newest().round).toBe(1);
-    expect(lock.state).toMatchObject({ roundVotes: NO_ANSWERS });
+    expect(lock.state).toMatchObject({ extension: { votes: NO_ANSWERS } });
     lock.answer(first, 'yes', 2, 3, 4).yes(0, 1);
-    expect(lock.state).toMatchObject({ extending: true, extensions: 0, roundVotes: { yes: 0b11 } });
+    expect(lock.state).toMatchObject({ extension: { isOpen: true, votes: { yes: 0b11 } }, hold: { extensions: 0 } });
     expect(lock.yes(2).outcome).toMatchObject({ type: 'extended', deadline: ms(200 + 9_898) });
   });
 
@@ -80,9 +88,9 @@ describe('the votes of an extension', () => {
 
   it('count each node once, and its yes stands when a duplicate finds nothing', () => {
     const lock = heldLock().extend().yes(0, 0, 0).no(0).error(0);
-    expect(lock.state).toMatchObject({ extending: true, roundVotes: { yes: 1, no: 0, failed: 0 } });
+    expect(lock.state).toMatchObject({ extension: { isOpen: true, votes: { yes: 1, no: 0, failed: 0 } } });
     lock.no(1).error(1).error(2).no(2);
-    expect(lock.state).toMatchObject({ roundVotes: { no: 0b100, failed: 0b10 } });
+    expect(lock.state).toMatchObject({ extension: { votes: { no: 0b100, failed: 0b10 } } });
     expect(lock.yes(3, 4).outcome).toMatchObject({ type: 'extended' });
   });
 
@@ -111,7 +119,7 @@ describe('the votes of an extension', () => {
     expect(lock.votes()).toEqual({ granted: [0, 1, 2], refused: [3], failed: [] });
     lock.at(200).extend().answer(first, 'yes', 4);
     expect(lock.votes().granted).toEqual([0, 1, 2, 4]);
-    expect(lock.state).toMatchObject({ extending: true, roundVotes: { yes: 0 } });
+    expect(lock.state).toMatchObject({ extension: { isOpen: true, votes: { yes: 0 } } });
   });
 
   it('that come late for a round that failed count for nothing', () => {
@@ -133,7 +141,7 @@ describe('the votes of an extension', () => {
 describe('an extension without its quorum', () => {
   it('leaves the deadline as it was, and says that the lock is lost where nodes said so', () => {
     const lock = heldLock().at(100).extend().yes(0).no(1, 2);
-    expect(lock.state.extending).toBe(true);
+    expect(lock.state.extension.isOpen).toBe(true);
     lock.no(3);
     expect(lock.effects).toEqual([
       { type: 'cancel', timer: 'extension' },
@@ -146,7 +154,11 @@ describe('an extension without its quorum', () => {
         },
       },
     ]);
-    expect(lock.state).toMatchObject({ phase: 'held', extending: false, extensions: 0, deadline: ms(9_898) });
+    expect(lock.state).toMatchObject({
+      phase: 'held',
+      extension: { isOpen: false },
+      hold: { extensions: 0, deadline: ms(9_898) },
+    });
     expect(lock.armed.get('expiry')).toBe(9_898);
   });
 
@@ -175,7 +187,7 @@ describe('an extension that comes too late', () => {
   it('is refused when its quorum answered at the old deadline, in time 1 µs before', () => {
     const late = heldLock().at(9_890).extend().at(9_898).yes(0, 1, 2);
     expect(late.outcome).toMatchObject({ type: 'not-extended', reason: 'too-late' });
-    expect(late.state).toMatchObject({ extending: false, extensions: 0, deadline: ms(9_898) });
+    expect(late.state).toMatchObject({ extension: { isOpen: false }, hold: { extensions: 0, deadline: ms(9_898) } });
     const inTime = heldLock().at(9_890).extend().at(9_897.999).yes(0, 1, 2);
     expect(inTime.outcome).toMatchObject({ type: 'extended' });
   });
@@ -213,7 +225,7 @@ describe('an extension that comes too late', () => {
   it('is refused when too little of the new claim is left, and the old one stands', () => {
     const lock = heldLock().at(100).extend(100).at(197).yes(0, 1, 2);
     expect(lock.outcome).toMatchObject({ type: 'not-extended', reason: 'too-late' });
-    expect(lock.state.deadline).toBe(ms(9_898));
+    expect(lock.state.hold.deadline).toBe(ms(9_898));
     expect(heldLock().at(100).extend(100).at(196).yes(0, 1, 2).outcome).toMatchObject({ type: 'extended' });
     const demanding = heldLock({ minValidityUs: 1_001 }).at(100).extend(100).at(196).yes(0, 1, 2);
     expect(demanding.outcome).toMatchObject({ type: 'not-extended' });
@@ -231,7 +243,7 @@ describe('the policy that lets an extension come after the old deadline', () => 
   it('revives a lock that was lost meanwhile', () => {
     const lock = heldLock(late).at(9_890).extend().at(9_898).fire('expiry');
     expect(lock.reported).toEqual(['lost']);
-    expect(lock.state).toMatchObject({ phase: 'lost', extending: true });
+    expect(lock.state).toMatchObject({ phase: 'lost', extension: { isOpen: true } });
     lock.at(9_899).yes(0, 1, 2);
     expect(lock.phase).toBe('held');
     expect(lock.armed.get('expiry')).toBe(9_890 + 9_898);
@@ -268,7 +280,7 @@ describe('an extension that cannot even start', () => {
   it('is refused at the limit of extensions', () => {
     const lock = heldLock({ maxExtensions: 2 });
     for (let done = 0; done < 2; done++) lock.extend().yes(0, 1, 2);
-    expect(lock.state.extensions).toBe(2);
+    expect(lock.state.hold.extensions).toBe(2);
     expect(lock.extend().outcome).toMatchObject({ type: 'not-extended', reason: 'limit' });
     expect(lock.sent).toEqual([]);
     expect(heldLock({ maxExtensions: 0 }).extend().outcome).toMatchObject({ reason: 'limit' });
@@ -277,6 +289,6 @@ describe('an extension that cannot even start', () => {
   it('has no limit where the policy sets none', () => {
     const lock = heldLock({ maxExtensions: null });
     for (let done = 0; done < 30; done++) lock.extend().yes(0, 1, 2);
-    expect(lock.state.extensions).toBe(30);
+    expect(lock.state.hold.extensions).toBe(30);
   });
 });

@@ -1,6 +1,6 @@
 import type { ExtensionFailure, Reply } from './event.js';
-import { release } from './give-back.js';
 import { allNodes, size } from './nodes.js';
+import { release } from './release.js';
 import { extendsItself } from './settings.js';
 import { counted, NO_ANSWERS, timedOut, votesOf } from './tally.js';
 import { type LocalTime, later } from './time.js';
@@ -11,7 +11,7 @@ import { deadlineOf } from './validity.js';
 export function hold(turn: Turn, deadline: LocalTime, earliest: LocalTime): void {
   const { policy, s, effects } = turn;
   s.phase = 'held';
-  s.deadline = deadline;
+  s.hold.deadline = deadline;
   const at = policy.rules.alarm(deadline);
   if (at !== null) effects.push({ type: 'arm', timer: 'expiry', at });
   planAutoExtension(turn, earliest);
@@ -20,18 +20,32 @@ export function hold(turn: Turn, deadline: LocalTime, earliest: LocalTime): void
 /** The lock is over by the local clock, whatever the network does. */
 export function onExpiry(turn: Turn): void {
   const { policy, s, now, effects } = turn;
+  const { deadline } = s.hold;
   if (s.phase !== 'held') return;
-  if (now < s.deadline) {
-    effects.push({ type: 'arm', timer: 'expiry', at: s.deadline });
+  if (now < deadline) {
+    effects.push({ type: 'arm', timer: 'expiry', at: deadline });
     return;
   }
   s.phase = 'lost';
   stopAutoExtension(turn);
-  if (s.extending && !policy.rules.mayExtend(true, 'end')) {
+  if (s.extension.isOpen && !policy.rules.mayExtend(true, 'end')) {
     endRound(turn);
     refuse(turn, 'too-late');
   }
   effects.push({ type: 'report', outcome: { type: 'lost' } });
+}
+
+/** The owner gives the lock back, before or after its expiry: it is not extended any more. */
+export function endHold(turn: Turn): void {
+  const { s, effects } = turn;
+  if (s.extension.isOpen) {
+    endRound(turn);
+    refuse(turn, 'not-held');
+  }
+  if (s.phase === 'held') {
+    effects.push({ type: 'cancel', timer: 'expiry' });
+    stopAutoExtension(turn);
+  }
 }
 
 /** The owner asks for a new TTL, counted from now. */
@@ -48,25 +62,23 @@ export function autoExtend(turn: Turn): void {
 
 function whyNot({ policy, s, now }: Turn): ExtensionFailure | null {
   const { maxExtensions } = policy.settings;
-  const late = s.phase === 'lost' || (s.phase === 'held' && now >= s.deadline);
+  const { deadline, extensions } = s.hold;
+  const late = s.phase === 'lost' || (s.phase === 'held' && now >= deadline);
   if (!policy.rules.mayExtend(late, 'begin')) return 'too-late';
   if (s.phase !== 'held' && s.phase !== 'lost') return 'not-held';
-  if (s.extending) return 'in-progress';
-  return maxExtensions !== null && s.extensions >= maxExtensions ? 'limit' : null;
+  if (s.extension.isOpen) return 'in-progress';
+  return maxExtensions !== null && extensions >= maxExtensions ? 'limit' : null;
 }
 
 /** Asks all nodes to keep the keys for longer. */
 function startRound(turn: Turn, newTtlMs: number): void {
   const { policy, s, now, effects } = turn;
-  const { attempt, token } = s;
+  const { number: attempt, token } = s.attempt;
   if (token === null) return;
-  s.extending = true;
-  s.extensionTtlMs = newTtlMs;
-  s.extensionStartedAt = now;
-  s.roundVotes = NO_ANSWERS;
-  const round = s.extensionRounds++;
+  const round = s.extension.number + 1;
+  s.extension = { number: round, isOpen: true, ttlMs: newTtlMs, startedAt: now, votes: NO_ANSWERS };
+  const to = allNodes(s.electorate.nodes);
   const ttlMs = newTtlMs + policy.settings.lockDelayMs;
-  const to = allNodes(s.nodes);
   effects.push({ type: 'send', to, command: { operation: 'extend', attempt, round, token, ttlMs, counter: 0 } });
   armAnswers(turn, 'extension');
 }
@@ -75,12 +87,12 @@ function startRound(turn: Turn, newTtlMs: number): void {
 export function onExtensionVote(turn: Turn, reply: Reply): void {
   const { policy, s } = turn;
   const { command, node } = reply;
-  if (command.attempt !== s.attempt) return;
+  if (command.attempt !== s.attempt.number) return;
   const answer = policy.rules.read(reply.answer, 'extend');
-  if (s.extending && command.round === s.extensionRounds - 1) {
-    s.roundVotes = counted(s.roundVotes, node, answer);
+  if (s.extension.isOpen && command.round === s.extension.number) {
+    s.extension.votes = counted(s.extension.votes, node, answer);
     decide(turn);
-  } else if (command.round === s.votedRound && (s.phase === 'held' || s.phase === 'lost')) {
+  } else if (command.round === s.hold.votedRound && (s.phase === 'held' || s.phase === 'lost')) {
     s.votes = counted(s.votes, node, answer);
   }
 }
@@ -88,44 +100,46 @@ export function onExtensionVote(turn: Turn, reply: Reply): void {
 /** The node time-out of the round. */
 export function onExtensionTimeout(turn: Turn): void {
   const { s } = turn;
-  if (!s.extending) return;
-  s.roundVotes = timedOut(s.roundVotes, allNodes(s.nodes));
+  if (!s.extension.isOpen) return;
+  s.extension.votes = timedOut(s.extension.votes, allNodes(s.electorate.nodes));
   decide(turn);
 }
 
 function decide(turn: Turn): void {
   const { policy, s } = turn;
-  const { nodes, roundVotes } = s;
+  const { nodes } = s.electorate;
+  const { votes } = s.extension;
   const needed = policy.rules.quorum(nodes, 'extend');
-  const verdict = policy.rules.settle(roundVotes, { nodes, needed, wanted: needed });
+  const verdict = policy.rules.settle(votes, { nodes, needed, wanted: needed });
   if (verdict === 'open') return;
   endRound(turn);
   if (verdict === 'yes') succeed(turn);
-  else failRound(turn, size(roundVotes.no) > nodes - needed ? 'lost' : 'unreachable');
+  else failRound(turn, size(votes.no) > nodes - needed ? 'lost' : 'unreachable');
 }
 
 /** The round has its votes: the lock is extended, if they came in time and enough is left. */
 function succeed(turn: Turn): void {
   const { policy, s, now, effects } = turn;
-  const inTime = policy.rules.mayExtend(now >= s.deadline, 'end');
+  const inTime = policy.rules.mayExtend(now >= s.hold.deadline, 'end');
   const deadline = deadlineOf(turn, 'extend');
   if (!inTime || deadline === null) {
     failRound(turn, 'too-late');
     return;
   }
-  s.extensions++;
-  s.votedRound = s.extensionRounds - 1;
-  s.votes = s.roundVotes;
+  s.hold.extensions++;
+  s.hold.votedRound = s.extension.number;
+  s.votes = s.extension.votes;
   hold(turn, deadline, later(now, policy.settings.autoExtendSpacingUs));
-  effects.push({ type: 'report', outcome: { type: 'extended', deadline, votes: votesOf(s.votes, s.quorum) } });
+  const votes = votesOf(s.votes, s.electorate.needed);
+  effects.push({ type: 'report', outcome: { type: 'extended', deadline, votes } });
 }
 
 /** A round has come to nothing: the lock keeps the deadline it has, unless a rule says otherwise. */
 function failRound(turn: Turn, reason: ExtensionFailure): void {
   const { policy, s, now } = turn;
   refuse(turn, reason);
-  for (const what of policy.rules.afterFailure(now >= s.deadline)) {
-    if (what === 'release') release(turn, allNodes(s.nodes));
+  for (const what of policy.rules.afterFailure(now >= s.hold.deadline)) {
+    if (what === 'release') release(turn, allNodes(s.electorate.nodes));
     else if (s.phase === 'held') giveUp(turn, what === 'give-up');
   }
   if (s.phase === 'held') planAutoExtension(turn, later(now, policy.settings.autoExtendSpacingUs));
@@ -135,34 +149,35 @@ function giveUp(turn: Turn, early: boolean): void {
   const { policy, s, effects } = turn;
   s.phase = 'lost';
   if (early) {
-    if (policy.rules.alarm(s.deadline) !== null) effects.push({ type: 'cancel', timer: 'expiry' });
+    if (policy.rules.alarm(s.hold.deadline) !== null) effects.push({ type: 'cancel', timer: 'expiry' });
     stopAutoExtension(turn);
   }
   effects.push({ type: 'report', outcome: { type: 'lost' } });
 }
 
 /** Ends the round in flight; what it set on the nodes stays there. */
-export function endRound(turn: Turn): void {
-  turn.s.extending = false;
+function endRound(turn: Turn): void {
+  turn.s.extension.isOpen = false;
   cancelAnswers(turn, 'extension');
 }
 
 /** Tells the owner that the lock keeps the deadline it has. */
-export function refuse({ s, effects }: Turn, reason: ExtensionFailure): void {
-  const votes = votesOf(s.roundVotes, s.quorum);
+function refuse({ s, effects }: Turn, reason: ExtensionFailure): void {
+  const votes = votesOf(s.extension.votes, s.electorate.needed);
   effects.push({ type: 'report', outcome: { type: 'not-extended', reason, votes } });
 }
 
-/** Arms the next automatic extension of a held lock, if the policy has them and any is left. */
+/** Arms the next automatic extension of a held lock, if it has them and any is left. */
 function planAutoExtension({ policy, s, effects }: Turn, earliest: LocalTime): void {
   const { autoExtendAtPpm, autoExtendAtUs, maxExtensions } = policy.settings;
-  if (!extendsItself(policy.settings) || (maxExtensions !== null && s.extensions >= maxExtensions)) return;
+  const { deadline, extensions } = s.hold;
+  if (!extendsItself(policy.settings) || (maxExtensions !== null && extensions >= maxExtensions)) return;
   const share = Math.floor((s.ttlMs * (autoExtendAtPpm ?? 0)) / 1000);
-  const at = policy.rules.autoExtend(later(s.deadline, -Math.max(autoExtendAtUs ?? 0, share)), earliest);
+  const at = policy.rules.autoExtend(later(deadline, -Math.max(autoExtendAtUs ?? 0, share)), earliest);
   if (at !== null) effects.push({ type: 'arm', timer: 'auto-extend', at });
 }
 
 /** A lock that is over does not extend itself any more. */
-export function stopAutoExtension({ policy, effects }: Turn): void {
+function stopAutoExtension({ policy, effects }: Turn): void {
   if (extendsItself(policy.settings)) effects.push({ type: 'cancel', timer: 'auto-extend' });
 }

@@ -224,9 +224,9 @@ describe('a lock delay', () => {
   it('makes keys outlive the claim, and does not lengthen the claim', () => {
     const lock = new TestLock({ lockDelayMs: 60_000 }).acquire(10_000).at(2).yes(0, 1, 2);
     expect(lock.newest('acquire').ttlMs).toBe(70_000);
-    expect(lock.state.deadline).toBe(ms(9_898));
+    expect(lock.state.hold.deadline).toBe(ms(9_898));
     lock.at(100).extend(20_000);
     expect(lock.newest('extend').ttlMs).toBe(80_000);
-    expect(lock.yes(...ALL).state.deadline).toBe(ms(100 + 20_000 - 202));
+    expect(lock.yes(...ALL).state.hold.deadline).toBe(ms(100 + 20_000 - 202));
   });
 });

@@ -40,7 +40,7 @@ export function noteGrantedCounter({ policy, s }: Turn, told: number): void {
 export function onCounter(turn: Turn, { node, command, answer, counter }: Reply): Fencing {
   const { s } = turn;
   const { counters } = s;
-  if (command.attempt !== s.attempt) return 'open';
+  if (command.attempt !== s.attempt.number) return 'open';
   const isCurrent = command.round === counters.round;
   if (s.phase === 'reading' && isCurrent && command.operation === 'read-counter') {
     if (has(counters.votes.yes, node)) return 'open';
@@ -59,11 +59,11 @@ export function onCounter(turn: Turn, { node, command, answer, counter }: Reply)
 /** Such an answer after the claim: a node that turns out to have no counter gets one, in a round that nobody waits for. */
 export function onLateCounter(turn: Turn, { node, command, answer, counter }: Reply): void {
   const { s } = turn;
-  if (command.attempt !== s.attempt) return;
+  if (command.attempt !== s.attempt.number) return;
   noteMissing(s, node, answer, counter);
   if (s.counters.missing !== NO_NODES && command.round === s.counters.round) {
     noteRaised(s, node, answer, counter);
-    if (size(s.counters.votes.yes) >= s.quorum) joinMissing(turn);
+    if (size(s.counters.votes.yes) >= s.electorate.needed) joinMissing(turn);
   }
   rejoinLate(turn);
 }
@@ -75,7 +75,7 @@ export function rejoinLate(turn: Turn): void {
   const missing = without(counters.late, counters.joined);
   if (missing === NO_NODES || counters.missing !== NO_NODES) return;
   s.counters = { ...counters, votes: NO_ANSWERS, round: counters.round + 1, highest: 0, missing, late: NO_NODES };
-  send(turn, allNodes(s.nodes), 'raise-counter', counters.counter);
+  send(turn, allNodes(s.electorate.nodes), 'raise-counter', counters.counter);
 }
 
 function noteMissing(s: DraftState, node: number, answer: Answer, mark: number): void {
@@ -100,7 +100,7 @@ function noteRaised(s: DraftState, node: number, answer: Answer, counter: number
 /** The node time-out of the round. */
 export function onCounterTimeout(turn: Turn): Fencing {
   const { s } = turn;
-  s.counters = { ...s.counters, votes: timedOut(s.counters.votes, allNodes(s.nodes)) };
+  s.counters = { ...s.counters, votes: timedOut(s.counters.votes, allNodes(s.electorate.nodes)) };
   return decideFencing(turn);
 }
 
@@ -108,7 +108,7 @@ function decideFencing(turn: Turn): Fencing {
   const { s } = turn;
   const { votes, missing } = s.counters;
   const yes = size(votes.yes);
-  if (yes >= s.quorum) {
+  if (yes >= s.electorate.needed) {
     if (s.phase === 'raising') {
       joinMissing(turn);
       return 'done';
@@ -124,12 +124,12 @@ function decideFencing(turn: Turn): Fencing {
     askAll(turn, 'read-counter', 0);
     return 'open';
   }
-  return yes + s.nodes - size(answered(votes)) < s.quorum ? 'failed' : 'open';
+  return yes + s.electorate.nodes - size(answered(votes)) < s.electorate.needed ? 'failed' : 'open';
 }
 
 /** Whether too few nodes have a counter if these have none. */
 function leavesNoQuorum(s: DraftState, missing: NodeSet): boolean {
-  return s.nodes - size(missing) < s.quorum;
+  return s.electorate.nodes - size(missing) < s.electorate.needed;
 }
 
 function raise(turn: Turn): void {
@@ -160,14 +160,14 @@ function joinMissing(turn: Turn): void {
 }
 
 function askAll(turn: Turn, operation: Operation, counter: number): void {
-  send(turn, allNodes(turn.s.nodes), operation, counter);
+  send(turn, allNodes(turn.s.electorate.nodes), operation, counter);
   armAnswers(turn, 'attempt');
 }
 
 function send({ s, effects }: Turn, to: NodeSet, operation: Operation, counter: number, mark?: number): void {
-  if (to === NO_NODES || s.token === null) return;
-  const { attempt, token, counters } = s;
-  const command = { operation, attempt, round: counters.round, token, ttlMs: 0, counter };
+  const { number: attempt, token } = s.attempt;
+  if (to === NO_NODES || token === null) return;
+  const command = { operation, attempt, round: s.counters.round, token, ttlMs: 0, counter };
   effects.push({ type: 'send', to, command: mark === undefined ? command : { ...command, mark } });
 }
 

@@ -47,7 +47,7 @@ export {
   MIDDLE_JITTER_PPM,
   type Settings,
 } from './settings.js';
-export { type Counters, initialState, type LockState, type Phase } from './state.js';
+export { type Counters, copyState, initialState, type LockState, type Phase } from './state.js';
 export { advance, type Step, step } from './step.js';
 export { answered, type Tally, votesOf } from './tally.js';
 export { LONGEST_US, type LocalTime, later, localTime } from './time.js';

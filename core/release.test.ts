@@ -69,16 +69,19 @@ describe('a release', () => {
     const lock = heldLock().release().yes(0, 1, 2).yes(3, 4).fire('release').release();
     expect(lock.effects).toEqual([]);
     expect(lock.outcomes.filter((outcome) => outcome.type === 'released')).toHaveLength(1);
-    expect(lock.state).toMatchObject({ phase: 'released', releaseVotes: { yes: 0b11111 } });
+    expect(lock.state).toMatchObject({ phase: 'released', release: { votes: { yes: 0b11111 } } });
   });
 
   it('counts each node once: a deletion stands when a duplicate finds nothing', () => {
     const lock = heldLock().release().yes(0, 0, 0).no(0).error(0);
-    expect(lock.state).toMatchObject({ phase: 'releasing', releaseVotes: { yes: 1, no: 0, failed: 0 } });
+    expect(lock.state).toMatchObject({ phase: 'releasing', release: { votes: { yes: 1, no: 0, failed: 0 } } });
     lock.error(1).no(1).no(2).error(2);
-    expect(lock.state).toMatchObject({ releaseVotes: { no: 0b10, failed: 0b100 } });
+    expect(lock.state).toMatchObject({ release: { votes: { no: 0b10, failed: 0b100 } } });
     lock.error(3).yes(3).no(4).yes(4);
-    expect(lock.state).toMatchObject({ phase: 'released', releaseVotes: { yes: 0b11001, no: 0b10, failed: 0b100 } });
+    expect(lock.state).toMatchObject({
+      phase: 'released',
+      release: { votes: { yes: 0b11001, no: 0b10, failed: 0b100 } },
+    });
   });
 
   it('works after the loss, when keys may still be there', () => {
@@ -117,7 +120,7 @@ describe('a release', () => {
     const cleanUp = lock.newest('release');
     lock.at(200).fire('retry').yes(0, 1, 2).release().answer(cleanUp, 'yes', 0, 1, 2, 3, 4);
     expect(lock.phase).toBe('releasing');
-    expect(lock.state.releaseVotes.yes).toBe(0);
+    expect(lock.state.release.votes.yes).toBe(0);
   });
 });
 
@@ -127,7 +130,7 @@ describe('a SET that is still on its way at the release', () => {
     const set = lock.newest();
     lock.release().no(3).answer(set, 'yes', 3);
     expect(lock.sent).toEqual([{ operation: 'release', to: [3], attempt: 0, round: 0 }]);
-    expect(lock.state.releaseVotes.no).toBe(0);
+    expect(lock.state.release.votes.no).toBe(0);
   });
 
   it('does not count as free until the second release has been answered', () => {
@@ -146,7 +149,7 @@ describe('a SET that is still on its way at the release', () => {
     const set = lock.newest();
     lock.release().yes(3).answer(set, 'yes', 3);
     expect(lock.sent).toEqual([]);
-    expect(lock.state).toMatchObject({ lateGrants: 0, releaseVotes: { yes: 0b1000 } });
+    expect(lock.state).toMatchObject({ release: { lateGrants: 0, votes: { yes: 0b1000 } } });
   });
 
   it('is released behind the back of an owner who was told already', () => {

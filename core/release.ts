@@ -1,55 +1,42 @@
+import type { Answer } from './commands.js';
 import type { Reply } from './event.js';
-import { endRound, refuse, stopAutoExtension } from './extend.js';
-import { continueRelease, release, sendRelease, unreleased } from './give-back.js';
-import { allNodes, has, NO_NODES, oneNode, union, without } from './nodes.js';
+import { allNodes, has, NO_NODES, type NodeSet, oneNode, union, without } from './nodes.js';
+import type { DraftState } from './state.js';
 import { answered, counted, forgotten, NO_ANSWERS, timedOut, votesOf } from './tally.js';
 import { later } from './time.js';
 import { armAnswers, cancelAnswers, type Turn } from './turn.js';
 
-/** The owner gives the lock back, before or after its expiry. It no longer holds it from this call on. */
+/** The owner gives the lock back. It no longer holds it from this call on. */
 export function startRelease(turn: Turn): void {
-  const { s, effects } = turn;
-  if (s.extending) {
-    endRound(turn);
-    refuse(turn, 'not-held');
-  }
-  if (s.phase === 'held') {
-    effects.push({ type: 'cancel', timer: 'expiry' });
-    stopAutoExtension(turn);
-  }
-  s.phase = 'releasing';
+  turn.s.phase = 'releasing';
   tryRelease(turn);
 }
 
 function tryRelease(turn: Turn): void {
   const { policy, s } = turn;
-  s.releasing = NO_NODES;
-  s.releaseVotes = NO_ANSWERS;
-  const isTimed = release(turn, policy.rules.releaseTo('release', s.votes, allNodes(s.nodes)));
+  s.release.sent = NO_NODES;
+  s.release.votes = NO_ANSWERS;
+  const isTimed = release(turn, policy.rules.releaseTo('release', s.votes, allNodes(s.electorate.nodes)));
   if (!isTimed) armAnswers(turn, 'release');
 }
 
-/**
- * A success of an attempt that is over. If the release of that node came first, the key is still there: it is released
- * again. Whether it came first shows in the answer to the release.
- */
-export function noteLateGrant(turn: Turn, node: number): void {
-  const { s } = turn;
-  s.votes = counted(s.votes, node, 'yes');
-  if (!has(s.releasing, node) || has(s.releaseVotes.yes, node)) return;
-  const it = oneNode(node);
-  if (has(answered(s.releaseVotes), node)) {
-    s.releaseVotes = forgotten(s.releaseVotes, it);
-    sendRelease(turn, it);
-  } else s.lateGrants = union(s.lateGrants, it);
+/** Deletes what is ours on these nodes; says whether that goes step by step, with a time-out for each. */
+export function release(turn: Turn, to: NodeSet): boolean {
+  const { policy, s } = turn;
+  const first = policy.rules.next(to, NO_NODES, 'yes', 'release') ?? to;
+  s.release.todo = without(to, first);
+  sendRelease(turn, first);
+  if (first === to) return false;
+  armAnswers(turn, 'release');
+  return true;
 }
 
-/**
- * For the start of the next attempt, since nobody will look at the answers to this one's clean-up any more. Not where the
- * next one has the same token, which a release that comes late would hit.
- */
-export function releaseLateGrants(turn: Turn): void {
-  sendRelease(turn, turn.s.lateGrants);
+/** Sends releases to nodes, and remembers that their answers are due. */
+export function sendRelease({ s, effects }: Turn, to: NodeSet): void {
+  const { number: attempt, token } = s.attempt;
+  if (to === NO_NODES || token === null) return;
+  s.release.sent = union(s.release.sent, to);
+  effects.push({ type: 'send', to, command: { operation: 'release', attempt, round: 0, token, ttlMs: 0, counter: 0 } });
 }
 
 /** A node answered a release or a clean-up. */
@@ -60,25 +47,38 @@ export function onReleaseVote(turn: Turn, { answer, command, node }: Reply): voi
     effects.push({ type: 'send', to: it, command: { ...command, round: command.round + 1 } });
     return;
   }
-  if (command.attempt !== s.attempt || !has(s.releasing, node)) return;
-  const setSince = has(s.lateGrants, node) && answer !== 'yes';
-  s.lateGrants = without(s.lateGrants, it);
+  if (command.attempt !== s.attempt.number || !has(s.release.sent, node)) return;
+  const setSince = has(s.release.lateGrants, node) && answer !== 'yes';
+  s.release.lateGrants = without(s.release.lateGrants, it);
   if (setSince) sendRelease(turn, it);
-  else s.releaseVotes = counted(s.releaseVotes, node, answer);
-  continueRelease(turn, answer);
-  if (s.phase === 'releasing') finishRelease(turn);
+  else s.release.votes = counted(s.release.votes, node, answer);
+  goOn(turn, answer);
 }
 
 /** The node time-out of a release, or the end of the pause before it is tried again. */
 export function onReleaseTimeout(turn: Turn): void {
-  const { s } = turn;
-  if (s.phase === 'releasing' && s.releasing === NO_NODES) {
+  const { phase, release: round } = turn.s;
+  if (phase === 'releasing' && round.sent === NO_NODES) {
     tryRelease(turn);
     return;
   }
-  if (s.phase !== 'releasing' && s.phase !== 'cleaning' && s.toRelease === NO_NODES) return;
-  s.releaseVotes = timedOut(s.releaseVotes, s.releasing);
-  continueRelease(turn, 'error');
+  if (phase !== 'releasing' && phase !== 'cleaning' && round.todo === NO_NODES) return;
+  round.votes = timedOut(round.votes, round.sent);
+  goOn(turn, 'error');
+}
+
+/** One node has answered, or has not in time (`error`): goes on to those that were not sent their release yet. */
+function goOn(turn: Turn, last: Answer): void {
+  const { policy, s } = turn;
+  const { todo, sent, votes } = s.release;
+  if (todo !== NO_NODES) {
+    const to = policy.rules.next(todo, without(sent, answered(votes)), last, 'release');
+    s.release.todo = to === null ? NO_NODES : without(todo, to);
+    if (to !== null && to !== NO_NODES) {
+      sendRelease(turn, to);
+      armAnswers(turn, 'release');
+    }
+  }
   if (s.phase === 'releasing') finishRelease(turn);
 }
 
@@ -86,16 +86,38 @@ export function onReleaseTimeout(turn: Turn): void {
 function finishRelease(turn: Turn): void {
   const { policy, s, now, effects } = turn;
   const { releaseTries, retryDelayUs } = policy.settings;
-  const freed = policy.rules.freed('release', s.releaseVotes, unreleased(s), s.quorum);
+  const { needed } = s.electorate;
+  const freed = policy.rules.freed('release', s.release.votes, unreleased(s), needed);
   if (freed === 'open') return;
   cancelAnswers(turn, 'release');
-  s.releaseTries++;
-  if (freed === 'short' && (releaseTries === null || s.releaseTries < releaseTries)) {
-    s.releasing = NO_NODES;
+  s.release.tries++;
+  if (freed === 'short' && (releaseTries === null || s.release.tries < releaseTries)) {
+    s.release.sent = NO_NODES;
     effects.push({ type: 'arm', timer: 'release', at: later(now, retryDelayUs) });
     return;
   }
   s.phase = 'released';
-  const votes = votesOf(s.releaseVotes, s.quorum);
+  const votes = votesOf(s.release.votes, needed);
   effects.push({ type: 'report', outcome: { type: 'released', votes, enough: freed === 'enough' } });
+}
+
+/** Nodes whose answer to a release is still to come, and those that are still to be sent one. */
+export function unreleased({ release: { sent, todo, votes } }: DraftState): NodeSet {
+  return union(without(sent, answered(votes)), todo);
+}
+
+/**
+ * A success of an attempt that is over. If the release of that node came first, the key is still there: it is released
+ * again. Whether it came first shows in the answer to the release.
+ */
+export function noteLateGrant(turn: Turn, node: number): void {
+  const { s } = turn;
+  const { sent, votes } = s.release;
+  s.votes = counted(s.votes, node, 'yes');
+  if (!has(sent, node) || has(votes.yes, node)) return;
+  const it = oneNode(node);
+  if (has(answered(votes), node)) {
+    s.release.votes = forgotten(votes, it);
+    sendRelease(turn, it);
+  } else s.release.lateGrants = union(s.release.lateGrants, it);
 }

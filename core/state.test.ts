@@ -4,21 +4,33 @@ import { heldLock } from './testing/lock.js';
 
 describe('the state of a lock', () => {
   it('is copied field by field, and none is forgotten', () => {
-    const numbered = Object.fromEntries(
-      Object.keys(initialState()).map((key, index) => [key, index + 1]),
-    ) as unknown as LockState;
-    const copy = copyState(numbered);
-    expect(copy).toEqual(numbered);
-    expect(copy).not.toBe(numbered);
+    let number = 0;
+    const numbered = (value: unknown): unknown =>
+      typeof value === 'object' && value !== null
+        ? Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, numbered(inner)]))
+        : ++number;
+    const state = numbered(initialState()) as LockState;
+    expect(copyState(state)).toEqual(state);
+  });
+
+  it('shares nothing with its copy that a step writes to', () => {
+    const state = initialState();
+    const copy = copyState(state);
+    for (const group of ['attempt', 'hold', 'extension', 'release'] as const)
+      expect(copy[group]).not.toBe(state[group]);
   });
 
   it('is plain: numbers, booleans, texts and null, and records of numbers, so that it can be encoded and compared', () => {
     for (const state of [initialState(), heldLock().extend().yes(0, 1, 2).state]) {
-      const { votes, counters, roundVotes, releaseVotes, ...rest } = state;
+      const { votes, counters, electorate, attempt, hold, extension, release, ...rest } = state;
       const { votes: counterVotes, marks, ...numbers } = counters;
+      const { votes: roundVotes, ...round } = extension;
+      const { votes: releaseVotes, ...sets } = release;
       expect(marks.every((mark) => typeof mark === 'number')).toBe(true);
-      for (const value of Object.values(rest)) {
-        expect(value === null || ['number', 'boolean', 'string'].includes(typeof value)).toBe(true);
+      for (const group of [rest, electorate, attempt, hold, round, sets]) {
+        for (const value of Object.values(group)) {
+          expect(value === null || ['number', 'boolean', 'string'].includes(typeof value)).toBe(true);
+        }
       }
       expect(new Set(Object.values(numbers).map((value) => typeof value))).toEqual(new Set(['number']));
       for (const { yes, no, failed, ...more } of [votes, counterVotes, roundVotes, releaseVotes]) {

@@ -86,8 +86,8 @@ class World {
       for (const node of members(effect.to)) this.inFlight.push({ node, command: effect.command, answer: null });
     }
     for (const outcome of this.lock.outcomes.slice(this.seen)) {
-      if (outcome.type === 'acquired') this.checkClaim(this.lock.state.startedAt);
-      if (outcome.type === 'extended') this.checkClaim(this.lock.state.extensionStartedAt);
+      if (outcome.type === 'acquired') this.checkClaim(this.lock.state.attempt.startedAt);
+      if (outcome.type === 'extended') this.checkClaim(this.lock.state.extension.startedAt);
     }
     this.seen = this.lock.outcomes.length;
     this.checkSets();
@@ -96,21 +96,20 @@ class World {
   /** A claim has a quorum of votes that are really there, counts from its own start, and begins before it ends. */
   private checkClaim(from: LocalTime): void {
     const { state, now } = this.lock;
-    expect(size(state.votes.yes)).toBeGreaterThanOrEqual(state.quorum);
-    expect(members(state.votes.yes).every((node) => this.keys[node] === state.token)).toBe(true);
-    expect(state.deadline).toBe(from + 9_898_000);
-    expect(now).toBeLessThan(state.deadline);
+    expect(size(state.votes.yes)).toBeGreaterThanOrEqual(state.electorate.needed);
+    expect(members(state.votes.yes).every((node) => this.keys[node] === state.attempt.token)).toBe(true);
+    expect(state.hold.deadline).toBe(from + 9_898_000);
+    expect(now).toBeLessThan(state.hold.deadline);
   }
 
   private checkSets(): void {
     const s = this.lock.state;
     const disjoint = (...sets: NodeSet[]): boolean => {
       const nodes = sets.flatMap(members);
-      return new Set(nodes).size === nodes.length && nodes.every((node) => node < s.nodes);
+      return new Set(nodes).size === nodes.length && nodes.every((node) => node < s.electorate.nodes);
     };
-    expect(disjoint(s.votes.yes, s.votes.no, s.votes.failed)).toBe(true);
-    expect(disjoint(s.roundVotes.yes, s.roundVotes.no, s.roundVotes.failed)).toBe(true);
-    expect(disjoint(s.releaseVotes.yes, s.releaseVotes.no, s.releaseVotes.failed)).toBe(true);
+    for (const { yes, no, failed } of [s.votes, s.extension.votes, s.release.votes])
+      expect(disjoint(yes, no, failed)).toBe(true);
   }
 }
 
@@ -154,7 +153,7 @@ describe('in whatever order commands, answers and timers come', () => {
         const released = lock.outcomes.filter(({ type }) => type === 'released');
         expect(released.length).toBe(lock.phase === 'released' ? 1 : 0);
         const owners = lock.commands.map(({ attempt, token }) => `${attempt} ${token}`);
-        expect(new Set(owners).size).toBe(lock.state.attempt + 1);
+        expect(new Set(owners).size).toBe(lock.state.attempt.number + 1);
         for (const { type } of lock.outcomes) seen.set(type, (seen.get(type) ?? 0) + 1);
       }),
       { numRuns: 400, seed: 2 },

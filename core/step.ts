@@ -1,6 +1,7 @@
-import { abandon, onAttemptTimeout, onCleanedUp, onCounterAnswer, onVote, retry, startAcquisition } from './acquire.js';
+import { onAttemptTimeout, onCounterAnswer, onVote, retry, startAcquisition } from './acquire.js';
 import type { Effect, LockEvent, Reply } from './event.js';
-import { autoExtend, onExpiry, onExtensionTimeout, onExtensionVote, startExtension } from './extend.js';
+import { autoExtend, endHold, onExpiry, onExtensionTimeout, onExtensionVote, startExtension } from './extend.js';
+import { abandon, onCleanedUp } from './fail.js';
 import { onReleaseTimeout, onReleaseVote, startRelease } from './release.js';
 import { copyState, type DraftState, type LockState } from './state.js';
 import type { LockPolicy, Turn } from './turn.js';
@@ -50,8 +51,10 @@ export function advance(policy: LockPolicy, s: DraftState, event: LockEvent): re
       startExtension(turn, event.ttlMs);
       break;
     case 'release':
-      if (s.phase === 'held' || s.phase === 'lost') startRelease(turn);
-      else abandon(turn);
+      if (s.phase === 'held' || s.phase === 'lost') {
+        endHold(turn);
+        startRelease(turn);
+      } else abandon(turn);
       break;
   }
   return turn.effects;

@@ -9,8 +9,8 @@ import type { Turn } from './turn.js';
 export function deadlineOf({ policy, s, now }: Turn, round: Round): LocalTime | null {
   const { rules, settings } = policy;
   const isNew = round === 'acquire';
-  const ttlUs = (isNew ? s.ttlMs : s.extensionTtlMs) * 1000;
-  const startedAt = isNew ? s.startedAt : s.extensionStartedAt;
+  const ttlUs = (isNew ? s.ttlMs : s.extension.ttlMs) * 1000;
+  const startedAt = isNew ? s.attempt.startedAt : s.extension.startedAt;
   const allowanceUs = rules.allowance(ttlUs, settings);
   const won = { round, calledAt: s.calledAt, startedAt, now, ttlUs, allowanceUs };
   const from = rules.from(won);

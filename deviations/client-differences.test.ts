@@ -96,8 +96,8 @@ describe('validity', () => {
 
   it('is the whole TTL from the grant on to whoever knows nothing else', () => {
     const lock = new TestLock({ deadline: 'whole-ttl' }).acquire().at(40).yes(0, 1, 2);
-    expect(lock.state.deadline).toBe(ms(10_040));
-    expect(new TestLock().acquire().at(40).yes(0, 1, 2).state.deadline).toBe(ms(9_898));
+    expect(lock.state.hold.deadline).toBe(ms(10_040));
+    expect(new TestLock().acquire().at(40).yes(0, 1, 2).state.hold.deadline).toBe(ms(9_898));
   });
 });
 
@@ -123,7 +123,7 @@ describe('the end of an acquisition', () => {
   it('is not where one can begin at the very end of that time', () => {
     const until = (acquireTimeoutUs: number): TestLock =>
       new TestLock({ acquireTimeoutUs }).acquire().at(2).no(0, 1, 2);
-    expect(until(202_000).at(202).fire('retry').state.attempt).toBe(1);
+    expect(until(202_000).at(202).fire('retry').state.attempt.number).toBe(1);
     expect(until(201_999).phase).toBe('failed');
   });
 

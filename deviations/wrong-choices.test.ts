@@ -95,7 +95,7 @@ describe('a client without a timer for the end of its claim', () => {
 
   it('is told of the loss when an extension fails after the end', () => {
     const lock = extending();
-    const end = lock.state.deadline / 1000;
+    const end = lock.state.hold.deadline / 1000;
     lock.at(end).no(0, 1, 2);
     expect(kinds(lock).slice(-2)).toEqual(['not-extended', 'lost']);
     expect(lock.reported).toContain('lost');
@@ -104,7 +104,7 @@ describe('a client without a timer for the end of its claim', () => {
 
   it('is told of nothing when it fails before the end, or once more', () => {
     const lock = extending();
-    const end = lock.state.deadline / 1000;
+    const end = lock.state.hold.deadline / 1000;
     lock.at(end - 1).no(0, 1, 2);
     expect(kinds(lock).at(-1)).toBe('not-extended');
     expect(lock.state.phase).toBe('held');
@@ -118,7 +118,7 @@ describe('a client without a timer for the end of its claim', () => {
 
   it('is told of it when a quorum extends too late for anything to be left', () => {
     const lock = extending();
-    lock.at(lock.state.deadline / 1000 + 20_000).yes(0, 1, 2);
+    lock.at(lock.state.hold.deadline / 1000 + 20_000).yes(0, 1, 2);
     expect(kinds(lock).slice(-2)).toEqual(['not-extended', 'lost']);
   });
 });

@@ -57,7 +57,7 @@ export class GuestClient extends GuestHost {
     for (const hold of this.holds.values()) {
       if (hold.lock.believing) this.readBelief(hold);
       // It goes on with the lock, and so has taken it for extended.
-      if (hold.isExtended && hold.lock.believing) this.noteExtended(hold.lock, hold.lock.state.deadline);
+      if (hold.isExtended && hold.lock.believing) this.noteExtended(hold.lock, hold.lock.state.hold.deadline);
       hold.isExtended = false;
     }
   }
@@ -71,15 +71,15 @@ export class GuestClient extends GuestHost {
     const hold = this.holds.get(lock);
     if (hold === undefined || hold.held === null) return;
     const isMajority = hold.extensions.answered(place, lock.list.majority);
-    hold.isExtended ||= isMajority && lock.state.deadline >= LONGEST_US;
+    hold.isExtended ||= isMajority && lock.state.hold.deadline >= LONGEST_US;
   }
 
   private readBelief(hold: Hold): void {
     const { lock } = hold;
     const deadline = this.deadlineOf(hold);
-    if (deadline === lock.state.deadline) return;
+    if (deadline === lock.state.hold.deadline) return;
     const ends = deadline <= this.clock.read(this.chronicle.now);
-    this.setState(lock, { deadline });
+    this.setDeadline(lock, deadline);
     if (ends) this.believeNoMore(hold);
     else this.watch(hold);
   }
@@ -100,7 +100,7 @@ export class GuestClient extends GuestHost {
 
   /** Has the end of a belief noticed, wherever the guest itself does not. */
   private watch({ lock, end }: Hold): void {
-    const { deadline } = lock.state;
+    const { deadline } = lock.state.hold;
     if (deadline >= LONGEST_US) end.event = null;
     else end.event = this.host.pushTimer(this, end, 0, deadline, this.clock);
   }
@@ -114,7 +114,8 @@ export class GuestClient extends GuestHost {
     this.randomCalls = 0;
     const { places, majority } = lock.list;
     const phase: Phase = 'acquiring';
-    Object.assign(lock.state, { ...initialState(), phase, nodes: places, quorum: majority, ttlMs: lock.plan.ttlMs });
+    const electorate = { nodes: places, needed: majority, wanted: majority };
+    Object.assign(lock.state, { ...initialState(), phase, electorate, ttlMs: lock.plan.ttlMs });
     const [resource = 'a'] = lock.plan.resources;
     const calledMs = this.wallMs();
     const hold = this.holdFor(lock, resource, calledMs);
@@ -208,7 +209,8 @@ export class GuestClient extends GuestHost {
     const { lock } = hold;
     hold.held = held;
     const deadline = this.deadlineOf(hold);
-    this.setState(lock, { phase: 'held', deadline });
+    this.setState(lock, { phase: 'held' });
+    this.setDeadline(lock, deadline);
     this.session.given(
       lock,
       deadline === 0 ? Number.NEGATIVE_INFINITY : deadline - this.clock.read(this.chronicle.now),
@@ -295,8 +297,9 @@ export class GuestClient extends GuestHost {
     }
     if (typeof held === 'object' && held !== null) hold.held = held;
     hold.otherwise = otherwise;
-    const before = lock.state.deadline;
-    this.setState(lock, { phase: 'held', deadline: this.deadlineOf(hold) });
+    const before = lock.state.hold.deadline;
+    this.setState(lock, { phase: 'held' });
+    this.setDeadline(lock, this.deadlineOf(hold));
     this.noteExtended(lock, before);
     this.watch(hold);
     this.host.claimed(lock);
@@ -308,7 +311,7 @@ export class GuestClient extends GuestHost {
   }
 
   protected override remaining(lock: LockRun): number {
-    return lock.believes(this.chronicle.now) ? lock.state.deadline - this.clock.read(this.chronicle.now) : 0;
+    return lock.believes(this.chronicle.now) ? lock.state.hold.deadline - this.clock.read(this.chronicle.now) : 0;
   }
 
   protected override lockTimer(): void {}
@@ -321,7 +324,7 @@ export class GuestClient extends GuestHost {
 
   private beliefEnds({ hold, event: armed }: BeliefEnd, event: QueueEvent): boolean {
     if (armed !== event || !hold.lock.believing) return false;
-    if (this.clock.read(this.chronicle.now) < hold.lock.state.deadline) this.watch(hold);
+    if (this.clock.read(this.chronicle.now) < hold.lock.state.hold.deadline) this.watch(hold);
     else this.believeNoMore(hold);
     return true;
   }

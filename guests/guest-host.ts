@@ -1,6 +1,7 @@
 import {
   type Answer,
   type Command,
+  type LocalTime,
   type LockState,
   localTime,
   NO_NODES,
@@ -129,6 +130,10 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     Object.assign(lock.state, change);
   }
 
+  protected setDeadline(lock: LockRun, deadline: LocalTime): void {
+    this.setState(lock, { hold: { ...lock.state.hold, deadline } });
+  }
+
   // ——— what the world does ———
 
   override wake(subject: object, event: QueueEvent): boolean {
@@ -213,7 +218,8 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     if (lock.state.phase !== 'acquiring') return;
     lock.token = token;
     lock.keys = keys.map((key) => this.chronicle.keyOf(key));
-    this.setState(lock, { token: token as unknown as Token, votes: NO_VOTES });
+    const attempt = { ...lock.state.attempt, token: token as unknown as Token };
+    this.setState(lock, { attempt, votes: NO_VOTES });
   }
 
   /** A node is asked to extend a lock. */

@@ -6,7 +6,7 @@ export class GuestMonitors extends Monitors {
   private readonly givenBack = new Set<LockRun>();
 
   override ended(lock: LockRun, cause: EndCause, now: TrueTime): void {
-    if (cause === 'released' && lock.client.clock.read(now) < lock.state.deadline) this.givenBack.add(lock);
+    if (cause === 'released' && lock.client.clock.read(now) < lock.state.hold.deadline) this.givenBack.add(lock);
     super.ended(lock, cause, now);
   }
 

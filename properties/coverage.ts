@@ -118,7 +118,7 @@ export class Coverage {
 
   keyGone(owner: LockRun | null, cause: GoneCause, now: TrueTime): void {
     if (owner === null) return;
-    if (cause === 'expired' && owner.state.extending) this.counts.expiriesInExtension++;
+    if (cause === 'expired' && owner.state.extension.isOpen) this.counts.expiriesInExtension++;
     if (!believes(owner, now)) return;
     this.counts.votesLostInClaim++;
     if (cause === 'forgotten') this.counts.votesForgottenInClaim++;

@@ -139,7 +139,7 @@ export class LockRun {
   }
 
   #startExtension(ttlMs: number, waiter: Waiter<void>): void {
-    if (this.#state.extending) {
+    if (this.#state.extension.isOpen) {
       this.#afterRound.push(() => this.#startExtension(ttlMs, waiter));
       return;
     }
@@ -162,31 +162,31 @@ export class LockRun {
 
   /** When the claim ends, ms since the epoch, by what the wall clock says now. */
   get expirationMs(): number {
-    return this.#machine.clock.wallMsAt(this.#state.deadline);
+    return this.#machine.clock.wallMsAt(this.#state.hold.deadline);
   }
 
   get token(): string {
-    return String(this.#state.token);
+    return String(this.#state.attempt.token);
   }
 
   /** What is left of the claim, µs; 0 when it has ended. The clock decides, even if the timer lags behind it. */
   remainingUs(): number {
     if (this.#state.phase !== 'held') return 0;
     const now = this.#machine.clock.now();
-    if (now >= this.#state.deadline) this.#feed({ type: 'timer', now, timer: 'expiry', chance: null });
-    return Math.max(0, this.#state.deadline - now);
+    if (now >= this.#state.hold.deadline) this.#feed({ type: 'timer', now, timer: 'expiry', chance: null });
+    return Math.max(0, this.#state.hold.deadline - now);
   }
 
   get votes(): LockVotes {
-    return this.votesFrom(votesOf(this.#state.votes, this.#state.quorum));
+    return this.votesFrom(votesOf(this.#state.votes, this.#state.electorate.needed));
   }
 
   get forgetfulNodesTolerated(): number {
-    return forgetfulNodesTolerated(size(this.#state.votes.yes), this.#state.quorum, this.#nodes.length);
+    return forgetfulNodesTolerated(size(this.#state.votes.yes), this.#state.electorate.needed, this.#nodes.length);
   }
 
   get held(): boolean {
-    return this.#state.phase === 'held' && this.#machine.clock.now() < this.#state.deadline;
+    return this.#state.phase === 'held' && this.#machine.clock.now() < this.#state.hold.deadline;
   }
 
   votesFrom({ granted, refused, failed, quorum }: Votes): LockVotes {
@@ -239,7 +239,7 @@ export class LockRun {
   }
 
   #feed(event: LockEvent): void {
-    const wasExtending = this.#state.extending;
+    const wasExtending = this.#state.extension.isOpen;
     const { state, effects } = step(this.policy, this.#state, event);
     this.#state = state;
     // Whoever hears of an outcome may call back at once, so everything else is done by then.
@@ -263,7 +263,7 @@ export class LockRun {
       }
     }
     if (reports > 0) for (const effect of effects) if (effect.type === 'report') this.#report(effect.outcome);
-    if (wasExtending && !state.extending) this.#endRound();
+    if (wasExtending && !state.extension.isOpen) this.#endRound();
   }
 
   /** A release waits for its turn; the other commands are in theirs already. */
@@ -295,7 +295,11 @@ export class LockRun {
     for (const node of this.#nodes) {
       if (!has(to, node.index)) continue;
       this.#unanswered++;
-      if (command.operation === 'release' && command.token === this.#state.token && !has(this.#sent, node.index)) {
+      if (
+        command.operation === 'release' &&
+        command.token === this.#state.attempt.token &&
+        !has(this.#sent, node.index)
+      ) {
         // It never got the SET. A hung node would only pile up releases of nothing.
         node.decline(command, this);
       } else if (node.perform(request, this, now) && command.operation === 'acquire') {

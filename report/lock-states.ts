@@ -1,4 +1,4 @@
-import type { LockState } from '../core/index.js';
+import { copyState, type LockState } from '../core/index.js';
 import type { Judgement } from '../properties/index.js';
 import { judge } from '../properties/judge.js';
 import type { PropertyId, Schedule } from '../scenarios/index.js';
@@ -72,5 +72,5 @@ function follow(world: World, seen: Map<number, Seen>): void {
 function stateOf(world: World | undefined, name: string): LockState | null {
   const [client, lock] = name.split(' ');
   const state = world?.clients.find((it) => it.name === client)?.locks[Number(lock)]?.state;
-  return state === undefined ? null : { ...state };
+  return state === undefined ? null : copyState(state);
 }

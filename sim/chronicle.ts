@@ -138,11 +138,11 @@ export class Chronicle {
       ...this.lockDetail(lock),
       granted: lock.voters,
       votes: size(state.votes.yes),
-      quorum: state.quorum,
-      nodes: state.nodes,
-      deadlineUs: state.deadline,
+      quorum: state.electorate.needed,
+      nodes: state.electorate.nodes,
+      deadlineUs: state.hold.deadline,
       ...(state.counters.counter === 0 ? {} : { counter: state.counters.counter }),
-      endUs: lock.client.clock.when(state.deadline, this.now),
+      endUs: lock.client.clock.when(state.hold.deadline, this.now),
     };
   }
 

@@ -81,7 +81,7 @@ export class SimClient extends ClientProcess {
   protected override lockTimer(lock: LockRun, slot: number, now: LocalTime): void {
     const timer = TIMERS[slot];
     if (timer === 'retry') {
-      this.step(lock, { type: 'timer', now, timer, chance: this.chance(lock, lock.state.attempt + 1) });
+      this.step(lock, { type: 'timer', now, timer, chance: this.chance(lock, lock.state.attempt.number + 1) });
       if (lock.state.phase !== 'failed') this.host.attempted(lock);
     } else if (timer !== undefined) this.step(lock, { type: 'timer', now, timer, chance: null });
   }
@@ -98,7 +98,7 @@ export class SimClient extends ClientProcess {
 
   /** 0 once it was told of the loss. */
   protected override remaining(lock: LockRun): number {
-    return lock.state.phase === 'held' ? Math.max(0, lock.state.deadline - this.localNow()) : 0;
+    return lock.state.phase === 'held' ? Math.max(0, lock.state.hold.deadline - this.localNow()) : 0;
   }
 
   private chance(lock: LockRun, attempt: number): Chance {
@@ -129,11 +129,11 @@ export class SimClient extends ClientProcess {
   }
 
   private step(lock: LockRun, event: LockEvent): void {
-    const { deadline } = lock.state;
     const { state } = lock;
+    const { deadline } = state.hold;
     const effects = advance(this.lockPolicy, state, event);
     this.steps++;
-    if (state.token !== null) lock.token = state.token as unknown as number;
+    if (state.attempt.token !== null) lock.token = state.attempt.token as unknown as number;
     // Not `for … of`: this is the hottest loop there is.
     for (let i = 0; i < effects.length; i++) {
       const effect = effects[i] as Effect;

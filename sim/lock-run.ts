@@ -60,7 +60,7 @@ export class LockRun {
 
   /** Whether its client believes at `now` that it holds the lock: it was granted, not given back, and its clock says so. */
   believes(now: TrueTime): boolean {
-    return this.believing && this.client.clock.read(now) < this.state.deadline;
+    return this.believing && this.client.clock.read(now) < this.state.hold.deadline;
   }
 
   /** How often this command has been sent to this node before. */

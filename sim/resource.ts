@@ -30,7 +30,7 @@ export class ProtectedResource {
   }
 
   private compareTokens(lock: LockRun): boolean {
-    const token = fencingTokenOf(this.policy, lock.state.counters.counter, lock.state.token);
+    const token = fencingTokenOf(this.policy, lock.state.counters.counter, lock.state.attempt.token);
     if (token === null) return true;
     const least = this.guard === 'fencing-strict' ? 1 : 0;
     for (const key of lock.resources) {

@@ -7,9 +7,9 @@ import { type CoreMutant, instrument } from './instrument.js';
 const MUTATED: readonly string[] = [
   'acquire',
   'extend',
+  'fail',
   'fencing',
   'fencing-token',
-  'give-back',
   'nodes',
   'release',
   'rules',

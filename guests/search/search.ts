@@ -118,5 +118,5 @@ function keepFirst(
 
 /** How many locks of a run were ever claimed. */
 export function claimsIn({ world }: GuestRun): number {
-  return world.clients.reduce((sum, { locks }) => sum + locks.filter((it) => it.state.deadline > 0).length, 0);
+  return world.clients.reduce((sum, { locks }) => sum + locks.filter((it) => it.state.hold.deadline > 0).length, 0);
 }

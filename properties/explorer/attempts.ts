@@ -43,8 +43,8 @@ export class Attempts {
 
   private mask(state: Uint16Array, client: number): number {
     const { lock } = this.host.locks.at(state[client] ?? 0);
-    if (lock.token === null) return 0;
-    return this.traces(state, client) | (1 << lock.attempt) | (1 << (Number(lock.token) - 1));
+    if (lock.attempt.token === null) return 0;
+    return this.traces(state, client) | (1 << lock.attempt.number) | (1 << (Number(lock.attempt.token) - 1));
   }
 
   private traces(state: Uint16Array, client: number): number {

@@ -3,7 +3,6 @@ import { driftAllowanceUs, type Policy } from '../../deviations/index.js';
 import { type ExploreBounds, TICK_US } from './bounds.js';
 
 const BLANK = initialState();
-const NONE = BLANK.asked;
 const NO_ANSWERS = BLANK.votes;
 
 /**
@@ -18,65 +17,79 @@ export function canonicalLock(policy: Policy, bounds: ExploreBounds, lock: LockS
   const held = phase === 'held';
   const readsGrants = policy.releaseTo === 'granted' || policy.cleanup === 'granted';
   const keepsVotes = acquiring || (readsGrants && (held || phase === 'lost' || phase === 'waiting'));
-  const { extending } = lock;
+  const { attempt, extension, hold } = lock;
+  const { isOpen } = extension;
   const allowanceUs = Math.abs(driftAllowanceUs(policy, bounds.ttl * TICK_US));
   const oldest = -(bounds.ttl * TICK_US + allowanceUs + policy.deadlineLagUs + TICK_US);
   const clamped = (at: LocalTime, read: boolean): LocalTime =>
-    read ? localTime(Math.max(at, oldest)) : BLANK.startedAt;
+    read ? localTime(Math.max(at, oldest)) : BLANK.calledAt;
   return {
     ...lock,
-    // Why an attempt failed is only told of.
-    failure: phase === 'cleaning' || phase === 'waiting' ? 'contended' : null,
-    startedAt: clamped(lock.startedAt, acquiring && policy.validityFrom === 'attempt'),
     calledAt: clamped(lock.calledAt, trying && policy.validityFrom === 'call'),
-    asked: acquiring ? lock.asked : NONE,
+    attempt: {
+      ...attempt,
+      startedAt: clamped(attempt.startedAt, acquiring && policy.validityFrom === 'attempt'),
+      asked: acquiring ? attempt.asked : BLANK.attempt.asked,
+      // Why an attempt failed is only told of.
+      failure: phase === 'cleaning' || phase === 'waiting' ? 'contended' : null,
+    },
     votes: acquiring ? lock.votes : keepsVotes ? { ...NO_ANSWERS, yes: lock.votes.yes } : NO_ANSWERS,
-    deadline: held ? localTime(Math.max(lock.deadline, 0)) : BLANK.deadline,
-    votedRound: keepsVotes ? lock.votedRound : BLANK.votedRound,
-    extensionTtlMs: extending ? lock.extensionTtlMs : 0,
-    extensionStartedAt: clamped(lock.extensionStartedAt, extending && policy.extendFrom === 'start'),
-    roundVotes: extending ? lock.roundVotes : NO_ANSWERS,
+    hold: {
+      ...hold,
+      deadline: held ? localTime(Math.max(hold.deadline, 0)) : BLANK.hold.deadline,
+      votedRound: keepsVotes ? hold.votedRound : BLANK.hold.votedRound,
+    },
+    extension: {
+      ...extension,
+      ttlMs: isOpen ? extension.ttlMs : 0,
+      startedAt: clamped(extension.startedAt, isOpen && policy.extendFrom === 'start'),
+      votes: isOpen ? extension.votes : NO_ANSWERS,
+    },
   };
 }
 
 /** Equal for equal lock states, and only for those. */
 export function lockKey(lock: LockState): string {
-  const { votes, roundVotes, releaseVotes } = lock;
+  const { attempt, votes, hold, extension, release } = lock;
   return [
     lock.phase,
-    lock.attempt,
-    lock.token,
-    lock.startedAt,
+    attempt.number,
+    attempt.token,
+    attempt.startedAt,
     lock.calledAt,
-    lock.asked,
-    lock.deadline,
-    lock.extending,
-    lock.extensionRounds,
-    lock.votedRound,
-    lock.extensions,
-    lock.extensionTtlMs,
-    lock.extensionStartedAt,
-    lock.failure,
-    lock.toRelease,
-    lock.releaseTries,
-    lock.releasing,
-    lock.lateGrants,
-    ...[votes, roundVotes, releaseVotes].flatMap(({ yes, no, failed }) => [yes, no, failed]),
+    attempt.asked,
+    hold.deadline,
+    extension.isOpen,
+    extension.number,
+    hold.votedRound,
+    hold.extensions,
+    extension.ttlMs,
+    extension.startedAt,
+    attempt.failure,
+    release.todo,
+    release.tries,
+    release.sent,
+    release.lateGrants,
+    ...[votes, extension.votes, release.votes].flatMap(({ yes, no, failed }) => [yes, no, failed]),
   ].join();
 }
 
 /** The same with each of its sets of nodes replaced. */
 export function mapNodeSets(lock: LockState, map: (set: NodeSet) => NodeSet): LockState {
+  const { attempt, extension, release } = lock;
   const tally = ({ yes, no, failed }: LockState['votes']) => ({ yes: map(yes), no: map(no), failed: map(failed) });
   return {
     ...lock,
-    asked: map(lock.asked),
+    attempt: { ...attempt, asked: map(attempt.asked) },
     votes: tally(lock.votes),
-    roundVotes: tally(lock.roundVotes),
-    toRelease: map(lock.toRelease),
-    releasing: map(lock.releasing),
-    releaseVotes: tally(lock.releaseVotes),
-    lateGrants: map(lock.lateGrants),
+    extension: { ...extension, votes: tally(extension.votes) },
+    release: {
+      ...release,
+      todo: map(release.todo),
+      sent: map(release.sent),
+      votes: tally(release.votes),
+      lateGrants: map(release.lateGrants),
+    },
   };
 }
 
@@ -97,11 +110,15 @@ export function rolesOf(lock: LockState, node: number): number {
 export function withoutNode(lock: LockState, node: number): LockState {
   if (lock.phase !== 'failed' && lock.phase !== 'waiting' && lock.phase !== 'released') return lock;
   const rest = (set: NodeSet) => (set & ~(1 << node)) as NodeSet;
-  const { yes, no, failed } = lock.releaseVotes;
+  const { sent, votes, lateGrants } = lock.release;
+  const { yes, no, failed } = votes;
   return {
     ...lock,
-    releasing: rest(lock.releasing),
-    releaseVotes: { yes: rest(yes), no: rest(no), failed: rest(failed) },
-    lateGrants: rest(lock.lateGrants),
+    release: {
+      ...lock.release,
+      sent: rest(sent),
+      votes: { yes: rest(yes), no: rest(no), failed: rest(failed) },
+      lateGrants: rest(lateGrants),
+    },
   };
 }

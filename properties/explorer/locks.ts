@@ -138,13 +138,13 @@ export class Locks {
     const event = this.replyEvent(node, reply);
     if (this.after(id, event) !== id || this.sends(id, event).length > 0) return false;
     const { attempt, operation, round } = this.commands.at(commandOf(reply));
-    if (attempt < lock.attempt) return true;
+    if (attempt < lock.attempt.number) return true;
     if (operation === 'acquire') {
       // A late yes is looked at again by who fails or releases.
       const forgotten = answerOf(reply) !== 'yes' || (lock.phase === 'held' && !this.bounds.releases);
       return lock.phase !== 'acquiring' && forgotten;
     }
-    return operation === 'extend' && !(lock.extending && round === lock.extensionRounds - 1);
+    return operation === 'extend' && !(lock.extension.isOpen && round === lock.extension.number);
   }
 
   /** The same with nodes renumbered by the permutation `to`, whose own number is `index`. */
@@ -167,8 +167,10 @@ export class Locks {
   retold(id: number, to: readonly number[]): number {
     const local = this.at(id);
     const { lock } = local;
-    const token = lock.token === null ? null : (retoldToken(Number(lock.token), to) as Token);
-    return this.idOf({ ...local, lock: { ...lock, attempt: to[lock.attempt] ?? lock.attempt, token } });
+    const { number, token: old } = lock.attempt;
+    const token = old === null ? null : (retoldToken(Number(old), to) as Token);
+    const attempt = { ...lock.attempt, number: to[number] ?? number, token };
+    return this.idOf({ ...local, lock: { ...lock, attempt } });
   }
 
   /** Whether the client claims on this event what is over already. Only after {@link after}. */
@@ -180,8 +182,8 @@ export class Locks {
     const { lock, timers, paused } = local;
     const id = this.locals.intern(`${paused ? 'p' : ''}${timers.join()} ${lockKey(lock)}`, local);
     if (id === this.believes.length) {
-      const held = lock.phase === 'held' && lock.deadline > 0;
-      this.believes.push(held ? Number(lock.token) : 0);
+      const held = lock.phase === 'held' && lock.hold.deadline > 0;
+      this.believes.push(held ? Number(lock.attempt.token) : 0);
       this.due.push(paused ? -1 : timers.indexOf(0));
       this.hopes.push(mayHold(this.policy, lock));
       const roles = Array.from({ length: this.bounds.nodes }, (_, node) => rolesOf(lock, node));
@@ -212,7 +214,7 @@ function react(policy: Policy, bounds: ExploreBounds, commands: Commands, local:
   const { state, effects } = step(lockPolicyOf(policy), local.lock, happened);
   const sends: Send[] = [];
   for (const effect of effects) carryOut(effect, timers, sends, commands);
-  const hollow = local.lock.phase === 'acquiring' && state.phase === 'held' && state.deadline <= 0;
+  const hollow = local.lock.phase === 'acquiring' && state.phase === 'held' && state.hold.deadline <= 0;
   return { local: { lock: canonicalLock(policy, bounds, state), timers, paused: local.paused }, sends, hollow };
 }
 
@@ -247,7 +249,7 @@ function eventOf(bounds: ExploreBounds, commands: Commands, lock: LockState, eve
   }
   const timer = TIMERS[event - FIRST_TIMER];
   if (timer === undefined) throw new RangeError(`${event} is no event`);
-  return { type: 'timer', now, timer, chance: timer === 'retry' ? chance(lock.attempt + 1) : null };
+  return { type: 'timer', now, timer, chance: timer === 'retry' ? chance(lock.attempt.number + 1) : null };
 }
 
 /** The same client, `ticks` later by its clock. */
@@ -256,10 +258,10 @@ function older(policy: Policy, bounds: ExploreBounds, local: Local, ticks: numbe
   const by = (at: LocalTime): LocalTime => localTime(at - ticks * TICK_US);
   const aged: LockState = {
     ...lock,
-    startedAt: by(lock.startedAt),
     calledAt: by(lock.calledAt),
-    deadline: by(lock.deadline),
-    extensionStartedAt: by(lock.extensionStartedAt),
+    attempt: { ...lock.attempt, startedAt: by(lock.attempt.startedAt) },
+    hold: { ...lock.hold, deadline: by(lock.hold.deadline) },
+    extension: { ...lock.extension, startedAt: by(lock.extension.startedAt) },
   };
   const timers = local.timers.map((at) => (at === UNARMED ? UNARMED : Math.max(0, at - ticks)));
   return { lock: canonicalLock(policy, bounds, aged), timers, paused: local.paused };

@@ -167,7 +167,7 @@ export class BoundedWorld {
       if (paused) continue;
       const had = lock.phase === 'held' || lock.phase === 'lost';
       if (had && releases) this.call(state, client, RELEASE, on);
-      if (had && !lock.extending && lock.extensionRounds < extensions) this.call(state, client, EXTEND, on);
+      if (had && !lock.extension.isOpen && lock.extension.number + 1 < extensions) this.call(state, client, EXTEND, on);
       if (pauses > 0 && lock.phase !== 'idle') {
         this.happens(state, client, PAUSE);
         this.spend(FAULTS.pauses);

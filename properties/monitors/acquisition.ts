@@ -31,10 +31,10 @@ export class Acquisition {
       return `${client.name} claims the lock with ${votes} votes of this attempt (majority ${majority})`;
     }
     const latest = use.startedAt + plan.ttlMs * 1000 - leastDriftUs(this.policy, plan.ttlMs);
-    if (state.deadline > latest) {
-      return `${client.name} claims the lock for ${state.deadline - latest} us longer than its keys can be relied on`;
+    if (state.hold.deadline > latest) {
+      return `${client.name} claims the lock for ${state.hold.deadline - latest} us longer than its keys can be relied on`;
     }
-    const left = state.deadline - client.clock.read(now);
+    const left = state.hold.deadline - client.clock.read(now);
     if (left > 0 && left >= this.policy.minValidityUs) return null;
     return `${client.name} claims the lock with a validity of ${left} us`;
   }

@@ -10,7 +10,7 @@ export function believes(lock: LockRun, now: TrueTime): boolean {
  * The true time at which a claim ends by its client's clock, if nothing changes; if it is over, when it ended: at `from`
  * or at the clock's last change at the earliest.
  */
-export function claimEnd(lock: LockRun, from: TrueTime, deadline: LocalTime = lock.state.deadline): TrueTime {
+export function claimEnd(lock: LockRun, from: TrueTime, deadline: LocalTime = lock.state.hold.deadline): TrueTime {
   const { clock } = lock.client;
   return clock.when(deadline, clock.changedAt > from ? clock.changedAt : from);
 }

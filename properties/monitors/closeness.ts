@@ -23,7 +23,7 @@ export class Closeness {
   /** A write reached the resource. */
   written(lock: LockRun, now: TrueTime): void {
     if (believes(lock, now))
-      this.slackUs = Math.min(this.slackUs, lock.client.clock.when(lock.state.deadline, now) - now);
+      this.slackUs = Math.min(this.slackUs, lock.client.clock.when(lock.state.hold.deadline, now) - now);
   }
 
   /** A node lost the key of a lock, and so many votes beyond the majority are left: -1 if it is gone with this one. */
@@ -34,7 +34,7 @@ export class Closeness {
       if (spare < this.spareVotes) this.spareVotes = spare;
     } else if (spare === -1) {
       const { clock } = lock.client;
-      const end = clock.when(lock.state.deadline, START);
+      const end = clock.when(lock.state.hold.deadline, START);
       // A clock that was changed since cannot tell any more.
       if (end >= clock.changedAt) this.gapUs = Math.min(this.gapUs, now - end);
     }

@@ -32,10 +32,10 @@ export class Extension {
     }
     const ttlMs = use.roundTtlMs - this.policy.lockDelayMs;
     const latest = use.roundAt + ttlMs * 1000 - leastDriftUs(this.policy, ttlMs);
-    if (state.deadline > latest) {
-      return `${client.name} takes the lock for extended by ${state.deadline - latest} us more than its keys are`;
+    if (state.hold.deadline > latest) {
+      return `${client.name} takes the lock for extended by ${state.hold.deadline - latest} us more than its keys are`;
     }
-    const left = state.deadline - client.clock.read(now);
+    const left = state.hold.deadline - client.clock.read(now);
     return left > 0 ? null : `${client.name} takes the lock for extended with a validity of ${left} us`;
   }
 }

@@ -37,7 +37,7 @@ export class Fencing {
   }
 
   private tokenOf({ state }: LockRun): FencingToken | null {
-    return fencingTokenOf(this.policy, state.counters.counter, state.token);
+    return fencingTokenOf(this.policy, state.counters.counter, state.attempt.token);
   }
 
   /** A client asks about counters. */
@@ -51,7 +51,7 @@ export class Fencing {
     const token = this.tokenOf(lock);
     if (token === null) return;
     const asked = this.asked?.get(lock);
-    const before = asked?.attempt === lock.state.attempt ? asked.issued : this.issued;
+    const before = asked?.attempt === lock.state.attempt.number ? asked.issued : this.issued;
     const wrong = this.whatIsWrong(lock, token, before);
     if (wrong !== null) this.report(instant('fencing', 'state', wrong.locks, now, wrong.detail));
     const place = this.issued++;

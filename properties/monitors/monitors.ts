@@ -82,7 +82,7 @@ export class Monitors extends Observer {
     if (cause === null) this.availability.orphanCame(use, node, key, now);
     else this.availability.orphanWent(use, now);
     const { attempt, lock } = use;
-    if (cause !== 'deleted' || attempt < lock.state.attempt) this.liveness.orphanChanged(now);
+    if (cause !== 'deleted' || attempt < lock.state.attempt.number) this.liveness.orphanChanged(now);
   }
 
   /** Somebody is about to begin with a token that was used before. */

@@ -24,7 +24,7 @@ export class Roster {
   claimed(lock: LockRun): void {
     this.stopped(lock);
     const at = this.holders.indexOf(lock);
-    const { deadline } = lock.state;
+    const { deadline } = lock.state.hold;
     if (at >= 0) this.deadlines[at] = deadline;
     else {
       this.holders.push(lock);
@@ -35,7 +35,7 @@ export class Roster {
   /** Until when the client of a lock holds it by its own clock, as it was told last. */
   deadlineOf(lock: LockRun): LocalTime {
     const at = this.holders.indexOf(lock);
-    return at < 0 ? lock.state.deadline : (this.deadlines[at] as LocalTime);
+    return at < 0 ? lock.state.hold.deadline : (this.deadlines[at] as LocalTime);
   }
 
   /** The lock is asked for no more: it has failed, or its client is dead. */

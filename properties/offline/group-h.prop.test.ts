@@ -42,13 +42,13 @@ class PlantedMonitors extends Monitors {
 
   override claimed(it: LockRun, now: TrueTime): void {
     super.claimed(it, now);
-    this.held.push({ lock: it, from: now, to: it.client.clock.when(it.state.deadline, now) });
+    this.held.push({ lock: it, from: now, to: it.client.clock.when(it.state.hold.deadline, now) });
   }
 
   override extended(it: LockRun, before: LocalTime, now: TrueTime): void {
     super.extended(it, before, now);
     const last = this.held.findLast((hold) => hold.lock === it);
-    if (last !== undefined) last.to = it.client.clock.when(it.state.deadline, now);
+    if (last !== undefined) last.to = it.client.clock.when(it.state.hold.deadline, now);
   }
 
   override ended(it: LockRun, cause: EndCause, now: TrueTime): void {

@@ -344,7 +344,7 @@ export class FaultPlan {
   /** As many voters as the votes allow forget at once, or one more if the bound is to be passed. */
   private forget(lock: LockRun, view: WorldView, faults: Fault[]): void {
     const { weather, premise } = this;
-    const spare = size(lock.state.votes.yes) - lock.state.quorum;
+    const spare = size(lock.state.votes.yes) - lock.state.electorate.needed;
     const count = spare + (weather.stretch.forget > 1 ? 1 : 0);
     // After an extension only the votes of its round count, and how many those will be is not known yet.
     if (count <= 0 || extendsItself(premise.setup.policy)) return;

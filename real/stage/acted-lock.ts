@@ -86,12 +86,13 @@ export class ActedLock {
   }
 
   get holds(): boolean {
-    return this.#believing && this.#now < this.#state.deadline;
+    return this.#believing && this.#now < this.#state.hold.deadline;
   }
 
   /** The token that keys on nodes have for a reason: until a claim is given back, its keys are its own for their TTL. */
   get tokenInUse(): string | null {
-    const { phase, token } = this.#state;
+    const { phase } = this.#state;
+    const { token } = this.#state.attempt;
     const again = phase === 'waiting' && this.#actor.policy.tokenScope !== 'attempt';
     const kept = phase === 'held' || (phase === 'lost' && this.#actor.clockwork.nowUs() < this.#keysUntilUs);
     return (phase === 'acquiring' || again || kept || this.holds) && token !== null ? String(token) : null;
@@ -119,7 +120,7 @@ export class ActedLock {
 
   onTimer(timer: Timer): void {
     this.#actor.happen('timer', () => {
-      const chance = timer === 'retry' ? this.#chance(this.#state.attempt + 1) : null;
+      const chance = timer === 'retry' ? this.#chance(this.#state.attempt.number + 1) : null;
       this.#feed({ type: 'timer', now: this.#now, timer, chance });
     });
   }
@@ -185,7 +186,7 @@ export class ActedLock {
 
   #report(outcome: Outcome, now: LocalTime): void {
     const { script } = this.#actor;
-    const validUs = Math.max(0, this.#state.deadline - now);
+    const validUs = Math.max(0, this.#state.hold.deadline - now);
     switch (outcome.type) {
       case 'acquired':
         this.waitsSinceUs = null;
@@ -203,7 +204,7 @@ export class ActedLock {
       case 'extended':
       case 'not-extended':
         // One that is refused beside a round ends nothing.
-        if (this.#state.extending) break;
+        if (this.#state.extension.isOpen) break;
         if (this.#extending) script.note({ type: outcome.type, ...this.#stamp(), validUs });
         this.#extending = false;
         if (outcome.type === 'not-extended') break;
@@ -232,7 +233,7 @@ export class ActedLock {
       this.#later(now, afterUs, () => this.#feed({ type: 'extend', now: this.#now, ttlMs }));
     for (const { checkAfterUs, guardUs, sendAfterUs, delayUs } of writes) {
       this.#later(now, checkAfterUs, () => {
-        const left = this.#state.phase === 'held' ? this.#state.deadline - this.#now : 0;
+        const left = this.#state.phase === 'held' ? this.#state.hold.deadline - this.#now : 0;
         if (guardUs !== null && left < Math.max(1, guardUs)) return;
         this.#later(now, sendAfterUs, () => this.#write(delayUs));
       });
@@ -266,26 +267,26 @@ export class ActedLock {
   /** Notes a claim that is over without its owner having been told. */
   checkTold(): void {
     const { script, awakeSince } = this.#actor;
-    const dueAt = Math.max(this.#state.deadline, awakeSince);
+    const dueAt = Math.max(this.#state.hold.deadline, awakeSince);
     if (this.#believing && this.#now - dueAt > TOLD_WITHIN_US)
       script.doubt({ lock: this.name, property: 'lost-lock', detail: 'its claim is over, and its owner is not told' });
   }
 
   /** Notes a claim that is longer than its keys can be relied on, or that too few nodes can have said yes to. */
   #checkClaim(operation: 'acquire' | 'extend'): void {
-    const { attempt, votes, deadline } = this.#state;
+    const { attempt, votes, extension, hold } = this.#state;
     const { policy, script } = this.#actor;
     const isExtension = operation === 'extend';
-    const startedAt = isExtension ? this.#state.extensionStartedAt : this.#state.startedAt;
-    const ttlUs = (isExtension ? this.#state.extensionTtlMs : this.#state.ttlMs) * 1000;
-    const round = isExtension ? this.#state.extensionRounds - 1 : 0;
+    const { startedAt } = isExtension ? extension : attempt;
+    const ttlUs = (isExtension ? extension : this.#state).ttlMs * 1000;
+    const round = isExtension ? extension.number : 0;
     const doubt = (detail: string): void =>
       script.doubt({ lock: this.name, property: isExtension ? 'extension' : 'acquisition', detail });
     const allowanceUs = Math.max(0, driftAllowanceUs({ ...policy, driftWholeMs: false }, ttlUs));
-    const beyondUs = deadline - later(startedAt, ttlUs - allowanceUs);
+    const beyondUs = hold.deadline - later(startedAt, ttlUs - allowanceUs);
     if (beyondUs > 0) doubt(`it is claimed for ${beyondUs} µs longer than its keys can be relied on`);
     // A node that has said nothing may have done what it was asked for.
-    const isDenied = (place: number): boolean => this.#denied.has(`${operation} ${attempt} ${round} ${place}`);
+    const isDenied = (place: number): boolean => this.#denied.has(`${operation} ${attempt.number} ${round} ${place}`);
     const nodes = new Set(this.#places.map(({ node }) => node)).size;
     const yes = new Set(this.#places.flatMap(({ node }, i) => (has(votes.yes, i) && !isDenied(i) ? [node] : []))).size;
     if (yes <= nodes / 2) doubt(`${yes} of ${nodes} nodes can have said yes to it, which is no majority`);

@@ -43,14 +43,13 @@ function toldPlain(world: PlainWorld): string {
   for (const { lock, nowUs, timers, paused } of world.clients) {
     const since = (at: number) => localTime(at - nowUs);
     // Tokens have other names there: that of the client's n-th attempt is n + 1 here.
-    const token = lock.token === null ? null : Number(String(lock.token).split('.')[1]) + 1;
+    const token = lock.attempt.token === null ? null : Number(String(lock.attempt.token).split('.')[1]) + 1;
     const local = {
       ...lock,
-      token,
-      startedAt: since(lock.startedAt),
       calledAt: since(lock.calledAt),
-      deadline: since(lock.deadline),
-      extensionStartedAt: since(lock.extensionStartedAt),
+      attempt: { ...lock.attempt, token, startedAt: since(lock.attempt.startedAt) },
+      hold: { ...lock.hold, deadline: since(lock.hold.deadline) },
+      extension: { ...lock.extension, startedAt: since(lock.extension.startedAt) },
     } as LockState;
     const due = TIMERS.map((timer) => timers.get(timer)).map((at) =>
       at === undefined ? '-' : Math.max(0, (at - nowUs) / TICK_US),

@@ -127,7 +127,12 @@ export class PlainWorld {
 
   private fire(client: number, timer: Timer): PlainWorld {
     const { lock } = this.client(client);
-    const event = { type: 'timer', now: this.now(client), timer, chance: chance(client, lock.attempt + 1) } as const;
+    const event = {
+      type: 'timer',
+      now: this.now(client),
+      timer,
+      chance: chance(client, lock.attempt.number + 1),
+    } as const;
     const clients = this.clients.map((it, i) => {
       if (i !== client) return it;
       const timers = new Map(it.timers);

@@ -118,7 +118,7 @@ export class Liveness {
     // Who has only so much time may use it up first.
     if (acquireTimeoutUs !== null) return;
     const { client, state } = lock;
-    const made = state.attempt + 1;
+    const made = state.attempt.number + 1;
     if (tries === null || made < tries) {
       const detail = `${client.name} gives up after ${made} of ${tries ?? 'endless'} tries`;
       this.report(instant('fault-tolerance', 'liveness', [lock], now, detail));

@@ -32,7 +32,7 @@ export class OpenCalls {
   acquiring(lock: LockRun, now: TrueTime): void {
     const { policy } = this;
     const { places } = lock.list;
-    const pauses = policy.pausesAfterLast || lock.state.attempt + 1 !== policy.tries;
+    const pauses = policy.pausesAfterLast || lock.state.attempt.number + 1 !== policy.tries;
     const tryUs = attemptUs(policy, places, lock.plan.ttlMs) + cleanUpUs(policy, places, lock.plan.ttlMs);
     this.begin(lock, tryUs + (pauses ? longestPauseUs(policy) : 0), now);
   }

@@ -1,0 +1,99 @@
+import type { FailureReason } from './event.js';
+import { isFencing } from './fencing.js';
+import { allNodes, NO_NODES, type NodeSet, without } from './nodes.js';
+import { release, unreleased } from './release.js';
+import { type Tally, votesOf } from './tally.js';
+import { type LocalTime, later } from './time.js';
+import { armAnswers, cancelAnswers, type Turn } from './turn.js';
+
+/*
+ * How an attempt ends that did not get the lock: it is cleaned up, and the next one follows after a pause, or none.
+ */
+
+/** Releases what the attempt may have set, on nodes whose SET is still in flight too, and goes on to the pause. */
+export function failAttempt(turn: Turn, reason: FailureReason): void {
+  const { policy, s, now } = turn;
+  const { rules, settings } = policy;
+  cancelAnswers(turn, 'attempt');
+  if (rules.quits('failure', s.votes, reason)) {
+    fail(turn, reason);
+    return;
+  }
+  s.attempt.failure = reason;
+  const nextAt = later(now, rules.pause(settings, s.attempt.jitterPpm));
+  const isTimed = cleanUp(turn, isLast(turn, nextAt), NO_NODES);
+  if (isCleanedUp(turn)) pause(turn);
+  else {
+    s.phase = 'cleaning';
+    if (!isTimed) armAnswers(turn, 'release');
+  }
+}
+
+/** Cleans up after a failed attempt, but for the nodes `done`; says whether that is timed already. */
+function cleanUp(turn: Turn, last: boolean, done: NodeSet): boolean {
+  const { policy, s } = turn;
+  const to = policy.rules.releaseTo(last ? 'last clean-up' : 'clean-up', s.votes, allNodes(s.electorate.nodes));
+  const rest = without(to, done);
+  return rest !== NO_NODES && release(turn, rest);
+}
+
+function isCleanedUp({ policy, s }: Turn): boolean {
+  return policy.rules.freed('clean-up', s.release.votes, unreleased(s), s.electorate.needed) !== 'open';
+}
+
+/** A node has answered the clean-up that is awaited, or has not in time. */
+export function onCleanedUp(turn: Turn): void {
+  if (!isCleanedUp(turn)) return;
+  cancelAnswers(turn, 'release');
+  pause(turn);
+}
+
+/** The attempt is over and cleaned up: the next one follows after a pause, or none. */
+function pause(turn: Turn): void {
+  const { policy, s, now, effects } = turn;
+  const at = later(now, policy.rules.pause(policy.settings, s.attempt.jitterPpm));
+  if (!policy.rules.pausesAfter(isLast(turn, at))) {
+    fail(turn, s.attempt.failure ?? 'contended');
+    return;
+  }
+  s.phase = 'waiting';
+  effects.push({ type: 'arm', timer: 'retry', at });
+}
+
+/** Whether no attempt may begin at `at` any more. */
+export function isLast({ policy, s }: Turn, at: LocalTime): boolean {
+  const { tries, acquireTimeoutUs } = policy.settings;
+  return (
+    (tries !== null && s.attempt.number + 1 >= tries) ||
+    (acquireTimeoutUs !== null && at > later(s.calledAt, acquireTimeoutUs))
+  );
+}
+
+/** The acquisition has failed. */
+export function fail({ s, effects }: Turn, reason: FailureReason, decisive: Tally = s.votes): void {
+  s.phase = 'failed';
+  s.attempt.failure = null;
+  const votes = votesOf(decisive, s.electorate.needed);
+  effects.push({ type: 'report', outcome: { type: 'failed', reason, attempts: s.attempt.number + 1, votes } });
+}
+
+/** No attempt of any client can succeed before an operator has given the nodes a counter again. */
+export function failForGood(turn: Turn): void {
+  cancelAnswers(turn, 'attempt');
+  cleanUp(turn, true, NO_NODES);
+  fail(turn, 'counters-lost', turn.s.counters.votes);
+}
+
+/** The owner gives up while the lock is being acquired: whatever was set is released, nothing more is tried. */
+export function abandon(turn: Turn): void {
+  const { policy, s, effects } = turn;
+  if (s.phase === 'acquiring' || isFencing(s)) {
+    cancelAnswers(turn, 'attempt');
+    cleanUp(turn, true, NO_NODES);
+  } else if (s.phase === 'cleaning' || s.phase === 'waiting') {
+    effects.push({ type: 'cancel', timer: s.phase === 'cleaning' ? 'release' : 'retry' });
+    // What the clean-up of this attempt left to a later one.
+    cleanUp(turn, true, policy.rules.releaseTo('clean-up', s.votes, allNodes(s.electorate.nodes)));
+  } else return;
+  fail(turn, 'abandoned');
+}
