@@ -1,19 +1,20 @@
-import { members, nodeName, size } from '../core/index.js';
+import { members, size } from '../core/index.js';
 import { REFERENCE } from '../deviations/index.js';
 import type { Counts } from '../properties/coverage.js';
 import { isInClaim } from '../properties/search/drawn.js';
 import { type Cluster, type Fault, type LockPlan, plainCluster } from '../scenarios/index.js';
-import type {
-  Adversary,
-  Direction,
-  FateSlot,
-  LockRun,
-  Message,
-  Moment,
-  Setup,
-  Stream,
-  Streams,
-  WorldView,
+import {
+  type Adversary,
+  type Direction,
+  type FateSlot,
+  type LockRun,
+  type Message,
+  type Moment,
+  nodeName,
+  type Setup,
+  type Stream,
+  type Streams,
+  type WorldView,
 } from '../sim/index.js';
 
 const NODES = 5;

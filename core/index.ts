@@ -20,8 +20,6 @@ export {
   members,
   NO_NODES,
   type NodeSet,
-  nodeIndex,
-  nodeName,
   oneNode,
   size,
   union,

@@ -1,17 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import {
-  allNodes,
-  has,
-  MOST_NODES,
-  members,
-  NO_NODES,
-  nodeIndex,
-  nodeName,
-  oneNode,
-  size,
-  union,
-  without,
-} from './nodes.js';
+import { allNodes, has, MOST_NODES, members, NO_NODES, oneNode, size, union, without } from './nodes.js';
 
 describe('a set of nodes', () => {
   it('holds the nodes 0 to n - 1, up to the largest cluster', () => {
@@ -53,16 +41,5 @@ describe('a set of nodes', () => {
       expect(size(set as typeof NO_NODES)).toBe(nodes.length);
       expect(nodes.map(oneNode).reduce(union, NO_NODES)).toBe(set);
     }
-  });
-});
-
-describe('the name of a node', () => {
-  it('is n and its index, and leads back to it', () => {
-    expect([0, 7, 30].map(nodeName)).toEqual(['n0', 'n7', 'n30']);
-    for (let node = 0; node < MOST_NODES; node++) expect(nodeIndex(nodeName(node))).toBe(node);
-  });
-
-  it.each(['', 'n', '3', 'N3', 'c3', 'n-1', 'n1.5', 'n3 ', 'n:', 'n/', 'an3'])('is not %j', (name) => {
-    expect(nodeIndex(name)).toBe(-1);
   });
 });

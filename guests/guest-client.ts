@@ -1,5 +1,5 @@
-import { initialState, LONGEST_US, type LocalTime, localTime, nodeName, type Phase } from '../core/index.js';
-import { Kind, type LockRun, type QueueEvent, type TrueTime } from '../sim/index.js';
+import { initialState, LONGEST_US, type LocalTime, localTime, type Phase } from '../core/index.js';
+import { Kind, type LockRun, nodeName, type QueueEvent, type TrueTime } from '../sim/index.js';
 import { Extensions } from './extensions.js';
 import { follow } from './follow.js';
 import { EPOCH_MS, GuestHost } from './guest-host.js';

@@ -6,7 +6,6 @@ import {
   localTime,
   NO_NODES,
   type NodeSet,
-  nodeName,
   oneNode,
   size,
   type Tally,
@@ -20,6 +19,7 @@ import {
   type Clock,
   type LockRun,
   type Message,
+  nodeName,
   type QueueEvent,
   type TrueTime,
 } from '../sim/index.js';

@@ -1,4 +1,3 @@
-import { nodeName } from '../core/index.js';
 import type { Policy } from '../deviations/index.js';
 import {
   type Cluster,
@@ -11,7 +10,7 @@ import {
   type Schedule,
 } from '../scenarios/index.js';
 import { unreached } from '../scenarios/plain.js';
-import { policyOf } from '../sim/index.js';
+import { nodeName, policyOf } from '../sim/index.js';
 import { type Assumption, assumptions } from './assumptions.js';
 import { judge } from './judge.js';
 

@@ -1,7 +1,7 @@
-import { nodeName } from '../core/index.js';
 import { driftAllowanceUs, type Policy, quorumOf } from '../deviations/index.js';
 import type { Cluster, Crash, Failover, ProcessName, Schedule } from '../scenarios/index.js';
 import { ttlsMsOf } from '../scenarios/ttls.js';
+import { nodeName } from '../sim/index.js';
 
 /**
  * What Redlock takes for granted. `clock-rate` and `clock-step`: client and node clocks measure a TTL alike up to the

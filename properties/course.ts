@@ -1,6 +1,6 @@
-import { nodeName } from '../core/index.js';
 import { addressText } from '../scenarios/address.js';
 import type { ClientPlan, Fate, Fault, ProcessName, Schedule } from '../scenarios/index.js';
+import { nodeName } from '../sim/index.js';
 import type { Course } from './arbitraries/schedule.js';
 
 /** The varying parts of a schedule. */

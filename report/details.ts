@@ -1,5 +1,4 @@
-import { nodeName } from '../core/index.js';
-import type { TraceEvent } from '../sim/index.js';
+import { nodeName, type TraceEvent } from '../sim/index.js';
 
 /*
  * What the details of trace events hold. They are loosely typed there, because the hot loop does not build them.

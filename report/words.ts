@@ -1,9 +1,8 @@
-import { nodeIndex, nodeName } from '../core/index.js';
 import { printable } from '../core/printable.js';
 import { type Policy, quorumOf, REFERENCE } from '../deviations/index.js';
 import type { Assumption } from '../properties/index.js';
 import { type ClientPlan, formatDurationMs, type PropertyId, type Schedule } from '../scenarios/index.js';
-import { policyOf } from '../sim/index.js';
+import { nodeIndex, nodeName, policyOf } from '../sim/index.js';
 
 /** What a schedule that breaks an assumption of the lock does, in words. */
 export const ASSUMPTION_WORDS: Readonly<Record<Assumption, string>> = {

@@ -1,7 +1,8 @@
-import { type Answer, type LocalTime, nodeName, size } from '../core/index.js';
+import { type Answer, type LocalTime, size } from '../core/index.js';
 import type { ProcessName } from '../scenarios/index.js';
 import type { LockRun } from './lock-run.js';
 import type { Message } from './message.js';
+import { nodeName } from './node-name.js';
 import type { EndCause, GoneCause, Observer } from './observer.js';
 import type { Process } from './process.js';
 import { type TrueTime, trueTime } from './time.js';

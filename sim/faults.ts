@@ -1,4 +1,4 @@
-import { allNodes, later, nodeIndex } from '../core/index.js';
+import { allNodes, later } from '../core/index.js';
 import type {
   ClientCrash,
   ClockRate,
@@ -19,6 +19,7 @@ import { keptUntil } from './disk.js';
 import type { Links } from './links.js';
 import type { SimNode } from './node.js';
 import { NodeList } from './node-list.js';
+import { nodeIndex } from './node-name.js';
 import type { PlannedFault } from './planned-fault.js';
 import type { Process } from './process.js';
 import { after, type TrueTime } from './time.js';

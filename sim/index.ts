@@ -9,6 +9,7 @@ export { type KeyState, LoneNode } from './lone-node.js';
 export type { Direction, FateSlot, Message, RemoteCall } from './message.js';
 export type { SimNode } from './node.js';
 export { NodeList } from './node-list.js';
+export { nodeIndex, nodeName } from './node-name.js';
 export { type EndCause, type GoneCause, Observer, type WatchedClient, type WatchedWorld } from './observer.js';
 export type { QueueEvent } from './queue.js';
 export { Stream, type StreamSource, Streams } from './random.js';

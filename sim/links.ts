@@ -1,8 +1,9 @@
-import { type Answer, nodeIndex, nodeName } from '../core/index.js';
+import type { Answer } from '../core/index.js';
 import type { Adversary } from './adversary.js';
 import type { Chronicle } from './chronicle.js';
 import type { Direction, FateSlot, Message } from './message.js';
 import { NodeList } from './node-list.js';
+import { nodeIndex, nodeName } from './node-name.js';
 import type { Process } from './process.js';
 import { Class, EventKind, type Queue, rankOf } from './queue.js';
 import { after, type TrueTime } from './time.js';

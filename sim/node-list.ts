@@ -1,5 +1,6 @@
-import { has, NO_NODES, type NodeSet, nodeIndex, oneNode, size, union } from '../core/index.js';
+import { has, NO_NODES, type NodeSet, oneNode, size, union } from '../core/index.js';
 import type { ProcessName } from '../scenarios/index.js';
+import { nodeIndex } from './node-name.js';
 
 /**
  * The nodes that a client has been told of, by their places in its list: the lock of `core` counts places, the world

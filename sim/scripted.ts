@@ -1,7 +1,8 @@
-import { MIDDLE_JITTER_PPM, nodeName } from '../core/index.js';
+import { MIDDLE_JITTER_PPM } from '../core/index.js';
 import type { Fate, Fault, LockPlan, MessageAddress, Schedule } from '../scenarios/index.js';
 import type { Adversary, Moment } from './adversary.js';
 import type { Direction, FateSlot, Message } from './message.js';
+import { nodeName } from './node-name.js';
 
 /** An adversary that does what is written: the one behind every replay. */
 export class ScriptedAdversary implements Adversary {

@@ -1,5 +1,4 @@
 import fc from 'fast-check';
-import { nodeName } from '../../core/index.js';
 import type {
   ClientPlan,
   ClockPlan,
@@ -10,6 +9,7 @@ import type {
   Schedule,
   WritePlan,
 } from '../../scenarios/index.js';
+import { nodeName } from '../../sim/index.js';
 import { given, kept } from './given.js';
 import { instant, shift, time } from './time.js';
 

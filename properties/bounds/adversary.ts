@@ -1,4 +1,3 @@
-import { nodeName } from '../../core/index.js';
 import type { Policy } from '../../deviations/index.js';
 import {
   type ClockPlan,
@@ -11,6 +10,7 @@ import {
   type Schedule,
 } from '../../scenarios/index.js';
 import { unreached } from '../../scenarios/plain.js';
+import { nodeName } from '../../sim/index.js';
 import { type Sight, see } from './watch.js';
 
 /** How nodes read time when they decide that a key has expired. */

@@ -1,10 +1,11 @@
-import { type LocalTime, nodeName } from '../../core/index.js';
+import type { LocalTime } from '../../core/index.js';
 import { quorumOf } from '../../deviations/index.js';
 import type { Schedule } from '../../scenarios/index.js';
 import {
   type EndCause,
   type GoneCause,
   type LockRun,
+  nodeName,
   ScriptedAdversary,
   setupOf,
   type TrueTime,

@@ -1,6 +1,6 @@
-import { type Command, nodeName } from '../../core/index.js';
+import type { Command } from '../../core/index.js';
 import type { ClientPlan, Fate, Fault, LockPlan, Schedule } from '../../scenarios/index.js';
-import { choiceOf } from '../../sim/index.js';
+import { choiceOf, nodeName } from '../../sim/index.js';
 import { type Action, ActionKind, partsOf } from './action.js';
 import { type ExploreBounds, TICK_US } from './bounds.js';
 import { commandOf } from './links.js';

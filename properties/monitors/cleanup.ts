@@ -5,12 +5,11 @@ import {
   members,
   NO_NODES,
   type NodeSet,
-  nodeName,
   oneNode,
   union,
   without,
 } from '../../core/index.js';
-import type { LockRun, TrueTime } from '../../sim/index.js';
+import { type LockRun, nodeName, type TrueTime } from '../../sim/index.js';
 import { instant, type Report } from './instant.js';
 import type { Use } from './ledger.js';
 

@@ -1,5 +1,5 @@
-import { members, NO_NODES, nodeName, without } from '../../core/index.js';
-import type { TrueTime } from '../../sim/index.js';
+import { members, NO_NODES, without } from '../../core/index.js';
+import { nodeName, type TrueTime } from '../../sim/index.js';
 import { instant, type Report } from './instant.js';
 import type { Use } from './ledger.js';
 

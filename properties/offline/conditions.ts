@@ -1,5 +1,4 @@
-import { nodeIndex } from '../../core/index.js';
-import type { TraceEvent } from '../../sim/index.js';
+import { nodeIndex, type TraceEvent } from '../../sim/index.js';
 import type { Lock, Mark, Record } from './record.js';
 
 const MILLION = 1_000_000;

@@ -1,5 +1,4 @@
-import { nodeIndex, nodeName } from '../../core/index.js';
-import type { TraceEvent } from '../../sim/index.js';
+import { nodeIndex, nodeName, type TraceEvent } from '../../sim/index.js';
 import { finding } from './claim-rules.js';
 import type { Finding } from './finding.js';
 import { groupBy } from './group-by.js';

@@ -1,6 +1,5 @@
-import { nodeIndex } from '../../core/index.js';
 import type { Policy } from '../../deviations/index.js';
-import { clockOf, type Setup, type TraceEvent } from '../../sim/index.js';
+import { clockOf, nodeIndex, type Setup, type TraceEvent } from '../../sim/index.js';
 import { ClockLine } from './clock-line.js';
 
 /** Something with a place in the trace. */

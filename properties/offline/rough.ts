@@ -1,6 +1,15 @@
-import { nodeName } from '../../core/index.js';
 import type { Fault, LockPlan, WritePlan } from '../../scenarios/index.js';
-import type { Adversary, Direction, FateSlot, LockRun, Message, Moment, Stream, WorldView } from '../../sim/index.js';
+import {
+  type Adversary,
+  type Direction,
+  type FateSlot,
+  type LockRun,
+  type Message,
+  type Moment,
+  nodeName,
+  type Stream,
+  type WorldView,
+} from '../../sim/index.js';
 
 const PERCENT = 10_000;
 const RESOURCES: readonly [readonly string[], ...(readonly string[])[]] = [['a'], ['a'], ['a', 'b'], ['b']];

@@ -1,6 +1,6 @@
-import { extendsItself, members, nodeName, type Operation, size } from '../../core/index.js';
+import { extendsItself, members, type Operation, size } from '../../core/index.js';
 import type { ClockPlan, Crash, Fault, ProcessName } from '../../scenarios/index.js';
-import type { LockRun, Stream, WorldView } from '../../sim/index.js';
+import { type LockRun, nodeName, type Stream, type WorldView } from '../../sim/index.js';
 import { claimEnd } from '../monitors/belief.js';
 import type { OutOfOrder } from './patience.js';
 import { forgetsUnawares, type Premise } from './premise.js';

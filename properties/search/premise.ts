@@ -1,7 +1,7 @@
-import { extendsItself, nodeName } from '../../core/index.js';
+import { extendsItself } from '../../core/index.js';
 import type { Policy } from '../../deviations/index.js';
 import type { ClockPlan, Distance, FsyncPlan } from '../../scenarios/index.js';
-import type { ClientView, ClusterSetup, Setup, Stream } from '../../sim/index.js';
+import { type ClientView, type ClusterSetup, nodeName, type Setup, type Stream } from '../../sim/index.js';
 import { type Bounds, boundsOf } from './bounds.js';
 import { distancesOf, drawPatience, type Patience } from './patience.js';
 import { countsForTokens } from './spare-counters.js';

@@ -1,6 +1,5 @@
-import { nodeName } from '../../core/index.js';
 import type { Fate, Schedule } from '../../scenarios/index.js';
-import { simulate } from '../../sim/index.js';
+import { nodeName, simulate } from '../../sim/index.js';
 import { courseOf, withCourse } from '../course.js';
 import { type Fails, leaveOutPieces, reduce } from './reduce.js';
 

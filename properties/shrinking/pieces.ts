@@ -1,5 +1,5 @@
-import { nodeName } from '../../core/index.js';
 import type { ClientPlan, Fate, Fault, LockPlan, Schedule } from '../../scenarios/index.js';
+import { nodeName } from '../../sim/index.js';
 import type { Course } from '../arbitraries/schedule.js';
 import { courseOf, withCourse } from '../course.js';
 import { setupPiecesOf } from './setup-pieces.js';

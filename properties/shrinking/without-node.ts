@@ -1,5 +1,5 @@
-import { nodeName } from '../../core/index.js';
 import type { Schedule } from '../../scenarios/index.js';
+import { nodeName } from '../../sim/index.js';
 import { courseOf, withCourse } from '../course.js';
 
 const NODE = /^n\d+$/;

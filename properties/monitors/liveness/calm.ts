@@ -1,7 +1,7 @@
-import { has, NO_NODES, type NodeSet, nodeIndex, oneNode, union, without } from '../../../core/index.js';
+import { has, NO_NODES, type NodeSet, oneNode, union, without } from '../../../core/index.js';
 import type { Policy } from '../../../deviations/index.js';
 import type { ClockPlan, Fault, ProcessName } from '../../../scenarios/index.js';
-import type { LockRun, TrueTime, WatchedWorld } from '../../../sim/index.js';
+import { type LockRun, nodeIndex, type TrueTime, type WatchedWorld } from '../../../sim/index.js';
 import { insertAt } from '../remove.js';
 
 const MILLION = 1_000_000;
