@@ -14,9 +14,9 @@ import {
 } from './fencing.js';
 import { allNodes, has, NO_NODES, oneNode, size, union, without } from './nodes.js';
 import { noteLateGrant, sendRelease } from './release.js';
-import { type DraftState, NO_COUNTERS } from './state.js';
+import { NO_COUNTERS } from './state.js';
 import { answered, counted, NO_ANSWERS, timedOut, votesOf } from './tally.js';
-import { armAnswers, cancelAnswers, type LockPolicy, type Turn } from './turn.js';
+import { armAnswers, cancelAnswers, type LockPolicy, report, send, type Turn } from './turn.js';
 import { deadlineOf } from './validity.js';
 
 /** The owner asks for the lock. */
@@ -36,7 +36,7 @@ export function votesWanted({ rules, settings }: LockPolicy, nodes: number): num
   return Math.max(quorum, settings.votesWanted === 'all' ? nodes : Math.min(nodes, settings.votesWanted));
 }
 
-/** Starts the next attempt when the pause after a failed one is over. */
+/** The pause after a failed attempt is over. */
 export function retry(turn: Turn, chance: Chance): void {
   const { s, now } = turn;
   const { number, failure } = s.attempt;
@@ -49,7 +49,7 @@ export function retry(turn: Turn, chance: Chance): void {
 function startAttempt(turn: Turn, number: number, { token: drawn, jitterPpm }: Chance): void {
   const { policy, s, now } = turn;
   const token = policy.rules.token(s.attempt.token, drawn);
-  // Nobody will look at the answers to the last clean-up any more. A late release would hit an attempt with the same token.
+  // Nobody looks at the answers to the last clean-up any more. One more release that comes late would hit the same token.
   if (token !== s.attempt.token) sendRelease(turn, s.release.lateGrants);
   s.phase = 'acquiring';
   s.attempt = { number, token, jitterPpm, startedAt: now, asked: NO_NODES, failure: null };
@@ -61,15 +61,14 @@ function startAttempt(turn: Turn, number: number, { token: drawn, jitterPpm }: C
 
 /** Sends the SET to those that are to be asked next: to all at once, unless a rule says otherwise. */
 function askNext(turn: Turn): void {
-  const { policy, s, effects } = turn;
-  const { number: attempt, token, asked } = s.attempt;
+  const { policy, s } = turn;
+  const { asked } = s.attempt;
   const todo = without(allNodes(s.electorate.nodes), asked);
-  if (todo === NO_NODES || token === null) return;
+  if (todo === NO_NODES) return;
   const to = policy.rules.next(todo, without(asked, answered(s.votes)), 'yes', 'acquire') ?? NO_NODES;
   if (to === NO_NODES) return;
   s.attempt.asked = union(asked, to);
-  const ttlMs = s.ttlMs + policy.settings.lockDelayMs;
-  effects.push({ type: 'send', to, command: { operation: 'acquire', attempt, round: 0, token, ttlMs, counter: 0 } });
+  send(turn, to, 'acquire', { ttlMs: s.ttlMs + policy.settings.lockDelayMs });
   armAnswers(turn, 'attempt');
 }
 
@@ -90,7 +89,7 @@ export function onVote(turn: Turn, reply: Reply): void {
     case 'raising':
     case 'held':
     case 'lost':
-      // A vote behind a lock that is held still counts: more votes tolerate more forgetful nodes.
+      // A vote behind a lock that is held still counts: more votes tolerate more data loss.
       if (s.hold.votedRound < 0) s.votes = counted(s.votes, reply.node, answer);
       return;
     default:
@@ -123,7 +122,7 @@ function vote(turn: Turn, { node, counter }: Reply, answer: Answer): void {
 export function onAttemptTimeout(turn: Turn): void {
   const { policy, s } = turn;
   const { rules } = policy;
-  if (isFencing(s)) follow(turn, onCounterTimeout(turn));
+  if (isFencing(s)) followFencing(turn, onCounterTimeout(turn));
   if (s.phase !== 'acquiring') return;
   const { yes, no, failed } = timedOut(s.votes, s.attempt.asked);
   const isVote = rules.read('error', 'acquire') === 'yes';
@@ -138,8 +137,7 @@ function decide(turn: Turn): void {
   const { nodes, needed } = s.electorate;
   switch (policy.rules.settle(s.votes, s.electorate)) {
     case 'yes':
-      // With fencing they are not the last word.
-      follow(turn, startFencing(turn));
+      followFencing(turn, startFencing(turn));
       return;
     case 'no':
       failAttempt(turn, size(s.votes.failed) > nodes - needed ? 'unreachable' : 'contended');
@@ -151,26 +149,26 @@ function decide(turn: Turn): void {
 
 /** A node answered a reading or raising of its counter. */
 export function onCounterAnswer(turn: Turn, reply: Reply): void {
-  if (isFencing(turn.s)) follow(turn, onCounter(turn, reply));
-  else if (hasClaimed(turn.s)) onLateCounter(turn, reply);
+  const { phase } = turn.s;
+  if (isFencing(turn.s)) followFencing(turn, onCounter(turn, reply));
+  else if (phase === 'held' || phase === 'lost' || phase === 'releasing' || phase === 'released') {
+    onLateCounter(turn, reply);
+  }
 }
 
-function hasClaimed({ phase }: DraftState): boolean {
-  return phase === 'held' || phase === 'lost' || phase === 'releasing' || phase === 'released';
-}
-
-function follow(turn: Turn, fencing: Fencing): void {
+/** The lock is won when it has its fencing token, or needs none. */
+function followFencing(turn: Turn, fencing: Fencing): void {
   if (fencing === 'failed') failAttempt(turn, 'unreachable');
   else if (fencing === 'lost') failForGood(turn);
   else if (fencing === 'done') {
-    claim(turn);
+    win(turn);
     if (turn.s.phase === 'held') rejoinLate(turn);
   }
 }
 
-/** The lock is won, if enough of its validity is left. */
-function claim(turn: Turn): void {
-  const { policy, s, now, effects } = turn;
+/** The lock is held, if enough of its validity is left. */
+function win(turn: Turn): void {
+  const { policy, s, now } = turn;
   const deadline = deadlineOf(turn, 'acquire');
   if (deadline === null) {
     failAttempt(turn, 'too-slow');
@@ -183,6 +181,5 @@ function claim(turn: Turn): void {
   }
   hold(turn, deadline, now);
   const fence = policy.rules.fencing.token(policy.settings, s.counters.counter, s.attempt.token);
-  const votes = votesOf(s.votes, s.electorate.needed);
-  effects.push({ type: 'report', outcome: { type: 'acquired', deadline, votes, fence } });
+  report(turn, { type: 'acquired', deadline, votes: votesOf(s.votes, s.electorate.needed), fence });
 }

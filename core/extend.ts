@@ -4,26 +4,26 @@ import { release } from './release.js';
 import { extendsItself } from './settings.js';
 import { counted, NO_ANSWERS, timedOut, votesOf } from './tally.js';
 import { type LocalTime, later } from './time.js';
-import { armAnswers, cancelAnswers, type Turn } from './turn.js';
+import { arm, armAnswers, cancel, cancelAnswers, report, send, type Turn } from './turn.js';
 import { deadlineOf } from './validity.js';
 
 /** The lock is held until a deadline; it may extend itself from `earliest` on. */
 export function hold(turn: Turn, deadline: LocalTime, earliest: LocalTime): void {
-  const { policy, s, effects } = turn;
+  const { policy, s } = turn;
   s.phase = 'held';
   s.hold.deadline = deadline;
   const at = policy.rules.alarm(deadline);
-  if (at !== null) effects.push({ type: 'arm', timer: 'expiry', at });
+  if (at !== null) arm(turn, 'expiry', at);
   planAutoExtension(turn, earliest);
 }
 
 /** The lock is over by the local clock, whatever the network does. */
 export function onExpiry(turn: Turn): void {
-  const { policy, s, now, effects } = turn;
+  const { policy, s, now } = turn;
   const { deadline } = s.hold;
   if (s.phase !== 'held') return;
   if (now < deadline) {
-    effects.push({ type: 'arm', timer: 'expiry', at: deadline });
+    arm(turn, 'expiry', deadline);
     return;
   }
   s.phase = 'lost';
@@ -32,18 +32,18 @@ export function onExpiry(turn: Turn): void {
     endRound(turn);
     refuse(turn, 'too-late');
   }
-  effects.push({ type: 'report', outcome: { type: 'lost' } });
+  report(turn, { type: 'lost' });
 }
 
 /** The owner gives the lock back, before or after its expiry: it is not extended any more. */
 export function endHold(turn: Turn): void {
-  const { s, effects } = turn;
+  const { s } = turn;
   if (s.extension.isOpen) {
     endRound(turn);
     refuse(turn, 'not-held');
   }
   if (s.phase === 'held') {
-    effects.push({ type: 'cancel', timer: 'expiry' });
+    cancel(turn, 'expiry');
     stopAutoExtension(turn);
   }
 }
@@ -71,15 +71,11 @@ function whyNot({ policy, s, now }: Turn): ExtensionFailure | null {
 }
 
 /** Asks all nodes to keep the keys for longer. */
-function startRound(turn: Turn, newTtlMs: number): void {
-  const { policy, s, now, effects } = turn;
-  const { number: attempt, token } = s.attempt;
-  if (token === null) return;
+function startRound(turn: Turn, ttlMs: number): void {
+  const { policy, s, now } = turn;
   const round = s.extension.number + 1;
-  s.extension = { number: round, isOpen: true, ttlMs: newTtlMs, startedAt: now, votes: NO_ANSWERS };
-  const to = allNodes(s.electorate.nodes);
-  const ttlMs = newTtlMs + policy.settings.lockDelayMs;
-  effects.push({ type: 'send', to, command: { operation: 'extend', attempt, round, token, ttlMs, counter: 0 } });
+  s.extension = { number: round, isOpen: true, ttlMs, startedAt: now, votes: NO_ANSWERS };
+  send(turn, allNodes(s.electorate.nodes), 'extend', { round, ttlMs: ttlMs + policy.settings.lockDelayMs });
   armAnswers(turn, 'extension');
 }
 
@@ -119,7 +115,7 @@ function decide(turn: Turn): void {
 
 /** The round has its votes: the lock is extended, if they came in time and enough is left. */
 function succeed(turn: Turn): void {
-  const { policy, s, now, effects } = turn;
+  const { policy, s, now } = turn;
   const inTime = policy.rules.mayExtend(now >= s.hold.deadline, 'end');
   const deadline = deadlineOf(turn, 'extend');
   if (!inTime || deadline === null) {
@@ -130,8 +126,7 @@ function succeed(turn: Turn): void {
   s.hold.votedRound = s.extension.number;
   s.votes = s.extension.votes;
   hold(turn, deadline, later(now, policy.settings.autoExtendSpacingUs));
-  const votes = votesOf(s.votes, s.electorate.needed);
-  effects.push({ type: 'report', outcome: { type: 'extended', deadline, votes } });
+  report(turn, { type: 'extended', deadline, votes: votesOf(s.votes, s.electorate.needed) });
 }
 
 /** A round has come to nothing: the lock keeps the deadline it has, unless a rule says otherwise. */
@@ -146,13 +141,13 @@ function failRound(turn: Turn, reason: ExtensionFailure): void {
 }
 
 function giveUp(turn: Turn, early: boolean): void {
-  const { policy, s, effects } = turn;
+  const { policy, s } = turn;
   s.phase = 'lost';
   if (early) {
-    if (policy.rules.alarm(s.hold.deadline) !== null) effects.push({ type: 'cancel', timer: 'expiry' });
+    if (policy.rules.alarm(s.hold.deadline) !== null) cancel(turn, 'expiry');
     stopAutoExtension(turn);
   }
-  effects.push({ type: 'report', outcome: { type: 'lost' } });
+  report(turn, { type: 'lost' });
 }
 
 /** Ends the round in flight; what it set on the nodes stays there. */
@@ -162,22 +157,23 @@ function endRound(turn: Turn): void {
 }
 
 /** Tells the owner that the lock keeps the deadline it has. */
-function refuse({ s, effects }: Turn, reason: ExtensionFailure): void {
-  const votes = votesOf(s.extension.votes, s.electorate.needed);
-  effects.push({ type: 'report', outcome: { type: 'not-extended', reason, votes } });
+function refuse(turn: Turn, reason: ExtensionFailure): void {
+  const { extension, electorate } = turn.s;
+  report(turn, { type: 'not-extended', reason, votes: votesOf(extension.votes, electorate.needed) });
 }
 
 /** Arms the next automatic extension of a held lock, if it has them and any is left. */
-function planAutoExtension({ policy, s, effects }: Turn, earliest: LocalTime): void {
+function planAutoExtension(turn: Turn, earliest: LocalTime): void {
+  const { policy, s } = turn;
   const { autoExtendAtPpm, autoExtendAtUs, maxExtensions } = policy.settings;
   const { deadline, extensions } = s.hold;
   if (!extendsItself(policy.settings) || (maxExtensions !== null && extensions >= maxExtensions)) return;
   const share = Math.floor((s.ttlMs * (autoExtendAtPpm ?? 0)) / 1000);
   const at = policy.rules.autoExtend(later(deadline, -Math.max(autoExtendAtUs ?? 0, share)), earliest);
-  if (at !== null) effects.push({ type: 'arm', timer: 'auto-extend', at });
+  if (at !== null) arm(turn, 'auto-extend', at);
 }
 
 /** A lock that is over does not extend itself any more. */
-function stopAutoExtension({ policy, effects }: Turn): void {
-  if (extendsItself(policy.settings)) effects.push({ type: 'cancel', timer: 'auto-extend' });
+function stopAutoExtension(turn: Turn): void {
+  if (extendsItself(turn.policy.settings)) cancel(turn, 'auto-extend');
 }

@@ -4,7 +4,7 @@ import { allNodes, NO_NODES, type NodeSet, without } from './nodes.js';
 import { release, unreleased } from './release.js';
 import { type Tally, votesOf } from './tally.js';
 import { type LocalTime, later } from './time.js';
-import { armAnswers, cancelAnswers, type Turn } from './turn.js';
+import { arm, armAnswers, cancel, cancelAnswers, report, type Turn } from './turn.js';
 
 /*
  * How an attempt ends that did not get the lock: it is cleaned up, and the next one follows after a pause, or none.
@@ -12,16 +12,14 @@ import { armAnswers, cancelAnswers, type Turn } from './turn.js';
 
 /** Releases what the attempt may have set, on nodes whose SET is still in flight too, and goes on to the pause. */
 export function failAttempt(turn: Turn, reason: FailureReason): void {
-  const { policy, s, now } = turn;
-  const { rules, settings } = policy;
+  const { policy, s } = turn;
   cancelAnswers(turn, 'attempt');
-  if (rules.quits('failure', s.votes, reason)) {
+  if (policy.rules.quits('failure', s.votes, reason)) {
     fail(turn, reason);
     return;
   }
   s.attempt.failure = reason;
-  const nextAt = later(now, rules.pause(settings, s.attempt.jitterPpm));
-  const isTimed = cleanUp(turn, isLast(turn, nextAt), NO_NODES);
+  const isTimed = cleanUp(turn, isLast(turn, nextAttemptAt(turn)), NO_NODES);
   if (isCleanedUp(turn)) pause(turn);
   else {
     s.phase = 'cleaning';
@@ -50,31 +48,34 @@ export function onCleanedUp(turn: Turn): void {
 
 /** The attempt is over and cleaned up: the next one follows after a pause, or none. */
 function pause(turn: Turn): void {
-  const { policy, s, now, effects } = turn;
-  const at = later(now, policy.rules.pause(policy.settings, s.attempt.jitterPpm));
+  const { policy, s } = turn;
+  const at = nextAttemptAt(turn);
   if (!policy.rules.pausesAfter(isLast(turn, at))) {
     fail(turn, s.attempt.failure ?? 'contended');
     return;
   }
   s.phase = 'waiting';
-  effects.push({ type: 'arm', timer: 'retry', at });
+  arm(turn, 'retry', at);
+}
+
+function nextAttemptAt({ policy, s, now }: Turn): LocalTime {
+  return later(now, policy.rules.pause(policy.settings, s.attempt.jitterPpm));
 }
 
 /** Whether no attempt may begin at `at` any more. */
 export function isLast({ policy, s }: Turn, at: LocalTime): boolean {
   const { tries, acquireTimeoutUs } = policy.settings;
-  return (
-    (tries !== null && s.attempt.number + 1 >= tries) ||
-    (acquireTimeoutUs !== null && at > later(s.calledAt, acquireTimeoutUs))
-  );
+  if (tries !== null && s.attempt.number + 1 >= tries) return true;
+  return acquireTimeoutUs !== null && at > later(s.calledAt, acquireTimeoutUs);
 }
 
 /** The acquisition has failed. */
-export function fail({ s, effects }: Turn, reason: FailureReason, decisive: Tally = s.votes): void {
-  s.phase = 'failed';
-  s.attempt.failure = null;
-  const votes = votesOf(decisive, s.electorate.needed);
-  effects.push({ type: 'report', outcome: { type: 'failed', reason, attempts: s.attempt.number + 1, votes } });
+export function fail(turn: Turn, reason: FailureReason, answers: Tally = turn.s.votes): void {
+  const { attempt, electorate } = turn.s;
+  turn.s.phase = 'failed';
+  attempt.failure = null;
+  const votes = votesOf(answers, electorate.needed);
+  report(turn, { type: 'failed', reason, attempts: attempt.number + 1, votes });
 }
 
 /** No attempt of any client can succeed before an operator has given the nodes a counter again. */
@@ -86,12 +87,12 @@ export function failForGood(turn: Turn): void {
 
 /** The owner gives up while the lock is being acquired: whatever was set is released, nothing more is tried. */
 export function abandon(turn: Turn): void {
-  const { policy, s, effects } = turn;
+  const { policy, s } = turn;
   if (s.phase === 'acquiring' || isFencing(s)) {
     cancelAnswers(turn, 'attempt');
     cleanUp(turn, true, NO_NODES);
   } else if (s.phase === 'cleaning' || s.phase === 'waiting') {
-    effects.push({ type: 'cancel', timer: s.phase === 'cleaning' ? 'release' : 'retry' });
+    cancel(turn, s.phase === 'cleaning' ? 'release' : 'retry');
     // What the clean-up of this attempt left to a later one.
     cleanUp(turn, true, policy.rules.releaseTo('clean-up', s.votes, allNodes(s.electorate.nodes)));
   } else return;

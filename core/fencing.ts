@@ -3,7 +3,7 @@ import type { Reply } from './event.js';
 import { allNodes, has, members, NO_NODES, type NodeSet, oneNode, size, union, without } from './nodes.js';
 import { type DraftState, NO_COUNTERS } from './state.js';
 import { answered, counted, NO_ANSWERS, timedOut } from './tally.js';
-import { armAnswers, type Turn } from './turn.js';
+import { armAnswers, send, type Turn } from './turn.js';
 
 /*
  * How a lock gets its fencing token between its votes and its claim: read the counters of a quorum, raise a quorum to one
@@ -72,10 +72,12 @@ export function onLateCounter(turn: Turn, { node, command, answer, counter }: Re
 export function rejoinLate(turn: Turn): void {
   const { s } = turn;
   const { counters } = s;
-  const missing = without(counters.late, counters.joined);
+  const { counter, late, joined } = counters;
+  const missing = without(late, joined);
   if (missing === NO_NODES || counters.missing !== NO_NODES) return;
-  s.counters = { ...counters, votes: NO_ANSWERS, round: counters.round + 1, highest: 0, missing, late: NO_NODES };
-  send(turn, allNodes(s.electorate.nodes), 'raise-counter', counters.counter);
+  const round = counters.round + 1;
+  s.counters = { ...counters, votes: NO_ANSWERS, round, highest: 0, missing, late: NO_NODES };
+  send(turn, allNodes(s.electorate.nodes), 'raise-counter', { round, counter });
 }
 
 function noteMissing(s: DraftState, node: number, answer: Answer, mark: number): void {
@@ -106,13 +108,14 @@ export function onCounterTimeout(turn: Turn): Fencing {
 
 function decideFencing(turn: Turn): Fencing {
   const { s } = turn;
-  const { votes, missing } = s.counters;
+  const { nodes, needed } = s.electorate;
+  const { votes, round, missing, marks } = s.counters;
   const yes = size(votes.yes);
-  if (yes >= s.electorate.needed) {
-    if (s.phase === 'raising') {
-      joinMissing(turn);
-      return 'done';
-    }
+  if (yes >= needed && s.phase === 'raising') {
+    joinMissing(turn);
+    return 'done';
+  }
+  if (yes >= needed) {
     raise(turn);
     return 'open';
   }
@@ -120,11 +123,11 @@ function decideFencing(turn: Turn): Fencing {
     // Nodes that lose their counters one after the other look as if all had at once; a second reading tells.
     const still = without(missing, without(missing, votes.no));
     if (leavesNoQuorum(s, missing)) return leavesNoQuorum(s, still) ? 'lost' : 'failed';
-    s.counters = { ...NO_COUNTERS, round: s.counters.round + 1, missing: votes.no, marks: s.counters.marks };
+    s.counters = { ...NO_COUNTERS, round: round + 1, missing: votes.no, marks };
     askAll(turn, 'read-counter', 0);
     return 'open';
   }
-  return yes + s.electorate.nodes - size(answered(votes)) < s.electorate.needed ? 'failed' : 'open';
+  return yes + nodes - size(answered(votes)) < needed ? 'failed' : 'open';
 }
 
 /** Whether too few nodes have a counter if these have none. */
@@ -152,23 +155,17 @@ export const COUNTER_HEADROOM: number = 2 ** 20;
  */
 function joinMissing(turn: Turn): void {
   const { s } = turn;
-  const { missing, highest, votes, joined, marks } = s.counters;
-  for (const node of members(without(missing, votes.yes))) {
-    send(turn, oneNode(node), 'join-counter', highest + COUNTER_HEADROOM, marks[node]);
-  }
+  const { round, missing, highest, votes, joined, marks } = s.counters;
+  const counter = highest + COUNTER_HEADROOM;
+  for (const node of members(without(missing, votes.yes)))
+    send(turn, oneNode(node), 'join-counter', { round, counter, mark: marks[node] });
   s.counters = { ...s.counters, missing: NO_NODES, joined: union(joined, missing) };
 }
 
 function askAll(turn: Turn, operation: Operation, counter: number): void {
-  send(turn, allNodes(turn.s.electorate.nodes), operation, counter);
+  const { counters, electorate } = turn.s;
+  send(turn, allNodes(electorate.nodes), operation, { round: counters.round, counter });
   armAnswers(turn, 'attempt');
-}
-
-function send({ s, effects }: Turn, to: NodeSet, operation: Operation, counter: number, mark?: number): void {
-  const { number: attempt, token } = s.attempt;
-  if (to === NO_NODES || token === null) return;
-  const command = { operation, attempt, round: s.counters.round, token, ttlMs: 0, counter };
-  effects.push({ type: 'send', to, command: mark === undefined ? command : { ...command, mark } });
 }
 
 /** Whether an attempt that has its votes waits for its fencing token. */

@@ -4,7 +4,7 @@ import { allNodes, has, NO_NODES, type NodeSet, oneNode, union, without } from '
 import type { DraftState } from './state.js';
 import { answered, counted, forgotten, NO_ANSWERS, timedOut, votesOf } from './tally.js';
 import { later } from './time.js';
-import { armAnswers, cancelAnswers, type Turn } from './turn.js';
+import { arm, armAnswers, cancelAnswers, report, send, type Turn } from './turn.js';
 
 /** The owner gives the lock back. It no longer holds it from this call on. */
 export function startRelease(turn: Turn): void {
@@ -32,11 +32,10 @@ export function release(turn: Turn, to: NodeSet): boolean {
 }
 
 /** Sends releases to nodes, and remembers that their answers are due. */
-export function sendRelease({ s, effects }: Turn, to: NodeSet): void {
-  const { number: attempt, token } = s.attempt;
-  if (to === NO_NODES || token === null) return;
-  s.release.sent = union(s.release.sent, to);
-  effects.push({ type: 'send', to, command: { operation: 'release', attempt, round: 0, token, ttlMs: 0, counter: 0 } });
+export function sendRelease(turn: Turn, to: NodeSet): void {
+  const { release: round } = turn.s;
+  round.sent = union(round.sent, to);
+  send(turn, to, 'release', {});
 }
 
 /** A node answered a release or a clean-up. */
@@ -52,7 +51,7 @@ export function onReleaseVote(turn: Turn, { answer, command, node }: Reply): voi
   s.release.lateGrants = without(s.release.lateGrants, it);
   if (setSince) sendRelease(turn, it);
   else s.release.votes = counted(s.release.votes, node, answer);
-  goOn(turn, answer);
+  continueRelease(turn, answer);
 }
 
 /** The node time-out of a release, or the end of the pause before it is tried again. */
@@ -64,11 +63,11 @@ export function onReleaseTimeout(turn: Turn): void {
   }
   if (phase !== 'releasing' && phase !== 'cleaning' && round.todo === NO_NODES) return;
   round.votes = timedOut(round.votes, round.sent);
-  goOn(turn, 'error');
+  continueRelease(turn, 'error');
 }
 
 /** One node has answered, or has not in time (`error`): goes on to those that were not sent their release yet. */
-function goOn(turn: Turn, last: Answer): void {
+function continueRelease(turn: Turn, last: Answer): void {
   const { policy, s } = turn;
   const { todo, sent, votes } = s.release;
   if (todo !== NO_NODES) {
@@ -84,7 +83,7 @@ function goOn(turn: Turn, last: Answer): void {
 
 /** A quorum without our key lets others in, so that is when the owner is told; the rest goes on behind its back. */
 function finishRelease(turn: Turn): void {
-  const { policy, s, now, effects } = turn;
+  const { policy, s, now } = turn;
   const { releaseTries, retryDelayUs } = policy.settings;
   const { needed } = s.electorate;
   const freed = policy.rules.freed('release', s.release.votes, unreleased(s), needed);
@@ -93,12 +92,11 @@ function finishRelease(turn: Turn): void {
   s.release.tries++;
   if (freed === 'short' && (releaseTries === null || s.release.tries < releaseTries)) {
     s.release.sent = NO_NODES;
-    effects.push({ type: 'arm', timer: 'release', at: later(now, retryDelayUs) });
+    arm(turn, 'release', later(now, retryDelayUs));
     return;
   }
   s.phase = 'released';
-  const votes = votesOf(s.release.votes, needed);
-  effects.push({ type: 'report', outcome: { type: 'released', votes, enough: freed === 'enough' } });
+  report(turn, { type: 'released', votes: votesOf(s.release.votes, needed), enough: freed === 'enough' });
 }
 
 /** Nodes whose answer to a release is still to come, and those that are still to be sent one. */

@@ -1,4 +1,6 @@
-import type { Effect, Timer } from './event.js';
+import type { Operation } from './commands.js';
+import type { Effect, Outcome, Timer } from './event.js';
+import { NO_NODES, type NodeSet } from './nodes.js';
 import { type Rules, SOUND } from './rules.js';
 import { DEFAULT_SETTINGS, type Settings } from './settings.js';
 import type { DraftState } from './state.js';
@@ -11,10 +13,7 @@ export interface LockPolicy {
 }
 
 /** The sound lock with its default settings. */
-export const SOUND_POLICY: LockPolicy = Object.freeze<LockPolicy>({
-  settings: DEFAULT_SETTINGS,
-  rules: SOUND,
-});
+export const SOUND_POLICY: LockPolicy = Object.freeze<LockPolicy>({ settings: DEFAULT_SETTINGS, rules: SOUND });
 
 /** One event at one lock: what it is run by, its state to write to, the clock, and what is to be carried out. */
 export interface Turn {
@@ -24,16 +23,48 @@ export interface Turn {
   readonly effects: Effect[];
 }
 
+/** What a command has besides its operation and its attempt: 0 where it is left out, or no mark. */
+interface Values {
+  readonly round?: number;
+  readonly ttlMs?: number;
+  readonly counter?: number;
+  readonly mark?: number | undefined;
+}
+
+/** Sends a command of this attempt to nodes, if there are any. */
+export function send({ s, effects }: Turn, to: NodeSet, operation: Operation, values: Values): void {
+  const { number: attempt, token } = s.attempt;
+  const { round = 0, ttlMs = 0, counter = 0, mark } = values;
+  if (to === NO_NODES || token === null) return;
+  const command = { operation, attempt, round, token, ttlMs, counter };
+  effects.push({ type: 'send', to, command: mark === undefined ? command : { ...command, mark } });
+}
+
+/** Has a timer go off at an instant. */
+export function arm({ effects }: Turn, timer: Timer, at: LocalTime): void {
+  effects.push({ type: 'arm', timer, at });
+}
+
+/** Has a timer not go off any more. */
+export function cancel({ effects }: Turn, timer: Timer): void {
+  effects.push({ type: 'cancel', timer });
+}
+
+/** Tells the owner. */
+export function report({ effects }: Turn, outcome: Outcome): void {
+  effects.push({ type: 'report', outcome });
+}
+
 /** The timers that run until the nodes have answered. */
 type AnswerTimer = Extract<Timer, 'attempt' | 'extension' | 'release'>;
 
 /** Begins to wait for the nodes that were just asked. */
-export function armAnswers({ policy, now, effects }: Turn, timer: AnswerTimer): void {
-  const { nodeTimeoutUs } = policy.settings;
-  if (nodeTimeoutUs !== null) effects.push({ type: 'arm', timer, at: later(now, nodeTimeoutUs) });
+export function armAnswers(turn: Turn, timer: AnswerTimer): void {
+  const { nodeTimeoutUs } = turn.policy.settings;
+  if (nodeTimeoutUs !== null) arm(turn, timer, later(turn.now, nodeTimeoutUs));
 }
 
 /** Waits for them no longer. */
-export function cancelAnswers({ policy, effects }: Turn, timer: AnswerTimer): void {
-  if (policy.settings.nodeTimeoutUs !== null) effects.push({ type: 'cancel', timer });
+export function cancelAnswers(turn: Turn, timer: AnswerTimer): void {
+  if (turn.policy.settings.nodeTimeoutUs !== null) cancel(turn, timer);
 }
