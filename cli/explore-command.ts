@@ -19,6 +19,7 @@ Examples:
   lockstep explore --crash 1 --restart-delay 0      a node forgets, and is back at once
   lockstep explore --crash 1 --restart-delay ttl    the same with a delayed restart
   lockstep explore --drift 1 --allowance 1          a clock is off by a tick, which the lock allows for
+  lockstep explore --property fencing --crash 1 --restart-delay 0 --rollback 1
   lockstep explore --bug M07 --nodes 4              a planted bug ("lockstep mutants" names them)
   lockstep explore --liveness --retries forever --timeout 1 --clients 1 --crash 1
   lockstep explore --drift 1 --allowance 1 --crash 1 --restart-delay ttl --checkpoint big.space`;
@@ -44,6 +45,7 @@ export function defineExplore(program: Command, io: Io, finish: Finish): void {
         ticksOr(0, 'ttl', 'never'),
       ),
     )
+    .addOption(option('--rollback <n>', 'nodes that come back at once with their oldest dump (0)', whole(0, 3)))
     .addOption(option('--drift <n>', 'ticks that clocks gain or lose, in all (0)', whole(0, 7)))
     .addOption(option('--allowance <ticks>', 'what the lock takes off for drift (0)', whole(0, MOST_TICKS)))
     .addOption(option('--loss <n>', 'lost messages (0)', whole(0, 7)))
@@ -57,8 +59,8 @@ export function defineExplore(program: Command, io: Io, finish: Finish): void {
     .addOption(
       option(
         '--property <id>',
-        'mutual-exclusion, validity or acquisition (mutual-exclusion)',
-        word('mutual-exclusion', 'validity', 'acquisition'),
+        'mutual-exclusion, validity, acquisition or fencing (mutual-exclusion)',
+        word('mutual-exclusion', 'validity', 'acquisition', 'fencing'),
       ),
     )
     .option('--liveness', 'instead: can the lock always be acquired still?')

@@ -72,6 +72,7 @@ function boundsOf(flags: ExploreFlags): ExploreBounds {
     drift: flags.drift ?? 0,
     crashes: flags.crash ?? 0,
     restartDelay: restartDelay === 'never' ? null : restartDelay === 'ttl' ? ttl : restartDelay,
+    rollbacks: flags.rollback ?? 0,
     losses: flags.loss ?? 0,
     pauses: flags.pause ?? 0,
     retries: retries === 'forever' ? 0 : retries,
@@ -80,6 +81,8 @@ function boundsOf(flags: ExploreFlags): ExploreBounds {
     releases: flags.releases ?? false,
     link: flags.link ?? 'fifo',
     timeout: timeout === 'never' ? null : timeout,
+    // Fencing tokens rise whatever the votes and the clocks do.
+    votes: flags.property === 'fencing' ? 'granted' : 'asked',
     policy: flags.bug === undefined ? {} : policyChange(flags.bug),
   };
 }
@@ -186,13 +189,15 @@ function progressText({ states, waiting, depth, bytes }: ExploreProgress, alread
 }
 
 function boundsLine(bounds: ExploreBounds, flags: ExploreFlags): string {
-  const { nodes, clients, ttl, crashes, restartDelay, drift, allowance, losses, pauses, retries, extensions } = bounds;
+  const { nodes, clients, ttl, crashes, restartDelay, rollbacks, drift, allowance } = bounds;
+  const { losses, pauses, retries, extensions } = bounds;
   const restart = restartDelay === null ? 'for good' : `back after ${plural(restartDelay, 'tick')}`;
   const parts = [
     plural(nodes, 'node'),
     plural(clients, 'client'),
-    `ttl ${plural(ttl, 'tick')}`,
+    ...(bounds.votes === 'granted' ? ['votes granted at once'] : [`ttl ${plural(ttl, 'tick')}`]),
     ...(crashes > 0 ? [`${plural(crashes, 'crash', 'crashes')} ${restart}`] : []),
+    ...(rollbacks > 0 ? [plural(rollbacks, 'roll-back')] : []),
     ...(drift > 0 || allowance > 0 ? [`drift ${drift}, allowance ${allowance}`] : []),
     ...(losses > 0 ? [plural(losses, 'loss', 'losses')] : []),
     ...(pauses > 0 ? [plural(pauses, 'pause')] : []),
@@ -262,9 +267,9 @@ function propertyOf(flags: ExploreFlags): PropertyId {
 }
 
 function nameOf(bounds: ExploreBounds, flags: ExploreFlags): string {
-  const { nodes, clients, ttl, crashes, restartDelay, drift, allowance } = bounds;
+  const { nodes, clients, ttl, crashes, restartDelay, rollbacks, drift, allowance } = bounds;
   const what = flags.liveness ? 'liveness' : (flags.property ?? 'mutual-exclusion');
-  return `${what}-n${nodes}c${clients}t${ttl}-crash${crashes}r${restartDelay ?? 'never'}-drift${drift}a${allowance}${flags.bug === undefined ? '' : `-${flags.bug}`}`;
+  return `${what}-n${nodes}c${clients}t${ttl}-crash${crashes}r${restartDelay ?? 'never'}${rollbacks > 0 ? `-rollback${rollbacks}` : ''}-drift${drift}a${allowance}${flags.bug === undefined ? '' : `-${flags.bug}`}`;
 }
 
 function exploreJson(

@@ -106,6 +106,7 @@ export interface ExploreFlags {
   readonly ttl?: number;
   readonly crash?: number;
   readonly restartDelay?: number | 'ttl' | 'never';
+  readonly rollback?: number;
   readonly drift?: number;
   readonly allowance?: number;
   readonly loss?: number;
@@ -117,7 +118,7 @@ export interface ExploreFlags {
   readonly timeout?: number | 'never';
   /** Of a planted bug. */
   readonly bug?: string;
-  readonly property?: 'mutual-exclusion' | 'validity' | 'acquisition';
+  readonly property?: 'mutual-exclusion' | 'validity' | 'acquisition' | 'fencing';
   readonly liveness?: boolean;
   readonly order?: 'breadth' | 'depth';
   readonly symmetry: boolean;

@@ -11,7 +11,7 @@ export type {
   Timer,
   Votes,
 } from './event.js';
-export { COUNTER_HEADROOM } from './fencing.js';
+export { COUNTER_HEADROOM, isFencing } from './fencing.js';
 export { compareFencingTokens, type FencingToken } from './fencing-token.js';
 export {
   allNodes,

@@ -12,12 +12,11 @@ export { type CheckOptions, type CheckProgress, type CheckResult, check } from '
 export { type Counterexample, counterexampleOf } from './counterexample.js';
 export { courseOf, withCourse } from './course.js';
 export type { Counts, Situation } from './coverage.js';
-export { type ExploreBounds, SMALL_WORLD, whatIsWrong } from './explorer/bounds.js';
+export { type ExploreBounds, type ExploredProperty, SMALL_WORLD, whatIsWrong } from './explorer/bounds.js';
 export type { Checkpoint } from './explorer/checkpoint.js';
 export { scheduleOf } from './explorer/counterexample.js';
 export {
   type Exploration,
-  type ExploredProperty,
   type ExploreOptions,
   type ExploreProgress,
   Explorer,

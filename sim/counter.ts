@@ -7,6 +7,15 @@ import type { TrueTime } from './time.js';
 const MISSING = -1;
 const NOBODY = 0;
 
+/** What decides how a counter answers: its value, -1 for none, and what tells absences of it from each other. */
+export interface CounterState {
+  readonly value: number;
+  /** The mark of this absence, once somebody has found it; else 0. */
+  readonly joining: number;
+  /** The greatest mark so far. */
+  readonly marks: number;
+}
+
 /**
  * The fencing counter of one node, with the meaning that the scripts of `core` have on a real server. Where a process has to
  * copy the counter of others before it counts, what an earlier one left is as good as none.
@@ -37,6 +46,17 @@ export class FencingCounter {
     this.rejoin = rejoin;
     this.value = 0;
     this.first = 0;
+  }
+
+  get state(): CounterState {
+    const { value, joining, marks } = this;
+    return { value, joining, marks };
+  }
+
+  set state({ value, joining, marks }: CounterState) {
+    this.value = value;
+    this.joining = joining;
+    this.marks = marks;
   }
 
   /** Whether the node knows its counter, and has a say in fencing tokens. */

@@ -3,6 +3,7 @@ export { type ClientHost, ClientProcess, type ClientSeat, type SeatClient } from
 export { Clock } from './clock.js';
 export { Clocks } from './clocks.js';
 export type { ClusterSetup } from './cluster-setup.js';
+export type { CounterState } from './counter.js';
 export { RollingHash } from './hash.js';
 export { HOLD_SLOT, LockRun } from './lock-run.js';
 export { type KeyState, LoneNode } from './lone-node.js';

@@ -2,6 +2,7 @@ import type { Answer, Command } from '../core/index.js';
 import { lockPolicyOf, type Policy } from '../deviations/index.js';
 import type { Cluster } from '../scenarios/index.js';
 import { Chronicle } from './chronicle.js';
+import type { FencingCounter } from './counter.js';
 import { SimNode } from './node.js';
 import { Observer } from './observer.js';
 import { EventKind, QueueEvent } from './queue.js';
@@ -40,6 +41,11 @@ export class LoneNode {
       if (!this.node.holds(key) || at >= goneAt) return null;
       return { token: String(this.node.tokens[key]), ttlMs: goneAt / 1000 - this.graceMs - nowMs };
     });
+  }
+
+  /** Its fencing counter, which {@link execute} uses. */
+  get counter(): FencingCounter {
+    return this.node.counter;
   }
 
   private indices(keys: readonly string[]): number[] {

@@ -11,6 +11,8 @@ export const ActionKind = {
   tick: 7,
   /** A tick in which one clock goes on by none or by two. */
   drift: 8,
+  /** A node's process dies, and comes back at once with its oldest dump. */
+  rollBack: 9,
 } as const;
 /** One of {@link ActionKind}. */
 export type ActionKind = (typeof ActionKind)[keyof typeof ActionKind];

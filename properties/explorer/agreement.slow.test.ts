@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { type Policy, REFERENCE } from '../../deviations/index.js';
 import { check } from '../check.js';
 import { type Weather, WITHIN_ASSUMPTIONS } from '../search/weather.js';
-import { type ExploreBounds, SMALL_WORLD } from './bounds.js';
-import { type ExploredProperty, explore } from './explore.js';
+import { type ExploreBounds, type ExploredProperty, SMALL_WORLD } from './bounds.js';
+import { explore } from './explore.js';
 
 /** The same question to both: a small world to exhaust, and a weather to draw large ones from. */
 interface Question {

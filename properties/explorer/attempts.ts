@@ -1,5 +1,5 @@
 import type { ExploreBounds } from './bounds.js';
-import { type Commands, commandOf, type Links } from './links.js';
+import type { Commands, Links } from './links.js';
 import type { Locks } from './locks.js';
 import type { Nodes } from './nodes.js';
 
@@ -57,7 +57,7 @@ export class Attempts {
     for (let node = 0; node < bounds.nodes; node++) {
       const { requests, replies } = links.at(state[this.host.linkAt(client, node)] ?? 0);
       for (const command of requests) note(command);
-      for (const reply of replies) note(commandOf(reply));
+      for (const reply of replies) note(commands.reply(reply).command);
       const owner = nodes.ownerOf(state[firstNode + node] ?? 0);
       if (owner?.client === client) mask |= 1 << (owner.token - 1);
     }

@@ -3,6 +3,13 @@ import { type Policy, REFERENCE } from '../../deviations/index.js';
 /** True time in a bounded world: one tick is one millisecond, the resolution of expiry in Redis. */
 export const TICK_US = 1000;
 
+/**
+ * What a bounded world is exhausted for. `mutual-exclusion`: never two clients believe at once that they hold the lock.
+ * `validity`: a quorum of nodes is behind every belief. `acquisition`: nobody claims what is over already. `fencing`:
+ * whoever begins to ask for a fencing token after a claim gets a higher counter. `none` meets all states.
+ */
+export type ExploredProperty = 'mutual-exclusion' | 'validity' | 'acquisition' | 'fencing' | 'none';
+
 /** How large a world to exhaust. Times are in ticks (1 tick = 1 ms); counts are totals over the whole world. */
 export interface ExploreBounds {
   /** 1 to 7. */
@@ -19,6 +26,8 @@ export interface ExploreBounds {
   readonly crashes: number;
   /** After how many ticks of its own clock a crashed node answers again; `null` for never. */
   readonly restartDelay: number | null;
+  /** How often some node comes back at once with its oldest dump: no keys, and the counter of the start. */
+  readonly rollbacks: number;
   /**
    * How often some message is lost. For safety none are needed: a message may stay on its way for ever. They matter
    * where a lost one lets a later one pass on a `fifo` link.
@@ -40,6 +49,11 @@ export interface ExploreBounds {
   readonly timeout: number | null;
   /** The pause between two attempts, at least 1. */
   readonly retryDelay: number;
+  /**
+   * `granted`: each node grants each lock at once, and time stands still. What is left to exhaust is how fencing tokens come
+   * about, which asks nothing of votes and clocks.
+   */
+  readonly votes: 'asked' | 'granted';
   /** What differs from the sound policy: a planted bug. */
   readonly policy: Partial<Policy>;
 }
@@ -53,6 +67,7 @@ export const SMALL_WORLD: ExploreBounds = {
   drift: 0,
   crashes: 0,
   restartDelay: null,
+  rollbacks: 0,
   losses: 0,
   pauses: 0,
   retries: 0,
@@ -62,6 +77,7 @@ export const SMALL_WORLD: ExploreBounds = {
   link: 'fifo',
   timeout: null,
   retryDelay: 1,
+  votes: 'asked',
   policy: {},
 };
 
@@ -79,17 +95,20 @@ export function policyWithin(bounds: ExploreBounds): Policy {
     retryDelayUs: bounds.retryDelay * TICK_US,
     retryJitterUs: 0,
     maxExtensions: bounds.extensions,
+    ...(bounds.votes === 'granted' ? { fencing: 'quorum', onlyIfAbsent: false } : {}),
     ...bounds.policy,
   };
 }
 
 /** Choices that a bounded world would not act on, so that "safe" would say nothing of them; and why it does not. */
 const NOT_EXPLORED = {
-  fencing: 'fencing tokens grow without end, and cannot be exhausted',
   sending: 'only clients that ask all nodes at once are explored',
   tokenFrom: 'tokens are numbered here, and two clients never draw the same one',
   beliefEnds: 'only owners that stop believing as they call release are explored',
 } as const satisfies { readonly [Field in keyof Policy]?: string };
+
+/** Fencing tokens that come from counters that are asked for after the votes. */
+const FROM_COUNTERS: ReadonlySet<Policy['fencing']> = new Set(['quorum', 'counter-alone', 'plain-write']);
 
 /** What is wrong with these bounds, in one sentence; `null` if nothing is. */
 export function whatIsWrong(bounds: ExploreBounds): string | null {
@@ -100,6 +119,7 @@ export function whatIsWrong(bounds: ExploreBounds): string | null {
     ['allowance', 0, 60],
     ['drift', 0, 7],
     ['crashes', 0, 7],
+    ['rollbacks', 0, 3],
     ['losses', 0, 7],
     ['pauses', 0, 7],
     ['retries', 0, 7],
@@ -121,6 +141,21 @@ export function whatIsWrong(bounds: ExploreBounds): string | null {
   }
   for (const [field, reason] of Object.entries(NOT_EXPLORED) as [keyof Policy, string][]) {
     if ((bounds.policy[field] ?? REFERENCE[field]) !== REFERENCE[field]) return `${field}: ${reason}`;
+  }
+  if (bounds.forever && policyWithin(bounds).fencing !== 'none') {
+    return 'with retries for ever fencing counters grow without end, and cannot be exhausted';
+  }
+  if (bounds.votes === 'granted') {
+    const { ttl, drift, pauses, retries, extensions, releases, allowance } = bounds;
+    const timed = { ...SMALL_WORLD, ttl, drift, pauses, retries, extensions, releases, allowance, timeout };
+    const acted = (Object.keys(timed) as (keyof ExploreBounds)[]).find((it) => timed[it] !== SMALL_WORLD[it]);
+    if (acted !== undefined)
+      return `${acted}: nothing follows from it where votes are granted at once and time stands still, as for fencing tokens`;
+    if (restartDelay !== null && restartDelay > 0) {
+      return 'a crashed node restarts at once or never where time stands still, as it does for fencing tokens';
+    }
+    const { fencing } = policyWithin(bounds);
+    if (!FROM_COUNTERS.has(fencing)) return 'fencing tokens that are made of votes are not explored';
   }
   return bounds.allowance >= bounds.ttl
     ? 'the allowance must be less than the TTL, or nobody ever holds the lock'

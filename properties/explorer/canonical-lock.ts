@@ -1,4 +1,15 @@
-import { initialState, type LocalTime, type LockState, localTime, type NodeSet } from '../../core/index.js';
+import {
+  type Counters,
+  initialState,
+  isFencing,
+  type LocalTime,
+  type LockState,
+  localTime,
+  members,
+  NO_NODES,
+  type NodeSet,
+  union,
+} from '../../core/index.js';
 import { driftAllowanceUs, type Policy } from '../../deviations/index.js';
 import { type ExploreBounds, TICK_US } from './bounds.js';
 
@@ -13,7 +24,8 @@ const NO_ANSWERS = BLANK.votes;
 export function canonicalLock(policy: Policy, bounds: ExploreBounds, lock: LockState): LockState {
   const { phase } = lock;
   const acquiring = phase === 'acquiring';
-  const trying = acquiring || phase === 'cleaning' || phase === 'waiting';
+  const fencing = isFencing(lock);
+  const trying = acquiring || fencing || phase === 'cleaning' || phase === 'waiting';
   const held = phase === 'held';
   const readsGrants = policy.releaseTo === 'granted' || policy.cleanup === 'granted';
   const keepsVotes = acquiring || (readsGrants && (held || phase === 'lost' || phase === 'waiting'));
@@ -28,7 +40,7 @@ export function canonicalLock(policy: Policy, bounds: ExploreBounds, lock: LockS
     calledAt: clamped(lock.calledAt, trying && policy.validityFrom === 'call'),
     attempt: {
       ...attempt,
-      startedAt: clamped(attempt.startedAt, acquiring && policy.validityFrom === 'attempt'),
+      startedAt: clamped(attempt.startedAt, (acquiring || fencing) && policy.validityFrom === 'attempt'),
       asked: acquiring ? attempt.asked : BLANK.attempt.asked,
       // Why an attempt failed is only told of.
       failure: phase === 'cleaning' || phase === 'waiting' ? 'contended' : null,
@@ -45,12 +57,36 @@ export function canonicalLock(policy: Policy, bounds: ExploreBounds, lock: LockS
       startedAt: clamped(extension.startedAt, isOpen && policy.extendFrom === 'start'),
       votes: isOpen ? extension.votes : NO_ANSWERS,
     },
+    counters: canonicalCounters(lock),
   };
 }
 
+const UNCOUNTED = BLANK.counters;
+
+/** What is read of the counters in this phase: once the lock is claimed, only what nodes without one are told. */
+function canonicalCounters(lock: LockState): Counters {
+  const { phase, counters } = lock;
+  const fencing = isFencing(lock);
+  if (!fencing && phase !== 'acquiring' && !CLAIMED.has(phase)) return UNCOUNTED;
+  const joining = counters.missing !== NO_NODES;
+  const counts = fencing || joining;
+  let named = union(counters.missing, counters.late);
+  if (phase === 'reading') named = union(named, counters.votes.no);
+  const marks = Array.from({ length: lock.electorate.nodes }, () => 0);
+  for (const node of members(named)) marks[node] = counters.marks[node] ?? 0;
+  return {
+    ...counters,
+    votes: counts ? counters.votes : NO_ANSWERS,
+    highest: counts ? counters.highest : 0,
+    marks,
+  };
+}
+
+const CLAIMED: ReadonlySet<LockState['phase']> = new Set(['held', 'lost', 'releasing', 'released']);
+
 /** Equal for equal lock states, and only for those. */
 export function lockKey(lock: LockState): string {
-  const { attempt, votes, hold, extension, release } = lock;
+  const { attempt, votes, hold, extension, release, counters } = lock;
   return [
     lock.phase,
     attempt.number,
@@ -70,13 +106,20 @@ export function lockKey(lock: LockState): string {
     release.tries,
     release.sent,
     release.lateGrants,
-    ...[votes, extension.votes, release.votes].flatMap(({ yes, no, failed }) => [yes, no, failed]),
+    ...[votes, extension.votes, release.votes, counters.votes].flatMap(({ yes, no, failed }) => [yes, no, failed]),
+    counters.round,
+    counters.counter,
+    counters.highest,
+    counters.missing,
+    counters.late,
+    counters.joined,
+    ...counters.marks,
   ].join();
 }
 
-/** The same with each of its sets of nodes replaced. */
+/** The same with each of its sets of nodes replaced; the marks of nodes are left. */
 export function mapNodeSets(lock: LockState, map: (set: NodeSet) => NodeSet): LockState {
-  const { attempt, extension, release } = lock;
+  const { attempt, extension, release, counters } = lock;
   const tally = ({ yes, no, failed }: LockState['votes']) => ({ yes: map(yes), no: map(no), failed: map(failed) });
   return {
     ...lock,
@@ -90,17 +133,27 @@ export function mapNodeSets(lock: LockState, map: (set: NodeSet) => NodeSet): Lo
       votes: tally(release.votes),
       lateGrants: map(release.lateGrants),
     },
+    counters: {
+      ...counters,
+      votes: tally(counters.votes),
+      missing: map(counters.missing),
+      late: map(counters.late),
+      joined: map(counters.joined),
+    },
   };
 }
 
-/** In which of its sets of nodes a node is, as one number. */
+/** More than there are sets of nodes in a lock. */
+const NODE_SETS = 24;
+
+/** In which of its sets of nodes a node is, and its mark, as one number. */
 export function rolesOf(lock: LockState, node: number): number {
   let roles = 0;
   mapNodeSets(lock, (set) => {
     roles = roles * 2 + ((set >> node) & 1);
     return set;
   });
-  return roles;
+  return roles + (lock.counters.marks[node] ?? 0) * 2 ** NODE_SETS;
 }
 
 /**

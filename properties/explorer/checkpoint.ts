@@ -6,7 +6,7 @@ import type { Parts } from './world.js';
  * order in which they were met. Plain data: whoever keeps it chooses how.
  */
 export interface Checkpoint extends Parts {
-  readonly schema: 'lockstep.exploration/1';
+  readonly schema: 'lockstep.exploration/2';
   readonly bounds: ExploreBounds;
   /** What else was asked for, as far as it decides what is met in which order. */
   readonly asked: string;

@@ -3,7 +3,6 @@ import type { ClientPlan, Fate, Fault, LockPlan, Schedule } from '../../scenario
 import { choiceOf, nodeName } from '../../sim/index.js';
 import { type Action, ActionKind, partsOf } from './action.js';
 import { type ExploreBounds, TICK_US } from './bounds.js';
-import { commandOf } from './links.js';
 import { CALL, EXTEND, PAUSE, RELEASE, RESUME } from './locks.js';
 import { BoundedWorld } from './world.js';
 
@@ -21,6 +20,9 @@ interface Travelling {
 export function scheduleOf(bounds: ExploreBounds, path: readonly Action[]): Schedule {
   return new Writer(bounds).write(path);
 }
+
+/** One way, of messages that have no fate of their own. */
+const DELAY_US = 1;
 
 /** Attempts of a client that one way may contain; there is a bit for each. */
 const MOST_ATTEMPTS = 30;
@@ -41,7 +43,7 @@ class Writer {
   private readonly pausedAt = new Map<number, number>();
 
   constructor(bounds: ExploreBounds) {
-    this.world = new BoundedWorld(bounds, 0, false, MOST_ATTEMPTS);
+    this.world = new BoundedWorld(bounds, 'none', false, MOST_ATTEMPTS);
     this.state = this.world.initial();
     this.plans = Array.from({ length: bounds.clients }, () => ({
       atUs: null,
@@ -65,12 +67,12 @@ class Writer {
       schema: 'lockstep.schedule/1',
       cluster: {
         nodes: bounds.nodes,
-        delayUs: 1,
+        delayUs: DELAY_US,
         distances: [],
         link: bounds.link,
         expiry: 'at',
         resolutionUs: TICK_US,
-        persistence: 'none',
+        persistence: bounds.rollbacks > 0 ? 'always' : 'none',
         replicaLagUs: null,
         clocks: [],
       },
@@ -129,6 +131,15 @@ class Writer {
       case ActionKind.crash:
         this.crashed(node);
         break;
+      case ActionKind.rollBack:
+        this.faults.push({
+          kind: 'crash',
+          node: nodeName(node),
+          atUs: this.nowUs,
+          restartAfterUs: 0,
+          ageUs: this.nowUs,
+        });
+        break;
       case ActionKind.tick:
         this.ticked();
         break;
@@ -149,8 +160,11 @@ class Writer {
     if (draft === undefined) return;
     const claimedAt = draft.claimedAt ?? 0;
     const sinceClaim = this.nowUs + draft.stepsUs - claimedAt;
-    if (event === CALL) draft.atUs = this.nowUs;
-    else if (event === RELEASE) draft.holdUs = sinceClaim;
+    if (event === CALL) {
+      draft.atUs = this.nowUs;
+      // Votes that are granted at once come after two delays of the cluster.
+      if (this.world.bounds.votes === 'granted') this.moment += 2 * DELAY_US;
+    } else if (event === RELEASE) draft.holdUs = sinceClaim;
     else if (event === EXTEND) draft.extensions.push(sinceClaim);
     else if (event === PAUSE) this.pausedAt.set(client, this.nowUs);
     else if (event === RESUME) {
@@ -196,7 +210,7 @@ class Writer {
     const { world } = this;
     const link = world.links.at(before[world.linkAt(client, node)] ?? 0);
     const reply = link.replies[place] ?? 0;
-    const travelling = list(this.replies, linkKey(client, node, commandOf(reply))).shift();
+    const travelling = list(this.replies, linkKey(client, node, world.commands.reply(reply).command)).shift();
     if (travelling === undefined) return;
     this.fates.push({ ...travelling.fate, ...this.journey(travelling, lost) });
     if (!lost) this.sent(before, client, world.locks.replyEvent(node, reply));
@@ -214,6 +228,9 @@ class Writer {
 
   private crash(node: number, atUs: number, restartAfterUs: number | null): void {
     this.faults.push({ kind: 'crash', node: nodeName(node), atUs, restartAfterUs });
+    // Where nodes have disks, so that they can be rolled back, one that forgets has lost its disk too.
+    if (this.world.bounds.rollbacks === 0 || restartAfterUs === null) return;
+    this.faults.push({ kind: 'forget', node: nodeName(node), atUs: atUs + restartAfterUs });
   }
 
   private pause(client: number, atUs: number, forUs: number): void {
@@ -245,7 +262,7 @@ class Writer {
     for (const [client, draft] of this.plans.entries()) {
       const was = locks.at(before[client] ?? 0).lock.phase;
       const held = locks.at(this.state[client] ?? 0).lock.phase === 'held';
-      if (held && was === 'acquiring') draft.claimedAt = this.nowUs + draft.stepsUs;
+      if (held && was !== 'held') draft.claimedAt = this.nowUs + draft.stepsUs;
     }
   }
 }
@@ -264,7 +281,7 @@ function address(client: number, node: number, { operation, attempt, round }: Co
     client: clientName(client),
     attempt,
     operation,
-    ...(operation === 'extend' ? { round } : {}),
+    ...(operation === 'extend' || round > 0 ? { round } : {}),
     node: nodeName(node),
     direction: 'request',
   };

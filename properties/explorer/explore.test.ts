@@ -75,6 +75,47 @@ describe('a planted bug', () => {
   });
 });
 
+describe('fencing tokens', () => {
+  const fenced = (change: Partial<ExploreBounds>): Partial<ExploreBounds> => ({ ...change, votes: 'granted' });
+
+  it.each<[string, Partial<ExploreBounds>, number]>([
+    ['while nothing goes wrong but messages', {}, 2_776],
+    ['when a node forgets', { crashes: 1, restartDelay: 0 }, 62_834],
+    ['when a node is away for good', { crashes: 1 }, 12_880],
+    ['when a node comes back with an old counter', { rollbacks: 1 }, 62_834],
+  ])('rise %s', (_, change, states) => {
+    const found = exploring(fenced(change), { property: 'fencing' });
+    expect(found).toMatchObject({ verdict: 'safe', exhausted: true, states });
+  });
+
+  it.each<[string, Partial<ExploreBounds>, number]>([
+    ['nodes count on from an old counter', { rollbacks: 1, policy: { rejoin: 'copy-if-missing' } }, 19],
+    ['nodes count from 0 again', { crashes: 1, restartDelay: 0, policy: { rejoin: 'at-once' } }, 19],
+    ['a late write lowers a counter', { clients: 3, policy: { fencing: 'plain-write' } }, 25],
+    ['a quorum is a minority', { policy: { quorum: 1 } }, 10],
+  ])('go back where %s, which replays', (_, change, depth) => {
+    const found = exploring(fenced(change), { property: 'fencing' });
+    expect(found).toMatchObject({ verdict: 'violated', depth });
+    expect(replayed(fenced(change), found)).toContain('fencing');
+  });
+
+  it('are the same with every node and client under its own name, and with nothing left out', () => {
+    const change = fenced({ nodes: 2, crashes: 1, restartDelay: 0 });
+    const verdicts = [true, false].flatMap((symmetry) =>
+      [true, false].map((reduced) => exploring(change, { property: 'fencing', symmetry, reduced }).verdict),
+    );
+    expect(new Set(verdicts)).toEqual(new Set(['safe']));
+  });
+
+  it.each<[Partial<ExploreBounds>, string]>([
+    [{ drift: 1 }, 'drift: nothing follows from it'],
+    [{ crashes: 1, restartDelay: 3 }, 'a crashed node restarts at once or never'],
+    [{ policy: { fencing: 'max' } }, 'fencing tokens that are made of votes'],
+  ])('are refused what a world without time would not act on', (change, message) => {
+    expect(() => exploring(fenced(change))).toThrow(message);
+  });
+});
+
 describe('a reduction', () => {
   const small = { nodes: 2, ttl: 2 } as const;
 
@@ -122,7 +163,9 @@ describe('bounds', () => {
   it('that cannot be are refused in a sentence', () => {
     expect(() => exploring({ nodes: 8 })).toThrow('nodes must be a whole number from 1 to 7, not 8');
     expect(() => exploring({ allowance: 3 })).toThrow('the allowance must be less than the TTL');
-    expect(() => exploring({ policy: { fencing: 'quorum' } })).toThrow('fencing');
+    expect(() => exploring({ policy: { fencing: 'quorum' }, forever: true })).toThrow(
+      'fencing counters grow without end',
+    );
   });
 
   it('on a policy that the world would not act on are refused, because "safe" would say nothing', () => {

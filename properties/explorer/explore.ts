@@ -1,15 +1,9 @@
 import type { Action } from './action.js';
-import { type ExploreBounds, whatIsWrong } from './bounds.js';
+import { type ExploreBounds, type ExploredProperty, whatIsWrong } from './bounds.js';
 import type { Checkpoint } from './checkpoint.js';
 import { NO_PARENT, StateStore } from './store.js';
 import { Symmetry } from './symmetry.js';
 import { BoundedWorld } from './world.js';
-
-/**
- * What a bounded world is exhausted for. `mutual-exclusion`: never two clients believe at once that they hold the lock.
- * `validity`: a quorum of nodes is behind every belief. `acquisition`: nobody claims what is over already. `none` meets all states.
- */
-export type ExploredProperty = 'mutual-exclusion' | 'validity' | 'acquisition' | 'none';
 
 /** Which space is exhausted, and how. */
 export interface ExploreOptions {
@@ -95,8 +89,8 @@ export class Explorer {
 
   constructor(options: ExploreOptions) {
     this.options = options;
-    const rivals = (options.property ?? 'mutual-exclusion') === 'mutual-exclusion' ? 2 : 1;
-    this.world = new BoundedWorld(options.bounds, rivals, options.reduced ?? true);
+    const { bounds, property = 'mutual-exclusion', reduced = true } = options;
+    this.world = new BoundedWorld(bounds, property, reduced);
     this.symmetry = (options.symmetry ?? true) ? new Symmetry(this.world) : null;
     const width = Math.ceil(this.world.size / 2);
     this.store = new StateStore(width);
@@ -140,10 +134,12 @@ export class Explorer {
   checkpoint(): Checkpoint {
     const { world, store, stack, cursor, depth, depthEnds, transitions } = this;
     return {
-      schema: 'lockstep.exploration/1',
+      schema: 'lockstep.exploration/2',
       bounds: world.bounds,
       asked: askedOf(this.options),
       commands: world.commands.values,
+      replies: world.commands.replyValues,
+      counters: world.counters.values,
       locals: world.locks.values,
       nodes: world.nodes.values,
       links: world.links.values,
@@ -235,6 +231,7 @@ export class Explorer {
     if (property === 'mutual-exclusion') return world.believers(state) > 1;
     if (property === 'none') return false;
     if (property === 'acquisition') return world.claimedHollow(state);
+    if (property === 'fencing') return world.wentBackwards(state);
     for (let client = 0; client < world.bounds.clients; client++) {
       const token = world.tokenBelieved(state, client);
       if (token !== 0 && world.holders(state, token) < world.quorum) return true;

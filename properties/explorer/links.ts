@@ -1,15 +1,27 @@
 import type { Answer, Command, Token } from '../../core/index.js';
 import { Interner, Memo } from './interner.js';
 
-const ANSWERS: readonly Answer[] = ['yes', 'no', 'error'];
+/** What a node answers to a command, which is a number here. `counter` as in a `Reply` of `core`. */
+export interface NumberedReply {
+  readonly command: number;
+  readonly answer: Answer;
+  readonly counter: number;
+}
 
-/** The commands of a world, by number. A token is the number of its attempt, so that clients share their commands. */
+/** Commands of one world; {@link Nodes} packs one beside a client. */
+export const MOST_COMMANDS = 1024;
+
+/**
+ * The commands and the replies of a world, by number. A token is the number of its attempt, so that clients share their
+ * commands.
+ */
 export class Commands {
-  private readonly commands = new Interner<Command>('commands', 255);
+  private readonly commands = new Interner<Command>('commands', MOST_COMMANDS);
+  private readonly replies = new Interner<NumberedReply>('replies', 65_535);
 
   idOf(command: Command): number {
-    const { operation, attempt, round, token, ttlMs } = command;
-    return this.commands.intern(`${operation} ${attempt} ${round} ${token} ${ttlMs}`, command);
+    const { operation, attempt, round, token, ttlMs, counter, mark } = command;
+    return this.commands.intern(`${operation} ${attempt} ${round} ${token} ${ttlMs} ${counter} ${mark}`, command);
   }
 
   at(id: number): Command {
@@ -19,6 +31,20 @@ export class Commands {
   /** All that were met, in the order of their numbers. */
   get values(): readonly Command[] {
     return this.commands.values;
+  }
+
+  replyId(reply: NumberedReply): number {
+    const { command, answer, counter } = reply;
+    return this.replies.intern(`${command} ${answer} ${counter}`, reply);
+  }
+
+  reply(id: number): NumberedReply {
+    return this.replies.at(id);
+  }
+
+  /** All replies that were met, in the order of their numbers. */
+  get replyValues(): readonly NumberedReply[] {
+    return this.replies.values;
   }
 
   /** The same command of an attempt with another number: `to[attempt]` is the new one. */
@@ -32,21 +58,6 @@ export class Commands {
 /** The token of an attempt counts one more than the attempt. */
 export function retoldToken(token: number, to: readonly number[]): number {
   return (to[token - 1] ?? token - 1) + 1;
-}
-
-/** A command and its answer, as one number. */
-export function replyCode(command: number, answer: Answer): number {
-  return command * ANSWERS.length + ANSWERS.indexOf(answer);
-}
-
-/** The command of a reply that is one number. */
-export function commandOf(reply: number): number {
-  return Math.floor(reply / ANSWERS.length);
-}
-
-/** The answer of a reply that is one number. */
-export function answerOf(reply: number): Answer {
-  return ANSWERS[reply % ANSWERS.length] ?? 'error';
 }
 
 /** What is on its way between a client and a node: commands in one direction, answers in the other. */
@@ -126,7 +137,10 @@ export class Links {
   retold(id: number, commands: Commands, to: readonly number[]): number {
     const { requests, replies } = this.at(id);
     const retell = (command: number): number => commands.retold(command, to);
-    const answers = replies.map((reply) => replyCode(retell(commandOf(reply)), answerOf(reply)));
+    const answers = replies.map((id) => {
+      const reply = commands.reply(id);
+      return commands.replyId({ ...reply, command: retell(reply.command) });
+    });
     return this.idOf({ requests: this.inOrder(requests.map(retell)), replies: this.inOrder(answers) });
   }
 

@@ -1,13 +1,17 @@
 import {
-  type Answer,
   type Effect,
   initialState,
+  isFencing,
   type LocalTime,
   type LockEvent,
+  type LockPolicy,
   type LockState,
   localTime,
   members,
   type NodeSet,
+  type Operation,
+  type Phase,
+  type Step,
   size,
   step,
   type Timer,
@@ -17,7 +21,7 @@ import { lockPolicyOf, type Policy } from '../../deviations/index.js';
 import { type ExploreBounds, TICK_US } from './bounds.js';
 import { canonicalLock, lockKey, mapNodeSets, rolesOf, withoutNode } from './canonical-lock.js';
 import { Interner, Memo } from './interner.js';
-import { answerOf, type Commands, commandOf, retoldToken } from './links.js';
+import { type Commands, retoldToken } from './links.js';
 
 /** The timers of a lock, in the order of their places in a state. */
 export const TIMERS: readonly Timer[] = ['attempt', 'extension', 'release', 'retry', 'expiry', 'auto-extend'];
@@ -77,8 +81,9 @@ export class Locks {
   /** By client state: its token while it believes that it holds the lock, the timer that is due, and what it may do. */
   readonly believes: number[] = [];
   readonly due: number[] = [];
-  /** Whether it may believe so in future, whatever happens. */
+  /** Whether it may believe so in future, whatever happens, and whether it may come to. */
   readonly hopes: boolean[] = [];
+  readonly tries: boolean[] = [];
   /** Equal for clients that differ in the names of nodes only, and what each node is to it. */
   readonly shapes: number[] = [];
   readonly roles: (readonly number[])[] = [];
@@ -137,14 +142,26 @@ export class Locks {
     if (paused) return false;
     const event = this.replyEvent(node, reply);
     if (this.after(id, event) !== id || this.sends(id, event).length > 0) return false;
-    const { attempt, operation, round } = this.commands.at(commandOf(reply));
+    const { command, answer } = this.commands.reply(reply);
+    const { attempt, operation, round } = this.commands.at(command);
     if (attempt < lock.attempt.number) return true;
-    if (operation === 'acquire') {
-      // A late yes is looked at again by who fails or releases.
-      const forgotten = answerOf(reply) !== 'yes' || (lock.phase === 'held' && !this.bounds.releases);
-      return lock.phase !== 'acquiring' && forgotten;
+    switch (operation) {
+      case 'acquire': {
+        // A late yes is looked at again by who fails or releases.
+        const forgotten = answer !== 'yes' || (lock.phase === 'held' && !this.bounds.releases);
+        return lock.phase !== 'acquiring' && forgotten;
+      }
+      case 'extend':
+        return !(lock.extension.isOpen && round === lock.extension.number);
+      case 'read-counter':
+      case 'raise-counter':
+        // While a token is asked for, answers to the round in hand count, and nodes without a counter are noted.
+        return !isFencing(lock) || (round < lock.counters.round && answer === 'yes');
+      case 'join-counter':
+        return true;
+      default:
+        return false;
     }
-    return operation === 'extend' && !(lock.extension.isOpen && round === lock.extension.number);
   }
 
   /** The same with nodes renumbered by the permutation `to`, whose own number is `index`. */
@@ -173,6 +190,12 @@ export class Locks {
     return this.idOf({ ...local, lock: { ...lock, attempt } });
   }
 
+  /** The counter of the fencing token that the client claims with on this event; -1 if it claims nothing. Only after {@link after}. */
+  claimed(id: number, event: number): number {
+    const { lock } = this.at(this.after(id, event));
+    return lock.phase === 'held' && isTrying(this.at(id).lock) ? lock.counters.counter : -1;
+  }
+
   /** Whether the client claims on this event what is over already. Only after {@link after}. */
   isHollow(id: number, event: number): boolean {
     return this.hollow.get(id, event) === 1;
@@ -186,9 +209,12 @@ export class Locks {
       this.believes.push(held ? Number(lock.attempt.token) : 0);
       this.due.push(paused ? -1 : timers.indexOf(0));
       this.hopes.push(mayHold(this.policy, lock));
+      this.tries.push(isTrying(lock));
       const roles = Array.from({ length: this.bounds.nodes }, (_, node) => rolesOf(lock, node));
       this.roles.push(roles);
-      const nameless = lockKey(mapNodeSets(lock, (set) => size(set) as NodeSet));
+      const marks = [...lock.counters.marks].sort((a, b) => a - b);
+      const counted = { ...lock, counters: { ...lock.counters, marks } };
+      const nameless = lockKey(mapNodeSets(counted, (set) => size(set) as NodeSet));
       this.shapes.push(this.shapeIds.intern(`${paused ? 'p' : ''}${timers.join()} ${nameless}`, null));
     }
     return id;
@@ -211,12 +237,31 @@ function react(policy: Policy, bounds: ExploreBounds, commands: Commands, local:
   const timers = [...local.timers];
   const happened = eventOf(bounds, commands, local.lock, event);
   if (happened.type === 'timer') timers[TIMERS.indexOf(happened.timer)] = UNARMED;
-  const { state, effects } = step(lockPolicyOf(policy), local.lock, happened);
+  const { state, effects } = stepWithin(bounds, lockPolicyOf(policy), local.lock, happened);
   const sends: Send[] = [];
   for (const effect of effects) carryOut(effect, timers, sends, commands);
-  const hollow = local.lock.phase === 'acquiring' && state.phase === 'held' && state.hold.deadline <= 0;
+  const hollow = isTrying(local.lock) && state.phase === 'held' && state.hold.deadline <= 0;
   return { local: { lock: canonicalLock(policy, bounds, state), timers, paused: local.paused }, sends, hollow };
 }
+
+/**
+ * A step of the production lock. Where votes are granted and time stands still, an acquisition has its votes at once,
+ * nothing is sent that is not about counters, and no timer is armed.
+ */
+export function stepWithin({ votes }: ExploreBounds, policy: LockPolicy, lock: LockState, event: LockEvent): Step {
+  let { state, effects } = step(policy, lock, event);
+  if (votes === 'asked') return { state, effects };
+  const asked = effects.find((effect) => effect.type === 'send');
+  if (event.type === 'acquire' && asked !== undefined) {
+    for (const node of members(asked.to)) {
+      const reply = { type: 'reply', now: event.now, node, command: asked.command, answer: 'yes', counter: 0 } as const;
+      if (state.phase === 'acquiring') ({ state, effects } = step(policy, state, reply));
+    }
+  }
+  return { state, effects: effects.filter((it) => it.type === 'send' && ABOUT_COUNTER.has(it.command.operation)) };
+}
+
+const ABOUT_COUNTER: ReadonlySet<Operation> = new Set(['read-counter', 'raise-counter', 'join-counter']);
 
 function carryOut(effect: Effect, timers: number[], sends: Send[], commands: Commands): void {
   switch (effect.type) {
@@ -242,10 +287,9 @@ function eventOf(bounds: ExploreBounds, commands: Commands, lock: LockState, eve
   if (event === RELEASE) return { type: 'release', now };
   if (event === EXTEND) return { type: 'extend', now, ttlMs: bounds.ttl };
   if (event >= REPLIES) {
-    const reply = Math.floor((event - REPLIES) / bounds.nodes);
+    const reply = commands.reply(Math.floor((event - REPLIES) / bounds.nodes));
     const node = (event - REPLIES) % bounds.nodes;
-    const answer: Answer = answerOf(reply);
-    return { type: 'reply', now, node, command: commands.at(commandOf(reply)), answer, counter: 0 };
+    return { type: 'reply', now, node, ...reply, command: commands.at(reply.command) };
   }
   const timer = TIMERS[event - FIRST_TIMER];
   if (timer === undefined) throw new RangeError(`${event} is no event`);
@@ -268,7 +312,10 @@ function older(policy: Policy, bounds: ExploreBounds, local: Local, ticks: numbe
 }
 
 function permute(lock: LockState, to: readonly number[]): LockState {
-  return mapNodeSets(lock, (set) => {
+  const { counters } = lock;
+  const marks = [...counters.marks];
+  for (const [node, mark] of counters.marks.entries()) marks[to[node] ?? node] = mark;
+  return mapNodeSets({ ...lock, counters: { ...counters, marks } }, (set) => {
     let permuted = 0;
     for (const node of members(set)) permuted |= 1 << (to[node] ?? node);
     return permuted as typeof set;
@@ -278,15 +325,18 @@ function permute(lock: LockState, to: readonly number[]): LockState {
 /** Whether a lock in this state may come to be held, or is. */
 function mayHold(policy: Policy, lock: LockState): boolean {
   switch (lock.phase) {
-    case 'idle':
-    case 'acquiring':
-    case 'cleaning':
-    case 'waiting':
     case 'held':
       return true;
     case 'lost':
       return !policy.extendOnlyInTime;
     default:
-      return false;
+      return isTrying(lock);
   }
+}
+
+const TRYING: ReadonlySet<Phase> = new Set(['idle', 'acquiring', 'reading', 'raising', 'cleaning', 'waiting']);
+
+/** Whether a lock in this state may come to be claimed, for the first time or once more. */
+function isTrying({ phase }: LockState): boolean {
+  return TRYING.has(phase);
 }

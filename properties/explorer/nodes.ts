@@ -1,8 +1,8 @@
-import type { Answer, Command, Token } from '../../core/index.js';
-import type { Policy } from '../../deviations/index.js';
-import { LoneNode } from '../../sim/index.js';
+import type { Command, Token } from '../../core/index.js';
+import { lockPolicyOf, type Policy } from '../../deviations/index.js';
+import { type CounterState, LoneNode, trueTime } from '../../sim/index.js';
 import { Interner, Memo } from './interner.js';
-import { type Commands, replyCode } from './links.js';
+import { type Commands, MOST_COMMANDS, type NumberedReply } from './links.js';
 
 /** No token: nothing is stored. */
 export const NOBODY = 0;
@@ -15,9 +15,16 @@ export interface NodeState {
   readonly left: number;
   /** Ticks of the node's clock until it answers again; 0 while it does, -1 if it never will. */
   readonly down: number;
+  /** Its fencing counter. */
+  readonly counter: CounterState;
 }
 
 const KEYS = ['r'];
+
+const EMPTY = { token: NOBODY, left: 0 } as const;
+
+/** Before anything that was written. */
+const NEVER = -1;
 
 /**
  * What a node can be like, by number, and how that changes. What a command does is asked of the simulator's own node,
@@ -37,7 +44,7 @@ export class Nodes {
     this.policy = policy;
     this.commands = commands;
     this.tokensPerClient = tokensPerClient;
-    this.idOf({ token: NOBODY, left: 0, down: 0 });
+    this.idOf({ ...EMPTY, down: 0, counter: this.atStart().counter.state });
   }
 
   at(id: number): NodeState {
@@ -59,9 +66,8 @@ export class Nodes {
     const code = this.codeOf(client, command);
     const known = this.executed.get(id, code);
     if (known >= 0) return known;
-    const { token, left } = this.at(id);
-    const { node, answer } = carryOut(this.policy, token, left, this.ownCommand(client, command));
-    this.replies.set(id, code, replyCode(command, answer));
+    const { node, ...reply } = carryOut(this.policy, this.at(id), this.ownCommand(client, command));
+    this.replies.set(id, code, this.commands.replyId({ ...reply, command }));
     return this.executed.set(id, code, this.idOf(node));
   }
 
@@ -74,12 +80,13 @@ export class Nodes {
   after(id: number, ticks: number): number {
     const known = this.ticked.get(id, ticks);
     if (known >= 0) return known;
-    const { token, left, down } = this.at(id);
+    const { token, left, down, counter } = this.at(id);
     const alive = left > ticks;
     return this.ticked.set(
       id,
       ticks,
       this.idOf({
+        counter,
         token: alive ? token : NOBODY,
         left: alive ? left - ticks : 0,
         down: Math.max(Math.min(down, 0), down - ticks),
@@ -88,8 +95,28 @@ export class Nodes {
   }
 
   /** Crashed, with everything it knew. */
-  crashed(restartDelay: number | null): number {
-    return this.idOf({ token: NOBODY, left: 0, down: restartDelay ?? -1 });
+  crashed(id: number, restartDelay: number | null): number {
+    return this.idOf({ ...EMPTY, down: restartDelay ?? -1, counter: this.restarted(id, false) });
+  }
+
+  /** Another process in its place, with the dump that was made at the start. */
+  rolledBack(id: number): number {
+    return this.idOf({ ...EMPTY, down: 0, counter: this.restarted(id, true) });
+  }
+
+  /** The counter of a new process, with the dump that was made at the start or with nothing. */
+  private restarted(id: number, fromStart: boolean): CounterState {
+    const { counter } = this.atStart();
+    counter.state = this.at(id).counter;
+    counter.restore(NEVER, fromStart, trueTime(0));
+    return counter.state;
+  }
+
+  private atStart(): LoneNode {
+    const node = new LoneNode('at');
+    const { rules, settings } = lockPolicyOf(this.policy);
+    if (settings.fencing || rules.scripts.counter.countsGrants) node.counter.begin(rules.scripts.counter);
+    return node;
   }
 
   /** The same with clients renumbered: `to[client]` is the new number of `client`. */
@@ -110,20 +137,19 @@ export class Nodes {
 
   /** The same with another token of the same client stored. */
   retold(id: number, client: number, token: number): number {
-    const { left, down } = this.at(id);
-    return this.idOf({ token: this.tokenOf(client, token), left, down });
+    return this.idOf({ ...this.at(id), token: this.tokenOf(client, token) });
   }
 
   private rename(id: number, to: readonly number[]): number {
-    const { token, left, down } = this.at(id);
+    const node = this.at(id);
+    const { token } = node;
     if (token === NOBODY) return id;
     const client = Math.floor((token - 1) / this.tokensPerClient);
-    const renamed = token + ((to[client] ?? client) - client) * this.tokensPerClient;
-    return this.idOf({ token: renamed, left, down });
+    return this.idOf({ ...node, token: token + ((to[client] ?? client) - client) * this.tokensPerClient });
   }
 
   private codeOf(client: number, command: number): number {
-    return client * 256 + command;
+    return client * MOST_COMMANDS + command;
   }
 
   private ownCommand(client: number, command: number): Command {
@@ -132,17 +158,18 @@ export class Nodes {
   }
 
   idOf(node: NodeState): number {
-    return this.nodes.intern(`${node.token} ${node.left} ${node.down}`, node);
+    const { token, left, down, counter } = node;
+    const key = `${token} ${left} ${down} ${counter.value} ${counter.joining} ${counter.marks}`;
+    return this.nodes.intern(key, node);
   }
 }
 
-/** What the simulator's node does with a command when it stores `token` for `left` ticks more. */
+/** What the simulator's node does with a command when it is like this, and what it answers. */
 function carryOut(
   policy: Policy,
-  token: number,
-  left: number,
+  { token, left, counter }: NodeState,
   command: Command,
-): { readonly node: NodeState; readonly answer: Answer } {
+): { readonly node: NodeState } & Pick<NumberedReply, 'answer' | 'counter'> {
   const node = new LoneNode('at');
   // Its keys are numbered by the tokens that it is given, so that what it stores reads as a number again.
   if (token !== NOBODY) {
@@ -156,9 +183,10 @@ function carryOut(
     } as const;
     node.execute(policy, stored, KEYS, 0);
   }
+  node.counter.state = counter;
   const answer = node.execute(policy, command, KEYS, 0);
   const [key] = node.state(KEYS, 0);
   const after =
     key === null || key === undefined ? { token: NOBODY, left: 0 } : { token: Number(key.token), left: key.ttlMs };
-  return { node: { ...after, down: 0 }, answer };
+  return { node: { ...after, down: 0, counter: node.counter.state }, answer, counter: node.counter.told };
 }

@@ -63,7 +63,7 @@ export class Symmetry {
   /** Writes the state with its clients in this order, and its nodes sorted, to the candidate. */
   private rename(state: Uint16Array, byClient: readonly number[]): void {
     const { world, order, to, toClient, candidate } = this;
-    const { locks, nodes, firstNode, faultsAt } = world;
+    const { locks, nodes, firstNode, faultsAt, countersAt } = world;
     const count = world.bounds.nodes;
     for (let place = 0; place < firstNode; place++) toClient[byClient[place] ?? 0] = place;
     for (let i = 0; i < count; i++) {
@@ -86,6 +86,11 @@ export class Symmetry {
       candidate[firstNode + at] = nodes.renamed(state[firstNode + (order[at] ?? 0)] ?? 0, toClient);
     }
     candidate[faultsAt] = state[faultsAt] ?? 0;
+    if (!world.fenced) return;
+    candidate[countersAt] = state[countersAt] ?? 0;
+    for (let place = 0; place < firstNode; place++) {
+      candidate[countersAt + 1 + place] = state[countersAt + 1 + (byClient[place] ?? 0)] ?? 0;
+    }
   }
 
   /** Orders two nodes by everything that the world knows of them. Equal ones can change places unnoticed. */

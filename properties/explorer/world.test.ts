@@ -35,6 +35,12 @@ describe('a bounded world', () => {
       { nodes: 1, clients: 1, ttl: 2, crashes: 1, restartDelay: 2, drift: 1, pauses: 1 },
       2_702,
     ],
+    [
+      'with fencing tokens of nodes that go by an old counter',
+      { nodes: 2, votes: 'granted', rollbacks: 1, policy: { rejoin: 'copy-if-missing' } },
+      8_068,
+    ],
+    ['with votes, time and fencing tokens', { nodes: 1, ttl: 1, policy: { fencing: 'quorum' } }, 4_849],
   ])('%s is what the lock and the node do without memory', (_, change, transitions) => {
     expect(playBothWays({ ...SMALL_WORLD, ...change })).toBe(transitions);
   });

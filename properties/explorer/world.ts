@@ -1,9 +1,10 @@
-import type { Command } from '../../core/index.js';
+import { type Command, isFencing } from '../../core/index.js';
 import { type Policy, quorumOf } from '../../deviations/index.js';
 import { type Action, ActionKind, actionOf } from './action.js';
 import { Attempts } from './attempts.js';
-import { type ExploreBounds, policyWithin } from './bounds.js';
-import { Commands, IDLE_LINK, type Link, Links } from './links.js';
+import { type ExploreBounds, type ExploredProperty, policyWithin } from './bounds.js';
+import { Interner } from './interner.js';
+import { Commands, IDLE_LINK, type Link, Links, type NumberedReply } from './links.js';
 import { CALL, EXTEND, type Local, Locks, PAUSE, RELEASE, RESUME } from './locks.js';
 import { NOBODY, type NodeState, Nodes } from './nodes.js';
 
@@ -13,21 +14,24 @@ export type OnSuccessor = (action: Action) => void;
 /** What the numbers in a state stand for. */
 export interface Parts {
   readonly commands: readonly Command[];
+  readonly replies: readonly NumberedReply[];
+  readonly counters: readonly number[];
   readonly locals: readonly Local[];
   readonly nodes: readonly NodeState[];
   readonly links: readonly Link[];
 }
 
 /** What may still go wrong, packed into one number. */
-const FAULTS = { crashes: 1, losses: 8, drift: 64, pauses: 512 } as const;
+const FAULTS = { crashes: 1, losses: 8, drift: 64, pauses: 512, rollbacks: 16_384 } as const;
 
-/** Set beside them once somebody claimed what was over already. */
+/** Set beside them once somebody claimed what was over already, and once fencing tokens went back. */
 const HOLLOW = 4096;
+const BACKWARDS = 8192;
 
 /**
  * A bounded world: clients that run the production lock, nodes that are the simulator's, links between them, and time in
- * ticks. A state is an array of small integers: the clients, the nodes, the links by client and node, and what
- * may still go wrong. Each of the parts is a number that {@link Locks}, {@link Nodes} and {@link Links} know.
+ * ticks. A state is an array of small integers: the clients, the nodes, the links by client and node, what may
+ * still go wrong, and, with fencing, the counters of claims. Each of the parts is a number that {@link Locks}, {@link Nodes} and {@link Links} know.
  */
 export class BoundedWorld {
   readonly bounds: ExploreBounds;
@@ -42,19 +46,31 @@ export class BoundedWorld {
   readonly firstNode: number;
   readonly firstLink: number;
   readonly faultsAt: number;
+  /**
+   * With fencing, where the greatest counter that was claimed with stands; behind it, by client, the greatest when it began
+   * to ask for its own. Numbers of {@link BoundedWorld.counters}.
+   */
+  readonly countersAt: number;
+  readonly fenced: boolean;
+  readonly counters: Interner<number> = new Interner<number>('fencing counters', 65_535);
   /** The successor in hand. */
   readonly next: Uint16Array;
   readonly attempts: Attempts;
   /** Leaves out what no property can tell apart: see {@link BoundedWorld.successors}. */
   readonly reduced: boolean;
-  private readonly rivals: number;
+  private readonly property: ExploredProperty;
 
   /**
-   * @param rivals - How many clients have to hold the lock for a violation.
+   * @param property - What it is exhausted for: what cannot violate that may be left out.
    * @param tokensPerClient - Attempts of one client that can be told apart. Default: as many as the bounds remember.
    */
-  constructor(bounds: ExploreBounds, rivals: number, reduced: boolean, tokensPerClient: number = bounds.retries + 2) {
-    this.rivals = rivals;
+  constructor(
+    bounds: ExploreBounds,
+    property: ExploredProperty,
+    reduced: boolean,
+    tokensPerClient: number = bounds.retries + 2,
+  ) {
+    this.property = property;
     this.bounds = bounds;
     this.policy = policyWithin(bounds);
     this.reduced = reduced;
@@ -65,7 +81,10 @@ export class BoundedWorld {
     this.firstNode = bounds.clients;
     this.firstLink = this.firstNode + bounds.nodes;
     this.faultsAt = this.firstLink + bounds.clients * bounds.nodes;
-    this.size = this.faultsAt + 1;
+    this.countersAt = this.faultsAt + 1;
+    this.fenced = this.policy.fencing !== 'none';
+    this.size = this.countersAt + (this.fenced ? 1 + bounds.clients : 0);
+    this.counterId(0);
     this.next = new Uint16Array(this.size);
     this.attempts = new Attempts(this);
   }
@@ -73,15 +92,17 @@ export class BoundedWorld {
   /** Nobody has asked for anything yet. */
   initial(): Uint16Array {
     const state = new Uint16Array(this.size);
-    const { crashes, losses, drift, pauses } = this.bounds;
-    state[this.faultsAt] =
-      crashes * FAULTS.crashes + losses * FAULTS.losses + drift * FAULTS.drift + pauses * FAULTS.pauses;
+    let faults = 0;
+    for (const fault of Object.keys(FAULTS) as (keyof typeof FAULTS)[]) faults += this.bounds[fault] * FAULTS[fault];
+    state[this.faultsAt] = faults;
     return state;
   }
 
   /** Takes over the parts of another world in their order, so that its numbers mean the same here. */
   restore(parts: Parts): void {
     for (const command of parts.commands) this.commands.idOf(command);
+    for (const reply of parts.replies) this.commands.replyId(reply);
+    for (const counter of parts.counters) this.counterId(counter);
     for (const local of parts.locals) this.locks.idOf(local);
     for (const node of parts.nodes) this.nodes.idOf(node);
     for (const link of parts.links) this.links.idOf(link);
@@ -106,11 +127,18 @@ export class BoundedWorld {
     return ((state[this.faultsAt] ?? 0) & HOLLOW) !== 0;
   }
 
-  /** How many clients hold the lock, or may come to. */
-  private hopeful(state: Uint16Array): number {
-    let count = 0;
-    for (let client = 0; client < this.bounds.clients; client++) if (this.locks.hopes[state[client] ?? 0]) count++;
-    return count;
+  /** Whether somebody claimed with a counter no greater than one that was claimed with before it began to ask. */
+  wentBackwards(state: Uint16Array): boolean {
+    return ((state[this.faultsAt] ?? 0) & BACKWARDS) !== 0;
+  }
+
+  /** Whether enough clients hold the lock or may come to, or may still get a fencing token, for a violation. */
+  private isHopeful(state: Uint16Array): boolean {
+    const { hopes, tries } = this.locks;
+    const counted = this.property === 'fencing' ? tries : hopes;
+    let rivals = this.property === 'mutual-exclusion' ? 2 : 1;
+    for (let client = 0; client < this.bounds.clients; client++) if (counted[state[client] ?? 0]) rivals--;
+    return rivals <= 0;
   }
 
   /** How many nodes store this token. */
@@ -129,13 +157,13 @@ export class BoundedWorld {
   successors(state: Uint16Array, on: OnSuccessor): void {
     if (this.timers(state, on)) return;
     if (this.reduced) {
-      if (this.hopeful(state) < this.rivals) return;
+      if (!this.isHopeful(state)) return;
       if (this.stale(state, on)) return;
     }
     this.clients(state, on);
     this.messages(state, on);
     this.crashes(state, on);
-    this.ticks(state, on);
+    if (this.bounds.votes === 'asked') this.ticks(state, on);
   }
 
   /** A timer that is due comes before everything else of its tick. Timers of different clients do not meet. */
@@ -188,10 +216,32 @@ export class BoundedWorld {
     const id = state[client] ?? 0;
     next[client] = locks.after(id, event);
     if (locks.isHollow(id, event)) next[this.faultsAt] = (next[this.faultsAt] ?? 0) | HOLLOW;
+    if (this.fenced) this.count(client, id, event);
     for (const { node, command } of locks.sends(id, event)) {
       const at = this.linkAt(client, node);
       next[at] = links.withRequest(next[at] ?? 0, command);
     }
+  }
+
+  /** Keeps the counters of claims. Reads: whether the client begins to ask for its own, or claims with it. */
+  private count(client: number, id: number, event: number): void {
+    const { next, locks, countersAt } = this;
+    const own = countersAt + 1 + client;
+    const asks = isFencing(locks.at(next[client] ?? 0).lock);
+    const asked = isFencing(locks.at(id).lock);
+    const greatest = this.counters.at(next[countersAt] ?? 0);
+    if (asks && !asked) next[own] = next[countersAt] ?? 0;
+    const claimed = locks.claimed(id, event);
+    if (claimed >= 0) {
+      const before = asked ? this.counters.at(next[own] ?? 0) : greatest;
+      if (claimed <= before) next[this.faultsAt] = (next[this.faultsAt] ?? 0) | BACKWARDS;
+      if (claimed > greatest) next[countersAt] = this.counterId(claimed);
+    }
+    if (!asks) next[own] = 0;
+  }
+
+  private counterId(counter: number): number {
+    return this.counters.intern(String(counter), counter);
   }
 
   private messages(state: Uint16Array, on: OnSuccessor): void {
@@ -282,14 +332,25 @@ export class BoundedWorld {
   }
 
   private crashes(state: Uint16Array, on: OnSuccessor): void {
-    if (this.left(state, FAULTS.crashes) === 0) return;
+    const crashes = this.left(state, FAULTS.crashes);
+    const rollbacks = this.left(state, FAULTS.rollbacks);
+    if (crashes + rollbacks === 0) return;
     for (let node = 0; node < this.bounds.nodes; node++) {
       const at = this.firstNode + node;
-      if (this.nodes.at(state[at] ?? 0).down !== 0) continue;
-      this.next.set(state);
-      this.next[at] = this.nodes.crashed(this.bounds.restartDelay);
-      this.spend(FAULTS.crashes);
-      on(actionOf(ActionKind.crash, 0, node, 0));
+      const id = state[at] ?? 0;
+      if (this.nodes.at(id).down !== 0) continue;
+      if (crashes > 0) {
+        this.next.set(state);
+        this.next[at] = this.nodes.crashed(id, this.bounds.restartDelay);
+        this.spend(FAULTS.crashes);
+        on(actionOf(ActionKind.crash, 0, node, 0));
+      }
+      if (rollbacks > 0) {
+        this.next.set(state);
+        this.next[at] = this.nodes.rolledBack(id);
+        this.spend(FAULTS.rollbacks);
+        on(actionOf(ActionKind.rollBack, 0, node, 0));
+      }
     }
   }
 

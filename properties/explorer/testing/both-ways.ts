@@ -1,9 +1,9 @@
 import { expect } from 'vitest';
-import { type LockState, localTime } from '../../../core/index.js';
+import { type Command, type LockState, localTime } from '../../../core/index.js';
+import type { CounterState } from '../../../sim/index.js';
 import type { Action } from '../action.js';
 import { type ExploreBounds, TICK_US } from '../bounds.js';
 import { canonicalLock, lockKey } from '../canonical-lock.js';
-import { answerOf, commandOf } from '../links.js';
 import { TIMERS, UNARMED } from '../locks.js';
 import { BoundedWorld } from '../world.js';
 import { PlainWorld } from './plain-world.js';
@@ -18,23 +18,31 @@ function told(world: BoundedWorld, state: Uint16Array): string {
   }
   for (let node = 0; node < nodes; node++) {
     const id = state[world.firstNode + node] ?? 0;
-    const { left, down } = world.nodes.at(id);
+    const { left, down, counter } = world.nodes.at(id);
     const owner = world.nodes.ownerOf(id);
-    parts.push(`${owner === null ? '-' : `${owner.client}.${owner.token - 1}`} ${left} ${down !== 0}`);
+    parts.push(
+      `${owner === null ? '-' : `${owner.client}.${owner.token - 1}`} ${left} ${down !== 0} ${counterText(counter)}`,
+    );
   }
   for (let client = 0; client < clients; client++) {
     for (let node = 0; node < nodes; node++) {
       const { requests, replies } = world.links.at(state[world.linkAt(client, node)] ?? 0);
-      const name = (id: number): string => {
-        const { operation, attempt, round } = world.commands.at(id);
-        return `${operation} ${attempt} ${round}`;
-      };
-      parts.push(
-        [...requests.map(name), '|', ...replies.map((it) => `${name(commandOf(it))} ${answerOf(it)}`)].join(';'),
-      );
+      const answers = replies.map((id) => {
+        const { command, answer, counter } = world.commands.reply(id);
+        return `${nameOf(world.commands.at(command))} ${answer} ${counter}`;
+      });
+      parts.push([...requests.map((id) => nameOf(world.commands.at(id))), '|', ...answers].join(';'));
     }
   }
   return parts.join('\n');
+}
+
+function counterText({ value, joining, marks }: CounterState): string {
+  return `${value} ${joining} ${marks}`;
+}
+
+function nameOf({ operation, attempt, round, counter, mark }: Command): string {
+  return `${operation} ${attempt} ${round} ${counter} ${mark}`;
 }
 
 function toldPlain(world: PlainWorld): string {
@@ -57,20 +65,19 @@ function toldPlain(world: PlainWorld): string {
     parts.push(`${lockKey(canonicalLock(policy, bounds, local))} ${due.join()} ${paused}`);
   }
   for (const [node, { upAtMs }] of world.nodes.entries()) {
-    const key = world.stored(node);
-    parts.push(`${key?.token ?? '-'} ${key?.left ?? 0} ${upAtMs !== null}`);
+    const { key, counter } = world.stored(node);
+    parts.push(`${key?.token ?? '-'} ${key?.left ?? 0} ${upAtMs !== null} ${counterText(counter)}`);
   }
   for (const { requests, replies } of world.channels) {
-    const name = ({ operation, attempt, round }: { operation: string; attempt: number; round: number }): string =>
-      `${operation} ${attempt} ${round}`;
-    parts.push([...requests.map(name), '|', ...replies.map((it) => `${name(it.command)} ${it.answer}`)].join(';'));
+    const answers = replies.map((it) => `${nameOf(it.command)} ${it.answer} ${it.counter}`);
+    parts.push([...requests.map(nameOf), '|', ...answers].join(';'));
   }
   return parts.join('\n');
 }
 
 /** Plays every transition of a space both ways. How many there were. */
 export function playBothWays(bounds: ExploreBounds): number {
-  const world = new BoundedWorld(bounds, 2, false);
+  const world = new BoundedWorld(bounds, 'none', false);
   const first = world.initial();
   const met = new Set([first.join()]);
   const waiting: { readonly state: Uint16Array; readonly plain: PlainWorld }[] = [

@@ -7,15 +7,14 @@ import {
   type LockState,
   localTime,
   members,
-  step,
   type Timer,
   type Token,
 } from '../../../core/index.js';
 import { lockPolicyOf, type Policy } from '../../../deviations/index.js';
-import { LoneNode } from '../../../sim/index.js';
+import { type CounterState, LoneNode, trueTime } from '../../../sim/index.js';
 import { type Action, ActionKind, partsOf } from '../action.js';
 import { type ExploreBounds, policyWithin, TICK_US } from '../bounds.js';
-import { CALL, EXTEND, PAUSE, RELEASE, RESUME, TIMERS } from '../locks.js';
+import { CALL, EXTEND, PAUSE, RELEASE, RESUME, stepWithin, TIMERS } from '../locks.js';
 
 interface Client {
   readonly lock: LockState;
@@ -25,16 +24,19 @@ interface Client {
 }
 
 interface Node {
-  /** Everything it was told since it last started, and when by its clock. */
-  readonly heard: readonly { readonly command: Command; readonly atMs: number }[];
+  /** Everything it was told since it last started, and when by its clock; and, of fencing, that it started. */
+  readonly heard: readonly Heard[];
   readonly nowMs: number;
   /** When it answers again by its clock; `null` while it does, infinity for never. */
   readonly upAtMs: number | null;
 }
 
+/** A command, or the start of another process: with nothing, or with the dump of the start. */
+type Heard = { readonly atMs: number } & ({ readonly command: Command } | { readonly restart: 'empty' | 'dump' });
+
 interface Channel {
   readonly requests: readonly Command[];
-  readonly replies: readonly { readonly command: Command; readonly answer: Answer }[];
+  readonly replies: readonly { readonly command: Command; readonly answer: Answer; readonly counter: number }[];
 }
 
 const KEYS = ['r'];
@@ -102,7 +104,9 @@ export class PlainWorld {
           replies: replies.toSpliced(detail, 1),
         }));
       case ActionKind.crash:
-        return this.crash(node);
+        return this.restart(node, 'empty', this.bounds.restartDelay);
+      case ActionKind.rollBack:
+        return this.restart(node, 'dump', 0);
       case ActionKind.tick:
         return this.tick(-1, 1);
       case ActionKind.drift:
@@ -148,11 +152,14 @@ export class PlainWorld {
     if (command === undefined || target === undefined) throw new RangeError('no such request');
     const taken = this.withChannel(client, node, (it) => ({ ...it, requests: it.requests.toSpliced(place, 1) }));
     if (target.upAtMs !== null) return taken;
-    const { answer } = replay(this.policy, [...target.heard, { command, atMs: target.nowMs }]);
     const heard = [...target.heard, { command, atMs: target.nowMs }];
+    const { answer, counter } = replay(this.policy, heard);
     return taken
       .with({ nodes: this.nodes.map((it, i) => (i === node ? { ...it, heard } : it)) })
-      .withChannel(client, node, (it) => ({ ...it, replies: [...it.replies, { command, answer }] }));
+      .withChannel(client, node, (it) => ({
+        ...it,
+        replies: [...it.replies, { command, answer, counter: counter.told }],
+      }));
   }
 
   private reply(client: number, node: number, place: number): PlainWorld {
@@ -163,16 +170,15 @@ export class PlainWorld {
       now: this.now(client),
       node,
       ...reply,
-      counter: 0,
     });
   }
 
-  private crash(node: number): PlainWorld {
-    const { restartDelay } = this.bounds;
+  private restart(node: number, restart: 'empty' | 'dump', delay: number | null): PlainWorld {
     const nodes = this.nodes.map((it, i) => {
       if (i !== node) return it;
-      const upAtMs = restartDelay === null ? Number.POSITIVE_INFINITY : it.nowMs + restartDelay;
-      return { heard: [], nowMs: it.nowMs, upAtMs: restartDelay === 0 ? null : upAtMs };
+      const upAtMs = delay === null ? Number.POSITIVE_INFINITY : it.nowMs + delay;
+      const heard = [...it.heard, { restart, atMs: it.nowMs }];
+      return { heard, nowMs: it.nowMs, upAtMs: delay === 0 ? null : upAtMs };
     });
     return this.with({ nodes });
   }
@@ -189,7 +195,7 @@ export class PlainWorld {
 
   private step(client: number, event: LockEvent): PlainWorld {
     const it = this.client(client);
-    const { state, effects } = step(lockPolicyOf(this.policy), it.lock, event);
+    const { state, effects } = stepWithin(this.bounds, lockPolicyOf(this.policy), it.lock, event);
     const timers = new Map(it.timers);
     let channels = this.channels;
     for (const effect of effects) {
@@ -232,11 +238,12 @@ export class PlainWorld {
     return this.channels[client * this.bounds.nodes + node] ?? { requests: [], replies: [] };
   }
 
-  /** Whose key a node stores, and for how many ticks of its clock still. */
-  stored(node: number): { readonly token: string; readonly left: number } | null {
+  /** Whose key a node stores, and for how many ticks of its clock still; and its fencing counter. */
+  stored(node: number): Pick<Replayed, 'key'> & { readonly counter: CounterState } {
     const it = this.nodes[node];
-    if (it === undefined) return null;
-    return replay(this.policy, it.heard, it.nowMs).key;
+    if (it === undefined) throw new RangeError('no such node');
+    const { key, counter } = replay(this.policy, it.heard, it.nowMs);
+    return { key, counter: counter.state };
   }
 
   private now(client: number): LocalTime {
@@ -248,15 +255,32 @@ function chance(client: number, attempt: number): { readonly token: Token; reado
   return { token: `${client}.${attempt}` as Token, jitterPpm: 0 };
 }
 
-function replay(
-  policy: Policy,
-  heard: Node['heard'],
-  nowMs?: number,
-): { readonly answer: Answer; readonly key: { readonly token: string; readonly left: number } | null } {
-  const node = new LoneNode('at');
+interface Replayed {
+  readonly answer: Answer;
+  readonly key: { readonly token: string; readonly left: number } | null;
+  readonly counter: LoneNode['counter'];
+}
+
+function replay(policy: Policy, heard: readonly Heard[], nowMs?: number): Replayed {
+  const { rules } = lockPolicyOf(policy);
+  const fenced = policy.fencing !== 'none';
+  const start = (): LoneNode => {
+    const fresh = new LoneNode('at');
+    if (fenced) fresh.counter.begin(rules.scripts.counter);
+    return fresh;
+  };
+  let node = start();
   let answer: Answer = 'error';
-  for (const { command, atMs } of heard) answer = node.execute(policy, command, KEYS, atMs);
+  for (const it of heard) {
+    if ('command' in it) answer = node.execute(policy, it.command, KEYS, it.atMs);
+    else {
+      const { state } = node.counter;
+      node = start();
+      node.counter.state = state;
+      node.counter.restore(-1, it.restart === 'dump', trueTime(it.atMs * 1000));
+    }
+  }
   const at = nowMs ?? heard.at(-1)?.atMs ?? 0;
   const key = node.state(KEYS, at)[0] ?? null;
-  return { answer, key: key === null ? null : { token: key.token, left: key.ttlMs } };
+  return { answer, key: key === null ? null : { token: key.token, left: key.ttlMs }, counter: node.counter };
 }
