@@ -21,9 +21,12 @@ const LONGER: string[] = [
 
 /** Quick suites first; the slow and the real-Redis ones are projects of their own (`vitest run --project real`). */
 const config: ViteUserConfig = defineConfig({
+  // `lockstep-redlock` is its sources, as for the compiler; without a build.
+  resolve: { tsconfigPaths: true },
   test: {
     projects: [
       {
+        extends: true,
         test: {
           ...ALONE,
           name: 'unit',
@@ -36,6 +39,7 @@ const config: ViteUserConfig = defineConfig({
         },
       },
       {
+        extends: true,
         test: {
           ...ALONE,
           name: 'isolated',
@@ -45,8 +49,12 @@ const config: ViteUserConfig = defineConfig({
           testTimeout: 30_000,
         },
       },
-      { test: { ...ALONE, name: 'properties', include: ['properties/**/*.prop.test.ts'], testTimeout: 60_000 } },
       {
+        extends: true,
+        test: { ...ALONE, name: 'properties', include: ['properties/**/*.prop.test.ts'], testTimeout: 60_000 },
+      },
+      {
+        extends: true,
         test: {
           ...ALONE,
           name: 'slow',
@@ -56,6 +64,7 @@ const config: ViteUserConfig = defineConfig({
       },
       // Campaigns over a queue on a real Redis; their workers are processes of the build.
       {
+        extends: true,
         test: {
           name: 'campaign',
           include: ['campaign/**/*.{redis,browser}.test.ts'],
@@ -64,6 +73,7 @@ const config: ViteUserConfig = defineConfig({
         },
       },
       {
+        extends: true,
         test: {
           name: 'browser',
           include: ['{report,cli}/**/*.browser.test.ts'],
@@ -72,6 +82,7 @@ const config: ViteUserConfig = defineConfig({
         },
       },
       {
+        extends: true,
         test: {
           name: 'real',
           include: ['real/**/*.test.ts', '{wire,examples,test}/**/*.redis.test.ts'],

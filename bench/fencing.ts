@@ -2,8 +2,8 @@ import { appendFileSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import type { Redis } from 'ioredis';
+import { compareFencingTokens, type FencingToken, LockError, Redlock } from 'lockstep-redlock';
 import { COUNTER_KEYS } from '../core/index.js';
-import { compareFencingTokens, type FencingToken, LockError, Redlock } from '../real/index.js';
 import { type Persistence, type Provision, type ProvisionedNode, provision } from '../real/provisioner/index.js';
 import { type Stream, Streams } from '../sim/index.js';
 

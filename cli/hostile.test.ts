@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { LockError } from 'lockstep-redlock';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { LockError } from '../real/errors.js';
 import { ANSI_SEQUENCES } from '../report/painter.js';
 import { findScenario } from '../scenarios/catalogue.js';
 import { layOut } from '../scenarios/json-layout.js';

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { LoneNode, Streams } from '../sim/index.js';
+import { loadScripts } from './lock/wire.js';
 import { type Provision, provision } from './provisioner/index.js';
 import { canRunOnRedis } from './testing/can-run.js';
 import { CASES } from './testing/conformance-cases.js';
@@ -10,7 +11,6 @@ import { ALL, drawAct, KEYS } from './testing/conformance-random.js';
 import { rawAnswers } from './testing/conformance-raw.js';
 import { RedisTarget, SimTarget, type Target } from './testing/conformance-target.js';
 import { serversHere } from './testing/servers.js';
-import { loadScripts } from './wire.js';
 
 const prefix = `lockstep:conformance:${process.pid}`;
 

@@ -4,13 +4,9 @@ import { Node, Project, ts } from 'ts-morph';
 
 const TOP = new URL('..', import.meta.url);
 
-interface Manifest {
-  readonly exports: Readonly<Record<string, string>>;
-}
-
-/** One entry of the package, as its users name it, and the reference to what it exports. */
+/** One entry of a package, as its users name it, and the reference to what it exports. */
 export interface EntryReference {
-  /** As in `lockstep/core`. */
+  /** As in `lockstep/testing`. */
   readonly entry: string;
   /** Of its page. */
   readonly file: string;
@@ -18,9 +14,18 @@ export interface EntryReference {
   readonly names: readonly string[];
 }
 
+/** The declarations of all entries of both packages, but for the lock's under its former name. */
+function declarationsOfEntries(): { readonly entry: string; readonly path: string }[] {
+  const { exports } = createRequire(import.meta.url)('../package.json') as { exports: Record<string, string> };
+  const ofTool = Object.entries(exports).filter(([name, path]) => name !== '.' && path.endsWith('.js'));
+  return [
+    { entry: 'lockstep-redlock', path: 'real/lock/dist/types/real/lock/index.d.ts' },
+    ...ofTool.map(([name, path]) => ({ entry: `lockstep${name.slice(1)}`, path: path.replace(/\.js$/, '.d.ts') })),
+  ];
+}
+
 /** Writes the reference of every entry from the declarations of the build. */
 export function apiReference(): EntryReference[] {
-  const { exports } = createRequire(import.meta.url)('../package.json') as Manifest;
   const project = new Project({
     compilerOptions: {
       module: ts.ModuleKind.NodeNext,
@@ -29,27 +34,24 @@ export function apiReference(): EntryReference[] {
     },
     skipAddingFilesFromTsConfig: true,
   });
-  return Object.entries(exports)
-    .filter(([, path]) => path.endsWith('.js'))
-    .map(([name, path]) => {
-      const declarations = fileURLToPath(new URL(path.replace(/\.js$/, '.d.ts'), TOP));
-      const source = project.addSourceFileAtPath(declarations);
-      project.resolveSourceFileDependencies();
-      const exported = [...source.getExportedDeclarations()].sort(([a], [b]) => (a < b ? -1 : 1));
-      const entry = `lockstep${name.slice(1)}`;
-      const about = source.getFullText().match(/^\/\*\*(.*?)\*\//s)?.[1];
-      return {
-        entry,
-        file: `docs/api/${name === '.' ? 'lockstep' : name.slice(2)}.md`,
-        names: exported.map(([it]) => it),
-        text: [
-          `# ${entry}\n`,
-          'Made from the code by `npm run docs:api`.\n',
-          ...(about === undefined ? [] : [`${plain(about)}\n`]),
-          ...exported.flatMap(([it, nodes]) => section(it, nodes)),
-        ].join('\n'),
-      };
-    });
+  return declarationsOfEntries().map(({ entry, path }) => {
+    const declarations = fileURLToPath(new URL(path, TOP));
+    const source = project.addSourceFileAtPath(declarations);
+    project.resolveSourceFileDependencies();
+    const exported = [...source.getExportedDeclarations()].sort(([a], [b]) => (a < b ? -1 : 1));
+    const about = source.getFullText().match(/^\/\*\*(.*?)\*\//s)?.[1];
+    return {
+      entry,
+      file: `docs/api/${entry.replace('lockstep/', '')}.md`,
+      names: exported.map(([it]) => it),
+      text: [
+        `# ${entry}\n`,
+        'Made from the code by `npm run docs:api`.\n',
+        ...(about === undefined ? [] : [`${plain(about)}\n`]),
+        ...exported.flatMap(([it, nodes]) => section(it, nodes)),
+      ].join('\n'),
+    };
+  });
 }
 
 function section(name: string, nodes: readonly Node[]): string[] {

@@ -27,11 +27,24 @@ describe('the house', () => {
     expect(cycles(house)).toEqual([]);
   });
 
-  it('has a lock for production from which no deviation can be reached', () => {
-    const reached = closureOf(house, 'real/index.ts');
-    expect(reached).toContain('core/step.ts');
-    expect(reached.filter((path) => !/^(core|real)\//.test(path))).toEqual([]);
+  it('has a lock of which every module is in core or real/lock, without dependencies and deviations', () => {
+    const lock = closureOf(house, 'real/lock/index.ts');
+    expect(lock).toContain('core/step.ts');
+    expect(lock.filter((path) => !/^(core|real\/lock)\//.test(path))).toEqual([]);
+    expect([...house.keys()].filter((path) => path.startsWith('real/lock/') && !lock.includes(path))).toEqual([]);
+    const packages = lock.flatMap((path) => house.get(path)?.filter((it) => it.package) ?? []);
+    expect([...new Set(packages.map(({ target }) => target))].filter((name) => !name.startsWith('node:'))).toEqual([]);
     expect(closureOf(house, 'sim/client.ts')).toContain('deviations/catalogue.ts');
+  });
+
+  it('has a tool that uses the lock as its users do, but for the parts of the process that the lock shares with it', () => {
+    const used = [...house]
+      .filter(([path]) => !path.startsWith('real/lock/'))
+      .flatMap(([, imports]) => imports.map(({ target }) => target))
+      .filter((target) => target.startsWith('real/lock/'));
+    expect([...new Set(used)].sort()).toEqual(
+      ['alarms', 'chance', 'clock', 'index', 'machine', 'secrets'].map((name) => `real/lock/${name}.ts`),
+    );
   });
 });
 

@@ -41,6 +41,9 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
+/** The lock, as its users import it. */
+const LOCK = { package: 'lockstep-redlock', file: 'real/lock/index.ts' };
+
 /** Folders whose modules may know nothing of the room `scenarios` but its types. */
 const TYPES_ONLY = ['core/', 'sim/', 'properties/monitors/'];
 
@@ -51,8 +54,8 @@ const CALL = /^(?![ \t]*(?:\*|\/\/|\/\*)).*?\bimport\(\s*(['"])([^'"\n]+)\1/gm;
 export function importsOf(path: string, text: string): Import[] {
   const found: Import[] = [];
   const add = (name: string, typeOnly: boolean): void => {
-    const local = name.startsWith('.');
-    const file = posix.normalize(posix.join(posix.dirname(path), name)).replace(/\.js$/, '.ts');
+    const local = name.startsWith('.') || name === LOCK.package;
+    const file = name === LOCK.package ? LOCK.file : posix.join(posix.dirname(path), name).replace(/\.js$/, '.ts');
     found.push({ target: local ? file : name, package: !local, typeOnly });
   };
   for (const [, , middle = '', , name = ''] of text.matchAll(STATEMENT))

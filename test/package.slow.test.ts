@@ -6,20 +6,16 @@ import { tmpdir } from 'node:os';
 import { join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core';
-import { publint } from 'publint';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { findings, type Packed, packInto } from './packed.js';
 
 const exec = promisify(execFile);
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const MANIFEST = createRequire(import.meta.url)('../package.json') as { exports: Record<string, unknown> };
-
-interface Packed {
-  readonly filename: string;
-  readonly size: number;
-  readonly unpackedSize: number;
-  readonly files: readonly { readonly path: string }[];
-}
+const MANIFEST = createRequire(import.meta.url)('../package.json') as {
+  readonly version: string;
+  readonly exports: Readonly<Record<string, unknown>>;
+  readonly dependencies: Readonly<Record<string, string>>;
+};
 
 /** Modules that `--help` may load. */
 const MOST_LOADED = 155;
@@ -62,8 +58,7 @@ function hashOf({ stdout }: Ran): unknown {
 const lockstep = (...argv: readonly string[]): Promise<Ran> => ran(join('node_modules', '.bin', 'lockstep'), ...argv);
 
 beforeAll(async () => {
-  const pack = ['pack', '--ignore-scripts', '--json', '--pack-destination', folder];
-  [packed] = JSON.parse((await exec('npm', pack, { cwd: ROOT })).stdout) as [Packed];
+  packed = await packInto(folder, ROOT);
   writeFileSync(join(folder, 'package.json'), '{ "private": true }\n');
   const install = ['install', '--prefer-offline', '--no-audit', '--no-fund', '--fetch-retries', '5'];
   expect(await ran('npm', ...install, packed.filename)).toMatchObject({ code: 0 });
@@ -73,17 +68,13 @@ afterAll(() => rm(folder, { recursive: true, force: true }), 60_000);
 
 describe('the packed tarball', () => {
   it('is as publint and are-the-types-wrong want it, for a package of ES modules', async () => {
-    const bytes = readFileSync(join(folder, packed.filename));
-    const tarball = new Uint8Array(bytes).buffer;
-    expect((await publint({ pack: { tarball }, strict: true })).messages).toEqual([]);
-    const analysis = await checkPackage(createPackageFromTarballData(new Uint8Array(bytes)));
-    if (!('problems' in analysis)) throw new Error('there are no types');
+    const { messages, problems } = await findings(join(folder, packed.filename));
     // What knows nothing of `exports`, and what cannot `require` ES modules, is not meant.
-    const meant = analysis.problems.filter(
+    const meant = problems.filter(
       (problem) =>
         problem.kind !== 'CJSResolvesToESM' && !('resolutionKind' in problem && problem.resolutionKind === 'node10'),
     );
-    expect(meant).toEqual([]);
+    expect({ messages, meant }).toEqual({ messages: [], meant: [] });
   });
 
   it('is small, and has neither tests nor benchmarks of this repository', () => {
@@ -93,6 +84,13 @@ describe('the packed tarball', () => {
       /^(?!examples\/).*\.test\.|\/testing\/|^dist\/bench|tsbuildinfo|\.map$/.test(path),
     );
     expect(needless).toEqual([]);
+  });
+
+  it('brings the lock, of the same version', () => {
+    const { version, dependencies } = MANIFEST;
+    expect(dependencies).toMatchObject({ 'lockstep-redlock': version });
+    const { files } = packed;
+    expect(files.map(({ path }) => path)).toContain('node_modules/lockstep-redlock/dist/index.cjs');
   });
 
   it('has every file that its documents link to', () => {

@@ -1,5 +1,5 @@
 import type { PGlite } from '@electric-sql/pglite';
-import type { FencingToken } from 'lockstep';
+import type { FencingToken } from 'lockstep-redlock';
 
 /** Somebody with a newer lock has written since: this writer had lost its own without knowing. */
 export class StaleWriter extends Error {

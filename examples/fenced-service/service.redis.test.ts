@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PGlite } from '@electric-sql/pglite';
-import { Redlock } from 'lockstep';
+import { Redlock } from 'lockstep-redlock';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type Provision, provision } from '../../real/provisioner/index.js';
 import { canRunOnRedis } from '../../real/testing/can-run.js';

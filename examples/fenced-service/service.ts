@@ -1,4 +1,4 @@
-import type { Redlock } from 'lockstep';
+import type { Redlock } from 'lockstep-redlock';
 import type { Accounts } from './accounts.js';
 
 /** Takes money from accounts: reads a balance, works out the new one, writes it back. */

@@ -2,8 +2,8 @@ import type { MakeLock } from '../lock-under-test.js';
 import { type Library, RETRIES, RETRY_DELAY_MS, RETRY_JITTER_MS } from './library.js';
 
 async function load(): Promise<MakeLock> {
-  const { Redlock } = await import('../../real/index.js');
-  const { newMachine } = await import('../../real/machine.js');
+  const { Redlock } = await import('lockstep-redlock');
+  const { newMachine } = await import('../../real/lock/machine.js');
   return ({ nodes }) => {
     const settings = { retryCount: RETRIES, retryDelay: RETRY_DELAY_MS, retryJitter: RETRY_JITTER_MS };
     // Its connections are its own, made from these. Simulated processes share what is at the top of modules, so each is
@@ -19,7 +19,7 @@ async function load(): Promise<MakeLock> {
 /** The lock of this project, like any other. */
 export const LOCKSTEP: Library = {
   id: 'lockstep',
-  package: 'lockstep',
+  package: 'lockstep-redlock',
   version: '0.1.0',
   belief: 'while lock.remaining() is above zero, or until release(); in using(), until the signal aborts',
   extendsItself: true,

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Redis, RedisOptions } from 'ioredis';
+import { Redlock } from 'lockstep-redlock';
 import { SOUND, scriptsOf } from '../../core/index.js';
-import { systemChance } from '../chance.js';
-import { Redlock } from '../redlock.js';
+import { systemChance } from '../lock/chance.js';
 import type { SubjectName } from './types.js';
 
 /** Long enough that no key of a benchmark expires while it counts. */

@@ -6,6 +6,8 @@ export {
   type HistoryFile,
   type HistorySink,
   openHistory,
+  type RecordableLock,
+  type RecordableRedlock,
   RecordedLock,
   Recorder,
   type RecorderOptions,

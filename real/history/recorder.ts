@@ -1,10 +1,6 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
+import type { AcquireSettings, Lock, Redlock, ReleaseReport } from 'lockstep-redlock';
 import type { HistoryLine, LockLine } from '../../scenarios/history-line.js';
-import { LockError } from '../errors.js';
-import type { Lock } from '../lock.js';
-import type { Redlock } from '../redlock.js';
-import type { ReleaseReport } from '../run.js';
-import type { AcquireSettings } from '../settings.js';
 
 /** Where the lines of a history go, in the order in which things happened. */
 export type HistorySink = (line: HistoryLine) => void;
@@ -47,6 +43,23 @@ function monotonicUs(): number {
   return Number(process.hrtime.bigint() / 1000n);
 }
 
+/**
+ * What a {@link Recorder} calls of a {@link Lock}. The application may have installed another copy of `lockstep-redlock`, whose
+ * classes are not these.
+ */
+export interface RecordableLock extends Pick<Lock, 'fencingToken' | 'remaining' | 'release'> {
+  extend(ttlMs: number): Promise<unknown>;
+}
+
+/** What a {@link Recorder} calls of a {@link Redlock}. */
+export interface RecordableRedlock<L extends RecordableLock> {
+  acquire(resources: string | readonly string[], ttlMs: number, settings?: AcquireSettings): Promise<L>;
+}
+
+function isLockError(error: unknown): boolean {
+  return error instanceof Error && error.name === 'LockError';
+}
+
 type Stamp = Pick<LockLine, 'lock' | 'atUs' | 'errorUs'>;
 
 /**
@@ -72,15 +85,15 @@ type Stamp = Pick<LockLine, 'lock' | 'atUs' | 'errorUs'>;
  * // lockstep verify client-1.jsonl client-2.jsonl
  * ```
  */
-export class Recorder {
-  readonly #redlock: Redlock;
+export class Recorder<L extends RecordableLock = Lock> {
+  readonly #redlock: RecordableRedlock<L>;
   readonly #client: string;
   readonly #append: HistorySink;
   readonly #nowUs: () => number;
   readonly #errorUs: number;
   #locks = 0;
 
-  constructor(redlock: Redlock, { client, append, nowUs = monotonicUs, errorUs = 1 }: RecorderOptions) {
+  constructor(redlock: RecordableRedlock<L>, { client, append, nowUs = monotonicUs, errorUs = 1 }: RecorderOptions) {
     this.#redlock = redlock;
     this.#client = client;
     this.#append = append;
@@ -93,7 +106,7 @@ export class Recorder {
     resources: string | readonly string[],
     ttlMs: number,
     settings: AcquireSettings = {},
-  ): Promise<RecordedLock> {
+  ): Promise<RecordedLock<L>> {
     const name = `${this.#client}/${this.#locks++}`;
     const stamp = (): Stamp => ({ lock: name, atUs: this.#nowUs(), errorUs: this.#errorUs });
     const all = typeof resources === 'string' ? [resources] : resources;
@@ -104,21 +117,21 @@ export class Recorder {
       return new RecordedLock(lock, stamp, this.#append);
     } catch (error) {
       // Whatever else it was, nobody knows how far it got.
-      this.#append({ type: error instanceof LockError ? 'failed' : 'unknown', ...stamp() });
+      this.#append({ type: isLockError(error) ? 'failed' : 'unknown', ...stamp() });
       throw error;
     }
   }
 }
 
 /** A lock whose story is recorded. */
-export class RecordedLock {
+export class RecordedLock<L extends RecordableLock = Lock> {
   /** The lock itself; what is called on it is not recorded. */
-  readonly lock: Lock;
+  readonly lock: L;
   readonly #stamp: () => Stamp;
   readonly #append: HistorySink;
 
   /** Recorded locks come from {@link Recorder.acquire}. */
-  constructor(lock: Lock, stamp: () => Stamp, append: HistorySink) {
+  constructor(lock: L, stamp: () => Stamp, append: HistorySink) {
     this.lock = lock;
     this.#stamp = stamp;
     this.#append = append;
@@ -155,7 +168,7 @@ export class RecordedLock {
  * A claim as it stood when it could be noted. One that was over by then had something left when it was granted, and nobody
  * knows how much: a process can be frozen in between.
  */
-function claimLine(type: 'acquired' | 'extended', at: Stamp, lock: Lock): LockLine {
+function claimLine(type: 'acquired' | 'extended', at: Stamp, lock: RecordableLock): LockLine {
   const left = validUs(lock);
   if (left === 0) return { type: 'unknown', ...at };
   const { fencingToken } = lock;
@@ -164,6 +177,6 @@ function claimLine(type: 'acquired' | 'extended', at: Stamp, lock: Lock): LockLi
 }
 
 /** The validity that a lock claims. Read after the time it is noted with, so that it is never noted as longer. */
-function validUs(lock: Lock): number {
+function validUs(lock: RecordableLock): number {
   return Math.floor(lock.remaining() * 1000);
 }

@@ -1,8 +1,8 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { createServer } from 'node:net';
 import type { Redis } from 'ioredis';
+import { Redlock } from 'lockstep-redlock';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { Redlock } from '../index.js';
 import { canRun } from '../testing/can-run.js';
 import { findEngine } from './containers.js';
 import { type Provision, ProvisionError, provision } from './index.js';

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
+import { Redlock } from 'lockstep-redlock';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { Redlock } from '../index.js';
 import { type Provision, provision } from '../provisioner/index.js';
 import { canRunOnRedis } from '../testing/can-run.js';
 import { type CommandFate, NodeProxy } from './index.js';

@@ -16,7 +16,7 @@ import {
 } from '../../core/index.js';
 import { driftAllowanceUs, lockPolicyOf, type Policy } from '../../deviations/index.js';
 import type { ClientPlan, LockPlan } from '../../scenarios/index.js';
-import { Alarms } from '../alarms.js';
+import { Alarms } from '../lock/alarms.js';
 import type { Clockwork } from './clockwork.js';
 import type { Script } from './script.js';
 import { type Channel, wordsFor } from './way.js';

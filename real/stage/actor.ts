@@ -1,7 +1,7 @@
 import { type LocalTime, localTime, type Token } from '../../core/index.js';
 import type { Policy } from '../../deviations/index.js';
 import type { ClientPlan, LockPlan, ProcessName } from '../../scenarios/index.js';
-import { systemChance } from '../chance.js';
+import { systemChance } from '../lock/chance.js';
 import { ActedLock, type Happening, type LockOwner } from './acted-lock.js';
 import type { Clockwork } from './clockwork.js';
 import type { Script } from './script.js';

@@ -1,4 +1,4 @@
-import { type LocalClock, systemClock } from '../clock.js';
+import { type LocalClock, systemClock } from '../lock/clock.js';
 
 /** The one clock of a run, and what is to happen by it. Notes how late it was at worst. */
 export class Clockwork {

@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import { type Answer, scriptsOf } from '../../core/index.js';
 import { lockPolicyOf } from '../../deviations/index.js';
 import type { LoneNode } from '../../sim/index.js';
-import { answerOf } from '../wire.js';
+import { answerOf } from '../lock/wire.js';
 import { type Act, commandOf, VARIANTS } from './conformance-target.js';
 
 /**

@@ -5,7 +5,7 @@ import { addressText } from '../../scenarios/address.js';
 import type { LockLine } from '../../scenarios/history-line.js';
 import type { Fate, Fault, Schedule } from '../../scenarios/index.js';
 import { LoneNode } from '../../sim/index.js';
-import { LocalClock } from '../clock.js';
+import { LocalClock } from '../lock/clock.js';
 import { Actor } from '../stage/actor.js';
 import { Clockwork } from '../stage/clockwork.js';
 import type { Unfounded } from '../stage/observation.js';

@@ -1,5 +1,5 @@
+import type { Redlock } from 'lockstep-redlock';
 import { expect } from 'vitest';
-import type { Redlock } from '../redlock.js';
 
 let taken = 0;
 

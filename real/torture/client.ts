@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { LockError } from '../errors.js';
+import { LockError, Redlock } from 'lockstep-redlock';
 import { openHistory, type RecordedLock, Recorder } from '../history/recorder.js';
-import { Redlock } from '../redlock.js';
 import { type Draw, streamOf } from './plan.js';
 import type { ClientOrders, ClientReport } from './types.js';
 

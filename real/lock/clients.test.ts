@@ -1,0 +1,140 @@
+import { createRequire } from 'node:module';
+import { Cluster, type Redis, type RedisOptions } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { COUNTER_KEYS } from '../../core/index.js';
+import { type Provision, provision } from '../provisioner/index.js';
+import { canRunOnRedis } from '../testing/can-run.js';
+import { untilVoters } from '../testing/voters.js';
+import { clusterOfOne } from '../testing/wrapped-servers.js';
+import { Redlock, type RedlockSettings } from './index.js';
+
+/** All votes are looked at, also on a busy machine. */
+const PATIENT: RedlockSettings = { retryCount: 0, nodeTimeoutMs: 2000 };
+
+const prefix = `lockstep:clients:${process.pid}`;
+let taken = 0;
+const fresh = (): string => `${prefix}:${taken++}`;
+
+interface Ioredis {
+  readonly Redis: new (url: string, options?: RedisOptions) => Redis;
+}
+const require = createRequire(import.meta.url);
+const versions = ['ioredis', 'ioredis6'].map((name) => {
+  const { version }: { version: string } = require(`${name}/package.json`);
+  const library: Ioredis = require(name);
+  return [version, library] as const;
+});
+
+test('both majors of ioredis are here', () => {
+  expect(versions.map(([version]) => version.split('.')[0])).toEqual(['5', '6']);
+});
+
+describe.skipIf(!canRunOnRedis('clients of each kind', 'processes'))('with clients of', () => {
+  describe.each(versions)('ioredis %s', (_, library) => {
+    let nodes: Provision;
+    let clients: Redis[];
+
+    beforeAll(async () => {
+      nodes = await provision({ nodes: 5, sources: ['processes'] });
+      // With the options that a client has by default.
+      clients = nodes.urls.map((url) => new library.Redis(url).on('error', () => {}));
+    });
+    afterAll(async () => {
+      for (const client of clients ?? []) client.disconnect();
+      await nodes?.stop();
+    });
+
+    test('locks are acquired, extended, looked at and released, on one key or several', async () => {
+      await using redlock = new Redlock(clients, PATIENT);
+      for (const resources of [[fresh()], [fresh(), fresh()]]) {
+        const [first = ''] = resources;
+        const lock = await redlock.acquire(resources, 5000, { votesWanted: 'all' });
+        expect(await redlock.tryAcquire(resources, 5000)).toBeNull();
+        await lock.extend(9000);
+        const seen = await redlock.inspect(first);
+        expect(seen).toMatchObject({ state: 'held', value: lock.value, other: [], empty: [] });
+        expect(seen.remainingMs).toBeGreaterThan(5000);
+        expect(seen.remainingMs).toBeLessThanOrEqual(9000);
+        expect(await lock.release()).toMatchObject({ alreadyGone: 0, unreachable: 0 });
+        await expect.poll(() => redlock.inspect(first)).toMatchObject({ state: 'free', value: null, remainingMs: 0 });
+      }
+    });
+
+    test('a lost script cache is no obstacle', async () => {
+      await using redlock = new Redlock(clients, PATIENT);
+      const lock = await redlock.acquire(fresh(), 5000, { votesWanted: 'all' });
+      await Promise.all(clients.map((client) => client.script('FLUSH')));
+      await lock.extend(6000);
+      expect(await lock.release()).toMatchObject({ alreadyGone: 0, unreachable: 0 });
+    });
+
+    test('dead and stopped nodes are not waited for, and vote again when they are back', async () => {
+      await using redlock = new Redlock(clients, PATIENT);
+      await (await redlock.acquire(fresh(), 5000, { votesWanted: 'all' })).release();
+      await Promise.all([nodes.nodes[0]?.kill(), nodes.nodes[1]?.pause()]);
+      const from = performance.now();
+      for (let i = 0; i < 5; i++) await (await redlock.acquire(fresh(), 5000)).release();
+      expect(performance.now() - from).toBeLessThan(500);
+      await Promise.all([nodes.nodes[0]?.restart({ keepData: false }), nodes.nodes[1]?.resume()]);
+      await untilVoters(redlock, 5);
+    });
+  });
+});
+
+async function counterOf(redlock: Redlock): Promise<number> {
+  await using lock = await redlock.acquire(fresh(), 5000, { fencing: true });
+  return lock.fencingToken?.counter ?? 0;
+}
+
+describe.skipIf(!canRunOnRedis('a Redis Cluster as a node', 'processes'))('a Redis Cluster as one node', () => {
+  let plain: Provision;
+  let clustered: Provision;
+  let clients: (Redis | Cluster)[];
+
+  beforeAll(async () => {
+    [plain, clustered] = await Promise.all([provision({ nodes: 2, sources: ['processes'] }), clusterOfOne()]);
+    const cluster = new Cluster([...clustered.urls], { clusterRetryStrategy: () => 100 });
+    cluster.on('error', () => {});
+    clients = [cluster, ...plain.nodes.map((node) => node.client())];
+  });
+  afterAll(async () => {
+    clients?.[0]?.disconnect();
+    await Promise.all([plain?.stop(), clustered?.stop()]);
+  });
+
+  test('votes', async () => {
+    await using redlock = new Redlock(clients, PATIENT);
+    const resources = [`{${fresh()}}:a`, `{${prefix}:${taken - 1}}:b`];
+    const lock = await redlock.acquire(resources, 5000, { votesWanted: 'all' });
+    expect(lock.votes.granted).toEqual([0, 1, 2]);
+    await lock.extend(6000);
+    expect(await redlock.inspect(resources[0] ?? '')).toMatchObject({ state: 'held', value: lock.value });
+    expect(await lock.release()).toMatchObject({ alreadyGone: 0, unreachable: 0 });
+    await expect.poll(() => clients[0]?.exists(resources[0] ?? '')).toBe(0);
+  });
+
+  test('counts fencing tokens', async () => {
+    await using redlock = new Redlock(clients, PATIENT);
+    await redlock.recoverFencing(0);
+    const [first, second] = [await counterOf(redlock), await counterOf(redlock)];
+    expect(second).toBeGreaterThan(first);
+    expect(Number.parseInt((await clients[0]?.get(COUNTER_KEYS[0])) ?? '', 10)).toBeGreaterThanOrEqual(first);
+  });
+
+  test('has no vote on resources of several slots', async () => {
+    await using redlock = new Redlock(clients, PATIENT);
+    await using lock = await redlock.acquire([fresh(), fresh()], 5000, { votesWanted: 'all' });
+    expect(lock.votes).toMatchObject({ granted: [1, 2], failed: [0] });
+  });
+
+  test('that is away is not waited for, and votes again when it is back', async () => {
+    await using redlock = new Redlock(clients, PATIENT);
+    await (await redlock.acquire(fresh(), 5000, { votesWanted: 'all' })).release();
+    await clustered.nodes[0]?.pause();
+    const from = performance.now();
+    for (let i = 0; i < 5; i++) await (await redlock.acquire(fresh(), 5000)).release();
+    expect(performance.now() - from).toBeLessThan(500);
+    await clustered.nodes[0]?.resume();
+    await untilVoters(redlock, 3);
+  });
+});

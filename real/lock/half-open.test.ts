@@ -1,0 +1,64 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type Provision, provision } from '../provisioner/index.js';
+import { NodeProxy } from '../proxy/index.js';
+import { canRunOnRedis } from '../testing/can-run.js';
+import { Redlock } from './index.js';
+
+const TTL_MS = 60_000;
+
+describe.skipIf(!canRunOnRedis('half-open connections'))('a connection whose other end vanished without a word', () => {
+  let nodes: Provision;
+  let proxies: NodeProxy[];
+  let clients: Redis[];
+  let redlock: Redlock;
+
+  beforeEach(async () => {
+    nodes = await provision({ nodes: 3 });
+    proxies = await Promise.all(
+      nodes.urls.map((url) => NodeProxy.open({ host: new URL(url).hostname, port: Number(new URL(url).port) })),
+    );
+    clients = proxies.map(({ url }) => new Redis(url, { disconnectTimeout: 1 }).on('error', () => {}));
+    redlock = new Redlock(clients, { retryCount: 0 });
+    await (await redlock.acquire('warm', TTL_MS, { votesWanted: 'all' })).release();
+  });
+  afterEach(async () => {
+    await redlock.quit();
+    for (const client of clients) client.disconnect();
+    await Promise.all(proxies.map((proxy) => proxy.close()));
+    await nodes.stop();
+  });
+
+  test('is replaced after a second of silence, and costs no lock meanwhile', async () => {
+    proxies[2]?.halfOpen();
+    const from = performance.now();
+    let votes = 0;
+    while (votes < 3 && performance.now() - from < 10_000) {
+      const lock = await redlock.acquire('a', TTL_MS);
+      await sleep(20);
+      votes = lock.votes.granted.length;
+      await lock.release();
+    }
+    expect(votes).toBe(3);
+    expect(performance.now() - from).toBeGreaterThan(1000);
+  });
+
+  test('takes a release with it, which the node gets when it is reached again', async () => {
+    const lock = await redlock.acquire('a', TTL_MS, { votesWanted: 'all' });
+    proxies[2]?.halfOpen();
+    expect(await lock.release()).toMatchObject({ released: 2 });
+    const direct = nodes.nodes[2]?.client();
+    expect(await direct?.get('a')).toBe(lock.value);
+    await sleep(1100);
+    // What is asked of the node next shows that it is silent.
+    for (let i = 0; i < 3; i++) await (await redlock.acquire(`b${i}`, TTL_MS)).release();
+    await expect.poll(() => direct?.get('a'), { timeout: 5000 }).toBeNull();
+    // The same for what a lost connection could not take any more.
+    const other = await redlock.acquire('c', TTL_MS, { votesWanted: 'all' });
+    proxies[2]?.cut();
+    await sleep(5);
+    await other.release();
+    await expect.poll(() => direct?.get('c'), { timeout: 5000 }).toBeNull();
+  });
+});

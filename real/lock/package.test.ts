@@ -1,0 +1,147 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { findings, type Packed, packInto } from '../../test/packed.js';
+import { type Provision, provision } from '../provisioner/index.js';
+import { canRunOnRedis } from '../testing/can-run.js';
+import * as sources from './index.js';
+
+const exec = promisify(execFile);
+const HERE = fileURLToPath(new URL('.', import.meta.url));
+const ROOT = join(HERE, '../..');
+
+/** Where somebody has installed the package who has nothing else. */
+const folder = mkdtempSync(join(tmpdir(), 'lockstep-redlock-'));
+let packed: Packed;
+
+beforeAll(async () => {
+  packed = await packInto(folder, HERE);
+  writeFileSync(join(folder, 'package.json'), '{ "private": true }\n');
+  await exec('npm', ['install', '--offline', '--no-audit', '--no-fund', packed.filename], { cwd: folder });
+}, 120_000);
+
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+/** Runs a module of the folder, and resolves with what it prints. */
+async function print(name: string, text: string): Promise<unknown> {
+  writeFileSync(join(folder, name), text);
+  const { stdout, stderr } = await exec(process.execPath, [name], { cwd: folder, timeout: 30_000 });
+  expect(stderr).toBe('');
+  return JSON.parse(stdout);
+}
+
+describe('the packed lock', () => {
+  test('is one package of at most 300 kB, without dependencies', () => {
+    const installed = readdirSync(join(folder, 'node_modules')).filter((name) => !name.startsWith('.'));
+    expect(installed).toEqual(['lockstep-redlock']);
+    expect(packed.unpackedSize).toBeLessThan(300_000);
+    const { dependencies } = createRequire(import.meta.url)('./package.json') as { dependencies?: object };
+    expect(dependencies).toBeUndefined();
+  });
+
+  test('has nothing but what is built, and a README that begins with a lock', () => {
+    expect(packed.files.map(({ path }) => path).filter((path) => !path.startsWith('dist/'))).toEqual([
+      'CHANGELOG.md',
+      'LICENSE',
+      'README.md',
+      'package.json',
+    ]);
+    const [, code = ''] = /```js\n(.*?)```/s.exec(readFileSync(join(HERE, 'README.md'), 'utf8')) ?? [];
+    const lines = readFileSync(join(HERE, 'README.md'), 'utf8').split('\n').slice(0, 10).join('\n');
+    expect(lines).toContain('redlock.using(');
+    expect(code).toContain("from 'lockstep-redlock'");
+  });
+
+  test('is as publint and are-the-types-wrong want it', async () => {
+    // `node10` is a resolution of types that knows nothing of `exports`; the Node of that time is none that this runs on.
+    const { messages, problems } = await findings(join(folder, packed.filename));
+    const meant = problems.filter((it) => !('resolutionKind' in it && it.resolutionKind === 'node10'));
+    expect({ messages, meant }).toEqual({ messages: [], meant: [] });
+  });
+
+  test('exports the same to import and to require: what its sources export', async () => {
+    const both = await print(
+      'both.cjs',
+      `const required = require('lockstep-redlock');
+       import('lockstep-redlock').then((imported) => console.log(JSON.stringify({
+         imported: Object.keys(imported),
+         same: Object.keys(imported).every((name) => imported[name] === required[name]),
+       })));`,
+    );
+    expect(both).toEqual({ imported: Object.keys(sources).sort(), same: true });
+  });
+
+  test('has types for import and for require, where ioredis is not installed', async () => {
+    const text = `
+      import { type FencingToken, LockError, Redlock, type RedlockClient } from 'lockstep-redlock';
+      export async function use(clients: RedlockClient[]): Promise<FencingToken | null> {
+        const redlock: Redlock = new Redlock(clients, { retryCount: 1 });
+        const lock = await redlock.acquire('a', 1000).catch((error: unknown) => {
+          if (error instanceof LockError && error.code === 'ERR_LOCK_CONTENDED') return null;
+          throw error;
+        });
+        return lock?.fencingToken ?? null;
+      }`;
+    const files = ['right.mts', 'right.cts', 'wrong.mts', 'wrong.cts'];
+    for (const file of files)
+      writeFileSync(join(folder, file), file.startsWith('right') ? text : text.replace('1000', "'1000'"));
+    const checks = ['--ignoreConfig', '--noEmit', '--strict', '--skipLibCheck', 'false', '--module', 'nodenext'];
+    const types = ['--target', 'es2022', '--types', 'node', '--typeRoots', join(ROOT, 'node_modules/@types')];
+    const tsc = exec(join(ROOT, 'node_modules/.bin/tsc'), [...checks, ...types, ...files], { cwd: folder });
+    const errors = await tsc.catch(({ stdout }: { stdout: string }) => stdout.match(/^\S+\(.*error \w+/gm));
+    expect(errors).toEqual(['wrong.cts(5,49): error TS2345', 'wrong.mts(5,49): error TS2345']);
+  });
+});
+
+describe.skipIf(!canRunOnRedis('the packed lock on three real nodes'))('the packed lock on three real nodes', () => {
+  let nodes: Provision;
+
+  beforeAll(async () => {
+    nodes = await provision({ nodes: 3 });
+    symlinkSync(join(ROOT, 'node_modules/ioredis'), join(folder, 'node_modules/ioredis'));
+  });
+  afterAll(() => nodes?.stop());
+
+  const program = (): string => `
+    const clients = ${JSON.stringify(nodes.urls)}.map((url) => new Redis(url));
+    const redlock = new Redlock(clients, { nodeTimeoutMs: 2000 });
+    (async () => {
+      const lock = await redlock.acquire('packed', 20000);
+      const other = await redlock.tryAcquire('packed', 20000);
+      const { released } = await lock.release();
+      const after = await redlock.tryAcquire('packed', 20000);
+      await after.release();
+      console.log(JSON.stringify({ votes: lock.votes.granted.length > 1, other, released: released > 1 }));
+      await redlock.quit();
+      for (const client of clients) client.disconnect();
+    })();`;
+  const locked = { votes: true, other: null, released: true };
+
+  test('locks with import', async () => {
+    const imports = "import { Redlock } from 'lockstep-redlock';\nimport { Redis } from 'ioredis';\n";
+    expect(await print('lock.mjs', imports + program())).toEqual(locked);
+  });
+
+  test('locks with require', async () => {
+    const requires = "const { Redlock } = require('lockstep-redlock');\nconst { Redis } = require('ioredis');\n";
+    expect(await print('lock.cjs', requires + program())).toEqual(locked);
+  });
+
+  test('does what its README begins with', async () => {
+    const [, code = ''] = /```js\n(.*?)```/s.exec(readFileSync(join(HERE, 'README.md'), 'utf8')) ?? [];
+    const here = code
+      .replace(
+        '[7001, 7002, 7003].map((port) => new Redis(port))',
+        '(globalThis.clients = urls.map((url) => new Redis(url)))',
+      )
+      .replace(/await fetch\(.*\);/, 'console.log(JSON.stringify({ aborted: signal.aborted }));');
+    const text = `globalThis.urls = ${JSON.stringify(nodes.urls)};\n${here}\nfor (const it of clients) it.disconnect();`;
+    expect(await print('readme.mjs', text)).toEqual({ aborted: false });
+  });
+});

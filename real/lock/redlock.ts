@@ -1,0 +1,292 @@
+import { EventEmitter } from 'node:events';
+import type { LockPolicy } from '../../core/index.js';
+import { onAbort, orAborted } from './abort.js';
+import { checkResources, checkSignal, isRecord, readable, show } from './arguments.js';
+import { configError, LockError, type LockOperation } from './errors.js';
+import { type Inspection, inspect } from './inspect.js';
+import { Lock, type LockSignal } from './lock.js';
+import { type Machine, THIS_MACHINE } from './machine.js';
+import { type AnyClient, checkClients, NodeGroup, warnOfEvenNumber } from './node-group.js';
+import { recoverCounters } from './recover.js';
+import { LockRun, type ReleaseReport } from './run.js';
+import {
+  type AcquireSettings,
+  DEFAULTS,
+  policyFor,
+  type RedlockSettings,
+  type ResolvedSettings,
+  resolveSettings,
+} from './settings.js';
+import { Slots } from './slots.js';
+
+/** What a {@link Redlock} emits. */
+export interface RedlockEvents {
+  /**
+   * A node's connection failed, or a node answered with an error. For logs: locks count it as a failed vote. Unlike
+   * other emitters, nothing is thrown if nobody listens.
+   */
+  error: [error: Error, node: number];
+}
+
+/** What an operator waits for a node, who would rather wait than be told to try again, ms. */
+const RECOVERY_MS = 2_000;
+
+/** Runs while a lock is held. */
+export type Routine<T> = (signal: LockSignal, lock: Lock) => Promise<T>;
+
+/**
+ * Locks on a majority of independent Redis nodes: the Redlock algorithm, with the interface of node-redlock.
+ *
+ * Each node gets a connection of its own, made from the client's options; the clients themselves are neither used nor
+ * closed. These connections do not keep the process alive, so it ends when the clients are closed and nothing is under
+ * way; {@link Redlock.quit} closes them at once.
+ *
+ * @example
+ * ```ts
+ * const redlock = new Redlock(urls.map((url) => new Redis(url)), { retryCount: 5 });
+ * const total = await redlock.using(['account:1', 'account:2'], 5_000, async (signal) => {
+ *   const sum = await slowWork();
+ *   signal.throwIfAborted();
+ *   return sum;
+ * });
+ * ```
+ */
+export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposable {
+  readonly #group: NodeGroup;
+  readonly #settings: ResolvedSettings;
+  readonly #machine: Machine;
+  /** Acquisitions under way. */
+  readonly #acquiring = new Slots<LockRun>();
+  #closed = false;
+  #lastPolicy: {
+    readonly settings: ResolvedSettings;
+    readonly ttlMs: number;
+    readonly autoExtend: boolean;
+    readonly policy: LockPolicy;
+  } | null = null;
+
+  /**
+   * @param clients - One ioredis client for each node; iovalkey and other forks of ioredis serve too, node-redis does not.
+   * Of a client of no known kind, the first connection sets a key of its own twice and looks at it before the node gets a
+   * vote, so that one whose SET sets no lock is found out; other clients cost one INFO a connection. The nodes must be independent of each other: masters without a
+   * common replica set, that do not fail together. An odd number is best. A node may be a Cluster, or be found through
+   * Sentinel; a failover in it is then a node that forgets: replication is asynchronous, so the new master may not have
+   * the key. `votesWanted` says how many such nodes a lock tolerates. On a Cluster all resources of one lock need the
+   * same hash tag (`{order:1}:a`, `{order:1}:b`), or it has no vote; and only {@link Redlock.quit} lets the process end.
+   * @param settings - See {@link RedlockSettings}.
+   * @param machine - For simulations, in which one thread is many processes; else left out.
+   * @throws LockError `ERR_LOCK_CONFIG` for no nodes, the same server twice (by its address; another database of it is
+   * the same server), what is no ioredis client, or a setting that is wrong or unknown. What only a connection shows, one
+   * server under two addresses, is thrown by {@link Redlock.acquire}.
+   */
+  constructor(clients: Iterable<AnyClient>, settings: RedlockSettings = {}, machine: Machine = THIS_MACHINE) {
+    super();
+    const list = readable('The clients', () => checkClients(clients));
+    this.#settings = resolveSettings(DEFAULTS, settings, list.length);
+    this.#machine = machine;
+    if (machine === THIS_MACHINE) warnOfEvenNumber(list.length);
+    this.#group = new NodeGroup(list, machine.clock, (error, node) => this.#tell(error, node.index));
+  }
+
+  /** What a listener throws is thrown where it harms no lock. */
+  #tell(error: Error, node: number): void {
+    if (this.listenerCount('error') === 0) return;
+    try {
+      this.emit('error', error, node);
+    } catch (thrown) {
+      process.nextTick(() => {
+        throw thrown;
+      });
+    }
+  }
+
+  /**
+   * Acquires a lock on all `resources` together, or on none.
+   *
+   * @param resources - Keys on the nodes; a lock on several excludes locks on any of them.
+   * @param ttlMs - Time to live, whole ms. The lock is valid for this minus the drift allowance and the time it took.
+   * @param settings - For this lock only; with `signal`, which ends the acquisition at once.
+   * @throws LockError `ERR_LOCK_CONTENDED`, `ERR_LOCK_QUORUM_UNREACHABLE` or `ERR_LOCK_TIMEOUT` by the last attempt,
+   * `ERR_LOCK_COUNTERS_LOST` at once where no node can give a fencing token,
+   * `ERR_LOCK_ABORTED` with the signal's reason as cause, or because of `quit`, `ERR_LOCK_CONFIG` for arguments that make
+   * no lock.
+   */
+  acquire(resources: string | readonly string[], ttlMs: number, settings: AcquireSettings = {}): Promise<Lock> {
+    return this.#acquire(resources, ttlMs, settings, false);
+  }
+
+  /**
+   * Acquires a lock if nobody has it, in one attempt, or resolves with `null` at once.
+   *
+   * @throws What {@link Redlock.acquire} throws, but for `ERR_LOCK_CONTENDED`.
+   */
+  async tryAcquire(
+    resources: string | readonly string[],
+    ttlMs: number,
+    settings: AcquireSettings = {},
+  ): Promise<Lock | null> {
+    try {
+      return await this.#acquire(
+        resources,
+        ttlMs,
+        isRecord(settings) ? readable('The settings', () => ({ ...settings, retryCount: 0 })) : settings,
+        false,
+      );
+    } catch (error) {
+      if (error instanceof LockError && error.code === 'ERR_LOCK_CONTENDED') return null;
+      throw error;
+    }
+  }
+
+  /**
+   * Tells who holds a resource, without acquiring it: see {@link Inspection}. Waits for `nodeTimeoutMs` at most; nodes
+   * that are away are no error.
+   *
+   * @throws LockError `ERR_LOCK_CONFIG` for what is not one resource.
+   */
+  async inspect(resource: string): Promise<Inspection> {
+    const [key = '', ...others] = checkResources(resource);
+    if (others.length > 0) throw configError('inspect looks at one resource, not at a list.', 'acquire');
+    this.#checkOpen();
+    const { nodeTimeoutMs } = this.#settings;
+    await this.#group.whenConnected(nodeTimeoutMs);
+    this.#checkOpen();
+    return inspect(this.#group.nodes, key, nodeTimeoutMs);
+  }
+
+  /**
+   * Lets a cluster have fencing tokens that has none, or has lost too much of its counters: `ERR_LOCK_COUNTERS_LOST`. Once,
+   * by an operator or a deployment, and not at the start of a service: only somebody who knows what tokens were handed
+   * out can tell new nodes from nodes that have lost everything.
+   *
+   * @param greatest - The greatest counter of a fencing token so far: what the protected resources have stored. For new
+   * nodes 0; then all of them must answer, and none may have a counter. From there on tokens are greater.
+   * @throws LockError `ERR_LOCK_CONFIG` if a node has a greater counter, `ERR_LOCK_QUORUM_UNREACHABLE` if fewer than a
+   * quorum answer within 2 s, or `nodeTimeoutMs` if that is more; then it can be called again.
+   */
+  async recoverFencing(greatest: number): Promise<void> {
+    this.#checkOpen();
+    const withinMs = Math.max(RECOVERY_MS, this.#settings.nodeTimeoutMs);
+    await this.#group.whenConnected(withinMs);
+    await recoverCounters(this.#group.nodes, greatest, withinMs);
+  }
+
+  /** Extends a lock: see {@link Lock.extend}. */
+  async extend(lock: Lock, ttlMs: number): Promise<Lock> {
+    return checkLock(lock, 'extend').extend(ttlMs);
+  }
+
+  /** Releases a lock: see {@link Lock.release}. */
+  async release(lock: Lock): Promise<ReleaseReport> {
+    return checkLock(lock, 'release').release();
+  }
+
+  /**
+   * Runs `routine` while holding the lock, extends the lock as long as it runs (see `automaticExtensionThreshold` and
+   * `maxExtensions`), releases it and resolves with what the routine resolved with. The routine's signal aborts if the
+   * lock is lost all the same; the routine should then stop, and its result is passed on nevertheless.
+   *
+   * @throws What {@link Redlock.acquire} throws, or what the routine throws.
+   */
+  using<T>(resources: string | readonly string[], ttlMs: number, routine: Routine<T>): Promise<T>;
+  using<T>(
+    resources: string | readonly string[],
+    ttlMs: number,
+    settings: AcquireSettings,
+    routine: Routine<T>,
+  ): Promise<T>;
+  async using<T>(
+    resources: string | readonly string[],
+    ttlMs: number,
+    settingsOrRoutine: AcquireSettings | Routine<T>,
+    maybeRoutine?: Routine<T>,
+  ): Promise<T> {
+    const [settings, routine] =
+      typeof settingsOrRoutine === 'function' ? [{}, settingsOrRoutine] : [settingsOrRoutine, maybeRoutine];
+    if (typeof routine !== 'function') throw configError('using needs a routine to run.', 'acquire');
+    const lock = await this.#acquire(resources, ttlMs, settings, true);
+    try {
+      return await routine(lock.signal, lock);
+    } finally {
+      await lock.release();
+    }
+  }
+
+  /**
+   * Ends acquisitions under way (`ERR_LOCK_ABORTED`), sends every release that nodes are owed, waits for the answers, and
+   * closes the connections to the nodes, not the clients they were made from. A node that answers nothing for
+   * `nodeTimeoutMs` is not waited for, and none for longer than 10 s; what it has not confirmed to have released is told
+   * by the event `error`, and goes when its TTL ends. So do locks that are still held: they are not released.
+   */
+  async quit(): Promise<void> {
+    this.#closed = true;
+    for (const run of this.#acquiring.all()) run.abandon(this.#closedError());
+    await this.#group.close(this.#settings.nodeTimeoutMs);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.quit();
+  }
+
+  async #acquire(
+    resources: string | readonly string[],
+    ttlMs: number,
+    given: AcquireSettings,
+    autoExtend: boolean,
+  ): Promise<Lock> {
+    const keys = checkResources(resources);
+    const { nodes } = this.#group;
+    const settings = resolveSettings(this.#settings, given, nodes.length);
+    const policy = this.#policyFor(settings, ttlMs, autoExtend);
+    const signal = checkSignal(given.signal);
+    this.#checkOpen();
+    const connected = this.#group.whenConnected(settings.nodeTimeoutMs);
+    if (connected !== undefined) {
+      await orAborted(connected, signal);
+      if (this.#closed) throw abortedBefore(keys, this.#closedError());
+    }
+    if (this.#group.fault !== null) throw configError(this.#group.fault, 'acquire');
+    if (signal?.aborted) throw abortedBefore(keys, signal.reason);
+    const run = new LockRun(this.#group, policy, keys, this.#machine);
+    const forget = signal === undefined ? undefined : onAbort(signal, () => run.abandon(signal.reason));
+    const slot = this.#acquiring.add(run);
+    try {
+      await run.acquire(ttlMs);
+    } finally {
+      this.#acquiring.remove(slot);
+      forget?.();
+    }
+    return new Lock(run);
+  }
+
+  /** Most locks are asked for with the same settings and the same TTL as the last one. */
+  #policyFor(settings: ResolvedSettings, ttlMs: number, autoExtend: boolean): LockPolicy {
+    const last = this.#lastPolicy;
+    if (last?.settings === settings && last.ttlMs === ttlMs && last.autoExtend === autoExtend) return last.policy;
+    const policy = policyFor(settings, ttlMs, autoExtend);
+    this.#lastPolicy = { settings, ttlMs, autoExtend, policy };
+    return policy;
+  }
+
+  #checkOpen(): void {
+    if (this.#closed) throw this.#closedError();
+  }
+
+  #closedError(): LockError {
+    return configError('This Redlock has been closed by quit().', 'acquire');
+  }
+}
+
+function checkLock(lock: Lock, operation: LockOperation): Lock {
+  if (readable('The lock', () => lock instanceof Lock)) return lock;
+  throw configError(`${operation} needs a lock that was acquired, not ${show(lock)}.`, operation);
+}
+
+function abortedBefore(resources: readonly string[], reason: unknown): LockError {
+  return new LockError(`The acquisition of ${resources.join(', ')} was aborted.`, {
+    code: 'ERR_LOCK_ABORTED',
+    operation: 'acquire',
+    resources,
+    cause: reason,
+  });
+}

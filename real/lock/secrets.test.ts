@@ -1,0 +1,169 @@
+import { createRequire } from 'node:module';
+import { createServer, type Server } from 'node:net';
+import { inspect } from 'node:util';
+import type { Redis, RedisOptions } from 'ioredis';
+import { afterEach, describe, expect, test } from 'vitest';
+import { provision } from '../provisioner/index.js';
+import { LockError, Redlock } from './index.js';
+import { withoutPassword, withoutPasswords } from './secrets.js';
+
+const PASSWORD = 'hunter2secret';
+const require = createRequire(import.meta.url);
+const { Redis: Redis5, Cluster } = require('ioredis') as typeof import('ioredis');
+const { Redis: Redis6 } = require('ioredis6') as { Redis: new (options: RedisOptions) => Redis };
+const clients: readonly (readonly [string, new (options: RedisOptions) => Redis])[] = [
+  ['ioredis 5', Redis5],
+  ['ioredis 6', Redis6],
+];
+
+const servers: Server[] = [];
+const opened: { disconnect(): void }[] = [];
+afterEach(() => {
+  for (const client of opened.splice(0)) client.disconnect();
+  for (const server of servers.splice(0)) server.close();
+});
+
+/** A server that refuses whatever it is sent, with what `reply` makes of it. */
+async function refusing(reply: (command: readonly string[]) => string): Promise<number> {
+  const server = createServer((socket) => {
+    socket.on('error', () => {});
+    socket.on('data', (data) => {
+      // Commands that are sent at once are answered each.
+      for (const command of String(data)
+        .split(/\*\d+\r\n/)
+        .slice(1)) {
+        const words = command.split('\r\n').filter((_, i) => i % 2 === 1);
+        socket.write(`-${reply(words)}\r\n`);
+      }
+    });
+  });
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+/** All that can be seen of a value, by whoever logs or serializes it. */
+function shown(value: unknown): string {
+  const stacks = value instanceof Error ? [String(value), value.message, value.stack] : [];
+  return [inspect(value, { depth: Number.POSITIVE_INFINITY, showHidden: true }), JSON.stringify(value), ...stacks].join(
+    '\n',
+  );
+}
+
+/** What a lock on one client emits and throws while its node refuses it. */
+async function emitted(client: ConstructorParameters<typeof Redlock>[0] extends Iterable<infer T> ? T : never) {
+  const texts: string[] = [];
+  await using redlock = new Redlock([client], { retryCount: 1, retryDelay: 20, nodeTimeoutMs: 200 });
+  const first = new Promise<void>((resolve) => {
+    redlock.on('error', (error) => {
+      texts.push(shown(error));
+      resolve();
+    });
+  });
+  const failure = await redlock.acquire('a', 1000).then(
+    () => null,
+    (error: unknown) => error,
+  );
+  expect(failure).toBeInstanceOf(LockError);
+  await first;
+  return [...texts, shown(failure), shown(redlock), shown(await redlock.inspect('a'))].join('\n');
+}
+
+describe.each(clients)('with %s, no password is emitted', (_, Client) => {
+  const make = (options: RedisOptions): Redis => {
+    const client = new Client({ host: '127.0.0.1', lazyConnect: true, disconnectTimeout: 1, ...options });
+    opened.push(client.on('error', () => {}));
+    return client;
+  };
+
+  test.each([{ password: PASSWORD }, { username: 'bob', password: PASSWORD }])('that is wrong: %j', async (given) => {
+    const port = await refusing(() => 'WRONGPASS invalid username-password pair or user is disabled.');
+    const text = await emitted(make({ port, ...given }));
+    expect(text).toContain('WRONGPASS');
+    expect(text).not.toContain(PASSWORD);
+  });
+
+  test('that a server repeats which does not know the command', async () => {
+    const port = await refusing(
+      ([name, ...args]) => `ERR unknown command \`${name}\`, with args beginning with: \`${args.join('`, `')}\`, `,
+    );
+    const text = await emitted(make({ port, password: PASSWORD }));
+    expect(text).toContain('unknown command');
+    expect(text).not.toContain(PASSWORD);
+  });
+
+  test('of a Sentinel, nor of what its address says', async () => {
+    const port = await refusing(() => 'WRONGPASS invalid username-password pair or user is disabled.');
+    const sentinel = { host: '127.0.0.1', port, password: PASSWORD };
+    const options = { sentinels: [sentinel], name: 'main', sentinelPassword: PASSWORD, password: PASSWORD };
+    expect(await emitted(make(options))).not.toContain(PASSWORD);
+    let message = '';
+    try {
+      new Redlock([make(options), make(options)]);
+    } catch (error) {
+      message = shown(error);
+    }
+    expect(message).toContain(`n0 and n1 are the same server, 127.0.0.1:${port} main`);
+    expect(message).not.toContain(PASSWORD);
+  });
+});
+
+test('no password of a Cluster is emitted', async () => {
+  const port = await refusing(() => 'WRONGPASS invalid username-password pair or user is disabled.');
+  const options = { lazyConnect: true, redisOptions: { password: PASSWORD } };
+  const cluster = new Cluster([`redis://:${PASSWORD}@127.0.0.1:${port}`], options);
+  opened.push(cluster.on('error', () => {}));
+  expect(await emitted(cluster)).not.toContain(PASSWORD);
+});
+
+test('no password of LOCKSTEP_REDIS is in an error, nor in what comes with it', async () => {
+  const port = await refusing(
+    ([name, ...args]) => `ERR unknown command '${name}', with args beginning with: '${args.join("', '")}', `,
+  );
+  const place = `127.0.0.1:${port}`;
+  const urls = [
+    `redis://bob:${PASSWORD}@${place}`,
+    `redis://${place}?password=${PASSWORD}`,
+    `redis://:${PASSWORD}/@${place}`,
+    `redis://:a,${PASSWORD}@${place}`,
+    `redis://:${PASSWORD},b@${place}`,
+    `http://bob:${PASSWORD}@${place}`,
+    `bob:${PASSWORD}@${place}`,
+  ];
+  for (const url of urls) {
+    for (const env of [{ LOCKSTEP_REDIS: url }, { LOCKSTEP_REDIS: `${url},${url}` }]) {
+      const error = await provision({ nodes: 1, env, sources: ['urls'] }).then(
+        () => null,
+        (it: unknown) => it,
+      );
+      expect(error).toBeInstanceOf(Error);
+      expect(shown(error)).not.toContain(PASSWORD);
+    }
+  }
+});
+
+describe('an address is shown', () => {
+  test.each([
+    ['redis://h:1', 'redis://h:1'],
+    ['redis://[::1]:1/2', 'redis://[::1]:1/2'],
+    ['127.0.0.1:6379', '127.0.0.1:6379'],
+    ['redis://:p@ss@h:1', 'redis://:***@h:1'],
+    ['redis://u:p@h:1/2', 'redis://u:***@h:1/2'],
+    ['redis://u:p/q@h:1/2', 'redis://u:***@h:1/2'],
+    ['redis://u:p?q@h:1/2', 'redis://u:***@h:1/2'],
+    ['redis://u:first half', 'redis://u:***'],
+    ['redis://h:1?password=p&db=2', 'redis://h:1?password=***&db=2'],
+    ['redis://h:1?db=2&sentinelPassword=p', 'redis://h:1?db=2&sentinelPassword=***'],
+    ['u:p@h', 'u:***@h'],
+  ])('%s as %s', (url, expected) => {
+    expect(withoutPassword(url)).toBe(expected);
+  });
+
+  test('so are all in a text', () => {
+    const text = 'neither redis://u:p@h nor "http://:q@h/" answers; see https://example.org:1/a';
+    expect(withoutPasswords(text)).toBe(
+      'neither redis://u:***@h nor "http://:***@h/" answers; see https://example.org:1/a',
+    );
+  });
+});
