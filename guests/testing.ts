@@ -4,14 +4,6 @@
  */
 import './host/installed.js';
 
-export {
-  clientArbitrary,
-  clusterArbitrary,
-  courseArbitrary,
-  fateArbitrary,
-  faultArbitrary,
-  scheduleArbitrary,
-} from '../properties/index.js';
 export { expectSafe, NondeterministicClientError, type SafeResult, UnsafeLockError } from './expect-safe.js';
 export type { HeldLock, LockUnderTest, MakeLock, TestBed } from './lock-under-test.js';
 export type { ExpectSafeOptions, TestFaults } from './options.js';
