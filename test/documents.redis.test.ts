@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { started } from '../campaign/testing/command.js';
@@ -148,8 +148,8 @@ describe.skipIf(!canRunOnRedis('code of the documents'))('code of the documents'
     .flatMap(blocksOf)
     .filter(({ language }) => language === 'ts');
 
-  it('is a use of the lock, a test of one, or a lock to plug in', () => {
-    const kinds = [/new Redlock\(/, /expectSafe\(/, /export const makeLock/];
+  it('is a use of the lock, a record of one, a test of one, or a lock to plug in', () => {
+    const kinds = [/new Redlock\(/, /new Recorder\(/, /expectSafe\(/, /export const makeLock/];
     for (const { document, text } of code) expect(kinds.filter((kind) => kind.test(text)).length, document).toBe(1);
     expect(code.length).toBeGreaterThan(3);
   });
@@ -174,6 +174,24 @@ describe.skipIf(!canRunOnRedis('code of the documents'))('code of the documents'
     } finally {
       rmSync(folder, { recursive: true });
       payments.close();
+      await nodes.stop();
+    }
+  });
+
+  it.each(code.filter(({ text }) => text.includes('new Recorder(')))('$document: a record', async ({ text }) => {
+    const nodes = await provision({ nodes: 3 });
+    const folder = folderWithin();
+    try {
+      const lock = `
+        import { Redlock } from 'lockstep-redlock';
+        import { Redis } from 'ioredis';
+        const redlock = new Redlock(${JSON.stringify(nodes.urls)}.map((url) => new Redis(url)));`;
+      writeFileSync(join(folder, 'program.ts'), `${lock}\n${text}\nprocess.exit();\n`);
+      const tsx = pathToFileURL(join(TOP, 'node_modules/tsx/dist/loader.mjs')).href;
+      await promisify(execFile)(process.execPath, ['--import', tsx, 'program.ts'], { cwd: folder });
+      expect(await started(['verify', 'client-1.jsonl'], {}, folder).end).toMatchObject({ code: 0 });
+    } finally {
+      rmSync(folder, { recursive: true });
       await nodes.stop();
     }
   });

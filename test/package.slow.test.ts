@@ -7,6 +7,7 @@ import { join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { importsOf } from './modules.js';
 import { findings, type Packed, packInto } from './packed.js';
 
 const exec = promisify(execFile);
@@ -78,8 +79,8 @@ describe('the packed tarball', () => {
   });
 
   it('is small, and has neither tests nor benchmarks of this repository', () => {
-    expect(packed.size).toBeLessThan(1_300_000);
-    expect(packed.unpackedSize).toBeLessThan(4_800_000);
+    expect(packed.size).toBeLessThan(1_250_000);
+    expect(packed.unpackedSize).toBeLessThan(4_600_000);
     const needless = packed.files.filter(({ path }) =>
       /^(?!examples\/).*\.test\.|\/testing\/|^dist\/bench|tsbuildinfo|\.map$/.test(path),
     );
@@ -89,8 +90,20 @@ describe('the packed tarball', () => {
   it('brings the lock, of the same version', () => {
     const { version, dependencies } = MANIFEST;
     expect(dependencies).toMatchObject({ 'lockstep-redlock': version });
-    const { files } = packed;
-    expect(files.map(({ path }) => path)).toContain('node_modules/lockstep-redlock/dist/index.cjs');
+    expect(packed.files.map(({ path }) => path)).toContain('node_modules/lockstep-redlock/dist/index.cjs');
+  });
+
+  it('has every module that its modules and declarations import', () => {
+    const paths = new Set(packed.files.map(({ path }) => path));
+    const imports = [...paths].flatMap((path) => {
+      const [ending] = /^dist\/.*(\.d\.ts|\.js)$/.exec(path)?.slice(1) ?? [];
+      if (ending === undefined) return [];
+      const all = importsOf(path, readFileSync(join(ROOT, path), 'utf8'));
+      const own = all.filter(({ target }) => /^dist\/.*\.ts$/.test(target));
+      return own.map(({ target }) => ({ path, target: target.replace(/\.ts$/, ending) }));
+    });
+    expect(imports.length).toBeGreaterThan(1000);
+    expect(imports.filter(({ target }) => !paths.has(target))).toEqual([]);
   });
 
   it('has every file that its documents link to', () => {

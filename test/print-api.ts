@@ -10,5 +10,6 @@ for (const { file, text } of entries) writeFileSync(new URL(file, TOP), text);
 const index = entries.map(
   ({ entry, file, names }) => `* [\`${entry}\`](${file.slice('docs/api/'.length)}): ${names.length} exports`,
 );
-writeFileSync(new URL('docs/api/README.md', TOP), `# API reference\n\n${index.join('\n')}\n`);
+const total = entries.flatMap(({ names }) => names).length;
+writeFileSync(new URL('docs/api/README.md', TOP), `# API reference\n\n${index.join('\n')}\n\n${total} names in all.\n`);
 writeFileSync(new URL('docs/cli.md', TOP), await cliReference());

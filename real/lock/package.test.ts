@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { transformSync } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findings, type Packed, packInto } from '../../test/packed.js';
 import { type Provision, provision } from '../provisioner/index.js';
@@ -52,10 +53,8 @@ describe('the packed lock', () => {
       'README.md',
       'package.json',
     ]);
-    const [, code = ''] = /```js\n(.*?)```/s.exec(readFileSync(join(HERE, 'README.md'), 'utf8')) ?? [];
-    const lines = readFileSync(join(HERE, 'README.md'), 'utf8').split('\n').slice(0, 10).join('\n');
-    expect(lines).toContain('redlock.using(');
-    expect(code).toContain("from 'lockstep-redlock'");
+    const lines = readFileSync(join(HERE, 'README.md'), 'utf8').split('\n').slice(0, 10);
+    expect(lines.join('\n')).toContain('await redlock.using(');
   });
 
   test('is as publint and are-the-types-wrong want it', async () => {
@@ -133,15 +132,16 @@ describe.skipIf(!canRunOnRedis('the packed lock on three real nodes'))('the pack
     expect(await print('lock.cjs', requires + program())).toEqual(locked);
   });
 
-  test('does what its README begins with', async () => {
-    const [, code = ''] = /```js\n(.*?)```/s.exec(readFileSync(join(HERE, 'README.md'), 'utf8')) ?? [];
-    const here = code
-      .replace(
-        '[7001, 7002, 7003].map((port) => new Redis(port))',
-        '(globalThis.clients = urls.map((url) => new Redis(url)))',
-      )
+  const codeOf = (language: string): string =>
+    new RegExp(`\`\`\`${language}\\n(.*?)\`\`\``, 's').exec(readFileSync(join(HERE, 'README.md'), 'utf8'))?.[1] ?? '';
+
+  test('does what its README says', async () => {
+    const first = codeOf('js')
+      .replace('[7001, 7002, 7003].map((port) => new Redis(port))', 'clients')
       .replace(/await fetch\(.*\);/, 'console.log(JSON.stringify({ aborted: signal.aborted }));');
-    const text = `globalThis.urls = ${JSON.stringify(nodes.urls)};\n${here}\nfor (const it of clients) it.disconnect();`;
-    expect(await print('readme.mjs', text)).toEqual({ aborted: false });
+    const clients = `const clients = ${JSON.stringify(nodes.urls)}.map((url) => new Redis(url));`;
+    const { code } = transformSync(`{ ${codeOf('ts')} }`, { loader: 'ts', target: 'node20' });
+    const end = 'for (const it of clients) it.disconnect();';
+    expect(await print('readme.mjs', [clients, first, code, end].join('\n'))).toEqual({ aborted: false });
   });
 });
