@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Policy } from '../deviations/index.js';
 import { NO_NODES } from './nodes.js';
 import { NO_COUNTERS } from './state.js';
-import { ms, TestLock } from './testing/lock.js';
+import { MARK, ms, TestLock } from './testing/lock.js';
 
 const ALL = [0, 1, 2, 3, 4];
 
@@ -126,6 +126,16 @@ describe('a node without a counter', () => {
     expect(lock.sent).toEqual([{ operation: 'join-counter', to: [0], attempt: 0, round: 1 }]);
     expect(lock.newest()).toMatchObject({ counter: 9 + 2 ** 20, token: 'token-0' });
     expect(lock.outcome).toMatchObject({ fence: { counter: 5 } });
+  });
+
+  it('joins with a counter, and not with what another one without a counter told', () => {
+    const lock = elected().no(0).counts(4, 1, 2, 3);
+    lock.no(0, 4).counts(5, 1, 2, 3);
+    expect(lock.effects).toContainEqual(
+      expect.objectContaining({
+        command: expect.objectContaining({ operation: 'join-counter', counter: 5 + 2 ** 20, mark: MARK }),
+      }),
+    );
   });
 
   it('that is only found while others are raised joins once a quorum has told its counters again', () => {

@@ -96,7 +96,9 @@ function marked(marks: readonly number[], node: number, mark: number): readonly 
 function noteRaised(s: DraftState, node: number, answer: Answer, counter: number): void {
   const { counters } = s;
   const votes = counted(counters.votes, node, answer);
-  s.counters = { ...counters, votes, highest: Math.max(counters.highest, counter) };
+  // What comes with a no is a mark, and greater than any counter.
+  const highest = answer === 'yes' ? Math.max(counters.highest, counter) : counters.highest;
+  s.counters = { ...counters, votes, highest };
 }
 
 /** The node time-out of the round. */

@@ -1,4 +1,4 @@
-import type { Answer, Command, CounterScript } from '../core/index.js';
+import { type Answer, type Command, type CounterScript, MOST_COUNTER } from '../core/index.js';
 import type { Chronicle } from './chronicle.js';
 import type { Process } from './process.js';
 import type { TrueTime } from './time.js';
@@ -27,7 +27,8 @@ export class FencingCounter {
   private first = MISSING;
   /** What tells this absence of a counter from others, once somebody has found it. */
   private joining = NOBODY;
-  private marks = 0;
+  /** As on a server, where a mark is a time, none can be taken for a counter. */
+  private marks = MOST_COUNTER;
   private journal: { readonly at: TrueTime; readonly value: number }[] = [];
   private readonly node: Process;
   private readonly chronicle: Chronicle;
@@ -106,7 +107,8 @@ export class FencingCounter {
   }
 
   private set(value: number, now: TrueTime): void {
-    this.value = value;
+    // A server reads no counter of more digits than are exact.
+    this.value = value > MOST_COUNTER ? MISSING : value;
     this.joining = NOBODY;
     if (this.journaling) this.journal.push({ at: now, value });
     this.chronicle.counterSet(this.node, value);

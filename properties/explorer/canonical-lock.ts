@@ -5,6 +5,7 @@ import {
   type LocalTime,
   type LockState,
   localTime,
+  MOST_COUNTER,
   members,
   NO_NODES,
   type NodeSet,
@@ -153,7 +154,7 @@ export function rolesOf(lock: LockState, node: number): number {
     roles = roles * 2 + ((set >> node) & 1);
     return set;
   });
-  return roles + (lock.counters.marks[node] ?? 0) * 2 ** NODE_SETS;
+  return roles + Math.max(0, (lock.counters.marks[node] ?? 0) - MOST_COUNTER) * 2 ** NODE_SETS;
 }
 
 /**

@@ -17,6 +17,6 @@ it('the default search catches every planted bug soon enough', async () => {
   // Those by which nobody tunes the search are no harder.
   const held = catches.filter(({ heldOut }) => heldOut);
   expect(held.filter((it) => soon.includes(it)).length).toBeGreaterThanOrEqual((2 / 3) * held.length);
-  expect(sum((it) => it.cpuMsFirst, catches)).toBeLessThan(15_000);
-  expect(sum((it) => it.cpuMsAll, catches)).toBeLessThan(60_000);
+  // In histories, because time on a processor depends on what else it does.
+  expect(sum((it) => it.historiesMedian, catches)).toBeLessThan(5_000);
 });
