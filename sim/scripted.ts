@@ -7,21 +7,20 @@ import { nodeName } from './node-name.js';
 /** An adversary that does what is written: the one behind every replay. */
 export class ScriptedAdversary implements Adversary {
   private readonly schedule: Schedule;
-  private readonly fates = new Map<string, Fate>();
-  private readonly unused: Set<Fate>;
+  private readonly fates: ReadonlyMap<string, Fate>;
+  private readonly used = new Set<Fate>();
   private readonly asked: number[];
   private faultsPlanned = 0;
 
   constructor(schedule: Schedule) {
     this.schedule = schedule;
     this.asked = schedule.clients.map(() => 0);
-    for (const fate of schedule.fates) this.fates.set(addressKey(fate), fate);
-    this.unused = new Set(schedule.fates);
+    this.fates = byAddress(schedule.fates);
   }
 
   /** Fates that have matched no message so far, in the order of the schedule. */
   get unusedFates(): Fate[] {
-    return [...this.unused];
+    return this.schedule.fates.filter((fate) => !this.used.has(fate));
   }
 
   nextLock(client: number): LockPlan | null {
@@ -39,7 +38,7 @@ export class ScriptedAdversary implements Adversary {
     const client = this.schedule.clients[message.client]?.id ?? '';
     const fate = this.fates.get(addressKey(addressOf(client, message, direction, send)));
     if (fate === undefined) return;
-    this.unused.delete(fate);
+    this.used.add(fate);
     slot.lost = fate.lost ?? false;
     if (fate.delayUs !== undefined) slot.delayUs = fate.delayUs;
     if (fate.duplicateDelayUs !== undefined) slot.duplicateDelayUs = fate.duplicateDelayUs;
@@ -49,6 +48,17 @@ export class ScriptedAdversary implements Adversary {
   nextFault(moment: Moment): Fault | null {
     return moment === 'start' ? (this.schedule.faults[this.faultsPlanned++] ?? null) : null;
   }
+}
+
+const indices = new WeakMap<readonly Fate[], ReadonlyMap<string, Fate>>();
+
+/** Fates by the messages that they are of. Made once for a list, whose schedule is often run thousands of times. */
+function byAddress(fates: readonly Fate[]): ReadonlyMap<string, Fate> {
+  const known = indices.get(fates);
+  if (known?.size === fates.length) return known;
+  const made = new Map(fates.map((fate) => [addressKey(fate), fate]));
+  indices.set(fates, made);
+  return made;
 }
 
 /** The address by which a schedule names a message. */
