@@ -122,7 +122,7 @@ async function failureOf(counterexample: Counterexample, plan: Plan, flags: Chec
     judgement,
     replay: replay ?? 'none: its file could not be written',
   };
-  const report = where === null ? null : writeReport(reportPath(where), input, io);
+  const report = where === null ? null : (io.writeReport ?? writeReport)(reportPath(where), input, io);
   const paint = hasColour(io) ? ANSI : PLAIN;
   const { kind, atUs, untilUs, resource } = violation;
   return {

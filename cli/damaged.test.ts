@@ -9,7 +9,7 @@ import { run } from './run.js';
 import { sealedJson, unsealed, unsealedJson } from './sealed.js';
 import { emptyFolder, lockstep } from './testing/in-process.js';
 
-const SEARCH = ['campaign', '--ttl', '10s', '--faults', 'failover=1,lag=1ms', '--runs', '1200', '--range-runs', '150'];
+const SEARCH = ['campaign', '--ttl', '10s', '--faults', 'failover=1,lag=1ms', '--runs', '160', '--range-runs', '20'];
 
 const HEAD_BITS = 640;
 const MOST_BITS = 20_000;

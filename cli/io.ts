@@ -3,6 +3,7 @@ import { basename, join, relative, sep } from 'node:path';
 import { printable, printableLines } from '../core/printable.js';
 import { withoutPasswords } from '../real/lock/secrets.js';
 import { ANSI_SEQUENCES } from '../report/painter.js';
+import type { ReportInput } from '../report/payload-of.js';
 import { shellWord } from '../report/shell.js';
 import type { ExitCode } from './exit-codes.js';
 
@@ -25,6 +26,8 @@ export interface Io {
   readonly signal: AbortSignal;
   /** How a person calls this command here, for commands that are printed and must work as pasted. */
   readonly command: string;
+  /** Writes the page of a counterexample and returns its path, or `null`. Default: a whole page, which takes seconds to make. */
+  readonly writeReport?: (path: string, input: ReportInput, io: Io) => string | null;
 }
 
 /** Begins a line on a terminal anew. */

@@ -1,13 +1,18 @@
 import { expect, test } from 'vitest';
 import { MUTANTS } from '../properties/index.js';
 import { lockstep } from './testing/in-process.js';
+import { expectToFit } from './testing/output.js';
 
 /** The planted bugs that one search of a single schedule catches are the same each time. */
-const QUICK = ['mutants', '--seeds', '1', '--runs', '1'];
+const QUICK = ['mutants', '--seeds', '1', '--runs', '1', '--workers', '1'];
+
+/** One hunt, as a person sees it on a terminal. */
+const seen = lockstep(QUICK, { stderr: { isTTY: true, write: () => true } });
 
 test('planted bugs as JSON keep their contract', async () => {
   const { code, stdout, stderr } = await lockstep([...QUICK, '--json']);
   const { mutants, ...rest } = JSON.parse(stdout);
+  expectToFit(JSON.parse(stdout));
   const caught = mutants.filter((it: { caughtBy: string | null }) => it.caughtBy !== null);
   expect(Object.keys(JSON.parse(stdout))[0]).toBe('schema');
   expect(rest).toEqual({
@@ -32,7 +37,7 @@ test('planted bugs as JSON keep their contract', async () => {
 });
 
 test('planted bugs are a table for people, and those that got away are told of', async () => {
-  const { code, stdout } = await lockstep(QUICK);
+  const { code, stdout } = await seen;
   expect(code).toBe(4);
   expect(stdout).toMatch(/^ *id +caught by +searches +schedules +cpu ms +events$/m);
   expect(stdout).toMatch(/^ *M04 +acquisition +1\/1 +1 +[\d.]+ +\d+$/m);
@@ -43,7 +48,7 @@ test('planted bugs are a table for people, and those that got away are told of',
 });
 
 test('the bugs that are held out have a table of their own', async () => {
-  const { stdout } = await lockstep(QUICK);
+  const { stdout } = await seen;
   const [tuned = '', held = ''] = stdout.split(/^held out: .*$/m);
   expect(tuned).toMatch(/^M04 /m);
   expect(held).not.toMatch(/^M04 /m);
@@ -53,13 +58,13 @@ test('the bugs that are held out have a table of their own', async () => {
 });
 
 test('strategies are compared in one table', async () => {
-  const { code, stdout } = await lockstep(['mutants', '--strategies', '--seeds', '1', '--runs', '3']);
+  const { code, stdout } = await lockstep(['mutants', '--strategies', '--seeds', '1', '--runs', '1', '--workers', '1']);
   expect(code).toBe(0);
   expect(stdout).toMatch(/^id +uniform +swarm +biased +structured +combination +guided$/m);
   expect(stdout).toMatch(/^M04 +1 +\d+ +1 +\d+ +1 +\d+ +1 +\d+ +1 +\d+ +1 +\d+$/m);
-  expect(stdout).toMatch(/^M38 .*> 3 +\d+/m);
+  expect(stdout).toMatch(/^M38 .*> 1 +\d+/m);
   expect(stdout).toMatch(/^caught( +\d+\/\d+){6}$/m);
-  const argv = ['mutants', '--strategies', '--seeds', '1', '--runs', '1', '--json'];
+  const argv = ['mutants', '--strategies', '--seeds', '1', '--runs', '1', '--workers', '1', '--json'];
   const { schema, mutants } = JSON.parse((await lockstep(argv)).stdout);
   expect(schema).toBe('lockstep.mutants-strategies/1');
   expect(mutants.find(({ id }: { id: string }) => id === 'M04').byStrategy.guided).toMatchObject({
@@ -76,7 +81,7 @@ test('a comparison has no strategy of its own, and can be interrupted', async ()
 });
 
 test('progress of a hunt is one line on a terminal', async () => {
-  const { stderr } = await lockstep(QUICK, { stderr: { isTTY: true, write: () => true } });
+  const { stderr } = await seen;
   expect(stderr).toMatch(/hunting M\d+, 3 of \d+ done, about \d+ s left/);
   expect(stderr).not.toContain('\n');
 });

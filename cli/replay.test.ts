@@ -6,6 +6,7 @@ import { findScenario, loadCatalogue } from '../scenarios/catalogue.js';
 import { formatScenario, formatSchedule } from '../scenarios/index.js';
 import { replayScenario } from './replay-all.js';
 import { emptyFolder, lockstep } from './testing/in-process.js';
+import { expectToFit } from './testing/output.js';
 
 test.each(loadCatalogue().map((scenario) => [scenario.id, scenario] as const))(
   'scenario %s, its flips and its neighbours give what they should',
@@ -110,6 +111,7 @@ test('a bare schedule says 1 if it is violated and 0 if it is safe', async () =>
 test('the whole catalogue as JSON keeps its contract', async () => {
   const { stdout } = await lockstep(['replay', '--all', '--json']);
   const { schema, scenarios, reproduced, total } = JSON.parse(stdout);
+  expectToFit(JSON.parse(stdout));
   expect(schema).toBe('lockstep.replay-all/1');
   expect(scenarios).toHaveLength(total);
   expect(scenarios.find((it: { id: string }) => it.id === 'S03')).toMatchObject({

@@ -60,7 +60,7 @@ test('both runs at the edge replay as printed', async () => {
 test('the map keeps to the width of the terminal', async () => {
   for (const columns of [60, 100]) {
     const stdout = { write: () => true, columns };
-    const ran = await lockstep(['sweep', 'ttl', 'drift=0..2%/5'], { stdout });
+    const ran = await lockstep(['sweep', 'ttl', 'drift=0..2%/2'], { stdout });
     const widest = Math.max(
       ...ran.stdout
         .split('\n')
