@@ -49,9 +49,15 @@ const config: ViteUserConfig = defineConfig({
           testTimeout: 30_000,
         },
       },
+      // Searches over many runs, each of seconds.
       {
         extends: true,
-        test: { ...ALONE, name: 'properties', include: ['properties/**/*.prop.test.ts'], testTimeout: 60_000 },
+        test: {
+          ...ALONE,
+          name: 'properties',
+          include: ['{properties,campaign,test}/**/*.prop.test.ts'],
+          testTimeout: 60_000,
+        },
       },
       {
         extends: true,

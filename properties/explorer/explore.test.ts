@@ -1,19 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { judge } from '../judge.js';
-import { type ExploreBounds, SMALL_WORLD } from './bounds.js';
-import { scheduleOf } from './counterexample.js';
-import { type Exploration, type ExploreOptions, explore } from './explore.js';
-
-function exploring(change: Partial<ExploreBounds>, options: Partial<ExploreOptions> = {}): Exploration {
-  return explore({ bounds: { ...SMALL_WORLD, ...change }, ...options });
-}
-
-/** Properties that the counterexample of these bounds violates in the simulator. */
-function replayed(change: Partial<ExploreBounds>, { path }: Exploration): readonly string[] {
-  if (path === null) return [];
-  const schedule = scheduleOf({ ...SMALL_WORLD, ...change }, path);
-  return judge(schedule, ['acquisition']).violations.map(({ property }) => property);
-}
+import type { ExploreBounds } from './bounds.js';
+import type { ExploreOptions } from './explore.js';
+import { exploring, replayed } from './testing/exploring.js';
 
 describe('three nodes, two clients, a TTL of three ticks', () => {
   it('are safe while nothing goes wrong but messages', () => {
@@ -61,13 +49,6 @@ describe('a planted bug', () => {
       10,
     ],
     ['an extension by a minority', { extensions: 1, policy: { extendQuorumOffset: -1 } }, {}, 'mutual-exclusion', 16],
-    [
-      'one token for all tries, on links that reorder',
-      { retries: 1, timeout: 1, link: 'reordering', ttl: 2, policy: { tokenScope: 'call' } },
-      {},
-      'mutual-exclusion',
-      16,
-    ],
   ])('%s has a shortest counterexample, which replays', (_, change, options, property, depth) => {
     const found = exploring(change, options);
     expect(found).toMatchObject({ verdict: 'violated', depth });
@@ -149,13 +130,6 @@ describe('depth first', () => {
     const change = { nodes: 2, ttl: 2 };
     const deep = exploring(change, { order: 'depth' });
     expect(deep).toMatchObject({ verdict: 'safe', exhausted: true, states: exploring(change).states });
-  });
-
-  it('finds a way that replays', () => {
-    const change = { crashes: 1, restartDelay: 0 };
-    const found = exploring(change, { order: 'depth' });
-    expect(found.verdict).toBe('violated');
-    expect(replayed(change, found)).toContain('mutual-exclusion');
   });
 });
 

@@ -2,10 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { HUNT_RUNS, hunt } from './hunt.js';
 import { MUTANTS } from './registry.js';
 
-const PATIENCE_MS = 60_000;
+/** Caught soon; all others are hunted in properties/shrinking/minimal.prop.test.ts. */
+const SOON: readonly string[] = ['M02', 'M04', 'M07', 'M21'];
 
 describe('the hunt', () => {
-  it.each(MUTANTS)('catches $id by $expect', { timeout: PATIENCE_MS }, async (mutant) => {
+  it.each(MUTANTS.filter(({ id }) => SOON.includes(id)))('catches $id by $expect', async (mutant) => {
     const found = await hunt(mutant, { seeds: 1 });
     expect(found).toMatchObject({ id: mutant.id, caughtBy: mutant.expect, searches: 1, caught: 1 });
     expect(found.historiesMedian).toBeLessThan(HUNT_RUNS);
