@@ -1,8 +1,6 @@
-import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { natives } from './host/natives.js';
 import { HandleLock, OneNodeLock, routineLock, tokenLock } from './testing/clients/right-locks.js';
@@ -250,13 +248,5 @@ describe('expectSafe', () => {
     expect((await Promise.all([...all, behind])).map(({ runs }) => runs)).toEqual(new Array(13).fill(2));
     expect(most).toBe(1);
     expect(process.listenerCount('unhandledRejection')).toBe(listeners);
-  });
-
-  it('works under node:test', async () => {
-    const script = new URL('./testing/with-node-test.ts', import.meta.url).pathname;
-    const run = promisify(execFile);
-    const { stdout } = await run(process.execPath, ['--import', 'tsx', '--test', '--test-reporter', 'tap', script]);
-    expect(stdout).toMatch(/# pass 2/);
-    expect(stdout).toMatch(/# fail 0/);
   });
 });

@@ -1,24 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { emptyFolder, lockstep } from '../cli/testing/in-process.js';
+import { lockstep } from '../cli/testing/in-process.js';
 import { commandsOf } from './commands.js';
-
-describe('docs/frontier.md', () => {
-  const commands = commandsOf('docs/frontier.md');
-
-  it.each(commands.map((argv) => [argv.join(' '), argv] as const))('%s', async (_, argv) => {
-    const { code, stderr } = await lockstep(argv, { cwd: emptyFolder() });
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  });
-
-  it('ends as the first command does', async () => {
-    const { stdout } = await lockstep(commands[0] ?? []);
-    const text = readFileSync(new URL('../docs/frontier.md', import.meta.url), 'utf8');
-    const said = stdout.slice(stdout.indexOf('With a TTL'), stdout.indexOf('\n\ntightest'));
-    expect(said.split(/\s+/).length).toBeGreaterThan(20);
-    expect(text.replaceAll(/\s+/g, ' ')).toContain(said.replaceAll(/\s+/g, ' '));
-  });
-});
 
 /** `replay S24 --with … # violated: …`: what a line of the tour says comes of it. */
 const TOLD = /^npm run -s lockstep -- (replay .*?)\s+# (\w+):/gm;
@@ -37,11 +20,6 @@ describe('docs/tour.md', () => {
     const { code, stdout } = await lockstep([...command.split(/\s+/), '--json']);
     // As the scenario has it declared, too.
     expect({ code, ...JSON.parse(stdout) }).toMatchObject({ code: 0, verdict, reproduced: true });
-  });
-
-  it.each(sweeps.map((argv) => [argv.join(' '), argv] as const))('%s', async (_, argv) => {
-    const { code, stderr } = await lockstep(argv, { cwd: emptyFolder() });
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   });
 
   it('shows pictures that are there, of scenarios that it speaks of', () => {
