@@ -32,6 +32,7 @@ const config: ViteUserConfig = defineConfig({
           name: 'unit',
           // Most of the time of a quick file goes into loading its modules, and these files change nothing global.
           isolate: false,
+          setupFiles: ['./test/leaves-no-trace.ts'],
           include: ['{core,deviations,scenarios,sim,properties,report,wire,campaign,cli,test,examples}/**/*.test.ts'],
           exclude: [...LONGER, '**/*.mock.test.ts'],
           // None takes a second on a machine of its own; a busy one is no failure.
