@@ -14,12 +14,16 @@ const ALONE: { readonly maxWorkers: number; readonly sequence: { readonly groupO
 const LONGER: string[] = [
   '**/node_modules/**',
   '**/*.slow.test.ts',
+  '**/*.long.test.ts',
   '**/*.prop.test.ts',
   '**/*.redis.test.ts',
   '**/*.browser.test.ts',
 ];
 
-/** Quick suites first; the slow and the real-Redis ones are projects of their own (`vitest run --project real`). */
+/**
+ * `npm run check` has `unit` and `isolated`, `npm test` has these and all others but `slow` and `long`, which are
+ * `npm run test:long`. A file chooses by its name.
+ */
 const config: ViteUserConfig = defineConfig({
   // `lockstep-redlock` is its sources, as for the compiler; without a build.
   resolve: { tsconfigPaths: true },
@@ -56,7 +60,7 @@ const config: ViteUserConfig = defineConfig({
         test: {
           ...ALONE,
           name: 'properties',
-          include: ['{properties,campaign,test}/**/*.prop.test.ts'],
+          include: ['{properties,campaign,cli,test}/**/*.prop.test.ts'],
           testTimeout: 60_000,
         },
       },
@@ -67,6 +71,16 @@ const config: ViteUserConfig = defineConfig({
           name: 'slow',
           include: ['{core,deviations,scenarios,sim,properties,wire,guests,campaign,cli,bench,test}/**/*.slow.test.ts'],
           testTimeout: 300_000,
+        },
+      },
+      // Minutes of servers, containers and browsers: fleets, torture, benchmarks, and what the documents tell people to type.
+      {
+        extends: true,
+        test: {
+          name: 'long',
+          include: ['{real,campaign,test}/**/*.long.test.ts'],
+          testTimeout: 300_000,
+          hookTimeout: 60_000,
         },
       },
       // Campaigns over a queue on a real Redis; their workers are processes of the build.
@@ -93,6 +107,7 @@ const config: ViteUserConfig = defineConfig({
         test: {
           name: 'real',
           include: ['real/**/*.test.ts', '{wire,examples,test}/**/*.redis.test.ts'],
+          exclude: LONGER.filter((it) => !it.includes('redis')),
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },

@@ -209,7 +209,7 @@ test.each([
   'disks that are written every second forget under %s, and the counterexample says which disks',
   { timeout: 60_000 },
   async (faults, event) => {
-    const argv = ['check', '--nodes', '3', '--faults', faults, '--restart-delay', '0', '--persistence', 'everysec'];
+    const argv = ['check', '--faults', faults, '--restart-delay', '0', '--persistence', 'everysec'];
     const { code, stdout } = await lockstep([...argv, '--runs', '10000'], { cwd: emptyFolder() });
     expect(code).toBe(1);
     expect(stdout).toContain('persistence everysec');

@@ -192,7 +192,7 @@ describe('where nothing can be written', () => {
 
   it('failures of a campaign are named one by one', async () => {
     const cwd = folderInTheWay();
-    const search = ['--faults', 'crash=1', '--restart-delay', '0', '--runs', '300', '--workers', '1'];
+    const search = ['--faults', 'crash=1', '--restart-delay', '0', '--runs', '60', '--workers', '1'];
     expect((await lockstep(['campaign', ...search, '--out', 'part.json'], { cwd })).code).toBe(1);
     const { code, stdout, stderr } = await lockstep(['campaign', 'failures', 'part.json'], { cwd });
     expect({ code, stdout }).toEqual({ code: 64, stdout: '' });

@@ -1,4 +1,8 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect } from 'vitest';
+import { findScenario } from '../../scenarios/catalogue.js';
+import { layOut } from '../../scenarios/json-layout.js';
 import type { Ran } from './in-process.js';
 
 /** Names that somebody may have written who wishes no good: to a terminal, a shell, a path or a page. */
@@ -50,4 +54,36 @@ export function expectTold({ code, stdout, stderr }: Ran): void {
   expect(unprintableIn(stdout)).toBeNull();
   if (code === 64 && stdout === '') expectSentence(stderr);
   expect(unprintableIn(stderr)).toBeNull();
+}
+
+/** S03 with one name in every place where a person can write one. */
+export function scenarioOf(name: string): string {
+  const { schedule, ...scenario } = findScenario('S03');
+  const clients = schedule.clients.map((client) => ({
+    ...client,
+    locks: client.locks.map((lock) => ({ ...lock, resources: [name] })),
+  }));
+  const flips = [{ title: name, with: 'persistence=always', expect: { verdict: 'violated' } }];
+  const expectations = {
+    verdict: 'violated',
+    violations: [{ property: 'mutual-exclusion', resource: name }],
+    hash: name,
+  };
+  return layOut({
+    ...scenario,
+    id: name,
+    title: name,
+    story: name,
+    source: name,
+    schedule: { ...schedule, clients },
+    expect: expectations,
+    flips,
+  });
+}
+
+/** Every file below a folder. */
+export function filesBelow(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((it) => it.isFile())
+    .map((it) => join(it.parentPath, it.name).slice(folder.length + 1));
 }
