@@ -1,4 +1,4 @@
-import { type Policy, PROFILES } from '../deviations/index.js';
+import { hasFencingTokens, type Policy, PROFILES } from '../deviations/index.js';
 import { SEARCHED } from '../properties/property-lists.js';
 import { keepsBounds } from '../properties/search/bounds.js';
 import type { StrategyName } from '../properties/search/strategy-info.js';
@@ -92,7 +92,7 @@ export function unjudged(properties: readonly PropertyId[], insideOnly: readonly
 
 /** Who looks for broken fencing gets locks with fencing tokens, and a resource that looks at them. */
 function fencedFor(properties: readonly PropertyId[], weather: Weather): Weather {
-  if (!properties.includes('fencing') || weather.policy.fencing !== 'none') return weather;
+  if (!properties.includes('fencing') || hasFencingTokens(weather.policy)) return weather;
   return { ...weather, policy: { ...weather.policy, fencing: 'quorum' }, resource: 'fencing' };
 }
 

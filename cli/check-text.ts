@@ -1,4 +1,4 @@
-import { driftAllowanceUs, quorumOf } from '../deviations/index.js';
+import { driftAllowanceUs, hasFencingTokens, quorumOf } from '../deviations/index.js';
 import {
   boundsOf,
   type CheckResult,
@@ -150,7 +150,7 @@ function assumed(weather: Weather): string[] {
     );
   }
   if (stretch.forget > 0) lines.push('nodes forget at once, but no more of them than a claim has votes to spare');
-  if (weather.counters && policy.fencing !== 'none') {
+  if (weather.counters && hasFencingTokens(policy)) {
     lines.push('a quorum of nodes knows its fencing counter, whatever the others lose or bring back');
   }
   if (stretch.late > 0) lines.push('writes arrive within the validity that they were checked for');

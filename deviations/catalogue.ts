@@ -22,11 +22,17 @@ export const DEVIATIONS: Readonly<Record<string, Deviation>> = {
 
 const ORDER: readonly string[] = Object.keys(DEVIATIONS);
 
+/** The deviation of this name. Throws a `RangeError` if there is none. */
+export function checkDeviation(name: string): Deviation {
+  const deviation = Object.hasOwn(DEVIATIONS, name) ? DEVIATIONS[name] : undefined;
+  if (deviation === undefined) throw new RangeError(`there is no deviation ${name}`);
+  return deviation;
+}
+
 /** A deviation by `name` or `name:number`, and its number. */
 export function parseDeviation(reference: string): { name: string; deviation: Deviation; number: number } {
   const [name = '', number] = reference.split(':');
-  const deviation = Object.hasOwn(DEVIATIONS, name) ? DEVIATIONS[name] : undefined;
-  if (deviation === undefined) throw new RangeError(`there is no deviation ${name}`);
+  const deviation = checkDeviation(name);
   if (deviation.numbered !== (number !== undefined) || !Number.isSafeInteger(Number(number ?? 0)))
     throw new RangeError(`${reference}: write ${name}${deviation.numbered ? ':<whole number>' : ' without a number'}`);
   return { name, deviation, number: Number(number) };

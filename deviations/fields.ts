@@ -7,7 +7,7 @@ import {
   type Token,
   votesWanted,
 } from '../core/index.js';
-import { rulesOf } from './catalogue.js';
+import { checkDeviation, parseDeviation, rulesOf } from './catalogue.js';
 import type { Policy } from './policy.js';
 
 /*
@@ -131,22 +131,54 @@ export function settingsOf(policy: Policy): Settings {
   };
 }
 
-const made = new WeakMap<Policy, LockPolicy>();
+/** What clients with the same deviations share. */
+interface Table {
+  readonly rules: Rules;
+  /** Whether they have a deviation of a name, as far as that was asked. */
+  readonly known: Map<string, boolean>;
+}
 
-/** By the names of what they deviate in. */
-const tables = new Map<string, Rules>([['', SOUND]]);
+const tables = new Map<string, Table>([['', { rules: SOUND, known: new Map() }]]);
+
+const made = new WeakMap<Policy, { readonly lock: LockPolicy; readonly table: Table }>();
+
+function make(policy: Policy): { readonly lock: LockPolicy; readonly table: Table } {
+  const names = deviationsOf(policy);
+  const key = names.join();
+  let table = tables.get(key);
+  if (table === undefined) {
+    table = { rules: rulesOf(names), known: new Map(names.map((it) => [parseDeviation(it).name, true])) };
+    tables.set(key, table);
+  }
+  const both = { lock: { settings: settingsOf(policy), rules: table.rules }, table };
+  made.set(policy, both);
+  return both;
+}
 
 /** What the lock of a client with this policy is run by. */
 export function lockPolicyOf(policy: Policy): LockPolicy {
-  const known = made.get(policy);
-  if (known !== undefined) return known;
-  const names = deviationsOf(policy);
-  const key = names.join();
-  const rules = tables.get(key) ?? rulesOf(names);
-  tables.set(key, rules);
-  const lock = { settings: settingsOf(policy), rules };
-  made.set(policy, lock);
-  return lock;
+  return (made.get(policy) ?? make(policy)).lock;
+}
+
+/**
+ * Whether a client with this policy has a deviation of this name, or one of several, whatever the number of a numbered one.
+ *
+ * @throws RangeError for a name that the catalogue does not have.
+ */
+export function deviates(policy: Policy, ...names: readonly string[]): boolean {
+  const { known } = (made.get(policy) ?? make(policy)).table;
+  return names.some((name) => {
+    const answer = known.get(name);
+    if (answer !== undefined) return answer;
+    checkDeviation(name);
+    known.set(name, false);
+    return false;
+  });
+}
+
+/** Whether locks come with fencing tokens of any kind. */
+export function hasFencingTokens(policy: Policy): boolean {
+  return lockPolicyOf(policy).settings.fencing || deviates(policy, 'grants-count');
 }
 
 /** Votes that make a lock on `nodes` nodes under `policy`. */

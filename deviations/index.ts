@@ -2,9 +2,11 @@ export { DEVIATIONS, parseDeviation, rulesOf } from './catalogue.js';
 export { type Client, fieldsOf, type Habits, policyOfClient } from './client.js';
 export type { Deviation } from './deviation.js';
 export {
+  deviates,
   deviationsOf,
   driftAllowanceUs,
   fencingTokenOf,
+  hasFencingTokens,
   lockPolicyOf,
   quorumOf,
   settingsOf,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { forgetfulNodesTolerated } from '../core/index.js';
-import { type Policy, quorumOf, REFERENCE, votesWantedOf } from './index.js';
+import { deviates, hasFencingTokens, type Policy, quorumOf, REFERENCE, votesWantedOf } from './index.js';
 
 const upTo7 = [1, 2, 3, 4, 5, 6, 7];
 
@@ -89,5 +89,26 @@ describe('the tolerance for forgetful nodes', () => {
 
   it('is none, not a negative number, when two quorums need not meet', () => {
     expect(forgetfulNodesTolerated(2, 2, 5)).toBe(0);
+  });
+});
+
+describe('what a policy deviates in', () => {
+  it('is asked by name, whatever its number', () => {
+    const policy = { ...REFERENCE, quorum: 2, sending: 'sequential' } as const;
+    expect([deviates(policy, 'quorum'), deviates(policy, 'asks-in-turn')]).toEqual([true, true]);
+    expect(deviates(policy, 'half-quorum', 'asks-in-turn')).toBe(true);
+    expect(deviates(policy, 'half-quorum', 'releases-in-turn')).toBe(false);
+    expect(deviates(REFERENCE, 'quorum')).toBe(false);
+  });
+
+  it('is not asked by a name that nothing has', () => {
+    expect(() => deviates(REFERENCE, 'half')).toThrow('there is no deviation half');
+    expect(() => deviates(REFERENCE, 'half')).toThrow(RangeError);
+  });
+
+  it('includes tokens for fencing of any kind', () => {
+    const kinds = ['none', 'quorum', 'counter-alone', 'plain-write', 'piggybacked-read', 'max', 'sum', 'min'] as const;
+    const having = kinds.filter((fencing) => hasFencingTokens({ ...REFERENCE, fencing }));
+    expect(having).toEqual(kinds.slice(1));
   });
 });

@@ -1,4 +1,4 @@
-import { driftAllowanceUs, type Policy, quorumOf } from '../deviations/index.js';
+import { driftAllowanceUs, hasFencingTokens, type Policy, quorumOf } from '../deviations/index.js';
 import type { Cluster, Crash, Failover, ProcessName, Schedule } from '../scenarios/index.js';
 import { ttlsMsOf } from '../scenarios/ttls.js';
 import { nodeName } from '../sim/index.js';
@@ -71,7 +71,7 @@ export function assumptions(schedule: Schedule, policy: Policy, seen: SeenOfRun 
     if (byStep.length > byRate.length) broken.push('clock-step');
     if (amnesiac.length > 0) broken.push('memory');
   }
-  if (policy.fencing !== 'none' && fewestCounters < quorum) broken.push('counters');
+  if (hasFencingTokens(policy) && fewestCounters < quorum) broken.push('counters');
   if (schedule.faults.some((it) => it.kind === 'failover' && losesWrites(it, schedule)))
     broken.push('durable-failover');
   if (!sameNodes(schedule)) broken.push('same-nodes');

@@ -1,3 +1,4 @@
+import { deviates, hasFencingTokens, lockPolicyOf } from '../deviations/index.js';
 import type { TraceEvent } from '../sim/index.js';
 import { numberOf, saidOf, textOf } from './details.js';
 import type { Row, RowContext } from './row.js';
@@ -46,7 +47,7 @@ export class SendingRows {
   /** Where nobody has counters, what is read changes nothing: a library loads its scripts. Who reads a key may act on it. */
   private isIdle(event: TraceEvent): boolean {
     const isRead = textOf(event, 'operation') === 'read-counter';
-    return isRead && this.context.policy.fencing === 'none' && !readsKey(event);
+    return isRead && !hasFencingTokens(this.context.policy) && !readsKey(event);
   }
 
   private courseOf(sent: TraceEvent): Course {
@@ -99,22 +100,23 @@ export class SendingRows {
     const client = schedule.clients.find((it) => it.id === event.process);
     const resources = client?.locks[numberOf(event, 'lock')]?.resources ?? [];
     const keys = resources.map((resource) => `${client?.keyPrefix ?? ''}${resource}`).join(' ');
-    const own = policy.ownKeyGrants ? ' (or own)' : '';
+    const { acquire, counter, extend } = lockPolicyOf(policy).rules.scripts;
+    const own = acquire.onto === 'missing-or-own' ? ' (or own)' : '';
     switch (textOf(event, 'operation')) {
       case 'acquire':
-        return `SET ${keys} ${token}${policy.onlyIfAbsent ? ' NX' : ''} PX ${numberOf(event, 'ttlMs')}${own}`;
+        return `SET ${keys} ${token}${acquire.onto === 'any' ? '' : ' NX'} PX ${numberOf(event, 'ttlMs')}${own}`;
       case 'extend':
-        if (policy.extendCommand === 'present') return `PEXPIRE ${keys} ${numberOf(event, 'ttlMs')}`;
-        if (policy.extendCommand === 'any') return `SET ${keys} ${token} PX ${numberOf(event, 'ttlMs')}`;
-        return `PEXPIRE ${keys} ${numberOf(event, 'ttlMs')} if ${token}${policy.extendCommand === 'own' ? '' : ' or missing'}`;
+        if (extend.onto === 'present') return `PEXPIRE ${keys} ${numberOf(event, 'ttlMs')}`;
+        if (extend.onto === 'any') return `SET ${keys} ${token} PX ${numberOf(event, 'ttlMs')}`;
+        return `PEXPIRE ${keys} ${numberOf(event, 'ttlMs')} if ${token}${extend.onto === 'own' ? '' : ' or missing'}`;
       case 'read-counter':
         return 'GET counter';
       case 'raise-counter':
-        return `SET counter ${numberOf(event, 'counter')}${policy.fencing === 'plain-write' ? '' : ' if lower'}`;
+        return `SET counter ${numberOf(event, 'counter')}${counter.raises === 'any' ? '' : ' if lower'}`;
       case 'join-counter':
         return `SET counter ${numberOf(event, 'counter')} if missing`;
       default:
-        return policy.releaseChecksToken ? `DEL ${keys} if ${token}` : `DEL ${keys}`;
+        return deviates(policy, 'deletes-any') ? `DEL ${keys}` : `DEL ${keys} if ${token}`;
     }
   }
 

@@ -1,5 +1,5 @@
 import type { Command, LocalTime, NodeSet } from '../core/index.js';
-import { lockPolicyOf, type Policy } from '../deviations/index.js';
+import { hasFencingTokens, lockPolicyOf, type Policy } from '../deviations/index.js';
 import type { Adversary, Moment } from './adversary.js';
 import { Chronicle } from './chronicle.js';
 import { SimClient } from './client.js';
@@ -92,7 +92,7 @@ export class World implements WorldView, WatchedWorld, ClientHost {
     const { cluster } = this.setup;
     const arm = this.pushExpiry.bind(this);
     const node = new SimNode(index, cluster, this.chronicle, arm, offsetUs, ratePpm);
-    if (this.policy.fencing !== 'none') node.counter.begin(lockPolicyOf(this.policy).rules.scripts.counter);
+    if (hasFencingTokens(this.policy)) node.counter.begin(lockPolicyOf(this.policy).rules.scripts.counter);
     return node;
   }
 

@@ -11,7 +11,7 @@ import {
   type NodeSet,
   union,
 } from '../../core/index.js';
-import { driftAllowanceUs, type Policy } from '../../deviations/index.js';
+import { deviates, driftAllowanceUs, type Policy } from '../../deviations/index.js';
 import { type ExploreBounds, TICK_US } from './bounds.js';
 
 const BLANK = initialState();
@@ -28,7 +28,7 @@ export function canonicalLock(policy: Policy, bounds: ExploreBounds, lock: LockS
   const fencing = isFencing(lock);
   const trying = acquiring || fencing || phase === 'cleaning' || phase === 'waiting';
   const held = phase === 'held';
-  const readsGrants = policy.releaseTo === 'granted' || policy.cleanup === 'granted';
+  const readsGrants = deviates(policy, 'releases-granted', 'cleans-granted');
   const keepsVotes = acquiring || (readsGrants && (held || phase === 'lost' || phase === 'waiting'));
   const { attempt, extension, hold } = lock;
   const { isOpen } = extension;
@@ -38,10 +38,13 @@ export function canonicalLock(policy: Policy, bounds: ExploreBounds, lock: LockS
     read ? localTime(Math.max(at, oldest)) : BLANK.calledAt;
   return {
     ...lock,
-    calledAt: clamped(lock.calledAt, trying && policy.validityFrom === 'call'),
+    calledAt: clamped(lock.calledAt, trying && deviates(policy, 'counts-from-call')),
     attempt: {
       ...attempt,
-      startedAt: clamped(attempt.startedAt, (acquiring || fencing) && policy.validityFrom === 'attempt'),
+      startedAt: clamped(
+        attempt.startedAt,
+        (acquiring || fencing) && !deviates(policy, 'counts-from-call', 'counts-from-reply'),
+      ),
       asked: acquiring ? attempt.asked : BLANK.attempt.asked,
       // Why an attempt failed is only told of.
       failure: phase === 'cleaning' || phase === 'waiting' ? 'contended' : null,
@@ -55,7 +58,7 @@ export function canonicalLock(policy: Policy, bounds: ExploreBounds, lock: LockS
     extension: {
       ...extension,
       ttlMs: isOpen ? extension.ttlMs : 0,
-      startedAt: clamped(extension.startedAt, isOpen && policy.extendFrom === 'start'),
+      startedAt: clamped(extension.startedAt, isOpen && !deviates(policy, 'extension-counts-from-reply')),
       votes: isOpen ? extension.votes : NO_ANSWERS,
     },
     counters: canonicalCounters(lock),

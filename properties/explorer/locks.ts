@@ -17,7 +17,7 @@ import {
   type Timer,
   type Token,
 } from '../../core/index.js';
-import { lockPolicyOf, type Policy } from '../../deviations/index.js';
+import { deviates, lockPolicyOf, type Policy } from '../../deviations/index.js';
 import { type ExploreBounds, TICK_US } from './bounds.js';
 import { canonicalLock, lockKey, mapNodeSets, rolesOf, withoutNode } from './canonical-lock.js';
 import { Interner, Memo } from './interner.js';
@@ -328,7 +328,7 @@ function mayHold(policy: Policy, lock: LockState): boolean {
     case 'held':
       return true;
     case 'lost':
-      return !policy.extendOnlyInTime;
+      return deviates(policy, 'extends-late', 'extends-if-begun-in-time');
     default:
       return isTrying(lock);
   }

@@ -1,5 +1,5 @@
 import { type Command, isFencing } from '../../core/index.js';
-import { type Policy, quorumOf } from '../../deviations/index.js';
+import { hasFencingTokens, type Policy, quorumOf } from '../../deviations/index.js';
 import { type Action, ActionKind, actionOf } from './action.js';
 import { Attempts } from './attempts.js';
 import { type ExploreBounds, type ExploredProperty, policyWithin } from './bounds.js';
@@ -82,7 +82,7 @@ export class BoundedWorld {
     this.firstLink = this.firstNode + bounds.nodes;
     this.faultsAt = this.firstLink + bounds.clients * bounds.nodes;
     this.countersAt = this.faultsAt + 1;
-    this.fenced = this.policy.fencing !== 'none';
+    this.fenced = hasFencingTokens(this.policy);
     this.size = this.countersAt + (this.fenced ? 1 + bounds.clients : 0);
     this.counterId(0);
     this.next = new Uint16Array(this.size);

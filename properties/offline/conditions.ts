@@ -1,3 +1,4 @@
+import { deviates } from '../../deviations/index.js';
 import { nodeIndex, type TraceEvent } from '../../sim/index.js';
 import type { Lock, Mark, Record } from './record.js';
 
@@ -91,8 +92,8 @@ export class Conditions {
         set(this.lists, detail.nodes as readonly string[]);
         break;
       case 'counter-set':
-        if (this.record.setup.policy.rejoin !== 'copy' || this.counts(process, seq) === Number(detail.counter) >= 0)
-          return;
+        if (deviates(this.record.setup.policy, 'counter-kept', 'counter-from-zero')) return;
+        if (this.counts(process, seq) === Number(detail.counter) >= 0) return;
         set(this.counted, Number(detail.counter) >= 0);
         break;
       case 'forget':

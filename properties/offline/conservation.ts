@@ -1,4 +1,4 @@
-import { lockPolicyOf } from '../../deviations/index.js';
+import { deviates, lockPolicyOf } from '../../deviations/index.js';
 import type { TraceEvent } from '../../sim/index.js';
 import type { Finding } from './finding.js';
 import type { Record } from './record.js';
@@ -91,7 +91,7 @@ class Books {
   /** Nobody hears of the end of a claim before it, except who gives up where an extension fails. */
   private isEarly({ process, atUs, localUs, detail }: TraceEvent): boolean {
     const lock = `${process} ${detail.lock}`;
-    const givesUp = this.record.setup.policy.extendOnFail === 'give-up' && this.refusals.get(lock) === atUs;
+    const givesUp = deviates(this.record.setup.policy, 'failure-gives-up') && this.refusals.get(lock) === atUs;
     return !givesUp && localUs < (this.deadlines.get(lock) ?? Number.POSITIVE_INFINITY);
   }
 
@@ -134,9 +134,11 @@ class Books {
   /** A command that sets keys which are its own already gives them a new life, and the trace has no event for it. */
   private noteRenewal({ process, cause, detail }: TraceEvent): void {
     const { client, lock, operation, token, answer } = detail;
-    const { extendCommand, ownKeyGrants, ownKeyRenews } = this.record.setup.policy;
+    const { policy } = this.record.setup;
     const sets =
-      operation === 'acquire' ? !ownKeyGrants || ownKeyRenews : operation === 'extend' && extendCommand !== 'own';
+      operation === 'acquire'
+        ? !deviates(policy, 'own-key-grants')
+        : operation === 'extend' && deviates(policy, 'extends-missing', 'extends-present', 'extends-any');
     // The answer may have waited; the life of the keys began when the command was carried out.
     const executed = this.bySeq.get(cause);
     if (!sets || answer !== 'yes' || executed === undefined) return;

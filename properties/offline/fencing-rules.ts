@@ -1,3 +1,4 @@
+import { deviates, hasFencingTokens } from '../../deviations/index.js';
 import { finding } from './claim-rules.js';
 import type { Finding } from './finding.js';
 import type { Lock, Record, Turn } from './record.js';
@@ -8,14 +9,12 @@ interface Issued {
   readonly turn: Turn;
 }
 
-/** Policies whose fencing token is a counter and the token of the attempt; that of the others is a counter alone. */
-const PAIRS: readonly string[] = ['quorum', 'plain-write', 'piggybacked-read'];
-
 /** Negative, 0 or positive, as the one comes before, is the same as, or comes after the other. */
 type Order = (a: Turn, b: Turn) => number;
 
 function orderOf({ setup }: Record): Order {
-  const isPair = PAIRS.includes(setup.policy.fencing);
+  // A counter and the token of the attempt, or a counter alone.
+  const isPair = !deviates(setup.policy, 'grants-count', 'fence-without-token');
   return (a, b) => a.counter - b.counter || (isPair ? a.token - b.token : 0);
 }
 
@@ -24,7 +23,7 @@ function orderOf({ setup }: Record): Order {
  * there when its client began to ask. And the writes in the order in which they came, each against the highest so far.
  */
 export function fencing(record: Record): Finding[] {
-  if (record.setup.policy.fencing === 'none') return [];
+  if (!hasFencingTokens(record.setup.policy)) return [];
   return [...issuing(record), ...writing(record), ...losing(record)];
 }
 

@@ -1,10 +1,10 @@
-import { type Policy, quorumOf } from '../../deviations/index.js';
+import { lockPolicyOf, type Policy, quorumOf } from '../../deviations/index.js';
 import type { WorldView } from '../../sim/index.js';
 import type { Weather } from './weather.js';
 
 /** Whether clients read and raise counters of nodes for their fencing tokens. */
-export function countsForTokens({ fencing }: Policy): boolean {
-  return fencing !== 'none' && fencing !== 'max' && fencing !== 'sum' && fencing !== 'min';
+export function countsForTokens(policy: Policy): boolean {
+  return lockPolicyOf(policy).settings.fencing;
 }
 
 /** Which nodes can be made to lose their fencing counter, so that a quorum knows its own at all times. */

@@ -1,5 +1,5 @@
 import { has, NO_NODES, type NodeSet, oneNode, union, without } from '../../../core/index.js';
-import type { Policy } from '../../../deviations/index.js';
+import { deviates, lockPolicyOf, type Policy } from '../../../deviations/index.js';
 import type { ClockPlan, Fault, ProcessName } from '../../../scenarios/index.js';
 import { type LockRun, nodeIndex, type TrueTime, type WatchedWorld } from '../../../sim/index.js';
 import { insertAt } from '../remove.js';
@@ -157,20 +157,12 @@ export function strikesHome(fault: Fault, world: WatchedWorld): boolean {
  */
 export function attemptUs(policy: Policy, nodes: number, ttlMs: number): number {
   if (policy.nodeTimeoutUs === null) return ttlMs * 1000;
-  return policy.nodeTimeoutUs * ((policy.sending === 'sequential' ? nodes : 1) + fencingRounds(policy));
+  return policy.nodeTimeoutUs * ((deviates(policy, 'asks-in-turn') ? nodes : 1) + fencingRounds(policy));
 }
 
 /** Rounds that an attempt may take for its fencing token: counters are read, read again if none is there, and raised. */
-function fencingRounds({ fencing }: Policy): number {
-  switch (fencing) {
-    case 'none':
-    case 'max':
-    case 'sum':
-    case 'min':
-      return 0;
-    default:
-      return 3;
-  }
+function fencingRounds(policy: Policy): number {
+  return lockPolicyOf(policy).settings.fencing ? 3 : 0;
 }
 
 /** The longest pause between two attempts, µs of local time. */
@@ -179,11 +171,12 @@ export function longestPauseUs({ retryDelayUs, retryJitterUs }: Policy): number 
 }
 
 /** How long the releases of one lock or attempt may take, µs of local time. */
-export function releaseUs({ nodeTimeoutUs, releaseSending }: Policy, nodes: number, ttlMs: number): number {
-  return nodeTimeoutUs === null ? ttlMs * 1000 : nodeTimeoutUs * (releaseSending === 'parallel' ? 1 : nodes);
+export function releaseUs(policy: Policy, nodes: number, ttlMs: number): number {
+  if (policy.nodeTimeoutUs === null) return ttlMs * 1000;
+  return policy.nodeTimeoutUs * (deviates(policy, 'releases-in-turn', 'releases-until-error') ? nodes : 1);
 }
 
 /** The same for a clean-up, where the next attempt waits for it. */
 export function cleanUpUs(policy: Policy, nodes: number, ttlMs: number): number {
-  return policy.cleanupAwaited ? releaseUs(policy, nodes, ttlMs) : 0;
+  return deviates(policy, 'awaits-clean-up', 'awaits-whole-clean-up') ? releaseUs(policy, nodes, ttlMs) : 0;
 }

@@ -1,5 +1,5 @@
 import { size } from '../../../core/index.js';
-import { driftAllowanceUs, type Policy } from '../../../deviations/index.js';
+import { deviates, driftAllowanceUs, type Policy } from '../../../deviations/index.js';
 import type { Fault } from '../../../scenarios/index.js';
 import type { LockRun, Setup, TrueTime, WatchedWorld } from '../../../sim/index.js';
 import { instant, type Report } from '../instant.js';
@@ -82,9 +82,10 @@ export class Liveness {
   /** A command whose messages take longer than this each way uses up a time-out, or the validity. */
   private slow({ plan, list }: LockRun): number {
     const { ttlMs } = plan;
-    const { nodeTimeoutUs, sending, minValidityUs } = this.policy;
+    const { nodeTimeoutUs, minValidityUs } = this.policy;
     const validityUs = ttlMs * 1000 - driftAllowanceUs(this.policy, ttlMs * 1000) - minValidityUs;
-    const roundTripUs = Math.min(nodeTimeoutUs ?? NEVER, validityUs / (sending === 'sequential' ? list.places : 1));
+    const inTurn = deviates(this.policy, 'asks-in-turn');
+    const roundTripUs = Math.min(nodeTimeoutUs ?? NEVER, validityUs / (inTurn ? list.places : 1));
     return Math.max(0, Math.floor((roundTripUs - 1) / 2 / this.exchanges));
   }
 
@@ -177,7 +178,7 @@ export class Liveness {
   }
 
   counterSet(node: number, counter: number, now: TrueTime): void {
-    if (this.policy.rejoin !== 'copy') return;
+    if (deviates(this.policy, 'counter-kept', 'counter-from-zero')) return;
     this.catchUp(now);
     this.calm.counterSet(node, counter, now);
   }

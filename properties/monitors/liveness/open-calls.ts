@@ -1,4 +1,4 @@
-import type { Policy } from '../../../deviations/index.js';
+import { deviates, type Policy } from '../../../deviations/index.js';
 import { type LockRun, type TrueTime, trueTime } from '../../../sim/index.js';
 import { instant, type Report } from '../instant.js';
 import { removeAt } from '../remove.js';
@@ -32,7 +32,7 @@ export class OpenCalls {
   acquiring(lock: LockRun, now: TrueTime): void {
     const { policy } = this;
     const { places } = lock.list;
-    const pauses = policy.pausesAfterLast || lock.state.attempt.number + 1 !== policy.tries;
+    const pauses = deviates(policy, 'pauses-after-last') || lock.state.attempt.number + 1 !== policy.tries;
     const tryUs = attemptUs(policy, places, lock.plan.ttlMs) + cleanUpUs(policy, places, lock.plan.ttlMs);
     this.begin(lock, tryUs + (pauses ? longestPauseUs(policy) : 0), now);
   }
