@@ -19,7 +19,14 @@ export function acquisitionFailed(lock: LockSubject, outcome: Outcome & { type: 
     case 'contended':
       return make('ERR_LOCK_CONTENDED', `${name} is held by others, ${attempts}: ${tally}.`);
     case 'unreachable':
-      return make('ERR_LOCK_QUORUM_UNREACHABLE', `No quorum for ${name} ${attempts}: ${tally}.`, cause);
+      return make(
+        'ERR_LOCK_QUORUM_UNREACHABLE',
+        // With the votes in, what was missing is what fencing asks for next.
+        votes.granted.length >= votes.quorum
+          ? `No quorum told its fencing counter for ${name} ${attempts}. The votes: ${tally}.`
+          : `No quorum for ${name} ${attempts}: ${tally}.`,
+        cause,
+      );
     case 'too-slow':
       return make('ERR_LOCK_TIMEOUT', `The quorum for ${name} came too late to be valid, ${attempts}: ${tally}.`);
     case 'counters-lost':
