@@ -20,6 +20,8 @@ export interface Style {
   readonly tsdoc: number;
   /** Lines of test per line of source. */
   readonly testToSource: number;
+  /** Lines of source by folder at the top, the longest first. */
+  readonly rooms: Readonly<Record<string, number>>;
 }
 
 /** Where the longest are, for whoever has to mend them. */
@@ -45,6 +47,7 @@ export function measureStyle(): Measured {
     .split('\n');
   const tally = { any: 0, nonNull: 0, exported: 0, sourceLines: 0, testLines: 0 };
   const [files, functions, undocumented]: [Longest[], Longest[], string[]] = [[], [], []];
+  const rooms = new Map<string, number>();
   for (const path of paths) {
     const text = readFileSync(new URL(path, TOP), 'utf8');
     const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
@@ -53,6 +56,8 @@ export function measureStyle(): Measured {
     if (ofTest) tally.testLines += lines;
     else {
       tally.sourceLines += lines;
+      const [room = ''] = path.split('/');
+      rooms.set(room, (rooms.get(room) ?? 0) + lines);
       files.push({ path, line: 1, name: path, lines });
       for (const { name, documented } of exportsOf(source)) {
         tally.exported++;
@@ -77,6 +82,7 @@ export function measureStyle(): Measured {
     cycles: cycles(readModules(TOP)).length,
     tsdoc: 1 - undocumented.length / tally.exported,
     testToSource: tally.testLines / tally.sourceLines,
+    rooms: Object.fromEntries([...rooms].sort(([, a], [, b]) => b - a)),
   };
   const most = 5;
   return {

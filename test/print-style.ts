@@ -21,6 +21,7 @@ else {
     ['cycles of imports', `${style.cycles}`, ''],
     ['exports with a docstring', `${(style.tsdoc * 100).toFixed(1)} %`, `without: ${undocumented.length}`],
     ['lines of test per line of source', style.testToSource.toFixed(2), ''],
+    ...Object.entries(style.rooms).map(([room, lines]) => [`lines of source in ${room}`, `${lines}`, '']),
   ];
   process.stdout.write(`${textTable(['figure', 'value', 'where'], rows, 1)}\n`);
 }
