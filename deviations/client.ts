@@ -1,23 +1,18 @@
 import type { Settings } from '../core/index.js';
 import { parseDeviation } from './catalogue.js';
 import { deviationsOf, NAMES } from './fields.js';
-import { type Policy, REFERENCE } from './policy.js';
+import { type Habits, type Policy, REFERENCE } from './policy.js';
 
 /** Fields of a policy, to be written to. */
 export type Fields = { -readonly [Field in Exclude<keyof Policy, 'profile'>]?: Policy[Field] };
-
-/** What a client's process does around its lock. */
-export type Habits = Partial<Pick<Policy, 'clock' | 'tokenFrom' | 'nodesFrom' | 'beliefEnds'>> & {
-  /** One token as long as the process lives. */
-  readonly tokenPerProcess?: true;
-};
 
 /** A client: what it chooses, what it does otherwise than the sound lock, and its habits. */
 export interface Client {
   readonly settings?: Partial<Omit<Settings, 'fencing'>>;
   /** Names in the catalogue of deviations, `name` or `name:number`. */
   readonly deviations: readonly string[];
-  readonly habits?: Habits;
+  /** `tokenPerProcess`: one token as long as the process lives. */
+  readonly habits?: Partial<Habits> & { readonly tokenPerProcess?: true };
 }
 
 /**

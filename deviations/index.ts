@@ -1,5 +1,5 @@
 export { DEVIATIONS, parseDeviation, rulesOf } from './catalogue.js';
-export { type Client, fieldsOf, type Habits, policyOfClient } from './client.js';
+export { type Client, fieldsOf, policyOfClient } from './client.js';
 export type { Deviation } from './deviation.js';
 export {
   deviates,
@@ -12,5 +12,5 @@ export {
   settingsOf,
   votesWantedOf,
 } from './fields.js';
-export { type Policy, REFERENCE } from './policy.js';
+export { type Habits, type Policy, REFERENCE } from './policy.js';
 export { ORIGINS, type Origin, PROFILES, type Source } from './profiles/index.js';

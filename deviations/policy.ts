@@ -1,26 +1,42 @@
-import type { NodeScripts } from '../core/index.js';
+import type { NodeScripts, Settings } from '../core/index.js';
 
 /**
- * Every choice on which Redlock clients differ, as one plain value. A *profile* is a named policy with its sources, a
- * *planted bug* is a policy with one line changed. The defaults ({@link REFERENCE}) are the redis.io algorithm with the
- * rules that published analyses showed to be necessary.
+ * What a client's process does around its lock, and no rule of the lock: which nodes and clock it goes by, where its tokens
+ * come from, and when it stops to believe.
  */
-export interface Policy {
-  /** Name of the profile this value started from. */
-  readonly profile: string;
-
-  /** Votes that make a lock. `majority` is ⌊N/2⌋+1 (redis.io); a number is used as it is, sound or not. */
-  readonly quorum: 'majority' | 'half' | 'float-majority' | number;
-  /**
-   * Votes to wait for before settling, from the quorum up to N, while nodes can still answer; with fewer the lock is
-   * taken all the same once everybody has answered or timed out. More votes tolerate more forgetful nodes.
-   */
-  readonly votesWanted: 'quorum' | 'all' | number;
+export interface Habits {
   /**
    * Which nodes a client counts: all that it is given, or those that it has a connection to as it asks for the lock
    * (`connected`: redlock-cpp, redlock-py before its pull request 6).
    */
   readonly nodesFrom: 'configured' | 'connected';
+  /**
+   * The clock of its process that a client reads. `boot` never jumps and counts the time in which the machine was
+   * suspended (CLOCK_BOOTTIME; or monotonic time checked against the time since boot, as this project's client does).
+   * `monotonic` stands still in that time (CLOCK_MONOTONIC on Linux: redsync, pottery, aioredlock, rslock). `wall` can
+   * be set (`Date.now`, `microtime`, `Time.now`: node-redlock, redlock-php, antirez/redlock-rb).
+   */
+  readonly clock: 'boot' | 'monotonic' | 'wall';
+  /**
+   * Where tokens come from: `random` ones are unique, the `clock`'s are the millisecond, those of `clock-us` the
+   * microsecond (`uniqid` of redlock-php).
+   */
+  readonly tokenFrom: 'random' | 'clock' | 'clock-us';
+  /** When the owner stops believing: as it calls release, or only when release has returned. */
+  readonly beliefEnds: 'at-release' | 'after-release';
+}
+
+/**
+ * Every choice on which Redlock clients differ, as one plain value, as schedules of form 1 write it: settings (where a
+ * negative drift allowance adds validity), the habits of a process, and a field for each rule that clients have in another
+ * form. A *profile* is a named policy with its sources, a *planted bug* is a policy with one line changed. The defaults
+ * ({@link REFERENCE}) are the redis.io algorithm with the rules that published analyses showed to be necessary.
+ */
+export interface Policy extends Omit<Settings, 'fencing'>, Habits {
+  /** Name of the profile this value started from. */
+  readonly profile: string;
+  /** Votes that make a lock. `majority` is ⌊N/2⌋+1 (redis.io); a number is used as it is, sound or not. */
+  readonly quorum: 'majority' | 'half' | 'float-majority' | number;
   /** `parallel` sends to all nodes at once (redis.io: "multiplexing"), `sequential` to one after the other. */
   readonly sending: 'parallel' | 'sequential';
   /**
@@ -30,8 +46,6 @@ export interface Policy {
    * that a tie never ends (node-redlock 5).
    */
   readonly settle: 'early' | 'early-yes' | 'early-no' | 'all' | 'quorum-only';
-  /** How long one node may take to answer, µs of local time; `null` waits for ever. */
-  readonly nodeTimeoutUs: number | null;
   /**
    * What an error or a time-out of one node is: `no-vote`; a `vote` (whoever takes the absence of an error for success);
    * or the end of the acquisition, with nothing released: at once (`abort`: an exception that nobody catches,
@@ -40,14 +54,6 @@ export interface Policy {
   readonly onNodeError: 'no-vote' | 'vote' | 'abort' | 'forfeit';
   /** What a granted SET is read as: `yes`, or an `error` (a rewrite of redsync tests for the wrong kind of nil). */
   readonly grantReadAs: 'yes' | 'error';
-
-  /**
-   * The clock of its process that a client reads. `boot` never jumps and counts the time in which the machine was
-   * suspended (CLOCK_BOOTTIME; or monotonic time checked against the time since boot, as this project's client does).
-   * `monotonic` stands still in that time (CLOCK_MONOTONIC on Linux: redsync, pottery, aioredlock, rslock). `wall` can
-   * be set (`Date.now`, `microtime`, `Time.now`: node-redlock, redlock-php, antirez/redlock-rb).
-   */
-  readonly clock: 'boot' | 'monotonic' | 'wall';
   /** Time stamps are cut to whole multiples of this, µs, from 1: 1 000 in redlock-py and node-redlock, a second in redlock-cpp. */
   readonly stampUs: number;
   /**
@@ -58,13 +64,8 @@ export interface Policy {
   readonly deadline: 'absolute' | 'relative' | 'whole-ttl';
   /** How long after the last answer the owner starts to count a `relative` validity, µs; the caller's habit. */
   readonly deadlineLagUs: number;
-
   /** Where validity starts counting: at the start of the attempt (T1), of the first attempt, or at the last reply. */
   readonly validityFrom: 'attempt' | 'call' | 'reply';
-  /** Drift allowance in proportion to the TTL, parts per million (redis.io clients: 10 000). Negative adds validity. */
-  readonly driftPpm: number;
-  /** Drift allowance that does not depend on the TTL, µs (redis.io clients: 2 000). Negative adds validity. */
-  readonly driftUs: number;
   /** Rounds the allowance up to whole milliseconds, which absorbs what truncated time stamps can lose. */
   readonly driftWholeMs: boolean;
   /**
@@ -72,14 +73,6 @@ export interface Policy {
    * nothing for very much (redlock-rs, whose difference wraps around in a release build).
    */
   readonly validityCheck: 'positive' | 'non-negative' | 'none' | 'unsigned';
-  /** Validity below this counts as a failed attempt, µs. */
-  readonly minValidityUs: number;
-
-  /**
-   * Where tokens come from: `random` ones are unique, the `clock`'s are the millisecond, those of `clock-us` the
-   * microsecond (`uniqid` of redlock-php).
-   */
-  readonly tokenFrom: 'random' | 'clock' | 'clock-us';
   /**
    * How long one token lives: reuse over attempts lets a late release delete the key of a later attempt, and reuse over
    * calls (`instance`: one token as long as the process lives, redis-semaphore) that of a later lock.
@@ -100,20 +93,10 @@ export interface Policy {
   readonly ownKeyGrants: boolean;
   /** Where its own token grants, it gets the whole TTL anew (aioredlock): then validity may count from that attempt. */
   readonly ownKeyRenews: boolean;
-
-  /** Attempts per acquisition, at least 1; `null` tries for ever. */
-  readonly tries: number | null;
-  /** No attempt begins later than this after the call, µs of local time; `null` for no such limit. */
-  readonly acquireTimeoutUs: number | null;
-  /** Mean pause between attempts, µs. */
-  readonly retryDelayUs: number;
-  /** The pause is drawn uniformly within ± this, µs. */
-  readonly retryJitterUs: number;
   /** Whether the pauses are made; else tries are burnt as fast as the nodes answer (glasslion/redlock issues 13, 18). */
   readonly retryPauses: boolean;
   /** Whether the last attempt is followed by a pause as well, before the caller hears that it failed (redlock-py). */
   readonly pausesAfterLast: boolean;
-
   /** Which nodes a failed attempt is released on: `not-refused` leaves out those that are known to have said no. */
   readonly cleanup: 'all' | 'not-refused' | 'granted' | 'none';
   /**
@@ -144,13 +127,8 @@ export interface Policy {
    * (node-redlock), or that is `freed` of it, whoever deleted it (aioredlock).
    */
   readonly releaseRule: 'best-effort' | 'deleted' | 'freed';
-  /** How often a release that did not succeed is sent in all, at least once; `null` for ever (node-redlock 5: 11). */
-  readonly releaseTries: number | null;
-  /** When the owner stops believing: as it calls release, or only when release has returned. */
-  readonly beliefEnds: 'at-release' | 'after-release';
   /** Which nodes a release goes to. */
   readonly releaseTo: 'all' | 'granted';
-
   /**
    * What an extension does on a node: only lengthen the own key, also re-create a missing one, give whatever key is
    * there a new expiry (`PEXPIRE` without a look at the token), or set any key.
@@ -173,24 +151,13 @@ export interface Policy {
    * (`release`: node-redlock 4, rslock), or release them and tell the owner (`give-up`: redis-semaphore).
    */
   readonly extendOnFail: 'keep' | 'release' | 'give-up';
-  /** Most successful extensions of one lock, `null` for no limit (then nobody else may ever get it). */
-  readonly maxExtensions: number | null;
-  /** Extends by itself when this much validity is left, µs; `null` never. */
-  readonly autoExtendAtUs: number | null;
-  /** The same as a share of the TTL, ppm; what comes first of both. */
-  readonly autoExtendAtPpm: number | null;
   /** What is done where less than that is left from the start: an extension `at-once`, or `never` one (rslock). */
   readonly autoExtendLate: 'at-once' | 'never';
-  /** Least pause between two automatic extensions, µs. */
-  readonly autoExtendSpacingUs: number;
   /**
    * How the owner hears that its claim is over: by a `local-timer`; `after-reply`, when an extension fails after it
    * (node-redlock 5); or not at all (`none`: redlock-php, redsync, Redisson, whose watchdog dies silently).
    */
   readonly lossSignal: 'local-timer' | 'after-reply' | 'none';
-
-  /** Keys outlive the claim by this, ms, unless it is given back: nobody gets a lost lock for so long (Chubby). */
-  readonly lockDelayMs: number;
   /**
    * The fencing token that a lock comes with. `quorum`: once the votes are in, reads the counters of a quorum, raises a
    * quorum to one more, and takes the lock only then; the token is that number and the attempt's own token.
