@@ -175,7 +175,7 @@ function win(turn: Turn): void {
     return;
   }
   cancelAnswers(turn, 'attempt');
-  if (policy.rules.quits('claim', s.votes, 'unreachable')) {
+  if (policy.rules.quits('win', s.votes, 'unreachable')) {
     fail(turn, 'unreachable');
     return;
   }

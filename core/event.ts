@@ -5,7 +5,7 @@ import type { LocalTime } from './time.js';
 
 /**
  * The timers of one lock, each armed at an absolute local deadline: the node time-outs of the attempt, the extension
- * and the release in flight, the pause before the next attempt, the claimed expiry, and the next automatic extension.
+ * and the release in flight, the pause before the next attempt, the end of the hold, and the next automatic extension.
  */
 export type Timer = 'attempt' | 'extension' | 'release' | 'retry' | 'expiry' | 'auto-extend';
 
@@ -75,7 +75,7 @@ export type Outcome =
   | { readonly type: 'extended'; readonly deadline: LocalTime; readonly votes: Votes }
   /** The lock keeps the deadline it had. */
   | { readonly type: 'not-extended'; readonly reason: ExtensionFailure; readonly votes: Votes }
-  /** The claimed expiry has passed; nobody was asked. */
+  /** The deadline has passed by the local clock; nobody was asked. */
   | { readonly type: 'lost' }
   /**
    * In `votes`, granted means deleted and refused means that there was nothing of ours. `enough`: whether that is a

@@ -6,17 +6,17 @@ import { answered, counted, NO_ANSWERS, timedOut } from './tally.js';
 import { armAnswers, send, type Turn } from './turn.js';
 
 /*
- * How a lock gets its fencing token between its votes and its claim: read the counters of a quorum, raise a quorum to one
+ * How a lock gets its fencing token between its votes and its hold: read the counters of a quorum, raise a quorum to one
  * more. Four things make the result rise from holder to holder: the reading begins when the votes are in, so that it
- * follows what earlier holders did; nobody lowers a counter; the claim waits for a quorum; and a node whose process or
- * memory is not the one that counted does not count until it has a counter as high as a quorum of others knows. Nobody
- * begins to count anew: nodes that never counted cannot be told from nodes that lost everything.
+ * follows what earlier holders did; nobody lowers a counter; the lock is held only once a quorum is raised; and a node whose
+ * process or memory is not the one that counted does not count until it has a counter as high as a quorum of others knows.
+ * Nobody begins to count anew: nodes that never counted cannot be told from nodes that lost everything.
  */
 
 /** How far the token is: still asking, there, not to be had now, or not to be had by any client before an operator acts. */
 export type Fencing = 'open' | 'done' | 'failed' | 'lost';
 
-/** The votes are in: begins with what comes before the claim. */
+/** The votes are in: begins with what comes before the hold. */
 export function startFencing(turn: Turn): Fencing {
   const { policy, s } = turn;
   const first = policy.rules.fencing.first(policy.settings);
@@ -36,7 +36,7 @@ export function noteGrantedCounter({ policy, s }: Turn, told: number): void {
   if (counter !== s.counters.counter) s.counters = { ...s.counters, counter };
 }
 
-/** A node answered to a reading or raising of its counter, before the claim. */
+/** A node answered to a reading or raising of its counter, while the lock waits for its token. */
 export function onCounter(turn: Turn, { node, command, answer, counter }: Reply): Fencing {
   const { s } = turn;
   const { counters } = s;
@@ -56,7 +56,7 @@ export function onCounter(turn: Turn, { node, command, answer, counter }: Reply)
   return decideFencing(turn);
 }
 
-/** Such an answer after the claim: a node that turns out to have no counter gets one, in a round that nobody waits for. */
+/** Such an answer later: a node that turns out to have no counter gets one, in a round that nobody waits for. */
 export function onLateCounter(turn: Turn, { node, command, answer, counter }: Reply): void {
   const { s } = turn;
   if (command.attempt !== s.attempt.number) return;

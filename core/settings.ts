@@ -34,7 +34,7 @@ export interface Settings {
   readonly autoExtendAtPpm: number | null;
   /** Least pause between two automatic extensions, µs. */
   readonly autoExtendSpacingUs: number;
-  /** Keys outlive the claim by this, ms, unless it is given back: nobody gets a lost lock for so long (Chubby). */
+  /** Keys outlive the hold by this, ms, unless it is released: nobody gets a lost lock for so long (Chubby). */
   readonly lockDelayMs: number;
   /**
    * Whether a lock comes with a fencing token: once the votes are in, the lock reads the counters of a quorum, raises a

@@ -7,7 +7,7 @@ import { type LocalTime, localTime } from './time.js';
 
 /**
  * Where a lock is in its life.
- * `idle` → `acquiring` ⇄ `waiting` → `held` → `releasing` → `released`, or `failed`, or `lost` at the claimed expiry.
+ * `idle` → `acquiring` ⇄ `waiting` → `held` → `releasing` → `released`, or `failed`, or `lost` at its deadline.
  * With fencing, `acquiring` → `reading` → `raising` → `held`; with an awaited clean-up, `acquiring` → `cleaning` → `waiting`.
  */
 export type Phase =
@@ -60,13 +60,13 @@ export interface Counters {
   readonly marks: readonly number[];
 }
 
-/** What is claimed; meaningful from `held` on. */
+/** The time in which the owner believes to have the lock; meaningful from `held` on. */
 export interface Hold {
-  /** The claim ends here. */
+  /** Its end. */
   deadline: LocalTime;
   /** Successful extensions so far. */
   extensions: number;
-  /** The round of extension whose votes are behind the claim, or -1 while they are the attempt's. */
+  /** The round of extension whose votes are behind it, or -1 while they are the attempt's. */
   votedRound: number;
 }
 

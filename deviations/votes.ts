@@ -76,7 +76,7 @@ export const VOTES: Readonly<Record<string, Deviation>> = {
   'error-aborts': quits('the first error ends the acquisition, with nothing released', (moment) => moment === 'error'),
   'error-forfeits': quits(
     'an error ends an acquisition that was won, with nothing released',
-    (moment, votes) => moment === 'claim' && votes.failed !== NO_NODES,
+    (moment, votes) => moment === 'win' && votes.failed !== NO_NODES,
   ),
   'lateness-quits': quits(
     'votes that come too late end the acquisition, with nothing released',
