@@ -37,7 +37,7 @@ const config: ViteUserConfig = defineConfig({
           // Most of the time of a quick file goes into loading its modules, and these files change nothing global.
           isolate: false,
           setupFiles: ['./test/leaves-no-trace.ts'],
-          include: ['{core,deviations,scenarios,sim,properties,report,wire,campaign,cli,test,examples}/**/*.test.ts'],
+          include: ['{core,deviations,scenarios,sim,properties,report,wire,campaign,cli,test}/**/*.test.ts'],
           exclude: [...LONGER, '**/*.mock.test.ts'],
           // None takes a second on a machine of its own; a busy one is no failure.
           testTimeout: 30_000,
@@ -49,7 +49,7 @@ const config: ViteUserConfig = defineConfig({
           ...ALONE,
           name: 'isolated',
           // These replace globals or modules.
-          include: ['guests/**/*.test.ts', '**/*.mock.test.ts'],
+          include: ['{guests,examples}/**/*.test.ts', '**/*.mock.test.ts'],
           exclude: LONGER,
           testTimeout: 30_000,
         },
