@@ -28,21 +28,14 @@ export function onExpiry(turn: Turn): void {
   }
   s.phase = 'lost';
   stopAutoExtension(turn);
-  if (s.extension.isOpen && !policy.rules.mayExtend(true, 'end')) {
-    endRound(turn);
-    refuse(turn, 'too-late');
-  }
+  if (!policy.rules.mayExtend(true, 'end')) breakOff(turn, 'too-late');
   report(turn, { type: 'lost' });
 }
 
 /** The owner gives the lock back, before or after its expiry: it is not extended any more. */
 export function endHold(turn: Turn): void {
-  const { s } = turn;
-  if (s.extension.isOpen) {
-    endRound(turn);
-    refuse(turn, 'not-held');
-  }
-  if (s.phase === 'held') {
+  breakOff(turn, 'not-held');
+  if (turn.s.phase === 'held') {
     cancel(turn, 'expiry');
     stopAutoExtension(turn);
   }
@@ -60,6 +53,7 @@ export function autoExtend(turn: Turn): void {
   if (whyNot(turn) === null) startRound(turn, turn.s.ttlMs);
 }
 
+/** Why the lock cannot be extended now. */
 function whyNot({ policy, s, now }: Turn): ExtensionFailure | null {
   const { maxExtensions } = policy.settings;
   const { deadline, extensions } = s.hold;
@@ -150,7 +144,13 @@ function giveUp(turn: Turn, early: boolean): void {
   report(turn, { type: 'lost' });
 }
 
-/** Ends the round in flight; what it set on the nodes stays there. */
+/** No more votes are waited for, if a round is in flight. What it set on the nodes stays there. */
+function breakOff(turn: Turn, reason: ExtensionFailure): void {
+  if (!turn.s.extension.isOpen) return;
+  endRound(turn);
+  refuse(turn, reason);
+}
+
 function endRound(turn: Turn): void {
   turn.s.extension.isOpen = false;
   cancelAnswers(turn, 'extension');
