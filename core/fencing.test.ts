@@ -192,6 +192,12 @@ describe('too many nodes without a counter', () => {
     expect(lock.armed.size).toBe(0);
   });
 
+  it('end the last attempt, which is cleaned up by a client that cleans up no other', () => {
+    const lock = elected({ tries: null, cleanupAfter: 'last-attempt' }).no(0, 1, 2).no(0, 1, 2);
+    expect(lock.outcome).toMatchObject({ type: 'failed', reason: 'counters-lost' });
+    expect(lock.sent).toMatchObject([{ operation: 'release', to: ALL }]);
+  });
+
   it('fail the attempt only, where others turn out to have lost theirs meanwhile', () => {
     const lock = elected().no(0, 1, 2).counts(4, 0).no(1, 3, 4);
     expect(lock.phase).toBe('waiting');
