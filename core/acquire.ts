@@ -118,7 +118,7 @@ function vote(turn: Turn, { node, counter }: Reply, answer: Answer): void {
   decide(turn);
 }
 
-/** The node time-out: whoever was asked and has not answered has failed. */
+/** The node time-out: nodes that were asked and have not answered count as failed. */
 export function onAttemptTimeout(turn: Turn): void {
   const { policy, s } = turn;
   const { rules } = policy;

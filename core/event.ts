@@ -61,7 +61,7 @@ export interface Votes {
   readonly quorum: number;
 }
 
-/** What a lock tells its owner. */
+/** What a lock reports to its owner. */
 export type Outcome =
   /** The lock is held until `deadline`; `fence` is for the resources that it protects, if the policy has such tokens. */
   | {
@@ -75,7 +75,7 @@ export type Outcome =
   | { readonly type: 'extended'; readonly deadline: LocalTime; readonly votes: Votes }
   /** The lock keeps the deadline it had. */
   | { readonly type: 'not-extended'; readonly reason: ExtensionFailure; readonly votes: Votes }
-  /** The deadline has passed by the local clock; nobody was asked. */
+  /** The deadline has passed by the local clock; no node was asked. */
   | { readonly type: 'lost' }
   /**
    * In `votes`, granted means deleted and refused means that there was nothing of ours. `enough`: whether that is a

@@ -32,7 +32,7 @@ export function onExpiry(turn: Turn): void {
   report(turn, { type: 'lost' });
 }
 
-/** The owner gives the lock back, before or after its expiry: it is not extended any more. */
+/** The owner releases the lock, before or after its deadline: it is not extended any more. */
 export function endHold(turn: Turn): void {
   breakOff(turn, 'not-held');
   if (turn.s.phase === 'held') {
@@ -123,7 +123,7 @@ function succeed(turn: Turn): void {
   report(turn, { type: 'extended', deadline, votes: votesOf(s.votes, s.electorate.needed) });
 }
 
-/** A round has come to nothing: the lock keeps the deadline it has, unless a rule says otherwise. */
+/** A round has failed: the lock keeps its deadline, unless a rule says otherwise. */
 function failRound(turn: Turn, reason: ExtensionFailure): void {
   const { policy, s, now } = turn;
   refuse(turn, reason);

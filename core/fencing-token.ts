@@ -1,9 +1,9 @@
 import type { Token } from './commands.js';
 
 /**
- * What a lock's holder shows to the resource, which refuses whoever comes with less than it has seen (Kleppmann 2016).
- * Holders that follow each other have rising counters; holders that overlap may have the same one, and are told apart
- * by the token of their attempt.
+ * What a lock's holder shows to the resource, which refuses a token lower than one that it has seen (Kleppmann 2016).
+ * Holders that follow each other have rising counters; holders that overlap may have the same one, and differ in the
+ * token of their attempt.
  */
 export interface FencingToken {
   readonly counter: number;

@@ -10,7 +10,7 @@ import { armAnswers, send, type Turn } from './turn.js';
  * more. Four things make the result rise from holder to holder: the reading begins when the votes are in, so that it
  * follows what earlier holders did; nobody lowers a counter; the lock is held only once a quorum is raised; and a node whose
  * process or memory is not the one that counted does not count until it has a counter as high as a quorum of others knows.
- * Nobody begins to count anew: nodes that never counted cannot be told from nodes that lost everything.
+ * No node begins to count again from 0: nodes that never counted cannot be told from nodes that lost everything.
  */
 
 /** How far the token is: still asking, there, not to be had now, or not to be had by any client before an operator acts. */
@@ -30,9 +30,9 @@ export function startFencing(turn: Turn): Fencing {
   return 'open';
 }
 
-/** A node granted and told its counter. */
-export function noteGrantedCounter({ policy, s }: Turn, told: number): void {
-  const counter = policy.rules.fencing.fromVotes(s.counters.counter, told);
+/** A node granted, and sent its counter with the answer. */
+export function noteGrantedCounter({ policy, s }: Turn, granted: number): void {
+  const counter = policy.rules.fencing.fromVotes(s.counters.counter, granted);
   if (counter !== s.counters.counter) s.counters = { ...s.counters, counter };
 }
 
@@ -56,7 +56,7 @@ export function onCounter(turn: Turn, { node, command, answer, counter }: Reply)
   return decideFencing(turn);
 }
 
-/** Such an answer later: a node that turns out to have no counter gets one, in a round that nobody waits for. */
+/** Such an answer later: a node that turns out to have no counter gets one, in a round that the owner does not wait for. */
 export function onLateCounter(turn: Turn, { node, command, answer, counter }: Reply): void {
   const { s } = turn;
   if (command.attempt !== s.attempt.number) return;
@@ -68,7 +68,7 @@ export function onLateCounter(turn: Turn, { node, command, answer, counter }: Re
   rejoinLate(turn);
 }
 
-/** Has a quorum tell its counters once more, if nodes were found without one too late to join with those that were told. */
+/** Asks a quorum for its counters again, for nodes that were found without one too late to join in the last round. */
 export function rejoinLate(turn: Turn): void {
   const { s } = turn;
   const { counters } = s;
@@ -122,7 +122,7 @@ function decideFencing(turn: Turn): Fencing {
     return 'open';
   }
   if (s.phase === 'reading' && leavesNoQuorum(s, votes.no)) {
-    // Nodes that lose their counters one after the other look as if all had at once; a second reading tells.
+    // Nodes that lose their counters one after the other look as if all had at once; a second reading shows it.
     const still = without(missing, without(missing, votes.no));
     if (leavesNoQuorum(s, missing)) return leavesNoQuorum(s, still) ? 'lost' : 'failed';
     s.counters = { ...NO_COUNTERS, round: round + 1, missing: votes.no, marks };

@@ -6,7 +6,7 @@ import { answered, counted, forgotten, NO_ANSWERS, timedOut, votesOf } from './t
 import { later } from './time.js';
 import { arm, armAnswers, cancelAnswers, report, send, type Turn } from './turn.js';
 
-/** The owner gives the lock back. It no longer holds it from this call on. */
+/** The owner releases the lock, and no longer holds it from this call on. */
 export function startRelease(turn: Turn): void {
   turn.s.phase = 'releasing';
   tryRelease(turn);
@@ -81,7 +81,7 @@ function continueRelease(turn: Turn, last: Answer): void {
   if (s.phase === 'releasing') finishRelease(turn);
 }
 
-/** A quorum without our key lets others in, so that is when the owner is told; the rest goes on behind its back. */
+/** A quorum without our key lets others acquire the lock: the release is reported then, and the rest goes on without the owner. */
 function finishRelease(turn: Turn): void {
   const { policy, s, now } = turn;
   const { releaseTries, retryDelayUs } = policy.settings;

@@ -38,17 +38,17 @@ export interface Won {
   readonly allowanceUs: number;
 }
 
-/** Why keys are deleted: the owner gives the lock back, or an attempt failed, after which another follows or none. */
+/** Why keys are deleted: the owner releases the lock, or an attempt failed, after which another follows or none. */
 export type ReleaseCause = 'release' | 'clean-up' | 'last clean-up';
 
-/** What is done to a lock whose extension failed, in this order: its owner is told of its end, or its keys deleted. */
+/** What follows a failed extension: `lost` is reported, the keys are deleted, or `lost` is reported before the deadline. */
 export type AfterFailure = 'notice' | 'release' | 'give-up';
 
 /** How a lock gets its fencing token. */
 export interface FencingRules {
   /** What follows the votes: a reading of counters, or raising them at once; `null` for neither. */
   first(settings: Settings): 'read' | 'raise' | null;
-  /** What the counters that came with the votes so far come to, and one more; 0 is none. */
+  /** Combines the counters that came with the votes so far, 0 for none, with one more. */
   fromVotes(sofar: number, counter: number): number;
   /** The fencing token of a counter and the attempt's own token. */
   token(settings: Settings, counter: number, attempt: Token | null): FencingToken | null;
@@ -58,7 +58,7 @@ export interface FencingRules {
 export interface Rules {
   /** Votes that make a lock, or an extension of it, on so many nodes. */
   quorum(nodes: number, round: Round): number;
-  /** What an answer is taken for; a time-out is an error. */
+  /** How an answer counts; a time-out is an error. */
   read(answer: Answer, round: Round): Answer;
   /** Whether a round is decided by the votes so far. */
   settle(votes: Tally, of: Electorate): 'yes' | 'no' | 'open';
@@ -78,7 +78,7 @@ export interface Rules {
   enough(leftUs: number, settings: Settings, round: Round): boolean;
   /** When the lock ends. */
   deadline(won: Won, from: LocalTime, leftUs: number): LocalTime;
-  /** When its owner is told so by a timer; `null` never. */
+  /** When a timer reports that to the owner; `null` never. */
   alarm(deadline: LocalTime): LocalTime | null;
   /** The pause after an attempt, µs, for a draw from 0 to 999 999. */
   pause(settings: Settings, jitterPpm: number): number;

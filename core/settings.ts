@@ -5,7 +5,7 @@
 export interface Settings {
   /**
    * Votes to wait for before settling, from the quorum up to N, while nodes can still answer; with fewer the lock is
-   * taken all the same once everybody has answered or timed out. More votes tolerate more forgetful nodes.
+   * taken all the same once everybody has answered or timed out. More votes tolerate data loss on more nodes.
    */
   readonly votesWanted: 'quorum' | 'all' | number;
   /** How long one node may take to answer, µs of local time; `null` waits for ever. */
@@ -26,7 +26,7 @@ export interface Settings {
   readonly retryJitterUs: number;
   /** How often a release that did not succeed is sent in all, at least once; `null` for ever. */
   readonly releaseTries: number | null;
-  /** Most successful extensions of one lock, `null` for no limit (then nobody else may ever get it). */
+  /** Most successful extensions of one lock; `null` for no limit, with which others may never get it. */
   readonly maxExtensions: number | null;
   /** Extends by itself when this much validity is left, µs; `null` never. */
   readonly autoExtendAtUs: number | null;
@@ -34,7 +34,7 @@ export interface Settings {
   readonly autoExtendAtPpm: number | null;
   /** Least pause between two automatic extensions, µs. */
   readonly autoExtendSpacingUs: number;
-  /** Keys outlive the hold by this, ms, unless it is released: nobody gets a lost lock for so long (Chubby). */
+  /** Keys outlive the hold by this, ms, unless it is released: others get a lost lock so much later (Chubby). */
   readonly lockDelayMs: number;
   /**
    * Whether a lock comes with a fencing token: once the votes are in, the lock reads the counters of a quorum, raises a

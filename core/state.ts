@@ -44,7 +44,7 @@ export interface Counters {
   readonly votes: Tally;
   /** Round in flight, from 0. */
   readonly round: number;
-  /** While reading, what the counters read so far come to; then the counter of the fencing token. */
+  /** While reading, the highest counter read so far; then the counter of the fencing token. */
   readonly counter: number;
   /** The highest counter among the nodes that were raised, theirs included that were higher already. */
   readonly highest: number;
@@ -140,7 +140,7 @@ export const NO_COUNTERS: Counters = {
 
 const NOBODY: Electorate = { nodes: 0, needed: 0, wanted: 0 };
 
-/** A lock nobody has asked for yet. */
+/** A lock before its acquisition. */
 export function initialState(): LockState {
   return {
     phase: 'idle',

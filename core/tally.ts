@@ -24,12 +24,12 @@ export function counted(tally: Tally, node: number, answer: Answer): Tally {
   return { yes: tally.yes, no: without(tally.no, it), failed: union(tally.failed, it) };
 }
 
-/** The time is up: whoever was asked and has not answered has failed. */
+/** The time is up: nodes that were asked and have not answered count as failed. */
 export function timedOut({ yes, no }: Tally, asked: NodeSet): Tally {
   return { yes, no, failed: without(asked, union(yes, no)) };
 }
 
-/** Without the answers of these nodes, which are asked anew. */
+/** Without the answers of these nodes, which are asked again. */
 export function forgotten({ yes, no, failed }: Tally, nodes: NodeSet): Tally {
   return { yes: without(yes, nodes), no: without(no, nodes), failed: without(failed, nodes) };
 }
@@ -39,7 +39,7 @@ export function answered({ yes, no, failed }: Tally): NodeSet {
   return union(yes, union(no, failed));
 }
 
-/** As the owner of a lock is told of it. */
+/** In the form that the owner of a lock gets. */
 export function votesOf({ yes, no, failed }: Tally, quorum: number): Votes {
   return { granted: yes, refused: no, failed, quorum };
 }
