@@ -1,10 +1,9 @@
-export { applyChanges } from './change.js';
-export { formatDurationMs, parseDuration } from './duration.js';
+export { formatDurationMs } from './duration.js';
 export { FAULT_KINDS } from './grammar.js';
-export { InputError, ScheduleError } from './input-error.js';
+export { InputError } from './input-error.js';
 export { scenarioJsonSchema } from './json-schema.js';
 export { MITIGATIONS, type Mitigation, mitigate } from './mitigations.js';
-export { parseScenario, parseScenarioText, parseSchedule, parseScheduleText } from './parse.js';
+export { parseScenarioText, parseSchedule, parseScheduleText } from './parse.js';
 export { plainCluster, plainLock } from './plain.js';
 export type * from './scenario.js';
 export type * from './schedule.js';
