@@ -61,7 +61,7 @@ function anyProcess(options: CourseOptions): fc.Arbitrary<string> {
 }
 
 /** Clients with their work: locks, extensions, writes. */
-export function clientArbitrary(options: CourseOptions): fc.Arbitrary<ClientPlan> {
+function clientArbitrary(options: CourseOptions): fc.Arbitrary<ClientPlan> {
   const locks = fc.array(lockArbitrary(options), { maxLength: 64 });
   const own = options.apart === true ? { nodes: nodeList(options), keyPrefix: given('x:'), timing: given({}) } : {};
   return fc.record(
@@ -102,7 +102,7 @@ function writeArbitrary(): fc.Arbitrary<WritePlan> {
 }
 
 /** Faults of the kinds asked for. */
-export function faultArbitrary(options: CourseOptions): fc.Arbitrary<Fault> {
+function faultArbitrary(options: CourseOptions): fc.Arbitrary<Fault> {
   const when: When = { atUs: instant(options.untilUs), edge: fc.constantFrom('before' as const, 'after' as const) };
   const kinds: FaultsByKind = { ...faultsOfNodes(options, when), ...faultsOfProcesses(options, when) };
   return fc.oneof(...options.faults.map((kind) => kinds[kind]));
@@ -226,7 +226,7 @@ function fault<T extends { readonly edge?: 'before' | 'after' }>(
 }
 
 /** What becomes of single messages. */
-export function fateArbitrary(options: CourseOptions): fc.Arbitrary<Fate> {
+function fateArbitrary(options: CourseOptions): fc.Arbitrary<Fate> {
   const count = fc.nat({ max: 4096 });
   return fc.record(
     {
