@@ -70,13 +70,11 @@ export function onReleaseTimeout(turn: Turn): void {
 function continueRelease(turn: Turn, last: Answer): void {
   const { policy, s } = turn;
   const { todo, sent, votes } = s.release;
-  if (todo !== NO_NODES) {
-    const to = policy.rules.next(todo, without(sent, answered(votes)), last, 'release');
-    s.release.todo = to === null ? NO_NODES : without(todo, to);
-    if (to !== null && to !== NO_NODES) {
-      sendRelease(turn, to);
-      armAnswers(turn, 'release');
-    }
+  const to = policy.rules.next(todo, without(sent, answered(votes)), last, 'release');
+  s.release.todo = to === null ? NO_NODES : without(todo, to);
+  if (to !== null && to !== NO_NODES) {
+    sendRelease(turn, to);
+    armAnswers(turn, 'release');
   }
   if (s.phase === 'releasing') finishRelease(turn);
 }

@@ -195,6 +195,14 @@ describe('releases one after the other', () => {
     expect(lock.yes(4).outcome).toMatchObject({ type: 'released', enough: true });
   });
 
+  it('have a time-out for each node, also where the next attempt does not wait for them', () => {
+    const lock = new TestLock(slow).acquire().at(2).no(0, 1, 2);
+    expect([lock.phase, lock.armed.get('release')]).toEqual(['waiting', 52]);
+    expect(lock.at(10).no(0).armed.get('release')).toBe(60);
+    const late = lock.at(60).fire('release');
+    expect([late.sent.map(({ to }) => to), late.armed.get('release')]).toEqual([[[2]], 110]);
+  });
+
   it('go on when a quorum is free already', () => {
     const lock = heldLock(slow).release().yes(0).yes(1).yes(2);
     expect([lock.phase, lock.sent.map(({ to }) => to)]).toEqual(['releasing', [[3]]]);
