@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { DEVIATIONS } from '../deviations/index.js';
 import { closureOf, cycles, forbiddenImports, importsOf, type Modules, ROOMS, readModules } from './modules.js';
 
 const house: Modules = readModules(new URL('..', import.meta.url));
@@ -25,6 +27,15 @@ describe('the house', () => {
 
   it('has no cycle of imports, types included', () => {
     expect(cycles(house)).toEqual([]);
+  });
+
+  it('asks policies for deviations that are in the catalogue', () => {
+    const asked = [...house.keys()].flatMap((path) => {
+      const text = readFileSync(new URL(`../${path}`, import.meta.url), 'utf8');
+      return [...text.matchAll(/\bdeviates\([^;{]*?\)/g)].flatMap(([call]) => call.match(/(?<=')[a-z-]+(?=')/g) ?? []);
+    });
+    expect(asked.length).toBeGreaterThan(20);
+    expect(asked.filter((name) => !Object.hasOwn(DEVIATIONS, name))).toEqual([]);
   });
 
   it('has a lock of which every module is in core or real/lock, without dependencies and deviations', () => {
