@@ -3,7 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { natives } from './host/natives.js';
-import { HandleLock, OneNodeLock, routineLock, tokenLock } from './testing/clients/right-locks.js';
+import {
+  type Asked,
+  AskedLock,
+  HandleLock,
+  OneNodeLock,
+  routineLock,
+  tokenLock,
+} from './testing/clients/right-locks.js';
 import { WrongLock } from './testing/clients/wrong-lock.js';
 import { expectSafe, type TestBed, UnsafeLockError, VIOLATION_KINDS } from './testing.js';
 
@@ -57,6 +64,22 @@ describe('expectSafe', () => {
     expect(result.runs).toBe(25);
     expect(result.claims).toBeGreaterThan(20);
   });
+
+  it.each<Asked>(['isValid', 'isHeld', 'isExpired', 'get isHeld'])(
+    'lets one pass that looks at the time only when it is asked: %s',
+    async (asked) => {
+      const result = await expectSafe(({ nodes }) => new AskedLock(nodes, asked), options);
+      expect(result.claims).toBeGreaterThan(20);
+    },
+  );
+
+  it.each<Asked>(['isValid', 'isHeld', 'isExpired', 'get isHeld'])(
+    'catches one that says too long that it is held, though nothing happens when that is over: %s',
+    async (asked) => {
+      const error = await caught(expectSafe(({ nodes }) => new AskedLock(nodes, asked, 110), { runs: 25, reportTo }));
+      expect(error).toMatchObject({ kind: 'belief', violation: { property: 'mutual-exclusion' } });
+    },
+  );
 
   it('does not accuse a client that counts by a monotonic clock where a wall clock is set, and does one by that', async () => {
     const steps = { faults: { wallStep: 2 }, runs: 40, seed: 'steps', reportTo };

@@ -1,5 +1,5 @@
 import { initialState, LONGEST_US, type LocalTime, localTime, type Phase } from '../core/index.js';
-import { Kind, type LockRun, nodeName, type QueueEvent, type TrueTime } from '../sim/index.js';
+import { Kind, type LockRun, nodeName, type QueueEvent, type TrueTime, trueTime } from '../sim/index.js';
 import { Extensions } from './extensions.js';
 import { follow } from './follow.js';
 import { EPOCH_MS, GuestHost } from './guest-host.js';
@@ -12,6 +12,9 @@ import {
   whatIsWrongWithHeld,
 } from './lock-under-test.js';
 import { SimRedis } from './redis/client.js';
+
+/** A lock that would be held for so many TTLs without an extension is one without an end. */
+const LONGEST_TTLS = 100;
 
 /** Subject of the timer that looks whether a belief is over. */
 class BeliefEnd {
@@ -30,6 +33,8 @@ interface Hold {
   readonly calledMs: number;
   /** What the library gave for it. */
   held: unknown;
+  /** True time at which it will say that it is no longer held, as far as that was found; else 0. */
+  saidUntil: number;
   /** Belief, if the held lock says nothing of itself. */
   otherwise: Belief;
   /** Of a lock that is held until it says otherwise. */
@@ -84,11 +89,33 @@ export class GuestClient extends GuestHost {
     else this.watch(hold);
   }
 
-  private deadlineOf({ held, otherwise }: Hold): LocalTime {
+  private deadlineOf(hold: Hold): LocalTime {
+    const { held, otherwise } = hold;
     const untilMs = this.look(() => beliefIn(held, this.wallMs(), otherwise));
-    if (untilMs === Number.POSITIVE_INFINITY) return localTime(LONGEST_US);
+    if (untilMs === Number.POSITIVE_INFINITY) return this.saidUntil(hold);
     this.session.checkPlausible(this, untilMs);
     return localTime(Math.max(0, Math.floor((untilMs - EPOCH_MS) * 1000)));
+  }
+
+  /** Until when a lock that says now that it is held will say so, if nothing happens but that time passes. */
+  private saidUntil(hold: Hold): LocalTime {
+    const { held } = hold;
+    const isHeld = (): boolean => beliefIn(held, EPOCH_MS, Number.POSITIVE_INFINITY) === Number.POSITIVE_INFINITY;
+    if (!this.readsClocks(isHeld)) return localTime(LONGEST_US);
+    const { now } = this.chronicle;
+    const says = (at: number): boolean => this.look(isHeld, trueTime(at));
+    let [last, first] = [Number(now), now + LONGEST_TTLS * hold.lock.plan.ttlMs * 1000];
+    // As it was found before, most of the time.
+    const { saidUntil } = hold;
+    if (saidUntil > now && !says(saidUntil) && says(saidUntil - 1)) [last, first] = [saidUntil - 1, saidUntil];
+    else if (says(first)) return localTime(LONGEST_US);
+    while (first - last > 1) {
+      const between = Math.floor((last + first) / 2);
+      if (says(between)) last = between;
+      else first = between;
+    }
+    hold.saidUntil = first;
+    return localTime(this.clock.read(trueTime(first)));
   }
 
   private believeNoMore(hold: Hold): void {
@@ -130,6 +157,7 @@ export class GuestClient extends GuestHost {
       resource,
       calledMs,
       held: null,
+      saidUntil: 0,
       otherwise: calledMs + lock.plan.ttlMs,
       extensions: new Extensions(),
       isExtended: false,

@@ -23,10 +23,10 @@ import {
   type QueueEvent,
   type TrueTime,
 } from '../sim/index.js';
-import { current, type OwnedTimer } from './host/owner.js';
+import { as, current, type OwnedTimer } from './host/owner.js';
 import { GuestTimer, ProcessTimers } from './process-timers.js';
 import type { Sent, Wire } from './redis/client.js';
-import { meaningOf } from './redis/meaning.js';
+import { meaningOf, whileAcquiring } from './redis/meaning.js';
 import { RemoteCommands } from './redis/remote.js';
 import { saidBy } from './redis/said.js';
 import type { GuestProcess, Session } from './session.js';
@@ -44,6 +44,10 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
   protected current: LockRun | null = null;
   protected randomCalls = 0;
   private asked: NodeSet = NO_NODES;
+  /** The instant that its clocks show to whom it is being asked in {@link look}; `null` for now. */
+  private shown: TrueTime | null = null;
+  /** How often its clocks were read. */
+  private readings = 0;
 
   constructor(seat: ClientSeat, session: Session) {
     super(seat, 'wall');
@@ -60,15 +64,20 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
   // ——— what the dispatchers ask ———
 
   wallMs(): number {
-    return EPOCH_MS + Math.floor(this.clocks.wall.read(this.chronicle.now) / 1000);
+    return EPOCH_MS + Math.floor(this.clocks.wall.read(this.instantRead()) / 1000);
   }
 
   monotonicUs(): number {
-    return this.clocks.monotonic.read(this.chronicle.now);
+    return this.clocks.monotonic.read(this.instantRead());
   }
 
   bootUs(): number {
-    return this.clocks.boot.read(this.chronicle.now);
+    return this.clocks.boot.read(this.instantRead());
+  }
+
+  private instantRead(): TrueTime {
+    this.readings++;
+    return this.shown ?? this.chronicle.now;
   }
 
   setTimer(callback: () => void, delayMs: number, repeat: boolean): OwnedTimer {
@@ -107,15 +116,25 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     }
   }
 
-  /** Asks guest code something that nothing follows from; it reads the clocks of this process. */
-  protected look<T>(read: () => T): T {
-    const before = current.owner;
-    current.owner = this;
+  /**
+   * Asks guest code something that nothing follows from; it reads the clocks of this process.
+   *
+   * @param at - What they show: as if nothing happened until then. Default now.
+   */
+  protected look<T>(read: () => T, at: TrueTime | null = null): T {
+    this.shown = at;
     try {
-      return read();
+      return as(this, read);
     } finally {
-      current.owner = before;
+      this.shown = null;
     }
+  }
+
+  /** Whether guest code reads a clock of this process as it answers. */
+  protected readsClocks(read: () => unknown): boolean {
+    const before = this.readings;
+    this.look(read);
+    return this.readings > before;
   }
 
   get hasImmediates(): boolean {
@@ -176,10 +195,11 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     session.learn(commands);
     this.asked = union(this.asked, oneNode(node));
     session.seen.nodesAsked = Math.max(session.seen.nodesAsked, size(this.asked));
-    const meaning = meaningOf(commands.find((it) => it.length > 1) ?? [], (sha) => session.textOf(sha));
-    const known = meaning.value === null ? undefined : session.names.known(meaning.value);
+    const read = meaningOf(commands.find((it) => it.length > 1) ?? [], (sha) => session.textOf(sha));
+    const known = read.value === null ? undefined : session.names.known(read.value);
     const owner = known === undefined ? null : this.chronicle.ownerOf(known);
     const lock = owner?.client === this ? owner : this.current;
+    const meaning = lock?.state.phase === 'acquiring' ? whileAcquiring(read) : read;
     const at = session.nodes[node];
     if (lock === null || at === undefined) {
       return { replies: Promise.reject(new Error('no lock was asked for yet')), abandon: () => {} };

@@ -32,7 +32,8 @@ export type MakeLock = (bed: TestBed) => LockUnderTest;
 /**
  * What a held lock may say of itself; the first of these that is there counts: `remaining()` (ms left), `expiration`,
  * `expiresAt` or `validUntil` (ms by `Date.now`, or a `Date`), `isAcquired` or `isHeld` (or a method of that name),
- * `signal` (held until it aborts). A lock that says nothing is taken to be held until `ttlMs` after `acquire` was called.
+ * `isValid()` or `isExpired()` (a method or a getter), `signal` (held until it aborts). What compares clocks is asked for each
+ * instant that matters, and needs no timer. A lock that says nothing is taken to be held until `ttlMs` after `acquire` was called.
  */
 export interface HeldLock {
   remaining?(): number;
@@ -41,6 +42,8 @@ export interface HeldLock {
   readonly validUntil?: number | Date;
   readonly isAcquired?: boolean | (() => boolean);
   readonly isHeld?: boolean | (() => boolean);
+  readonly isValid?: boolean | (() => boolean);
+  readonly isExpired?: boolean | (() => boolean);
   readonly signal?: AbortSignal;
   release?(): unknown;
   unlock?(): unknown;
@@ -52,6 +55,28 @@ export type Belief = number;
 
 const NOT_HELD = Number.NEGATIVE_INFINITY;
 const HELD = Number.POSITIVE_INFINITY;
+
+/** Predicates, and what they say of a lock that is held. */
+const PREDICATES = { isAcquired: true, isHeld: true, isValid: true, isExpired: false } as const;
+type Predicate = keyof typeof PREDICATES;
+
+/** What a lock says by this predicate; `undefined` where it has none, or says what is no answer. */
+function saysOf(lock: HeldLock, name: Predicate): boolean | undefined {
+  const says: unknown = lock[name];
+  const answer: unknown = typeof says === 'function' ? says.call(lock) : says;
+  if (typeof answer !== 'boolean') return undefined;
+  // A result may have a field of such a name, which is about the acquisition and never changes.
+  const isResult = (name === 'isValid' || name === 'isExpired') && typeof says === 'boolean' && isData(lock, name);
+  return isResult ? undefined : answer === PREDICATES[name];
+}
+
+function isData(lock: object, name: Predicate): boolean {
+  for (let at: object | null = lock; at !== null; at = Object.getPrototypeOf(at)) {
+    const own = Object.getOwnPropertyDescriptor(at, name);
+    if (own !== undefined) return own.get === undefined;
+  }
+  return false;
+}
 
 /**
  * Reads what a held lock says of itself, now.
@@ -66,10 +91,9 @@ export function beliefIn(held: unknown, nowMs: number, otherwise: Belief): Belie
     if (typeof until === 'number') return until;
     if (until instanceof Date) return until.getTime();
   }
-  for (const name of ['isAcquired', 'isHeld'] as const) {
-    const says = lock[name];
-    if (typeof says === 'boolean') return says ? HELD : NOT_HELD;
-    if (typeof says === 'function') return says.call(lock) ? HELD : NOT_HELD;
+  for (const name of Object.keys(PREDICATES) as Predicate[]) {
+    const says = saysOf(lock, name);
+    if (says !== undefined) return says ? HELD : NOT_HELD;
   }
   if (lock.signal instanceof AbortSignal) return lock.signal.aborted ? NOT_HELD : HELD;
   return otherwise;

@@ -7,8 +7,18 @@ export interface Meaning {
   /** The value that marks its keys as somebody's own, if there is one in it. */
   readonly value: string | null;
   readonly ttlMs: number;
-  /** What a script does, if it is one: reads keys before it acts on them, sets them, lets them expire. */
-  readonly script?: { readonly reads: boolean; readonly sets: boolean; readonly expires: boolean };
+  /** What a script does, if it is one: reads keys before it acts on them, sets them, only where there are none, lets them expire. */
+  readonly script?: {
+    readonly reads: boolean;
+    readonly sets: boolean;
+    readonly setsNew: boolean;
+    readonly expires: boolean;
+  };
+}
+
+/** The same, sent while its sender acquires: a script that sets keys is how it does that, whatever words it uses. */
+export function whileAcquiring(meaning: Meaning): Meaning {
+  return meaning.operation === 'extend' && meaning.script?.sets ? { ...meaning, operation: 'acquire' } : meaning;
 }
 
 /**
@@ -62,9 +72,10 @@ function ofScript(text: string, [count, ...rest]: readonly string[]): Meaning {
   const argv = rest.slice(Number(count));
   const value = argv.find((it) => Number.isNaN(Number(it))) ?? argv[0] ?? null;
   const ttlMs = Number(argv.findLast((it) => it !== value && !Number.isNaN(Number(it))) ?? 0);
-  const script = { reads: READS.test(text), sets: SETS.test(text), expires: EXPIRES.test(text) };
+  const setsNew = LOOKS.test(text) || ONLY_NEW.test(text);
+  const script = { reads: READS.test(text), sets: SETS.test(text), setsNew, expires: EXPIRES.test(text) };
   const about = { keys, value, ttlMs, script };
   if (DELETES.test(text)) return { operation: 'release', ...about, ttlMs: 0 };
-  if (script.sets) return { operation: LOOKS.test(text) || ONLY_NEW.test(text) ? 'acquire' : 'extend', ...about };
+  if (script.sets) return { operation: setsNew ? 'acquire' : 'extend', ...about };
   return { operation: script.expires ? 'extend' : 'read-counter', ...about };
 }

@@ -22,7 +22,7 @@ function commandSaid([name = '', ...args]: readonly string[], { value }: Meaning
 function scriptSaid([name = '', , , ...given]: readonly string[], meaning: Meaning): string {
   const { operation, ttlMs, script } = meaning;
   const keys = meaning.keys.join(' ');
-  if (operation === 'acquire') return `SET ${keys} {token} NX PX ${ttlMs}`;
+  if (operation === 'acquire' && script?.setsNew) return `SET ${keys} {token} NX PX ${ttlMs}`;
   if (script?.reads && operation === 'release') return `DEL ${keys} if {token}`;
   const both = script?.sets && script.expires;
   if (script?.reads && operation === 'extend' && !both) {
@@ -31,4 +31,8 @@ function scriptSaid([name = '', , , ...given]: readonly string[], meaning: Meani
   return `${commandSaid([name, ...given], meaning)} (${both ? 'extends or sets' : (DOES[operation] ?? 'looks')})`;
 }
 
-const DOES: Readonly<Partial<Record<Meaning['operation'], string>>> = { extend: 'extends', release: 'releases' };
+const DOES: Readonly<Partial<Record<Meaning['operation'], string>>> = {
+  acquire: 'acquires',
+  extend: 'extends',
+  release: 'releases',
+};

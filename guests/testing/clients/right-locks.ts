@@ -67,6 +67,55 @@ export class HandleLock {
   }
 }
 
+/** What a held lock is asked for: whether it is still held, which no timer of its own tells it. */
+export type Asked = 'isValid' | 'isHeld' | 'isExpired' | 'get isHeld';
+
+/** Sets a key where there is none, without a word that says so. */
+const TAKE = `
+if redis.call('get', KEYS[1]) then return 0 end
+redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1`;
+
+/** A lock that compares clocks when it is asked, and not before. It takes keys by a script of its own. */
+export class AskedLock {
+  private readonly nodes: readonly Redis[];
+  private readonly asked: Asked;
+  private readonly longerMs: number;
+
+  /** @param longerMs - What it says to be held for beyond its validity, which is wrong unless it is 0. */
+  constructor(nodes: readonly Redis[], asked: Asked, longerMs = 0) {
+    this.nodes = nodes;
+    this.asked = asked;
+    this.longerMs = longerMs;
+  }
+
+  async acquire(resource: string, ttlMs: number): Promise<object | null> {
+    const [token, end] = [crypto.randomUUID(), validUntil(performance.now(), ttlMs) + this.longerMs];
+    const release = (): Promise<unknown> =>
+      Promise.allSettled(this.nodes.map((node) => node.eval(UNLOCK, 1, resource, token)));
+    const votes = await Promise.allSettled(this.nodes.map((node) => node.eval(TAKE, 1, resource, token, ttlMs)));
+    const isHeld = (): boolean => performance.now() < end;
+    if (votes.filter((it) => it.status === 'fulfilled' && it.value === 1).length > this.nodes.length / 2 && isHeld()) {
+      return Object.assign(HANDLES[this.asked](isHeld), { release });
+    }
+    await release();
+    return null;
+  }
+}
+
+/** Handles by what they can be asked. */
+const HANDLES: Readonly<Record<Asked, (isHeld: () => boolean) => object>> = {
+  isValid: (isHeld) => ({ isValid: isHeld }),
+  isHeld: (isHeld) => ({ isHeld }),
+  isExpired: (isHeld) => ({ isExpired: () => !isHeld() }),
+  'get isHeld': (isHeld) =>
+    Object.create({
+      get isHeld() {
+        return isHeld();
+      },
+    }),
+};
+
 /** Second style: functions that give out tokens, with callbacks and a script as a command. */
 export function tokenLock(nodes: readonly Redis[]): LockUnderTest {
   const clients = nodes as readonly Scripted[];
