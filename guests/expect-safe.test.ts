@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { CheckThenSet } from '../examples/home-made-lock/my-lock.js';
 import { natives } from './host/natives.js';
 import {
   type Asked,
@@ -12,7 +13,14 @@ import {
   tokenLock,
 } from './testing/clients/right-locks.js';
 import { WrongLock } from './testing/clients/wrong-lock.js';
-import { expectSafe, type TestBed, UnsafeLockError, VIOLATION_KINDS } from './testing.js';
+import {
+  type ExpectSafeOptions,
+  expectSafe,
+  type MakeLock,
+  type TestBed,
+  UnsafeLockError,
+  VIOLATION_KINDS,
+} from './testing.js';
 
 const reportTo = mkdtempSync(join(tmpdir(), 'lockstep-'));
 /** Everything that a lock has to withstand, at once. */
@@ -88,6 +96,28 @@ describe('expectSafe', () => {
     expect(error.message).toContain('wall clock jumps');
   });
 
+  it('goes through all that a lock has to withstand where no faults are named, and a right one passes', async () => {
+    const makes = [
+      ({ nodes }: TestBed) => new HandleLock(nodes),
+      ({ nodes }: TestBed) => new AskedLock(nodes, 'isValid'),
+      ({ nodes }: TestBed) => tokenLock(nodes),
+      ({ nodes }: TestBed) => routineLock(nodes),
+    ];
+    for (const make of makes) {
+      const { classes } = await expectSafe(make, { runs: 33, reportTo });
+      expect(Object.keys(classes)).toHaveLength(11);
+      expect(classes).toMatchObject({ drift: 3, 'one-dead': 3, 'all-at-once': 3 });
+    }
+  }, 120_000);
+
+  it.each<[string, MakeLock, ExpectSafeOptions]>([
+    ['deletes what is not its own', broken, {}],
+    ['says too long that it is held', ({ nodes }) => new AskedLock(nodes, 'isHeld', 5_000), {}],
+    ['looks before it sets', ({ nodes: [node] }) => new CheckThenSet(node), { nodes: 1 }],
+  ])('finds what is wrong where no faults are named: one that %s', async (_, make, chosen) => {
+    expect(await caught(expectSafe(make, { ...chosen, reportTo }))).toBeInstanceOf(UnsafeLockError);
+  });
+
   it('tells of a failure whose file cannot be written', async () => {
     const inTheWay = join(reportTo, 'in-the-way');
     writeFileSync(inTheWay, '');
@@ -158,6 +188,10 @@ describe('expectSafe', () => {
     expect(nothing.message).toContain('has to be a function that makes the client');
     const never = await caught(expectSafe(() => ({ acquire: () => null }), { runs: 2 }));
     expect(never.message).toContain('no client has ever acquired the lock in 2 cases');
+    const throws = () => ({ acquire: (resource: string) => Promise.reject(new TypeError(`no ${resource}.foo`)) });
+    const always = await caught(expectSafe(throws, { runs: 2 }));
+    expect(always.message).toMatch(/nothing was tested; its acquire was last rejected with TypeError: no a\.foo$/);
+    expect(always.cause).toBeInstanceOf(TypeError);
   });
 
   it('hands on what the client throws where nobody catches it', async () => {

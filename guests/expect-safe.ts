@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { printable, printableLines } from '../core/printable.js';
 import type { Violation } from '../properties/index.js';
+import type { Weather } from '../properties/search/weather.js';
 import { propertyWords, recordingOf } from '../report/index.js';
 import type { Schedule } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
@@ -10,11 +11,11 @@ import { Streams, type TraceEvent } from '../sim/index.js';
 import { counterexample } from './counterexample.js';
 import { type ClientFailure, formatClientFailure, parseClientSchedule, replayOf } from './failure-file.js';
 import type { MakeLock } from './lock-under-test.js';
-import { checkOptions, DEFAULT_KINDS, type ExpectSafeOptions, untestable } from './options.js';
+import { checkOptions, DEFAULT_KINDS, type ExpectSafeOptions, type TestFaults, untestable } from './options.js';
 import { Probe } from './probe.js';
 import { guestPage, record } from './recording.js';
 import { type GuestRun, replayGuests } from './run.js';
-import type { FaultClass } from './search/fault-classes.js';
+import { type FaultClass, withstood } from './search/fault-classes.js';
 import { kindOf, VIOLATION_KINDS, type ViolationKind } from './search/kinds.js';
 import { claimsIn, drawGuestRun } from './search/search.js';
 import { shrinkForGuest } from './search/shrink-guests.js';
@@ -53,6 +54,8 @@ export interface SafeResult {
   readonly runs: number;
   /** Locks that were acquired in them. */
   readonly claims: number;
+  /** Cases by class of faults; `asked` for those that the options name. */
+  readonly classes: Readonly<Record<string, number>>;
   /**
    * Kinds of failure that were asked for, and that nothing could bring about: `effect` without pauses or wall clocks that
    * are set, `continuity` where no lock was extended, `signal` where no routine got one, `belief` with one client.
@@ -60,38 +63,54 @@ export interface SafeResult {
   readonly untested: readonly ViolationKind[];
 }
 
-function faultsOf(options: ExpectSafeOptions): FaultClass {
-  const { faults = {}, ttlMs = 10_000, restartDelayMs = ttlMs, reordering } = options;
+/** What case number `n` of a test may go through. */
+function casesOf(options: ExpectSafeOptions): (n: number) => FaultClass {
+  const { faults, ttlMs = 10_000, clients = 3, nodes, reordering, restartDelayMs, kinds } = options;
+  const writes = kinds?.includes('effect') ?? false;
+  const link = reordering === undefined ? {} : ({ link: reordering ? 'reordering' : 'fifo' } as const);
+  const asked: Partial<Weather> = {
+    clients,
+    ttlsMs: [ttlMs],
+    ...(nodes === undefined ? {} : { nodes }),
+    ...(restartDelayMs === undefined ? {} : { restartDelayUs: restartDelayMs * 1000 }),
+  };
+  if (faults !== undefined) {
+    const weather = { nodes: 5, ...weatherFor(faults, options), ...asked };
+    return () => ({ id: 'asked', title: 'what was asked for', story: '', writes, ...link, weather });
+  }
+  const classes = withstood().filter(({ deadNode }) => !deadNode || (nodes ?? 5) >= 3);
+  return (n) => {
+    const turn = Math.floor(n / classes.length);
+    const it = classes[n % classes.length] as FaultClass;
+    // Clocks of one zone in every other turn: what is made of the time comes twice then.
+    const weather = { ...it.weather, ...asked, ...(turn % 2 === 0 ? {} : { longestOffsetMs: 1 }) };
+    return { ...it, writes, ...link, weather };
+  };
+}
+
+function weatherFor(
+  faults: TestFaults,
+  { ttlMs = 10_000, restartDelayMs = ttlMs }: ExpectSafeOptions,
+): Partial<Weather> {
   const { crash = 0, pause = 0, partition = 0, wallStep = 0, skewMs = 0, driftPpm = 0, loss = 0, delay = 0 } = faults;
-  const strain = { rate: driftPpm > 0, step: skewMs > 0, restart: crash > 0 };
   const stretch = {
-    rate: strain.rate ? 1 : 0,
-    step: strain.step ? 1 : 0,
-    restart: strain.restart ? 1 : 0,
+    rate: driftPpm > 0 ? 1 : 0,
+    step: skewMs > 0 ? 1 : 0,
+    restart: crash > 0 ? 1 : 0,
     forget: 0,
     late: 0,
   };
   return {
-    id: 'test',
-    title: 'test',
-    story: '',
-    writes: options.kinds?.includes('effect') ?? false,
-    ...(reordering === undefined ? {} : { link: reordering ? 'reordering' : 'fifo' }),
-    weather: {
-      nodes: options.nodes ?? 5,
-      clients: options.clients ?? 3,
-      ttlsMs: [ttlMs],
-      stretch,
-      crashes: crash,
-      pauses: pause,
-      partitions: partition,
-      wallSteps: wallStep,
-      lossPpm: Math.round(loss * 1_000_000),
-      spikePpm: Math.round(delay * 1_000_000),
-      restartDelayUs: restartDelayMs * 1000,
-      stepUs: skewMs * 1000,
-      ratePpm: driftPpm,
-    },
+    stretch,
+    crashes: crash,
+    pauses: pause,
+    partitions: partition,
+    wallSteps: wallStep,
+    lossPpm: Math.round(loss * 1_000_000),
+    spikePpm: Math.round(delay * 1_000_000),
+    restartDelayUs: restartDelayMs * 1000,
+    stepUs: skewMs * 1000,
+    ratePpm: driftPpm,
   };
 }
 
@@ -109,8 +128,8 @@ function faultsOf(options: ExpectSafeOptions): FaultClass {
  * wrong option, or the reason of the signal.
  * @example
  * ```ts
- * test('never two holders', () =>
- *   expectSafe(({ nodes }) => new MyLock(nodes), { faults: { crash: 1, skewMs: 50 } }));
+ * test('never two holders', { timeout: 60_000 }, () =>
+ *   expectSafe(({ nodes }) => new MyLock(nodes)));
  * ```
  */
 export async function expectSafe(make: MakeLock, options: ExpectSafeOptions = {}): Promise<SafeResult> {
@@ -131,8 +150,8 @@ async function search(make: MakeLock, options: ExpectSafeOptions): Promise<SafeR
   const probe = new Probe();
   try {
     const subject = await subjectOf('the client', make, commandTimeoutMs ?? undefined);
-    const { runs, claims } = await new Search(subject, probe, options).run();
-    return { runs, claims, untested: untestedOf(subject, options) };
+    const result = await new Search(subject, probe, options).run();
+    return { ...result, untested: untestedOf(subject, options) };
   } finally {
     probe.stop();
   }
@@ -163,18 +182,20 @@ class Search {
     const { runs = 100, seed = 'lockstep', replay, signal } = this.options;
     if (replay !== undefined) {
       await this.replay(replay);
-      return { runs: 1, claims: this.claims };
+      return { runs: 1, claims: this.claims, classes: {} };
     }
     const streams = new Streams(seed);
-    const faults = faultsOf(this.options);
+    const caseOf = casesOf(this.options);
+    const classes: Record<string, number> = {};
     for (let number = 0; number < runs; number++) {
       signal?.throwIfAborted();
+      const faults = caseOf(number);
       const run = await drawGuestRun(this.subject, faults, streams, number);
-      await this.judge(run, { schedule: run.schedule, extending: false, number });
+      classes[faults.id] = (classes[faults.id] ?? 0) + 1;
+      await this.judge(run, { schedule: run.schedule, extending: faults.extendsItself ?? false, number });
     }
-    if (this.claims === 0)
-      throw new Error(`no client has ever acquired the lock in ${runs} cases, so nothing was tested`);
-    return { runs, claims: this.claims };
+    if (this.claims === 0) throw this.nothingTested(`${runs} cases`);
+    return { runs, claims: this.claims, classes };
   }
 
   private async replay(path: string): Promise<void> {
@@ -182,6 +203,15 @@ class Search {
     const extending = failure?.extending ?? false;
     const run = await replayGuests(this.subject, schedule, { extendsItself: extending });
     await this.judge(run, { schedule, extending, number: null });
+    if (this.claims === 0) throw this.nothingTested('this schedule');
+  }
+
+  private nothingTested(where: string): Error {
+    const { rejection } = this.subject.seen;
+    const why = rejection === undefined ? '' : `; its acquire was last rejected with ${describe(rejection)}`;
+    return new Error(printableLines(`no client has ever acquired the lock in ${where}, so nothing was tested${why}`), {
+      cause: rejection,
+    });
   }
 
   private async judge(run: GuestRun, it: Case): Promise<void> {
@@ -196,6 +226,10 @@ class Search {
     const violation = worstOf(run.violations, options.kinds ?? DEFAULT_KINDS);
     if (violation !== undefined) throw await unsafe(subject, it, run, violation, options);
   }
+}
+
+function describe(error: unknown): string {
+  return printable(error instanceof Error ? `${error.name}: ${error.message}` : String(error), LONGEST_PROBLEM);
 }
 
 function textOf(path: string): string {

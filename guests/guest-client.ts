@@ -187,7 +187,10 @@ export class GuestClient extends GuestHost {
         if (held === null || held === undefined || held === false) this.refused(hold, 'contended');
         else this.given(hold, client, held);
       },
-      (error) => this.refused(hold, reasonOf(error)),
+      (error) => {
+        this.session.seen.rejection = error;
+        this.refused(hold, reasonOf(error));
+      },
       () => this.isOver(hold),
     );
   }

@@ -3,7 +3,7 @@ import { InputError } from '../scenarios/input-error.js';
 import * as z from '../scenarios/zod.js';
 import { VIOLATION_KINDS, type ViolationKind } from './search/kinds.js';
 
-/** What may go wrong; all of it is optional, and what is left out does not happen. */
+/** What may go wrong; all of it is optional, and what is left out does not happen: `{}` is a calm network. */
 export interface TestFaults {
   /** Nodes that lose all they have and are back after `restartDelayMs`: at most so many a run. */
   readonly crash?: number;
@@ -25,6 +25,11 @@ export interface TestFaults {
 
 /** Options of {@link expectSafe}. One that is unknown, or has a wrong value, is refused. */
 export interface ExpectSafeOptions {
+  /**
+   * Default: every kind of trouble that a lock has to withstand, in turn and then all of it at once: small losses,
+   * partitions, late and reordered messages, drift, restarts that are delayed, pauses, silent nodes under locks that extend
+   * themselves, a dead node, four nodes.
+   */
   readonly faults?: TestFaults;
   /** Cases to draw. Default 100. */
   readonly runs?: number;

@@ -31,11 +31,13 @@ export interface Seen {
   /** A lock was extended; a routine was given a signal. */
   extension: boolean;
   signal: boolean;
+  /** What an acquisition was last rejected with. */
+  rejection: unknown;
 }
 
 /** Nothing yet. */
 export function nothingSeen(): Seen {
-  return { nodesGiven: 0, nodesAsked: 0, extension: false, signal: false };
+  return { nodesGiven: 0, nodesAsked: 0, extension: false, signal: false, rejection: undefined };
 }
 
 /** Something that guest code threw where nobody could catch it. */

@@ -59,6 +59,28 @@ export function onNodes(faults: FaultClass, nodes: number | undefined): FaultCla
   return { ...faults, weather: { ...faults.weather, nodes } };
 }
 
+/** What a test with no faults of its own goes through: all that a lock with a TTL has to withstand. */
+export function withstood(): FaultClass[] {
+  const ids = ['small', 'spikes-fifo', 'spikes-reordering', 'drift', 'long-delays', 'restart-delayed', 'pauses'];
+  const classes = FAULT_CLASSES.filter(({ id }) => [...ids, 'silent-extension', 'even', 'one-dead'].includes(id));
+  return [...classes.map((it) => ({ ...it, writes: false })), ALL_AT_ONCE];
+}
+
+const ALL_AT_ONCE: FaultClass = {
+  id: 'all-at-once',
+  title: 'all at once',
+  story: 'drift, losses, late messages, partitions, pauses, and restarts that are delayed',
+  weather: {
+    stretch: { ...NO_STRETCH, rate: 1, restart: 1 },
+    ratePpm: 5_000,
+    crashes: 1,
+    pauses: 1,
+    partitions: 1,
+    lossPpm: 20_000,
+    spikePpm: 50_000,
+  },
+};
+
 /** The columns of the matrix, in its order. */
 export const FAULT_CLASSES: readonly FaultClass[] = [
   {
