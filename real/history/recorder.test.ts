@@ -171,3 +171,30 @@ describe.skipIf(!canRunOnRedis('the recorder on five real nodes', 'processes'))(
     expect((await bothAcquire(clients, clients, restart)).verdict).toBe('violated');
   });
 });
+
+test('a lock of another copy of the package is recorded as one of this copy', async () => {
+  const error = Object.assign(new Error('a is held by others'), { name: 'LockError', code: 'ERR_LOCK_CONTENDED' });
+  const lock = {
+    fencingToken: null,
+    remaining: () => 1000,
+    extend: () => Promise.reject(error),
+    release: () => Promise.resolve({ released: 1, alreadyGone: 0, unreachable: 0, unanswered: 0 }),
+  };
+  const calls = [() => lock, () => error, () => new TypeError('this is no lock')];
+  const acquire = async () => {
+    const result = calls.shift()?.() ?? error;
+    if (result instanceof Error) throw result;
+    return result;
+  };
+  const lines = await recorded(async (append) => {
+    const recorder = new Recorder({ acquire }, { client: 'c1', append });
+    const held = await recorder.acquire('a', 1000);
+    expect(held.lock).toBe(lock);
+    await held.extend(1000).catch(() => {});
+    await held.release();
+    await expect(recorder.acquire('a', 1000)).rejects.toBe(error);
+    await expect(recorder.acquire('a', 1000)).rejects.toThrow(TypeError);
+  });
+  const ofFirst = ['acquire', 'acquired', 'extend', 'not-extended', 'release', 'released'];
+  expect(types(lines)).toEqual([...ofFirst, 'acquire', 'failed', 'acquire', 'unknown']);
+});
