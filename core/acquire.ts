@@ -64,7 +64,6 @@ function askNext(turn: Turn): void {
   const { policy, s } = turn;
   const { asked } = s.attempt;
   const todo = without(allNodes(s.electorate.nodes), asked);
-  if (todo === NO_NODES) return;
   const to = policy.rules.next(todo, without(asked, answered(s.votes)), 'yes', 'acquire') ?? NO_NODES;
   if (to === NO_NODES) return;
   s.attempt.asked = union(asked, to);
@@ -109,7 +108,7 @@ function releaseForgotten({ policy, s, effects }: Turn, { command, node }: Reply
 
 function vote(turn: Turn, { node, counter }: Reply, answer: Answer): void {
   const { policy, s } = turn;
-  if (answer === 'error' && policy.rules.quits('error', s.votes, 'unreachable')) {
+  if (answer === 'error' && policy.rules.quits('error', s.votes)) {
     fail(turn, 'unreachable');
     return;
   }
@@ -127,7 +126,7 @@ export function onAttemptTimeout(turn: Turn): void {
   const { yes, no, failed } = timedOut(s.votes, s.attempt.asked);
   const isVote = rules.read('error', 'acquire') === 'yes';
   s.votes = isVote ? { yes: union(yes, failed), no, failed: NO_NODES } : { yes, no, failed };
-  if (s.votes.failed !== NO_NODES && rules.quits('error', s.votes, 'unreachable')) fail(turn, 'unreachable');
+  if (s.votes.failed !== NO_NODES && rules.quits('error', s.votes)) fail(turn, 'unreachable');
   else decide(turn);
 }
 
@@ -175,7 +174,7 @@ function win(turn: Turn): void {
     return;
   }
   cancelAnswers(turn, 'attempt');
-  if (policy.rules.quits('win', s.votes, 'unreachable')) {
+  if (policy.rules.quits('win', s.votes)) {
     fail(turn, 'unreachable');
     return;
   }

@@ -14,7 +14,7 @@ import { arm, armAnswers, cancel, cancelAnswers, report, type Turn } from './tur
 export function failAttempt(turn: Turn, reason: FailureReason): void {
   const { policy, s } = turn;
   cancelAnswers(turn, 'attempt');
-  if (policy.rules.quits('failure', s.votes, reason)) {
+  if (policy.rules.quits(reason, s.votes)) {
     fail(turn, reason);
     return;
   }

@@ -64,8 +64,8 @@ export interface Rules {
   settle(votes: Tally, of: Electorate): 'yes' | 'no' | 'open';
   /** Whom to send to now: of the nodes still `todo`, while `open` ones have not answered; `null` drops the rest. */
   next(todo: NodeSet, open: NodeSet, last: Answer, operation: 'acquire' | 'release'): NodeSet | null;
-  /** Whether an error, a failed attempt or one that is won ends the acquisition at once, with nothing released. */
-  quits(moment: 'error' | 'failure' | 'win', votes: Tally, reason: FailureReason): boolean;
+  /** Whether an error, a win or the failure of an attempt ends the acquisition at once, with nothing released. */
+  quits(because: 'error' | 'win' | FailureReason, votes: Tally): boolean;
   /** The token of an attempt: of the one before (`null` for the first) and a new one. */
   token(sofar: Token | null, drawn: Token): Token;
   /** The clock-drift allowance D for a TTL, µs. */

@@ -23,9 +23,7 @@ function takes(round: Round, answer: Answer, as: Answer, says: string): Deviatio
 
 /** Ends the acquisition on what the others go on after. */
 function quits(says: string, test: Rules['quits']): Deviation {
-  return wraps('quits', says, (below) => (moment, votes, reason) => {
-    return test(moment, votes, reason) || below.quits(moment, votes, reason);
-  });
+  return wraps('quits', says, (below) => (because, votes) => test(because, votes) || below.quits(because, votes));
 }
 
 /** One node after the other. */
@@ -73,18 +71,21 @@ export const VOTES: Readonly<Record<string, Deviation>> = {
     },
   ),
 
-  'error-aborts': quits('the first error ends the acquisition, with nothing released', (moment) => moment === 'error'),
+  'error-aborts': quits(
+    'the first error ends the acquisition, with nothing released',
+    (because) => because === 'error',
+  ),
   'error-forfeits': quits(
     'an error ends an acquisition that was won, with nothing released',
-    (moment, votes) => moment === 'win' && votes.failed !== NO_NODES,
+    (because, votes) => because === 'win' && votes.failed !== NO_NODES,
   ),
   'lateness-quits': quits(
     'votes that come too late end the acquisition, with nothing released',
-    (moment, _votes, reason) => moment === 'failure' && reason === 'too-slow',
+    (because) => because === 'too-slow',
   ),
   'errors-quit': quits(
     'an error without any vote ends the acquisition, with nothing released',
-    (moment, votes) => moment === 'failure' && votes.yes === NO_NODES && votes.failed !== NO_NODES,
+    (because, votes) => because !== 'error' && votes.yes === NO_NODES && votes.failed !== NO_NODES,
   ),
 
   'asks-in-turn': wraps('next', 'one node is asked after the other', (below) => (todo, open, last, operation) => {
