@@ -163,6 +163,25 @@ describe('a node without a counter', () => {
     expect(lock.answer({ ...read, attempt: 1 }, 'no', 4).sent).toEqual([]);
   });
 
+  it.each(['held', 'lost', 'releasing'] as const)('joins a lock that is %s', (phase) => {
+    const lock = raising();
+    const raise = lock.newest();
+    lock.counts(8, 0, 1, 2);
+    if (phase === 'lost') lock.at(20_000).fire('expiry');
+    if (phase === 'releasing') lock.release();
+    expect(lock.phase).toBe(phase);
+    expect(lock.answer(raise, 'no', 3).sent).toMatchObject([{ operation: 'raise-counter', round: 2 }]);
+  });
+
+  it('does not join an attempt that has failed', () => {
+    const lock = raising();
+    const raise = lock.newest();
+    expect(lock.error(0, 1, 2).phase).toBe('waiting');
+    expect(lock.answer(raise, 'no', 3).sent).toEqual([]);
+    const slow = raising({ nodeTimeoutUs: null }).no(3).at(9_898).counts(8, 0, 1, 2);
+    expect([slow.phase, slow.sent.map(({ operation }) => operation)]).toEqual(['waiting', ['release']]);
+  });
+
   it('that somebody else has let join meanwhile is left alone', () => {
     const lock = elected().no(0).counts(4, 1, 2, 3).counts(5, 0, 1, 2);
     expect(lock.phase).toBe('held');

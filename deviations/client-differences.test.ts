@@ -295,6 +295,8 @@ describe('an extension', () => {
     const change = { extendOnlyInTime: false, extendStartsInTime: true, nodeTimeoutUs: null } as const;
     expect(kinds(heldLock(change).at(9_900).extend())).toContain('not-extended');
     expect(kinds(heldLock(change).at(9_800).extend().at(9_900).yes(0, 1, 2))).toContain('extended');
+    const lost = heldLock(change).at(9_890).extend().at(9_898).fire('expiry');
+    expect([lost.reported, lost.state.extension.isOpen]).toEqual([['lost'], true]);
     expect(heldLock({ extendOnlyInTime: false }).at(9_900).extend().sent).toHaveLength(1);
   });
 
@@ -323,6 +325,12 @@ describe('an extension', () => {
     const auto = failing({ autoExtendAtUs: 3_000_000 });
     expect(cancelled(auto)).toEqual(['extension', 'expiry', 'auto-extend']);
     expect(auto.armed.size).toBe(0);
+  });
+
+  it('that fails too late reports the loss, and leaves all timers as they are', () => {
+    const lock = heldLock({ lossSignal: 'after-reply', autoExtendAtUs: 3_000_000 }).at(9_890).extend();
+    expect(lock.at(9_899).error(2, 3, 4).reported).toEqual(['not-extended', 'lost']);
+    expect([...lock.armed.keys()]).toEqual(['auto-extend']);
   });
 
   it('that fails after the claim was over tells of the loss no second time', () => {
