@@ -21,7 +21,7 @@ const LONGER: string[] = [
 ];
 
 /**
- * `npm run check` has `unit` and `isolated`, `npm test` has these and all others but `slow` and `long`, which are
+ * `npm run check` has `unit`, `guests` and `mock`, `npm test` has these and all others but `slow` and `long`, which are
  * `npm run test:long`. A file chooses by its name.
  */
 const config: ViteUserConfig = defineConfig({
@@ -47,22 +47,40 @@ const config: ViteUserConfig = defineConfig({
         extends: true,
         test: {
           ...ALONE,
-          name: 'isolated',
-          // These replace globals or modules.
-          include: ['{guests,examples}/**/*.test.ts', '**/*.mock.test.ts'],
+          name: 'guests',
+          // All of them replace the same globals, once.
+          isolate: false,
+          include: ['{guests,examples}/**/*.test.ts'],
           exclude: LONGER,
           testTimeout: 30_000,
         },
       },
-      // Searches over many runs, each of seconds.
+      {
+        extends: true,
+        test: {
+          ...ALONE,
+          name: 'mock',
+          // Each replaces modules.
+          include: ['**/*.mock.test.ts'],
+          exclude: LONGER,
+          testTimeout: 30_000,
+        },
+      },
+      // Searches over many runs, each of seconds; an engine that is warm makes them in half the time.
       {
         extends: true,
         test: {
           ...ALONE,
           name: 'properties',
+          isolate: false,
+          setupFiles: ['./test/leaves-no-trace.ts'],
           include: ['{properties,campaign,cli,test}/**/*.prop.test.ts'],
           testTimeout: 60_000,
         },
+      },
+      {
+        extends: true,
+        test: { ...ALONE, name: 'guest-searches', include: ['guests/**/*.prop.test.ts'], testTimeout: 60_000 },
       },
       {
         extends: true,

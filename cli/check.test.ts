@@ -162,12 +162,6 @@ test('colour is for terminals that want it', async () => {
   expect((await lockstep(argv, { stdout: terminal, env: { NO_COLOR: '1' } })).stdout).not.toContain('\u001b');
 });
 
-test('a search around a scenario finds what the scenario shows', { timeout: 60_000 }, async () => {
-  const { code, stdout } = await lockstep(['check', 'S03', '--runs', '3000'], { cwd: emptyFolder() });
-  expect(code).toBe(1);
-  expect(stdout).toContain('5 nodes, quorum 3, ttl 10 000 ms');
-});
-
 test('properties of the protocol can be asked for', async () => {
   const argv = ['check', '--runs', '200', '--properties', 'acquisition,cleanup,continuity', '--json'];
   const { code, stdout } = await lockstep(argv);
@@ -180,43 +174,6 @@ test('the help says which properties there are', async () => {
   expect(stdout).toContain('Without --properties: mutual-exclusion, ');
   expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(112);
 });
-
-test.each(['rate', 'step', 'restart', 'forget', 'late'])(
-  'a step past the bound on %s is found at once',
-  async (assumption) => {
-    const { code, stdout } = await lockstep(['check', '--past', assumption, '--json'], { cwd: emptyFolder() });
-    expect(code).toBe(1);
-    const { runs, assumptionsBroken } = JSON.parse(stdout);
-    expect(runs).toBeLessThan(1_000);
-    expect(assumptionsBroken).toHaveLength(1);
-  },
-);
-
-test.each(['failover=1,lag=100ms', 'forget=3'])(
-  'faults that the lock does not withstand are found: %s',
-  async (faults) => {
-    const argv = ['check', '--faults', `${faults},partition=1`, '--properties', 'validity', '--json'];
-    const { code, stdout } = await lockstep(argv);
-    expect(code).toBe(1);
-    expect(JSON.parse(stdout).assumptionsBroken).toEqual([faults.startsWith('forget') ? 'memory' : 'durable-failover']);
-  },
-);
-
-test.each([
-  ['power-loss=1', /n\d +loses power, restarts at once; . forgotten/],
-  ['crash=1', /n\d +crashes, restarts at once; . forgotten/],
-])(
-  'disks that are written every second forget under %s, and the counterexample says which disks',
-  { timeout: 60_000 },
-  async (faults, event) => {
-    const argv = ['check', '--faults', faults, '--restart-delay', '0', '--persistence', 'everysec'];
-    const { code, stdout } = await lockstep([...argv, '--runs', '10000'], { cwd: emptyFolder() });
-    expect(code).toBe(1);
-    expect(stdout).toContain('persistence everysec');
-    expect(stdout).toMatch(event);
-    expect(stdout).toMatch(/voted twice, it forgot . in the restart/);
-  },
-);
 
 test('a run that keeps the assumptions is judged by validity, whichever faults are named', async () => {
   const argv = ['check', '--policy', 'redlock-universal', '--faults', 'crash=1,skew=200ms', '--no-shrink', '--json'];

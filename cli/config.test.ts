@@ -20,7 +20,7 @@ function folderWith(name: string, text: string): string {
   return cwd;
 }
 
-const CHECK = { runs: 300, ttl: ['5s', '2s'], nodes: 3, shrink: false, seed: 'file' };
+const CHECK = { runs: 150, ttl: ['5s', '2s'], nodes: 3, shrink: false, seed: 'file' };
 
 async function checked(cwd: string, ...argv: string[]): Promise<Checked> {
   const ran = await lockstep(['check', '--json', ...argv], { cwd });
@@ -39,15 +39,15 @@ describe('a configuration file', () => {
     ],
   ])('%s: the command line comes before it, and it before the defaults', async (name, text) => {
     const cwd = folderWith(name, text);
-    const { runs, seed, configuration } = await checked(cwd, '--runs', '200');
-    expect({ runs, seed }).toEqual({ runs: 200, seed: 'file' });
+    const { runs, seed, configuration } = await checked(cwd, '--runs', '100');
+    expect({ runs, seed }).toEqual({ runs: 100, seed: 'file' });
     expect(configuration).toMatchObject({ shrink: false, weather: { nodes: 3, ttlsMs: [5_000, 2_000] } });
   });
 
   it('is left aside by --no-config, and another one is read with --config', async () => {
-    const cwd = folderWith('lockstep.config.json', '{ "check": { "nodes": 3, "runs": 200 } }');
-    writeFileSync(join(cwd, 'deep/other.json'), '{ "check": { "nodes": 7, "runs": 200 } }');
-    expect((await checked(cwd, '--no-config', '--runs', '200')).configuration.weather.nodes).toBe(5);
+    const cwd = folderWith('lockstep.config.json', '{ "check": { "nodes": 3, "runs": 100 } }');
+    writeFileSync(join(cwd, 'deep/other.json'), '{ "check": { "nodes": 7, "runs": 100 } }');
+    expect((await checked(cwd, '--no-config', '--runs', '100')).configuration.weather.nodes).toBe(5);
     expect((await checked(cwd, '--config', 'deep/other.json')).configuration.weather.nodes).toBe(7);
     expect((await checked(cwd, '--config=deep/other.json')).configuration.weather.nodes).toBe(7);
   });

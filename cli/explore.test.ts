@@ -46,7 +46,7 @@ describe('lockstep explore', () => {
     [
       'a trap',
       'nobody can ever acquire from',
-      ['--liveness', '--retries', 'forever', '--timeout', '1', '--clients', '1', '--crash', '2', '--ttl', '2'],
+      ['--liveness', '--retries', 'forever', '--timeout', '1', '--clients', '1', '--nodes', '1', '--crash', '1'],
     ],
   ])('leaves %s as a failure that the next search knows', async (_, said, flags) => {
     const cwd = emptyFolder();

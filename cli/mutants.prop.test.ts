@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
+import { MUTANTS } from '../properties/index.js';
 import { lockstep } from './testing/in-process.js';
+import { expectToFit } from './testing/output.js';
 
 test('strategies are compared in one table', async () => {
   const { code, stdout } = await lockstep(['mutants', '--strategies', '--seeds', '1', '--runs', '1', '--workers', '1']);
@@ -15,4 +17,40 @@ test('strategies are compared in one table', async () => {
     caught: 1,
     searches: 1,
   });
+});
+
+test('planted bugs as JSON keep their contract', async () => {
+  const { code, stdout, stderr } = await lockstep([
+    'mutants',
+    '--seeds',
+    '1',
+    '--runs',
+    '1',
+    '--workers',
+    '1',
+    '--json',
+  ]);
+  const { mutants, ...rest } = JSON.parse(stdout);
+  expectToFit(JSON.parse(stdout));
+  const caught = mutants.filter((it: { caughtBy: string | null }) => it.caughtBy !== null);
+  expect(Object.keys(JSON.parse(stdout))[0]).toBe('schema');
+  expect(rest).toEqual({
+    schema: 'lockstep.mutants/1',
+    caught: caught.length,
+    total: MUTANTS.length,
+    seeds: 1,
+    runs: 1,
+    strategy: 'combination',
+  });
+  expect(mutants.map(({ id }: { id: string }) => id)).toEqual(MUTANTS.map(({ id }) => id));
+  expect(mutants.find(({ id }: { id: string }) => id === 'M04')).toMatchObject({
+    caughtBy: 'acquisition',
+    historiesMedian: 1,
+    heldOut: false,
+    cpuMsMedian: expect.any(Number),
+    shrunkEvents: expect.any(Number),
+  });
+  // One schedule is too little for most of them, and that is no success.
+  expect(caught.length).toBeLessThan(MUTANTS.length);
+  expect({ code, stderr }).toEqual({ code: 4, stderr: '' });
 });

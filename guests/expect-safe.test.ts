@@ -2,38 +2,14 @@ import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { CheckThenSet } from '../examples/home-made-lock/my-lock.js';
 import { natives } from './host/natives.js';
-import {
-  type Asked,
-  AskedLock,
-  HandleLock,
-  OneNodeLock,
-  routineLock,
-  tokenLock,
-} from './testing/clients/right-locks.js';
+import { HandleLock, OneNodeLock, routineLock } from './testing/clients/right-locks.js';
 import { WrongLock } from './testing/clients/wrong-lock.js';
-import {
-  type ExpectSafeOptions,
-  expectSafe,
-  type MakeLock,
-  type TestBed,
-  UnsafeLockError,
-  VIOLATION_KINDS,
-} from './testing.js';
+import { caught, demanding } from './testing/expecting.js';
+import { expectSafe, type TestBed, UnsafeLockError, VIOLATION_KINDS } from './testing.js';
 
 const reportTo = mkdtempSync(join(tmpdir(), 'lockstep-'));
-/** Everything that a lock has to withstand, at once. */
-const options = { faults: { crash: 1, skewMs: 50, partition: 1, loss: 0.02, delay: 0.05 }, runs: 25, reportTo };
-
-async function caught(promise: Promise<unknown>): Promise<Error> {
-  try {
-    await promise;
-  } catch (error) {
-    if (error instanceof Error) return error;
-  }
-  throw new Error('nothing was thrown');
-}
+const options = { ...demanding, reportTo };
 
 /** The file that the message of a failure says to replay. */
 function replayIn(error: Error): string {
@@ -58,64 +34,6 @@ describe('expectSafe', () => {
     expect(page).toContain('the client, unmodified, in the simulated world');
     expect(page).toContain('the code of the client is not in it.');
     expect(error.schedule.faults.length).toBeLessThanOrEqual(1);
-  });
-
-  it.each([
-    ['handles', HandleLock],
-    ['tokens and callbacks', tokenLock],
-    ['routines', routineLock],
-  ])('lets a right one pass: %s', async (_, make) => {
-    const result = await expectSafe(
-      ({ nodes }) => (make === HandleLock ? new HandleLock(nodes) : (make as typeof tokenLock)(nodes)),
-      options,
-    );
-    expect(result.runs).toBe(25);
-    expect(result.claims).toBeGreaterThan(20);
-  });
-
-  it.each<Asked>(['isValid', 'isHeld', 'isExpired', 'get isHeld'])(
-    'lets one pass that looks at the time only when it is asked: %s',
-    async (asked) => {
-      const result = await expectSafe(({ nodes }) => new AskedLock(nodes, asked), options);
-      expect(result.claims).toBeGreaterThan(20);
-    },
-  );
-
-  it.each<Asked>(['isValid', 'isHeld', 'isExpired', 'get isHeld'])(
-    'catches one that says too long that it is held, though nothing happens when that is over: %s',
-    async (asked) => {
-      const error = await caught(expectSafe(({ nodes }) => new AskedLock(nodes, asked, 110), { runs: 25, reportTo }));
-      expect(error).toMatchObject({ kind: 'belief', violation: { property: 'mutual-exclusion' } });
-    },
-  );
-
-  it('does not accuse a client that counts by a monotonic clock where a wall clock is set, and does one by that', async () => {
-    const steps = { faults: { wallStep: 2 }, runs: 40, seed: 'steps', reportTo };
-    expect((await expectSafe(({ nodes }) => new HandleLock(nodes), steps)).runs).toBe(40);
-    const error = await caught(expectSafe(({ nodes }) => tokenLock(nodes), steps));
-    expect(error.message).toContain('wall clock jumps');
-  });
-
-  it('goes through all that a lock has to withstand where no faults are named, and a right one passes', async () => {
-    const makes = [
-      ({ nodes }: TestBed) => new HandleLock(nodes),
-      ({ nodes }: TestBed) => new AskedLock(nodes, 'isValid'),
-      ({ nodes }: TestBed) => tokenLock(nodes),
-      ({ nodes }: TestBed) => routineLock(nodes),
-    ];
-    for (const make of makes) {
-      const { classes } = await expectSafe(make, { runs: 33, reportTo });
-      expect(Object.keys(classes)).toHaveLength(11);
-      expect(classes).toMatchObject({ drift: 3, 'one-dead': 3, 'all-at-once': 3 });
-    }
-  }, 120_000);
-
-  it.each<[string, MakeLock, ExpectSafeOptions]>([
-    ['deletes what is not its own', broken, {}],
-    ['says too long that it is held', ({ nodes }) => new AskedLock(nodes, 'isHeld', 5_000), {}],
-    ['looks before it sets', ({ nodes: [node] }) => new CheckThenSet(node), { nodes: 1 }],
-  ])('finds what is wrong where no faults are named: one that %s', async (_, make, chosen) => {
-    expect(await caught(expectSafe(make, { ...chosen, reportTo }))).toBeInstanceOf(UnsafeLockError);
   });
 
   it('tells of a failure whose file cannot be written', async () => {
@@ -247,16 +165,6 @@ describe('expectSafe', () => {
     expect((await caught(expectSafe(one, { runs: 5, reportTo }))).message).toContain(hint);
     expect((await expectSafe(one, { runs: 20, nodes: 1, faults: { partition: 1 }, reportTo })).runs).toBe(20);
     expect((await caught(expectSafe(broken, options))).message).not.toContain('did you mean nodes');
-  });
-
-  it('has clients write where it is asked for effects, and blames a pause that is longer than the lock', async () => {
-    const pauses = { nodes: 1, faults: { pause: 2 }, runs: 40, reportTo };
-    const one = ({ nodes: [node] }: TestBed) => new OneNodeLock(node);
-    const unwritten = await expectSafe(one, { ...pauses, kinds: ['belief', 'state', 'acquisition', 'signal'] });
-    expect(unwritten.untested).toEqual(['signal']);
-    const error = await caught(expectSafe(one, { ...pauses, kinds: ['effect'] }));
-    expect(error.message).toMatch(/^the lock is not safe \(kind effect, property action in belief\)\n/);
-    expect(error.message).toMatch(/was frozen from [\d\s.]+\s+to\s+[\d\s.]+, between its check and the write/);
   });
 
   it('says what nothing could bring about, and does not pass where that is all', async () => {
