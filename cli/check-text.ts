@@ -74,7 +74,8 @@ function markOf({ verdict, interrupted }: CheckResult, paint: Painter): string {
 function neverHit(weather: Weather, notHit: readonly Situation[]): string {
   const left = unasked(weather);
   return (
-    enumerate(notHit.filter((it) => !left.includes(it)).map((it) => SITUATIONS[it])) || 'nothing of what was tried'
+    enumerate(notHit.filter((it) => !left.includes(it)).map((it) => SITUATIONS[it])) ||
+    'none: all that was tried came about'
   );
 }
 
