@@ -40,6 +40,17 @@ describe('planting errors', () => {
     ]);
   });
 
+  it('sees the functions of a table, by the names of its entries', () => {
+    const source = 'const T = { n: 1, half: (a) => a / 2, in: { no() { return 1; } } };';
+    expect(mutated(source, '[T.n, T.half(4), T.in.no()]')).toEqual([
+      ['none', [1, 2, 1]],
+      ['/ → *', [1, 8, 1]],
+      ['one more', [1, 4 / 3, 1]],
+      ['one more', [1, 2, 2]],
+    ]);
+    expect(instrument('x.ts', source, 1).mutants.map(({ within }) => within)).toEqual(['half', 'half', 'no']);
+  });
+
   it('keeps to functions, and away from types, names and imports', () => {
     const source =
       "import x from 'y'; const a = 1 + 2; type T = 'u'; function f(b: 'v'): 'w' { return { k: b } as never; }";

@@ -96,7 +96,7 @@ type Visitor = (node: Syntax, parent: Syntax | null, within: string) => void;
 /** Walks the tree in the order of the text, past types, imports and names, and calls for what is in functions. */
 function visit(node: Syntax, parent: Syntax | null, within: string | null, see: Visitor): void {
   if (isPassedBy(node)) return;
-  const name = node.type === 'FunctionDeclaration' ? (node.id as { readonly name: string }).name : within;
+  const name = within === null || node.type === 'FunctionDeclaration' ? (nameOf(node) ?? within) : within;
   if (within !== null) see(node, parent, within);
   for (const [field, value] of Object.entries(node)) {
     if (isName(node, field)) continue;
@@ -105,6 +105,15 @@ function visit(node: Syntax, parent: Syntax | null, within: string | null, see: 
     }
   }
 }
+
+/** The name of a function, declared or one of a table such as the rules. */
+function nameOf({ type, id, key, value }: Syntax): string | null {
+  const isEntry = type === 'Property' && FUNCTIONS.includes((value as Syntax).type);
+  if (type !== 'FunctionDeclaration' && !isEntry) return null;
+  return ((isEntry ? key : id) as { readonly name: string }).name;
+}
+
+const FUNCTIONS: readonly string[] = ['ArrowFunctionExpression', 'FunctionExpression'];
 
 const PASSED_BY: readonly string[] = ['ImportDeclaration', 'ExportAllDeclaration', 'TemplateLiteral'];
 
