@@ -173,6 +173,21 @@ describe('a node without a counter', () => {
     expect(lock.answer(raise, 'no', 3).sent).toMatchObject([{ operation: 'raise-counter', round: 2 }]);
   });
 
+  it('joins with what the others answered first, and once', () => {
+    const lock = elected().no(3).counts(4, 0, 1, 2);
+    const raise = lock.newest();
+    lock.counts(5, 0).counts(50, 0).counts(5, 1, 2);
+    expect(lock.newest()).toMatchObject({ operation: 'join-counter', counter: 5 + 2 ** 20 });
+    expect(lock.answer(raise, 'yes', 4).sent).toEqual([]);
+  });
+
+  it('joins a lock that is held with answers to a later round only', () => {
+    const lock = raising();
+    const raise = lock.newest();
+    expect(lock.no(3).counts(8, 0, 1, 2).newest()).toMatchObject({ operation: 'raise-counter', round: 2 });
+    expect(lock.answer(raise, 'yes', 0, 1, 2, 4).sent).toEqual([]);
+  });
+
   it('does not join an attempt that has failed', () => {
     const lock = raising();
     const raise = lock.newest();
@@ -194,6 +209,7 @@ describe('too many nodes without a counter', () => {
     const lock = elected().no(0, 1).counts(4, 4);
     expect(lock.sent).toEqual([]);
     expect(lock.no(2).sent).toEqual([{ operation: 'read-counter', to: ALL, attempt: 0, round: 1 }]);
+    expect(lock.newest().counter).toBe(0);
     lock.no(0).counts(4, 1, 2, 3);
     expect(lock.newest()).toMatchObject({ operation: 'raise-counter', round: 2, counter: 5 });
     expect(lock.counts(5, 1, 2, 3).sent).toEqual([{ operation: 'join-counter', to: [0], attempt: 0, round: 2 }]);

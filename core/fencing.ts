@@ -24,7 +24,6 @@ export function startFencing(turn: Turn): Fencing {
   if (first === 'raise') raise(turn);
   else {
     s.phase = 'reading';
-    s.counters = NO_COUNTERS;
     askAll(turn, 'read-counter', 0);
   }
   return 'open';
