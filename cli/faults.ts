@@ -5,24 +5,10 @@ import { percent } from '../scenarios/mitigation-values.js';
 import { meant } from '../scenarios/nearest.js';
 import { flag, whole } from './values.js';
 
-/** What a search has a limit of. */
-type Limit =
-  | 'crashes'
-  | 'powerLosses'
-  | 'pauses'
-  | 'suspends'
-  | 'wallSteps'
-  | 'clientCrashes'
-  | 'partitions'
-  | 'failovers'
-  | 'replicaLagUs'
-  | 'flushes'
-  | 'refusals'
-  | 'stepUs'
-  | 'ratePpm'
-  | 'lossPpm'
-  | 'duplicatePpm'
-  | 'spikePpm';
+/** What a search has a limit of: the numbers of a weather. */
+type Limit = {
+  [Field in keyof Weather]-?: Weather[Field] extends number | null ? Field : never;
+}[keyof Weather];
 
 /** A kind of faults, as `--faults` names it. */
 export type FaultKind =
