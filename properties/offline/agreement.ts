@@ -74,16 +74,24 @@ export type MakeMonitors = (setup: Setup) => Monitors;
 
 const usual: MakeMonitors = (setup) => new Monitors(setup);
 
-/** Runs a schedule and compares the checkers on it. */
-export function disagreementOn(schedule: Schedule, make: MakeMonitors = usual): Disagreement | null {
-  return runTraced(setupOf(schedule), new ScriptedAdversary(schedule), make).disagreement;
+/** What came of one comparison. */
+export interface Compared {
+  /** What the trace says. */
+  readonly findings: readonly Finding[];
+  readonly disagreement: Disagreement | null;
 }
 
-function runTraced(
-  setup: Setup,
-  adversary: Adversary,
-  make: MakeMonitors,
-): Said & { readonly disagreement: Disagreement | null } {
+/** Runs a schedule and compares the checkers on it. */
+export function comparedOn(schedule: Schedule, make: MakeMonitors = usual): Compared {
+  return runTraced(setupOf(schedule), new ScriptedAdversary(schedule), make);
+}
+
+/** What the checkers say differently about a schedule. */
+export function disagreementOn(schedule: Schedule, make: MakeMonitors = usual): Disagreement | null {
+  return comparedOn(schedule, make).disagreement;
+}
+
+function runTraced(setup: Setup, adversary: Adversary, make: MakeMonitors): Said & Compared {
   const monitors = make(setup);
   const world = new World(setup, adversary, monitors, true);
   world.run();
@@ -93,6 +101,7 @@ function runTraced(
   return {
     violations,
     outages,
+    findings,
     disagreement: compare({ violations, outages }, { violations: findings, outages: found }),
   };
 }
