@@ -11,6 +11,10 @@ const SAFE: CheckOptions = { weather: WITHIN_ASSUMPTIONS, seed: 'crew', runs: RU
 /** Its first violation is beyond the runs that are made before help comes. */
 const LATE: CheckOptions = { ...SAFE, weather: weatherOf('M38'), seed: 'later', properties: ['continuity'] };
 
+/** What they come to without help: made once. */
+const safeAlone = check(SAFE);
+const lateAlone = check(LATE);
+
 function weatherOf(id: string): CheckOptions['weather'] {
   const mutant = MUTANTS.find((it) => it.id === id);
   if (mutant === undefined) throw new Error(`${id} is not planted`);
@@ -61,14 +65,14 @@ function comparable({ elapsedMs: _, workers: __, ...result }: CheckResult): unkn
 describe.each([1, 2, 7])('a search with a crew of %i', (size) => {
   it('comes to the same as one without, where nothing is found', async () => {
     const [result, { asked, closed }] = await helped(SAFE, size);
-    expect(comparable(result)).toEqual(comparable(await check(SAFE)));
+    expect(comparable(result)).toEqual(comparable(await safeAlone));
     expect(result).toMatchObject({ verdict: 'passed', workers: size });
     expect(asked.length).toBeGreaterThan(5);
     expect(closed).toBe(1);
   });
 
   it('finds the same first violation after the same runs', async () => {
-    const alone = await check(LATE);
+    const alone = await lateAlone;
     const [result, { closed, asked }] = await helped(LATE, size);
     expect(alone.verdict).toBe('violated');
     expect(alone.counterexample?.run).toBeGreaterThan(asked[0]?.[1] ?? 0);
@@ -95,7 +99,7 @@ describe('a crew', () => {
   });
 
   it('that fails behind a violation takes nothing from it', async () => {
-    const { runs, ...alone } = await check(LATE);
+    const { runs, ...alone } = await lateAlone;
     const [result] = await helped(LATE, 2, runs);
     expect(result).toMatchObject({ runs, hash: alone.hash, verdict: 'violated' });
   });
