@@ -120,7 +120,7 @@ describe('a result is told even where its file cannot be written', () => {
 });
 
 describe('a damaged checkpoint', () => {
-  const NO_CHECKPOINT = 'it is no checkpoint of "lockstep explore", or not as it was written; begin anew';
+  const NO_CHECKPOINT = 'it is no checkpoint of "lockstep explore", or not as it was written; start again without it';
 
   it('is noticed, whichever bit of it is flipped', async () => {
     const cwd = emptyFolder();

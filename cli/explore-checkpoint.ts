@@ -25,7 +25,7 @@ export function readCheckpoint(file: string, cwd: string): Checkpoint | null {
   } catch {
     // Said below.
   }
-  throw new InputError(`${file}: it is no checkpoint of "lockstep explore", or not as it was written; begin anew`);
+  throw new InputError(`${file}: it is no checkpoint of "lockstep explore", or not as it was written; start again without it`);
 }
 
 const LISTS = ['commands', 'replies', 'counters', 'locals', 'nodes', 'links', 'stack'] as const;

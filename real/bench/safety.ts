@@ -204,7 +204,7 @@ async function extendedAfterExpiry({ cluster, subject, resource, key }: Stage): 
   const outcome = await held.extend().then(() => null, failed);
   const keys = (await Promise.all(direct.map((client) => client.exists(key)))).filter(Boolean).length;
   if (outcome !== null) return { verdict: 'safe', seen: `refused: ${outcome.why}` };
-  return { verdict: 'unsafe', seen: `extended, ${keys} keys made anew` };
+  return { verdict: 'unsafe', seen: `extended, ${keys} keys set again` };
 }
 
 async function extendedTooSlowly({ cluster, subject, resource }: Stage): Promise<Seen> {

@@ -193,7 +193,7 @@ const FAULT_FIELDS: FaultFields = {
   'client-crash': {
     ...AT,
     client: 'played',
-    restartAfterUs: never('its clients, once dead, do not begin anew'),
+    restartAfterUs: never('its clients, once dead, do not start again'),
   },
   pause: { ...AT, process: 'played', forUs: 'played', first: 'played' },
   suspend: {
