@@ -60,7 +60,7 @@ export const PROPERTIES: Readonly<Record<PropertyId, PropertyInfo>> = {
   'lost-lock': {
     kind: 'state',
     definition:
-      'A lock whose majority was lost is never taken for extended, and whoever runs is told when its claim is over.',
+      'A lock whose majority was lost is never taken for extended, and a client that runs is told when its claim is over.',
     assumes: TIME,
     monitor: 'properties/monitors/lost-lock.ts',
   },
