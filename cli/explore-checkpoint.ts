@@ -25,7 +25,9 @@ export function readCheckpoint(file: string, cwd: string): Checkpoint | null {
   } catch {
     // Said below.
   }
-  throw new InputError(`${file}: it is no checkpoint of "lockstep explore", or not as it was written; start again without it`);
+  throw new InputError(
+    `${file}: it is no checkpoint of "lockstep explore", or not as it was written; start again without it`,
+  );
 }
 
 const LISTS = ['commands', 'replies', 'counters', 'locals', 'nodes', 'links', 'stack'] as const;
