@@ -63,14 +63,18 @@ export interface SafeResult {
   readonly untested: readonly ViolationKind[];
 }
 
+const DEFAULT_TTL_MS = 10_000;
+/** One that is no whole number of seconds, and a short one, among them. */
+const SOME_TTLS_MS: Weather['ttlsMs'] = [DEFAULT_TTL_MS, 2_500, 730];
+
 /** What case number `n` of a test may go through. */
 function casesOf(options: ExpectSafeOptions): (n: number) => FaultClass {
-  const { faults, ttlMs = 10_000, clients = 3, nodes, reordering, restartDelayMs, kinds } = options;
+  const { faults, ttlMs, clients = 3, nodes, reordering, restartDelayMs, kinds } = options;
   const writes = kinds?.includes('effect') ?? false;
   const link = reordering === undefined ? {} : ({ link: reordering ? 'reordering' : 'fifo' } as const);
   const asked: Partial<Weather> = {
     clients,
-    ttlsMs: [ttlMs],
+    ttlsMs: ttlMs === undefined && faults === undefined ? SOME_TTLS_MS : [ttlMs ?? DEFAULT_TTL_MS],
     ...(nodes === undefined ? {} : { nodes }),
     ...(restartDelayMs === undefined ? {} : { restartDelayUs: restartDelayMs * 1000 }),
   };
@@ -90,7 +94,7 @@ function casesOf(options: ExpectSafeOptions): (n: number) => FaultClass {
 
 function weatherFor(
   faults: TestFaults,
-  { ttlMs = 10_000, restartDelayMs = ttlMs }: ExpectSafeOptions,
+  { ttlMs = DEFAULT_TTL_MS, restartDelayMs = ttlMs }: ExpectSafeOptions,
 ): Partial<Weather> {
   const { crash = 0, pause = 0, partition = 0, wallStep = 0, skewMs = 0, driftPpm = 0, loss = 0, delay = 0 } = faults;
   const stretch = {

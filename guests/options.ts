@@ -26,9 +26,9 @@ export interface TestFaults {
 /** Options of {@link expectSafe}. One that is unknown, or has a wrong value, is refused. */
 export interface ExpectSafeOptions {
   /**
-   * Default: every kind of trouble that a lock has to withstand, in turn and then all of it at once: small losses,
-   * partitions, late and reordered messages, drift, restarts that are delayed, pauses, silent nodes under locks that extend
-   * themselves, a dead node, four nodes.
+   * Default: the kinds of trouble that a lock has to withstand, in turn and then all of it at once: small losses,
+   * partitions, late and reordered messages, drift, restarts that are delayed, silent nodes under locks that extend themselves,
+   * a dead node, four nodes. Not pauses, restarts that are too soon, or clocks that are set.
    */
   readonly faults?: TestFaults;
   /** Cases to draw. Default 100. */
@@ -39,7 +39,7 @@ export interface ExpectSafeOptions {
   readonly nodes?: number;
   /** Clients that want the same lock. Default 3, at most 31. */
   readonly clients?: number;
-  /** TTL that locks are asked for, ms. Default 10000. */
+  /** TTL that locks are asked for, ms. Default 10000; without `faults`, 10000, 2500 and 730 by chance. */
   readonly ttlMs?: number;
   /** After a crash a node is back when this has passed, ms; default a TTL, which is safe. 0 is at once. */
   readonly restartDelayMs?: number;
