@@ -56,6 +56,13 @@ describe('expectSafe', () => {
     expect(error.message).toContain('wall clock jumps');
   });
 
+  it('does not take a lock for held while its process stands still and cannot hear that it is over', async () => {
+    const pauses = { faults: { pause: 2 }, runs: 60, reportTo };
+    expect((await expectSafe(({ nodes }) => routineLock(nodes), pauses)).runs).toBe(60);
+    const error = await caught(expectSafe(({ nodes }) => routineLock(nodes, 3_000), pauses));
+    expect(error).toBeInstanceOf(UnsafeLockError);
+  }, 120_000);
+
   it('goes through all that a lock has to withstand where no faults are named, and a right one passes', async () => {
     const makes = [
       ({ nodes }: TestBed) => new HandleLock(nodes),
@@ -64,8 +71,8 @@ describe('expectSafe', () => {
       ({ nodes }: TestBed) => routineLock(nodes),
     ];
     for (const make of makes) {
-      const { classes } = await expectSafe(make, { runs: 30, reportTo });
-      expect(Object.keys(classes)).toHaveLength(10);
+      const { classes } = await expectSafe(make, { runs: 33, reportTo });
+      expect(Object.keys(classes)).toHaveLength(11);
       expect(classes).toMatchObject({ drift: 3, 'one-dead': 3, 'all-at-once': 3 });
     }
   }, 120_000);

@@ -360,6 +360,12 @@ export class GuestClient extends GuestHost {
     return true;
   }
 
+  override freeze(until: TrueTime, timersFirst: boolean): void {
+    super.freeze(until, timersFirst);
+    const isEndless = ({ lock }: Hold): boolean => lock.believing && lock.state.hold.deadline >= LONGEST_US;
+    if ([...this.holds.values()].some(isEndless)) this.session.standsStill(this, this.pausedUntil);
+  }
+
   override die(): void {
     super.die();
     this.holds.clear();

@@ -27,8 +27,8 @@ export interface TestFaults {
 export interface ExpectSafeOptions {
   /**
    * Default: the kinds of trouble that a lock has to withstand, in turn and then all of it at once: small losses,
-   * partitions, late and reordered messages, drift, restarts that are delayed, silent nodes under locks that extend themselves,
-   * a dead node, four nodes. Not pauses, restarts that are too soon, or clocks that are set.
+   * partitions, late and reordered messages, drift, restarts that are delayed, pauses, silent nodes under locks that extend
+   * themselves, a dead node, four nodes. Not restarts that are too soon, or clocks that are set.
    */
   readonly faults?: TestFaults;
   /** Cases to draw. Default 100. */

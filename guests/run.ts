@@ -101,7 +101,7 @@ class Running {
     const hangs = session.openCalls.filter(({ sinceUs }) => world.now - sinceUs > PATIENCE_US);
     const violations = [
       ...monitors.violations.filter(
-        ({ property }) => GUEST_PROPERTIES.includes(property) && !SEEN_HERE.includes(property),
+        (it) => GUEST_PROPERTIES.includes(it.property) && !SEEN_HERE.includes(it.property) && !session.stoodStill(it),
       ),
       ...session.told,
       ...hangs.map((call) => hangOf(call, world.now)),

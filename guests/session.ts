@@ -101,6 +101,7 @@ export class Session {
   private readonly servers: Server[] = [];
   private readonly words = new Map<number, () => number>();
   private readonly calls = new Set<OpenCall>();
+  private readonly still: { readonly client: string; readonly sinceUs: number; readonly untilUs: number }[] = [];
 
   constructor(subject: Subject, chronicle: World['chronicle'], extendsItself: boolean) {
     this.subject = subject;
@@ -186,6 +187,20 @@ export class Session {
     const call = { client: client.name, operation, sinceUs: this.chronicle.now };
     this.calls.add(call);
     return () => this.calls.delete(call);
+  }
+
+  /** A process stands still until then, while it holds a lock of which only a signal or a predicate tells the end. */
+  standsStill(client: GuestProcess, untilUs: number): void {
+    this.still.push({ client: client.name, sinceUs: this.chronicle.now, untilUs });
+  }
+
+  /**
+   * Whether this is about a belief in a lock, of somebody who stood still from the beginning of the violation to its end, and
+   * could be told of the end of the lock only afterwards: nothing was done under it meanwhile.
+   */
+  stoodStill({ property, clients, atUs, untilUs }: Violation): boolean {
+    if (untilUs === null || (property !== 'mutual-exclusion' && property !== 'validity')) return false;
+    return this.still.some((it) => clients.includes(it.client) && it.sinceUs <= atUs && untilUs <= it.untilUs);
   }
 
   /** The process is dead, and its calls with it. */

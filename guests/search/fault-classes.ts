@@ -59,24 +59,22 @@ export function onNodes(faults: FaultClass, nodes: number | undefined): FaultCla
   return { ...faults, weather: { ...faults.weather, nodes } };
 }
 
-/**
- * What a test with no faults of its own goes through: what a lock with a TTL has to withstand. Pauses are left out: a lock
- * that a timer tells of its end says nothing while its process stands still, and would be taken to be held.
- */
+/** What a test with no faults of its own goes through: what a lock with a TTL has to withstand. */
 export function withstood(): FaultClass[] {
-  const ids = ['small', 'spikes-fifo', 'spikes-reordering', 'drift', 'long-delays', 'restart-delayed'];
+  const ids = ['small', 'spikes-fifo', 'spikes-reordering', 'drift', 'long-delays', 'restart-delayed', 'pauses'];
   const classes = FAULT_CLASSES.filter(({ id }) => [...ids, 'silent-extension', 'even', 'one-dead'].includes(id));
-  return [...classes, ALL_AT_ONCE];
+  return [...classes.map((it) => ({ ...it, writes: false })), ALL_AT_ONCE];
 }
 
 const ALL_AT_ONCE: FaultClass = {
   id: 'all-at-once',
   title: 'all at once',
-  story: 'drift, losses, late messages, partitions, and restarts that are delayed',
+  story: 'drift, losses, late messages, partitions, pauses, and restarts that are delayed',
   weather: {
     stretch: { ...NO_STRETCH, rate: 1, restart: 1 },
     ratePpm: 5_000,
     crashes: 1,
+    pauses: 1,
     partitions: 1,
     lossPpm: 20_000,
     spikePpm: 50_000,

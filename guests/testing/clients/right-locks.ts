@@ -138,14 +138,18 @@ export function tokenLock(nodes: readonly Redis[]): LockUnderTest {
   };
 }
 
-/** Third style: the lock is never handed out; a routine runs while it is held, and hears of the end by a signal. */
-export function routineLock(nodes: readonly Redis[]): LockUnderTest {
+/**
+ * Third style: the lock is never handed out; a routine runs while it is held, and hears of the end by a signal.
+ *
+ * @param lateMs - How long after the end it hears of it, which is wrong unless it is 0.
+ */
+export function routineLock(nodes: readonly Redis[], lateMs = 0): LockUnderTest {
   const locks = new HandleLock(nodes);
   return {
     async using(resource, ttlMs, routine) {
       const lock = (await locks.acquire(resource, ttlMs)) as { remaining(): number; release(): Promise<unknown> };
       const controller = new AbortController();
-      const timer = setTimeout(() => controller.abort(), Math.max(0, lock.remaining()));
+      const timer = setTimeout(() => controller.abort(), Math.max(0, lock.remaining() + lateMs));
       try {
         await routine(controller.signal);
       } finally {
