@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type Lock, Redlock } from 'lockstep-redlock';
 import { textTable } from '../cli/text-table.js';
 import { quantile } from '../real/bench/statistics.js';
-import { type Lock, Redlock } from '../real/index.js';
 import { provision } from '../real/provisioner/index.js';
 import { machineLine } from './machine.js';
 

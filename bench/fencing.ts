@@ -13,13 +13,22 @@ import { type Stream, Streams } from '../sim/index.js';
  * a quorum can spare it; when that is, is a matter of the machine, and is written down with it.
  */
 
-/** What befalls a node, so long after the fault before it; `restart` leaves what the disk has, `empty` nothing. */
+/** A fault of a node, so long after the one before; `restart` keeps what the disk has, `empty` nothing. */
 interface PlannedFault {
   readonly afterMs: number;
   readonly node: number;
   readonly kind: 'restart' | 'power' | 'empty' | 'flush' | 'hang' | 'dump';
   readonly forMs: number;
 }
+
+type Kinds = readonly [PlannedFault['kind'], ...PlannedFault['kind'][]];
+
+/** What is drawn from, by the persistence of the servers. */
+const KINDS: ReadonlyMap<string, Kinds> = new Map<Persistence, Kinds>([
+  ['none', ['empty', 'empty', 'flush', 'hang']],
+  ['rdb', ['restart', 'restart', 'dump', 'dump', 'empty', 'flush', 'hang']],
+  ['everysec', ['restart', 'power', 'power', 'empty', 'flush', 'hang']],
+]);
 
 const { values } = parseArgs({
   options: {
@@ -32,31 +41,26 @@ const { values } = parseArgs({
     log: { type: 'string' },
   },
 });
+const kinds = KINDS.get(values.persistence);
+if (kinds === undefined) throw new RangeError(`--persistence: ${[...KINDS.keys()].join(', ')}`);
 const persistence = values.persistence as Persistence;
 const forMs = Number(values.for) * 1000;
 const [nodeCount, clientCount] = [Number(values.nodes), Number(values.clients)];
 const quorum = Math.floor(nodeCount / 2) + 1;
 const TTL_MS = 2_000;
 
-function planOf(draw: Stream): PlannedFault[] {
+function planOf(draw: Stream, kinds: Kinds): PlannedFault[] {
   const plan: PlannedFault[] = [];
   for (let atMs = 0; atMs < forMs; ) {
     const afterMs = draw.between(20, 600);
-    const kind = draw.pick<PlannedFault['kind']>(KINDS[persistence] ?? ['restart']);
+    const kind = draw.pick(kinds);
     plan.push({ afterMs, node: draw.below(nodeCount), kind, forMs: draw.between(1, 1_500) });
     atMs += afterMs;
   }
   return plan;
 }
 
-type Kinds = readonly [PlannedFault['kind'], ...PlannedFault['kind'][]];
-const KINDS: Partial<Record<Persistence, Kinds>> = {
-  none: ['empty', 'empty', 'flush', 'hang'],
-  rdb: ['restart', 'restart', 'dump', 'dump', 'empty', 'flush', 'hang'],
-  everysec: ['restart', 'power', 'power', 'empty', 'flush', 'hang'],
-};
-
-/** Takes and gives back locks, and compares each token with the greatest that there was when it asked. */
+/** Acquires and releases locks, and compares each token with the greatest at the time of the call. */
 class Watch {
   acquired = 0;
   failed: Record<string, number> = {};
@@ -82,15 +86,20 @@ class Watch {
 
   private note(token: FencingToken | null, before: FencingToken | null): void {
     if (token === null) throw new Error('there is no token');
-    const now = performance.now();
-    this.longestWaitMs = Math.max(this.longestWaitMs, now - this.lastMs);
-    this.lastMs = now;
     this.acquired++;
+    this.noteTime();
     const name = `${token.counter} ${token.attempt}`;
     if (this.seen.has(name)) this.wrong.push(`${name} twice`);
     this.seen.add(name);
     if (before !== null && token.counter <= before.counter) this.wrong.push(`${name} after ${before.counter}`);
     if (this.greatest === null || compareFencingTokens(token, this.greatest) > 0) this.greatest = token;
+  }
+
+  /** There is a token now, or the run is over: the time since the last one counts. */
+  noteTime(): void {
+    const now = performance.now();
+    this.longestWaitMs = Math.max(this.longestWaitMs, now - this.lastMs);
+    this.lastMs = now;
   }
 }
 
@@ -105,7 +114,7 @@ async function knows(client: Redis): Promise<boolean> {
   return stored?.split(' ')[1] === life;
 }
 
-async function ignorant(clients: readonly Redis[]): Promise<number[]> {
+async function withoutCounter(clients: readonly Redis[]): Promise<number[]> {
   const known = await Promise.all(clients.map((client) => knows(client).catch(() => false)));
   return known.flatMap((it, node) => (it ? [] : [node]));
 }
@@ -138,10 +147,10 @@ async function storm(
     const node = provided.nodes[fault.node];
     const client = clients[fault.node];
     if (node === undefined || client === undefined) continue;
-    // Whoever hangs knows its counter still, and whoever dumps loses nothing.
+    // A node that hangs still knows its counter, and a node that dumps loses nothing.
     const takes = fault.kind !== 'dump' && fault.kind !== 'hang';
     while (takes && performance.now() < endMs) {
-      const without = new Set([...(await ignorant(clients)), fault.node]);
+      const without = new Set([...(await withoutCounter(clients)), fault.node]);
       if (nodeCount - without.size >= quorum) break;
       await sleep(20);
     }
@@ -158,7 +167,7 @@ function log(line: object): void {
 }
 
 const streams = new Streams(values.seed);
-const plan = planOf(streams.stream(0, 0));
+const plan = planOf(streams.stream(0, 0), kinds);
 if (values.log !== undefined) writeFileSync(values.log, '');
 log({ seed: values.seed, persistence, forMs, plan });
 await using provided = await provision({ nodes: nodeCount, sources: ['processes', 'package'], persistence });
@@ -173,12 +182,13 @@ const ending = new AbortController();
 const begun = performance.now();
 const working = locks.map((lock, client) => watch.work(lock, streams.stream(1, client), ending.signal));
 const done = await storm(provided, clients, plan);
-// Nobody is left without: once nothing strikes any more, all nodes know their counter again.
+// Once the faults are over, all nodes have to know their counter again.
 const untilMs = performance.now() + 10_000;
-while (performance.now() < untilMs && (await ignorant(clients)).length > 0) await sleep(50);
-const left = await ignorant(clients);
+while (performance.now() < untilMs && (await withoutCounter(clients)).length > 0) await sleep(50);
+const left = await withoutCounter(clients);
 ending.abort();
 await Promise.all(working);
+watch.noteTime();
 for (const lock of locks) await lock.quit();
 const { acquired, failed, greatest, longestWaitMs, wrong } = watch;
 const counts = Object.entries(done).map(([kind, count]) => `${count} × ${kind}`);
