@@ -75,7 +75,7 @@ function neverHit(weather: Weather, notHit: readonly Situation[]): string {
   const left = unasked(weather);
   return (
     enumerate(notHit.filter((it) => !left.includes(it)).map((it) => SITUATIONS[it])) ||
-    'none: all that was tried came about'
+    'none: everything that was tried happened'
   );
 }
 
