@@ -50,7 +50,7 @@ export function defineCampaign(program: Command, io: Io, finish: Finish): void {
     .addOption(option('--range-runs <n>', 'schedules of one range (20000)', whole(1, MOST)))
     .addOption(option('--until-found <n>', 'stop after so many violations', whole(1, MOST)))
     .addOption(option('--shard <i/n>', 'make every n-th range only, from the i-th on', shard))
-    .option('--out <file>', 'write what comes of it here, range by range')
+    .option('--out <file>', 'write the results here, range by range')
     .option('--resume', 'go on with what is in the file')
     .option('--json', 'print one JSON object')
     .addHelpText('after', EXAMPLES);

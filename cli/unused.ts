@@ -4,7 +4,7 @@ import type { Fate, Schedule } from '../scenarios/index.js';
 
 /**
  * What of a schedule did not come about in its run, by its place there: locks and faults dated after the end, and fates
- * that matched no message. Whoever wrote it down may have meant something else.
+ * that matched no message. Its author may have meant something else.
  */
 export function unusedIn({ clients, faults, fates }: Schedule, { run, unusedFates = [] }: Judgement): string[] {
   return [

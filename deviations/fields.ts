@@ -176,6 +176,11 @@ export function deviates(policy: Policy, ...names: readonly string[]): boolean {
   });
 }
 
+/** Whether the releases of a lock are sent one after the other, each when the node before it has answered. */
+export function releasesInTurn(policy: Policy): boolean {
+  return deviates(policy, 'releases-in-turn', 'releases-until-error');
+}
+
 /** Whether locks come with fencing tokens of any kind. */
 export function hasFencingTokens(policy: Policy): boolean {
   return lockPolicyOf(policy).settings.fencing || deviates(policy, 'grants-count');

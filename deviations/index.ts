@@ -9,6 +9,7 @@ export {
   hasFencingTokens,
   lockPolicyOf,
   quorumOf,
+  releasesInTurn,
   settingsOf,
   votesWantedOf,
 } from './fields.js';

@@ -56,7 +56,7 @@ describe('expectSafe', () => {
     expect(error.message).toContain('wall clock jumps');
   });
 
-  it('does not take a lock for held while its process stands still and cannot hear that it is over', async () => {
+  it('does not count a lock as held while its process is paused and cannot learn that it has ended', async () => {
     const pauses = { faults: { pause: 2 }, runs: 60, reportTo };
     expect((await expectSafe(({ nodes }) => routineLock(nodes), pauses)).runs).toBe(60);
     const error = await caught(expectSafe(({ nodes }) => routineLock(nodes, 3_000), pauses));

@@ -363,7 +363,7 @@ export class GuestClient extends GuestHost {
   override freeze(until: TrueTime, timersFirst: boolean): void {
     super.freeze(until, timersFirst);
     const isEndless = ({ lock }: Hold): boolean => lock.believing && lock.state.hold.deadline >= LONGEST_US;
-    if ([...this.holds.values()].some(isEndless)) this.session.standsStill(this, this.pausedUntil);
+    if ([...this.holds.values()].some(isEndless)) this.session.pausedWhileHolding(this, this.pausedUntil);
   }
 
   override die(): void {

@@ -101,7 +101,10 @@ class Running {
     const hangs = session.openCalls.filter(({ sinceUs }) => world.now - sinceUs > PATIENCE_US);
     const violations = [
       ...monitors.violations.filter(
-        (it) => GUEST_PROPERTIES.includes(it.property) && !SEEN_HERE.includes(it.property) && !session.stoodStill(it),
+        (it) =>
+          GUEST_PROPERTIES.includes(it.property) &&
+          !SEEN_HERE.includes(it.property) &&
+          !session.wasPausedThroughout(it),
       ),
       ...session.told,
       ...hangs.map((call) => hangOf(call, world.now)),

@@ -101,7 +101,7 @@ export class Session {
   private readonly servers: Server[] = [];
   private readonly words = new Map<number, () => number>();
   private readonly calls = new Set<OpenCall>();
-  private readonly still: { readonly client: string; readonly sinceUs: number; readonly untilUs: number }[] = [];
+  private readonly pauses: { readonly client: string; readonly sinceUs: number; readonly untilUs: number }[] = [];
 
   constructor(subject: Subject, chronicle: World['chronicle'], extendsItself: boolean) {
     this.subject = subject;
@@ -189,18 +189,18 @@ export class Session {
     return () => this.calls.delete(call);
   }
 
-  /** A process stands still until then, while it holds a lock of which only a signal or a predicate tells the end. */
-  standsStill(client: GuestProcess, untilUs: number): void {
-    this.still.push({ client: client.name, sinceUs: this.chronicle.now, untilUs });
+  /** A process is paused until then, while it holds a lock whose end only a signal or a predicate tells it. */
+  pausedWhileHolding(client: GuestProcess, untilUs: number): void {
+    this.pauses.push({ client: client.name, sinceUs: this.chronicle.now, untilUs });
   }
 
   /**
-   * Whether this is about a belief in a lock, of somebody who stood still from the beginning of the violation to its end, and
-   * could be told of the end of the lock only afterwards: nothing was done under it meanwhile.
+   * Whether this is about a belief in a lock, of a client that was paused for all of the violation and could learn only
+   * afterwards that the lock had ended: it did nothing under the lock meanwhile.
    */
-  stoodStill({ property, clients, atUs, untilUs }: Violation): boolean {
+  wasPausedThroughout({ property, clients, atUs, untilUs }: Violation): boolean {
     if (untilUs === null || (property !== 'mutual-exclusion' && property !== 'validity')) return false;
-    return this.still.some((it) => clients.includes(it.client) && it.sinceUs <= atUs && untilUs <= it.untilUs);
+    return this.pauses.some((it) => clients.includes(it.client) && it.sinceUs <= atUs && untilUs <= it.untilUs);
   }
 
   /** The process is dead, and its calls with it. */

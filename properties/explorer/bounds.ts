@@ -1,4 +1,4 @@
-import { type Policy, REFERENCE } from '../../deviations/index.js';
+import { deviates, hasFencingTokens, lockPolicyOf, type Policy, REFERENCE } from '../../deviations/index.js';
 
 /** True time in a bounded world: one tick is one millisecond, the resolution of expiry in Redis. */
 export const TICK_US = 1000;
@@ -6,7 +6,7 @@ export const TICK_US = 1000;
 /**
  * What a bounded world is exhausted for. `mutual-exclusion`: never two clients believe at once that they hold the lock.
  * `validity`: a quorum of nodes is behind every belief. `acquisition`: nobody claims what is over already. `fencing`:
- * whoever begins to ask for a fencing token after a claim gets a higher counter. `none` meets all states.
+ * a client that begins to ask for a fencing token after a claim gets a higher counter. `none` meets all states.
  */
 export type ExploredProperty = 'mutual-exclusion' | 'validity' | 'acquisition' | 'fencing' | 'none';
 
@@ -50,8 +50,8 @@ export interface ExploreBounds {
   /** The pause between two attempts, at least 1. */
   readonly retryDelay: number;
   /**
-   * `granted`: each node grants each lock at once, and time stands still. What is left to exhaust is how fencing tokens come
-   * about, which asks nothing of votes and clocks.
+   * `granted`: each node grants each lock at once, and time does not pass. What is left to exhaust is how fencing tokens are
+   * made, which asks nothing of votes and clocks.
    */
   readonly votes: 'asked' | 'granted';
   /** What differs from the sound policy: a planted bug. */
@@ -107,8 +107,17 @@ const NOT_EXPLORED = {
   beliefEnds: 'only owners that stop believing as they call release are explored',
 } as const satisfies { readonly [Field in keyof Policy]?: string };
 
-/** Fencing tokens that come from counters that are asked for after the votes. */
-const FROM_COUNTERS: ReadonlySet<Policy['fencing']> = new Set(['quorum', 'counter-alone', 'plain-write']);
+/** What nothing follows from where votes are granted at once and time does not pass. */
+const WITHOUT_EFFECT = [
+  'ttl',
+  'allowance',
+  'drift',
+  'timeout',
+  'pauses',
+  'retries',
+  'extensions',
+  'releases',
+] as const satisfies readonly (keyof ExploreBounds)[];
 
 /** What is wrong with these bounds, in one sentence; `null` if nothing is. */
 export function whatIsWrong(bounds: ExploreBounds): string | null {
@@ -142,20 +151,19 @@ export function whatIsWrong(bounds: ExploreBounds): string | null {
   for (const [field, reason] of Object.entries(NOT_EXPLORED) as [keyof Policy, string][]) {
     if ((bounds.policy[field] ?? REFERENCE[field]) !== REFERENCE[field]) return `${field}: ${reason}`;
   }
-  if (bounds.forever && policyWithin(bounds).fencing !== 'none') {
+  const policy = policyWithin(bounds);
+  if (bounds.forever && hasFencingTokens(policy)) {
     return 'with retries for ever fencing counters grow without end, and cannot be exhausted';
   }
   if (bounds.votes === 'granted') {
-    const { ttl, drift, pauses, retries, extensions, releases, allowance } = bounds;
-    const timed = { ...SMALL_WORLD, ttl, drift, pauses, retries, extensions, releases, allowance, timeout };
-    const acted = (Object.keys(timed) as (keyof ExploreBounds)[]).find((it) => timed[it] !== SMALL_WORLD[it]);
-    if (acted !== undefined)
-      return `${acted}: nothing follows from it where votes are granted at once and time stands still, as for fencing tokens`;
+    const idle = WITHOUT_EFFECT.find((it) => bounds[it] !== SMALL_WORLD[it]);
+    if (idle !== undefined) return `${idle} has no effect on fencing tokens, whose world has no votes and no time`;
     if (restartDelay !== null && restartDelay > 0) {
-      return 'a crashed node restarts at once or never where time stands still, as it does for fencing tokens';
+      return 'for fencing tokens a crashed node restarts at once or never: their world has no time';
     }
-    const { fencing } = policyWithin(bounds);
-    if (!FROM_COUNTERS.has(fencing)) return 'fencing tokens that are made of votes are not explored';
+    if (!lockPolicyOf(policy).settings.fencing || deviates(policy, 'fence-from-votes')) {
+      return 'fencing tokens that are made of votes are not explored';
+    }
   }
   return bounds.allowance >= bounds.ttl
     ? 'the allowance must be less than the TTL, or nobody ever holds the lock'

@@ -89,8 +89,8 @@ describe('fencing tokens', () => {
   });
 
   it.each<[Partial<ExploreBounds>, string]>([
-    [{ drift: 1 }, 'drift: nothing follows from it'],
-    [{ crashes: 1, restartDelay: 3 }, 'a crashed node restarts at once or never'],
+    [{ drift: 1 }, 'drift has no effect on fencing tokens'],
+    [{ crashes: 1, restartDelay: 3 }, 'for fencing tokens a crashed node restarts at once or never'],
     [{ policy: { fencing: 'max' } }, 'fencing tokens that are made of votes'],
   ])('are refused what a world without time would not act on', (change, message) => {
     expect(() => exploring(fenced(change))).toThrow(message);

@@ -245,7 +245,7 @@ function react(policy: Policy, bounds: ExploreBounds, commands: Commands, local:
 }
 
 /**
- * A step of the production lock. Where votes are granted and time stands still, an acquisition has its votes at once,
+ * A step of the production lock. Where votes are granted and time does not pass, an acquisition has its votes at once,
  * nothing is sent that is not about counters, and no timer is armed.
  */
 export function stepWithin({ votes }: ExploreBounds, policy: LockPolicy, lock: LockState, event: LockEvent): Step {

@@ -1,5 +1,5 @@
 import type { Command, Token } from '../../core/index.js';
-import { lockPolicyOf, type Policy } from '../../deviations/index.js';
+import { hasFencingTokens, lockPolicyOf, type Policy } from '../../deviations/index.js';
 import { type CounterState, LoneNode, trueTime } from '../../sim/index.js';
 import { Interner, Memo } from './interner.js';
 import { type Commands, MOST_COMMANDS, type NumberedReply } from './links.js';
@@ -114,8 +114,8 @@ export class Nodes {
 
   private atStart(): LoneNode {
     const node = new LoneNode('at');
-    const { rules, settings } = lockPolicyOf(this.policy);
-    if (settings.fencing || rules.scripts.counter.countsGrants) node.counter.begin(rules.scripts.counter);
+    const { policy } = this;
+    if (hasFencingTokens(policy)) node.counter.begin(lockPolicyOf(policy).rules.scripts.counter);
     return node;
   }
 

@@ -1,5 +1,5 @@
 import type { Answer, Command, NodeSet } from '../../core/index.js';
-import { deviates } from '../../deviations/index.js';
+import { releasesInTurn } from '../../deviations/index.js';
 import type { GoneCause, LockRun, Setup, TrueTime, WatchedWorld } from '../../sim/index.js';
 import { Acquisition } from './acquisition.js';
 import { Cleanup } from './cleanup.js';
@@ -54,7 +54,7 @@ export class Protocol {
     ownerOf: (token: number) => LockRun | null,
   ) {
     const { policy } = setup;
-    this.atOnce = !deviates(policy, 'releases-in-turn', 'releases-until-error');
+    this.atOnce = !releasesInTurn(policy);
     this.ledger = ledger;
     this.listener = listener;
     this.acquisition = new Acquisition(policy, report);

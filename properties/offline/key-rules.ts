@@ -1,4 +1,4 @@
-import { deviates } from '../../deviations/index.js';
+import { releasesInTurn } from '../../deviations/index.js';
 import { finding, store } from './claim-rules.js';
 import type { Finding } from './finding.js';
 import { groupBy } from './group-by.js';
@@ -69,7 +69,7 @@ function isAtOnce(sent: Sent, { seq, atUs }: Mark): boolean {
  * are sent one after the other, the return of the call.
  */
 function givenBack({ setup }: Record, lock: Lock): Mark | null {
-  if (deviates(setup.policy, 'releases-in-turn', 'releases-until-error')) return lock.released;
+  if (releasesInTurn(setup.policy)) return lock.released;
   const attempt = lock.attempts[lock.attempts.length - 1];
   const [call] = lock.releaseCalls;
   if (call === undefined || attempt === undefined) return null;

@@ -1,4 +1,4 @@
-import { deviates, lockPolicyOf, type Policy } from '../../deviations/index.js';
+import { deviates, lockPolicyOf, type Policy, releasesInTurn } from '../../deviations/index.js';
 import type { Cluster } from '../../scenarios/index.js';
 
 /*
@@ -16,7 +16,7 @@ export function attemptUs(policy: Policy, places: number, ttlMs: number): number
 /** The releases of a lock or an attempt. */
 export function releaseUs(policy: Policy, places: number, ttlMs: number): number {
   if (policy.nodeTimeoutUs === null) return 1000 * ttlMs;
-  const inTurn = deviates(policy, 'releases-in-turn', 'releases-until-error');
+  const inTurn = releasesInTurn(policy);
   return inTurn ? places * policy.nodeTimeoutUs : policy.nodeTimeoutUs;
 }
 

@@ -1,4 +1,4 @@
-import { deviates } from '../../deviations/index.js';
+import { releasesInTurn } from '../../deviations/index.js';
 import type { TraceEvent } from '../../sim/index.js';
 import type { Attempt, Lock, Mark, Record } from './record.js';
 
@@ -153,7 +153,7 @@ export class Uses {
       call !== undefined && call.seq < event.seq && this.byLock.get(lock) === use && use.over === null;
     if (!isGivingBack) return;
     this.givingBack.push({ ...mark(event), lock });
-    if (!deviates(this.record.setup.policy, 'releases-in-turn', 'releases-until-error')) this.end(use, event, true);
+    if (!releasesInTurn(this.record.setup.policy)) this.end(use, event, true);
   }
 
   /** Sent again by the network, or to a node that did not know the script by its hash: no lock decided that. */

@@ -181,7 +181,7 @@ export class FaultPlan {
     const losesPower = how === 'power' && (isAlways || forgetsUnawares(weather));
     if (!losesPower && this.crashesLeft === 0) return null;
     const hasDumps = persistence === 'rdb';
-    // Whoever writes before it answers loses nothing with the power either; between two dumps a process keeps nothing.
+    // A node that writes before it answers loses nothing with the power either; between two dumps a process keeps nothing.
     const loses =
       how === 'power' ? !isAlways : how === 'process' && (hasDumps || (!isAlways && (fsync?.takesUs ?? 0) > 0));
     const restartAfterUs =

@@ -5,7 +5,6 @@ import type { LockUnderTest, MakeLock } from '../../testing.js';
 
 /** A right lock client. */
 export interface RightLock {
-  readonly id: string;
   readonly style: string;
   readonly make: MakeLock;
 }
@@ -31,6 +30,20 @@ function within<T>(p: Promise<T>, ms: number): Promise<T> {
     );
   });
 }
+
+/** Whether a node answers like this in time. */
+function says<T>(sent: Promise<T>, ms: number, yes: T): Promise<boolean> {
+  return within(sent, ms).then(
+    (it) => it === yes,
+    () => false,
+  );
+}
+
+/** Deletes a grant that comes once its attempt is over. */
+function dropIfLate(sent: Promise<unknown>, drop: () => unknown): void {
+  sent.then(drop, drop);
+}
+
 const drift = (ttl: number): number => Math.ceil(ttl * 0.01) + 2;
 const majorityOf = (nodes: Redis[]): number => Math.floor(nodes.length / 2) + 1;
 
@@ -45,28 +58,15 @@ function sequential({ nodes }: { nodes: Redis[] }): LockUnderTest {
         const until = start + ttl - drift(ttl);
         let over = false;
         let votes = 0;
-        const drop = async (n: Redis): Promise<void> => {
-          try {
-            await within(n.eval(DEL, 1, resource, token), 100);
-          } catch {
-            /* it expires */
-          }
-        };
+        const drop = (n: Redis) => says(n.eval(DEL, 1, resource, token), 100, 1);
         const release = async (): Promise<void> => {
           over = true;
           await Promise.all(nodes.map(drop));
         };
         for (const n of nodes) {
           const sent = n.set(resource, token, 'PX', ttl, 'NX');
-          const late = (): void => {
-            if (over) void drop(n);
-          };
-          sent.then(late, late);
-          try {
-            if ((await within(sent, 50)) === 'OK') votes++;
-          } catch {
-            /* no vote */
-          }
+          dropIfLate(sent, () => over && drop(n));
+          if (await says(sent, 50, 'OK')) votes++;
         }
         if (votes >= majorityOf(nodes) && until - performance.now() > 0)
           return { release, remaining: () => (over ? 0 : Math.max(0, until - performance.now())) };
@@ -101,14 +101,8 @@ class ParallelLock {
   }
   async ask(n: Redis, ttl: number): Promise<boolean> {
     const sent = n.set(this.key, this.token, 'PX', ttl, 'NX');
-    const late = (): void => {
-      if (this.over) void this.drop(n);
-    };
-    sent.then(late, late);
-    return within(sent, 200).then(
-      (r) => r === 'OK',
-      () => false,
-    );
+    dropIfLate(sent, () => this.over && this.drop(n));
+    return says(sent, 200, 'OK');
   }
   async release(): Promise<void> {
     this.over = true;
@@ -120,12 +114,7 @@ class ParallelLock {
     // A shorter TTL may be in force from now on, wherever it arrives.
     this.validity = Math.min(this.validity, until);
     const replies = await Promise.all(
-      this.nodes.map((n) =>
-        within(n.eval(EXTEND, 1, this.key, this.token, String(ttl)), 200).then(
-          (r) => r === 1,
-          () => false,
-        ),
-      ),
+      this.nodes.map((n) => says(n.eval(EXTEND, 1, this.key, this.token, String(ttl)), 200, 1)),
     );
     if (replies.filter(Boolean).length < majorityOf(this.nodes) || !this.alive() || performance.now() >= until)
       return false;
@@ -254,18 +243,11 @@ function script({ nodes }: { nodes: Redis[] }): LockUnderTest {
         const token = randomBytes(16).toString('base64');
         const until = performance.now() + ttl - drift(ttl);
         let closed = false;
-        const drop = (n: Redis) =>
-          within(n.eval(DEL, 1, resource, token), 250).then(
-            () => undefined,
-            () => undefined,
-          );
+        const drop = (n: Redis) => says(n.eval(DEL, 1, resource, token), 250, 1);
         const results = await Promise.allSettled(
           nodes.map((n) => {
             const sent = n.eval(TAKE, 1, resource, token, String(ttl));
-            const late = (): void => {
-              if (closed) void drop(n);
-            };
-            sent.then(late, late);
+            dropIfLate(sent, () => closed && drop(n));
             return within(sent, 250);
           }),
         );
@@ -297,33 +279,19 @@ function clock({ nodes }: { nodes: Redis[] }): LockUnderTest {
         const token = randomUUID();
         const until = performance.now() + ttl - drift(ttl);
         let over = false;
-        const drop = async (n: Redis): Promise<void> => {
-          try {
-            await within(n.eval(DEL, 1, resource, token), 100);
-          } catch {
-            /* expires */
-          }
-        };
+        const drop = (n: Redis) => says(n.eval(DEL, 1, resource, token), 100, 1);
         const won = await new Promise<boolean>((resolve) => {
           let yes = 0;
           let no = 0;
           for (const n of nodes) {
             const sent = n.set(resource, token, 'PX', ttl, 'NX');
-            const late = (): void => {
-              if (over) void drop(n);
-            };
-            sent.then(late, late);
-            within(sent, 100)
-              .then(
-                (r) => r === 'OK',
-                () => false,
-              )
-              .then((ok) => {
-                if (ok) yes++;
-                else no++;
-                if (yes >= need) resolve(true);
-                else if (no > nodes.length - need) resolve(false);
-              });
+            dropIfLate(sent, () => over && drop(n));
+            says(sent, 100, 'OK').then((ok) => {
+              if (ok) yes++;
+              else no++;
+              if (yes >= need) resolve(true);
+              else if (no > nodes.length - need) resolve(false);
+            });
           }
         });
         const release = async (): Promise<void> => {
@@ -359,11 +327,7 @@ function sha({ nodes }: { nodes: Redis[] }): LockUnderTest {
         let until = performance.now() + ttl - drift(ttl);
         let over = false;
         const valid = (): boolean => !over && performance.now() < until;
-        const drop = (n: Redis) =>
-          within(run(n, DEL, resource, token), 300).then(
-            () => undefined,
-            () => undefined,
-          );
+        const drop = (n: Redis) => says(run(n, DEL, resource, token), 300, 1);
         const release = async (): Promise<void> => {
           over = true;
           await Promise.all(nodes.map(drop));
@@ -371,14 +335,8 @@ function sha({ nodes }: { nodes: Redis[] }): LockUnderTest {
         const votes = await Promise.all(
           nodes.map((n) => {
             const sent = run(n, TAKE, resource, token, String(ttl));
-            const late = (): void => {
-              if (over) void drop(n);
-            };
-            sent.then(late, late);
-            return within(sent, 300).then(
-              (r) => r === 1,
-              () => false,
-            );
+            dropIfLate(sent, () => over && drop(n));
+            return says(sent, 300, 1);
           }),
         );
         if (votes.filter(Boolean).length >= majorityOf(nodes) && valid()) {
@@ -386,14 +344,7 @@ function sha({ nodes }: { nodes: Redis[] }): LockUnderTest {
             if (!valid()) return false;
             const next = performance.now() + ms - drift(ms);
             until = Math.min(until, next);
-            const oks = await Promise.all(
-              nodes.map((n) =>
-                within(run(n, EXTEND, resource, token, String(ms)), 300).then(
-                  (r) => r === 1,
-                  () => false,
-                ),
-              ),
-            );
+            const oks = await Promise.all(nodes.map((n) => says(run(n, EXTEND, resource, token, String(ms)), 300, 1)));
             if (oks.filter(Boolean).length < majorityOf(nodes) || !valid() || performance.now() >= next) return false;
             until = next;
             return true;
@@ -409,12 +360,12 @@ function sha({ nodes }: { nodes: Redis[] }): LockUnderTest {
 
 /** Eight right clients, written from the public interface alone, by somebody who did not know how they would be tested. */
 export const EIGHT_STYLES: readonly RightLock[] = [
-  { id: 'sequential', style: 'one node after another, remaining()', make: sequential },
-  { id: 'parallel', style: 'class, all nodes at once, expiration, extend()', make: parallel },
-  { id: 'watchdog', style: 'acquire() with a watchdog that extends, signal', make: watchdog },
-  { id: 'closures', style: 'using() with a signal, extended by itself', make: closures },
-  { id: 'minimal', style: 'as little as will do, getter isHeld', make: minimal },
-  { id: 'script', style: 'GET and SET in one Lua script, validUntil as a Date', make: script },
-  { id: 'clock', style: 'isValid() compares clocks, no timer; settles at the majority', make: clock },
-  { id: 'evalsha', style: 'EVALSHA with EVAL as fallback, isExpired(), extend()', make: sha },
+  { style: 'one node after another, remaining()', make: sequential },
+  { style: 'class, all nodes at once, expiration, extend()', make: parallel },
+  { style: 'acquire() with a watchdog that extends, signal', make: watchdog },
+  { style: 'using() with a signal, extended by itself', make: closures },
+  { style: 'as little as will do, getter isHeld', make: minimal },
+  { style: 'GET and SET in one Lua script, validUntil as a Date', make: script },
+  { style: 'isValid() compares clocks, no timer; settles at the majority', make: clock },
+  { style: 'EVALSHA with EVAL as fallback, isExpired(), extend()', make: sha },
 ];

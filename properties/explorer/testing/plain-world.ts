@@ -10,7 +10,7 @@ import {
   type Timer,
   type Token,
 } from '../../../core/index.js';
-import { lockPolicyOf, type Policy } from '../../../deviations/index.js';
+import { hasFencingTokens, lockPolicyOf, type Policy } from '../../../deviations/index.js';
 import { type CounterState, LoneNode, trueTime } from '../../../sim/index.js';
 import { type Action, ActionKind, partsOf } from '../action.js';
 import { type ExploreBounds, policyWithin, TICK_US } from '../bounds.js';
@@ -263,10 +263,9 @@ interface Replayed {
 
 function replay(policy: Policy, heard: readonly Heard[], nowMs?: number): Replayed {
   const { rules } = lockPolicyOf(policy);
-  const fenced = policy.fencing !== 'none';
   const start = (): LoneNode => {
     const fresh = new LoneNode('at');
-    if (fenced) fresh.counter.begin(rules.scripts.counter);
+    if (hasFencingTokens(policy)) fresh.counter.begin(rules.scripts.counter);
     return fresh;
   };
   let node = start();

@@ -1,5 +1,5 @@
 import { has, NO_NODES, type NodeSet, oneNode, union, without } from '../../../core/index.js';
-import { deviates, lockPolicyOf, type Policy } from '../../../deviations/index.js';
+import { deviates, lockPolicyOf, type Policy, releasesInTurn } from '../../../deviations/index.js';
 import type { ClockPlan, Fault, ProcessName } from '../../../scenarios/index.js';
 import { type LockRun, nodeIndex, type TrueTime, type WatchedWorld } from '../../../sim/index.js';
 import { insertAt } from '../remove.js';
@@ -173,7 +173,7 @@ export function longestPauseUs({ retryDelayUs, retryJitterUs }: Policy): number 
 /** How long the releases of one lock or attempt may take, µs of local time. */
 export function releaseUs(policy: Policy, nodes: number, ttlMs: number): number {
   if (policy.nodeTimeoutUs === null) return ttlMs * 1000;
-  return policy.nodeTimeoutUs * (deviates(policy, 'releases-in-turn', 'releases-until-error') ? nodes : 1);
+  return policy.nodeTimeoutUs * (releasesInTurn(policy) ? nodes : 1);
 }
 
 /** The same for a clean-up, where the next attempt waits for it. */
