@@ -37,7 +37,9 @@ const config: ViteUserConfig = defineConfig({
           // Most of the time of a quick file goes into loading its modules, and these files change nothing global.
           isolate: false,
           setupFiles: ['./test/leaves-no-trace.ts'],
-          include: ['{core,deviations,scenarios,sim,properties,report,wire,campaign,cli,test}/**/*.test.ts'],
+          include: [
+            '{core,deviations,scenarios,sim,properties,search,explore,report,wire,campaign,cli,bench,test}/**/*.test.ts',
+          ],
           exclude: [...LONGER, '**/*.mock.test.ts'],
           // None takes a second on a machine of its own; a busy one is no failure.
           testTimeout: 30_000,
@@ -74,7 +76,7 @@ const config: ViteUserConfig = defineConfig({
           name: 'properties',
           isolate: false,
           setupFiles: ['./test/leaves-no-trace.ts'],
-          include: ['{properties,campaign,cli,test}/**/*.prop.test.ts'],
+          include: ['{sim,properties,search,explore,campaign,cli,bench,test}/**/*.prop.test.ts'],
           testTimeout: 60_000,
         },
       },
@@ -87,7 +89,9 @@ const config: ViteUserConfig = defineConfig({
         test: {
           ...ALONE,
           name: 'slow',
-          include: ['{core,deviations,scenarios,sim,properties,wire,guests,campaign,cli,bench,test}/**/*.slow.test.ts'],
+          include: [
+            '{core,deviations,scenarios,sim,properties,search,explore,wire,guests,campaign,cli,bench,test}/**/*.slow.test.ts',
+          ],
           testTimeout: 300_000,
         },
       },

@@ -1,8 +1,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
-import { type Agreement, compareRuns, MOST_KEPT } from '../properties/offline/agreement.js';
 import { machineLine } from './machine.js';
+import { type Agreement, compareRuns, MOST_KEPT } from './oracle/agreement.js';
 
 /** Histories that a worker compares before it tells of them. */
 const CHUNK = 2_000;

@@ -1,9 +1,9 @@
 import { parseArgs } from 'node:util';
 import { textTable } from '../cli/text-table.js';
-import { playTwin, TWINS, twinsMarkdown } from '../properties/assumption-twins.js';
-import { decimals } from '../properties/bounds/markdown.js';
-import type { Row } from '../properties/bounds/row.js';
-import { boundsTable } from '../properties/bounds/table.js';
+import { playTwin, TWINS, twinsMarkdown } from './bounds/assumption-twins.js';
+import { decimals } from './bounds/markdown.js';
+import type { Row } from './bounds/row.js';
+import { boundsTable } from './bounds/table.js';
 
 /** Every boundary of the lock, measured by runs of the simulator and computed from its formula. */
 interface BoundsBench {

@@ -1,12 +1,6 @@
 import { parseArgs } from 'node:util';
 import { textTable } from '../cli/text-table.js';
-import {
-  type Exploration,
-  type ExploreBounds,
-  type ExploreOptions,
-  explore,
-  SMALL_WORLD,
-} from '../properties/index.js';
+import { type Exploration, type ExploreBounds, type ExploreOptions, explore, SMALL_WORLD } from '../explore/index.js';
 import { countWords } from '../report/words.js';
 import { machine, machineLine } from './machine.js';
 import { checkTwin, hasSpin } from './spin/twin.js';

@@ -1,10 +1,10 @@
 import { ORIGINS, type Origin, PROFILES } from '../deviations/index.js';
-import type { Distinction } from '../properties/profiles/distinction.js';
-import { DISTINCTIONS } from '../properties/profiles/distinctions.js';
-import { brokenProperties } from '../properties/profiles/search.js';
-import { correctionsText, verdictTable } from '../properties/profiles/tables.js';
-import { KNOWN_CLIENTS } from '../properties/profiles/verdicts.js';
 import type { PropertyId } from '../scenarios/scenario.js';
+import type { Distinction } from '../search/profiles/distinction.js';
+import { DISTINCTIONS } from '../search/profiles/distinctions.js';
+import { brokenProperties } from '../search/profiles/search.js';
+import { correctionsText, verdictTable } from '../search/profiles/tables.js';
+import { KNOWN_CLIENTS } from '../search/profiles/verdicts.js';
 
 /*
  * Prints docs/profiles.md. With a number as its argument, searches so many schedules for each client.

@@ -2,9 +2,10 @@ import { parseArgs } from 'node:util';
 import type { Redis } from 'ioredis';
 import { CampaignRanges, type CampaignSpec, defaultWorkers, engineHash } from '../campaign/index.js';
 import { QueuedCampaign } from '../campaign/queue/index.js';
-import { SAFETY, searchRange, WITHIN_ASSUMPTIONS } from '../properties/index.js';
+import { SAFETY } from '../properties/index.js';
 import { provision } from '../real/provisioner/index.js';
 import { countWords } from '../report/words.js';
+import { searchRange, WITHIN_ASSUMPTIONS } from '../search/index.js';
 import { machine } from './machine.js';
 
 /*

@@ -1,8 +1,8 @@
 import { members, size } from '../core/index.js';
 import { REFERENCE } from '../deviations/index.js';
 import type { Counts } from '../properties/coverage.js';
-import { isInClaim } from '../properties/search/drawn.js';
 import { type Cluster, type Fault, type LockPlan, plainCluster } from '../scenarios/index.js';
+import { isInClaim } from '../search/drawn.js';
 import {
   type Adversary,
   type Direction,

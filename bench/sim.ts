@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import type { Counts, Situation } from '../properties/coverage.js';
-import { SITUATIONS } from '../properties/situations.js';
 import { median } from '../real/bench/statistics.js';
+import { SITUATIONS } from '../search/situations.js';
 import { type Machine, machine, machineLine } from './machine.js';
 import { type MonitorCost, monitorCosts } from './monitor-costs.js';
 import { Player } from './workload.js';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { check } from '../properties/index.js';
+import { check } from '../search/index.js';
 import { engineHash } from './engine.js';
 import { runShard } from './local.js';
 import { mergeParts, missingFrom, noPart, partOf, rangesDone, totalOf, violatingRuns } from './part.js';

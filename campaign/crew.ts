@@ -1,4 +1,4 @@
-import type { Crew } from '../properties/index.js';
+import type { Crew } from '../search/index.js';
 import { Pool } from './pool.js';
 
 /** Worker threads that search ranges. */

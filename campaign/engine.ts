@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import type { GuestName } from '../guests/torture.js';
 
 /** What makes runs and judges them, with all that it imports; where libraries run, what makes theirs as well. */
-const ENTRY = '../properties/search/range.js';
+const ENTRY = '../search/range.js';
 const GUEST_ENTRY = './guest-unit.js';
 /** Packages whose results are part of a run. */
 const PACKAGES = ['pure-rand', 'seedrandom'];

@@ -1,4 +1,4 @@
-import { type Catch, hunt, MUTANTS, type StrategyName } from '../properties/index.js';
+import { type Catch, hunt, MUTANTS, type StrategyName } from '../search/index.js';
 
 /** The hunt for one planted bug. Plain data. */
 export interface HuntTask {

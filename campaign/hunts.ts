@@ -1,4 +1,4 @@
-import type { Catch } from '../properties/index.js';
+import type { Catch } from '../search/index.js';
 import { eachOf } from './each-of.js';
 import { type HuntTask, hunted } from './hunt.js';
 import { Pool } from './pool.js';

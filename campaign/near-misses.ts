@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { NearMiss } from '../properties/index.js';
+import type { NearMiss } from '../search/index.js';
 
 /** A near miss that ranges of a search share. Plain data. */
 export interface SharedNearMiss {

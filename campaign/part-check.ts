@@ -1,6 +1,6 @@
-import type { Tally } from '../properties/search/tally.js';
 import { show } from '../scenarios/input-error.js';
 import { parseSchedule } from '../scenarios/parse.js';
+import type { Tally } from '../search/tally.js';
 import { type CampaignPart, noPart, rangesDone, totalOf } from './part.js';
 import { CampaignRanges, type CampaignSpec } from './spec.js';
 

@@ -1,6 +1,6 @@
-import { noTally, sumOf, type Tally } from '../properties/search/tally.js';
 import { countWords } from '../report/words.js';
 import { InputError } from '../scenarios/index.js';
+import { noTally, sumOf, type Tally } from '../search/tally.js';
 import type { Begun, SharedNearMiss } from './near-misses.js';
 import { CampaignRanges, type CampaignSpec, specHash } from './spec.js';
 import { type Failure, firstOf, type UnitResult } from './unit.js';

@@ -1,4 +1,4 @@
-import type { NearMiss } from '../properties/index.js';
+import type { NearMiss } from '../search/index.js';
 import { canWork, Pool, type WorkerKind } from './pool.js';
 import { type CampaignRange, type CampaignSpec, isGuest } from './spec.js';
 import { runUnit, type UnitResult } from './unit.js';

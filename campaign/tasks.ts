@@ -1,6 +1,6 @@
-import type { Catch } from '../properties/index.js';
-import type { NearMiss } from '../properties/search/near-miss.js';
-import { type RangeResult, type SearchPlan, searchRange } from '../properties/search/range.js';
+import type { Catch } from '../search/index.js';
+import type { NearMiss } from '../search/near-miss.js';
+import { type RangeResult, type SearchPlan, searchRange } from '../search/range.js';
 import { type HuntTask, hunted } from './hunt.js';
 import type { CampaignRange } from './spec.js';
 import { runUnit, type UnitResult } from './unit.js';

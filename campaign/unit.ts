@@ -1,9 +1,9 @@
 import { judge } from '../properties/judge.js';
-import type { NearMiss } from '../properties/search/near-miss.js';
-import { type Finding, recordOf, type SearchPlan, searchRange } from '../properties/search/range.js';
-import type { Tally } from '../properties/search/tally.js';
-import { shrink } from '../properties/shrink.js';
 import type { PropertyId, Schedule } from '../scenarios/index.js';
+import type { NearMiss } from '../search/near-miss.js';
+import { type Finding, recordOf, type SearchPlan, searchRange } from '../search/range.js';
+import { shrink } from '../search/shrink.js';
+import type { Tally } from '../search/tally.js';
 import { shapeOf } from './shape.js';
 import type { CampaignRange } from './spec.js';
 

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { SAFETY, WITHIN_ASSUMPTIONS } from '../properties/index.js';
+import { SAFETY } from '../properties/index.js';
+import { WITHIN_ASSUMPTIONS } from '../search/index.js';
 import { lockstep, started } from './testing/command.js';
 
 it('a search comes to the same with any number of workers', async () => {

@@ -9,8 +9,8 @@ import {
   violatingRuns,
 } from '../campaign/index.js';
 import { printable } from '../core/printable.js';
-import { greatestShare } from '../properties/search/share.js';
 import { countWords, plural } from '../report/words.js';
+import { greatestShare } from '../search/share.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { textTable } from './text-table.js';
 

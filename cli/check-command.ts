@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
 import { MOST_NODES } from '../core/nodes.js';
 import { SEARCHED } from '../properties/property-lists.js';
-import { STRATEGY_INFO, STRATEGY_NAMES } from '../properties/search/strategy-info.js';
-import { STRAINS } from '../properties/search/weather.js';
 import { parseDuration } from '../scenarios/duration.js';
 import { percent } from '../scenarios/mitigation-values.js';
 import type { PropertyId } from '../scenarios/scenario.js';
+import { STRATEGY_INFO, STRATEGY_NAMES } from '../search/strategy-info.js';
+import { STRAINS } from '../search/weather.js';
 import { faultChoice } from './faults.js';
 import type { CheckFlags } from './flags.js';
 import type { Finish, Io } from './io.js';

@@ -1,9 +1,10 @@
-import type { Assumption, CheckResult, Explained, Judgement, KindVerdict } from '../properties/index.js';
+import type { Assumption, Judgement, KindVerdict } from '../properties/index.js';
 import { LIVENESS } from '../properties/property-lists.js';
-import { greatestShare } from '../properties/search/share.js';
-import { STRATEGY_INFO } from '../properties/search/strategy-info.js';
-import { untried } from '../properties/situations.js';
 import type { PropertyId, PropertyKind } from '../scenarios/index.js';
+import type { CheckResult, Explained } from '../search/index.js';
+import { greatestShare } from '../search/share.js';
+import { untried } from '../search/situations.js';
+import { STRATEGY_INFO } from '../search/strategy-info.js';
 import { choiceOf } from '../sim/index.js';
 import { type Plan, unjudged } from './check-plan.js';
 import type { Regressions } from './regressions.js';

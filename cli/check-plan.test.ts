@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { WITHIN_ASSUMPTIONS } from '../properties/index.js';
-import { NO_STRETCH } from '../properties/search/weather.js';
 import { findScenario } from '../scenarios/catalogue.js';
+import { WITHIN_ASSUMPTIONS } from '../search/index.js';
+import { NO_STRETCH } from '../search/weather.js';
 import { planOf } from './check-plan.js';
 import type { FaultAmounts } from './faults.js';
 

@@ -1,19 +1,12 @@
 import { hasFencingTokens, type Policy, PROFILES } from '../deviations/index.js';
 import { SEARCHED } from '../properties/property-lists.js';
-import { keepsBounds } from '../properties/search/bounds.js';
-import type { StrategyName } from '../properties/search/strategy-info.js';
-import {
-  mostDownOf,
-  NO_FAULTS,
-  NO_STRETCH,
-  past,
-  type Weather,
-  WITHIN_ASSUMPTIONS,
-} from '../properties/search/weather.js';
 import { notAProfile } from '../scenarios/checks.js';
 import { InputError } from '../scenarios/input-error.js';
 import type { PropertyId } from '../scenarios/scenario.js';
 import type { Fault, Schedule } from '../scenarios/schedule.js';
+import { keepsBounds } from '../search/bounds.js';
+import type { StrategyName } from '../search/strategy-info.js';
+import { mostDownOf, NO_FAULTS, NO_STRETCH, past, type Weather, WITHIN_ASSUMPTIONS } from '../search/weather.js';
 import { policyOf } from '../sim/index.js';
 import { withFaults } from './faults.js';
 import type { CheckFlags } from './flags.js';

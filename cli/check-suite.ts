@@ -1,6 +1,6 @@
-import type { CheckResult } from '../properties/index.js';
 import { propertyWords } from '../report/index.js';
 import { plural } from '../report/words.js';
+import type { CheckResult } from '../search/index.js';
 import type { CounterexampleJson } from './check-json.js';
 import type { Plan } from './check-plan.js';
 import { unjudgedWords, untriedWords } from './check-text.js';

@@ -1,20 +1,20 @@
 import { driftAllowanceUs, hasFencingTokens, quorumOf } from '../deviations/index.js';
+import type { Situation } from '../properties/index.js';
+import { type Painter, PLAIN, propertyWords } from '../report/index.js';
+import { WIDTH } from '../report/table.js';
+import { countWords, enumerate, percentWords, plural, wrap } from '../report/words.js';
+import { formatDurationMs } from '../scenarios/index.js';
 import {
   boundsOf,
   type CheckResult,
   greatestShare,
   SITUATIONS,
-  type Situation,
   STRATEGY_INFO,
   type Strain,
   unasked,
-} from '../properties/index.js';
-import { mostDownOf, type Weather } from '../properties/search/weather.js';
-import { untried } from '../properties/situations.js';
-import { type Painter, PLAIN, propertyWords } from '../report/index.js';
-import { WIDTH } from '../report/table.js';
-import { countWords, enumerate, percentWords, plural, wrap } from '../report/words.js';
-import { formatDurationMs } from '../scenarios/index.js';
+} from '../search/index.js';
+import { untried } from '../search/situations.js';
+import { mostDownOf, type Weather } from '../search/weather.js';
 import { type Plan, unjudged } from './check-plan.js';
 
 const LABEL_WIDTH = 14;

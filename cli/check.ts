@@ -1,6 +1,7 @@
-import type { CheckProgress, CheckResult, Counterexample, Judgement } from '../properties/index.js';
+import type { Judgement } from '../properties/index.js';
 import { ANSI, formatCounterexample, PLAIN, preventions, tellingOf, violationSentence } from '../report/index.js';
 import { countWords } from '../report/words.js';
+import type { CheckProgress, CheckResult, Counterexample } from '../search/index.js';
 import { type CounterexampleJson, checkJson } from './check-json.js';
 import { type Plan, planOf } from './check-plan.js';
 import { checkSuite } from './check-suite.js';
@@ -62,7 +63,7 @@ async function giveUp(plan: Plan, known: Regressions, flags: CheckFlags, io: Io)
 }
 
 async function search(plan: Plan, io: Io, workers?: number): Promise<CheckResult> {
-  const { check: run } = await import('../properties/index.js');
+  const { check: run } = await import('../search/index.js');
   const line = new ProgressLine(io);
   const result = await run({
     weather: plan.weather,

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { deserialize, serialize } from 'node:v8';
-import type { Checkpoint } from '../properties/index.js';
+import type { Checkpoint } from '../explore/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import type { Io } from './io.js';
 import { readBytes } from './read-text.js';

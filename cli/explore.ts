@@ -7,21 +7,20 @@ import {
   type ExploreProgress,
   Explorer,
   everything,
-  fieldsOfChange,
-  judge,
   type LivenessResult,
   livenessOf,
   MOST_STATES,
-  MUTANTS,
   SMALL_WORLD,
   scheduleOf,
   whatIsWrong,
-} from '../properties/index.js';
+} from '../explore/index.js';
+import { judge } from '../properties/index.js';
 import { ANSI, formatTimeline, type Painter, PLAIN, propertyWords } from '../report/index.js';
 import { countWords, plural } from '../report/words.js';
 import type { PropertyId, Scenario, Schedule } from '../scenarios/index.js';
 import { InputError, show } from '../scenarios/input-error.js';
 import { meant } from '../scenarios/nearest.js';
+import { fieldsOfChange, MUTANTS } from '../search/index.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { readCheckpoint, writeCheckpoint } from './explore-checkpoint.js';
 import { expectedOf, replayCommand, writeFailure } from './failure-file.js';

@@ -1,6 +1,6 @@
 import { type ClientFailure, formatClientFailure } from '../guests/failure-file.js';
 import { judgedProperties } from '../properties/expectation.js';
-import type { Counterexample, Judgement } from '../properties/index.js';
+import type { Judgement } from '../properties/index.js';
 import { type Prevention, propertyWords } from '../report/index.js';
 import { shellCommand } from '../report/shell.js';
 import {
@@ -10,6 +10,7 @@ import {
   type PropertyId,
   type Scenario,
 } from '../scenarios/index.js';
+import type { Counterexample } from '../search/index.js';
 import type { Io } from './io.js';
 import { fileName, writeIfPossible } from './write-file.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { NO_STRETCH, type Weather, WITHIN_ASSUMPTIONS } from '../properties/search/weather.js';
+import { NO_STRETCH, type Weather, WITHIN_ASSUMPTIONS } from '../search/weather.js';
 import { faultChoice, withFaults } from './faults.js';
 
 function changed(text: string, base: Weather = WITHIN_ASSUMPTIONS): Partial<Weather> {

@@ -1,8 +1,8 @@
-import { NO_FAULTS, NO_STRETCH, type Strain, type Weather } from '../properties/search/weather.js';
 import { parseDuration } from '../scenarios/duration.js';
 import { InputError, show } from '../scenarios/input-error.js';
 import { percent } from '../scenarios/mitigation-values.js';
 import { meant } from '../scenarios/nearest.js';
+import { NO_FAULTS, NO_STRETCH, type Strain, type Weather } from '../search/weather.js';
 import { flag, whole } from './values.js';
 
 /** What a search has a limit of: the numbers of a weather. */

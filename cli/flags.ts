@@ -1,7 +1,7 @@
-import type { StrategyName } from '../properties/search/strategy-info.js';
-import type { Strain } from '../properties/search/weather.js';
 import type { Health, Shape } from '../real/bench/index.js';
 import type { PropertyId } from '../scenarios/scenario.js';
+import type { StrategyName } from '../search/strategy-info.js';
+import type { Strain } from '../search/weather.js';
 import type { FaultChoice } from './faults.js';
 import type { Reporter } from './reporters/outcome.js';
 

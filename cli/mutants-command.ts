@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { STRATEGY_NAMES } from '../properties/search/strategy-info.js';
 import { InputError } from '../scenarios/input-error.js';
+import { STRATEGY_NAMES } from '../search/strategy-info.js';
 import type { MutantsFlags } from './flags.js';
 import type { Finish, Io } from './io.js';
 import { option } from './option.js';

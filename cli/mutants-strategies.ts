@@ -1,5 +1,5 @@
-import { type Catch, MUTANTS, STRATEGY_INFO, STRATEGY_NAMES, type StrategyName } from '../properties/index.js';
 import { countWords, plural } from '../report/words.js';
+import { type Catch, MUTANTS, STRATEGY_INFO, STRATEGY_NAMES, type StrategyName } from '../search/index.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import type { MutantsFlags } from './flags.js';
 import { type Io, writeJson } from './io.js';

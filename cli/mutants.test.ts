@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { MUTANTS } from '../properties/index.js';
+import { MUTANTS } from '../search/index.js';
 import { lockstep } from './testing/in-process.js';
 
 /** The planted bugs that one search of a single schedule catches are the same each time. */

@@ -1,6 +1,6 @@
-import { type Catch, HUNT_RUNS, HUNT_SEEDS, MUTANTS } from '../properties/index.js';
 import { propertyWords } from '../report/index.js';
 import { countWords, plural } from '../report/words.js';
+import { type Catch, HUNT_RUNS, HUNT_SEEDS, MUTANTS } from '../search/index.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import type { MutantsFlags } from './flags.js';
 import { type Io, writeJson } from './io.js';

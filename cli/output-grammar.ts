@@ -1,6 +1,6 @@
-import { PARAMETERS } from '../properties/frontier/index.js';
 import { PROPERTIES } from '../properties/property-info.js';
 import * as z from '../scenarios/zod.js';
+import { PARAMETERS } from '../search/frontier/index.js';
 
 /*
  * What the verbs print with `--json`, for programs that read it.

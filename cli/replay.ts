@@ -2,7 +2,6 @@ import { printable } from '../core/printable.js';
 import { judgeAsExpected, reproduces } from '../properties/expectation.js';
 import type { Judgement } from '../properties/index.js';
 import { SAFETY } from '../properties/property-lists.js';
-import { type Explained, explain } from '../properties/shrinking/explain.js';
 import { ANSI, formatTimeline, type Painter, PLAIN, propertyWords, type ReportInput } from '../report/index.js';
 import { WIDTH } from '../report/table.js';
 import { wrap } from '../report/words.js';
@@ -15,6 +14,7 @@ import {
   type Verdict,
 } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
+import { type Explained, explain } from '../search/shrinking/explain.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { replayCommand } from './failure-file.js';
 import type { ReplayFlags } from './flags.js';

@@ -1,3 +1,7 @@
+import { parseDuration } from '../scenarios/duration.js';
+import { InputError, show } from '../scenarios/input-error.js';
+import { integer, percent, wholeMs } from '../scenarios/mitigation-values.js';
+import { meant } from '../scenarios/nearest.js';
 import {
   type Axis,
   axisOver,
@@ -7,11 +11,7 @@ import {
   type Point,
   type SweepPlan,
   USUAL_RANGES,
-} from '../properties/frontier/index.js';
-import { parseDuration } from '../scenarios/duration.js';
-import { InputError, show } from '../scenarios/input-error.js';
-import { integer, percent, wholeMs } from '../scenarios/mitigation-values.js';
-import { meant } from '../scenarios/nearest.js';
+} from '../search/frontier/index.js';
 import { flag } from './values.js';
 
 const NAMES = Object.keys(PARAMETERS) as ParameterName[];

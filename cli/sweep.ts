@@ -1,4 +1,3 @@
-import { agreementOf, type Edge, type Exemplar, edgeOf, type Frontier, sweep } from '../properties/frontier/index.js';
 import { judge } from '../properties/index.js';
 import {
   type EdgeCommand,
@@ -13,6 +12,7 @@ import {
 } from '../report/frontier/index.js';
 import { ANSI, PLAIN } from '../report/index.js';
 import { wrap } from '../report/words.js';
+import { agreementOf, type Edge, type Exemplar, edgeOf, type Frontier, sweep } from '../search/frontier/index.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { expectedOf, replayCommand, writeScenario } from './failure-file.js';
 import type { SweepFlags } from './flags.js';

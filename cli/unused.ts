@@ -1,6 +1,6 @@
 import type { Judgement } from '../properties/index.js';
-import { faultName, messageName } from '../properties/shrinking/pieces.js';
 import type { Fate, Schedule } from '../scenarios/index.js';
+import { faultName, messageName } from '../search/shrinking/pieces.js';
 
 /**
  * What of a schedule did not come about in its run, by its place there: locks and faults dated after the end, and fates

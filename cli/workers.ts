@@ -1,6 +1,6 @@
 import type { Option } from 'commander';
-import type { Crew } from '../properties/index.js';
 import { InputError } from '../scenarios/input-error.js';
+import type { Crew } from '../search/index.js';
 import { option } from './option.js';
 import { whole } from './values.js';
 

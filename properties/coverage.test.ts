@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
 import type { Fault } from '../scenarios/index.js';
+import { missed, SITUATIONS, unasked } from '../search/situations.js';
+import { NO_FAULTS, NO_STRETCH, past, type Weather, WITHIN_ASSUMPTIONS } from '../search/weather.js';
 import { ScriptedAdversary, setupOf, World } from '../sim/index.js';
 import { lock, type Parts, schedule, unreached } from '../sim/testing/schedule.js';
 import { type Counts, noCounts, type Situation } from './coverage.js';
 import { Monitors } from './monitors/monitors.js';
-import { NO_FAULTS, NO_STRETCH, past, type Weather, WITHIN_ASSUMPTIONS } from './search/weather.js';
-import { missed, SITUATIONS, unasked } from './situations.js';
 
 /** What a run went through, without what it did not. */
 function exercised(parts: Parts): Partial<Counts> {

@@ -146,13 +146,13 @@ export const PROPERTIES: Readonly<Record<PropertyId, PropertyInfo>> = {
     kind: 'harness',
     definition: 'The same schedule gives the same trace hash, in any process and without a just-in-time compiler.',
     assumes: [],
-    monitor: 'properties/determinism.prop.test.ts',
+    monitor: 'search/determinism.prop.test.ts',
   },
   conservation: {
     kind: 'harness',
     definition:
       'A request is carried out once unless it was copied or resent, an answer answers what was carried out, and no timer or expiry is early.',
     assumes: [],
-    monitor: 'properties/offline/conservation.ts',
+    monitor: 'bench/oracle/conservation.ts',
   },
 };

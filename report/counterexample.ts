@@ -1,5 +1,6 @@
-import type { Explained, Judgement, Violation } from '../properties/index.js';
+import type { Judgement, Violation } from '../properties/index.js';
 import type { Schedule } from '../scenarios/index.js';
+import type { Explained } from '../search/index.js';
 import type { Claim } from './claims.js';
 import { neededWords } from './needed.js';
 import { type Painter, PLAIN } from './painter.js';

@@ -1,4 +1,4 @@
-import type { Explained } from '../properties/index.js';
+import type { Explained } from '../search/index.js';
 import { plural } from './words.js';
 
 /**

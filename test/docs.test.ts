@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { DISTINCTIONS } from '../properties/profiles/distinctions.js';
-import { correctionsText, verdictTable } from '../properties/profiles/tables.js';
 import { loadCatalogue } from '../scenarios/catalogue.js';
+import { DISTINCTIONS } from '../search/profiles/distinctions.js';
+import { correctionsText, verdictTable } from '../search/profiles/tables.js';
 import { catalogueTable } from './catalogue-table.js';
 
 const file = new URL('../docs/scenarios.md', import.meta.url);

@@ -13,32 +13,36 @@ export interface Import {
 /** Modules by path from the top of the repository, and what they import. */
 export type Modules = ReadonlyMap<string, readonly Import[]>;
 
+const GROUND = ['core', 'deviations', 'scenarios'];
+const EVERY_ROOM = [
+  ...GROUND,
+  'sim',
+  'properties',
+  'search',
+  'explore',
+  'wire',
+  'report',
+  'real',
+  'guests',
+  'campaign',
+];
+
 /** The rooms, and for each all rooms that it may import. */
 export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   core: [],
   deviations: ['core'],
   scenarios: ['core', 'deviations'],
-  sim: ['core', 'deviations', 'scenarios'],
-  properties: ['core', 'deviations', 'scenarios', 'sim'],
-  report: ['core', 'deviations', 'scenarios', 'sim', 'properties'],
-  wire: ['core', 'deviations', 'scenarios', 'sim'],
-  real: ['core', 'deviations', 'scenarios'],
-  guests: ['core', 'deviations', 'scenarios', 'sim', 'wire', 'properties', 'report', 'real'],
-  campaign: ['core', 'deviations', 'scenarios', 'sim', 'wire', 'properties', 'report', 'real', 'guests'],
-  cli: ['core', 'deviations', 'scenarios', 'sim', 'wire', 'properties', 'report', 'real', 'guests', 'campaign'],
-  bench: [
-    'core',
-    'deviations',
-    'scenarios',
-    'sim',
-    'wire',
-    'properties',
-    'report',
-    'real',
-    'guests',
-    'campaign',
-    'cli',
-  ],
+  sim: GROUND,
+  properties: [...GROUND, 'sim'],
+  search: [...GROUND, 'sim', 'properties'],
+  explore: [...GROUND, 'sim'],
+  report: [...GROUND, 'sim', 'properties', 'search'],
+  wire: ['core', 'sim'],
+  real: GROUND,
+  guests: [...GROUND, 'sim', 'wire', 'properties', 'search', 'report', 'real'],
+  campaign: [...GROUND, 'sim', 'properties', 'search', 'report', 'guests', 'real'],
+  cli: EVERY_ROOM,
+  bench: [...EVERY_ROOM, 'cli'],
 };
 
 /** The lock, as its users import it. */

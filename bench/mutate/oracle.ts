@@ -27,9 +27,10 @@ const { loadCatalogue } = (await import(`${house}scenarios/catalogue.js`)) as {
 const { replayScenario } = (await import(`${house}cli/replay-all.js`)) as {
   readonly replayScenario: (scenario: Scenario) => { readonly reproduced: boolean };
 };
-const { drawRun, MONITORED, WITHIN_ASSUMPTIONS } = (await import(
-  `${house}properties/index.js`
-)) as typeof import('../../properties/index.js');
+const { MONITORED } = (await import(`${house}properties/index.js`)) as typeof import('../../properties/index.js');
+const { drawRun, WITHIN_ASSUMPTIONS } = (await import(
+  `${house}search/index.js`
+)) as typeof import('../../search/index.js');
 const { Streams } = (await import(`${house}sim/index.js`)) as typeof import('../../sim/index.js');
 
 const catalogue = loadCatalogue().map((it) => (variants ? it : { ...it, flips: [], neighbours: [] }));

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { explore, SMALL_WORLD } from '../../properties/index.js';
+import { explore, SMALL_WORLD } from '../../explore/index.js';
 import { canRun } from '../../real/testing/can-run.js';
 import { checkTwin, hasSpin, type TwinBounds } from './twin.js';
 

@@ -1,7 +1,7 @@
 import type { Situation } from '../../properties/coverage.js';
-import { noTally, type Tally } from '../../properties/search/tally.js';
-import { STRAINS } from '../../properties/search/weather.js';
 import type { PropertyId } from '../../scenarios/index.js';
+import { noTally, type Tally } from '../../search/tally.js';
+import { STRAINS } from '../../search/weather.js';
 
 /*
  * A tally as named whole numbers, which a server can add up by itself: the hash too, as its two halves.

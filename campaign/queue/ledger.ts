@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
-import type { NearMiss } from '../../properties/index.js';
-import type { Tally } from '../../properties/search/tally.js';
 import { InputError } from '../../scenarios/index.js';
+import type { NearMiss } from '../../search/index.js';
+import type { Tally } from '../../search/tally.js';
 import { inOrder, sharedOf } from '../near-misses.js';
 import { violatingRuns } from '../part.js';
 import { type CampaignRange, CampaignRanges, type CampaignSpec, specHash } from '../spec.js';

@@ -1,4 +1,5 @@
-import { past, SAFETY, WITHIN_ASSUMPTIONS } from '../../properties/index.js';
+import { SAFETY } from '../../properties/index.js';
+import { past, WITHIN_ASSUMPTIONS } from '../../search/index.js';
 import { engineHash } from '../engine.js';
 import { type CampaignRange, type CampaignSearch, type CampaignSpec, isGuest } from '../spec.js';
 import { runUnit, type UnitResult } from '../unit.js';

@@ -1,6 +1,6 @@
 import { type Policy, REFERENCE } from '../../deviations/index.js';
-import { NO_FAULTS, NO_STRETCH, type Weather } from '../../properties/search/weather.js';
 import type { Cluster } from '../../scenarios/index.js';
+import { NO_FAULTS, NO_STRETCH, type Weather } from '../../search/weather.js';
 
 /** A column of the matrix: what is done to a library, and nothing else. */
 export interface FaultClass {

@@ -1,7 +1,7 @@
-import { DrawnAdversary, premiseStream } from '../../properties/search/drawn.js';
-import { drawPremise, type Premise } from '../../properties/search/premise.js';
-import { COMBINED } from '../../properties/search/tactics.js';
 import type { Fault, LockPlan } from '../../scenarios/index.js';
+import { DrawnAdversary, premiseStream } from '../../search/drawn.js';
+import { drawPremise, type Premise } from '../../search/premise.js';
+import { COMBINED } from '../../search/tactics.js';
 import type {
   Adversary,
   Direction,

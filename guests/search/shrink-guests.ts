@@ -1,13 +1,8 @@
-import {
-  type Assumption,
-  assumptions,
-  type Explained,
-  type Judgement,
-  type Violation,
-} from '../../properties/index.js';
-import { piecesOf } from '../../properties/shrinking/pieces.js';
-import { oneStepsOf, reduce } from '../../properties/shrinking/reduce.js';
+import { type Assumption, assumptions, type Judgement, type Violation } from '../../properties/index.js';
 import type { Schedule } from '../../scenarios/index.js';
+import type { Explained } from '../../search/index.js';
+import { piecesOf } from '../../search/shrinking/pieces.js';
+import { oneStepsOf, reduce } from '../../search/shrinking/reduce.js';
 import { policyOf } from '../../sim/index.js';
 import { inMacrotask } from '../host/drain.js';
 import { type GuestRun, type GuestRunOptions, replayGuests, replayGuestsAtOnce } from '../run.js';

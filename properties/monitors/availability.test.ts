@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { disagreementOn } from '../../bench/oracle/agreement.js';
 import type { Fate, Fault } from '../../scenarios/index.js';
 import { lock, type Parts, schedule, unreached } from '../../sim/testing/schedule.js';
 import { judge } from '../judge.js';
-import { disagreementOn } from '../offline/agreement.js';
 
 /** The check of the trace has to find the same. */
 function outages(parts: Parts): unknown[] {

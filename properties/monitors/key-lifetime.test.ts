@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { disagreementOn } from '../../bench/oracle/agreement.js';
 import { lock, type Parts, schedule } from '../../sim/testing/schedule.js';
-import { disagreementOn } from '../offline/agreement.js';
 import { found } from '../testing/found.js';
 
 // Set at 1 ms for 10 s, which a node takes for over when its clock shows a millisecond more.

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { disagreementOn } from '../../bench/oracle/agreement.js';
 import type { Fate } from '../../scenarios/index.js';
 import { lock, type Parts, schedule } from '../../sim/testing/schedule.js';
-import { disagreementOn } from '../offline/agreement.js';
 import { found } from '../testing/found.js';
 
 const policy = { releaseChecksToken: false };

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { disagreementOn } from '../../bench/oracle/agreement.js';
 import type { Fate, Fault } from '../../scenarios/index.js';
 import { lock, type Parts, schedule, unreached } from '../../sim/testing/schedule.js';
 import { judge } from '../judge.js';
-import { disagreementOn } from '../offline/agreement.js';
 
 /** From when until when a belief had no majority. */
 function gaps(parts: Parts): unknown[] {

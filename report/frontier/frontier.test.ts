@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Frontier } from '../../properties/frontier/index.js';
-import { CALM, type ParameterName, type Point, sweep } from '../../properties/frontier/index.js';
+import type { Frontier } from '../../search/frontier/index.js';
+import { CALM, type ParameterName, type Point, sweep } from '../../search/frontier/index.js';
 import { ANSI, PLAIN } from '../painter.js';
 import { pageAssets } from './assets.js';
 import { frontierMap } from './map.js';

@@ -1,9 +1,4 @@
-import {
-  type CellVerdict,
-  computedCrossings,
-  type Frontier,
-  type ParameterName,
-} from '../../properties/frontier/index.js';
+import { type CellVerdict, computedCrossings, type Frontier, type ParameterName } from '../../search/frontier/index.js';
 import type { Painter } from '../painter.js';
 import { AXIS_WORDS, valueWords } from './phrases.js';
 

@@ -5,7 +5,7 @@ import {
   edgeOf,
   type Frontier,
   PARAMETERS,
-} from '../../properties/frontier/index.js';
+} from '../../search/frontier/index.js';
 import { escaped } from '../escaped.js';
 import type { PageAssets } from './assets.js';
 import { AXIS_WORDS, frontierSentence, settingWords, theorySentence, valueWords } from './phrases.js';

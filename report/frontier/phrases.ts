@@ -1,3 +1,4 @@
+import { formatDurationMs } from '../../scenarios/index.js';
 import {
   type Edge,
   edgeOf,
@@ -5,8 +6,7 @@ import {
   PARAMETERS,
   type ParameterName,
   type SweepPlan,
-} from '../../properties/frontier/index.js';
-import { formatDurationMs } from '../../scenarios/index.js';
+} from '../../search/frontier/index.js';
 import { countWords, percentWords, plural } from '../words.js';
 
 /** What each parameter is called at its axis. */

@@ -1,0 +1,377 @@
+import { extendsItself, members, type Operation, size } from '../core/index.js';
+import { claimEnd } from '../properties/monitors/belief.js';
+import type { ClockPlan, Crash, Fault, ProcessName } from '../scenarios/index.js';
+import { type LockRun, nodeName, type Stream, type WorldView } from '../sim/index.js';
+import type { OutOfOrder } from './patience.js';
+import { forgetsUnawares, type Premise } from './premise.js';
+import { countsForTokens, SpareCounters } from './spare-counters.js';
+import { mostDownOf, type Weather } from './weather.js';
+
+const PERCENT = 10_000;
+const ENDS_OF_PROCESS = ['process', 'order'] as const;
+const LOSS_OF_POWER = ['power'] as const;
+const WAYS_DOWN = ['process', 'power', 'order'] as const;
+/** Processes that end in a run for the sake of their fencing counters. */
+const MOST_LOSSES = 8;
+const ALL_OPERATIONS: readonly Operation[] = ['acquire', 'extend', 'release'];
+
+/** Plans the faults of one run: some at its start, and at each claim those that strain it. */
+export class FaultPlan {
+  /** Whether the strain of the premise has been applied. */
+  strained = false;
+  /** How late writes may be, µs: by the network, and by one pause of their client. */
+  readonly latenessUs: number;
+  readonly pauseUs: number;
+  private readonly weather: Weather;
+  private readonly premise: Premise;
+  private readonly draw: Stream;
+  /** Nodes that may still go down, and how. */
+  private downLeft: number;
+  private crashesLeft: number;
+  private powerLossesLeft: number;
+  private pausesLeft: number;
+  private suspendsLeft: number;
+  private wallStepsLeft: number;
+  private deathsLeft: number;
+  private failoversLeft: number;
+  private flushesLeft: number;
+  /** Nodes whose processes may still end for the sake of their fencing counters. */
+  private lossesLeft: number;
+  private readonly frozenWriters: string[] = [];
+  private readonly spare: SpareCounters;
+
+  constructor(weather: Weather, premise: Premise, draw: Stream) {
+    this.weather = weather;
+    this.premise = premise;
+    this.draw = draw;
+    this.downLeft = mostDownOf(weather);
+    this.crashesLeft = weather.crashes;
+    this.powerLossesLeft = weather.powerLosses;
+    this.pausesLeft = premise.pauses ? weather.pauses : 0;
+    this.suspendsLeft = premise.suspends ? weather.suspends : 0;
+    this.wallStepsLeft = premise.wallSteps ? weather.wallSteps : 0;
+    this.deathsLeft = premise.deadClients ? weather.clientCrashes : 0;
+    this.failoversLeft = premise.failovers ? weather.failovers : 0;
+    this.flushesLeft = weather.flushes;
+    this.lossesLeft = weather.counters && countsForTokens(weather.policy) ? MOST_LOSSES : 0;
+    this.spare = new SpareCounters(weather);
+    const factor = weather.stretch.late * premise.nearness;
+    this.latenessUs = (factor > 1 ? Math.ceil : Math.floor)((premise.guardUs ?? 0) * factor);
+    const mayPause = weather.pauses > 0 && this.latenessUs > 0;
+    this.pauseUs = mayPause && draw.chance(50 * PERCENT) ? draw.below(this.latenessUs + 1) : 0;
+    this.strained = premise.strain === 'rate';
+  }
+
+  /** Structured trouble from the beginning: one client cut off from some nodes, a node that dies for long. */
+  atStart(): Fault[] {
+    const { draw, premise, weather } = this;
+    const ttl = premise.ttlMs * 1000;
+    const faults: Fault[] = (premise.patience?.out ?? []).map(({ node, how }) => this.takeOut(node, how));
+    if (premise.partitions) {
+      const count = draw.between(1, Math.max(1, weather.partitions));
+      for (let i = 0; i < count && weather.partitions > 0; i++) {
+        const { structured } = premise.tactics;
+        const cut = draw.subset(weather.nodes, structured ? draw.between(1, weather.nodes - 1) : 1).map(nodeName);
+        const atUs = structured && draw.chance(60 * PERCENT) ? 0 : draw.below(ttl);
+        const forUs = structured && draw.chance(50 * PERCENT) ? draw.between(1, 20_000) : draw.between(1, 2 * ttl);
+        const client = `c${draw.between(1, weather.clients)}`;
+        const oneWay = draw.chance(30 * PERCENT);
+        const held = draw.chance(25 * PERCENT) ? { holds: true } : {};
+        faults.push({ kind: 'partition', atUs, from: [client], to: cut, oneWay, forUs, ...held });
+      }
+    }
+    for (let i = 0; premise.refusals && i < weather.refusals; i++) {
+      const operations = draw.pick<readonly Operation[]>([['acquire', 'extend'], ['release'], ALL_OPERATIONS]);
+      const node = nodeName(draw.below(weather.nodes));
+      faults.push({ kind: 'refuse', node, operations, atUs: draw.below(ttl), forUs: draw.between(1, ttl) });
+    }
+    if (this.downLeft > 0 && premise.strain !== 'restart' && draw.chance(20 * PERCENT)) {
+      const restartAfterUs = draw.chance(50 * PERCENT) ? null : this.longEnough();
+      const by = draw.chance(30 * PERCENT) ? ({ restartBy: 'node-clock' } as const) : {};
+      const node = draw.below(weather.nodes);
+      const atUs = draw.below(ttl);
+      if (this.spare.take(node, atUs, null)) {
+        const down = this.goesDown('process');
+        faults.push({ kind: 'crash', node: nodeName(node), atUs, restartAfterUs, ...by, ...down });
+      }
+    }
+    return faults;
+  }
+
+  /** A node is out of order from the beginning to the end. */
+  private takeOut(index: number, how: OutOfOrder): Fault {
+    const { clients, untilUs } = this.premise.setup;
+    const node = nodeName(index);
+    const span = { atUs: 0, forUs: untilUs + 1 };
+    switch (how) {
+      case 'dead':
+        this.spare.take(index, 0, null);
+        return { kind: 'crash', node, atUs: 0, restartAfterUs: null };
+      case 'hung':
+        return { kind: 'pause', process: node, ...span };
+      case 'refusing':
+        return { kind: 'refuse', node, operations: ALL_OPERATIONS, ...span };
+      case 'cut-off':
+        return { kind: 'partition', from: [...clients], to: [node], oneWay: this.draw.chance(50 * PERCENT), ...span };
+    }
+  }
+
+  /** A client has just begun to believe: this is what to strain. */
+  atClaim(lock: LockRun, view: WorldView): Fault[] {
+    const faults: Fault[] = [];
+    const { draw, premise } = this;
+    if (premise.strain === 'step' && !this.strained && draw.chance(70 * PERCENT)) this.step(lock, view, faults);
+    if (premise.strain === 'restart') this.crashVoters(lock, view, faults);
+    if (premise.strain === 'forget' && !this.strained && draw.chance(60 * PERCENT)) this.forget(lock, view, faults);
+    if (premise.strain === 'rate' && draw.chance(20 * PERCENT)) faults.push(this.changeRate(view));
+    if (premise.durable && this.downLeft > 0 && draw.chance(50 * PERCENT)) {
+      const crash = this.crashDurably(lock, view);
+      if (crash !== null) faults.push(crash);
+    }
+    if (this.lossesLeft > 0 && draw.chance(60 * PERCENT)) this.endProcess(lock, view, faults);
+    if (this.flushesLeft > 0 && draw.chance(50 * PERCENT)) this.flush(lock, view, faults);
+    if (this.pauseUs > 0) this.freeze(lock, view, faults);
+    if (this.failoversLeft > 0 && draw.chance(40 * PERCENT)) {
+      this.failoversLeft--;
+      const node = draw.below(this.weather.nodes);
+      const when = this.during(lock, view, null);
+      if (this.spare.take(node, when.atUs, view)) faults.push({ kind: 'failover', node: nodeName(node), ...when });
+    }
+    if (this.pausesLeft > 0 && draw.chance(30 * PERCENT)) {
+      this.pausesLeft--;
+      const first = draw.chance(30 * PERCENT) ? ({ first: 'timers' } as const) : {};
+      faults.push({ kind: 'pause', ...this.frozen(lock, view), ...first });
+    }
+    if (this.suspendsLeft > 0 && draw.chance(40 * PERCENT)) {
+      this.suspendsLeft--;
+      const frozen = this.frozen(lock, view);
+      // A node whose clock stands still keeps its keys for longer, which harms nobody's safety.
+      const all = frozen.process.startsWith('n') && draw.chance(50 * PERCENT);
+      faults.push({ kind: 'suspend', ...frozen, ...(all ? { stops: 'all' } : {}) });
+    }
+    if (this.wallStepsLeft > 0 && draw.chance(40 * PERCENT)) {
+      this.wallStepsLeft--;
+      const most = draw.pick([200_000, 2_000 * premise.ttlMs]);
+      const byUs = draw.between(-most, most);
+      faults.push({ kind: 'clock-step', process: lock.client.name, atUs: view.now + draw.between(1, 500_000), byUs });
+    }
+    if (premise.reorders && draw.chance(20 * PERCENT)) faults.push(this.reorder(lock, view));
+    if (this.deathsLeft > 0 && draw.chance(20 * PERCENT)) {
+      this.deathsLeft--;
+      const again = draw.chance(50 * PERCENT) ? { restartAfterUs: draw.below(premise.ttlMs * 1000) } : {};
+      faults.push({
+        kind: 'client-crash',
+        client: lock.client.name,
+        atUs: view.now + draw.between(1, 50_000),
+        ...again,
+      });
+    }
+    return faults;
+  }
+
+  /** A node with a disk goes down: its process dies, its power goes, or it is shut down in order. */
+  private crashDurably(lock: LockRun, view: WorldView): Crash | null {
+    const { draw, premise, weather } = this;
+    const { persistence, fsync } = premise.setup.cluster;
+    const [node = 0] = this.targets(lock, 1);
+    const how = draw.pick(
+      this.crashesLeft === 0 ? LOSS_OF_POWER : this.powerLossesLeft === 0 ? ENDS_OF_PROCESS : WAYS_DOWN,
+    );
+    const isAlways = persistence === 'always';
+    const losesPower = how === 'power' && (isAlways || forgetsUnawares(weather));
+    if (!losesPower && this.crashesLeft === 0) return null;
+    const hasDumps = persistence === 'rdb';
+    // A node that writes before it answers loses nothing with the power either; between two dumps a process keeps nothing.
+    const loses =
+      how === 'power' ? !isAlways : how === 'process' && (hasDumps || (!isAlways && (fsync?.takesUs ?? 0) > 0));
+    const restartAfterUs =
+      loses && (hasDumps || forgetsUnawares(weather))
+        ? this.longEnough()
+        : draw.pick([0, 0, 1_000, draw.below(premise.ttlMs * 1000)]);
+    const when = this.during(lock, view, null);
+    if (!this.spare.take(node, when.atUs, view)) return null;
+    return {
+      kind: 'crash',
+      node: nodeName(node),
+      ...when,
+      restartAfterUs,
+      ...this.goesDown(losesPower ? 'power' : 'process'),
+      ...(how === 'order' ? { clean: true } : {}),
+    };
+  }
+
+  /** A process ends that knew its fencing counter, as soon as others can be spared that did not. */
+  private endProcess(lock: LockRun, view: WorldView, faults: Fault[]): void {
+    const { draw, premise, weather } = this;
+    const node = draw.below(weather.nodes);
+    const when = this.during(lock, view, null);
+    const { persistence } = premise.setup.cluster;
+    const ageUs = persistence === 'none' ? 0 : draw.pick([0, 0, draw.below(premise.setup.untilUs)]);
+    const keeps = persistence === 'always' && ageUs === 0;
+    const restartAfterUs = keeps ? draw.pick([0, 0, 1_000]) : this.longEnough();
+    const power = draw.chance(50 * PERCENT) ? { power: true } : {};
+    if (!this.spare.take(node, when.atUs, view)) return;
+    this.lossesLeft--;
+    const age = ageUs === 0 ? {} : { ageUs };
+    faults.push({ kind: 'crash', node: nodeName(node), ...when, restartAfterUs, ...power, ...age });
+  }
+
+  /** One more node goes down: in this way, or in the other where none of this is left. */
+  private goesDown(how: 'process' | 'power'): { readonly power?: true } {
+    const isPower = this.powerLossesLeft > 0 && (how === 'power' || this.crashesLeft === 0);
+    this.downLeft--;
+    if (isPower) this.powerLossesLeft--;
+    else this.crashesLeft--;
+    return isPower ? { power: true } : {};
+  }
+
+  /** So long that a node is no danger, whatever it has forgotten, and whatever the clocks do within their bounds. */
+  private longEnough(): number {
+    const ttl = this.premise.ttlMs * 1000;
+    return Math.floor(1.1 * ttl) + this.draw.below(ttl);
+  }
+
+  /** The holder hears of its nodes anew: the same, but beginning with another. */
+  private reorder({ client }: LockRun, { now }: WorldView): Fault {
+    const { draw, weather } = this;
+    const first = draw.between(1, weather.nodes - 1);
+    const nodes = Array.from({ length: weather.nodes }, (_, place) => nodeName((first + place) % weather.nodes));
+    return { kind: 'reconfigure', client: client.name, nodes, atUs: now + draw.between(1, 50_000) };
+  }
+
+  /**
+   * An instant of the claim: this one, after everything else in it; its last milliseconds; or any. Without a bias any
+   * later one, unless it has to be while the lock is held, until `heldUntil`.
+   */
+  private during(
+    lock: LockRun,
+    view: WorldView,
+    heldUntil: number | null,
+  ): { readonly atUs: number; readonly edge: 'after' } {
+    const { draw, premise } = this;
+    const { now } = view;
+    const end = Math.min(heldUntil ?? Number.POSITIVE_INFINITY, claimEnd(lock, now));
+    const left = end - now;
+    if (!premise.tactics.biased) {
+      const range = heldUntil === null ? premise.setup.untilUs - now : left;
+      return { atUs: now + draw.below(Math.max(1, range)), edge: 'after' };
+    }
+    const kind = draw.below(10);
+    const offset =
+      left <= 1 || kind < 5 ? 0 : kind < 7 ? Math.max(0, left - draw.between(1, 250_000)) : draw.below(left);
+    return { atUs: now + offset, edge: 'after' };
+  }
+
+  /** Who stands still, from soon on, and for how long: the holder mostly. */
+  private frozen(
+    lock: LockRun,
+    view: WorldView,
+  ): { readonly process: ProcessName; readonly atUs: number; readonly forUs: number } {
+    const { draw, premise, weather } = this;
+    const process = draw.chance(70 * PERCENT) ? lock.client.name : nodeName(draw.below(weather.nodes));
+    const most = draw.pick([5_000, 100_000, premise.ttlMs * 1000, premise.ttlMs * 2000]);
+    return { process, atUs: view.now + draw.between(1, 3_000), forUs: draw.between(1, most) };
+  }
+
+  /** All of the drift allowance at once: nodes forward, or the holder backward, which stops if nobody can set its clock. */
+  private step(lock: LockRun, view: WorldView, faults: Fault[]): void {
+    const { draw, premise, weather } = this;
+    const factor = weather.stretch.step * premise.nearness;
+    const byUs = weather.stepUs ?? (factor > 1 ? Math.ceil : Math.floor)(premise.bounds.stepUs * factor);
+    if (byUs === 0) return;
+    this.strained = true;
+    const when = this.during(lock, view, null);
+    if (draw.chance(30 * PERCENT)) {
+      const process = lock.client.name;
+      if (premise.setup.policy.clock === 'wall') faults.push({ kind: 'clock-step', process, ...when, byUs: -byUs });
+      else faults.push({ kind: 'suspend', process, ...when, forUs: byUs, stops: 'all' });
+      return;
+    }
+    const all = draw.chance(60 * PERCENT);
+    for (const node of this.targets(lock, all ? weather.nodes : 1))
+      faults.push({ kind: 'clock-step', process: nodeName(node), ...when, byUs });
+  }
+
+  /** A clock runs at another rate from soon on, no farther off than it may be. */
+  private changeRate(view: WorldView): Fault {
+    const { draw, premise } = this;
+    const plan = draw.pick<ClockPlan | undefined>([undefined, ...premise.setup.cluster.clocks]);
+    const process = plan?.process ?? nodeName(0);
+    const most = premise.setup.cluster.clocks.find((clock) => clock.process === process)?.ratePpm ?? 0;
+    const ratePpm = most === 0 ? 0 : Math.sign(most) * draw.below(Math.abs(most) + 1);
+    return { kind: 'clock-rate', process, atUs: view.now + draw.between(1, 1_000_000), ratePpm };
+  }
+
+  /** Nodes that voted for this claim go down, and are back as early as they may. */
+  private crashVoters(lock: LockRun, view: WorldView, faults: Fault[]): void {
+    const { draw, premise, weather } = this;
+    if (this.downLeft === 0 || !draw.chance(70 * PERCENT)) return;
+    const { restartUs } = premise.bounds;
+    const factor = weather.stretch.restart * premise.nearness;
+    const restartAfterUs = weather.restartDelayUs ?? Math.ceil(restartUs + restartUs * (1 - factor));
+    const count = draw.between(1, this.downLeft);
+    const when = this.during(lock, view, null);
+    for (const node of this.targets(lock, count)) {
+      if (!this.spare.take(node, when.atUs, view)) continue;
+      this.strained = true;
+      faults.push({ kind: 'crash', node: nodeName(node), ...when, restartAfterUs, ...this.goesDown(this.surest) });
+    }
+  }
+
+  /** How a node surely forgets: where nodes write to a disk every second, by a loss of power. */
+  private get surest(): 'process' | 'power' {
+    return this.premise.setup.cluster.persistence === 'everysec' ? 'power' : 'process';
+  }
+
+  private flush(lock: LockRun, view: WorldView, faults: Fault[]): void {
+    const when = this.during(lock, view, null);
+    for (const node of this.targets(lock, this.draw.between(1, this.flushesLeft))) {
+      if (!this.spare.take(node, when.atUs, view)) continue;
+      this.flushesLeft--;
+      faults.push({ kind: 'forget', node: nodeName(node), ...when });
+    }
+  }
+
+  /** A client is frozen once, between the check and the sending of its write. */
+  private freeze(lock: LockRun, view: WorldView, faults: Fault[]): void {
+    const [write] = lock.plan.writes;
+    const { name } = lock.client;
+    if (write === undefined || this.frozenWriters.includes(name)) return;
+    this.frozenWriters.push(name);
+    faults.push({ kind: 'pause', process: name, atUs: view.now + write.checkAfterUs + 1, forUs: this.pauseUs });
+  }
+
+  /** As many voters as the votes allow forget at once, or one more if the bound is to be passed. */
+  private forget(lock: LockRun, view: WorldView, faults: Fault[]): void {
+    const { weather, premise } = this;
+    const spare = size(lock.state.votes.yes) - lock.state.electorate.needed;
+    const count = spare + (weather.stretch.forget > 1 ? 1 : 0);
+    // After an extension only the votes of its round count, and how many those will be is not known yet.
+    if (count <= 0 || extendsItself(premise.setup.policy)) return;
+    this.strained = true;
+    // While the key is there nobody else's can be, so that nobody else's claim loses a vote.
+    const heldUntil = lock.plan.holdUs === null ? Number.POSITIVE_INFINITY : view.now + lock.plan.holdUs;
+    const when = this.during(lock, view, heldUntil);
+    const canCrash = weather.powerLosses > 0 || (weather.crashes > 0 && this.surest === 'process');
+    const isFlushed = this.draw.chance(30 * PERCENT) || !canCrash;
+    const power = this.surest === 'power' || weather.crashes === 0 ? { power: true } : {};
+    for (const node of this.someVoters(lock, count)) {
+      if (!this.spare.take(node, when.atUs, view)) continue;
+      if (isFlushed) faults.push({ kind: 'forget', node: nodeName(node), ...when });
+      else faults.push({ kind: 'crash', node: nodeName(node), ...when, restartAfterUs: 0, ...power });
+    }
+  }
+
+  /** Nodes to strike: voters for this claim, or any where trouble has no structure. */
+  private targets(lock: LockRun, count: number): number[] {
+    const { nodes } = this.weather;
+    return this.premise.tactics.structured
+      ? this.someVoters(lock, count)
+      : this.draw.subset(nodes, Math.min(count, nodes));
+  }
+
+  private someVoters(lock: LockRun, count: number): number[] {
+    const voters = members(lock.voters);
+    return this.draw.subset(voters.length, Math.min(count, voters.length)).map((i) => voters[i] ?? 0);
+  }
+}

@@ -1,0 +1,121 @@
+import { driftAllowanceUs, type Policy, REFERENCE } from '../../deviations/index.js';
+import { judge } from '../../properties/judge.js';
+import type { Fault, PropertyId, Schedule } from '../../scenarios/index.js';
+import { alone, attack, EXACT, type Setting } from './adversary.js';
+import { type Point, struckOf, votersOf } from './point.js';
+import { see } from './watch.js';
+
+/**
+ * What came of a configuration under its optimal adversary. `unavailable`: the lock cannot be taken or used at all, or
+ * fewer nodes than a quorum are up for a while; said only of what is not violated.
+ */
+export type CellVerdict = 'safe' | 'violated' | 'unavailable';
+
+/** One measured configuration. */
+export interface Cell {
+  readonly verdict: CellVerdict;
+  /** What is violated. */
+  readonly property: PropertyId | null;
+  /** The run that shows it: the attack that succeeded, or the one that came nearest. */
+  readonly schedule: Schedule;
+}
+
+/** What of the policy is swept; the rest is the production lock's. */
+export type PolicyChange = Partial<Omit<Policy, 'profile'>>;
+
+/**
+ * Runs the optimal attacks on a configuration in the simulator. Nodes expire keys to the microsecond, without the
+ * millisecond that Redis may add: a real key never lives shorter.
+ */
+export function measure(point: Point, change: PolicyChange = {}): Cell {
+  const setting = settingOf(point, change, struck(point));
+  const calm = alone(setting);
+  if (see(calm).claims.length === 0) return { verdict: 'unavailable', property: null, schedule: calm };
+  const strike = attack(setting);
+  // Whoever may crash a node may also leave it alone, so that a rival can make use of it.
+  const others = point['restart-delay'] === null ? [] : [{ ...point, 'restart-delay': null }];
+  const strikes = [strike, ...others.map((it) => attack(settingOf(it, change, struck(it))))];
+  const shared = strikes.find(({ overlap }) => overlap);
+  if (shared !== undefined) return { verdict: 'violated', property: 'mutual-exclusion', schedule: shared.schedule };
+  // Whoever may set the clock by which a node stays away may also leave it alone, so that the node is away for longer.
+  const away = alone(settingOf(point, change, struck({ ...point, step: 0 })));
+  const verdict = isOut(away) ? 'unavailable' : 'safe';
+  if (point.pause === 0) return { verdict, property: null, schedule: strike.schedule };
+  const writing = lateWrite(point, settingOf(point, change, []));
+  if (writing === null) return { verdict: 'unavailable', property: null, schedule: calm };
+  if (isLate(writing)) return { verdict: 'violated', property: 'action-in-belief', schedule: writing };
+  return { verdict, property: null, schedule: writing };
+}
+
+/** Whether for some time too few nodes for a quorum are up. */
+function isOut(schedule: Schedule): boolean {
+  return judge(schedule).outages.some(({ reason }) => reason === 'no-quorum-up');
+}
+
+function isLate(schedule: Schedule): boolean {
+  return judge(schedule).violations.some(({ property }) => property === 'action-in-belief');
+}
+
+function settingOf(point: Point, change: PolicyChange, faults: readonly Fault[]): Setting {
+  const { ttl, drift, allowance, extra, latency, nodes } = point;
+  const voters = votersOf(point);
+  return {
+    ttlMs: ttl / 1000,
+    delayUs: latency,
+    nodes,
+    votes: voters,
+    grain: EXACT,
+    policy: { driftPpm: allowance, driftUs: extra, ...change },
+    clientPpm: -drift,
+    nodePpm: drift,
+    drifting: voters,
+    faults: [...down(point), ...faults],
+  };
+}
+
+/** The last nodes, of which the holder's votes are not. */
+function down({ nodes, down }: Point): Fault[] {
+  const count = Math.min(nodes, down);
+  return Array.from({ length: count }, (_, i) => ({
+    kind: 'crash',
+    atUs: 0,
+    node: `n${nodes - count + i}`,
+    restartAfterUs: null,
+  }));
+}
+
+/** The first voters crash, and jump, in the very instant in which they vote, once they have: nothing later is worse. */
+function struck(point: Point): Fault[] {
+  const { step, latency, 'restart-delay': delay } = point;
+  const voted = { atUs: latency, edge: 'after' } as const;
+  return Array.from({ length: struckOf(point) }, (_, i): Fault[] => {
+    const node = `n${i}`;
+    return [
+      ...(delay === null
+        ? []
+        : [{ kind: 'crash', ...voted, node, restartAfterUs: delay, restartBy: 'node-clock' } as const]),
+      ...(step === 0 ? [] : [{ kind: 'clock-step', ...voted, process: node, byUs: step } as const]),
+    ];
+  }).flat();
+}
+
+/**
+ * The holder looks at its lock at the last instant at which enough is left, and its write arrives a pause later. A fast
+ * clock is the worst for it: then what it has left is short. `null` if there is never enough left.
+ */
+function lateWrite(point: Point, setting: Setting): Schedule | null {
+  const { ttl, drift, latency, pause, guard } = point;
+  const policy = { ...REFERENCE, ...setting.policy };
+  const elapsedUs = Math.floor(2 * latency * (1 + drift / 1_000_000));
+  // At the very end there is no lock to look at any more.
+  const lastLook = ttl - driftAllowanceUs(policy, ttl) - elapsedUs - Math.max(1, guard);
+  const writing = (checkAfterUs: number, delayUs: number): Schedule => {
+    const write = { checkAfterUs, guardUs: guard, sendAfterUs: checkAfterUs, delayUs };
+    const schedule = alone({ ...setting, clientPpm: drift, holder: { writes: [write] } });
+    return { ...schedule, untilUs: Math.max(schedule.untilUs, 2 * ttl + delayUs) };
+  };
+  // A fast clock may pass over that microsecond, and then finds too little left.
+  for (const look of [lastLook, lastLook - 1].filter((us) => us >= 0))
+    if (see(writing(look, 0)).writes > 0) return writing(look, pause);
+  return null;
+}

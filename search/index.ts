@@ -1,0 +1,14 @@
+export { boundsOf } from './bounds.js';
+export { type CheckProgress, type CheckResult, check } from './check.js';
+export type { Counterexample } from './counterexample.js';
+export type { Crew } from './crew.js';
+export { drawRun } from './drawn-run.js';
+export { type Catch, HUNT_RUNS, HUNT_SEEDS, hunt } from './mutants/hunt.js';
+export { fieldsOfChange, MUTANTS } from './mutants/registry.js';
+export type { NearMiss } from './near-miss.js';
+export { searchRange } from './range.js';
+export { greatestShare } from './share.js';
+export type { Explained } from './shrinking/explain.js';
+export { SITUATIONS, unasked } from './situations.js';
+export { STRATEGY_INFO, STRATEGY_NAMES, type StrategyName } from './strategy-info.js';
+export { past, type Strain, WITHIN_ASSUMPTIONS } from './weather.js';

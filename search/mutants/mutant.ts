@@ -1,0 +1,27 @@
+import type { Policy } from '../../deviations/index.js';
+import type { PropertyId } from '../../scenarios/index.js';
+import type { Weather } from '../weather.js';
+
+/** A bug planted on purpose: the lock deviates in a rule, or one line of the settings or of the world is changed. */
+export interface Mutant {
+  readonly id: string;
+  /** What is wrong, and what comes of it. */
+  readonly story: string;
+  /** Where it has been seen in the wild. */
+  readonly instance: string;
+  readonly change: Change;
+  /** The sound policy in which it is planted, as far as it is not the usual one. */
+  readonly base?: Partial<Policy>;
+  /** What it is hunted by, where others would give it away for something else first. Default: every property. */
+  readonly by?: readonly PropertyId[];
+  /** The weather in which it is hunted, as far as it is not the usual one. The reference withstands it. */
+  readonly weather?: Partial<Omit<Weather, 'policy'>>;
+  /** The property that is expected to break first. */
+  readonly expect: PropertyId;
+}
+
+/** Deviations by name, fields of the policy, or of the world that its users give it. */
+export type Change =
+  | { readonly deviations: readonly string[] }
+  | { readonly policy: Partial<Policy> }
+  | { readonly world: Partial<Omit<Weather, 'policy'>> };

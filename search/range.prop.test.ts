@@ -1,0 +1,108 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { judge } from '../properties/judge.js';
+import { SAFETY } from '../properties/property-lists.js';
+import { check } from './check.js';
+import { recordOf, type SearchPlan, searchRange } from './range.js';
+import { STRATEGY_INFO, STRATEGY_NAMES } from './strategy-info.js';
+import { noTally, sumOf, type Tally } from './tally.js';
+import { past, WITHIN_ASSUMPTIONS } from './weather.js';
+
+const PLAN: SearchPlan = {
+  weather: WITHIN_ASSUMPTIONS,
+  seed: 'ranges',
+  strategy: 'combination',
+  properties: SAFETY,
+};
+/** One in which every third run or so violates something. */
+const BROKEN: SearchPlan = { ...PLAN, weather: past(WITHIN_ASSUMPTIONS, 'rate', 1.5) };
+const RUNS = 120;
+
+/** What the ranges between these ends come to, in the order of `order`. */
+function parted(plan: SearchPlan, ends: readonly number[], order: readonly number[]): Tally {
+  const cuts = [0, ...[...ends].sort((a, b) => a - b), RUNS];
+  const parts = cuts.slice(1).map((to, i) => {
+    const { from: _, to: __, found: ___, ...tally } = searchRange(plan, cuts[i] ?? 0, to, Number.POSITIVE_INFINITY);
+    return tally;
+  });
+  const shuffled = parts.map((part, i) => ({ part, rank: order[i] ?? 0 })).sort((a, b) => a.rank - b.rank);
+  return shuffled.reduce<Tally>((sum, { part }) => sumOf(sum, part), noTally());
+}
+
+const splits = fc.tuple(
+  fc.array(fc.integer({ min: 0, max: RUNS }), { maxLength: 5 }),
+  fc.array(fc.nat(), { minLength: 6, maxLength: 6 }),
+);
+
+describe.each([
+  ['a search that finds nothing', PLAN],
+  ['a search that finds much', BROKEN],
+])('%s', (_, plan) => {
+  it('comes to the same in one piece and in any pieces, in any order', () => {
+    const whole = parted(plan, [], []);
+    expect(whole.runs).toBe(RUNS);
+    fc.assert(
+      fc.property(splits, ([ends, order]) => {
+        expect(parted(plan, ends, order)).toEqual(whole);
+      }),
+      { numRuns: 30, seed: 1 },
+    );
+  });
+});
+
+describe('a range', () => {
+  it('of each strategy whose runs do not depend on each other is the same alone', async () => {
+    for (const strategy of STRATEGY_NAMES.filter((it) => STRATEGY_INFO[it].independent)) {
+      const { hash, events, exercised } = await check({ ...PLAN, strategy, runs: RUNS });
+      expect(parted({ ...PLAN, strategy }, [50], [1, 0])).toMatchObject({ hash, events, exercised });
+    }
+  });
+
+  it('of guided runs depends on what it begins with, and on nothing else', () => {
+    const guided: SearchPlan = { ...PLAN, strategy: 'guided' };
+    const first = searchRange(guided, 0, RUNS);
+    expect(first.nearest.length).toBeGreaterThan(0);
+    const alone = searchRange(guided, RUNS, 2 * RUNS);
+    const inputs = JSON.parse(JSON.stringify(first.nearest));
+    const led = searchRange(guided, RUNS, 2 * RUNS, 1, inputs);
+    expect(searchRange(guided, RUNS, 2 * RUNS, 1, inputs)).toEqual(led);
+    expect(led).not.toEqual(alone);
+    // It shares what is its own.
+    for (const it of inputs) expect(led.nearest).not.toContainEqual(it);
+  });
+
+  it('of guided runs keeps what is near, and tells how to make what it finds again', () => {
+    const { found, nearest } = searchRange({ ...BROKEN, strategy: 'guided' }, 0, 2 * RUNS, Number.POSITIVE_INFINITY);
+    expect(found.length).toBeGreaterThan(1);
+    for (const finding of found) {
+      const { property, atUs } = finding.violation;
+      const { violations } = judge(recordOf({ ...BROKEN, strategy: 'guided' }, finding), [property]);
+      expect(violations).toContainEqual(expect.objectContaining({ property, atUs }));
+      expect(nearest.map(({ genome }) => genome)).not.toContainEqual(finding.genome);
+    }
+  });
+
+  it('ends behind its last finding, or finds all; the first ones are kept and can be written down', () => {
+    const all = searchRange(BROKEN, 0, RUNS, Number.POSITIVE_INFINITY);
+    const total = Object.values(all.violating).reduce((sum, runs) => sum + runs, 0);
+    expect(all).toMatchObject({ from: 0, to: RUNS, runs: RUNS });
+    expect(total).toBeGreaterThan(all.found.length);
+    const [first, second] = all.found;
+    if (first === undefined || second === undefined) throw new Error('there are no findings');
+    expect(searchRange(BROKEN, 0, RUNS)).toMatchObject({ to: first.run + 1, found: [first] });
+    expect(searchRange(BROKEN, first.run + 1, RUNS)).toMatchObject({ to: second.run + 1, found: [second] });
+    for (const { run, violation, genome } of [first, second]) {
+      const { violations } = judge(recordOf(BROKEN, { run, genome }), [violation.property]);
+      expect(violations).toContainEqual(
+        expect.objectContaining({ property: violation.property, atUs: violation.atUs }),
+      );
+    }
+  });
+
+  it('survives being written as JSON', () => {
+    const range = searchRange(BROKEN, 0, RUNS, 10);
+    expect(JSON.parse(JSON.stringify(range))).toEqual(range);
+    const plan: SearchPlan = JSON.parse(JSON.stringify(BROKEN));
+    expect(searchRange(plan, 0, RUNS, 10)).toEqual(range);
+  });
+});

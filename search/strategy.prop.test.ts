@@ -1,0 +1,56 @@
+import { describe, expect, it } from 'vitest';
+import { assumptions } from '../properties/assumptions.js';
+import { noCounts } from '../properties/coverage.js';
+import { MONITORED } from '../properties/property-lists.js';
+import { Streams, simulate } from '../sim/index.js';
+import { check } from './check.js';
+import { STRATEGIES } from './strategy.js';
+import { STRATEGY_NAMES, type StrategyName } from './strategy-info.js';
+import { past, WITHIN_ASSUMPTIONS } from './weather.js';
+
+/** Hashes of the first runs of a search, each as drawn and as replayed from its record. */
+function hashes(strategy: StrategyName, seed: string, runs: number): string[] {
+  const draws = STRATEGIES[strategy](WITHIN_ASSUMPTIONS, new Streams(seed));
+  return Array.from({ length: runs }, () => {
+    const drawn = draws.next([], noCounts()).world.chronicle.trace.digest();
+    const { schedule, hash } = draws.record();
+    expect(hash).toBe(drawn);
+    expect(simulate(schedule).hash).toBe(drawn);
+    // With as many votes as were given, nodes may forget; how many those were the schedule does not say.
+    expect(assumptions(schedule, WITHIN_ASSUMPTIONS.policy).filter((it) => it !== 'memory')).toEqual([]);
+    return drawn;
+  });
+}
+
+describe.each(STRATEGY_NAMES)('%s', (strategy) => {
+  it('makes the same runs from the same seed, which replay from their records', () => {
+    const first = hashes(strategy, 'same', 200);
+    expect(hashes(strategy, 'same', 200)).toEqual(first);
+    expect(hashes(strategy, 'another', 200)).not.toEqual(first);
+    expect(new Set(first).size).toBeGreaterThan(150);
+  });
+
+  it('raises no alarm within the assumptions, and is no mild search', async () => {
+    const result = await check({
+      weather: WITHIN_ASSUMPTIONS,
+      strategy,
+      seed: 's',
+      runs: 3_000,
+      properties: MONITORED,
+    });
+    expect(result).toMatchObject({ verdict: 'passed', strategy, runs: 3_000 });
+    expect(result.near / result.runs).toBeGreaterThan(0.05);
+  });
+
+  it('finds what lies 2 % past a bound', async () => {
+    const weather = past(WITHIN_ASSUMPTIONS, 'step', 1.02);
+    const options = { weather, strategy, seed: 's', runs: 10_000, properties: MONITORED, shrink: false };
+    expect((await check(options)).verdict).toBe('violated');
+  });
+});
+
+it('a guided search comes near a violation more often than the one that it starts from', async () => {
+  const near = async (strategy: StrategyName): Promise<number> =>
+    (await check({ weather: WITHIN_ASSUMPTIONS, strategy, seed: 'near', runs: 3_000, properties: [] })).near;
+  expect(await near('guided')).toBeGreaterThan(1.5 * (await near('combination')));
+});
