@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { DEVIATIONS } from '../deviations/index.js';
+import { importsPicture } from './imports-picture.js';
 import { closureOf, cycles, forbiddenImports, importsOf, type Modules, ROOMS, readModules } from './modules.js';
 
 const house: Modules = readModules(new URL('..', import.meta.url));
@@ -23,6 +24,11 @@ describe('the house', () => {
 
   it('has imports in one direction only', () => {
     expect(forbiddenImports(house)).toEqual([]);
+  });
+
+  it('is drawn in docs/architecture.md as it is', () => {
+    const page = readFileSync(new URL('../docs/architecture.md', import.meta.url), 'utf8');
+    expect(page).toContain(`\`\`\`mermaid\n${importsPicture(house).mermaid}\n\`\`\``);
   });
 
   it('has no cycle of imports, types included', () => {
