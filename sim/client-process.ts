@@ -5,7 +5,7 @@ import type { Chronicle } from './chronicle.js';
 import type { Clock } from './clock.js';
 import { Clocks } from './clocks.js';
 import { FIRST_PLAN_SLOT, HOLD_SLOT, type LockRun } from './lock-run.js';
-import type { Message, RemoteCall } from './message.js';
+import type { Control, Message, RemoteCall } from './message.js';
 import type { NodeList } from './node-list.js';
 import { Process } from './process.js';
 import type { QueueEvent } from './queue.js';
@@ -17,6 +17,10 @@ export interface ClientHost {
   jitterPpm(lock: LockRun, attempt: number): number;
   /** Sends a command to nodes; with `remote`, what it means there is not the core's to say. */
   send(lock: LockRun, to: NodeSet, command: Command, remote?: RemoteCall | null): void;
+  /** Sends what is about a connection, after so long, µs. */
+  sendControl(control: Control, afterUs?: number): void;
+  /** Has a node send over the connection of a message what was not asked for in it. */
+  tell(message: Message, told: number): void;
   /** Has a client woken, about `subject`, when this clock of it shows `at`. */
   pushTimer(client: ClientProcess, subject: object, slot: number, at: LocalTime, clock: Clock): QueueEvent;
   sendWrite(lock: LockRun, index: number): void;

@@ -52,7 +52,13 @@ export class Exchange {
   resend(message: Message, client: ClientProcess): boolean {
     const lock = client.locks[message.lock];
     const node = this.view.nodes[message.node];
-    if (lock === undefined || lock.gone || node === undefined || message.state !== 'open') return false;
+    if (lock === undefined || lock.gone || node === undefined) return false;
+    const connection = message.remote?.connection;
+    if (connection !== undefined) {
+      connection.breaks();
+      return true;
+    }
+    if (message.state !== 'open') return false;
     message.state = 'broken';
     this.links.reconnect(message);
     this.sendAgain(message, message.withText, lock, client, node);
@@ -70,12 +76,25 @@ export class Exchange {
     this.links.send(new Message(lock, node.index, place, command, send, withText, remote), send, null, 0, client, node);
   }
 
+  /** A node sends over the connection of a message what nobody has asked for in it. */
+  tell(message: Message, told: number): void {
+    const client = this.view.clients[message.client];
+    const lock = client?.locks[message.lock];
+    const node = this.view.nodes[message.node];
+    if (client === undefined || lock === undefined || node === undefined) return;
+    const { command, place, remote } = message;
+    const send = lock.countResend(command, node.index);
+    const own = new Message(lock, node.index, place, command, send, false, remote);
+    this.links.send(own, 2 * send, 'yes', told, node, client);
+  }
+
   deliverRequest(message: Message, node: SimNode, copy: number, life: number): void {
     const { chronicle } = this;
     const client = this.view.clients[message.client];
     if (client === undefined) return;
     if (node.down || (life >= 0 && life !== node.life)) {
       chronicle.noteMessage(Kind.dropped, node, message, client.traceId, null);
+      message.remote?.connection?.unheard();
       return;
     }
     chronicle.cause = chronicle.noteMessage(Kind.execute, node, message, client.traceId, null);
@@ -90,7 +109,8 @@ export class Exchange {
         ? node.execute(this.policy, message.command, message.keys, chronicle.now)
         : remote.execute(message);
     const told = remote === null ? node.counter.told : remote.told;
-    chronicle.observer.executed(node.index, message.command, answer, chronicle.now);
+    chronicle.observer.executed(node.index, message.command, answer ?? 'error', chronicle.now);
+    if (answer === null) return;
     const heldUs = this.waits && answer === 'yes' ? this.heldUs(message.command, node) : 0;
     if (heldUs === 0) this.links.send(message, 2 * message.send + copy, answer, told, node, client);
     else if (heldUs !== null) this.pushAnswer(message, copy, answer, told, node, heldUs);

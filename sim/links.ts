@@ -1,14 +1,29 @@
 import type { Answer } from '../core/index.js';
 import type { Adversary } from './adversary.js';
 import type { Chronicle } from './chronicle.js';
-import type { Direction, FateSlot, Message } from './message.js';
+import type { Connection, Control, Direction, FateSlot, Message } from './message.js';
 import { NodeList } from './node-list.js';
 import { nodeIndex, nodeName } from './node-name.js';
 import type { Process } from './process.js';
 import { Class, EventKind, type Queue, rankOf } from './queue.js';
-import { after, type TrueTime } from './time.js';
+import { after, type TrueTime, trueTime } from './time.js';
 import { Kind } from './trace.js';
 import type { WorldView } from './view.js';
+
+/** Between whom something is sent. */
+type Ends = Pick<Message, 'client' | 'node'>;
+
+/** The first retransmission of TCP comes after this, each further one after twice as long, up to the longest, µs (Linux). */
+const FIRST_RETRANSMISSION_US = 200_000;
+const LONGEST_RETRANSMISSION_US = 120_000_000;
+
+/** When TCP first sends again at or after `fromUs`, µs from the first sending. */
+export function sentAgainUs(fromUs: number): number {
+  let at = 0;
+  for (let every = FIRST_RETRANSMISSION_US; at < fromUs; every = Math.min(2 * every, LONGEST_RETRANSMISSION_US))
+    at += every;
+  return at;
+}
 
 /** The network: delays, losses and copies as the adversary says, partitions, and order where links keep it. */
 export class Links {
@@ -53,7 +68,11 @@ export class Links {
     fate.duplicateDelayUs = -1;
     fate.resendAfterUs = -1;
     this.adversary.fate(message, direction, send, fate, this.view);
-    const lost = fate.lost || (this.cutUntil.length > 0 && this.isCut(message, direction));
+    const connection = message.remote?.connection;
+    const isCut = this.cutUntil.length > 0 && this.isCut(message, direction);
+    const lost = connection === undefined && (fate.lost || isCut);
+    // A schedule keeps no delay of what is lost.
+    if (fate.lost) fate.delayUs = this.usualDelay(message);
     const seq = chronicle.noteSend(lost ? Kind.lost : Kind.send, from, message, to.traceId, answer);
     if (fate.resendAfterUs >= 0 && answer === null) this.planResend(message, fate.resendAfterUs, from, seq);
     const { observer, now, trace } = chronicle;
@@ -62,11 +81,16 @@ export class Links {
       else if (trace.keeping) trace.add('cut', 1);
       return;
     }
-    const heldUs = this.heldUntil.length > 0 ? this.heldFor(message, direction) : 0;
+    const heldUs =
+      connection !== undefined
+        ? this.waitOf(message, direction, fate.lost || isCut)
+        : this.heldUntil.length > 0
+          ? this.heldFor(message, direction)
+          : 0;
     const at = this.deliver(message, answer, counter, to, 0, heldUs + fate.delayUs, seq);
     if (trace.keeping) trace.add('arrivesUs', at);
     if (at - now > observer.slowUs) observer.troubled(at, now);
-    if (fate.duplicateDelayUs < 0) return;
+    if (fate.duplicateDelayUs < 0 || connection !== undefined) return;
     const copyAt = this.deliver(message, answer, counter, to, 1, heldUs + fate.duplicateDelayUs, seq);
     if (trace.keeping) trace.add('copyArrivesUs', copyAt);
     observer.troubled(copyAt, now);
@@ -98,9 +122,14 @@ export class Links {
     delayUs: number,
     cause: number,
   ): TrueTime {
-    const at = this.ordered
-      ? this.inOrder(message, answer === null ? 'request' : 'reply', delayUs)
-      : after(this.chronicle.now, delayUs);
+    const direction: Direction = answer === null ? 'request' : 'reply';
+    const connection = message.remote?.connection;
+    const at =
+      connection !== undefined
+        ? this.inOrderOn(connection, direction, delayUs)
+        : this.ordered
+          ? this.inOrder(message, direction, delayUs)
+          : after(this.chronicle.now, delayUs);
     const kind = answer === null ? EventKind.request : EventKind.reply;
     const event = this.queue.blank(kind, at, this.nextRank(), to, message);
     event.cause = cause;
@@ -112,9 +141,9 @@ export class Links {
   }
 
   /** What a message takes when its fate does not say. */
-  private usualDelay(message: Message): number {
+  private usualDelay({ client, node }: Ends): number {
     if (this.distances.length === 0) return this.delayUs;
-    return this.distances[message.client * this.nodes + message.node] ?? this.delayUs;
+    return this.distances[client * this.nodes + node] ?? this.delayUs;
   }
 
   /** Deliveries of one instant, writes to the resource among them, come in the order in which they were sent. */
@@ -137,11 +166,36 @@ export class Links {
     return arrival;
   }
 
-  private isCut({ client, node }: Message, direction: Direction): boolean {
+  /** Sends what is about a connection. It comes in order with what goes over that. */
+  sendControl(control: Control, to: Process | null): void {
+    const { connection, direction } = control;
+    const isCut = this.cutUntil.length > 0 && this.isCut(control, direction);
+    const delayUs = this.usualDelay(control) + this.waitOf(control, direction, isCut);
+    const at = this.inOrderOn(connection, direction, delayUs);
+    const event = this.queue.blank(EventKind.control, at, this.nextRank(), to, control);
+    event.cause = this.chronicle.cause;
+    event.slot = 0;
+    this.queue.push(event);
+  }
+
+  private inOrderOn({ arrivals }: Connection, direction: Direction, delayUs: number): TrueTime {
+    const at = after(this.chronicle.now, delayUs);
+    const arrival = at > arrivals[direction] ? at : trueTime(arrivals[direction]);
+    arrivals[direction] = arrival;
+    return arrival;
+  }
+
+  /** How long a kernel has to wait, and to send again what is lost, until something gets through, µs. */
+  private waitOf(ends: Ends, direction: Direction, isLost: boolean): number {
+    const cutUs = (this.cutUntil[this.index(ends.client, ends.node, direction)] ?? 0) - this.chronicle.now;
+    return Math.max(this.heldFor(ends, direction), isLost ? sentAgainUs(Math.max(1, cutUs)) : 0);
+  }
+
+  private isCut({ client, node }: Ends, direction: Direction): boolean {
     return this.chronicle.now < (this.cutUntil[this.index(client, node, direction)] ?? 0);
   }
 
-  private heldFor({ client, node }: Message, direction: Direction): number {
+  private heldFor({ client, node }: Ends, direction: Direction): number {
     return Math.max(0, (this.heldUntil[this.index(client, node, direction)] ?? 0) - this.chronicle.now);
   }
 

@@ -1,10 +1,40 @@
 import type { Answer, Command } from '../core/index.js';
 import type { LockRun } from './lock-run.js';
 
+/**
+ * A connection between a client and a node, as TCP makes one: nothing that is sent over it overtakes, comes twice or
+ * stays away. What the network loses is sent again, later and later.
+ */
+export interface Connection {
+  /** When what was sent last arrives, µs of true time: to the node, and to the client. */
+  readonly arrivals: Record<Direction, number>;
+  /** The adversary breaks it, now. */
+  breaks(): void;
+  /** Something has come to the machine of the node, whose process is not there. */
+  unheard(): void;
+}
+
+/** What two machines say about a connection, rather than over it: that it opens, ends or breaks. */
+export interface Control {
+  readonly connection: Connection;
+  readonly client: number;
+  readonly node: number;
+  readonly direction: Direction;
+  /** The kernel of the node takes it, though the process may stand still. */
+  readonly isForKernel: boolean;
+  /** It has arrived. */
+  arrive(): void;
+}
+
 /** A command of a client that does not run the lock of `core`: anything that a Redis server understands. */
 export interface RemoteCall {
-  /** Carries it out on the node, now; what the command of the message says about it is for monitors and reports. */
-  execute(message: Message): Answer;
+  /** What it is sent over; messages that go each by itself where left out. */
+  readonly connection?: Connection;
+  /**
+   * Carries it out on the node, now; what the command of the message says about it is for monitors and reports. `null` where
+   * there is nothing to answer.
+   */
+  execute(message: Message): Answer | null;
   /** What travels back with the last answer, in the place of the fencing counter. */
   readonly told: number;
   /** The command itself, for reports; `{token}` stands for the token of the message. */

@@ -55,6 +55,7 @@ export const EventKind = {
   write: 7,
   resend: 8,
   answer: 9,
+  control: 10,
 } as const;
 /** One of {@link EventKind}. */
 export type EventKind = (typeof EventKind)[keyof typeof EventKind];
@@ -125,6 +126,13 @@ export class Queue {
     event.next = after;
     if (before === null) this.first = event;
     else before.next = event;
+  }
+
+  /** The first event, which stays, or `undefined`. */
+  get head(): QueueEvent | undefined {
+    const { first } = this;
+    const far = this.far.first;
+    return far !== undefined && (first === null || precedes(far, first)) ? far : (first ?? undefined);
   }
 
   /** Takes the first event, or `undefined`. */

@@ -9,7 +9,7 @@ import { Exchange } from './exchange.js';
 import { Faults } from './faults.js';
 import { Links } from './links.js';
 import { LockRun } from './lock-run.js';
-import type { Message, RemoteCall } from './message.js';
+import type { Control, Message, RemoteCall } from './message.js';
 import { SimNode } from './node.js';
 import { NodeList } from './node-list.js';
 import type { Observer, WatchedWorld } from './observer.js';
@@ -31,6 +31,9 @@ const STRETCH_US = 100_000;
 function mostEvents(clients: number): number {
   return MOST_EVENTS * Math.max(1, clients);
 }
+
+/** The slot of a {@link Control} that is still to be sent. */
+const WAITING = 1;
 
 /** A fault and its restart take two places each in the order of their instant. */
 const PLACES_PER_FAULT = 2;
@@ -204,6 +207,12 @@ export class World implements WorldView, WatchedWorld, ClientHost {
         return this.exchange.answer(subject as Message, event, event.process as SimNode);
       case EventKind.resend:
         return this.exchange.resend(subject as Message, event.process as ClientProcess);
+      case EventKind.control: {
+        const control = subject as Control;
+        if (event.slot === WAITING) this.sendControl(control);
+        else control.arrive();
+        break;
+      }
       case EventKind.restart:
         return this.faults.restart(subject as PlannedFault);
     }
@@ -277,6 +286,30 @@ export class World implements WorldView, WatchedWorld, ClientHost {
 
   send(lock: LockRun, to: NodeSet, command: Command, remote: RemoteCall | null = null): void {
     this.exchange.send(lock, to, command, remote);
+  }
+
+  sendControl(control: Control, afterUs = 0): void {
+    if (afterUs > 0) {
+      const at = after(this.now, afterUs);
+      const event = this.put(EventKind.control, at, this.links.nextRank(), null, control);
+      event.slot = WAITING;
+      this.queue.push(event);
+      return;
+    }
+    const client = this.clients[control.client] ?? null;
+    const node = control.isForKernel ? null : (this.nodes[control.node] ?? null);
+    this.links.sendControl(control, control.direction === 'request' ? node : client);
+  }
+
+  tell(message: Message, told: number): void {
+    this.exchange.tell(message, told);
+  }
+
+  /** Whether what comes next comes in this instant, and is something that a process reads from the network. */
+  isNextRead(process: object): boolean {
+    const next = this.queue.head;
+    if (next === undefined || next.at !== this.now || next.process !== process) return false;
+    return next.kind === EventKind.reply || next.kind === EventKind.control || next.kind === EventKind.resend;
   }
 
   sendWrite(lock: LockRun, index: number): void {
