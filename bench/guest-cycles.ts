@@ -75,7 +75,7 @@ async function withFakeTimers(it: Library): Promise<(count: number) => Promise<n
   const make = await it.load();
   const options = { commandTimeout: COMMAND_TIMEOUT_MS };
   const nodes = Array.from({ length: NODES }, (_, i) => new RedisMock({ ...options, host: `n${i}`, port: 6379 }));
-  const client: LockUnderTest = make({ nodes: nodes as never });
+  const client: LockUnderTest = await make({ nodes: nodes as never, addresses: [] as never });
   const settled = async (clock: FakeTimers.Clock, promise: Promise<unknown>): Promise<unknown> => {
     let over = false;
     const end = (): void => {

@@ -1,4 +1,5 @@
 import type { Catch } from '../search/index.js';
+import type { NearMiss } from '../search/near-miss.js';
 import { type RangeResult, type SearchPlan, searchRange } from '../search/range.js';
 import { type HuntTask, hunted } from './hunt.js';
 import type { CampaignRange } from './spec.js';
@@ -21,15 +22,16 @@ export function range({ plan, from, to, stopAfter }: RangeTask): RangeResult {
   return searchRange(plan, from, to, stopAfter);
 }
 
-/** A range of a campaign. */
+/** A range of a campaign, with the near misses that it begins with. */
 export interface UnitTask {
   readonly plan: SearchPlan;
   readonly range: CampaignRange;
+  readonly inputs: readonly NearMiss[];
 }
 
 /** A whole range of a campaign, with what it finds made small. */
-export function unit({ plan, range: which }: UnitTask): UnitResult {
-  return runUnit(plan, which);
+export function unit({ plan, range: which, inputs }: UnitTask): UnitResult {
+  return runUnit(plan, which, inputs);
 }
 
 /** The hunt for a planted bug. */

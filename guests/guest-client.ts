@@ -1,8 +1,8 @@
 import { initialState, LONGEST_US, type LocalTime, localTime, type Phase } from '../core/index.js';
-import { Kind, type LockRun, nodeName, type QueueEvent, type TrueTime, trueTime } from '../sim/index.js';
-import { Extensions } from './extensions.js';
+import { Kind, type LockRun, type QueueEvent, type TrueTime, trueTime } from '../sim/index.js';
 import { follow } from './follow.js';
 import { EPOCH_MS, GuestHost } from './guest-host.js';
+import { BeliefEnd, Hold } from './hold.js';
 import {
   type Belief,
   beliefIn,
@@ -11,50 +11,17 @@ import {
   releaseOf,
   whatIsWrongWithHeld,
 } from './lock-under-test.js';
-import { SimRedis } from './redis/client.js';
 
 /** A lock that would be held for so many TTLs without an extension is one without an end. */
 const LONGEST_TTLS = 100;
-
-/** Subject of the timer that looks whether a belief is over. */
-class BeliefEnd {
-  readonly hold: Hold;
-  event: QueueEvent | null = null;
-
-  constructor(hold: Hold) {
-    this.hold = hold;
-  }
-}
-
-/** A lock that the guest acquires or has acquired. */
-interface Hold {
-  readonly lock: LockRun;
-  readonly resource: string;
-  readonly calledMs: number;
-  /** What the library gave for it. */
-  held: unknown;
-  /** True time at which it will say that it is no longer held, as far as that was found; else 0. */
-  saidUntil: number;
-  /** Belief, if the held lock says nothing of itself. */
-  otherwise: Belief;
-  /** Of a lock that is held until it says otherwise. */
-  readonly extensions: Extensions;
-  /** A majority has extended it in this event. */
-  isExtended: boolean;
-  /** Lets the routine of `using` end. */
-  leave: (() => void) | null;
-  readonly end: BeliefEnd;
-  /** The release was called. */
-  releasing: boolean;
-  over: boolean;
-}
 
 /**
  * A client process that runs somebody else's lock client, unmodified: its own clocks, timers, randomness and connections.
  * What the client says of its lock is what it believes.
  */
 export class GuestClient extends GuestHost {
-  private client: LockUnderTest | null = null;
+  /** While it is made, a promise of it. */
+  private client: LockUnderTest | Promise<LockUnderTest> | null = null;
   private readonly holds = new Map<LockRun, Hold>();
 
   /** Everything that follows from the event has happened: reads what locks say of themselves. */
@@ -145,37 +112,41 @@ export class GuestClient extends GuestHost {
     Object.assign(lock.state, { ...initialState(), phase, electorate, ttlMs: lock.plan.ttlMs });
     const [resource = 'a'] = lock.plan.resources;
     const calledMs = this.wallMs();
-    const hold = this.holdFor(lock, resource, calledMs);
+    const hold = new Hold(lock, resource, calledMs);
     this.holds.set(lock, hold);
     this.enter(() => this.ask(hold));
     this.host.attempted(lock);
   }
 
-  private holdFor(lock: LockRun, resource: string, calledMs: number): Hold {
-    const hold: Omit<Hold, 'end'> & { end: BeliefEnd | null } = {
-      lock,
-      resource,
-      calledMs,
-      held: null,
-      saidUntil: 0,
-      otherwise: calledMs + lock.plan.ttlMs,
-      extensions: new Extensions(),
-      isExtended: false,
-      leave: null,
-      releasing: false,
-      over: false,
-      end: null,
-    };
-    hold.end = new BeliefEnd(hold as Hold);
-    return hold as Hold;
+  private ask(hold: Hold): void {
+    const { lock } = hold;
+    this.client ??= this.session.makeClient(this, lock);
+    const { client } = this;
+    const done = this.session.opens(this, 'acquire');
+    if (!(client instanceof Promise)) {
+      this.askOf(client, hold, done);
+      return;
+    }
+    follow(
+      () => client,
+      () => {},
+      (made) => {
+        this.client = made as LockUnderTest;
+        this.askOf(this.client, hold, done);
+      },
+      (error) => {
+        this.client = null;
+        done();
+        this.session.seen.rejection = error;
+        this.refused(hold, reasonOf(error));
+      },
+      () => this.isOver(hold),
+    );
   }
 
-  private ask(hold: Hold): void {
-    this.client ??= this.session.makeClient(lockNodes(this, hold.lock));
-    const { client } = this;
+  private askOf(client: LockUnderTest, hold: Hold, done: () => void): void {
     const { ttlMs } = hold.lock.plan;
     const { acquire, using } = client;
-    const done = this.session.opens(this, 'acquire');
     if (using !== undefined && (acquire === undefined || this.session.extendsItself)) {
       this.use(hold, client, using, done);
       return;
@@ -253,6 +224,7 @@ export class GuestClient extends GuestHost {
   }
 
   private refused(hold: Hold, reason: string): void {
+    this.noteKept(hold.lock);
     this.setState(hold.lock, { phase: 'failed' });
     this.chronicle.failed(hold.lock, reason);
     this.finish(hold);
@@ -291,12 +263,13 @@ export class GuestClient extends GuestHost {
   }
 
   private get clientNow(): LockUnderTest {
-    return this.client ?? {};
+    return this.client instanceof Promise ? {} : (this.client ?? {});
   }
 
   private released(hold: Hold): void {
     const { lock } = hold;
     if (hold.over) return;
+    this.noteKept(lock);
     this.setState(lock, { phase: 'released' });
     this.chronicle.ended(lock, 'released');
     this.chronicle.released(lock);
@@ -381,14 +354,6 @@ export class GuestClient extends GuestHost {
       this.readBelief(hold);
     }
   }
-}
-
-/** The connections that a process has for a lock's nodes. */
-function lockNodes(client: GuestClient, { list }: LockRun): SimRedis[] {
-  const { commandTimeoutMs: commandTimeout } = client.session;
-  return list.nodes.map(
-    (node, place) => new SimRedis(client.wireTo(place, node), { host: nodeName(node), port: 6379, commandTimeout }),
-  );
 }
 
 function reasonOf(error: unknown): string {

@@ -21,9 +21,14 @@ import {
   type Message,
   nodeName,
   type QueueEvent,
+  type SimNode,
   type TrueTime,
 } from '../sim/index.js';
 import { as, current, type OwnedTimer } from './host/owner.js';
+import { addressOf } from './net/addresses.js';
+import type { Connection } from './net/connection.js';
+import type { ProcessNetwork } from './net/process-network.js';
+import { isGreeting, Segment } from './net/segment.js';
 import { GuestTimer, ProcessTimers } from './process-timers.js';
 import type { Sent, Wire } from './redis/client.js';
 import { meaningOf, whileAcquiring } from './redis/meaning.js';
@@ -166,6 +171,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
   override die(): void {
     super.die();
     this.timers.clear();
+    this.networkMade?.die();
     this.session.closes(this);
   }
 
@@ -192,8 +198,42 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
 
   private send(place: number, node: number, commands: readonly (readonly string[])[]): Sent {
     const { session } = this;
+    const addressed = this.addressed(place, node, commands);
+    if (addressed === null)
+      return { replies: Promise.reject(new Error('no lock was asked for yet')), abandon: () => {} };
+    const { lock, command, said, at } = addressed;
+    const remote = new RemoteCommands(at, session.serverOf(at), commands, said, session.names, this.chronicle);
+    this.host.send(lock, oneNode(place), command, remote);
+    return remote;
+  }
+
+  /** Sends commands over a connection that guest code has opened itself. */
+  transmit(connection: Connection, node: number, commands: readonly (readonly string[])[]): void {
+    const place = this.current?.list.nodes.indexOf(node) ?? -1;
+    const addressed = place < 0 ? null : this.addressed(place, node, commands);
+    if (addressed === null) return;
+    const { lock, command, said, at } = addressed;
+    const segment = new Segment(connection, commands, said, this.session.names, {
+      chronicle: this.chronicle,
+      node: at,
+    });
+    this.host.send(lock, oneNode(place), command, segment);
+  }
+
+  /** An acquisition or a release is over. What a library keeps for nodes that it has no connection to counts as sent. */
+  protected noteKept(lock: LockRun): void {
+    const kept = this.networkMade?.unconnected ?? NO_NODES;
+    if (kept === NO_NODES || lock.token === 0) return;
+    const token = lock.token as unknown as Token;
+    const release: Command = { operation: 'release', attempt: 0, round: 0, token, ttlMs: 0, counter: 0 };
+    this.chronicle.observer.sent(lock, kept, release, this.chronicle.now);
+  }
+
+  /** What commands are about, for whoever looks at messages: their lock above all. `null` before there is any. */
+  private addressed(place: number, node: number, commands: readonly (readonly string[])[]): Addressed | null {
+    const { session } = this;
     session.learn(commands);
-    this.asked = union(this.asked, oneNode(node));
+    if (!commands.every(isGreeting)) this.asked = union(this.asked, oneNode(node));
     session.seen.nodesAsked = Math.max(session.seen.nodesAsked, size(this.asked));
     const read = meaningOf(commands.find((it) => it.length > 1) ?? [], (sha) => session.textOf(sha));
     const known = read.value === null ? undefined : session.names.known(read.value);
@@ -201,9 +241,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     const lock = owner?.client === this ? owner : this.current;
     const meaning = lock?.state.phase === 'acquiring' ? whileAcquiring(read) : read;
     const at = session.nodes[node];
-    if (lock === null || at === undefined) {
-      return { replies: Promise.reject(new Error('no lock was asked for yet')), abandon: () => {} };
-    }
+    if (lock === null || at === undefined) return null;
     const token = meaning.value === null ? lock.token : session.names.claimFor(meaning.value, lock);
     this.noteAcquisition(lock, meaning.operation, token, meaning.keys);
     if (meaning.operation === 'extend') this.extensionSent(lock, place);
@@ -215,16 +253,24 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
       ttlMs: Number.isFinite(meaning.ttlMs) ? meaning.ttlMs : 0,
       counter: 0,
     };
-    const remote = new RemoteCommands(
-      at,
-      session.serverOf(at),
-      commands,
-      saidBy(commands, meaning),
-      session.names,
-      this.chronicle,
-    );
-    this.host.send(lock, oneNode(place), command, remote);
-    return remote;
+    return { lock, command, said: saidBy(commands, meaning), at };
+  }
+
+  private networkMade: ProcessNetwork | null = null;
+
+  /** What the sockets of guest code are connected by. */
+  get network(): ProcessNetwork {
+    this.networkMade ??= this.session.networkFor({
+      index: this.index,
+      lifeNow: () => this.life,
+      enter: (work) => this.enter(work),
+      sendControl: (control, afterUs) => this.host.sendControl(control, afterUs),
+      tell: (message, told) => this.host.tell(message, told),
+      transmit: (connection, node, commands) => this.transmit(connection, node, commands),
+      siteOf: (node) => ({ node, now: this.chronicle.now, names: this.session.names, by: 0 }),
+      unreachable: (where) => this.session.refuse(unreachable(where)),
+    });
+    return this.networkMade;
   }
 
   private noteAcquisition(
@@ -255,8 +301,10 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
   override receive(message: Message, answer: Answer, counter: number): void {
     const { remote, command, place } = message;
     const lock = this.locks[message.lock];
-    if (!(remote instanceof RemoteCommands) || lock === undefined) return;
-    if (command.operation === 'acquire' && answer !== 'error') {
+    if (!(remote instanceof RemoteCommands || remote instanceof Segment) || lock === undefined) return;
+    // What a server says by itself answers nothing.
+    const isAnswer = remote instanceof RemoteCommands || counter === remote.told;
+    if (isAnswer && command.operation === 'acquire' && answer !== 'error') {
       const it = oneNode(place);
       const { yes, no, failed } = lock.state.votes;
       this.setVotes(lock, command.token as unknown as number, {
@@ -265,7 +313,20 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
         failed,
       });
     }
-    if (command.operation === 'extend' && answer === 'yes' && remote.isAwaited) this.extensionGranted(lock, place);
+    const isAwaited = remote instanceof Segment ? isAnswer : remote.isAwaited;
+    if (command.operation === 'extend' && answer === 'yes' && isAwaited) this.extensionGranted(lock, place);
     this.enter(() => remote.arrive(counter));
   }
+}
+
+/** Commands, and what they are about. */
+interface Addressed {
+  readonly lock: LockRun;
+  readonly command: Command;
+  readonly said: string;
+  readonly at: SimNode;
+}
+
+function unreachable(where: string): string {
+  return `the client connects to ${where}, which is no node of the simulated world: take addresses, as ${addressOf(0).url}`;
 }

@@ -1,11 +1,17 @@
 import type { Redis } from 'ioredis';
+import type { NodeAddress } from './net/addresses.js';
 
 /**
- * What a client under test is made from: a connection to each simulated node, as ioredis has them. They know what locks
- * use of it: see `SimRedis`. What else a client asks them for is refused by name.
+ * What a client under test is made from: the simulated nodes, as connections or as addresses.
  */
 export interface TestBed {
+  /**
+   * A connection to each node, as ioredis has them. They know what locks use of it: see `SimRedis`. What else a client asks
+   * them for is refused by name.
+   */
   readonly nodes: [Redis, ...Redis[]];
+  /** Where each node is: for clients that open their own connections, by `net` or `tls`, with any library. */
+  readonly addresses: [NodeAddress, ...NodeAddress[]];
 }
 
 /**
@@ -26,8 +32,11 @@ export interface LockUnderTest {
   using?(resource: string, ttlMs: number, routine: (signal?: AbortSignal) => Promise<void>): unknown;
 }
 
-/** Makes the client of one simulated process. */
-export type MakeLock = (bed: TestBed) => LockUnderTest;
+/**
+ * Makes the client of one simulated process, as it begins to work. What it rejects with, the acquisition that waits for it is
+ * rejected with; the next one asks again.
+ */
+export type MakeLock = (bed: TestBed) => LockUnderTest | Promise<LockUnderTest>;
 
 /**
  * What a held lock may say of itself; the first of these that is there counts: `remaining()` (ms left), `expiration`,
@@ -120,7 +129,6 @@ export function extensionOf(client: LockUnderTest, held: unknown, ttlMs: number)
 /** Says what is wrong with what was given for a client, or `null`. */
 export function whatIsWrongWith(client: unknown): string | null {
   if (typeof client !== 'object' || client === null) return 'the client has to be an object';
-  if (client instanceof Promise) return 'what makes the client has to return it, and no promise of it';
   const parts = client as LockUnderTest;
   for (const name of ['acquire', 'using', 'release', 'extend'] as const) {
     const part: unknown = parts[name];

@@ -59,7 +59,7 @@ const MOST_EVENTS = 20_000;
 /** One run that is under way. */
 class Running {
   readonly world: World;
-  readonly monitors: Monitors;
+  readonly monitors: GuestMonitors;
   private readonly session: Session;
 
   constructor(subject: Subject, setup: Setup, adversary: Adversary, options: GuestRunOptions) {
@@ -72,6 +72,7 @@ class Running {
     if (session === null) throw new RangeError('a run needs a client');
     this.session = session;
     this.session.nodes = this.world.nodes;
+    this.monitors.machines = session;
   }
 
   begin(): void {
@@ -84,7 +85,10 @@ class Running {
     if (session.refusal !== null) throw session.refusal;
     const last = session.active;
     if (last?.hasImmediates) {
-      last.runImmediates();
+      // As in Node's event loop: what there is to be read from sockets by now is read first.
+      if (session.seen.sockets && world.isNextRead(last)) world.advance();
+      else last.runImmediates();
+      session.active = last;
       return true;
     }
     session.active = null;

@@ -4,11 +4,13 @@ import { instant } from '../properties/monitors/instant.js';
 import { type LockRun, type SimNode, Streams, type World } from '../sim/index.js';
 import { sha1 } from '../wire/index.js';
 import type { Owner } from './host/owner.js';
-import { type LockUnderTest, type MakeLock, type TestBed, whatIsWrongWith } from './lock-under-test.js';
+import { type LockUnderTest, type MakeLock, whatIsWrongWith } from './lock-under-test.js';
+import { type NetworkUser, ProcessNetwork } from './net/process-network.js';
 import { toBytes } from './redis/bytes.js';
-import type { SimRedis } from './redis/client.js';
+import type { Wire } from './redis/client.js';
 import { RunNames } from './redis/names.js';
 import { Server } from './redis/server.js';
+import { testBedOf } from './test-bed.js';
 
 /** A lock client that can be run; see {@link subjectOf}. */
 export interface Subject {
@@ -31,13 +33,15 @@ export interface Seen {
   /** A lock was extended; a routine was given a signal. */
   extension: boolean;
   signal: boolean;
+  /** A process has used a socket of its own. */
+  sockets: boolean;
   /** What an acquisition was last rejected with. */
   rejection: unknown;
 }
 
 /** Nothing yet. */
 export function nothingSeen(): Seen {
-  return { nodesGiven: 0, nodesAsked: 0, extension: false, signal: false, rejection: undefined };
+  return { nodesGiven: 0, nodesAsked: 0, extension: false, signal: false, sockets: false, rejection: undefined };
 }
 
 /** Something that guest code threw where nobody could catch it. */
@@ -99,6 +103,8 @@ export class Session {
   private readonly subject: Subject;
   private readonly chronicle: World['chronicle'];
   private readonly servers: Server[] = [];
+  private readonly networks: ProcessNetwork[] = [];
+  private readonly offSince = new Map<number, number>();
   private readonly words = new Map<number, () => number>();
   private readonly calls = new Set<OpenCall>();
   private readonly pauses: { readonly client: string; readonly sinceUs: number; readonly untilUs: number }[] = [];
@@ -113,13 +119,22 @@ export class Session {
   }
 
   /** Makes the client of a process. Throws an {@link UnsupportedClient} for what is none. */
-  makeClient(nodes: readonly SimRedis[]): LockUnderTest {
-    this.seen.nodesGiven = Math.max(this.seen.nodesGiven, nodes.length);
-    // Clients are written for ioredis, of which these have the part that locks use.
-    const client: unknown = this.subject.make({ nodes: nodes as unknown as TestBed['nodes'] });
+  makeClient(
+    process: { wireTo(place: number, node: number): Wire },
+    lock: LockRun,
+  ): LockUnderTest | Promise<LockUnderTest> {
+    this.seen.nodesGiven = Math.max(this.seen.nodesGiven, lock.list.nodes.length);
+    const bed = testBedOf(lock, (place, node) => process.wireTo(place, node), this.commandTimeoutMs);
+    const client: unknown = this.subject.make(bed);
+    return client instanceof Promise ? client.then((it) => this.checked(it)) : this.checked(client);
+  }
+
+  private checked(client: unknown): LockUnderTest {
     const wrong = whatIsWrongWith(client);
-    if (wrong !== null) throw new UnsupportedClient(`${this.subject.name}: ${wrong}`);
-    return client as LockUnderTest;
+    if (wrong === null) return client as LockUnderTest;
+    const error = new UnsupportedClient(`${this.subject.name}: ${wrong}`);
+    this.refusal ??= error;
+    throw error;
   }
 
   /** Refuses a held lock that is none of the supported shapes. */
@@ -147,6 +162,28 @@ export class Session {
       this.servers[node.index] = server;
     }
     return server;
+  }
+
+  /** The network of a process; all those that there are hear of what becomes of nodes. */
+  networkFor(user: NetworkUser): ProcessNetwork {
+    this.seen.sockets = true;
+    const machines = { nodes: this.nodes, offSince: this.offSince, serverOf: (node: SimNode) => this.serverOf(node) };
+    const network = new ProcessNetwork(user, machines);
+    this.networks.push(network);
+    return network;
+  }
+
+  /** The process of a node dies; with `power`, its machine goes off. */
+  nodeDied(node: number, power: boolean): void {
+    if (power) this.offSince.set(node, this.chronicle.now);
+    for (const network of this.networks) network.nodeDied(node);
+  }
+
+  nodeIsBack(node: number): void {
+    const since = this.offSince.get(node);
+    this.offSince.delete(node);
+    if (since === undefined) return;
+    for (const network of this.networks) network.nodeIsBack(node, this.chronicle.now - since);
   }
 
   textOf(sha: string): string | undefined {

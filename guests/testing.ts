@@ -6,6 +6,7 @@ import './host/installed.js';
 
 export { expectSafe, NondeterministicClientError, type SafeResult, UnsafeLockError } from './expect-safe.js';
 export type { HeldLock, LockUnderTest, MakeLock, TestBed } from './lock-under-test.js';
+export type { NodeAddress } from './net/addresses.js';
 export type { ExpectSafeOptions, TestFaults } from './options.js';
 export type { SimRedis } from './redis/client.js';
 export { VIOLATION_KINDS, type ViolationKind } from './search/kinds.js';

@@ -3,6 +3,7 @@ import { installChance } from './chance.js';
 import { installClocks } from './clocks.js';
 // First of all: what the host keeps has to be native.
 import './natives.js';
+import { installNet } from '../net/install.js';
 import { installTimers } from './timers.js';
 
 const KEY = Symbol.for('lockstep.guests.installed');
@@ -19,6 +20,7 @@ export function install(): void {
   installClocks();
   installTimers();
   installChance();
+  installNet();
   // `import { setTimeout } from 'node:timers'` is bound to these from now on.
   syncBuiltinESMExports();
 }

@@ -1,3 +1,5 @@
+import { isUtf8 } from 'node:buffer';
+
 // biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII.
 const ASCII = /^[\x00-\x7f]*$/;
 
@@ -6,7 +8,9 @@ export function toBytes(text: string): string {
   return ASCII.test(text) ? text : Buffer.from(text, 'utf8').toString('latin1');
 }
 
-/** The text that bytes are in UTF-8. */
+/** The text that bytes are in UTF-8; what is none stays as it is. */
 export function fromBytes(bytes: string): string {
-  return ASCII.test(bytes) ? bytes : Buffer.from(bytes, 'latin1').toString('utf8');
+  if (ASCII.test(bytes)) return bytes;
+  const buffer = Buffer.from(bytes, 'latin1');
+  return isUtf8(buffer) ? buffer.toString('utf8') : bytes;
 }

@@ -1,5 +1,13 @@
 import type { SimNode } from '../../sim/index.js';
-import { COMMANDS, Failure, Server as RedisServer, type Reply, Session, sha1 } from '../../wire/index.js';
+import {
+  COMMANDS,
+  type Connection,
+  Failure,
+  Server as RedisServer,
+  type Reply,
+  Session,
+  sha1,
+} from '../../wire/index.js';
 import { toBytes } from './bytes.js';
 import { NodeKeyspace, type Site } from './node-keyspace.js';
 
@@ -78,6 +86,8 @@ export class Server {
   private server: RedisServer;
   private life = 0;
   private drawn = 0;
+  /** What is carried out comes over a connection, which keeps what commands leave on it. */
+  private isConnected = false;
 
   /** @param scripts - What is in its cache at first. */
   constructor(scripts: ReadonlyMap<string, string> = new Map()) {
@@ -93,8 +103,22 @@ export class Server {
       databases: 1,
       keyspace: () => this.keyspace,
     });
-    server.allows = (name) => SUPPORTED.has(name);
+    server.allows = (name) => this.isConnected || SUPPORTED.has(name);
     return server;
+  }
+
+  /** Opens a connection, to the node at this site. */
+  connect(site: Site, write: (bytes: string) => void, close: () => void): Connection {
+    this.keyspace.site = site;
+    return this.processOf(site.node).connect(write, close, ADDRESS);
+  }
+
+  /** Takes bytes of a connection. */
+  receive(connection: Connection, bytes: string, site: Site): void {
+    this.keyspace.site = site;
+    this.isConnected = true;
+    connection.receive(bytes);
+    this.isConnected = false;
   }
 
   private get nowUs(): number {

@@ -1,0 +1,30 @@
+import { nodeIndex, nodeName } from '../../sim/index.js';
+
+/** Where a simulated node is to be reached, by the client of any library. */
+export interface NodeAddress {
+  /** `n0`. */
+  readonly host: string;
+  readonly port: number;
+  /** `redis://n0:6379`. */
+  readonly url: string;
+}
+
+const PORT = 6379;
+
+/** The address of node number `node`. */
+export function addressOf(node: number): NodeAddress {
+  const host = nodeName(node);
+  return { host, port: PORT, url: `redis://${host}:${PORT}` };
+}
+
+/** The IPv4 address of node number `node`. */
+export function ipOf(node: number): string {
+  return `10.0.0.${node + 1}`;
+}
+
+/** The number of the node at this host, by its name or its IPv4 address; -1 for none. */
+export function nodeAt(host: string, port: number = PORT): number {
+  if (port !== PORT) return -1;
+  const byIp = /^10\.0\.0\.(\d+)$/.exec(host);
+  return byIp === null ? nodeIndex(host) : Number(byIp[1]) - 1;
+}

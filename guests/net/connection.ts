@@ -1,0 +1,256 @@
+import type { Connection as Carrier, Control, Direction, Message } from '../../sim/index.js';
+import { type SimNode, sentAgainUs } from '../../sim/index.js';
+import type { Connection as ServerSide } from '../../wire/index.js';
+import type { Site } from '../redis/node-keyspace.js';
+import type { Server } from '../redis/server.js';
+
+/** The client's end of a connection, as the world sees it. Each call is a read of the process that has opened it. */
+export interface ClientEnd {
+  connected(): void;
+  received(bytes: string): void;
+  /** The node sends nothing any more. */
+  ended(): void;
+  failed(error: Error): void;
+}
+
+/** What a connection needs of the process that opens it. */
+export interface Opener {
+  readonly index: number;
+  lifeNow(): number;
+  /** Runs guest code as a part of this event. */
+  enter(work: () => void): void;
+  sendControl(control: Control, afterUs?: number): void;
+  /** Sends again, over the connection of this message, what a node says without having been asked. */
+  tell(message: Message, told: number): void;
+  siteOf(node: SimNode): Site;
+}
+
+/** A node, and the server on it. */
+export interface Peer {
+  readonly node: SimNode;
+  readonly server: Server;
+  /** Its machine is off, not only its process. */
+  readonly isOff: boolean;
+  readonly address: string;
+}
+
+/** The first time that a kernel sends a SYN again, µs (Linux). */
+const FIRST_SYN_US = 1_000_000;
+
+/** An error as Node has it. */
+export function systemError(syscall: string, code: keyof typeof ERRNO, where?: string): Error {
+  const message = [syscall, code, ...(where === undefined ? [] : [where])].join(' ');
+  return Object.assign(new Error(message), { errno: ERRNO[code], code, syscall });
+}
+
+const ERRNO = { ECONNREFUSED: -111, ECONNRESET: -104, ENOTFOUND: -3008 } as const;
+
+/** A TCP connection from a simulated process to the server of a simulated node. */
+export class Connection implements Carrier {
+  readonly arrivals: Record<Direction, number> = { request: 0, reply: 0 };
+  private readonly opener: Opener;
+  private readonly life: number;
+  private readonly peer: Peer;
+  private readonly end: ClientEnd;
+  /** The client reads from it, and writes to it. */
+  private isOpen = true;
+  private serverSide: ServerSide | null = null;
+  /** Which life of the node has accepted it. */
+  private nodeLife = -1;
+  private tries = 0;
+  /** What the server has sent, by number. */
+  private readonly sent: string[] = [];
+  private out = '';
+  /** What was sent over it last: what the server says by itself goes by that. */
+  private last: Message | null = null;
+  private isExecuting = false;
+  /** Something waits at a machine that is off. */
+  private isUnheard = false;
+  /** Of what clients send by themselves as they connect: what is not answered yet. */
+  private greetings = 0;
+  private hasCommands = false;
+
+  constructor(opener: Opener, peer: Peer, end: ClientEnd) {
+    this.opener = opener;
+    this.life = opener.lifeNow();
+    this.peer = peer;
+    this.end = end;
+  }
+
+  /** Sends a SYN. */
+  open(afterUs = 0): void {
+    this.control('request', true, () => this.asked(), afterUs);
+  }
+
+  private asked(): void {
+    const { node, isOff, address } = this.peer;
+    if (!this.isOpen) return;
+    if (isOff) {
+      this.open(FIRST_SYN_US * 2 ** this.tries++);
+      return;
+    }
+    if (node.down) {
+      this.fails(Object.assign(systemError('connect', 'ECONNREFUSED', address), addressOf(address)));
+      return;
+    }
+    this.nodeLife = node.life;
+    const { server } = this.peer;
+    this.serverSide = server.connect(
+      this.opener.siteOf(node),
+      (bytes) => this.wrote(bytes),
+      () => this.closedByServer(),
+    );
+    this.control('reply', false, () => this.read(() => this.end.connected()));
+  }
+
+  private control(direction: Direction, isForKernel: boolean, arrive: () => void, afterUs = 0): void {
+    const { index: client } = this.opener;
+    const control: Control = { connection: this, client, node: this.peer.node.index, direction, isForKernel, arrive };
+    this.opener.sendControl(control, afterUs);
+  }
+
+  /** The process reads from the connection, unless it has closed it, or is another one by now. */
+  private read(work: () => void): void {
+    if (this.isOpen && this.isOfThisLife) this.opener.enter(work);
+  }
+
+  private get isOfThisLife(): boolean {
+    return this.opener.lifeNow() === this.life;
+  }
+
+  private fails(error: Error, afterUs = 0): void {
+    this.control('reply', true, () => this.failsNow(error), afterUs);
+  }
+
+  private failsNow(error: Error): void {
+    this.read(() => {
+      this.isOpen = false;
+      this.end.failed(error);
+    });
+  }
+
+  private reset(afterUs = 0): void {
+    this.fails(systemError('read', 'ECONNRESET'), afterUs);
+  }
+
+  // ——— what the client does ———
+
+  /** The client has written its last; the server closes the connection when it reads that. */
+  finish(): void {
+    this.control('request', false, () => {
+      const side = this.liveSide();
+      if (side === null) return;
+      side.lost();
+      this.serverSide = null;
+      this.closedByServer();
+    });
+  }
+
+  /** The client has closed it, or its process is dead. */
+  close(): void {
+    if (!this.isOpen) return;
+    this.isOpen = false;
+    this.control('request', false, () => {
+      this.liveSide()?.lost();
+      this.serverSide = null;
+    });
+  }
+
+  // ——— what the node does ———
+
+  /** The server's side, unless the process that has accepted it is gone. */
+  private liveSide(): ServerSide | null {
+    const { node } = this.peer;
+    return node.life === this.nodeLife && !node.down ? this.serverSide : null;
+  }
+
+  /** Bytes have come to the node. Gives what it answers at once, by number; `null` for nothing. */
+  execute(message: Message, bytes: string, site: Site): { readonly told: number; readonly bytes: string } | null {
+    this.last = message;
+    const side = this.liveSide();
+    if (side === null) {
+      this.reset();
+      return null;
+    }
+    this.isExecuting = true;
+    this.peer.server.receive(side, bytes, site);
+    this.isExecuting = false;
+    return this.taken();
+  }
+
+  /** What an error of the node says, in the place of what was asked for. */
+  answer(bytes: string): { readonly told: number; readonly bytes: string } | null {
+    this.out += bytes;
+    return this.taken();
+  }
+
+  private taken(): { readonly told: number; readonly bytes: string } | null {
+    const { out } = this;
+    if (out === '') return null;
+    this.out = '';
+    return { told: this.sent.push(out) - 1, bytes: out };
+  }
+
+  private wrote(bytes: string): void {
+    this.out += bytes;
+    if (this.isExecuting || this.last === null) return;
+    const taken = this.taken();
+    if (taken !== null) this.opener.tell(this.last, taken.told);
+  }
+
+  private closedByServer(): void {
+    this.serverSide = null;
+    // Behind what the server answers in this instant.
+    this.control('reply', true, () => this.read(() => this.end.ended()), 1);
+  }
+
+  /** Something is sent over it: by the client itself, or because somebody asked for it. */
+  used(isGreeting: boolean): void {
+    if (isGreeting) this.greetings++;
+    else this.hasCommands = true;
+  }
+
+  /** Whether a client that is told to send something does so: it may keep that until its greetings are answered. */
+  get isInUse(): boolean {
+    return this.isOpen && this.hasCommands && this.greetings === 0;
+  }
+
+  /** What the server has sent arrives. */
+  arrive(told: number, isOfGreeting: boolean): void {
+    if (isOfGreeting) this.greetings--;
+    this.read(() => this.end.received(this.sent[told] ?? ''));
+  }
+
+  // ——— what goes wrong ———
+
+  breaks(): void {
+    this.liveSide()?.lost();
+    this.serverSide = null;
+    this.nodeLife = -1;
+    this.failsNow(systemError('read', 'ECONNRESET'));
+  }
+
+  unheard(): void {
+    if (this.peer.isOff) this.isUnheard = true;
+    else this.reset();
+  }
+
+  /** The process of the node has died, and the machine closes its connections, unless that is off as well. */
+  nodeDied(): void {
+    if (this.serverSide === null) return;
+    this.serverSide = null;
+    if (!this.peer.isOff) this.closedByServer();
+  }
+
+  /** The machine of the node is on again, and knows nothing of the connection: what is sent to it now breaks it. */
+  nodeIsBack(offUs: number): void {
+    if (!this.isUnheard) return;
+    this.isUnheard = false;
+    this.reset(sentAgainUs(offUs) - offUs + 1);
+  }
+}
+
+function addressOf(address: string): { address: string; port: number } {
+  const [host = '', port = ''] = address.split(':');
+  return { address: host, port: Number(port) };
+}

@@ -1,0 +1,97 @@
+import { allNodes, type NodeSet, oneNode, without } from '../../core/index.js';
+import type { SimNode } from '../../sim/index.js';
+import type { Server } from '../redis/server.js';
+import { addressOf, ipOf, nodeAt } from './addresses.js';
+import { type ClientEnd, Connection, type Opener } from './connection.js';
+import { type Group, Requests } from './requests.js';
+import type { Line, Network } from './socket.js';
+
+/** What the networks of all processes of a run share. */
+export interface Machines {
+  readonly nodes: readonly SimNode[];
+  serverOf(node: SimNode): Server;
+  /** Nodes whose machines are off, and since when, µs. */
+  readonly offSince: ReadonlyMap<number, number>;
+}
+
+/** A process that has a network. */
+export interface NetworkUser extends Opener {
+  /** Sends commands over a connection. */
+  transmit(connection: Connection, node: number, commands: Group): void;
+  /** It tries to reach what is no simulated node. */
+  unreachable(where: string): void;
+}
+
+/** The network of one simulated process: it leads to the simulated nodes, and nowhere else. */
+export class ProcessNetwork implements Network {
+  private readonly user: NetworkUser;
+  private readonly machines: Machines;
+  private readonly connections = new Map<Connection, number>();
+
+  constructor(user: NetworkUser, machines: Machines) {
+    this.user = user;
+    this.machines = machines;
+  }
+
+  connect(host: string, port: number, end: ClientEnd): Line {
+    const { user, machines } = this;
+    const index = nodeAt(host, port);
+    const node = machines.nodes[index];
+    if (node === undefined) {
+      user.unreachable(Number.isInteger(port) && port > 0 ? `${host}:${port}` : host);
+      return NOWHERE;
+    }
+    const server = machines.serverOf(node);
+    const address = `${ipOf(index)}:${addressOf(index).port}`;
+    const peer = {
+      node,
+      server,
+      address,
+      get isOff(): boolean {
+        return machines.offSince.has(index);
+      },
+    };
+    const connection = new Connection(user, peer, end);
+    this.connections.set(connection, index);
+    const requests = new Requests();
+    return {
+      open: () => connection.open(),
+      write: (bytes) => {
+        for (const group of requests.take(bytes)) user.transmit(connection, index, group);
+      },
+      finish: () => connection.finish(),
+      close: () => {
+        this.connections.delete(connection);
+        connection.close();
+      },
+    };
+  }
+
+  lookup(host: string): string | null {
+    const index = nodeAt(host);
+    return this.machines.nodes[index] === undefined ? null : ipOf(index);
+  }
+
+  /** Nodes to which no connection leads over which the client sends what it is told to send; it keeps that until then. */
+  get unconnected(): NodeSet {
+    let nodes = allNodes(this.machines.nodes.length);
+    for (const [connection, index] of this.connections) if (connection.isInUse) nodes = without(nodes, oneNode(index));
+    return nodes;
+  }
+
+  /** The process is dead: its machine closes what it had open. */
+  die(): void {
+    for (const connection of this.connections.keys()) connection.close();
+    this.connections.clear();
+  }
+
+  nodeDied(node: number): void {
+    for (const [connection, index] of this.connections) if (index === node) connection.nodeDied();
+  }
+
+  nodeIsBack(node: number, offUs: number): void {
+    for (const [connection, index] of this.connections) if (index === node) connection.nodeIsBack(offUs);
+  }
+}
+
+const NOWHERE: Line = { open: () => {}, write: () => {}, finish: () => {}, close: () => {} };

@@ -1,0 +1,123 @@
+import type { Answer } from '../../core/index.js';
+import type { Message, RemoteCall, SimNode, World } from '../../sim/index.js';
+import { encode } from '../../wire/index.js';
+import { toBytes } from '../redis/bytes.js';
+import type { RunNames } from '../redis/names.js';
+import { refusalOf } from '../redis/server.js';
+import type { Connection } from './connection.js';
+
+const NOTHING = -2;
+
+/** Commands on their way over a connection: what comes back are bytes. */
+export class Segment implements RemoteCall {
+  readonly connection: Connection;
+  readonly said: string;
+  told: number = NOTHING;
+  private readonly node: SimNode;
+  /** Nobody has asked the client for it. */
+  private readonly isGreeting: boolean;
+  private readonly commands: readonly (readonly string[])[];
+  private readonly names: RunNames;
+  private readonly chronicle: World['chronicle'];
+
+  constructor(
+    connection: Connection,
+    commands: readonly (readonly string[])[],
+    said: string,
+    names: RunNames,
+    { chronicle, node }: { readonly chronicle: World['chronicle']; readonly node: SimNode },
+  ) {
+    this.connection = connection;
+    this.commands = commands;
+    this.said = said;
+    this.names = names;
+    this.chronicle = chronicle;
+    this.node = node;
+    this.isGreeting = commands.every(isGreeting);
+    connection.used(this.isGreeting);
+  }
+
+  execute(message: Message): Answer | null {
+    const { chronicle, names, node, connection, commands } = this;
+    const { now } = chronicle;
+    const { operation, token } = message.command;
+    const by = token as unknown as number;
+    names.lock = chronicle.ownerOf(by);
+    const answered = node.refuses(operation, now)
+      ? connection.answer(commands.map((it) => encode(refusalOf(it), 2)).join(''))
+      : connection.execute(message, bytesOf(commands), { node, now, names, by });
+    names.lock = null;
+    if (answered === null) return null;
+    this.told = answered.told;
+    return answerIn(answered.bytes);
+  }
+
+  /** Something of the node is back. */
+  arrive(told: number): void {
+    this.connection.arrive(told, this.isGreeting && told === this.told);
+  }
+}
+
+function bytesOf(commands: readonly (readonly string[])[]): string {
+  return commands.map((words) => encode(words.map(toBytes), 2)).join('');
+}
+
+/** How a lock takes the last of these replies: see `answerOf` of commands that go each by itself. */
+export function answerIn(bytes: string): Answer {
+  let answer: Answer = 'error';
+  for (let at = 0; at < bytes.length; ) [answer, at] = readReply(bytes, at);
+  return answer;
+}
+
+/** Reads the reply at this place, and says where the next one begins. */
+function readReply(bytes: string, at: number): [Answer, number] {
+  const end = bytes.indexOf('\r\n', at);
+  if (end < 0) return ['error', bytes.length];
+  const [mark, line] = [bytes[at], bytes.slice(at + 1, end)];
+  let next = end + 2;
+  switch (mark) {
+    case '-':
+      return ['error', next];
+    case ':':
+      return [Number(line) > 0 ? 'yes' : 'no', next];
+    case '#':
+      return [line === 't' ? 'yes' : 'no', next];
+    case '_':
+      return ['no', next];
+    case '$':
+    case '=':
+      return line === '-1' ? ['no', next] : ['yes', next + Number(line) + 2];
+    case '*':
+    case '~':
+    case '>':
+    case '%': {
+      let first: Answer = 'no';
+      const count = (mark === '%' ? 2 : 1) * Number(line);
+      for (let i = 0; i < count; i++) {
+        const [answer, after] = readReply(bytes, next);
+        if (i === 0) first = answer;
+        next = after;
+      }
+      return [first, next];
+    }
+    default:
+      return ['yes', next];
+  }
+}
+
+/** What clients send by themselves, as they connect and to see whether anybody is there. */
+const GREETINGS: ReadonlySet<string> = new Set([
+  'auth',
+  'client',
+  'hello',
+  'info',
+  'ping',
+  'quit',
+  'readonly',
+  'select',
+]);
+
+/** Whether a command is none of its user's. */
+export function isGreeting([name = '']: readonly string[]): boolean {
+  return GREETINGS.has(name.toLowerCase());
+}
