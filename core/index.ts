@@ -1,6 +1,7 @@
 export { votesWanted } from './acquire.js';
 export type { Answer, Command, Operation, Scripts, Sending, Token } from './commands.js';
 export { COUNTER_KEYS, MOST_COUNTER, RECOVER_COUNTER } from './commands.js';
+export { type DrivenLock, drive, dueTimer, type Environment } from './drive.js';
 export type {
   Chance,
   Effect,
@@ -45,7 +46,7 @@ export {
   MIDDLE_JITTER_PPM,
   type Settings,
 } from './settings.js';
-export { type Counters, copyState, initialState, type LockState, type Phase } from './state.js';
+export { type Counters, copyState, type DraftState, initialState, type LockState, type Phase } from './state.js';
 export { advance, type Step, step } from './step.js';
 export { answered, type Tally, votesOf } from './tally.js';
 export { LONGEST_US, type LocalTime, later, localTime } from './time.js';

@@ -98,7 +98,7 @@ export abstract class ClientProcess extends Process {
     if (lock.armed[slot] !== event) return false;
     const now = this.timerClock.read(this.chronicle.now);
     if (now < event.local) {
-      this.arm(lock, slot, event.local);
+      this.armSlot(lock, slot, event.local);
       return false;
     }
     lock.armed[slot] = null;
@@ -107,7 +107,7 @@ export abstract class ClientProcess extends Process {
     return true;
   }
 
-  protected arm(lock: LockRun, slot: number, at: LocalTime): void {
+  protected armSlot(lock: LockRun, slot: number, at: LocalTime): void {
     lock.armed[slot] = this.host.pushTimer(this, lock, slot, at, this.timerClock);
   }
 
@@ -144,7 +144,7 @@ export abstract class ClientProcess extends Process {
   /** Its clock changed: every timer is due at another true time now. */
   clockChanged(_now: TrueTime): void {
     for (const lock of this.locks) {
-      for (const event of lock.armed) if (event !== null) this.arm(lock, event.slot, event.local);
+      for (const event of lock.armed) if (event !== null) this.armSlot(lock, event.slot, event.local);
     }
   }
 
@@ -152,11 +152,11 @@ export abstract class ClientProcess extends Process {
   protected planWork(lock: LockRun): void {
     const { plan } = lock;
     const now = this.timerClock.read(this.chronicle.now);
-    if (plan.holdUs !== null) this.arm(lock, HOLD_SLOT, later(now, plan.holdUs));
+    if (plan.holdUs !== null) this.armSlot(lock, HOLD_SLOT, later(now, plan.holdUs));
     let slot = FIRST_PLAN_SLOT;
-    for (const extension of plan.extensions) this.arm(lock, slot++, later(now, extension.afterUs));
+    for (const extension of plan.extensions) this.armSlot(lock, slot++, later(now, extension.afterUs));
     for (const write of plan.writes) {
-      this.arm(lock, slot, later(now, write.checkAfterUs));
+      this.armSlot(lock, slot, later(now, write.checkAfterUs));
       // The slot behind is for the sending, which is armed by the check.
       slot += 2;
     }
@@ -180,7 +180,7 @@ export abstract class ClientProcess extends Process {
     if (write === undefined) return;
     if ((offset & 1) === 1) this.host.sendWrite(lock, index);
     else if (this.mayWrite(lock, write)) {
-      this.arm(lock, slot + 1, later(due, write.sendAfterUs - write.checkAfterUs));
+      this.armSlot(lock, slot + 1, later(due, write.sendAfterUs - write.checkAfterUs));
     } else this.chronicle.outcome(Kind['write-skipped'], lock, '');
   }
   /** Whether enough validity is left; noted where the write comes later than this look. */

@@ -1,11 +1,15 @@
 import {
   type Answer,
-  advance,
   type Chance,
-  type Effect,
+  type Command,
+  drive,
+  dueTimer,
+  type Environment,
   type LocalTime,
   type LockEvent,
   type LockPolicy,
+  localTime,
+  type NodeSet,
   type Outcome,
   type Timer,
   type Token,
@@ -17,36 +21,31 @@ import type { LockRun } from './lock-run.js';
 import type { Message } from './message.js';
 import { Kind } from './trace.js';
 
+/** The timers of `core` by their slot. */
 const TIMERS: readonly Timer[] = ['attempt', 'extension', 'release', 'retry', 'expiry', 'auto-extend'];
 
-function slotOf(timer: Timer): number {
-  switch (timer) {
-    case 'attempt':
-      return 0;
-    case 'extension':
-      return 1;
-    case 'release':
-      return 2;
-    case 'retry':
-      return 3;
-    case 'expiry':
-      return 4;
-    case 'auto-extend':
-      return 5;
-  }
-}
+const SLOTS: Readonly<Record<Timer, number>> = {
+  attempt: 0,
+  extension: 1,
+  release: 2,
+  retry: 3,
+  expiry: 4,
+  'auto-extend': 5,
+};
 
-/** A client process that drives `core`'s lock with its own clock, and carries out what it asks for. */
-export class SimClient extends ClientProcess {
-  private readonly policy: Policy;
-  private readonly lockPolicy: LockPolicy;
+/** A client process that drives `core`'s locks with its own clock. */
+export class SimClient extends ClientProcess implements Environment<LockRun> {
+  readonly policy: LockPolicy;
+  private readonly habits: Policy;
+  /** Until when the lock was held that steps, before the step. */
+  private heldUntil: LocalTime = localTime(0);
   /** The token that it drew last, where one serves as long as the process lives; 0 for none. */
   private ownToken = 0;
 
   constructor(seat: ClientSeat) {
     super(seat, seat.policy.clock);
-    this.policy = seat.policy;
-    this.lockPolicy = lockPolicyOf(seat.policy);
+    this.habits = seat.policy;
+    this.policy = lockPolicyOf(seat.policy);
   }
 
   protected override get timerClock(): Clock {
@@ -59,7 +58,7 @@ export class SimClient extends ClientProcess {
 
   override acquire(lock: LockRun): void {
     this.chronicle.called(Kind.call, lock);
-    const chance = this.chance(lock, 0);
+    const chance = this.draw(lock, 0);
     const nodes = lock.list.places;
     this.step(lock, { type: 'acquire', now: this.localNow(), nodes, ttlMs: lock.plan.ttlMs, chance });
     this.host.attempted(lock);
@@ -80,15 +79,14 @@ export class SimClient extends ClientProcess {
 
   protected override lockTimer(lock: LockRun, slot: number, now: LocalTime): void {
     const timer = TIMERS[slot];
-    if (timer === 'retry') {
-      this.step(lock, { type: 'timer', now, timer, chance: this.chance(lock, lock.state.attempt.number + 1) });
-      if (lock.state.phase !== 'failed') this.host.attempted(lock);
-    } else if (timer !== undefined) this.step(lock, { type: 'timer', now, timer, chance: null });
+    if (timer === undefined) return;
+    this.step(lock, dueTimer(this, lock, timer, now));
+    if (timer === 'retry' && lock.state.phase !== 'failed') this.host.attempted(lock);
   }
 
   protected override release(lock: LockRun): void {
     this.chronicle.called(Kind['release-call'], lock);
-    if (this.policy.beliefEnds === 'at-release') this.chronicle.ended(lock, 'released');
+    if (this.habits.beliefEnds === 'at-release') this.chronicle.ended(lock, 'released');
     this.step(lock, { type: 'release', now: this.localNow() });
   }
 
@@ -101,17 +99,18 @@ export class SimClient extends ClientProcess {
     return lock.state.phase === 'held' ? Math.max(0, lock.state.hold.deadline - this.localNow()) : 0;
   }
 
-  private chance(lock: LockRun, attempt: number): Chance {
-    const { policy } = this;
-    const fresh = policy.tokenFrom === 'random' && policy.tokenScope !== 'instance';
-    const number = fresh ? this.chronicle.newToken(lock) : this.oldToken(policy, lock);
+  draw(lock: LockRun, attempt: number): Chance {
+    const { tokenFrom, tokenScope } = this.habits;
+    const fresh = tokenFrom === 'random' && tokenScope !== 'instance';
+    const number = fresh ? this.chronicle.newToken(lock) : this.oldToken(lock);
     const token = number as unknown as Token;
     return { token, jitterPpm: this.host.jitterPpm(lock, attempt) };
   }
 
   /** A token that somebody may have had before: this process itself, or whoever drew one at the same time. */
-  private oldToken({ tokenFrom, tokenScope }: Policy, lock: LockRun): number {
-    const { chronicle } = this;
+  private oldToken(lock: LockRun): number {
+    const { chronicle, habits } = this;
+    const { tokenFrom, tokenScope } = habits;
     if (tokenScope === 'instance' && this.ownToken > 0) {
       chronicle.passOn(this.ownToken, lock);
       return this.ownToken;
@@ -129,32 +128,25 @@ export class SimClient extends ClientProcess {
   }
 
   private step(lock: LockRun, event: LockEvent): void {
-    const { state } = lock;
-    const { deadline } = state.hold;
-    const effects = advance(this.lockPolicy, state, event);
     this.steps++;
-    if (state.attempt.token !== null) lock.token = state.attempt.token as unknown as number;
-    // Not `for … of`: this is the hottest loop there is.
-    for (let i = 0; i < effects.length; i++) {
-      const effect = effects[i] as Effect;
-      switch (effect.type) {
-        case 'send':
-          this.host.send(lock, effect.to, effect.command);
-          break;
-        case 'arm':
-          this.arm(lock, slotOf(effect.timer), effect.at);
-          break;
-        case 'cancel':
-          lock.armed[slotOf(effect.timer)] = null;
-          break;
-        case 'report':
-          this.report(lock, effect.outcome, deadline);
-          break;
-      }
-    }
+    this.heldUntil = lock.state.hold.deadline;
+    drive(this, lock, event);
   }
 
-  private report(lock: LockRun, outcome: Outcome, before: LocalTime): void {
+  send(lock: LockRun, to: NodeSet, command: Command): void {
+    lock.token = lock.state.attempt.token as unknown as number;
+    this.host.send(lock, to, command);
+  }
+
+  arm(lock: LockRun, timer: Timer, at: LocalTime): void {
+    this.armSlot(lock, SLOTS[timer], at);
+  }
+
+  cancel(lock: LockRun, timer: Timer): void {
+    lock.armed[SLOTS[timer]] = null;
+  }
+
+  report(lock: LockRun, outcome: Outcome): void {
     const { chronicle, host } = this;
     switch (outcome.type) {
       case 'acquired':
@@ -163,7 +155,7 @@ export class SimClient extends ClientProcess {
         host.claimed(lock);
         break;
       case 'extended':
-        chronicle.extended(lock, before);
+        chronicle.extended(lock, this.heldUntil);
         host.claimed(lock);
         break;
       case 'not-extended':

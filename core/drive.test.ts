@@ -1,0 +1,41 @@
+import { describe, expect, it } from 'vitest';
+import type { Token } from './index.js';
+import { drive, dueTimer, type Environment, initialState, type LockEvent, localTime, SOUND_POLICY } from './index.js';
+
+const chance = (attempt: number) => ({ token: `t${attempt}` as Token, jitterPpm: 500_000 });
+const acquire: LockEvent = { type: 'acquire', now: localTime(7), nodes: 3, ttlMs: 1000, chance: chance(0) };
+
+function drivenLock() {
+  const told: string[] = [];
+  const lock = { state: initialState() };
+  const environment: Environment<typeof lock> = {
+    policy: SOUND_POLICY,
+    draw: (of, attempt) => {
+      expect(of).toBe(lock);
+      return chance(attempt);
+    },
+    send: (_, to, { operation }, now) => told.push(`${operation} to ${to} at ${now}`),
+    arm: (_, timer, at, now) => told.push(`arm ${timer} at ${at - now}`),
+    cancel: (_, timer) => told.push(`cancel ${timer}`),
+    report: (_, { type }) => told.push(type),
+  };
+  return { told, lock, environment };
+}
+
+describe('a driven lock', () => {
+  it('has each effect carried out by its environment, in order, on the state that it keeps', () => {
+    const { told, lock, environment } = drivenLock();
+    drive(environment, lock, acquire);
+    expect(told).toEqual(['acquire to 7 at 7', 'arm attempt at 50000']);
+    drive(environment, lock, { type: 'release', now: localTime(9) });
+    expect(told.slice(2)).toEqual(['cancel attempt', 'release to 7 at 9', 'failed']);
+    expect(lock.state.phase).toBe('failed');
+  });
+
+  it('is given chance for the next attempt where a timer may begin one', () => {
+    const { lock, environment } = drivenLock();
+    drive(environment, lock, acquire);
+    expect(dueTimer(environment, lock, 'retry', localTime(20))).toMatchObject({ timer: 'retry', chance: chance(1) });
+    expect(dueTimer(environment, lock, 'expiry', localTime(20))).toMatchObject({ timer: 'expiry', chance: null });
+  });
+});
