@@ -42,8 +42,8 @@ export function sendRelease(turn: Turn, to: NodeSet): void {
 export function onReleaseVote(turn: Turn, { answer, command, node }: Reply): void {
   const { policy, s, effects } = turn;
   const it = oneNode(node);
-  if (answer === 'yes' && command.round + 1 < policy.rules.scripts.release.steps) {
-    effects.push({ type: 'send', to: it, command: { ...command, round: command.round + 1 } });
+  if (answer === 'yes' && command.round === 0 && policy.rules.scripts.release.asks !== null) {
+    effects.push({ type: 'send', to: it, command: { ...command, round: 1 } });
     return;
   }
   if (command.attempt !== s.attempt.number || !has(s.release.sent, node)) return;

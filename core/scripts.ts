@@ -1,17 +1,20 @@
 import { counterScripts, OWN_LIFE_COUNTS, RAISE_COUNTER, type Scripts } from './commands.js';
 
-/** A command about keys: its Lua text, and whether one key needs none, because a plain command of Redis will do. */
-interface KeyScript {
-  readonly lua: string;
-  readonly plain: boolean;
-}
-
 /** Sets keys with a token and a TTL. */
-export interface AcquireScript extends KeyScript {
+export interface AcquireScript {
+  readonly lua: string;
+  /** How a `SET` ends that does the same for one key; `null` where none does. */
+  readonly plain: readonly 'NX'[] | null;
   /** What a key may be, so that it can be set. */
   readonly onto: 'missing' | 'missing-or-own' | 'any';
   /** Whether a key that is the owner's already gets the TTL anew. */
   readonly renews: boolean;
+}
+
+/** A command about keys: its Lua text, and whether one key needs none, because a plain command of Redis will do. */
+interface KeyScript {
+  readonly lua: string;
+  readonly plain: boolean;
 }
 
 /** Gives keys a new TTL: lengthens the owner's own, gives any that is present a new one, or sets keys anew. */
@@ -22,8 +25,8 @@ export interface ExtendScript extends KeyScript {
 /** Deletes keys. */
 export interface ReleaseScript extends KeyScript {
   readonly onto: 'own' | 'any';
-  /** 1, or 2 for a GET whose answer is looked at before the deletion is sent. */
-  readonly steps: 1 | 2;
+  /** The Lua of a question that needs a yes before the deletion is sent, as a round of its own; `null` for none. */
+  readonly asks: string | null;
 }
 
 /** What a node makes of its fencing counter. */
@@ -83,9 +86,9 @@ return mine`;
 
 /** Sets what is missing, lengthens and deletes what is the owner's own. */
 export const SOUND_SCRIPTS: NodeScripts = {
-  acquire: { onto: 'missing', renews: false, lua: ACQUIRE.trim(), plain: true },
+  acquire: { onto: 'missing', renews: false, lua: ACQUIRE.trim(), plain: ['NX'] },
   extend: { onto: 'own', lua: EXTEND.trim(), plain: false },
-  release: { onto: 'own', steps: 1, lua: RELEASE.trim(), plain: false },
+  release: { onto: 'own', asks: null, lua: RELEASE.trim(), plain: false },
   counter: { rejoin: 'copy', counts: OWN_LIFE_COUNTS, raises: 'higher', raise: RAISE_COUNTER, countsGrants: false },
 };
 

@@ -41,6 +41,12 @@ return 1`.trim();
 
 const DELETE_ANY = `return redis.call('del', unpack(KEYS)) > 0 and 1 or 0`;
 
+const IS_OWN = `
+for _, key in ipairs(KEYS) do
+  if redis.call('get', key) == ARGV[1] then return 1 end
+end
+return 0`.trim();
+
 const script = (says: string, change: Partial<NodeScripts>): Deviation =>
   wraps('scripts', says, (below) => ({ ...below.scripts, ...change }));
 
@@ -63,14 +69,14 @@ export const KEYS: Readonly<Record<string, Deviation>> = {
   ),
 
   'sets-any': script('a key is set whether or not it is there', {
-    acquire: { onto: 'any', renews: true, lua: SET_ANY, plain: true },
+    acquire: { onto: 'any', renews: true, lua: SET_ANY, plain: [] },
   }),
   // Sound where validity counts from the first sending of the token, and no node is on the list twice.
   'own-key-grants': script('finding the own token counts as a yes', {
-    acquire: { onto: 'missing-or-own', renews: false, lua: SET_ABSENT_OR_OWN, plain: false },
+    acquire: { onto: 'missing-or-own', renews: false, lua: SET_ABSENT_OR_OWN, plain: null },
   }),
   'own-key-renews': script('finding the own token counts as a yes, and gives the key the whole TTL anew', {
-    acquire: { onto: 'missing-or-own', renews: true, lua: SET_OWN_OR_MISSING, plain: false },
+    acquire: { onto: 'missing-or-own', renews: true, lua: SET_OWN_OR_MISSING, plain: null },
   }),
   'extends-missing': script('an extension sets keys again that are missing', {
     extend: { onto: 'own-or-missing', lua: SET_OWN_OR_MISSING, plain: false },
@@ -80,9 +86,9 @@ export const KEYS: Readonly<Record<string, Deviation>> = {
   }),
   'extends-any': script('an extension sets any key', { extend: { onto: 'any', lua: SET_ANY, plain: true } }),
   'deletes-any': script('a release deletes any key', {
-    release: { onto: 'any', steps: 1, lua: DELETE_ANY, plain: true },
+    release: { onto: 'any', asks: null, lua: DELETE_ANY, plain: true },
   }),
   'gets-then-deletes': script('a release reads the key, and then deletes it', {
-    release: { onto: 'any', steps: 2, lua: DELETE_ANY, plain: true },
+    release: { onto: 'any', asks: IS_OWN, lua: DELETE_ANY, plain: true },
   }),
 };

@@ -151,9 +151,9 @@ export class SimNode extends Process {
   }
 
   private release({ scripts }: Rules, command: Command, keys: readonly number[], now: TrueTime): boolean {
-    const { onto, steps } = scripts.release;
+    const { onto, asks } = scripts.release;
     const token = command.token as number;
-    if (command.round + 1 < steps) return keys.some((key) => this.tokens[key] === token);
+    if (asks !== null && command.round === 0) return keys.some((key) => this.tokens[key] === token);
     let deleted = false;
     for (const key of keys) {
       const stored = this.tokens[key] ?? NO_TOKEN;

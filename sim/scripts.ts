@@ -7,7 +7,7 @@ export const NO_SCRIPT = -1;
 export function isScript({ scripts }: Rules, { operation }: Command, keys: readonly number[]): boolean {
   switch (operation) {
     case 'acquire':
-      return keys.length > 1 || !scripts.acquire.plain;
+      return keys.length > 1 || scripts.acquire.plain === null;
     case 'extend':
       return keys.length > 1 || !scripts.extend.plain;
     case 'release':

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { LocalClock } from '../real/lock/clock.js';
+import { LocalClock } from '../real/lock/parts.js';
 import { Clocks, type TrueTime, trueTime } from '../sim/index.js';
 
 /** What befalls a machine, and how long after what befell it before, µs. */

@@ -3,7 +3,7 @@ import { type Library, RETRIES, RETRY_DELAY_MS, RETRY_JITTER_MS } from './librar
 
 async function load(): Promise<MakeLock> {
   const { Redlock } = await import('lockstep-redlock');
-  const { newMachine } = await import('../../real/lock/machine.js');
+  const { newMachine } = await import('../../real/lock/parts.js');
   return ({ nodes }) => {
     const settings = { retryCount: RETRIES, retryDelay: RETRY_DELAY_MS, retryJitter: RETRY_JITTER_MS };
     // Its connections are its own, made from these. Simulated processes share what is at the top of modules, so each is

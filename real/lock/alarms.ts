@@ -56,6 +56,13 @@ export class Alarms {
     return this.#sleeperOf(timer).isArmed(timer);
   }
 
+  /** Leaves nothing of Node behind for timers that were cancelled. */
+  rest(): void {
+    this.#awaited.rest();
+    this.#expiry.rest();
+    this.#autoExtend.rest();
+  }
+
   /** Cancels all, and lets nothing wake up any more. */
   clear(): void {
     this.#awaited.clear();
@@ -104,10 +111,15 @@ class Sleeper {
     return this.#due[timer] !== undefined;
   }
 
-  clear(): void {
-    for (const timer of this.#timers) this.#due[timer] = undefined;
+  rest(): void {
+    if (this.#timers.some((timer) => this.isArmed(timer))) return;
     clearTimeout(this.#handle);
     this.#handle = undefined;
+  }
+
+  clear(): void {
+    for (const timer of this.#timers) this.cancel(timer);
+    this.rest();
   }
 
   #sleep(until: LocalTime, now: LocalTime): void {

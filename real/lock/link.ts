@@ -142,7 +142,7 @@ export class Link {
 
   /** Sends a request. The reply is read by `replyOf`; an error reply rejects, and so does the end of the connection. */
   send(request: Request): Promise<unknown> {
-    return this.#shortcut === null ? write(this.connection, request.command, request.keys) : this.#shortcut(request);
+    return this.#shortcut === null ? write(this.connection, request.words) : this.#shortcut(request);
   }
 
   /** It is ready for locks once it is known where it leads to and what its SET does. */

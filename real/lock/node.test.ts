@@ -136,7 +136,7 @@ describe('a node', () => {
     connection.sent[0]?.fail(new Error('NOSCRIPT No matching script.'));
     await turn();
     expect(connection.sent.map(({ name }) => name)).toEqual(['evalsha', 'eval']);
-    expect(connection.sent[1]?.args.slice(1)).toEqual([1, 'k', 't', 1000]);
+    expect(connection.sent[1]?.args.slice(1)).toEqual(['1', 'k', 't', '1000']);
     connection.sent[1]?.answer(1);
     await turn();
     expect(answers).toEqual(['yes']);

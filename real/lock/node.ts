@@ -1,5 +1,6 @@
 import type { Command, LocalTime } from '../../core/index.js';
 import type { LocalClock } from './clock.js';
+import type { Receiver, Voter } from './driver.js';
 import type { FirstLook } from './first-look.js';
 import { Link, type RedlockClient, type RedlockClusterClient } from './link.js';
 import { withoutArguments } from './secrets.js';
@@ -13,13 +14,8 @@ import {
   type Request,
   replyOf,
   type Seen,
-  writeWithText,
+  write,
 } from './wire.js';
-
-/** Who is told what a node answered, and when. `error` is given where the answer is `error` and somebody said why. */
-export interface Receiver {
-  onReply(node: number, command: Command, reply: Reply, error: Error | null, now: LocalTime): void;
-}
 
 /** Who a node belongs to. */
 export interface NodeOwner {
@@ -46,7 +42,7 @@ const MOST_OWED = 1000;
  * hour; so does a stopped process. A node that owes answers for a second is therefore given no new locks, and a second
  * connection is tried: if that gets through, the first one was dead and is dropped.
  */
-export class LockNode {
+export class LockNode implements Voter {
   readonly index: number;
   readonly #client: RedlockClient | RedlockClusterClient;
   readonly #clock: LocalClock;
@@ -280,8 +276,8 @@ export class LockNode {
   }
 
   #retryWithText(link: Link, request: Request, receiver: Receiver): void {
-    const { command, keys } = request;
-    writeWithText(link.connection, command, keys).then(
+    const { command } = request;
+    write(link.connection, request.inFull).then(
       (reply) => this.#answer(command, replyOf(command, reply), receiver),
       (error) => this.#fail(link, request, error, receiver),
     );

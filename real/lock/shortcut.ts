@@ -34,7 +34,7 @@ export async function findShortcut(connection: RedisConnection & Depths): Promis
   };
   const trial = 'lockstep';
   try {
-    const reply = await send(inWords(['echo', trial]));
+    const reply = await send(inWords('echo', [trial]));
     return String(reply) === trial ? ({ words }) => send(words) : null;
   } catch {
     return null;

@@ -1,5 +1,14 @@
 import { createHash } from 'node:crypto';
-import { type Answer, COUNTER_KEYS, type Command, type Operation, SOUND, scriptsOf } from '../../core/index.js';
+import {
+  type Answer,
+  COUNTER_KEYS,
+  type Command,
+  type NodeScripts,
+  type Operation,
+  type Rules,
+  SOUND,
+  scriptsOf,
+} from '../../core/index.js';
 
 /** What a lock needs of a connection: ioredis 5 and 6, and ioredis-mock, have it. */
 export interface RedisConnection {
@@ -24,95 +33,109 @@ function withSha(lua: string): Script {
   return { lua, sha: createHash('sha1').update(lua).digest('hex') };
 }
 
-// Settings cannot change what a command does, so these serve every lock.
-const LUA = scriptsOf(SOUND.scripts);
-const SCRIPTS: Readonly<Record<Command['operation'], Script>> = {
-  acquire: withSha(LUA.acquire),
-  extend: withSha(LUA.extend),
-  release: withSha(LUA.release),
-  'read-counter': withSha(LUA['read-counter']),
-  'raise-counter': withSha(LUA['raise-counter']),
-  'join-counter': withSha(LUA['join-counter']),
-};
+type Library = Readonly<Record<Operation | 'ask', Script>>;
 
-const ABOUT_COUNTER: readonly Operation[] = ['read-counter', 'raise-counter', 'join-counter'];
+function libraryOf(scripts: NodeScripts): Library {
+  const lua = scriptsOf(scripts);
+  return {
+    acquire: withSha(lua.acquire),
+    extend: withSha(lua.extend),
+    release: withSha(lua.release),
+    ask: withSha(scripts.release.asks ?? lua.release),
+    'read-counter': withSha(lua['read-counter']),
+    'raise-counter': withSha(lua['raise-counter']),
+    'join-counter': withSha(lua['join-counter']),
+  };
+}
 
-/** What the script of a command is given: its keys, and what comes behind the token. */
-function argumentsOf(command: Command, keys: readonly string[]): [readonly string[], number[]] {
-  if (ABOUT_COUNTER.includes(command.operation)) {
-    const { counter, mark } = command;
-    return [COUNTER_KEYS, mark === undefined ? [counter] : [counter, mark]];
+const SOUND_LIBRARY = libraryOf(SOUND.scripts);
+const libraries = new WeakMap<NodeScripts, Library>([[SOUND.scripts, SOUND_LIBRARY]]);
+
+function scriptFor({ operation, round }: Command, { scripts }: Rules): Script {
+  let library = libraries.get(scripts);
+  if (library === undefined) {
+    library = libraryOf(scripts);
+    libraries.set(scripts, library);
   }
-  return [keys, command.operation === 'release' ? [] : [command.ttlMs]];
+  return library[operation === 'release' && round === 0 && scripts.release.asks !== null ? 'ask' : operation];
 }
 
 /** Puts the scripts into a node's cache, so that later commands need no second round trip. */
 export async function loadScripts(connection: RedisConnection): Promise<void> {
   // A node that refuses this (ACL) gets the text with the first command that needs it.
-  await Promise.allSettled(Object.values(SCRIPTS).map(async ({ lua }) => connection.script('LOAD', lua)));
-}
-
-/** A command with the keys it is about: one for all nodes that it goes to, so that it is put into words once. */
-export class Request {
-  readonly command: Command;
-  readonly keys: readonly string[];
-  #words: Words | undefined;
-
-  constructor(command: Command, keys: readonly string[]) {
-    this.command = command;
-    this.keys = keys;
-  }
-
-  get words(): Words {
-    this.#words ??= inWords(wordsOf(this.command, this.keys));
-    return this.#words;
-  }
+  await Promise.allSettled(Object.values(SOUND_LIBRARY).map(async ({ lua }) => connection.script('LOAD', lua)));
 }
 
 /** A Redis command: its name, its arguments, and both as they go over the network, in RESP. */
-export interface Words {
-  readonly name: string;
+export interface Words<Name = string> {
+  readonly name: Name;
   readonly args: readonly string[];
   readonly text: string;
 }
 
 /** An array of bulk strings. */
-export function inWords([name = '', ...args]: readonly string[]): Words {
+export function inWords<Name extends string>(name: Name, args: readonly string[]): Words<Name> {
   let text = `*${args.length + 1}\r\n$${Buffer.byteLength(name)}\r\n${name}\r\n`;
   for (const word of args) text += `$${Buffer.byteLength(word)}\r\n${word}\r\n`;
   return { name, args, text };
 }
 
-function wordsOf(command: Command, keys: readonly string[]): readonly string[] {
-  const token = String(command.token);
-  const [key] = keys;
-  if (command.operation === 'acquire' && keys.length === 1 && key !== undefined) {
-    return ['set', key, token, 'PX', String(command.ttlMs), 'NX'];
+const ABOUT_COUNTER: readonly Operation[] = ['read-counter', 'raise-counter', 'join-counter'];
+
+/** A command of a lock in words. */
+type LockWords = Words<'set' | 'eval' | 'evalsha'>;
+
+/** A command with the keys it is about: one for all nodes that it goes to, so that it is put into words once. */
+export class Request {
+  readonly command: Command;
+  readonly #keys: readonly string[];
+  readonly #rules: Rules;
+  #words: LockWords | undefined;
+
+  constructor(command: Command, keys: readonly string[], rules: Rules = SOUND) {
+    this.command = command;
+    this.#keys = keys;
+    this.#rules = rules;
   }
-  const [names, values] = argumentsOf(command, keys);
-  return ['evalsha', SCRIPTS[command.operation].sha, String(names.length), ...names, token, ...values.map(String)];
+
+  /** `SET` where that will do, else its script by its hash. */
+  get words(): LockWords {
+    this.#words ??= this.#set() ?? this.#script('evalsha', scriptFor(this.command, this.#rules).sha);
+    return this.#words;
+  }
+
+  /** The same with the text of its script, for a node that does not know that. */
+  get inFull(): LockWords {
+    return this.#set() ?? this.#script('eval', scriptFor(this.command, this.#rules).lua);
+  }
+
+  #set(): LockWords | null {
+    const { operation, token } = this.command;
+    const { plain } = this.#rules.scripts.acquire;
+    const [key, other] = this.#keys;
+    if (operation !== 'acquire' || plain === null || key === undefined || other !== undefined) return null;
+    return inWords('set', [key, String(token), 'PX', String(this.#lifeMs), ...plain]);
+  }
+
+  /** What its script is given: its keys, the token, and what comes behind that. */
+  #script(name: 'eval' | 'evalsha', script: string): LockWords {
+    const { operation, token, counter, mark } = this.command;
+    const isAboutCounter = ABOUT_COUNTER.includes(operation);
+    const keys = isAboutCounter ? COUNTER_KEYS : this.#keys;
+    const args = [script, String(keys.length), ...keys, String(token)];
+    if (isAboutCounter) args.push(String(counter), ...(mark === undefined ? [] : [String(mark)]));
+    else if (operation !== 'release') args.push(String(this.#lifeMs));
+    return inWords(name, args);
+  }
+
+  get #lifeMs(): number {
+    return this.#rules.keyLife(this.command.ttlMs, this.command.attempt);
+  }
 }
 
-/** Sends `command` for `keys` by ioredis's own methods. The reply is read by {@link replyOf}; an error reply rejects. */
-export function write(connection: RedisConnection, command: Command, keys: readonly string[]): Promise<unknown> {
-  const token = String(command.token);
-  const [key] = keys;
-  if (command.operation === 'acquire' && keys.length === 1 && key !== undefined) {
-    return connection.set(key, token, 'PX', command.ttlMs, 'NX');
-  }
-  const [names, values] = argumentsOf(command, keys);
-  return connection.evalsha(SCRIPTS[command.operation].sha, names.length, ...names, token, ...values);
-}
-
-/** Sends `command` with the text of its script, to a node that has lost its cache. */
-export function writeWithText(
-  connection: RedisConnection,
-  command: Command,
-  keys: readonly string[],
-): Promise<unknown> {
-  const [names, values] = argumentsOf(command, keys);
-  const { lua } = SCRIPTS[command.operation];
-  return connection.eval(lua, names.length, ...names, String(command.token), ...values);
+/** Sends a command by ioredis's own methods. The reply is read by {@link replyOf}; an error reply rejects. */
+export function write(connection: RedisConnection, { name, args }: LockWords): Promise<unknown> {
+  return Reflect.apply(connection[name], connection, args);
 }
 
 /** What a node has under a key: whose token, and for how long, ms; `null` is nothing. */

@@ -2,24 +2,28 @@ import {
   type Chance,
   type Command,
   has,
-  initialState,
   type LocalTime,
-  type LockEvent,
-  type LockState,
   later,
   MIDDLE_JITTER_PPM,
   type NodeSet,
   type Outcome,
-  step,
   type Timer,
   type Token,
 } from '../../core/index.js';
 import { driftAllowanceUs, lockPolicyOf, type Policy } from '../../deviations/index.js';
 import type { ClientPlan, LockPlan } from '../../scenarios/index.js';
-import { Alarms } from '../lock/alarms.js';
+import {
+  LockDriver,
+  type Machine,
+  type Pacer,
+  type Receiver,
+  type Reply,
+  type Request,
+  type Voter,
+} from '../lock/parts.js';
 import type { Clockwork } from './clockwork.js';
 import type { Script } from './script.js';
-import { type Channel, wordsFor } from './way.js';
+import type { Channel } from './way.js';
 
 /** What can happen to a client. */
 export type Happening = 'delivery' | 'call' | 'timer';
@@ -30,6 +34,8 @@ export interface LockOwner {
   readonly policy: Policy;
   readonly clockwork: Clockwork;
   readonly script: Script;
+  readonly machine: Machine;
+  readonly pacer: Pacer;
   /** Where it acquires now. */
   readonly list: readonly Channel[];
   /** When its last pause was over, by its clock. */
@@ -42,21 +48,45 @@ export interface LockOwner {
   drawToken(): Token;
 }
 
+/** A node in the list of a client, which may have it twice. */
+class Place implements Voter {
+  readonly index: number;
+  readonly #way: Channel;
+  readonly #lock: number;
+  readonly #owner: LockOwner;
+
+  constructor(index: number, way: Channel, lock: number, owner: LockOwner) {
+    this.index = index;
+    this.#way = way;
+    this.#lock = lock;
+    this.#owner = owner;
+  }
+
+  perform(request: Request, receiver: Receiver): boolean {
+    const { machine } = this.#owner;
+    this.#way.send(request, this.#lock, {
+      wake: (what) => this.#owner.happen('delivery', what),
+      onReply: (reply) => receiver.onReply(this.index, request.command, reply, null, machine.clock.now()),
+    });
+    return true;
+  }
+
+  /** A node of a schedule is never known to be away. */
+  decline(): void {}
+}
+
 /** A busy machine may be as late with the timer by which an owner is told. */
 const TOLD_WITHIN_US = 100_000;
 
-/** One acquisition of a client and what is planned after it. */
-export class ActedLock {
+/** One acquisition of a client, by the driver of the lock for production, and what is planned after it. */
+export class ActedLock extends LockDriver {
   readonly plan: LockPlan;
-  readonly keys: readonly string[];
   /** When it was asked for, as long as it is neither acquired nor given up; µs. */
   waitsSinceUs: number | null = null;
   readonly #actor: LockOwner;
   readonly #number: number;
-  readonly #alarms: Alarms;
   /** The nodes that it was asked for on. */
-  #places: readonly Channel[] = [];
-  #state: LockState = initialState();
+  readonly #places: readonly Channel[];
   #extending = false;
   /** From the claim until the release, the news of the loss, or the client's end. */
   #believing = false;
@@ -65,20 +95,21 @@ export class ActedLock {
   #keysUntilUs = 0;
   /** Commands that a node said no to, or answered with an error. */
   readonly #denied = new Set<string>();
-  #begun = false;
   #over = false;
   #planned = 0;
 
   constructor(actor: LockOwner, plan: LockPlan, number: number) {
+    const { list, machine, pacer, policy } = actor;
+    const nodes = list.map((way, index) => new Place(index, way, number, actor));
+    super({ nodes, pacer }, lockPolicyOf(policy), actor.keysOf(plan.resources), machine);
     this.#actor = actor;
     this.plan = plan;
-    this.keys = actor.keysOf(plan.resources);
     this.#number = number;
-    this.#alarms = new Alarms(actor.clockwork.clock, this);
+    this.#places = list;
   }
 
   get done(): boolean {
-    return this.#begun && this.#over && this.#planned === 0;
+    return this.#over && this.#planned === 0;
   }
 
   get name(): string {
@@ -86,107 +117,72 @@ export class ActedLock {
   }
 
   get holds(): boolean {
-    return this.#believing && this.#now < this.#state.hold.deadline;
+    return this.#believing && this.#now < this.state.hold.deadline;
   }
 
   /** The token that keys on nodes have for a reason: until a claim is given back, its keys are its own for their TTL. */
   get tokenInUse(): string | null {
-    const { phase } = this.#state;
-    const { token } = this.#state.attempt;
+    const { phase } = this.state;
+    const { token } = this.state.attempt;
     const again = phase === 'waiting' && this.#actor.policy.tokenScope !== 'attempt';
     const kept = phase === 'held' || (phase === 'lost' && this.#actor.clockwork.nowUs() < this.#keysUntilUs);
     return (phase === 'acquiring' || again || kept || this.holds) && token !== null ? String(token) : null;
   }
 
   get #now(): LocalTime {
-    return this.#actor.clockwork.clock.now();
+    return this.machine.clock.now();
   }
 
   call(): void {
-    this.#begun = true;
-    const { clockwork, script, list } = this.#actor;
-    this.#places = list;
+    const { clockwork, script } = this.#actor;
     this.waitsSinceUs = clockwork.nowUs();
     const { resources, ttlMs } = this.plan;
     script.note({ type: 'acquire', ...this.#stamp(), client: this.#actor.plan.id, resources, ttlMs });
-    this.#feed({
-      type: 'acquire',
-      now: this.#now,
-      nodes: list.length,
-      ttlMs,
-      chance: this.#chance(0),
-    });
+    this.start(ttlMs);
   }
 
-  onTimer(timer: Timer): void {
-    this.#actor.happen('timer', () => {
-      const chance = timer === 'retry' ? this.#chance(this.#state.attempt.number + 1) : null;
-      this.#feed({ type: 'timer', now: this.#now, timer, chance });
-    });
+  override onTimer(timer: Timer): void {
+    this.#actor.happen('timer', () => super.onTimer(timer, this.#now));
   }
 
-  silence(): void {
-    this.#alarms.clear();
+  override draw(_lock: LockDriver, attempt: number): Chance {
+    return { token: this.#actor.drawToken(), jitterPpm: this.plan.jitterPpm[attempt] ?? MIDDLE_JITTER_PPM };
+  }
+
+  override send(lock: LockDriver, to: NodeSet, command: Command, now: LocalTime): void {
+    const { clockwork, script } = this.#actor;
+    const { operation, ttlMs } = command;
+    if (operation === 'extend' && !this.#extending) {
+      this.#extending = true;
+      script.note({ type: 'extend', ...this.#stamp(), ttlMs });
+    }
+    if (operation === 'acquire' || operation === 'extend') this.#keysUntilUs = clockwork.nowUs() + ttlMs * 1000;
+    super.send(lock, to, command, now);
+  }
+
+  override onReply(node: number, command: Command, reply: Reply, error: Error | null, now: LocalTime): void {
+    if (reply.answer !== 'yes') this.#denied.add(questionOf(command, node));
+    super.onReply(node, command, reply, error, now);
   }
 
   crash(): void {
-    this.silence();
+    this.stop();
     // Nobody believes any more.
     if (this.#believing) this.#giveBack();
+  }
+
+  /** Nothing happens to it any more. */
+  dismiss(): void {
+    this.stop();
   }
 
   #stamp(): { readonly lock: string; readonly atUs: number } {
     return { lock: this.name, atUs: this.#actor.clockwork.nowUs() };
   }
 
-  #chance(attempt: number): Chance {
-    return { token: this.#actor.drawToken(), jitterPpm: this.plan.jitterPpm[attempt] ?? MIDDLE_JITTER_PPM };
-  }
-
-  #feed(event: LockEvent): void {
-    const { state, effects } = step(lockPolicyOf(this.#actor.policy), this.#state, event);
-    this.#state = state;
-    for (const effect of effects) {
-      switch (effect.type) {
-        case 'send':
-          this.#send(effect.to, effect.command);
-          break;
-        case 'arm':
-          this.#alarms.arm(effect.timer, effect.at, event.now);
-          break;
-        case 'cancel':
-          this.#alarms.cancel(effect.timer);
-          break;
-        case 'report':
-          this.#report(effect.outcome, event.now);
-          break;
-      }
-    }
-  }
-
-  #send(to: NodeSet, command: Command): void {
-    const { policy, script } = this.#actor;
-    if (command.operation === 'extend' && !this.#extending) {
-      this.#extending = true;
-      script.note({ type: 'extend', ...this.#stamp(), ttlMs: command.ttlMs });
-    }
-    if (command.operation !== 'release') this.#keysUntilUs = this.#actor.clockwork.nowUs() + command.ttlMs * 1000;
-    const words = wordsFor(policy, command, this.keys);
-    for (const [node, way] of this.#places.entries()) {
-      if (!has(to, node)) continue;
-      way.send(words, this.#number, command, {
-        wake: (what) => this.#actor.happen('delivery', what),
-        onAnswer: (answer) => {
-          if (answer !== 'yes') this.#denied.add(`${command.operation} ${command.attempt} ${command.round} ${node}`);
-          this.#feed({ type: 'reply', now: this.#now, node, command, answer, counter: 0 });
-        },
-      });
-    }
-  }
-
-  #report(outcome: Outcome, now: LocalTime): void {
+  protected override onOutcome(outcome: Outcome, now: LocalTime): void {
     const { script } = this.#actor;
-    const validUs = Math.max(0, this.#state.hold.deadline - now);
+    const validUs = Math.max(0, this.state.hold.deadline - now);
     switch (outcome.type) {
       case 'acquired':
         this.waitsSinceUs = null;
@@ -204,7 +200,7 @@ export class ActedLock {
       case 'extended':
       case 'not-extended':
         // One that is refused beside a round ends nothing.
-        if (this.#state.extension.isOpen) break;
+        if (this.state.extension.isOpen) break;
         if (this.#extending) script.note({ type: outcome.type, ...this.#stamp(), validUs });
         this.#extending = false;
         if (outcome.type === 'not-extended') break;
@@ -230,10 +226,10 @@ export class ActedLock {
     const { holdUs, extensions, writes } = this.plan;
     if (holdUs !== null) this.#later(now, holdUs, () => this.#release());
     for (const { afterUs, ttlMs } of extensions)
-      this.#later(now, afterUs, () => this.#feed({ type: 'extend', now: this.#now, ttlMs }));
+      this.#later(now, afterUs, () => this.feed({ type: 'extend', now: this.#now, ttlMs }));
     for (const { checkAfterUs, guardUs, sendAfterUs, delayUs } of writes) {
       this.#later(now, checkAfterUs, () => {
-        const left = this.#state.phase === 'held' ? this.#state.hold.deadline - this.#now : 0;
+        const left = this.state.phase === 'held' ? this.state.hold.deadline - this.#now : 0;
         if (guardUs !== null && left < Math.max(1, guardUs)) return;
         this.#later(now, sendAfterUs, () => this.#write(delayUs));
       });
@@ -254,7 +250,7 @@ export class ActedLock {
   #release(): void {
     this.checkTold();
     if (this.#actor.policy.beliefEnds === 'at-release') this.#giveBack();
-    this.#feed({ type: 'release', now: this.#now });
+    this.feed({ type: 'release', now: this.#now });
   }
 
   #giveBack(): void {
@@ -267,18 +263,18 @@ export class ActedLock {
   /** Notes a claim that is over without its owner having been told. */
   checkTold(): void {
     const { script, awakeSince } = this.#actor;
-    const dueAt = Math.max(this.#state.hold.deadline, awakeSince);
+    const dueAt = Math.max(this.state.hold.deadline, awakeSince);
     if (this.#believing && this.#now - dueAt > TOLD_WITHIN_US)
       script.doubt({ lock: this.name, property: 'lost-lock', detail: 'its claim is over, and its owner is not told' });
   }
 
   /** Notes a claim that is longer than its keys can be relied on, or that too few nodes can have said yes to. */
   #checkClaim(operation: 'acquire' | 'extend'): void {
-    const { attempt, votes, extension, hold } = this.#state;
+    const { attempt, votes, extension, hold } = this.state;
     const { policy, script } = this.#actor;
     const isExtension = operation === 'extend';
     const { startedAt } = isExtension ? extension : attempt;
-    const ttlUs = (isExtension ? extension : this.#state).ttlMs * 1000;
+    const ttlUs = (isExtension ? extension : this.state).ttlMs * 1000;
     const round = isExtension ? extension.number : 0;
     const doubt = (detail: string): void =>
       script.doubt({ lock: this.name, property: isExtension ? 'extension' : 'acquisition', detail });
@@ -286,7 +282,8 @@ export class ActedLock {
     const beyondUs = hold.deadline - later(startedAt, ttlUs - allowanceUs);
     if (beyondUs > 0) doubt(`it is claimed for ${beyondUs} µs longer than its keys can be relied on`);
     // A node that has said nothing may have done what it was asked for.
-    const isDenied = (place: number): boolean => this.#denied.has(`${operation} ${attempt.number} ${round} ${place}`);
+    const isDenied = (place: number): boolean =>
+      this.#denied.has(questionOf({ operation, attempt: attempt.number, round }, place));
     const nodes = new Set(this.#places.map(({ node }) => node)).size;
     const yes = new Set(this.#places.flatMap(({ node }, i) => (has(votes.yes, i) && !isDenied(i) ? [node] : []))).size;
     if (yes <= nodes / 2) doubt(`${yes} of ${nodes} nodes can have said yes to it, which is no majority`);
@@ -302,4 +299,11 @@ export class ActedLock {
       }),
     );
   }
+}
+
+function questionOf(
+  { operation, attempt, round }: Pick<Command, 'operation' | 'attempt' | 'round'>,
+  node: number,
+): string {
+  return `${operation} ${attempt} ${round} ${node}`;
 }

@@ -1,7 +1,7 @@
 import { type LocalTime, localTime, type Token } from '../../core/index.js';
 import type { Policy } from '../../deviations/index.js';
 import type { ClientPlan, LockPlan, ProcessName } from '../../scenarios/index.js';
-import { systemChance } from '../lock/chance.js';
+import { type Machine, Pacer, THIS_MACHINE } from '../lock/parts.js';
 import { ActedLock, type Happening, type LockOwner } from './acted-lock.js';
 import type { Clockwork } from './clockwork.js';
 import type { Script } from './script.js';
@@ -24,7 +24,10 @@ export class Actor implements LockOwner {
   readonly ways: readonly Channel[];
   readonly clockwork: Clockwork;
   readonly script: Script;
-  readonly #locks: ActedLock[];
+  readonly machine: Machine;
+  readonly pacer: Pacer = new Pacer();
+  /** Those that it has asked for. */
+  readonly #locks: ActedLock[] = [];
   /** The nodes that it is told of, in its order; one may be there twice. */
   #list: readonly Channel[];
   /** What happened while it was frozen; `null` while it is not. */
@@ -42,7 +45,7 @@ export class Actor implements LockOwner {
     this.#list = plan.nodes === undefined ? ways : this.#named(plan.nodes);
     this.clockwork = clockwork;
     this.script = script;
-    this.#locks = plan.locks.map((lock, number) => new ActedLock(this, lock, number));
+    this.machine = { ...THIS_MACHINE, clock: clockwork.clock };
   }
 
   #named(nodes: readonly ProcessName[]): Channel[] {
@@ -68,7 +71,14 @@ export class Actor implements LockOwner {
 
   /** Plans its calls. */
   begin(): void {
-    for (const lock of this.#locks) this.clockwork.at(lock.plan.atUs, () => this.happen('call', () => lock.call()));
+    for (const [number, lock] of this.plan.locks.entries())
+      this.clockwork.at(lock.atUs, () => this.happen('call', () => this.#call(lock, number)));
+  }
+
+  #call(plan: LockPlan, number: number): void {
+    const lock = new ActedLock(this, plan, number);
+    this.#locks.push(lock);
+    lock.call();
   }
 
   /** Lets something happen to it, now or when it is not frozen any more; never once it has crashed. */
@@ -84,7 +94,7 @@ export class Actor implements LockOwner {
     if (tokenScope === 'instance' && this.#ownToken !== null) return this.#ownToken;
     const token =
       tokenFrom === 'random'
-        ? systemChance.draw().token
+        ? this.machine.chance.draw().token
         : tokenAt(this.clockwork.clock.now(), tokenFrom === 'clock' ? 1000 : 1);
     this.#ownToken = token;
     return token;
@@ -114,18 +124,18 @@ export class Actor implements LockOwner {
   dismiss(): void {
     if (!this.#crashed && this.#frozen === null) for (const lock of this.#locks) lock.checkTold();
     this.#dismissed = true;
-    for (const lock of this.#locks) lock.silence();
+    for (const lock of this.#locks) lock.dismiss();
   }
 
   /** Whether nothing more will happen to it. */
   get done(): boolean {
-    return this.#crashed || this.#locks.every((lock) => lock.done);
+    return this.#crashed || (this.#locks.length === this.plan.locks.length && this.#locks.every((lock) => lock.done));
   }
 
   /** Tokens that it has a use for in this key. */
   tokensInUse(key: string): string[] {
     if (this.#crashed) return [];
-    return this.#locks.flatMap((lock) => (lock.keys.includes(key) ? (lock.tokenInUse ?? []) : []));
+    return this.#locks.flatMap((lock) => (lock.resources.includes(key) ? (lock.tokenInUse ?? []) : []));
   }
 
   /** Its locks with this key that it believes in, with their tokens. */
@@ -133,7 +143,7 @@ export class Actor implements LockOwner {
     if (this.#crashed) return [];
     return this.#locks.flatMap((lock) => {
       const { tokenInUse: token } = lock;
-      return lock.holds && token !== null && lock.keys.includes(key) ? [{ lock: lock.name, token }] : [];
+      return lock.holds && token !== null && lock.resources.includes(key) ? [{ lock: lock.name, token }] : [];
     });
   }
 

@@ -1,4 +1,4 @@
-import { type LocalClock, systemClock } from '../lock/clock.js';
+import { type LocalClock, THIS_MACHINE } from '../lock/parts.js';
 
 /** The one clock of a run, and what is to happen by it. Notes how late it was at worst. */
 export class Clockwork {
@@ -10,7 +10,7 @@ export class Clockwork {
   readonly #timers = new Set<NodeJS.Timeout>();
   #stopped = false;
 
-  constructor(clock: LocalClock = systemClock) {
+  constructor(clock: LocalClock = THIS_MACHINE.clock) {
     this.clock = clock;
   }
 

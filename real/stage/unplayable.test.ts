@@ -139,6 +139,12 @@ const BASES: readonly Parts[] = [
       late({ operation: 'release', node: 'n4', direction: 'request', duplicateDelayUs: 500_000 }),
     ],
   },
+  // A last attempt that fails, and is cleaned up on one node after the other, of which one does not answer.
+  {
+    policy: { tries: 1, releaseSending: 'sequential' },
+    locks: [[lock(0, { holdUs: 2_000_000 })], [lock(30_000)]],
+    fates: [late({ client: 'c2', operation: 'release', node: 'n1', direction: 'request', lost: true })],
+  },
 ];
 
 describe('each choice of a policy', () => {

@@ -1,43 +1,8 @@
 import { createConnection, type Socket } from 'node:net';
-import type { Answer, Command } from '../../core/index.js';
-import { scriptsOf } from '../../core/index.js';
-import { lockPolicyOf, type Policy } from '../../deviations/index.js';
 import { addressText } from '../../scenarios/address.js';
 import type { Fate, Schedule } from '../../scenarios/index.js';
-import { type CommandFate, commandOf, NodeProxy, RespCutter } from '../proxy/index.js';
-
-type Words = readonly (string | number)[];
-
-/** What a client asks before it deletes in a second command. */
-const IS_OWN = `for _, key in ipairs(KEYS) do
-  if redis.call('get', key) == ARGV[1] then return 1 end
-end
-return 0`;
-
-/** What a command says to Redis under a policy: `SET` where that will do, else its script. */
-export function wordsFor(
-  policy: Policy,
-  { operation, attempt, round, token, ttlMs }: Command,
-  keys: readonly string[],
-): Words {
-  const [key = ''] = keys;
-  const lock = lockPolicyOf(policy);
-  const { acquire, release } = lock.rules.scripts;
-  const lifeMs = lock.rules.keyLife(ttlMs, attempt);
-  if (operation === 'acquire' && keys.length === 1 && acquire.plain) {
-    return ['SET', key, String(token), 'PX', lifeMs, ...(acquire.onto === 'any' ? [] : ['NX'])];
-  }
-  const asks = operation === 'release' && round + 1 < release.steps;
-  const rest = operation === 'release' ? [] : [lifeMs];
-  return [
-    'EVAL',
-    asks ? IS_OWN : scriptsOf(lock.rules.scripts)[operation],
-    keys.length,
-    ...keys,
-    String(token),
-    ...rest,
-  ];
-}
+import { type Reply, type Request, replyOf } from '../lock/parts.js';
+import { type CommandFate, NodeProxy, RespCutter } from '../proxy/index.js';
 
 /** The way to a node as clients use it. */
 export type Channel = Pick<Way, 'node' | 'send' | 'cut' | 'heal'>;
@@ -47,7 +12,7 @@ export interface Sender {
   /** Lets something happen to the client: at once, or when it is not frozen any more. */
   wake(what: () => void): void;
   /** Called by {@link Sender.wake}. */
-  onAnswer(answer: Answer): void;
+  onReply(reply: Reply): void;
 }
 
 /**
@@ -97,8 +62,9 @@ export class Way {
   }
 
   /** Sends a command of a lock of the client. */
-  send(words: Words, lock: number, command: Command, sender: Sender): void {
-    const { operation, attempt, round } = command;
+  send(asked: Request, lock: number, sender: Sender): void {
+    const { operation, attempt, round } = asked.command;
+    const words = asked.inFull;
     const base = { client: this.#client, lock, attempt, operation, round, node: this.node };
     const name = addressText({ ...base, direction: 'request' });
     const send = this.#sends.get(name) ?? 0;
@@ -106,19 +72,19 @@ export class Way {
     const request = this.#fates.get(addressText({ ...base, direction: 'request', send }));
     // A reply to a copy has the number behind that.
     const reply = this.#fates.get(addressText({ ...base, direction: 'reply', send: 2 * send }));
-    const text = words.join(' ');
+    const text = [words.name, ...words.args].join(' ');
     const fates = this.#coming.get(text) ?? [];
     this.#coming.set(text, fates);
     fates.push({ request: this.#messageFate(request), reply: this.#messageFate(reply) });
-    const asked = this.#ask(commandOf(words), (answer) => sender.wake(() => sender.onAnswer(answer)));
+    const socket = this.#ask(words.text, (reply) => sender.wake(() => sender.onReply(replyOf(asked.command, reply))));
     if (request?.resendAfterUs === undefined) return;
     // The connection breaks, and the client's library sends the command again over a new one.
     const timer = setTimeout(() => {
       this.#resends.delete(timer);
       sender.wake(() => {
-        if (asked.destroyed) return;
-        asked.destroy();
-        this.send(words, lock, command, sender);
+        if (socket.destroyed) return;
+        socket.destroy();
+        this.send(asked, lock, sender);
       });
     }, request.resendAfterUs / 1000);
     this.#resends.add(timer);
@@ -156,7 +122,7 @@ export class Way {
     };
   }
 
-  #ask(command: Buffer, onAnswer: (answer: Answer) => void): Socket {
+  #ask(command: string, onReply: (reply: unknown) => void): Socket {
     const socket = createConnection({ host: '127.0.0.1', port: this.#proxy.port, noDelay: true });
     const cutter = new RespCutter();
     socket.write(command);
@@ -165,7 +131,7 @@ export class Way {
       const [reply] = cutter.push(chunk);
       if (reply === undefined) return;
       socket.destroy();
-      onAnswer(answerOf(reply));
+      onReply(readReply(reply));
     });
     return socket;
   }
@@ -176,8 +142,10 @@ function extraMs(delayUs: number): number {
   return delayUs <= 1_000 ? 0 : delayUs / 1000;
 }
 
-function answerOf(reply: Buffer): Answer {
+/** A reply as clients get it; an error is nothing that a lock may rely on. */
+function readReply(reply: Buffer): unknown {
   const text = reply.toString('latin1').trim();
-  if (text === '+OK' || text === ':1') return 'yes';
-  return text === '$-1' || text === ':0' ? 'no' : 'error';
+  if (text.startsWith('+')) return text.slice(1);
+  if (text.startsWith(':')) return Number(text.slice(1));
+  return text === '$-1' ? null : undefined;
 }

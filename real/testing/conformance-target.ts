@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import { type Answer, type Command, type Operation, scriptsOf, type Token } from '../../core/index.js';
 import { lockPolicyOf, type Policy, REFERENCE } from '../../deviations/index.js';
 import { type KeyState, LoneNode } from '../../sim/index.js';
-import { answerOf, isMissingScript, write, writeWithText } from '../lock/wire.js';
+import { answerOf, isMissingScript, Request, write } from '../lock/wire.js';
 
 /** How a command is sent: as the lock does, with the text of its script, or by the scripts of another policy. */
 export type Variant = 'wire' | 'text' | 'no-nx' | 'own-or-missing' | 'extend-any' | 'plain-del';
@@ -91,13 +91,13 @@ export class RedisTarget implements Target {
 
   async #send(act: Act): Promise<unknown> {
     const keys = this.#named(act.keys);
-    const command = commandOf(act);
     if (act.variant === 'wire') {
+      const request = new Request(commandOf(act), keys);
       try {
-        return await write(this.#client, command, keys);
+        return await write(this.#client, request.words);
       } catch (error) {
         if (!isMissingScript(error)) throw error;
-        return writeWithText(this.#client, command, keys);
+        return write(this.#client, request.inFull);
       }
     }
     const lua = scriptsOf(lockPolicyOf(VARIANTS[act.variant]).rules.scripts)[act.operation];

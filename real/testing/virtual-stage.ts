@@ -1,16 +1,16 @@
 import { afterEach, beforeEach, vi } from 'vitest';
 import type { Answer, Command, Token } from '../../core/index.js';
-import { type Policy, PROFILES, REFERENCE } from '../../deviations/index.js';
+import { lockPolicyOf, type Policy, PROFILES, REFERENCE } from '../../deviations/index.js';
 import { addressText } from '../../scenarios/address.js';
 import type { LockLine } from '../../scenarios/history-line.js';
 import type { Fate, Fault, Schedule } from '../../scenarios/index.js';
 import { LoneNode } from '../../sim/index.js';
-import { LocalClock } from '../lock/clock.js';
+import { LocalClock, Request } from '../lock/parts.js';
 import { Actor } from '../stage/actor.js';
 import { Clockwork } from '../stage/clockwork.js';
 import type { Unfounded } from '../stage/observation.js';
 import { Script } from '../stage/script.js';
-import { type Channel, type Sender, wordsFor } from '../stage/way.js';
+import type { Channel, Sender } from '../stage/way.js';
 
 /** A timer of virtual time. */
 interface Due {
@@ -163,8 +163,10 @@ class VirtualWay implements Channel {
 
   heal(): void {}
 
-  send(words: readonly (string | number)[], lock: number, command: Command, sender: Sender): void {
+  send(asked: Request, lock: number, sender: Sender): void {
+    const { command } = asked;
     const { operation, attempt, round } = command;
+    const words = wordsOf(asked);
     const base = { client: this.#client, lock, attempt, operation, round, node: this.node };
     const name = addressText({ ...base, direction: 'request' });
     const send = this.#sends.get(name) ?? 0;
@@ -178,7 +180,7 @@ class VirtualWay implements Channel {
     const answered = (answer: Answer): void => {
       if (state === 'broken') return;
       state = 'answered';
-      sender.onAnswer(answer);
+      sender.onReply({ answer, counter: 0 });
     };
     const arrive = (): void => {
       const answer = this.#execute(words, command);
@@ -193,7 +195,7 @@ class VirtualWay implements Channel {
         if (state !== 'open') return;
         state = 'broken';
         this.#lastMs = { request: 0, reply: 0 };
-        this.send(words, lock, command, sender);
+        this.send(asked, lock, sender);
       });
     }, request.resendAfterUs / 1000);
   }
@@ -207,13 +209,14 @@ class VirtualWay implements Channel {
   }
 
   /** Does what the words say, which has to be what the command means. */
-  #execute(words: readonly (string | number)[], command: Command): Answer {
+  #execute(words: readonly string[], command: Command): Answer {
     const { keys, token, ttlMs } = readWords(words);
     const number = this.#tokens.get(token) ?? this.#tokens.size + 1;
     this.#tokens.set(token, number);
     // What the words say of a life is said already.
     const policy: Policy = { ...this.#policy, keyExpiry: 'ttl' };
-    const meant = wordsFor(policy, { ...command, token: token as Token, ttlMs }, keys).join(' ');
+    const said: Command = { ...command, token: token as Token, ttlMs };
+    const meant = wordsOf(new Request(said, keys, lockPolicyOf(policy).rules)).join(' ');
     if (meant !== words.join(' ')) throw new Error(`said ${words.join(' ')}, meant ${meant}`);
     return this.#server.execute(policy, { ...command, token: number as unknown as Token, ttlMs }, keys, nowMs);
   }
@@ -227,8 +230,12 @@ function tokensOf(server: LoneNode): Map<string, number> {
   return known;
 }
 
-function readWords(words: readonly (string | number)[]): { keys: string[]; token: string; ttlMs: number } {
-  if (words[0] === 'SET') return { keys: [String(words[1])], token: String(words[2]), ttlMs: Number(words[4]) };
+function wordsOf({ inFull: { name, args } }: Request): string[] {
+  return [name, ...args];
+}
+
+function readWords(words: readonly string[]): { keys: string[]; token: string; ttlMs: number } {
+  if (words[0] === 'set') return { keys: [String(words[1])], token: String(words[2]), ttlMs: Number(words[4]) };
   const count = Number(words[2]);
   const keys = words.slice(3, 3 + count).map(String);
   return { keys, token: String(words[3 + count]), ttlMs: Number(words[4 + count] ?? 0) };
