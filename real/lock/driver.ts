@@ -100,8 +100,7 @@ export abstract class LockDriver implements Environment<LockDriver>, Receiver {
   /** Whoever hears of an outcome may call back at once, so everything else is done by then. */
   protected feed(event: LockEvent): void {
     drive(this, this, event);
-    for (let outcome = this.#outcomes.shift(); outcome !== undefined; outcome = this.#outcomes.shift())
-      this.onOutcome(outcome, event.now);
+    while (this.#outcomes.length > 0) this.onOutcome(this.#outcomes.shift() as Outcome, event.now);
   }
 
   onReply(node: number, command: Command, { answer, counter }: Reply, error: Error | null, now: LocalTime): void {
