@@ -1,14 +1,19 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig, type ViteUserConfig } from 'vitest/config';
 
-/**
- * What needs the processor and nothing else takes all of it, after what meets servers, sockets and browsers, whose files
- * would be in each other's way.
- */
-const ALONE: { readonly maxWorkers: number; readonly sequence: { readonly groupOrder: number } } = {
-  maxWorkers: availableParallelism(),
-  sequence: { groupOrder: 1 },
-};
+interface Share {
+  readonly maxWorkers: number;
+  readonly sequence: { readonly groupOrder: number };
+}
+
+/** What meets servers, sockets and browsers waits for them most of the time, so that two files can go on beside each other. */
+const WAITING: Share = { maxWorkers: 2, sequence: { groupOrder: 0 } };
+
+/** What needs the processor and nothing else takes all of it, afterwards. */
+const ALONE: Share = { maxWorkers: availableParallelism(), sequence: { groupOrder: 1 } };
+
+/** What measures, or fills the machine by itself. */
+const ONE_BY_ONE: Share = { maxWorkers: 1, sequence: { groupOrder: 2 } };
 
 /** Suites of other projects, by their names. */
 const LONGER: string[] = [
@@ -18,6 +23,7 @@ const LONGER: string[] = [
   '**/*.prop.test.ts',
   '**/*.redis.test.ts',
   '**/*.browser.test.ts',
+  '**/*.shell.test.ts',
 ];
 
 /**
@@ -56,7 +62,7 @@ const config: ViteUserConfig = defineConfig({
           name: 'guests',
           // All of them replace the same globals, once.
           isolate: false,
-          include: ['{guests,examples}/**/*.test.ts'],
+          include: ['guests/**/*.test.ts'],
           exclude: LONGER,
           testTimeout: 30_000,
         },
@@ -87,7 +93,12 @@ const config: ViteUserConfig = defineConfig({
       },
       {
         extends: true,
-        test: { ...ALONE, name: 'guest-searches', include: ['guests/**/*.prop.test.ts'], testTimeout: 60_000 },
+        test: {
+          ...ALONE,
+          name: 'guest-searches',
+          include: ['guests/**/*.prop.test.ts', 'examples/home-made-lock/*.test.ts'],
+          testTimeout: 60_000,
+        },
       },
       {
         extends: true,
@@ -104,6 +115,7 @@ const config: ViteUserConfig = defineConfig({
       {
         extends: true,
         test: {
+          ...ONE_BY_ONE,
           name: 'long',
           include: ['{real,campaign,test}/**/*.long.test.ts'],
           testTimeout: 300_000,
@@ -114,6 +126,7 @@ const config: ViteUserConfig = defineConfig({
       {
         extends: true,
         test: {
+          ...WAITING,
           name: 'campaign',
           include: ['campaign/**/*.{redis,browser}.test.ts'],
           testTimeout: 300_000,
@@ -123,8 +136,9 @@ const config: ViteUserConfig = defineConfig({
       {
         extends: true,
         test: {
+          ...WAITING,
           name: 'browser',
-          include: ['{report,cli}/**/*.browser.test.ts'],
+          include: ['{report,cli}/**/*.{browser,shell}.test.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
         },
@@ -132,6 +146,7 @@ const config: ViteUserConfig = defineConfig({
       {
         extends: true,
         test: {
+          ...WAITING,
           name: 'real',
           include: ['real/**/*.test.ts', '{wire,examples,test}/**/*.redis.test.ts'],
           exclude: LONGER.filter((it) => !it.includes('redis')),

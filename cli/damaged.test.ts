@@ -9,10 +9,10 @@ import { run } from './run.js';
 import { sealedJson, unsealed, unsealedJson } from './sealed.js';
 import { emptyFolder, lockstep } from './testing/in-process.js';
 
-const SEARCH = ['campaign', '--ttl', '10s', '--faults', 'failover=1,lag=1ms', '--runs', '160', '--range-runs', '20'];
+const SEARCH = ['campaign', '--ttl', '10s', '--faults', 'failover=1,lag=1ms', '--runs', '80', '--range-runs', '20'];
 
 const HEAD_BITS = 640;
-const MOST_BITS = 20_000;
+const MOST_BITS = 4_000;
 
 /** Bits of a file: all of its head, and of the rest as many as there is time for, none beside the other. */
 function bitsOf(file: Buffer): number[] {
