@@ -8,17 +8,18 @@ import { textTable } from './text-table.js';
 /** Shows the catalogue, or the policies that clients can follow. */
 export function list(flags: ListFlags, io: Io): ExitCode {
   if (flags.policies) return listPolicies(flags, io);
-  const scenarios = loadCatalogue().map(({ id, title, expect, source }) => ({
+  const scenarios = loadCatalogue().map(({ id, slug = id, title, expect, source }) => ({
     id,
+    slug,
     title,
     expect: expect.verdict,
     source,
   }));
   if (flags.json) writeJson(io, 'lockstep.list/1', { scenarios });
   else {
-    const rows = scenarios.map(({ id, title, expect }) => [id, expect, title]);
+    const rows = scenarios.map(({ id, slug, title, expect }) => [id, slug, expect, title]);
     io.stdout.write(
-      `${textTable(['id', 'verdict', 'title'], rows, 3, widthOf(io))}\n\n"${io.command} replay <id>" shows one.\n`,
+      `${textTable(['id', 'slug', 'verdict', 'title'], rows, 4, widthOf(io))}\n\n"${io.command} replay <id>" or "replay <slug>" shows one.\n`,
     );
   }
   return Exit.ok;

@@ -89,7 +89,9 @@ const replayAll = z.strictObject({
 
 const list = z.strictObject({
   schema: z.literal('lockstep.list/1'),
-  scenarios: z.array(z.strictObject({ id: z.string(), title: z.string(), expect: fixed, source: z.string() })),
+  scenarios: z.array(
+    z.strictObject({ id: z.string(), slug: z.string(), title: z.string(), expect: fixed, source: z.string() }),
+  ),
 });
 
 const check = z.strictObject({

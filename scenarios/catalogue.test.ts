@@ -29,6 +29,15 @@ describe('a folder of scenarios', () => {
     expect(loadCatalogue(url()).map(({ id }) => id)).toEqual(['S3', 'S03b', 'S12']);
   });
 
+  test('has a slug for each id, which finds it', () => {
+    const own = loadCatalogue();
+    const slugs = own.map(({ slug }) => slug ?? '');
+    expect(slugs.filter((slug) => !/^[a-z0-9-]{6,}$/.test(slug))).toEqual([]);
+    expect(new Set(slugs).size).toBe(own.length);
+    expect(findScenario('restart-without-persistence').id).toBe('S03');
+    expect(() => findScenario('restart-without-persistance')).toThrow('did you mean "restart-without-persistence"?');
+  });
+
   test('has each id once', () => {
     keep('one.json', 'S03');
     keep('two.json', 'S03');

@@ -55,13 +55,13 @@ function ownOf(id: string): [Scenario] | undefined {
 }
 
 /**
- * The scenario called `id`.
+ * The scenario with this id or slug.
  *
- * @throws {@link InputError} with the nearest id if there is none.
+ * @throws {@link InputError} with the nearest of both if there is none.
  */
-export function findScenario(id: string, catalogue: readonly Scenario[] = ownOf(id) ?? loadCatalogue()): Scenario {
-  const found = catalogue.find((scenario) => scenario.id === id);
+export function findScenario(name: string, catalogue: readonly Scenario[] = ownOf(name) ?? loadCatalogue()): Scenario {
+  const found = catalogue.find(({ id, slug }) => id === name || slug === name);
   if (found !== undefined) return found;
-  const ids = catalogue.map((scenario) => scenario.id);
-  throw new InputError(`${show(id)} is not a scenario; ${meant(id, ids, 'the scenarios are')}`);
+  const names = [...catalogue.map(({ id }) => id), ...catalogue.flatMap(({ slug }) => slug ?? [])];
+  throw new InputError(`${show(name)} is not a scenario; ${meant(name, names, 'the scenarios are')}`);
 }

@@ -87,6 +87,7 @@ export const scenarioGrammar: z.ZodType<Scenario> = exactly<Scenario>()(
   record('a scenario', {
     schema: oneOf('lockstep.scenario/1'),
     id: text('an id'),
+    slug: text('a name').exactOptional(),
     title: text('a title'),
     story: text('a story'),
     source: text('a source'),

@@ -76,6 +76,8 @@ export interface Scenario {
   readonly schema: 'lockstep.scenario/1';
   /** `S03`; of a found failure, its file name. */
   readonly id: string;
+  /** A name in words, for people to type instead: `restart-without-persistence`. */
+  readonly slug?: string;
   readonly title: string;
   /** What happens, and why it matters. */
   readonly story: string;

@@ -8,10 +8,10 @@ export function catalogueTable(scenarios: readonly Scenario[]): string {
 }
 
 function row(scenario: Scenario): string {
-  const { id, title, expect, flips, neighbours } = scenario;
+  const { id, slug = '', title, expect, flips, neighbours } = scenario;
   const outcome = outcomeOf(expect, expect.verdict === 'safe');
   const cells = [
-    id,
+    `${id}<br>${slug}`,
     title,
     outcome,
     variantsOf(scenario, flips, scenario.noFlips),
