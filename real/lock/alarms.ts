@@ -7,21 +7,15 @@ import type { LocalClock } from './clock.js';
  */
 const LONGEST_WAIT_MS = 1000;
 
-/** Somebody waits for these, one after the other. A lock that is merely held must not keep a process from ending. */
+/** Somebody waits for the first, one after the other. A lock that is merely held must not keep a process from ending. */
 const AWAITED: readonly Timer[] = ['attempt', 'extension', 'release', 'retry'];
+const OF_HOLD: readonly Timer[] = ['expiry', 'auto-extend'];
 
 /**
  * These say that nodes did not answer. After a blocked event loop they are due before the replies that have long
  * arrived are read, so they let the loop read them first.
  */
-const AFTER_REPLIES: Readonly<Record<Timer, boolean>> = {
-  attempt: true,
-  extension: true,
-  release: true,
-  retry: false,
-  expiry: false,
-  'auto-extend': false,
-};
+const AFTER_REPLIES: readonly Timer[] = ['attempt', 'extension', 'release'];
 
 /** Who is told when a timer is due. */
 export interface AlarmOwner {
@@ -34,13 +28,11 @@ export interface AlarmOwner {
  */
 export class Alarms {
   readonly #awaited: Sleeper;
-  readonly #expiry: Sleeper;
-  readonly #autoExtend: Sleeper;
+  readonly #ofHold: Sleeper;
 
   constructor(clock: LocalClock, owner: AlarmOwner) {
     this.#awaited = new Sleeper(AWAITED, true, clock, owner);
-    this.#expiry = new Sleeper(['expiry'], false, clock, owner);
-    this.#autoExtend = new Sleeper(['auto-extend'], false, clock, owner);
+    this.#ofHold = new Sleeper(OF_HOLD, false, clock, owner);
   }
 
   /** Arms `timer`, instead of when it was armed for before. */
@@ -59,20 +51,17 @@ export class Alarms {
   /** Leaves nothing of Node behind for timers that were cancelled. */
   rest(): void {
     this.#awaited.rest();
-    this.#expiry.rest();
-    this.#autoExtend.rest();
+    this.#ofHold.rest();
   }
 
   /** Cancels all, and lets nothing wake up any more. */
   clear(): void {
-    this.#awaited.clear();
-    this.#expiry.clear();
-    this.#autoExtend.clear();
+    for (const timer of [...AWAITED, ...OF_HOLD]) this.cancel(timer);
+    this.rest();
   }
 
   #sleeperOf(timer: Timer): Sleeper {
-    if (timer === 'expiry') return this.#expiry;
-    return timer === 'auto-extend' ? this.#autoExtend : this.#awaited;
+    return OF_HOLD.includes(timer) ? this.#ofHold : this.#awaited;
   }
 }
 
@@ -117,11 +106,6 @@ class Sleeper {
     this.#handle = undefined;
   }
 
-  clear(): void {
-    for (const timer of this.#timers) this.cancel(timer);
-    this.rest();
-  }
-
   #sleep(until: LocalTime, now: LocalTime): void {
     clearTimeout(this.#handle);
     const waitMs = Math.min(LONGEST_WAIT_MS, Math.max(0, Math.ceil((until - now) / 1000)));
@@ -144,7 +128,7 @@ class Sleeper {
     }
     if (next !== undefined) this.#sleep(next, now);
     for (const [timer, at] of rings) {
-      if (AFTER_REPLIES[timer]) setImmediate(ringIfStillDue, this, timer, at);
+      if (AFTER_REPLIES.includes(timer)) setImmediate(ringIfStillDue, this, timer, at);
       else this.ring(timer, at);
     }
   }

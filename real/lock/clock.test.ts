@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { later, type Timer } from '../../core/index.js';
 import { Alarms } from './alarms.js';
-import { systemChance } from './chance.js';
 import { LocalClock } from './clock.js';
+import { THIS_MACHINE } from './machine.js';
 
 const HOUR_US = 3_600_000_000;
 
@@ -177,7 +177,7 @@ describe('alarms', () => {
 });
 
 test('tokens have 128 bits and do not repeat, jitter covers its range', () => {
-  const chances = Array.from({ length: 10_000 }, () => systemChance.draw());
+  const chances = Array.from({ length: 10_000 }, () => THIS_MACHINE.chance.draw());
   expect(new Set(chances.map(({ token }) => token)).size).toBe(chances.length);
   expect(chances.every(({ token }) => /^[0-9a-f]{32}$/.test(String(token)))).toBe(true);
   const jitters = chances.map(({ jitterPpm }) => jitterPpm);

@@ -124,6 +124,3 @@ function least(read: () => number): number {
   for (let i = 1; i < READINGS; i++) least = Math.min(least, read());
   return least;
 }
-
-/** The clock all locks of this process share. */
-export const systemClock: LocalClock = new LocalClock();

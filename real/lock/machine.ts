@@ -1,5 +1,35 @@
-import { ChancePool, systemChance } from './chance.js';
-import { LocalClock, systemClock } from './clock.js';
+import { randomFillSync } from 'node:crypto';
+import type { Chance, Token } from '../../core/index.js';
+import { LocalClock } from './clock.js';
+
+const TOKEN_BYTES = 16;
+const DRAW_BYTES = TOKEN_BYTES + 4;
+
+/** Draws many tokens in one call to the system: it costs more than everything else in an acquisition's first step. */
+export class ChancePool {
+  readonly #pool: Buffer;
+  #used: number;
+
+  /** @param draws - How many are drawn in one go. */
+  constructor(draws: number = 256) {
+    this.#pool = Buffer.allocUnsafe(DRAW_BYTES * draws);
+    this.#used = this.#pool.length;
+  }
+
+  /** A token of 128 random bits that nobody ever had, and the jitter of one attempt. */
+  draw(): Chance {
+    const pool = this.#pool;
+    if (this.#used === pool.length) {
+      randomFillSync(pool);
+      this.#used = 0;
+    }
+    const at = this.#used;
+    const token = pool.toString('hex', at, at + TOKEN_BYTES) as Token;
+    const jitterPpm = Math.floor((pool.readUInt32LE(at + TOKEN_BYTES) / 2 ** 32) * 1_000_000);
+    this.#used += DRAW_BYTES;
+    return { token, jitterPpm };
+  }
+}
 
 /** What the locks of one process have in common. */
 export interface Machine {
@@ -8,7 +38,7 @@ export interface Machine {
 }
 
 /** That of this process. */
-export const THIS_MACHINE: Machine = { clock: systemClock, chance: systemChance };
+export const THIS_MACHINE: Machine = { clock: new LocalClock(), chance: new ChancePool() };
 
 /** One that begins now, with the clocks and the randomness that are there: for each simulated process of a thread. */
 export function newMachine(): Machine {

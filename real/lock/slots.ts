@@ -1,4 +1,4 @@
-/** Things that come and go often, to be visited all together once: in a `Set`, adding them shows in a benchmark. */
+/** Things that come and go often, to be visited all together once: a `Set` costs a sixth of an acquisition more. */
 export class Slots<T> {
   readonly #things: (T | undefined)[] = [];
   readonly #free: number[] = [];
