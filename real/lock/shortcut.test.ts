@@ -86,10 +86,8 @@ describe.skipIf(!canRunOnRedis('the shortcut', 'processes'))('the shortcut', () 
   test('is not taken where a first command does not come back', async () => {
     const { client } = await connect('ioredis');
     await client.acl('SETUSER', 'default', '-echo');
-    void client.get('k');
     expect(await findShortcut(client)).toBeNull();
     await client.acl('SETUSER', 'default', '+@all');
-    void client.get('k');
     expect(await findShortcut(client)).not.toBeNull();
   });
 });
@@ -97,6 +95,5 @@ describe.skipIf(!canRunOnRedis('the shortcut', 'processes'))('the shortcut', () 
 test('is not taken on ioredis-mock, which has no network', async () => {
   await using nodes = await provision({ nodes: 1, sources: ['mock'] });
   const client = nodes.nodes[0]?.client();
-  void client?.get('k');
   expect(client === undefined ? undefined : await findShortcut(client)).toBeNull();
 });

@@ -7,8 +7,8 @@ export type Shortcut = (request: Request) => Promise<unknown>;
 interface Depths {
   readonly stream?: object;
   readonly options?: { readonly keyPrefix?: unknown };
-  readonly commandQueue?: { peekBack?(): { readonly command: object } | undefined };
   sendCommand?(command: object): unknown;
+  echo?(text: string): Promise<unknown>;
 }
 
 type CommandClass = new (words: Words) => { readonly promise: Promise<unknown> };
@@ -19,26 +19,41 @@ type CommandClass = new (words: Words) => { readonly promise: Promise<unknown> }
  * stays: writing, reading, matching replies to commands, and failing them when it ends.
  *
  * Resolves with `null` where it does not work: on a Cluster, on ioredis-mock, with a key prefix, and if a first command
- * that is sent this way does not come back as it should. To be called while `connection` has a command in its queue.
+ * that is sent this way does not come back as it should.
  */
 export async function findShortcut(connection: RedisConnection & Depths): Promise<Shortcut | null> {
-  const { stream, options, commandQueue } = connection;
-  const example = commandQueue?.peekBack?.()?.command;
-  if (stream === undefined || example === undefined || connection.sendCommand === undefined) return null;
-  if (options === undefined || options.keyPrefix) return null;
+  const { stream, options } = connection;
+  if (stream === undefined || options === undefined || options.keyPrefix) return null;
+  const example = exampleOf(connection);
+  if (example === undefined) return null;
   const Command = commandClassOf(Object.getPrototypeOf(example));
   const send = (words: Words): Promise<unknown> => {
     const command = new Command(words);
     connection.sendCommand?.(command);
     return command.promise;
   };
-  const trial = 'lockstep';
   try {
-    const reply = await send(inWords('echo', [trial]));
-    return String(reply) === trial ? ({ words }) => send(words) : null;
+    const reply = await send(inWords('echo', [TRIAL]));
+    return String(reply) === TRIAL ? ({ words }) => send(words) : null;
   } catch {
     return null;
   }
+}
+
+const TRIAL = 'lockstep';
+
+/** What ioredis makes of a command: it hands it to `sendCommand`, which anybody may have in a form of their own. */
+function exampleOf(connection: Depths): object | undefined {
+  const { sendCommand } = connection;
+  if (sendCommand === undefined || connection.echo === undefined) return undefined;
+  let example: object | undefined;
+  connection.sendCommand = (command) => {
+    example = command;
+    return Reflect.apply(sendCommand, connection, [command]);
+  };
+  connection.echo(TRIAL).catch(() => undefined);
+  connection.sendCommand = sendCommand;
+  return example;
 }
 
 const classes = new WeakMap<object, CommandClass>();
