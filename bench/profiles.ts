@@ -55,7 +55,7 @@ profile's assumptions says what the choices are worth, not how often a client fa
 
 ## Where each was read
 
-Fields on which the sources say nothing are as in the reference policy.
+Settings on which the sources say nothing have their defaults, and deviations of which they say nothing are left out.
 
 | profile | client | version | read in | not said there | simpler than the client |
 |---|---|---|---|---|---|

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { choiceOf } from '../deviations/index.js';
 import { assumptions } from '../properties/assumptions.js';
 import { noCounts, type Situation } from '../properties/coverage.js';
 import { Monitors } from '../properties/index.js';
-import { type Adversary, choiceOf, RecordingAdversary, type Setup, Streams, World } from '../sim/index.js';
+import { type Adversary, RecordingAdversary, type Setup, Streams, World } from '../sim/index.js';
 import { DEPLOYMENTS, deploymentOf, ReferenceWorkload } from './reference.js';
 import { Player } from './workload.js';
 

@@ -1,5 +1,5 @@
 import { members, size } from '../core/index.js';
-import { REFERENCE } from '../deviations/index.js';
+import { policyWith } from '../deviations/index.js';
 import type { Counts } from '../properties/coverage.js';
 import { type Cluster, type Fault, type LockPlan, plainCluster } from '../scenarios/index.js';
 import { isInClaim } from '../search/drawn.js';
@@ -48,7 +48,7 @@ const CLUSTER: Cluster = plainCluster(NODES, {
 
 const SETUP: Setup = {
   cluster: CLUSTER,
-  policy: { ...REFERENCE, tries: 3, retryDelayUs: 60_000, retryJitterUs: 30_000 },
+  policy: policyWith({ settings: { tries: 3, retryDelayUs: 60_000, retryJitterUs: 30_000 } }),
   clients: ['c1', 'c2', 'c3'],
   resource: 'none',
   untilUs: 5_000_000,
@@ -123,7 +123,7 @@ export const DEPLOYMENTS: readonly [Deployment, ...Deployment[]] = [
   },
   {
     // Clients that want every vote, so that there are some to spare.
-    setup: { ...SETUP, policy: { ...SETUP.policy, votesWanted: 'all' } },
+    setup: { ...SETUP, policy: policyWith({ settings: { votesWanted: 'all' } }, SETUP.policy) },
     goesDown: MEMORY,
     forgets: true,
   },

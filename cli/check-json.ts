@@ -1,3 +1,4 @@
+import { choiceOf } from '../deviations/index.js';
 import type { Assumption, Judgement, KindVerdict } from '../properties/index.js';
 import { LIVENESS } from '../properties/property-lists.js';
 import type { PropertyId, PropertyKind } from '../scenarios/index.js';
@@ -5,7 +6,7 @@ import type { CheckResult, Explained } from '../search/index.js';
 import { greatestShare } from '../search/share.js';
 import { untried } from '../search/situations.js';
 import { STRATEGY_INFO } from '../search/strategy-info.js';
-import { choiceOf } from '../sim/index.js';
+
 import { type Plan, unjudged } from './check-plan.js';
 import type { Regressions } from './regressions.js';
 

@@ -88,18 +88,22 @@ test('a restart delay of ttl is longer than any key lives', () => {
 
 test('drift and votes wanted are the clients’ own', () => {
   const { weather } = planOf({ shrink: true, drift: 20_000, votesWanted: 'all' }, null);
-  expect(weather.policy).toMatchObject({ profile: 'reference', driftPpm: 20_000, votesWanted: 'all' });
+  expect(weather.policy).toMatchObject({ profile: 'reference', settings: { driftPpm: 20_000, votesWanted: 'all' } });
 });
 
 test('whoever looks for broken fencing gets tokens and a resource that looks at them, or those of the scenario', () => {
   const planned = (...args: Parameters<typeof planOf>) => {
     const { weather } = planOf(...args);
-    return [weather.policy.fencing, weather.resource];
+    return [weather.policy.settings.fencing, weather.policy.deviations, weather.resource];
   };
-  expect(planned({ shrink: true }, null)).toEqual(['none', 'none']);
-  expect(planned({ shrink: true, properties: ['fencing'] }, null)).toEqual(['quorum', 'fencing']);
-  expect(planned({ shrink: true, properties: ['fencing'] }, findScenario('S29').schedule)).toEqual(['max', 'none']);
-  expect(planned({ shrink: true }, findScenario('S27').schedule)).toEqual(['quorum', 'fencing']);
+  expect(planned({ shrink: true }, null)).toEqual([false, [], 'none']);
+  expect(planned({ shrink: true, properties: ['fencing'] }, null)).toEqual([true, [], 'fencing']);
+  expect(planned({ shrink: true, properties: ['fencing'] }, findScenario('S29').schedule)).toEqual([
+    false,
+    ['fence-max', 'grants-count'],
+    'none',
+  ]);
+  expect(planned({ shrink: true }, findScenario('S27').schedule)).toEqual([true, [], 'fencing']);
 });
 
 test('around a scenario, cluster, clients and kinds of faults are its own', () => {

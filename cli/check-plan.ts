@@ -1,4 +1,4 @@
-import { hasFencingTokens, type Policy, PROFILES } from '../deviations/index.js';
+import { hasFencingTokens, type Policy, PROFILES, policyOf, policyWith } from '../deviations/index.js';
 import { SEARCHED } from '../properties/property-lists.js';
 import { notAProfile } from '../scenarios/checks.js';
 import { InputError } from '../scenarios/input-error.js';
@@ -7,7 +7,7 @@ import type { Fault, Schedule } from '../scenarios/schedule.js';
 import { keepsBounds } from '../search/bounds.js';
 import type { StrategyName } from '../search/strategy-info.js';
 import { mostDownOf, NO_FAULTS, NO_STRETCH, past, type Weather, WITHIN_ASSUMPTIONS } from '../search/weather.js';
-import { policyOf } from '../sim/index.js';
+
 import { withFaults } from './faults.js';
 import type { CheckFlags } from './flags.js';
 
@@ -86,7 +86,7 @@ export function unjudged(properties: readonly PropertyId[], insideOnly: readonly
 /** Who looks for broken fencing gets locks with fencing tokens, and a resource that looks at them. */
 function fencedFor(properties: readonly PropertyId[], weather: Weather): Weather {
   if (!properties.includes('fencing') || hasFencingTokens(weather.policy)) return weather;
-  return { ...weather, policy: { ...weather.policy, fencing: 'quorum' }, resource: 'fencing' };
+  return { ...weather, policy: policyWith({ settings: { fencing: true } }, weather.policy), resource: 'fencing' };
 }
 
 /** 2 % past a bound is a millisecond or two for usual TTLs. */
@@ -126,11 +126,11 @@ function policyFor(flags: CheckFlags, base: Policy): Policy {
   if (policy !== undefined && !Object.hasOwn(PROFILES, policy)) {
     throw new InputError(`--policy: ${notAProfile(policy)}`);
   }
-  return {
-    ...((policy === undefined ? undefined : PROFILES[policy]) ?? base),
+  const settings = {
     ...(drift === undefined ? {} : { driftPpm: drift }),
     ...(votesWanted === undefined ? {} : { votesWanted }),
   };
+  return policyWith({ settings }, (policy === undefined ? undefined : PROFILES[policy]) ?? base);
 }
 
 /** Share of messages lost where a scenario says nothing of it: some always are. */

@@ -1,4 +1,4 @@
-import { driftAllowanceUs, hasFencingTokens, quorumOf } from '../deviations/index.js';
+import { driftAllowanceUs, hasFencingTokens, quorumOf, statedDrift } from '../deviations/index.js';
 import type { Situation } from '../properties/index.js';
 import { type Painter, PLAIN, propertyWords } from '../report/index.js';
 import { WIDTH } from '../report/table.js';
@@ -110,10 +110,11 @@ function labelled(label: string, lines: readonly string[]): string[] {
 
 function configOf({ nodes, clients, ttlsMs, policy, persistence }: Weather): string {
   const ttl = enumerate(ttlsMs.map(countWords), 'or');
-  const wanted = policy.votesWanted === 'quorum' ? '' : `, votes wanted ${policy.votesWanted}`;
+  const drift = statedDrift(policy);
+  const wanted = policy.settings.votesWanted === 'quorum' ? '' : `, votes wanted ${policy.settings.votesWanted}`;
   return (
     `${plural(nodes, 'node')}, quorum ${quorumOf(policy, nodes)}${wanted}, ${plural(clients, 'client')}, ttl ${ttl} ms, ` +
-    `drift ${percentWords(policy.driftPpm)} + ${formatDurationMs(policy.driftUs)} ms, persistence ${persistence}`
+    `drift ${percentWords(drift.driftPpm)} + ${formatDurationMs(drift.driftUs)} ms, persistence ${persistence}`
   );
 }
 

@@ -1,4 +1,5 @@
 import { printable } from '../core/printable.js';
+import { parseDeviation, REFERENCE } from '../deviations/index.js';
 import {
   type Checkpoint,
   type Exploration,
@@ -20,7 +21,7 @@ import { countWords, plural } from '../report/words.js';
 import type { PropertyId, Scenario, Schedule } from '../scenarios/index.js';
 import { InputError, show } from '../scenarios/input-error.js';
 import { meant } from '../scenarios/nearest.js';
-import { fieldsOfChange, MUTANTS } from '../search/index.js';
+import { MUTANTS } from '../search/index.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { readCheckpoint, writeCheckpoint } from './explore-checkpoint.js';
 import { expectedOf, replayCommand, writeFailure } from './failure-file.js';
@@ -88,13 +89,14 @@ function boundsOf(flags: ExploreFlags): ExploreBounds {
 
 /** What a planted bug changes of the policy. Where it changes the allowance for drift, that of the bounds gives way. */
 function policyChange(id: string): ExploreBounds['policy'] {
-  const ids = MUTANTS.filter(({ change }) => !('world' in change)).map((it) => it.id);
-  const bug = MUTANTS.find((it) => it.id === id);
-  const fields = bug === undefined ? null : fieldsOfChange(bug.change);
-  if (fields === null) {
+  const ids = MUTANTS.filter(({ change }) => change.world === undefined).map((it) => it.id);
+  const change = MUTANTS.find((it) => it.id === id)?.change;
+  if (change === undefined || change.world !== undefined) {
     throw new InputError(`--bug: ${show(id)} is not a planted bug of the policy; ${meant(id, ids, 'there are')}`);
   }
-  return fields;
+  const isOfAllowance = change.deviations?.some((it) => parseDeviation(it).deviation.rule === 'allowance');
+  const { driftPpm, driftUs } = REFERENCE.settings;
+  return isOfAllowance ? { ...change, settings: { driftPpm, driftUs, ...change.settings } } : change;
 }
 
 function optionsOf(flags: ExploreFlags, bounds: ExploreBounds): ExploreOptions {

@@ -30,7 +30,7 @@ const COMMIT = 10;
 function listPolicies(flags: ListFlags, io: Io): ExitCode {
   const policies = Object.keys(PROFILES).map((id) => ({ id, origin: ORIGINS[id] ?? null, policy: PROFILES[id] }));
   if (flags.json) {
-    writeJson(io, 'lockstep.policies/1', { policies });
+    writeJson(io, 'lockstep.policies/2', { policies });
     return Exit.ok;
   }
   const rows = policies.map(({ id, origin }) => {
@@ -48,7 +48,7 @@ function listPolicies(flags: ListFlags, io: Io): ExitCode {
   io.stdout.write(
     `${textTable(['policy', 'language', 'version', 'client', 'read in'], rows)}\n\n` +
       `"${io.command} check --policy <policy>" searches with one, "replay <scenario> --with policy=<policy>" replays with it.\n` +
-      `"--json" adds every field, all sources, what they do not say, and where a profile is simpler than the client.\n`,
+      `"--json" adds what each chooses, all sources, what they do not say, and where a profile is simpler than the client.\n`,
   );
   return Exit.ok;
 }

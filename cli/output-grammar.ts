@@ -195,13 +195,20 @@ const doctor = z.strictObject({
   ),
 });
 
+const choices = z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()]));
+
 const policies = z.strictObject({
-  schema: z.literal('lockstep.policies/1'),
+  schema: z.literal('lockstep.policies/2'),
   policies: z.array(
     z.strictObject({
       id: z.string(),
       origin: z.record(z.string(), z.unknown()).nullable().describe('where it was read off; null for the reference'),
-      policy: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])),
+      policy: z.strictObject({
+        profile: z.string(),
+        settings: choices,
+        deviations: z.array(z.string()).describe('names in the catalogue of deviations, `name` or `name:number`'),
+        habits: choices,
+      }),
     }),
   ),
 });

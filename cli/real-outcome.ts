@@ -1,9 +1,9 @@
+import { policyOf } from '../deviations/index.js';
 import { judgeAsExpected, judgedProperties } from '../properties/expectation.js';
 import { judgeObserved, type ObservedVerdict, showsOutside } from '../properties/history/observed.js';
 import { NOISE, type Noise, type Playable, playable, standsIn } from '../properties/retime/margin.js';
 import { type Observation, playOnRedis, unplayableBecause } from '../real/stage/index.js';
 import type { Expectation, PropertyId, Schedule, Verdict } from '../scenarios/index.js';
-import { policyOf } from '../sim/index.js';
 
 /** What came of a schedule on real nodes, beside what comes of it in the simulator. */
 export interface RealOutcome {

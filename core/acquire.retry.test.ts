@@ -37,7 +37,9 @@ describe('a failed attempt', () => {
   });
 
   it('hands the same token to the next one where tokens live as long as the call', () => {
-    const lock = refusedOnce({ tokenScope: 'call' }).at(202).fire('retry');
+    const lock = refusedOnce({ deviations: ['token-per-call'] })
+      .at(202)
+      .fire('retry');
     expect(lock.newest()).toMatchObject({ attempt: 1, token: 'token-0' });
   });
 
@@ -57,17 +59,17 @@ describe('a failed attempt', () => {
   });
 
   it('never waits a negative time', () => {
-    const lock = new TestLock({ retryDelayUs: 50_000 }).acquire(10_000, 0).at(3).no(0, 1, 2);
+    const lock = new TestLock({ settings: { retryDelayUs: 50_000 } }).acquire(10_000, 0).at(3).no(0, 1, 2);
     expect(lock.armed.get('retry')).toBe(3);
   });
 
   it('waits the same time whatever the chance where there is no jitter', () => {
-    const lock = new TestLock({ retryJitterUs: 0 }).acquire(10_000, 999_999).no(0, 1, 2);
+    const lock = new TestLock({ settings: { retryJitterUs: 0 } }).acquire(10_000, 999_999).no(0, 1, 2);
     expect(lock.armed.get('retry')).toBe(200);
   });
 
   it('is the last when the tries are used up, and only then does the owner hear of it', () => {
-    const lock = new TestLock({ tries: 2 }).acquire().no(0, 1, 2);
+    const lock = new TestLock({ settings: { tries: 2 } }).acquire().no(0, 1, 2);
     expect(lock.reported).toEqual([]);
     lock.at(200).fire('retry').at(201).error(0, 1, 2);
     expect(lock.outcomes).toEqual([
@@ -83,7 +85,7 @@ describe('a failed attempt', () => {
   });
 
   it('is never the last where tries are unlimited', () => {
-    const lock = new TestLock({ tries: null }).acquire();
+    const lock = new TestLock({ settings: { tries: null } }).acquire();
     for (let attempt = 0; attempt < 50; attempt++) {
       expect(lock.no(0, 1, 2).phase).toBe('waiting');
       lock.fire('retry');
@@ -107,22 +109,22 @@ describe('the clean-up of a failed attempt', () => {
   });
 
   it('comes before the report when it was the last attempt', () => {
-    const lock = refusedOnce({ tries: 1 });
+    const lock = refusedOnce({ settings: { tries: 1 } });
     expect(lock.effects.map((effect) => effect.type)).toEqual(['cancel', 'send', 'report']);
   });
 
   it('goes only where the SET succeeded under the policy that says so, and nowhere if it succeeded nowhere', () => {
-    expect(refusedOnce({ cleanup: 'granted' }).sent).toMatchObject([{ operation: 'release', to: [0] }]);
-    expect(new TestLock({ cleanup: 'granted' }).acquire().no(0, 1, 2).sent).toEqual([]);
+    expect(refusedOnce({ deviations: ['cleans-granted'] }).sent).toMatchObject([{ operation: 'release', to: [0] }]);
+    expect(new TestLock({ deviations: ['cleans-granted'] }).acquire().no(0, 1, 2).sent).toEqual([]);
   });
 
   it('is left out where the policy has none', () => {
-    expect(refusedOnce({ cleanup: 'none' }).sent).toEqual([]);
-    expect(refusedOnce({ cleanup: 'none', tries: 1 }).sent).toEqual([]);
+    expect(refusedOnce({ deviations: ['cleans-nothing'] }).sent).toEqual([]);
+    expect(refusedOnce({ settings: { tries: 1 }, deviations: ['cleans-nothing'] }).sent).toEqual([]);
   });
 
   it('waits for the last attempt where only that is cleaned up', () => {
-    const lock = refusedOnce({ cleanupAfter: 'last-attempt', tries: 2 });
+    const lock = refusedOnce({ settings: { tries: 2 }, deviations: ['cleans-last-only'] });
     expect(lock.sent).toEqual([]);
     lock.at(202).fire('retry').no(0, 1, 2);
     expect(lock.sent).toMatchObject([{ operation: 'release', to: [0, 1, 2, 3, 4], attempt: 1 }]);
@@ -177,7 +179,7 @@ describe('a success that comes after its attempt failed', () => {
   });
 
   it('is not released there when the next attempt has the same token, which would be hit', () => {
-    const lock = refusedOnce({ tokenScope: 'call' });
+    const lock = refusedOnce({ deviations: ['token-per-call'] });
     lock.answer(lock.newest('acquire'), 'yes', 1).at(202).fire('retry');
     expect(lock.sent.map(({ operation }) => operation)).toEqual(['acquire']);
   });
@@ -214,10 +216,10 @@ describe('a success that comes after its attempt failed', () => {
   });
 
   it.each([
-    ['to all nodes', { cleanup: 'granted' }],
-    ['at all', { cleanup: 'none' }],
-    ['after every attempt', { cleanupAfter: 'last-attempt' }],
-    ['without hitting the next one, whose token is the same', { tokenScope: 'call' }],
+    ['to all nodes', { deviations: ['cleans-granted'] }],
+    ['at all', { deviations: ['cleans-nothing'] }],
+    ['after every attempt', { deviations: ['cleans-last-only'] }],
+    ['without hitting the next one, whose token is the same', { deviations: ['token-per-call'] }],
   ] as const)('is left where the policy does not clean up %s', (_, change) => {
     const lock = refusedOnce(change);
     const first = lock.newest('acquire');
@@ -227,7 +229,7 @@ describe('a success that comes after its attempt failed', () => {
   });
 
   it('is released after the last attempt too', () => {
-    const lock = refusedOnce({ tries: 1 });
+    const lock = refusedOnce({ settings: { tries: 1 } });
     const [set, release] = [lock.newest('acquire'), lock.newest('release')];
     expect(lock.answer(release, 'no', 1).answer(set, 'yes', 1).sent).toMatchObject([{ operation: 'release', to: [1] }]);
     expect(lock.phase).toBe('failed');
@@ -269,21 +271,21 @@ describe('giving up during an acquisition', () => {
   });
 
   it('in that pause makes the attempt the last, which is then cleaned up where only the last is', () => {
-    expect(refusedOnce({ cleanupAfter: 'last-attempt' }).release().sent).toMatchObject([
+    expect(refusedOnce({ deviations: ['cleans-last-only'] }).release().sent).toMatchObject([
       { operation: 'release', to: [0, 1, 2, 3, 4], attempt: 0 },
     ]);
-    expect(new TestLock({ cleanupAfter: 'last-attempt' }).acquire().release().sent).toHaveLength(1);
+    expect(new TestLock({ deviations: ['cleans-last-only'] }).acquire().release().sent).toHaveLength(1);
   });
 
   it('cancels no time-out where there is none', () => {
-    const lock = new TestLock({ nodeTimeoutUs: null }).acquire().release();
+    const lock = new TestLock({ settings: { nodeTimeoutUs: null } }).acquire().release();
     expect(lock.effects.map((effect) => effect.type)).toEqual(['send', 'report']);
   });
 });
 
 describe('timers of an acquisition', () => {
   it('that go off when it is over change nothing', () => {
-    for (const lock of [heldLock(), refusedOnce(), refusedOnce({ tries: 1 })]) {
+    for (const lock of [heldLock(), refusedOnce(), refusedOnce({ settings: { tries: 1 } })]) {
       const before = lock.state;
       lock.fire('attempt');
       expect([lock.state, lock.effects]).toEqual([before, []]);

@@ -21,10 +21,10 @@ describe('the start of an acquisition', () => {
   });
 
   it('waits for ever where there is no node time-out', () => {
-    const lock = new TestLock({ nodeTimeoutUs: null }).acquire();
+    const lock = new TestLock({ settings: { nodeTimeoutUs: null } }).acquire();
     expect(lock.armed.size).toBe(0);
     expect(lock.at(2).yes(0, 1, 2).effects).not.toContainEqual({ type: 'cancel', timer: 'attempt' });
-    const failed = new TestLock({ nodeTimeoutUs: null }).acquire().no(0, 1, 2);
+    const failed = new TestLock({ settings: { nodeTimeoutUs: null } }).acquire().no(0, 1, 2);
     expect(failed.effects).not.toContainEqual({ type: 'cancel', timer: 'attempt' });
   });
 
@@ -61,7 +61,7 @@ describe('a claim', () => {
   it('needs the quorum, not one vote fewer', () => {
     expect(new TestLock().acquire().no(0, 1).yes(2, 3).phase).toBe('acquiring');
     expect(new TestLock().acquire().no(0, 1).yes(2, 3, 4).phase).toBe('held');
-    expect(new TestLock({ quorum: 2 }).acquire().yes(2, 3).phase).toBe('held');
+    expect(new TestLock({ deviations: ['quorum:2'] }).acquire().yes(2, 3).phase).toBe('held');
   });
 
   it('counts a node once, however often its answer comes', () => {
@@ -76,28 +76,28 @@ describe('a claim', () => {
   });
 
   it.each([
-    ['positive', 97, 'waiting'],
-    ['positive', 96.999, 'held'],
-    ['non-negative', 97, 'held'],
-    ['non-negative', 97.001, 'waiting'],
-    ['none', 500, 'held'],
-  ] as const)('checked as %s with its quorum at %d ms of a TTL of 100 ends %s', (validityCheck, time, phase) => {
-    expect(new TestLock({ validityCheck }).acquire(100).at(time).yes(0, 1, 2).phase).toBe(phase);
+    [[], 97, 'waiting'],
+    [[], 96.999, 'held'],
+    [['zero-is-valid'], 97, 'held'],
+    [['zero-is-valid'], 97.001, 'waiting'],
+    [['validity-unchecked'], 500, 'held'],
+  ] as const)('deviating by %j with its quorum at %d ms of a TTL of 100 ends %s', (deviations, time, phase) => {
+    expect(new TestLock({ deviations }).acquire(100).at(time).yes(0, 1, 2).phase).toBe(phase);
   });
 
   it('that would be too short is not made: the attempt fails and is cleaned up', () => {
-    const lock = new TestLock({ minValidityUs: 50_000, tries: 1 }).acquire(100).at(47.001).yes(0, 1, 2);
+    const lock = new TestLock({ settings: { minValidityUs: 50_000, tries: 1 } }).acquire(100).at(47.001).yes(0, 1, 2);
     expect(lock.outcome).toMatchObject({ type: 'failed', reason: 'too-slow' });
     expect(lock.sent).toMatchObject([{ operation: 'release', to: [0, 1, 2, 3, 4] }]);
-    expect(new TestLock({ minValidityUs: 50_000 }).acquire(100).at(47).yes(0, 1, 2).phase).toBe('held');
+    expect(new TestLock({ settings: { minValidityUs: 50_000 } }).acquire(100).at(47).yes(0, 1, 2).phase).toBe('held');
   });
 
   it.each([
-    ['attempt', 1_000 + 9_898],
-    ['call', 10 + 9_898],
-    ['reply', 1_030 + 9_898],
-  ] as const)('counts its validity from the %s', (validityFrom, deadline) => {
-    const lock = new TestLock({ validityFrom }).at(10).acquire().no(0, 1, 2);
+    ['attempt', [], 1_000 + 9_898],
+    ['call', ['counts-from-call'], 10 + 9_898],
+    ['reply', ['counts-from-reply'], 1_030 + 9_898],
+  ] as const)('counts its validity from the %s, deviating by %j', (_, deviations, deadline) => {
+    const lock = new TestLock({ deviations }).at(10).acquire().no(0, 1, 2);
     lock.at(1_000).fire('retry').at(1_030).yes(0, 1, 2);
     expect(lock.state.hold.deadline).toBe(ms(deadline));
   });
@@ -131,7 +131,12 @@ describe('what a node answers twice', () => {
   });
 
   it('counts once towards a failure too', () => {
-    const lock = new TestLock({ settle: 'quorum-only', nodeTimeoutUs: null }).acquire().error(0).no(0).error(0).no(1);
+    const lock = new TestLock({ settings: { nodeTimeoutUs: null }, deviations: ['settles-by-quorum-only'] })
+      .acquire()
+      .error(0)
+      .no(0)
+      .error(0)
+      .no(1);
     expect(lock.phase).toBe('acquiring');
     expect(lock.no(2).phase).toBe('waiting');
   });
@@ -157,54 +162,62 @@ describe('early settlement', () => {
   });
 
   it('gives up on a quorum larger than the cluster at the first answer', () => {
-    expect(new TestLock({ quorum: 6, votesWanted: 'all' }).acquire().yes(0).phase).toBe('waiting');
+    expect(new TestLock({ settings: { votesWanted: 'all' }, deviations: ['quorum:6'] }).acquire().yes(0).phase).toBe(
+      'waiting',
+    );
   });
 });
 
 describe('waiting for more votes than the quorum', () => {
   it('takes the lock when the votes wanted are in', () => {
-    const lock = new TestLock({ votesWanted: 4 }).acquire().at(2).yes(0, 1, 2);
+    const lock = new TestLock({ settings: { votesWanted: 4 } }).acquire().at(2).yes(0, 1, 2);
     expect(lock.phase).toBe('acquiring');
     expect(lock.yes(3).phase).toBe('held');
   });
 
   it('takes it with fewer as soon as everybody has answered', () => {
-    const lock = new TestLock({ votesWanted: 'all' }).acquire().at(2).yes(0, 1, 2).no(3);
+    const lock = new TestLock({ settings: { votesWanted: 'all' } }).acquire().at(2).yes(0, 1, 2).no(3);
     expect(lock.phase).toBe('acquiring');
     expect(lock.error(4).phase).toBe('held');
     expect(lock.votes()).toEqual({ granted: [0, 1, 2], refused: [3], failed: [4] });
   });
 
   it('takes it with fewer once the silent nodes have timed out', () => {
-    const lock = new TestLock({ votesWanted: 'all' }).acquire().at(2).yes(0, 1, 2);
+    const lock = new TestLock({ settings: { votesWanted: 'all' } }).acquire().at(2).yes(0, 1, 2);
     expect(lock.at(50).fire('attempt').phase).toBe('held');
     expect(lock.state.hold.deadline).toBe(ms(9_898));
   });
 
   it('does not wait for them once a quorum is impossible', () => {
-    expect(new TestLock({ votesWanted: 'all' }).acquire().no(0, 1, 2).phase).toBe('waiting');
+    expect(new TestLock({ settings: { votesWanted: 'all' } }).acquire().no(0, 1, 2).phase).toBe('waiting');
   });
 });
 
 describe('settling when all have answered', () => {
   it('waits for the last answer, whether for or against', () => {
-    const lock = new TestLock({ settle: 'all' }).acquire().at(2).yes(0, 1, 2, 3);
+    const lock = new TestLock({ deviations: ['settles-with-all', 'release-awaits-all'] })
+      .acquire()
+      .at(2)
+      .yes(0, 1, 2, 3);
     expect(lock.phase).toBe('acquiring');
     expect(lock.no(4).phase).toBe('held');
-    const refused = new TestLock({ settle: 'all' }).acquire().at(2).no(0, 1, 2, 3);
+    const refused = new TestLock({ deviations: ['settles-with-all', 'release-awaits-all'] })
+      .acquire()
+      .at(2)
+      .no(0, 1, 2, 3);
     expect(refused.phase).toBe('acquiring');
     expect(refused.yes(4).phase).toBe('waiting');
   });
 
   it('takes a time-out for an answer', () => {
-    const lock = new TestLock({ settle: 'all' }).acquire().yes(0, 1, 2);
+    const lock = new TestLock({ deviations: ['settles-with-all', 'release-awaits-all'] }).acquire().yes(0, 1, 2);
     expect(lock.at(50).fire('attempt').phase).toBe('held');
   });
 });
 
 describe('settling only when one side has a quorum', () => {
   it('never ends a tie, not even by its time-out', () => {
-    const lock = new TestLock({ settle: 'quorum-only' }, 4).acquire().yes(0, 1).no(2, 3);
+    const lock = new TestLock({ deviations: ['settles-by-quorum-only'] }, 4).acquire().yes(0, 1).no(2, 3);
     expect(lock.phase).toBe('acquiring');
     lock.at(50).fire('attempt');
     expect(lock.phase).toBe('acquiring');
@@ -212,14 +225,16 @@ describe('settling only when one side has a quorum', () => {
   });
 
   it('ends at a quorum of yes, of no, and of no with errors', () => {
-    expect(new TestLock({ settle: 'quorum-only' }).acquire().no(3, 4).yes(0, 1, 2).phase).toBe('held');
-    expect(new TestLock({ settle: 'quorum-only' }).acquire().yes(3, 4).no(0, 1, 2).phase).toBe('waiting');
-    expect(new TestLock({ settle: 'quorum-only' }).acquire().no(0, 1).error(2).phase).toBe('waiting');
+    expect(new TestLock({ deviations: ['settles-by-quorum-only'] }).acquire().no(3, 4).yes(0, 1, 2).phase).toBe('held');
+    expect(new TestLock({ deviations: ['settles-by-quorum-only'] }).acquire().yes(3, 4).no(0, 1, 2).phase).toBe(
+      'waiting',
+    );
+    expect(new TestLock({ deviations: ['settles-by-quorum-only'] }).acquire().no(0, 1).error(2).phase).toBe('waiting');
   });
 });
 
 describe('sequential sending', () => {
-  const sequential = { sending: 'sequential', nodeTimeoutUs: 50_000 } as const;
+  const sequential = { settings: { nodeTimeoutUs: 50_000 }, deviations: ['asks-in-turn'] } as const;
 
   it('asks the next node when the one before has answered, and no further once it has the quorum', () => {
     const lock = new TestLock(sequential).acquire();
@@ -267,15 +282,22 @@ describe('sequential sending', () => {
   });
 
   it('has nobody left to ask in a tie that is never settled', () => {
-    const lock = new TestLock({ ...sequential, settle: 'quorum-only' }, 2).acquire().yes(0);
+    const lock = new TestLock({ ...sequential, deviations: ['asks-in-turn', 'settles-by-quorum-only'] }, 2)
+      .acquire()
+      .yes(0);
     expect(lock.no(1).sent).toEqual([]);
     expect(lock.phase).toBe('acquiring');
   });
 
   it('asks on for more votes where more are wanted, and asks all where all must answer', () => {
-    const wanting = new TestLock({ ...sequential, votesWanted: 4 }).acquire().yes(0).yes(1).yes(2);
+    const wanting = new TestLock({ ...sequential, settings: { votesWanted: 4 } }).acquire().yes(0).yes(1).yes(2);
     expect(wanting.sent).toMatchObject([{ to: [3] }]);
-    const patient = new TestLock({ ...sequential, settle: 'all' }).acquire().no(0).no(1).no(2).no(3);
+    const patient = new TestLock({ ...sequential, deviations: ['asks-in-turn', 'settles-with-all'] })
+      .acquire()
+      .no(0)
+      .no(1)
+      .no(2)
+      .no(3);
     expect(patient.sent).toMatchObject([{ to: [4] }]);
   });
 });
@@ -288,7 +310,7 @@ describe('the reason of a failure', () => {
     ['unreachable', [], [0, 1, 2]],
     ['unreachable', [3], [0, 1, 2]],
   ] as const)('is %s with %j refusing and %j failing: unreachable means too few answers', (reason, no, failing) => {
-    const lock = new TestLock({ tries: 1, settle: 'all' })
+    const lock = new TestLock({ settings: { tries: 1 }, deviations: ['settles-with-all', 'release-awaits-all'] })
       .acquire()
       .no(...no)
       .error(...failing);
@@ -298,7 +320,7 @@ describe('the reason of a failure', () => {
   });
 
   it('counts the silent nodes at the time-out as unreachable', () => {
-    const lock = new TestLock({ tries: 1 }).acquire().yes(0, 1).at(50).fire('attempt');
+    const lock = new TestLock({ settings: { tries: 1 } }).acquire().yes(0, 1).at(50).fire('attempt');
     expect(lock.outcome).toMatchObject({ reason: 'unreachable', votes: { failed: 0b11100, granted: 0b00011 } });
   });
 });

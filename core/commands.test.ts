@@ -1,6 +1,6 @@
 import Redis from 'ioredis-mock';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { lockPolicyOf, type Policy, REFERENCE } from '../deviations/index.js';
+import { lockPolicyOf, type Policy, policyWith, REFERENCE } from '../deviations/index.js';
 import { scriptsOf } from './index.js';
 
 /** The scripts run in a Lua interpreter over keys in memory; on real nodes they are tested with the adapter. */
@@ -45,7 +45,7 @@ describe('the acquire script', () => {
   });
 
   it('counts its own token, without lengthening it, under the policy that says so', async () => {
-    policy = { ...REFERENCE, ownKeyGrants: true };
+    policy = policyWith({ deviations: ['own-key-grants'] });
     await held('a');
     expect(await run('acquire', 'mine', 90_000, 'a', 'b')).toBe(1);
     expect(await redis.pttl('a')).toBeLessThanOrEqual(10_000);
@@ -56,7 +56,7 @@ describe('the acquire script', () => {
   });
 
   it('takes keys from others under the policy that does not ask for absence', async () => {
-    policy = { ...REFERENCE, onlyIfAbsent: false };
+    policy = policyWith({ deviations: ['sets-any'] });
     await redis.set('b', 'theirs');
     await held('a', 'b');
     expect(await redis.mget('a', 'b')).toEqual(['mine', 'mine']);
@@ -95,7 +95,7 @@ describe('the extend script', () => {
   });
 
   it('re-creates missing keys, but takes none from others, under the policy that says so', async () => {
-    policy = { ...REFERENCE, extendCommand: 'own-or-missing' };
+    policy = policyWith({ deviations: ['extends-missing'] });
     await held('a');
     expect(await run('extend', 'mine', 50_000, 'a', 'b')).toBe(1);
     expect(await redis.mget('a', 'b')).toEqual(['mine', 'mine']);
@@ -105,7 +105,7 @@ describe('the extend script', () => {
   });
 
   it('gives any key that is there a new expiry, its token left alone, under the policy that says so', async () => {
-    policy = { ...REFERENCE, extendCommand: 'present' };
+    policy = policyWith({ deviations: ['extends-present'] });
     await redis.set('a', 'theirs', 'PX', 90_000);
     expect(await run('extend', 'mine', 50_000, 'a', 'b')).toBe(0);
     expect(await redis.pttl('a')).toBeGreaterThan(80_000);
@@ -115,7 +115,7 @@ describe('the extend script', () => {
   });
 
   it('takes any key under the policy that says so', async () => {
-    policy = { ...REFERENCE, extendCommand: 'any' };
+    policy = policyWith({ deviations: ['extends-any'] });
     await redis.set('a', 'theirs');
     expect(await run('extend', 'mine', 50_000, 'a', 'b')).toBe(1);
     expect(await redis.mget('a', 'b')).toEqual(['mine', 'mine']);
@@ -140,7 +140,7 @@ describe('the release script', () => {
   });
 
   it('deletes whatever is there under the policy that does not check', async () => {
-    policy = { ...REFERENCE, releaseChecksToken: false };
+    policy = policyWith({ deviations: ['deletes-any'] });
     await redis.set('b', 'theirs');
     expect(await run('release', 'mine', 0, 'a', 'b')).toBe(1);
     expect(await redis.exists('b')).toBe(0);

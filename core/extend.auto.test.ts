@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { heldLock, ms } from './testing/lock.js';
 
-const auto = { autoExtendAtUs: 3_000_000, autoExtendSpacingUs: 100_000 } as const;
+const auto = { settings: { autoExtendAtUs: 3_000_000, autoExtendSpacingUs: 100_000 } } as const;
 
 describe('automatic extension', () => {
   it('is off unless asked for', () => {
@@ -43,7 +43,7 @@ describe('automatic extension', () => {
   });
 
   it('keeps a lock whose TTL is shorter than the spacing alive for one extension', () => {
-    const lock = heldLock({ autoExtendAtUs: 50_000, autoExtendSpacingUs: 100_000 }, 100);
+    const lock = heldLock({ settings: { autoExtendAtUs: 50_000, autoExtendSpacingUs: 100_000 } }, 100);
     expect(lock.armed.get('auto-extend')).toBe(97 - 50);
   });
 
@@ -56,7 +56,7 @@ describe('automatic extension', () => {
   });
 
   it('tries again too when the new claim came too late to be worth anything', () => {
-    const lock = heldLock({ ...auto, nodeTimeoutUs: null }, 10_000)
+    const lock = heldLock({ settings: { ...auto.settings, nodeTimeoutUs: null } }, 10_000)
       .at(6_898)
       .extend(100)
       .at(7_000)
@@ -82,18 +82,18 @@ describe('automatic extension', () => {
   });
 
   it('stops at the limit of extensions', () => {
-    const lock = heldLock({ ...auto, maxExtensions: 1 })
+    const lock = heldLock({ settings: { ...auto.settings, maxExtensions: 1 } })
       .at(6_898)
       .fire('auto-extend')
       .at(6_900)
       .yes(0, 1, 2);
     expect(lock.armed.has('auto-extend')).toBe(false);
     expect(lock.fire('auto-extend').effects).toEqual([]);
-    expect(heldLock({ ...auto, maxExtensions: 0 }).armed.has('auto-extend')).toBe(false);
+    expect(heldLock({ settings: { ...auto.settings, maxExtensions: 0 } }).armed.has('auto-extend')).toBe(false);
   });
 
   it('goes on for ever where the policy sets no limit', () => {
-    const lock = heldLock({ ...auto, maxExtensions: null });
+    const lock = heldLock({ settings: { ...auto.settings, maxExtensions: null } });
     for (let round = 0; round < 20; round++) {
       lock
         .at(lock.armed.get('auto-extend') ?? Number.NaN)
@@ -128,7 +128,7 @@ describe('automatic extension', () => {
   });
 
   it('stays stopped when a round under way is refused for coming after the loss', () => {
-    const lock = heldLock({ ...auto, extendOnlyInTime: false })
+    const lock = heldLock({ ...auto, deviations: ['extends-late'] })
       .at(9_890)
       .extend()
       .at(9_898)

@@ -45,12 +45,16 @@ describe('an extension', () => {
   });
 
   it('counts from the answer of its quorum under the policy that says so', () => {
-    const lock = heldLock({ extendFrom: 'reply' }).at(5_000).extend().at(5_030).yes(0, 1, 2);
+    const lock = heldLock({ deviations: ['extension-counts-from-reply'] })
+      .at(5_000)
+      .extend()
+      .at(5_030)
+      .yes(0, 1, 2);
     expect(lock.state.hold.deadline).toBe(ms(5_030 + 9_898));
   });
 
   it('has no time-out where nodes have none', () => {
-    const lock = heldLock({ nodeTimeoutUs: null }).extend();
+    const lock = heldLock({ settings: { nodeTimeoutUs: null } }).extend();
     expect(lock.armed.has('extension')).toBe(false);
     expect(lock.yes(0, 1, 2).effects).not.toContainEqual({ type: 'cancel', timer: 'extension' });
   });
@@ -82,8 +86,16 @@ describe('the votes of an extension', () => {
 
   it('need the quorum, or one fewer under the policy that says so', () => {
     expect(heldLock().extend().yes(0, 1).outcome).toMatchObject({ type: 'acquired' });
-    expect(heldLock({ extendQuorumOffset: -1 }).extend().yes(0, 1).outcome).toMatchObject({ type: 'extended' });
-    expect(heldLock({ extendQuorumOffset: 1 }).extend().yes(0, 1, 2).outcome).toMatchObject({ type: 'acquired' });
+    expect(
+      heldLock({ deviations: ['extension-votes:-1'] })
+        .extend()
+        .yes(0, 1).outcome,
+    ).toMatchObject({ type: 'extended' });
+    expect(
+      heldLock({ deviations: ['extension-votes:1'] })
+        .extend()
+        .yes(0, 1, 2).outcome,
+    ).toMatchObject({ type: 'acquired' });
   });
 
   it('count each node once, and its yes stands when a duplicate finds nothing', () => {
@@ -178,7 +190,13 @@ describe('an extension without its quorum', () => {
   });
 
   it('may be tried again, which does not count against the limit', () => {
-    const lock = heldLock({ maxExtensions: 1 }).at(100).extend().no(0, 1, 2).at(200).extend().yes(0, 1, 2);
+    const lock = heldLock({ settings: { maxExtensions: 1 } })
+      .at(100)
+      .extend()
+      .no(0, 1, 2)
+      .at(200)
+      .extend()
+      .yes(0, 1, 2);
     expect(lock.outcome).toMatchObject({ type: 'extended' });
   });
 });
@@ -227,13 +245,17 @@ describe('an extension that comes too late', () => {
     expect(lock.outcome).toMatchObject({ type: 'not-extended', reason: 'too-late' });
     expect(lock.state.hold.deadline).toBe(ms(9_898));
     expect(heldLock().at(100).extend(100).at(196).yes(0, 1, 2).outcome).toMatchObject({ type: 'extended' });
-    const demanding = heldLock({ minValidityUs: 1_001 }).at(100).extend(100).at(196).yes(0, 1, 2);
+    const demanding = heldLock({ settings: { minValidityUs: 1_001 } })
+      .at(100)
+      .extend(100)
+      .at(196)
+      .yes(0, 1, 2);
     expect(demanding.outcome).toMatchObject({ type: 'not-extended' });
   });
 });
 
 describe('the policy that lets an extension come after the old deadline', () => {
-  const late = { extendOnlyInTime: false } as const;
+  const late = { deviations: ['extends-late'] } as const;
 
   it('takes a quorum that answered late', () => {
     const lock = heldLock(late).at(9_890).extend().at(9_899).yes(0, 1, 2);
@@ -262,7 +284,7 @@ describe('an extension that cannot even start', () => {
   it('is refused where no lock is held', () => {
     const acquiring = new TestLock().acquire().extend();
     const waiting = new TestLock().acquire().no(0, 1, 2).extend();
-    const failed = new TestLock({ tries: 1 }).acquire().no(0, 1, 2).extend();
+    const failed = new TestLock({ settings: { tries: 1 } }).acquire().no(0, 1, 2).extend();
     const releasing = heldLock().release().extend();
     for (const lock of [new TestLock().extend(), acquiring, waiting, failed, releasing]) {
       expect(lock.outcome).toMatchObject({ type: 'not-extended', reason: 'not-held' });
@@ -278,16 +300,16 @@ describe('an extension that cannot even start', () => {
   });
 
   it('is refused at the limit of extensions', () => {
-    const lock = heldLock({ maxExtensions: 2 });
+    const lock = heldLock({ settings: { maxExtensions: 2 } });
     for (let done = 0; done < 2; done++) lock.extend().yes(0, 1, 2);
     expect(lock.state.hold.extensions).toBe(2);
     expect(lock.extend().outcome).toMatchObject({ type: 'not-extended', reason: 'limit' });
     expect(lock.sent).toEqual([]);
-    expect(heldLock({ maxExtensions: 0 }).extend().outcome).toMatchObject({ reason: 'limit' });
+    expect(heldLock({ settings: { maxExtensions: 0 } }).extend().outcome).toMatchObject({ reason: 'limit' });
   });
 
   it('has no limit where the policy sets none', () => {
-    const lock = heldLock({ maxExtensions: null });
+    const lock = heldLock({ settings: { maxExtensions: null } });
     for (let done = 0; done < 30; done++) lock.extend().yes(0, 1, 2);
     expect(lock.state.hold.extensions).toBe(30);
   });

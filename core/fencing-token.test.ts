@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fencingTokenOf, REFERENCE } from '../deviations/index.js';
+import { fencingTokenOf, policyWith } from '../deviations/index.js';
 import type { Token } from './commands.js';
 import { compareFencingTokens, type FencingToken } from './fencing-token.js';
 
@@ -9,13 +9,13 @@ function token(counter: number, attempt: string | null): FencingToken {
 
 describe('a fencing token', () => {
   it('has the counter and, where the policy keeps it, the token of the attempt', () => {
-    const made = (fencing: (typeof REFERENCE)['fencing']) => fencingTokenOf({ ...REFERENCE, fencing }, 3, 'a' as Token);
-    expect(made('none')).toBe(null);
-    for (const fencing of ['quorum', 'plain-write', 'piggybacked-read'] as const) {
-      expect(made(fencing)).toEqual(token(3, 'a'));
-    }
-    for (const fencing of ['counter-alone', 'max', 'sum', 'min'] as const)
-      expect(made(fencing)).toEqual(token(3, null));
+    const made = (fencing: boolean, ...deviations: string[]) =>
+      fencingTokenOf(policyWith({ settings: { fencing }, deviations }), 3, 'a' as Token);
+    expect(made(false)).toBe(null);
+    expect(made(true)).toEqual(token(3, 'a'));
+    for (const name of ['counter-plainly-written', 'fence-from-votes']) expect(made(true, name)).toEqual(token(3, 'a'));
+    expect(made(true, 'fence-without-token')).toEqual(token(3, null));
+    for (const name of ['fence-max', 'fence-sum', 'fence-min']) expect(made(false, name)).toEqual(token(3, null));
   });
 
   it('is ordered by its counter, then by the attempt, and equal only to itself', () => {

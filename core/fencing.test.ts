@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Policy } from '../deviations/index.js';
+import type { PolicyChange } from '../deviations/index.js';
 import { NO_NODES } from './nodes.js';
 import { NO_COUNTERS } from './state.js';
 import { MARK, ms, TestLock } from './testing/lock.js';
@@ -7,12 +7,12 @@ import { MARK, ms, TestLock } from './testing/lock.js';
 const ALL = [0, 1, 2, 3, 4];
 
 /** Votes of nodes 0, 1 and 2 at 2 ms. */
-function elected(policy: Partial<Policy> = {}): TestLock {
-  return new TestLock({ fencing: 'quorum', ...policy }).acquire().at(2).yes(0, 1, 2);
+function elected(policy: PolicyChange = {}): TestLock {
+  return new TestLock({ ...policy, settings: { fencing: true, ...policy.settings } }).acquire().at(2).yes(0, 1, 2);
 }
 
 /** The same, and counters 4, 7 and 5 read at 4 ms. */
-function raising(policy: Partial<Policy> = {}): TestLock {
+function raising(policy: PolicyChange = {}): TestLock {
   return elected(policy).at(4).counts(4, 0).counts(7, 1).counts(5, 4);
 }
 
@@ -61,7 +61,7 @@ describe('a fencing token', () => {
   });
 
   it('is waited for without a time-out where nodes have none', () => {
-    const lock = elected({ nodeTimeoutUs: null });
+    const lock = elected({ settings: { nodeTimeoutUs: null } });
     expect([lock.phase, lock.armed.size]).toEqual(['reading', 0]);
     expect([lock.counts(4, 0, 1, 2).phase, lock.armed.size]).toEqual(['raising', 0]);
   });
@@ -86,7 +86,7 @@ describe('a fencing token', () => {
     expect(lock.error(2).phase).toBe('waiting');
     expect(lock.sent).toMatchObject([{ operation: 'release', to: ALL }]);
     expect(lock.armed.has('attempt')).toBe(false);
-    const last = phase === 'reading' ? elected({ tries: 1 }) : raising({ tries: 1 });
+    const last = phase === 'reading' ? elected({ settings: { tries: 1 } }) : raising({ settings: { tries: 1 } });
     expect(last.error(0, 1, 2).outcome).toMatchObject({ type: 'failed', reason: 'unreachable' });
   });
 
@@ -98,8 +98,16 @@ describe('a fencing token', () => {
   });
 
   it('that comes after the validity has ended is no lock', () => {
-    expect(raising({ nodeTimeoutUs: null }).at(9_898).counts(8, 0, 1, 2).phase).toBe('waiting');
-    expect(raising({ nodeTimeoutUs: null }).at(9_897.999).counts(8, 0, 1, 2).phase).toBe('held');
+    expect(
+      raising({ settings: { nodeTimeoutUs: null } })
+        .at(9_898)
+        .counts(8, 0, 1, 2).phase,
+    ).toBe('waiting');
+    expect(
+      raising({ settings: { nodeTimeoutUs: null } })
+        .at(9_897.999)
+        .counts(8, 0, 1, 2).phase,
+    ).toBe('held');
   });
 
   it('can be given up while it is asked for', () => {
@@ -193,7 +201,10 @@ describe('a node without a counter', () => {
     const raise = lock.newest();
     expect(lock.error(0, 1, 2).phase).toBe('waiting');
     expect(lock.answer(raise, 'no', 3).sent).toEqual([]);
-    const slow = raising({ nodeTimeoutUs: null }).no(3).at(9_898).counts(8, 0, 1, 2);
+    const slow = raising({ settings: { nodeTimeoutUs: null } })
+      .no(3)
+      .at(9_898)
+      .counts(8, 0, 1, 2);
     expect([slow.phase, slow.sent.map(({ operation }) => operation)]).toEqual(['waiting', ['release']]);
   });
 
@@ -219,7 +230,7 @@ describe('too many nodes without a counter', () => {
     [3, [0, 1, 2]],
     [4, [3, 0, 1, 4]],
   ])('end the acquisition at once where %s still have none, however often it may try', (_count, nodes) => {
-    const lock = elected({ tries: null }).no(...nodes);
+    const lock = elected({ settings: { tries: null } }).no(...nodes);
     expect(lock.newest().operation).toBe('read-counter');
     lock.no(...nodes);
     expect(lock.sent).toMatchObject([{ operation: 'release', to: ALL }]);
@@ -228,7 +239,9 @@ describe('too many nodes without a counter', () => {
   });
 
   it('end the last attempt, which is cleaned up by a client that cleans up no other', () => {
-    const lock = elected({ tries: null, cleanupAfter: 'last-attempt' }).no(0, 1, 2).no(0, 1, 2);
+    const lock = elected({ settings: { tries: null }, deviations: ['cleans-last-only'] })
+      .no(0, 1, 2)
+      .no(0, 1, 2);
     expect(lock.outcome).toMatchObject({ type: 'failed', reason: 'counters-lost' });
     expect(lock.sent).toMatchObject([{ operation: 'release', to: ALL }]);
   });
@@ -246,8 +259,8 @@ describe('too many nodes without a counter', () => {
 });
 
 describe('the policies that are known to be wrong', () => {
-  const votes = (fencing: Policy['fencing']) => {
-    const lock = new TestLock({ fencing }).acquire();
+  const votes = (change: PolicyChange) => {
+    const lock = new TestLock(change).acquire();
     return lock.counts(4, 0).counts(4, 0).counts(7, 1).no(3).counts(5, 2);
   };
 
@@ -255,25 +268,28 @@ describe('the policies that are known to be wrong', () => {
     ['max', 7],
     ['sum', 16],
     ['min', 4],
-  ] as const)('make the %s of the counters that came with the votes, and ask for nothing', (fencing, counter) => {
-    const lock = votes(fencing);
+  ] as const)('make the %s of the counters that came with the votes, and ask for nothing', (which, counter) => {
+    const lock = votes({ deviations: [`fence-${which}`] });
     expect(lock.outcome).toMatchObject({ type: 'acquired', fence: { counter, attempt: null } });
     expect(lock.answer(lock.newest('acquire'), 'yes', 4).state.counters.counter).toBe(counter);
   });
 
   it('raise by what came with the votes', () => {
-    expect(votes('piggybacked-read').newest()).toMatchObject({ operation: 'raise-counter', counter: 8 });
+    expect(votes({ settings: { fencing: true }, deviations: ['fence-from-votes'] }).newest()).toMatchObject({
+      operation: 'raise-counter',
+      counter: 8,
+    });
   });
 
   it('leave the token of the attempt out', () => {
-    const lock = raising({ fencing: 'counter-alone' }).counts(8, 0, 1, 2);
+    const lock = raising({ settings: { fencing: true }, deviations: ['fence-without-token'] }).counts(8, 0, 1, 2);
     expect(lock.outcome).toMatchObject({ fence: { counter: 8, attempt: null } });
   });
 });
 
 describe('a lock delay', () => {
   it('makes keys outlive the claim, and does not lengthen the claim', () => {
-    const lock = new TestLock({ lockDelayMs: 60_000 }).acquire(10_000).at(2).yes(0, 1, 2);
+    const lock = new TestLock({ settings: { lockDelayMs: 60_000 } }).acquire(10_000).at(2).yes(0, 1, 2);
     expect(lock.newest('acquire').ttlMs).toBe(70_000);
     expect(lock.state.hold.deadline).toBe(ms(9_898));
     lock.at(100).extend(20_000);

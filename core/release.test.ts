@@ -18,14 +18,16 @@ describe('a release', () => {
   });
 
   it('goes only to the nodes that granted under the policy that says so', () => {
-    const lock = heldLock({ releaseTo: 'granted' }).yes(3).release();
+    const lock = heldLock({ deviations: ['releases-granted'] })
+      .yes(3)
+      .release();
     expect(lock.sent).toMatchObject([{ operation: 'release', to: [0, 1, 2, 3] }]);
     expect(lock.yes(0, 1).phase).toBe('releasing');
     expect(lock.yes(2).phase).toBe('released');
   });
 
   it('has no time-out where nodes have none', () => {
-    const lock = heldLock({ nodeTimeoutUs: null }).release();
+    const lock = heldLock({ settings: { nodeTimeoutUs: null } }).release();
     expect(lock.armed.size).toBe(0);
     expect(lock.yes(0, 1, 2).effects).toEqual([expect.objectContaining({ type: 'report' })]);
   });
@@ -168,7 +170,7 @@ describe('a SET that is still on its way at the release', () => {
   });
 
   it('stays where the policy releases only what was granted', () => {
-    const lock = heldLock({ releaseTo: 'granted' });
+    const lock = heldLock({ deviations: ['releases-granted'] });
     const set = lock.newest();
     lock.release().no(0, 1, 2).answer(set, 'yes', 3);
     expect(lock.sent).toEqual([]);

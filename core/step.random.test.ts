@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Policy } from '../deviations/index.js';
+import type { PolicyChange } from '../deviations/index.js';
 import type { Command } from './commands.js';
 import type { Effect } from './event.js';
 import { members, type NodeSet, size } from './nodes.js';
@@ -23,7 +23,7 @@ class World {
   readonly inFlight: Message[] = [];
   private seen = 0;
 
-  constructor(policy: Partial<Policy>, foreign: readonly boolean[]) {
+  constructor(policy: PolicyChange, foreign: readonly boolean[]) {
     this.lock = new TestLock(policy, foreign.length);
     this.keys = foreign.map((taken) => (taken ? 'foreign' : null));
     this.take(this.lock.acquire().effects);
@@ -115,12 +115,13 @@ class World {
 
 const choices = fc.array(fc.nat({ max: 10_000 }), { minLength: 10, maxLength: 80 });
 const clusters = fc.array(fc.boolean(), { minLength: 1, maxLength: 7 });
-const policies: fc.Arbitrary<Partial<Policy>> = fc.record({
-  sending: fc.constantFrom('parallel', 'sequential'),
-  settle: fc.constantFrom('early', 'all'),
-  votesWanted: fc.constantFrom('quorum', 'all'),
-  tries: fc.constantFrom(1, 2, 4),
-  autoExtendAtUs: fc.constantFrom(null, 9_000_000),
+const policies: fc.Arbitrary<PolicyChange> = fc.record({
+  settings: fc.record({
+    votesWanted: fc.constantFrom('quorum', 'all'),
+    tries: fc.constantFrom(1, 2, 4),
+    autoExtendAtUs: fc.constantFrom(null, 9_000_000),
+  }),
+  deviations: fc.subarray(['asks-in-turn', 'settles-with-all']),
 });
 
 describe('in whatever order commands, answers and timers come', () => {

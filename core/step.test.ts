@@ -14,7 +14,7 @@ function everyPhase(): TestLock[] {
     heldLock().at(9_898).fire('expiry'),
     heldLock().release(),
     heldLock().release().yes(0, 1, 2),
-    new TestLock({ tries: 1 }).acquire().no(0, 1, 2),
+    new TestLock({ settings: { tries: 1 } }).acquire().no(0, 1, 2),
   ];
 }
 

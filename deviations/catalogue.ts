@@ -38,13 +38,19 @@ export function parseDeviation(reference: string): { name: string; deviation: De
   return { name, deviation, number: Number(number) };
 }
 
+/** Deviations in the order in which they stand on each other. */
+export function inOrder(references: readonly string[]): string[] {
+  const place = (reference: string): number => ORDER.indexOf(parseDeviation(reference).name);
+  return references.toSorted((a, b) => place(a) - place(b));
+}
+
 /**
  * The rules of a client with these deviations, each written `name` or `name:number`.
  *
  * @throws RangeError for one that there is not, and for one that would undo another.
  */
 export function rulesOf(references: readonly string[]): Rules {
-  const list = references.map(parseDeviation).sort((a, b) => ORDER.indexOf(a.name) - ORDER.indexOf(b.name));
+  const list = inOrder(references).map(parseDeviation);
   let rules = table({});
   const changed = new Map<keyof Rules, string>();
   for (const { name, deviation, number } of list) {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { allNodes, LONGEST_US, type NodeSet } from '../core/index.js';
 import { heldLock, ms, TestLock } from '../core/testing/lock.js';
 import { isEnough, Validity } from '../core/testing/validity.js';
-import { lockPolicyOf, type Policy, REFERENCE } from './index.js';
+import { lockPolicyOf, type PolicyChange, policyWith, REFERENCE } from './index.js';
 
 /*
  * Choices on which known clients differ, each against what the reference does in the same place.
@@ -18,49 +18,75 @@ describe('when a round is decided', () => {
       3,
       0,
       2,
-      { early: 'yes', 'early-yes': 'yes', 'early-no': 'open', all: 'open', 'quorum-only': 'yes' },
+      {
+        sound: 'yes',
+        'settles-early-on-yes': 'yes',
+        'settles-early-on-no': 'open',
+        'settles-with-all': 'open',
+        'settles-by-quorum-only': 'yes',
+      },
     ],
     [
       'three noes, two to come',
       0,
       3,
       2,
-      { early: 'no', 'early-yes': 'open', 'early-no': 'no', all: 'open', 'quorum-only': 'no' },
+      {
+        sound: 'no',
+        'settles-early-on-yes': 'open',
+        'settles-early-on-no': 'no',
+        'settles-with-all': 'open',
+        'settles-by-quorum-only': 'no',
+      },
     ],
     [
       'three yeses, and nobody to come',
       3,
       2,
       0,
-      { early: 'yes', 'early-yes': 'yes', 'early-no': 'yes', all: 'yes', 'quorum-only': 'yes' },
+      {
+        sound: 'yes',
+        'settles-early-on-yes': 'yes',
+        'settles-early-on-no': 'yes',
+        'settles-with-all': 'yes',
+        'settles-by-quorum-only': 'yes',
+      },
     ],
     [
       'three noes, and nobody to come',
       2,
       3,
       0,
-      { early: 'no', 'early-yes': 'no', 'early-no': 'no', all: 'no', 'quorum-only': 'no' },
+      {
+        sound: 'no',
+        'settles-early-on-yes': 'no',
+        'settles-early-on-no': 'no',
+        'settles-with-all': 'no',
+        'settles-by-quorum-only': 'no',
+      },
     ],
   ] as const;
   it.each(rows)('%s', (_, yes, against, pending, verdicts) => {
     const found = Object.keys(verdicts).map((name) => {
-      const settle = name as keyof typeof verdicts;
       const nodes = yes + against + pending;
       const votes = {
         yes: allNodes(yes),
         no: (allNodes(yes + against) & ~allNodes(yes)) as NodeSet,
         failed: allNodes(0),
       };
-      const { rules } = lockPolicyOf({ ...REFERENCE, settle });
-      return [settle, rules.settle(votes, { nodes, needed: 3, wanted: 3 })];
+      const { rules } = lockPolicyOf(policyWith({ deviations: name === 'sound' ? [] : [name] }));
+      return [name, rules.settle(votes, { nodes, needed: 3, wanted: 3 })];
     });
     expect(Object.fromEntries(found)).toEqual(verdicts);
   });
 
   it('holds for extensions as well', () => {
-    const patient = heldLock({ settle: 'early', nodeTimeoutUs: null });
+    const patient = heldLock({ settings: { nodeTimeoutUs: null } });
     expect(kinds(patient.extend().yes(0, 1, 2))).toContain('extended');
-    const all = new TestLock({ settle: 'all' }).acquire().yes(0, 1, 2, 3, 4).extend();
+    const all = new TestLock({ deviations: ['settles-with-all', 'release-awaits-all'] })
+      .acquire()
+      .yes(0, 1, 2, 3, 4)
+      .extend();
     expect(kinds(all.yes(0, 1, 2, 3))).not.toContain('extended');
     expect(kinds(all.yes(4))).toContain('extended');
   });
@@ -68,18 +94,35 @@ describe('when a round is decided', () => {
 
 describe('an error of one node', () => {
   it('forfeits a lock that was won, and leaves its keys', () => {
-    const lock = new TestLock({ settle: 'all', onNodeError: 'forfeit' }).acquire().yes(0, 1, 2, 3).error(4);
+    const lock = new TestLock({ deviations: ['settles-with-all', 'error-forfeits', 'release-awaits-all'] })
+      .acquire()
+      .yes(0, 1, 2, 3)
+      .error(4);
     expect(lock.outcome).toMatchObject({ type: 'failed', reason: 'unreachable', attempts: 1 });
     expect(lock.effects.map(({ type }) => type)).toEqual(['cancel', 'report']);
     expect(lock.armed.size).toBe(0);
-    const patient = new TestLock({ settle: 'all', onNodeError: 'forfeit', nodeTimeoutUs: null });
+    const patient = new TestLock({
+      settings: { nodeTimeoutUs: null },
+      deviations: ['settles-with-all', 'error-forfeits', 'release-awaits-all'],
+    });
     expect(patient.acquire().yes(0, 1, 2, 3).error(4).effects).toMatchObject([{ type: 'report' }]);
-    expect(new TestLock({ settle: 'all' }).acquire().yes(0, 1, 2, 3).error(4).phase).toBe('held');
-    expect(new TestLock({ settle: 'all', onNodeError: 'forfeit' }).acquire().yes(0, 1, 2, 3).no(4).phase).toBe('held');
+    expect(
+      new TestLock({ deviations: ['settles-with-all', 'release-awaits-all'] }).acquire().yes(0, 1, 2, 3).error(4).phase,
+    ).toBe('held');
+    expect(
+      new TestLock({ deviations: ['settles-with-all', 'error-forfeits', 'release-awaits-all'] })
+        .acquire()
+        .yes(0, 1, 2, 3)
+        .no(4).phase,
+    ).toBe('held');
   });
 
   it('is an ordinary failure where the lock was not won', () => {
-    const lock = new TestLock({ settle: 'all', onNodeError: 'forfeit' }).acquire().yes(0, 1).no(2, 3).error(4);
+    const lock = new TestLock({ deviations: ['settles-with-all', 'error-forfeits', 'release-awaits-all'] })
+      .acquire()
+      .yes(0, 1)
+      .no(2, 3)
+      .error(4);
     expect(lock.phase).toBe('waiting');
     expect(lock.sent).toMatchObject([{ operation: 'release' }]);
   });
@@ -87,7 +130,7 @@ describe('an error of one node', () => {
 
 describe('validity', () => {
   it('below nothing is very much to an unsigned number, and nothing is nothing', () => {
-    const policy = lockPolicyOf({ ...REFERENCE, validityCheck: 'unsigned' });
+    const policy = lockPolicyOf(policyWith({ deviations: ['validity-unsigned', 'deadline-counted-after-us:0'] }));
     const at = (now: number): Validity => new Validity(policy, ms(0), ms(now), 10_000_000);
     expect([9_898.001, 9_898, 9_897.999].map((now) => at(now).isEnough)).toEqual([true, false, true]);
     expect([9_900, 9_000, 9_898].map((now) => at(now).deadline)).toEqual([LONGEST_US, ms(9_898), ms(9_898)]);
@@ -95,14 +138,14 @@ describe('validity', () => {
   });
 
   it('is the whole TTL from the grant on to whoever knows nothing else', () => {
-    const lock = new TestLock({ deadline: 'whole-ttl' }).acquire().at(40).yes(0, 1, 2);
+    const lock = new TestLock({ deviations: ['deadline-whole-ttl'] }).acquire().at(40).yes(0, 1, 2);
     expect(lock.state.hold.deadline).toBe(ms(10_040));
     expect(new TestLock().acquire().at(40).yes(0, 1, 2).state.hold.deadline).toBe(ms(9_898));
   });
 });
 
 describe('the end of an acquisition', () => {
-  const tired = { tries: 1, pausesAfterLast: true } as const;
+  const tired = { settings: { tries: 1 }, deviations: ['pauses-after-last'] } as const;
 
   it('is told after one more pause, or at once', () => {
     const lock = new TestLock(tired).acquire().at(2).no(0, 1, 2);
@@ -110,11 +153,11 @@ describe('the end of an acquisition', () => {
     lock.at(202).fire('retry');
     expect(lock.outcome).toMatchObject({ type: 'failed', reason: 'contended', attempts: 1 });
     expect(lock.sent).toEqual([]);
-    expect(new TestLock({ tries: 1 }).acquire().at(2).no(0, 1, 2).phase).toBe('failed');
+    expect(new TestLock({ settings: { tries: 1 } }).acquire().at(2).no(0, 1, 2).phase).toBe('failed');
   });
 
   it('is where no attempt can begin in time any more', () => {
-    const lock = new TestLock({ tries: null, acquireTimeoutUs: 250_000 }).acquire();
+    const lock = new TestLock({ settings: { tries: null, acquireTimeoutUs: 250_000 } }).acquire();
     expect(lock.at(2).no(0, 1, 2).phase).toBe('waiting');
     lock.at(202).fire('retry').at(204).no(0, 1, 2);
     expect(lock.outcome).toMatchObject({ type: 'failed', reason: 'contended', attempts: 2 });
@@ -122,34 +165,45 @@ describe('the end of an acquisition', () => {
 
   it('is not where one can begin at the very end of that time', () => {
     const until = (acquireTimeoutUs: number): TestLock =>
-      new TestLock({ acquireTimeoutUs }).acquire().at(2).no(0, 1, 2);
+      new TestLock({ settings: { acquireTimeoutUs } }).acquire().at(2).no(0, 1, 2);
     expect(until(202_000).at(202).fire('retry').state.attempt.number).toBe(1);
     expect(until(201_999).phase).toBe('failed');
   });
 
   it('is a quorum that came too late, with nothing released', () => {
-    const late = new TestLock({ givesUpOn: 'too-slow', nodeTimeoutUs: null }).acquire().at(9_900).yes(0, 1, 2);
+    const late = new TestLock({ settings: { nodeTimeoutUs: null }, deviations: ['lateness-quits'] })
+      .acquire()
+      .at(9_900)
+      .yes(0, 1, 2);
     expect([late.outcome, late.sent]).toMatchObject([{ type: 'failed', reason: 'too-slow' }, []]);
-    const contended = new TestLock({ givesUpOn: 'too-slow' }).acquire().no(0, 1, 2);
+    const contended = new TestLock({ deviations: ['lateness-quits'] }).acquire().no(0, 1, 2);
     expect([contended.phase, contended.sent.length]).toEqual(['waiting', 1]);
   });
 
   it('is an error where nobody said yes, with nothing released', () => {
-    const lock = new TestLock({ givesUpOn: 'errors' }).acquire().error(0).no(1, 2);
+    const lock = new TestLock({ deviations: ['errors-quit'] }).acquire().error(0).no(1, 2);
     expect([lock.outcome?.type, lock.sent]).toEqual(['failed', []]);
-    expect(new TestLock({ givesUpOn: 'errors' }).acquire().yes(3).error(0).no(1, 2).phase).toBe('waiting');
-    expect(new TestLock({ givesUpOn: 'errors' }).acquire().no(0, 1, 2).phase).toBe('waiting');
+    expect(new TestLock({ deviations: ['errors-quit'] }).acquire().yes(3).error(0).no(1, 2).phase).toBe('waiting');
+    expect(new TestLock({ deviations: ['errors-quit'] }).acquire().no(0, 1, 2).phase).toBe('waiting');
   });
 });
 
 describe('a clean-up', () => {
   it('leaves out who said no, where that is known', () => {
-    const lock = new TestLock({ cleanup: 'not-refused', settle: 'all' }).acquire().yes(0).no(1, 2).error(3, 4);
+    const lock = new TestLock({ deviations: ['settles-with-all', 'cleans-unless-refused', 'release-awaits-all'] })
+      .acquire()
+      .yes(0)
+      .no(1, 2)
+      .error(3, 4);
     expect(lock.sent).toMatchObject([{ operation: 'release', to: [0, 3, 4] }]);
   });
 
   it('is waited for until nothing is open, and then the pause begins', () => {
-    const lock = new TestLock({ cleanupAwaited: true, settle: 'all' }).acquire().at(2).yes(0).no(1, 2, 3, 4);
+    const lock = new TestLock({ deviations: ['settles-with-all', 'release-awaits-all', 'awaits-whole-clean-up'] })
+      .acquire()
+      .at(2)
+      .yes(0)
+      .no(1, 2, 3, 4);
     expect([lock.phase, lock.armed.get('retry')]).toEqual(['cleaning', undefined]);
     expect(lock.at(30).yes(0).no(1, 2, 3).phase).toBe('cleaning');
     lock.at(40).no(4);
@@ -157,27 +211,32 @@ describe('a clean-up', () => {
   });
 
   it('is waited for no longer than the node time-out, and until a quorum is free where that is enough', () => {
-    const slow = new TestLock({ cleanupAwaited: true, settle: 'all' }).acquire().at(2).no(0, 1, 2, 3, 4);
+    const slow = new TestLock({ deviations: ['settles-with-all', 'release-awaits-all', 'awaits-whole-clean-up'] })
+      .acquire()
+      .at(2)
+      .no(0, 1, 2, 3, 4);
     expect(slow.armed.get('release')).toBe(52);
     expect(slow.at(52).fire('release').phase).toBe('waiting');
-    const early = new TestLock({ cleanupAwaited: true }).acquire().at(2).no(0, 1, 2);
+    const early = new TestLock({ deviations: ['awaits-clean-up'] }).acquire().at(2).no(0, 1, 2);
     expect(early.no(0, 1).phase).toBe('cleaning');
     expect(early.no(2).phase).toBe('waiting');
     expect(early.armed.has('release')).toBe(false);
-    const patient = new TestLock({ cleanupAwaited: true, nodeTimeoutUs: null }).acquire().no(0, 1, 2);
+    const patient = new TestLock({ settings: { nodeTimeoutUs: null }, deviations: ['awaits-clean-up'] })
+      .acquire()
+      .no(0, 1, 2);
     expect(patient.effects.map(({ type }) => type)).toEqual(['send']);
     expect(patient.no(0, 1, 2).effects).toMatchObject([{ type: 'arm', timer: 'retry' }]);
   });
 
   it('can be cut short by who gives up', () => {
-    const lock = new TestLock({ cleanupAwaited: true }).acquire().no(0, 1, 2).release();
+    const lock = new TestLock({ deviations: ['awaits-clean-up'] }).acquire().no(0, 1, 2).release();
     expect([lock.phase, lock.armed.size]).toEqual(['failed', 0]);
     expect(lock.no(0, 1, 2).outcomes).toHaveLength(1);
   });
 });
 
 describe('releases one after the other', () => {
-  const slow = { releaseSending: 'sequential' } as const;
+  const slow = { deviations: ['releases-in-turn', 'release-awaits-all'] } as const;
 
   it('go on as each is answered, or has not been in time', () => {
     const lock = heldLock(slow).release();
@@ -209,7 +268,7 @@ describe('releases one after the other', () => {
   });
 
   it('begin anew at the call of release, whatever a failed extension has released', () => {
-    const lock = heldLock({ ...slow, extendOnFail: 'release' })
+    const lock = heldLock({ deviations: [...slow.deviations, 'failure-releases'] })
       .extend()
       .error(2, 3, 4);
     expect(lock.sent.map(({ to }) => to)).toEqual([[0]]);
@@ -225,16 +284,23 @@ describe('releases one after the other', () => {
   });
 
   it('end at the first error where nobody catches it', () => {
-    const lock = heldLock({ releaseSending: 'until-error' }).release();
+    const lock = heldLock({ deviations: ['releases-until-error', 'release-awaits-all'] }).release();
     lock.yes(0).error(1);
     expect(lock.sent).toEqual([]);
     expect(lock.phase).toBe('released');
-    const timed = heldLock({ releaseSending: 'until-error' }).release().at(60).fire('release');
+    const timed = heldLock({ deviations: ['releases-until-error', 'release-awaits-all'] })
+      .release()
+      .at(60)
+      .fire('release');
     expect([timed.phase, timed.sent]).toEqual(['released', []]);
   });
 
   it('are the same for the clean-up of an attempt', () => {
-    const lock = new TestLock({ ...slow, cleanupAwaited: true, settle: 'all' }).acquire().no(0, 1, 2, 3, 4);
+    const lock = new TestLock({
+      deviations: [...slow.deviations, 'awaits-whole-clean-up', 'settles-with-all'],
+    })
+      .acquire()
+      .no(0, 1, 2, 3, 4);
     expect(lock.sent.map(({ to }) => to)).toEqual([[0]]);
     expect(lock.effects.map(({ type }) => type)).toEqual(['cancel', 'send', 'arm']);
     lock.no(0).no(1).no(2).no(3);
@@ -249,92 +315,131 @@ describe('what a release has to come to', () => {
   });
 
   it('is a quorum of deletions, else it is tried again after a pause', () => {
-    const lock = heldLock({ releaseRule: 'deleted', releaseTries: 2 }).release().at(10).yes(0).no(1, 2, 3);
+    const lock = heldLock({ settings: { releaseTries: 2 }, deviations: ['release-must-delete'] })
+      .release()
+      .at(10)
+      .yes(0)
+      .no(1, 2, 3);
     expect([lock.phase, lock.armed.get('release')]).toEqual(['releasing', 210]);
     expect(lock.yes(4).phase).toBe('releasing');
     expect(lock.at(210).fire('release').sent).toMatchObject([{ operation: 'release', to: [0, 1, 2, 3, 4] }]);
     expect(lock.no(0, 1, 2).outcome).toMatchObject({ type: 'released', enough: false });
-    const again = heldLock({ releaseRule: 'deleted', releaseTries: 2 }).release().yes(0).no(1, 2, 3).fire('release');
+    const again = heldLock({ settings: { releaseTries: 2 }, deviations: ['release-must-delete'] })
+      .release()
+      .yes(0)
+      .no(1, 2, 3)
+      .fire('release');
     expect(again.yes(1, 2).phase).toBe('releasing');
-    const fine = heldLock({ releaseRule: 'deleted' }).release().yes(0, 1, 2);
+    const fine = heldLock({ deviations: ['release-must-delete'] })
+      .release()
+      .yes(0, 1, 2);
     expect(fine.outcome).toMatchObject({ type: 'released', enough: true });
-    const last = heldLock({ releaseRule: 'deleted' }).release().no(0, 1);
+    const last = heldLock({ deviations: ['release-must-delete'] })
+      .release()
+      .no(0, 1);
     expect(last.phase).toBe('releasing');
     expect(last.yes(2, 3, 4).outcome).toMatchObject({ type: 'released', enough: true });
   });
 
   it('is heard of from every node by whoever waits for all', () => {
-    const lock = new TestLock({ settle: 'all' }).acquire().yes(0, 1, 2, 3, 4).release().yes(0, 1, 2, 3);
+    const lock = new TestLock({ deviations: ['settles-with-all', 'release-awaits-all'] })
+      .acquire()
+      .yes(0, 1, 2, 3, 4)
+      .release()
+      .yes(0, 1, 2, 3);
     expect(lock.phase).toBe('releasing');
     expect(lock.yes(4).phase).toBe('released');
   });
 
   it('is not what nodes answered to the releases of a failed extension', () => {
-    const lock = heldLock({ extendOnFail: 'release' }).extend().error(2, 3, 4).yes(0, 1, 2);
+    const lock = heldLock({ deviations: ['failure-releases'] })
+      .extend()
+      .error(2, 3, 4)
+      .yes(0, 1, 2);
     lock.release();
     expect(lock.yes(0, 1).phase).toBe('releasing');
     expect(lock.yes(2).phase).toBe('released');
   });
 
   it('is a quorum free of the key', () => {
-    const lock = heldLock({ releaseRule: 'freed' }).release().no(0, 1).yes(2);
+    const lock = heldLock({ deviations: ['release-must-free'] })
+      .release()
+      .no(0, 1)
+      .yes(2);
     expect(lock.outcome).toMatchObject({ type: 'released', enough: true });
-    expect(heldLock({ releaseRule: 'freed' }).release().error(0, 1, 2).outcome).toMatchObject({ enough: false });
+    expect(
+      heldLock({ deviations: ['release-must-free'] })
+        .release()
+        .error(0, 1, 2).outcome,
+    ).toMatchObject({ enough: false });
   });
 });
 
 describe('an extension', () => {
   it('that reads every answer as a yes is granted a lock of others', () => {
-    const lock = heldLock({ extendReadAs: 'yes' }).extend().no(0, 1).error(2);
+    const lock = heldLock({ deviations: ['refusal-extends'] })
+      .extend()
+      .no(0, 1)
+      .error(2);
     expect(kinds(lock)).toEqual(['acquired']);
     expect(kinds(lock.no(3))).toEqual(['acquired', 'extended']);
     expect(kinds(heldLock().extend().no(0, 1, 2))).toEqual(['acquired', 'not-extended']);
   });
 
   it('is not begun after the deadline, but may be answered after it', () => {
-    const change = { extendOnlyInTime: false, extendStartsInTime: true, nodeTimeoutUs: null } as const;
+    const change = { settings: { nodeTimeoutUs: null }, deviations: ['extends-if-begun-in-time'] } as const;
     expect(kinds(heldLock(change).at(9_900).extend())).toContain('not-extended');
     expect(kinds(heldLock(change).at(9_800).extend().at(9_900).yes(0, 1, 2))).toContain('extended');
     const lost = heldLock(change).at(9_890).extend().at(9_898).fire('expiry');
     expect([lost.reported, lost.state.extension.isOpen]).toEqual([['lost'], true]);
-    expect(heldLock({ extendOnlyInTime: false }).at(9_900).extend().sent).toHaveLength(1);
+    expect(
+      heldLock({ deviations: ['extends-late'] })
+        .at(9_900)
+        .extend().sent,
+    ).toHaveLength(1);
   });
 
   it('that fails leaves the keys, or deletes them behind the back of the owner, or tells the owner so', () => {
-    const failing = (extendOnFail: 'keep' | 'release' | 'give-up'): TestLock =>
-      heldLock({ extendOnFail }).extend().error(2, 3, 4);
-    expect([failing('keep').phase, failing('keep').sent]).toEqual(['held', []]);
-    const behind = failing('release');
+    const failing = (...deviations: string[]): TestLock => heldLock({ deviations }).extend().error(2, 3, 4);
+    expect([failing().phase, failing().sent]).toEqual(['held', []]);
+    const behind = failing('failure-releases');
     expect([behind.phase, behind.sent.map(({ operation }) => operation)]).toEqual(['held', ['release']]);
     expect(behind.reported).not.toContain('lost');
-    const told = failing('give-up');
+    const told = failing('failure-gives-up');
     expect([told.phase, told.reported]).toEqual(['lost', ['not-extended', 'lost']]);
     expect(told.armed.has('expiry')).toBe(false);
   });
 
   it('that makes the owner give up stops its timers, where it has them', () => {
-    const failing = (change: Partial<Policy>): TestLock =>
-      heldLock({ extendOnFail: 'give-up', ...change })
+    const failing = ({ deviations = [], ...change }: PolicyChange): TestLock =>
+      heldLock({ ...change, deviations: ['failure-gives-up', ...deviations] })
         .at(1_000)
         .extend()
         .error(2, 3, 4);
     const cancelled = (lock: TestLock): string[] =>
       lock.effects.flatMap((effect) => (effect.type === 'cancel' ? [effect.timer] : []));
     expect(cancelled(failing({}))).toEqual(['extension', 'expiry']);
-    expect(cancelled(failing({ lossSignal: 'none' }))).toEqual(['extension']);
-    const auto = failing({ autoExtendAtUs: 3_000_000 });
+    expect(cancelled(failing({ deviations: ['no-alarm'] }))).toEqual(['extension']);
+    const auto = failing({ settings: { autoExtendAtUs: 3_000_000 } });
     expect(cancelled(auto)).toEqual(['extension', 'expiry', 'auto-extend']);
     expect(auto.armed.size).toBe(0);
   });
 
   it('that fails too late reports the loss, and leaves all timers as they are', () => {
-    const lock = heldLock({ lossSignal: 'after-reply', autoExtendAtUs: 3_000_000 }).at(9_890).extend();
+    const lock = heldLock({
+      settings: { autoExtendAtUs: 3_000_000 },
+      deviations: ['no-alarm', 'loss-noticed-at-failure'],
+    })
+      .at(9_890)
+      .extend();
     expect(lock.at(9_899).error(2, 3, 4).reported).toEqual(['not-extended', 'lost']);
     expect([...lock.armed.keys()]).toEqual(['auto-extend']);
   });
 
   it('that fails after the claim was over tells of the loss no second time', () => {
-    const lock = heldLock({ extendOnFail: 'give-up', extendOnlyInTime: false }).at(9_890).extend();
+    const lock = heldLock({ deviations: ['extends-late', 'failure-gives-up'] })
+      .at(9_890)
+      .extend();
     expect(lock.at(9_898).fire('expiry').reported).toEqual(['lost']);
     expect(lock.at(9_899).error(2, 3, 4).reported).toEqual(['not-extended']);
   });
@@ -343,25 +448,27 @@ describe('an extension', () => {
 describe('extending by itself', () => {
   it('is due when a share of the TTL is left, or so much time, whichever comes first', () => {
     const due = (change: object): number | undefined => heldLock({ ...change }).armed.get('auto-extend');
-    expect(due({ autoExtendAtPpm: 200_000 })).toBe(9_898 - 2_000);
-    expect(due({ autoExtendAtPpm: 200_000, autoExtendAtUs: 3_000_000 })).toBe(9_898 - 3_000);
+    expect(due({ settings: { autoExtendAtPpm: 200_000 } })).toBe(9_898 - 2_000);
+    expect(due({ settings: { autoExtendAtPpm: 200_000, autoExtendAtUs: 3_000_000 } })).toBe(9_898 - 3_000);
     expect(due({})).toBeUndefined();
   });
 
   it('is due to the microsecond, also where one of the two is nothing', () => {
-    expect(heldLock({ autoExtendAtUs: 5 }).armed.get('auto-extend')).toBe(9_897.995);
+    expect(heldLock({ settings: { autoExtendAtUs: 5 } }).armed.get('auto-extend')).toBe(9_897.995);
     // Of 100 ms, which leave 97, half a microsecond.
-    expect(heldLock({ autoExtendAtPpm: 5 }, 100).armed.get('auto-extend')).toBe(97);
+    expect(heldLock({ settings: { autoExtendAtPpm: 5 } }, 100).armed.get('auto-extend')).toBe(97);
   });
 
   it('is at once where less is left than that, or never', () => {
-    const policy = { autoExtendAtUs: 500_000 };
+    const policy = { settings: { autoExtendAtUs: 500_000 } };
     expect(heldLock(policy, 400).armed.get('auto-extend')).toBe(2);
-    expect(heldLock({ ...policy, autoExtendLate: 'never' }, 400).armed.has('auto-extend')).toBe(false);
-    expect(heldLock({ ...policy, autoExtendLate: 'never' }, 4_000).armed.has('auto-extend')).toBe(true);
+    expect(heldLock({ ...policy, deviations: ['no-late-auto-extension'] }, 400).armed.has('auto-extend')).toBe(false);
+    expect(heldLock({ ...policy, deviations: ['no-late-auto-extension'] }, 4_000).armed.has('auto-extend')).toBe(true);
     // A claim until 988 ms that was granted at 2 ms.
     const due = (autoExtendAtUs: number): number | undefined =>
-      heldLock({ autoExtendAtUs, autoExtendLate: 'never' }, 1_000).armed.get('auto-extend');
+      heldLock({ settings: { autoExtendAtUs }, deviations: ['no-late-auto-extension'] }, 1_000).armed.get(
+        'auto-extend',
+      );
     expect([due(986_000), due(986_001)]).toEqual([2, undefined]);
   });
 });

@@ -1,17 +1,18 @@
 export { DEVIATIONS, parseDeviation, rulesOf } from './catalogue.js';
-export { type Client, fieldsOf, policyOfClient } from './client.js';
+export { type ClientTiming, choiceOf, type PolicyChoice, policyOf, policyWithTiming } from './choice.js';
 export type { Deviation } from './deviation.js';
+export { fieldsOf, type PolicyFields } from './form-1.js';
+export { type Habits, type Policy, type PolicyChange, policyPlus, policyWith, REFERENCE } from './policy.js';
+export { ORIGINS, type Origin, PROFILES, type Source } from './profiles/index.js';
 export {
   deviates,
-  deviationsOf,
+  deviationNumber,
   driftAllowanceUs,
   fencingTokenOf,
   hasFencingTokens,
   lockPolicyOf,
   quorumOf,
   releasesInTurn,
-  settingsOf,
+  statedDrift,
   votesWantedOf,
-} from './fields.js';
-export { type Habits, type Policy, REFERENCE } from './policy.js';
-export { ORIGINS, type Origin, PROFILES, type Source } from './profiles/index.js';
+} from './readers.js';

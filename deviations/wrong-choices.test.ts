@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { heldLock, TestLock } from '../core/testing/lock.js';
-import { lockPolicyOf, type Policy, REFERENCE } from './index.js';
+import { lockPolicyOf, policyWith } from './index.js';
 
 /*
  * Choices that known clients got wrong, step by step: planted bugs are made of them.
@@ -10,15 +10,15 @@ const kinds = (lock: TestLock): string[] => lock.outcomes.map(({ type }) => type
 
 describe('the life of a key', () => {
   it.each([
-    ['ttl', 10_000, 10_000],
-    ['thousandfold', 10_000, 10_000_000],
-    ['thousandth', 10_000, 10],
-    ['thousandth', 2_999, 2],
-    ['thousandth', 10, 1],
-    ['none', 10_000, 2 ** 40],
-  ] as const)('%s: %i ms are %i', (keyExpiry: Policy['keyExpiry'], ttlMs, life) => {
-    expect(lockPolicyOf({ ...REFERENCE, keyExpiry }).rules.keyLife(ttlMs, 0)).toBe(life);
-    expect(lockPolicyOf({ ...REFERENCE, keyExpiry }).rules.keyLife(ttlMs, 3)).toBe(life);
+    [[], 10_000, 10_000],
+    [['key-thousandfold'], 10_000, 10_000_000],
+    [['key-thousandth'], 10_000, 10],
+    [['key-thousandth'], 2_999, 2],
+    [['key-thousandth'], 10, 1],
+    [['key-for-ever'], 10_000, 2 ** 40],
+  ] as const)('deviating by %j: %i ms are %i', (deviations, ttlMs, life) => {
+    expect(lockPolicyOf(policyWith({ deviations })).rules.keyLife(ttlMs, 0)).toBe(life);
+    expect(lockPolicyOf(policyWith({ deviations })).rules.keyLife(ttlMs, 3)).toBe(life);
   });
 
   it.each([
@@ -29,7 +29,7 @@ describe('the life of a key', () => {
     [1, 4, 10 ** 12],
     [1, 5, 10 ** 12],
   ])('converted once more with each retry: %i ms on attempt %i are %i', (ttlMs, attempt, life) => {
-    expect(lockPolicyOf({ ...REFERENCE, keyExpiry: 'thousandfold-per-retry' }).rules.keyLife(ttlMs, attempt)).toBe(
+    expect(lockPolicyOf(policyWith({ deviations: ['key-thousandfold-per-retry'] })).rules.keyLife(ttlMs, attempt)).toBe(
       life,
     );
   });
@@ -37,7 +37,7 @@ describe('the life of a key', () => {
 
 describe('a node that answers with an error', () => {
   it('counts as a vote where errors are taken for votes, and a no stays a no', () => {
-    const lock = new TestLock({ onNodeError: 'vote' }).acquire();
+    const lock = new TestLock({ deviations: ['error-is-vote'] }).acquire();
     lock.yes(0).error(1).no(2);
     expect(lock.state.phase).toBe('acquiring');
     expect(lock.votes()).toEqual({ granted: [0, 1], refused: [2], failed: [] });
@@ -46,14 +46,14 @@ describe('a node that answers with an error', () => {
   });
 
   it('counts as a vote when it does not answer in time, too', () => {
-    const lock = new TestLock({ onNodeError: 'vote' }).acquire();
+    const lock = new TestLock({ deviations: ['error-is-vote'] }).acquire();
     lock.yes(0).no(1).at(50).fire('attempt');
     expect(lock.state.phase).toBe('held');
     expect(lock.votes()).toEqual({ granted: [0, 2, 3, 4], refused: [1], failed: [] });
   });
 
   it('ends the acquisition where nobody catches the exception; a refusal does not', () => {
-    const lock = new TestLock({ onNodeError: 'abort' }).acquire();
+    const lock = new TestLock({ deviations: ['error-aborts'] }).acquire();
     lock.yes(0).no(1);
     expect(lock.state.phase).toBe('acquiring');
     lock.error(2);
@@ -61,20 +61,20 @@ describe('a node that answers with an error', () => {
   });
 
   it('ends it by not answering in time, unless all have', () => {
-    const lock = new TestLock({ onNodeError: 'abort' }).acquire();
+    const lock = new TestLock({ deviations: ['error-aborts'] }).acquire();
     lock.yes(0, 1).at(50).fire('attempt');
     expect(lock.outcomes).toMatchObject([{ type: 'failed', reason: 'unreachable' }]);
   });
 });
 
 it('a client that reads its grants as errors gets no lock from nodes that all said yes', () => {
-  const lock = new TestLock({ grantReadAs: 'error' }).acquire().yes(0, 1, 2, 3, 4);
+  const lock = new TestLock({ deviations: ['grant-is-error'] }).acquire().yes(0, 1, 2, 3, 4);
   expect(lock.state.phase).toBe('waiting');
   expect(lock.votes()).toMatchObject({ granted: [] });
 });
 
 it('a client that does not pause tries again in the same instant', () => {
-  const lock = new TestLock({ retryPauses: false }).acquire();
+  const lock = new TestLock({ deviations: ['no-pauses'] }).acquire();
   lock.at(7).no(0, 1, 2);
   expect(lock.state.phase).toBe('waiting');
   expect(lock.armed.get('retry')).toBe(7);
@@ -82,7 +82,7 @@ it('a client that does not pause tries again in the same instant', () => {
 
 describe('a client without a timer for the end of its claim', () => {
   const extending = (): TestLock => {
-    const lock = heldLock({ lossSignal: 'after-reply', extendOnlyInTime: false });
+    const lock = heldLock({ deviations: ['no-alarm', 'extends-late', 'loss-noticed-at-failure'] });
     expect(lock.armed.has('expiry')).toBe(false);
     return lock.extend();
   };
@@ -125,7 +125,7 @@ describe('a client without a timer for the end of its claim', () => {
 
 describe('a release in two steps', () => {
   it('deletes once it has seen its own token, and counts the deletion only', () => {
-    const lock = heldLock({ releaseSteps: 'get-then-del' }).release();
+    const lock = heldLock({ deviations: ['gets-then-deletes'] }).release();
     const look = lock.newest('release');
     expect(look.round).toBe(0);
     lock.answer(look, 'yes', 0, 1, 2);
@@ -137,7 +137,7 @@ describe('a release in two steps', () => {
   });
 
   it('leaves what is not its own', () => {
-    const lock = heldLock({ releaseSteps: 'get-then-del' }).release();
+    const lock = heldLock({ deviations: ['gets-then-deletes'] }).release();
     const look = lock.newest('release');
     lock.answer(look, 'no', 0, 1, 2);
     expect(lock.newest('release')).toBe(look);

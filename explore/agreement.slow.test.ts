@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Policy, REFERENCE } from '../deviations/index.js';
+import { type PolicyChange, policyWith } from '../deviations/index.js';
 import { check } from '../search/check.js';
 import { type Weather, WITHIN_ASSUMPTIONS } from '../search/weather.js';
 import { type ExploreBounds, type ExploredProperty, SMALL_WORLD } from './bounds.js';
@@ -10,7 +10,7 @@ interface Question {
   readonly bounds?: Partial<ExploreBounds>;
   readonly weather?: Partial<Weather>;
   /** What differs from the sound policy in both. */
-  readonly policy?: Partial<Policy>;
+  readonly policy?: PolicyChange;
   readonly property?: Exclude<ExploredProperty, 'none'>;
   readonly verdict: 'safe' | 'violated';
 }
@@ -48,13 +48,13 @@ const QUESTIONS: Readonly<Record<string, Question>> = {
   'a crash, back at once, with a quorum of all': {
     bounds: { crashes: 1, restartDelay: 0 },
     weather: { ...ONE_CRASH, restartDelayUs: 0 },
-    policy: { quorum: 3 },
+    policy: { deviations: ['quorum:3'] },
     verdict: 'safe',
   },
   'a clock that is off, and no allowance': {
     bounds: { drift: 1 },
     weather: { stretch: { rate: 1, step: 0, restart: 0, forget: 0, late: 0 }, ratePpm: 5_000 },
-    policy: { driftPpm: 0, driftUs: 0 },
+    policy: { settings: { driftPpm: 0, driftUs: 0 } },
     property: 'validity',
     verdict: 'violated',
   },
@@ -63,46 +63,50 @@ const QUESTIONS: Readonly<Record<string, Question>> = {
     weather: { stretch: { rate: 1, step: 0, restart: 0, forget: 0, late: 0 } },
     verdict: 'safe',
   },
-  'a quorum of one': { policy: { quorum: 1 }, verdict: 'violated' },
+  'a quorum of one': { policy: { deviations: ['quorum:1'] }, verdict: 'violated' },
   'a quorum of half of the nodes': {
     bounds: { nodes: 2 },
     weather: { nodes: 2 },
-    policy: { quorum: 'half' },
+    policy: { deviations: ['half-quorum'] },
     verdict: 'violated',
   },
-  'validity from the answers': { policy: { validityFrom: 'reply' }, property: 'validity', verdict: 'violated' },
+  'validity from the answers': {
+    policy: { deviations: ['counts-from-reply'] },
+    property: 'validity',
+    verdict: 'violated',
+  },
   'validity that is not checked': {
     weather: { ttlsMs: [20, 50] },
-    policy: { validityCheck: 'none' },
+    policy: { deviations: ['validity-unchecked'] },
     property: 'acquisition',
     verdict: 'violated',
   },
-  'keys that are overwritten': { policy: { onlyIfAbsent: false }, verdict: 'violated' },
+  'keys that are overwritten': { policy: { deviations: ['sets-any'] }, verdict: 'violated' },
   'a delete of whatever is there': {
     bounds: { nodes: 1, clients: 3, releases: true },
     weather: { clients: 3 },
-    policy: { releaseChecksToken: false },
+    policy: { deviations: ['deletes-any'] },
     property: 'validity',
     verdict: 'violated',
   },
   'releases at any time': { bounds: { releases: true }, verdict: 'safe' },
-  'failed attempts that leave their keys': { policy: { cleanup: 'none' }, verdict: 'safe' },
+  'failed attempts that leave their keys': { policy: { deviations: ['cleans-nothing'] }, verdict: 'safe' },
   'an extension': { bounds: { extensions: 1, nodes: 1, timeout: 1 }, weather: { nodes: 1 }, verdict: 'safe' },
   'an extension by a minority': {
     bounds: { extensions: 1 },
-    policy: { extendQuorumOffset: -1 },
+    policy: { deviations: ['extension-votes:-1'] },
     property: 'validity',
     verdict: 'violated',
   },
   'an extension of whatever is there': {
     bounds: { extensions: 1, nodes: 1 },
     weather: { nodes: 1 },
-    policy: { extendCommand: 'any', extendOnlyInTime: false },
+    policy: { deviations: ['extends-late', 'extends-any'] },
     verdict: 'violated',
   },
   'one token for all tries': {
     bounds: { retries: 1, timeout: 1, link: 'reordering', ttl: 2 },
-    policy: { tokenScope: 'call' },
+    policy: { deviations: ['token-per-call'] },
     property: 'validity',
     verdict: 'violated',
   },
@@ -120,7 +124,7 @@ describe('the explorer and the random search', () => {
     const explored = explore({ bounds: { ...SMALL_WORLD, ...bounds, policy }, property });
     expect(explored.verdict).toBe(verdict);
     const searched = await check({
-      weather: { ...WITHIN_ASSUMPTIONS, ...CALM, ...weather, policy: { ...REFERENCE, ...policy } },
+      weather: { ...WITHIN_ASSUMPTIONS, ...CALM, ...weather, policy: policyWith(policy) },
       seed: 'agreement',
       runs: verdict === 'violated' ? 20_000 : 5_000,
       properties: [property],

@@ -1,4 +1,14 @@
-import { deviates, hasFencingTokens, lockPolicyOf, type Policy, REFERENCE } from '../deviations/index.js';
+import {
+  deviates,
+  type Habits,
+  hasFencingTokens,
+  type Policy,
+  type PolicyChange,
+  parseDeviation,
+  policyPlus,
+  policyWith,
+  REFERENCE,
+} from '../deviations/index.js';
 
 /** True time in a bounded world: one tick is one millisecond, the resolution of expiry in Redis. */
 export const TICK_US = 1000;
@@ -54,8 +64,8 @@ export interface ExploreBounds {
    * made, which asks nothing of votes and clocks.
    */
   readonly votes: 'asked' | 'granted';
-  /** What differs from the sound policy: a planted bug. */
-  readonly policy: Partial<Policy>;
+  /** What is added to the sound policy: a planted bug. */
+  readonly policy: PolicyChange;
 }
 
 /** Three nodes, two clients, nothing goes wrong but messages, which take as long as they like. */
@@ -83,29 +93,35 @@ export const SMALL_WORLD: ExploreBounds = {
 
 /** The policy that the clients of a bounded world follow. */
 export function policyWithin(bounds: ExploreBounds): Policy {
-  return {
-    ...REFERENCE,
+  const isGranted = bounds.votes === 'granted';
+  const hasDeadline = bounds.policy.deviations?.some((it) => parseDeviation(it).deviation.rule === 'deadline') ?? false;
+  const base = policyWith({
+    settings: {
+      driftPpm: 0,
+      driftUs: bounds.allowance * TICK_US,
+      nodeTimeoutUs: bounds.timeout === null ? null : bounds.timeout * TICK_US,
+      tries: bounds.forever ? null : bounds.retries + 1,
+      retryDelayUs: bounds.retryDelay * TICK_US,
+      retryJitterUs: 0,
+      maxExtensions: bounds.extensions,
+      fencing: isGranted,
+    },
     // Clocks jump by ticks here, and are read in whole ones.
-    clock: 'wall',
-    stampUs: TICK_US,
-    driftPpm: 0,
-    driftUs: bounds.allowance * TICK_US,
-    nodeTimeoutUs: bounds.timeout === null ? null : bounds.timeout * TICK_US,
-    tries: bounds.forever ? null : bounds.retries + 1,
-    retryDelayUs: bounds.retryDelay * TICK_US,
-    retryJitterUs: 0,
-    maxExtensions: bounds.extensions,
-    ...(bounds.votes === 'granted' ? { fencing: 'quorum', onlyIfAbsent: false } : {}),
-    ...bounds.policy,
-  };
+    deviations: [
+      `stamps-us:${TICK_US}`,
+      ...(hasDeadline ? [] : [`deadline-stamps-us:${TICK_US}`]),
+      ...(isGranted ? ['sets-any'] : []),
+    ],
+    habits: { clock: 'wall' },
+  });
+  return policyPlus(bounds.policy, base);
 }
 
 /** Choices that a bounded world would not act on, so that "safe" would say nothing of them; and why it does not. */
 const NOT_EXPLORED = {
-  sending: 'only clients that ask all nodes at once are explored',
   tokenFrom: 'tokens are numbered here, and two clients never draw the same one',
   beliefEnds: 'only owners that stop believing as they call release are explored',
-} as const satisfies { readonly [Field in keyof Policy]?: string };
+} as const satisfies { readonly [Habit in keyof Habits]?: string };
 
 /** What nothing follows from where votes are granted at once and time does not pass. */
 const WITHOUT_EFFECT = [
@@ -148,10 +164,11 @@ export function whatIsWrong(bounds: ExploreBounds): string | null {
   if (restartDelay !== null && (!Number.isInteger(restartDelay) || restartDelay < 0 || restartDelay > 60)) {
     return `restartDelay must be a whole number of ticks from 0 to 60, or null, not ${restartDelay}`;
   }
-  for (const [field, reason] of Object.entries(NOT_EXPLORED) as [keyof Policy, string][]) {
-    if ((bounds.policy[field] ?? REFERENCE[field]) !== REFERENCE[field]) return `${field}: ${reason}`;
-  }
   const policy = policyWithin(bounds);
+  for (const [habit, reason] of Object.entries(NOT_EXPLORED) as [keyof Habits, string][]) {
+    if (policy.habits[habit] !== REFERENCE.habits[habit]) return `${habit}: ${reason}`;
+  }
+  if (deviates(policy, 'asks-in-turn')) return 'asks-in-turn: only clients that ask all nodes at once are explored';
   if (bounds.forever && hasFencingTokens(policy)) {
     return 'with retries for ever fencing counters grow without end, and cannot be exhausted';
   }
@@ -161,7 +178,7 @@ export function whatIsWrong(bounds: ExploreBounds): string | null {
     if (restartDelay !== null && restartDelay > 0) {
       return 'for fencing tokens a crashed node restarts at once or never: their world has no time';
     }
-    if (!lockPolicyOf(policy).settings.fencing || deviates(policy, 'fence-from-votes')) {
+    if (!policy.settings.fencing || deviates(policy, 'fence-from-votes', 'fence-max', 'fence-sum', 'fence-min')) {
       return 'fencing tokens that are made of votes are not explored';
     }
   }

@@ -11,7 +11,7 @@ import {
   type NodeSet,
   union,
 } from '../core/index.js';
-import { deviates, driftAllowanceUs, type Policy } from '../deviations/index.js';
+import { deviates, deviationNumber, driftAllowanceUs, type Policy } from '../deviations/index.js';
 import { type ExploreBounds, TICK_US } from './bounds.js';
 
 const BLANK = initialState();
@@ -33,7 +33,8 @@ export function canonicalLock(policy: Policy, bounds: ExploreBounds, lock: LockS
   const { attempt, extension, hold } = lock;
   const { isOpen } = extension;
   const allowanceUs = Math.abs(driftAllowanceUs(policy, bounds.ttl * TICK_US));
-  const oldest = -(bounds.ttl * TICK_US + allowanceUs + policy.deadlineLagUs + TICK_US);
+  const lagUs = deviationNumber(policy, 'deadline-counted-after-us') ?? 0;
+  const oldest = -(bounds.ttl * TICK_US + allowanceUs + lagUs + TICK_US);
   const clamped = (at: LocalTime, read: boolean): LocalTime =>
     read ? localTime(Math.max(at, oldest)) : BLANK.calledAt;
   return {

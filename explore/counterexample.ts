@@ -1,6 +1,7 @@
 import type { Command } from '../core/index.js';
+import { choiceOf } from '../deviations/index.js';
 import type { ClientPlan, Fate, Fault, LockPlan, Schedule } from '../scenarios/index.js';
-import { choiceOf, nodeName } from '../sim/index.js';
+import { nodeName } from '../sim/index.js';
 import { type Action, ActionKind, partsOf } from './action.js';
 import { type ExploreBounds, TICK_US } from './bounds.js';
 import { CALL, EXTEND, PAUSE, RELEASE, RESUME } from './locks.js';

@@ -38,17 +38,35 @@ describe('a longer TTL', () => {
 
 describe('a planted bug', () => {
   it.each<[string, Partial<ExploreBounds>, Partial<ExploreOptions>, string, number]>([
-    ['a quorum of a minority', { policy: { quorum: 1 } }, {}, 'mutual-exclusion', 6],
-    ['no check of the validity', { policy: { validityCheck: 'none' } }, { property: 'acquisition' }, 'acquisition', 8],
-    ['a validity that counts from the answers', { policy: { validityFrom: 'reply' } }, {}, 'mutual-exclusion', 13],
+    ['a quorum of a minority', { policy: { deviations: ['quorum:1'] } }, {}, 'mutual-exclusion', 6],
+    [
+      'no check of the validity',
+      { policy: { deviations: ['validity-unchecked'] } },
+      { property: 'acquisition' },
+      'acquisition',
+      8,
+    ],
+    [
+      'a validity that counts from the answers',
+      { policy: { deviations: ['counts-from-reply'] } },
+      {},
+      'mutual-exclusion',
+      13,
+    ],
     [
       'an unchecked delete',
-      { nodes: 1, clients: 3, releases: true, policy: { releaseChecksToken: false } },
+      { nodes: 1, clients: 3, releases: true, policy: { deviations: ['deletes-any'] } },
       {},
       'mutual-exclusion',
       10,
     ],
-    ['an extension by a minority', { extensions: 1, policy: { extendQuorumOffset: -1 } }, {}, 'mutual-exclusion', 16],
+    [
+      'an extension by a minority',
+      { extensions: 1, policy: { deviations: ['extension-votes:-1'] } },
+      {},
+      'mutual-exclusion',
+      16,
+    ],
   ])('%s has a shortest counterexample, which replays', (_, change, options, property, depth) => {
     const found = exploring(change, options);
     expect(found).toMatchObject({ verdict: 'violated', depth });
@@ -70,10 +88,14 @@ describe('fencing tokens', () => {
   });
 
   it.each<[string, Partial<ExploreBounds>, number]>([
-    ['nodes count on from an old counter', { rollbacks: 1, policy: { rejoin: 'copy-if-missing' } }, 19],
-    ['nodes count from 0 again', { crashes: 1, restartDelay: 0, policy: { rejoin: 'at-once' } }, 19],
-    ['a late write lowers a counter', { clients: 3, policy: { fencing: 'plain-write' } }, 25],
-    ['a quorum is a minority', { policy: { quorum: 1 } }, 10],
+    ['nodes count on from an old counter', { rollbacks: 1, policy: { deviations: ['counter-kept'] } }, 19],
+    ['nodes count from 0 again', { crashes: 1, restartDelay: 0, policy: { deviations: ['counter-from-zero'] } }, 19],
+    [
+      'a late write lowers a counter',
+      { clients: 3, policy: { settings: { fencing: true }, deviations: ['counter-plainly-written'] } },
+      25,
+    ],
+    ['a quorum is a minority', { policy: { deviations: ['quorum:1'] } }, 10],
   ])('go back where %s, which replays', (_, change, depth) => {
     const found = exploring(fenced(change), { property: 'fencing' });
     expect(found).toMatchObject({ verdict: 'violated', depth });
@@ -91,14 +113,20 @@ describe('fencing tokens', () => {
   it.each<[Partial<ExploreBounds>, string]>([
     [{ drift: 1 }, 'drift has no effect on fencing tokens'],
     [{ crashes: 1, restartDelay: 3 }, 'for fencing tokens a crashed node restarts at once or never'],
-    [{ policy: { fencing: 'max' } }, 'fencing tokens that are made of votes'],
+    [{ policy: { deviations: ['fence-max', 'grants-count'] } }, 'fencing tokens that are made of votes'],
   ])('are refused what a world without time would not act on', (change, message) => {
     expect(() => exploring(fenced(change))).toThrow(message);
   });
 });
 
 it('one token for all tries, on links that reorder, has a shortest counterexample, which replays', () => {
-  const change = { retries: 1, timeout: 1, link: 'reordering', ttl: 2, policy: { tokenScope: 'call' } } as const;
+  const change = {
+    retries: 1,
+    timeout: 1,
+    link: 'reordering',
+    ttl: 2,
+    policy: { deviations: ['token-per-call'] },
+  } as const;
   const found = exploring(change);
   expect(found).toMatchObject({ verdict: 'violated', depth: 16 });
   expect(replayed(change, found)).toContain('mutual-exclusion');

@@ -41,16 +41,20 @@ describe('bounds', () => {
   it('that cannot be are refused in a sentence', () => {
     expect(() => exploring({ nodes: 8 })).toThrow('nodes must be a whole number from 1 to 7, not 8');
     expect(() => exploring({ allowance: 3 })).toThrow('the allowance must be less than the TTL');
-    expect(() => exploring({ policy: { fencing: 'quorum' }, forever: true })).toThrow(
+    expect(() => exploring({ policy: { settings: { fencing: true } }, forever: true })).toThrow(
       'fencing counters grow without end',
     );
   });
 
   it('on a policy that the world would not act on are refused, because "safe" would say nothing', () => {
-    expect(() => exploring({ policy: { beliefEnds: 'after-release' } })).toThrow('beliefEnds: only owners that stop');
-    expect(() => exploring({ policy: { tokenFrom: 'clock' } })).toThrow('tokenFrom: tokens are numbered');
-    expect(() => exploring({ policy: { sending: 'sequential' } })).toThrow('sending: only clients that ask all');
-    expect(exploring({ nodes: 1, clients: 1, policy: { beliefEnds: 'at-release' } }).verdict).toBe('safe');
+    expect(() => exploring({ policy: { habits: { beliefEnds: 'after-release' } } })).toThrow(
+      'beliefEnds: only owners that stop',
+    );
+    expect(() => exploring({ policy: { habits: { tokenFrom: 'clock' } } })).toThrow('tokenFrom: tokens are numbered');
+    expect(() => exploring({ policy: { deviations: ['asks-in-turn'] } })).toThrow(
+      'asks-in-turn: only clients that ask all',
+    );
+    expect(exploring({ nodes: 1, clients: 1, policy: { habits: { beliefEnds: 'at-release' } } }).verdict).toBe('safe');
   });
 
   it('on states leave the space unexhausted, and nothing decided', () => {

@@ -32,13 +32,13 @@ describe('a planted bug', () => {
       clients: 1,
       timeout: 1,
       crashes: 1,
-      policy: { quorum: 'float-majority' },
+      policy: { deviations: ['float-majority'] },
     });
     expect({ verdict, depth }).toEqual({ verdict: 'violated', depth: 2 });
   });
 
   it('of settling only when one side has a quorum traps two clients in a tie', () => {
-    const { verdict, depth } = exploring({ nodes: 2, ttl: 2, policy: { settle: 'quorum-only' } });
+    const { verdict, depth } = exploring({ nodes: 2, ttl: 2, policy: { deviations: ['settles-by-quorum-only'] } });
     expect({ verdict, depth }).toEqual({ verdict: 'violated', depth: 6 });
   });
 });

@@ -8,7 +8,7 @@ describe('a bounded world', () => {
     ['with an extension', { nodes: 1, ttl: 2, extensions: 1, timeout: 2 }, 5_953],
     [
       'with extensions of what is lost',
-      { nodes: 1, ttl: 2, extensions: 1, policy: { extendOnlyInTime: false } },
+      { nodes: 1, ttl: 2, extensions: 1, policy: { deviations: ['extends-late'] } },
       7_255,
     ],
     ['with retries, time-outs and losses', { nodes: 1, clients: 1, ttl: 2, timeout: 1, losses: 1, retries: 1 }, 1_364],
@@ -21,13 +21,13 @@ describe('a bounded world', () => {
         releases: true,
         retries: 1,
         timeout: 1,
-        policy: { releaseTo: 'granted', cleanup: 'granted' },
+        policy: { deviations: ['cleans-granted', 'releases-granted'] },
       },
       5_934,
     ],
     [
       'with a late count of a validity that nobody checked',
-      { nodes: 1, ttl: 1, policy: { deadline: 'relative', deadlineLagUs: 3_000, validityCheck: 'none' } },
+      { nodes: 1, ttl: 1, policy: { deviations: ['validity-unchecked', 'deadline-counted-after-us:3000'] } },
       2_556,
     ],
     [
@@ -37,10 +37,10 @@ describe('a bounded world', () => {
     ],
     [
       'with fencing tokens of nodes that go by an old counter',
-      { nodes: 2, votes: 'granted', rollbacks: 1, policy: { rejoin: 'copy-if-missing' } },
+      { nodes: 2, votes: 'granted', rollbacks: 1, policy: { deviations: ['counter-kept'] } },
       8_068,
     ],
-    ['with votes, time and fencing tokens', { nodes: 1, ttl: 1, policy: { fencing: 'quorum' } }, 4_849],
+    ['with votes, time and fencing tokens', { nodes: 1, ttl: 1, policy: { settings: { fencing: true } } }, 4_849],
   ])('%s is what the lock and the node do without memory', (_, change, transitions) => {
     expect(playBothWays({ ...SMALL_WORLD, ...change })).toBe(transitions);
   });

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { policyOf } from '../deviations/index.js';
 import { findScenario, loadCatalogue } from '../scenarios/catalogue.js';
 import type { Fault, LockPlan } from '../scenarios/index.js';
-import { policyOf } from '../sim/index.js';
+
 import { lock, type Parts, schedule } from '../sim/testing/schedule.js';
 import { type Assumption, assumptions } from './assumptions.js';
 

@@ -1,4 +1,13 @@
-import { driftAllowanceUs, hasFencingTokens, type Policy, quorumOf } from '../deviations/index.js';
+import {
+  deviates,
+  deviationNumber,
+  driftAllowanceUs,
+  type Habits,
+  hasFencingTokens,
+  type Policy,
+  policyWithTiming,
+  quorumOf,
+} from '../deviations/index.js';
 import type { Cluster, Crash, Failover, ProcessName, Schedule } from '../scenarios/index.js';
 import { ttlsMsOf } from '../scenarios/ttls.js';
 import { nodeName } from '../sim/index.js';
@@ -142,8 +151,8 @@ class Clocks {
   }
 
   /** The clock that a client reads. */
-  private clockOf(client: ProcessName): Policy['clock'] {
-    return this.schedule.clients.find(({ id }) => id === client)?.timing?.clock ?? this.policy.clock;
+  private clockOf(client: ProcessName): Habits['clock'] {
+    return this.schedule.clients.find(({ id }) => id === client)?.timing?.clock ?? this.policy.habits.clock;
   }
 
   private offset(process: ProcessName): number {
@@ -191,8 +200,9 @@ class Clocks {
   private inPhase(client: ProcessName, node: ProcessName): boolean {
     const { cluster, clients, faults } = this.schedule;
     const { resolutionUs } = cluster;
-    const deadline = clients.find(({ id }) => id === client)?.timing?.deadline ?? this.policy.deadline;
-    if (deadline !== 'absolute' || this.policy.stampUs % resolutionUs !== 0) return false;
+    const policy = policyWithTiming(this.policy, clients.find(({ id }) => id === client)?.timing);
+    if (deviates(policy, 'deadline-counted-after-us', 'deadline-whole-ttl')) return false;
+    if ((deviationNumber(policy, 'stamps-us') ?? 1) % resolutionUs !== 0) return false;
     const isWhole = (us: number): boolean => us % resolutionUs === 0;
     const changed = faults.some((it) => {
       if (it.kind === 'clock-step') return (it.process === client || it.process === node) && !isWhole(it.byUs);

@@ -145,7 +145,7 @@ export class Coverage {
   /** Whether a process is a client that reads another clock than the one that can be set. */
   private isUnusedWall(process: string): boolean {
     const client = this.setup.clients.indexOf(process);
-    return client >= 0 && policyFor(this.setup, client).clock !== 'wall';
+    return client >= 0 && policyFor(this.setup, client).habits.clock !== 'wall';
   }
 
   private isInClaim(now: TrueTime): boolean {

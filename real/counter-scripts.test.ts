@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { COUNTER_KEYS, RECOVER_COUNTER, scriptsOf } from '../core/index.js';
-import { lockPolicyOf, type Policy, REFERENCE } from '../deviations/index.js';
+import { lockPolicyOf, type Policy, policyWith, REFERENCE } from '../deviations/index.js';
 import { type Provision, provision } from './provisioner/index.js';
 import { canRunOnRedis } from './testing/can-run.js';
 
@@ -99,7 +99,7 @@ describe.skipIf(!canRunOnRedis('the scripts of fencing counters'))('the counter 
   });
 
   it('count with what is left of a counter where the policy says so, and there is any', async () => {
-    policy = { ...REFERENCE, rejoin: 'copy-if-missing' };
+    policy = policyWith({ deviations: ['counter-kept'] });
     expect(await absence()).toBeGreaterThan(0);
     await redis.set(COUNTER, `7 ${another}`);
     expect(await count('read-counter', 'mine')).toBe(7);
@@ -107,14 +107,14 @@ describe.skipIf(!canRunOnRedis('the scripts of fencing counters'))('the counter 
   });
 
   it('count at once from 0 where the policy says so', async () => {
-    policy = { ...REFERENCE, rejoin: 'at-once' };
+    policy = policyWith({ deviations: ['counter-from-zero'] });
     expect(await count('read-counter', 'mine')).toBe(0);
     expect(await count('raise-counter', 'mine', 5)).toBe(5);
     expect(await count('raise-counter', 'mine', 4)).toBe(5);
   });
 
   it('write whatever comes where the policy says so', async () => {
-    policy = { ...REFERENCE, fencing: 'plain-write' };
+    policy = policyWith({ settings: { fencing: true }, deviations: ['counter-plainly-written'] });
     expect(await count('raise-counter', 'mine', 5)).toBe(5);
     expect(await count('raise-counter', 'mine', 4)).toBe(4);
   });

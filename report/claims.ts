@@ -1,5 +1,5 @@
 import { localTime } from '../core/index.js';
-import type { Policy } from '../deviations/index.js';
+import type { Habits } from '../deviations/index.js';
 import type { Schedule } from '../scenarios/index.js';
 import { Clocks, clockOf, policyFor, setupOf, type TraceEvent, trueTime } from '../sim/index.js';
 import { listOf, nodesOf, numberOf, textOf } from './details.js';
@@ -61,7 +61,7 @@ export function claimsOf(schedule: Schedule, trace: readonly TraceEvent[]): Clai
       case 'suspend':
         changeClock(
           clocks.get(event.process),
-          policyFor(setup, setup.clients.indexOf(event.process)).clock,
+          policyFor(setup, setup.clients.indexOf(event.process)).habits.clock,
           claims,
           event,
         );
@@ -106,7 +106,7 @@ function close(claim: Open | undefined, end: Claim['end'], atUs: number): void {
 /** A claim ends by the clock that its client reads, so that it ends at another true time now. */
 function changeClock(
   clocks: Clocks | undefined,
-  kind: Policy['clock'],
+  kind: Habits['clock'],
   claims: readonly Open[],
   event: TraceEvent,
 ): void {

@@ -1,9 +1,10 @@
+import { policyOf } from '../deviations/index.js';
 import type { Observed, ObservedVerdict } from '../properties/history/observed.js';
 import type { Outage, Violation } from '../properties/index.js';
 import { PROPERTIES } from '../properties/property-info.js';
 import type { FaultSeen, LockLine } from '../scenarios/history-line.js';
 import type { Fault, PropertyId, Schedule } from '../scenarios/index.js';
-import { policyOf, type TraceEvent, type TraceKind } from '../sim/index.js';
+import type { TraceEvent, TraceKind } from '../sim/index.js';
 import type { Claim } from './claims.js';
 import { outageSentence, violationSentence } from './story.js';
 import type { Taken } from './taken.js';

@@ -1,7 +1,7 @@
+import { deviates, policyOf } from '../deviations/index.js';
 import { assumptions } from '../properties/assumptions.js';
 import { judge } from '../properties/judge.js';
 import { mitigate, type PropertyId, type Schedule, type Verdict } from '../scenarios/index.js';
-import { policyOf } from '../sim/index.js';
 
 /** A mitigation with which the same schedule breaks nothing. */
 export interface Prevention {
@@ -48,9 +48,9 @@ export function candidates(schedule: Schedule): string[] {
   const policy = policyOf(schedule.policy);
   const broken = assumptions(schedule, policy);
   const list: string[] = [];
-  if (!policy.releaseChecksToken) list.push('token-check=on');
-  if (policy.clock !== 'boot') list.push('clock=boot');
-  if (policy.deadline === 'relative') list.push('deadline=absolute');
+  if (deviates(policy, 'deletes-any')) list.push('token-check=on');
+  if (policy.habits.clock !== 'boot') list.push('clock=boot');
+  if (deviates(policy, 'deadline-counted-after-us')) list.push('deadline=absolute');
   if (faults.some((fault) => fault.kind === 'crash')) list.push('persistence=always', 'restart-delay=ttl');
   if (broken.includes('clock-step') || broken.includes('clock-rate')) list.push('drift=2%', 'drift=5%', 'drift=20%');
   if (faults.some((fault) => fault.kind === 'crash' || fault.kind === 'failover')) list.push('votes-wanted=all');

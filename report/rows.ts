@@ -1,6 +1,7 @@
 import { LONGEST_US } from '../core/index.js';
+import { policyOf } from '../deviations/index.js';
 import { formatDurationMs, type Schedule } from '../scenarios/index.js';
-import { policyOf, type TraceEvent } from '../sim/index.js';
+import type { TraceEvent } from '../sim/index.js';
 import type { Claim } from './claims.js';
 import { nodesOf, numberOf, textOf } from './details.js';
 import { type FaultWords, faultWords, NodeKeys } from './fault-words.js';

@@ -26,7 +26,7 @@ export class SendingRows {
 
   constructor(context: RowContext) {
     this.context = context;
-    this.lateUs = context.policy.nodeTimeoutUs ?? LATE_US;
+    this.lateUs = context.policy.settings.nodeTimeoutUs ?? LATE_US;
   }
 
   /** The rows that begin with this event. */

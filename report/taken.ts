@@ -1,8 +1,8 @@
-import type { Policy } from '../deviations/index.js';
+import { type Policy, policyOf } from '../deviations/index.js';
 import type { Outage, Violation } from '../properties/index.js';
 import { judge } from '../properties/judge.js';
 import type { Schedule, Verdict } from '../scenarios/index.js';
-import { policyOf, type TraceEvent } from '../sim/index.js';
+import type { TraceEvent } from '../sim/index.js';
 import { type Claim, claimsOf } from './claims.js';
 import { type Heading, headingOf } from './heading.js';
 import { graveOf } from './story.js';

@@ -1,8 +1,17 @@
 import { printable } from '../core/printable.js';
-import { type Policy, quorumOf, REFERENCE } from '../deviations/index.js';
+import {
+  deviates,
+  deviationNumber,
+  type Policy,
+  policyOf,
+  policyWithTiming,
+  quorumOf,
+  REFERENCE,
+  statedDrift,
+} from '../deviations/index.js';
 import type { Assumption } from '../properties/index.js';
 import { type ClientPlan, formatDurationMs, type PropertyId, type Schedule } from '../scenarios/index.js';
-import { nodeIndex, nodeName, policyOf } from '../sim/index.js';
+import { nodeIndex, nodeName } from '../sim/index.js';
 
 /** What a schedule that breaks an assumption of the lock does, in words. */
 export const ASSUMPTION_WORDS: Readonly<Record<Assumption, string>> = {
@@ -81,6 +90,7 @@ export function enumerate(items: readonly string[], word = 'and'): string {
 export function configLine(schedule: Schedule, lock: 'own' | 'foreign' = 'own'): string {
   const { cluster } = schedule;
   const policy = policyOf(schedule.policy);
+  const drift = statedDrift(policy);
   const locks = schedule.clients.flatMap((client) => client.locks);
   const ttls = [...new Set(locks.map((lock) => lock.ttlMs))].sort((a, b) => a - b);
   const parts = [
@@ -89,18 +99,19 @@ export function configLine(schedule: Schedule, lock: 'own' | 'foreign' = 'own'):
       ? quorumWords(schedule.clients, policy, cluster.nodes)
       : [`majority ${quorumOf(policy, cluster.nodes)}`]),
     `ttl ${enumerate(ttls.map(countWords))} ms`,
-    ...(lock === 'own' ? [`drift ${percentWords(policy.driftPpm)} + ${formatDurationMs(policy.driftUs)} ms`] : []),
+    ...(lock === 'own' ? [`drift ${percentWords(drift.driftPpm)} + ${formatDurationMs(drift.driftUs)} ms`] : []),
     `persistence ${cluster.persistence}`,
   ];
   if (lock === 'foreign') return parts.join(', ');
-  if (policy.votesWanted !== 'quorum') parts.push(`votes wanted ${policy.votesWanted}`);
+  if (policy.settings.votesWanted !== 'quorum') parts.push(`votes wanted ${policy.settings.votesWanted}`);
   parts.push(...clockWords(policy, REFERENCE));
-  if (policy.stampUs > 1) parts.push(`stamps of ${formatDurationMs(policy.stampUs)} ms`);
+  const stampUs = deviationNumber(policy, 'stamps-us');
+  if (stampUs !== undefined) parts.push(`stamps of ${formatDurationMs(stampUs)} ms`);
   parts.push(...deadlineWords(policy, REFERENCE));
   if (policy.profile !== 'reference') parts.push(`policy ${policy.profile}`);
   if (cluster.scripts === 'by-hash') parts.push('scripts by their hash');
   for (const { id, timing } of schedule.clients) {
-    const mine = { ...policy, ...timing };
+    const mine = policyWithTiming(policy, timing);
     const own = [...clockWords(mine, policy), ...deadlineWords(mine, policy)];
     if (own.length > 0) parts.push(`${id}: ${enumerate(own)}`);
   }
@@ -117,15 +128,20 @@ function quorumWords(clients: readonly ClientPlan[], policy: Policy, nodes: numb
 }
 
 /** The clock that a client reads, where others read another one. */
-function clockWords({ clock }: Policy, others: Policy): string[] {
-  return clock === others.clock ? [] : [`${clock} clock`];
+function clockWords({ habits: { clock } }: Policy, others: Policy): string[] {
+  return clock === others.habits.clock ? [] : [`${clock} clock`];
 }
 
 /** What a client makes of a validity, where others do that in another way. */
-function deadlineWords({ deadline, deadlineLagUs }: Policy, others: Policy): string[] {
-  if (deadline === others.deadline && deadlineLagUs === others.deadlineLagUs) return [];
-  if (deadline !== 'relative') return deadline === others.deadline ? [] : [`${deadline} deadline`];
-  return [`relative validity${deadlineLagUs > 0 ? ` counted ${formatDurationMs(deadlineLagUs)} ms late` : ''}`];
+function deadlineWords(policy: Policy, others: Policy): string[] {
+  const own = deadlineOf(policy);
+  return own === deadlineOf(others) ? [] : [own];
+}
+
+function deadlineOf(policy: Policy): string {
+  const lagUs = deviationNumber(policy, 'deadline-counted-after-us');
+  if (lagUs === undefined) return deviates(policy, 'deadline-whole-ttl') ? 'whole-ttl deadline' : 'absolute deadline';
+  return `relative validity${lagUs > 0 ? ` counted ${formatDurationMs(lagUs)} ms late` : ''}`;
 }
 
 /** A space within `1 911 votes` or `1 %` is none to break a line at. */

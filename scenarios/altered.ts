@@ -1,16 +1,8 @@
 import { LONGEST_US, MIDDLE_JITTER_PPM } from '../core/index.js';
-import type { Policy } from '../deviations/index.js';
-import { profileOf } from './checks.js';
-import type {
-  ClientPlan,
-  ClientTiming,
-  Cluster,
-  Fault,
-  LockPlan,
-  ProcessName,
-  ResourceGuard,
-  Schedule,
-} from './schedule.js';
+import type { ClientTiming, PolicyFields } from '../deviations/index.js';
+import { fencingOf, profileOf } from './checks.js';
+
+import type { ClientPlan, Cluster, Fault, LockPlan, ProcessName, ResourceGuard, Schedule } from './schedule.js';
 
 /*
  * Copies of a schedule with one thing altered throughout; what mitigations are made of.
@@ -58,20 +50,21 @@ export function withOwnTiming(schedule: Schedule, keeps: (name: string) => boole
 }
 
 /** Some fields of the policy. */
-export function withPolicy(schedule: Schedule, fields: Partial<Omit<Policy, 'profile'>>): Schedule {
+export function withPolicy(schedule: Schedule, fields: PolicyFields): Schedule {
   return { ...schedule, policy: { ...schedule.policy, with: { ...schedule.policy.with, ...fields } } };
 }
 
 /** What resources look at before they take a write. One that looks at fencing tokens is given some. */
 export function withResource(schedule: Schedule, resource: ResourceGuard): Schedule {
-  const { profile, with: fields } = schedule.policy;
-  const unfenced = (fields.fencing ?? profileOf(profile)?.fencing) === 'none';
-  const base = looksAtTokens(resource) && unfenced ? withPolicy(schedule, { fencing: 'quorum' }) : schedule;
+  const base =
+    looksAtTokens(resource) && fencingOf(schedule.policy) === 'none'
+      ? withPolicy(schedule, { fencing: 'quorum' })
+      : schedule;
   return { ...base, resource };
 }
 
 /** The fencing tokens of locks. Without any, no resource looks at them. */
-export function withFencing(schedule: Schedule, fencing: Policy['fencing']): Schedule {
+export function withFencing(schedule: Schedule, fencing: NonNullable<PolicyFields['fencing']>): Schedule {
   const fenced = withPolicy(schedule, { fencing });
   const { resource } = schedule;
   return fencing === 'none' && resource !== undefined && looksAtTokens(resource)
@@ -171,7 +164,7 @@ const MOST_SPREAD = 64;
  */
 export function spreadJitter(schedule: Schedule): Schedule {
   const { profile, with: fields } = schedule.policy;
-  const tries = fields.tries === undefined ? (profileOf(profile)?.tries ?? null) : fields.tries;
+  const tries = fields.tries === undefined ? (profileOf(profile)?.settings.tries ?? null) : fields.tries;
   const attempts = Math.min(MOST_SPREAD, tries ?? MOST_SPREAD);
   const clients = schedule.clients.map((client) => {
     const start = Number(client.id.slice(1)) * 618_034;

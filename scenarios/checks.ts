@@ -1,6 +1,7 @@
 import { MOST_NODES } from '../core/index.js';
-import { type Policy, PROFILES } from '../deviations/index.js';
+import { fieldsOf, type Policy, type PolicyChoice, type PolicyFields, PROFILES } from '../deviations/index.js';
 import { addressText } from './address.js';
+
 import { pointer, ScheduleError, show } from './input-error.js';
 import { meant } from './nearest.js';
 import type { Expectation, Scenario, Variant } from './scenario.js';
@@ -111,9 +112,14 @@ function checkProfile(name: string, path: string): void {
   if (profileOf(name) === undefined) fail(path, notAProfile(name));
 }
 
+/** The fencing tokens that a choice comes to. */
+export function fencingOf({ profile, with: fields }: PolicyChoice): PolicyFields['fencing'] {
+  const policy = profileOf(profile);
+  return fields.fencing ?? (policy === undefined ? undefined : fieldsOf(policy).fencing);
+}
+
 function checkResource({ resource = 'none', policy }: Schedule, path: string): void {
-  const fencing = policy.with.fencing ?? profileOf(policy.profile)?.fencing;
-  if (resource.startsWith('fencing') && fencing === 'none') {
+  if (resource.startsWith('fencing') && fencingOf(policy) === 'none') {
     fail(path, `${show(resource)} needs fencing tokens; set fencing of the policy to "quorum"`);
   }
 }

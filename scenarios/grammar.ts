@@ -1,5 +1,5 @@
 import { LONGEST_US, MOST_NODES } from '../core/index.js';
-import type { Policy } from '../deviations/index.js';
+import type { ClientTiming, PolicyChoice, PolicyFields } from '../deviations/index.js';
 import { exactly } from './exactly.js';
 import {
   countOr,
@@ -22,7 +22,6 @@ import {
 } from './grammar-parts.js';
 import type {
   ClientPlan,
-  ClientTiming,
   ClockPlan,
   Cluster,
   Distance,
@@ -31,7 +30,6 @@ import type {
   Fault,
   FsyncPlan,
   LockPlan,
-  PolicyChoice,
   Schedule,
   WritePlan,
 } from './schedule.js';
@@ -101,7 +99,7 @@ const timing: z.ZodType<ClientTiming> = exactly<ClientTiming>()(record('a timing
   { id: 'ClientTiming' },
 );
 
-const policyFields: z.ZodType<PolicyChoice['with']> = exactly<Partial<Omit<Policy, 'profile'>>>()(
+const policyFields: z.ZodType<PolicyFields> = exactly<PolicyFields>()(
   record('a policy', {
     quorum: countOr(1, MOST_NODES, 'majority', 'half', 'float-majority').exactOptional(),
     votesWanted: countOr(1, MOST_NODES, 'quorum', 'all').exactOptional(),

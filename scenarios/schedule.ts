@@ -1,5 +1,5 @@
 import type { Operation } from '../core/index.js';
-import type { Policy } from '../deviations/index.js';
+import type { ClientTiming, PolicyChoice } from '../deviations/index.js';
 
 /**
  * One run, written down completely: cluster, clients and their work, faults with their times, and what became of each
@@ -9,6 +9,7 @@ import type { Policy } from '../deviations/index.js';
 export interface Schedule {
   readonly schema: 'lockstep.schedule/1';
   readonly cluster: Cluster;
+  /** What all clients follow. */
   readonly policy: PolicyChoice;
   readonly clients: readonly ClientPlan[];
   /** At one instant they strike in this order. */
@@ -105,12 +106,6 @@ export interface ClockPlan {
   readonly ratePpm: number;
 }
 
-/** The policy that all clients follow: a profile by name, and fields that differ from it. */
-export interface PolicyChoice {
-  readonly profile: string;
-  readonly with: Partial<Omit<Policy, 'profile'>>;
-}
-
 /** What a client does, and what it knows of the cluster. */
 export interface ClientPlan {
   readonly id: ProcessName;
@@ -126,9 +121,6 @@ export interface ClientPlan {
   /** Numbered from 0 in this order; they may overlap in time. */
   readonly locks: readonly LockPlan[];
 }
-
-/** What of a policy one client may have for itself: its clock, and what its caller makes of a validity. */
-export type ClientTiming = Partial<Pick<Policy, 'clock' | 'deadline' | 'deadlineLagUs'>>;
 
 /** One acquisition and what its client does with it. Times after the claim are on the client's clock. */
 export interface LockPlan {

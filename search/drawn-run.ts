@@ -1,7 +1,8 @@
+import { choiceOf } from '../deviations/index.js';
 import type { Counts } from '../properties/coverage.js';
 import { Monitors } from '../properties/monitors/monitors.js';
 import type { Schedule } from '../scenarios/index.js';
-import { choiceOf, RecordingAdversary, type StreamSource, World } from '../sim/index.js';
+import { RecordingAdversary, type StreamSource, World } from '../sim/index.js';
 import { DrawnAdversary, premiseStream } from './drawn.js';
 import { drawPremise, type Premise } from './premise.js';
 import { COMBINED, type Tactics } from './tactics.js';

@@ -283,7 +283,8 @@ export class FaultPlan {
     const when = this.during(lock, view, null);
     if (draw.chance(30 * PERCENT)) {
       const process = lock.client.name;
-      if (premise.setup.policy.clock === 'wall') faults.push({ kind: 'clock-step', process, ...when, byUs: -byUs });
+      if (premise.setup.policy.habits.clock === 'wall')
+        faults.push({ kind: 'clock-step', process, ...when, byUs: -byUs });
       else faults.push({ kind: 'suspend', process, ...when, forUs: byUs, stops: 'all' });
       return;
     }
@@ -347,7 +348,7 @@ export class FaultPlan {
     const spare = size(lock.state.votes.yes) - lock.state.electorate.needed;
     const count = spare + (weather.stretch.forget > 1 ? 1 : 0);
     // After an extension only the votes of its round count, and how many those will be is not known yet.
-    if (count <= 0 || extendsItself(premise.setup.policy)) return;
+    if (count <= 0 || extendsItself(premise.setup.policy.settings)) return;
     this.strained = true;
     // While the key is there nobody else's can be, so that nobody else's claim loses a vote.
     const heldUntil = lock.plan.holdUs === null ? Number.POSITIVE_INFINITY : view.now + lock.plan.holdUs;

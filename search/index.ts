@@ -4,7 +4,7 @@ export type { Counterexample } from './counterexample.js';
 export type { Crew } from './crew.js';
 export { drawRun } from './drawn-run.js';
 export { type Catch, HUNT_RUNS, HUNT_SEEDS, hunt } from './mutants/hunt.js';
-export { fieldsOfChange, MUTANTS } from './mutants/registry.js';
+export { MUTANTS } from './mutants/registry.js';
 export type { NearMiss } from './near-miss.js';
 export { searchRange } from './range.js';
 export { greatestShare } from './share.js';

@@ -1,5 +1,5 @@
-import { extendsItself } from '../core/index.js';
-import type { Policy } from '../deviations/index.js';
+import { extendsItself, type Settings } from '../core/index.js';
+import { type ClientTiming, type Habits, type Policy, policyWith } from '../deviations/index.js';
 import type { ClockPlan, Distance, FsyncPlan } from '../scenarios/index.js';
 import { type ClientView, type ClusterSetup, nodeName, type Setup, type Stream } from '../sim/index.js';
 import { type Bounds, boundsOf } from './bounds.js';
@@ -62,7 +62,11 @@ export function drawPremise(weather: Weather, tactics: Tactics, draw: Stream): P
 function busy(weather: Weather, usual: Premise, draw: Stream): Premise {
   const { cluster, policy } = usual.setup;
   const distances = weather.distances && draw.chance(60 * PERCENT) ? drawDistances(weather, draw) : cluster.distances;
-  const setup = { ...usual.setup, cluster: { ...cluster, distances }, policy: { ...policy, tries: 1 } };
+  const setup = {
+    ...usual.setup,
+    cluster: { ...cluster, distances },
+    policy: policyWith({ settings: { tries: 1 } }, policy),
+  };
   return { ...usual, setup, handovers: true };
 }
 
@@ -78,9 +82,9 @@ function patient(weather: Weather, usual: Premise, patience: Patience): Premise 
     setup: {
       ...usual.setup,
       cluster: { ...cluster, distances: standoff ? distancesOf(weather, usual.leastDelayUs) : cluster.distances },
-      policy: { ...policy, tries: null },
+      policy: policyWith({ settings: { tries: null } }, policy),
       // A lock that extends itself may be held for eleven TTLs.
-      untilUs: (extendsItself(policy) ? 14 : 3) * 1000 * ttlMs,
+      untilUs: (extendsItself(policy.settings) ? 14 : 3) * 1000 * ttlMs,
     },
     mostDelayUs: standoff ? usual.leastDelayUs : usual.mostDelayUs,
     partitions: usual.partitions && !standoff,
@@ -111,7 +115,7 @@ function drawUsual(weather: Weather, tactics: Tactics, draw: Stream): Premise {
   const suspends = strain !== 'late' && weather.suspends > 0 && has(20);
   const wallSteps = weather.wallSteps > 0 && has(20);
   // Where nobody suspends or sets them, all clocks of a client are as good as each other.
-  const mixed = weather.ownTiming && !suspends && !wallSteps && policy.clock === 'boot' && has(10);
+  const mixed = weather.ownTiming && !suspends && !wallSteps && policy.habits.clock === 'boot' && has(10);
   return {
     setup: {
       cluster: clusterOf(weather, disk, {
@@ -222,8 +226,8 @@ export function forgetsUnawares({ persistence, disks }: Weather): boolean {
 function drawTimings({ clients }: Weather, draw: Stream): ClientView[] {
   return Array.from({ length: clients }, () => ({
     timing: {
-      clock: draw.pick<Policy['clock']>(['boot', 'monotonic', 'wall']),
-      deadline: draw.pick<Policy['deadline']>(['absolute', 'relative']),
+      clock: draw.pick<Habits['clock']>(['boot', 'monotonic', 'wall']),
+      deadline: draw.pick<ClientTiming['deadline'] & string>(['absolute', 'relative']),
     },
   }));
 }
@@ -243,10 +247,11 @@ function drawNearness(draw: Stream): number {
 
 /** Few attempts, so that a run is short; and where nodes forget, votes beyond the quorum that let them. */
 function drawPolicy(weather: Weather, strain: Strain | null, draw: Stream): Policy {
-  const tries = weather.policy.tries === null ? null : Math.min(weather.policy.tries, draw.between(1, 3));
-  if (strain !== 'forget') return { ...weather.policy, tries };
-  const votesWanted = draw.pick<Policy['votesWanted']>(['all', 'quorum', weather.nodes - 1]);
-  return { ...weather.policy, tries, votesWanted };
+  const tries =
+    weather.policy.settings.tries === null ? null : Math.min(weather.policy.settings.tries, draw.between(1, 3));
+  if (strain !== 'forget') return policyWith({ settings: { tries } }, weather.policy);
+  const votesWanted = draw.pick<Settings['votesWanted']>(['all', 'quorum', weather.nodes - 1]);
+  return policyWith({ settings: { tries, votesWanted } }, weather.policy);
 }
 
 function drawStrain(weather: Weather, draw: Stream): Strain | null {

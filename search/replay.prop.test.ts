@@ -1,16 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { choiceOf } from '../deviations/index.js';
 import { FAULT_KINDS, type Fault, formatSchedule, parseScheduleText, type Schedule } from '../scenarios/index.js';
-import {
-  choiceOf,
-  Observer,
-  RecordingAdversary,
-  ScriptedAdversary,
-  Streams,
-  setupOf,
-  simulate,
-  World,
-} from '../sim/index.js';
+import { Observer, RecordingAdversary, ScriptedAdversary, Streams, setupOf, simulate, World } from '../sim/index.js';
 import { schedule } from '../sim/testing/schedule.js';
 import { courseArbitrary } from './arbitraries/schedule.js';
 import { withCourse } from './course.js';

@@ -46,7 +46,7 @@ function amountsOf(weather: Weather): readonly (readonly [amount: number, situat
     [weather.crashes, 'crashesInClaim'],
     [weather.pauses, 'pausesInClaim'],
     [weather.suspends, 'suspendsInClaim'],
-    [weather.policy.clock === 'wall' ? 0 : weather.wallSteps, 'wallStepsInClaim'],
+    [weather.policy.habits.clock === 'wall' ? 0 : weather.wallSteps, 'wallStepsInClaim'],
     [weather.clientCrashes, 'clientCrashesInClaim'],
     [weather.partitions, 'partitionsInClaim'],
     [weather.failovers, 'failoversInClaim'],

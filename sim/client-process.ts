@@ -1,5 +1,5 @@
 import { type Answer, type Command, type LocalTime, later, type NodeSet } from '../core/index.js';
-import type { Policy } from '../deviations/index.js';
+import type { Habits, Policy } from '../deviations/index.js';
 import type { ProcessName, WritePlan } from '../scenarios/index.js';
 import type { Chronicle } from './chronicle.js';
 import type { Clock } from './clock.js';
@@ -67,7 +67,7 @@ export abstract class ClientProcess extends Process {
   protected readonly host: ClientHost;
 
   /** `beliefClock` is the one that its beliefs end by. */
-  constructor(seat: ClientSeat, beliefClock: Policy['clock']) {
+  constructor(seat: ClientSeat, beliefClock: Habits['clock']) {
     const clocks = new Clocks(seat.offsetUs, seat.ratePpm);
     super(seat.index, seat.name, seat.index, clocks.read(beliefClock));
     this.clocks = clocks;

@@ -14,7 +14,7 @@ import {
   type Timer,
   type Token,
 } from '../core/index.js';
-import { lockPolicyOf, type Policy } from '../deviations/index.js';
+import { type Habits, lockPolicyOf } from '../deviations/index.js';
 import { ClientProcess, type ClientSeat } from './client-process.js';
 import type { Clock } from './clock.js';
 import type { LockRun } from './lock-run.js';
@@ -36,15 +36,15 @@ const SLOTS: Readonly<Record<Timer, number>> = {
 /** A client process that drives `core`'s locks with its own clock. */
 export class SimClient extends ClientProcess implements Environment<LockRun> {
   readonly policy: LockPolicy;
-  private readonly habits: Policy;
+  private readonly habits: Habits;
   /** Until when the lock was held that steps, before the step. */
   private heldUntil: LocalTime = localTime(0);
   /** The token that it drew last, where one serves as long as the process lives; 0 for none. */
   private ownToken = 0;
 
   constructor(seat: ClientSeat) {
-    super(seat, seat.policy.clock);
-    this.habits = seat.policy;
+    super(seat, seat.policy.habits.clock);
+    this.habits = seat.policy.habits;
     this.policy = lockPolicyOf(seat.policy);
   }
 
@@ -100,8 +100,8 @@ export class SimClient extends ClientProcess implements Environment<LockRun> {
   }
 
   draw(lock: LockRun, attempt: number): Chance {
-    const { tokenFrom, tokenScope } = this.habits;
-    const fresh = tokenFrom === 'random' && tokenScope !== 'instance';
+    const { tokenFrom, tokenPerProcess } = this.habits;
+    const fresh = tokenFrom === 'random' && !tokenPerProcess;
     const number = fresh ? this.chronicle.newToken(lock) : this.oldToken(lock);
     const token = number as unknown as Token;
     return { token, jitterPpm: this.host.jitterPpm(lock, attempt) };
@@ -110,8 +110,8 @@ export class SimClient extends ClientProcess implements Environment<LockRun> {
   /** A token that somebody may have had before: this process itself, or whoever drew one at the same time. */
   private oldToken(lock: LockRun): number {
     const { chronicle, habits } = this;
-    const { tokenFrom, tokenScope } = habits;
-    if (tokenScope === 'instance' && this.ownToken > 0) {
+    const { tokenFrom, tokenPerProcess } = habits;
+    if (tokenPerProcess && this.ownToken > 0) {
       chronicle.passOn(this.ownToken, lock);
       return this.ownToken;
     }

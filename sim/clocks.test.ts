@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import type { Policy } from '../deviations/index.js';
+import type { Habits } from '../deviations/index.js';
 import type { Fault } from '../scenarios/index.js';
 import { lock, story, unreached } from './testing/schedule.js';
 
-const ALL: readonly Policy['clock'][] = ['boot', 'monotonic', 'wall'];
+const ALL: readonly Habits['clock'][] = ['boot', 'monotonic', 'wall'];
 
 /** When c1, who asks at 0 and whose claim ends at 9898 ms if nothing happens, is told of that end; by the clock it reads. */
 function ends(fault: Fault): Record<string, number> {
-  const told = (clock: Policy['clock']): number =>
+  const told = (clock: Habits['clock']): number =>
     Number.parseInt(story({ policy: { clock }, faults: [fault] }, 'expired')[0] ?? '', 10);
   return Object.fromEntries(ALL.map((clock) => [clock, told(clock)]));
 }
@@ -40,7 +40,7 @@ describe('the clocks of a client', () => {
 
   it('stand still between the requests and the answers too, which then look fresh', () => {
     const faults: Fault[] = [{ kind: 'suspend', process: 'c1', atUs: 1_500, forUs: 20_000_000 }];
-    const outcome = (clock: Policy['clock']): string[] =>
+    const outcome = (clock: Habits['clock']): string[] =>
       story({ policy: { clock, tries: 1 }, faults }, 'claim', 'acquire-failed');
     expect(outcome('monotonic')).toEqual(['20001500 c1 claim']);
     expect(outcome('boot')).toEqual(['20001500 c1 acquire-failed']);

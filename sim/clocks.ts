@@ -1,4 +1,4 @@
-import type { Policy } from '../deviations/index.js';
+import type { Habits } from '../deviations/index.js';
 import type { Suspend } from '../scenarios/index.js';
 import { Clock } from './clock.js';
 import type { TrueTime } from './time.js';
@@ -19,7 +19,7 @@ export class Clocks {
   }
 
   /** The one that a policy reads. */
-  read(kind: Policy['clock']): Clock {
+  read(kind: Habits['clock']): Clock {
     return this[kind];
   }
 

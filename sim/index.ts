@@ -18,7 +18,7 @@ export { Stream, type StreamSource, Streams } from './random.js';
 export { RecordingAdversary } from './recorder.js';
 export { RunsHash } from './runs-hash.js';
 export { ScriptedAdversary } from './scripted.js';
-export { choiceOf, policyOf, type Run, runOf, setupOf, simulate } from './simulate.js';
+export { type Run, runOf, setupOf, simulate } from './simulate.js';
 export { after, type TrueTime, trueTime } from './time.js';
 export { Kind, type TraceEvent, type TraceKind } from './trace.js';
 export { type ClientView, clockOf, policyFor, type Setup, type WorldView } from './view.js';

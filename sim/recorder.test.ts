@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import { choiceOf } from '../deviations/index.js';
 import { formatSchedule, parseScheduleText, type Schedule } from '../scenarios/index.js';
 import type { Adversary } from './adversary.js';
 import { Observer } from './observer.js';
 import { RecordingAdversary } from './recorder.js';
 import { ScriptedAdversary } from './scripted.js';
-import { choiceOf, setupOf, simulate } from './simulate.js';
+import { setupOf, simulate } from './simulate.js';
 import { lock, schedule, unreached } from './testing/schedule.js';
 import { World } from './world.js';
 

@@ -1,5 +1,6 @@
 import { MIDDLE_JITTER_PPM } from '../core/index.js';
-import type { ClientPlan, Cluster, Fate, Fault, LockPlan, PolicyChoice, Schedule } from '../scenarios/index.js';
+import type { PolicyChoice } from '../deviations/index.js';
+import type { ClientPlan, Cluster, Fate, Fault, LockPlan, Schedule } from '../scenarios/index.js';
 
 import type { Adversary, Moment } from './adversary.js';
 import type { ClusterSetup } from './cluster-setup.js';

@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { REFERENCE } from '../deviations/index.js';
-import { choiceOf, policyOf } from './simulate.js';
+import { choiceOf, policyOf, policyWith, REFERENCE } from '../deviations/index.js';
 
 describe('a policy in a schedule', () => {
   it('is a profile with what differs from it', () => {
     expect(policyOf({ profile: 'reference', with: {} })).toEqual(REFERENCE);
     const policy = policyOf({ profile: 'reference', with: { tries: null, retryJitterUs: 0 } });
-    expect(policy).toEqual({ ...REFERENCE, tries: null, retryJitterUs: 0 });
+    expect(policy).toEqual(policyWith({ settings: { tries: null, retryJitterUs: 0 } }));
     expect(choiceOf(policy)).toEqual({ profile: 'reference', with: { tries: null, retryJitterUs: 0 } });
   });
 

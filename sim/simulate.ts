@@ -1,5 +1,5 @@
-import { type Policy, PROFILES, REFERENCE } from '../deviations/index.js';
-import type { ClientPlan, PolicyChoice, Schedule } from '../scenarios/index.js';
+import { policyOf } from '../deviations/index.js';
+import type { ClientPlan, Schedule } from '../scenarios/index.js';
 import { Observer } from './observer.js';
 import { ScriptedAdversary } from './scripted.js';
 import type { TraceEvent } from './trace.js';
@@ -25,21 +25,6 @@ export interface SimulateOptions {
   readonly trace?: boolean;
   /** Sees the run from outside. */
   readonly observer?: Observer;
-}
-
-/** The policy a schedule chooses. Throws a `RangeError` for an unknown profile. */
-export function policyOf(choice: PolicyChoice): Policy {
-  const profile = choice.profile === REFERENCE.profile ? REFERENCE : PROFILES[choice.profile];
-  if (profile === undefined) throw new RangeError(`"${choice.profile}" is not a known profile`);
-  return { ...profile, ...choice.with };
-}
-
-/** How a schedule writes a policy down: its profile, and what differs from it. */
-export function choiceOf(policy: Policy): PolicyChoice {
-  const profile = policyOf({ profile: policy.profile, with: {} });
-  const fields = Object.keys(profile) as (keyof Policy)[];
-  const differing = fields.filter((field) => policy[field] !== profile[field]);
-  return { profile: policy.profile, with: Object.fromEntries(differing.map((field) => [field, policy[field]])) };
 }
 
 /** What a schedule says of the world before anything happens. */

@@ -37,6 +37,6 @@ it('one client counts a relative validity, late, and the other an absolute deadl
 it('what a client has for itself is told of, and only of it', () => {
   const plan = schedule({ locks: [[lock(0)], [lock(0)]], views: [{}, { timing: { clock: 'wall' } }] });
   const setup = setupOf(plan);
-  expect([0, 1].map((client) => policyFor(setup, client).clock)).toEqual(['boot', 'wall']);
+  expect([0, 1].map((client) => policyFor(setup, client).habits.clock)).toEqual(['boot', 'wall']);
   expect(policyFor(setup, 0)).toBe(setup.policy);
 });

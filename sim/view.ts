@@ -1,4 +1,4 @@
-import type { Policy } from '../deviations/index.js';
+import { type Policy, policyWithTiming } from '../deviations/index.js';
 import type { ClientPlan, ClockPlan, ProcessName, ResourceGuard } from '../scenarios/index.js';
 import type { ClientProcess } from './client-process.js';
 import type { ClusterSetup } from './cluster-setup.js';
@@ -26,7 +26,7 @@ export type ClientView = Pick<ClientPlan, 'nodes' | 'keyPrefix' | 'timing'>;
 /** The policy that a client follows, by its index. */
 export function policyFor({ policy, views }: Setup, client: number): Policy {
   const timing = views?.[client]?.timing;
-  return timing === undefined ? policy : { ...policy, ...timing };
+  return policyWithTiming(policy, timing);
 }
 
 /** Clocks of a set-up by process; a process without a plan has a perfect clock. */

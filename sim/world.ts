@@ -260,7 +260,8 @@ export class World implements WorldView, WatchedWorld, ClientHost {
       keyPrefix === ''
         ? lock.resources
         : lock.plan.resources.map((resource) => this.chronicle.keyOf(keyPrefix + resource));
-    lock.list = this.policy.nodesFrom === 'connected' ? this.links.connected(client.index, client.list) : client.list;
+    lock.list =
+      this.policy.habits.nodesFrom === 'connected' ? this.links.connected(client.index, client.list) : client.list;
     client.acquire(lock);
   }
 

@@ -1,6 +1,7 @@
-import type { Policy } from '../../deviations/index.js';
+import { type PolicyFields, policyOf } from '../../deviations/index.js';
 import { type Assumption, assumptions } from '../../properties/assumptions.js';
 import { judge } from '../../properties/judge.js';
+
 import {
   type Cluster,
   type Fate,
@@ -12,7 +13,7 @@ import {
   type Schedule,
 } from '../../scenarios/index.js';
 import { unreached } from '../../scenarios/plain.js';
-import { nodeName, policyOf } from '../../sim/index.js';
+import { nodeName } from '../../sim/index.js';
 
 /** Two schedules on either side of what the lock assumes: they differ by one quantum of one thing. */
 export interface Twin {
@@ -41,7 +42,7 @@ interface Parts {
   readonly lists?: readonly (readonly number[])[];
   readonly faults?: readonly Fault[];
   readonly fates?: readonly Fate[];
-  readonly policy?: Partial<Policy>;
+  readonly policy?: PolicyFields;
 }
 
 /** No latency, and nodes whose clocks are about to tick, so that a key lives 1 µs longer than its TTL and no more. */

@@ -1,4 +1,4 @@
-import type { Policy } from '../../deviations/index.js';
+import type { PolicyFields } from '../../deviations/index.js';
 import {
   allowanceUs,
   latestEffectUs,
@@ -50,7 +50,7 @@ function diskRows(): Row[] {
   );
 }
 
-const KINDS: readonly { readonly fencing: Policy['fencing']; readonly roundTrips: number }[] = [
+const KINDS: readonly { readonly fencing: NonNullable<PolicyFields['fencing']>; readonly roundTrips: number }[] = [
   { fencing: 'none', roundTrips: 1 },
   { fencing: 'piggybacked-read', roundTrips: 2 },
   { fencing: 'quorum', roundTrips: 3 },

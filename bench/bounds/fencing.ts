@@ -1,4 +1,4 @@
-import type { Policy } from '../../deviations/index.js';
+import type { PolicyFields } from '../../deviations/index.js';
 import type { Fate, Fault } from '../../scenarios/index.js';
 import { type Attack, alone, type Setting, strikeAt } from '../../search/frontier/adversary.js';
 import { greatest } from '../../search/frontier/bisect.js';
@@ -89,7 +89,7 @@ export function longestUnsafeCounter(wanted: CounterDisk): number {
 }
 
 /** The longest one-way delay of all messages with which a lock with this kind of token is had, µs. */
-export function longestDelay(ttlMs: number, fencing: Policy['fencing']): number {
+export function longestDelay(ttlMs: number, fencing: NonNullable<PolicyFields['fencing']>): number {
   return greatest(0, 1000 * ttlMs, (delayUs) => see(alone({ ttlMs, delayUs, policy: { fencing } })).claims.length > 0);
 }
 

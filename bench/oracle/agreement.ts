@@ -1,4 +1,4 @@
-import { PROFILES, REFERENCE } from '../../deviations/index.js';
+import { choiceOf, PROFILES, policyWith, REFERENCE } from '../../deviations/index.js';
 import { NOT_TOLD } from '../../properties/monitors/lost-lock.js';
 import { Monitors } from '../../properties/monitors/monitors.js';
 import type { Outage } from '../../properties/monitors/outage.js';
@@ -11,7 +11,6 @@ import { COMBINED } from '../../search/tactics.js';
 import { past, STRAINS, type Weather, WITHIN_ASSUMPTIONS } from '../../search/weather.js';
 import {
   type Adversary,
-  choiceOf,
   RecordingAdversary,
   ScriptedAdversary,
   type Setup,
@@ -125,7 +124,7 @@ export const MOST_KEPT = 5;
 const FENCED: Weather = {
   ...WITHIN_ASSUMPTIONS,
   nodes: 3,
-  policy: { ...REFERENCE, fencing: 'quorum' },
+  policy: policyWith({ settings: { fencing: true } }),
   resource: 'fencing',
 };
 

@@ -65,7 +65,7 @@ interface Orphan extends Span {
  */
 function orphanedKeys(waits: Waits): Outage[] {
   const { record, uses } = waits;
-  const graceUs = record.setup.policy.nodeTimeoutUs ?? 50_000;
+  const graceUs = record.setup.policy.settings.nodeTimeoutUs ?? 50_000;
   const orphans = uses.stays
     .flatMap((stay) => orphanSpans(stay, record.endUs).map((span) => ({ ...span, stay, counts: span.from + graceUs })))
     .filter(({ to, counts }) => counts < to);
@@ -131,7 +131,10 @@ function endlessWait(waits: Waits, others: readonly Outage[]): Outage[] {
     ...lock.attempts.flatMap((it) => it.rounds).map((it) => it.ttlMs),
   ]);
   const explained =
-    1000 * (Math.max(0, ...ttls) + 1) + policy.retryDelayUs + policy.retryJitterUs + 2 * (policy.nodeTimeoutUs ?? 0);
+    1000 * (Math.max(0, ...ttls) + 1) +
+    policy.settings.retryDelayUs +
+    policy.settings.retryJitterUs +
+    2 * (policy.settings.nodeTimeoutUs ?? 0);
   const shares = (a: Lock, b: Lock): boolean => a.resources.some((it) => b.resources.includes(it));
   const starts = asked
     .filter((lock) => waits.isWaiting(lock, end))

@@ -34,7 +34,7 @@ function openCalls(waits: Waits): Open[] {
     const tries = lock.attempts.flatMap(({ asked: [from] }, k): Open[] => {
       if (from === undefined) return [];
       const to = first([lock.attempts[k + 1]?.asked[0], claim, lock.failed, death]);
-      return [{ lock, from, to, boundUs: tryUs(policy, places, ttlMs, k + 1 === policy.tries) }];
+      return [{ lock, from, to, boundUs: tryUs(policy, places, ttlMs, k + 1 === policy.settings.tries) }];
     });
     const back = uses.givingBack.filter((it) => it.lock === lock);
     const releases = back.map((from, i): Open => {
@@ -70,15 +70,15 @@ function dueOf(waits: Waits, { lock, from, to, boundUs }: Open): number {
 export function tries({ record }: Waits): Finding[] {
   const { policy } = record.setup;
   // Who has only so much time may use it up first.
-  if (policy.acquireTimeoutUs !== null) return [];
+  if (policy.settings.acquireTimeoutUs !== null) return [];
   return record.locks.flatMap((lock) => {
     const { failed, call, attempts } = lock;
     // No further try could succeed.
     if (failed === null || failed.reason === 'counters-lost') return [];
-    if (policy.tries === null || attempts.length < policy.tries)
+    if (policy.settings.tries === null || attempts.length < policy.settings.tries)
       return [finding('fault-tolerance', [lock], failed.atUs)];
-    const shortest = Math.max(0, policy.retryDelayUs - policy.retryJitterUs);
-    const isHasty = failed.localUs - call.localUs < (policy.tries - 1) * shortest;
+    const shortest = Math.max(0, policy.settings.retryDelayUs - policy.settings.retryJitterUs);
+    const isHasty = failed.localUs - call.localUs < (policy.settings.tries - 1) * shortest;
     return isHasty ? [finding('deadlock-free', [lock], failed.atUs)] : [];
   });
 }
@@ -87,7 +87,7 @@ export function tries({ record }: Waits): Finding[] {
 export function endlessHold(waits: Waits): Finding[] {
   const { record, conditions } = waits;
   const { policy } = record.setup;
-  if (policy.autoExtendAtUs === null && policy.autoExtendAtPpm === null) return [];
+  if (policy.settings.autoExtendAtUs === null && policy.settings.autoExtendAtPpm === null) return [];
   return record.locks.flatMap((lock) => {
     if (lock.call.holdUs !== null) return [];
     return waits.stagesOf(lock).flatMap(({ from, to }) => {
@@ -106,6 +106,6 @@ export function endlessHold(waits: Waits): Finding[] {
 }
 
 /** TTLs that a lock may last; where its policy knows no limit, that of the reference. */
-function most({ maxExtensions }: Policy): number {
-  return 1 + (maxExtensions ?? REFERENCE.maxExtensions ?? 0);
+function most({ settings: { maxExtensions } }: Policy): number {
+  return 1 + (maxExtensions ?? REFERENCE.settings.maxExtensions ?? 0);
 }

@@ -1,3 +1,4 @@
+import { statedDrift } from '../../deviations/index.js';
 import type { PropertyId } from '../../scenarios/index.js';
 import { believedAt } from './beliefs.js';
 import type { Finding } from './finding.js';
@@ -16,7 +17,7 @@ function honestVotes({ granted, voted }: Turn): number {
 
 /** Whether a deadline lies a whole µs or more behind start + TTL − D. */
 function tooLate({ setup }: Record, deadline: number, startUs: number, ttlMs: number): boolean {
-  const { driftPpm, driftUs } = setup.policy;
+  const { driftPpm, driftUs } = statedDrift(setup.policy);
   // In thousandths of a µs, so that all is whole. No key lives longer than its TTL, whatever the policy says.
   const driftNs = BigInt(ttlMs) * BigInt(driftPpm) + 1000n * BigInt(driftUs);
   const excessNs = 1000n * BigInt(deadline - startUs - ttlMs * 1000) + (driftNs > 0n ? driftNs : 0n);
@@ -35,7 +36,7 @@ export function acquisition(record: Record): Finding[] {
         2 * honestVotes(turn) <= lock.nodes ||
         tooLate(record, turn.deadline, attempt.asked[0]?.localUs ?? 0, attempt.ttlMs) ||
         left <= 0 ||
-        left < policy.minValidityUs;
+        left < policy.settings.minValidityUs;
       return wrong ? [finding('acquisition', [lock], turn.atUs)] : [];
     }),
   );

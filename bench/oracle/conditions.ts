@@ -140,7 +140,7 @@ export class Conditions {
   /** The nodes of the list that a lock went by: what its client knew, or was connected to, at its call. */
   list({ client, call }: Lock): Listed {
     const told = this.told(client, call.seq);
-    if (this.record.setup.policy.nodesFrom !== 'connected') return told;
+    if (this.record.setup.policy.habits.nodesFrom !== 'connected') return told;
     const there = told.nodes.filter((node) => {
       const isCut = this.cuts.some(
         (it) => it.loses && it.client === client && it.node === node && it.seq < call.seq && call.atUs < it.untilUs,

@@ -1,4 +1,4 @@
-import { deviates, lockPolicyOf, type Policy, releasesInTurn } from '../../deviations/index.js';
+import { deviates, type Policy, releasesInTurn, statedDrift } from '../../deviations/index.js';
 import type { Cluster } from '../../scenarios/index.js';
 
 /*
@@ -7,17 +7,17 @@ import type { Cluster } from '../../scenarios/index.js';
 
 /** One attempt: a time-out, or as many as there are nodes where they are asked in turn; without one, the TTL. */
 export function attemptUs(policy: Policy, places: number, ttlMs: number): number {
-  if (policy.nodeTimeoutUs === null) return 1000 * ttlMs;
+  if (policy.settings.nodeTimeoutUs === null) return 1000 * ttlMs;
   // To read the counters, to give one to who has none and read again, to raise them.
-  const rounds = lockPolicyOf(policy).settings.fencing ? 3 : 0;
-  return ((deviates(policy, 'asks-in-turn') ? places : 1) + rounds) * policy.nodeTimeoutUs;
+  const rounds = policy.settings.fencing ? 3 : 0;
+  return ((deviates(policy, 'asks-in-turn') ? places : 1) + rounds) * policy.settings.nodeTimeoutUs;
 }
 
 /** The releases of a lock or an attempt. */
 export function releaseUs(policy: Policy, places: number, ttlMs: number): number {
-  if (policy.nodeTimeoutUs === null) return 1000 * ttlMs;
+  if (policy.settings.nodeTimeoutUs === null) return 1000 * ttlMs;
   const inTurn = releasesInTurn(policy);
-  return inTurn ? places * policy.nodeTimeoutUs : policy.nodeTimeoutUs;
+  return inTurn ? places * policy.settings.nodeTimeoutUs : policy.settings.nodeTimeoutUs;
 }
 
 /** The clean-up of an attempt, if it is waited for. */
@@ -28,13 +28,13 @@ function cleanUpUs(policy: Policy, places: number, ttlMs: number): number {
 
 /** A whole call of `release`, with all its tries; without an end where it is tried for ever. */
 export function releaseCallUs(policy: Policy, places: number, ttlMs: number): number {
-  const { releaseTries, retryDelayUs } = policy;
+  const { releaseTries, retryDelayUs } = policy.settings;
   if (releaseTries === null) return Number.POSITIVE_INFINITY;
   return releaseTries * releaseUs(policy, places, ttlMs) + (releaseTries - 1) * retryDelayUs;
 }
 
 /** The longest pause between two tries, µs. */
-export function pauseUs({ retryDelayUs, retryJitterUs }: Policy): number {
+export function pauseUs({ settings: { retryDelayUs, retryJitterUs } }: Policy): number {
   return retryDelayUs + retryJitterUs;
 }
 
@@ -48,12 +48,13 @@ export function tryUs(policy: Policy, places: number, ttlMs: number, isLast: boo
 export function aloneUs(policy: Policy, places: number, ttlMs: number): number {
   const attempt = attemptUs(policy, places, ttlMs);
   const cleanUp = cleanUpUs(policy, places, ttlMs);
-  return cleanUp + (policy.nodeTimeoutUs ?? attempt) + attempt + pauseUs(policy) + attempt;
+  return cleanUp + (policy.settings.nodeTimeoutUs ?? attempt) + attempt + pauseUs(policy) + attempt;
 }
 
 /** A message that takes longer than this each way, as do all those of its command, uses up a time-out, or the validity. */
 export function slowUs(policy: Policy, places: number, ttlMs: number, scripts: Cluster['scripts'] = 'by-text'): number {
-  const { nodeTimeoutUs, driftPpm, driftUs, minValidityUs } = policy;
+  const { nodeTimeoutUs, minValidityUs } = policy.settings;
+  const { driftPpm, driftUs } = statedDrift(policy);
   // Request and answer; where the node has to ask for a script, both of them twice.
   const messages = scripts === 'by-hash' ? 4 : 2;
   // The allowance, rounded up to whole microseconds or, if asked, milliseconds.

@@ -1,4 +1,4 @@
-import type { Policy } from '../../deviations/index.js';
+import type { Habits } from '../../deviations/index.js';
 import { clockOf, nodeIndex, type Setup, type TraceEvent } from '../../sim/index.js';
 import { ClockLine } from './clock-line.js';
 
@@ -169,7 +169,7 @@ export class Record {
       }
       case 'expired':
       case 'release-call':
-        if (kind === 'expired' || this.setup.policy.beliefEnds === 'at-release') this.turn(event, 'end');
+        if (kind === 'expired' || this.setup.policy.habits.beliefEnds === 'at-release') this.turn(event, 'end');
         if (kind === 'release-call') this.lockOf(event.process, Number(detail.lock))?.releaseCalls.push(event);
         break;
       case 'reconfigure':
@@ -178,7 +178,7 @@ export class Record {
       case 'released': {
         const lock = this.lockOf(event.process, Number(event.detail.lock));
         if (lock !== undefined) lock.released = event;
-        if (this.setup.policy.beliefEnds === 'after-release') this.turn(event, 'end');
+        if (this.setup.policy.habits.beliefEnds === 'after-release') this.turn(event, 'end');
         break;
       }
       case 'client-crash':
@@ -210,9 +210,9 @@ export class Record {
   }
 
   /** A node has a clock that can be set, a client the one that it reads. */
-  private clockKind({ process }: TraceEvent): Policy['clock'] {
+  private clockKind({ process }: TraceEvent): Habits['clock'] {
     const client = this.setup.clients.indexOf(process);
-    return client < 0 ? 'wall' : (this.setup.views?.[client]?.timing?.clock ?? this.setup.policy.clock);
+    return client < 0 ? 'wall' : (this.setup.views?.[client]?.timing?.clock ?? this.setup.policy.habits.clock);
   }
 
   private keyChanged({ seq, atUs, process, cause, detail }: TraceEvent): void {
@@ -272,7 +272,7 @@ export class Record {
     if (lock === undefined) return;
     const token = Number(detail.token);
     // What the lock is told of; keys live longer where a lock delay is asked for.
-    const ttlMs = Number(detail.ttlMs) - this.setup.policy.lockDelayMs;
+    const ttlMs = Number(detail.ttlMs) - this.setup.policy.settings.lockDelayMs;
     if (attempt === undefined) {
       attempt = {
         lock,
@@ -327,7 +327,7 @@ export class Record {
       this.end(lock, event);
       return;
     }
-    if (this.setup.policy.nodesFrom === 'connected') lock.nodes = Number(detail.nodes);
+    if (this.setup.policy.habits.nodesFrom === 'connected') lock.nodes = Number(detail.nodes);
     const attempt = lock.attempts[lock.attempts.length - 1];
     const round = attempt?.rounds[attempt.rounds.length - 1];
     lock.turns.push({

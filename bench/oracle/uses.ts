@@ -120,7 +120,7 @@ export class Uses {
         this.end(use, event, true);
         break;
       case 'release-call':
-        if (this.record.setup.policy.beliefEnds === 'at-release') this.believing.delete(lock);
+        if (this.record.setup.policy.habits.beliefEnds === 'at-release') this.believing.delete(lock);
         break;
       default:
     }

@@ -157,7 +157,7 @@ export class Waits {
       const since = at(use.orphaned, seq) ?? atUs;
       const wasSent = use.released.some((it) => it.node === node && it.seq < seq);
       const isOver = use.over !== null && use.over.seq < seq;
-      if (!isOver || !wasSent || since + (this.record.setup.policy.nodeTimeoutUs ?? 0) > atUs) return 0;
+      if (!isOver || !wasSent || since + (this.record.setup.policy.settings.nodeTimeoutUs ?? 0) > atUs) return 0;
     }
     const { ttlMs } = use.lock.call;
     const longestMs = Math.max(ttlMs, at(use.rounds, seq) ?? 0);

@@ -1,4 +1,4 @@
-import { lockPolicyOf, type Policy, REFERENCE } from '../../deviations/index.js';
+import { lockPolicyOf, type PolicyChange, policyWith } from '../../deviations/index.js';
 import {
   type Answer,
   type Chance,
@@ -62,8 +62,8 @@ export class TestLock {
   readonly outcomes: Outcome[] = [];
   private chances = 0;
 
-  constructor(change: Partial<Policy> = {}, nodes = 5) {
-    this.policy = deepFreeze(lockPolicyOf({ ...REFERENCE, ...change }));
+  constructor(change: PolicyChange = {}, nodes = 5) {
+    this.policy = deepFreeze(lockPolicyOf(policyWith(change)));
     this.nodes = nodes;
   }
 
@@ -189,6 +189,6 @@ export class TestLock {
 }
 
 /** A lock acquired at 2 ms with the votes of nodes 0, 1 and 2, those of 3 and 4 still on their way. */
-export function heldLock(change: Partial<Policy> = {}, ttlMs = 10_000): TestLock {
+export function heldLock(change: PolicyChange = {}, ttlMs = 10_000): TestLock {
   return new TestLock(change).acquire(ttlMs).at(2).yes(0, 1, 2);
 }

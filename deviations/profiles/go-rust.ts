@@ -1,5 +1,4 @@
-import { policyOfClient } from '../client.js';
-import type { Policy } from '../policy.js';
+import { type Policy, policyOfClient } from '../policy.js';
 import { ALL_KNOWN, between, IN_TURN, WAITS_FOR_ALL } from './shape.js';
 
 /** hjr265/redsync.go: the constant part of the allowance is added to the validity instead of taken from it. */

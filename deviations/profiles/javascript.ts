@@ -1,5 +1,4 @@
-import { type Client, policyOfClient } from '../client.js';
-import type { Policy } from '../policy.js';
+import { type Policy, type PolicyChange, policyOfClient } from '../policy.js';
 import { ALL_KNOWN, between, WAITS_FOR_ALL } from './shape.js';
 
 /** A failed extension deletes the keys, while the caller's lock keeps the deadline that it had. */
@@ -19,7 +18,7 @@ const NODE_REDLOCK_4: Policy = policyOfClient('node-redlock-4', {
 });
 
 /** Settles at a quorum either way, never looks at what is left of the TTL, and cleans up after the last try only. */
-const MAIN: Client = {
+const MAIN = {
   settings: { nodeTimeoutUs: null, releaseTries: 11, maxExtensions: null },
   deviations: [
     ...ALL_KNOWN,
@@ -35,7 +34,7 @@ const MAIN: Client = {
     'loss-noticed-at-failure',
   ],
   habits: { clock: 'wall' },
-};
+} satisfies PolicyChange;
 
 /** 5.0.0-beta.2: validity counts from the first try. */
 const NODE_REDLOCK_5: Policy = policyOfClient('node-redlock-5', {

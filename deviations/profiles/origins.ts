@@ -1,4 +1,4 @@
-import type { Policy } from '../policy.js';
+import type { Settings } from '../../core/index.js';
 
 /** Files in which values were read. */
 export interface Source {
@@ -16,12 +16,12 @@ export interface Origin {
   /** `null` where the project has no versions. */
   readonly version: string | null;
   readonly sources: readonly Source[];
-  /** Fields on which the sources say nothing: they are as in the reference policy. */
-  readonly unknown: readonly (keyof Policy)[];
+  /** Settings and deviations on which the sources say nothing: the settings have their defaults, and it has none of these. */
+  readonly unknown: readonly string[];
   /** Where the profile is simpler than the library. */
   readonly simplified: readonly string[];
   /** What is different where the library extends by itself, and only does so if it is asked to. */
-  readonly watched?: Partial<Omit<Policy, 'profile'>>;
+  readonly watched?: Partial<Omit<Settings, 'fencing'>>;
 }
 
 function source(repository: string, commit: string, ...paths: string[]): Source {
@@ -105,7 +105,7 @@ export const ORIGINS: Readonly<Record<string, Origin>> = {
         'classes/mutex/PHPRedisMutex.php',
       ),
     ],
-    unknown: ['tries', 'retryDelayUs', 'retryJitterUs', 'pausesAfterLast'],
+    unknown: ['tries', 'retryDelayUs', 'retryJitterUs', 'pauses-after-last'],
     simplified: ['the TTL of the schedule is not rounded to whole seconds'],
   },
   'redsync-2015': {
@@ -155,7 +155,7 @@ export const ORIGINS: Readonly<Record<string, Origin>> = {
         'redisson/src/main/java/org/redisson/RedissonExpirable.java',
       ),
     ],
-    unknown: ['pausesAfterLast'],
+    unknown: ['pauses-after-last'],
     simplified: [
       'goes on to all nodes, where the library stops at a failure once it has a quorum',
       'tries again after a pause, where the library waits for a message',
@@ -360,7 +360,17 @@ export const ORIGINS: Readonly<Record<string, Origin>> = {
         'src/DistributedLock.Redis/Primitives/RedisMutexPrimitive.cs',
       ),
     ],
-    unknown: ['tokenScope', 'tries', 'pausesAfterLast', 'releaseRule', 'extendOnFail', 'maxExtensions', 'lossSignal'],
+    unknown: [
+      'tries',
+      'maxExtensions',
+      'token-per-call',
+      'pauses-after-last',
+      'release-must-delete',
+      'release-must-free',
+      'failure-releases',
+      'failure-gives-up',
+      'no-alarm',
+    ],
     simplified: [
       'the time-out of a node is 3 s, a tenth of the default expiry, whatever the TTL',
       'what is left has to be a tenth less than the TTL; the library bounds the time that the votes take',
@@ -374,7 +384,18 @@ export const ORIGINS: Readonly<Record<string, Origin>> = {
       source('lyokato/redlock', '3ed52d2bdf6e5861006a741828d082632eeb396c', 'lib/redlock/executor.ex'),
       source('lyokato/redlock', '13bccac8a20d9a4e5ddaf4a4561e988dfdb0ca55', 'lib/redlock/util.ex'),
     ],
-    unknown: ['nodeTimeoutUs', 'driftPpm', 'tries', 'retryDelayUs', 'retryJitterUs', 'ownKeyGrants', 'extendCommand'],
+    unknown: [
+      'nodeTimeoutUs',
+      'driftPpm',
+      'tries',
+      'retryDelayUs',
+      'retryJitterUs',
+      'own-key-grants',
+      'own-key-renews',
+      'extends-missing',
+      'extends-present',
+      'extends-any',
+    ],
     simplified: ['pauses do not grow'],
   },
 };

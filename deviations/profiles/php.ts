@@ -1,5 +1,4 @@
-import { policyOfClient } from '../client.js';
-import type { Policy } from '../policy.js';
+import { type Policy, policyOfClient } from '../policy.js';
 import { ALL_KNOWN, between, IN_TURN, WAITS_FOR_ALL } from './shape.js';
 
 /** A quorum in floating point, tokens that are a time of day, and exceptions that nobody catches. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { REFERENCE } from '../index.js';
+import { parseDeviation, REFERENCE } from '../index.js';
 import { ORIGINS, PROFILES } from './index.js';
 
 describe('the profiles', () => {
@@ -34,8 +34,15 @@ describe('the profiles', () => {
   });
 
   it('keep the default where the sources say nothing', () => {
+    const defaults = new Map<string, unknown>(Object.entries(REFERENCE.settings));
     for (const [id, { unknown }] of Object.entries(ORIGINS)) {
-      for (const field of unknown) expect([id, field, PROFILES[id]?.[field]]).toEqual([id, field, REFERENCE[field]]);
+      const { settings, deviations } = PROFILES[id] ?? REFERENCE;
+      const chosen = new Map<string, unknown>(Object.entries(settings));
+      for (const name of unknown) {
+        if (defaults.has(name)) expect([id, name, chosen.get(name)]).toEqual([id, name, defaults.get(name)]);
+        else
+          expect([id, parseDeviation(name).name, deviations]).not.toEqual([id, name, expect.arrayContaining([name])]);
+      }
     }
   });
 

@@ -1,4 +1,4 @@
-import { type Policy, REFERENCE } from '../../deviations/index.js';
+import { type Policy, policyWith } from '../../deviations/index.js';
 import type { Cluster } from '../../scenarios/index.js';
 import { NO_FAULTS, NO_STRETCH, type Weather } from '../../search/weather.js';
 
@@ -23,7 +23,10 @@ export interface FaultClass {
 }
 
 /** What the monitors take a guest for: a lock by the wall clock, with the allowance for drift that redis.io names. */
-export const GUEST_POLICY: Policy = { ...REFERENCE, clock: 'wall', nodeTimeoutUs: 500_000, tries: 4 };
+export const GUEST_POLICY: Policy = policyWith({
+  settings: { nodeTimeoutUs: 500_000, tries: 4 },
+  habits: { clock: 'wall' },
+});
 
 /** Three clients who want one resource, on five nodes that lose nothing, with a network that is quick. */
 const CALM: Weather = {

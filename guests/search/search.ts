@@ -1,6 +1,7 @@
+import { choiceOf } from '../../deviations/index.js';
 import { type Assumption, assumptions } from '../../properties/index.js';
 import type { Schedule } from '../../scenarios/index.js';
-import { choiceOf, RecordingAdversary, RollingHash, type StreamSource, Streams } from '../../sim/index.js';
+import { RecordingAdversary, RollingHash, type StreamSource, Streams } from '../../sim/index.js';
 import { inMacrotask } from '../host/drain.js';
 import { type GuestRun, runGuests, runGuestsAtOnce } from '../run.js';
 import type { Subject } from '../session.js';

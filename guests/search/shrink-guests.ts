@@ -1,9 +1,10 @@
+import { policyOf } from '../../deviations/index.js';
 import { type Assumption, assumptions, type Judgement, type Violation } from '../../properties/index.js';
 import type { Schedule } from '../../scenarios/index.js';
 import type { Explained } from '../../search/index.js';
 import { piecesOf } from '../../search/shrinking/pieces.js';
 import { oneStepsOf, reduce } from '../../search/shrinking/reduce.js';
-import { policyOf } from '../../sim/index.js';
+
 import { inMacrotask } from '../host/drain.js';
 import { type GuestRun, type GuestRunOptions, replayGuests, replayGuestsAtOnce } from '../run.js';
 import type { Subject } from '../session.js';

@@ -1,4 +1,4 @@
-import type { Policy } from '../../deviations/index.js';
+import { deviates, type Policy } from '../../deviations/index.js';
 import type { LockLine } from '../../scenarios/history-line.js';
 
 import type { PropertyId, Verdict } from '../../scenarios/scenario.js';
@@ -38,9 +38,9 @@ const OBSERVABLE: readonly PropertyId[] = [
 ];
 
 /** Whether a violation of a simulated run would show from outside: which keys were lost does not, nor a vote that nobody cast. */
-export function showsOutside({ property, detail }: Violation, { onNodeError }: Pick<Policy, 'onNodeError'>): boolean {
+export function showsOutside({ property, detail }: Violation, policy: Policy): boolean {
   if (property === 'lost-lock') return detail.endsWith(NOT_TOLD);
-  return OBSERVABLE.includes(property) && !(onNodeError === 'vote' && detail.includes('votes of this'));
+  return OBSERVABLE.includes(property) && !(deviates(policy, 'error-is-vote') && detail.includes('votes of this'));
 }
 
 /** What it shows, in the words of a simulated run. */

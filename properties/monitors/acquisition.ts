@@ -35,7 +35,7 @@ export class Acquisition {
       return `${client.name} claims the lock for ${state.hold.deadline - latest} us longer than its keys can be relied on`;
     }
     const left = state.hold.deadline - client.clock.read(now);
-    if (left > 0 && left >= this.policy.minValidityUs) return null;
+    if (left > 0 && left >= this.policy.settings.minValidityUs) return null;
     return `${client.name} claims the lock with a validity of ${left} us`;
   }
 }

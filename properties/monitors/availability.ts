@@ -34,7 +34,7 @@ export class Availability {
     this.roster = roster;
     this.clients = clients;
     this.up = allNodes(cluster.nodes);
-    const graceUs = policy.nodeTimeoutUs ?? REFERENCE.nodeTimeoutUs ?? 0;
+    const graceUs = policy.settings.nodeTimeoutUs ?? REFERENCE.settings.nodeTimeoutUs ?? 0;
     this.orphans = new Orphans(roster, (nodes, lists) => this.isQuorum(nodes, lists), graceUs, this.outages);
   }
 
@@ -142,8 +142,9 @@ export class Availability {
     this.endOutage(now);
     this.orphans.finished(now);
     const { policy } = this.setup;
-    const timeouts = 2 * (policy.nodeTimeoutUs ?? 0);
-    const patience = (this.longestTtlMs + 1) * 1000 + policy.retryDelayUs + policy.retryJitterUs + timeouts;
+    const timeouts = 2 * (policy.settings.nodeTimeoutUs ?? 0);
+    const patience =
+      (this.longestTtlMs + 1) * 1000 + policy.settings.retryDelayUs + policy.settings.retryJitterUs + timeouts;
     const quorumSince = Math.max(0, ...this.outages.map((outage) => outage.toUs));
     let fromUs: number = now;
     const { waiters, waitingSince, holders } = this.roster;

@@ -30,7 +30,7 @@ export class Extension {
     if (votes < majority) {
       return `${client.name} takes the lock for extended with ${votes} votes of this round (majority ${majority})`;
     }
-    const ttlMs = use.roundTtlMs - this.policy.lockDelayMs;
+    const ttlMs = use.roundTtlMs - this.policy.settings.lockDelayMs;
     const latest = use.roundAt + ttlMs * 1000 - leastDriftUs(this.policy, ttlMs);
     if (state.hold.deadline > latest) {
       return `${client.name} takes the lock for extended by ${state.hold.deadline - latest} us more than its keys are`;

@@ -72,8 +72,8 @@ export class Ledger {
   /** Whose command it is: kept where a token does not tell. */
   private readonly senders: Map<Command, Use> | null;
 
-  constructor({ tokenFrom, tokenScope }: Policy) {
-    this.senders = tokenFrom !== 'random' || tokenScope === 'instance' ? new Map() : null;
+  constructor({ habits: { tokenFrom, tokenPerProcess } }: Policy) {
+    this.senders = tokenFrom !== 'random' || tokenPerProcess ? new Map() : null;
   }
 
   /** Whether several locks may have one token. */

@@ -45,7 +45,7 @@ export class Monitors extends Observer {
   /** @param counts - Takes in what the run went through. */
   constructor(setup: Setup, counts: Counts = noCounts()) {
     super();
-    this.lockDelayMs = setup.policy.lockDelayMs;
+    this.lockDelayMs = setup.policy.settings.lockDelayMs;
     this.roster = new Roster();
     this.counters = new Counters(setup.cluster.nodes);
     this.coverage = new Coverage(setup, counts, this.roster);

@@ -1,5 +1,6 @@
+import { policyOf } from '../../deviations/index.js';
 import type { Expectation, Fate, Fault, LockPlan, Schedule } from '../../scenarios/index.js';
-import { policyOf, type Stream, Streams } from '../../sim/index.js';
+import { type Stream, Streams } from '../../sim/index.js';
 import { judgeAsExpected } from '../expectation.js';
 import type { Judgement } from '../judge.js';
 import { retimed, writtenInstants } from './retimed.js';
@@ -127,7 +128,7 @@ function disturbed(schedule: Schedule, noise: Noise, stream: Stream): Schedule {
       return { ...it, checkAfterUs, sendAfterUs, delayUs: late(it.delayUs) };
     }),
   });
-  const { nodeTimeoutUs, retryDelayUs } = policyOf(schedule.policy);
+  const { nodeTimeoutUs, retryDelayUs } = policyOf(schedule.policy).settings;
   // Timers of clients are late, too.
   const timers = {
     nodeTimeoutUs: nodeTimeoutUs === null ? null : late(nodeTimeoutUs),

@@ -1,6 +1,7 @@
+import { policyOf } from '../../deviations/index.js';
 import { addressText } from '../../scenarios/address.js';
 import type { ClientPlan, Fate, Fault, LockPlan, Schedule } from '../../scenarios/index.js';
-import { policyOf, simulate, type TraceEvent } from '../../sim/index.js';
+import { simulate, type TraceEvent } from '../../sim/index.js';
 import { mapped, type TimeMap } from './time-map.js';
 
 /** One-way delay of a message that nobody holds up, on the loopback through a proxy, µs. */
@@ -161,11 +162,11 @@ function pacedPolicy(schedule: Schedule, map: TimeMap): Schedule['policy']['with
   const slower = isSlower(map);
   const scale = map.realPeriodUs / map.periodUs;
   const paced = (us: number): number => (slower || us >= LONG_US ? Math.round(us * scale) : us);
-  const { nodeTimeoutUs, autoExtendAtUs } = policy;
+  const { nodeTimeoutUs, autoExtendAtUs } = policy.settings;
   return {
     nodeTimeoutUs: nodeTimeoutUs === null ? null : paced(nodeTimeoutUs),
-    retryDelayUs: paced(policy.retryDelayUs),
-    retryJitterUs: paced(policy.retryJitterUs),
+    retryDelayUs: paced(policy.settings.retryDelayUs),
+    retryJitterUs: paced(policy.settings.retryJitterUs),
     autoExtendAtUs: autoExtendAtUs === null ? null : paced(autoExtendAtUs),
   };
 }

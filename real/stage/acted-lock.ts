@@ -1,6 +1,7 @@
 import {
   type Chance,
   type Command,
+  exactAllowance,
   has,
   type LocalTime,
   later,
@@ -10,7 +11,7 @@ import {
   type Timer,
   type Token,
 } from '../../core/index.js';
-import { driftAllowanceUs, lockPolicyOf, type Policy } from '../../deviations/index.js';
+import { deviates, lockPolicyOf, type Policy, statedDrift } from '../../deviations/index.js';
 import type { ClientPlan, LockPlan } from '../../scenarios/index.js';
 import {
   LockDriver,
@@ -124,7 +125,7 @@ export class ActedLock extends LockDriver {
   get tokenInUse(): string | null {
     const { phase } = this.state;
     const { token } = this.state.attempt;
-    const again = phase === 'waiting' && this.#actor.policy.tokenScope !== 'attempt';
+    const again = phase === 'waiting' && deviates(this.#actor.policy, 'token-per-call');
     const kept = phase === 'held' || (phase === 'lost' && this.#actor.clockwork.nowUs() < this.#keysUntilUs);
     return (phase === 'acquiring' || again || kept || this.holds) && token !== null ? String(token) : null;
   }
@@ -216,7 +217,7 @@ export class ActedLock extends LockDriver {
       case 'released':
         this.#over = true;
         // A history has no word for a caller who believes while it waits for its release: it gives back at the end of that.
-        if (this.#actor.policy.beliefEnds === 'after-release') this.#giveBack();
+        if (this.#actor.policy.habits.beliefEnds === 'after-release') this.#giveBack();
         script.note({ type: 'released', ...this.#stamp() });
         break;
     }
@@ -249,7 +250,7 @@ export class ActedLock extends LockDriver {
 
   #release(): void {
     this.checkTold();
-    if (this.#actor.policy.beliefEnds === 'at-release') this.#giveBack();
+    if (this.#actor.policy.habits.beliefEnds === 'at-release') this.#giveBack();
     this.feed({ type: 'release', now: this.#now });
   }
 
@@ -278,7 +279,7 @@ export class ActedLock extends LockDriver {
     const round = isExtension ? extension.number : 0;
     const doubt = (detail: string): void =>
       script.doubt({ lock: this.name, property: isExtension ? 'extension' : 'acquisition', detail });
-    const allowanceUs = Math.max(0, driftAllowanceUs({ ...policy, driftWholeMs: false }, ttlUs));
+    const allowanceUs = Math.max(0, exactAllowance(ttlUs, statedDrift(policy)));
     const beyondUs = hold.deadline - later(startedAt, ttlUs - allowanceUs);
     if (beyondUs > 0) doubt(`it is claimed for ${beyondUs} µs longer than its keys can be relied on`);
     // A node that has said nothing may have done what it was asked for.

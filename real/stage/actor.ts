@@ -90,8 +90,8 @@ export class Actor implements LockOwner {
 
   /** A token, fresh or one that somebody may have had before. */
   drawToken(): Token {
-    const { tokenFrom, tokenScope } = this.policy;
-    if (tokenScope === 'instance' && this.#ownToken !== null) return this.#ownToken;
+    const { tokenFrom, tokenPerProcess } = this.policy.habits;
+    if (tokenPerProcess && this.#ownToken !== null) return this.#ownToken;
     const token =
       tokenFrom === 'random'
         ? this.machine.chance.draw().token

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Policy, PROFILES, quorumOf, REFERENCE } from '../../deviations/index.js';
+import { type Policy, policyOf, policyWithTiming, quorumOf, REFERENCE } from '../../deviations/index.js';
 import type { Schedule } from '../../scenarios/index.js';
 import { longestTtlUs } from '../../scenarios/ttls.js';
+
 import { type Persistence, provision } from '../provisioner/index.js';
 import { Actor } from './actor.js';
 import { Clockwork } from './clockwork.js';
@@ -30,7 +31,7 @@ export interface PlayOptions {
  * @throws ProvisionError if there are no own server processes to be had, or a fault cannot be carried out.
  */
 export async function playOnRedis(schedule: Schedule, { signal }: PlayOptions = {}): Promise<Observation> {
-  const policy: Policy = { ...(PROFILES[schedule.policy.profile] ?? REFERENCE), ...schedule.policy.with };
+  const policy = policyOf(schedule.policy);
   const { cluster } = schedule;
   const persistence: Persistence = cluster.persistence;
   const clocks =
@@ -50,12 +51,12 @@ export async function playOnRedis(schedule: Schedule, { signal }: PlayOptions = 
     const clockwork = new Clockwork();
     const script = new Script(clockwork);
     const actors = schedule.clients.map(
-      (plan, i) => new Actor(plan, { ...policy, ...plan.timing }, ways[i] ?? [], clockwork, script),
+      (plan, i) => new Actor(plan, policyWithTiming(policy, plan.timing), ways[i] ?? [], clockwork, script),
     );
     const troupe = new Troupe(schedule, provided, actors, clockwork);
     const watcher = new Watcher(troupe.watched, actors, clockwork, {
       quorum: Math.min(...schedule.clients.map(({ nodes }) => quorumOf(policy, nodes?.length ?? cluster.nodes))),
-      graceUs: policy.nodeTimeoutUs ?? REFERENCE.nodeTimeoutUs ?? 0,
+      graceUs: policy.settings.nodeTimeoutUs ?? REFERENCE.settings.nodeTimeoutUs ?? 0,
     });
     await troupe.prepare();
     clockwork.start();
@@ -106,6 +107,6 @@ function isOver(schedule: Schedule, clockwork: Clockwork, actors: readonly Actor
 
 /** The longest that somebody can have to wait for a free lock: the life of a key, a pause between two attempts, time-outs. */
 function patienceOf(schedule: Schedule, policy: Policy): number {
-  const { retryDelayUs, retryJitterUs, nodeTimeoutUs } = policy;
+  const { retryDelayUs, retryJitterUs, nodeTimeoutUs } = policy.settings;
   return longestTtlUs(schedule) + MS + retryDelayUs + retryJitterUs + 2 * (nodeTimeoutUs ?? 0);
 }

@@ -1,14 +1,7 @@
-import { type Policy, PROFILES, REFERENCE } from '../../deviations/index.js';
-import type {
-  ClientPlan,
-  Cluster,
-  Fate,
-  Fault,
-  FsyncPlan,
-  LockPlan,
-  PolicyChoice,
-  Schedule,
-} from '../../scenarios/index.js';
+import type { Settings } from '../../core/index.js';
+import { deviates, type Habits, type Policy, type PolicyChoice, policyOf } from '../../deviations/index.js';
+import type { ClientPlan, Cluster, Fate, Fault, FsyncPlan, LockPlan, Schedule } from '../../scenarios/index.js';
+
 import { findFaketime } from '../provisioner/index.js';
 
 /** What is known beside one value. */
@@ -39,71 +32,43 @@ function only(playable: unknown, reason: string): (value: unknown) => string | n
 
 const never = (reason: string) => (): string => reason;
 
-/** Choices of a policy. */
-export const POLICY_FIELDS: Fields<Policy> = {
-  profile: 'moot',
-  quorum: 'played',
+const NO_COUNTERS = 'its clients play without fencing counters';
+
+/** Settings of a policy. */
+const SETTING_FIELDS: Fields<Settings> = {
   votesWanted: 'played',
-  nodesFrom: only('configured', 'each command has a connection of its own, and no node is ever without one'),
-  sending: 'played',
-  settle: 'played',
   nodeTimeoutUs: 'played',
-  onNodeError: 'played',
-  grantReadAs: 'played',
-  // They differ where the clock of a client is set, or its machine stands still.
-  clock: 'moot',
-  stampUs: 'played',
-  deadline: 'played',
-  deadlineLagUs: 'played',
-  validityFrom: 'played',
   driftPpm: 'played',
   driftUs: 'played',
-  driftWholeMs: 'played',
-  validityCheck: 'played',
   minValidityUs: 'played',
-  tokenFrom: 'played',
-  tokenScope: 'played',
-  onlyIfAbsent: 'played',
-  keyExpiry: 'played',
-  ownKeyGrants: 'played',
-  ownKeyRenews: 'played',
   tries: 'played',
   acquireTimeoutUs: 'played',
   retryDelayUs: 'played',
   retryJitterUs: 'played',
-  retryPauses: 'played',
-  pausesAfterLast: 'played',
-  cleanup: 'played',
-  cleanupAfter: 'played',
-  cleanupAwaited: 'played',
-  givesUpOn: 'played',
-  releasesLateGrants: 'played',
-  releaseChecksToken: 'played',
-  releaseSteps: 'played',
-  releaseSending: 'played',
-  releaseRule: 'played',
   releaseTries: 'played',
-  beliefEnds: 'played',
-  releaseTo: 'played',
-  extendCommand: 'played',
-  extendReadAs: 'played',
-  extendQuorumOffset: 'played',
-  extendFrom: 'played',
-  extensionCheck: 'played',
-  extendOnlyInTime: 'played',
-  extendStartsInTime: 'played',
-  extendOnFail: 'played',
   maxExtensions: 'played',
   autoExtendAtUs: 'played',
   autoExtendAtPpm: 'played',
-  autoExtendLate: 'played',
   autoExtendSpacingUs: 'played',
-  lossSignal: 'played',
   lockDelayMs: 'played',
-  fencing: only('none', 'its clients play without fencing counters'),
-  // Without counters nobody rejoins.
-  rejoin: 'moot',
+  fencing: only(false, NO_COUNTERS),
 };
+
+/** Habits of a policy. */
+const HABIT_FIELDS: Fields<Habits> = {
+  nodesFrom: only('configured', 'each command has a connection of its own, and no node is ever without one'),
+  // They differ where the clock of a client is set, or its machine stands still.
+  clock: 'moot',
+  tokenFrom: 'played',
+  tokenPerProcess: 'played',
+  beliefEnds: 'played',
+};
+
+/** All deviations are played, but for those of fencing tokens that are made of votes. */
+function obstacleInDeviations({ policy }: Context): string | null {
+  const name = policy.deviations.find((it) => it === 'grants-count' || it.startsWith('fence-'));
+  return name === undefined ? null : `policy.deviations: ${name}: ${NO_COUNTERS}`;
+}
 
 const NO_REPLICAS = 'own nodes have no replicas to fail over to';
 
@@ -160,7 +125,7 @@ const LOCK_FIELDS: Fields<LockPlan> = {
 const AT = { kind: 'played', atUs: 'played', edge: 'moot' } as const;
 
 /** Extensions that set keys are refused with the acquisitions, and those that do not with nothing else. */
-const setsKeys = ({ extendCommand }: Policy): boolean => extendCommand === 'any' || extendCommand === 'own-or-missing';
+const setsKeys = (policy: Policy): boolean => deviates(policy, 'extends-any', 'extends-missing');
 
 const FAULT_FIELDS: FaultFields = {
   crash: {
@@ -276,7 +241,8 @@ export const PLAYED: {
   readonly schedule: Fields<Schedule>;
   readonly cluster: Fields<Cluster>;
   readonly choice: Fields<PolicyChoice>;
-  readonly policy: Fields<Policy>;
+  readonly settings: Fields<Settings>;
+  readonly habits: Fields<Habits>;
   readonly client: Fields<ClientPlan>;
   readonly lock: Fields<LockPlan>;
   readonly fault: FaultFields;
@@ -285,7 +251,8 @@ export const PLAYED: {
   schedule: SCHEDULE_FIELDS,
   cluster: CLUSTER_FIELDS,
   choice: CHOICE_FIELDS,
-  policy: POLICY_FIELDS,
+  settings: SETTING_FIELDS,
+  habits: HABIT_FIELDS,
   client: CLIENT_FIELDS,
   lock: LOCK_FIELDS,
   fault: FAULT_FIELDS,
@@ -316,12 +283,14 @@ function obstacleIn<Owner extends object>(
  */
 export function unplayableBecause(schedule: Schedule, clocks: boolean = findFaketime() !== undefined): string | null {
   const { cluster, clients, faults, fates } = schedule;
-  const policy: Policy = { ...(PROFILES[schedule.policy.profile] ?? REFERENCE), ...schedule.policy.with };
+  const policy = policyOf(schedule.policy);
   const context: Context = { schedule, policy, clocks };
   const obstacles = [
     obstacleIn('', schedule, SCHEDULE_FIELDS, context),
     obstacleIn('cluster.', cluster, CLUSTER_FIELDS, context),
-    obstacleIn('policy.', policy, POLICY_FIELDS, context),
+    obstacleIn('policy.settings.', policy.settings, SETTING_FIELDS, context),
+    obstacleIn('policy.habits.', policy.habits, HABIT_FIELDS, context),
+    obstacleInDeviations(context),
     ...clients.map((client, i) => obstacleIn(`clients[${i}].`, client, CLIENT_FIELDS, context)),
     ...faults.map((fault, i) =>
       obstacleIn(`faults[${i}].`, fault, FAULT_FIELDS[fault.kind] as Fields<typeof fault>, context),

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { type Answer, type Command, type Operation, scriptsOf, type Token } from '../../core/index.js';
-import { lockPolicyOf, type Policy, REFERENCE } from '../../deviations/index.js';
+import { lockPolicyOf, type Policy, policyWith, REFERENCE } from '../../deviations/index.js';
 import { type KeyState, LoneNode } from '../../sim/index.js';
 import { answerOf, isMissingScript, Request, write } from '../lock/wire.js';
 
@@ -11,10 +11,10 @@ export type Variant = 'wire' | 'text' | 'no-nx' | 'own-or-missing' | 'extend-any
 export const VARIANTS: Readonly<Record<Variant, Policy>> = {
   wire: REFERENCE,
   text: REFERENCE,
-  'no-nx': { ...REFERENCE, onlyIfAbsent: false },
-  'own-or-missing': { ...REFERENCE, extendCommand: 'own-or-missing' },
-  'extend-any': { ...REFERENCE, extendCommand: 'any' },
-  'plain-del': { ...REFERENCE, releaseChecksToken: false },
+  'no-nx': policyWith({ deviations: ['sets-any'] }),
+  'own-or-missing': policyWith({ deviations: ['extends-missing'] }),
+  'extend-any': policyWith({ deviations: ['extends-any'] }),
+  'plain-del': policyWith({ deviations: ['deletes-any'] }),
 };
 
 /** One thing to do to a node. */

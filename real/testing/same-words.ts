@@ -1,7 +1,8 @@
+import { deviates, policyOf } from '../../deviations/index.js';
 import { judgeObserved, showsOutside } from '../../properties/history/observed.js';
 import { judge } from '../../properties/judge.js';
 import type { PropertyId, Schedule } from '../../scenarios/index.js';
-import { policyOf, simulate, type TraceEvent } from '../../sim/index.js';
+import { simulate, type TraceEvent } from '../../sim/index.js';
 import { playVirtually } from './virtual-stage.js';
 
 /*
@@ -27,7 +28,7 @@ export function simulated(plan: Schedule): string[] {
     claim: 'acquired',
     'acquire-failed': 'failed',
     extended: 'extended',
-    [policy.beliefEnds === 'at-release' ? 'release-call' : 'released']: 'release',
+    [policy.habits.beliefEnds === 'at-release' ? 'release-call' : 'released']: 'release',
     'write-arrived': 'write',
   };
   const { trace } = simulate(plan, { trace: true });
@@ -72,7 +73,7 @@ export function staged(plan: Schedule): string[] {
 
 /** Whether a belief can end without a release; a history says that it was given back. */
 function mayGiveUp({ faults, policy }: Schedule): boolean {
-  return faults.some(({ kind }) => kind === 'client-crash') || policyOf(policy).extendOnFail === 'give-up';
+  return faults.some(({ kind }) => kind === 'client-crash') || deviates(policyOf(policy), 'failure-gives-up');
 }
 
 /** Tokens by who of them is the how-manieth of its client. */

@@ -1,6 +1,13 @@
 import { afterEach, beforeEach, vi } from 'vitest';
 import type { Answer, Command, Token } from '../../core/index.js';
-import { lockPolicyOf, type Policy, PROFILES, REFERENCE } from '../../deviations/index.js';
+import {
+  lockPolicyOf,
+  type Policy,
+  parseDeviation,
+  policyOf,
+  policyWith,
+  policyWithTiming,
+} from '../../deviations/index.js';
 import { addressText } from '../../scenarios/address.js';
 import type { LockLine } from '../../scenarios/history-line.js';
 import type { Fate, Fault, Schedule } from '../../scenarios/index.js';
@@ -85,7 +92,7 @@ export function beyondVirtual({ cluster, faults, clients }: Schedule): boolean {
  */
 export function playVirtually(schedule: Schedule): Played {
   nowMs = 0;
-  const policy: Policy = { ...(PROFILES[schedule.policy.profile] ?? REFERENCE), ...schedule.policy.with };
+  const policy = policyOf(schedule.policy);
   const clock = new LocalClock({
     monotonicUs: () => performance.now() * 1000,
     wallMs: () => performance.now(),
@@ -97,7 +104,7 @@ export function playVirtually(schedule: Schedule): Played {
   const nodes = Array.from({ length: schedule.cluster.nodes }, () => new LoneNode(schedule.cluster.expiry));
   const sent: string[] = [];
   const actors = schedule.clients.map((plan) => {
-    const own = { ...policy, ...plan.timing };
+    const own = policyWithTiming(policy, plan.timing);
     const ways = nodes.map(
       (node, i) => new VirtualWay({ client: plan.id, node: `n${i}`, server: node }, schedule, own, sent),
     );
@@ -214,7 +221,8 @@ class VirtualWay implements Channel {
     const number = this.#tokens.get(token) ?? this.#tokens.size + 1;
     this.#tokens.set(token, number);
     // What the words say of a life is said already.
-    const policy: Policy = { ...this.#policy, keyExpiry: 'ttl' };
+    const deviations = this.#policy.deviations.filter((it) => parseDeviation(it).deviation.rule !== 'keyLife');
+    const policy = policyWith({ deviations }, this.#policy);
     const said: Command = { ...command, token: token as Token, ttlMs };
     const meant = wordsOf(new Request(said, keys, lockPolicyOf(policy).rules)).join(' ');
     if (meant !== words.join(' ')) throw new Error(`said ${words.join(' ')}, meant ${meant}`);

@@ -1,4 +1,4 @@
-import type { Policy } from '../../deviations/index.js';
+import type { PolicyFields } from '../../deviations/index.js';
 import {
   type ClockPlan,
   type Cluster,
@@ -39,7 +39,7 @@ export interface Setting {
   /** How many nodes give the holder their vote; its requests to the others are lost. Default: all. */
   readonly votes?: number;
   readonly grain?: Grain;
-  readonly policy?: Partial<Omit<Policy, 'profile'>>;
+  readonly policy?: PolicyFields;
   readonly holder?: Partial<LockPlan>;
   readonly rival?: Partial<LockPlan>;
   /** Rate of the clocks of `c1` and `c2`, ppm. */

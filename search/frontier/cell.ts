@@ -1,6 +1,8 @@
-import { driftAllowanceUs, type Policy, REFERENCE } from '../../deviations/index.js';
+import { driftAllowanceUs, type PolicyFields, policyOf } from '../../deviations/index.js';
 import { judge } from '../../properties/judge.js';
+
 import type { Fault, PropertyId, Schedule } from '../../scenarios/index.js';
+
 import { alone, attack, EXACT, type Setting } from './adversary.js';
 import { type Point, struckOf, votersOf } from './point.js';
 import { see } from './watch.js';
@@ -21,7 +23,7 @@ export interface Cell {
 }
 
 /** What of the policy is swept; the rest is the production lock's. */
-export type PolicyChange = Partial<Omit<Policy, 'profile'>>;
+export type PolicyChange = PolicyFields;
 
 /**
  * Runs the optimal attacks on a configuration in the simulator. Nodes expire keys to the microsecond, without the
@@ -105,7 +107,7 @@ function struck(point: Point): Fault[] {
  */
 function lateWrite(point: Point, setting: Setting): Schedule | null {
   const { ttl, drift, latency, pause, guard } = point;
-  const policy = { ...REFERENCE, ...setting.policy };
+  const policy = policyOf({ profile: 'reference', with: setting.policy ?? {} });
   const elapsedUs = Math.floor(2 * latency * (1 + drift / 1_000_000));
   // At the very end there is no lock to look at any more.
   const lastLook = ttl - driftAllowanceUs(policy, ttl) - elapsedUs - Math.max(1, guard);

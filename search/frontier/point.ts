@@ -39,8 +39,8 @@ export type ParameterName = keyof Point;
 export const CALM: Point = {
   ttl: 10_000_000,
   drift: 0,
-  allowance: REFERENCE.driftPpm,
-  extra: REFERENCE.driftUs,
+  allowance: REFERENCE.settings.driftPpm,
+  extra: REFERENCE.settings.driftUs,
   'restart-delay': null,
   step: 0,
   latency: 0,

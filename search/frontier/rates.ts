@@ -1,4 +1,4 @@
-import type { Policy } from '../../deviations/index.js';
+import type { PolicyFields } from '../../deviations/index.js';
 import type { Fate } from '../../scenarios/index.js';
 import { type Attack, attack, EXACT, type Grain } from './adversary.js';
 import { greatest } from './bisect.js';
@@ -60,7 +60,7 @@ export function rateAttack(wanted: RateCase, ppm: number): Attack {
   });
 }
 
-const CUT_STAMPS: Partial<Policy> = { deadline: 'relative', stampUs: 1000 };
+const CUT_STAMPS: PolicyFields = { deadline: 'relative', stampUs: 1000 };
 /** What is cut off a stamp at most, µs. */
 const LAST_OF_STAMP_US = 999;
 

@@ -1,11 +1,13 @@
 import { describe, expect, it } from 'vitest';
+import { choiceOf, parseDeviation, policyOf, policyPlus, policyWith, REFERENCE } from '../../deviations/index.js';
 import { judge } from '../../properties/judge.js';
 import { MONITORED } from '../../properties/property-lists.js';
 import { findScenario, loadCatalogue } from '../../scenarios/catalogue.js';
 import type { Fate, PropertyId, Schedule } from '../../scenarios/index.js';
+
 import { lock, type Parts, schedule, unreached } from '../../sim/testing/schedule.js';
 import type { Mutant } from './mutant.js';
-import { fieldsOfChange, MUTANTS } from './registry.js';
+import { MUTANTS } from './registry.js';
 
 const NODES = ['n0', 'n1', 'n2', 'n3', 'n4'];
 const catalogue = loadCatalogue();
@@ -109,14 +111,31 @@ function broken(plan: Schedule): PropertyId[] {
   return judge(plan, MONITORED).violations.map(({ property }) => property);
 }
 
+/** The schedule with the policy in which a bug is planted, and with the bug or without it. */
 function withPolicy(plan: Schedule, { base = {}, change }: Mutant, planted: boolean): Schedule {
-  const all: Record<string, unknown> = { ...plan.policy.with, ...base };
-  const fields = fieldsOfChange(change);
-  if (fields !== null) {
-    for (const field of Object.keys(fields)) delete all[field];
-    if (planted) Object.assign(all, fields);
-  }
-  return { ...plan, policy: { ...plan.policy, with: all } };
+  const { settings = {}, deviations = [], habits = {} } = change;
+  const own = policyOf(plan.policy);
+  const nameOf = (it: string): string => parseDeviation(it).name;
+  const bug = deviations.map(nameOf);
+  const kept = own.deviations.filter((it) => !bug.includes(nameOf(it)));
+  const sound = policyPlus(
+    base,
+    policyWith(
+      {
+        settings: defaults(settings, REFERENCE.settings),
+        habits: defaults(habits, REFERENCE.habits),
+        deviations: kept,
+      },
+      own,
+    ),
+  );
+  return { ...plan, policy: choiceOf(planted ? policyPlus(change, sound) : sound) };
+}
+
+/** The values that these fields have in the reference. */
+function defaults<T extends object>(fields: Partial<T>, reference: T): Partial<T> {
+  const entries = Object.entries(reference).filter(([name]) => Object.hasOwn(fields, name));
+  return Object.fromEntries(entries) as Partial<T>;
 }
 
 describe('each planted bug', () => {

@@ -1,4 +1,4 @@
-import type { Policy } from '../../deviations/index.js';
+import type { PolicyChange } from '../../deviations/index.js';
 import type { PropertyId } from '../../scenarios/index.js';
 import type { Weather } from '../weather.js';
 
@@ -11,7 +11,7 @@ export interface Mutant {
   readonly instance: string;
   readonly change: Change;
   /** The sound policy in which it is planted, as far as it is not the usual one. */
-  readonly base?: Partial<Policy>;
+  readonly base?: PolicyChange;
   /** What it is hunted by, where others would give it away for something else first. Default: every property. */
   readonly by?: readonly PropertyId[];
   /** The weather in which it is hunted, as far as it is not the usual one. The reference withstands it. */
@@ -20,8 +20,7 @@ export interface Mutant {
   readonly expect: PropertyId;
 }
 
-/** Deviations by name, fields of the policy, or of the world that its users give it. */
-export type Change =
-  | { readonly deviations: readonly string[] }
-  | { readonly policy: Partial<Policy> }
-  | { readonly world: Partial<Omit<Weather, 'policy'>> };
+/** What is added to the policy, or fields of the world that its users give it. */
+export interface Change extends PolicyChange {
+  readonly world?: Partial<Omit<Weather, 'policy'>>;
+}

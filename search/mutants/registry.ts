@@ -1,22 +1,15 @@
-import { fieldsOf, type Policy, REFERENCE } from '../../deviations/index.js';
+import { policyPlus, policyWith } from '../../deviations/index.js';
 import { NO_STRETCH, type Weather, WITHIN_ASSUMPTIONS } from '../weather.js';
-import type { Change, Mutant } from './mutant.js';
+import type { Mutant } from './mutant.js';
 import { PROTOCOL_BUGS } from './protocol-bugs.js';
 
 export type { Change, Mutant } from './mutant.js';
 
 /** The weather in which a planted bug is hunted; without its change, the one that the reference policy withstands. */
 export function weatherFor({ change, weather = {}, base = {} }: Mutant, changed = true): Weather {
-  const sound: Weather = { ...WITHIN_ASSUMPTIONS, policy: { ...REFERENCE, ...base }, ...weather };
+  const sound: Weather = { ...WITHIN_ASSUMPTIONS, policy: policyWith(base), ...weather };
   if (!changed) return sound;
-  if ('world' in change) return { ...sound, ...change.world };
-  return { ...sound, policy: { ...sound.policy, ...fieldsOfChange(change, sound.policy) } };
-}
-
-/** What a bug changes in a policy; `null` if it is planted in the world. */
-export function fieldsOfChange(change: Change, base: Policy = REFERENCE): Partial<Policy> | null {
-  if ('world' in change) return null;
-  return 'deviations' in change ? fieldsOf(change.deviations, base) : change.policy;
+  return { ...sound, policy: policyPlus(change, sound.policy), ...change.world };
 }
 
 const CLAIMS: readonly Mutant[] = [
@@ -40,7 +33,7 @@ const CLAIMS: readonly Mutant[] = [
     id: 'M03',
     story: 'Nothing is given up for clock drift, so that keys are gone on fast nodes while a slow client believes.',
     instance: 'the blog post and its translations, which leave the term out of the code',
-    change: { policy: { driftPpm: 0, driftUs: 0 } },
+    change: { settings: { driftPpm: 0, driftUs: 0 } },
     // A tenth of what the allowance is made for: it covers 0.5 % on both sides.
     weather: { stretch: { ...NO_STRETCH, rate: 1 }, ratePpm: 1_000 },
     expect: 'validity',
@@ -91,14 +84,14 @@ const CLOCKS: readonly Mutant[] = [
     id: 'M20',
     story: 'The client measures by the wall clock: somebody sets it back, and the claim outlives its keys.',
     instance: 'node-redlock, redlock-php, redlock-py, Redisson; redlock-rb issue 50',
-    change: { policy: { clock: 'wall' } },
+    change: { habits: { clock: 'wall' } },
     expect: 'validity',
   },
   {
     id: 'M21',
     story: 'The client measures by a clock that stands still while its machine is suspended, and its keys expire.',
     instance: 'CLOCK_MONOTONIC on Linux: redsync, pottery, aioredlock, rslock',
-    change: { policy: { clock: 'monotonic' } },
+    change: { habits: { clock: 'monotonic' } },
     expect: 'validity',
   },
   {
@@ -212,35 +205,35 @@ const WORLDS: readonly Mutant[] = [
   },
 ];
 
-const FENCED = { base: { fencing: 'quorum' }, weather: { nodes: 3 }, expect: 'fencing' } as const;
+const FENCED = { base: { settings: { fencing: true } }, weather: { nodes: 3 }, expect: 'fencing' } as const;
 
 const FENCING: readonly Mutant[] = [
   {
     id: 'M54',
     story: 'Each node counts its grants, and the highest count of the voters is taken for a fencing token.',
     instance: 'INCR beside the SET, in home-made fencing',
-    change: { deviations: ['fence-max', 'grants-count'] },
+    change: { settings: { fencing: false }, deviations: ['fence-max', 'grants-count'] },
     ...FENCED,
   },
   {
     id: 'M54c',
     story: 'Each node counts its grants, and the sum over the voters is taken for a fencing token.',
     instance: 'the same, by whoever has seen that the highest count does not rise',
-    change: { deviations: ['fence-sum', 'grants-count'] },
+    change: { settings: { fencing: false }, deviations: ['fence-sum', 'grants-count'] },
     ...FENCED,
   },
   {
     id: 'M54d',
     story: 'Each node counts its grants, and the lowest count of the voters is taken for a fencing token.',
     instance: 'the same, by whoever wants a number that all voters have reached',
-    change: { deviations: ['fence-min', 'grants-count'] },
+    change: { settings: { fencing: false }, deviations: ['fence-min', 'grants-count'] },
     ...FENCED,
   },
   {
     id: 'M54e',
     story: 'The new counter is written as it comes: a write that is late lowers it, and tokens come twice.',
     instance: 'GET, then SET of one more',
-    change: { deviations: ['counter-plainly-written'] },
+    change: { settings: { fencing: true }, deviations: ['counter-plainly-written'] },
     ...FENCED,
   },
   {
@@ -248,7 +241,7 @@ const FENCING: readonly Mutant[] = [
     story:
       'The counters that came with the votes are taken for read, though earlier holders may have raised them since.',
     instance: 'one round trip saved',
-    change: { deviations: ['fence-from-votes'] },
+    change: { settings: { fencing: true }, deviations: ['fence-from-votes'] },
     ...FENCED,
   },
   {

@@ -1,4 +1,4 @@
-import type { Policy } from '../../deviations/index.js';
+import type { PolicyFields } from '../../deviations/index.js';
 import type { Question } from './question.js';
 
 /** Some clients, and why they are what was not stated of them. */
@@ -12,7 +12,7 @@ export interface Distinction {
   /** What a client must have, so that the schedule says anything about it. */
   readonly about: 'locks' | 'extensions' | 'watchdogs';
   /** Fields that are the same for all of them. */
-  readonly fixed: Partial<Omit<Policy, 'profile'>>;
+  readonly fixed: PolicyFields;
   /** The only clients that have what it is about. */
   readonly only?: readonly string[];
   /** Who fails, as read in their sources. */

@@ -1,7 +1,8 @@
 import { extendsItself } from '../../core/index.js';
-import { ORIGINS, type Policy, PROFILES } from '../../deviations/index.js';
+import { ORIGINS, type PolicyFields, PROFILES, policyOf } from '../../deviations/index.js';
+
 import type { Scenario, Schedule } from '../../scenarios/index.js';
-import { policyOf } from '../../sim/index.js';
+
 import type { Distinction } from './distinction.js';
 import { fails } from './question.js';
 
@@ -23,8 +24,8 @@ export function expectedVerdict({ stated, beyond, spared, only }: Distinction, p
 export function isAbout({ about, only, fixed }: Distinction, profile: string): boolean {
   if (only !== undefined && !only.includes(profile)) return false;
   const policy = policyOf({ profile, with: { ...watchdog(about, profile), ...fixed } });
-  if (about !== 'locks' && policy.maxExtensions === 0) return false;
-  return about !== 'watchdogs' || extendsItself(policy);
+  if (about !== 'locks' && policy.settings.maxExtensions === 0) return false;
+  return about !== 'watchdogs' || extendsItself(policy.settings);
 }
 
 /** Plays a schedule with the policy of a known client. */
@@ -39,6 +40,6 @@ export function playedBy({ about, fixed }: Distinction, { schedule }: Scenario, 
 }
 
 /** What is different where a client extends by itself, if it only does so when asked to. */
-function watchdog(about: Distinction['about'], profile: string): Partial<Omit<Policy, 'profile'>> {
+function watchdog(about: Distinction['about'], profile: string): PolicyFields {
   return about === 'watchdogs' ? (ORIGINS[profile]?.watched ?? {}) : {};
 }

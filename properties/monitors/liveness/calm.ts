@@ -1,5 +1,5 @@
 import { has, NO_NODES, type NodeSet, oneNode, union, without } from '../../../core/index.js';
-import { deviates, lockPolicyOf, type Policy, releasesInTurn } from '../../../deviations/index.js';
+import { deviates, type Policy, releasesInTurn } from '../../../deviations/index.js';
 import type { ClockPlan, Fault, ProcessName } from '../../../scenarios/index.js';
 import { type LockRun, nodeIndex, type TrueTime, type WatchedWorld } from '../../../sim/index.js';
 import { insertAt } from '../remove.js';
@@ -156,24 +156,24 @@ export function strikesHome(fault: Fault, world: WatchedWorld): boolean {
  * come of it after that.
  */
 export function attemptUs(policy: Policy, nodes: number, ttlMs: number): number {
-  if (policy.nodeTimeoutUs === null) return ttlMs * 1000;
-  return policy.nodeTimeoutUs * ((deviates(policy, 'asks-in-turn') ? nodes : 1) + fencingRounds(policy));
+  if (policy.settings.nodeTimeoutUs === null) return ttlMs * 1000;
+  return policy.settings.nodeTimeoutUs * ((deviates(policy, 'asks-in-turn') ? nodes : 1) + fencingRounds(policy));
 }
 
 /** Rounds that an attempt may take for its fencing token: counters are read, read again if none is there, and raised. */
 function fencingRounds(policy: Policy): number {
-  return lockPolicyOf(policy).settings.fencing ? 3 : 0;
+  return policy.settings.fencing ? 3 : 0;
 }
 
 /** The longest pause between two attempts, µs of local time. */
-export function longestPauseUs({ retryDelayUs, retryJitterUs }: Policy): number {
+export function longestPauseUs({ settings: { retryDelayUs, retryJitterUs } }: Policy): number {
   return retryDelayUs + retryJitterUs;
 }
 
 /** How long the releases of one lock or attempt may take, µs of local time. */
 export function releaseUs(policy: Policy, nodes: number, ttlMs: number): number {
-  if (policy.nodeTimeoutUs === null) return ttlMs * 1000;
-  return policy.nodeTimeoutUs * (releasesInTurn(policy) ? nodes : 1);
+  if (policy.settings.nodeTimeoutUs === null) return ttlMs * 1000;
+  return policy.settings.nodeTimeoutUs * (releasesInTurn(policy) ? nodes : 1);
 }
 
 /** The same for a clean-up, where the next attempt waits for it. */

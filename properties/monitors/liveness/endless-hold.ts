@@ -9,7 +9,7 @@ import type { Calm } from './calm.js';
 const NEVER = Number.POSITIVE_INFINITY;
 
 /** Extensions after which a lock ends by itself, under a policy that knows no limit too: the default of the lock. */
-const MOST_EXTENSIONS = REFERENCE.maxExtensions ?? 0;
+const MOST_EXTENSIONS = REFERENCE.settings.maxExtensions ?? 0;
 
 /**
  * Liveness (`deadlock-free`): a lock that extends itself, and that its owner never gives back, ends after (M + 1) TTLs.
@@ -32,8 +32,8 @@ export class EndlessHold {
   }
 
   claimed(lock: LockRun, now: TrueTime): void {
-    if (!extendsItself(this.policy) || lock.plan.holdUs !== null || this.holds.includes(lock)) return;
-    const most = ((this.policy.maxExtensions ?? MOST_EXTENSIONS) + 1) * lock.plan.ttlMs * 1000;
+    if (!extendsItself(this.policy.settings) || lock.plan.holdUs !== null || this.holds.includes(lock)) return;
+    const most = ((this.policy.settings.maxExtensions ?? MOST_EXTENSIONS) + 1) * lock.plan.ttlMs * 1000;
     this.holds.push(lock);
     this.dues.push(this.calm.after(now, most));
     this.schedule();

@@ -82,7 +82,7 @@ export class Liveness {
   /** A command whose messages take longer than this each way uses up a time-out, or the validity. */
   private slow({ plan, list }: LockRun): number {
     const { ttlMs } = plan;
-    const { nodeTimeoutUs, minValidityUs } = this.policy;
+    const { nodeTimeoutUs, minValidityUs } = this.policy.settings;
     const validityUs = ttlMs * 1000 - driftAllowanceUs(this.policy, ttlMs * 1000) - minValidityUs;
     const inTurn = deviates(this.policy, 'asks-in-turn');
     const roundTripUs = Math.min(nodeTimeoutUs ?? NEVER, validityUs / (inTurn ? list.places : 1));
@@ -115,7 +115,7 @@ export class Liveness {
 
   /** A client that gives up has made all its tries, and has paused between them. */
   private checkTries(lock: LockRun, now: TrueTime): void {
-    const { tries, retryDelayUs, retryJitterUs, acquireTimeoutUs } = this.policy;
+    const { tries, retryDelayUs, retryJitterUs, acquireTimeoutUs } = this.policy.settings;
     // Who has only so much time may use it up first.
     if (acquireTimeoutUs !== null) return;
     const { client, state } = lock;

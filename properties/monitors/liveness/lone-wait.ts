@@ -28,7 +28,7 @@ export class LoneWait {
 
   constructor(policy: Policy, calm: Calm, ledger: Ledger, report: Report) {
     this.policy = policy;
-    this.releaseUs = policy.nodeTimeoutUs ?? 0;
+    this.releaseUs = policy.settings.nodeTimeoutUs ?? 0;
     this.calm = calm;
     this.ledger = ledger;
     this.report = report;
@@ -38,7 +38,7 @@ export class LoneWait {
   asked({ plan, list }: LockRun): void {
     const attempt = attemptUs(this.policy, list.places, plan.ttlMs);
     // Releases on their way, the attempt under way, the pause, the attempt that must succeed.
-    const freed = cleanUpUs(this.policy, list.places, plan.ttlMs) + (this.policy.nodeTimeoutUs ?? attempt);
+    const freed = cleanUpUs(this.policy, list.places, plan.ttlMs) + (this.policy.settings.nodeTimeoutUs ?? attempt);
     const patience = freed + 2 * attempt + longestPauseUs(this.policy);
     this.patienceUs = Math.max(this.patienceUs, patience);
   }

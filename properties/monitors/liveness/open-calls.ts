@@ -32,14 +32,14 @@ export class OpenCalls {
   acquiring(lock: LockRun, now: TrueTime): void {
     const { policy } = this;
     const { places } = lock.list;
-    const pauses = deviates(policy, 'pauses-after-last') || lock.state.attempt.number + 1 !== policy.tries;
+    const pauses = deviates(policy, 'pauses-after-last') || lock.state.attempt.number + 1 !== policy.settings.tries;
     const tryUs = attemptUs(policy, places, lock.plan.ttlMs) + cleanUpUs(policy, places, lock.plan.ttlMs);
     this.begin(lock, tryUs + (pauses ? longestPauseUs(policy) : 0), now);
   }
 
   /** `release` is called. What is tried again for ever has no bound. */
   releasing(lock: LockRun, now: TrueTime): void {
-    const { releaseTries, retryDelayUs } = this.policy;
+    const { releaseTries, retryDelayUs } = this.policy.settings;
     if (releaseTries === null) return;
     const tryUs = releaseUs(this.policy, lock.list.places, lock.plan.ttlMs);
     this.begin(lock, releaseTries * tryUs + (releaseTries - 1) * retryDelayUs, now);
