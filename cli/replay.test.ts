@@ -128,7 +128,7 @@ test('the list shows ids, verdicts and titles', async () => {
   expect(stdout).toMatch(/^S03 +restart-without-persistence +violated +A node restarts at /m);
   const { schema, scenarios } = JSON.parse((await lockstep(['list', '--json'])).stdout);
   expect(schema).toBe('lockstep.list/1');
-  expect(Object.keys(scenarios[0])).toEqual(['id', 'title', 'expect', 'source']);
+  expect(Object.keys(scenarios[0])).toEqual(['id', 'slug', 'title', 'expect', 'source']);
   expect(scenarios[0].expect).toBe('violated');
 });
 
