@@ -31,13 +31,17 @@ import type { ProcessNetwork } from './net/process-network.js';
 import { isGreeting, Segment } from './net/segment.js';
 import { GuestTimer, ProcessTimers } from './process-timers.js';
 import type { Sent, Wire } from './redis/client.js';
-import { meaningOf, whileAcquiring } from './redis/meaning.js';
+import { meaningOf } from './redis/meaning.js';
 import { RemoteCommands } from './redis/remote.js';
 import { saidBy } from './redis/said.js';
 import type { GuestProcess, Session } from './session.js';
 
 /** What `Date.now()` shows when a wall clock shows nothing, ms: 2033-05-18, which no native clock shows today. */
 export const EPOCH_MS = 2_000_000_000_000;
+
+const FIRST_PID = 101;
+/** Numbers of processes that begin in the place of one that died are so far apart. */
+const LIVES = 1_000;
 
 const NO_VOTES: Tally = { yes: NO_NODES, no: NO_NODES, failed: NO_NODES };
 
@@ -67,6 +71,10 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
   }
 
   // ——— what the dispatchers ask ———
+
+  get pid(): number {
+    return FIRST_PID + this.index + LIVES * this.life;
+  }
 
   wallMs(): number {
     return EPOCH_MS + Math.floor(this.clocks.wall.read(this.instantRead()) / 1000);
@@ -233,13 +241,17 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
   private addressed(place: number, node: number, commands: readonly (readonly string[])[]): Addressed | null {
     const { session } = this;
     session.learn(commands);
+    session.sends(this);
     if (!commands.every(isGreeting)) this.asked = union(this.asked, oneNode(node));
     session.seen.nodesAsked = Math.max(session.seen.nodesAsked, size(this.asked));
-    const read = meaningOf(commands.find((it) => it.length > 1) ?? [], (sha) => session.textOf(sha));
-    const known = read.value === null ? undefined : session.names.known(read.value);
+    const isAcquiring = this.current?.state.phase === 'acquiring';
+    const meaning = meaningOf(commands.find((it) => it.length > 1) ?? [], {
+      textOf: (sha) => session.textOf(sha),
+      effectOf: (text, rest) => session.effects.ofScript(text, rest, isAcquiring),
+    });
+    const known = meaning.value === null ? undefined : session.names.known(meaning.value);
     const owner = known === undefined ? null : this.chronicle.ownerOf(known);
     const lock = owner?.client === this ? owner : this.current;
-    const meaning = lock?.state.phase === 'acquiring' ? whileAcquiring(read) : read;
     const at = session.nodes[node];
     if (lock === null || at === undefined) return null;
     const token = meaning.value === null ? lock.token : session.names.claimFor(meaning.value, lock);

@@ -15,7 +15,7 @@ import { GuestMonitors } from './guest-monitors.js';
 import { drainAtOnce, drainByImmediates } from './host/drain.js';
 import { install } from './host/install.js';
 import { as, current } from './host/owner.js';
-import { Session, type Subject, type Uncaught } from './session.js';
+import { type OpenCall, Session, type Subject, type Uncaught } from './session.js';
 
 /** A run of guests, with what monitors say about it. */
 export interface GuestRun {
@@ -50,17 +50,22 @@ const GUEST_PROPERTIES: readonly PropertyId[] = [
 /** Those of them that are not left to a monitor: about calls, and what a library gives its caller. */
 const SEEN_HERE: readonly PropertyId[] = ['acquisition', 'deadlock-free', 'lost-lock'];
 
-/** A call that has not returned for this long at the end of a run hangs, µs. */
+/** A call that has not returned at the end of a run, and under which nothing was sent for this long, hangs, µs. */
 const PATIENCE_US = 15_000_000;
 
-/** A run with more events than this has gone round in circles: none that ends by itself has a tenth of them. */
+/** A run is broken off after so many events: clients that try again and again may make as many as they like. */
 const MOST_EVENTS = 20_000;
+
+/** Where the second half of them takes no longer than this, µs, the run goes round in circles. */
+const CIRCLE_US = 100_000;
 
 /** One run that is under way. */
 class Running {
   readonly world: World;
   readonly monitors: GuestMonitors;
   private readonly session: Session;
+  /** When half of the events were handled that a run may have. */
+  private halfUs = Number.POSITIVE_INFINITY;
 
   constructor(subject: Subject, setup: Setup, adversary: Adversary, options: GuestRunOptions) {
     this.monitors = new GuestMonitors(setup);
@@ -93,7 +98,10 @@ class Running {
     }
     session.active = null;
     last?.settle();
-    while (world.events < MOST_EVENTS && world.advance()) if (session.active !== null) return true;
+    while (world.events < MOST_EVENTS && world.advance()) {
+      if (world.events === MOST_EVENTS / 2) this.halfUs = world.now;
+      if (session.active !== null) return true;
+    }
     if (session.refusal !== null) throw session.refusal;
     current.owner = null;
     return false;
@@ -102,7 +110,7 @@ class Running {
   finish(): GuestRun {
     const { world, monitors, session } = this;
     if (world.events < MOST_EVENTS) world.finish();
-    const hangs = session.openCalls.filter(({ sinceUs }) => world.now - sinceUs > PATIENCE_US);
+    const goesInCircles = world.events >= MOST_EVENTS && world.now - this.halfUs <= CIRCLE_US;
     const violations = [
       ...monitors.violations.filter(
         (it) =>
@@ -111,14 +119,14 @@ class Running {
           !session.wasPausedThroughout(it),
       ),
       ...session.told,
-      ...hangs.map((call) => hangOf(call, world.now)),
-      ...(world.events < MOST_EVENTS ? [] : [circles(world)]),
+      ...session.callsThatWait(PATIENCE_US).map((call) => hangOf(call, world.now)),
+      ...(goesInCircles ? [circles(world)] : []),
     ];
     return { run: runOf(world), world, monitors, violations, uncaught: session.uncaughtErrors };
   }
 }
 
-function hangOf({ client, operation, sinceUs }: Session['openCalls'][number], now: TrueTime): Violation {
+function hangOf({ client, operation, sinceUs }: OpenCall, now: TrueTime): Violation {
   return {
     property: 'deadlock-free',
     kind: 'liveness',

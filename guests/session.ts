@@ -8,6 +8,7 @@ import { type LockUnderTest, type MakeLock, whatIsWrongWith } from './lock-under
 import { type NetworkUser, ProcessNetwork } from './net/process-network.js';
 import { toBytes } from './redis/bytes.js';
 import type { Wire } from './redis/client.js';
+import { Effects } from './redis/effect.js';
 import { RunNames } from './redis/names.js';
 import { Server } from './redis/server.js';
 import { testBedOf } from './test-bed.js';
@@ -80,6 +81,9 @@ export interface GuestProcess extends Owner {
 /** A clock that differs from the process's own by more than this is not the process's own, ms: a year. */
 const PLAUSIBLE_MS = 366 * 24 * 3600 * 1000;
 
+/** For all runs of a thread, made when Lua is loaded. */
+let effects: Effects | null = null;
+
 const STREAMS = new Streams('lockstep guests');
 /** Streams of a process's later lives begin here. */
 const LIFE = 1 << 16;
@@ -107,6 +111,8 @@ export class Session {
   private readonly offSince = new Map<number, number>();
   private readonly words = new Map<number, () => number>();
   private readonly calls = new Set<OpenCall>();
+  /** When each process last sent something, µs. */
+  private readonly sentAt = new Map<string, number>();
   private readonly pauses: { readonly client: string; readonly sinceUs: number; readonly untilUs: number }[] = [];
 
   constructor(subject: Subject, chronicle: World['chronicle'], extendsItself: boolean) {
@@ -186,6 +192,11 @@ export class Session {
     for (const network of this.networks) network.nodeIsBack(node, this.chronicle.now - since);
   }
 
+  get effects(): Effects {
+    effects ??= new Effects();
+    return effects;
+  }
+
   textOf(sha: string): string | undefined {
     return this.subject.scripts.get(sha.toLowerCase());
   }
@@ -245,8 +256,17 @@ export class Session {
     for (const call of this.calls) if (call.client === client.name) this.calls.delete(call);
   }
 
-  get openCalls(): readonly OpenCall[] {
-    return [...this.calls];
+  /** A process sends something. */
+  sends(client: GuestProcess): void {
+    this.sentAt.set(client.name, this.chronicle.now);
+  }
+
+  /** Calls that have not returned, of processes that have sent nothing for this long, µs. */
+  callsThatWait(forUs: number): readonly OpenCall[] {
+    const { now } = this.chronicle;
+    return [...this.calls].filter(
+      ({ client, sinceUs }) => now - Math.max(sinceUs, this.sentAt.get(client) ?? 0) > forUs,
+    );
   }
 
   /** A time that no simulated clock is near comes from a clock that the guest had taken before. */

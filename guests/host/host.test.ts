@@ -12,6 +12,7 @@ import { SimTimeout } from './timers.js';
 /** A process whose clocks show what it is told, and which notes what is asked of it. */
 class Fake implements Owner {
   readonly name = 'c1';
+  readonly pid = 7;
   readonly timers: { callback: () => void; delayMs: number; repeat: boolean; cancelled: boolean }[] = [];
   private word = 0;
 
@@ -64,6 +65,12 @@ class Fake implements Owner {
 }
 
 beforeAll(() => install());
+
+it('gives each simulated process a number and a machine of its own', () => {
+  const [pid, host] = [process.pid, os.hostname()];
+  expect(as(new Fake(), () => [process.pid, os.hostname()])).toEqual([7, 'c1']);
+  expect([process.pid, os.hostname()]).toEqual([pid, host]);
+});
 
 describe('the dispatchers', () => {
   it('show a simulated process its own clocks', () => {

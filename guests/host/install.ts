@@ -1,6 +1,7 @@
 import { syncBuiltinESMExports } from 'node:module';
 import { installChance } from './chance.js';
 import { installClocks } from './clocks.js';
+import { installIdentity } from './identity.js';
 // First of all: what the host keeps has to be native.
 import './natives.js';
 import { installNet } from '../net/install.js';
@@ -20,6 +21,7 @@ export function install(): void {
   installClocks();
   installTimers();
   installChance();
+  installIdentity();
   installNet();
   // `import { setTimeout } from 'node:timers'` is bound to these from now on.
   syncBuiltinESMExports();

@@ -8,6 +8,8 @@ export interface OwnedTimer {
 export interface Owner {
   /** In a word, for messages: `c1`. */
   readonly name: string;
+  /** What `process.pid` shows. */
+  readonly pid: number;
   /** What `Date.now()` shows: its wall clock, whole ms since the epoch. */
   wallMs(): number;
   /** What `process.hrtime` shows: its monotonic clock, whole µs since it began. */

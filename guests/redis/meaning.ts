@@ -1,4 +1,5 @@
 import type { Operation } from '../../core/index.js';
+import type { Effect } from './effect.js';
 
 /** What a command is about, for the addresses of messages, for monitors and for reports. */
 export interface Meaning {
@@ -16,19 +17,20 @@ export interface Meaning {
   };
 }
 
-/** The same, sent while its sender acquires: a script that sets keys is how it does that, whatever words it uses. */
-export function whileAcquiring(meaning: Meaning): Meaning {
-  return meaning.operation === 'extend' && meaning.script?.sets ? { ...meaning, operation: 'acquire' } : meaning;
+/** What scripts are and do, as far as is known. */
+export interface Scripts {
+  /** The text of a script by its SHA-1. */
+  textOf(sha: string): string | undefined;
+  /** What it does, with what follows its text in `EVAL`. */
+  effectOf(text: string, rest: readonly string[]): Effect | null;
 }
 
 /**
- * Tells what a command is about. `SET … NX`, and a script that looks whether a key exists before it sets one, acquire; what
- * deletes, releases; other scripts and commands that write extend. The value of a script is its first argument that is not
- * a number.
- *
- * @param scriptOf - The text of a script by its SHA-1.
+ * Tells what a command is about. `SET … NX` acquires; what deletes, releases; what gives a key a new TTL extends. Of a
+ * script it is what it does to a node. Where nothing is found that it does, its words tell, and its value is its first
+ * argument that is not a number.
  */
-export function meaningOf(args: readonly string[], scriptOf: (sha: string) => string | undefined): Meaning {
+export function meaningOf(args: readonly string[], scripts: Scripts): Meaning {
   const [name = '', ...rest] = args;
   switch (name.toLowerCase()) {
     case 'set': {
@@ -41,9 +43,9 @@ export function meaningOf(args: readonly string[], scriptOf: (sha: string) => st
     case 'setnx':
       return { operation: 'acquire', keys: rest.slice(0, 1), value: rest[1] ?? null, ttlMs: 0 };
     case 'eval':
-      return ofScript(rest[0] ?? '', rest.slice(1));
+      return ofScript(rest[0] ?? '', rest.slice(1), scripts);
     case 'evalsha':
-      return ofScript(scriptOf(rest[0] ?? '') ?? '', rest.slice(1));
+      return ofScript(scripts.textOf(rest[0] ?? '') ?? '', rest.slice(1), scripts);
     case 'del':
     case 'unlink':
     case 'getdel':
@@ -67,7 +69,13 @@ const [DELETES, SETS, LOOKS, ONLY_NEW, READS, EXPIRES] = [
   CALLS('p?expire'),
 ];
 
-function ofScript(text: string, [count, ...rest]: readonly string[]): Meaning {
+function ofScript(text: string, given: readonly string[], scripts: Scripts): Meaning {
+  const inWords = byWords(text, given);
+  const effect = scripts.effectOf(text, given);
+  return effect === null ? inWords : { ...inWords, ...effect };
+}
+
+function byWords(text: string, [count, ...rest]: readonly string[]): Meaning {
   const keys = rest.slice(0, Number(count));
   const argv = rest.slice(Number(count));
   const value = argv.find((it) => Number.isNaN(Number(it))) ?? argv[0] ?? null;

@@ -1,11 +1,18 @@
-import { expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
+import { loadLua } from '../../wire/index.js';
+import { Effects } from './effect.js';
 import { meaningOf } from './meaning.js';
 import { saidBy } from './said.js';
+
+beforeAll(loadLua);
 
 function said(...commands: readonly (readonly string[])[]): string {
   return saidBy(
     commands,
-    meaningOf(commands.find((it) => it.length > 1) ?? [], () => undefined),
+    meaningOf(commands.find((it) => it.length > 1) ?? [], {
+      textOf: () => undefined,
+      effectOf: (text, rest) => new Effects().ofScript(text, rest, true),
+    }),
   );
 }
 

@@ -1,0 +1,41 @@
+import { beforeAll, expect, test } from 'vitest';
+import { loadLua } from '../../wire/index.js';
+import { Effects } from './effect.js';
+
+beforeAll(loadLua);
+
+const ONE_FOR_ALL = `local value = redis.call('GET', KEYS[1])
+if ARGV[1] == 'lock' then
+  if value then return 0 end
+  redis.call('SET', KEYS[1], ARGV[2])
+  return redis.call('PEXPIRE', KEYS[1], ARGV[3])
+end
+if value ~= ARGV[2] then return 0 end
+if ARGV[1] == 'renew' then return redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
+return redis.call('DEL', KEYS[1])`;
+
+test.each([
+  ['lock', true, { operation: 'acquire', keys: ['a'], value: 'f00', ttlMs: 900 }],
+  ['renew', false, { operation: 'extend', keys: ['a'], value: 'f00', ttlMs: 900 }],
+  ['unlock', false, { operation: 'release', keys: ['a'], value: 'f00', ttlMs: 0 }],
+  ['unlock', true, { operation: 'release', keys: ['a'], value: 'f00', ttlMs: 0 }],
+])('a script for everything is known by what it does: %s', (operation, isAcquiring, effect) => {
+  expect(new Effects().ofScript(ONE_FOR_ALL, ['1', 'a', operation, 'f00', '900'], isAcquiring)).toEqual(effect);
+});
+
+test('a value may be a number, and a TTL none', () => {
+  const set = "return redis.call('set', KEYS[1], ARGV[1], 'nx')";
+  const effects = new Effects();
+  expect(effects.ofScript(set, ['1', 'a', '42'], true)).toEqual({
+    operation: 'acquire',
+    keys: ['a'],
+    value: '42',
+    ttlMs: 0,
+  });
+});
+
+test('nothing is said of a script that only looks, or fails', () => {
+  const effects = new Effects();
+  expect(effects.ofScript("return redis.call('get', KEYS[1])", ['1', 'a', 'f00'], true)).toBeNull();
+  expect(effects.ofScript('return redis.call(', ['1', 'a', 'f00'], true)).toBeNull();
+});

@@ -1,0 +1,95 @@
+import type { Operation } from '../../core/index.js';
+import { type Entry, NEVER, Server, Session } from '../../wire/index.js';
+import { fromBytes, toBytes } from './bytes.js';
+
+/** What a command does to a node. */
+export interface Effect {
+  readonly operation: Extract<Operation, 'acquire' | 'extend' | 'release'>;
+  readonly keys: readonly string[];
+  /** What it stores, or what has to be there for it to do anything; `null` if that is no argument of it. */
+  readonly value: string | null;
+  /** What keys live for from then on, ms; 0 without an end. */
+  readonly ttlMs: number;
+}
+
+/** Of keys that are there before. */
+const LONG_MS = 1_000_000_000;
+
+/** More arguments than this are not tried as values. */
+const MOST_VALUES = 8;
+
+/** What was found before, by the words of a command. */
+const MOST_KNOWN = 1_000;
+
+/**
+ * Finds what scripts do by carrying them out on a server that is nobody's: where no key is, and where the keys have one of
+ * the script's arguments as their value. Lua has to be loaded.
+ */
+export class Effects {
+  private readonly server = new Server({ now: () => 0, random: () => 0.5, databases: 1 });
+  private readonly session = new Session(1, '127.0.0.1:0', true, 0);
+  private readonly known = new Map<string, Effect | null>();
+
+  /**
+   * What a script does, with what follows its text in `EVAL`; `null` if nothing was found that it does.
+   *
+   * @param isAcquiring - Who sends it acquires: what it does where no key is comes first.
+   */
+  ofScript(text: string, [count = '0', ...rest]: readonly string[], isAcquiring: boolean): Effect | null {
+    const words = JSON.stringify([text, count, isAcquiring, ...rest]);
+    const before = this.known.get(words);
+    if (before !== undefined) return before;
+    const keys = rest.slice(0, Number(count));
+    const values = rest.slice(Number(count), Number(count) + MOST_VALUES);
+    const argv = ['eval', text, count, ...rest].map(toBytes);
+    const effect = isAcquiring
+      ? (this.whereNothingIs(argv, values) ?? this.whereKeysAre(argv, keys, values))
+      : (this.whereKeysAre(argv, keys, values) ?? this.whereNothingIs(argv, values));
+    if (this.known.size >= MOST_KNOWN) this.known.clear();
+    this.known.set(words, effect);
+    return effect;
+  }
+
+  private whereNothingIs(argv: readonly string[], values: readonly string[]): Effect | null {
+    const after = this.run(argv, [], '');
+    const stored = [...after].map(
+      ([key, { value }]) => [key, typeof value === 'string' ? fromBytes(value) : ''] as const,
+    );
+    const own = stored.filter(([, value]) => values.includes(value));
+    const [first] = own.length > 0 ? own : stored;
+    if (first === undefined) return null;
+    const [key, value] = first;
+    const keys = (own.length > 0 ? own : stored).map(([it]) => fromBytes(it));
+    const expiresAt = after.get(key)?.expiresAt ?? NEVER;
+    return { operation: 'acquire', keys, value, ttlMs: expiresAt === NEVER ? 0 : expiresAt };
+  }
+
+  private whereKeysAre(argv: readonly string[], keys: readonly string[], values: readonly string[]): Effect | null {
+    const [first] = keys;
+    if (first === undefined) return null;
+    for (const value of values.length > 0 ? values : ['']) {
+      const after = this.run(argv, keys.map(toBytes), toBytes(value));
+      const entry = after.get(toBytes(first));
+      const of = { keys, value: values.length > 0 ? value : null };
+      if (entry === undefined) return { operation: 'release', ...of, ttlMs: 0 };
+      if (entry.expiresAt !== LONG_MS)
+        return { operation: 'extend', ...of, ttlMs: entry.expiresAt === NEVER ? 0 : entry.expiresAt };
+    }
+    return null;
+  }
+
+  /** Carries it out where these keys have this value, and gives the keys that are there then. */
+  private run(argv: readonly string[], keys: readonly string[], value: string): Map<string, Entry> {
+    const [keyspace] = this.server.instance.databases;
+    if (keyspace === undefined) return new Map();
+    keyspace.clear();
+    for (const key of keys) keyspace.store(key, value, LONG_MS);
+    this.server.execute(argv, this.session);
+    const after = new Map<string, Entry>();
+    for (const key of keyspace.keys()) {
+      const entry = keyspace.find(key);
+      if (entry !== undefined) after.set(key, entry);
+    }
+    return after;
+  }
+}
