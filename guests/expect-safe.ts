@@ -228,7 +228,9 @@ class Search {
       throw new Error(`${client} threw where nobody caught it`, { cause: error });
     this.claims += claimsIn(run);
     const violation = worstOf(run.violations, options.kinds ?? DEFAULT_KINDS);
-    if (violation !== undefined) throw await unsafe(subject, it, run, violation, options);
+    // Of a client that never acquires anything, more is told at the end.
+    if (violation !== undefined && (this.claims > 0 || kindOf(violation) !== 'unavailable'))
+      throw await unsafe(subject, it, run, violation, options);
   }
 }
 

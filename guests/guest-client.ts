@@ -1,4 +1,4 @@
-import { initialState, LONGEST_US, type LocalTime, localTime, type Phase } from '../core/index.js';
+import { initialState, LONGEST_US, type LocalTime, localTime, type Phase, type Token } from '../core/index.js';
 import { Kind, type LockRun, type QueueEvent, type TrueTime, trueTime } from '../sim/index.js';
 import { follow } from './follow.js';
 import { EPOCH_MS, GuestHost } from './guest-host.js';
@@ -114,6 +114,7 @@ export class GuestClient extends GuestHost {
     const calledMs = this.wallMs();
     const hold = new Hold(lock, resource, calledMs);
     this.holds.set(lock, hold);
+    this.session.judge.called(lock, this.chronicle.now);
     this.enter(() => this.ask(hold));
     this.host.attempted(lock);
   }
@@ -160,7 +161,7 @@ export class GuestClient extends GuestHost {
       },
       (error) => {
         this.session.seen.rejection = error;
-        this.refused(hold, reasonOf(error));
+        this.refused(hold, reasonOf(error), error);
       },
       () => this.isOver(hold),
     );
@@ -188,15 +189,15 @@ export class GuestClient extends GuestHost {
         hold.leave = resolve;
       });
     };
-    const ended = (): void => {
+    const ended = (error?: unknown): void => {
       returnedUs = this.chronicle.now;
-      if (hold.held === null) this.refused(hold, 'contended');
-      else this.released(hold);
+      if (hold.held === null) this.refused(hold, 'contended', error);
+      else this.released(hold, error);
     };
     follow(
       () => using.call(client, hold.resource, hold.lock.plan.ttlMs, routine),
       done,
-      ended,
+      () => ended(),
       ended,
       () => this.isOver(hold),
     );
@@ -210,6 +211,11 @@ export class GuestClient extends GuestHost {
   private acquired(hold: Hold, held: unknown): void {
     const { lock } = hold;
     hold.held = held;
+    const { token } = this.session.judge.tokenBehind(lock, this.chronicle.now);
+    if (token !== lock.token) {
+      lock.token = token;
+      this.setState(lock, { attempt: { ...lock.state.attempt, token: token as unknown as Token } });
+    }
     const deadline = this.deadlineOf(hold);
     this.setState(lock, { phase: 'held' });
     this.setDeadline(lock, deadline);
@@ -223,8 +229,9 @@ export class GuestClient extends GuestHost {
     this.host.claimed(lock);
   }
 
-  private refused(hold: Hold, reason: string): void {
+  private refused(hold: Hold, reason: string, error?: unknown): void {
     this.noteKept(hold.lock);
+    this.session.judge.refused(hold.lock, error, this.chronicle.now);
     this.setState(hold.lock, { phase: 'failed' });
     this.chronicle.failed(hold.lock, reason);
     this.finish(hold);
@@ -240,6 +247,7 @@ export class GuestClient extends GuestHost {
     const hold = this.holds.get(lock);
     if (hold === undefined || hold.over) return;
     this.chronicle.called(Kind['release-call'], lock);
+    this.session.judge.givesBack(lock, this.chronicle.now);
     this.chronicle.ended(lock, 'released');
     // No phase says so: what is sent for it may be sent bit by bit, and counts when it has returned.
     hold.releasing = true;
@@ -251,12 +259,11 @@ export class GuestClient extends GuestHost {
         leave();
         return;
       }
-      const ended = (): void => this.released(hold);
       follow(
         () => releaseOf(this.clientNow, held, hold.resource),
         done,
-        ended,
-        ended,
+        () => this.released(hold),
+        (error) => this.released(hold, error),
         () => this.isOver(hold),
       );
     });
@@ -266,10 +273,11 @@ export class GuestClient extends GuestHost {
     return this.client instanceof Promise ? {} : (this.client ?? {});
   }
 
-  private released(hold: Hold): void {
+  private released(hold: Hold, error?: unknown): void {
     const { lock } = hold;
     if (hold.over) return;
     this.noteKept(lock);
+    this.session.judge.gaveBack(lock, error, this.chronicle.now);
     this.setState(lock, { phase: 'released' });
     this.chronicle.ended(lock, 'released');
     this.chronicle.released(lock);

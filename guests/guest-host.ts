@@ -255,6 +255,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     const at = session.nodes[node];
     if (lock === null || at === undefined) return null;
     const token = meaning.value === null ? lock.token : session.names.claimFor(meaning.value, lock);
+    if (meaning.operation === 'acquire' && owner !== null && owner.client !== this) session.sharesToken(lock, owner);
     this.noteAcquisition(lock, meaning.operation, token, meaning.keys);
     if (meaning.operation === 'extend') this.extensionSent(lock, place);
     const command: Command = {

@@ -1,11 +1,36 @@
+import { type Answer, type Command, LONGEST_US, type LocalTime, type NodeSet } from '../core/index.js';
 import { Monitors } from '../properties/index.js';
 import type { Fault } from '../scenarios/index.js';
-import { type EndCause, type LockRun, nodeName, type TrueTime } from '../sim/index.js';
+import {
+  type EndCause,
+  type GoneCause,
+  type LockRun,
+  nodeName,
+  type TrueTime,
+  type WatchedWorld,
+  type World,
+} from '../sim/index.js';
+import { Calls } from './judges/calls.js';
+import type { ClientViolation } from './judges/failure.js';
+import { Keys } from './judges/keys.js';
+import { Margin } from './judges/margin.js';
+import { Quiet } from './judges/quiet.js';
+
+/** A message that takes longer than this one way is in the way of what it belongs to, µs. */
+const SLOW_US = 20_000;
 
 /** What hears of the machines that nodes run on. */
 interface Machines {
   nodeDied(node: number, power: boolean): void;
   nodeIsBack(node: number): void;
+}
+
+/** What is judged of clients besides what monitors judge. */
+interface Judges {
+  readonly quiet: Quiet;
+  readonly keys: Keys;
+  readonly calls: Calls;
+  readonly margin: Margin;
 }
 
 /** The monitors of a run of guests. */
@@ -14,9 +39,106 @@ export class GuestMonitors extends Monitors {
   private readonly withoutPower = new Set<string>();
   /** Hears of processes of nodes that die, and of nodes that are back. */
   machines: Machines | null = null;
+  private judging: Judges | null = null;
+
+  /** The nodes of the run; there from its beginning on. */
+  nodes: World['nodes'] = [];
+
+  private get judges(): Judges {
+    if (this.judging === null) throw new RangeError('the run has not begun');
+    return this.judging;
+  }
+
+  override begins(world: WatchedWorld): void {
+    const { nodes } = this;
+    const quiet = new Quiet(world.nodes.length);
+    const keys = new Keys(world, quiet);
+    this.judging = { quiet, keys, calls: new Calls(world, quiet, keys), margin: new Margin(world, nodes, quiet) };
+    super.begins(world);
+  }
+
+  /** Whether a process has asked for a resource while it had a lock for it, or asked for one. */
+  get overlap(): boolean {
+    return this.judges.calls.overlap;
+  }
+
+  /** What judges have found by the end of a run that has come to its end. */
+  found(now: TrueTime): readonly ClientViolation[] {
+    const { keys, calls, margin } = this.judges;
+    keys.finished(this.nodes, now);
+    calls.finished(now);
+    return [...margin.violations, ...keys.violations, ...calls.violations];
+  }
+
+  // ——— what calls come to ———
+
+  called(lock: LockRun, now: TrueTime): void {
+    this.judges.calls.called(lock, now);
+  }
+
+  refused(lock: LockRun, error: unknown, now: TrueTime): void {
+    this.judges.calls.refused(lock, error, now);
+    this.judges.keys.over(lock, now);
+  }
+
+  /** The token that a lock is given for, and the nodes that have it. */
+  tokenBehind(lock: LockRun, now: TrueTime): ReturnType<Keys['tokenBehind']> {
+    return this.judges.keys.tokenBehind(lock, now);
+  }
+
+  givesBack(lock: LockRun, now: TrueTime): void {
+    this.judges.calls.releasing(lock, now);
+  }
+
+  gaveBack(lock: LockRun, error: unknown, now: TrueTime): void {
+    this.judges.calls.released(lock, error, now);
+    this.judges.keys.over(lock, now);
+  }
+
+  /** Clocks do not run alike. */
+  clocksDiffer(): void {
+    this.judges.quiet.clocksChanged = true;
+  }
+
+  // ——— what the world does ———
+
+  private says(lock: LockRun, now: TrueTime): void {
+    const { deadline } = lock.state.hold;
+    if (lock.believing && deadline < LONGEST_US)
+      this.judges.margin.believes(lock, lock.client.clock.when(deadline, now), now);
+  }
+
+  override attempted(lock: LockRun, now: TrueTime): void {
+    super.attempted(lock, now);
+    this.slowUs = Math.min(this.slowUs, SLOW_US);
+  }
+
+  override claimed(lock: LockRun, now: TrueTime): void {
+    this.judges.calls.acquired(lock);
+    super.claimed(lock, now);
+    this.says(lock, now);
+  }
+
+  override extended(lock: LockRun, before: LocalTime, now: TrueTime): void {
+    super.extended(lock, before, now);
+    this.says(lock, now);
+  }
+
+  override ended(lock: LockRun, cause: EndCause, now: TrueTime): void {
+    if (cause === 'released' && lock.client.clock.read(now) < lock.state.hold.deadline) this.givenBack.add(lock);
+    if (cause !== 'crashed') this.judges.margin.believes(lock, now, now);
+    super.ended(lock, cause, now);
+  }
+
+  override troubled(until: TrueTime, now: TrueTime): void {
+    this.judges.quiet.disturb(now, until);
+    super.troubled(until, now);
+  }
 
   override faultStrikes(fault: Fault, now: TrueTime): void {
+    this.judges.quiet.strikes(fault, now);
     if (fault.kind === 'crash' && fault.power === true) this.withoutPower.add(fault.node);
+    if (fault.kind === 'client-crash') this.judges.keys.dies(fault.client);
     super.faultStrikes(fault, now);
   }
 
@@ -27,12 +149,42 @@ export class GuestMonitors extends Monitors {
 
   override nodeUp(node: number, now: TrueTime): void {
     this.machines?.nodeIsBack(node);
+    this.judges.quiet.nodeUp(node, now);
     super.nodeUp(node, now);
   }
 
-  override ended(lock: LockRun, cause: EndCause, now: TrueTime): void {
-    if (cause === 'released' && lock.client.clock.read(now) < lock.state.hold.deadline) this.givenBack.add(lock);
-    super.ended(lock, cause, now);
+  override sent(lock: LockRun, to: NodeSet, command: Command, now: TrueTime): void {
+    this.judges.keys.sent(lock, to, command, now);
+    this.judges.margin.sent(command, now);
+    super.sent(lock, to, command, now);
+  }
+
+  override executes(node: number, command: Command, now: TrueTime): void {
+    this.judges.keys.executes(command);
+    this.judges.margin.executes(node, command, now);
+    super.executes(node, command, now);
+  }
+
+  override executed(node: number, command: Command, answer: Answer, now: TrueTime): void {
+    this.judges.keys.executed(node, command, answer, now);
+    this.judges.margin.executed(node, command, now);
+    super.executed(node, command, answer, now);
+  }
+
+  override hears(lock: LockRun, node: number, command: Command, answer: Answer): void {
+    this.judges.keys.hears(node, command, answer);
+    super.hears(lock, node, command, answer);
+  }
+
+  override keySet(node: number, key: number, token: number, now: TrueTime): void {
+    this.judges.keys.keySet(node, key, token, now);
+    this.judges.calls.keySet(token);
+    super.keySet(node, key, token, now);
+  }
+
+  override keyGone(node: number, key: number, token: number, cause: GoneCause, by: number, now: TrueTime): void {
+    this.judges.keys.keyGone(node, key, cause, now);
+    super.keyGone(node, key, token, cause, by, now);
   }
 
   /** A client is not to blame for a write that is on its way when the schedule gives back a lock that it still holds. */

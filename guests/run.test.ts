@@ -3,6 +3,7 @@ import type { Fate } from '../scenarios/index.js';
 import { inMacrotask } from './host/drain.js';
 import { LIBRARIES, loadSubject } from './libraries/index.js';
 import { replayGuests, replayGuestsAtOnce } from './run.js';
+import { kindOf } from './search/kinds.js';
 import { plan, scheduleOf } from './testing/schedules.js';
 
 describe.each(LIBRARIES)('$package $version', (library) => {
@@ -14,7 +15,9 @@ describe.each(LIBRARIES)('$package $version', (library) => {
     ]);
     const { run, violations, uncaught } = await replayGuests(subject, schedule, { trace: true });
     expect(uncaught).toEqual([]);
-    expect(violations).toEqual([]);
+    // It counts from the answers: a lock is held for longer than its keys last for certain.
+    const known = library.id === 'redlock-universal' ? ['margin', 'margin'] : [];
+    expect(violations.map(kindOf)).toEqual(known);
     const kinds = run.trace.map(({ kind }) => kind);
     expect(kinds.filter((it) => it === 'claim')).toHaveLength(2);
     expect(kinds.filter((it) => it === 'released')).toHaveLength(2);

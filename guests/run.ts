@@ -1,4 +1,4 @@
-import type { Monitors, Violation } from '../properties/index.js';
+import type { Violation } from '../properties/index.js';
 import type { PropertyId, Schedule } from '../scenarios/index.js';
 import {
   type Adversary,
@@ -15,14 +15,15 @@ import { GuestMonitors } from './guest-monitors.js';
 import { drainAtOnce, drainByImmediates } from './host/drain.js';
 import { install } from './host/install.js';
 import { as, current } from './host/owner.js';
+import type { ClientViolation } from './judges/failure.js';
 import { type OpenCall, Session, type Subject, type Uncaught } from './session.js';
 
 /** A run of guests, with what monitors say about it. */
 export interface GuestRun {
   readonly run: Run;
   readonly world: World;
-  readonly monitors: Monitors;
-  readonly violations: readonly Violation[];
+  readonly monitors: GuestMonitors;
+  readonly violations: readonly ClientViolation[];
   /** What guest code threw where nobody could catch it. */
   readonly uncaught: readonly Uncaught[];
 }
@@ -41,7 +42,6 @@ const GUEST_PROPERTIES: readonly PropertyId[] = [
   'validity',
   'action-in-belief',
   'acquisition',
-  'cleanup',
   'continuity',
   'deadlock-free',
   'lost-lock',
@@ -71,17 +71,19 @@ class Running {
     this.monitors = new GuestMonitors(setup);
     let session: Session | null = null;
     this.world = new World(setup, adversary, this.monitors, options.trace ?? false, (seat) => {
-      session ??= new Session(subject, seat.chronicle, options.extendsItself ?? false);
+      session ??= new Session(subject, seat.chronicle, this.monitors, options.extendsItself ?? false);
       return new GuestClient(seat, session);
     });
     if (session === null) throw new RangeError('a run needs a client');
     this.session = session;
     this.session.nodes = this.world.nodes;
+    this.monitors.nodes = this.world.nodes;
     this.monitors.machines = session;
   }
 
   begin(): void {
     this.world.begin();
+    if (this.world.setup.cluster.clocks.some(({ ratePpm }) => ratePpm !== 0)) this.monitors.clocksDiffer();
   }
 
   /** Lets the next event happen that guest code takes part in, or what is left of the last. */
@@ -111,7 +113,7 @@ class Running {
     const { world, monitors, session } = this;
     if (world.events < MOST_EVENTS) world.finish();
     const goesInCircles = world.events >= MOST_EVENTS && world.now - this.halfUs <= CIRCLE_US;
-    const violations = [
+    const violations: ClientViolation[] = [
       ...monitors.violations.filter(
         (it) =>
           GUEST_PROPERTIES.includes(it.property) &&
@@ -119,6 +121,7 @@ class Running {
           !session.wasPausedThroughout(it),
       ),
       ...session.told,
+      ...(world.events < MOST_EVENTS ? monitors.found(world.now) : []),
       ...session.callsThatWait(PATIENCE_US).map((call) => hangOf(call, world.now)),
       ...(goesInCircles ? [circles(world)] : []),
     ];

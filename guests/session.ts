@@ -3,7 +3,9 @@ import type { Violation } from '../properties/index.js';
 import { instant } from '../properties/monitors/instant.js';
 import { type LockRun, type SimNode, Streams, type World } from '../sim/index.js';
 import { sha1 } from '../wire/index.js';
+import type { GuestMonitors } from './guest-monitors.js';
 import type { Owner } from './host/owner.js';
+import { type ClientViolation, failure } from './judges/failure.js';
 import { type LockUnderTest, type MakeLock, whatIsWrongWith } from './lock-under-test.js';
 import { type NetworkUser, ProcessNetwork } from './net/process-network.js';
 import { toBytes } from './redis/bytes.js';
@@ -97,13 +99,15 @@ export class Session {
   readonly names: RunNames;
   readonly uncaughtErrors: Uncaught[] = [];
   /** What is wrong with what clients were told: locks that are over already, and signals that nobody needs any more. */
-  readonly told: Violation[] = [];
+  readonly told: ClientViolation[] = [];
   /** Why the client cannot be simulated, if so. */
   refusal: UnsupportedClient | null = null;
   readonly commandTimeoutMs: number | undefined;
   /** Whether locks are to extend themselves, where a client can do that. */
   readonly extendsItself: boolean;
   readonly seen: Seen;
+  /** Is told what calls come to. */
+  readonly judge: GuestMonitors;
   private readonly subject: Subject;
   private readonly chronicle: World['chronicle'];
   private readonly servers: Server[] = [];
@@ -113,11 +117,13 @@ export class Session {
   private readonly calls = new Set<OpenCall>();
   /** When each process last sent something, µs. */
   private readonly sentAt = new Map<string, number>();
+  private readonly shared = new Set<LockRun>();
   private readonly pauses: { readonly client: string; readonly sinceUs: number; readonly untilUs: number }[] = [];
 
-  constructor(subject: Subject, chronicle: World['chronicle'], extendsItself: boolean) {
+  constructor(subject: Subject, chronicle: World['chronicle'], judge: GuestMonitors, extendsItself: boolean) {
     this.subject = subject;
     this.seen = subject.seen;
+    this.judge = judge;
     this.chronicle = chronicle;
     this.commandTimeoutMs = subject.commandTimeoutMs;
     this.extendsItself = extendsItself;
@@ -221,6 +227,18 @@ export class Session {
     const since = leftUs === 0 ? 'now' : Number.isFinite(leftUs) ? `${-leftUs / 1000} ms ago` : 'already';
     const detail = `${lock.client.name} is given a lock that, as it says itself, ended ${since}`;
     this.told.push(instant('acquisition', 'state', [lock], this.chronicle.now, detail));
+  }
+
+  /** A client acquires with a token that another has used, whose lock may still be there. */
+  sharesToken(lock: LockRun, owner: LockRun): void {
+    if (owner.gone || this.isOver(owner) || this.shared.has(lock)) return;
+    this.shared.add(lock);
+    const detail = `${lock.client.name} acquires with the token of ${owner.client.name}, whose lock is not over`;
+    this.told.push(failure('token', [owner, lock], this.chronicle.now, detail));
+  }
+
+  private isOver({ state }: LockRun): boolean {
+    return state.phase === 'failed' || state.phase === 'released';
   }
 
   /** The signal of `using` aborts this long after the call has returned, µs. */

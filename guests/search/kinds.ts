@@ -1,4 +1,3 @@
-import type { Violation } from '../../properties/index.js';
 import type { PropertyId } from '../../scenarios/index.js';
 
 /** All that can be wrong with a library, in the words of the matrix; of several in one run, the first is shown first. */
@@ -7,11 +6,30 @@ export const VIOLATION_KINDS: readonly [
   'state',
   'effect',
   'acquisition',
+  'lifetime',
   'leak',
   'continuity',
   'hang',
   'signal',
-] = ['belief', 'state', 'effect', 'acquisition', 'leak', 'continuity', 'hang', 'signal'];
+  'margin',
+  'token',
+  'rejection',
+  'unavailable',
+] = [
+  'belief',
+  'state',
+  'effect',
+  'acquisition',
+  'lifetime',
+  'leak',
+  'continuity',
+  'hang',
+  'signal',
+  'margin',
+  'token',
+  'rejection',
+  'unavailable',
+];
 
 /** What can be wrong with a library: one of {@link VIOLATION_KINDS}. */
 export type ViolationKind = (typeof VIOLATION_KINDS)[number];
@@ -27,7 +45,7 @@ const KINDS: Partial<Record<PropertyId, ViolationKind>> = {
   'lost-lock': 'signal',
 };
 
-/** Which kind of failure the violation of a property is. */
-export function kindOf({ property }: Pick<Violation, 'property'>): ViolationKind {
-  return KINDS[property] ?? 'state';
+/** Which kind of failure a violation is: it says so itself, or its property does. */
+export function kindOf({ property, failure }: { property: PropertyId; failure?: ViolationKind }): ViolationKind {
+  return failure ?? KINDS[property] ?? 'state';
 }

@@ -25,6 +25,9 @@ class Failure {
   private readonly kind: ViolationKind;
   private readonly options: GuestRunOptions;
   private readonly allowed: readonly Assumption[];
+  /** Of the latest run. */
+  events = 0;
+  private mayOverlap: boolean | null = null;
 
   /** @param from - The schedule that fails: what it keeps is to be kept. */
   constructor(subject: Subject, kind: ViolationKind, from: Schedule, options: GuestRunOptions) {
@@ -39,13 +42,20 @@ class Failure {
     return assumptions(schedule, policyOf(schedule.policy)).every((it) => this.allowed.includes(it));
   }
 
-  isIn({ violations, uncaught }: GuestRun): boolean {
+  /** The first run that is looked at says whether calls of one process may overlap. */
+  isIn({ violations, uncaught, monitors }: GuestRun): boolean {
+    this.mayOverlap ??= monitors.overlap;
+    if (monitors.overlap && !this.mayOverlap) return false;
     return uncaught.length === 0 && violations.some((it) => kindOf(it) === this.kind);
   }
 
   /** Of a schedule, drained at once. Only from a macrotask. */
   isOfAtOnce(schedule: Schedule): boolean {
-    return this.keeps(schedule) && this.isIn(replayGuestsAtOnce(this.subject, schedule, this.options));
+    this.events = 0;
+    if (!this.keeps(schedule)) return false;
+    const run = replayGuestsAtOnce(this.subject, schedule, this.options);
+    this.events = run.run.events;
+    return this.isIn(run);
   }
 
   /** Of a schedule, drained by documented means. */
@@ -59,8 +69,9 @@ class Failure {
   }
 }
 
-/** Tries of one shrinking: a count, unlike a clock, ends at the same place. */
+/** Tries of one shrinking, and their events: counts, unlike a clock, end at the same place. */
 const MOST_TRIED = 8_000;
+const MOST_EVENTS = 1_500_000;
 
 /**
  * Makes a failing schedule small: leaves out what can be left out and rounds times, as long as the client fails in the same
@@ -77,24 +88,26 @@ export async function shrinkForGuest(
   mostTried: number = MOST_TRIED,
 ): Promise<ShrunkForGuest> {
   const failure = new Failure(subject, kind, schedule, options);
-  let tried = 0;
+  let [tried, events] = [0, 0];
+  const isOver = (): boolean => tried >= mostTried || events >= MOST_EVENTS;
   const seen = new Map<string, boolean>();
   const failsOnce = (candidate: Schedule): boolean => {
     const key = JSON.stringify(candidate);
     const known = seen.get(key);
-    if (known !== undefined || tried >= mostTried) return known ?? false;
+    if (known !== undefined || isOver()) return known ?? false;
     tried++;
     const failing = failure.isOfAtOnce(candidate);
+    events += failure.events;
     seen.set(key, failing);
     return failing;
   };
   let best = schedule;
-  for (let next: Schedule | null = schedule; next !== null && tried < mostTried; ) {
+  for (let next: Schedule | null = schedule; next !== null && !isOver(); ) {
     const from: Schedule = next;
     const small = await inMacrotask(() => (failsOnce(from) ? reduce(from, failsOnce) : from));
     if (!(await failure.isOf(small))) break;
     best = small;
-    if (tried >= mostTried) break;
+    if (isOver()) break;
     next = await failingStepOf(small, failure);
     if (next === null) return { schedule: best, tried, minimal: true };
   }

@@ -1,0 +1,136 @@
+import { printable } from '../../core/printable.js';
+import type { LockRun, TrueTime, WatchedWorld } from '../../sim/index.js';
+import { type ClientViolation, failure } from './failure.js';
+import { type Keys, sharesResource } from './keys.js';
+import type { Quiet } from './quiet.js';
+
+/** One acquisition, from its call on. */
+interface Asked {
+  readonly lock: LockRun;
+  readonly sinceUs: number;
+  /** Its call to acquire has returned. */
+  hasReturned: boolean;
+  /** Nobody else has asked for the resource, or has had a key of it, from then on. */
+  isAlone: boolean;
+  /** When `release` was called, while a majority had its keys and it was held. */
+  releasedUs: number | null;
+  over: boolean;
+}
+
+/** A client that asks by itself has a lock that long after its call, µs. */
+const PATIENCE_US = 15_000_000;
+
+/** With less time than this, ms, a lock need not get by without a minority that keeps it waiting. */
+const LEAST_TTL_MS = 5_000;
+
+const LONGEST_REASON = 120;
+
+/** Whether who asks for a lock that nobody has gets it, and whether what is called returns as it should. */
+export class Calls {
+  readonly violations: ClientViolation[] = [];
+  /** A process has asked for a resource again, while an earlier lock of it for that was not over. */
+  overlap = false;
+  private readonly asked = new Map<LockRun, Asked>();
+  private readonly world: WatchedWorld;
+  private readonly quiet: Quiet;
+  private readonly keys: Keys;
+
+  constructor(world: WatchedWorld, quiet: Quiet, keys: Keys) {
+    this.world = world;
+    this.quiet = quiet;
+    this.keys = keys;
+  }
+
+  /** `acquire` is called. */
+  called(lock: LockRun, now: TrueTime): void {
+    let isAlone = !this.keys.isTaken(lock, now);
+    for (const other of this.asked.values()) {
+      if (other.over || other.lock.gone || !sharesResource(other.lock, lock)) continue;
+      isAlone = false;
+      other.isAlone = false;
+      this.overlap ||= other.lock.client === lock.client;
+    }
+    this.asked.set(lock, { lock, sinceUs: now, hasReturned: false, isAlone, releasedUs: null, over: false });
+  }
+
+  /** Somebody's key has come to a node: who asks for the same resource is not alone. */
+  keySet(token: number): void {
+    const owner = this.world.ownerOf(token);
+    if (owner === null) return;
+    for (const it of this.asked.values())
+      if (!it.hasReturned && it.lock !== owner && sharesResource(owner, it.lock)) it.isAlone = false;
+  }
+
+  acquired(lock: LockRun): void {
+    const it = this.asked.get(lock);
+    if (it !== undefined) it.hasReturned = true;
+  }
+
+  /** `acquire` returns without a lock; `error` is what it was rejected with, if it was. */
+  refused(lock: LockRun, error: unknown, now: TrueTime): void {
+    const it = this.asked.get(lock);
+    if (it === undefined) return;
+    if (!it.hasReturned && this.hadToGetIt(it, now)) {
+      const what = error === undefined ? 'is not given it' : `is rejected with ${reasonIn(error)}`;
+      this.tell('unavailable', lock, now, `${lock.client.name} asks for ${this.freeLock(lock, now)}, and ${what}`);
+    }
+    it.hasReturned = true;
+    it.over = true;
+  }
+
+  /** Whether this is a call for a free lock in which nothing was in the way. */
+  private hadToGetIt({ lock, sinceUs, isAlone }: Asked, now: TrueTime): boolean {
+    const { quiet } = this;
+    if (!isAlone || !quiet.holdsSince(sinceUs, now)) return false;
+    const { list, plan } = lock;
+    const inOrder = quiet.nodesInOrder(now);
+    if (inOrder < list.majority) return false;
+    return inOrder === list.nodes.length || plan.ttlMs >= LEAST_TTL_MS;
+  }
+
+  private freeLock({ plan, list }: LockRun, now: TrueTime): string {
+    const [resource = '?'] = plan.resources;
+    return `${resource}, which nobody has, with ${this.quiet.nodesInOrder(now)} of ${list.nodes.length} nodes in order`;
+  }
+
+  /** `release` is called. */
+  releasing(lock: LockRun, now: TrueTime): void {
+    const it = this.asked.get(lock);
+    if (it !== undefined && lock.believes(now) && this.keys.nodesWith(lock) >= lock.list.majority) it.releasedUs = now;
+  }
+
+  /** `release` returns. */
+  released(lock: LockRun, error: unknown, now: TrueTime): void {
+    const it = this.asked.get(lock);
+    if (it === undefined) return;
+    it.over = true;
+    const { quiet } = this;
+    const inOrder = quiet.nodesInOrder(now) === lock.list.nodes.length && quiet.holdsSince(it.sinceUs, now);
+    if (error === undefined || it.releasedUs === null || !inOrder) return;
+    const detail = `release of ${lock.client.name} is rejected with ${reasonIn(error)}, though it holds the lock and all nodes are in order`;
+    this.tell('rejection', lock, now, detail);
+  }
+
+  finished(now: TrueTime): void {
+    for (const it of this.asked.values()) {
+      const { lock, sinceUs, hasReturned } = it;
+      if (hasReturned || lock.gone || now - sinceUs < PATIENCE_US || !this.hadToGetIt(it, now)) continue;
+      const forS = Math.floor((now - sinceUs) / 1_000_000);
+      this.tell(
+        'unavailable',
+        lock,
+        now,
+        `${lock.client.name} has asked for ${forS} s for ${this.freeLock(lock, now)}`,
+      );
+    }
+  }
+
+  private tell(kind: 'unavailable' | 'rejection', lock: LockRun, now: TrueTime, detail: string): void {
+    this.violations.push(failure(kind, [lock], now, detail));
+  }
+}
+
+function reasonIn(error: unknown): string {
+  const words = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  return printable(words, LONGEST_REASON);
+}

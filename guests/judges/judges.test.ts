@@ -1,0 +1,108 @@
+import type { Redis } from 'ioredis';
+import { expect, it } from 'vitest';
+import type { Fault } from '../../scenarios/index.js';
+import type { LockUnderTest, MakeLock } from '../lock-under-test.js';
+import { replayGuests } from '../run.js';
+import { kindOf } from '../search/kinds.js';
+import { subjectOf } from '../subject.js';
+import { lockOf, type Parts, RIGHT } from '../testing/blind/parts.js';
+import { plan, scheduleOf } from '../testing/schedules.js';
+
+/** What one client, and one that asks after it, are told of, in words. */
+async function found(make: MakeLock, faults: readonly Fault[] = []): Promise<string[]> {
+  const subject = await subjectOf('a lock', make, 500);
+  const locks = [[plan(0, 400_000)], [plan(10_000_000, 400_000, { ttlMs: 10_000 })]];
+  const { violations } = await replayGuests(subject, scheduleOf(locks, { faults, untilUs: 40_000_000 }));
+  return violations.map((it) => `${kindOf(it)}: ${it.detail}`);
+}
+
+function lockWith(change: Partial<Parts>): MakeLock {
+  return ({ nodes }) => lockOf(nodes, change);
+}
+
+const dies: Fault = { kind: 'client-crash', client: 'c1', atUs: 2_500 };
+
+it('tells nothing of a right lock, whoever dies', async () => {
+  const make = lockWith({});
+  expect(await found(make)).toEqual([]);
+  expect(await found(make, [dies])).toEqual([]);
+  expect(
+    await found(
+      make,
+      ['n0', 'n1'].map((node) => ({ kind: 'crash', node, atUs: 0, restartAfterUs: null })),
+    ),
+  ).toEqual([]);
+});
+
+it('tells of a key without a TTL whose process has died between two commands', async () => {
+  const take: Parts['take'] = async (node, key, token, ttl) =>
+    (await node.setnx(key, token)) === 1 && (await node.pexpire(key, ttl)) === 1;
+  expect(await found(lockWith({ take }))).toEqual([]);
+  expect(await found(lockWith({ take }), [{ ...dies, atUs: 1_500 }])).toContain(
+    'lifetime: n0 has the key of c1 for ever: it has no TTL, and the process has died',
+  );
+});
+
+it('tells of a key that outlives any TTL that was asked for', async () => {
+  const take: Parts['take'] = async (node, key, token, ttl) => (await node.set(key, token, 'EX', ttl, 'NX')) === 'OK';
+  const [first] = await found(lockWith({ take }), [dies]);
+  expect(first).toMatch(/^lifetime: n0 has the key of c1 39997 ms later still, .* 1000 ms were asked for$/);
+});
+
+it('tells of a release that changes nothing', async () => {
+  const drop = (node: Redis, key: string): Promise<unknown> => node.del(`${key}:lock`);
+  expect(await found(lockWith({ drop }))).toEqual([
+    'leak: c1 leaves its key on n0, which carried out its release, and has the key all the same',
+    'leak: c2 leaves its key on n0, which carried out its release, and has the key all the same',
+  ]);
+});
+
+it('tells of a release that is rejected for no reason', async () => {
+  const make: MakeLock = ({ nodes }) => {
+    const inner = lockOf(nodes);
+    const release = async (held: unknown): Promise<void> => {
+      await (held as { release(): Promise<void> }).release();
+      throw new TypeError('no such thing');
+    };
+    return { acquire: (resource, ttlMs) => inner.acquire?.(resource, ttlMs), release };
+  };
+  expect(await found(make)).toContain(
+    'rejection: release of c1 is rejected with TypeError: no such thing, though it holds the lock and all nodes are in order',
+  );
+});
+
+it('tells of a free lock that is not given, to one who asks alone, with a majority in order', async () => {
+  const make = lockWith({ quorum: (nodes) => nodes });
+  expect(await found(make)).toEqual([]);
+  const dead: Fault = { kind: 'crash', node: 'n0', atUs: 0, restartAfterUs: null };
+  expect(await found(make, [dead])).toEqual([
+    'unavailable: c2 asks for a, which nobody has, with 4 of 5 nodes in order, and is not given it',
+  ]);
+  const majority = ['n0', 'n1', 'n2'].map((node): Fault => ({ ...dead, node }));
+  expect(await found(make, majority)).toEqual([]);
+});
+
+it('tells of a lock that counts from the answers, whether anybody asks for it or not', async () => {
+  const until: Parts['until'] = (_, answeredAt, ttl) => answeredAt + ttl;
+  expect(await found(lockWith({ until }))).toContain(
+    'margin: c1 takes its lock for held until 1002 ms, but can rely on a majority of its keys until 1000 ms only',
+  );
+  // At equal clocks no allowance is needed.
+  expect(await found(lockWith({ until: (sentAt, _, ttl) => sentAt + ttl }))).toEqual([]);
+});
+
+it('tells of a token that two processes use at once', async () => {
+  const subject = await subjectOf('a lock', lockWith({ token: () => 'mine' }), 500);
+  const { violations } = await replayGuests(subject, scheduleOf([[plan(0, 400_000)], [plan(100_000, 400_000)]]));
+  expect(violations.map(({ detail }) => detail)).toContain('c2 acquires with the token of c1, whose lock is not over');
+});
+
+it('takes a client that goes on trying for no hang', async () => {
+  const acquire: LockUnderTest['acquire'] = () => new Promise(() => {});
+  expect(await found(() => ({ acquire, release: () => undefined }))).toContain(
+    'hang: acquire of c2 has not returned for 30 s',
+  );
+  const trying = lockWith({ pauseMs: () => 100, take: async () => false });
+  expect((await found(trying)).map((it) => it.split(':')[0])).not.toContain('hang');
+  expect(RIGHT.quorum(4)).toBe(3);
+});

@@ -1,0 +1,236 @@
+import type { Answer, Command, NodeSet } from '../../core/index.js';
+import { members, NO_NODES, oneNode, size, union } from '../../core/index.js';
+import type { ProcessName } from '../../scenarios/index.js';
+import {
+  type GoneCause,
+  type LockRun,
+  nodeName,
+  type TrueTime,
+  type WatchedWorld,
+  type World,
+} from '../../sim/index.js';
+import { type ClientViolation, failure } from './failure.js';
+import type { Quiet } from './quiet.js';
+
+/** A key on a node. */
+interface Kept {
+  readonly token: number;
+  readonly sinceUs: number;
+  /** An extension set it. */
+  readonly byExtension: boolean;
+}
+
+/** What was heard and done about one token on one node; times in µs, -1 for never. */
+interface Dealings {
+  releaseSentUs: number;
+  releaseDoneUs: number;
+  /** Since the key was set. */
+  isReleaseDone: boolean;
+  grantHeardUs: number;
+  nothingHeardUs: number;
+}
+
+const NEVER = -1;
+const NO_EXPIRY = -1;
+
+/** A key that nobody has any use for may be there for so many TTLs. */
+const MOST_TTLS = 3;
+
+/**
+ * Keys on nodes, and who has any use for them. A key that is left behind is told of when it expires, or the run is over: until
+ * then its owner may still delete it.
+ */
+export class Keys {
+  readonly violations: ClientViolation[] = [];
+  private readonly kept: Map<number, Kept>[];
+  private readonly dealings = new Map<string, Dealings>();
+  /** By token and by lock: since when nobody has any use for it. */
+  private readonly overSince = new Map<number | LockRun, number>();
+  private readonly told = new Set<LockRun>();
+  private readonly world: WatchedWorld;
+  private readonly quiet: Quiet;
+  private executing: Command | null = null;
+
+  constructor(world: WatchedWorld, quiet: Quiet) {
+    this.world = world;
+    this.quiet = quiet;
+    this.kept = world.nodes.map(() => new Map());
+  }
+
+  // ——— what is sent, and what comes of it ———
+
+  sent(lock: LockRun, to: NodeSet, { operation, token }: Command, now: TrueTime): void {
+    if (operation === 'acquire' && lock.token !== (token as number)) this.over(lock.token, now);
+    if (operation !== 'release') return;
+    for (const node of members(to)) this.dealingsOf(token as number, node).releaseSentUs = now;
+  }
+
+  executes(command: Command): void {
+    this.executing = command;
+  }
+
+  executed(node: number, { operation, token }: Command, answer: Answer, now: TrueTime): void {
+    this.executing = null;
+    if (operation !== 'release') return;
+    // A node that is in order answers with an error to what is wrong by itself.
+    if (answer === 'error' && !this.quiet.isInOrder(node, now)) return;
+    const dealings = this.dealingsOf(token as number, node);
+    dealings.releaseDoneUs = now;
+    dealings.isReleaseDone = true;
+  }
+
+  hears(node: number, { operation, token }: Command, answer: Answer): void {
+    const { now } = this.world;
+    const dealings = this.dealingsOf(token as number, node);
+    if (operation === 'acquire' && answer === 'yes') dealings.grantHeardUs = now;
+    if (operation === 'release' && answer === 'no') dealings.nothingHeardUs = now;
+  }
+
+  private dealingsOf(token: number, node: number): Dealings {
+    const key = `${token} ${node}`;
+    const known = this.dealings.get(key);
+    if (known !== undefined) return known;
+    const none = {
+      releaseSentUs: NEVER,
+      releaseDoneUs: NEVER,
+      isReleaseDone: false,
+      grantHeardUs: NEVER,
+      nothingHeardUs: NEVER,
+    };
+    this.dealings.set(key, none);
+    return none;
+  }
+
+  /** An acquisition has failed, its lock was given back, or its process has died. */
+  over(what: number | LockRun, now: TrueTime): void {
+    if (!this.overSince.has(what)) this.overSince.set(what, now);
+  }
+
+  /** A process dies, and nobody has any use for its locks. */
+  dies(name: ProcessName): void {
+    for (const lock of this.world.clients.find((it) => it.name === name)?.locks ?? []) this.over(lock, this.world.now);
+  }
+
+  keySet(node: number, key: number, token: number, now: TrueTime): void {
+    const byExtension = this.executing?.operation === 'extend';
+    this.kept[node]?.set(key, { token, sinceUs: now, byExtension });
+    this.dealingsOf(token, node).isReleaseDone = false;
+  }
+
+  keyGone(node: number, key: number, cause: GoneCause, now: TrueTime): void {
+    const kept = this.kept[node]?.get(key);
+    this.kept[node]?.delete(key);
+    if (kept !== undefined && cause === 'expired') this.leftBehind(node, kept, now);
+  }
+
+  // ——— what others ask ———
+
+  /** How many nodes have a key of this lock with its token. */
+  nodesWith(lock: LockRun): number {
+    return this.kept.filter((keys) => [...keys.values()].some(({ token }) => token === lock.token)).length;
+  }
+
+  /**
+   * The token of a lock that most nodes have: attempts of one acquisition may overlap, and what was sent last need not be
+   * what it is given for. It is in use from now on, and no other one of its own.
+   */
+  tokenBehind(lock: LockRun, now: TrueTime): { readonly token: number; readonly nodes: NodeSet } {
+    const nodesOf = new Map<number, NodeSet>();
+    for (const [node, keys] of this.kept.entries()) {
+      for (const { token } of keys.values())
+        if (this.world.ownerOf(token) === lock)
+          nodesOf.set(token, union(nodesOf.get(token) ?? NO_NODES, oneNode(node)));
+    }
+    let [token, nodes] = [lock.token, nodesOf.get(lock.token) ?? NO_NODES];
+    for (const [other, of] of nodesOf) if (size(of) > size(nodes)) [token, nodes] = [other, of];
+    if (token !== lock.token) this.over(lock.token, now);
+    this.overSince.delete(token);
+    return { token, nodes };
+  }
+
+  /** Whether a node that is up has a key for the resource of a lock from somebody who may still have it there. */
+  isTaken(lock: LockRun, now: TrueTime): boolean {
+    return this.kept.some((keys, node) => {
+      if (this.world.nodes[node]?.down) return false;
+      return [...keys.values()].some(({ token }) => {
+        const owner = this.world.ownerOf(token);
+        if (owner === null || owner === lock || !sharesResource(owner, lock)) return false;
+        return now - this.uselessSince(token, owner, now) <= 2 * longestTtlUs(owner);
+      });
+    });
+  }
+
+  private uselessSince(token: number, owner: LockRun, now: TrueTime): number {
+    const since = this.overSince.get(owner) ?? now;
+    return owner.token === token ? since : Math.min(since, this.overSince.get(token) ?? now);
+  }
+
+  // ——— what is found ———
+
+  /** A key has run to its end: somebody ought to have deleted it if nobody had any use for it. */
+  private leftBehind(node: number, { token, sinceUs, byExtension }: Kept, now: TrueTime): void {
+    const owner = this.world.ownerOf(token);
+    if (owner === null || owner.gone || this.told.has(owner)) return;
+    const overUs = this.uselessSince(token, owner, now);
+    if (overUs >= now) return;
+    const dealings = this.dealingsOf(token, node);
+    const why = whyLeft(dealings, byExtension);
+    if (why === null) return;
+    this.told.add(owner);
+    const at = Math.max(overUs, sinceUs) as TrueTime;
+    const detail = `${owner.client.name} leaves its key on ${nodeName(node)}, ${why}`;
+    this.violations.push(failure('leak', [owner], at, detail));
+  }
+
+  finished(nodes: World['nodes'], now: TrueTime): void {
+    for (const [node, keys] of this.kept.entries()) {
+      const at = nodes[node];
+      if (at === undefined || at.down) continue;
+      for (const [key, kept] of keys) {
+        const owner = this.world.ownerOf(kept.token);
+        if (owner === null || !owner.keys.includes(key)) continue;
+        const tooLong = this.tooLong(owner, kept, at.ttlMs(key, now), now);
+        if (tooLong === null) this.leftBehind(node, kept, now);
+        else if (!this.told.has(owner)) {
+          this.told.add(owner);
+          const detail = `${nodeName(node)} has the key of ${owner.client.name} ${tooLong}`;
+          this.violations.push(failure('lifetime', [owner], now, detail));
+        }
+      }
+    }
+  }
+
+  /** Why a key is there for longer than any TTL allows, or `null`. */
+  private tooLong(owner: LockRun, { token }: Kept, ttlMs: number, now: TrueTime): string | null {
+    const sinceUs = this.uselessSince(token, owner, now);
+    if (sinceUs >= now) return null;
+    const whose = owner.gone ? 'whose process has died' : 'which has no use for it any more';
+    if (ttlMs === NO_EXPIRY) return `for ever: it has no TTL, and ${whose.replace('whose', 'the')}`;
+    const afterUs = now - sinceUs;
+    if (this.quiet.clocksChanged || ttlMs <= 0 || afterUs <= MOST_TTLS * longestTtlUs(owner)) return null;
+    const wanted = `${longestTtlUs(owner) / 1000} ms were asked for`;
+    return `${Math.floor(afterUs / 1000)} ms later still, and for another ${ttlMs} ms: ${wanted}`;
+  }
+}
+
+function whyLeft(
+  { releaseSentUs, releaseDoneUs, isReleaseDone, grantHeardUs, nothingHeardUs }: Dealings,
+  byExtension: boolean,
+): string | null {
+  if (releaseSentUs === NEVER) return 'where it never sent a release';
+  if (isReleaseDone) return 'which carried out its release, and has the key all the same';
+  if (byExtension && releaseDoneUs !== NEVER) return 'where its extension set it after the release';
+  const knows = grantHeardUs !== NEVER && nothingHeardUs !== NEVER && releaseDoneUs !== NEVER;
+  if (knows && releaseSentUs < Math.max(grantHeardUs, nothingHeardUs))
+    return 'though it knows that its SET came after its release';
+  return null;
+}
+
+function longestTtlUs({ plan }: LockRun): number {
+  return 1000 * Math.max(plan.ttlMs, ...plan.extensions.map(({ ttlMs }) => ttlMs));
+}
+
+/** Whether two locks are for one resource. */
+export function sharesResource(a: LockRun, b: LockRun): boolean {
+  return a.plan.resources.some((it) => b.plan.resources.includes(it));
+}
