@@ -1,6 +1,5 @@
 import { InputError } from '../scenarios/index.js';
 import { engineHash } from './engine.js';
-import { inOrder } from './near-misses.js';
 import { type CampaignPart, mergeParts, noPart } from './part.js';
 import { makeAlone } from './range-maker.js';
 import { type CampaignRange, CampaignRanges, type CampaignSpec, guestsOf } from './spec.js';
@@ -10,27 +9,22 @@ import type { UnitResult } from './unit.js';
 export interface RemadeRange {
   readonly spec: CampaignSpec;
   readonly range: CampaignRange;
-  /** How many near misses it began with. */
-  readonly inputs: number;
   /** The hash that it came to before; `null` where that is kept in a sum only. */
   readonly digest: string | null;
   readonly unit: UnitResult;
 }
 
 /**
- * Makes a range of a shard's file again by itself, from what it began with.
+ * Makes a range of a shard's file again by itself.
  *
  * @throws InputError if the file has no such range, or it was made by another engine.
  */
 export async function again(part: CampaignPart, index: number): Promise<RemadeRange> {
-  const { spec, done, begun, near } = part;
+  const { spec, done } = part;
   mergeParts(part, noPart({ ...spec, engine: engineHash(guestsOf(spec)) }));
   if (!done.some(([from, to]) => from <= index && index < to)) throw new InputError(notMade(index));
   const range = new CampaignRanges(spec).at(index);
-  const ids = begun[index]?.inputs ?? [];
-  const inputs = inOrder(near.filter(({ id }) => ids.includes(id)).map(({ miss }) => miss));
-  const unit = await makeAlone(spec, range, inputs);
-  return { spec, range, inputs: inputs.length, digest: begun[index]?.hash ?? null, unit };
+  return { spec, range, digest: null, unit: await makeAlone(spec, range) };
 }
 
 /** What is said of a range that nobody has made yet. */

@@ -50,7 +50,7 @@ export async function runGuestUnit(plan: GuestPlan, { index, search, from, to }:
   const none = noTally();
   const exercised = { ...none.exercised, claims };
   const tally = { ...none, runs: to - from, events, hash: hash.digest(), exercised, near, violating };
-  return { index, search, tally, failures: [...failures.values()], nearest: [] };
+  return { index, search, tally, failures: [...failures.values()] };
 }
 
 /** The violation of a run that counts, if there is one: of the worst kind. */

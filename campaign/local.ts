@@ -1,9 +1,7 @@
 import { eachOf } from './each-of.js';
-import { inOrder, NearMisses, type SharedNearMiss } from './near-misses.js';
 import { type CampaignPart, mergeParts, noPart, partOf, totalOf, violatingRuns } from './part.js';
 import { RangeMaker } from './range-maker.js';
-import { CampaignRanges, type CampaignSpec, isGuided } from './spec.js';
-import type { UnitResult } from './unit.js';
+import { CampaignRanges, type CampaignSpec } from './spec.js';
 
 /** Which ranges of a campaign one machine makes, of so many: range k is of shard k modulo `of`. */
 export interface Shard {
@@ -31,7 +29,6 @@ export async function runShard(options: LocalOptions): Promise<CampaignPart> {
   const ranges = new CampaignRanges(spec);
   let part = options.from ?? noPart(spec);
   const isDone = doneIn(part);
-  const near = new NearMisses(part.near);
   const of = Math.ceil((ranges.count - shard.number + 1) / shard.of);
   const maker = new RangeMaker(spec, workers, workers === 1);
   const isOver = (): boolean =>
@@ -44,29 +41,15 @@ export async function runShard(options: LocalOptions): Promise<CampaignPart> {
   }
   try {
     await eachOf(left(), workers, signal, async (index) => {
-      const range = ranges.at(index);
-      const inputs = isGuided(spec, range) ? near.of(range.search) : null;
-      const unit = await maker.make(range, inOrder(inputs?.map(({ miss }) => miss) ?? []));
+      const unit = await maker.make(ranges.at(index));
       if (signal.aborted) return;
-      part = mergeParts(part, partOf(spec, unit, inputs === null ? {} : sharedWith(near, unit, inputs)));
+      part = mergeParts(part, partOf(spec, unit));
       options.onPart(part, of);
     });
   } finally {
     await maker.close();
   }
   return part;
-}
-
-/** What a guided range is remembered by, and what it has to share. */
-function sharedWith(
-  near: NearMisses,
-  { index, search, tally, nearest }: UnitResult,
-  inputs: readonly SharedNearMiss[],
-): Pick<CampaignPart, 'begun' | 'near'> {
-  return {
-    begun: { [index]: { hash: tally.hash, inputs: inputs.map(({ id }) => id) } },
-    near: near.offer(search, nearest),
-  };
 }
 
 function doneIn({ done }: CampaignPart): (index: number) => boolean {

@@ -73,8 +73,8 @@ function runsOf({ spec, done }: CampaignPart): number {
   return done.reduce((sum, [from, to]) => sum + (to - from) * spec.rangeRuns, 0) - (hasLast ? short : 0);
 }
 
-function areFailures({ failures, begun, near, spec }: CampaignPart): boolean {
-  if (!Array.isArray(failures) || !isObject(begun) || !Array.isArray(near)) return false;
+function areFailures({ failures, spec }: CampaignPart): boolean {
+  if (!Array.isArray(failures)) return false;
   return failures.every((it) => {
     const { shape, property, search, run, events, schedule, text = '' } = it ?? {};
     const isTold = [shape, property, text].every((word) => typeof word === 'string');

@@ -1,7 +1,6 @@
 import { countWords } from '../report/words.js';
 import { InputError } from '../scenarios/index.js';
 import { noTally, sumOf, type Tally } from '../search/tally.js';
-import type { Begun, SharedNearMiss } from './near-misses.js';
 import { CampaignRanges, type CampaignSpec, specHash } from './spec.js';
 import { type Failure, firstOf, type UnitResult } from './unit.js';
 
@@ -18,30 +17,21 @@ export interface CampaignPart {
   readonly tallies: readonly Tally[];
   /** One for each shape, the earliest; by search and run. */
   readonly failures: readonly Failure[];
-  /** What ranges of guided searches began with, by their index. */
-  readonly begun: Readonly<Record<string, Begun>>;
-  /** The near misses that these name, and those that further ranges can begin with; by id. */
-  readonly near: readonly SharedNearMiss[];
 }
 
 /** A campaign of which nothing has been made. */
 export function noPart(spec: CampaignSpec): CampaignPart {
   const tallies = spec.searches.map(noTally);
-  return { schema: 'lockstep.campaign-part/1', spec, done: [], tallies, failures: [], begun: {}, near: [] };
+  return { schema: 'lockstep.campaign-part/1', spec, done: [], tallies, failures: [] };
 }
 
 /** A part of one range. */
-export function partOf(
-  spec: CampaignSpec,
-  { index, search, tally, failures }: UnitResult,
-  shared: Partial<Pick<CampaignPart, 'begun' | 'near'>> = {},
-): CampaignPart {
+export function partOf(spec: CampaignSpec, { index, search, tally, failures }: UnitResult): CampaignPart {
   return {
     ...noPart(spec),
     done: [[index, index + 1]],
     tallies: spec.searches.map((_, i) => (i === search ? tally : noTally())),
     failures,
-    ...shared,
   };
 }
 
@@ -62,15 +52,7 @@ export function mergeParts(a: CampaignPart, b: CampaignPart): CampaignPart {
     done: joined([...a.done, ...b.done]),
     tallies: a.tallies.map((tally, i) => sumOf(tally, b.tallies[i] ?? noTally())),
     failures: firstOfEachShape([...a.failures, ...b.failures]),
-    begun: { ...a.begun, ...b.begun },
-    near: oncePerId(a.near, b.near),
   };
-}
-
-function oncePerId(a: readonly SharedNearMiss[], b: readonly SharedNearMiss[]): readonly SharedNearMiss[] {
-  if (b.length === 0) return a;
-  const byId = new Map([...a, ...b].map((it) => [it.id, it]));
-  return [...byId.values()].sort((x, y) => (x.id < y.id ? -1 : 1));
 }
 
 /** Ranges that a part has. */

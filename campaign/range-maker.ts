@@ -1,4 +1,3 @@
-import type { NearMiss } from '../search/index.js';
 import { canWork, Pool, type WorkerKind } from './pool.js';
 import { type CampaignRange, type CampaignSpec, isGuest } from './spec.js';
 import { runUnit, type UnitResult } from './unit.js';
@@ -17,8 +16,8 @@ export class RangeMaker {
     this.isHere = isHere || !canWork();
   }
 
-  /** Makes one range; a guided one begins with near misses. */
-  async make(range: CampaignRange, inputs: readonly NearMiss[] = []): Promise<UnitResult> {
+  /** Makes one range. */
+  async make(range: CampaignRange): Promise<UnitResult> {
     const plan = this.spec.searches[range.search]?.plan ?? this.spec.searches[0].plan;
     if (isGuest(plan)) {
       // Whatever a library leaves behind is gone with its thread.
@@ -26,10 +25,10 @@ export class RangeMaker {
       const { runGuestUnit } = await import('./guest-unit.js');
       return await runGuestUnit(plan, range);
     }
-    if (!this.isHere) return await this.pool('thread').run('unit', { plan, range, inputs });
+    if (!this.isHere) return await this.pool('thread').run('unit', { plan, range });
     // So that signals get through between ranges.
     await new Promise((resolve) => setImmediate(resolve));
-    return runUnit(plan, range, inputs);
+    return runUnit(plan, range);
   }
 
   private pool(kind: WorkerKind): Pool {
@@ -44,14 +43,10 @@ export class RangeMaker {
 }
 
 /** Makes one range, and no other. */
-export async function makeAlone(
-  spec: CampaignSpec,
-  range: CampaignRange,
-  inputs: readonly NearMiss[] = [],
-): Promise<UnitResult> {
+export async function makeAlone(spec: CampaignSpec, range: CampaignRange): Promise<UnitResult> {
   const maker = new RangeMaker(spec, 1, true);
   try {
-    return await maker.make(range, inputs);
+    return await maker.make(range);
   } finally {
     await maker.close();
   }

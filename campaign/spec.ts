@@ -47,12 +47,6 @@ export interface CampaignRange {
   readonly to: number;
 }
 
-/** Whether runs of a range depend on near misses of others. */
-export function isGuided({ searches }: CampaignSpec, { search }: CampaignRange): boolean {
-  const plan = searches[search]?.plan;
-  return plan !== undefined && !isGuest(plan) && plan.strategy === 'guided';
-}
-
 /** Whether a search is one of a library. */
 export function isGuest(plan: CampaignSearch['plan']): plan is GuestPlan {
   return 'guest' in plan;

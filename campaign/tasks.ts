@@ -1,5 +1,4 @@
 import type { Catch } from '../search/index.js';
-import type { NearMiss } from '../search/near-miss.js';
 import { type RangeResult, type SearchPlan, searchRange } from '../search/range.js';
 import { type HuntTask, hunted } from './hunt.js';
 import type { CampaignRange } from './spec.js';
@@ -22,16 +21,15 @@ export function range({ plan, from, to, stopAfter }: RangeTask): RangeResult {
   return searchRange(plan, from, to, stopAfter);
 }
 
-/** A range of a campaign, with the near misses that it begins with. */
+/** A range of a campaign. */
 export interface UnitTask {
   readonly plan: SearchPlan;
   readonly range: CampaignRange;
-  readonly inputs: readonly NearMiss[];
 }
 
 /** A whole range of a campaign, with what it finds made small. */
-export function unit({ plan, range: which, inputs }: UnitTask): UnitResult {
-  return runUnit(plan, which, inputs);
+export function unit({ plan, range: which }: UnitTask): UnitResult {
+  return runUnit(plan, which);
 }
 
 /** The hunt for a planted bug. */

@@ -1,6 +1,5 @@
 import { judge } from '../properties/judge.js';
 import type { PropertyId, Schedule } from '../scenarios/index.js';
-import type { NearMiss } from '../search/near-miss.js';
 import { type Finding, recordOf, type SearchPlan, searchRange } from '../search/range.js';
 import { shrink } from '../search/shrink.js';
 import type { Tally } from '../search/tally.js';
@@ -22,34 +21,27 @@ export interface Failure {
   readonly text?: string;
 }
 
-/** What came of one range. The same plan, range and inputs come to the same, wherever it is made. */
+/** What came of one range. The same plan and range come to the same, wherever it is made. */
 export interface UnitResult {
   readonly index: number;
   readonly search: number;
   readonly tally: Tally;
   /** Of the first findings of each property, one for each shape. */
   readonly failures: readonly Failure[];
-  /** With what its runs came nearest, where the search is guided. */
-  readonly nearest: readonly NearMiss[];
 }
 
 /** Findings of one property that are made small in a range; the others are counted. */
 const SHRUNK = 2;
 
-/** Makes a whole range, and what it finds small. A guided one begins with near misses of others. */
-export function runUnit(
-  plan: SearchPlan,
-  { index, search, from, to }: CampaignRange,
-  inputs: readonly NearMiss[] = [],
-): UnitResult {
-  const range = searchRange(plan, from, to, Number.POSITIVE_INFINITY, inputs);
-  const { found, nearest, from: _, to: __, ...tally } = range;
+/** Makes a whole range, and what it finds small. */
+export function runUnit(plan: SearchPlan, { index, search, from, to }: CampaignRange): UnitResult {
+  const { found, from: _, to: __, ...tally } = searchRange(plan, from, to, Number.POSITIVE_INFINITY);
   const failures = new Map<string, Failure>();
   for (const finding of firstOfEach(found)) {
     const failure = failureOf(plan, search, finding);
     if (!failures.has(failure.shape)) failures.set(failure.shape, failure);
   }
-  return { index, search, tally, failures: [...failures.values()], nearest };
+  return { index, search, tally, failures: [...failures.values()] };
 }
 
 function firstOfEach(found: readonly Finding[]): Finding[] {

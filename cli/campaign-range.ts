@@ -10,14 +10,14 @@ import { type Io, writeJson } from './io.js';
 export async function remake(index: number, parts: readonly string[], flags: QueueFlags, io: Io): Promise<ExitCode> {
   const remade =
     parts.length > 0 ? await again(readParts(parts, io.cwd), index) : await remadeOnQueue(index, flags, io);
-  const { range, spec, inputs, digest, unit } = remade;
+  const { range, spec, digest, unit } = remade;
   const { runs, hash, near, violating } = unit.tally;
   const { name = '' } = spec.searches[range.search] ?? {};
   const isSame = digest === null || digest === hash;
   const shapes = unit.failures.map(({ shape }) => shape);
   if (flags.json) {
     const { from, to } = range;
-    const result = { index, search: name, from, to, inputs, hash, digest, isSame, runs, near, violating, shapes };
+    const result = { index, search: name, from, to, hash, digest, isSame, runs, near, violating, shapes };
     writeJson(io, 'lockstep.campaign-range/1', result);
   } else io.stdout.write(text(remade, name, isSame));
   return isSame ? Exit.ok : Exit.notReproduced;
@@ -28,7 +28,7 @@ async function remadeOnQueue(index: number, flags: QueueFlags, io: Io): Promise<
   return await queued.again(index);
 }
 
-function text({ range, inputs, digest, unit }: RemadeRange, name: string, isSame: boolean): string {
+function text({ range, digest, unit }: RemadeRange, name: string, isSame: boolean): string {
   const { hash, near } = unit.tally;
   const verdict =
     digest === null
@@ -37,8 +37,7 @@ function text({ range, inputs, digest, unit }: RemadeRange, name: string, isSame
         ? '✓ the same as before'
         : `✗ it came to ${digest} before`;
   return [
-    `range ${range.index}: schedules ${countWords(range.from + 1)} to ${countWords(range.to)} of ${name}` +
-      (inputs === 0 ? '' : `, begun with ${plural(inputs, 'near miss', 'near misses')}`),
+    `range ${range.index}: schedules ${countWords(range.from + 1)} to ${countWords(range.to)} of ${name}`,
     `hash ${hash}   ${verdict}`,
     `${plural(violatingRuns(unit.tally), 'violation')}, ${countWords(near)} near`,
     ...unit.failures.map(({ shape }) => `  ${shape}`),

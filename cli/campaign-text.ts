@@ -60,9 +60,8 @@ export function partText(part: CampaignPart, what: string): string {
 
 function noneText({ spec }: CampaignPart, runs: number, isWhole: boolean): string {
   if (runs === 0) return 'Nothing has been searched.';
-  // Where runs are led by others, or drawn to have certain trouble, no share is told.
-  if (spec.searches.some(({ plan }) => isGuest(plan) || plan.strategy === 'guided'))
-    return `No violation${isWhole ? '' : ' so far'}.`;
+  // Where runs are drawn to have certain trouble, no share is told.
+  if (spec.searches.some(({ plan }) => isGuest(plan))) return `No violation${isWhole ? '' : ' so far'}.`;
   const share = (greatestShare(runs) * 100).toPrecision(2);
   return `No violation${isWhole ? '' : ' so far'}: fewer than ${share} % of the schedules that it draws violate something, at 95 %.`;
 }

@@ -5,8 +5,6 @@ import type { PropertyId, PropertyKind } from '../scenarios/index.js';
 import type { CheckResult, Explained } from '../search/index.js';
 import { greatestShare } from '../search/share.js';
 import { untried } from '../search/situations.js';
-import { STRATEGY_INFO } from '../search/strategy-info.js';
-
 import { type Plan, unjudged } from './check-plan.js';
 import type { Regressions } from './regressions.js';
 
@@ -84,7 +82,7 @@ export function checkJson(
     reason,
     strained,
     near,
-    shareBelow: verdict === 'passed' && STRATEGY_INFO[strategy].independent ? greatestShare(runs) : null,
+    shareBelow: verdict === 'passed' ? greatestShare(runs) : null,
     regressions,
     steps,
     elapsedMs: Math.round(elapsedMs),

@@ -4,15 +4,7 @@ import { type Painter, PLAIN, propertyWords } from '../report/index.js';
 import { WIDTH } from '../report/table.js';
 import { countWords, enumerate, percentWords, plural, wrap } from '../report/words.js';
 import { formatDurationMs } from '../scenarios/index.js';
-import {
-  boundsOf,
-  type CheckResult,
-  greatestShare,
-  SITUATIONS,
-  STRATEGY_INFO,
-  type Strain,
-  unasked,
-} from '../search/index.js';
+import { boundsOf, type CheckResult, greatestShare, SITUATIONS, type Strain, unasked } from '../search/index.js';
 import { untried } from '../search/situations.js';
 import { mostDownOf, type Weather } from '../search/weather.js';
 import { type Plan, unjudged } from './check-plan.js';
@@ -243,10 +235,9 @@ function meaning(plan: Plan, result: CheckResult): string {
     return `nothing can be said about ${what}: ${result.reason ?? 'too little happened'}. More --runs may help.`;
   }
   const stopped = result.interrupted ? 'It was stopped early. ' : '';
-  const share = STRATEGY_INFO[result.strategy].independent
-    ? `Fewer than ${shareWords(greatestShare(result.runs))} of the schedules that this search draws do, at 95 %; that is ` +
-      'not a share of your production, and not a proof.'
-    : 'Each run depends on what came of those before, so no share of other schedules follows. It is not a proof.';
+  const share =
+    `Fewer than ${shareWords(greatestShare(result.runs))} of the schedules that this search draws do, at 95 %; that is ` +
+    'not a share of your production, and not a proof.';
   return `${stopped}None of these schedules violates ${what}. ${share}`;
 }
 

@@ -5,7 +5,7 @@ import { type Crew, CrewRanges } from './crew.js';
 import { type Finding, RangeSearch, recordOf, type SearchPlan } from './range.js';
 import { type Deployment, soonestRestartUs } from './shrink.js';
 import { missed, SITUATIONS } from './situations.js';
-import { STRATEGY_INFO, type StrategyName } from './strategy-info.js';
+import type { StrategyName } from './strategy-info.js';
 import { noTally, type Strained, sumOf, type Tally } from './tally.js';
 import type { Weather } from './weather.js';
 
@@ -151,7 +151,7 @@ class Search {
   }
 
   private isHelpWorthWhile(): boolean {
-    if (this.options.crew === undefined || !STRATEGY_INFO[this.plan.strategy].independent) return false;
+    if (this.options.crew === undefined) return false;
     const elapsed = this.clock() - this.began;
     if (elapsed < ALONE_MS) return false;
     const { runs } = this.range;
@@ -203,10 +203,9 @@ class Search {
   }
 
   private counterexample(): Counterexample | null {
-    const { failing, range, plan } = this;
+    const { failing, plan } = this;
     if (failing === null) return null;
-    // The own range stands at its finding; that of another is made again.
-    const found = range.found.includes(failing) ? range.record() : recordOf(plan, failing);
+    const found = recordOf(plan, failing);
     const { shrink, keepsDeployment = false } = this.options;
     return counterexampleOf(failing, found, shrink !== false, keepsDeployment ? this.deployment(found) : null);
   }

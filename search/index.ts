@@ -5,7 +5,6 @@ export type { Crew } from './crew.js';
 export { drawRun } from './drawn-run.js';
 export { type Catch, HUNT_RUNS, HUNT_SEEDS, hunt } from './mutants/hunt.js';
 export { MUTANTS } from './mutants/registry.js';
-export type { NearMiss } from './near-miss.js';
 export { searchRange } from './range.js';
 export { greatestShare } from './share.js';
 export type { Explained } from './shrinking/explain.js';

@@ -4,7 +4,7 @@ import { judge } from '../properties/judge.js';
 import { SAFETY } from '../properties/property-lists.js';
 import { check } from './check.js';
 import { recordOf, type SearchPlan, searchRange } from './range.js';
-import { STRATEGY_INFO, STRATEGY_NAMES } from './strategy-info.js';
+import { STRATEGY_NAMES } from './strategy-info.js';
 import { noTally, sumOf, type Tally } from './tally.js';
 import { past, WITHIN_ASSUMPTIONS } from './weather.js';
 
@@ -51,34 +51,10 @@ describe.each([
 });
 
 describe('a range', () => {
-  it('of each strategy whose runs do not depend on each other is the same alone', async () => {
-    for (const strategy of STRATEGY_NAMES.filter((it) => STRATEGY_INFO[it].independent)) {
+  it('of each strategy is the same alone', async () => {
+    for (const strategy of STRATEGY_NAMES) {
       const { hash, events, exercised } = await check({ ...PLAN, strategy, runs: RUNS });
       expect(parted({ ...PLAN, strategy }, [50], [1, 0])).toMatchObject({ hash, events, exercised });
-    }
-  });
-
-  it('of guided runs depends on what it begins with, and on nothing else', () => {
-    const guided: SearchPlan = { ...PLAN, strategy: 'guided' };
-    const first = searchRange(guided, 0, RUNS);
-    expect(first.nearest.length).toBeGreaterThan(0);
-    const alone = searchRange(guided, RUNS, 2 * RUNS);
-    const inputs = JSON.parse(JSON.stringify(first.nearest));
-    const led = searchRange(guided, RUNS, 2 * RUNS, 1, inputs);
-    expect(searchRange(guided, RUNS, 2 * RUNS, 1, inputs)).toEqual(led);
-    expect(led).not.toEqual(alone);
-    // It shares what is its own.
-    for (const it of inputs) expect(led.nearest).not.toContainEqual(it);
-  });
-
-  it('of guided runs keeps what is near, and tells how to make what it finds again', () => {
-    const { found, nearest } = searchRange({ ...BROKEN, strategy: 'guided' }, 0, 2 * RUNS, Number.POSITIVE_INFINITY);
-    expect(found.length).toBeGreaterThan(1);
-    for (const finding of found) {
-      const { property, atUs } = finding.violation;
-      const { violations } = judge(recordOf({ ...BROKEN, strategy: 'guided' }, finding), [property]);
-      expect(violations).toContainEqual(expect.objectContaining({ property, atUs }));
-      expect(nearest.map(({ genome }) => genome)).not.toContainEqual(finding.genome);
     }
   });
 
@@ -91,8 +67,8 @@ describe('a range', () => {
     if (first === undefined || second === undefined) throw new Error('there are no findings');
     expect(searchRange(BROKEN, 0, RUNS)).toMatchObject({ to: first.run + 1, found: [first] });
     expect(searchRange(BROKEN, first.run + 1, RUNS)).toMatchObject({ to: second.run + 1, found: [second] });
-    for (const { run, violation, genome } of [first, second]) {
-      const { violations } = judge(recordOf(BROKEN, { run, genome }), [violation.property]);
+    for (const { run, violation } of [first, second]) {
+      const { violations } = judge(recordOf(BROKEN, { run }), [violation.property]);
       expect(violations).toContainEqual(
         expect.objectContaining({ property: violation.property, atUs: violation.atUs }),
       );

@@ -3,13 +3,9 @@ import { noCounts } from '../properties/coverage.js';
 import type { Violation } from '../properties/violation.js';
 import type { PropertyId, Schedule } from '../scenarios/index.js';
 import { RunsHash, Streams } from '../sim/index.js';
-import { recordRun } from './drawn-run.js';
-import type { Draws } from './draws.js';
-import { type Genome, GenomeStreams } from './genome.js';
-import type { NearMiss } from './near-miss.js';
+import { drawRun, recordRun } from './drawn-run.js';
 import type { Premise } from './premise.js';
-import { STRATEGIES } from './strategy.js';
-import type { StrategyName } from './strategy-info.js';
+import { STRATEGY_INFO, type StrategyName } from './strategy-info.js';
 import { noStrained, type Tally } from './tally.js';
 import type { Weather } from './weather.js';
 
@@ -29,8 +25,6 @@ export interface SearchPlan {
 export interface Finding {
   readonly run: number;
   readonly violation: Violation;
-  /** What it drew, where its number alone does not say it. */
-  readonly genome: Genome | null;
 }
 
 /** What came of the runs from `from` to `to`, without `to`. */
@@ -40,8 +34,6 @@ export interface RangeResult extends Tally {
   readonly to: number;
   /** The first findings of each property, in the order of runs. */
   readonly found: readonly Finding[];
-  /** The nearest misses of its runs, where the search keeps any: what other ranges of it can begin with. */
-  readonly nearest: readonly NearMiss[];
 }
 
 /** Findings of one property that a range keeps; the others are counted. */
@@ -56,7 +48,7 @@ export class RangeSearch {
   private readonly from: number;
   private readonly to: number;
   private readonly stopAfter: number;
-  private readonly draws: Draws;
+  private readonly streams: Streams;
   private readonly hash = new RunsHash();
   private readonly exercised = noCounts();
   private readonly strained = noStrained();
@@ -67,17 +59,14 @@ export class RangeSearch {
   private events = 0;
   private steps = 0;
 
-  /**
-   * @param draws Stand at run `from`; the range goes on with them.
-   * @param stopAfter Findings after which the range ends.
-   */
-  constructor(plan: SearchPlan, from: number, to: number, stopAfter = 1, draws: Draws = drawsAt(plan, from)) {
+  /** @param stopAfter Findings after which the range ends. */
+  constructor(plan: SearchPlan, from: number, to: number, stopAfter = 1) {
     this.plan = plan;
     this.from = from;
     this.next = from;
     this.to = to;
     this.stopAfter = stopAfter;
-    this.draws = draws;
+    this.streams = new Streams(plan.seed);
   }
 
   get isOver(): boolean {
@@ -90,10 +79,12 @@ export class RangeSearch {
 
   /** Makes `most` further runs, or those that are left. */
   advance(most: number): void {
-    const { properties } = this.plan;
+    const { weather, strategy, properties } = this.plan;
+    const { tactics } = STRATEGY_INFO[strategy];
     for (let i = 0; i < most && !this.isOver; i++) {
       const run = this.next++;
-      const { world, monitors, premise, adversary } = this.draws.next(properties, this.exercised);
+      const drawn = drawRun(weather, this.streams, run, this.exercised, tactics);
+      const { world, monitors, premise, adversary } = drawn;
       if (monitors.closeness.isNear) this.near++;
       this.events += world.events;
       for (const client of world.clients) this.steps += client.steps;
@@ -105,17 +96,17 @@ export class RangeSearch {
       }
       const violation =
         monitors.violations.find((it) => properties.includes(it.property)) ??
-        this.insideOf(monitors.violations, premise);
-      if (violation !== undefined) this.note({ run, violation, genome: this.draws.genome });
+        this.insideOf(run, monitors.violations, premise);
+      if (violation !== undefined) this.note({ run, violation });
     }
   }
 
   /** The first violation that counts in this run because it keeps the assumptions. */
-  private insideOf(violations: readonly Violation[], { strain, setup }: Premise): Violation | undefined {
+  private insideOf(run: number, violations: readonly Violation[], { strain, setup }: Premise): Violation | undefined {
     const { insideOnly = [], weather } = this.plan;
     const violation = violations.find((it) => insideOnly.includes(it.property));
     if (violation === undefined) return undefined;
-    const broken = assumptions(this.record(), setup.policy);
+    const broken = assumptions(recordOf(this.plan, { run }), setup.policy);
     // Nodes that forget no more than a claim has votes to spare are no danger; which votes those are is not in a schedule.
     const spares = strain === 'forget' && weather.stretch.forget <= 1 && weather.flushes === 0;
     const isKept = (it: Assumption): boolean =>
@@ -131,45 +122,22 @@ export class RangeSearch {
     if (count <= KEPT) this.found.push(finding);
   }
 
-  /** Makes the latest run again, to its end, and writes it down. */
-  record(): Schedule {
-    return this.draws.record().schedule;
-  }
-
   /** What came of it so far. */
   result(): RangeResult {
     const { from, next: to, runs, events, steps, exercised, strained, near, violating, found } = this;
     const hash = this.hash.digest();
-    const nearest = this.draws.nearest();
-    return { from, to, runs, events, steps, hash, exercised, strained, near, violating, found, nearest };
+    return { from, to, runs, events, steps, hash, exercised, strained, near, violating, found };
   }
 }
 
-/**
- * Makes the runs of a search from `from` to `to`, without `to`, or up to `stopAfter` findings. A guided range begins with
- * the near misses `inputs`; others do without.
- */
-export function searchRange(
-  plan: SearchPlan,
-  from: number,
-  to: number,
-  stopAfter = 1,
-  inputs: readonly NearMiss[] = [],
-): RangeResult {
-  const range = new RangeSearch(plan, from, to, stopAfter, drawsAt(plan, from, inputs));
+/** Makes the runs of a search from `from` to `to`, without `to`, or up to `stopAfter` findings. */
+export function searchRange(plan: SearchPlan, from: number, to: number, stopAfter = 1): RangeResult {
+  const range = new RangeSearch(plan, from, to, stopAfter);
   range.advance(to - from);
   return range.result();
 }
 
-/** The draws of a search that come to run `from` next. */
-function drawsAt({ weather, seed, strategy }: SearchPlan, from: number, inputs: readonly NearMiss[] = []): Draws {
-  return STRATEGIES[strategy](weather, new Streams(seed), from, inputs);
-}
-
 /** Makes one run of a search again, to its end, and writes it down. */
-export function recordOf(plan: SearchPlan, { run, genome }: Pick<Finding, 'run' | 'genome'>): Schedule {
-  if (genome !== null) return recordRun(plan.weather, new GenomeStreams(new Streams(plan.seed), genome), run).schedule;
-  const range = new RangeSearch(plan, run, run + 1);
-  range.advance(1);
-  return range.record();
+export function recordOf({ weather, seed, strategy }: SearchPlan, { run }: Pick<Finding, 'run'>): Schedule {
+  return recordRun(weather, new Streams(seed), run, STRATEGY_INFO[strategy].tactics).schedule;
 }

@@ -1,32 +1,35 @@
-/** A way to draw schedules, as people are told of it. */
+import { COMBINED, type Tactics, UNIFORM } from './tactics.js';
+
+/** A way to draw schedules. */
 export interface StrategyInfo {
+  /** As people are told of it. */
   readonly story: string;
-  /** No run depends on what came of others, so that a share of all schedules that it draws can be told. */
-  readonly independent: boolean;
+  readonly tactics: Tactics;
 }
 
 /** All strategies of search, by name. */
-export const STRATEGY_NAMES: readonly ['uniform', 'swarm', 'biased', 'structured', 'combination', 'guided'] = [
+export const STRATEGY_NAMES: readonly ['uniform', 'swarm', 'biased', 'structured', 'combination'] = [
   'uniform',
   'swarm',
   'biased',
   'structured',
   'combination',
-  'guided',
 ];
 
 /** The name of a strategy of search. */
 export type StrategyName = (typeof STRATEGY_NAMES)[number];
 
-/** All strategies. They draw from one weather, up to the same bounds, and differ in how. */
+/** All strategies. They draw from one weather, up to the same bounds, and differ in how. No run depends on another. */
 export const STRATEGY_INFO: Readonly<Record<StrategyName, StrategyInfo>> = {
-  uniform: { story: 'every kind of trouble in every run, at any time', independent: true },
-  swarm: { story: 'a random subset of the kinds of trouble in each run, at any time', independent: true },
-  biased: { story: 'every kind of trouble, at instants taken from the state', independent: true },
-  structured: { story: 'every kind of trouble, in pieces that belong together', independent: true },
-  combination: { story: 'swarm, biased and structured at once', independent: true },
-  guided: {
-    story: 'the combination, and changes of those of its runs that came nearest to a violation',
-    independent: false,
+  uniform: { story: 'every kind of trouble in every run, at any time', tactics: UNIFORM },
+  swarm: {
+    story: 'a random subset of the kinds of trouble in each run, at any time',
+    tactics: { ...UNIFORM, swarm: true },
   },
+  biased: { story: 'every kind of trouble, at instants taken from the state', tactics: { ...UNIFORM, biased: true } },
+  structured: {
+    story: 'every kind of trouble, in pieces that belong together',
+    tactics: { ...UNIFORM, structured: true },
+  },
+  combination: { story: 'swarm, biased and structured at once', tactics: COMBINED },
 };

@@ -4,8 +4,8 @@ const MOST_SHAPES = 1_000;
 /**
  * Enters what a range came to. A range that is there already is not entered again, and its digest has to be the same.
  *
- * KEYS: ranges, totals, failures, pace, near, best.
- * ARGV: index, digest, search, seconds of a bucket, counters and failures as JSON, runs, violating runs, near misses as JSON.
+ * KEYS: ranges, totals, failures, pace.
+ * ARGV: index, digest, search, seconds of a bucket, counters and failures as JSON, runs, violating runs.
  */
 export const COMMIT: string = `
 local known = redis.call('HGET', KEYS[1], ARGV[1])
@@ -33,14 +33,6 @@ for _, it in ipairs(cjson.decode(ARGV[6])) do
     redis.call('HINCRBY', KEYS[2], 'unkept', 1)
   end
 end
-for _, it in ipairs(cjson.decode(ARGV[9])) do
-  local niche = ARGV[3] .. ' ' .. it.niche
-  local best = redis.call('HGET', KEYS[6], niche)
-  if not best or it.distance < tonumber(string.match(best, '%S+')) then
-    redis.call('HSET', KEYS[5], it.id, it.text)
-    redis.call('HSET', KEYS[6], niche, string.format('%.0f', it.distance) .. ' ' .. it.id)
-  end
-end
 local bucket = math.floor(now / ARGV[4]) .. ' ' .. ARGV[3]
 local runs, violating = 0, 0
 local paced = redis.call('HGET', KEYS[4], bucket)
@@ -50,22 +42,4 @@ if paced then
 end
 redis.call('HSET', KEYS[4], bucket, string.format('%.0f %.0f', runs + ARGV[7], violating + ARGV[8]))
 return 1
-`;
-
-/**
- * What a guided range begins with: the nearest misses there are when it is asked for first, and the same ones ever after.
- *
- * KEYS: inputs, best. ARGV: index, search.
- */
-export const BEGIN: string = `
-local known = redis.call('HGET', KEYS[1], ARGV[1])
-if known then return known end
-local ids = {}
-local best = redis.call('HGETALL', KEYS[2])
-for i = 1, #best, 2 do
-  if string.match(best[i], '%S+') == ARGV[2] then ids[#ids + 1] = string.match(best[i + 1], '%S+ (%S+)') end
-end
-known = table.concat(ids, ' ')
-redis.call('HSET', KEYS[1], ARGV[1], known)
-return known
 `;

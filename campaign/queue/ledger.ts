@@ -1,12 +1,10 @@
 import type { Redis } from 'ioredis';
 import { InputError } from '../../scenarios/index.js';
-import type { NearMiss } from '../../search/index.js';
 import type { Tally } from '../../search/tally.js';
-import { inOrder, sharedOf } from '../near-misses.js';
 import { violatingRuns } from '../part.js';
-import { type CampaignRange, CampaignRanges, type CampaignSpec, specHash } from '../spec.js';
+import { CampaignRanges, type CampaignSpec, specHash } from '../spec.js';
 import type { Failure, UnitResult } from '../unit.js';
-import { BEGIN, COMMIT } from './commit.js';
+import { COMMIT } from './commit.js';
 import { flattened, unflattened } from './counters.js';
 
 /** Runs and violations of one search within some seconds. */
@@ -36,8 +34,8 @@ export interface Books {
   readonly pace: readonly Pace[];
 }
 
-/** What is kept; `near` has near misses by id, `best` the nearest of each niche, `inputs` what each guided range began with. */
-const KEYS = ['spec', 'ranges', 'totals', 'failures', 'failed', 'pace', 'near', 'best', 'inputs'] as const;
+/** What is kept. */
+const KEYS = ['spec', 'ranges', 'totals', 'failures', 'failed', 'pace'] as const;
 
 /** Seconds that are counted together. */
 export const PACE_S = 10;
@@ -96,10 +94,9 @@ export class Ledger {
 
   /** Enters what a range came to, unless it is there. */
   async commit(result: UnitResult): Promise<void> {
-    const { index, search, tally, failures, nearest } = result;
-    const names = ['ranges', 'totals', 'failures', 'pace', 'near', 'best'] as const;
+    const { index, search, tally, failures } = result;
+    const names = ['ranges', 'totals', 'failures', 'pace'] as const;
     const keys = names.map((name) => this.key(name));
-    const near = nearest.map((miss) => ({ ...sharedOf(search, miss), niche: miss.niche, distance: miss.distance }));
     await this.redis.eval(
       COMMIT,
       keys.length,
@@ -112,25 +109,7 @@ export class Ledger {
       JSON.stringify(failures.map((it) => ({ shape: it.shape, search, run: it.run, text: JSON.stringify(it) }))),
       tally.runs,
       violatingRuns(tally),
-      JSON.stringify(
-        near.map(({ id, niche, distance, miss }) => ({ id, niche, distance, text: JSON.stringify(miss) })),
-      ),
     );
-  }
-
-  /** The near misses that a guided range begins with: once and for all. */
-  async inputsOf({ index, search }: CampaignRange): Promise<NearMiss[]> {
-    const text = await this.redis.eval(BEGIN, 2, this.key('inputs'), this.key('best'), index, search);
-    const ids = String(text)
-      .split(' ')
-      .filter((id) => id !== '');
-    if (ids.length === 0) return [];
-    const texts = await this.redis.hmget(this.key('near'), ...ids);
-    const misses = texts.map((it): NearMiss => {
-      if (it === null) throw new Error(`range ${index} began with a near miss that is not there any more`);
-      return JSON.parse(it);
-    });
-    return inOrder(misses);
   }
 
   /** The hash of what a range came to; `null` if it has not been made. */

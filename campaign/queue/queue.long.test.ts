@@ -123,30 +123,6 @@ describe.skipIf(!canRunOnRedis('campaigns over a queue', 'processes'))('a campai
     expect(stdout).toContain('The campaign is over.');
   });
 
-  it('gives near misses of any worker to all, and each range comes to the same alone', async () => {
-    const search = ['--strategy', 'guided', '--policy', 'redlock-php', '--runs', '6000', '--range-runs', '150'];
-    await lockstep('campaign', ...search, ...flags(), '--seed', 'near', '--json');
-    const [first, second] = [worker(), worker()];
-    await done(8);
-    first.child.kill('SIGKILL');
-    await done(14);
-    const late = worker();
-    const ends = await Promise.all([second.end, late.end]);
-    expect(ends.map(({ stdout }) => JSON.parse(stdout).made).every((made) => made > 0)).toBe(true);
-    expect(JSON.parse((await status()).stdout)).toMatchObject({ isOver: true, failed: [], mismatches: 0 });
-    await using queued = await QueuedCampaign.at({ url: node.url, name });
-    const spec = await queued.ledger.spec();
-    const latest = await queued.ledger.inputsOf(new CampaignRanges(spec).at(39));
-    const sources = latest.flatMap(({ genome }) => genome.map(({ run }) => Math.floor(run / 150)));
-    expect(new Set(sources).size).toBeGreaterThan(4);
-    for (const index of [0, 13, 27, 39]) {
-      const { code, stdout } = await lockstep('campaign', 'range', String(index), ...flags(), '--json');
-      const { isSame, inputs, hash, digest } = JSON.parse(stdout);
-      expect({ code, isSame, hash }).toEqual({ code: 0, isSame: true, hash: digest });
-      expect(inputs > 0).toBe(index > 2);
-    }
-  });
-
   it('has libraries tortured by its workers, and comes to what one process comes to', async () => {
     const search = ['--guests', 'redlock5', '--classes', 'even', '--runs', '24', '--range-runs', '6', '--json'];
     const here = await lockstep('campaign', ...search, '--workers', '1');

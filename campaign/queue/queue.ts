@@ -5,7 +5,7 @@ import { InputError } from '../../scenarios/index.js';
 import { notMade, type RemadeRange } from '../again.js';
 import { engineHash } from '../engine.js';
 import { makeAlone, RangeMaker } from '../range-maker.js';
-import { CampaignRanges, type CampaignSpec, guestsOf, isGuided } from '../spec.js';
+import { CampaignRanges, type CampaignSpec, guestsOf } from '../spec.js';
 import { bullmq, connect, type QueueAddress } from './connection.js';
 import { Ledger, skewed } from './ledger.js';
 import { type CampaignState, stateOf } from './state.js';
@@ -97,9 +97,7 @@ export class QueuedCampaign implements AsyncDisposable {
     const process = async ({ data: { index } }: Job<RangeJob>): Promise<void> => {
       const [left] = await this.ledger.left([index]);
       if (left === undefined) return;
-      const range = ranges.at(index);
-      const inputs = isGuided(spec, range) ? await this.ledger.inputsOf(range) : [];
-      await this.ledger.commit(await maker.make(range, inputs));
+      await this.ledger.commit(await maker.make(ranges.at(index)));
       made++;
       onRange(made);
     };
@@ -138,7 +136,7 @@ export class QueuedCampaign implements AsyncDisposable {
   }
 
   /**
-   * Makes a range again by itself, from what it began with, and enters nothing.
+   * Makes a range again by itself, and enters nothing.
    *
    * @throws InputError if there is no such range, or it has not been made.
    */
@@ -147,8 +145,7 @@ export class QueuedCampaign implements AsyncDisposable {
     const digest = await this.ledger.digestOf(index);
     if (digest === null) throw new InputError(notMade(index));
     const range = new CampaignRanges(spec).at(index);
-    const inputs = isGuided(spec, range) ? await this.ledger.inputsOf(range) : [];
-    return { spec, range, inputs: inputs.length, digest, unit: await makeAlone(spec, range, inputs) };
+    return { spec, range, digest, unit: await makeAlone(spec, range) };
   }
 
   async jobs(): Promise<{ readonly waiting: number; readonly active: number }> {

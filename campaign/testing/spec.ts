@@ -1,6 +1,5 @@
 import { SAFETY } from '../../properties/index.js';
 import { past, WITHIN_ASSUMPTIONS } from '../../search/index.js';
-import { engineHash } from '../engine.js';
 import { type CampaignRange, type CampaignSearch, type CampaignSpec, isGuest } from '../spec.js';
 import { runUnit, type UnitResult } from '../unit.js';
 
@@ -33,13 +32,4 @@ export function unitOf({ searches }: CampaignSpec, range: CampaignRange): UnitRe
   const { plan } = searches[range.search] ?? searches[0];
   if (isGuest(plan)) throw new TypeError('a range of a library takes a worker');
   return runUnit(plan, range);
-}
-
-/** The same, led by near misses. */
-export function guidedSpecFor(ranges: number, ...weights: readonly number[]): CampaignSpec {
-  const spec = specFor(ranges, ...weights);
-  const guided = (it: CampaignSearch): CampaignSearch =>
-    isGuest(it.plan) ? it : { ...it, plan: { ...it.plan, strategy: 'guided' } };
-  const [first, ...rest] = spec.searches;
-  return { ...spec, engine: engineHash(), searches: [guided(first), ...rest.map(guided)] };
 }

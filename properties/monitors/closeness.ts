@@ -4,10 +4,7 @@ import { believes } from './belief.js';
 
 const START = trueTime(0);
 
-/**
- * How near a run came to a violation of validity, or of action in belief: what a guided search steers by, and what tells a hot search from a
- * mild one.
- */
+/** How near a run came to a violation of validity, or of action in belief: what tells a hot search from a mild one. */
 export class Closeness {
   /**
    * Least time from the end of a claim by its client's clock to the loss of the majority behind it, µs of true time;
