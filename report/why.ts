@@ -36,7 +36,8 @@ function whyBoth(first: Claim, second: Claim, told: Told): string {
 
 /** Two quorums without a node in common: for clients that ask different nodes, or quorums that are too small. */
 function apart(first: Claim, second: Claim, told: Told): string {
-  const voted = `${nodeList(first.voters)} voted for ${first.client} and ${nodeList(second.voters)} for ${second.client}`;
+  const votersOf = ({ voters }: Claim): string => (voters.length === 0 ? 'no node' : nodeList(voters));
+  const voted = `${votersOf(first)} voted for ${first.client} and ${votersOf(second)} for ${second.client}`;
   for (const claim of [first, second]) {
     const event = told.judgement.run.trace[claim.seq];
     const [nodes, counted] = event === undefined ? [0, 0] : [numberOf(event, 'nodes'), numberOf(event, 'votes')];
