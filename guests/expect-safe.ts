@@ -68,7 +68,7 @@ const DEFAULT_TTL_MS = 10_000;
 const SOME_TTLS_MS: Weather['ttlsMs'] = [DEFAULT_TTL_MS, 2_500, 730];
 
 /** What case number `n` of a test may go through. */
-function casesOf(options: ExpectSafeOptions): (n: number) => FaultClass {
+function casesOf(options: ExpectSafeOptions, hasConnections: boolean): (n: number) => FaultClass {
   const { faults, ttlMs, clients = 3, nodes, reordering, restartDelayMs, kinds } = options;
   const writes = kinds?.includes('effect') ?? false;
   const link = reordering === undefined ? {} : ({ link: reordering ? 'reordering' : 'fifo' } as const);
@@ -82,7 +82,7 @@ function casesOf(options: ExpectSafeOptions): (n: number) => FaultClass {
     const weather = { nodes: 5, ...weatherFor(faults, options), ...asked };
     return () => ({ id: 'asked', title: 'what was asked for', story: '', writes, ...link, weather });
   }
-  const classes = withstood().filter(({ deadNode }) => !deadNode || (nodes ?? 5) >= 3);
+  const classes = withstood(hasConnections).filter(({ deadNode }) => !deadNode || (nodes ?? 5) >= 3);
   return (n) => {
     const turn = Math.floor(n / classes.length);
     const it = classes[n % classes.length] as FaultClass;
@@ -189,7 +189,7 @@ class Search {
       return { runs: 1, claims: this.claims, classes: {} };
     }
     const streams = new Streams(seed);
-    const caseOf = casesOf(this.options);
+    const caseOf = casesOf(this.options, this.subject.seen.sockets);
     const classes: Record<string, number> = {};
     for (let number = 0; number < runs; number++) {
       signal?.throwIfAborted();

@@ -16,7 +16,7 @@ export async function subjectOf(name: string, make: MakeLock, commandTimeoutMs: 
   await loadLua();
   const subject: Subject = { name, make, commandTimeoutMs, scripts: new Map(), seen: nothingSeen() };
   for (const extendsItself of [false, true]) await replayGuests(subject, REHEARSAL, { extendsItself });
-  return { ...subject, seen: nothingSeen() };
+  return { ...subject, seen: { ...nothingSeen(), sockets: subject.seen.sockets } };
 }
 
 function lock(atUs: number): LockPlan {

@@ -1,6 +1,7 @@
 import { type Policy, policyWith } from '../../deviations/index.js';
 import type { Cluster } from '../../scenarios/index.js';
 import { NO_FAULTS, NO_STRETCH, type Weather } from '../../search/weather.js';
+import type { ConnectionTroubleOptions } from './connection-trouble.js';
 
 /** A column of the matrix: what is done to a library, and nothing else. */
 export interface FaultClass {
@@ -18,6 +19,8 @@ export interface FaultClass {
   readonly always?: 'spikes' | 'losses' | 'pauses' | 'partitions' | 'wallSteps';
   /** One node is dead from the beginning to the end. */
   readonly deadNode?: boolean;
+  /** What happens to connections, of clients that open their own. */
+  readonly connections?: ConnectionTroubleOptions;
   /** Clients write to a resource while they hold the lock, having looked at it just before. */
   readonly writes?: boolean;
 }
@@ -62,12 +65,35 @@ export function onNodes(faults: FaultClass, nodes: number | undefined): FaultCla
   return { ...faults, weather: { ...faults.weather, nodes } };
 }
 
-/** What a test with no faults of its own goes through: what a lock with a TTL has to withstand. */
-export function withstood(): FaultClass[] {
+/**
+ * What a test with no faults of its own goes through: what a lock with a TTL has to withstand.
+ *
+ * @param hasConnections - Clients open their own.
+ */
+export function withstood(hasConnections: boolean): FaultClass[] {
   const ids = ['small', 'spikes-fifo', 'spikes-reordering', 'drift', 'long-delays', 'restart-delayed', 'pauses'];
   const classes = FAULT_CLASSES.filter(({ id }) => [...ids, 'silent-extension', 'even', 'one-dead'].includes(id));
-  return [...classes.map((it) => ({ ...it, writes: false })), ALL_AT_ONCE];
+  const all = [...classes.map((it) => ({ ...it, writes: false })), ALL_AT_ONCE];
+  return hasConnections ? [...CONNECTION_CLASSES, ...all] : all;
 }
+
+/** Of clients that open their own connections. */
+const CONNECTION_CLASSES: readonly FaultClass[] = [
+  {
+    id: 'resets',
+    title: 'resets',
+    story: 'connections break, by themselves and all of a client together, while it is busy',
+    weather: {},
+    connections: { resetPpm: 20_000, burstPpm: 600_000, silentPpm: 0 },
+  },
+  {
+    id: 'machines',
+    title: 'machines go off',
+    story: 'nodes crash and are back later: machines that are off are silent, others refuse',
+    weather: { stretch: RESTART, crashes: 2, lossPpm: 20_000 },
+    connections: { resetPpm: 0, burstPpm: 200_000, silentPpm: 500_000 },
+  },
+];
 
 const ALL_AT_ONCE: FaultClass = {
   id: 'all-at-once',

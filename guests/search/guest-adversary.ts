@@ -13,6 +13,7 @@ import type {
   StreamSource,
   WorldView,
 } from '../../sim/index.js';
+import { ConnectionTrouble } from './connection-trouble.js';
 import { type FaultClass, weatherOf } from './fault-classes.js';
 
 /** Runs end this long after the last that is planned, µs, so that a call that hangs can be told. */
@@ -39,6 +40,7 @@ export function drawGuestPremise(faults: FaultClass, streams: StreamSource, run:
 }
 
 const GUEST_CONCERN = 6;
+const CONNECTION_CONCERN = 7;
 
 /** What has to be left of a lock for a write, µs: more than it takes to send it, and to arrive. */
 const GUARD_US = 3_000;
@@ -56,6 +58,7 @@ export class GuestAdversary implements Adversary {
   private readonly drawn: DrawnAdversary;
   private readonly draw: Stream;
   private deadNode: Fault | null;
+  private readonly connections: ConnectionTrouble | null;
 
   constructor(faults: FaultClass, premise: Premise, streams: StreamSource, run: number) {
     this.faults = faults;
@@ -63,6 +66,9 @@ export class GuestAdversary implements Adversary {
     this.drawn = new DrawnAdversary(weatherOf(faults), premise, streams, run);
     this.draw = streams.stream(run, GUEST_CONCERN);
     const node = `n${this.draw.below(premise.setup.cluster.nodes)}`;
+    const { connections } = faults;
+    this.connections =
+      connections === undefined ? null : new ConnectionTrouble(connections, streams.stream(run, CONNECTION_CONCERN));
     this.deadNode = faults.deadNode ? { kind: 'crash', node, atUs: 0, restartAfterUs: null } : null;
   }
 
@@ -77,6 +83,13 @@ export class GuestAdversary implements Adversary {
     return { ...plan, holdUs: 3 * ttlUs + GUARD_US, writes: [this.drawWrite(ttlUs)] };
   }
 
+  /** A node that is to stay away does so for a whole TTL: what of it a lock does not rely on is the lock's own affair. */
+  private longEnough(fault: Fault): Fault {
+    if (fault.kind !== 'crash' || fault.restartAfterUs === null || weatherOf(this.faults).restartDelayUs !== null)
+      return fault;
+    return { ...fault, restartAfterUs: Math.max(fault.restartAfterUs, this.premise.ttlMs * 1000) };
+  }
+
   private drawWrite(withinUs: number): LockPlan['writes'][number] {
     const checkAfterUs = this.draw.below(withinUs);
     return { checkAfterUs, guardUs: GUARD_US, sendAfterUs: checkAfterUs + SEND_AFTER_US, delayUs: 1_000 };
@@ -88,12 +101,16 @@ export class GuestAdversary implements Adversary {
 
   fate(message: Message, direction: Direction, send: number, fate: FateSlot, view: WorldView): void {
     this.drawn.fate(message, direction, send, fate, view);
+    this.connections?.fate(message, direction, fate, view);
   }
 
   nextFault(moment: Moment, lock: LockRun | null, view: WorldView): Fault | null {
     const { deadNode } = this;
     this.deadNode = null;
-    const fault = deadNode ?? this.drawn.nextFault(moment, lock, view);
+    const { connections } = this;
+    const drawn = deadNode ?? this.drawn.nextFault(moment, lock, view);
+    if (drawn === null) return connections?.nextFault(moment, lock, view) ?? null;
+    const fault = this.longEnough(connections?.asDrawn(drawn) ?? drawn);
     const [write] = lock?.plan.writes ?? [];
     if (fault?.kind !== 'pause' || fault.process !== lock?.client.name || write === undefined) return fault;
     // Where a pause matters to who writes: between its look at the lock and the write.
