@@ -1,5 +1,6 @@
 import { formatCounterexample } from '../report/index.js';
 import type { Schedule } from '../scenarios/index.js';
+import { bytesOf } from './net/byte-log.js';
 import { type GuestRunOptions, replayGuests } from './run.js';
 import { kindOf, type ViolationKind } from './search/kinds.js';
 import { explainForGuest, judgementOf } from './search/shrink-guests.js';
@@ -53,7 +54,7 @@ export async function counterexample(
   });
   const { shrinkingEndedAfter: tried } = where;
   const ended = tried === undefined ? '' : `  shrinking ended after ${tried} tries: something may still be left out\n`;
-  return text + ended + hintOf(subject, where);
+  return text + bytesOf(run.bytes, violation) + ended + hintOf(subject, where);
 }
 
 function hintOf({ seen }: Subject, { onOneNode }: FoundWhere): string {

@@ -5,20 +5,24 @@ import { Streams } from '../sim/index.js';
 import { LIBRARIES, loadSubject } from './libraries/index.js';
 import { FAULT_CLASSES } from './search/fault-classes.js';
 import { drawGuestRun } from './search/search.js';
+import { SOCKET_CLIENTS } from './testing/clients/socket-locks.js';
 import { hashOf } from './testing/print-hash.js';
 
 const run = promisify(execFile);
 const script = new URL('./testing/print-hash.ts', import.meta.url).pathname;
 
-describe.each(LIBRARIES)('$id', (library) => {
-  it('gives one hash for one seed in 1000 runs, and in a fresh process', async () => {
+it.each([...LIBRARIES.map(({ id }) => id), ...Object.keys(SOCKET_CLIENTS)])(
+  '%s gives one hash for one seed in 1000 runs, and in a fresh process',
+  async (id) => {
     const hashes = new Set<string>();
-    for (let i = 0; i < 1000; i++) hashes.add(await hashOf(library.id, 'seed', 3));
+    for (let i = 0; i < 1000; i++) hashes.add(await hashOf(id, 'seed', 3));
     expect(hashes.size).toBe(1);
-    const { stdout } = await run(process.execPath, ['--import', 'tsx', script, library.id, 'seed', '3']);
+    const { stdout } = await run(process.execPath, ['--import', 'tsx', script, id, 'seed', '3']);
     expect(stdout.trim()).toBe([...hashes][0]);
-  });
+  },
+);
 
+describe.each(LIBRARIES)('$id', (library) => {
   it('is drained at once as by immediates, on 100 seeds', async () => {
     const subject = await loadSubject(library);
     for (let seed = 0; seed < 100; seed++) {

@@ -228,7 +228,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     this.host.send(lock, oneNode(place), command, segment);
   }
 
-  /** An acquisition or a release is over. What a library keeps for nodes that it has no connection to counts as sent. */
+  /** An attempt or a release is over. What a library keeps for nodes that it has no connection to counts as sent. */
   protected noteKept(lock: LockRun): void {
     const kept = this.networkMade?.unconnected ?? NO_NODES;
     if (kept === NO_NODES || lock.token === 0) return;
@@ -276,11 +276,13 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     this.networkMade ??= this.session.networkFor({
       index: this.index,
       lifeNow: () => this.life,
+      nowUs: () => this.chronicle.now,
       enter: (work) => this.enter(work),
       sendControl: (control, afterUs) => this.host.sendControl(control, afterUs),
       tell: (message, told) => this.host.tell(message, told),
       transmit: (connection, node, commands) => this.transmit(connection, node, commands),
       siteOf: (node) => ({ node, now: this.chronicle.now, names: this.session.names, by: 0 }),
+      log: (node, text, isTrouble) => this.session.logBytes(this, node, text, isTrouble),
       unreachable: (where) => this.session.refuse(unreachable(where)),
     });
     return this.networkMade;
@@ -295,6 +297,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     if (operation === 'release') this.setVotes(lock, token, NO_VOTES);
     if (operation !== 'acquire' || (lock.token === token && lock.keys.length > 0)) return;
     if (lock.state.phase !== 'acquiring') return;
+    this.noteKept(lock);
     lock.token = token;
     lock.keys = keys.map((key) => this.chronicle.keyOf(key));
     const attempt = { ...lock.state.attempt, token: token as unknown as Token };

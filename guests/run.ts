@@ -16,6 +16,7 @@ import { drainAtOnce, drainByImmediates } from './host/drain.js';
 import { install } from './host/install.js';
 import { as, current } from './host/owner.js';
 import type { ClientViolation } from './judges/failure.js';
+import type { ByteLine } from './net/byte-log.js';
 import { type OpenCall, Session, type Subject, type Uncaught } from './session.js';
 
 /** A run of guests, with what monitors say about it. */
@@ -26,6 +27,8 @@ export interface GuestRun {
   readonly violations: readonly ClientViolation[];
   /** What guest code threw where nobody could catch it. */
   readonly uncaught: readonly Uncaught[];
+  /** What processes saw of their connections, where the trace was kept. */
+  readonly bytes: readonly ByteLine[];
 }
 
 /** How a schedule is run with guests. */
@@ -125,7 +128,14 @@ class Running {
       ...session.callsThatWait(PATIENCE_US).map((call) => hangOf(call, world.now)),
       ...(goesInCircles ? [circles(world)] : []),
     ];
-    return { run: runOf(world), world, monitors, violations, uncaught: session.uncaughtErrors };
+    return {
+      run: runOf(world),
+      world,
+      monitors,
+      violations,
+      uncaught: session.uncaughtErrors,
+      bytes: session.bytes ?? [],
+    };
   }
 }
 

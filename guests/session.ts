@@ -7,6 +7,7 @@ import type { GuestMonitors } from './guest-monitors.js';
 import type { Owner } from './host/owner.js';
 import { type ClientViolation, failure } from './judges/failure.js';
 import { type LockUnderTest, type MakeLock, whatIsWrongWith } from './lock-under-test.js';
+import type { ByteLine } from './net/byte-log.js';
 import { type NetworkUser, ProcessNetwork } from './net/process-network.js';
 import { toBytes } from './redis/bytes.js';
 import type { Wire } from './redis/client.js';
@@ -111,8 +112,11 @@ export class Session {
   private readonly subject: Subject;
   private readonly chronicle: World['chronicle'];
   private readonly servers: Server[] = [];
+  /** What went over connections, where a trace is kept. */
+  readonly bytes: ByteLine[] | null;
   private readonly networks: ProcessNetwork[] = [];
-  private readonly offSince = new Map<number, number>();
+  /** Nodes whose machines are off. */
+  private readonly off = new Set<number>();
   private readonly words = new Map<number, () => number>();
   private readonly calls = new Set<OpenCall>();
   /** When each process last sent something, µs. */
@@ -125,6 +129,7 @@ export class Session {
     this.seen = subject.seen;
     this.judge = judge;
     this.chronicle = chronicle;
+    this.bytes = chronicle.trace.keeping ? [] : null;
     this.commandTimeoutMs = subject.commandTimeoutMs;
     this.extendsItself = extendsItself;
     this.names = new RunNames(chronicle);
@@ -179,23 +184,25 @@ export class Session {
   /** The network of a process; all those that there are hear of what becomes of nodes. */
   networkFor(user: NetworkUser): ProcessNetwork {
     this.seen.sockets = true;
-    const machines = { nodes: this.nodes, offSince: this.offSince, serverOf: (node: SimNode) => this.serverOf(node) };
+    const machines = { nodes: this.nodes, off: this.off, serverOf: (node: SimNode) => this.serverOf(node) };
     const network = new ProcessNetwork(user, machines);
     this.networks.push(network);
     return network;
   }
 
+  logBytes({ name: client }: GuestProcess, node: number, text: string, isTrouble: boolean): void {
+    this.bytes?.push({ atUs: this.chronicle.now, client, node, text, isTrouble });
+  }
+
   /** The process of a node dies; with `power`, its machine goes off. */
   nodeDied(node: number, power: boolean): void {
-    if (power) this.offSince.set(node, this.chronicle.now);
+    if (power) this.off.add(node);
     for (const network of this.networks) network.nodeDied(node);
   }
 
   nodeIsBack(node: number): void {
-    const since = this.offSince.get(node);
-    this.offSince.delete(node);
-    if (since === undefined) return;
-    for (const network of this.networks) network.nodeIsBack(node, this.chronicle.now - since);
+    this.off.delete(node);
+    for (const network of this.networks) network.nodeIsBack(node);
   }
 
   get effects(): Effects {

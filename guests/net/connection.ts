@@ -3,6 +3,7 @@ import { type SimNode, sentAgainUs } from '../../sim/index.js';
 import type { Connection as ServerSide } from '../../wire/index.js';
 import type { Site } from '../redis/node-keyspace.js';
 import type { Server } from '../redis/server.js';
+import { LOST, shown } from './byte-log.js';
 
 /** The client's end of a connection, as the world sees it. Each call is a read of the process that has opened it. */
 export interface ClientEnd {
@@ -17,12 +18,15 @@ export interface ClientEnd {
 export interface Opener {
   readonly index: number;
   lifeNow(): number;
+  nowUs(): number;
   /** Runs guest code as a part of this event. */
   enter(work: () => void): void;
   sendControl(control: Control, afterUs?: number): void;
   /** Sends again, over the connection of this message, what a node says without having been asked. */
   tell(message: Message, told: number): void;
   siteOf(node: SimNode): Site;
+  /** Keeps what the process sees of a connection to this node, for reports. */
+  log(node: number, text: string, isTrouble: boolean): void;
 }
 
 /** A node, and the server on it. */
@@ -57,6 +61,7 @@ export class Connection implements Carrier {
   private serverSide: ServerSide | null = null;
   /** Which life of the node has accepted it. */
   private nodeLife = -1;
+  private openedUs = 0;
   private tries = 0;
   /** What the server has sent, by number. */
   private readonly sent: string[] = [];
@@ -64,8 +69,9 @@ export class Connection implements Carrier {
   /** What was sent over it last: what the server says by itself goes by that. */
   private last: Message | null = null;
   private isExecuting = false;
-  /** Something waits at a machine that is off. */
-  private isUnheard = false;
+  /** When something was sent last, and when that was of which a machine that is off did not hear, µs. */
+  private sentUs = 0;
+  private unheardUs: number | null = null;
   /** Of what clients send by themselves as they connect: what is not answered yet. */
   private greetings = 0;
   private hasCommands = false;
@@ -78,15 +84,26 @@ export class Connection implements Carrier {
   }
 
   /** Sends a SYN. */
-  open(afterUs = 0): void {
+  open(): void {
+    this.openedUs = this.opener.nowUs();
+    this.log('connects');
+    this.sendSyn(0);
+  }
+
+  private sendSyn(afterUs: number): void {
     this.control('request', true, () => this.asked(), afterUs);
+  }
+
+  private log(text: string, isTrouble = false): void {
+    this.opener.log(this.peer.node.index, text, isTrouble);
   }
 
   private asked(): void {
     const { node, isOff, address } = this.peer;
     if (!this.isOpen) return;
     if (isOff) {
-      this.open(FIRST_SYN_US * 2 ** this.tries++);
+      // Each time after twice as long.
+      this.sendSyn(this.openedUs + FIRST_SYN_US * (2 ** ++this.tries - 1) - this.opener.nowUs());
       return;
     }
     if (node.down) {
@@ -118,19 +135,20 @@ export class Connection implements Carrier {
     return this.opener.lifeNow() === this.life;
   }
 
-  private fails(error: Error, afterUs = 0): void {
-    this.control('reply', true, () => this.failsNow(error), afterUs);
+  private fails(error: Error): void {
+    this.control('reply', true, () => this.failsNow(error));
   }
 
   private failsNow(error: Error): void {
     this.read(() => {
+      this.log(`reads that it is broken: ${error.message}`, true);
       this.isOpen = false;
       this.end.failed(error);
     });
   }
 
-  private reset(afterUs = 0): void {
-    this.fails(systemError('read', 'ECONNRESET'), afterUs);
+  private reset(): void {
+    this.fails(systemError('read', 'ECONNRESET'));
   }
 
   // ——— what the client does ———
@@ -201,11 +219,22 @@ export class Connection implements Carrier {
   private closedByServer(): void {
     this.serverSide = null;
     // Behind what the server answers in this instant.
-    this.control('reply', true, () => this.read(() => this.end.ended()), 1);
+    const ended = (): void => {
+      this.log('reads that the node has closed it', true);
+      this.end.ended();
+    };
+    this.control('reply', true, () => this.read(ended), 1);
+  }
+
+  /** The client writes to it though it is broken. */
+  wroteInVain(bytes: string): void {
+    this.log(LOST + shown(bytes.replaceAll(/[*$]\d+\r\n/g, '')), true);
   }
 
   /** Something is sent over it: by the client itself, or because somebody asked for it. */
-  used(isGreeting: boolean): void {
+  used(said: string, isGreeting: boolean): void {
+    this.log(`writes  ${said}`);
+    this.sentUs = this.opener.nowUs();
     if (isGreeting) this.greetings++;
     else this.hasCommands = true;
   }
@@ -218,7 +247,11 @@ export class Connection implements Carrier {
   /** What the server has sent arrives. */
   arrive(told: number, isOfGreeting: boolean): void {
     if (isOfGreeting) this.greetings--;
-    this.read(() => this.end.received(this.sent[told] ?? ''));
+    const bytes = this.sent[told] ?? '';
+    this.read(() => {
+      this.log(`reads   ${shown(bytes)}`);
+      this.end.received(bytes);
+    });
   }
 
   // ——— what goes wrong ———
@@ -231,7 +264,7 @@ export class Connection implements Carrier {
   }
 
   unheard(): void {
-    if (this.peer.isOff) this.isUnheard = true;
+    if (this.peer.isOff) this.unheardUs ??= this.sentUs;
     else this.reset();
   }
 
@@ -242,11 +275,12 @@ export class Connection implements Carrier {
     if (!this.peer.isOff) this.closedByServer();
   }
 
-  /** The machine of the node is on again, and knows nothing of the connection: what is sent to it now breaks it. */
-  nodeIsBack(offUs: number): void {
-    if (!this.isUnheard) return;
-    this.isUnheard = false;
-    this.reset(sentAgainUs(offUs) - offUs + 1);
+  /** The machine of the node is on again, and knows nothing of the connection: what is sent to it again breaks it. */
+  nodeIsBack(): void {
+    if (this.unheardUs === null) return;
+    const forUs = this.opener.nowUs() - this.unheardUs;
+    this.unheardUs = null;
+    this.control('request', true, () => this.reset(), sentAgainUs(forUs) - forUs);
   }
 }
 

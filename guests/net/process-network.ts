@@ -10,8 +10,8 @@ import type { Line, Network } from './socket.js';
 export interface Machines {
   readonly nodes: readonly SimNode[];
   serverOf(node: SimNode): Server;
-  /** Nodes whose machines are off, and since when, µs. */
-  readonly offSince: ReadonlyMap<number, number>;
+  /** Nodes whose machines are off. */
+  readonly off: ReadonlySet<number>;
 }
 
 /** A process that has a network. */
@@ -48,7 +48,7 @@ export class ProcessNetwork implements Network {
       server,
       address,
       get isOff(): boolean {
-        return machines.offSince.has(index);
+        return machines.off.has(index);
       },
     };
     const connection = new Connection(user, peer, end);
@@ -59,6 +59,7 @@ export class ProcessNetwork implements Network {
       write: (bytes) => {
         for (const group of requests.take(bytes)) user.transmit(connection, index, group);
       },
+      wroteInVain: (bytes) => connection.wroteInVain(bytes),
       finish: () => connection.finish(),
       close: () => {
         this.connections.delete(connection);
@@ -89,9 +90,9 @@ export class ProcessNetwork implements Network {
     for (const [connection, index] of this.connections) if (index === node) connection.nodeDied();
   }
 
-  nodeIsBack(node: number, offUs: number): void {
-    for (const [connection, index] of this.connections) if (index === node) connection.nodeIsBack(offUs);
+  nodeIsBack(node: number): void {
+    for (const [connection, index] of this.connections) if (index === node) connection.nodeIsBack();
   }
 }
 
-const NOWHERE: Line = { open: () => {}, write: () => {}, finish: () => {}, close: () => {} };
+const NOWHERE: Line = { open: () => {}, write: () => {}, wroteInVain: () => {}, finish: () => {}, close: () => {} };

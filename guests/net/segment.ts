@@ -34,7 +34,7 @@ export class Segment implements RemoteCall {
     this.chronicle = chronicle;
     this.node = node;
     this.isGreeting = commands.every(isGreeting);
-    connection.used(this.isGreeting);
+    connection.used(said, this.isGreeting);
   }
 
   execute(message: Message): Answer | null {

@@ -7,6 +7,8 @@ import type { ClientEnd } from './connection.js';
 export interface Line {
   open(): void;
   write(bytes: string): void;
+  /** The client writes though the connection is broken. */
+  wroteInVain(bytes: string): void;
   finish(): void;
   close(): void;
 }
@@ -132,6 +134,13 @@ export class SimSocket extends net.Socket implements ClientEnd {
     this.touch();
     this.line?.write(bytes);
     done();
+  }
+
+  override write(chunk: string | Uint8Array, ...rest: unknown[]): boolean {
+    if (this.destroyed)
+      this.line?.wroteInVain(typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString('latin1'));
+    const write = super.write as (...args: unknown[]) => boolean;
+    return write.call(this, chunk, ...rest);
   }
 
   override _read(): void {}

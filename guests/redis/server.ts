@@ -2,6 +2,7 @@ import type { SimNode } from '../../sim/index.js';
 import {
   COMMANDS,
   type Connection,
+  type Edition,
   Failure,
   Server as RedisServer,
   type Reply,
@@ -74,6 +75,9 @@ const SUPPORTED: ReadonlySet<string> = new Set([
 /** The names of all commands that a simulated node knows. */
 export const COMMAND_NAMES: readonly string[] = [...COMMANDS.keys()].filter((name) => SUPPORTED.has(name));
 
+/** A version that knows what clients say of themselves as they connect (`CLIENT SETINFO`, since 7.2). */
+const EDITION: Edition = { flavour: 'redis', version: '7.4.7' };
+
 const NOBODY = 0;
 const ADDRESS = '127.0.0.1:0';
 
@@ -101,6 +105,7 @@ export class Server {
       // Always the same: what is left to chance are answers that no lock asks for.
       random: () => (this.drawn++ % 1009) / 1009,
       databases: 1,
+      edition: EDITION,
       keyspace: () => this.keyspace,
     });
     server.allows = (name) => this.isConnected || SUPPORTED.has(name);

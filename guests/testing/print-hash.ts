@@ -1,20 +1,30 @@
+import '../host/installed.js';
 import { fileURLToPath } from 'node:url';
 import { Streams } from '../../sim/index.js';
 import { LIBRARIES, loadSubject } from '../libraries/index.js';
-import { FAULT_CLASSES } from '../search/fault-classes.js';
+import { FAULT_CLASSES, withstood } from '../search/fault-classes.js';
 import { drawGuestRun } from '../search/search.js';
-import type { Subject } from '../session.js';
+import { type Subject, subjectOf } from '../subject.js';
+import { SOCKET_CLIENTS } from './clients/socket-locks.js';
 
 const subjects = new Map<string, Subject>();
 
-/** The hash of one run of a library, with spikes that reorder. */
+/** The hash of one run of a library, with spikes that reorder, or of a lock above a client of its own, with resets. */
 export async function hashOf(id: string, seed: string, number: number): Promise<string> {
-  const library = LIBRARIES.find((it) => it.id === id);
-  const faults = FAULT_CLASSES.find((it) => it.id === 'spikes-reordering');
-  if (library === undefined || faults === undefined) throw new Error(`no library ${id}`);
-  const subject = subjects.get(id) ?? (await loadSubject(library));
+  const subject = subjects.get(id) ?? (await subjectNamed(id));
   subjects.set(id, subject);
+  const faultsId = subject.seen.sockets ? 'resets' : 'spikes-reordering';
+  const faults = [...FAULT_CLASSES, ...withstood(true)].find((it) => it.id === faultsId);
+  if (faults === undefined) throw new Error(`no faults ${faultsId}`);
   return (await drawGuestRun(subject, faults, new Streams(seed), number)).run.hash;
+}
+
+async function subjectNamed(id: string): Promise<Subject> {
+  const makeFor = SOCKET_CLIENTS[id];
+  if (makeFor !== undefined) return subjectOf(id, makeFor('own'), undefined);
+  const library = LIBRARIES.find((it) => it.id === id);
+  if (library === undefined) throw new Error(`no library ${id}`);
+  return loadSubject(library);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis, RedisOptions } from 'ioredis';
 import type { createClient } from 'redis6';
 import type { HeldLock, LockUnderTest, MakeLock, NodeAddress } from '../../testing.js';
@@ -67,6 +68,15 @@ class MajorityLock implements LockUnderTest {
   }
 
   async acquire(key: string, ttlMs: number): Promise<HeldLock | null> {
+    for (let attempt = 0; attempt < 3; attempt++) {
+      if (attempt > 0) await sleep(20 + Math.random() * 50);
+      const held = await this.attempt(key, ttlMs);
+      if (held !== null) return held;
+    }
+    return null;
+  }
+
+  private async attempt(key: string, ttlMs: number): Promise<HeldLock | null> {
     const token = crypto.randomUUID();
     const end = performance.now() + ttlMs - ttlMs / 100 - 2;
     const votes = await Promise.allSettled(this.nodes.map((node) => node.take(key, token, ttlMs)));
