@@ -92,7 +92,8 @@ export class Exchange {
     const { chronicle } = this;
     const client = this.view.clients[message.client];
     if (client === undefined) return;
-    if (node.down || (life >= 0 && life !== node.life)) {
+    const isLost = node.down || (life >= 0 && life !== node.life) || message.remote?.connection?.isBroken === true;
+    if (isLost) {
       chronicle.noteMessage(Kind.dropped, node, message, client.traceId, null);
       message.remote?.connection?.unheard();
       return;
@@ -109,7 +110,7 @@ export class Exchange {
         ? node.execute(this.policy, message.command, message.keys, chronicle.now)
         : remote.execute(message);
     const told = remote === null ? node.counter.told : remote.told;
-    chronicle.observer.executed(node.index, message.command, answer ?? 'error', chronicle.now);
+    chronicle.observer.executed(node.index, message.command, answer ?? 'no', chronicle.now);
     if (answer === null) return;
     const heldUs = this.waits && answer === 'yes' ? this.heldUs(message.command, node) : 0;
     if (heldUs === 0) this.links.send(message, 2 * message.send + copy, answer, told, node, client);

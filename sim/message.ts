@@ -8,9 +8,11 @@ import type { LockRun } from './lock-run.js';
 export interface Connection {
   /** When what was sent last arrives, µs of true time: to the node, and to the client. */
   readonly arrivals: Record<Direction, number>;
+  /** The node knows nothing of it. */
+  readonly isBroken: boolean;
   /** The adversary breaks it, now. */
   breaks(): void;
-  /** Something has come to the machine of the node, whose process is not there. */
+  /** Something has come to the machine of the node, whose process is not there, or knows nothing of the connection. */
   unheard(): void;
 }
 

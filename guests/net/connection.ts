@@ -176,6 +176,10 @@ export class Connection implements Carrier {
 
   // ——— what the node does ———
 
+  get isBroken(): boolean {
+    return this.liveSide() === null;
+  }
+
   /** The server's side, unless the process that has accepted it is gone. */
   private liveSide(): ServerSide | null {
     const { node } = this.peer;
@@ -186,10 +190,7 @@ export class Connection implements Carrier {
   execute(message: Message, bytes: string, site: Site): { readonly told: number; readonly bytes: string } | null {
     this.last = message;
     const side = this.liveSide();
-    if (side === null) {
-      this.reset();
-      return null;
-    }
+    if (side === null) return null;
     this.isExecuting = true;
     this.peer.server.receive(side, bytes, site);
     this.isExecuting = false;
