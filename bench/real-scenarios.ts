@@ -49,10 +49,11 @@ const text = `# Scenarios on real nodes
 
 Written by \`npm run -s docs:real\`, in ${minutes} minutes; one of them: \`npm run -s lockstep -- replay S03 --real\`.
 
-The schedules of the catalogue, played against own redis-server processes: clients run the lock of \`core\` under the
-scenario's policy, each message goes through a proxy that gives it the fate which the schedule has for it, and the faults
-strike the processes: SIGKILL and SIGSTOP, restarts with and without data, a cut tail of the append-only file, flushes, ACLs
-for errors, libfaketime for clocks. Verdicts come from what shows from outside: the recorded history, writes as they reach
+The schedules of the catalogue, played against own redis-server processes: clients are driven as the lock for production is,
+under the scenario's policy, each message goes through a proxy that gives it the fate which the schedule has for it, and the
+faults strike the processes: SIGKILL and SIGSTOP, restarts with and without data, a cut tail of the append-only file, flushes,
+ACLs for errors, libfaketime for the clocks of nodes. Clients share a process; their clocks are made of its own, and can be set
+back and stand still. Verdicts come from what shows from outside: the recorded history, writes as they reach
 the resource, and a look at the keys of all nodes every 20 ms.
 
 Times are not those of the schedule: a life of a key is shorter, and moments within which much happens are stretched. The

@@ -61,7 +61,7 @@ export function judgeObserved(observed: Observed, also: readonly PropertyId[] = 
   const { violations: proven } = verifyHistory(lines, { sawAll: true });
   const { history, unfounded } = observed;
   // What a history calls a lost lock is a hold that is broken here.
-  const certain = proven.filter(({ property }) => property !== 'lost-lock');
+  const certain = proven.filter((it) => it.property !== 'lost-lock' && !isLongByClock(history, it));
   const found = [...certain, ...broken(history), ...unfounded.map(ungrounded)];
   const violations = found.filter(({ property }) => judged.includes(property));
   if (also.includes('validity')) {
@@ -78,6 +78,13 @@ export function judgeObserved(observed: Observed, also: readonly PropertyId[] = 
   const outages = [...observed.down, ...observed.blocked];
   const unavailable = outages.length > 0 || nobodyAcquires(observed);
   return { verdict: unavailable ? 'unavailable' : 'safe', properties, violations };
+}
+
+/** A claim that is too long may be so by a clock that was set: whether its client should have known is {@link Observed.unfounded}. */
+function isLongByClock(history: readonly LockLine[], { property, lines }: Finding): boolean {
+  const claim = history[(lines[0] ?? 0) - 1];
+  const isClaim = property === 'acquisition' || property === 'extension';
+  return isClaim && claim !== undefined && 'validUs' in claim && claim.validUs > 0;
 }
 
 /** Extensions of locks that somebody else was granted since: one who is told of one takes it for an unbroken hold. */

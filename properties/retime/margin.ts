@@ -161,6 +161,7 @@ function disturbedFault(fault: Fault, noise: Noise, stream: Stream): Fault {
         restartAfterUs: fault.restartAfterUs === null ? null : fault.restartAfterUs + 1 + stream.below(noise.startUs),
       };
     case 'pause':
+    case 'suspend':
     case 'partition':
     case 'refuse':
       return { ...fault, atUs, forUs: late(fault.forUs) };

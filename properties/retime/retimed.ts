@@ -112,6 +112,7 @@ function retimedFault(fault: Fault, map: TimeMap, span: Span): Fault {
         restartAfterUs: fault.restartAfterUs === null ? null : span(fault.atUs, fault.restartAfterUs),
       };
     case 'pause':
+    case 'suspend':
     case 'partition':
     case 'refuse':
       return { ...fault, atUs, forUs: span(fault.atUs, fault.forUs) };

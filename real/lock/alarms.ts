@@ -1,5 +1,5 @@
 import { type LocalTime, later, localTime, type Timer } from '../../core/index.js';
-import type { LocalClock } from './clock.js';
+import type { Clock } from './clock.js';
 
 /**
  * The longest single wait, ms. Longer ones are chunked: Node fires at once above 2^31 - 1 ms, and timers stand still
@@ -30,7 +30,7 @@ export class Alarms {
   readonly #awaited: Sleeper;
   readonly #ofHold: Sleeper;
 
-  constructor(clock: LocalClock, owner: AlarmOwner) {
+  constructor(clock: Clock, owner: AlarmOwner) {
     this.#awaited = new Sleeper(AWAITED, true, clock, owner);
     this.#ofHold = new Sleeper(OF_HOLD, false, clock, owner);
   }
@@ -71,7 +71,7 @@ export class Alarms {
  * nothing.
  */
 class Sleeper {
-  readonly #clock: LocalClock;
+  readonly #clock: Clock;
   readonly #owner: AlarmOwner;
   readonly #timers: readonly Timer[];
   readonly #keepsAlive: boolean;
@@ -80,7 +80,7 @@ class Sleeper {
   #handle: NodeJS.Timeout | undefined;
   #wakesAt: LocalTime = localTime(0);
 
-  constructor(timers: readonly Timer[], keepsAlive: boolean, clock: LocalClock, owner: AlarmOwner) {
+  constructor(timers: readonly Timer[], keepsAlive: boolean, clock: Clock, owner: AlarmOwner) {
     this.#timers = timers;
     this.#keepsAlive = keepsAlive;
     this.#clock = clock;

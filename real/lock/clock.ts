@@ -2,6 +2,16 @@ import { uptime } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import { type LocalTime, localTime } from '../../core/index.js';
 
+/** A clock that locks go by: whole µs from an origin of its own. */
+export interface Clock {
+  /** The time now. Cheap enough for every reply. */
+  now(): LocalTime;
+  /** The time now, after a look at whether the machine was suspended. For timers, which fire rarely. */
+  checkedNow(): LocalTime;
+  /** Milliseconds since the epoch at which `at` will be, by what the wall clock says now. */
+  wallMsAt(at: LocalTime): number;
+}
+
 /** Where a clock reads time. Tests hand in their own. */
 export interface TimeSources {
   /** Never steps, but may stand still while the machine is suspended, µs. */
@@ -48,7 +58,7 @@ const READINGS = 3;
  * A suspend of 2 ms or less may go unnoticed: it is a part of what the drift allowance is for. One that a step back of the
  * wall clock hides at the same time is noticed from two ticks on. A paused virtual machine shows on no clock at all.
  */
-export class LocalClock {
+export class LocalClock implements Clock {
   readonly #sources: TimeSources;
   /** Suspended time, as much as it can have been, µs. Only grows, so that the clock never goes back. */
   #suspendedUs = 0;
@@ -64,7 +74,6 @@ export class LocalClock {
     this.#wallLeadUs = this.#readWallLead();
   }
 
-  /** The time now. Cheap enough for every reply. */
   now(): LocalTime {
     const monotonicUs = this.#sources.monotonicUs();
     const movedUs = this.#sources.wallMs() * 1000 - monotonicUs - this.#wallLeadUs;
@@ -72,13 +81,11 @@ export class LocalClock {
     return localTime(Math.floor(monotonicUs + this.#suspendedUs));
   }
 
-  /** The time now, compared with boot time in any case. For timers, which fire rarely. */
   checkedNow(): LocalTime {
     this.#findSuspend(0);
     return this.now();
   }
 
-  /** Milliseconds since the epoch at which `at` will be, by what the wall clock says now. */
   wallMsAt(at: LocalTime): number {
     return Math.floor(this.#sources.wallMs() + (at - this.now()) / 1000);
   }

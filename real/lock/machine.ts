@@ -1,6 +1,6 @@
 import { randomFillSync } from 'node:crypto';
 import type { Chance, Token } from '../../core/index.js';
-import { LocalClock } from './clock.js';
+import { type Clock, LocalClock } from './clock.js';
 
 const TOKEN_BYTES = 16;
 const DRAW_BYTES = TOKEN_BYTES + 4;
@@ -33,7 +33,7 @@ export class ChancePool {
 
 /** What the locks of one process have in common. */
 export interface Machine {
-  readonly clock: LocalClock;
+  readonly clock: Clock;
   readonly chance: ChancePool;
 }
 

@@ -1,6 +1,6 @@
 import { MOST_NODES, SOUND } from '../../core/index.js';
 import { clientShapeError } from './client-shape.js';
-import type { LocalClock } from './clock.js';
+import type { Clock } from './clock.js';
 import { configError } from './errors.js';
 import type { FirstLook } from './first-look.js';
 import type { RedlockClient, RedlockClusterClient } from './link.js';
@@ -27,7 +27,7 @@ export class NodeGroup implements NodeOwner {
   #firstConnect: Promise<void> | undefined;
 
   /** Connects to the nodes of clients that {@link checkClients} has passed. */
-  constructor(clients: readonly AnyClient[], clock: LocalClock, onError: (error: Error, node: LockNode) => void) {
+  constructor(clients: readonly AnyClient[], clock: Clock, onError: (error: Error, node: LockNode) => void) {
     this.#onError = onError;
     this.nodes = clients.map((client, index) => new LockNode(index, client, clock, this));
     for (const node of this.nodes) node.open();

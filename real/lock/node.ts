@@ -1,5 +1,5 @@
 import type { Command, LocalTime } from '../../core/index.js';
-import type { LocalClock } from './clock.js';
+import type { Clock } from './clock.js';
 import type { Receiver, Voter } from './driver.js';
 import type { FirstLook } from './first-look.js';
 import { Link, type RedlockClient, type RedlockClusterClient } from './link.js';
@@ -45,7 +45,7 @@ const MOST_OWED = 1000;
 export class LockNode implements Voter {
   readonly index: number;
   readonly #client: RedlockClient | RedlockClusterClient;
-  readonly #clock: LocalClock;
+  readonly #clock: Clock;
   readonly #owner: NodeOwner;
   #link: Link;
   /** The servers that its connection leads to. */
@@ -76,7 +76,7 @@ export class LockNode implements Voter {
   readonly #owed = new Set<Request>();
 
   /** Does not connect yet: see {@link LockNode.open}. */
-  constructor(index: number, client: RedlockClient | RedlockClusterClient, clock: LocalClock, owner: NodeOwner) {
+  constructor(index: number, client: RedlockClient | RedlockClusterClient, clock: Clock, owner: NodeOwner) {
     this.index = index;
     this.#client = client;
     this.#clock = clock;

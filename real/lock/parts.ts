@@ -3,7 +3,7 @@
  * chance of simulated processes; and how passwords are kept out of what is shown. It is no part of the package.
  */
 
-export { LocalClock, type TimeSources } from './clock.js';
+export { type Clock, LocalClock, type TimeSources } from './clock.js';
 export { LockDriver, type Receiver, type Voter } from './driver.js';
 export { type Machine, newMachine, THIS_MACHINE } from './machine.js';
 export { Pacer } from './pacer.js';

@@ -22,6 +22,7 @@ import {
   type Request,
   type Voter,
 } from '../lock/parts.js';
+import type { ClientClock } from './client-clock.js';
 import type { Clockwork } from './clockwork.js';
 import type { Script } from './script.js';
 import type { Channel } from './way.js';
@@ -35,6 +36,7 @@ export interface LockOwner {
   readonly policy: Policy;
   readonly clockwork: Clockwork;
   readonly script: Script;
+  readonly clock: ClientClock;
   readonly machine: Machine;
   readonly pacer: Pacer;
   /** Where it acquires now. */
@@ -166,6 +168,12 @@ export class ActedLock extends LockDriver {
     super.onReply(node, command, reply, error, now);
   }
 
+  /** Its clock was set back or stands still: a claim lasts longer than its owner was told. */
+  clockChanged(): void {
+    const { clock, script } = this.#actor;
+    if (this.#believing) script.prolonged(this.name, clock.usUntil(this.state.hold.deadline));
+  }
+
   crash(): void {
     this.stop();
     // Nobody believes any more.
@@ -183,7 +191,7 @@ export class ActedLock extends LockDriver {
 
   protected override onOutcome(outcome: Outcome, now: LocalTime): void {
     const { script } = this.#actor;
-    const validUs = Math.max(0, this.state.hold.deadline - now);
+    const validUs = this.#actor.clock.usUntil(this.state.hold.deadline);
     switch (outcome.type) {
       case 'acquired':
         this.waitsSinceUs = null;
@@ -293,10 +301,19 @@ export class ActedLock extends LockDriver {
   /** Does something so long after the claim. */
   #later(claim: LocalTime, afterUs: number, what: () => void): void {
     this.#planned++;
-    this.#actor.clockwork.in(later(claim, afterUs) - this.#now, () =>
+    this.#at(later(claim, afterUs), () => {
+      this.#planned--;
+      what();
+    });
+  }
+
+  /** Does something when the clock of the client shows an instant, which may have been set back meanwhile. */
+  #at(at: LocalTime, what: () => void): void {
+    const { clock, clockwork } = this.#actor;
+    clockwork.in(clock.usUntil(at), () =>
       this.#actor.happen('timer', () => {
-        this.#planned--;
-        what();
+        if (clock.usUntil(at) === 0) what();
+        else this.#at(at, what);
       }),
     );
   }

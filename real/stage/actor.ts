@@ -3,6 +3,7 @@ import type { Policy } from '../../deviations/index.js';
 import type { ClientPlan, LockPlan, ProcessName } from '../../scenarios/index.js';
 import { type Machine, Pacer, THIS_MACHINE } from '../lock/parts.js';
 import { ActedLock, type Happening, type LockOwner } from './acted-lock.js';
+import { ClientClock } from './client-clock.js';
 import type { Clockwork } from './clockwork.js';
 import type { Script } from './script.js';
 import type { Channel } from './way.js';
@@ -24,6 +25,7 @@ export class Actor implements LockOwner {
   readonly ways: readonly Channel[];
   readonly clockwork: Clockwork;
   readonly script: Script;
+  readonly clock: ClientClock;
   readonly machine: Machine;
   readonly pacer: Pacer = new Pacer();
   /** Those that it has asked for. */
@@ -45,7 +47,8 @@ export class Actor implements LockOwner {
     this.#list = plan.nodes === undefined ? ways : this.#named(plan.nodes);
     this.clockwork = clockwork;
     this.script = script;
-    this.machine = { ...THIS_MACHINE, clock: clockwork.clock };
+    this.clock = new ClientClock(clockwork.clock);
+    this.machine = { ...THIS_MACHINE, clock: this.clock };
   }
 
   #named(nodes: readonly ProcessName[]): Channel[] {
@@ -95,7 +98,7 @@ export class Actor implements LockOwner {
     const token =
       tokenFrom === 'random'
         ? this.machine.chance.draw().token
-        : tokenAt(this.clockwork.clock.now(), tokenFrom === 'clock' ? 1000 : 1);
+        : tokenAt(this.clock.now(), tokenFrom === 'clock' ? 1000 : 1);
     this.#ownToken = token;
     return token;
   }
@@ -110,9 +113,23 @@ export class Actor implements LockOwner {
     if (--this.#pauses > 0 || this.#frozen === null) return;
     const missed = this.#frozen;
     this.#frozen = null;
-    this.awakeSince = this.clockwork.clock.now();
+    this.awakeSince = this.clock.now();
     for (const next of first === 'timers' ? TIMERS_FIRST : HAPPENINGS)
       for (const { kind, what } of missed) if (kind === next) this.happen(kind, what);
+  }
+
+  /** Somebody sets the wall clock of its machine back. */
+  setBack(byUs: number): void {
+    if (this.policy.habits.clock !== 'wall') return;
+    this.clock.setBack(byUs);
+    for (const lock of this.#locks) lock.clockChanged();
+  }
+
+  /** Its machine stands still, and clocks of it that take no notice of that; frozen it is by {@link Actor.freeze}. */
+  suspend(forUs: number, stops: 'monotonic' | 'all' = 'monotonic'): void {
+    if (stops !== 'all' && this.policy.habits.clock !== 'monotonic') return;
+    this.clock.stop(forUs);
+    for (const lock of this.#locks) lock.clockChanged();
   }
 
   crash(): void {

@@ -1,16 +1,16 @@
-import { type LocalClock, THIS_MACHINE } from '../lock/parts.js';
+import { type Clock, THIS_MACHINE } from '../lock/parts.js';
 
 /** The one clock of a run, and what is to happen by it. Notes how late it was at worst. */
 export class Clockwork {
-  /** The clock that clients read. */
-  readonly clock: LocalClock;
+  /** The clock of the machine, which those of clients are made of. */
+  readonly clock: Clock;
   /** µs. */
   latestUs = 0;
   #begun = performance.now();
   readonly #timers = new Set<NodeJS.Timeout>();
   #stopped = false;
 
-  constructor(clock: LocalClock = THIS_MACHINE.clock) {
+  constructor(clock: Clock = THIS_MACHINE.clock) {
     this.clock = clock;
   }
 
@@ -45,11 +45,6 @@ export class Clockwork {
 
   in(afterUs: number, what: () => void): void {
     this.at(this.nowUs() + Math.max(0, afterUs), what);
-  }
-
-  /** How much is still to happen. */
-  get pending(): number {
-    return this.#timers.size;
   }
 
   stop(): void {

@@ -1,5 +1,5 @@
 import type { FaultSeen } from '../../scenarios/history-line.js';
-import type { Fault, FsyncPlan, Pause, ProcessName, Refuse, Schedule } from '../../scenarios/index.js';
+import type { Fault, FsyncPlan, Pause, ProcessName, Refuse, Schedule, Suspend } from '../../scenarios/index.js';
 import type { Provision } from '../provisioner/index.js';
 import type { Actor } from './actor.js';
 import type { Clockwork } from './clockwork.js';
@@ -132,8 +132,13 @@ export class Troupe {
         return;
       case 'pause':
         return this.#pause(fault);
-      case 'clock-step':
+      case 'suspend':
+        return this.#suspend(fault);
+      case 'clock-step': {
+        const actor = this.#actor(fault.process);
+        if (actor !== undefined) return actor.setBack(-fault.byUs);
         return this.#setClock(fault.process, fault.byUs / 1000, null);
+      }
       case 'clock-rate':
         return this.#setClock(fault.process, 0, fault.ratePpm);
       case 'partition': {
@@ -144,7 +149,6 @@ export class Troupe {
         return;
       }
       case 'failover':
-      case 'suspend':
         throw new RangeError(`nobody can do this to an own process: ${fault.kind}`);
     }
   }
@@ -162,6 +166,11 @@ export class Troupe {
     await node.pause();
     await this.#until(untilUs);
     await node.resume();
+  }
+
+  async #suspend({ process, atUs, forUs, stops }: Suspend): Promise<void> {
+    this.#actor(process)?.suspend(forUs, stops);
+    await this.#pause({ kind: 'pause', process, atUs, forUs });
   }
 
   async #setClock(process: ProcessName, stepMs: number, ratePpm: number | null): Promise<void> {

@@ -12,7 +12,7 @@ useVirtualTime();
 type Field = keyof PolicyFields;
 
 /** Fields on which nothing depends that real nodes play, and those that they do not play. */
-const MOOT: readonly Field[] = ['clock', 'rejoin'];
+const MOOT: readonly Field[] = ['rejoin'];
 const REFUSED: Readonly<Partial<Record<Field, string>>> = {
   nodesFrom: 'habits.nodesFrom',
   fencing: '(settings.fencing|deviations)',
@@ -152,6 +152,20 @@ const BASES: readonly Parts[] = [
     locks: [[lock(0, { holdUs: 2_000_000 })], [lock(30_000)]],
     fates: [late({ client: 'c2', operation: 'release', node: 'n1', direction: 'request', lost: true })],
   },
+  // A holder whose clock is set back, others whose machines stand still, one of them while it extends itself.
+  {
+    policy: { retryJitterUs: 0, tries: 3, clock: 'wall', autoExtendAtUs: 100_000, maxExtensions: 2 },
+    locks: [
+      [lock(0, { ttlMs: 500, holdUs: 900_000 })],
+      [lock(600_000, { ttlMs: 500, holdUs: 700_000 })],
+      [lock(1_200_000, { ttlMs: 500, holdUs: 40_000 })],
+    ],
+    faults: [
+      { kind: 'clock-step', process: 'c1', atUs: 200_000, byUs: -300_000 },
+      { kind: 'suspend', process: 'c2', atUs: 620_000, forUs: 300_000 },
+      { kind: 'suspend', process: 'c3', atUs: 1_210_000, forUs: 100_000, stops: 'all' },
+    ],
+  },
 ];
 
 describe('each choice of a policy', () => {
@@ -181,6 +195,15 @@ describe('each choice of a policy', () => {
         new RegExp(`^policy\\.${path}: `),
       );
   });
+});
+
+test.each([
+  ['c1', 1_000, 'faults[0].byUs: timers that wait do not hear that their clock is set ahead'],
+  ['c1', -1_000, null],
+  ['n1', 1_000, null],
+])('the clock of %s set by %d µs: %s', (process, byUs, reason) => {
+  const plan = schedule({ faults: [{ kind: 'clock-step', process, atUs: 0, byUs }] });
+  expect(unplayableBecause(plan, true)).toBe(reason);
 });
 
 test('each kind of fault is in the list', () => {

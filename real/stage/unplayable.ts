@@ -57,8 +57,7 @@ const SETTING_FIELDS: Fields<Settings> = {
 /** Habits of a policy. */
 const HABIT_FIELDS: Fields<Habits> = {
   nodesFrom: only('configured', 'each command has a connection of its own, and no node is ever without one'),
-  // They differ where the clock of a client is set, or its machine stands still.
-  clock: 'moot',
+  clock: 'played',
   tokenFrom: 'played',
   tokenPerProcess: 'played',
   beliefEnds: 'played',
@@ -95,10 +94,13 @@ const CLUSTER_FIELDS: Fields<Cluster> = {
     clocks.map(({ process }) => clockOf(process, context)).find((reason) => reason !== null) ?? null,
 };
 
+function isClient(process: string, { clients }: Schedule): boolean {
+  return clients.some(({ id }) => id === process);
+}
+
 /** Why a process cannot have another clock. */
 function clockOf(process: string, { schedule, clocks }: Context): string | null {
-  if (schedule.clients.some(({ id }) => id === process))
-    return 'the clients share the monotonic clock of the machine, which nobody can set';
+  if (isClient(process, schedule)) return 'the clocks of clients run at the rate of the machine’s';
   return clocks ? null : 'the clock of a node can be set only where libfaketime is installed';
 }
 
@@ -163,12 +165,17 @@ const FAULT_FIELDS: FaultFields = {
   pause: { ...AT, process: 'played', forUs: 'played', first: 'played' },
   suspend: {
     ...AT,
-    kind: never('a process cannot suspend the machine that it runs on'),
-    process: 'moot',
-    forUs: 'moot',
-    stops: 'moot',
+    process: (process, { schedule }) =>
+      isClient(process, schedule) ? null : 'a server cannot suspend the machine that it runs on',
+    forUs: 'played',
+    stops: 'played',
   },
-  'clock-step': { ...AT, process: clockOf, byUs: 'played' },
+  'clock-step': {
+    ...AT,
+    process: (process, context) => (isClient(process, context.schedule) ? null : clockOf(process, context)),
+    byUs: (byUs, { schedule }, { process }) =>
+      byUs > 0 && isClient(process, schedule) ? 'timers that wait do not hear that their clock is set ahead' : null,
+  },
   'clock-rate': { ...AT, process: clockOf, ratePpm: 'played' },
   partition: {
     ...AT,

@@ -35,7 +35,8 @@ export function simulated(plan: Schedule): string[] {
   const lines = trace.flatMap(({ kind, atUs, process, detail }) => {
     const type = types[kind];
     if (type === undefined || (type === 'release' && mayGiveUp(plan))) return [];
-    const valid = 'deadlineUs' in detail ? ` ${Math.max(0, Number(detail.deadlineUs) - atUs)}` : '';
+    const valid =
+      'deadlineUs' in detail && !clocksChange(plan) ? ` ${Math.max(0, Number(detail.deadlineUs) - atUs)}` : '';
     return [`${Math.round(atUs / 1000)} ${process}/${detail.lock} ${type}${valid}`];
   });
   const sent = trace
@@ -54,10 +55,11 @@ function sending({ atUs, detail }: TraceEvent): string {
 
 /** What the clients of the stage make of it. */
 export function staged(plan: Schedule): string[] {
-  const { history, unfounded, sent } = playVirtually(plan);
-  const lines = history.flatMap((line) => {
+  const { history, told, unfounded, sent } = playVirtually(plan);
+  const lines = told.flatMap((line) => {
     if (!TYPES.includes(line.type) || (line.type === 'release' && mayGiveUp(plan))) return [];
-    const valid = line.type === 'acquired' || line.type === 'extended' ? ` ${line.validUs}` : '';
+    const valid =
+      (line.type === 'acquired' || line.type === 'extended') && !clocksChange(plan) ? ` ${line.validUs}` : '';
     return [`${Math.round(line.atUs / 1000)} ${line.lock} ${line.type}${valid}`];
   });
   const nothing = {
@@ -74,6 +76,11 @@ export function staged(plan: Schedule): string[] {
 /** Whether a belief can end without a release; a history says that it was given back. */
 function mayGiveUp({ faults, policy }: Schedule): boolean {
   return faults.some(({ kind }) => kind === 'client-crash') || deviates(policyOf(policy), 'failure-gives-up');
+}
+
+/** Whether clocks of clients show another time than they would: a trace has the end of a claim as its client reads it. */
+function clocksChange({ faults }: Schedule): boolean {
+  return faults.some(({ kind }) => kind === 'clock-step' || kind === 'suspend');
 }
 
 /** Tokens by who of them is the how-manieth of its client. */

@@ -71,6 +71,8 @@ export function useVirtualTime(): void {
 /** What was seen of a run. */
 export interface Played {
   readonly history: readonly LockLine[];
+  /** The same, with claims as long as clients were told. */
+  readonly told: readonly LockLine[];
   readonly unfounded: readonly Unfounded[];
   /** What clients sent, each as `<ms> <client>/<lock> <operation> <attempt> <round> <node> <token>`. */
   readonly sent: readonly string[];
@@ -78,11 +80,11 @@ export interface Played {
 
 /** Why the virtual stage cannot play this: what strikes nodes and ways is for real ones. */
 export function beyondVirtual({ cluster, faults, clients }: Schedule): boolean {
-  const own: readonly Fault['kind'][] = ['pause', 'client-crash', 'reconfigure'];
+  const own: readonly Fault['kind'][] = ['pause', 'suspend', 'clock-step', 'client-crash', 'reconfigure'];
   const isClient = (name: string): boolean => clients.some(({ id }) => id === name);
   return (
     cluster.clocks.length > 0 ||
-    faults.some((fault) => !own.includes(fault.kind) || (fault.kind === 'pause' && !isClient(fault.process)))
+    faults.some((fault) => !own.includes(fault.kind) || ('process' in fault && !isClient(fault.process)))
   );
 }
 
@@ -116,17 +118,19 @@ export function playVirtually(schedule: Schedule): Played {
   advanceTo(schedule.untilUs / 1000);
   for (const actor of actors) actor.dismiss();
   clockwork.stop();
-  return { history: script.history, unfounded: script.unfounded, sent };
+  return { history: script.history, told: script.told, unfounded: script.unfounded, sent };
 }
 
 function strike(fault: Fault, actors: readonly Actor[], clockwork: Clockwork): void {
   const named = (name: string): Actor | undefined => actors.find(({ plan }) => plan.id === name);
   if (fault.kind === 'client-crash') named(fault.client)?.crash();
   else if (fault.kind === 'reconfigure') named(fault.client)?.reconfigure(fault.nodes);
-  else if (fault.kind === 'pause') {
+  else if (fault.kind === 'clock-step') named(fault.process)?.setBack(-fault.byUs);
+  else if (fault.kind === 'pause' || fault.kind === 'suspend') {
     const actor = named(fault.process);
+    if (fault.kind === 'suspend') actor?.suspend(fault.forUs, fault.stops);
     actor?.freeze();
-    clockwork.at(fault.atUs + fault.forUs, () => actor?.thaw(fault.first));
+    clockwork.at(fault.atUs + fault.forUs, () => actor?.thaw(fault.kind === 'pause' ? fault.first : undefined));
   }
 }
 
