@@ -5,6 +5,9 @@ import type { ListFlags } from './flags.js';
 import { type Io, widthOf, writeJson } from './io.js';
 import { textTable } from './text-table.js';
 
+/** Columns from which on slugs are shown. */
+const WIDE = 72;
+
 /** Shows the catalogue, or the policies that clients can follow. */
 export function list(flags: ListFlags, io: Io): ExitCode {
   if (flags.policies) return listPolicies(flags, io);
@@ -17,10 +20,17 @@ export function list(flags: ListFlags, io: Io): ExitCode {
   }));
   if (flags.json) writeJson(io, 'lockstep.list/1', { scenarios });
   else {
-    const rows = scenarios.map(({ id, slug, title, expect }) => [id, slug, expect, title]);
-    io.stdout.write(
-      `${textTable(['id', 'slug', 'verdict', 'title'], rows, 4, widthOf(io))}\n\n"${io.command} replay <id>" or "replay <slug>" shows one.\n`,
+    const width = widthOf(io);
+    // Beside a slug, a narrow terminal has no room for a title.
+    const head = ['id', ...(width < WIDE ? [] : (['slug'] as const)), 'expect', 'title'] as const;
+    const rows = scenarios.map((it) => head.map((field) => it[field]));
+    const table = textTable(
+      head.map((field) => (field === 'expect' ? 'verdict' : field)),
+      rows,
+      head.length,
+      width,
     );
+    io.stdout.write(`${table}\n\n"${io.command} replay <id>" shows one.\n`);
   }
   return Exit.ok;
 }
