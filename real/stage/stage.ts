@@ -35,7 +35,12 @@ export async function playOnRedis(schedule: Schedule, { signal }: PlayOptions = 
   const { cluster } = schedule;
   const persistence: Persistence = cluster.persistence;
   const clocks =
-    cluster.clocks.length > 0 || schedule.faults.some(({ kind }) => kind === 'clock-step' || kind === 'clock-rate');
+    cluster.clocks.length > 0 ||
+    schedule.faults.some(
+      (fault) =>
+        (fault.kind === 'clock-step' || fault.kind === 'clock-rate') &&
+        schedule.clients.every(({ id }) => id !== fault.process),
+    );
   await using provided = await provision({
     nodes: cluster.nodes,
     sources: ['processes', 'package'],
