@@ -34,7 +34,7 @@ export class ChancePool {
 /** What the locks of one process have in common. */
 export interface Machine {
   readonly clock: Clock;
-  readonly chance: ChancePool;
+  readonly chance: Pick<ChancePool, 'draw'>;
 }
 
 /** That of this process. */
