@@ -1,5 +1,3 @@
-import type { NodeSet } from './nodes.js';
-
 /**
  * Unique value that marks a key as one attempt's own. Compared for equality only, but for the order of two fencing
  * tokens with the same counter, where any order will do.
@@ -33,12 +31,6 @@ export interface Command {
  * is no vote.
  */
 export type Answer = 'yes' | 'no' | 'error';
-
-/** A command and the nodes it is for, in index order. */
-export interface Sending {
-  readonly to: NodeSet;
-  readonly command: Command;
-}
 
 /**
  * The Lua text of each operation, `ARGV[1]` the token.

@@ -1,4 +1,4 @@
-import type { Answer, Command, Sending, Token } from './commands.js';
+import type { Answer, Command, Token } from './commands.js';
 import type { FencingToken } from './fencing-token.js';
 import type { NodeSet } from './nodes.js';
 import type { LocalTime } from './time.js';
@@ -88,7 +88,7 @@ export type Reply = LockEvent & { readonly type: 'reply' };
 
 /** What a driver has to do after a step, in order. */
 export type Effect =
-  | ({ readonly type: 'send' } & Sending)
+  | { readonly type: 'send'; readonly to: NodeSet; readonly command: Command }
   | { readonly type: 'arm'; readonly timer: Timer; readonly at: LocalTime }
   | { readonly type: 'cancel'; readonly timer: Timer }
   | { readonly type: 'report'; readonly outcome: Outcome };

@@ -1,12 +1,10 @@
 export { votesWanted } from './acquire.js';
-export type { Answer, Command, Operation, Scripts, Sending, Token } from './commands.js';
+export type { Answer, Command, Operation, Scripts, Token } from './commands.js';
 export { COUNTER_KEYS, MOST_COUNTER, RECOVER_COUNTER } from './commands.js';
-export { type DrivenLock, drive, dueTimer, type Environment } from './drive.js';
+export { drive, dueTimer, type Environment } from './drive.js';
 export type {
   Chance,
   Effect,
-  ExtensionFailure,
-  FailureReason,
   LockEvent,
   Outcome,
   Timer,

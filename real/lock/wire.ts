@@ -6,6 +6,7 @@ import {
   type NodeScripts,
   type Operation,
   type Rules,
+  type Scripts,
   SOUND,
   scriptsOf,
 } from '../../core/index.js';
@@ -24,46 +25,30 @@ export interface RedisConnection {
   on(event: string, listener: (error: Error) => void): unknown;
 }
 
-interface Script {
-  readonly lua: string;
-  readonly sha: string;
+// Made once: the texts of the scripts of a lock, and their hashes.
+const texts = new WeakMap<NodeScripts, Scripts>();
+const hashes = new Map<string, string>();
+
+function textsOf(scripts: NodeScripts): Scripts {
+  const known = texts.get(scripts);
+  if (known !== undefined) return known;
+  const made = scriptsOf(scripts);
+  texts.set(scripts, made);
+  return made;
 }
 
-function withSha(lua: string): Script {
-  return { lua, sha: createHash('sha1').update(lua).digest('hex') };
-}
-
-type Library = Readonly<Record<Operation | 'ask', Script>>;
-
-function libraryOf(scripts: NodeScripts): Library {
-  const lua = scriptsOf(scripts);
-  return {
-    acquire: withSha(lua.acquire),
-    extend: withSha(lua.extend),
-    release: withSha(lua.release),
-    ask: withSha(scripts.release.asks ?? lua.release),
-    'read-counter': withSha(lua['read-counter']),
-    'raise-counter': withSha(lua['raise-counter']),
-    'join-counter': withSha(lua['join-counter']),
-  };
-}
-
-const SOUND_LIBRARY = libraryOf(SOUND.scripts);
-const libraries = new WeakMap<NodeScripts, Library>([[SOUND.scripts, SOUND_LIBRARY]]);
-
-function scriptFor({ operation, round }: Command, { scripts }: Rules): Script {
-  let library = libraries.get(scripts);
-  if (library === undefined) {
-    library = libraryOf(scripts);
-    libraries.set(scripts, library);
-  }
-  return library[operation === 'release' && round === 0 && scripts.release.asks !== null ? 'ask' : operation];
+function hashOf(lua: string): string {
+  const known = hashes.get(lua);
+  if (known !== undefined) return known;
+  const made = createHash('sha1').update(lua).digest('hex');
+  hashes.set(lua, made);
+  return made;
 }
 
 /** Puts the scripts into a node's cache, so that later commands need no second round trip. */
 export async function loadScripts(connection: RedisConnection): Promise<void> {
   // A node that refuses this (ACL) gets the text with the first command that needs it.
-  await Promise.allSettled(Object.values(SOUND_LIBRARY).map(async ({ lua }) => connection.script('LOAD', lua)));
+  await Promise.allSettled(Object.values(textsOf(SOUND.scripts)).map(async (lua) => connection.script('LOAD', lua)));
 }
 
 /** A Redis command: its name, its arguments, and both as they go over the network, in RESP. */
@@ -100,13 +85,13 @@ export class Request {
 
   /** `SET` where that will do, else its script by its hash. */
   get words(): LockWords {
-    this.#words ??= this.#set() ?? this.#script('evalsha', scriptFor(this.command, this.#rules).sha);
+    this.#words ??= this.#set() ?? this.#script('evalsha', hashOf(this.#lua));
     return this.#words;
   }
 
   /** The same with the text of its script, for a node that does not know that. */
   get inFull(): LockWords {
-    return this.#set() ?? this.#script('eval', scriptFor(this.command, this.#rules).lua);
+    return this.#set() ?? this.#script('eval', this.#lua);
   }
 
   #set(): LockWords | null {
@@ -115,6 +100,13 @@ export class Request {
     const [key, other] = this.#keys;
     if (operation !== 'acquire' || plain === null || key === undefined || other !== undefined) return null;
     return inWords('set', [key, String(token), 'PX', String(this.#lifeMs), ...plain]);
+  }
+
+  get #lua(): string {
+    const { operation, round } = this.command;
+    const { scripts } = this.#rules;
+    const { asks } = scripts.release;
+    return operation === 'release' && round === 0 && asks !== null ? asks : textsOf(scripts)[operation];
   }
 
   /** What its script is given: its keys, the token, and what comes behind that. */
