@@ -96,6 +96,8 @@ export class ActedLock extends LockDriver {
   #gaveBack = false;
   /** Until when the keys that it asked for last are there for a reason, µs. */
   #keysUntilUs = 0;
+  /** When its timers are due. */
+  readonly #due = new Map<Timer, LocalTime>();
   /** Commands that a node said no to, or answered with an error. */
   readonly #denied = new Set<string>();
   #over = false;
@@ -144,7 +146,13 @@ export class ActedLock extends LockDriver {
     this.start(ttlMs);
   }
 
+  override arm(lock: LockDriver, timer: Timer, at: LocalTime, now: LocalTime): void {
+    this.#due.set(timer, at);
+    super.arm(lock, timer, at, now);
+  }
+
   override onTimer(timer: Timer): void {
+    this.#actor.clockwork.wasLate(this.#now - (this.#due.get(timer) ?? this.#now));
     this.#actor.happen('timer', () => super.onTimer(timer, this.#now));
   }
 

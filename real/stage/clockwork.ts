@@ -24,6 +24,11 @@ export class Clockwork {
     return Math.round((performance.now() - this.#begun) * 1000);
   }
 
+  /** Something that was due has happened so much later. */
+  wasLate(byUs: number): void {
+    this.latestUs = Math.max(this.latestUs, byUs);
+  }
+
   at(atUs: number, what: () => void): void {
     if (this.#stopped) return;
     const timer = setTimeout(
@@ -35,7 +40,7 @@ export class Clockwork {
           this.at(atUs, what);
           return;
         }
-        this.latestUs = Math.max(this.latestUs, lateUs);
+        this.wasLate(lateUs);
         what();
       },
       Math.max(0, (atUs - this.nowUs()) / 1000),
