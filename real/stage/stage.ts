@@ -34,18 +34,11 @@ export async function playOnRedis(schedule: Schedule, { signal }: PlayOptions = 
   const policy = policyOf(schedule.policy);
   const { cluster } = schedule;
   const persistence: Persistence = cluster.persistence;
-  const clocks =
-    cluster.clocks.length > 0 ||
-    schedule.faults.some(
-      (fault) =>
-        (fault.kind === 'clock-step' || fault.kind === 'clock-rate') &&
-        schedule.clients.every(({ id }) => id !== fault.process),
-    );
   await using provided = await provision({
     nodes: cluster.nodes,
     sources: ['processes', 'package'],
     persistence,
-    clocks,
+    clocks: setsClocks(schedule),
   });
   const ways = await Promise.all(
     schedule.clients.map(({ id }) =>
@@ -102,6 +95,15 @@ export async function playOnRedis(schedule: Schedule, { signal }: PlayOptions = 
   } finally {
     await Promise.all(ways.flat().map((way) => way.close()));
   }
+}
+
+/** Whether nodes need clocks of their own. */
+function setsClocks({ cluster, clients, faults }: Schedule): boolean {
+  const isNode = (name: string): boolean => clients.every(({ id }) => id !== name);
+  return (
+    cluster.clocks.length > 0 ||
+    faults.some((fault) => (fault.kind === 'clock-step' || fault.kind === 'clock-rate') && isNode(fault.process))
+  );
 }
 
 /** Whether nothing can happen any more, or the time is up. */
