@@ -190,8 +190,8 @@ export class Session {
     return network;
   }
 
-  logBytes({ name: client }: GuestProcess, node: number, text: string, isTrouble: boolean): void {
-    this.bytes?.push({ atUs: this.chronicle.now, client, node, text, isTrouble });
+  logBytes({ name: client }: GuestProcess, node: number, text: () => string, isTrouble: boolean): void {
+    this.bytes?.push({ atUs: this.chronicle.now, client, node, text: text(), isTrouble });
   }
 
   /** The process of a node dies; with `power`, its machine goes off. */

@@ -208,6 +208,7 @@ export class Connection {
   isBusy = false;
   private readonly server: Server;
   private readonly parser = new RequestParser();
+  private readonly read: (readonly string[])[] = [];
   private readonly write: (bytes: string) => void;
   private readonly close: () => void;
   private isOpen = true;
@@ -228,13 +229,20 @@ export class Connection {
     this.resume();
   }
 
+  /** Takes requests of the client that somebody has read from its bytes. */
+  take(requests: readonly (readonly string[])[]): void {
+    if (!this.isOpen) return;
+    this.read.push(...requests);
+    this.resume();
+  }
+
   /** Goes on with requests that came while one waited. */
   resume(): void {
     if (this.isBusy || !this.isOpen) return;
     this.isBusy = true;
     const { session, server } = this;
     while (session.waiting === null && !session.isClosing) {
-      const request = this.parser.next(session.authenticated);
+      const request = this.read.shift() ?? this.parser.next(session.authenticated);
       if (request === null) break;
       if (request instanceof ProtocolError) {
         this.out += encode(request.failure, session.protocol);

@@ -25,8 +25,8 @@ export interface Opener {
   /** Sends again, over the connection of this message, what a node says without having been asked. */
   tell(message: Message, told: number): void;
   siteOf(node: SimNode): Site;
-  /** Keeps what the process sees of a connection to this node, for reports. */
-  log(node: number, text: string, isTrouble: boolean): void;
+  /** Keeps what the process sees of a connection to this node, where that is for a report. */
+  log(node: number, text: () => string, isTrouble: boolean): void;
 }
 
 /** A node, and the server on it. */
@@ -86,7 +86,7 @@ export class Connection implements Carrier {
   /** Sends a SYN. */
   open(): void {
     this.openedUs = this.opener.nowUs();
-    this.log('connects');
+    this.log(() => 'connects');
     this.sendSyn(0);
   }
 
@@ -94,7 +94,7 @@ export class Connection implements Carrier {
     this.control('request', true, () => this.asked(), afterUs);
   }
 
-  private log(text: string, isTrouble = false): void {
+  private log(text: () => string, isTrouble = false): void {
     this.opener.log(this.peer.node.index, text, isTrouble);
   }
 
@@ -141,7 +141,7 @@ export class Connection implements Carrier {
 
   private failsNow(error: Error): void {
     this.read(() => {
-      this.log(`reads that it is broken: ${error.message}`, true);
+      this.log(() => `reads that it is broken: ${error.message}`, true);
       this.isOpen = false;
       this.end.failed(error);
     });
@@ -186,13 +186,17 @@ export class Connection implements Carrier {
     return node.life === this.nodeLife && !node.down ? this.serverSide : null;
   }
 
-  /** Bytes have come to the node. Gives what it answers at once, by number; `null` for nothing. */
-  execute(message: Message, bytes: string, site: Site): { readonly told: number; readonly bytes: string } | null {
+  /** Requests have come to the node. Gives what it answers at once, by number; `null` for nothing. */
+  execute(
+    message: Message,
+    requests: readonly (readonly string[])[],
+    site: Site,
+  ): { readonly told: number; readonly bytes: string } | null {
     this.last = message;
     const side = this.liveSide();
     if (side === null) return null;
     this.isExecuting = true;
-    this.peer.server.receive(side, bytes, site);
+    this.peer.server.receive(side, requests, site);
     this.isExecuting = false;
     return this.taken();
   }
@@ -221,7 +225,7 @@ export class Connection implements Carrier {
     this.serverSide = null;
     // Behind what the server answers in this instant.
     const ended = (): void => {
-      this.log('reads that the node has closed it', true);
+      this.log(() => 'reads that the node has closed it', true);
       this.end.ended();
     };
     this.control('reply', true, () => this.read(ended), 1);
@@ -229,12 +233,12 @@ export class Connection implements Carrier {
 
   /** The client writes to it though it is broken. */
   wroteInVain(bytes: string): void {
-    this.log(LOST + shown(bytes.replaceAll(/[*$]\d+\r\n/g, '')), true);
+    this.log(() => LOST + shown(bytes.replaceAll(/[*$]\d+\r\n/g, '')), true);
   }
 
   /** Something is sent over it: by the client itself, or because somebody asked for it. */
   used(said: string, isGreeting: boolean): void {
-    this.log(`writes  ${said}`);
+    this.log(() => `writes  ${said}`);
     this.sentUs = this.opener.nowUs();
     if (isGreeting) this.greetings++;
     else this.hasCommands = true;
@@ -250,7 +254,7 @@ export class Connection implements Carrier {
     if (isOfGreeting) this.greetings--;
     const bytes = this.sent[told] ?? '';
     this.read(() => {
-      this.log(`reads   ${shown(bytes)}`);
+      this.log(() => `reads   ${shown(bytes)}`);
       this.end.received(bytes);
     });
   }

@@ -45,7 +45,11 @@ export class Segment implements RemoteCall {
     names.lock = chronicle.ownerOf(by);
     const answered = node.refuses(operation, now)
       ? connection.answer(commands.map((it) => encode(refusalOf(it), 2)).join(''))
-      : connection.execute(message, bytesOf(commands), { node, now, names, by });
+      : connection.execute(
+          message,
+          commands.map((words) => words.map(toBytes)),
+          { node, now, names, by },
+        );
     names.lock = null;
     if (answered === null) return null;
     this.told = answered.told;
@@ -56,10 +60,6 @@ export class Segment implements RemoteCall {
   arrive(told: number): void {
     this.connection.arrive(told, this.isGreeting && told === this.told);
   }
-}
-
-function bytesOf(commands: readonly (readonly string[])[]): string {
-  return commands.map((words) => encode(words.map(toBytes), 2)).join('');
 }
 
 /** How a lock takes the last of these replies: see `answerOf` of commands that go each by itself. */

@@ -118,11 +118,11 @@ export class Server {
     return this.processOf(site.node).connect(write, close, ADDRESS);
   }
 
-  /** Takes bytes of a connection. */
-  receive(connection: Connection, bytes: string, site: Site): void {
+  /** Takes requests of a connection. */
+  receive(connection: Connection, requests: readonly (readonly string[])[], site: Site): void {
     this.keyspace.site = site;
     this.isConnected = true;
-    connection.receive(bytes);
+    connection.take(requests);
     this.isConnected = false;
   }
 
