@@ -1,8 +1,11 @@
+import '../guests/host/installed.js';
 import FakeTimers from '@sinonjs/fake-timers';
 import RedisMock from 'ioredis-mock';
 import { COMMAND_TIMEOUT_MS, LIBRARIES, type Library, loadSubject } from '../guests/libraries/index.js';
 import { type LockUnderTest, releaseOf } from '../guests/lock-under-test.js';
 import { replayGuests } from '../guests/run.js';
+import { type Subject, subjectOf } from '../guests/subject.js';
+import { SOCKET_CLIENTS } from '../guests/testing/clients/socket-locks.js';
 import { plainCluster, plainLock, type Schedule } from '../scenarios/index.js';
 
 /*
@@ -26,8 +29,7 @@ const APART_US = 10_000;
 
 const [, , id = '', side = ''] = process.argv;
 const library = LIBRARIES.find((it) => it.id === id);
-if (library === undefined) throw new Error(`no library ${id}`);
-const cycles = side === 'simulated' ? await simulated(library) : await withFakeTimers(library);
+const cycles = side === 'simulated' ? simulated(await subjectNamed()) : await withFakeTimers(libraryNamed());
 process.on('message', async (count: number) => {
   const cpu = process.cpuUsage();
   const from = process.hrtime.bigint();
@@ -38,9 +40,19 @@ process.on('message', async (count: number) => {
 });
 process.send?.('ready');
 
+function libraryNamed(): Library {
+  if (library === undefined) throw new Error(`no library ${id}`);
+  return library;
+}
+
+/** A library, or a lock above a client that opens its own connections. */
+async function subjectNamed(): Promise<Subject> {
+  const makeFor = SOCKET_CLIENTS[id];
+  return makeFor === undefined ? loadSubject(libraryNamed()) : subjectOf(id, makeFor('own'), undefined);
+}
+
 /** In the simulated world: a network, nodes with clocks of their own, monitors, drained by documented means. */
-async function simulated(it: Library): Promise<(count: number) => Promise<number>> {
-  const subject = await loadSubject(it);
+function simulated(subject: Subject): (count: number) => Promise<number> {
   return async (count) => {
     let done = 0;
     while (done < count) {
