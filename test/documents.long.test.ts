@@ -199,8 +199,9 @@ describe.skipIf(!canRunOnRedis('code of the documents'))('code of the documents'
   it.each(code.filter(({ text }) => text.includes('expectSafe(')))('$document: a test', async ({ text }) => {
     const folder = folderWithin();
     try {
-      for (const name of ['src', 'test']) mkdirSync(join(folder, name));
-      const own = "export { HandleLock as MyLock } from '../../../guests/testing/clients/right-locks.js';\n";
+      for (const part of ['src', 'test']) mkdirSync(join(folder, part));
+      const [name, file] = text.includes("'redis'") ? ['NodeRedisLock', 'socket-locks'] : ['HandleLock', 'right-locks'];
+      const own = `export { ${name} as MyLock } from '../../../guests/testing/clients/${file}.js';\n`;
       writeFileSync(join(folder, 'src/my-lock.ts'), own);
       writeFileSync(join(folder, 'test/my-lock.test.ts'), text.replace("from 'vitest'", "from 'node:test'"));
       const argv = ['--import', 'tsx', '--test', join(folder, 'test/my-lock.test.ts')];

@@ -34,7 +34,7 @@ function refusal(clients: readonly unknown[]): string {
 
 const NODE_REDIS = 'a client of node-redis (package redis), not of ioredis: its SET would set no lock.';
 
-describe.each(['redis5', 'redis6'])('of node-redis, %s', (name) => {
+describe.each(['redis5', 'redis'])('of node-redis, %s', (name) => {
   const library: NodeRedis = require(name);
   const cluster = { rootNodes: [{ url: 'redis://127.0.0.1:1' }] };
   const sentinel = { name: 'm', sentinelRootNodes: [{ host: '127.0.0.1', port: 1 }] };

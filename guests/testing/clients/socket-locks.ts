@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis, RedisOptions } from 'ioredis';
-import type { createClient } from 'redis6';
+import type { createClient } from 'redis';
 import type { HeldLock, LockUnderTest, MakeLock, NodeAddress } from '../../testing.js';
 
 /** What a lock needs of one node, whatever client it has for it. */
@@ -12,6 +12,8 @@ interface Commands {
 
 const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
 const TIMEOUT_MS = 300;
+
+type NodeRedis = Pick<ReturnType<typeof createClient>, 'set' | 'eval' | 'del'>;
 
 /** How a lock is given back: only where it is one's own, or whosever it is. */
 export type Release = 'own' | 'any';
@@ -39,16 +41,19 @@ function byNodeRedis(module: string, release: Release): (address: NodeAddress) =
   const { createClient: create }: { createClient: typeof createClient } = require(module);
   const client = create();
   return ({ host, port }) => {
-    const redis = client.duplicate({ socket: { host, port } });
-    redis.on('error', () => {});
-    const connected = redis.connect();
-    connected.catch(() => {});
-    return {
-      take: async (key, token, ttlMs) =>
-        (await inTime(redis.set(key, token, { condition: 'NX', expiration: { type: 'PX', value: ttlMs } }))) === 'OK',
-      give: (key, token) =>
-        inTime(release === 'own' ? redis.eval(UNLOCK, { keys: [key], arguments: [token] }) : redis.del(key)),
-    };
+    const copy = client.duplicate({ socket: { host, port } });
+    copy.on('error', () => {});
+    copy.connect().catch(() => {});
+    return commandsOf(copy, release);
+  };
+}
+
+function commandsOf(redis: NodeRedis, release: Release): Commands {
+  return {
+    take: async (key, token, ttlMs) =>
+      (await inTime(redis.set(key, token, { condition: 'NX', expiration: { type: 'PX', value: ttlMs } }))) === 'OK',
+    give: (key, token) =>
+      inTime(release === 'own' ? redis.eval(UNLOCK, { keys: [key], arguments: [token] }) : redis.del(key)),
   };
 }
 
@@ -89,13 +94,20 @@ class MajorityLock implements LockUnderTest {
   }
 }
 
+/** The same, made from clients of node-redis. */
+export class NodeRedisLock extends MajorityLock {
+  constructor(clients: readonly NodeRedis[]) {
+    super(clients.map((client) => commandsOf(client, 'own')));
+  }
+}
+
 /** Clients as they are on npm, each below the same lock. */
 export const SOCKET_CLIENTS: Readonly<Record<string, (release: Release) => MakeLock>> = {
   'ioredis 5': locksBy(byIoredis, 'ioredis'),
   'ioredis 6': locksBy(byIoredis, 'ioredis6'),
   iovalkey: locksBy(byIoredis, 'iovalkey'),
   'node-redis 5': locksBy(byNodeRedis, 'redis5'),
-  'node-redis 6': locksBy(byNodeRedis, 'redis6'),
+  'node-redis 6': locksBy(byNodeRedis, 'redis'),
 };
 
 function locksBy(by: typeof byIoredis, module: string): (release: Release) => MakeLock {
