@@ -5,8 +5,8 @@ import { COMMAND_TIMEOUT_MS, LIBRARIES, type Library, loadSubject } from '../gue
 import { type LockUnderTest, releaseOf } from '../guests/lock-under-test.js';
 import { replayGuests } from '../guests/run.js';
 import { type Subject, subjectOf } from '../guests/subject.js';
-import { SOCKET_CLIENTS } from '../guests/testing/clients/socket-locks.js';
 import { plainCluster, plainLock, type Schedule } from '../scenarios/index.js';
+import { SOCKET_CLIENTS } from './socket-locks.js';
 
 /*
  * One side of `bench:guests`, in a process of its own: lock cycles of one library, without contention. Told how many, it

@@ -1,11 +1,11 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
+import { SOCKET_CLIENTS } from '../bench/socket-locks.js';
 import { Streams } from '../sim/index.js';
 import { LIBRARIES, loadSubject } from './libraries/index.js';
 import { FAULT_CLASSES } from './search/fault-classes.js';
 import { drawGuestRun } from './search/search.js';
-import { SOCKET_CLIENTS } from './testing/clients/socket-locks.js';
 import { hashOf } from './testing/print-hash.js';
 
 const run = promisify(execFile);

@@ -200,8 +200,10 @@ describe.skipIf(!canRunOnRedis('code of the documents'))('code of the documents'
     const folder = folderWithin();
     try {
       for (const part of ['src', 'test']) mkdirSync(join(folder, part));
-      const [name, file] = text.includes("'redis'") ? ['NodeRedisLock', 'socket-locks'] : ['HandleLock', 'right-locks'];
-      const own = `export { ${name} as MyLock } from '../../../guests/testing/clients/${file}.js';\n`;
+      const [name, file] = text.includes("'redis'")
+        ? ['NodeRedisLock', 'bench/socket-locks']
+        : ['HandleLock', 'guests/testing/clients/right-locks'];
+      const own = `export { ${name} as MyLock } from '../../../${file}.js';\n`;
       writeFileSync(join(folder, 'src/my-lock.ts'), own);
       writeFileSync(join(folder, 'test/my-lock.test.ts'), text.replace("from 'vitest'", "from 'node:test'"));
       const argv = ['--import', 'tsx', '--test', join(folder, 'test/my-lock.test.ts')];

@@ -2,7 +2,7 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { SOCKET_CLIENTS } from '../testing/clients/socket-locks.js';
+import { SOCKET_CLIENTS } from '../../bench/socket-locks.js';
 import { caught } from '../testing/expecting.js';
 import { hashOf } from '../testing/print-hash.js';
 import { expectSafe, UnsafeLockError } from '../testing.js';

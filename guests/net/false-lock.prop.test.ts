@@ -2,7 +2,7 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { SOCKET_CLIENTS } from '../testing/clients/socket-locks.js';
+import { SOCKET_CLIENTS } from '../../bench/socket-locks.js';
 import { caught } from '../testing/expecting.js';
 import { expectSafe, type MakeLock, UnsafeLockError } from '../testing.js';
 

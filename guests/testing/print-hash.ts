@@ -1,11 +1,11 @@
 import '../host/installed.js';
 import { fileURLToPath } from 'node:url';
+import { SOCKET_CLIENTS } from '../../bench/socket-locks.js';
 import { Streams } from '../../sim/index.js';
 import { LIBRARIES, loadSubject } from '../libraries/index.js';
 import { FAULT_CLASSES, withstood } from '../search/fault-classes.js';
 import { drawGuestRun } from '../search/search.js';
 import { type Subject, subjectOf } from '../subject.js';
-import { SOCKET_CLIENTS } from './clients/socket-locks.js';
 
 const subjects = new Map<string, Subject>();
 

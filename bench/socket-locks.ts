@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis, RedisOptions } from 'ioredis';
 import type { createClient } from 'redis';
-import type { HeldLock, LockUnderTest, MakeLock, NodeAddress } from '../../testing.js';
+import type { HeldLock, LockUnderTest, MakeLock, NodeAddress } from '../guests/testing.js';
 
 /** What a lock needs of one node, whatever client it has for it. */
 interface Commands {
