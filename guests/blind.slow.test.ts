@@ -3,10 +3,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { RIGHT_LOCKS } from './testing/blind/right.js';
-import { expectSafe } from './testing.js';
+import { verdictOn } from './testing/blind/verdict.js';
+import { WRONG_LOCKS } from './testing/blind/wrong.js';
 
 const reportTo = mkdtempSync(join(tmpdir(), 'lockstep-'));
 
-it.each(RIGHT_LOCKS)('a right lock passes: $style', async ({ make }) => {
-  expect((await expectSafe(make, { reportTo })).claims).toBeGreaterThan(100);
+it.each(RIGHT_LOCKS)('a right lock passes the default call: $style', async ({ make }) => {
+  expect(await verdictOn(make, reportTo)).toBe('passed');
+});
+
+it.each(WRONG_LOCKS)('a wrong lock does not: $defect', async ({ make, kinds }) => {
+  expect(kinds).toContain(await verdictOn(make, reportTo));
 });

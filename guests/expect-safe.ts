@@ -6,16 +6,15 @@ import type { Violation } from '../properties/index.js';
 import { propertyWords, recordingOf } from '../report/index.js';
 import type { Schedule } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
-import type { Weather } from '../search/weather.js';
 import { Streams, type TraceEvent } from '../sim/index.js';
 import { counterexample } from './counterexample.js';
 import { type ClientFailure, formatClientFailure, parseClientSchedule, replayOf } from './failure-file.js';
 import type { MakeLock } from './lock-under-test.js';
-import { checkOptions, DEFAULT_KINDS, type ExpectSafeOptions, type TestFaults, untestable } from './options.js';
+import { checkOptions, DEFAULT_KINDS, type ExpectSafeOptions, untestable } from './options.js';
 import { Probe } from './probe.js';
 import { guestPage, record } from './recording.js';
 import { type GuestRun, replayGuests } from './run.js';
-import { type FaultClass, withstood } from './search/fault-classes.js';
+import { COMMAND_TIMEOUT_MS, casesOf } from './search/cases.js';
 import { kindOf, VIOLATION_KINDS, type ViolationKind } from './search/kinds.js';
 import { claimsIn, drawGuestRun } from './search/search.js';
 import { shrinkForGuest } from './search/shrink-guests.js';
@@ -61,61 +60,8 @@ export interface SafeResult {
    * are set, `continuity` where no lock was extended, `signal` where no routine got one, `belief` with one client.
    */
   readonly untested: readonly ViolationKind[];
-}
-
-const DEFAULT_TTL_MS = 10_000;
-/** One that is no whole number of seconds, and a short one, among them. */
-const SOME_TTLS_MS: Weather['ttlsMs'] = [DEFAULT_TTL_MS, 2_500, 730];
-
-/** What case number `n` of a test may go through. */
-function casesOf(options: ExpectSafeOptions, hasConnections: boolean): (n: number) => FaultClass {
-  const { faults, ttlMs, clients = 3, nodes, reordering, restartDelayMs, kinds } = options;
-  const writes = kinds?.includes('effect') ?? false;
-  const link = reordering === undefined ? {} : ({ link: reordering ? 'reordering' : 'fifo' } as const);
-  const asked: Partial<Weather> = {
-    clients,
-    ttlsMs: ttlMs === undefined && faults === undefined ? SOME_TTLS_MS : [ttlMs ?? DEFAULT_TTL_MS],
-    ...(nodes === undefined ? {} : { nodes }),
-    ...(restartDelayMs === undefined ? {} : { restartDelayUs: restartDelayMs * 1000 }),
-  };
-  if (faults !== undefined) {
-    const weather = { nodes: 5, ...weatherFor(faults, options), ...asked };
-    return () => ({ id: 'asked', title: 'what was asked for', story: '', writes, ...link, weather });
-  }
-  const classes = withstood(hasConnections).filter(({ deadNode }) => !deadNode || (nodes ?? 5) >= 3);
-  return (n) => {
-    const turn = Math.floor(n / classes.length);
-    const it = classes[n % classes.length] as FaultClass;
-    // Clocks of one zone in every other turn: what is made of the time comes twice then.
-    const weather = { ...it.weather, ...asked, ...(turn % 2 === 0 ? {} : { longestOffsetMs: 1 }) };
-    return { ...it, writes, ...link, weather };
-  };
-}
-
-function weatherFor(
-  faults: TestFaults,
-  { ttlMs = DEFAULT_TTL_MS, restartDelayMs = ttlMs }: ExpectSafeOptions,
-): Partial<Weather> {
-  const { crash = 0, pause = 0, partition = 0, wallStep = 0, skewMs = 0, driftPpm = 0, loss = 0, delay = 0 } = faults;
-  const stretch = {
-    rate: driftPpm > 0 ? 1 : 0,
-    step: skewMs > 0 ? 1 : 0,
-    restart: crash > 0 ? 1 : 0,
-    forget: 0,
-    late: 0,
-  };
-  return {
-    stretch,
-    crashes: crash,
-    pauses: pause,
-    partitions: partition,
-    wallSteps: wallStep,
-    lossPpm: Math.round(loss * 1_000_000),
-    spikePpm: Math.round(delay * 1_000_000),
-    restartDelayUs: restartDelayMs * 1000,
-    stepUs: skewMs * 1000,
-    ratePpm: driftPpm,
-  };
+  /** What is no failure, and good to know: one sentence each. */
+  readonly notes: readonly string[];
 }
 
 /**
@@ -149,13 +95,13 @@ export async function expectSafe(make: MakeLock, options: ExpectSafeOptions = {}
 let last: Promise<unknown> = Promise.resolve();
 
 async function search(make: MakeLock, options: ExpectSafeOptions): Promise<SafeResult> {
-  const { commandTimeoutMs = 500, signal } = options;
+  const { commandTimeoutMs = COMMAND_TIMEOUT_MS, signal } = options;
   signal?.throwIfAborted();
   const probe = new Probe();
   try {
     const subject = await subjectOf('the client', make, commandTimeoutMs ?? undefined);
     const result = await new Search(subject, probe, options).run();
-    return { ...result, untested: untestedOf(subject, options) };
+    return { ...result, untested: untestedOf(subject, options), notes: notesOn(subject) };
   } finally {
     probe.stop();
   }
@@ -163,6 +109,7 @@ async function search(make: MakeLock, options: ExpectSafeOptions): Promise<SafeR
 
 /** A case, and what comes of it. */
 interface Case {
+  readonly subject: Subject;
   readonly schedule: Schedule;
   readonly extending: boolean;
   /** Which of the cases that were drawn; `null` for one that somebody gave. */
@@ -182,7 +129,7 @@ class Search {
     this.options = options;
   }
 
-  async run(): Promise<Omit<SafeResult, 'untested'>> {
+  async run(): Promise<Omit<SafeResult, 'untested' | 'notes'>> {
     const { runs = 100, seed = 'lockstep', replay, signal } = this.options;
     if (replay !== undefined) {
       await this.replay(replay);
@@ -193,10 +140,11 @@ class Search {
     const classes: Record<string, number> = {};
     for (let number = 0; number < runs; number++) {
       signal?.throwIfAborted();
-      const faults = caseOf(number);
-      const run = await drawGuestRun(this.subject, faults, streams, number);
+      const { faults, commandTimeoutMs } = caseOf(number);
+      const subject = { ...this.subject, commandTimeoutMs };
+      const run = await drawGuestRun(subject, faults, streams, number);
       classes[faults.id] = (classes[faults.id] ?? 0) + 1;
-      await this.judge(run, { schedule: run.schedule, extending: faults.extendsItself ?? false, number });
+      await this.judge(run, { subject, schedule: run.schedule, extending: faults.extendsItself ?? false, number });
     }
     if (this.claims === 0) throw this.nothingTested(`${runs} cases`);
     return { runs, claims: this.claims, classes };
@@ -205,8 +153,12 @@ class Search {
   private async replay(path: string): Promise<void> {
     const { schedule, failure } = parseClientSchedule(textOf(path), path);
     const extending = failure?.extending ?? false;
-    const run = await replayGuests(this.subject, schedule, { extendsItself: extending });
-    await this.judge(run, { schedule, extending, number: null });
+    const timeout = failure?.commandTimeoutMs;
+    const isAsked = this.options.commandTimeoutMs !== undefined;
+    const subject =
+      isAsked || timeout === undefined ? this.subject : { ...this.subject, commandTimeoutMs: timeout ?? undefined };
+    const run = await replayGuests(subject, schedule, { extendsItself: extending });
+    await this.judge(run, { subject, schedule, extending, number: null });
     if (this.claims === 0) throw this.nothingTested('this schedule');
   }
 
@@ -219,10 +171,11 @@ class Search {
   }
 
   private async judge(run: GuestRun, it: Case): Promise<void> {
-    const { subject, probe, options } = this;
+    const { probe, options } = this;
+    const { subject } = it;
     probe.check();
     const again = await replayGuests(subject, it.schedule, { extendsItself: it.extending });
-    if (again.run.hash !== run.run.hash) throw await nondeterministic(subject, it);
+    if (again.run.hash !== run.run.hash) throw await nondeterministic(it);
     probe.stop();
     for (const { client, error } of run.uncaught)
       throw new Error(`${client} threw where nobody caught it`, { cause: error });
@@ -230,7 +183,7 @@ class Search {
     const violation = worstOf(run.violations, options.kinds ?? DEFAULT_KINDS);
     // Of a client that never acquires anything, more is told at the end.
     if (violation !== undefined && (this.claims > 0 || kindOf(violation) !== 'unavailable'))
-      throw await unsafe(subject, it, run, violation, options);
+      throw await unsafe(it, run, violation, options);
   }
 }
 
@@ -258,6 +211,16 @@ function untestedOf({ seen }: Subject, options: ExpectSafeOptions): ViolationKin
   return untested;
 }
 
+/** What is good to know of a client that has passed. */
+function notesOn({ seen }: Subject): string[] {
+  const { waitsWithNodes } = seen;
+  if (waitsWithNodes === null) return [];
+  return [
+    `${waitsWithNodes} waits for as long as its connections do: where a node is silent, connections without commandTimeout ` +
+      'wait for ever, and so does it',
+  ];
+}
+
 /** The first of the worst kind, as {@link VIOLATION_KINDS} has them. */
 function worstOf(violations: readonly Violation[], kinds: readonly ViolationKind[]): Violation | undefined {
   const worst = VIOLATION_KINDS.find((kind) => kinds.includes(kind) && violations.some((it) => kindOf(it) === kind));
@@ -265,7 +228,7 @@ function worstOf(violations: readonly Violation[], kinds: readonly ViolationKind
 }
 
 /** Runs a schedule until two runs of it differ, and says where. */
-async function nondeterministic(subject: Subject, { schedule, extending, number }: Case): Promise<Error> {
+async function nondeterministic({ subject, schedule, extending, number }: Case): Promise<Error> {
   const traceOf = async (): Promise<readonly TraceEvent[]> =>
     (await replayGuests(subject, schedule, { trace: true, extendsItself: extending })).run.trace;
   const first = await traceOf();
@@ -293,8 +256,7 @@ function wordsOf(event: TraceEvent | undefined): string {
 }
 
 async function unsafe(
-  subject: Subject,
-  { schedule: found, extending, number }: Case,
+  { subject, schedule: found, extending, number }: Case,
   run: GuestRun,
   first: Violation,
   options: ExpectSafeOptions,
@@ -304,7 +266,14 @@ async function unsafe(
   const isGiven = number === null;
   const shrunk = isGiven ? null : await shrinkForGuest(subject, found, kind, how);
   const schedule = shrunk?.schedule ?? found;
-  const failure = { client: { from: 'test', name: subject.name }, kind, extending, schedule } as const;
+  const commandTimeoutMs = subject.commandTimeoutMs ?? null;
+  const failure = {
+    client: { from: 'test', name: subject.name },
+    kind,
+    extending,
+    commandTimeoutMs,
+    schedule,
+  } as const;
   const { path, report, problem } = await written(subject, failure, options);
   const shownBy = options.replay ?? path;
   const message = await counterexample(

@@ -3,7 +3,7 @@ import { printable } from '../core/printable.js';
 import { shellCommand } from '../report/shell.js';
 import { exactly } from '../scenarios/exactly.js';
 import { scheduleGrammar } from '../scenarios/grammar.js';
-import { flag, oneOf, record, text } from '../scenarios/grammar-parts.js';
+import { flag, oneOf, orNull, record, TTL, text } from '../scenarios/grammar-parts.js';
 import { parseSchedule, type Schedule } from '../scenarios/index.js';
 import { layOut } from '../scenarios/json-layout.js';
 import { parseTextAs, readAs } from '../scenarios/parse.js';
@@ -23,6 +23,8 @@ export interface ClientFailure {
   readonly kind: ViolationKind;
   /** Whether locks extended themselves. */
   readonly extending: boolean;
+  /** What commands of its connections rejected after, ms; `null` for never, left out where nothing is known of it. */
+  readonly commandTimeoutMs?: number | null | undefined;
   readonly schedule: Schedule;
 }
 
@@ -32,6 +34,7 @@ const grammar: z.ZodType<ClientFailure> = exactly<ClientFailure>()(
     client: record('a client', { from: oneOf('library', 'file', 'test'), name: text('the name of a client') }),
     kind: oneOf(...VIOLATION_KINDS),
     extending: flag(),
+    commandTimeoutMs: orNull(TTL, 'never').optional(),
     schedule: scheduleGrammar,
   }),
 );
@@ -73,9 +76,10 @@ function failureIn(value: unknown): ClientFailure {
 
 /** The text of a failure's file; equal failures have equal texts. */
 export function formatClientFailure(failure: Omit<ClientFailure, 'schema'>): string {
-  const { client, kind, extending, schedule } = failure;
+  const { client, kind, extending, commandTimeoutMs, schedule } = failure;
+  const timeout = commandTimeoutMs === undefined ? {} : { commandTimeoutMs };
   const schema = 'lockstep.client-failure/1';
-  return layOut({ schema, client, kind, extending, schedule: parseSchedule(schedule) });
+  return layOut({ schema, client, kind, extending, ...timeout, schedule: parseSchedule(schedule) });
 }
 
 /**

@@ -1,6 +1,6 @@
 import { type Answer, type Command, LONGEST_US, type LocalTime, type NodeSet } from '../core/index.js';
 import { Monitors } from '../properties/index.js';
-import type { Fault } from '../scenarios/index.js';
+import type { Fault, ProcessName } from '../scenarios/index.js';
 import {
   type EndCause,
   type GoneCause,
@@ -39,6 +39,8 @@ export class GuestMonitors extends Monitors {
   private readonly withoutPower = new Set<string>();
   /** Hears of processes of nodes that die, and of nodes that are back. */
   machines: Machines | null = null;
+  /** Clients have opened connections of their own. */
+  hasConnections = false;
   private judging: Judges | null = null;
 
   /** The nodes of the run; there from its beginning on. */
@@ -62,12 +64,36 @@ export class GuestMonitors extends Monitors {
     return this.judges.calls.overlap;
   }
 
+  /** A process hears the answer of a node. */
+  heard(node: number, command: Command, answer: Answer, now: TrueTime): void {
+    this.judges.keys.hears(node, command, answer);
+    this.judges.calls.heard(command, now);
+  }
+
+  /** The nodes that have owed a process an answer for long; whether all of them, and no majority, are out of order. */
+  waitsFor(client: ProcessName, now: TrueTime): { readonly nodes: readonly string[]; readonly isMinority: boolean } {
+    const { calls, quiet } = this.judges;
+    const nodes = calls.waitsFor(client, now);
+    const isMinority = quiet.nodesInOrder(now) > this.nodes.length / 2;
+    return {
+      nodes: nodes.map(nodeName),
+      isMinority: isMinority && nodes.every((node) => !quiet.isInOrder(node, now)),
+    };
+  }
+
+  /** Whether an acquisition has returned without the answer of a node that owes it. */
+  get bounds(): boolean {
+    return this.judges.calls.bounds;
+  }
+
   /** What judges have found by the end of a run that has come to its end. */
-  found(now: TrueTime): readonly ClientViolation[] {
+  found(hanging: readonly ProcessName[], now: TrueTime): readonly ClientViolation[] {
     const { keys, calls, margin } = this.judges;
     keys.finished(this.nodes, now);
-    calls.finished(now);
-    return [...margin.violations, ...keys.violations, ...calls.violations];
+    calls.finished(hanging, now);
+    // Connections that clients open break without a fault, and come back when their libraries like.
+    const ofCalls = this.hasConnections ? [] : calls.violations;
+    return [...margin.violations, ...keys.violations, ...ofCalls];
   }
 
   // ——— what calls come to ———
@@ -114,7 +140,7 @@ export class GuestMonitors extends Monitors {
   }
 
   override claimed(lock: LockRun, now: TrueTime): void {
-    this.judges.calls.acquired(lock);
+    this.judges.calls.acquired(lock, now);
     super.claimed(lock, now);
     this.says(lock, now);
   }
@@ -156,6 +182,7 @@ export class GuestMonitors extends Monitors {
   override sent(lock: LockRun, to: NodeSet, command: Command, now: TrueTime): void {
     this.judges.keys.sent(lock, to, command, now);
     this.judges.margin.sent(command, now);
+    this.judges.calls.sent(lock, to, command, now);
     super.sent(lock, to, command, now);
   }
 
@@ -169,11 +196,6 @@ export class GuestMonitors extends Monitors {
     this.judges.keys.executed(node, command, answer, now);
     this.judges.margin.executed(node, command, now);
     super.executed(node, command, answer, now);
-  }
-
-  override hears(lock: LockRun, node: number, command: Command, answer: Answer): void {
-    this.judges.keys.hears(node, command, answer);
-    super.hears(lock, node, command, answer);
   }
 
   override keySet(node: number, key: number, token: number, now: TrueTime): void {

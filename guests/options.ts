@@ -28,7 +28,9 @@ export interface ExpectSafeOptions {
   /**
    * Default: the kinds of trouble that a lock has to withstand, in turn and then all of it at once: small losses,
    * partitions, late and reordered messages, drift, restarts that are delayed, pauses, silent nodes under locks that extend
-   * themselves, a dead node, four nodes. Not restarts that are too soon, or clocks that are set.
+   * themselves, a dead node, four nodes, processes that die as they acquire, late extensions, all that begin in one instant, a
+   * whole minority that is dead, hung, refuses, or is not heard. In the end everything heals, and each client asks once more,
+   * alone. Not restarts that are too soon, or clocks that are set.
    */
   readonly faults?: TestFaults;
   /** Cases to draw. Default 100. */
@@ -43,7 +45,10 @@ export interface ExpectSafeOptions {
   readonly ttlMs?: number;
   /** After a crash a node is back when this has passed, ms; default a TTL, which is safe. 0 is at once. */
   readonly restartDelayMs?: number;
-  /** Commands of `nodes` reject after this, ms; `null` for never, as in ioredis. Default 500. */
+  /**
+   * Commands of `nodes` reject after this, ms; `null` for never, as in ioredis. Default 500; without `faults`, never in a
+   * third of the turns.
+   */
   readonly commandTimeoutMs?: number | null;
   /**
    * What counts as a failure. Default all of {@link ViolationKind} but `effect`. With `effect`, clients also write to a

@@ -1,15 +1,6 @@
 import type { Violation } from '../properties/index.js';
 import type { PropertyId, Schedule } from '../scenarios/index.js';
-import {
-  type Adversary,
-  type Run,
-  runOf,
-  ScriptedAdversary,
-  type Setup,
-  setupOf,
-  type TrueTime,
-  World,
-} from '../sim/index.js';
+import { type Adversary, type Run, runOf, ScriptedAdversary, type Setup, setupOf, World } from '../sim/index.js';
 import { GuestClient } from './guest-client.js';
 import { GuestMonitors } from './guest-monitors.js';
 import { drainAtOnce, drainByImmediates } from './host/drain.js';
@@ -115,7 +106,11 @@ class Running {
   finish(): GuestRun {
     const { world, monitors, session } = this;
     if (world.events < MOST_EVENTS) world.finish();
-    const goesInCircles = world.events >= MOST_EVENTS && world.now - this.halfUs <= CIRCLE_US;
+    const isWhole = world.events < MOST_EVENTS;
+    const goesInCircles = !isWhole && world.now - this.halfUs <= CIRCLE_US;
+    if (session.commandTimeoutMs === undefined) session.seen.bounds ||= monitors.bounds;
+    const waiting = session.callsThatWait(PATIENCE_US);
+    const clients = waiting.map(({ client }) => client);
     const violations: ClientViolation[] = [
       ...monitors.violations.filter(
         (it) =>
@@ -124,8 +119,8 @@ class Running {
           !session.wasPausedThroughout(it),
       ),
       ...session.told,
-      ...(world.events < MOST_EVENTS ? monitors.found(world.now) : []),
-      ...session.callsThatWait(PATIENCE_US).map((call) => hangOf(call, world.now)),
+      ...(isWhole ? monitors.found(clients, world.now) : []),
+      ...waiting.filter((call) => this.isToBlame(call)).map((call) => this.hangOf(call)),
       ...(goesInCircles ? [circles(world)] : []),
     ];
     return {
@@ -137,18 +132,35 @@ class Running {
       bytes: session.bytes ?? [],
     };
   }
-}
 
-function hangOf({ client, operation, sinceUs }: OpenCall, now: TrueTime): Violation {
-  return {
-    property: 'deadlock-free',
-    kind: 'liveness',
-    atUs: sinceUs + PATIENCE_US,
-    untilUs: now,
-    resource: 'a',
-    clients: [client],
-    detail: `${operation} of ${client} has not returned for ${Math.floor((now - sinceUs) / 1_000_000)} s`,
-  };
+  /**
+   * Whether it is the client's fault that a call does not return. Commands without a time-out wait for ever for a node that
+   * is silent: a client that leaves that to its connections waits with them. One that bounds its acquisitions has to bound
+   * everything else as well. A connection that lives loses nothing: what waits for a node in order is let off.
+   */
+  private isToBlame({ client, operation }: OpenCall): boolean {
+    const { world, monitors, session } = this;
+    const { seen } = session;
+    const { nodes, isMinority } = monitors.waitsFor(client, world.now);
+    if (session.commandTimeoutMs !== undefined || nodes.length === 0) return true;
+    if (!seen.bounds) seen.waitsWithNodes = operation;
+    return seen.bounds && isMinority;
+  }
+
+  private hangOf({ client, operation, sinceUs }: OpenCall): Violation {
+    const { now } = this.world;
+    const { nodes } = this.monitors.waitsFor(client, now);
+    const waits = nodes.length === 0 ? '' : `: it waits for ${nodes.join(', ')}`;
+    return {
+      property: 'deadlock-free',
+      kind: 'liveness',
+      atUs: sinceUs + PATIENCE_US,
+      untilUs: now,
+      resource: 'a',
+      clients: [client],
+      detail: `${operation} of ${client} has not returned for ${Math.floor((now - sinceUs) / 1_000_000)} s${waits}`,
+    };
+  }
 }
 
 function circles({ now, clients }: World): Violation {

@@ -41,11 +41,16 @@ export interface Seen {
   sockets: boolean;
   /** What an acquisition was last rejected with. */
   rejection: unknown;
+  /** An acquisition has returned though a node has not answered: the client bounds how long it waits. */
+  bounds: boolean;
+  /** A call that has not returned because a node does not answer, of a client that leaves time-outs to its connections. */
+  waitsWithNodes: OpenCall['operation'] | null;
 }
 
 /** Nothing yet. */
 export function nothingSeen(): Seen {
-  return { nodesGiven: 0, nodesAsked: 0, extension: false, signal: false, sockets: false, rejection: undefined };
+  const none = { nodesGiven: 0, nodesAsked: 0, extension: false, signal: false, sockets: false, bounds: false };
+  return { ...none, rejection: undefined, waitsWithNodes: null };
 }
 
 /** Something that guest code threw where nobody could catch it. */
@@ -184,6 +189,7 @@ export class Session {
   /** The network of a process; all those that there are hear of what becomes of nodes. */
   networkFor(user: NetworkUser): ProcessNetwork {
     this.seen.sockets = true;
+    this.judge.hasConnections = true;
     const machines = { nodes: this.nodes, off: this.off, serverOf: (node: SimNode) => this.serverOf(node) };
     const network = new ProcessNetwork(user, machines);
     this.networks.push(network);

@@ -1,4 +1,6 @@
+import { type Command, members, NO_NODES, type NodeSet, union } from '../../core/index.js';
 import { printable } from '../../core/printable.js';
+import type { ProcessName } from '../../scenarios/index.js';
 import type { LockRun, TrueTime, WatchedWorld } from '../../sim/index.js';
 import { type ClientViolation, failure } from './failure.js';
 import { type Keys, sharesResource } from './keys.js';
@@ -20,6 +22,12 @@ interface Asked {
 /** A client that asks by itself has a lock that long after its call, µs. */
 const PATIENCE_US = 15_000_000;
 
+/** Answers take less time than this, if there are any, µs. */
+const LONG_US = 1_000_000;
+
+/** What follows from an answer comes sooner than this, µs. */
+const AT_ONCE_US = 1_000;
+
 /** With less time than this, ms, a lock need not get by without a minority that keeps it waiting. */
 const LEAST_TTL_MS = 5_000;
 
@@ -30,6 +38,13 @@ export class Calls {
   readonly violations: ClientViolation[] = [];
   /** A process has asked for a resource again, while an earlier lock of it for that was not over. */
   overlap = false;
+  /** A lock was given not as an answer came, but while a node owed one for long: its client bounds how long it waits. */
+  bounds = false;
+  private readonly heardAt = new Map<ProcessName, TrueTime>();
+  private readonly unanswered = new Map<
+    Command,
+    { readonly client: ProcessName; readonly to: NodeSet; readonly sentUs: number }
+  >();
   private readonly asked = new Map<LockRun, Asked>();
   private readonly world: WatchedWorld;
   private readonly quiet: Quiet;
@@ -61,9 +76,36 @@ export class Calls {
       if (!it.hasReturned && it.lock !== owner && sharesResource(owner, it.lock)) it.isAlone = false;
   }
 
-  acquired(lock: LockRun): void {
+  sent(lock: LockRun, to: NodeSet, command: Command, now: TrueTime): void {
+    this.unanswered.set(command, { client: lock.client.name, to, sentUs: now });
+  }
+
+  /** A process hears the answer to a command. */
+  heard(command: Command, now: TrueTime): void {
+    const client = this.unanswered.get(command)?.client;
+    if (client !== undefined) this.heardAt.set(client, now);
+    this.unanswered.delete(command);
+  }
+
+  /** The nodes that have owed a process an answer for long. */
+  waitsFor(client: ProcessName, now: TrueTime): number[] {
+    let nodes = NO_NODES;
+    for (const { client: sender, to, sentUs } of this.unanswered.values())
+      if (sender === client && (now - sentUs > LONG_US || this.isOut(to, now))) nodes = union(nodes, to);
+    return [...members(nodes)];
+  }
+
+  private isOut(nodes: NodeSet, now: TrueTime): boolean {
+    return members(nodes).some((node) => !this.quiet.isInOrder(node, now));
+  }
+
+  acquired(lock: LockRun, now: TrueTime): void {
     const it = this.asked.get(lock);
-    if (it !== undefined) it.hasReturned = true;
+    if (it === undefined || it.hasReturned) return;
+    it.hasReturned = true;
+    const { name } = lock.client;
+    const isDecided = now - (this.heardAt.get(name) ?? 0) < AT_ONCE_US;
+    this.bounds ||= !isDecided && this.waitsFor(name, now).length > 0;
   }
 
   /** `acquire` returns without a lock; `error` is what it was rejected with, if it was. */
@@ -111,10 +153,18 @@ export class Calls {
     this.tell('rejection', lock, now, detail);
   }
 
-  finished(now: TrueTime): void {
+  /** @param hanging - Processes that wait, and do nothing. */
+  finished(hanging: readonly ProcessName[], now: TrueTime): void {
     for (const it of this.asked.values()) {
       const { lock, sinceUs, hasReturned } = it;
-      if (hasReturned || lock.gone || now - sinceUs < PATIENCE_US || !this.hadToGetIt(it, now)) continue;
+      if (
+        hasReturned ||
+        hanging.includes(lock.client.name) ||
+        lock.gone ||
+        now - sinceUs < PATIENCE_US ||
+        !this.hadToGetIt(it, now)
+      )
+        continue;
       const forS = Math.floor((now - sinceUs) / 1_000_000);
       this.tell(
         'unavailable',

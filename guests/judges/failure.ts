@@ -11,8 +11,12 @@ export interface ClientViolation extends Violation {
 
 /** The property that each kind of failure is told under, and whether it is about the state or about what is waited for. */
 const TOLD_AS: Readonly<
-  Record<'lifetime' | 'leak' | 'rejection' | 'unavailable' | 'margin' | 'token', readonly [PropertyId, PropertyKind]>
+  Record<
+    'foreign' | 'lifetime' | 'leak' | 'rejection' | 'unavailable' | 'margin' | 'token',
+    readonly [PropertyId, PropertyKind]
+  >
 > = {
+  foreign: ['release-own', 'state'],
   lifetime: ['bounded-key-lifetime', 'state'],
   leak: ['cleanup', 'liveness'],
   rejection: ['fault-tolerance', 'liveness'],
@@ -29,5 +33,5 @@ export function failure(
   detail: string,
 ): ClientViolation {
   const [property, about] = TOLD_AS[kind];
-  return { ...instant(property, about, locks, now, detail), failure: kind };
+  return { ...instant(property, about, locks, now, detail), failure: kind === 'foreign' ? 'state' : kind };
 }

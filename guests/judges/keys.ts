@@ -108,7 +108,9 @@ export class Keys {
 
   /** A process dies, and nobody has any use for its locks. */
   dies(name: ProcessName): void {
-    for (const lock of this.world.clients.find((it) => it.name === name)?.locks ?? []) this.over(lock, this.world.now);
+    const locks = this.world.clients.find((it) => it.name === name)?.locks ?? [];
+    // Those that it has not asked for yet are for the process that takes its place.
+    for (const lock of locks) if (lock.life >= 0) this.over(lock, this.world.now);
   }
 
   keySet(node: number, key: number, token: number, now: TrueTime): void {

@@ -1,5 +1,5 @@
 import type { Command } from '../../core/index.js';
-import type { LockRun, TrueTime, WatchedWorld, World } from '../../sim/index.js';
+import { type LockRun, nodeName, type TrueTime, type WatchedWorld, type World } from '../../sim/index.js';
 import { type ClientViolation, failure } from './failure.js';
 import type { Quiet } from './quiet.js';
 
@@ -7,6 +7,13 @@ import type { Quiet } from './quiet.js';
 const ROUNDING_US = 1_000;
 
 const NO_EXPIRY = -1;
+const NOBODY = 0;
+
+/** What a key is on a node. */
+interface Stored {
+  readonly token: number;
+  readonly ttlMs: number;
+}
 
 /**
  * Until when a lock can be relied on: a key may have been set as soon as its command was sent, and then it is gone a TTL
@@ -18,7 +25,7 @@ export class Margin {
   private readonly certain = new Map<LockRun, Map<string, { readonly token: number; readonly untilUs: number }>>();
   private readonly told = new Set<LockRun>();
   private readonly sentAt = new WeakMap<Command, TrueTime>();
-  private before: ReadonlyMap<number, number> = new Map();
+  private before: ReadonlyMap<number, Stored> = new Map();
   private readonly world: WatchedWorld;
   private readonly nodes: World['nodes'];
   private readonly quiet: Quiet;
@@ -35,18 +42,22 @@ export class Margin {
 
   /** A node is about to carry out a command. */
   executes(node: number, command: Command, now: TrueTime): void {
-    this.before = this.ttlsOf(node, command, now);
+    this.before = this.keysOn(node, command, now);
   }
 
   /** It has done so: a key that has another TTL now, has it as if it were there since the command was sent. */
   executed(node: number, command: Command, now: TrueTime): void {
     const { before } = this;
     const sentUs = this.sentAt.get(command) ?? now;
-    const token = command.token as number;
-    const lock = this.world.ownerOf(token);
+    const lock = this.world.ownerOf(command.token as number);
     if (lock === null) return;
-    for (const [key, ttlMs] of this.ttlsOf(node, command, now)) {
-      if (ttlMs === before.get(key)) continue;
+    for (const [key, { token, ttlMs }] of this.keysOn(node, command, now)) {
+      const was = before.get(key);
+      if (was?.token === token && was.ttlMs === ttlMs) continue;
+      if (token !== (command.token as number)) {
+        if (was?.token === token && was.ttlMs !== NO_EXPIRY) this.tellForeign(lock, token, node, now);
+        continue;
+      }
       const untilUs = ttlMs === NO_EXPIRY ? Number.POSITIVE_INFINITY : sentUs + ttlMs * 1000;
       const ends = this.certain.get(lock) ?? new Map();
       ends.set(`${node} ${key}`, { token, untilUs });
@@ -54,13 +65,24 @@ export class Margin {
     }
   }
 
-  /** What is left of the TTLs of the keys that have the token of a command, ms. */
-  private ttlsOf(node: number, { token: its }: Command, now: TrueTime): Map<number, number> {
-    const token = its as number;
-    const [at, keys] = [this.nodes[node], this.world.ownerOf(token)?.keys ?? []];
-    const ttls = new Map<number, number>();
-    for (const key of keys) if (at?.stored(key, now) === token) ttls.set(key, at.ttlMs(key, now));
-    return ttls;
+  /** A client has given a new TTL to a key that is not its own. */
+  private tellForeign(lock: LockRun, token: number, node: number, now: TrueTime): void {
+    const owner = this.world.ownerOf(token);
+    if (owner === null || owner === lock || this.told.has(lock)) return;
+    this.told.add(lock);
+    const detail = `${lock.client.name} extends the key of ${owner.client.name} on ${nodeName(node)} as if it were its own`;
+    this.violations.push(failure('foreign', [lock, owner], now, detail));
+  }
+
+  /** The keys of a command's lock on a node: their tokens, and what is left of their TTLs, ms. */
+  private keysOn(node: number, { token }: Command, now: TrueTime): Map<number, Stored> {
+    const [at, keys] = [this.nodes[node], this.world.ownerOf(token as number)?.keys ?? []];
+    const stored = new Map<number, Stored>();
+    for (const key of keys) {
+      const its = at?.stored(key, now) ?? NOBODY;
+      if (at !== undefined && its !== NOBODY) stored.set(key, { token: its, ttlMs: at.ttlMs(key, now) });
+    }
+    return stored;
   }
 
   /** Until when a majority of the keys lasts; infinity where that many were not seen. */

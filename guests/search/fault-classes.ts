@@ -21,6 +21,16 @@ export interface FaultClass {
   readonly deadNode?: boolean;
   /** What happens to connections, of clients that open their own. */
   readonly connections?: ConnectionTroubleOptions;
+  /** A whole minority is like this from the beginning to the end; `mute` carries out what it hears, and is not heard. */
+  readonly minority?: 'dead' | 'hung' | 'refusing' | 'mute';
+  /** Processes die as they acquire, between any two of their commands. */
+  readonly dying?: boolean;
+  /** Every lock is extended, some of them late. */
+  readonly extending?: boolean;
+  /** All clients begin in one instant, with clocks that show the same. */
+  readonly atOnce?: boolean;
+  /** When everything has healed, each client asks once more, alone. */
+  readonly heals?: boolean;
   /** Clients write to a resource while they hold the lock, having looked at it just before. */
   readonly writes?: boolean;
 }
@@ -73,7 +83,7 @@ export function onNodes(faults: FaultClass, nodes: number | undefined): FaultCla
 export function withstood(hasConnections: boolean): FaultClass[] {
   const ids = ['small', 'spikes-fifo', 'spikes-reordering', 'drift', 'long-delays', 'restart-delayed', 'pauses'];
   const classes = FAULT_CLASSES.filter(({ id }) => [...ids, 'silent-extension', 'even', 'one-dead'].includes(id));
-  const all = [...classes.map((it) => ({ ...it, writes: false })), ALL_AT_ONCE];
+  const all = [...classes, ALL_AT_ONCE, ...FOR_TESTS].map((it) => ({ ...it, writes: false, heals: true }));
   return hasConnections ? [...CONNECTION_CLASSES, ...all] : all;
 }
 
@@ -95,9 +105,46 @@ const CONNECTION_CLASSES: readonly FaultClass[] = [
   },
 ];
 
+/** With less time than this, ms, a lock need not get by without a minority. */
+const MINORITY_TTLS_MS: Weather['ttlsMs'] = [10_000];
+
+function withoutMinority(minority: NonNullable<FaultClass['minority']>, title: string, story: string): FaultClass {
+  return { id: `minority-${minority}`, title, story, weather: { ttlsMs: MINORITY_TTLS_MS }, minority };
+}
+
+/** Classes that the matrix of libraries does not have. */
+const FOR_TESTS: readonly FaultClass[] = [
+  {
+    id: 'at-once',
+    title: 'in one instant',
+    story: 'nothing goes wrong, and all begin in one instant',
+    weather: {},
+    atOnce: true,
+  },
+  {
+    id: 'dying',
+    title: 'dying clients',
+    story: 'processes die as they acquire, between any two of their commands',
+    weather: { lossPpm: 10_000 },
+    dying: true,
+  },
+  {
+    id: 'extending',
+    title: 'late extensions',
+    story: 'every lock is extended; one message in ten is late, one in fifty lost, and later ones overtake',
+    weather: { lossPpm: 20_000, spikePpm: 100_000 },
+    link: 'reordering',
+    extending: true,
+  },
+  withoutMinority('dead', 'minority dead', 'as many nodes as a lock can do without never answer'),
+  withoutMinority('hung', 'minority hung', 'as many nodes as a lock can do without stand still'),
+  withoutMinority('refusing', 'minority refuses', 'as many nodes as a lock can do without answer with errors'),
+  withoutMinority('mute', 'minority mute', 'as many nodes as a lock can do without act, and their answers are lost'),
+];
+
 const ALL_AT_ONCE: FaultClass = {
   id: 'all-at-once',
-  title: 'all at once',
+  title: 'everything',
   story: 'drift, losses, late messages, partitions, pauses, and restarts that are delayed',
   weather: {
     stretch: { ...NO_STRETCH, rate: 1, restart: 1 },

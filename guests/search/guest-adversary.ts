@@ -1,23 +1,37 @@
-import type { Fault, LockPlan } from '../../scenarios/index.js';
+import type { Operation } from '../../core/index.js';
+import { type Fault, type LockPlan, plainLock } from '../../scenarios/index.js';
 import { DrawnAdversary, premiseStream } from '../../search/drawn.js';
 import { drawPremise, type Premise } from '../../search/premise.js';
 import { COMBINED } from '../../search/tactics.js';
-import type {
-  Adversary,
-  Direction,
-  FateSlot,
-  LockRun,
-  Message,
-  Moment,
-  Stream,
-  StreamSource,
-  WorldView,
+import {
+  type Adversary,
+  type Direction,
+  type FateSlot,
+  type LockRun,
+  type Message,
+  type Moment,
+  nodeName,
+  type Stream,
+  type StreamSource,
+  type WorldView,
 } from '../../sim/index.js';
 import { ConnectionTrouble } from './connection-trouble.js';
 import { type FaultClass, weatherOf } from './fault-classes.js';
 
 /** Runs end this long after the last that is planned, µs, so that a call that hangs can be told. */
 const REST_US = 20_000_000;
+
+/** When everything has healed: so long after the beginning, and so long from one client's turn to the next, µs. */
+const HEALED_TTLS = 16;
+const HEALED_US = 30_000_000;
+const TURN_US = 20_000_000;
+
+/** How long a lock is held that a client gets in the end, µs. */
+const LAST_HOLD_US = 100_000;
+
+function healedUs(ttlMs: number): number {
+  return HEALED_TTLS * ttlMs * 1000 + HEALED_US;
+}
 
 /** The premise of one run of a class of faults. */
 export function drawGuestPremise(faults: FaultClass, streams: StreamSource, run: number): Premise {
@@ -33,14 +47,33 @@ export function drawGuestPremise(faults: FaultClass, streams: StreamSource, run:
     setup: {
       ...setup,
       policy: weatherOf(faults).policy,
-      cluster: { ...setup.cluster, link },
-      untilUs: 8 * drawn.ttlMs * 1000 + REST_US,
+      cluster: faults.atOnce ? alike({ ...setup.cluster, link }) : { ...setup.cluster, link },
+      untilUs: faults.heals
+        ? healedUs(drawn.ttlMs) + setup.clients.length * TURN_US + REST_US
+        : 8 * drawn.ttlMs * 1000 + REST_US,
     },
   };
 }
 
+/** With clocks that show the same. */
+function alike(cluster: Premise['setup']['cluster']): Premise['setup']['cluster'] {
+  return { ...cluster, clocks: cluster.clocks.map((it) => ({ ...it, offsetUs: 0 })) };
+}
+
 const GUEST_CONCERN = 6;
 const CONNECTION_CONCERN = 7;
+
+/** Where all begin in one instant, it is this one, µs. */
+const AT_ONCE_US = 1_000;
+
+/** Of those that die in a run, and how soon after they ask, or have a lock, µs. */
+const MOST_DEATHS = 2;
+const DEATH_PPM = 400_000;
+
+/** Extensions of a lock where every lock is extended. */
+const MOST_EXTENSIONS = 3;
+
+const ALL_OPERATIONS: readonly Operation[] = ['acquire', 'extend', 'release', 'read-counter'];
 
 /** What has to be left of a lock for a write, µs: more than it takes to send it, and to arrive. */
 const GUARD_US = 3_000;
@@ -57,7 +90,13 @@ export class GuestAdversary implements Adversary {
   private readonly premise: Premise;
   private readonly drawn: DrawnAdversary;
   private readonly draw: Stream;
-  private deadNode: Fault | null;
+  private readonly healedUs: number;
+  /** By client: whether it has asked for the last time. */
+  private readonly isDone: boolean[] = [];
+  private deathsLeft = MOST_DEATHS;
+  /** Whose process has been told to die. */
+  private dead: LockRun | null = null;
+  private begins: Fault[];
   private readonly connections: ConnectionTrouble | null;
 
   constructor(faults: FaultClass, premise: Premise, streams: StreamSource, run: number) {
@@ -65,19 +104,38 @@ export class GuestAdversary implements Adversary {
     this.premise = premise;
     this.drawn = new DrawnAdversary(weatherOf(faults), premise, streams, run);
     this.draw = streams.stream(run, GUEST_CONCERN);
-    const node = `n${this.draw.below(premise.setup.cluster.nodes)}`;
     const { connections } = faults;
     this.connections =
       connections === undefined ? null : new ConnectionTrouble(connections, streams.stream(run, CONNECTION_CONCERN));
-    this.deadNode = faults.deadNode ? { kind: 'crash', node, atUs: 0, restartAfterUs: null } : null;
+    this.healedUs = faults.heals ? healedUs(premise.ttlMs) : Number.POSITIVE_INFINITY;
+    this.begins = this.fromTheBeginning();
+  }
+
+  private fromTheBeginning(): Fault[] {
+    const { draw, faults, premise } = this;
+    const { clients, cluster, untilUs } = premise.setup;
+    const one = nodeName(draw.below(cluster.nodes));
+    if (faults.deadNode) return [{ kind: 'crash', node: one, atUs: 0, restartAfterUs: null }];
+    if (faults.minority === undefined) return [];
+    const span = { atUs: 0, forUs: untilUs + 1 };
+    return draw.subset(cluster.nodes, Math.floor((cluster.nodes - 1) / 2)).map((index): Fault => {
+      const node = nodeName(index);
+      if (faults.minority === 'dead') return { kind: 'crash', node, atUs: 0, restartAfterUs: null };
+      if (faults.minority === 'hung') return { kind: 'pause', process: node, ...span };
+      if (faults.minority === 'refusing') return { kind: 'refuse', node, operations: ALL_OPERATIONS, ...span };
+      return { kind: 'partition', from: [node], to: [...clients], oneWay: true, ...span };
+    });
   }
 
   /** Held to the end or past it, and given back some day: a lock that extends itself would be held for ever. */
   nextLock(client: number, view: WorldView): LockPlan | null {
-    const plan = this.drawn.nextLock(client, view);
-    if (plan === null) return null;
+    const drawn = this.drawn.nextLock(client, view);
+    if (drawn === null) return this.lastLock(client, view);
+    const plan = this.inOneInstant(client, view) ? { ...drawn, atUs: AT_ONCE_US } : drawn;
     const ttlUs = this.premise.ttlMs * 1000;
     const holdUs = plan.holdUs ?? this.draw.between(ttlUs, 3 * ttlUs);
+    if (this.faults.extending)
+      return { ...plan, holdUs: 3 * ttlUs, writes: [], extensions: this.drawExtensions(ttlUs) };
     if (!this.faults.writes || !this.draw.chance(WRITERS_PPM)) return { ...plan, holdUs, writes: [] };
     // Given back when the longest pause after the latest look is over: who is asked for it earlier is not to blame.
     return { ...plan, holdUs: 3 * ttlUs + GUARD_US, writes: [this.drawWrite(ttlUs)] };
@@ -90,6 +148,30 @@ export class GuestAdversary implements Adversary {
     return { ...fault, restartAfterUs: Math.max(fault.restartAfterUs, this.premise.ttlMs * 1000) };
   }
 
+  private inOneInstant(client: number, view: WorldView): boolean {
+    return this.faults.atOnce === true && view.clients[client]?.locks.length === 0;
+  }
+
+  /** Asked for alone, when everything has healed: by each client in its turn, unless it is still busy then. */
+  private lastLock(client: number, view: WorldView): LockPlan | null {
+    const atUs = this.healedUs + client * TURN_US;
+    const last = view.clients[client]?.locks.at(-1);
+    const isBusy = last !== undefined && !last.gone && !['failed', 'released', 'lost'].includes(last.state.phase);
+    if (this.isDone[client] || isBusy || view.now >= atUs || !Number.isFinite(atUs)) return null;
+    this.isDone[client] = true;
+    return plainLock(atUs, this.premise.ttlMs, { holdUs: LAST_HOLD_US });
+  }
+
+  /** Each within what the one before it leaves, more often than not near its end. */
+  private drawExtensions(ttlUs: number): LockPlan['extensions'] {
+    const { draw, premise } = this;
+    let afterUs = 0;
+    return Array.from({ length: draw.between(1, MOST_EXTENSIONS) }, () => {
+      afterUs += Math.floor((ttlUs / 100) * draw.pick([50, 90, 95, 97]));
+      return { afterUs, ttlMs: premise.ttlMs };
+    });
+  }
+
   private drawWrite(withinUs: number): LockPlan['writes'][number] {
     const checkAfterUs = this.draw.below(withinUs);
     return { checkAfterUs, guardUs: GUARD_US, sendAfterUs: checkAfterUs + SEND_AFTER_US, delayUs: 1_000 };
@@ -100,20 +182,35 @@ export class GuestAdversary implements Adversary {
   }
 
   fate(message: Message, direction: Direction, send: number, fate: FateSlot, view: WorldView): void {
+    if (view.now >= this.healedUs) return;
     this.drawn.fate(message, direction, send, fate, view);
     this.connections?.fate(message, direction, fate, view);
   }
 
   nextFault(moment: Moment, lock: LockRun | null, view: WorldView): Fault | null {
-    const { deadNode } = this;
-    this.deadNode = null;
+    const first = this.begins.shift();
+    if (first !== undefined) return first;
+    if (view.now >= this.healedUs) return null;
     const { connections } = this;
-    const drawn = deadNode ?? this.drawn.nextFault(moment, lock, view);
+    const drawn = this.death(moment, lock, view) ?? this.drawn.nextFault(moment, lock, view);
     if (drawn === null) return connections?.nextFault(moment, lock, view) ?? null;
     const fault = this.longEnough(connections?.asDrawn(drawn) ?? drawn);
     const [write] = lock?.plan.writes ?? [];
     if (fault?.kind !== 'pause' || fault.process !== lock?.client.name || write === undefined) return fault;
     // Where a pause matters to who writes: between its look at the lock and the write.
     return { ...fault, atUs: view.now + write.checkAfterUs + SEND_AFTER_US / 2 };
+  }
+
+  /** Who asks for a lock, or has just got it, dies soon: most of what it does then takes as long as two messages. */
+  private death(moment: Moment, lock: LockRun | null, view: WorldView): Fault | null {
+    const { draw, premise } = this;
+    if (!this.faults.dying || moment === 'start' || lock === null || this.deathsLeft === 0) return null;
+    if (this.dead === lock || !draw.chance(DEATH_PPM)) return null;
+    this.deathsLeft--;
+    this.dead = lock;
+    const again = draw.chance(500_000) ? { restartAfterUs: draw.below(premise.ttlMs * 1000) } : {};
+    const roundTripUs = 2 * premise.mostDelayUs + 100;
+    const atUs = view.now + 1 + draw.below(draw.pick([roundTripUs, 3 * roundTripUs]));
+    return { kind: 'client-crash', client: lock.client.name, atUs, ...again };
   }
 }

@@ -138,7 +138,7 @@ const TOKENS: readonly WrongLock[] = [
 
 const RELEASES: readonly WrongLock[] = [
   part('DEL, whoever holds it', HELD_TWICE, { drop: (node, key) => node.del(key) }),
-  part('GET, and then DEL', HELD_TWICE, {
+  part('GET, and then DEL', ['leak', ...HELD_TWICE], {
     drop: async (node, key, token) => (await node.get(key)) === token && node.del(key),
   }),
   part('gives back only where it was granted', ['leak'], { toRelease: (_, granted) => granted }),
@@ -256,7 +256,7 @@ const EXTENSIONS: readonly WrongLock[] = [
 const WAITING: readonly WrongLock[] = [
   {
     defect: 'one node that rejects makes the acquisition reject',
-    kinds: ['unavailable', 'hang'],
+    kinds: ['unavailable', 'hang', 'leak'],
     make: ({ nodes }) => ({
       async acquire(key, ttl) {
         const [token, end] = [randomUUID(), performance.now() + ttl * 0.98 - 5];

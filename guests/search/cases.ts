@@ -1,0 +1,89 @@
+import type { Weather } from '../../search/weather.js';
+import type { ExpectSafeOptions, TestFaults } from '../options.js';
+import { type FaultClass, withstood } from './fault-classes.js';
+
+const DEFAULT_TTL_MS = 10_000;
+/** One that is no whole number of seconds, and a short one, among them. */
+const SOME_TTLS_MS: Weather['ttlsMs'] = [DEFAULT_TTL_MS, 2_500, 730];
+
+/** Where nothing is asked for: what commands reject after, in two of three turns, ms; in the third they never do. */
+export const COMMAND_TIMEOUT_MS = 500;
+const TURNS_OF_TIMEOUTS = 3;
+
+/** What a case goes through. */
+export interface Trial {
+  readonly faults: FaultClass;
+  readonly commandTimeoutMs: number | undefined;
+}
+
+/** What case number `n` of a test may go through. @param hasConnections - Clients open their own. */
+export function casesOf(options: ExpectSafeOptions, hasConnections: boolean): (n: number) => Trial {
+  const {
+    commandTimeoutMs = COMMAND_TIMEOUT_MS,
+    faults,
+    ttlMs,
+    clients = 3,
+    nodes,
+    reordering,
+    restartDelayMs,
+    kinds,
+  } = options;
+  const writes = kinds?.includes('effect') ?? false;
+  const link = reordering === undefined ? {} : ({ link: reordering ? 'reordering' : 'fifo' } as const);
+  const asked: Partial<Weather> = {
+    clients,
+    ttlsMs: ttlMs === undefined && faults === undefined ? SOME_TTLS_MS : [ttlMs ?? DEFAULT_TTL_MS],
+    ...(nodes === undefined ? {} : { nodes }),
+    ...(restartDelayMs === undefined ? {} : { restartDelayUs: restartDelayMs * 1000 }),
+  };
+  if (faults !== undefined) {
+    const weather = { nodes: 5, ...weatherFor(faults, options), ...asked };
+    const trial: Trial = {
+      faults: { id: 'asked', title: 'what was asked for', story: '', writes, ...link, weather },
+      commandTimeoutMs: commandTimeoutMs ?? undefined,
+    };
+    return () => trial;
+  }
+  const classes = withstood(hasConnections).filter(
+    ({ deadNode, minority }) => (!deadNode && !minority) || (nodes ?? 5) >= 3,
+  );
+  return (n) => {
+    const turn = Math.floor(n / classes.length);
+    const it = classes[n % classes.length] as FaultClass;
+    // Clocks of one zone in every other turn: what is made of the time comes twice then.
+    const alike = turn % 2 === 0 ? {} : { longestOffsetMs: 1 };
+    // The class knows better where only some TTLs will do.
+    const ttls = ttlMs === undefined && it.minority ? { ttlsMs: it.weather.ttlsMs ?? SOME_TTLS_MS } : {};
+    const isPatient = options.commandTimeoutMs === undefined && turn % TURNS_OF_TIMEOUTS === 1;
+    return {
+      faults: { ...it, writes, ...link, weather: { ...it.weather, ...asked, ...ttls, ...alike } },
+      commandTimeoutMs: isPatient ? undefined : (commandTimeoutMs ?? undefined),
+    };
+  };
+}
+
+function weatherFor(
+  faults: TestFaults,
+  { ttlMs = DEFAULT_TTL_MS, restartDelayMs = ttlMs }: ExpectSafeOptions,
+): Partial<Weather> {
+  const { crash = 0, pause = 0, partition = 0, wallStep = 0, skewMs = 0, driftPpm = 0, loss = 0, delay = 0 } = faults;
+  const stretch = {
+    rate: driftPpm > 0 ? 1 : 0,
+    step: skewMs > 0 ? 1 : 0,
+    restart: crash > 0 ? 1 : 0,
+    forget: 0,
+    late: 0,
+  };
+  return {
+    stretch,
+    crashes: crash,
+    pauses: pause,
+    partitions: partition,
+    wallSteps: wallStep,
+    lossPpm: Math.round(loss * 1_000_000),
+    spikePpm: Math.round(delay * 1_000_000),
+    restartDelayUs: restartDelayMs * 1000,
+    stepUs: skewMs * 1000,
+    ratePpm: driftPpm,
+  };
+}
