@@ -1,7 +1,8 @@
 import type { Action } from './action.js';
 import { type ExploreBounds, type ExploredProperty, whatIsWrong } from './bounds.js';
 import type { Checkpoint } from './checkpoint.js';
-import { NO_PARENT, StateStore } from './store.js';
+import { copy } from './copy.js';
+import { BATCH, NO_PARENT, StateStore } from './store.js';
 import { Symmetry } from './symmetry.js';
 import { BoundedWorld } from './world.js';
 
@@ -50,6 +51,13 @@ const RECOGNIZED = 500;
 
 const PROGRESS_EVERY = 1 << 14;
 
+/** Successors, as they came, of which it is remembered that they were met: nearly half of all are among the latest ones. */
+const RECENT = 1 << 19;
+/** States from which on remembering them is worth its memory. */
+const MANY_STATES = 1 << 14;
+/** No state is all ones: a state of nothing but zeros there is. */
+const NO_STATE = 0xffff_ffff;
+
 /**
  * Meets every state of a bounded world, or a violation. Throws a `RangeError` that says what is wrong with the bounds.
  *
@@ -86,6 +94,14 @@ export class Explorer {
   private depth = 0;
   /** Breadth-first, the first state of the next depth. */
   private depthEnds = 1;
+  /** Successors that were met and are not in the store yet, one after the other, and what each was reached from. */
+  private readonly batch: Uint32Array;
+  private readonly batchParents = new Uint32Array(BATCH);
+  private batched = 0;
+  /** Kept so that reading ahead is not left out. */
+  prefetched = 0;
+  /** The latest successors by a hash of theirs, before they were replaced by what stands for them. */
+  private recent: Uint32Array | null = null;
 
   constructor(options: ExploreOptions) {
     this.options = options;
@@ -100,6 +116,7 @@ export class Explorer {
     this.successorWords = new Uint32Array(width);
     this.successor = new Uint16Array(this.successorWords.buffer, 0, this.world.size);
     this.deep = options.order === 'depth';
+    this.batch = new Uint32Array(width * BATCH);
     this.onSuccessor = () => this.met();
     this.successor.set(this.world.initial());
     this.insert();
@@ -127,6 +144,7 @@ export class Explorer {
       this.store.read(number, this.words);
       this.world.successors(this.state, this.onSuccessor);
     }
+    this.flush();
     return this.violation < 0 && this.waiting > 0;
   }
 
@@ -197,6 +215,7 @@ export class Explorer {
   /** The next state to look at; -1 when there is none. */
   private advance(): number {
     if (this.deep) return this.stack.pop() ?? -1;
+    if (this.waiting === 0 || this.cursor === this.depthEnds) this.flush();
     if (this.waiting === 0) return -1;
     if (this.cursor === this.depthEnds) {
       this.depth++;
@@ -207,13 +226,69 @@ export class Explorer {
 
   private met(): void {
     this.transitions++;
-    this.successor.set(this.world.next);
-    this.insert();
+    const { successor } = this;
+    copy(this.world.next, successor);
+    if (this.wasMetLately()) return;
+    if (this.deep) this.insert();
+    else this.putOff();
+  }
+
+  /** Whether this very successor is remembered; if not, it is from now on, in the place of another. */
+  private wasMetLately(): boolean {
+    if (this.recent === null && this.store.count < MANY_STATES) return false;
+    const { successorWords: words } = this;
+    this.recent ??= new Uint32Array(words.length * RECENT).fill(NO_STATE);
+    const { recent } = this;
+    let h = 0;
+    for (let i = 0; i < words.length; i++) {
+      h = Math.imul(h ^ (words[i] ?? 0), 0xcc9e2d51);
+      h ^= h >>> 15;
+    }
+    const at = ((h ^ (h >>> 16)) & (RECENT - 1)) * words.length;
+    let same = true;
+    for (let i = 0; i < words.length; i++) {
+      const word = words[i] ?? 0;
+      if (recent[at + i] === word) continue;
+      same = false;
+      recent[at + i] = word;
+    }
+    return same;
+  }
+
+  /** Leaves a successor for the next {@link flush}. The order in which states are met stays what it is. */
+  private putOff(): void {
+    this.normalize(this.successor);
+    const { successorWords: words, batch } = this;
+    const from = this.batched * words.length;
+    for (let i = 0; i < words.length; i++) batch[from + i] = words[i] ?? 0;
+    this.batchParents[this.batched++] = this.current;
+    const left = (this.options.mostStates ?? MOST_STATES) - this.store.count;
+    if (this.batched === BATCH || this.batched >= left) this.flush();
+  }
+
+  private flush(): void {
+    const { store, successorWords: words, batch, batched } = this;
+    if (batched === 0) return;
+    this.prefetched = store.prefetch(batch, batched);
+    for (let number = 0; number < batched; number++) {
+      const from = number * words.length;
+      const parent = this.batchParents[number] ?? NO_PARENT;
+      // What follows a violation is left out, but for its brothers, as if there were no batch.
+      if (this.violation >= 0 && parent !== store.parentOf(this.violation)) break;
+      for (let i = 0; i < words.length; i++) words[i] = batch[from + i] ?? 0;
+      this.take(parent);
+    }
+    this.batched = 0;
   }
 
   private insert(): void {
     this.normalize(this.successor);
-    const number = this.store.add(this.successorWords, this.current);
+    this.take(this.current);
+  }
+
+  /** Takes the successor in hand into the store, unless it is there. */
+  private take(parent: number): void {
+    const number = this.store.add(this.successorWords, parent);
     if (number < 0) return;
     if (this.deep) this.stack.push(number);
     if (this.violation < 0 && this.violates(this.successor)) this.violation = number;

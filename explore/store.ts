@@ -5,6 +5,13 @@ export type Words = Uint32Array;
 export const NO_PARENT = 0xffff_ffff;
 
 const FIRST_CAPACITY = 1 << 12;
+/** A slot has the number + 1 of a state in its low bits, and above them a part of its hash, which tells most others apart. */
+const TAG_SHIFT = 28;
+const NUMBER_MASK = (1 << TAG_SHIFT) - 1;
+/** The share of slots that are taken at most. */
+const FULLEST = 0.7;
+/** States that are looked up together, so that their cache misses overlap. */
+export const BATCH = 1024;
 
 /**
  * The states that were met, each once, numbered in the order of meeting, with the state that each was first reached from.
@@ -16,9 +23,10 @@ export class StateStore {
   count = 0;
   private states: Uint32Array;
   private parents: Uint32Array;
-  /** Number + 1 of the state in each slot; 0 for none. */
+  /** The slots; 0 is a free one. */
   private slots: Uint32Array;
   private mask: number;
+  private readonly ahead = new Uint32Array(BATCH);
 
   /** @param width - Words of a state. */
   constructor(width: number) {
@@ -31,31 +39,51 @@ export class StateStore {
 
   /** Takes a state in. Its number if it is new, -1 if it was known. */
   add(state: Words, parent: number): number {
-    let slot = hash(state, this.width) & this.mask;
+    const { width, slots, mask } = this;
+    const h = hash(state, 0, width);
+    let slot = h & mask;
     for (;;) {
-      const taken = this.slots[slot] ?? 0;
+      const taken = slots[slot] ?? 0;
       if (taken === 0) break;
-      if (this.equals(taken - 1, state)) return -1;
-      slot = (slot + 1) & this.mask;
+      if (isTagOf(taken, h) && this.equals(numberIn(taken), state)) return -1;
+      slot = (slot + 1) & mask;
     }
     const number = this.count++;
     if (number === this.parents.length) this.grow();
-    this.states.set(state, number * this.width);
+    const { states } = this;
+    const from = number * width;
+    for (let i = 0; i < width; i++) states[from + i] = state[i] ?? 0;
     this.parents[number] = parent;
-    this.slots[slot] = number + 1;
-    if (this.count * 2 > this.slots.length) this.rehash();
+    slots[slot] = slotFor(h, number);
+    if (this.count > slots.length * FULLEST) this.rehash();
     return number;
   }
 
   /** The number of a state, -1 if it was never met. */
   find(state: Words): number {
-    let slot = hash(state, this.width) & this.mask;
+    const h = hash(state, 0, this.width);
+    let slot = h & this.mask;
     for (;;) {
       const taken = this.slots[slot] ?? 0;
       if (taken === 0) return -1;
-      if (this.equals(taken - 1, state)) return taken - 1;
+      if (isTagOf(taken, h) && this.equals(numberIn(taken), state)) return numberIn(taken);
       slot = (slot + 1) & this.mask;
     }
+  }
+
+  /**
+   * Reads what adding so many states, one after the other in `batch`, will have to read, so that the processor waits for
+   * all of it at once. What it returns means nothing; it keeps the reads from being left out.
+   */
+  prefetch(batch: Words, states: number): number {
+    const { width, mask, slots, ahead, states: words } = this;
+    let sum = 0;
+    for (let i = 0; i < states; i++) ahead[i] = slots[hash(batch, i * width, width) & mask] ?? 0;
+    for (let i = 0; i < states; i++) {
+      const taken = ahead[i] ?? 0;
+      if (taken !== 0) sum ^= words[numberIn(taken) * width] ?? 0;
+    }
+    return sum;
   }
 
   /** Copies a state out. */
@@ -94,32 +122,48 @@ export class StateStore {
   }
 
   private grow(): void {
-    const states = new Uint32Array(this.states.length * 2);
+    // By half, not to twice: of tens of millions of states, what is free is memory that the next ones could have.
+    const capacity = Math.ceil(this.parents.length * 1.5);
+    const states = new Uint32Array(capacity * this.width);
     states.set(this.states);
     this.states = states;
-    const parents = new Uint32Array(this.parents.length * 2);
+    const parents = new Uint32Array(capacity);
     parents.set(this.parents);
     this.parents = parents;
   }
 
   private rehash(): void {
-    this.slots = new Uint32Array(this.slots.length * 2);
-    this.mask = this.slots.length - 1;
-    const state = new Uint32Array(this.width);
+    const { width, states } = this;
+    const slots = new Uint32Array(this.slots.length * 2);
+    const mask = slots.length - 1;
     for (let number = 0; number < this.count; number++) {
-      this.read(number, state);
-      let slot = hash(state, this.width) & this.mask;
-      while (this.slots[slot] !== 0) slot = (slot + 1) & this.mask;
-      this.slots[slot] = number + 1;
+      const h = hash(states, number * width, width);
+      let slot = h & mask;
+      while (slots[slot] !== 0) slot = (slot + 1) & mask;
+      slots[slot] = slotFor(h, number);
     }
+    this.slots = slots;
+    this.mask = mask;
   }
 }
 
-/** Murmur3's mixing, word by word. */
-function hash(state: Words, width: number): number {
+function slotFor(h: number, number: number): number {
+  return (((h >>> TAG_SHIFT) << TAG_SHIFT) | (number + 1)) >>> 0;
+}
+
+function isTagOf(slot: number, h: number): boolean {
+  return slot >>> TAG_SHIFT === h >>> TAG_SHIFT;
+}
+
+function numberIn(slot: number): number {
+  return (slot & NUMBER_MASK) - 1;
+}
+
+/** Murmur3's mixing of the words of one state, which begins at `from`. */
+function hash(words: Words, from: number, width: number): number {
   let h = 0;
-  for (let i = 0; i < width; i++) {
-    let k = Math.imul(state[i] ?? 0, 0xcc9e2d51);
+  for (let i = from; i < from + width; i++) {
+    let k = Math.imul(words[i] ?? 0, 0xcc9e2d51);
     k = (k << 15) | (k >>> 17);
     h ^= Math.imul(k, 0x1b873593);
     h = (h << 13) | (h >>> 19);

@@ -1,3 +1,4 @@
+import { copy } from './copy.js';
 import type { BoundedWorld } from './world.js';
 
 /** All orders of 0 to n − 1, the identity first. */
@@ -44,10 +45,10 @@ export class Symmetry {
     for (const byClient of this.clientOrders) {
       if (!this.inOrder(state, byClient)) continue;
       this.rename(state, byClient);
-      if (first || smaller(this.candidate, this.best)) this.best.set(this.candidate);
+      if (first || smaller(this.candidate, this.best)) copy(this.candidate, this.best);
       first = false;
     }
-    state.set(this.best);
+    copy(this.best, state);
   }
 
   /** Whether clients in this order (`byClient[place]` is who comes there) have ascending shapes. */

@@ -3,6 +3,7 @@ import { hasFencingTokens, type Policy, quorumOf } from '../deviations/index.js'
 import { type Action, ActionKind, actionOf } from './action.js';
 import { Attempts } from './attempts.js';
 import { type ExploreBounds, type ExploredProperty, policyWithin } from './bounds.js';
+import { copy } from './copy.js';
 import { Interner } from './interner.js';
 import { Commands, IDLE_LINK, type Link, Links, type NumberedReply } from './links.js';
 import { CALL, EXTEND, type Local, Locks, PAUSE, RELEASE, RESUME } from './locks.js';
@@ -212,7 +213,7 @@ export class BoundedWorld {
   /** An event of a client, with what it sends. */
   private happens(state: Uint16Array, client: number, event: number): void {
     const { next, locks, links } = this;
-    next.set(state);
+    copy(state, next);
     const id = state[client] ?? 0;
     next[client] = locks.after(id, event);
     if (locks.isHollow(id, event)) next[this.faultsAt] = (next[this.faultsAt] ?? 0) | HOLLOW;
@@ -276,7 +277,7 @@ export class BoundedWorld {
     const { next, nodes, links } = this;
     const at = this.linkAt(client, node);
     const nodeId = state[this.firstNode + node] ?? 0;
-    next.set(state);
+    copy(state, next);
     const rest = links.withoutRequest(state[at] ?? 0, place);
     if (nodes.at(nodeId).down !== 0) {
       next[at] = rest;
@@ -307,7 +308,7 @@ export class BoundedWorld {
     const { next, links } = this;
     const at = this.linkAt(client, node);
     const id = state[at] ?? 0;
-    next.set(state);
+    copy(state, next);
     next[at] = kind === ActionKind.loseRequest ? links.withoutRequest(id, place) : links.withoutReply(id, place);
     this.spend(FAULTS.losses);
     on(actionOf(kind, client, node, place));
@@ -340,13 +341,13 @@ export class BoundedWorld {
       const id = state[at] ?? 0;
       if (this.nodes.at(id).down !== 0) continue;
       if (crashes > 0) {
-        this.next.set(state);
+        copy(state, this.next);
         this.next[at] = this.nodes.crashed(id, this.bounds.restartDelay);
         this.spend(FAULTS.crashes);
         on(actionOf(ActionKind.crash, 0, node, 0));
       }
       if (rollbacks > 0) {
-        this.next.set(state);
+        copy(state, this.next);
         this.next[at] = this.nodes.rolledBack(id);
         this.spend(FAULTS.rollbacks);
         on(actionOf(ActionKind.rollBack, 0, node, 0));
@@ -370,7 +371,7 @@ export class BoundedWorld {
   }
 
   private tick(state: Uint16Array): void {
-    this.next.set(state);
+    copy(state, this.next);
     for (let process = 0; process < this.firstLink; process++) this.next[process] = this.later(state, process, 1);
   }
 
