@@ -23,6 +23,9 @@ const KEYS = ['r'];
 
 const EMPTY = { token: NOBODY, left: 0 } as const;
 
+/** Among the restarts of a node, which are told apart by their delay + 2, the one with its first dump. */
+const ROLLED_BACK = 0;
+
 /** Before anything that was written. */
 const NEVER = -1;
 
@@ -39,6 +42,7 @@ export class Nodes {
   private readonly replies = new Memo();
   private readonly ticked = new Memo();
   private readonly renamedTo = new Memo();
+  private readonly restarts = new Memo();
 
   constructor(policy: Policy, commands: Commands, tokensPerClient: number) {
     this.policy = policy;
@@ -96,12 +100,17 @@ export class Nodes {
 
   /** Crashed, with everything it knew. */
   crashed(id: number, restartDelay: number | null): number {
-    return this.idOf({ ...EMPTY, down: restartDelay ?? -1, counter: this.restarted(id, false) });
+    const down = restartDelay ?? -1;
+    const known = this.restarts.get(id, down + 2);
+    if (known >= 0) return known;
+    return this.restarts.set(id, down + 2, this.idOf({ ...EMPTY, down, counter: this.restarted(id, false) }));
   }
 
   /** Another process in its place, with the dump that was made at the start. */
   rolledBack(id: number): number {
-    return this.idOf({ ...EMPTY, down: 0, counter: this.restarted(id, true) });
+    const known = this.restarts.get(id, ROLLED_BACK);
+    if (known >= 0) return known;
+    return this.restarts.set(id, ROLLED_BACK, this.idOf({ ...EMPTY, down: 0, counter: this.restarted(id, true) }));
   }
 
   /** The counter of a new process, with the dump that was made at the start or with nothing. */
