@@ -99,6 +99,26 @@ describe('expectSafe', () => {
     expect(error.message).toContain('it has taken Date, or Date.now');
   });
 
+  it.each([
+    ['calls process.exit', () => process.exit(0)],
+    ['calls process.kill', () => process.kill(process.pid, 'SIGKILL')],
+    [
+      'reads its clock again and again',
+      () => {
+        for (const end = Date.now() + 50; Date.now() < end; );
+      },
+    ],
+    [
+      'reads its clock again and again',
+      async () => {
+        for (const end = performance.now() + 50; performance.now() < end; ) await null;
+      },
+    ],
+  ])('refuses a client that %s', async (what, acquire) => {
+    const error = await caught(expectSafe(() => ({ acquire, release: () => undefined }), { runs: 2, reportTo }));
+    expect([error.name, error.message]).toEqual(['UnsupportedClient', expect.stringContaining(`c1 ${what}`)]);
+  });
+
   it('refuses what is no client, and does not pass where nothing was acquired', async () => {
     const nobody = await caught(expectSafe(() => ({}), options));
     expect(nobody.message).toContain('has to have acquire(resource, ttlMs)');

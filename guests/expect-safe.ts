@@ -19,6 +19,7 @@ import { kindOf, VIOLATION_KINDS, type ViolationKind } from './search/kinds.js';
 import { claimsIn, drawGuestRun } from './search/search.js';
 import { shrinkForGuest } from './search/shrink-guests.js';
 import { type Subject, subjectOf } from './subject.js';
+import { watchdog } from './watchdog.js';
 
 const LONGEST_PROBLEM = 400;
 
@@ -98,11 +99,13 @@ async function search(make: MakeLock, options: ExpectSafeOptions): Promise<SafeR
   const { commandTimeoutMs = COMMAND_TIMEOUT_MS, signal } = options;
   signal?.throwIfAborted();
   const probe = new Probe();
+  watchdog.start('the client');
   try {
     const subject = await subjectOf('the client', make, commandTimeoutMs ?? undefined);
     const result = await new Search(subject, probe, options).run();
     return { ...result, untested: untestedOf(subject, options), notes: notesOn(subject) };
   } finally {
+    watchdog.stop();
     probe.stop();
   }
 }

@@ -39,6 +39,9 @@ import type { GuestProcess, Session } from './session.js';
 /** What `Date.now()` shows when a wall clock shows nothing, ms: 2033-05-18, which no native clock shows today. */
 export const EPOCH_MS = 2_000_000_000_000;
 
+/** Whoever reads a clock more often than this in one instant waits for it. */
+const MOST_READINGS = 100_000;
+
 const FIRST_PID = 101;
 /** Numbers of processes that begin in the place of one that died are so far apart. */
 const LIVES = 1_000;
@@ -57,6 +60,8 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
   private shown: TrueTime | null = null;
   /** How often its clocks were read. */
   private readings = 0;
+  /** The same when guest code was last entered. */
+  private readBefore = 0;
 
   constructor(seat: ClientSeat, session: Session) {
     super(seat, 'wall');
@@ -89,7 +94,10 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
   }
 
   private instantRead(): TrueTime {
-    this.readings++;
+    if (++this.readings - this.readBefore > MOST_READINGS)
+      throw this.refuses(
+        'reads its clock again and again until it shows more: time goes on only when it waits for a timer',
+      );
     return this.shown ?? this.chronicle.now;
   }
 
@@ -118,8 +126,13 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
 
   // ——— guest code, and what is looked at after it ———
 
+  refuses(what: string): Error {
+    return this.session.refuse(`${this.name} ${what}`);
+  }
+
   /** Lets guest code run as a part of this event; what follows from it is drained with this process as its owner. */
   protected enter(work: () => void): void {
+    this.readBefore = this.readings;
     current.owner = this;
     this.session.active = this;
     try {
@@ -135,6 +148,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
    * @param at - What they show: as if nothing happened until then. Default now.
    */
   protected look<T>(read: () => T, at: TrueTime | null = null): T {
+    this.readBefore = this.readings;
     this.shown = at;
     try {
       return as(this, read);

@@ -9,6 +9,7 @@ import { as, current } from './host/owner.js';
 import type { ClientViolation } from './judges/failure.js';
 import type { ByteLine } from './net/byte-log.js';
 import { type OpenCall, Session, type Subject, type Uncaught } from './session.js';
+import { watchdog } from './watchdog.js';
 
 /** A run of guests, with what monitors say about it. */
 export interface GuestRun {
@@ -83,6 +84,7 @@ class Running {
   /** Lets the next event happen that guest code takes part in, or what is left of the last. */
   turn(): boolean {
     const { session, world } = this;
+    watchdog.beat();
     if (session.refusal !== null) throw session.refusal;
     const last = session.active;
     if (last?.hasImmediates) {
@@ -105,6 +107,7 @@ class Running {
 
   finish(): GuestRun {
     const { world, monitors, session } = this;
+    watchdog.beat(true);
     if (world.events < MOST_EVENTS) world.finish();
     const isWhole = world.events < MOST_EVENTS;
     const goesInCircles = !isWhole && world.now - this.halfUs <= CIRCLE_US;

@@ -160,8 +160,9 @@ export class Session {
   }
 
   /** Refuses a held lock that is none of the supported shapes. */
-  refuse(wrong: string): void {
+  refuse(wrong: string): UnsupportedClient {
     this.refusal ??= new UnsupportedClient(`${this.subject.name}: ${wrong}`);
+    return this.refusal;
   }
 
   /** A process's next random word: the same in every run of a schedule. */

@@ -11,6 +11,7 @@ import { kindOf, type ViolationKind } from './search/kinds.js';
 import { type Cell, searchGuests } from './search/search.js';
 import { shrinkForGuest } from './search/shrink-guests.js';
 import { type Subject, subjectOf } from './subject.js';
+import { watchdog } from './watchdog.js';
 
 /** A library to torture: one of the matrix, or a file of somebody's own. */
 export interface GuestName {
@@ -94,6 +95,15 @@ async function moduleAt(path: string): Promise<unknown> {
 
 /** Tortures one library with class after class of faults. */
 export async function tortureLibrary(plan: TorturePlan, tell: (news: TortureNews) => void): Promise<void> {
+  watchdog.start(plan.guest.id);
+  try {
+    await torture(plan, tell);
+  } finally {
+    watchdog.stop();
+  }
+}
+
+async function torture(plan: TorturePlan, tell: (news: TortureNews) => void): Promise<void> {
   const subject = await loadGuest(plan.guest);
   const { library } = subject;
   tell({

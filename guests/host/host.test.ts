@@ -59,12 +59,23 @@ class Fake implements Owner {
     return 0.25;
   }
 
+  refuses(what: string): Error {
+    return new Error(`refused: ${what}`);
+  }
+
   randomWord(): number {
     return ++this.word;
   }
 }
 
 beforeAll(() => install());
+
+it('refuses a simulated process that ends the real one', () => {
+  const { exit } = process;
+  expect(() => as(new Fake(), () => exit(0))).toThrow('refused: calls process.exit, which would end the process');
+  expect(() => as(new Fake(), () => process.kill(process.pid))).toThrow('refused: calls process.kill');
+  expect(process.kill(process.pid, 0)).toBe(true);
+});
 
 it('gives each simulated process a number and a machine of its own', () => {
   const [pid, host] = [process.pid, os.hostname()];

@@ -1,6 +1,7 @@
 import { syncBuiltinESMExports } from 'node:module';
 import { installChance } from './chance.js';
 import { installClocks } from './clocks.js';
+import { installExits } from './exits.js';
 import { installIdentity } from './identity.js';
 // First of all: what the host keeps has to be native.
 import './natives.js';
@@ -22,6 +23,7 @@ export function install(): void {
   installTimers();
   installChance();
   installIdentity();
+  installExits();
   installNet();
   // `import { setTimeout } from 'node:timers'` is bound to these from now on.
   syncBuiltinESMExports();

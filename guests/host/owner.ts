@@ -25,6 +25,8 @@ export interface Owner {
   random(): number;
   /** 32 random bits, for tokens. */
   randomWord(): number;
+  /** It does what it cannot do here, in words that follow its name: gives what to throw. */
+  refuses(what: string): Error;
 }
 
 /**

@@ -1,0 +1,58 @@
+import { url } from 'node:inspector';
+import { Worker } from 'node:worker_threads';
+
+/** A client that has not let go of its thread for this long, in real time, never will, ms. */
+const LIMIT_MS = 20_000;
+
+/** In a thread of its own, which goes on while the other is busy. It knows nothing of simulated time. */
+const WATCHING = `
+const { writeSync } = require('node:fs');
+const { workerData } = require('node:worker_threads');
+const { beats, limitMs, sentence } = workerData;
+let [last, since] = [-1, Date.now()];
+setInterval(() => {
+  const now = Atomics.load(beats, 0);
+  if (now !== last || Atomics.load(beats, 1) === 0) {
+    last = now;
+    since = Date.now();
+  } else if (Date.now() - since > limitMs) {
+    writeSync(2, sentence + '\\n');
+    process.kill(process.pid, 'SIGKILL');
+  }
+}, Math.min(500, limitMs / 4));
+`;
+
+/**
+ * Ends the process of a test, with a sentence, when a client under test keeps its thread for good: nothing in that thread
+ * can do so. A debugger may stop it for as long as it likes.
+ */
+export class Watchdog {
+  private readonly beats = new Int32Array(new SharedArrayBuffer(8));
+  private worker: Worker | null = null;
+
+  /** @param name - The client, for the sentence. */
+  start(name: string): void {
+    if (this.worker !== null || url() !== undefined) return;
+    const sentence =
+      `${name} has kept its thread for ${LIMIT_MS / 1000} s: it goes round in a loop that waits for nothing. ` +
+      'A simulated process gets no time while it does, so its test was ended.';
+    const workerData = { beats: this.beats, limitMs: LIMIT_MS, sentence };
+    this.worker = new Worker(WATCHING, { eval: true, workerData });
+    this.worker.unref();
+  }
+
+  /** The client has let go of the thread, or is about to get it; `isAway` once it will not get it any more. */
+  beat(isAway = false): void {
+    Atomics.add(this.beats, 0, 1);
+    Atomics.store(this.beats, 1, isAway ? 0 : 1);
+  }
+
+  stop(): void {
+    this.beat(true);
+    void this.worker?.terminate();
+    this.worker = null;
+  }
+}
+
+/** Of this thread. */
+export const watchdog: Watchdog = new Watchdog();
