@@ -67,9 +67,9 @@ function simulated(subject: Subject): (count: number) => Promise<number> {
 
 function inTurn(count: number): Schedule {
   return {
-    schema: 'lockstep.schedule/1',
+    schema: 'lockstep.schedule/2',
     cluster: plainCluster(NODES),
-    policy: { profile: 'reference', with: { clock: 'wall' } },
+    policy: { profile: 'reference', habits: { clock: 'wall' } },
     clients: [
       {
         id: 'c1',

@@ -116,7 +116,11 @@ export const DEPLOYMENTS: readonly [Deployment, ...Deployment[]] = [
         persistence: 'everysec',
         fsync: { firstUs: 3_000, everyUs: 20_000, takesUs: 5_000 },
       },
-      views: [{ timing: { clock: 'wall' } }, { timing: { clock: 'monotonic', deadline: 'relative' } }, {}],
+      views: [
+        { timing: { clock: 'wall' } },
+        { timing: { clock: 'monotonic', deadline: 'deadline-counted-after-us:0' } },
+        {},
+      ],
     },
     goesDown: FSYNC_LATER,
     forgets: false,

@@ -4,8 +4,8 @@ import { DEVIATIONS, lockPolicyOf, PROFILES, policyWith, REFERENCE, rulesOf } fr
 
 describe('the catalogue of deviations', () => {
   it('changes one rule each, and says in words what a client does', () => {
-    for (const [name, { rule, says, numbered }] of Object.entries(DEVIATIONS)) {
-      const rules = rulesOf([numbered ? `${name}:7` : name]);
+    for (const [name, { rule, says, range }] of Object.entries(DEVIATIONS)) {
+      const rules = rulesOf([range !== null ? `${name}:7` : name]);
       const changed = Object.keys(SOUND).filter(
         (it) => rules[it as keyof typeof SOUND] !== SOUND[it as keyof typeof SOUND],
       );
@@ -30,10 +30,14 @@ describe('the catalogue of deviations', () => {
 
   it.each([
     [['half-quorum', 'float-majority'], 'float-majority would undo half-quorum: both are about one rule'],
+    [['half-quorum', 'quorum:2'], 'quorum would undo half-quorum: both are about one rule'],
     [['half-quorum', 'half-quorum'], 'half-quorum would undo half-quorum: both are about one rule'],
     [['toString'], 'there is no deviation toString'],
-    [['quorum'], 'quorum: write quorum:<whole number>'],
-    [['quorum:x'], 'quorum:x: write quorum:<whole number>'],
+    [['quorum'], 'quorum: write quorum:<whole number from 1 to 31>'],
+    [['quorum:x'], 'quorum:x: write quorum:<whole number from 1 to 31>'],
+    [['quorum:32'], 'quorum:32: write quorum:<whole number from 1 to 31>'],
+    [['stamps-us:0'], 'stamps-us:0: write stamps-us:<whole number from 1 to 1000000>'],
+    [['quorum:1:2'], 'quorum:1:2: write quorum:<whole number from 1 to 31>'],
     [['sets-nothing:3'], 'there is no deviation sets-nothing'],
     [['half-quorum:3'], 'half-quorum:3: write half-quorum without a number'],
   ])('refuses %j', (names, message) => {

@@ -29,13 +29,21 @@ export function checkDeviation(name: string): Deviation {
   return deviation;
 }
 
-/** A deviation by `name` or `name:number`, and its number. */
+/**
+ * A deviation by `name` or `name:number`, and its number.
+ *
+ * @throws RangeError for a name that there is not, and for a number that it cannot have.
+ */
 export function parseDeviation(reference: string): { name: string; deviation: Deviation; number: number } {
-  const [name = '', number] = reference.split(':');
+  const [name = '', ...rest] = reference.split(':');
   const deviation = checkDeviation(name);
-  if (deviation.numbered !== (number !== undefined) || !Number.isSafeInteger(Number(number ?? 0)))
-    throw new RangeError(`${reference}: write ${name}${deviation.numbered ? ':<whole number>' : ' without a number'}`);
-  return { name, deviation, number: Number(number) };
+  const [least, most] = deviation.range ?? [0, 0];
+  const text = rest.join(':');
+  const number = Number(text);
+  if (deviation.range === null && rest.length > 0) throw new RangeError(`${reference}: write ${name} without a number`);
+  if (deviation.range !== null && (!/^-?\d+$/.test(text) || number < least || number > most))
+    throw new RangeError(`${reference}: write ${name}:<whole number from ${least} to ${most}>`);
+  return { name, deviation, number };
 }
 
 /** Deviations in the order in which they stand on each other. */

@@ -1,33 +1,73 @@
-import { fieldsOf, type PolicyFields, policyWithFields } from './form-1.js';
-import type { Policy } from './policy.js';
+import { inOrder, parseDeviation } from './catalogue.js';
+import { type Habits, type Policy, type PolicyChange, policyWith } from './policy.js';
 import { PROFILES } from './profiles/index.js';
+import { deviationNumber } from './readers.js';
 
-/** The policy that all clients of a schedule follow: a profile by name, and fields that differ from it. */
-export interface PolicyChoice {
+/** The policy that all clients of a schedule follow: a profile by name, and what differs from it. */
+export interface PolicyChoice extends PolicyChange {
   readonly profile: string;
-  readonly with: PolicyFields;
 }
 
-/** What of a policy one client may have for itself: its clock, and what its caller makes of a validity. */
-export type ClientTiming = Pick<PolicyFields, 'clock' | 'deadline' | 'deadlineLagUs'>;
+/** What of a policy one client may have for itself: its clock, and how its owner hears of the end of a lock. */
+export interface ClientTiming {
+  readonly clock?: Habits['clock'];
+  /** The deviation of the deadline, such as `deadline-counted-after-us:0`; `null` for the sound one, T1 + TTL − D. */
+  readonly deadline?: string | null;
+}
 
-/** The policy a schedule chooses. Throws a `RangeError` for an unknown profile. */
-export function policyOf({ profile, with: fields }: PolicyChoice): Policy {
+/** The policy a schedule chooses. Throws a `RangeError` for a profile or a deviation that there is not. */
+export function policyOf({ profile, ...change }: PolicyChoice): Policy {
   const policy = Object.hasOwn(PROFILES, profile) ? PROFILES[profile] : undefined;
   if (policy === undefined) throw new RangeError(`"${profile}" is not a known profile`);
-  return policyWithFields(fields, policy);
+  return policyWith(change, policy);
 }
 
 /** How a schedule writes a policy down: its profile, and what differs from it. */
 export function choiceOf(policy: Policy): PolicyChoice {
-  const fields: PolicyFields = fieldsOf(policy);
-  const ofProfile: PolicyFields = fieldsOf(policyOf({ profile: policy.profile, with: {} }));
-  const names = Object.keys(fields) as (keyof PolicyFields)[];
-  const differing = names.filter((name) => fields[name] !== ofProfile[name]);
-  return { profile: policy.profile, with: Object.fromEntries(differing.map((name) => [name, fields[name]])) };
+  const { profile, deviations } = policy;
+  const base = policyOf({ profile });
+  const settings = differing(policy.settings, base.settings);
+  const habits = differing(policy.habits, base.habits);
+  return {
+    profile,
+    ...(settings === undefined ? {} : { settings }),
+    ...(deviations.join() === base.deviations.join() ? {} : { deviations }),
+    ...(habits === undefined ? {} : { habits }),
+  };
+}
+
+/** The fields that are otherwise than in `base`, if any are. */
+function differing<T extends object>(fields: T, base: T): Partial<T> | undefined {
+  const names = (Object.keys(fields) as (keyof T)[]).filter((name) => fields[name] !== base[name]);
+  return names.length === 0 ? undefined : (Object.fromEntries(names.map((name) => [name, fields[name]])) as Partial<T>);
 }
 
 /** A policy with what one client has for itself. */
 export function policyWithTiming(policy: Policy, timing: ClientTiming | undefined): Policy {
-  return timing === undefined ? policy : policyWithFields(timing, policy);
+  if (timing === undefined) return policy;
+  const { clock, deadline } = timing;
+  return policyWith(
+    {
+      ...(clock === undefined ? {} : { habits: { clock } }),
+      ...(deadline === undefined ? {} : { deviations: withDeadline(policy, deadline) }),
+    },
+    policy,
+  );
+}
+
+/** The deviations of a policy with this one of the deadline in place of its own. */
+export function withDeadline({ deviations }: Policy, deadline: string | null): string[] {
+  const others = deviations.filter((it) => parseDeviation(it).deviation.rule !== 'deadline');
+  return inOrder(deadline === null ? others : [...others, deadline]);
+}
+
+/**
+ * The deviation of the deadline of a client with this policy that is told an instant (`absolute`), which it looks at through
+ * its stamps, or how long its lock is valid (`relative`).
+ */
+export function deadlineOf(policy: Policy, kind: 'absolute' | 'relative'): string | null {
+  if (kind === 'relative')
+    return `deadline-counted-after-us:${deviationNumber(policy, 'deadline-counted-after-us') ?? 0}`;
+  const stampUs = deviationNumber(policy, 'stamps-us');
+  return stampUs === undefined ? null : `deadline-stamps-us:${stampUs}`;
 }

@@ -7,27 +7,28 @@ export interface Deviation {
   readonly rule: keyof Rules;
   /** Whether it asks the rule that it stands on, and so may stand on another deviation of that rule. */
   readonly wraps: boolean;
-  /** Whether it has a number, written `name:number`. */
-  readonly numbered: boolean;
+  /** Its number, written `name:number`, is from the first to the second; `null` where it has none. */
+  readonly range: readonly [least: number, most: number] | null;
   /** Its form of the rule, on top of `below`. */
   readonly apply: (below: Rules, number: number) => Rules[keyof Rules];
 }
 
 /** Another form of a rule, whatever was there. */
 export function replaces<R extends keyof Rules>(rule: R, says: string, form: Rules[R]): Deviation {
-  return { says, rule, wraps: false, numbered: false, apply: () => form };
+  return { says, rule, wraps: false, range: null, apply: () => form };
 }
 
 /** A rule that changes a part of what the one below it says. */
 export function wraps<R extends keyof Rules>(rule: R, says: string, apply: (below: Rules) => Rules[R]): Deviation {
-  return { says, rule, wraps: true, numbered: false, apply };
+  return { says, rule, wraps: true, range: null, apply };
 }
 
-/** The same, with a number. */
+/** Another form of a rule, with a number of a range. */
 export function numbered<R extends keyof Rules>(
   rule: R,
   says: string,
-  apply: (below: Rules, number: number) => Rules[R],
+  range: readonly [least: number, most: number],
+  apply: (number: number) => Rules[R],
 ): Deviation {
-  return { says, rule, wraps: true, numbered: true, apply };
+  return { says, rule, wraps: false, range, apply: (_below, number) => apply(number) };
 }

@@ -1,7 +1,14 @@
-export { DEVIATIONS, parseDeviation, rulesOf } from './catalogue.js';
-export { type ClientTiming, choiceOf, type PolicyChoice, policyOf, policyWithTiming } from './choice.js';
+export { DEVIATIONS, inOrder, parseDeviation, rulesOf } from './catalogue.js';
+export {
+  type ClientTiming,
+  choiceOf,
+  deadlineOf,
+  type PolicyChoice,
+  policyOf,
+  policyWithTiming,
+  withDeadline,
+} from './choice.js';
 export type { Deviation } from './deviation.js';
-export { fieldsOf, type PolicyFields } from './form-1.js';
 export { type Habits, type Policy, type PolicyChange, policyPlus, policyWith, REFERENCE } from './policy.js';
 export { ORIGINS, type Origin, PROFILES, type Source } from './profiles/index.js';
 export {

@@ -1,6 +1,8 @@
 import { exactAllowance, LONGEST_US, later, localTime, type Won } from '../core/index.js';
 import { type Deviation, numbered, replaces, wraps } from './deviation.js';
 
+const SECOND_US = 1_000_000;
+
 /** As a clock shows it that is cut to whole multiples of `us`. */
 const cut = (at: number, us: number): number => Math.floor(at / us) * us;
 
@@ -23,7 +25,8 @@ export const VALIDITY: Readonly<Record<string, Deviation>> = {
   'stamps-us': numbered(
     'left',
     'what is left is the difference of stamps cut to so many µs',
-    (_below, us) => (won, begun) => won.ttlUs - won.allowanceUs - (cut(won.now, us) - cut(begun, us)),
+    [1, SECOND_US],
+    (us) => (won, begun) => won.ttlUs - won.allowanceUs - (cut(won.now, us) - cut(begun, us)),
   ),
   'validity-unsigned': wraps('left', 'less than nothing left is taken for very much', (below) => (won, begun) => {
     const left = below.left(won, begun);
@@ -43,14 +46,16 @@ export const VALIDITY: Readonly<Record<string, Deviation>> = {
   'deadline-stamps-us': numbered(
     'deadline',
     'the deadline is looked at through stamps cut to so many µs',
-    (_below, us) => (won, begun) => {
+    [1, SECOND_US],
+    (us) => (won, begun) => {
       return localTime(Math.ceil(later(localTime(cut(begun, us)), won.ttlUs - won.allowanceUs) / us) * us);
     },
   ),
   'deadline-counted-after-us': numbered(
     'deadline',
     'the owner is told what is left, and begins to count it so many µs after the last answer',
-    (_below, us) => (won, _begun, leftUs) => later(won.now, leftUs + us),
+    [0, LONGEST_US],
+    (us) => (won, _begun, leftUs) => later(won.now, leftUs + us),
   ),
   'deadline-whole-ttl': replaces('deadline', 'the owner counts the whole TTL from the grant', ({ now, ttlUs }) =>
     later(now, ttlUs),

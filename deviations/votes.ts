@@ -2,6 +2,7 @@ import {
   type Answer,
   answered,
   type Electorate,
+  MOST_NODES,
   NO_NODES,
   type NodeSet,
   type Round,
@@ -38,12 +39,14 @@ export const VOTES: Readonly<Record<string, Deviation>> = {
   'float-majority': replaces('quorum', 'the quorum is computed in floating point', (nodes) =>
     Math.ceil(Math.min(nodes, nodes / 2 + 1)),
   ),
-  quorum: numbered('quorum', 'a quorum of this size, whatever the number of nodes', (_below, n) => () => n),
-  'extension-votes': numbered(
-    'quorum',
-    'an extension needs so many votes more than a lock, or fewer',
-    (below, n) => (nodes, round) => below.quorum(nodes, round) + (round === 'extend' ? n : 0),
-  ),
+  quorum: numbered('quorum', 'a quorum of this size, whatever the number of nodes', [1, MOST_NODES], (n) => () => n),
+  'extension-votes': {
+    rule: 'quorum',
+    says: 'an extension needs so many votes more than a lock, or fewer',
+    wraps: true,
+    range: [-MOST_NODES, MOST_NODES],
+    apply: (below, n) => (nodes: number, round: Round) => below.quorum(nodes, round) + (round === 'extend' ? n : 0),
+  },
 
   'error-is-vote': takes('acquire', 'error', 'yes', 'the absence of a refusal is a vote'),
   'grant-is-error': takes('acquire', 'yes', 'error', 'a success is taken for an error'),

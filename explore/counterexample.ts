@@ -65,7 +65,7 @@ class Writer {
       this.fates.push({ ...travelling.fate, lost: true });
     }
     return {
-      schema: 'lockstep.schedule/1',
+      schema: 'lockstep.schedule/2',
       cluster: {
         nodes: bounds.nodes,
         delayUs: DELAY_US,

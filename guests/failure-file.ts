@@ -6,7 +6,8 @@ import { scheduleGrammar } from '../scenarios/grammar.js';
 import { flag, oneOf, orNull, record, TTL, text } from '../scenarios/grammar-parts.js';
 import { parseSchedule, type Schedule } from '../scenarios/index.js';
 import { layOut } from '../scenarios/json-layout.js';
-import { parseTextAs, readAs } from '../scenarios/parse.js';
+import { parseTextAs } from '../scenarios/parse.js';
+import { readAs } from '../scenarios/read-as.js';
 import { VIOLATION_KINDS, type ViolationKind } from './search/kinds.js';
 
 /** Whose client ran: a library of the matrix, that of a file, or one that a test had made. */

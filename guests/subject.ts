@@ -24,9 +24,9 @@ function lock(atUs: number): LockPlan {
 }
 
 const REHEARSAL: Schedule = {
-  schema: 'lockstep.schedule/1',
+  schema: 'lockstep.schedule/2',
   cluster: plainCluster(3),
-  policy: { profile: 'reference', with: { clock: 'wall' } },
+  policy: { profile: 'reference', habits: { clock: 'wall' } },
   // The second one is refused, and cleans up.
   clients: [
     { id: 'c1', locks: [lock(0)] },

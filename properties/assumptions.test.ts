@@ -48,13 +48,17 @@ describe('clock rates', () => {
 
   it('are not to blame for keys that end at their time where time stamps are cut where the nodes tick', () => {
     const at = (parts: Parts['policy'], clocks: NonNullable<Parts['cluster']>['clocks'] = [], faults: Fault[] = []) =>
-      broken({ policy: { driftPpm: 0, driftUs: 0, ...parts }, cluster: { expiry: 'at', clocks }, faults });
-    const cut = { stampUs: 1_000, clock: 'wall' } as const;
+      broken({
+        policy: { settings: { driftPpm: 0, driftUs: 0 }, ...parts },
+        cluster: { expiry: 'at', clocks },
+        faults,
+      });
+    const cut = { deviations: ['stamps-us:1000', 'deadline-stamps-us:1000'], habits: { clock: 'wall' } } as const;
     expect(at(cut)).toEqual([]);
     expect(at(cut, [{ process: 'n0', offsetUs: 7_000, ratePpm: 0 }])).toEqual([]);
     // Neither whole stamps nor clocks that tick together are enough alone.
-    expect(at({ stampUs: 1 })).toEqual(['clock-rate']);
-    expect(at({ ...cut, deadline: 'relative' })).toEqual(['clock-rate']);
+    expect(at({})).toEqual(['clock-rate']);
+    expect(at({ ...cut, deviations: ['stamps-us:1000', 'deadline-counted-after-us:0'] })).toEqual(['clock-rate']);
     expect(at(cut, [{ process: 'c1', offsetUs: 999, ratePpm: 0 }])).toEqual(['clock-rate']);
     expect(at(cut, [rate('n0', 1)])).toContain('clock-rate');
     expect(at(cut, [], [step('n0', 999)])).toContain('clock-rate');
@@ -86,7 +90,7 @@ describe('clock rates', () => {
 });
 
 describe('clock steps', () => {
-  const wall = { clock: 'wall' } as const;
+  const wall = { habits: { clock: 'wall' } } as const;
 
   it('may use up the drift allowance: nodes forward and clients backward, together', () => {
     expect(broken({ faults: [step('n0', 102_000)] })).toEqual([]);
@@ -103,7 +107,7 @@ describe('clock steps', () => {
 
   it('of a client concern its wall clock, whoever reads that', () => {
     for (const clock of ['boot', 'monotonic'] as const) {
-      expect(broken({ faults: [step('c1', -9_000_000)], policy: { clock } })).toEqual([]);
+      expect(broken({ faults: [step('c1', -9_000_000)], policy: { habits: { clock } } })).toEqual([]);
     }
   });
 
@@ -116,7 +120,7 @@ describe('clock steps', () => {
       ...(stops === undefined ? {} : { stops }),
     });
     const slept = (fault: Fault, clock: 'boot' | 'monotonic' | 'wall'): Assumption[] =>
-      broken({ faults: [fault], policy: { clock } });
+      broken({ faults: [fault], policy: { habits: { clock } } });
     expect(slept(sleep(102_000), 'monotonic')).toEqual([]);
     expect(slept(sleep(102_001), 'monotonic')).toEqual(['clock-step']);
     expect(slept(sleep(20_000_000), 'boot')).toEqual([]);
@@ -129,7 +133,7 @@ describe('clock steps', () => {
 });
 
 describe('memory', () => {
-  const wall = { clock: 'wall' } as const;
+  const wall = { habits: { clock: 'wall' } } as const;
 
   it('may be lost by a node that stays away until every claim it voted for is over', () => {
     expect(broken({ faults: [crash('n0', 9_898_000)] })).toEqual([]);
@@ -173,7 +177,7 @@ describe('replicas', () => {
 
 describe('effects', () => {
   const prompt = (fields: Partial<LockPlan>, faults: Fault[] = [], cluster: Parts['cluster'] = {}): boolean => {
-    const found = broken({ locks: [[lock(0, fields)]], policy: { clock: 'wall' }, faults, cluster });
+    const found = broken({ locks: [[lock(0, fields)]], policy: { habits: { clock: 'wall' } }, faults, cluster });
     return !found.includes('prompt-effects');
   };
   const write = (guardUs: number | null): Partial<LockPlan> => ({

@@ -21,11 +21,13 @@ it('counts how claims begin and end', () => {
   const extension = { afterUs: 1_000, ttlMs: 10_000 };
   const locks = [[lock(0, { holdUs: 5_000, extensions: [extension] }), lock(50_000)]];
   expect(exercised({ locks })).toEqual({ claims: 2, extensions: 1, releases: 1, expiries: 1 });
-  expect(exercised({ policy: { tries: 1 }, fates: unreached('c1', 'n0', 'n1', 'n2') })).toEqual({ failures: 1 });
+  expect(exercised({ policy: { settings: { tries: 1 } }, fates: unreached('c1', 'n0', 'n1', 'n2') })).toEqual({
+    failures: 1,
+  });
 });
 
 it('counts a claim as contended once, whoever came first, and only for the same resource', () => {
-  const policy = { tries: 2 };
+  const policy = { settings: { tries: 2 } };
   expect(exercised({ policy, locks: [[lock(0)], [lock(500)]] })).toMatchObject({ claims: 1, contendedClaims: 1 });
   expect(exercised({ policy, locks: [[lock(0)], [lock(50_000)], [lock(60_000)]] })).toMatchObject({
     contendedClaims: 1,

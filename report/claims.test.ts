@@ -35,7 +35,7 @@ test.each([
     kind === 'suspend'
       ? { kind, process: 'c1', atUs: 5_000, forUs: 1_000 }
       : { kind, process: 'c1', atUs: 5_000, byUs: -1_000 };
-  const [first] = claims({ faults: [fault], fates: [], policy: { profile: 'reference', with: { clock } } });
+  const [first] = claims({ faults: [fault], fates: [], policy: { profile: 'reference', habits: { clock } } });
   expect(first).toMatchObject({ client: 'c1', end: 'expired', endUs });
 });
 

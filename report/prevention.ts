@@ -56,7 +56,7 @@ export function candidates(schedule: Schedule): string[] {
   if (faults.some((fault) => fault.kind === 'crash' || fault.kind === 'failover')) list.push('votes-wanted=all');
   if (cluster.nodes < 3) list.push('nodes=5');
   if (hasWrites(schedule)) list.push('guard=100ms', 'guard=1s');
-  const { tries: _tries, ...deviations } = schedule.policy.with;
-  if (Object.keys(deviations).length > 0) list.push('policy=reference');
+  const { settings: { tries: _tries, ...settings } = {}, deviations = [], habits = {} } = schedule.policy;
+  if (deviations.length + Object.keys({ ...settings, ...habits }).length > 0) list.push('policy=reference');
   return list;
 }

@@ -116,7 +116,7 @@ test('what becomes of single messages is beside the command', () => {
       { ...fate, node: 'n2', delayUs: 70_000 },
       { ...fate, node: 'n3', duplicateDelayUs: 3_000 },
     ],
-    policy: { profile: 'reference', with: { tries: 1 } },
+    policy: { profile: 'reference', settings: { tries: 1 } },
   });
   expect(rows(given)).toMatchInlineSnapshot(`
     [

@@ -36,7 +36,10 @@ test('the line on what was run names the nodes that clients ask where they do no
 test('the line on what was run names what a client does otherwise than the reference', () => {
   const usual = '5 nodes, quorum 3, ttl 10 000 ms, drift 1 % + 2 ms, persistence none';
   expect(configLine(schedule())).toBe(usual);
-  const policy = { clock: 'wall', stampUs: 1_000, deadline: 'relative', deadlineLagUs: 5_000 } as const;
+  const policy = {
+    deviations: ['stamps-us:1000', 'deadline-counted-after-us:5000'],
+    habits: { clock: 'wall' },
+  } as const;
   expect(configLine(schedule({ policy }))).toBe(
     `${usual}, wall clock, stamps of 1 ms, relative validity counted 5 ms late`,
   );

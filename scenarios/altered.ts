@@ -1,6 +1,18 @@
 import { LONGEST_US, MIDDLE_JITTER_PPM } from '../core/index.js';
-import type { ClientTiming, PolicyFields } from '../deviations/index.js';
-import { fencingOf, profileOf } from './checks.js';
+import {
+  choiceOf,
+  DEVIATIONS,
+  deadlineOf,
+  deviates,
+  type Habits,
+  hasFencingTokens,
+  type PolicyChange,
+  parseDeviation,
+  policyOf,
+  policyWith,
+  releasesInTurn,
+  withDeadline,
+} from '../deviations/index.js';
 
 import type { ClientPlan, Cluster, Fault, LockPlan, ProcessName, ResourceGuard, Schedule } from './schedule.js';
 
@@ -30,13 +42,22 @@ export function withScripts(schedule: Schedule, scripts: NonNullable<Cluster['sc
   return { ...schedule, cluster: { ...schedule.cluster, scripts } };
 }
 
-/** How all clients tell the time: by the policy, in what is given, whatever one has for itself. */
-export function withTiming(schedule: Schedule, fields: ClientTiming): Schedule {
-  const names = Object.keys(fields);
+/** The clock that all clients read, whatever one has for itself. */
+export function withClock(schedule: Schedule, clock: Habits['clock']): Schedule {
   return withPolicy(
-    withOwnTiming(schedule, (own) => !names.includes(own)),
-    fields,
+    withOwnTiming(schedule, (own) => own !== 'clock'),
+    { habits: { clock } },
   );
+}
+
+/** How all clients are told of the deadline, whatever one has for itself. */
+export function withDeadlines(schedule: Schedule, kind: 'absolute' | 'relative'): Schedule {
+  const policy = policyOf(schedule.policy);
+  const deviations = withDeadline(policy, deadlineOf(policy, kind));
+  return {
+    ...withOwnTiming(schedule, (own) => own !== 'deadline'),
+    policy: choiceOf(policyWith({ deviations }, policy)),
+  };
 }
 
 /** Leaves out what of a client's own timing is not to be kept. */
@@ -49,27 +70,63 @@ export function withOwnTiming(schedule: Schedule, keeps: (name: string) => boole
   return { ...schedule, clients };
 }
 
-/** Some fields of the policy. */
-export function withPolicy(schedule: Schedule, fields: PolicyFields): Schedule {
-  return { ...schedule, policy: { ...schedule.policy, with: { ...schedule.policy.with, ...fields } } };
+/** Some settings and habits of the policy. */
+export function withPolicy(schedule: Schedule, { settings, habits }: Omit<PolicyChange, 'deviations'>): Schedule {
+  const { policy } = schedule;
+  return {
+    ...schedule,
+    policy: {
+      ...policy,
+      ...(settings === undefined ? {} : { settings: { ...policy.settings, ...settings } }),
+      ...(habits === undefined ? {} : { habits: { ...policy.habits, ...habits } }),
+    },
+  };
+}
+
+/** A policy with some deviations in place of others, which are named without their numbers. */
+export function withDeviations(schedule: Schedule, others: readonly string[], own: readonly string[]): Schedule {
+  const policy = policyOf(schedule.policy);
+  const kept = policy.deviations.filter((it) => !others.includes(parseDeviation(it).name) && !own.includes(it));
+  return { ...schedule, policy: choiceOf(policyWith({ deviations: [...kept, ...own] }, policy)) };
+}
+
+/** When a round is decided: as soon as it can be, or when every node has answered or timed out, as are releases then. */
+export function withSettle(schedule: Schedule, waits: boolean): Schedule {
+  const policy = policyOf(schedule.policy);
+  const others = Object.keys(DEVIATIONS).filter((name) => DEVIATIONS[name]?.rule === 'settle');
+  const isWhole = waits || releasesInTurn(policy);
+  const cleanUps = deviates(policy, 'awaits-clean-up', 'awaits-whole-clean-up')
+    ? [isWhole ? 'awaits-whole-clean-up' : 'awaits-clean-up']
+    : [];
+  return withDeviations(
+    schedule,
+    [...others, 'release-awaits-all', 'awaits-clean-up', 'awaits-whole-clean-up'],
+    [...(waits ? ['settles-with-all'] : []), ...(isWhole ? ['release-awaits-all'] : []), ...cleanUps],
+  );
 }
 
 /** What resources look at before they take a write. One that looks at fencing tokens is given some. */
 export function withResource(schedule: Schedule, resource: ResourceGuard): Schedule {
-  const base =
-    looksAtTokens(resource) && fencingOf(schedule.policy) === 'none'
-      ? withPolicy(schedule, { fencing: 'quorum' })
-      : schedule;
-  return { ...base, resource };
+  const isGiven = looksAtTokens(resource) && !hasFencingTokens(policyOf(schedule.policy));
+  return { ...(isGiven ? withFencing(schedule, true) : schedule), resource };
 }
 
-/** The fencing tokens of locks. Without any, no resource looks at them. */
-export function withFencing(schedule: Schedule, fencing: NonNullable<PolicyFields['fencing']>): Schedule {
-  const fenced = withPolicy(schedule, { fencing });
+/** The deviations that make other fencing tokens. */
+const FENCING = [
+  'fence-without-token',
+  'fence-from-votes',
+  'fence-max',
+  'fence-sum',
+  'fence-min',
+  'grants-count',
+  'counter-plainly-written',
+];
+
+/** The fencing tokens of locks, as a quorum counts them. Without any, no resource looks at them. */
+export function withFencing(schedule: Schedule, fencing: boolean): Schedule {
+  const fenced = withPolicy(withDeviations(schedule, FENCING, []), { settings: { fencing } });
   const { resource } = schedule;
-  return fencing === 'none' && resource !== undefined && looksAtTokens(resource)
-    ? { ...fenced, resource: 'none' }
-    : fenced;
+  return !fencing && resource !== undefined && looksAtTokens(resource) ? { ...fenced, resource: 'none' } : fenced;
 }
 
 function looksAtTokens(resource: ResourceGuard): boolean {
@@ -163,8 +220,7 @@ const MOST_SPREAD = 64;
  * that the places lie evenly, and no two clients pause alike after the same attempt of the same lock.
  */
 export function spreadJitter(schedule: Schedule): Schedule {
-  const { profile, with: fields } = schedule.policy;
-  const tries = fields.tries === undefined ? (profileOf(profile)?.settings.tries ?? null) : fields.tries;
+  const { tries } = policyOf(schedule.policy).settings;
   const attempts = Math.min(MOST_SPREAD, tries ?? MOST_SPREAD);
   const clients = schedule.clients.map((client) => {
     const start = Number(client.id.slice(1)) * 618_034;

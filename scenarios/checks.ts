@@ -1,5 +1,13 @@
 import { MOST_NODES } from '../core/index.js';
-import { fieldsOf, type Policy, type PolicyChoice, type PolicyFields, PROFILES } from '../deviations/index.js';
+import {
+  DEVIATIONS,
+  hasFencingTokens,
+  type Policy,
+  PROFILES,
+  parseDeviation,
+  policyOf,
+  rulesOf,
+} from '../deviations/index.js';
 import { addressText } from './address.js';
 
 import { pointer, ScheduleError, show } from './input-error.js';
@@ -15,6 +23,8 @@ export function checkSchedule(schedule: Schedule, base = ''): void {
   checkClocks(schedule.cluster, names, pointer(base, 'cluster', 'clocks'));
   checkAnswers(schedule.cluster, pointer(base, 'cluster', 'answers'));
   checkProfile(schedule.policy.profile, pointer(base, 'policy', 'profile'));
+  checkDeviations(schedule.policy.deviations ?? [], pointer(base, 'policy', 'deviations'));
+  checkTimings(schedule, pointer(base, 'clients'));
   checkResource(schedule, pointer(base, 'resource'));
   for (const [index, fault] of schedule.faults.entries()) {
     checkFault(fault, schedule.cluster, names, pointer(base, 'faults', index));
@@ -112,15 +122,42 @@ function checkProfile(name: string, path: string): void {
   if (profileOf(name) === undefined) fail(path, notAProfile(name));
 }
 
-/** The fencing tokens that a choice comes to. */
-export function fencingOf({ profile, with: fields }: PolicyChoice): PolicyFields['fencing'] {
-  const policy = profileOf(profile);
-  return fields.fencing ?? (policy === undefined ? undefined : fieldsOf(policy).fencing);
+function checkDeviations(references: readonly string[], path: string): void {
+  for (const [index, reference] of references.entries()) {
+    const [name = ''] = reference.split(':');
+    const names = Object.keys(DEVIATIONS);
+    if (!names.includes(name))
+      fail(pointer(path, index), `${show(name)} is not a deviation; ${meant(name, names, 'the deviations are')}`);
+    orFail(pointer(path, index), () => parseDeviation(reference));
+  }
+  orFail(path, () => rulesOf(references));
+}
+
+/** A `RangeError` is what is wrong there. */
+function orFail(path: string, what: () => unknown): void {
+  try {
+    what();
+  } catch (error) {
+    throw error instanceof RangeError ? new ScheduleError(path, error.message) : error;
+  }
+}
+
+function checkTimings({ clients }: Schedule, base: string): void {
+  const names = Object.keys(DEVIATIONS).filter((name) => DEVIATIONS[name]?.rule === 'deadline');
+  for (const [index, { timing }] of clients.entries()) {
+    if (typeof timing?.deadline !== 'string') continue;
+    const { deadline } = timing;
+    const path = pointer(base, index, 'timing', 'deadline');
+    const [name = ''] = deadline.split(':');
+    if (!names.includes(name))
+      fail(path, `${show(name)} is not a deviation of the deadline; ${meant(name, names, 'they are')}`);
+    orFail(path, () => parseDeviation(deadline));
+  }
 }
 
 function checkResource({ resource = 'none', policy }: Schedule, path: string): void {
-  if (resource.startsWith('fencing') && fencingOf(policy) === 'none') {
-    fail(path, `${show(resource)} needs fencing tokens; set fencing of the policy to "quorum"`);
+  if (resource.startsWith('fencing') && !hasFencingTokens(policyOf(policy))) {
+    fail(path, `${show(resource)} needs fencing tokens; set fencing to true in the settings of the policy`);
   }
 }
 

@@ -1,8 +1,6 @@
 import { LONGEST_US, MOST_NODES } from '../core/index.js';
-import type { ClientTiming, PolicyChoice, PolicyFields } from '../deviations/index.js';
 import { exactly } from './exactly.js';
 import {
-  countOr,
   flag,
   formed,
   from,
@@ -20,6 +18,7 @@ import {
   wrong,
   wrongTag,
 } from './grammar-parts.js';
+import { policyChoice, timing } from './policy-grammar.js';
 import type {
   ClientPlan,
   ClockPlan,
@@ -42,10 +41,6 @@ import * as z from './zod.js';
 /** Names that the published JSON Schema uses. */
 export const definitions: z.core.$ZodRegistry<{ id: string }> = z.registry<{ id: string }>();
 
-const VOTES = { low: -MOST_NODES, high: MOST_NODES, right: `a whole number of votes within ±${MOST_NODES}` };
-const DELAY = { low: 0, high: LONGEST_US / 1000, right: 'a whole number of milliseconds from 0' };
-const STAMP = { low: 1, high: 1_000_000, right: 'a whole number of microseconds from 1 to 1000000' };
-const SHARE = { low: 0, high: 1_000_000, right: 'a whole number of parts per million from 0 to 1000000' };
 const PLACE = { low: 0, high: 999_999, right: 'a whole number of parts per million from 0 to 999999' };
 
 const operation = () => oneOf('acquire', 'extend', 'release', 'read-counter', 'raise-counter', 'join-counter');
@@ -88,93 +83,8 @@ const cluster: z.ZodType<Cluster> = exactly<Cluster>()(
   }),
 ).register(definitions, { id: 'Cluster' });
 
-const timingFields = {
-  clock: oneOf('boot', 'monotonic', 'wall').exactOptional(),
-  deadline: oneOf('absolute', 'relative', 'whole-ttl').exactOptional(),
-  deadlineLagUs: whole(MICROS).exactOptional(),
-};
-
-const timing: z.ZodType<ClientTiming> = exactly<ClientTiming>()(record('a timing', timingFields)).register(
-  definitions,
-  { id: 'ClientTiming' },
-);
-
-const policyFields: z.ZodType<PolicyFields> = exactly<PolicyFields>()(
-  record('a policy', {
-    quorum: countOr(1, MOST_NODES, 'majority', 'half', 'float-majority').exactOptional(),
-    votesWanted: countOr(1, MOST_NODES, 'quorum', 'all').exactOptional(),
-    nodesFrom: oneOf('configured', 'connected').exactOptional(),
-    sending: oneOf('parallel', 'sequential').exactOptional(),
-    settle: oneOf('early', 'early-yes', 'early-no', 'all', 'quorum-only').exactOptional(),
-    nodeTimeoutUs: orNull(MICROS, 'to wait for ever').exactOptional(),
-    onNodeError: oneOf('no-vote', 'vote', 'abort', 'forfeit').exactOptional(),
-    grantReadAs: oneOf('yes', 'error').exactOptional(),
-    clock: timingFields.clock,
-    stampUs: whole(STAMP).exactOptional(),
-    deadline: timingFields.deadline,
-    deadlineLagUs: timingFields.deadlineLagUs,
-    validityFrom: oneOf('attempt', 'call', 'reply').exactOptional(),
-    driftPpm: whole(ppm(1_000_000)).exactOptional(),
-    driftUs: whole(SHIFT).exactOptional(),
-    driftWholeMs: flag().exactOptional(),
-    validityCheck: oneOf('positive', 'non-negative', 'none', 'unsigned').exactOptional(),
-    minValidityUs: whole(MICROS).exactOptional(),
-    tokenFrom: oneOf('random', 'clock', 'clock-us').exactOptional(),
-    tokenScope: oneOf('attempt', 'call', 'instance').exactOptional(),
-    onlyIfAbsent: flag().exactOptional(),
-    keyExpiry: oneOf('ttl', 'thousandfold', 'thousandfold-per-retry', 'thousandth', 'none').exactOptional(),
-    ownKeyGrants: flag().exactOptional(),
-    ownKeyRenews: flag().exactOptional(),
-    tries: orNull(from(1), 'to try for ever').exactOptional(),
-    acquireTimeoutUs: orNull(MICROS, 'for no limit').exactOptional(),
-    retryDelayUs: whole(MICROS).exactOptional(),
-    retryJitterUs: whole(MICROS).exactOptional(),
-    retryPauses: flag().exactOptional(),
-    pausesAfterLast: flag().exactOptional(),
-    cleanup: oneOf('all', 'not-refused', 'granted', 'none').exactOptional(),
-    cleanupAfter: oneOf('each-attempt', 'last-attempt', 'all-but-last').exactOptional(),
-    cleanupAwaited: flag().exactOptional(),
-    givesUpOn: oneOf('nothing', 'too-slow', 'errors').exactOptional(),
-    releasesLateGrants: flag().exactOptional(),
-    releaseChecksToken: flag().exactOptional(),
-    releaseSteps: oneOf('one', 'get-then-del').exactOptional(),
-    releaseSending: oneOf('parallel', 'sequential', 'until-error').exactOptional(),
-    releaseRule: oneOf('best-effort', 'deleted', 'freed').exactOptional(),
-    releaseTries: orNull(from(1), 'to try for ever').exactOptional(),
-    beliefEnds: oneOf('at-release', 'after-release').exactOptional(),
-    releaseTo: oneOf('all', 'granted').exactOptional(),
-    extendCommand: oneOf('own', 'own-or-missing', 'present', 'any').exactOptional(),
-    extendReadAs: oneOf('answer', 'yes').exactOptional(),
-    extendQuorumOffset: whole(VOTES).exactOptional(),
-    extendFrom: oneOf('start', 'reply').exactOptional(),
-    extensionCheck: oneOf('validity', 'none').exactOptional(),
-    extendOnlyInTime: flag().exactOptional(),
-    extendStartsInTime: flag().exactOptional(),
-    extendOnFail: oneOf('keep', 'release', 'give-up').exactOptional(),
-    maxExtensions: orNull(from(0), 'for no limit').exactOptional(),
-    autoExtendAtUs: orNull(MICROS, 'to never extend by itself').exactOptional(),
-    autoExtendAtPpm: orNull(SHARE, 'to not go by a share').exactOptional(),
-    autoExtendLate: oneOf('at-once', 'never').exactOptional(),
-    autoExtendSpacingUs: whole(MICROS).exactOptional(),
-    lossSignal: oneOf('local-timer', 'after-reply', 'none').exactOptional(),
-    lockDelayMs: whole(DELAY).exactOptional(),
-    fencing: oneOf(
-      'none',
-      'quorum',
-      'counter-alone',
-      'plain-write',
-      'piggybacked-read',
-      'max',
-      'sum',
-      'min',
-    ).exactOptional(),
-    rejoin: oneOf('copy', 'copy-if-missing', 'at-once').exactOptional(),
-  }),
-).register(definitions, { id: 'PolicyFields' });
-
-const policy: z.ZodType<PolicyChoice> = exactly<PolicyChoice>()(
-  record('a policy choice', { profile: text('the name of a profile'), with: policyFields }),
-).register(definitions, { id: 'PolicyChoice' });
+for (const [id, part] of Object.entries({ PolicyChoice: policyChoice, ClientTiming: timing }))
+  part.register(definitions, { id });
 
 const extension: z.ZodType<ExtensionPlan> = exactly<ExtensionPlan>()(
   record('an extension', { afterUs: whole(MICROS), ttlMs: whole(TTL) }),
@@ -332,9 +242,9 @@ const fate: z.ZodType<Fate> = exactly<Fate>()(
 /** The form of a schedule. */
 export const scheduleGrammar: z.ZodType<Schedule> = exactly<Schedule>()(
   record('a schedule', {
-    schema: oneOf('lockstep.schedule/1'),
+    schema: oneOf('lockstep.schedule/2'),
     cluster,
-    policy,
+    policy: policyChoice,
     clients: list(client, 'a list of clients'),
     faults: list(fault, 'a list of faults'),
     fates: list(fate, 'a list of fates'),

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { hasFencingTokens, type PolicyChange, policyOf, policyWith } from '../deviations/index.js';
 import everyField from './fixtures/every-field.json' with { type: 'json' };
 import { InputError } from './input-error.js';
 import { MITIGATIONS, mitigate } from './mitigations.js';
@@ -63,12 +64,15 @@ test('membership=all takes lists, prefixes and changes of lists away', () => {
 
 test('a resource that looks at fencing tokens is given some, and none looks where there are none', () => {
   const bare = mitigate(mitigate(schedule, 'fencing=none'), 'resource=none');
-  expect(bare.policy.with.fencing).toBe('none');
+  expect(hasFencingTokens(policyOf(bare.policy))).toBe(false);
   const fenced = mitigate(bare, 'resource=fencing');
-  expect([fenced.resource, fenced.policy.with.fencing]).toEqual(['fencing', 'quorum']);
-  expect(mitigate(bare, 'resource=cas').policy.with.fencing).toBe('none');
+  expect([fenced.resource, fenced.policy.settings?.fencing]).toEqual(['fencing', true]);
+  expect(mitigate(bare, 'resource=cas').policy.settings?.fencing).toBe(false);
   expect(mitigate(fenced, 'fencing=none').resource).toBe('none');
-  expect(mitigate(fenced, 'policy=reference').policy.with).toEqual({ fencing: 'quorum' });
+  expect(mitigate(fenced, 'policy=reference').policy).toEqual({
+    profile: 'reference',
+    settings: { fencing: true },
+  });
 });
 
 test('persistence, by either name', () => {
@@ -153,29 +157,68 @@ test.each([
   ['min-validity=100ms', { minValidityUs: 100_000 }],
   ['node-timeout=50ms', { nodeTimeoutUs: 50_000 }],
   ['node-timeout=none', { nodeTimeoutUs: null }],
-  ['sending=parallel', { sending: 'parallel' }],
-  ['settle=all', { settle: 'all' }],
-  ['cleanup=all', { cleanup: 'all' }],
-  ['extend-from=start', { extendFrom: 'start' }],
   ['max-extensions=1', { maxExtensions: 1 }],
   ['max-extensions=none', { maxExtensions: null }],
   ['drift=1%', { driftPpm: 10_000 }],
   ['drift=0.0001', { driftPpm: 1 }],
-  ['token-check=on', { releaseChecksToken: true }],
-  ['token-check=off', { releaseChecksToken: false }],
-])('%s is a choice of policy', (text, fields) => {
-  expect(mitigate(schedule, text)).toEqual({
-    ...schedule,
-    policy: { profile: 'reference', with: { ...schedule.policy.with, ...fields } },
-  });
+  ['lock-delay=2s', { lockDelayMs: 2_000 }],
+  ['fencing=none', { fencing: false }],
+])('%s is a setting', (text, settings) => {
+  const before = policyOf(schedule.policy);
+  expect(policyOf(mitigate(schedule, text).policy)).toEqual(policyWith({ settings } as PolicyChange, before));
+});
+
+test.each([
+  ['sending=parallel', [], ['asks-in-turn']],
+  ['settle=early', [], ['settles-with-all']],
+  ['settle=all', [], []],
+  ['cleanup=all', [], ['cleans-granted']],
+  ['cleanup=none', ['cleans-nothing'], ['cleans-granted']],
+  ['extend-from=start', [], ['extension-counts-from-reply']],
+  ['extend-from=reply', [], []],
+  ['own-key=refusal', [], ['own-key-renews']],
+  ['token-check=on', [], []],
+  ['token-check=off', ['deletes-any'], []],
+  ['rejoin=copy', [], ['counter-from-zero']],
+  ['rejoin=copy-if-missing', ['counter-kept'], ['counter-from-zero']],
+])('%s adds %j and takes %j away', (text, added, removed) => {
+  const before = policyOf(schedule.policy).deviations;
+  const after = policyOf(mitigate(schedule, text).policy).deviations;
+  expect(after.filter((it) => !before.includes(it))).toEqual(added);
+  expect(before.filter((it) => !after.includes(it))).toEqual(removed);
+});
+
+test('rounds that are decided early have releases and clean-ups that are, unless those go out one after the other', () => {
+  const plain = { ...schedule, policy: { profile: 'node-redlock-4' } };
+  const early = policyOf(mitigate(plain, 'settle=early').policy).deviations;
+  expect(early.filter((it) => /^(settles|release-awaits|awaits)-/.test(it))).toEqual(['awaits-clean-up']);
+  const inTurn = { ...schedule, policy: { profile: 'redlock-php' } };
+  const slow = policyOf(mitigate(inTurn, 'settle=early').policy).deviations;
+  expect(slow.filter((it) => /^(settles|release-awaits|awaits)-/.test(it))).toEqual([
+    'release-awaits-all',
+    'awaits-whole-clean-up',
+  ]);
+  expect(policyOf(mitigate(mitigate(plain, 'settle=early'), 'settle=all').policy)).toEqual(policyOf(plain.policy));
+});
+
+test('an allowance that is added to the validity is none, and goes where another is asked for', () => {
+  const added = { ...schedule, policy: { profile: 'reference', deviations: ['drift-added'] } };
+  expect(policyOf(mitigate(added, 'drift=2%').policy)).toEqual(policyWith({ settings: { driftPpm: 20_000 } }));
 });
 
 test('clock and deadline are those of all clients, whatever one has for itself', () => {
   const own = (text: string): unknown => mitigate(schedule, text).clients.map(({ timing }) => timing);
-  expect(mitigate(schedule, 'clock=monotonic').policy.with.clock).toBe('monotonic');
-  expect(own('clock=monotonic')).toEqual([{ deadline: 'absolute', deadlineLagUs: 0 }, undefined]);
-  expect(own('deadline=relative')).toEqual([{ clock: 'wall', deadlineLagUs: 0 }, undefined]);
+  expect(mitigate(schedule, 'clock=monotonic').policy.habits?.clock).toBe('monotonic');
+  expect(own('clock=monotonic')).toEqual([{ deadline: 'deadline-stamps-us:1000' }, undefined]);
+  expect(own('deadline=relative')).toEqual([{ clock: 'wall' }, undefined]);
   expect(own('policy=reference')).toEqual([undefined, undefined]);
+  const deadlines = (text: string) =>
+    policyOf(mitigate(schedule, text).policy).deviations.filter((it) => it.startsWith('deadline-'));
+  expect(deadlines('deadline=relative')).toEqual(['deadline-counted-after-us:5000']);
+  expect(deadlines('deadline=absolute')).toEqual(['deadline-stamps-us:1000']);
+  const plain = { ...schedule, policy: { profile: 'reference' } };
+  expect(mitigate(plain, 'deadline=absolute').policy).toEqual(plain.policy);
+  expect(mitigate(plain, 'deadline=relative').policy.deviations).toEqual(['deadline-counted-after-us:0']);
 });
 
 test('scripts are about the cluster', () => {
@@ -188,15 +231,12 @@ test('link is about the cluster', () => {
 });
 
 test('policy takes the profile as it is', () => {
-  expect(mitigate(mitigate(schedule, 'fencing=none'), 'policy=reference').policy).toEqual({
-    profile: 'reference',
-    with: {},
-  });
+  expect(mitigate(mitigate(schedule, 'fencing=none'), 'policy=reference').policy).toEqual({ profile: 'reference' });
 });
 
 describe('jitter', () => {
   test('fills in what the plans leave open, for as many attempts as there are', () => {
-    expect(mitigate(schedule, 'jitter=100ms').policy.with.retryJitterUs).toBe(100_000);
+    expect(mitigate(schedule, 'jitter=100ms').policy.settings?.retryJitterUs).toBe(100_000);
     expect(locks('jitter=100ms').map(({ jitterPpm }) => jitterPpm)).toEqual([
       [0, 999_999, 82_136],
       [32_248, 764_299, 496_350],
@@ -205,12 +245,15 @@ describe('jitter', () => {
   });
 
   test('has an end for clients that never give up', () => {
-    const endless = mitigate({ ...schedule, policy: { profile: 'reference', with: { tries: null } } }, 'jitter=1ms');
+    const endless = mitigate(
+      { ...schedule, policy: { profile: 'reference', settings: { tries: null } } },
+      'jitter=1ms',
+    );
     expect(endless.clients[1]?.locks[0]?.jitterPpm.length).toBe(64);
   });
 
   test('takes the number of attempts from the profile where the schedule names none', () => {
-    const plain = mitigate({ ...schedule, policy: { profile: 'reference', with: {} } }, 'jitter=1ms');
+    const plain = mitigate({ ...schedule, policy: { profile: 'reference' } }, 'jitter=1ms');
     expect(plain.clients[1]?.locks[0]?.jitterPpm.length).toBe(11);
   });
 });

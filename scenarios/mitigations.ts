@@ -2,6 +2,9 @@ import { MOST_NODES } from '../core/index.js';
 import {
   spreadJitter,
   withAnswers,
+  withClock,
+  withDeadlines,
+  withDeviations,
   withFencing,
   withLink,
   withLocks,
@@ -13,7 +16,7 @@ import {
   withResource,
   withRestartDelay,
   withScripts,
-  withTiming,
+  withSettle,
   withTtl,
 } from './altered.js';
 import { notAProfile, profileOf } from './checks.js';
@@ -97,73 +100,87 @@ export const MITIGATIONS: readonly Mitigation[] = [
     description: 'clients wait for this many votes while nodes can still answer',
     apply: (schedule, value) => {
       const named = value === 'all' || value === 'quorum';
-      return withPolicy(schedule, { votesWanted: named ? value : integer(value, 1, MOST_NODES, 'all', 'quorum') });
+      return withPolicy(schedule, {
+        settings: { votesWanted: named ? value : integer(value, 1, MOST_NODES, 'all', 'quorum') },
+      });
     },
   },
   {
     name: 'drift',
     values: '<percent>',
     description: 'clients give up this share of the TTL for the drift of clocks',
-    apply: (schedule, value) => withPolicy(schedule, { driftPpm: percent(value) }),
+    apply: (schedule, value) =>
+      withDeviations(withPolicy(schedule, { settings: { driftPpm: percent(value) } }), ['drift-added'], []),
   },
   {
     name: 'clock',
     values: 'boot|monotonic|wall',
     description: 'the clock that clients read: counting suspends, standing still in them, or one that can be set',
     apply: (schedule, value) =>
-      withTiming(schedule, { clock: oneOf(value, { boot: 'boot', monotonic: 'monotonic', wall: 'wall' }) }),
+      withClock(schedule, oneOf(value, { boot: 'boot', monotonic: 'monotonic', wall: 'wall' })),
   },
   {
     name: 'deadline',
     values: 'absolute|relative',
     description: 'clients are told when their claim ends, or how long to count from the answers on',
-    apply: (schedule, value) =>
-      withTiming(schedule, { deadline: oneOf(value, { absolute: 'absolute', relative: 'relative' }) }),
+    apply: (schedule, value) => withDeadlines(schedule, oneOf(value, { absolute: 'absolute', relative: 'relative' })),
   },
   {
     name: 'min-validity',
     values: '<duration>',
     description: 'an attempt with less validity left than this has failed',
-    apply: (schedule, value) => withPolicy(schedule, { minValidityUs: parseDuration(value) }),
+    apply: (schedule, value) => withPolicy(schedule, { settings: { minValidityUs: parseDuration(value) } }),
   },
   {
     name: 'node-timeout',
     values: '<duration>|none',
     description: 'how long clients wait for the answer of one node',
-    apply: (schedule, value) => withPolicy(schedule, { nodeTimeoutUs: value === 'none' ? null : parseDuration(value) }),
+    apply: (schedule, value) =>
+      withPolicy(schedule, { settings: { nodeTimeoutUs: value === 'none' ? null : parseDuration(value) } }),
   },
   {
     name: 'sending',
     values: 'parallel|sequential',
     description: 'clients ask all nodes at once, or one after the other',
     apply: (schedule, value) =>
-      withPolicy(schedule, { sending: oneOf(value, { parallel: 'parallel', sequential: 'sequential' }) }),
+      withDeviations(schedule, ['asks-in-turn'], oneOf(value, { parallel: [], sequential: ['asks-in-turn'] })),
   },
   {
     name: 'settle',
     values: 'early|all',
     description: 'an attempt is decided as soon as it can be, or when every node has answered or timed out',
-    apply: (schedule, value) => withPolicy(schedule, { settle: oneOf(value, { early: 'early', all: 'all' }) }),
+    apply: (schedule, value) => withSettle(schedule, oneOf(value, { early: false, all: true })),
   },
   {
     name: 'cleanup',
     values: 'all|granted|none',
     description: 'a failed attempt is released on all nodes, where a yes was heard, or nowhere',
     apply: (schedule, value) =>
-      withPolicy(schedule, { cleanup: oneOf(value, { all: 'all', granted: 'granted', none: 'none' }) }),
+      withDeviations(
+        schedule,
+        ['cleans-unless-refused', 'cleans-granted', 'cleans-nothing'],
+        oneOf(value, { all: [], granted: ['cleans-granted'], none: ['cleans-nothing'] }),
+      ),
   },
   {
     name: 'extend-from',
     values: 'start|reply',
     description: 'an extension counts from when it was sent, or from its answers',
-    apply: (schedule, value) => withPolicy(schedule, { extendFrom: oneOf(value, { start: 'start', reply: 'reply' }) }),
+    apply: (schedule, value) =>
+      withDeviations(
+        schedule,
+        ['extension-counts-from-reply'],
+        oneOf(value, { start: [], reply: ['extension-counts-from-reply'] }),
+      ),
   },
   {
     name: 'max-extensions',
     values: '<n>|none',
     description: 'a lock is extended at most this often',
     apply: (schedule, value) =>
-      withPolicy(schedule, { maxExtensions: value === 'none' ? null : integer(value, 0, MOST_EXTENSIONS, 'none') }),
+      withPolicy(schedule, {
+        settings: { maxExtensions: value === 'none' ? null : integer(value, 0, MOST_EXTENSIONS, 'none') },
+      }),
   },
   {
     name: 'link',
@@ -196,7 +213,7 @@ export const MITIGATIONS: readonly Mitigation[] = [
     name: 'fencing',
     values: 'quorum|none',
     description: 'locks come with a fencing token, counted by a quorum',
-    apply: (schedule, value) => withFencing(schedule, oneOf(value, { quorum: 'quorum', none: 'none' })),
+    apply: (schedule, value) => withFencing(schedule, oneOf(value, { quorum: true, none: false })),
   },
   {
     name: 'rejoin',
@@ -204,33 +221,42 @@ export const MITIGATIONS: readonly Mitigation[] = [
     description:
       'a restarted node copies the counters of others before it counts again, only if it has none, or begins at 0',
     apply: (schedule, value) =>
-      withPolicy(schedule, {
-        rejoin: oneOf(value, { copy: 'copy', 'copy-if-missing': 'copy-if-missing', 'at-once': 'at-once' }),
-      }),
+      withDeviations(
+        schedule,
+        ['counter-kept', 'counter-from-zero'],
+        oneOf(value, { copy: [], 'copy-if-missing': ['counter-kept'], 'at-once': ['counter-from-zero'] }),
+      ),
   },
   {
     name: 'lock-delay',
     values: '<duration>',
     description: 'keys outlive a claim by this, unless it is released: nobody gets a lost lock for so long',
-    apply: (schedule, value) => withPolicy(schedule, { lockDelayMs: wholeMs(value) }),
+    apply: (schedule, value) => withPolicy(schedule, { settings: { lockDelayMs: wholeMs(value) } }),
   },
   {
     name: 'own-key',
     values: 'vote|refusal',
     description: 'what a node says whose key is of the same token already, from an earlier sending',
-    apply: (schedule, value) => withPolicy(schedule, { ownKeyGrants: oneOf(value, { vote: true, refusal: false }) }),
+    apply: (schedule, value) =>
+      withDeviations(
+        schedule,
+        ['own-key-grants', 'own-key-renews'],
+        oneOf(value, { vote: ['own-key-grants'], refusal: [] }),
+      ),
   },
   {
     name: 'token-check',
     values: 'on|off',
     description: 'a release deletes only the own token, or whatever is there',
-    apply: (schedule, value) => withPolicy(schedule, { releaseChecksToken: oneOf(value, { on: true, off: false }) }),
+    apply: (schedule, value) =>
+      withDeviations(schedule, ['deletes-any'], oneOf(value, { on: [], off: ['deletes-any'] })),
   },
   {
     name: 'jitter',
     values: '<duration>',
     description: 'pauses between attempts vary by up to this much either way, differently for each client and attempt',
-    apply: (schedule, value) => spreadJitter(withPolicy(schedule, { retryJitterUs: parseDuration(value) })),
+    apply: (schedule, value) =>
+      spreadJitter(withPolicy(schedule, { settings: { retryJitterUs: parseDuration(value) } })),
   },
   {
     name: 'policy',
@@ -238,7 +264,7 @@ export const MITIGATIONS: readonly Mitigation[] = [
     description: 'clients follow this profile as it is, without the deviations of the schedule',
     apply: (schedule, value) => {
       if (profileOf(value) === undefined) throw new InputError(notAProfile(value));
-      const followed = { ...withOwnTiming(schedule, () => false), policy: { profile: value, with: {} } };
+      const followed = { ...withOwnTiming(schedule, () => false), policy: { profile: value } };
       return followed.resource === undefined ? followed : withResource(followed, followed.resource);
     },
   },

@@ -28,6 +28,15 @@ test('reads a scenario with every field, and changes nothing', () => {
   expect(parseSchedule(everyField.schedule)).toStrictEqual(everyField.schedule);
 });
 
+test('a set of deviations is read in one order', () => {
+  const { schedule } = everyField;
+  const backwards = {
+    ...schedule,
+    policy: { ...schedule.policy, deviations: schedule.policy.deviations.toReversed() },
+  };
+  expect(parseSchedule(backwards)).toStrictEqual(schedule);
+});
+
 test('puts fields in their order', () => {
   const backwards = Object.fromEntries(Object.entries(everyField.schedule).reverse());
   expect(JSON.stringify(parseSchedule(backwards))).toBe(JSON.stringify(everyField.schedule));
@@ -48,7 +57,7 @@ describe('says what is wrong, where, and what would be right', () => {
         "missing; it must be a schedule (an object)",
         "null is not a schedule (an object)",
         "a list is not a schedule (an object)",
-        "/schema: "lockstep.schedule/1" is not "lockstep.scenario/1"",
+        "/schema: "lockstep.schedule/2" is not "lockstep.scenario/1"",
         "/schema: "lockstep.scenario/2" is not "lockstep.scenario/1"",
         "/schedule: missing; it must be a schedule (an object)",
         "/schedule/clients: an object is not a list of clients",
@@ -61,8 +70,10 @@ describe('says what is wrong, where, and what would be right', () => {
       ...replaced('/schedule/cluster/clocks/0', { process: 'n0', offsetMs: 0, ratePpm: 0 }),
       said('add', '/schedule/cluster/delayMs', 1),
       said('add', '/schedule/colour', 'red'),
-      said('add', '/schedule/policy/with/drift', 1),
-      said('add', '/schedule/policy/with/profile', 'reference'),
+      said('add', '/schedule/policy/with', { tries: 3 }),
+      said('add', '/schedule/policy/settings/drift', 1),
+      said('add', '/schedule/policy/settings/quorum', 3),
+      said('add', '/schedule/policy/habits/clok', 'wall'),
       said('add', '/schedule/faults/0/nodes', 'n1'),
       said('add', '/schedule/clients/0/locks/0/a~1b', 1),
     ]).toMatchInlineSnapshot(`
@@ -70,8 +81,10 @@ describe('says what is wrong, where, and what would be right', () => {
         "/schedule/cluster/clocks/0/offsetMs: not a field of a clock; did you mean "offsetUs"?",
         "/schedule/cluster/delayMs: not a field of a cluster; did you mean "delayUs"?",
         "/schedule/colour: not a field of a schedule; the fields are schema, cluster, policy, clients, faults, fates, resource, untilUs",
-        "/schedule/policy/with/drift: not a field of a policy; did you mean "driftPpm"?",
-        "/schedule/policy/with/profile: not a field of a policy; the fields are quorum, votesWanted, nodesFrom, sending, settle, nodeTimeoutUs, onNodeError, grantReadAs, clock, stampUs, deadline, deadlineLagUs, …",
+        "/schedule/policy/with: not a field of a policy; the fields are profile, settings, deviations, habits",
+        "/schedule/policy/settings/drift: not a field of the settings; did you mean "driftPpm"?",
+        "/schedule/policy/settings/quorum: not a field of the settings; the fields are votesWanted, nodeTimeoutUs, driftPpm, driftUs, minValidityUs, tries, acquireTimeoutUs, retryDelayUs, retryJitterUs, releaseTries, maxExtensions, autoExtendAtUs, …",
+        "/schedule/policy/habits/clok: not a field of the habits; did you mean "clock"?",
         "/schedule/faults/0/nodes: not a field of a crash; did you mean "node"?",
         "/schedule/clients/0/locks/0/a~1b: not a field of a lock; the fields are atUs, resources, ttlMs, holdUs, extensions, writes, jitterPpm",
       ]
@@ -88,8 +101,8 @@ describe('says what is wrong, where, and what would be right', () => {
       ...replaced('/schedule/clients/0/locks/0/jitterPpm/0', 1_000_000, -1),
       ...replaced('/schedule/clients/0/locks/0/holdUs', -1),
       ...replaced('/schedule/faults/0/restartAfterUs', 'never'),
-      ...replaced('/schedule/policy/with/quorum', 'most', 0),
-      ...replaced('/schedule/policy/with/tries', 0),
+      ...replaced('/schedule/policy/deviations/0', 'quorum', 'quorum:32', 'quorum:x'),
+      ...replaced('/schedule/policy/settings/tries', 0),
     ]).toMatchInlineSnapshot(`
       [
         "/schedule/cluster/nodes: 0 is not a number of nodes from 1 to 31",
@@ -110,9 +123,10 @@ describe('says what is wrong, where, and what would be right', () => {
         "/schedule/clients/0/locks/0/jitterPpm/0: -1 is not a whole number of parts per million from 0 to 999999",
         "/schedule/clients/0/locks/0/holdUs: -1 is not a whole number of microseconds from 0 to 2^52, or null to never release",
         "/schedule/faults/0/restartAfterUs: "never" is not a whole number of microseconds from 0 to 2^52, or null to never restart",
-        "/schedule/policy/with/quorum: "most" is not "majority", "half", "float-majority" or a whole number from 1 to 31",
-        "/schedule/policy/with/quorum: 0 is not "majority", "half", "float-majority" or a whole number from 1 to 31",
-        "/schedule/policy/with/tries: 0 is not a whole number from 1 up, or null to try for ever",
+        "/schedule/policy/deviations/0: quorum: write quorum:<whole number from 1 to 31>",
+        "/schedule/policy/deviations/0: quorum:32: write quorum:<whole number from 1 to 31>",
+        "/schedule/policy/deviations/0: quorum:x: write quorum:<whole number from 1 to 31>",
+        "/schedule/policy/settings/tries: 0 is not a whole number from 1 up, or null to try for ever",
       ]
     `);
   });
@@ -168,6 +182,8 @@ describe('says what is wrong, where, and what would be right', () => {
       ...replaced('/schedule/clients/0/nodes', [], ['n5'], Array(32).fill('n0')),
       ...replaced('/schedule/cluster/clocks/1/process', 'n0', 'c4'),
       ...replaced('/schedule/policy/profile', 'referense', 'mine', 'toString'),
+      ...replaced('/schedule/policy/deviations', 'half-quorum', ['half-quorom'], ['toString'], [3]),
+      ...replaced('/schedule/clients/0/timing/deadline', 'relative', 'stamps-us:1000', 'deadline-stamps-us:0'),
       ...replaced('/schedule/clients/0/locks/0/resources', [], ['a', 'b', 'a'], ['']),
       ...replaced('/expect/claims/1', 'c3@4000'),
     ]).toMatchInlineSnapshot(`
@@ -197,6 +213,13 @@ describe('says what is wrong, where, and what would be right', () => {
         "/schedule/policy/profile: "referense" is not a profile; did you mean "reference"?",
         "/schedule/policy/profile: "mine" is not a profile; the profiles are reference, antirez-redlock-rb, redlock-rb, redlock-py, aioredlock, pottery, glasslion-redlock, redis-distlock, lyokato-redlock, redlock-php, php-lock-3, php-redis-mutex, …",
         "/schedule/policy/profile: "toString" is not a profile; the profiles are reference, antirez-redlock-rb, redlock-rb, redlock-py, aioredlock, pottery, glasslion-redlock, redis-distlock, lyokato-redlock, redlock-php, php-lock-3, php-redis-mutex, …",
+        "/schedule/policy/deviations: "half-quorum" is not a list of names of deviations",
+        "/schedule/policy/deviations/0: "half-quorom" is not a deviation; did you mean "half-quorum"?",
+        "/schedule/policy/deviations/0: "toString" is not a deviation; the deviations are half-quorum, float-majority, quorum, extension-votes, error-is-vote, grant-is-error, refusal-extends, settles-with-all, settles-early-on-yes, settles-early-on-no, settles-by-quorum-only, error-aborts, …",
+        "/schedule/policy/deviations/0: 3 is not the name of a deviation",
+        "/schedule/clients/0/timing/deadline: "relative" is not a deviation of the deadline; they are deadline-stamps-us, deadline-counted-after-us, deadline-whole-ttl",
+        "/schedule/clients/0/timing/deadline: "stamps-us" is not a deviation of the deadline; they are deadline-stamps-us, deadline-counted-after-us, deadline-whole-ttl",
+        "/schedule/clients/0/timing/deadline: deadline-stamps-us:0: write deadline-stamps-us:<whole number from 1 to 1000000>",
         "/schedule/clients/0/locks/0/resources: empty; it must be a list of at least one resource",
         "/schedule/clients/0/locks/0/resources/2: "a" is named twice; name each resource once",
         "/schedule/clients/0/locks/0/resources/0: "" is not the name of a resource",
@@ -209,6 +232,8 @@ describe('says what is wrong, where, and what would be right', () => {
     expect([
       ...replaced('/schedule/clients/0/locks/0/writes/0/sendAfterUs', 9),
       ...replaced('/schedule/cluster/replicaLagUs', null),
+      ...replaced('/schedule/policy/deviations', ['half-quorum', 'quorum:2'], ['asks-in-turn', 'asks-in-turn']),
+      ...replaced('/schedule/policy', { profile: 'reference' }),
       ...replaced('/schedule/fates/2/lost', true),
       ...replaced('/schedule/fates/0/client', 'c3'),
       ...replaced('/schedule/fates/0/node', 'n5'),
@@ -229,6 +254,9 @@ describe('says what is wrong, where, and what would be right', () => {
       [
         "/schedule/clients/0/locks/0/writes/0/sendAfterUs: 9 is before the check; it must be at least checkAfterUs, 10",
         "/schedule/faults/2/kind: a failover needs replicas; set replicaLagUs of the cluster to their lag",
+        "/schedule/policy/deviations: quorum would undo half-quorum: both are about one rule",
+        "/schedule/policy/deviations: asks-in-turn would undo asks-in-turn: both are about one rule",
+        "/schedule/resource: "fencing" needs fencing tokens; set fencing to true in the settings of the policy",
         "/schedule/fates/2/delayUs: a lost message has no delay; leave out one of lost and delayUs",
         "/schedule/fates/0/client: "c3" is not a client; the schedule has c1, c2",
         "/schedule/fates/0/node: "n5" is not a node; the cluster has n0 to n4",
@@ -299,7 +327,7 @@ describe('the text of a file', () => {
         "S03.json: the file ends too early, at line 28, column 14; it must be one complete JSON object",
         "S03.json: the file ends too early, at line 28, column 30; it must be one complete JSON object",
         "S03.json: not JSON from line 10, column 7 on; it must be one JSON object",
-        "S03.json: not JSON from line 361, column 2 on; it must be one JSON object",
+        "S03.json: not JSON from line 362, column 2 on; it must be one JSON object",
         "S03.json: /schedule/cluster/distances/1/node: "n7" is not a node; the cluster has n0 to n4",
         "S03.json: 5 is not a scenario (an object)",
       ]

@@ -1,22 +1,24 @@
-import type { z } from 'zod';
+import { inOrder } from '../deviations/index.js';
 import { checkScenario, checkSchedule } from './checks.js';
+import { scenarioFromFormOne, scheduleFromFormOne, variantsFromFormOne } from './form-1.js';
 import { scheduleGrammar } from './grammar.js';
-import { pointer, ScheduleError } from './input-error.js';
+import { ScheduleError } from './input-error.js';
 import { jsonFault } from './json-text.js';
+import { readAs } from './read-as.js';
 import type { Scenario } from './scenario.js';
 import { scenarioGrammar } from './scenario-grammar.js';
 import type { Schedule } from './schedule.js';
 
 /**
- * Reads a schedule from plain data.
+ * Reads a schedule from plain data, of today's form or of form 1.
  *
  * @returns A copy with its fields in their documented order.
  * @throws {@link ScheduleError} that says what is wrong, where, and what would be right.
  */
 export function parseSchedule(value: unknown): Schedule {
-  const schedule = readAs(scheduleGrammar, value);
+  const schedule = readAs(scheduleGrammar, scheduleFromFormOne(value));
   checkSchedule(schedule);
-  return schedule;
+  return withSortedDeviations(schedule);
 }
 
 /**
@@ -25,9 +27,17 @@ export function parseSchedule(value: unknown): Schedule {
  * @throws {@link ScheduleError} that says what is wrong, where, and what would be right.
  */
 export function parseScenario(value: unknown): Scenario {
-  const scenario = readAs(scenarioGrammar, value);
+  const scenario = readAs(scenarioGrammar, scenarioFromFormOne(value));
   checkScenario(scenario);
-  return scenario;
+  return variantsFromFormOne({ ...scenario, schedule: withSortedDeviations(scenario.schedule) }, value);
+}
+
+/** They are a set: those that are equal are written in one way. */
+function withSortedDeviations(schedule: Schedule): Schedule {
+  const { deviations } = schedule.policy;
+  return deviations === undefined
+    ? schedule
+    : { ...schedule, policy: { ...schedule.policy, deviations: inOrder(deviations) } };
 }
 
 /**
@@ -72,18 +82,4 @@ function json(text: string): unknown {
       : `not JSON from line ${line}, column ${column} on; it must be one JSON object`;
     throw new ScheduleError('', problem);
   }
-}
-
-/** What a grammar makes of plain data, or the first thing that is wrong with it. */
-export function readAs<T>(grammar: z.ZodType<T>, value: unknown): T {
-  const result = grammar.safeParse(value);
-  if (result.success) return result.data;
-  const issues = result.error.issues;
-  // What is another kind of file is wrong everywhere; and a mistyped field is missing under its right name as well.
-  const issue =
-    issues.find(({ path }) => path.length === 1 && path[0] === 'schema') ??
-    issues.find(({ code }) => code === 'unrecognized_keys') ??
-    issues[0];
-  const keys = issue?.code === 'unrecognized_keys' ? issue.keys.slice(0, 1) : [];
-  throw new ScheduleError(pointer('', ...(issue?.path ?? []), ...keys), issue?.message ?? 'not readable');
 }

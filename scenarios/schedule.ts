@@ -7,7 +7,7 @@ import type { ClientTiming, PolicyChoice } from '../deviations/index.js';
  * time from the start of the run, in whole microseconds; what a process measures is on its own clock.
  */
 export interface Schedule {
-  readonly schema: 'lockstep.schedule/1';
+  readonly schema: 'lockstep.schedule/2';
   readonly cluster: Cluster;
   /** What all clients follow. */
   readonly policy: PolicyChoice;

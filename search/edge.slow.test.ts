@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { REFERENCE } from '../deviations/index.js';
+import { policyWith } from '../deviations/index.js';
 import { MONITORED } from '../properties/property-lists.js';
 import { type CheckResult, check } from './check.js';
 import { past, STRAINS, WITHIN_ASSUMPTIONS } from './weather.js';
@@ -29,7 +29,7 @@ describe('the lock with its default policy', () => {
   });
 
   it('and with fencing tokens that a resource looks at, 20,000 on three nodes and on five', async () => {
-    const policy = { ...REFERENCE, fencing: 'quorum' } as const;
+    const policy = policyWith({ settings: { fencing: true } });
     for (const nodes of [3, 5]) {
       const weather = { ...WITHIN_ASSUMPTIONS, nodes, policy, resource: 'fencing' } as const;
       const result = await check({ weather, seed: 'fenced', runs: 20_000, properties: MONITORED });

@@ -1,5 +1,5 @@
 import { extendsItself, type Settings } from '../core/index.js';
-import { type ClientTiming, type Habits, type Policy, policyWith } from '../deviations/index.js';
+import { deadlineOf, type Habits, type Policy, policyWith } from '../deviations/index.js';
 import type { ClockPlan, Distance, FsyncPlan } from '../scenarios/index.js';
 import { type ClientView, type ClusterSetup, nodeName, type Setup, type Stream } from '../sim/index.js';
 import { type Bounds, boundsOf } from './bounds.js';
@@ -223,11 +223,11 @@ export function forgetsUnawares({ persistence, disks }: Weather): boolean {
 }
 
 /** Clients that read different clocks, and are told of their validity in different ways. */
-function drawTimings({ clients }: Weather, draw: Stream): ClientView[] {
+function drawTimings({ clients, policy }: Weather, draw: Stream): ClientView[] {
   return Array.from({ length: clients }, () => ({
     timing: {
       clock: draw.pick<Habits['clock']>(['boot', 'monotonic', 'wall']),
-      deadline: draw.pick<ClientTiming['deadline'] & string>(['absolute', 'relative']),
+      deadline: draw.pick([deadlineOf(policy, 'absolute'), deadlineOf(policy, 'relative')]),
     },
   }));
 }

@@ -128,7 +128,7 @@ it('ends where a figure that is made rounder is put back by another', () => {
     { ...write, checkAfterUs: 29_089_511, sendAfterUs: 29_109_511 },
   ];
   const found: Schedule = {
-    ...schedule({ cluster: { nodes: 1 }, policy: { fencing: 'quorum' }, untilUs: 90_000_000 }),
+    ...schedule({ cluster: { nodes: 1 }, policy: { settings: { fencing: true } }, untilUs: 90_000_000 }),
     clients: [{ id: 'c1', locks: [lock(0, { ttlMs: 30_000, writes })] }],
     resource: 'fencing-strict',
   };

@@ -6,7 +6,12 @@ const ONE_NODE = { nodes: 1 };
 
 /** When c1's commands are carried out, and when their answers are there. */
 function answers(parts: Parts): string[] {
-  return story({ policy: { nodeTimeoutUs: null }, untilUs: 3_000_000, ...parts }, 'execute', 'reply', 'claim');
+  return story(
+    { policy: { settings: { nodeTimeoutUs: null } }, untilUs: 3_000_000, ...parts },
+    'execute',
+    'reply',
+    'claim',
+  );
 }
 
 describe('a node that waits for its replica (WAIT)', () => {
@@ -18,7 +23,7 @@ describe('a node that waits for its replica (WAIT)', () => {
 
   it('says no, and answers a release, at once', () => {
     const locks = [[lock(0, { holdUs: 20_000 })], [lock(10_000)]];
-    const times = answers({ cluster, locks, policy: { tries: 1 } });
+    const times = answers({ cluster, locks, policy: { settings: { tries: 1 } } });
     expect(times).toContain('12000 c2 reply');
     expect(times.slice(-2)).toEqual(['30000 n0 execute', '31000 c1 reply']);
   });

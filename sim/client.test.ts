@@ -12,7 +12,7 @@ function when(kind: 'release-call' | 'expired' | 'claim', parts: Parts): string[
 
 it('is dead for good: a clock that goes on changing wakes none of its timers', () => {
   const parts: Parts = {
-    policy: { clock: 'wall' },
+    policy: { habits: { clock: 'wall' } },
     locks: [[lock(0, { holdUs: 8_000 })], [lock(40_000_000, { holdUs: 8_000 })]],
     faults: [{ kind: 'client-crash', client: 'c1', atUs: 5_000 }, step(20_000_000, 1_000), step(40_005_000, 1_000)],
   };
@@ -20,7 +20,7 @@ it('is dead for good: a clock that goes on changing wakes none of its timers', (
 });
 
 describe('what a client measures', () => {
-  const WALL = { clock: 'wall' } as const;
+  const WALL = { habits: { clock: 'wall' } } as const;
   const held: Parts = { policy: WALL, locks: [[lock(0, { holdUs: 8_000 })]] };
 
   it('is on its own clock', () => {
@@ -54,14 +54,16 @@ describe('an attempt', () => {
   it('that fails is followed by the next after a pause, at the place of its range that the plan says', () => {
     const faults: Fault[] = [{ kind: 'crash', node: 'n0', atUs: 0, restartAfterUs: null }];
     const locks = [[lock(0, { jitterPpm: [0, 999_999] })]];
-    const sends = story({ cluster: ONE_NODE, policy: { tries: 4 }, locks, faults }, 'dropped').map(parseFloat);
+    const sends = story({ cluster: ONE_NODE, policy: { settings: { tries: 4 } }, locks, faults }, 'dropped').map(
+      parseFloat,
+    );
     // Time-out 50 ms, then 100, 299.999 and 200 ms; each failure sends a release too.
     expect(sends).toEqual([1_000, 51_000, 151_000, 201_000, 500_999, 550_999, 750_999, 800_999]);
   });
 
   it('has a token of its own', () => {
     const faults: Fault[] = [{ kind: 'crash', node: 'n0', atUs: 0, restartAfterUs: null }];
-    const tokens = trace({ cluster: ONE_NODE, policy: { tries: 3 }, faults })
+    const tokens = trace({ cluster: ONE_NODE, policy: { settings: { tries: 3 } }, faults })
       .filter(({ kind, detail }) => kind === 'send' && detail.operation === 'acquire')
       .map(({ detail }) => detail.token);
     expect(tokens).toEqual([1, 2, 3]);
@@ -135,7 +137,7 @@ describe('several locks of one client', () => {
 describe('a client that dies', () => {
   const died = (restartAfterUs: number, ...locks: readonly LockPlan[]): Parts => ({
     cluster: ONE_NODE,
-    policy: { tries: 2 },
+    policy: { settings: { tries: 2 } },
     locks: [locks],
     faults: [{ kind: 'client-crash', client: 'c1', atUs: 5_000, restartAfterUs }],
   });
@@ -187,7 +189,7 @@ describe('a client that dies', () => {
 describe('a client that was frozen beyond its time-out', () => {
   const outcome = (first?: 'timers'): string[] => {
     const pause: Fault = { kind: 'pause', process: 'c1', atUs: 500, forUs: 100_000, ...(first && { first }) };
-    return story({ cluster: ONE_NODE, policy: { tries: 1 }, faults: [pause] }, 'claim', 'acquire-failed');
+    return story({ cluster: ONE_NODE, policy: { settings: { tries: 1 } }, faults: [pause] }, 'claim', 'acquire-failed');
   };
 
   it('finds its answers first, or its time-out, as its event loop goes', () => {

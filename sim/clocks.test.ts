@@ -8,7 +8,7 @@ const ALL: readonly Habits['clock'][] = ['boot', 'monotonic', 'wall'];
 /** When c1, who asks at 0 and whose claim ends at 9898 ms if nothing happens, is told of that end; by the clock it reads. */
 function ends(fault: Fault): Record<string, number> {
   const told = (clock: Habits['clock']): number =>
-    Number.parseInt(story({ policy: { clock }, faults: [fault] }, 'expired')[0] ?? '', 10);
+    Number.parseInt(story({ policy: { habits: { clock } }, faults: [fault] }, 'expired')[0] ?? '', 10);
   return Object.fromEntries(ALL.map((clock) => [clock, told(clock)]));
 }
 
@@ -41,7 +41,7 @@ describe('the clocks of a client', () => {
   it('stand still between the requests and the answers too, which then look fresh', () => {
     const faults: Fault[] = [{ kind: 'suspend', process: 'c1', atUs: 1_500, forUs: 20_000_000 }];
     const outcome = (clock: Habits['clock']): string[] =>
-      story({ policy: { clock, tries: 1 }, faults }, 'claim', 'acquire-failed');
+      story({ policy: { settings: { tries: 1 }, habits: { clock } }, faults }, 'claim', 'acquire-failed');
     expect(outcome('monotonic')).toEqual(['20001500 c1 claim']);
     expect(outcome('boot')).toEqual(['20001500 c1 acquire-failed']);
   });

@@ -7,7 +7,7 @@ function parts(change: Parts = {}): Parts {
   return {
     ...change,
     cluster: { nodes: 3, ...change.cluster },
-    policy: { fencing: 'quorum', tries: 1, ...change.policy },
+    policy: { ...change.policy, settings: { fencing: true, tries: 1, ...change.policy?.settings } },
     locks: [[lock(0, { holdUs: 1_000_000 })], [lock(2_000_000, { holdUs: 1_000_000 })], [lock(4_000_000)]],
     untilUs: 6_000_000,
   };
@@ -35,8 +35,12 @@ describe('fencing counters', () => {
     expect(story(parts(), 'claim')).toEqual(['6000 c1 claim', '2006000 c2 claim', '4006000 c3 claim']);
     expect(claims()).toEqual(['c1 1', 'c2 2', 'c3 3']);
     expect(counter('n0')).toEqual(['5000 1', '2005000 2', '4005000 3']);
-    expect(claims({ policy: { fencing: 'none' } })).toEqual(['c1 undefined', 'c2 undefined', 'c3 undefined']);
-    expect(counter('n0', { policy: { fencing: 'none' }, faults: [crash('n0')] })).toEqual([]);
+    expect(claims({ policy: { settings: { fencing: false } } })).toEqual([
+      'c1 undefined',
+      'c2 undefined',
+      'c3 undefined',
+    ]);
+    expect(counter('n0', { policy: { settings: { fencing: false } }, faults: [crash('n0')] })).toEqual([]);
   });
 
   it('of a node that comes back empty count again from above what the others know', () => {
@@ -48,7 +52,7 @@ describe('fencing counters', () => {
   it('of nodes that come back empty are of no use while too few others have theirs', () => {
     const faults = [crash('n0'), crash('n1')];
     expect(claims({ faults })).toEqual(['c1 1']);
-    expect(claims({ faults, policy: { rejoin: 'at-once' } })).toEqual(['c1 1', 'c2 1', 'c3 2']);
+    expect(claims({ faults, policy: { deviations: ['counter-from-zero'] } })).toEqual(['c1 1', 'c2 1', 'c3 2']);
   });
 
   it('do not begin anew where every node has lost its own: nobody gets a token any more, and is told so', () => {
@@ -73,7 +77,7 @@ describe('fencing counters', () => {
 
   it('are what the disk has kept under the policy that goes by that', () => {
     const kept = ['5000 1', '2005000 2', '4005000 3'];
-    const policy = { rejoin: 'copy-if-missing' } as const;
+    const policy = { deviations: ['counter-kept'] } as const;
     expect(counter('n0', { policy, cluster: { persistence: 'always' }, faults: [power] })).toEqual(kept);
     const everysec = counter('n0', { policy, cluster: { persistence: 'everysec' }, faults: [power] });
     expect(everysec).toEqual(['5000 1', '500000 0', ...kept.slice(1)]);
@@ -89,7 +93,7 @@ describe('fencing counters', () => {
     const failover = (atUs: number): Fault => ({ kind: 'failover', node: 'n0', atUs });
     const cluster = { replicaLagUs: 100 };
     expect(counter('n0', { cluster, faults: [failover(5_150)] })[1]).toBe('5150 -1');
-    const policy = { rejoin: 'copy-if-missing' } as const;
+    const policy = { deviations: ['counter-kept'] } as const;
     expect(counter('n0', { policy, cluster, faults: [failover(5_050)] })[1]).toBe('5050 0');
     expect(counter('n0', { policy, cluster, faults: [failover(5_150)] })[1]).toBe('2005000 2');
   });

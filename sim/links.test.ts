@@ -61,7 +61,7 @@ describe('a message', () => {
 describe('the order on one connection', () => {
   // The release is faster than the SET before it.
   const overtaking: Parts = {
-    policy: { tries: 1 },
+    policy: { settings: { tries: 1 } },
     fates: [
       { ...SET, delayUs: 60_000 },
       { ...SET, operation: 'release', delayUs: 1_000 },

@@ -21,7 +21,7 @@ function recorded(plan: Schedule): { readonly schedule: Schedule; readonly hash:
 describe('a run that is written down', () => {
   const plan = schedule({
     cluster: { replicaLagUs: 100, clocks: [{ process: 'c2', offsetUs: -5, ratePpm: 3 }] },
-    policy: { tries: 4 },
+    policy: { settings: { tries: 4 } },
     locks: [
       [lock(0, { holdUs: 3_000 }), lock(20_000, { resources: ['b', 'a'] })],
       [lock(1_000, { jitterPpm: [1, 2, 500_000, 500_000], extensions: [{ afterUs: 5, ttlMs: 700 }] })],

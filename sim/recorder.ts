@@ -70,7 +70,7 @@ export class RecordingAdversary implements Adversary {
       })),
     }));
     return {
-      schema: 'lockstep.schedule/1',
+      schema: 'lockstep.schedule/2',
       cluster: written(setup.cluster),
       policy,
       clients,

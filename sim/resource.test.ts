@@ -13,7 +13,7 @@ const locks = [
 
 /** What became of each write. */
 function writes(resource: ResourceGuard, parts: Parts = {}): string[] {
-  return trace({ locks, faults: frozen, policy: { fencing: 'quorum' }, resource, ...parts })
+  return trace({ locks, faults: frozen, policy: { settings: { fencing: true } }, resource, ...parts })
     .filter(({ kind }) => kind === 'write-arrived' || kind === 'write-refused')
     .map(
       ({ process, kind, detail }) => `${process} ${detail.index} ${kind.slice(6)}${detail.stale === 1 ? ' stale' : ''}`,

@@ -3,13 +3,13 @@ import { choiceOf, policyOf, policyWith, REFERENCE } from '../deviations/index.j
 
 describe('a policy in a schedule', () => {
   it('is a profile with what differs from it', () => {
-    expect(policyOf({ profile: 'reference', with: {} })).toEqual(REFERENCE);
-    const policy = policyOf({ profile: 'reference', with: { tries: null, retryJitterUs: 0 } });
+    expect(policyOf({ profile: 'reference' })).toEqual(REFERENCE);
+    const policy = policyOf({ profile: 'reference', settings: { tries: null, retryJitterUs: 0 } });
     expect(policy).toEqual(policyWith({ settings: { tries: null, retryJitterUs: 0 } }));
-    expect(choiceOf(policy)).toEqual({ profile: 'reference', with: { tries: null, retryJitterUs: 0 } });
+    expect(choiceOf(policy)).toEqual({ profile: 'reference', settings: { tries: null, retryJitterUs: 0 } });
   });
 
   it('must have a profile that there is', () => {
-    expect(() => policyOf({ profile: 'redlick', with: {} })).toThrow('"redlick" is not a known profile');
+    expect(() => policyOf({ profile: 'redlick' })).toThrow('"redlick" is not a known profile');
   });
 });

@@ -30,7 +30,7 @@ it('a clock that stands still in a suspend is that of one client', () => {
 });
 
 it('one client counts a relative validity, late, and the other an absolute deadline', () => {
-  const late = { timing: { deadline: 'relative', deadlineLagUs: 7_000 } } as const;
+  const late = { timing: { deadline: 'deadline-counted-after-us:7000' } } as const;
   expect(ends([late])).toEqual(['9898000 c2 expired', '9905000 c1 expired']);
 });
 

@@ -69,7 +69,11 @@ describe('at one instant', () => {
   });
 
   it('a key that is due to expire is gone for the command that arrives', () => {
-    const parts: Parts = { cluster: ONE_NODE, policy: { tries: 1 }, locks: [[lock(0)], [lock(11_000_000 - 999_000)]] };
+    const parts: Parts = {
+      cluster: ONE_NODE,
+      policy: { settings: { tries: 1 } },
+      locks: [[lock(0)], [lock(11_000_000 - 999_000)]],
+    };
     expect(story(parts, 'claim', 'acquire-failed')).toEqual(['2000 c1 claim', '10003000 c2 claim']);
     const early: Parts = { ...parts, locks: [[lock(0)], [lock(10_000_999)]] };
     expect(story(early, 'claim', 'acquire-failed')).toEqual(['2000 c1 claim', '10002999 c2 acquire-failed']);
@@ -123,25 +127,29 @@ describe('time that does not go on', () => {
   /** A client that tries again at once, over a network that takes no time, while somebody else has the lock. */
   function trying(policy: Parts['policy'], delayUs = 0): World {
     const locks = [[lock(0)], [lock(1_000)]];
-    const plan = schedule({ cluster: { delayUs }, policy: { tries: null, ...policy }, locks });
+    const plan = schedule({
+      cluster: { delayUs },
+      policy: { ...policy, settings: { tries: null, ...policy?.settings } },
+      locks,
+    });
     return new World(setupOf(plan), new ScriptedAdversary(plan), new Observer(), false);
   }
 
   it('ends the run, and is told of', () => {
-    const world = trying({ retryPauses: false });
+    const world = trying({ deviations: ['no-pauses'] });
     world.run();
     expect([world.isStuck, world.now]).toEqual([true, 1_000]);
   });
 
   it('ends it as well where it creeps, by a microsecond for many events', () => {
-    const world = trying({ retryPauses: false }, 1);
+    const world = trying({ deviations: ['no-pauses'] }, 1);
     world.run();
     expect(world.isStuck).toBe(true);
     expect(world.now).toBeLessThan(100_000);
   });
 
   it('is none where time goes on, however slowly', () => {
-    const world = trying({ retryDelayUs: 1_000, retryJitterUs: 0 });
+    const world = trying({ settings: { retryDelayUs: 1_000, retryJitterUs: 0 } });
     world.run();
     expect(world.events).toBeGreaterThan(100_000);
     expect([world.isStuck, world.now]).toEqual([false, 30_000_000]);

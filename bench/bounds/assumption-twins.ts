@@ -1,4 +1,4 @@
-import { type PolicyFields, policyOf } from '../../deviations/index.js';
+import { type PolicyChange, policyOf } from '../../deviations/index.js';
 import { type Assumption, assumptions } from '../../properties/assumptions.js';
 import { judge } from '../../properties/judge.js';
 
@@ -42,7 +42,7 @@ interface Parts {
   readonly lists?: readonly (readonly number[])[];
   readonly faults?: readonly Fault[];
   readonly fates?: readonly Fate[];
-  readonly policy?: PolicyFields;
+  readonly policy?: PolicyChange;
 }
 
 /** No latency, and nodes whose clocks are about to tick, so that a key lives 1 µs longer than its TTL and no more. */
@@ -62,13 +62,13 @@ function plan({
     return list === undefined ? {} : { nodes: list.map(nodeName) };
   };
   return {
-    schema: 'lockstep.schedule/1',
+    schema: 'lockstep.schedule/2',
     cluster: plainCluster(nodes, {
       delayUs: 0,
       clocks: Array.from({ length: nodes }, (_, i) => ({ process: nodeName(i), offsetUs: 999, ratePpm: 0 })),
       ...cluster,
     }),
-    policy: { profile: 'reference', with: { tries: 1, ...policy } },
+    policy: { profile: 'reference', ...policy, settings: { tries: 1, ...policy.settings } },
     clients: [
       { id: 'c1', locks: [{ ...lock, ...c1 }], ...own(0) },
       ...(rival ? [{ id: 'c2', locks: [{ ...lock, atUs: 1_000 }], ...own(1) }] : []),
@@ -105,7 +105,7 @@ function counterless(nodes: readonly number[]): Schedule {
   const faults = nodes.map(
     (node): Fault => ({ kind: 'crash', node: nodeName(node), atUs: 0, restartAfterUs: CLAIM_US }),
   );
-  return plan({ policy: { fencing: 'quorum' }, c1: { atUs: 2 * CLAIM_US }, faults });
+  return plan({ policy: { settings: { fencing: true } }, c1: { atUs: 2 * CLAIM_US }, faults });
 }
 
 function failover(replicaLagUs: number): Schedule {

@@ -1,4 +1,4 @@
-import type { PolicyFields } from '../../deviations/index.js';
+import type { PolicyChange } from '../../deviations/index.js';
 import {
   allowanceUs,
   latestEffectUs,
@@ -50,20 +50,24 @@ function diskRows(): Row[] {
   );
 }
 
-const KINDS: readonly { readonly fencing: NonNullable<PolicyFields['fencing']>; readonly roundTrips: number }[] = [
-  { fencing: 'none', roundTrips: 1 },
-  { fencing: 'piggybacked-read', roundTrips: 2 },
-  { fencing: 'quorum', roundTrips: 3 },
+const KINDS: readonly { readonly fencing: string; readonly policy: PolicyChange; readonly roundTrips: number }[] = [
+  { fencing: 'none', policy: {}, roundTrips: 1 },
+  {
+    fencing: 'piggybacked-read',
+    policy: { settings: { fencing: true }, deviations: ['fence-from-votes'] },
+    roundTrips: 2,
+  },
+  { fencing: 'quorum', policy: { settings: { fencing: true } }, roundTrips: 3 },
 ];
 
 function delayRows(): Row[] {
   return TTLS_MS.flatMap((ttlMs) =>
-    KINDS.map(({ fencing, roundTrips }) =>
+    KINDS.map(({ fencing, policy, roundTrips }) =>
       compare({
         quantity: 'longest one-way delay with which a lock is had',
         parameters: `TTL ${ttlMs} ms, fencing ${fencing}`,
         unit: 'µs',
-        measured: longestDelay(ttlMs, fencing),
+        measured: longestDelay(ttlMs, policy),
         computed: longestDelayUs(1000 * ttlMs - allowanceUs(1000 * ttlMs, ROUNDED_DRIFT), roundTrips, QUANTUM_US),
       }),
     ),

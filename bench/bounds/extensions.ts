@@ -30,7 +30,7 @@ export function slowRoundAttack(wanted: ExtensionCase, from: 'start' | 'reply', 
     delayUs,
     grain,
     votes: 3,
-    policy: { extendFrom: from },
+    policy: { deviations: from === 'reply' ? ['extension-counts-from-reply'] : [] },
     holder: { extensions: [{ afterUs, ttlMs }] },
     fates: round(0, 3, { direction: 'reply', delayUs: elapsedUs - delayUs }),
   };
@@ -50,7 +50,7 @@ export function fewExtendedAttack(nodes: number, quorum: number, reached: number
     ttlMs,
     delayUs: 1000,
     nodes,
-    policy: { quorum, extendQuorumOffset: reached - quorum },
+    policy: { deviations: [`quorum:${quorum}`, `extension-votes:${reached - quorum}`] },
     holder: { extensions: [{ afterUs: 500 * ttlMs, ttlMs }] },
     fates: round(0, nodes, { direction: 'request', lost: true }).slice(reached),
   });
@@ -81,7 +81,7 @@ export function overtakenAttack(ttlMs: number, command: 'own' | 'own-or-missing'
       delayUs,
       votes: 3,
       link: 'reordering',
-      policy: { nodeTimeoutUs: 50_000, extendCommand: command },
+      policy: { settings: { nodeTimeoutUs: 50_000 }, deviations: command === 'own' ? [] : ['extends-missing'] },
       holder: {
         extensions: [
           { afterUs: shortCallUs - claimUs, ttlMs: shortMs },
@@ -115,7 +115,7 @@ export function longestHold({ ttlMs, delayUs, grain = ALIGNED }: ExtensionCase, 
     ttlMs,
     delayUs,
     grain,
-    policy: { maxExtensions: extensions },
+    policy: { settings: { maxExtensions: extensions } },
     holder: { extensions: calls.map((afterUs) => ({ afterUs, ttlMs })) },
   });
   const calls: number[] = [];

@@ -1,4 +1,4 @@
-import type { PolicyFields } from '../../deviations/index.js';
+import type { PolicyChange } from '../../deviations/index.js';
 import type { Fate, Fault } from '../../scenarios/index.js';
 import { type Attack, alone, type Setting, strikeAt } from '../../search/frontier/adversary.js';
 import { greatest } from '../../search/frontier/bisect.js';
@@ -46,7 +46,7 @@ function secondAttack(
       ...first.slice(quorum).map((node) => lose('c2', 'read-counter', node)),
     ],
     ...more,
-    policy: { quorum, fencing: 'quorum', ...more.policy },
+    policy: { settings: { fencing: true }, deviations: [`quorum:${quorum}`, ...(more.policy?.deviations ?? [])] },
   };
   return strikeAt(setting, SECOND_US);
 }
@@ -55,7 +55,7 @@ function secondAttack(
 function lostCountersAttack(wanted: CounterCase, lost: readonly number[]): Attack {
   const faults = lost.map((node): Fault => ({ kind: 'crash', atUs: 1_000_000, node: `n${node}`, restartAfterUs: 0 }));
   const unraised = Array.from({ length: wanted.nodes - wanted.raised }, (_, i) => wanted.raised + i);
-  return secondAttack(wanted, [...lost, ...unraised], { faults, policy: { rejoin: 'at-once' } });
+  return secondAttack(wanted, [...lost, ...unraised], { faults, policy: { deviations: ['counter-from-zero'] } });
 }
 
 /** The least number of nodes that lose their counters, whichever they are, with which a token comes again. */
@@ -79,7 +79,7 @@ function oldCounterAttack({ phaseUs, takesUs }: CounterDisk, laterUs: number): A
   return secondAttack({ nodes: 3, quorum: 2, raised: 2 }, [1, 2], {
     faults: [fault],
     disk: { persistence: 'everysec', fsync: { firstUs, everyUs: EVERY_US, takesUs } },
-    policy: { rejoin: 'copy-if-missing' },
+    policy: { deviations: ['counter-kept'] },
   });
 }
 
@@ -89,8 +89,8 @@ export function longestUnsafeCounter(wanted: CounterDisk): number {
 }
 
 /** The longest one-way delay of all messages with which a lock with this kind of token is had, µs. */
-export function longestDelay(ttlMs: number, fencing: NonNullable<PolicyFields['fencing']>): number {
-  return greatest(0, 1000 * ttlMs, (delayUs) => see(alone({ ttlMs, delayUs, policy: { fencing } })).claims.length > 0);
+export function longestDelay(ttlMs: number, policy: PolicyChange): number {
+  return greatest(0, 1000 * ttlMs, (delayUs) => see(alone({ ttlMs, delayUs, policy })).claims.length > 0);
 }
 
 /** The circumstances that are the same in all losses of power. */

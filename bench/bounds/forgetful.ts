@@ -18,7 +18,14 @@ export function amnesiaAttack({ nodes, quorum, votes }: VoteCase, forgetful: rea
   const faults = forgetful.map(
     (node, place): Fault => ({ kind: 'crash', atUs: atUs(place), node: `n${node}`, restartAfterUs: 0 }),
   );
-  const setting = { ttlMs: TTL_MS, delayUs: DELAY_US, nodes, votes, policy: { quorum }, faults };
+  const setting = {
+    ttlMs: TTL_MS,
+    delayUs: DELAY_US,
+    nodes,
+    votes,
+    policy: { deviations: [`quorum:${quorum}`] },
+    faults,
+  };
   return strikeAt(setting, atUs(forgetful.length));
 }
 

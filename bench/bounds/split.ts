@@ -20,7 +20,7 @@ export function splitSchedule(nodes: number, nearest: readonly number[], tries: 
     delayUs: FAR_US,
     nodes,
     faults: down,
-    policy: { nodeTimeoutUs: 50_000, tries, retryJitterUs: 0 },
+    policy: { settings: { nodeTimeoutUs: 50_000, tries, retryJitterUs: 0 } },
   });
   return { ...base, cluster: { ...base.cluster, distances }, clients };
 }

@@ -48,7 +48,7 @@ export function latestUsefulStep(wanted: StepCase): number {
 export function clientStepAttack(wanted: StepCase, byUs: number): Attack {
   const { ttlMs, delayUs, grain = ALIGNED, votes = 5, atUs = 2 * delayUs } = wanted;
   const faults: Fault[] = [{ kind: 'clock-step', atUs, edge: 'after', process: 'c1', byUs: -byUs }];
-  return attack({ ttlMs, delayUs, grain, votes, faults, policy: { clock: 'wall' } });
+  return attack({ ttlMs, delayUs, grain, votes, faults, policy: { habits: { clock: 'wall' } } });
 }
 
 /** The greatest step back of the holder's clock that lets nobody in, µs. */
@@ -69,7 +69,7 @@ function suspendedClientAttack(wanted: StepCase, forUs: number, stops: 'monotoni
   const { ttlMs, delayUs, grain = ALIGNED, votes = 5, atUs = 2 * delayUs } = wanted;
   const faults: Fault[] = [{ kind: 'suspend', atUs, edge: 'after', process: 'c1', forUs, stops }];
   const clock = stops === 'all' ? 'boot' : 'monotonic';
-  return attack({ ttlMs, delayUs, grain, votes, faults, policy: { clock } });
+  return attack({ ttlMs, delayUs, grain, votes, faults, policy: { habits: { clock } } });
 }
 
 /** The longest stop of the holder's clock that lets nobody in, µs. */
@@ -80,7 +80,7 @@ export function greatestClientStop(wanted: StepCase, stops: 'monotonic' | 'all')
 /** The holder is given a relative validity, and starts to count it `lagUs` after the last answer. */
 function lateTimerAttack(wanted: StepCase, lagUs: number): Attack {
   const { ttlMs, delayUs, grain = ALIGNED, votes = 5 } = wanted;
-  return attack({ ttlMs, delayUs, grain, votes, policy: { deadline: 'relative', deadlineLagUs: lagUs } });
+  return attack({ ttlMs, delayUs, grain, votes, policy: { deviations: [`deadline-counted-after-us:${lagUs}`] } });
 }
 
 /** The latest start of a relative validity that lets nobody in, µs after the last answer. */

@@ -21,7 +21,10 @@ function acquires(wanted: TimeoutCase, timeoutUs: number): boolean {
     { length: wanted.down },
     (_, i): Fault => ({ kind: 'crash', atUs: 0, node: `n${i}`, restartAfterUs: null }),
   );
-  const policy = { nodeTimeoutUs: timeoutUs, sending, minValidityUs };
+  const policy = {
+    settings: { nodeTimeoutUs: timeoutUs, minValidityUs },
+    deviations: sending === 'sequential' ? ['asks-in-turn'] : [],
+  };
   return see(alone({ ttlMs, delayUs, faults, policy })).claims.length > 0;
 }
 

@@ -90,7 +90,7 @@ function waitingSetting(wanted: WaitCase): Setting {
   return {
     ttlMs,
     delayUs,
-    policy: { nodeTimeoutUs: timeoutUs, retryDelayUs, retryJitterUs, tries: null },
+    policy: { settings: { nodeTimeoutUs: timeoutUs, retryDelayUs, retryJitterUs, tries: null } },
     rival: { jitterPpm: [LONGEST_PAUSE_PPM] },
     faults: [
       { kind: 'client-crash', atUs: 2 * delayUs, edge: 'after', client: 'c1' },

@@ -7,9 +7,9 @@ import { findings } from './testing/findings.js';
 const live = (parts: Parts): string[] =>
   findings(parts).filter((it) => /^(deadlock-free|fault-tolerance|progress)/.test(it));
 
-const policy = { tries: null };
+const policy = { settings: { tries: null } };
 /** Wants more votes than there are nodes, and so never gets its lock. */
-const never: Parts = { policy: { ...policy, quorum: 6 } };
+const never: Parts = { policy: { ...policy, deviations: ['quorum:6'] } };
 const dead = (node: string): Fault => ({ kind: 'crash', node, atUs: 0, restartAfterUs: null });
 const hung = (node: string): Fault => ({ kind: 'pause', process: node, atUs: 0, forUs: 60_000_000 });
 
@@ -27,7 +27,7 @@ describe('a client that waits alone, by its trace', () => {
   });
 
   it('is told of by another name where a minority is out of order', () => {
-    const greedy: Parts = { policy: { quorum: 4, tries: null } };
+    const greedy: Parts = { policy: { settings: { tries: null }, deviations: ['quorum:4'] } };
     const faults = [dead('n1'), hung('n3')];
     expect(live({ ...greedy, faults })).toEqual(['fault-tolerance c1 450000..450000']);
     expect(live({ policy, faults })).toEqual([]);
@@ -46,15 +46,18 @@ describe('a client that waits alone, by its trace', () => {
     const orphaned = { ...never, locks: [[lock(0)], [lock(10_000)]] };
     expect(live({ ...orphaned, faults: [early] })).toEqual(['deadlock-free c2 10452000..10452000']);
     expect(live({ ...orphaned, faults: [early, ...forgets] })).toEqual(['deadlock-free c2 2450000..2450000']);
-    const keyExpiry = 'none' as const;
-    const kept = live({ policy: { ...policy, keyExpiry }, locks: [[lock(0)], [lock(10_000)]], faults: [gone] });
+    const kept = live({
+      policy: { ...policy, deviations: ['key-for-ever'] },
+      locks: [[lock(0)], [lock(10_000)]],
+      faults: [gone],
+    });
     expect(kept).toEqual(['deadlock-free c2 10452000..10452000']);
   });
 
   it('is looked at anew whenever somebody comes or goes', () => {
     const goes = (client: string, atUs: number): Fault => ({ kind: 'client-crash', client, atUs });
     // Waits for answers without end, and so has no deadline of its own that is looked at in between.
-    const silent: Parts = { policy: { quorum: 6, settle: 'quorum-only' } };
+    const silent: Parts = { policy: { deviations: ['quorum:6', 'settles-by-quorum-only'] } };
     const frozen: Fault = { kind: 'pause', process: 'c3', atUs: 100_000, forUs: 500_000 };
     const faults = [goes('c1', 1_500), frozen, goes('c3', 5_000_000)];
     const calls = ['fault-tolerance c2 360000..360000', 'fault-tolerance c3 950000..950000'];
@@ -68,7 +71,7 @@ describe('a client that waits alone, by its trace', () => {
   });
 
   it('is let down by what sets its own key and is not sent a release', () => {
-    expect(live({ policy: { ...policy, cleanup: 'none' }, locks: [[lock(0)]], fates: [] })).toEqual([]);
+    expect(live({ policy: { ...policy, deviations: ['cleans-nothing'] }, locks: [[lock(0)]], fates: [] })).toEqual([]);
   });
 });
 
@@ -76,9 +79,9 @@ describe('a call, by its trace', () => {
   it('is over within its own time, by its clock, and anew after a pause', () => {
     const faults = ['n0', 'n1', 'n2'].map(hung);
     const locks = [[lock(0, { ttlMs: 1_000 })]];
-    const patient = { nodeTimeoutUs: null, tries: 1 };
+    const patient = { settings: { nodeTimeoutUs: null, tries: 1 } };
     expect(live({ policy: patient, locks, faults })).toEqual(['fault-tolerance c1 1000000..1000000']);
-    expect(live({ policy: { tries: 1 }, locks, faults })).toEqual([]);
+    expect(live({ policy: { settings: { tries: 1 } }, locks, faults })).toEqual([]);
     const frozen: Fault = { kind: 'pause', process: 'c1', atUs: 400_000, forUs: 5_000 };
     expect(live({ policy: patient, locks, faults: [...faults, frozen] })).toEqual([
       'fault-tolerance c1 1405000..1405000',
@@ -93,7 +96,7 @@ describe('a call, by its trace', () => {
     });
     const locks = [[lock(0, { holdUs: 5_000 })]];
     expect(live({ locks, fates: lost })).toEqual([]);
-    expect(live({ policy: { nodeTimeoutUs: null }, locks, fates: lost })).toEqual([
+    expect(live({ policy: { settings: { nodeTimeoutUs: null } }, locks, fates: lost })).toEqual([
       'fault-tolerance c1 10007000..10007000',
     ]);
     // What the network sends again is no new try.
@@ -104,7 +107,10 @@ describe('a call, by its trace', () => {
       direction: 'request',
       resendAfterUs: 10_000,
     };
-    const inTurn = { nodeTimeoutUs: null, releaseSending: 'sequential' } as const;
+    const inTurn = {
+      settings: { nodeTimeoutUs: null },
+      deviations: ['releases-in-turn', 'release-awaits-all'],
+    } as const;
     const faults: Fault[] = [{ kind: 'crash', node: 'n0', atUs: 5_000, restartAfterUs: null }];
     expect(live({ policy: inTurn, locks, faults, fates: [again] })).toEqual(['fault-tolerance c1 10007000..10007000']);
     const unheard: Fate = { client: 'c1', operation: 'release', node: 'n0', direction: 'reply', send: 2, lost: true };
@@ -115,23 +121,29 @@ describe('a call, by its trace', () => {
 
   it('does not give up before its tries are used up, nor burn them', () => {
     const faults = ['n0', 'n1', 'n2'].map(dead);
-    expect(live({ policy: { tries: 3 }, faults })).toEqual([]);
-    expect(live({ policy: { tries: 3, onNodeError: 'abort' }, faults })).toEqual(['fault-tolerance c1 50000..50000']);
-    expect(live({ policy: { tries: 3, retryPauses: false }, faults })).toEqual(['deadlock-free c1 150000..150000']);
+    expect(live({ policy: { settings: { tries: 3 } }, faults })).toEqual([]);
+    expect(live({ policy: { settings: { tries: 3 }, deviations: ['error-aborts'] }, faults })).toEqual([
+      'fault-tolerance c1 50000..50000',
+    ]);
+    expect(live({ policy: { settings: { tries: 3 }, deviations: ['no-pauses'] }, faults })).toEqual([
+      'deadlock-free c1 150000..150000',
+    ]);
   });
 });
 
 it('a lock that extends itself for ever is told of after eleven TTLs, by its trace', () => {
-  const auto = { autoExtendAtUs: 500_000, autoExtendSpacingUs: 0 } as const;
+  const auto = { settings: { autoExtendAtUs: 500_000, autoExtendSpacingUs: 0 } } as const;
   const locks = [[lock(0, { ttlMs: 1_000 })]];
-  expect(live({ policy: { ...auto, maxExtensions: null }, locks })).toEqual(['deadlock-free c1 11002000..11002000']);
-  // Also where nothing happens any more in the 98 ms until the end.
-  expect(live({ policy: { ...auto, maxExtensions: null }, locks, untilUs: 11_100_000 })).toEqual([
+  expect(live({ policy: { settings: { ...auto.settings, maxExtensions: null } }, locks })).toEqual([
     'deadlock-free c1 11002000..11002000',
   ]);
-  expect(live({ policy: { ...auto, maxExtensions: 10 }, locks })).toEqual([]);
+  // Also where nothing happens any more in the 98 ms until the end.
+  expect(live({ policy: { settings: { ...auto.settings, maxExtensions: null } }, locks, untilUs: 11_100_000 })).toEqual(
+    ['deadlock-free c1 11002000..11002000'],
+  );
+  expect(live({ policy: { settings: { ...auto.settings, maxExtensions: 10 } }, locks })).toEqual([]);
   const given = [[lock(0, { ttlMs: 1_000, holdUs: 25_000_000 })]];
-  expect(live({ policy: { ...auto, maxExtensions: null }, locks: given })).toEqual([]);
+  expect(live({ policy: { settings: { ...auto.settings, maxExtensions: null } }, locks: given })).toEqual([]);
 });
 
 describe('progress, by its trace', () => {
@@ -142,13 +154,13 @@ describe('progress, by its trace', () => {
   );
   const split: Parts = {
     cluster: { nodes: 3, distances },
-    policy: { tries: null, retryJitterUs: 0 },
+    policy: { settings: { tries: null, retryJitterUs: 0 } },
     locks: three.map(() => [lock(0)]),
   };
 
   it('is missing when all have failed eleven times since the last disturbance', () => {
     expect(live(split)).toEqual(['progress c1+c2+c3 2266000..2266000']);
-    expect(live({ ...split, policy: { tries: 10, retryJitterUs: 0 } })).toEqual([]);
+    expect(live({ ...split, policy: { settings: { tries: 10, retryJitterUs: 0 } } })).toEqual([]);
     const step: Fault = { kind: 'clock-step', process: 'n0', atUs: 1_000_000, byUs: 1 };
     expect(live({ ...split, faults: [step] })).toEqual(['progress c1+c2+c3 3296000..3296000']);
   });
@@ -169,7 +181,7 @@ describe('progress, by its trace', () => {
   it('is missing where time does not go on', () => {
     const tight = {
       cluster: { delayUs: 0 },
-      policy: { tries: null, retryPauses: false },
+      policy: { settings: { tries: null }, deviations: ['no-pauses'] },
       locks: [[lock(0)], [lock(1_000)]],
     };
     expect(live(tight)).toContain('progress c2 1000..1000');

@@ -16,7 +16,7 @@ describe('what a trace is checked for afterwards', () => {
   it('nothing where one begins in the instant in which the other ends', () => {
     // c1 claims at 2,000 and gives back at 5,000; c2's last vote arrives in that very instant.
     const locks = [[lock(0, { holdUs: 3_000 })], [lock(3_000)]];
-    expect(findings({ locks, policy: { onlyIfAbsent: false } })).toEqual([
+    expect(findings({ locks, policy: { deviations: ['sets-any'] } })).toEqual([
       'validity c1 4000..5000',
       ...Array.from({ length: 5 }, () => 'release-own c1+c2 4000..4000'),
     ]);
@@ -40,10 +40,15 @@ describe('what a trace is checked for afterwards', () => {
   });
 
   it('a claim that is too long, and too few votes', () => {
-    expect(findings({ policy: { driftUs: -200_000, driftPpm: 0, validityFrom: 'reply' } })).toContain(
-      'acquisition c1 2000..2000',
-    );
-    expect(findings({ policy: { quorum: 2 }, fates: unreached('c1', 'n2', 'n3', 'n4') })).toEqual([
+    expect(
+      findings({
+        policy: {
+          settings: { driftUs: 200_000, driftPpm: 0 },
+          deviations: ['drift-constant-added', 'counts-from-reply'],
+        },
+      }),
+    ).toContain('acquisition c1 2000..2000');
+    expect(findings({ policy: { deviations: ['quorum:2'] }, fates: unreached('c1', 'n2', 'n3', 'n4') })).toEqual([
       'validity c1 2000..9898000',
       'acquisition c1 2000..2000',
     ]);
@@ -51,7 +56,9 @@ describe('what a trace is checked for afterwards', () => {
 
   it('an extension that counts from its answers', () => {
     const locks = [[lock(0, { extensions: [{ afterUs: 1_000, ttlMs: 10_000 }] })]];
-    expect(findings({ locks, policy: { extendFrom: 'reply' } })).toEqual(['extension c1 5000..5000']);
+    expect(findings({ locks, policy: { deviations: ['extension-counts-from-reply'] } })).toEqual([
+      'extension c1 5000..5000',
+    ]);
     expect(findings({ locks })).toEqual([]);
   });
 
@@ -61,7 +68,7 @@ describe('what a trace is checked for afterwards', () => {
     const said = findings({
       locks: [[lock(0, { resources, extensions })], [lock(2_000_000, { resources, holdUs: 500_000 })]],
       faults: forgetAll(1_000_000, 'n0', 'n1', 'n2', 'n3', 'n4'),
-      policy: { extendCommand: 'any' },
+      policy: { deviations: ['extends-any'] },
     });
     expect(said.filter((it) => it.startsWith('continuity'))).toEqual(['continuity c2+c1 3004000..3004000']);
     expect(said.filter((it) => it.startsWith('lost-lock'))).toEqual(['lost-lock c1 3004000..3004000']);
@@ -71,13 +78,13 @@ describe('what a trace is checked for afterwards', () => {
     const said = findings({
       locks: [[lock(0, { extensions: [{ afterUs: 9_990_000, ttlMs: 10_000 }] })]],
       faults: forgetAll(1_000_000, 'n0', 'n1', 'n2', 'n3', 'n4'),
-      policy: { extendCommand: 'own-or-missing', extendOnlyInTime: false },
+      policy: { deviations: ['extends-late', 'extends-missing'] },
     });
     expect(said).toEqual(['validity c1 1000000..9898000', 'lost-lock c1 9994000..9994000']);
   });
 
   it('a token that is used again', () => {
-    const parts = { locks: [[lock(0)], [lock(5_000)]], policy: { tokenScope: 'call' as const }, untilUs: 300_000 };
+    const parts = { locks: [[lock(0)], [lock(5_000)]], policy: { deviations: ['token-per-call'] }, untilUs: 300_000 };
     expect(findings(parts)).toEqual(['token-unique c2+c2 207000..207000']);
   });
 
@@ -86,7 +93,7 @@ describe('what a trace is checked for afterwards', () => {
       locks: [[lock(0, { resources: ['a', 'b'] })]],
       faults: [{ kind: 'forget', node: 'n0', resource: 'a', atUs: 10_000 }],
       fates: unreached('c1', 'n1', 'n2', 'n3', 'n4'),
-      policy: { cleanup: 'none', tries: 1 },
+      policy: { settings: { tries: 1 }, deviations: ['cleans-nothing'] },
     });
     expect(said).toEqual(['cleanup c1 50000..50000']);
   });
@@ -97,7 +104,7 @@ describe('what a trace is checked for afterwards', () => {
         ...unreached('c1', 'n1', 'n2', 'n3'),
         { client: 'c1', operation: 'acquire', node: 'n4', direction: 'request', delayUs: 70_000 },
       ],
-      policy: { cleanup: 'granted', tries: 1 },
+      policy: { settings: { tries: 1 }, deviations: ['cleans-granted'] },
     });
     expect(said).toEqual(['cleanup c1 70000..70000']);
   });
@@ -109,7 +116,7 @@ describe('what a trace is checked for afterwards', () => {
         ...unreached('c1', 'n1', 'n2', 'n3'),
         { client: 'c1', operation: 'acquire', node: 'n4', direction: 'request', delayUs: 70_000 },
       ],
-      policy: { releasesLateGrants: false, tries: 1 },
+      policy: { settings: { tries: 1 }, deviations: ['late-grants-stay'] },
     });
     expect(said).toEqual(['cleanup c1 71000..71000']);
   });
@@ -117,7 +124,7 @@ describe('what a trace is checked for afterwards', () => {
   it('a release that leaves out who did not answer', () => {
     const locks = [[lock(0, { holdUs: 1_000_000 })]];
     const reply = { client: 'c1', operation: 'acquire', node: 'n4', direction: 'reply', lost: true } as const;
-    expect(findings({ locks, fates: [reply], policy: { releaseTo: 'granted' } })).toEqual([
+    expect(findings({ locks, fates: [reply], policy: { deviations: ['releases-granted'] } })).toEqual([
       'release-quorum c1 1002000..1002000',
       'cleanup c1 1002000..1002000',
     ]);
@@ -129,7 +136,7 @@ describe('what a trace is checked for afterwards', () => {
       return { client: 'c1', operation, node, direction: 'reply', lost: true };
     };
     const fates = [silent('n4', 'acquire'), ...['n0', 'n1', 'n2', 'n3'].map((node) => silent(node, 'release'))];
-    const policy = { releaseTo: 'granted', releaseRule: 'deleted', releaseTries: 2 } as const;
+    const policy = { settings: { releaseTries: 2 }, deviations: ['releases-granted', 'release-must-delete'] } as const;
     expect(findings({ locks, fates, policy }).filter((it) => /^(release|cleanup)/.test(it))).toEqual([
       'release-quorum c1 1002000..1002000',
       'cleanup c1 1002000..1002000',
@@ -140,13 +147,13 @@ describe('what a trace is checked for afterwards', () => {
     const three = { nodes: 3 };
     const locks = [0, 2_000_000, 4_000_000].map((atUs) => [lock(atUs, { holdUs: 1_000_000 })]);
     const fates = [...unreached('c1', 'n2'), ...unreached('c2', 'n1'), ...unreached('c3', 'n0')];
-    expect(findings({ cluster: three, locks, fates, policy: { fencing: 'max' } })).toEqual([
+    expect(findings({ cluster: three, locks, fates, policy: { deviations: ['fence-max', 'grants-count'] } })).toEqual([
       'fencing c2+c3 4002000..4002000',
     ]);
-    expect(findings({ cluster: three, locks, fates, policy: { fencing: 'quorum' } })).toEqual([]);
+    expect(findings({ cluster: three, locks, fates, policy: { settings: { fencing: true } } })).toEqual([]);
     const write = (sendAfterUs: number) => ({ checkAfterUs: 0, guardUs: null, sendAfterUs, delayUs: 1_000 });
     const twice = [[lock(0, { writes: [write(1_000), write(2_000)] })]];
-    const policy = { fencing: 'quorum' } as const;
+    const policy = { settings: { fencing: true } } as const;
     const said = findings({ cluster: three, locks: twice, policy, resource: 'fencing-strict' });
     expect(said).toEqual(['fencing c1 9000..9000']);
     expect(findings({ cluster: three, locks: twice, policy, resource: 'fencing' })).toEqual([]);
@@ -162,7 +169,7 @@ describe('what a trace is checked for afterwards', () => {
 
 it('a belief whose clock is set back in the instant of its end goes on without a gap', () => {
   const said = findings({
-    policy: { clock: 'wall' },
+    policy: { habits: { clock: 'wall' } },
     locks: [[lock(0)], [lock(2_000)]],
     faults: [
       lostAtOnce,
@@ -177,7 +184,7 @@ it('a belief whose clock is set back in the instant of its end goes on without a
 it('a claim that has lapsed unnoticed and is extended afterwards is believed in twice', () => {
   const first = lock(0, { extensions: [{ afterUs: 8_998_000, ttlMs: 10_000 }] });
   const said = findings({
-    policy: { extendOnlyInTime: false, extendQuorumOffset: -1 },
+    policy: { deviations: ['extension-votes:-1', 'extends-late'] },
     locks: [[first], [lock(2_000_000)]],
     faults: [
       { ...lostAtOnce, atUs: 1_000_000 },
@@ -205,7 +212,7 @@ it('a key whose extension was not on disk expires as it would have without it', 
 
 it('a belief that lasts until the release has returned', () => {
   const until = (beliefEnds: 'at-release' | 'after-release'): string[] =>
-    findings({ locks: [[lock(0, { holdUs: 3_000 })]], policy: { beliefEnds } });
+    findings({ locks: [[lock(0, { holdUs: 3_000 })]], policy: { habits: { beliefEnds } } });
   expect(until('at-release')).toEqual([]);
   // Called at 5 ms, carried out at 6 ms, and answered at 7 ms.
   expect(until('after-release')).toEqual(['validity c1 6000..7000']);
@@ -213,7 +220,7 @@ it('a belief that lasts until the release has returned', () => {
 
 it('a key expires in its time, though its token sets one on another resource', () => {
   const locks = [[lock(0, { resources: ['b'] }), lock(9_900_000)]];
-  expect(findings({ locks, policy: { tokenScope: 'instance' } })).toEqual([
+  expect(findings({ locks, policy: { deviations: ['token-per-call'], habits: { tokenPerProcess: true } } })).toEqual([
     'token-unique c1+c1 9900000..9900000',
     'one-lock-per-token c1+c1 9900000..9900000',
   ]);
@@ -221,34 +228,38 @@ it('a key expires in its time, though its token sets one on another resource', (
 
 it('a lock whose releases go out one after the other is given back when the call returns', () => {
   const parts = { locks: [[lock(0, { holdUs: 3_000 })]], fates: unreached('c1', 'n3', 'n4') };
-  const granted = (releaseSending: 'parallel' | 'sequential' | 'until-error'): string[] =>
-    findings({ ...parts, policy: { releaseTo: 'granted', releaseSending } });
-  expect(granted('parallel')).toEqual(['release-quorum c1 5000..5000']);
-  expect(granted('sequential')).toEqual(['release-quorum c1 11000..11000']);
+  const granted = (...deviations: string[]): string[] =>
+    findings({ ...parts, policy: { deviations: ['releases-granted', ...deviations] } });
+  expect(granted()).toEqual(['release-quorum c1 5000..5000']);
+  expect(granted('releases-in-turn', 'release-awaits-all')).toEqual(['release-quorum c1 11000..11000']);
   const dead: Fault = { kind: 'crash', node: 'n0', atUs: 4_000, restartAfterUs: null };
-  const stopped = findings({ ...parts, faults: [dead], policy: { releaseSending: 'until-error' } });
+  const stopped = findings({
+    ...parts,
+    faults: [dead],
+    policy: { deviations: ['releases-until-error', 'release-awaits-all'] },
+  });
   expect(stopped).toEqual(['release-quorum c1 55000..55000', 'cleanup c1 55000..55000']);
 });
 
 it('a lock that its owner gives up over a failed extension ends before its time', () => {
-  const failing = (extendOnFail: 'keep' | 'give-up'): string[] =>
+  const failing = (...deviations: string[]): string[] =>
     findings({
       locks: [[lock(0, { extensions: [{ afterUs: 1_000, ttlMs: 10_000 }] })]],
       faults: forgetAll(2_500, 'n0', 'n1', 'n2', 'n3', 'n4'),
-      policy: { extendOnFail },
+      policy: { deviations },
     });
-  expect(failing('keep')).toEqual(['validity c1 2500..9898000']);
-  expect(failing('give-up')).toEqual(['validity c1 2500..5000']);
+  expect(failing()).toEqual(['validity c1 2500..9898000']);
+  expect(failing('failure-gives-up')).toEqual(['validity c1 2500..5000']);
 });
 
 describe('a key that its own token sets anew', () => {
   const back: Fault = { kind: 'clock-step', process: 'n0', atUs: 100_000, byUs: -200_000 };
 
-  it.each(['own-or-missing', 'any'] as const)(
+  it.each(['extends-missing', 'extends-any'])(
     'by an extension, after the clock of its node was set back (%s)',
-    (command) => {
+    (deviation) => {
       const locks = [[lock(0, { extensions: [{ afterUs: 100_000, ttlMs: 10_000 }] })]];
-      expect(findings({ locks, faults: [back], policy: { extendCommand: command } })).toEqual([]);
+      expect(findings({ locks, faults: [back], policy: { deviations: [deviation] } })).toEqual([]);
     },
   );
 
@@ -256,19 +267,20 @@ describe('a key that its own token sets anew', () => {
 
   it('by a second copy of its own SET', () => {
     const copy: Fate = { ...address, duplicateDelayUs: 150_000 };
-    expect(findings({ faults: [back], fates: [copy], policy: { onlyIfAbsent: false } })).toEqual([]);
+    expect(findings({ faults: [back], fates: [copy], policy: { deviations: ['sets-any'] } })).toEqual([]);
   });
 });
 
 describe('locks with one token', () => {
-  const policy = { tokenScope: 'instance', ownKeyGrants: true } as const;
+  const policy = { deviations: ['token-per-call', 'own-key-grants'], habits: { tokenPerProcess: true } } as const;
 
   it('keys are those of the last that asked for them', () => {
     // The first is given back where nothing of it was ever set; the second has the keys by then.
     const locks = [[lock(0, { holdUs: 20_000 }), lock(10_000)]];
-    const said = (releaseTo: 'all' | 'granted'): string[] => findings({ locks, policy: { ...policy, releaseTo } });
-    expect(said('all')).toContain('validity c1 23000..9908000');
-    expect(said('granted').filter((it) => it.startsWith('cleanup'))).toEqual([]);
+    const said = (...more: string[]): string[] =>
+      findings({ locks, policy: { ...policy, deviations: [...policy.deviations, ...more] } });
+    expect(said()).toContain('validity c1 23000..9908000');
+    expect(said('releases-granted').filter((it) => it.startsWith('cleanup'))).toEqual([]);
   });
 
   it('a lock on another resource leaves them alone', () => {
@@ -280,7 +292,10 @@ describe('locks with one token', () => {
   });
 
   it('a first attempt leaves a key behind, unless a later one takes it over before that is over', () => {
-    const one = { policy: { ...policy, cleanup: 'none', tries: 1 }, fates: unreached('c1', 'n1', 'n2', 'n3') } as const;
+    const one = {
+      policy: { ...policy, settings: { tries: 1 }, deviations: [...policy.deviations, 'cleans-nothing'] },
+      fates: unreached('c1', 'n1', 'n2', 'n3'),
+    } as const;
     const first = one.fates.map((fate) => ({ ...fate, lock: 0 }));
     const second = (atUs: number): string[] =>
       findings({ ...one, fates: first, locks: [[lock(0), lock(atUs)]] }).filter((it) => it.startsWith('cleanup'));

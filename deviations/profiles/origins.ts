@@ -391,7 +391,6 @@ export const ORIGINS: Readonly<Record<string, Origin>> = {
       'retryDelayUs',
       'retryJitterUs',
       'own-key-grants',
-      'own-key-renews',
       'extends-missing',
       'extends-present',
       'extends-any',

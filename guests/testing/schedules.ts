@@ -8,9 +8,9 @@ export function plan(atUs: number, holdUs: number | null, change: Partial<LockPl
 /** Five nodes, a clean network, and these locks by client. */
 export function scheduleOf(locks: readonly (readonly LockPlan[])[], change: Partial<Schedule> = {}): Schedule {
   return {
-    schema: 'lockstep.schedule/1',
+    schema: 'lockstep.schedule/2',
     cluster: plainCluster(5),
-    policy: { profile: 'reference', with: { clock: 'wall' } },
+    policy: { profile: 'reference', habits: { clock: 'wall' } },
     clients: locks.map((it, i) => ({ id: `c${i + 1}`, locks: it })),
     faults: [],
     fates: [],

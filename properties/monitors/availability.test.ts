@@ -22,8 +22,8 @@ describe('while too few nodes are up', () => {
 
   it('counts from the start where nobody could ever acquire', () => {
     const cluster = { nodes: 3 };
-    expect(outages({ cluster, policy: { quorum: 4 } })).toEqual([[0, 30_000_000, 'no-quorum-up']]);
-    expect(outages({ cluster, policy: { quorum: 3 }, locks: [[]] })).toEqual([]);
+    expect(outages({ cluster, policy: { deviations: ['quorum:4'] } })).toEqual([[0, 30_000_000, 'no-quorum-up']]);
+    expect(outages({ cluster, policy: { deviations: ['quorum:3'] }, locks: [[]] })).toEqual([]);
   });
 
   it('counts an outage that is not over, and none that takes no time', () => {
@@ -62,7 +62,7 @@ describe('of clients with lists of their own', () => {
 });
 
 describe('a wait that never ends', () => {
-  const policy = { tries: null };
+  const policy = { settings: { tries: null } };
   const cutOff = (client: string): Fault => {
     return { kind: 'partition', atUs: 0, from: [client], to: ['n0', 'n1', 'n2'], oneWay: false, forUs: 60_000_000 };
   };
@@ -144,12 +144,14 @@ describe('orphaned keys', () => {
     expect(orphaned({ locks: [[lock(0, { holdUs: 5_000 })]] })).toEqual([]);
     expect(orphaned({})).toEqual([]);
     const slow = (delayUs: number): Parts => ({
-      policy: { nodeTimeoutUs: 500_000 },
+      policy: { settings: { nodeTimeoutUs: 500_000 } },
       cluster: { delayUs },
       locks: [[lock(0, { holdUs: 5_000 })]],
     });
     expect(orphaned(slow(500_000))).toEqual([]);
-    expect(orphaned({ ...slow(500_001), policy: { nodeTimeoutUs: 500_000, votesWanted: 'all' } })).toEqual([]);
+    expect(
+      orphaned({ ...slow(500_001), policy: { settings: { nodeTimeoutUs: 500_000, votesWanted: 'all' } } }),
+    ).toEqual([]);
   });
 
   it('begin when a node less is up, if that makes the difference', () => {
@@ -178,7 +180,7 @@ describe('orphaned keys', () => {
   });
 
   it('are orphans no more once their client believes in them again, or another holds the lock', () => {
-    const policy = { extendCommand: 'own-or-missing', extendOnlyInTime: false } as const;
+    const policy = { deviations: ['extends-late', 'extends-missing'] } as const;
     const late = lock(0, { extensions: [{ afterUs: 9_999_000, ttlMs: 10_000 }] });
     const back = ['n0', 'n1', 'n2'].map((process): Fault => ({ kind: 'clock-step', process, atUs: 5, byUs: -90_000 }));
     expect(orphaned({ policy, locks: [[late]], faults: back })).toEqual([]);
@@ -198,7 +200,7 @@ describe('orphaned keys', () => {
       nodes.map((node) => ({ client, operation: 'release', node, direction: 'request', lost: true }));
     const late: Fate = { client: 'c2', operation: 'acquire', node: 'n3', direction: 'request', delayUs: 180_000 };
     const parts: Parts = {
-      policy: { quorum: 4, tries: 1 },
+      policy: { settings: { tries: 1 }, deviations: ['quorum:4'] },
       locks: [[lock(0, { holdUs: 3_000 })], [lock(20_000)]],
       fates: [...lostOn('c1', 'n0', 'n3'), ...lostOn('c2', 'n3'), late],
       faults: [{ kind: 'forget', node: 'n3', atUs: 200_000 }, crash('n2', 220_000, 1_000)],
@@ -210,7 +212,7 @@ describe('orphaned keys', () => {
     // c1's keys are orphans from 5 ms on; at 50 ms c2 takes five time-outs for votes.
     const claims = (diesAtUs: number): unknown[] =>
       orphaned({
-        policy: { onNodeError: 'vote', tries: 1 },
+        policy: { settings: { tries: 1 }, deviations: ['error-is-vote'] },
         locks: [[lock(0)], [lock(4_000)]],
         fates: unreached('c2', 'n0', 'n1', 'n2', 'n3', 'n4'),
         faults: [dies(5_000), { kind: 'client-crash', client: 'c2', atUs: diesAtUs, edge: 'after' }],
@@ -244,7 +246,7 @@ describe('orphaned keys', () => {
       return { kind: 'forget', node, atUs, ...(resource === undefined ? {} : { resource }) };
     };
     const parts: Parts = {
-      policy: { ownKeyGrants: true, tries: 1 },
+      policy: { settings: { tries: 1 }, deviations: ['own-key-grants'] },
       locks: [[lock(0, { resources: ['a', 'b'] })]],
       fates: [copy],
       faults: [forget('n0', 4_000), forget('n1', 4_000), dies(5_000), forget('n2', 10_000, 'a')],
@@ -259,7 +261,7 @@ describe('orphaned keys', () => {
     // From 120 ms on c1's keys on n0 and n1 are enough; c2's would have been in the way from 105 ms on.
     const parts = (backAfterUs: number): Parts => ({
       cluster: { persistence: 'always' },
-      policy: { tries: 1 },
+      policy: { settings: { tries: 1 } },
       locks: [[lock(0)], [lock(100_000)]],
       fates: unreached('c1', 'n2', 'n3', 'n4'),
       faults: [
@@ -296,7 +298,7 @@ describe('orphaned keys', () => {
     }));
     const frozen: Fault = { kind: 'pause', process: 'c1', atUs: 5_000, forUs: 20_000_000 };
     const parts: Parts = {
-      policy: { tries: 1 },
+      policy: { settings: { tries: 1 } },
       locks: [[lock(0)], [lock(3_000)]],
       fates: [...unreached('c1', 'n3', 'n4'), ...lost],
       faults: [frozen, crash('n2', 9_000_000, null)],
@@ -311,7 +313,7 @@ describe('orphaned keys', () => {
     const late = { client: 'c2', operation: 'extend', node: 'n0', direction: 'reply', delayUs: 800_000 } as const;
     const parts: Parts = {
       cluster: { nodes: 1 },
-      policy: { extendReadAs: 'yes', extendOnlyInTime: false, lossSignal: 'none', nodeTimeoutUs: null },
+      policy: { settings: { nodeTimeoutUs: null }, deviations: ['refusal-extends', 'no-alarm', 'extends-late'] },
       locks: [[lock(20_000, { ttlMs: 60_000 })], [lock(0, { ttlMs: 1_000, extensions })]],
       faults: [
         { kind: 'forget', node: 'n0', atUs: 10_000 },
@@ -327,7 +329,7 @@ describe('orphaned keys', () => {
     // c1 is frozen, and lapsed at 9 898 ms; at 10.08 s its clock goes back, and it dies; c2's keys are orphans from 10.05 s on.
     const frozen: Fault = { kind: 'pause', process: 'c1', atUs: 5_000, forUs: 20_000_000 };
     const parts = (diesAtUs: number): Parts => ({
-      policy: { tries: 1, clock: 'wall' },
+      policy: { settings: { tries: 1 }, habits: { clock: 'wall' } },
       locks: [[lock(0)], [lock(10_003_000)]],
       faults: [
         frozen,
@@ -341,7 +343,11 @@ describe('orphaned keys', () => {
   });
 
   it('of one lock are taken over by the next with its token, and are in the way no more', () => {
-    const policy = { tokenScope: 'instance', ownKeyGrants: true, tries: 1 } as const;
+    const policy = {
+      settings: { tries: 1 },
+      deviations: ['token-per-call', 'own-key-grants'],
+      habits: { tokenPerProcess: true },
+    } as const;
     const lost = cutOff(2_500, 20_000);
     const locks = [[lock(0, { holdUs: 2_000 }), lock(1_000_000, { ttlMs: 20_000 })]];
     expect(orphaned({ policy, locks, faults: [lost] })).toEqual([[4_000, 1_000_000, 'orphaned-keys']]);

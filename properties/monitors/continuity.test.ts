@@ -3,7 +3,7 @@ import type { LockPlan } from '../../scenarios/index.js';
 import { lock } from '../../sim/testing/schedule.js';
 import { found } from '../testing/found.js';
 
-const policy = { extendCommand: 'own-or-missing', extendOnlyInTime: false } as const;
+const policy = { deviations: ['extends-late', 'extends-missing'] } as const;
 
 function extended(afterUs: number): LockPlan[] {
   return [lock(0, { extensions: [{ afterUs, ttlMs: 10_000 }] })];

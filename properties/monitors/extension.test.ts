@@ -12,7 +12,7 @@ function unextended(...nodes: string[]): Fate[] {
 
 describe('extension', () => {
   it('is broken by one vote too few in the round, when it is taken for extended', () => {
-    const policy = { extendQuorumOffset: -1 };
+    const policy = { deviations: ['extension-votes:-1'] };
     expect(found('extension', { locks, policy, fates: unextended('n2', 'n3', 'n4') })).toEqual(['c1 5004000']);
   });
 
@@ -21,7 +21,7 @@ describe('extension', () => {
     const short = (delayUs: number) => ({
       cluster: { delayUs },
       locks: [[lock(0, { extensions: [{ afterUs: 5_000_000, ttlMs: 33 }] })]],
-      policy: { extensionCheck: 'none' } as const,
+      policy: { deviations: ['extension-unchecked'] } as const,
     });
     expect(found('extension', short(15_000))).toEqual(['c1 5060000']);
     expect(found('extension', short(14_999))).toEqual([]);
@@ -34,7 +34,9 @@ describe('extension', () => {
   });
 
   it('is broken by a new deadline that counts from the answers, and not by the latest that is right', () => {
-    expect(found('extension', { locks, policy: { extendFrom: 'reply' } })).toEqual(['c1 5004000']);
+    expect(found('extension', { locks, policy: { deviations: ['extension-counts-from-reply'] } })).toEqual([
+      'c1 5004000',
+    ]);
     expect(found('extension', { locks })).toEqual([]);
   });
 });

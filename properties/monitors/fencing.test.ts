@@ -16,28 +16,32 @@ function fencing(parts: Parts): string[] {
 
 describe('fencing', () => {
   it('is broken by a token that is no higher than the one before, as it is granted', () => {
-    expect(fencing({ policy: { fencing: 'max' } })).toEqual(['c2 c3 4002000']);
-    expect(fencing({ policy: { fencing: 'min' } })).toEqual(['c1 c2 2002000']);
+    expect(fencing({ policy: { deviations: ['fence-max', 'grants-count'] } })).toEqual(['c2 c3 4002000']);
+    expect(fencing({ policy: { deviations: ['fence-min', 'grants-count'] } })).toEqual(['c1 c2 2002000']);
   });
 
   it('holds where tokens rise, and says nothing where there are none', () => {
-    expect(fencing({ policy: { fencing: 'max' }, fates: [] })).toEqual([]);
-    expect(fencing({ policy: { fencing: 'quorum' } })).toEqual([]);
-    expect(fencing({ policy: { fencing: 'counter-alone' } })).toEqual([]);
-    expect(fencing({ policy: { fencing: 'none' } })).toEqual([]);
+    expect(fencing({ policy: { deviations: ['fence-max', 'grants-count'] }, fates: [] })).toEqual([]);
+    expect(fencing({ policy: { settings: { fencing: true } } })).toEqual([]);
+    expect(fencing({ policy: { settings: { fencing: true }, deviations: ['fence-without-token'] } })).toEqual([]);
+    expect(fencing({ policy: { settings: { fencing: false } } })).toEqual([]);
   });
 
   it('does not compare holders of different resources', () => {
     const others = locks.map(([it], i) => (it === undefined ? [] : [{ ...it, resources: [`r${i}`] }]));
-    expect(fencing({ policy: { fencing: 'max' }, locks: others })).toEqual([]);
+    expect(fencing({ policy: { deviations: ['fence-max', 'grants-count'] }, locks: others })).toEqual([]);
   });
 
   it('is broken by two holders at once with the same token, and not by two tokens with the same counter', () => {
     const forgetful: Fault[] = [{ kind: 'crash', atUs: 1_500, node: 'n1', restartAfterUs: 0 }];
     const overlap: Parts = { locks: [[lock(0)], [lock(1_000)]], faults: forgetful, fates: unreached('c1', 'n2') };
-    expect(fencing({ ...overlap, policy: { fencing: 'counter-alone', tries: 1 } })).toEqual(['c1 c2 7000']);
-    expect(fencing({ ...overlap, policy: { fencing: 'quorum', tries: 1 } })).toEqual([]);
-    expect(found('mutual-exclusion', { cluster, ...overlap, policy: { fencing: 'quorum', tries: 1 } })).toHaveLength(1);
+    expect(
+      fencing({ ...overlap, policy: { settings: { tries: 1, fencing: true }, deviations: ['fence-without-token'] } }),
+    ).toEqual(['c1 c2 7000']);
+    expect(fencing({ ...overlap, policy: { settings: { tries: 1, fencing: true } } })).toEqual([]);
+    expect(
+      found('mutual-exclusion', { cluster, ...overlap, policy: { settings: { tries: 1, fencing: true } } }),
+    ).toHaveLength(1);
   });
 });
 
@@ -46,13 +50,13 @@ describe('fencing at the resource', () => {
   const twice = [[lock(0, { writes: [write(1_000), write(2_000)] })]];
 
   it('is broken by a resource that refuses the second write of the highest token', () => {
-    const policy = { fencing: 'quorum' } as const;
+    const policy = { settings: { fencing: true } } as const;
     expect(fencing({ locks: twice, fates: [], policy, resource: 'fencing-strict' })).toEqual(['c1 9000']);
     expect(fencing({ locks: twice, fates: [], policy, resource: 'fencing' })).toEqual([]);
   });
 
   it('is about effects, which the verdict tells apart', () => {
-    const parts = { locks: twice, policy: { fencing: 'quorum' } } as const;
+    const parts = { locks: twice, policy: { settings: { fencing: true } } } as const;
     expect(judge(schedule({ ...parts, resource: 'fencing-strict' })).verdicts).toMatchObject({
       state: 'safe',
       effect: 'violated',

@@ -14,7 +14,7 @@ function late(parts: Parts): string[] {
 
 describe('bounded-key-lifetime', () => {
   it('is broken by a key without a TTL, on each node, when the TTL that was asked for is over', () => {
-    expect(late({ policy: { keyExpiry: 'none' } })).toEqual(everywhere(DUE_US));
+    expect(late({ policy: { deviations: ['key-for-ever'] } })).toEqual(everywhere(DUE_US));
     expect(late({})).toEqual([]);
   });
 
@@ -27,7 +27,7 @@ describe('bounded-key-lifetime', () => {
 
   it('asks nothing of a node that is down, and looks again when it is up', () => {
     const crash = (restartAfterUs: number): Parts => ({
-      policy: { keyExpiry: 'none' },
+      policy: { deviations: ['key-for-ever'] },
       cluster: { persistence: 'always' },
       faults: [{ kind: 'crash', node: 'n0', atUs: 9_000_000, restartAfterUs }],
     });
@@ -39,10 +39,13 @@ describe('bounded-key-lifetime', () => {
   it('goes by the clock of the node, which may be set back or run slowly', () => {
     const back: Parts['faults'] = [{ kind: 'clock-step', process: 'n0', atUs: 5_000_000, byUs: -3_000_000 }];
     expect(late({ faults: back })).toEqual([]);
-    const set = late({ policy: { keyExpiry: 'none' }, faults: back });
+    const set = late({ policy: { deviations: ['key-for-ever'] }, faults: back });
     expect(set).toEqual([`c1 ${DUE_US + 3_000_000}`, ...everywhere(DUE_US).slice(1)]);
     const on: Parts['faults'] = [{ kind: 'clock-step', process: 'n0', atUs: 5_000_000, byUs: 6_000_000 }];
-    expect(late({ policy: { keyExpiry: 'none' }, faults: on })).toEqual(['c1 5000000', ...everywhere(DUE_US).slice(1)]);
+    expect(late({ policy: { deviations: ['key-for-ever'] }, faults: on })).toEqual([
+      'c1 5000000',
+      ...everywhere(DUE_US).slice(1),
+    ]);
     expect(late({ faults: on })).toEqual([]);
   });
 
@@ -50,6 +53,6 @@ describe('bounded-key-lifetime', () => {
     const locks = [[lock(0, { extensions: [{ afterUs: 5_000_000, ttlMs: 10_000 }] })]];
     expect(late({ locks })).toEqual([]);
     // Claimed at 2 ms, and extended on the nodes at 5 003 ms.
-    expect(late({ locks, policy: { keyExpiry: 'none' } })).toEqual(everywhere(15_004_000));
+    expect(late({ locks, policy: { deviations: ['key-for-ever'] } })).toEqual(everywhere(15_004_000));
   });
 });

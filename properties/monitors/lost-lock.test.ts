@@ -3,7 +3,7 @@ import type { Fault } from '../../scenarios/index.js';
 import { lock, unreached } from '../../sim/testing/schedule.js';
 import { found } from '../testing/found.js';
 
-const policy = { extendCommand: 'own-or-missing' } as const;
+const policy = { deviations: ['extends-missing'] } as const;
 const locks = [[lock(0, { extensions: [{ afterUs: 5_000_000, ttlMs: 10_000 }] })]];
 const crash = (atUs: number): Fault => ({ kind: 'crash', node: 'n2', atUs, restartAfterUs: 0 });
 
@@ -22,7 +22,7 @@ describe('lost-lock', () => {
   });
 
   it('holds when the majority is lost as the claim ends, and breaks when it is lost just before', () => {
-    const late = { ...policy, extendOnlyInTime: false };
+    const late = { deviations: ['extends-missing', 'extends-late'] };
     const after = [[lock(0, { extensions: [{ afterUs: 9_900_000, ttlMs: 10_000 }] })]];
     const fates = unreached('c1', 'n3', 'n4');
     expect(found('lost-lock', { locks: after, policy: late, fates, faults: [crash(9_898_000)] })).toEqual([]);

@@ -10,7 +10,7 @@ import { judge } from '../judge.js';
 function apart(second: readonly LockPlan[], parts: Parts = {}, first: readonly LockPlan[] = [lock(0)]): Parts {
   return {
     cluster: { nodes: 2 },
-    policy: { quorum: 1, tries: 1, clock: 'wall' },
+    policy: { settings: { tries: 1 }, deviations: ['quorum:1'], habits: { clock: 'wall' } },
     locks: [first, second],
     fates: [...unreached('c1', 'n1'), ...unreached('c2', 'n0')],
     ...parts,
@@ -60,7 +60,7 @@ describe('mutual exclusion', () => {
   it('binds two locks of one client too', () => {
     const parts: Parts = {
       cluster: { nodes: 1 },
-      policy: { onlyIfAbsent: false },
+      policy: { deviations: ['sets-any'] },
       locks: [[lock(0), lock(1_000_000)]],
     };
     expect(overlaps(parts)).toEqual([['c1&c1', 'a', 1_002_000, 9_898_000]]);
@@ -69,7 +69,7 @@ describe('mutual exclusion', () => {
   it('sees each pair of three', () => {
     const parts: Parts = {
       cluster: { nodes: 1 },
-      policy: { onlyIfAbsent: false },
+      policy: { deviations: ['sets-any'] },
       locks: [[lock(0)], [lock(1_000)], [lock(2_000, { holdUs: 5_000 })]],
     };
     expect(overlaps(parts)).toEqual([
@@ -134,7 +134,7 @@ describe('mutual exclusion and clocks', () => {
     // c1 extends at 9 s, and sees it at 11.001 s; its claim has ended at 9.898 s.
     const frozen: Fault = { kind: 'pause', process: 'c1', atUs: 9_001_000, forUs: 2_000_000 };
     const first = [lock(0, { extensions: [{ afterUs: 8_998_000, ttlMs: 10_000 }] })];
-    const policy = { quorum: 1, tries: 1, extendOnlyInTime: false } as const;
+    const policy = { settings: { tries: 1 }, deviations: ['quorum:1', 'extends-late'] } as const;
     expect(overlaps(apart([lock(2_000_000)], { policy, faults: [frozen] }, first))).toEqual([
       ['c1&c2', 'a', 2_002_000, 9_898_000],
       ['c2&c1', 'a', 11_001_000, 11_898_000],
@@ -144,7 +144,7 @@ describe('mutual exclusion and clocks', () => {
 
   it('ends where an extension leaves less than nothing', () => {
     const first = [lock(0, { extensions: [{ afterUs: 4_998_000, ttlMs: 2 }] })];
-    const policy = { quorum: 1, tries: 1, extensionCheck: 'none', lossSignal: 'none' } as const;
+    const policy = { settings: { tries: 1 }, deviations: ['quorum:1', 'extension-unchecked', 'no-alarm'] } as const;
     expect(overlaps(apart([lock(2_000)], { policy }, first))).toEqual([['c1&c2', 'a', 4_000, 5_002_000]]);
   });
 

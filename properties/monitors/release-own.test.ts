@@ -4,7 +4,7 @@ import type { Fate } from '../../scenarios/index.js';
 import { lock, type Parts, schedule } from '../../sim/testing/schedule.js';
 import { found } from '../testing/found.js';
 
-const policy = { releaseChecksToken: false };
+const policy = { deviations: ['deletes-any'] };
 
 describe('release-own', () => {
   it('is broken when a late release deletes the key of the next holder, on each node', () => {
@@ -23,20 +23,20 @@ describe('release-own', () => {
 
   it('is broken by a SET that replaces the key of a holder', () => {
     const locks = [[lock(0)], [lock(5_000)]];
-    expect(found('release-own', { policy: { onlyIfAbsent: false }, locks })).toEqual(Array(5).fill('c1 c2 6000'));
+    expect(found('release-own', { policy: { deviations: ['sets-any'] }, locks })).toEqual(Array(5).fill('c1 c2 6000'));
   });
 
   it('is broken by the clean-up of a lock that has the same token, and not by the release of the lock that set the key', () => {
     // c2 asks in the same microsecond, finds the keys of c1, gives up at 2 ms, and deletes what is under its token.
     const locks = [[lock(0, { holdUs: 5_000 })], [lock(0)]];
-    const parts = { policy: { tokenFrom: 'clock-us', tries: 1 } as const, locks };
+    const parts = { policy: { settings: { tries: 1 }, habits: { tokenFrom: 'clock-us' } } as const, locks };
     expect(found('release-own', parts)).toEqual(Array(5).fill('c1 c2 3000'));
     expect(found('release-own', { ...parts, locks: [[lock(0, { holdUs: 5_000 })], [lock(1)]] })).toEqual([]);
     expect(disagreementOn(schedule(parts))).toBeNull();
   });
 
   it('is broken by a late release of one lock that deletes the key of the next, both with the token of their client', () => {
-    const policy = { tokenScope: 'instance' } as const;
+    const policy = { deviations: ['token-per-call'], habits: { tokenPerProcess: true } } as const;
     const release: Fate = { client: 'c1', operation: 'release', node: 'n0', direction: 'request', delayUs: 20_000 };
     const locks = [[lock(0, { holdUs: 5_000 }), lock(10_000)]];
     const lost: Fate = { client: 'c1', operation: 'acquire', node: 'n0', direction: 'request', lost: true };

@@ -16,7 +16,7 @@ const crash = (node: string, atUs: number, restartAfterUs: number | null = 0): F
   return { kind: 'crash', node, atUs, restartAfterUs };
 };
 
-const WALL = { clock: 'wall' } as const;
+const WALL = { habits: { clock: 'wall' } } as const;
 
 describe('validity', () => {
   it('is violated when a node that is needed forgets, until the claim ends', () => {
@@ -40,14 +40,14 @@ describe('validity', () => {
   });
 
   it('is violated by a claim that was made with too few nodes', () => {
-    expect(gaps({ policy: { quorum: 2 }, fates: unreached('c1', 'n2', 'n3', 'n4') })).toEqual([
+    expect(gaps({ policy: { deviations: ['quorum:2'] }, fates: unreached('c1', 'n2', 'n3', 'n4') })).toEqual([
       ['c1', 'a', 2_000, 9_898_000],
     ]);
   });
 
   it('needs more than half of an even number of nodes', () => {
     const even = (...nodes: string[]): Parts => {
-      return { cluster: { nodes: 4 }, policy: { quorum: 2 }, fates: unreached('c1', ...nodes) };
+      return { cluster: { nodes: 4 }, policy: { deviations: ['quorum:2'] }, fates: unreached('c1', ...nodes) };
     };
     expect(gaps(even('n3'))).toEqual([]);
     expect(gaps(even('n3', 'n2'))).toEqual([['c1', 'a', 2_000, 9_898_000]]);
@@ -96,12 +96,12 @@ describe('validity', () => {
 
   it('ends with the claim, though that is extended after it has lapsed unnoticed', () => {
     const locks = [[lock(0, { extensions: [{ afterUs: 8_998_000, ttlMs: 10_000 }] })]];
-    const late = { extendOnlyInTime: false, extendCommand: 'own-or-missing' } as const;
+    const late = { deviations: ['extends-late', 'extends-missing'] } as const;
     const frozen: Fault = { kind: 'pause', process: 'c1', atUs: 9_001_000, forUs: 2_000_000 };
     const faults = [crash('n2', 3_000), frozen];
     // The extension is at 9 s and seen at 11.001 s; until then nobody looks at the end of the claim at 9.898 s.
     expect(gaps({ policy: late, locks, fates: three, faults })).toEqual([['c1', 'a', 3_000, 9_898_000]]);
-    const own = { ...late, extendCommand: 'own', extendQuorumOffset: -1 } as const;
+    const own = { deviations: ['extends-late', 'extension-votes:-1'] };
     expect(gaps({ policy: own, locks, fates: three, faults })).toEqual([
       ['c1', 'a', 3_000, 9_898_000],
       ['c1', 'a', 11_001_000, 18_898_000],
@@ -111,7 +111,7 @@ describe('validity', () => {
   it('goes on through an extension in the instant of the end, and not through one that is over as it comes', () => {
     const extended = (afterUs: number, ttlMs: number): Parts => ({
       locks: [[lock(0, { extensions: [{ afterUs, ttlMs }] })]],
-      policy: { extendOnlyInTime: false, extensionCheck: 'none', extendQuorumOffset: -1, lossSignal: 'none' },
+      policy: { deviations: ['extension-votes:-1', 'extension-unchecked', 'no-alarm', 'extends-late'] },
       fates: three,
       faults: [crash('n2', 3_000)],
     });
@@ -175,7 +175,7 @@ describe('validity of locks with one token', () => {
   it('is looked at for each of two clients that drew the same', () => {
     const both = (faults: Fault[]): unknown[] =>
       gaps({
-        policy: { tokenFrom: 'clock' },
+        policy: { habits: { tokenFrom: 'clock' } },
         locks: [[lock(0, { resources: ['a'] })], [lock(0, { resources: ['b'] })]],
         faults,
       });
@@ -186,14 +186,14 @@ describe('validity of locks with one token', () => {
 
   it('is looked at for each lock of a process that has but one', () => {
     const locks = [[lock(0, { resources: ['a'] }), lock(1_000, { resources: ['b'] })]];
-    const policy = { tokenScope: 'instance' } as const;
+    const policy = { deviations: ['token-per-call'], habits: { tokenPerProcess: true } } as const;
     expect(gaps({ policy, locks, faults: forget('a', 50_000) })).toEqual([['c1', 'a', 50_000, 9_898_000]]);
     expect(gaps({ policy, locks, faults: forget('b', 60_000) })).toEqual([['c1', 'b', 60_000, 9_899_000]]);
     expect(gaps({ policy, locks })).toEqual([]);
   });
 
   it('is lost to a second claim of the same process, which deletes the keys of both', () => {
-    const policy = { tokenScope: 'instance', ownKeyGrants: true } as const;
+    const policy = { deviations: ['token-per-call', 'own-key-grants'], habits: { tokenPerProcess: true } } as const;
     const claims = (first: number | null, second: number | null): unknown[] =>
       gaps({ policy, locks: [[lock(0, { holdUs: first }), lock(10_000, { holdUs: second })]] });
     // Released at 12 + 20 ms, deleted 1 ms later.

@@ -136,7 +136,7 @@ function disturbed(schedule: Schedule, noise: Noise, stream: Stream): Schedule {
   };
   return {
     ...schedule,
-    policy: { ...schedule.policy, with: { ...schedule.policy.with, ...timers } },
+    policy: { ...schedule.policy, settings: { ...schedule.policy.settings, ...timers } },
     cluster: { ...cluster, distances },
     clients: schedule.clients.map((client) => ({ ...client, locks: client.locks.map(plan) })),
     faults: schedule.faults.map((fault) => disturbedFault(fault, noise, stream)),

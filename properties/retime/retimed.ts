@@ -1,3 +1,4 @@
+import type { Settings } from '../../core/index.js';
 import { policyOf } from '../../deviations/index.js';
 import { addressText } from '../../scenarios/address.js';
 import type { ClientPlan, Fate, Fault, LockPlan, Schedule } from '../../scenarios/index.js';
@@ -50,7 +51,10 @@ function pacedFrom(schedule: Schedule, map: TimeMap, written: Instants, begun: I
     ),
   );
   const untilUs = Math.min(mapped(map, schedule.untilUs), Math.round(lastUs + PERIODS_AFTER * map.realPeriodUs));
-  const policy = { ...schedule.policy, with: { ...schedule.policy.with, ...pacedPolicy(schedule, map) } };
+  const policy = {
+    ...schedule.policy,
+    settings: { ...schedule.policy.settings, ...pacedSettings(schedule, map) },
+  };
   return { ...schedule, cluster: pacedCluster(schedule, map, span), policy, clients, faults, fates, untilUs };
 }
 
@@ -158,16 +162,16 @@ export function writtenInstants(schedule: Schedule): number[] {
 }
 
 /** Long durations of the policy at the pace of the schedule; all of them where the pace is even and slower. */
-function pacedPolicy(schedule: Schedule, map: TimeMap): Schedule['policy']['with'] {
-  const policy = policyOf(schedule.policy);
+function pacedSettings(schedule: Schedule, map: TimeMap): Partial<Settings> {
+  const { settings } = policyOf(schedule.policy);
   const slower = isSlower(map);
   const scale = map.realPeriodUs / map.periodUs;
   const paced = (us: number): number => (slower || us >= LONG_US ? Math.round(us * scale) : us);
-  const { nodeTimeoutUs, autoExtendAtUs } = policy.settings;
+  const { nodeTimeoutUs, autoExtendAtUs } = settings;
   return {
     nodeTimeoutUs: nodeTimeoutUs === null ? null : paced(nodeTimeoutUs),
-    retryDelayUs: paced(policy.settings.retryDelayUs),
-    retryJitterUs: paced(policy.settings.retryJitterUs),
+    retryDelayUs: paced(settings.retryDelayUs),
+    retryJitterUs: paced(settings.retryJitterUs),
     autoExtendAtUs: autoExtendAtUs === null ? null : paced(autoExtendAtUs),
   };
 }

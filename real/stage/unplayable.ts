@@ -241,7 +241,12 @@ const SCHEDULE_FIELDS: Fields<Schedule> = {
 };
 
 /** A policy is looked at as a whole: what its profile chooses counts as what is written beside it. */
-const CHOICE_FIELDS: Fields<PolicyChoice> = { profile: 'played', with: 'played' };
+const CHOICE_FIELDS: Fields<PolicyChoice> = {
+  profile: 'played',
+  settings: 'played',
+  deviations: 'played',
+  habits: 'played',
+};
 
 /** The lists by what they are about, for tests that go through all fields. */
 export const PLAYED: {

@@ -1,4 +1,4 @@
-import type { PolicyFields } from '../../deviations/index.js';
+import type { PolicyChange } from '../../deviations/index.js';
 import {
   type ClockPlan,
   type Cluster,
@@ -39,7 +39,7 @@ export interface Setting {
   /** How many nodes give the holder their vote; its requests to the others are lost. Default: all. */
   readonly votes?: number;
   readonly grain?: Grain;
-  readonly policy?: PolicyFields;
+  readonly policy?: PolicyChange;
   readonly holder?: Partial<LockPlan>;
   readonly rival?: Partial<LockPlan>;
   /** Rate of the clocks of `c1` and `c2`, ppm. */
@@ -62,7 +62,7 @@ export function alone(setting: Setting): Schedule {
   const { ttlMs, delayUs, nodes = DEFAULT_NODES } = setting;
   const names = Array.from({ length: nodes }, (_, node) => nodeName(node));
   return {
-    schema: 'lockstep.schedule/1',
+    schema: 'lockstep.schedule/2',
     cluster: plainCluster(nodes, {
       delayUs,
       link: setting.link ?? 'fifo',
@@ -71,7 +71,11 @@ export function alone(setting: Setting): Schedule {
       ...setting.disk,
       clocks: clocksOf(setting, nodes),
     }),
-    policy: { profile: 'reference', with: { nodeTimeoutUs: null, tries: 1, ...setting.policy } },
+    policy: {
+      profile: 'reference',
+      ...setting.policy,
+      settings: { nodeTimeoutUs: null, tries: 1, ...setting.policy?.settings },
+    },
     clients: [{ id: 'c1', locks: [plainLock(0, ttlMs, setting.holder)] }],
     faults: [...driftOf(setting), ...(setting.faults ?? [])],
     fates: [...unreached('c1', ...names.slice(setting.votes ?? nodes)), ...(setting.fates ?? [])],

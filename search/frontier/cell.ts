@@ -1,4 +1,4 @@
-import { driftAllowanceUs, type PolicyFields, policyOf } from '../../deviations/index.js';
+import { driftAllowanceUs, type PolicyChange, policyWith } from '../../deviations/index.js';
 import { judge } from '../../properties/judge.js';
 
 import type { Fault, PropertyId, Schedule } from '../../scenarios/index.js';
@@ -21,9 +21,6 @@ export interface Cell {
   /** The run that shows it: the attack that succeeded, or the one that came nearest. */
   readonly schedule: Schedule;
 }
-
-/** What of the policy is swept; the rest is the production lock's. */
-export type PolicyChange = PolicyFields;
 
 /**
  * Runs the optimal attacks on a configuration in the simulator. Nodes expire keys to the microsecond, without the
@@ -67,7 +64,7 @@ function settingOf(point: Point, change: PolicyChange, faults: readonly Fault[])
     nodes,
     votes: voters,
     grain: EXACT,
-    policy: { driftPpm: allowance, driftUs: extra, ...change },
+    policy: { ...change, settings: { driftPpm: allowance, driftUs: extra, ...change.settings } },
     clientPpm: -drift,
     nodePpm: drift,
     drifting: voters,
@@ -107,7 +104,7 @@ function struck(point: Point): Fault[] {
  */
 function lateWrite(point: Point, setting: Setting): Schedule | null {
   const { ttl, drift, latency, pause, guard } = point;
-  const policy = policyOf({ profile: 'reference', with: setting.policy ?? {} });
+  const policy = policyWith(setting.policy ?? {});
   const elapsedUs = Math.floor(2 * latency * (1 + drift / 1_000_000));
   // At the very end there is no lock to look at any more.
   const lastLook = ttl - driftAllowanceUs(policy, ttl) - elapsedUs - Math.max(1, guard);

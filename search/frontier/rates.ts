@@ -1,4 +1,3 @@
-import type { PolicyFields } from '../../deviations/index.js';
 import type { Fate } from '../../scenarios/index.js';
 import { type Attack, attack, EXACT, type Grain } from './adversary.js';
 import { greatest } from './bisect.js';
@@ -52,7 +51,10 @@ export function rateAttack(wanted: RateCase, ppm: number): Attack {
     delayUs: scale * wanted.delayUs,
     votes,
     grain,
-    policy: { ...drift, driftUs: scale * drift.driftUs, ...(wanted.cutStamps ? CUT_STAMPS : {}) },
+    policy: {
+      settings: { driftPpm: drift.driftPpm, driftUs: scale * drift.driftUs },
+      deviations: [...(drift.driftWholeMs ? [] : ['drift-unrounded']), ...(wanted.cutStamps ? CUT_STAMPS : [])],
+    },
     clientPpm,
     nodePpm: erring === 'client' ? 0 : ppm,
     drifting,
@@ -60,7 +62,7 @@ export function rateAttack(wanted: RateCase, ppm: number): Attack {
   });
 }
 
-const CUT_STAMPS: PolicyFields = { deadline: 'relative', stampUs: 1000 };
+const CUT_STAMPS = ['stamps-us:1000', 'deadline-counted-after-us:0'];
 /** What is cut off a stamp at most, µs. */
 const LAST_OF_STAMP_US = 999;
 

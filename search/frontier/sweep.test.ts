@@ -25,7 +25,7 @@ describe('ttl against drift', () => {
 
   it.each(TOLERATED)('for a TTL of %i ms the boundary is where the theory has it, to one ppm', (ttlMs, percent) => {
     // The table has no rounding to whole milliseconds.
-    const wanted = { ...plan('ttl', 'drift', grid), change: { driftWholeMs: false } };
+    const wanted = { ...plan('ttl', 'drift', grid), change: { deviations: ['drift-unrounded'] } };
     const { boundaries, measured } = measureColumn(wanted, ttlMs * MS);
     const [only, ...others] = boundaries;
     if (only === undefined) throw new Error('no boundary');

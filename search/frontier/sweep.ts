@@ -1,6 +1,7 @@
+import type { PolicyChange } from '../../deviations/index.js';
 import type { Axis } from './axis.js';
 import { greatest } from './bisect.js';
-import { type Cell, type CellVerdict, measure, type PolicyChange } from './cell.js';
+import { type Cell, type CellVerdict, measure } from './cell.js';
 import { PARAMETERS, type ParameterName, type Point } from './point.js';
 import { computed } from './theory.js';
 

@@ -1,4 +1,5 @@
-import type { CellVerdict, PolicyChange } from './cell.js';
+import type { PolicyChange } from '../../deviations/index.js';
+import type { CellVerdict } from './cell.js';
 import {
   allowanceUs,
   countedAbsenceUs,
@@ -16,9 +17,9 @@ const MILLION = 1_000_000;
  * What the mathematics says of a configuration: the safety condition TTL − D ≤ slack + life, with the errors of rate, the
  * step, the absence of a crashed voter, and how many voters it takes. Nothing is run.
  */
-export function computed(point: Point, { driftWholeMs = true }: PolicyChange = {}): CellVerdict {
+export function computed(point: Point, { deviations = [] }: PolicyChange = {}): CellVerdict {
   const { ttl, drift, latency, allowance, extra } = point;
-  const rule: Drift = { driftPpm: allowance, driftUs: extra, driftWholeMs };
+  const rule: Drift = { driftPpm: allowance, driftUs: extra, driftWholeMs: !deviations.includes('drift-unrounded') };
   const margin = { claimUs: ttl - allowanceUs(ttl, rule), lifeUs: ttl, slackUs: 2 * latency };
   const rate = drift / MILLION;
   const voters = votersOf(point);

@@ -73,14 +73,18 @@ function splitVote(): Schedule {
   const clients = split.clients.map((client, i) => {
     return { ...client, locks: client.locks.map((it) => ({ ...it, jitterPpm: [ppm[i] ?? 0] })) };
   });
-  return { ...split, policy: { ...split.policy, with: { tries: null } }, clients };
+  return { ...split, policy: { ...split.policy, settings: { tries: null } }, clients };
 }
 
 /** Bugs that no scenario of the catalogue exposes by itself. */
 const OWN: Readonly<Record<string, () => Schedule>> = {
   // 53 ms less 3 ms of allowance, and answers after 50 ms: nothing is left.
   M06: () =>
-    schedule({ policy: { tries: 1 }, locks: [[lock(0, { ttlMs: 53 })]], fates: late('acquire', NODES, 49_000) }),
+    schedule({
+      policy: { settings: { tries: 1 } },
+      locks: [[lock(0, { ttlMs: 53 })]],
+      fates: late('acquire', NODES, 49_000),
+    }),
   // The key is read at 10 001 ms, expires, is set by c2 at 10 002 ms, and deleted at 10 003 ms.
   M10: () => schedule({ locks: [[lock(0, { holdUs: 9_998_000 })], [lock(10_001_000)]] }),
   M25: splitVote,
@@ -89,12 +93,12 @@ const OWN: Readonly<Record<string, () => Schedule>> = {
     const lost = late('acquire', ['n0', 'n1', 'n2'], 0).map(
       ({ delayUs: _, ...fate }): Fate => ({ ...fate, lost: true }),
     );
-    return schedule({ policy: { tries: null }, fates: lost });
+    return schedule({ policy: { settings: { tries: null } }, fates: lost });
   },
   // n4 never heard of c1; c2 has its key there from 101 to 103 ms, and c1 extends at 102 ms.
   M34: () => {
     const locks = [[lock(0, { extensions: [{ afterUs: 99_000, ttlMs: 10_000 }] })], [lock(100_000)]];
-    return schedule({ policy: { tries: 1 }, locks, fates: unreached('c1', 'n4') });
+    return schedule({ policy: { settings: { tries: 1 } }, locks, fates: unreached('c1', 'n4') });
   },
   M40: () => schedule({ locks: [[lock(0, { ttlMs: 1_000 })]] }),
   // The keys of c1 are gone at 8 ms, c2 claims at 10 ms, c1 hears of its release at 48 ms.

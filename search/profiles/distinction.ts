@@ -1,4 +1,4 @@
-import type { PolicyFields } from '../../deviations/index.js';
+import type { PolicyChange } from '../../deviations/index.js';
 import type { Question } from './question.js';
 
 /** Some clients, and why they are what was not stated of them. */
@@ -11,8 +11,8 @@ export interface Distinction {
   readonly question: Question;
   /** What a client must have, so that the schedule says anything about it. */
   readonly about: 'locks' | 'extensions' | 'watchdogs';
-  /** Fields that are the same for all of them. */
-  readonly fixed: PolicyFields;
+  /** What is the same for all of them, beside what each deviates in. */
+  readonly fixed: PolicyChange;
   /** The only clients that have what it is about. */
   readonly only?: readonly string[];
   /** Who fails, as read in their sources. */

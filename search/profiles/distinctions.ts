@@ -236,7 +236,7 @@ export const DISTINCTIONS: readonly Distinction[] = [
     id: 'G3',
     question: { kind: 'no-key-left', client: 'c1', atMs: 5000 },
     about: 'locks',
-    fixed: { tries: 2 },
+    fixed: { settings: { tries: 2 } },
     stated: ['redlock-universal', 'php-lock-3'],
     beyond: [[['redis-distlock', 'lyokato-redlock'], 'they never clean up']],
     spared: [],
@@ -301,7 +301,7 @@ export const DISTINCTIONS: readonly Distinction[] = [
     id: 'G7b',
     question: { kind: 'no-key-left', client: 'c1', atMs: 5000 },
     about: 'locks',
-    fixed: { tries: 2 },
+    fixed: { settings: { tries: 2 } },
     stated: ['redsync-2020'],
     beyond: [
       [
@@ -316,7 +316,7 @@ export const DISTINCTIONS: readonly Distinction[] = [
     id: 'G9',
     question: { kind: 'no-key-left', client: 'c1', atMs: 5000 },
     about: 'locks',
-    fixed: { tries: 1 },
+    fixed: { settings: { tries: 1 } },
     stated: ['redsync-4', ...NODE_REDLOCK_5, 'redlock-net'],
     beyond: [
       [['redlock-rb'], 'a time-out of 100 ms'],
@@ -351,7 +351,7 @@ export const DISTINCTIONS: readonly Distinction[] = [
     id: 'G12',
     question: { kind: 'no-key-left', client: 'c1', atMs: 60000 },
     about: 'locks',
-    fixed: { keyExpiry: 'thousandfold-per-retry' },
+    fixed: { deviations: ['key-thousandfold-per-retry'] },
     only: ['redisson'],
     stated: ['redisson'],
     beyond: [],

@@ -1,5 +1,5 @@
-import { extendsItself } from '../../core/index.js';
-import { ORIGINS, type PolicyFields, PROFILES, policyOf } from '../../deviations/index.js';
+import { extendsItself, type Settings } from '../../core/index.js';
+import { choiceOf, ORIGINS, type Policy, PROFILES, policyOf, policyPlus } from '../../deviations/index.js';
 
 import type { Scenario, Schedule } from '../../scenarios/index.js';
 
@@ -23,7 +23,7 @@ export function expectedVerdict({ stated, beyond, spared, only }: Distinction, p
 /** Whether a client has what a schedule is about. */
 export function isAbout({ about, only, fixed }: Distinction, profile: string): boolean {
   if (only !== undefined && !only.includes(profile)) return false;
-  const policy = policyOf({ profile, with: { ...watchdog(about, profile), ...fixed } });
+  const policy = policyFor({ about, fixed }, profile);
   if (about !== 'locks' && policy.settings.maxExtensions === 0) return false;
   return about !== 'watchdogs' || extendsItself(policy.settings);
 }
@@ -36,10 +36,14 @@ export function verdictOf(distinction: Distinction, scenario: Scenario, profile:
 
 /** The schedule with all clients as this one, and with its watchdog where the schedule is about those. */
 export function playedBy({ about, fixed }: Distinction, { schedule }: Scenario, profile: string): Schedule {
-  return { ...schedule, policy: { profile, with: { ...watchdog(about, profile), ...fixed } } };
+  return { ...schedule, policy: choiceOf(policyFor({ about, fixed }, profile)) };
+}
+
+function policyFor({ about, fixed }: Pick<Distinction, 'about' | 'fixed'>, profile: string): Policy {
+  return policyPlus(fixed, policyOf({ profile, settings: watchdog(about, profile) }));
 }
 
 /** What is different where a client extends by itself, if it only does so when asked to. */
-function watchdog(about: Distinction['about'], profile: string): PolicyFields {
+function watchdog(about: Distinction['about'], profile: string): Partial<Settings> {
   return about === 'watchdogs' ? (ORIGINS[profile]?.watched ?? {}) : {};
 }

@@ -11,7 +11,7 @@ const full = schedule({
     clocks: [{ process: 'n4', offsetUs: 3, ratePpm: 0 }],
     distances: [{ client: 'c2', node: 'n3', delayUs: 7 }],
   },
-  policy: { votesWanted: 5 },
+  policy: { settings: { votesWanted: 5 } },
   locks: [
     [lock(0, { resources: ['a', 'b'], holdUs: 5, extensions: [{ afterUs: 1, ttlMs: 10_000 }], jitterPpm: [7] })],
     [lock(10, { writes: [{ checkAfterUs: 1, guardUs: 2, sendAfterUs: 3, delayUs: 4 }] })],
@@ -68,7 +68,7 @@ describe('what can be left out', () => {
   it('a node goes with all that names it, and those behind it move up', () => {
     const { cluster, policy, faults, fates } = withoutNode(full, 2);
     expect(cluster).toMatchObject({ nodes: 4, clocks: [{ process: 'n3' }], distances: [{ node: 'n2' }] });
-    expect(policy.with.votesWanted).toBe(4);
+    expect(policy.settings?.votesWanted).toBe(4);
     expect(faults).toMatchObject([{ from: ['c1', 'c2'], to: ['n0'] }, { node: 'n2' }]);
     expect(fates).toMatchObject([{ node: 'n2' }]);
   });

@@ -18,12 +18,12 @@ export function withoutNode(schedule: Schedule, node: number): Schedule {
   const nodes = cluster.nodes - 1;
   const { clocks, distances } = cluster;
   const course = renamed({ faults, fates, clocks, distances }, rename) as typeof schedule & typeof cluster;
-  const { votesWanted } = policy.with;
+  const { votesWanted } = policy.settings ?? {};
   const wanted = typeof votesWanted === 'number' ? { votesWanted: Math.min(votesWanted, nodes) } : {};
   const smaller: Schedule = {
     ...schedule,
     cluster: { ...cluster, nodes, clocks: course.clocks, distances: course.distances },
-    policy: { ...policy, with: { ...policy.with, ...wanted } },
+    policy: 'votesWanted' in wanted ? { ...policy, settings: { ...policy.settings, ...wanted } } : policy,
     clients,
     faults: course.faults,
     fates: course.fates,

@@ -1,3 +1,4 @@
+import type { PolicyChange } from '../../deviations/index.js';
 import {
   type Fate,
   type Fault,
@@ -16,7 +17,7 @@ import { type ClientView, simulate, type TraceEvent, type TraceKind } from '../i
 /** What a test says about a schedule; the rest is five perfect nodes, 1 ms away, and the reference policy. */
 export interface Parts {
   readonly cluster?: Partial<Schedule['cluster']>;
-  readonly policy?: Schedule['policy']['with'];
+  readonly policy?: PolicyChange;
   /** Locks of `c1`, `c2`, … */
   readonly locks?: readonly (readonly LockPlan[])[];
   /** What `c1`, `c2`, … know of the cluster. */
@@ -30,9 +31,9 @@ export interface Parts {
 /** A valid schedule. */
 export function schedule(parts: Parts = {}): Schedule {
   return parseSchedule({
-    schema: 'lockstep.schedule/1',
+    schema: 'lockstep.schedule/2',
     cluster: plainCluster(5, parts.cluster),
-    policy: { profile: 'reference', with: parts.policy ?? {} },
+    policy: { profile: 'reference', ...parts.policy },
     clients: (parts.locks ?? [[lock(0)]]).map((locks, i) => ({ id: `c${i + 1}`, ...parts.views?.[i], locks })),
     faults: parts.faults ?? [],
     fates: parts.fates ?? [],

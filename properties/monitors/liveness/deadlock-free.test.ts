@@ -13,10 +13,10 @@ function agreed(parts: Parts, expected: readonly string[]): void {
   expect(disagreementOn(schedule(parts))).toBeNull();
 }
 
-const policy = { tries: null };
+const policy = { settings: { tries: null } };
 
 /** Wants more votes than there are nodes, and so never gets its lock. */
-const never: Parts = { policy: { ...policy, quorum: 6 } };
+const never: Parts = { policy: { ...policy, deviations: ['quorum:6'] } };
 
 const refusing: Fault[] = ['n0', 'n1', 'n2'].map((node) => {
   return { kind: 'refuse', node, operations: ['acquire'], atUs: 0, forUs: 1_000_000 };
@@ -72,7 +72,7 @@ describe('a client that keeps trying alone', () => {
   it('is looked at anew whenever somebody comes or goes, though keys of others put off the next look', () => {
     const goes = (client: string, atUs: number): Fault => ({ kind: 'client-crash', client, atUs });
     // Waits for answers without end, and so has no deadline of its own that is looked at in between.
-    const silent: Parts = { policy: { quorum: 6, settle: 'quorum-only' } };
+    const silent: Parts = { policy: { deviations: ['quorum:6', 'settles-by-quorum-only'] } };
     const frozen: Fault = { kind: 'pause', process: 'c3', atUs: 100_000, forUs: 500_000 };
     const faults = [goes('c1', 1_500), frozen, goes('c3', 5_000_000)];
     // At 550 ms, c3 is frozen, and c2 has to wait for keys until 10 s.
@@ -91,28 +91,27 @@ describe('a client that keeps trying alone', () => {
 });
 
 describe('a lock that extends itself', () => {
-  const auto = { autoExtendAtUs: 500_000, autoExtendSpacingUs: 0 } as const;
+  const auto = { settings: { autoExtendAtUs: 500_000, autoExtendSpacingUs: 0 } } as const;
   const hold = [[lock(0, { ttlMs: 1_000 })]];
 
   it('ends by itself after the extensions that its policy allows, or after ten', () => {
-    expect(free({ policy: { ...auto, maxExtensions: null }, locks: hold })).toEqual(['c1 11002000']);
-    expect(free({ policy: { ...auto, maxExtensions: 10 }, locks: hold })).toEqual([]);
-    expect(free({ policy: { ...auto, maxExtensions: 20 }, locks: hold })).toEqual([]);
+    expect(free({ policy: { settings: { ...auto.settings, maxExtensions: null } }, locks: hold })).toEqual([
+      'c1 11002000',
+    ]);
+    expect(free({ policy: { settings: { ...auto.settings, maxExtensions: 10 } }, locks: hold })).toEqual([]);
+    expect(free({ policy: { settings: { ...auto.settings, maxExtensions: 20 } }, locks: hold })).toEqual([]);
   });
 
   it('is judged by what its owner was told by then, not by what was heard since', () => {
-    const endless = { ...auto, maxExtensions: null };
+    const endless = { settings: { ...auto.settings, maxExtensions: null } };
     // Nothing is heard any more when it is due, at 11.002 s; it ends at 11.724 s.
     const to = ['n0', 'n1', 'n2', 'n3', 'n4'];
     const cut: Fault = { kind: 'partition', atUs: 10_900_000, from: ['c1'], to, oneWay: false, forUs: 5_000_000 };
     agreed({ policy: endless, locks: hold, faults: [cut] }, ['c1 11002000']);
     // The extension of 10.25 s comes back at 11.05 s, when the claim had been over since 10.748 s; or before it is due.
-    const late: Parts['policy'] = {
-      ...endless,
-      settle: 'all',
-      nodeTimeoutUs: 2_000_000,
-      extendOnlyInTime: false,
-      lossSignal: 'none',
+    const late = {
+      settings: { ...endless.settings, nodeTimeoutUs: 2_000_000 },
+      deviations: ['settles-with-all', 'release-awaits-all', 'extends-late', 'no-alarm'],
     };
     const hung: Fault = { kind: 'pause', process: 'n0', atUs: 10_200_000, forUs: 850_000 };
     agreed({ policy: late, locks: hold, faults: [hung] }, []);
@@ -122,6 +121,6 @@ describe('a lock that extends itself', () => {
 
   it('may go on for as long as its owner wants, if it is given back', () => {
     const given = [[lock(0, { ttlMs: 1_000, holdUs: 25_000_000 })]];
-    expect(free({ policy: { ...auto, maxExtensions: null }, locks: given })).toEqual([]);
+    expect(free({ policy: { settings: { ...auto.settings, maxExtensions: null } }, locks: given })).toEqual([]);
   });
 });

@@ -25,7 +25,7 @@ const cutOff = (node: string): Fault => ({
 });
 
 /** Four votes of five: more than a majority. */
-const greedy: Parts = { policy: { quorum: 4, tries: null } };
+const greedy: Parts = { policy: { settings: { tries: null }, deviations: ['quorum:4'] } };
 
 describe('with a minority of the nodes out of order', () => {
   it.each([
@@ -35,7 +35,7 @@ describe('with a minority of the nodes out of order', () => {
     ['cut off', cutOff],
   ])('a client that keeps trying has its lock as soon as without: %s', (_, out) => {
     const faults = [out('n1'), out('n3')];
-    expect(tolerant({ policy: { tries: null }, faults })).toEqual([]);
+    expect(tolerant({ policy: { settings: { tries: null } }, faults })).toEqual([]);
     expect(tolerant({ ...greedy, faults })).toEqual(['c1 450000']);
     expect(tolerant({ ...greedy, faults: [out('n1')] })).toEqual([]);
   });
@@ -45,7 +45,7 @@ describe('with a minority of the nodes out of order', () => {
   });
 
   it('it does not give up before its tries are used up', () => {
-    expect(tolerant({ policy: { tries: 3 }, faults: ['n0', 'n1', 'n2'].map(dead) })).toEqual([]);
+    expect(tolerant({ policy: { settings: { tries: 3 } }, faults: ['n0', 'n1', 'n2'].map(dead) })).toEqual([]);
   });
 });
 
@@ -53,9 +53,11 @@ describe('a call', () => {
   it('without a time-out is over with its TTL, and the next begins after a pause', () => {
     const faults = ['n0', 'n1', 'n2'].map(hung);
     const locks = [[lock(0, { ttlMs: 1_000 })]];
-    expect(tolerant({ policy: { nodeTimeoutUs: null }, locks, faults })).toEqual(['c1 1300000']);
-    expect(tolerant({ policy: { nodeTimeoutUs: null, tries: 1 }, locks, faults })).toEqual(['c1 1000000']);
-    expect(tolerant({ policy: { tries: 1 }, locks, faults })).toEqual([]);
+    expect(tolerant({ policy: { settings: { nodeTimeoutUs: null } }, locks, faults })).toEqual(['c1 1300000']);
+    expect(tolerant({ policy: { settings: { nodeTimeoutUs: null, tries: 1 } }, locks, faults })).toEqual([
+      'c1 1000000',
+    ]);
+    expect(tolerant({ policy: { settings: { tries: 1 } }, locks, faults })).toEqual([]);
   });
 
   it('has its whole time again after its process was frozen', () => {
@@ -64,13 +66,15 @@ describe('a call', () => {
       { kind: 'pause', process: 'c1', atUs: 400_000, forUs: 5_000 },
     ];
     const locks = [[lock(0, { ttlMs: 1_000 })]];
-    expect(tolerant({ policy: { nodeTimeoutUs: null, tries: 1 }, locks, faults })).toEqual(['c1 1405000']);
+    expect(tolerant({ policy: { settings: { nodeTimeoutUs: null, tries: 1 } }, locks, faults })).toEqual([
+      'c1 1405000',
+    ]);
   });
 
   it('of a process that is started on a machine that stands still has its time from when that goes on', () => {
     const parts: Parts = {
       cluster: { nodes: 1 },
-      policy: { tries: 1 },
+      policy: { settings: { tries: 1 } },
       faults: [
         { kind: 'suspend', process: 'c1', atUs: 21_100_000, forUs: 300_000, stops: 'all' },
         { kind: 'client-crash', client: 'c1', atUs: 0, restartAfterUs: 21_300_000 },
@@ -79,7 +83,7 @@ describe('a call', () => {
     };
     expect(tolerant(parts)).toEqual([]);
     // Without time-outs a try has its TTL, from then on.
-    const patient: Parts = { ...parts, policy: { tries: 1, nodeTimeoutUs: null }, untilUs: 90_000_000 };
+    const patient: Parts = { ...parts, policy: { settings: { tries: 1, nodeTimeoutUs: null } }, untilUs: 90_000_000 };
     expect(tolerant(patient)).toEqual(['c1 31400000']);
     for (const it of [parts, patient]) expect(disagreementOn(schedule(it))).toBeNull();
   });
@@ -88,8 +92,8 @@ describe('a call', () => {
     const faults = ['n0', 'n1', 'n2'].map(hung);
     const cluster = { clocks: [{ process: 'c1', offsetUs: 0, ratePpm: -500_000 }] };
     const parts: Parts = { cluster, locks: [[lock(0, { ttlMs: 1_000 })]], faults };
-    expect(tolerant({ ...parts, policy: { tries: 2 } })).toEqual([]);
-    expect(tolerant({ ...parts, policy: { nodeTimeoutUs: null, tries: 1 } })).toEqual(['c1 2000002']);
+    expect(tolerant({ ...parts, policy: { settings: { tries: 2 } } })).toEqual([]);
+    expect(tolerant({ ...parts, policy: { settings: { nodeTimeoutUs: null, tries: 1 } } })).toEqual(['c1 2000002']);
   });
 
   it('that releases is over after one time-out', () => {
@@ -98,12 +102,12 @@ describe('a call', () => {
       return { client: 'c1', operation: 'release', node, direction: 'reply', lost: true };
     });
     expect(tolerant({ locks, fates: lost })).toEqual([]);
-    expect(tolerant({ policy: { nodeTimeoutUs: null }, locks, fates: lost })).toEqual(['c1 10007000']);
+    expect(tolerant({ policy: { settings: { nodeTimeoutUs: null } }, locks, fates: lost })).toEqual(['c1 10007000']);
   });
 });
 
 describe('with fencing', () => {
-  const fenced: Parts = { cluster: { nodes: 3 }, policy: { fencing: 'quorum', tries: null } };
+  const fenced: Parts = { cluster: { nodes: 3 }, policy: { settings: { tries: null, fencing: true } } };
   const forgets = (node: string): Fault => ({ kind: 'forget', node, atUs: 0 });
 
   it('a try may take time for its counters, too', () => {
@@ -117,9 +121,11 @@ describe('with fencing', () => {
   it('a node without a counter is out of order where it has to be given one, and only there', () => {
     const faults = [forgets('n0'), dead('n1')];
     expect(tolerant({ ...fenced, faults })).toEqual([]);
-    const greedy3: Parts = { ...fenced, policy: { ...fenced.policy, quorum: 3, rejoin: 'at-once' } };
+    const greedy3: Parts = { ...fenced, policy: { ...fenced.policy, deviations: ['quorum:3', 'counter-from-zero'] } };
     expect(tolerant({ ...greedy3, faults })).toHaveLength(1);
-    expect(tolerant({ ...fenced, policy: { ...fenced.policy, rejoin: 'at-once' }, faults })).toEqual([]);
+    expect(tolerant({ ...fenced, policy: { ...fenced.policy, deviations: ['counter-from-zero'] }, faults })).toEqual(
+      [],
+    );
   });
 });
 
@@ -168,7 +174,7 @@ describe('with scripts that go by their hash', () => {
           { client: 'c2', node: 'n2', delayUs: 14_878 },
         ],
       },
-      policy: { fencing: 'quorum', tries: null },
+      policy: { settings: { tries: null, fencing: true } },
       locks: [[lock(30_000, { ttlMs: 1_000 })], [lock(0, { ttlMs: 1_000 })]],
       faults: [
         { kind: 'pause', process: 'n0', atUs: 0, forUs: 3_000_000 },

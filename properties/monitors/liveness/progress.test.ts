@@ -13,7 +13,7 @@ const distances: Schedule['cluster']['distances'] = CLIENTS.flatMap((client, nea
 );
 const split: Parts = {
   cluster: { nodes: 3, distances },
-  policy: { tries: null, retryJitterUs: 0 },
+  policy: { settings: { tries: null, retryJitterUs: 0 } },
   locks: CLIENTS.map(() => [lock(0)]),
 };
 
@@ -21,8 +21,8 @@ describe('among clients that keep trying', () => {
   it('somebody has the lock before all have failed eleven times', () => {
     // A round takes 6 ms and a pause of 200 ms; the twelfth begins when the eleventh has failed.
     expect(progress(split)).toEqual(['c1 c2 c3 2266000']);
-    expect(progress({ ...split, policy: { tries: 10, retryJitterUs: 0 } })).toEqual([]);
-    expect(progress({ ...split, policy: { tries: 11, retryJitterUs: 0 } })).toEqual(['c1 c2 c3 2066000']);
+    expect(progress({ ...split, policy: { settings: { tries: 10, retryJitterUs: 0 } } })).toEqual([]);
+    expect(progress({ ...split, policy: { settings: { tries: 11, retryJitterUs: 0 } } })).toEqual(['c1 c2 c3 2066000']);
   });
 
   it('the count begins anew with each disturbance', () => {
@@ -33,24 +33,32 @@ describe('among clients that keep trying', () => {
   it('nobody is asked to get past a holder, or past keys that are there for a reason', () => {
     const first = [lock(0, { holdUs: 9_000_000 })];
     const others = [[lock(5_000)], [lock(5_000)]];
-    const parts: Parts = { policy: { tries: null, retryJitterUs: 0 }, locks: [first, ...others] };
+    const parts: Parts = { policy: { settings: { tries: null, retryJitterUs: 0 } }, locks: [first, ...others] };
     expect(progress(parts)).toEqual([]);
     expect(progress({ ...parts, faults: [{ kind: 'client-crash', client: 'c1', atUs: 6_000 }] })).toEqual([]);
   });
 
   it('time goes on, however often they try', () => {
     const locks = [[lock(0)], [lock(1_000)]];
-    const parts: Parts = { cluster: { delayUs: 0 }, policy: { tries: null, retryPauses: false }, locks };
+    const parts: Parts = {
+      cluster: { delayUs: 0 },
+      policy: { settings: { tries: null }, deviations: ['no-pauses'] },
+      locks,
+    };
     expect(progress(parts)).toEqual(['c2 1000']);
     // Forty thousand events of two clients: it stops within a tenth of a second.
     expect(progress({ ...parts, cluster: { delayUs: 1 } })).toEqual(['c2 4810']);
     expect(progress({ ...parts, cluster: { delayUs: 100 }, untilUs: 1_000_000 })).toEqual([]);
-    expect(progress({ ...parts, policy: { tries: null, retryDelayUs: 50_000, retryJitterUs: 0 } })).toEqual([]);
+    expect(
+      progress({ ...parts, policy: { settings: { tries: null, retryDelayUs: 50_000, retryJitterUs: 0 } } }),
+    ).toEqual([]);
   });
 
   it('one alone is another matter, and so are those that want something else', () => {
-    expect(progress({ policy: { quorum: 6, tries: null }, locks: [[lock(0)]] })).toEqual([]);
+    expect(progress({ policy: { settings: { tries: null }, deviations: ['quorum:6'] }, locks: [[lock(0)]] })).toEqual(
+      [],
+    );
     const apart = ['a', 'b', 'c'].map((resource) => [lock(0, { resources: [resource] })]);
-    expect(progress({ policy: { quorum: 6, tries: null }, locks: apart })).toEqual([]);
+    expect(progress({ policy: { settings: { tries: null }, deviations: ['quorum:6'] }, locks: apart })).toEqual([]);
   });
 });
