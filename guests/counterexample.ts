@@ -1,5 +1,6 @@
 import { formatCounterexample } from '../report/index.js';
 import type { Schedule } from '../scenarios/index.js';
+import { decidedBy } from './frames.js';
 import { bytesOf } from './net/byte-log.js';
 import { type GuestRunOptions, replayGuests } from './run.js';
 import { kindOf, type ViolationKind } from './search/kinds.js';
@@ -50,6 +51,7 @@ export async function counterexample(
     lock: 'foreign',
     explained,
     events,
+    decidedBy: decidedBy(violation, run.run.trace, run.frames),
     ...where,
   });
   const { shrinkingEndedAfter: tried } = where;

@@ -27,6 +27,9 @@ describe('expectSafe', () => {
     expect(error.message.trimEnd().split('\n').length).toBeLessThanOrEqual(21);
     expect(error.message).toContain('✗');
     expect(error.message.split('\n').every((line) => line.length <= 120)).toBe(true);
+    expect(error.message).toMatch(
+      /\n {2}decided by {4}guests\/testing\/clients\/wrong-lock\.ts:15:\d+ {3}DEL a of c\d\n/,
+    );
     const path = replayIn(error);
     expect(existsSync(path)).toBe(true);
     const report = /report\s+(\S+\.html)/.exec(error.message)?.[1] ?? '';

@@ -24,6 +24,7 @@ import {
   type SimNode,
   type TrueTime,
 } from '../sim/index.js';
+import { authorsLine } from './frames.js';
 import { as, current, type OwnedTimer } from './host/owner.js';
 import { addressOf } from './net/addresses.js';
 import type { Connection } from './net/connection.js';
@@ -224,6 +225,9 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     if (addressed === null)
       return { replies: Promise.reject(new Error('no lock was asked for yet')), abandon: () => {} };
     const { lock, command, said, at } = addressed;
+    const { name: client } = this;
+    const sentUs = this.chronicle.now;
+    session.frames?.push({ client, node: nodeName(node), said, sentUs, where: authorsLine() });
     const remote = new RemoteCommands(at, session.serverOf(at), commands, said, session.names, this.chronicle);
     this.host.send(lock, oneNode(place), command, remote);
     return remote;

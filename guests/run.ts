@@ -1,6 +1,7 @@
 import type { Violation } from '../properties/index.js';
 import type { PropertyId, Schedule } from '../scenarios/index.js';
 import { type Adversary, type Run, runOf, ScriptedAdversary, type Setup, setupOf, World } from '../sim/index.js';
+import type { Frame } from './frames.js';
 import { GuestClient } from './guest-client.js';
 import { GuestMonitors } from './guest-monitors.js';
 import { drainAtOnce, drainByImmediates } from './host/drain.js';
@@ -21,6 +22,8 @@ export interface GuestRun {
   readonly uncaught: readonly Uncaught[];
   /** What processes saw of their connections, where the trace was kept. */
   readonly bytes: readonly ByteLine[];
+  /** Where commands come from, if the trace is kept. */
+  readonly frames: readonly Frame[];
 }
 
 /** How a schedule is run with guests. */
@@ -133,6 +136,7 @@ class Running {
       violations,
       uncaught: session.uncaughtErrors,
       bytes: session.bytes ?? [],
+      frames: session.frames ?? [],
     };
   }
 

@@ -3,6 +3,7 @@ import type { Violation } from '../properties/index.js';
 import { instant } from '../properties/monitors/instant.js';
 import { type LockRun, type SimNode, Streams, type World } from '../sim/index.js';
 import { sha1 } from '../wire/index.js';
+import type { Frame } from './frames.js';
 import type { GuestMonitors } from './guest-monitors.js';
 import type { Owner } from './host/owner.js';
 import { type ClientViolation, failure } from './judges/failure.js';
@@ -119,6 +120,8 @@ export class Session {
   private readonly servers: Server[] = [];
   /** What went over connections, where a trace is kept. */
   readonly bytes: ByteLine[] | null;
+  /** Where commands come from; `null` where no trace is kept. */
+  readonly frames: Frame[] | null;
   private readonly networks: ProcessNetwork[] = [];
   /** Nodes whose machines are off. */
   private readonly off = new Set<number>();
@@ -135,6 +138,7 @@ export class Session {
     this.judge = judge;
     this.chronicle = chronicle;
     this.bytes = chronicle.trace.keeping ? [] : null;
+    this.frames = chronicle.trace.keeping ? [] : null;
     this.commandTimeoutMs = subject.commandTimeoutMs;
     this.extendsItself = extendsItself;
     this.names = new RunNames(chronicle);

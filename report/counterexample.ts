@@ -32,6 +32,8 @@ export interface CounterexampleText {
   readonly preventions: readonly Prevention[] | null;
   /** What comes of it without each of its pieces. Default: nothing is said. */
   readonly explained?: readonly Explained[];
+  /** The line of a client's author that decided, and what it sent; `null` or nothing where that is not known. */
+  readonly decidedBy?: string | null;
   /** The command that shows it again; `null` if its file could not be written. */
   readonly replay: string | null;
   /** Path of its HTML report, if there is one. */
@@ -73,7 +75,7 @@ const LABEL_WIDTH = 14;
 const MOST_SENTENCE_LINES = 3;
 
 function footLines(
-  { violation, preventions, explained = [], replay, report = null }: CounterexampleText,
+  { violation, preventions, explained = [], replay, report = null, decidedBy = null }: CounterexampleText,
   telling: Telling,
 ): string[] {
   const sentence = shortened(wrap(violationSentence(violation, telling), WIDTH - 2), MOST_SENTENCE_LINES);
@@ -90,6 +92,7 @@ function footLines(
       ? [labelled('assumptions', 'all kept, so this is a bug of the lock')]
       : assumptions.slice(0, 2).map((line, i) => labelled(i === 0 ? 'assumptions' : '', `broken: ${line}`))),
     ...(needed === null ? [] : neededLines(needed)),
+    ...(decidedBy === null ? [] : [labelled('decided by', decidedBy)]),
     ...(preventions === null
       ? []
       : [labelled('prevented by', typeof prevented === 'string' ? prevented : prevented.join(' · '))]),

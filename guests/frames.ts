@@ -1,0 +1,75 @@
+import { relative, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Violation } from '../properties/index.js';
+import type { TraceEvent } from '../sim/index.js';
+
+/** A command, and the line of the client's author that sent it. */
+export interface Frame {
+  readonly client: string;
+  readonly node: string;
+  readonly said: string;
+  /** µs of true time. */
+  readonly sentUs: number;
+  /** `src/my-lock.ts:42:17`; `null` where no line of the author is on the stack. */
+  readonly where: string | null;
+}
+
+const DEEP = 40;
+const HERE = fileURLToPath(new URL('.', import.meta.url));
+const PLACE = /\(?((?:file:\/\/)?[^()\s]+:\d+:\d+)\)?$/;
+
+/** The innermost line on the stack that is neither Node's, nor a package's, nor of this room. */
+export function authorsLine(): string | null {
+  const limit = Error.stackTraceLimit;
+  Error.stackTraceLimit = DEEP;
+  const { stack = '' } = new Error('where');
+  Error.stackTraceLimit = limit;
+  for (const line of stack.split('\n').slice(1)) {
+    const place = PLACE.exec(line.trim())?.[1];
+    if (place === undefined || place.startsWith('node:') || place.includes(`${sep}node_modules${sep}`)) continue;
+    const path = place.startsWith('file://') ? fileURLToPath(place) : place;
+    if (isOfRoom(path)) continue;
+    return relative(process.cwd(), path);
+  }
+  return null;
+}
+
+/** Its tests stand for those of others. */
+function isOfRoom(path: string): boolean {
+  return path.startsWith(HERE) && !/\.test\.|[\\/]testing[\\/]/.test(path);
+}
+
+/** Failures in which somebody else's command may be what decided. */
+const BY_OTHERS: readonly string[] = ['mutual-exclusion', 'validity', 'continuity'];
+
+/**
+ * The command that decided a violation, and where it comes from; `null` if nobody knows. It is the latest that has deleted
+ * what was another's, where that may have been it; else the one that was carried out or answered last.
+ */
+export function decidedBy(
+  { property, clients, atUs }: Violation,
+  trace: readonly TraceEvent[],
+  frames: readonly Frame[],
+): string | null {
+  const isByOthers = BY_OTHERS.includes(property);
+  const before = trace.filter((it) => it.atUs <= atUs);
+  const isAbout = (client: unknown): boolean => isByOthers || clients.includes(String(client));
+  const last =
+    (isByOthers ? foreignDeletion(before) : undefined) ??
+    before.findLast((it) => (it.kind === 'execute' || it.kind === 'reply') && isAbout(it.detail.client));
+  const { client, node, said } = last?.detail ?? {};
+  const frame = frames.findLast(
+    (it) => it.client === client && it.node === node && it.said === said && it.sentUs <= atUs && it.where !== null,
+  );
+  return frame === undefined ? null : `${frame.where}   ${frame.said} of ${frame.client}`;
+}
+
+function foreignDeletion(trace: readonly TraceEvent[]): TraceEvent | undefined {
+  for (let at = trace.length - 1; at >= 0; at--) {
+    const gone = trace[at];
+    if (gone?.kind !== 'key-gone' || (gone.detail.how !== 'deleted' && gone.detail.how !== 'overwritten')) continue;
+    const done = trace.slice(0, at).findLast((it) => it.kind === 'execute' && it.process === gone.process);
+    if (done !== undefined && done.detail.client !== gone.detail.owner) return done;
+  }
+  return undefined;
+}
