@@ -19,6 +19,7 @@ import { kindOf, VIOLATION_KINDS, type ViolationKind } from './search/kinds.js';
 import { claimsIn, drawGuestRun } from './search/search.js';
 import { shrinkForGuest } from './search/shrink-guests.js';
 import { type Subject, subjectOf } from './subject.js';
+import { trustsWallClock } from './wall-clock.js';
 import { watchdog } from './watchdog.js';
 
 const LONGEST_PROBLEM = 400;
@@ -103,7 +104,7 @@ async function search(make: MakeLock, options: ExpectSafeOptions): Promise<SafeR
   try {
     const subject = await subjectOf('the client', make, commandTimeoutMs ?? undefined);
     const result = await new Search(subject, probe, options).run();
-    return { ...result, untested: untestedOf(subject, options), notes: notesOn(subject) };
+    return { ...result, untested: untestedOf(subject, options), notes: await notesOn(subject, options) };
   } finally {
     watchdog.stop();
     probe.stop();
@@ -215,13 +216,20 @@ function untestedOf({ seen }: Subject, options: ExpectSafeOptions): ViolationKin
 }
 
 /** What is good to know of a client that has passed. */
-function notesOn({ seen }: Subject): string[] {
-  const { waitsWithNodes } = seen;
-  if (waitsWithNodes === null) return [];
-  return [
-    `${waitsWithNodes} waits for as long as its connections do: where a node is silent, connections without commandTimeout ` +
-      'wait for ever, and so does it',
-  ];
+async function notesOn(subject: Subject, { nodes = 5, replay }: ExpectSafeOptions): Promise<string[]> {
+  const notes: string[] = [];
+  const { waitsWithNodes } = subject.seen;
+  if (waitsWithNodes !== null)
+    notes.push(
+      `${waitsWithNodes} waits for as long as its connections do: where a node is silent, connections without commandTimeout ` +
+        'wait for ever, and so does it',
+    );
+  if (replay === undefined && (await trustsWallClock(subject, nodes)))
+    notes.push(
+      'it tells by the wall clock until when a lock is held: where somebody sets that back, a lock is held for too long; ' +
+        'performance.now() cannot be set',
+    );
+  return notes;
 }
 
 /** The first of the worst kind, as {@link VIOLATION_KINDS} has them. */
