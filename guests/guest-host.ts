@@ -228,7 +228,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     const { name: client } = this;
     const sentUs = this.chronicle.now;
     session.frames?.push({ client, node: nodeName(node), said, sentUs, where: authorsLine() });
-    const remote = new RemoteCommands(at, session.serverOf(at), commands, said, session.names, this.chronicle);
+    const remote = new RemoteCommands(lock, at, session.serverOf(at), commands, said, session.names, this.chronicle);
     this.host.send(lock, oneNode(place), command, remote);
     return remote;
   }
@@ -242,6 +242,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     const segment = new Segment(connection, commands, said, this.session.names, {
       chronicle: this.chronicle,
       node: at,
+      lock,
     });
     this.host.send(lock, oneNode(place), command, segment);
   }

@@ -2,8 +2,10 @@ import { describe, expect, it } from 'vitest';
 import type { Fate } from '../scenarios/index.js';
 import { inMacrotask } from './host/drain.js';
 import { LIBRARIES, loadSubject } from './libraries/index.js';
+import type { MakeLock } from './lock-under-test.js';
 import { replayGuests, replayGuestsAtOnce } from './run.js';
 import { kindOf } from './search/kinds.js';
+import { subjectOf } from './subject.js';
 import { plan, scheduleOf } from './testing/schedules.js';
 
 describe.each(LIBRARIES)('$package $version', (library) => {
@@ -39,4 +41,18 @@ it.each([
   const schedule = { ...drawn, cluster: { ...drawn.cluster, nodes: 1 } };
   const { violations } = await replayGuests(await loadSubject(library), schedule, { extendsItself: true });
   expect(violations.map(({ property }) => property)).toEqual(expected);
+});
+
+it('a lock may count before it sets anything', async () => {
+  const counted: number[] = [];
+  const make: MakeLock = ({ nodes: [node] }) => ({
+    acquire: async () => {
+      counted.push(await node.incr('n'), await node.incr('n'));
+      return null;
+    },
+  });
+  const subject = await subjectOf('a counter', make, undefined);
+  counted.length = 0;
+  const { uncaught } = await replayGuests(subject, scheduleOf([[plan(0, 0)]]));
+  expect([uncaught, counted]).toEqual([[], [1, 2]]);
 });

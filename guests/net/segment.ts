@@ -1,5 +1,5 @@
 import type { Answer } from '../../core/index.js';
-import type { Message, RemoteCall, SimNode, World } from '../../sim/index.js';
+import type { LockRun, Message, RemoteCall, SimNode, World } from '../../sim/index.js';
 import { encode } from '../../wire/index.js';
 import { toBytes } from '../redis/bytes.js';
 import type { RunNames } from '../redis/names.js';
@@ -14,6 +14,7 @@ export class Segment implements RemoteCall {
   readonly said: string;
   told: number = NOTHING;
   private readonly node: SimNode;
+  private readonly lock: LockRun;
   /** Nobody has asked the client for it. */
   private readonly isGreeting: boolean;
   private readonly commands: readonly (readonly string[])[];
@@ -25,7 +26,11 @@ export class Segment implements RemoteCall {
     commands: readonly (readonly string[])[],
     said: string,
     names: RunNames,
-    { chronicle, node }: { readonly chronicle: World['chronicle']; readonly node: SimNode },
+    {
+      chronicle,
+      node,
+      lock,
+    }: { readonly chronicle: World['chronicle']; readonly node: SimNode; readonly lock: LockRun },
   ) {
     this.connection = connection;
     this.commands = commands;
@@ -33,6 +38,7 @@ export class Segment implements RemoteCall {
     this.names = names;
     this.chronicle = chronicle;
     this.node = node;
+    this.lock = lock;
     this.isGreeting = commands.every(isGreeting);
     connection.used(said, this.isGreeting);
   }
@@ -42,7 +48,8 @@ export class Segment implements RemoteCall {
     const { now } = chronicle;
     const { operation, token } = message.command;
     const by = token as unknown as number;
-    names.lock = chronicle.ownerOf(by);
+    // Before its lock has a token, what is stored is that lock's all the same.
+    names.lock = chronicle.ownerOf(by) ?? this.lock;
     const answered = node.refuses(operation, now)
       ? connection.answer(commands.map((it) => encode(refusalOf(it), 2)).join(''))
       : connection.execute(

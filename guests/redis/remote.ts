@@ -1,5 +1,5 @@
 import type { Answer } from '../../core/index.js';
-import type { Message, RemoteCall, SimNode, World } from '../../sim/index.js';
+import type { LockRun, Message, RemoteCall, SimNode, World } from '../../sim/index.js';
 import { Failure, type Reply, Status } from '../../wire/index.js';
 import type { Sent } from './client.js';
 import type { RunNames } from './names.js';
@@ -13,6 +13,7 @@ export class RemoteCommands implements RemoteCall, Sent {
   readonly replies: Promise<unknown[]>;
   /** Somebody still waits for the answer. */
   isAwaited = true;
+  private readonly lock: LockRun;
   private readonly node: SimNode;
   private readonly server: Server;
   private readonly commands: readonly (readonly string[])[];
@@ -23,6 +24,7 @@ export class RemoteCommands implements RemoteCall, Sent {
   private readonly answers: Reply[][] = [];
 
   constructor(
+    lock: LockRun,
     node: SimNode,
     server: Server,
     commands: readonly (readonly string[])[],
@@ -31,6 +33,7 @@ export class RemoteCommands implements RemoteCall, Sent {
     chronicle: World['chronicle'],
   ) {
     this.said = said;
+    this.lock = lock;
     this.node = node;
     this.server = server;
     this.commands = commands;
@@ -49,7 +52,8 @@ export class RemoteCommands implements RemoteCall, Sent {
     const { chronicle, names, node } = this;
     const { now } = chronicle;
     const by = command.token as unknown as number;
-    names.lock = chronicle.ownerOf(by);
+    // Before its lock has a token, what is stored is that lock's all the same.
+    names.lock = chronicle.ownerOf(by) ?? this.lock;
     const refused = node.refuses(command.operation, now);
     const replies = this.commands.map((args) =>
       refused ? refusalOf(args) : this.server.execute(args, { node, now, names, by }),
