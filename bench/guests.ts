@@ -21,6 +21,7 @@ const CLIENTS = {
   iovalkey: 4_000,
   'node-redis 5': 4_000,
   'node-redis 6': 2_500,
+  Upstash: 2_500,
 } as const;
 
 const { values } = parseArgs({

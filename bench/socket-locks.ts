@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Redis as UpstashRedis } from '@upstash/redis';
 import type { Redis, RedisOptions } from 'ioredis';
 import type { createClient } from 'redis';
 import type { HeldLock, LockUnderTest, MakeLock, NodeAddress } from '../guests/testing.js';
@@ -57,6 +58,18 @@ function commandsOf(redis: NodeRedis, release: Release): Commands {
   };
 }
 
+/** A node by the REST client of Upstash. */
+function byUpstash(module: string, release: Release): (address: NodeAddress) => Commands {
+  const { Redis: Client }: { Redis: typeof UpstashRedis } = require(module);
+  return ({ restUrl }) => {
+    const redis = new Client({ url: restUrl, token: 'any', enableTelemetry: false });
+    return {
+      take: async (key, token, ttlMs) => (await inTime(redis.set(key, token, { nx: true, px: ttlMs }))) === 'OK',
+      give: (key, token) => inTime(release === 'own' ? redis.eval(UNLOCK, [key], [token]) : redis.del(key)),
+    };
+  };
+}
+
 function inTime<T>(promise: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error('no answer')), TIMEOUT_MS);
@@ -108,6 +121,7 @@ export const SOCKET_CLIENTS: Readonly<Record<string, (release: Release) => MakeL
   iovalkey: locksBy(byIoredis, 'iovalkey'),
   'node-redis 5': locksBy(byNodeRedis, 'redis5'),
   'node-redis 6': locksBy(byNodeRedis, 'redis'),
+  Upstash: locksBy(byUpstash, '@upstash/redis'),
 };
 
 function locksBy(by: typeof byIoredis, module: string): (release: Release) => MakeLock {

@@ -7,6 +7,8 @@ export interface NodeAddress {
   readonly port: number;
   /** `redis://n0:6379`. */
   readonly url: string;
+  /** `https://n0`: for clients that use the REST interface of Upstash, by `fetch`. Any token is right. */
+  readonly restUrl: string;
 }
 
 const PORT = 6379;
@@ -14,7 +16,7 @@ const PORT = 6379;
 /** The address of node number `node`. */
 export function addressOf(node: number): NodeAddress {
   const host = nodeName(node);
-  return { host, port: PORT, url: `redis://${host}:${PORT}` };
+  return { host, port: PORT, url: `redis://${host}:${PORT}`, restUrl: `https://${host}` };
 }
 
 /** The IPv4 address of node number `node`. */

@@ -91,6 +91,10 @@ export function installNet(): void {
   for (const name of ['Socket', 'Stream'])
     Object.defineProperty(net, name, { value: Socket, configurable: true, writable: true, enumerable: true });
   installDns();
+  replace(globalThis, 'fetch', (native) => (input, init) => {
+    const owner = networked();
+    return owner === null ? native(input, init) : owner.network.rest.fetch(input as string, init as RequestInit);
+  });
   replace(fs.promises, 'readFile', (native) => async (path, options) => {
     if (networked() === null) return native(path, options);
     return fs.readFileSync(path as string, options as BufferEncoding);

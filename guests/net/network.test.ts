@@ -174,3 +174,55 @@ describe('names and TLS', () => {
     expect(text).toBe('hello');
   });
 });
+
+describe('fetch', () => {
+  const post = async (path: string, body: unknown, note: (what: string) => void, headers = {}): Promise<void> => {
+    const response = await fetch(`https://n1${path}`, { method: 'POST', body: JSON.stringify(body), headers });
+    note(`${response.status} ${await response.text()}`);
+  };
+
+  it('reaches the REST interface of nodes', async () => {
+    const seen = await noted((note) => {
+      const run = async (): Promise<void> => {
+        await post('', ['SET', 'a', 'é', 'NX'], note);
+        await post('', ['GET', 'a'], note);
+        await post('', ['GET', 'a'], note, { 'Upstash-Encoding': 'base64' });
+        await post('/set/b/1', [], note);
+        await post('', ['SET', 'a'], note);
+        await post('/pipeline', [['DEL', 'a'], ['NOPE']], note);
+        await post(
+          '/multi-exec',
+          [
+            ['INCR', 'b'],
+            ['MGET', 'a', 'b'],
+          ],
+          note,
+        );
+      };
+      void run();
+    });
+    const nope = "ERR unknown command 'NOPE', with args beginning with: ";
+    expect(seen).toEqual([
+      '4 200 {"result":"OK"}',
+      '6 200 {"result":"é"}',
+      '8 200 {"result":"w6k="}',
+      '10 200 {"result":"OK"}',
+      '12 400 {"error":"ERR wrong number of arguments for \'set\' command"}',
+      `14 200 ${JSON.stringify([{ result: 1 }, { error: nope }])}`,
+      '16 200 [{"result":2},{"result":[null,"2"]}]',
+    ]);
+  });
+
+  it('fails where its connection does, and ends as its signal aborts', async () => {
+    const script: Script = (note) => {
+      const told = ({ name, message, cause }: Error): void => note(`${name} ${message} ${cause ?? ''}`);
+      post('', ['PING'], note).catch(told);
+      fetch('https://n0', { method: 'POST', body: '["PING"]', signal: AbortSignal.timeout(50) }).catch(told);
+    };
+    const dead = { kind: 'crash', node: 'n1', atUs: 0, restartAfterUs: null } as const;
+    expect(await noted(script, [dead, { ...dead, node: 'n0', power: true }])).toEqual([
+      '2 TypeError fetch failed Error: connect ECONNREFUSED 10.0.0.2:6379',
+      '50 TimeoutError The operation was aborted due to timeout ',
+    ]);
+  });
+});

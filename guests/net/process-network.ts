@@ -1,9 +1,10 @@
-import { allNodes, type NodeSet, oneNode, without } from '../../core/index.js';
+import { allNodes, NO_NODES, type NodeSet, oneNode, union, without } from '../../core/index.js';
 import type { SimNode } from '../../sim/index.js';
 import type { Server } from '../redis/server.js';
 import { addressOf, ipOf, nodeAt } from './addresses.js';
 import { type ClientEnd, Connection, type Opener } from './connection.js';
 import { type Group, Requests } from './requests.js';
+import { Rest } from './rest.js';
 import type { Line, Network } from './socket.js';
 
 /** What the networks of all processes of a run share. */
@@ -68,6 +69,13 @@ export class ProcessNetwork implements Network {
     };
   }
 
+  private restMade: Rest | null = null;
+
+  get rest(): Rest {
+    this.restMade ??= new Rest((host, end) => this.connect(host, addressOf(0).port, end));
+    return this.restMade;
+  }
+
   lookup(host: string): string | null {
     const index = nodeAt(host);
     return this.machines.nodes[index] === undefined ? null : ipOf(index);
@@ -75,15 +83,20 @@ export class ProcessNetwork implements Network {
 
   /** Nodes to which no connection leads over which the client sends what it is told to send; it keeps that until then. */
   get unconnected(): NodeSet {
-    let nodes = allNodes(this.machines.nodes.length);
-    for (const [connection, index] of this.connections) if (connection.isInUse) nodes = without(nodes, oneNode(index));
-    return nodes;
+    let used = NO_NODES;
+    let waiting = NO_NODES;
+    for (const [connection, index] of this.connections)
+      if (connection.isInUse) used = union(used, oneNode(index));
+      else waiting = union(waiting, oneNode(index));
+    for (const host of this.restMade?.missed ?? []) waiting = union(waiting, oneNode(nodeAt(host)));
+    return union(without(allNodes(this.machines.nodes.length), used), waiting);
   }
 
   /** The process is dead: its machine closes what it had open. */
   die(): void {
     for (const connection of this.connections.keys()) connection.close();
     this.connections.clear();
+    this.restMade = null;
   }
 
   nodeDied(node: number): void {

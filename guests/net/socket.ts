@@ -2,6 +2,7 @@ import net from 'node:net';
 import type { OwnedTimer, Owner } from '../host/owner.js';
 import { ipOf, nodeAt } from './addresses.js';
 import type { ClientEnd } from './connection.js';
+import type { Rest } from './rest.js';
 
 /** What a socket needs of a connection: see `Connection`. */
 export interface Line {
@@ -17,6 +18,8 @@ export interface Line {
 export interface Network {
   /** Opens a connection to this place, or throws for one that cannot be simulated. */
   connect(host: string, port: number, end: ClientEnd): Line;
+  /** What `fetch` reaches. */
+  readonly rest: Rest;
   /** Resolves a name to an IPv4 address, or `null`. */
   lookup(host: string): string | null;
 }

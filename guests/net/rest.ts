@@ -1,0 +1,196 @@
+import { encode } from '../../wire/index.js';
+import { toBytes } from '../redis/bytes.js';
+import type { ClientEnd } from './connection.js';
+import { jsonOf, RestError, type RestReply, replyAt } from './rest-replies.js';
+import type { Line } from './socket.js';
+
+/** Opens a connection to a host, or says that there is none. */
+type Connect = (host: string, end: ClientEnd) => Line;
+
+type Words = readonly string[];
+
+/** What is asked of a server by HTTP, in the form of Upstash. */
+interface Asked {
+  readonly commands: readonly Words[];
+  /** Alone, in a list of answers, or as a transaction. */
+  readonly form: 'one' | 'pipeline' | 'multi-exec';
+  readonly base64: boolean;
+}
+
+/** What is waited for over a connection. */
+interface Waiting {
+  readonly replies: number;
+  readonly done: (replies: RestReply[]) => void;
+  readonly failed: (error: Error) => void;
+}
+
+/** A connection of a pool: one request at a time. */
+class RestConnection implements ClientEnd {
+  isOpen = true;
+  private readonly line: Line;
+  private isConnected = false;
+  private held = '';
+  private bytes = '';
+  private waiting: Waiting | null = null;
+
+  constructor(host: string, connect: Connect) {
+    this.line = connect(host, this);
+    this.line.open();
+  }
+
+  ask(commands: readonly Words[], waiting: Waiting): void {
+    this.waiting = waiting;
+    this.held = commands.map((words) => encode(words.map(toBytes), 2)).join('');
+    if (this.isConnected) this.send();
+  }
+
+  private send(): void {
+    this.line.write(this.held);
+    this.held = '';
+  }
+
+  close(): void {
+    this.isOpen = false;
+    this.line.close();
+  }
+
+  connected(): void {
+    this.isConnected = true;
+    this.send();
+  }
+
+  received(bytes: string): void {
+    this.bytes += bytes;
+    const { waiting } = this;
+    if (waiting === null) return;
+    const replies: RestReply[] = [];
+    let at = 0;
+    while (replies.length < waiting.replies) {
+      const reply = replyAt(this.bytes, at);
+      if (reply === null) return;
+      replies.push(reply[0]);
+      at = reply[1];
+    }
+    this.bytes = '';
+    this.waiting = null;
+    waiting.done(replies);
+  }
+
+  ended(): void {
+    this.failed(new Error('other side closed'));
+  }
+
+  failed(error: Error): void {
+    this.close();
+    this.waiting?.failed(error);
+    this.waiting = null;
+  }
+}
+
+/** What `fetch` resolves to: the part of a `Response` that clients of such servers read, and a whole one by `clone`. */
+class RestResponse {
+  readonly status: number;
+  readonly ok: boolean;
+  readonly statusText: string;
+  readonly body = null;
+  private readonly content: string;
+  private headersMade: Headers | null = null;
+
+  constructor(status: number, content: string) {
+    this.status = status;
+    this.ok = status < 300;
+    this.statusText = this.ok ? 'OK' : 'Bad Request';
+    this.content = content;
+  }
+
+  get headers(): Headers {
+    this.headersMade ??= new Headers({ 'content-type': 'application/json' });
+    return this.headersMade;
+  }
+
+  async text(): Promise<string> {
+    return this.content;
+  }
+
+  async json(): Promise<unknown> {
+    return JSON.parse(this.content);
+  }
+
+  clone(): Response {
+    return new Response(this.content, { status: this.status, headers: this.headers });
+  }
+}
+
+/** The REST interface of Upstash, in front of each simulated node: a pool of connections, as Node's `fetch` keeps one. */
+export class Rest {
+  private readonly connect: Connect;
+  private readonly idle = new Map<string, RestConnection[]>();
+  /** Hosts that were not reached when they were asked last: a client tries again later, by itself. */
+  readonly missed: Set<string> = new Set();
+
+  constructor(connect: Connect) {
+    this.connect = connect;
+  }
+
+  /** What `fetch` does in a simulated process. */
+  async fetch(input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
+    const url = new URL(input instanceof Request ? input.url : input);
+    const asked = askedBy(url, init);
+    const { signal } = init;
+    signal?.throwIfAborted();
+    const connection = this.connectionTo(url.hostname);
+    const replies = await new Promise<RestReply[]>((resolve, reject) => {
+      const abort = (): void => {
+        connection.close();
+        reject(signal?.reason);
+      };
+      const over = (): void => signal?.removeEventListener('abort', abort);
+      signal?.addEventListener('abort', abort, { once: true });
+      const done = (all: RestReply[]): void => {
+        over();
+        this.missed.delete(url.hostname);
+        this.idle.get(url.hostname)?.push(connection);
+        resolve(all);
+      };
+      const failed = (cause: Error): void => {
+        over();
+        this.missed.add(url.hostname);
+        reject(new TypeError('fetch failed', { cause }));
+      };
+      connection.ask(asked.commands, { replies: asked.commands.length, done, failed });
+    });
+    return responseTo(asked, replies) as unknown as Response;
+  }
+
+  private connectionTo(host: string): RestConnection {
+    const idle = this.idle.get(host) ?? [];
+    this.idle.set(host, idle);
+    for (let known = idle.pop(); known !== undefined; known = idle.pop()) if (known.isOpen) return known;
+    return new RestConnection(host, this.connect);
+  }
+}
+
+function askedBy({ pathname }: URL, { body, headers }: RequestInit): Asked {
+  const base64 = new Headers(headers).get('upstash-encoding') === 'base64';
+  const given: unknown = typeof body === 'string' && body !== '' ? JSON.parse(body) : [];
+  const path = pathname.split('/').filter((it) => it !== '');
+  const form = path[0] === 'pipeline' || path[0] === 'multi-exec' ? path[0] : 'one';
+  const list = Array.isArray(given) ? given : [given];
+  if (form === 'one') return { commands: [[...path.map(decodeURIComponent), ...list.map(wordOf)]], form, base64 };
+  const commands = list.map((words) => (Array.isArray(words) ? words.map(wordOf) : []));
+  return { commands: form === 'pipeline' ? commands : [['MULTI'], ...commands, ['EXEC']], form, base64 };
+}
+
+function wordOf(value: unknown): string {
+  return typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value);
+}
+
+function responseTo({ form, base64 }: Asked, replies: readonly RestReply[]): RestResponse {
+  const told = (reply: RestReply): object =>
+    reply instanceof RestError ? { error: reply.text } : { result: jsonOf(reply, base64) };
+  if (form === 'pipeline') return new RestResponse(200, JSON.stringify(replies.map(told)));
+  const last = replies.at(-1) ?? null;
+  if (last instanceof RestError) return new RestResponse(400, JSON.stringify(told(last)));
+  if (form === 'one') return new RestResponse(200, JSON.stringify(told(last)));
+  return new RestResponse(200, JSON.stringify(Array.isArray(last) ? last.map(told) : []));
+}
