@@ -62,10 +62,11 @@ function commandsOf(redis: NodeRedis, release: Release): Commands {
 function byUpstash(module: string, release: Release): (address: NodeAddress) => Commands {
   const { Redis: Client }: { Redis: typeof UpstashRedis } = require(module);
   return ({ restUrl }) => {
-    const redis = new Client({ url: restUrl, token: 'any', enableTelemetry: false });
+    const signal = (): AbortSignal => AbortSignal.timeout(TIMEOUT_MS);
+    const redis = new Client({ url: restUrl, token: 'any', enableTelemetry: false, signal });
     return {
-      take: async (key, token, ttlMs) => (await inTime(redis.set(key, token, { nx: true, px: ttlMs }))) === 'OK',
-      give: (key, token) => inTime(release === 'own' ? redis.eval(UNLOCK, [key], [token]) : redis.del(key)),
+      take: async (key, token, ttlMs) => (await redis.set(key, token, { nx: true, px: ttlMs })) === 'OK',
+      give: (key, token) => (release === 'own' ? redis.eval(UNLOCK, [key], [token]) : redis.del(key)),
     };
   };
 }

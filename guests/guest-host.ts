@@ -337,8 +337,8 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     const { remote, command, place } = message;
     const lock = this.locks[message.lock];
     if (!(remote instanceof RemoteCommands || remote instanceof Segment) || lock === undefined) return;
-    // What a server says by itself answers nothing.
-    const isAnswer = remote instanceof RemoteCommands || counter === remote.told;
+    // What a server says by itself answers nothing, nor does what nobody reads.
+    const isAnswer = remote instanceof RemoteCommands || (counter === remote.told && remote.connection.isReadable);
     if (isAnswer && command.operation === 'acquire' && answer !== 'error') {
       const it = oneNode(place);
       const { yes, no, failed } = lock.state.votes;

@@ -14,6 +14,16 @@ export interface ClientEnd {
   failed(error: Error): void;
 }
 
+/** What the client's end does with a connection. */
+export interface Line {
+  open(): void;
+  write(bytes: string): void;
+  /** The client writes though the connection is broken. */
+  wroteInVain(bytes: string): void;
+  finish(): void;
+  close(): void;
+}
+
 /** What a connection needs of the process that opens it. */
 export interface Opener {
   readonly index: number;
@@ -128,11 +138,12 @@ export class Connection implements Carrier {
 
   /** The process reads from the connection, unless it has closed it, or is another one by now. */
   private read(work: () => void): void {
-    if (this.isOpen && this.isOfThisLife) this.opener.enter(work);
+    if (this.isReadable) this.opener.enter(work);
   }
 
-  private get isOfThisLife(): boolean {
-    return this.opener.lifeNow() === this.life;
+  /** Whether the process that has opened it still reads from it. */
+  get isReadable(): boolean {
+    return this.isOpen && this.opener.lifeNow() === this.life;
   }
 
   private fails(error: Error): void {

@@ -2,10 +2,10 @@ import { allNodes, NO_NODES, type NodeSet, oneNode, union, without } from '../..
 import type { SimNode } from '../../sim/index.js';
 import type { Server } from '../redis/server.js';
 import { addressOf, ipOf, nodeAt } from './addresses.js';
-import { type ClientEnd, Connection, type Opener } from './connection.js';
+import { type ClientEnd, Connection, type Line, type Opener } from './connection.js';
 import { type Group, Requests } from './requests.js';
 import { Rest } from './rest.js';
-import type { Line, Network } from './socket.js';
+import type { Network } from './socket.js';
 
 /** What the networks of all processes of a run share. */
 export interface Machines {

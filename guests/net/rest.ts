@@ -1,8 +1,7 @@
 import { encode } from '../../wire/index.js';
 import { toBytes } from '../redis/bytes.js';
-import type { ClientEnd } from './connection.js';
+import type { ClientEnd, Line } from './connection.js';
 import { jsonOf, RestError, type RestReply, replyAt } from './rest-replies.js';
-import type { Line } from './socket.js';
 
 /** Opens a connection to a host, or says that there is none. */
 type Connect = (host: string, end: ClientEnd) => Line;

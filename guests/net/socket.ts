@@ -1,18 +1,8 @@
 import net from 'node:net';
 import type { OwnedTimer, Owner } from '../host/owner.js';
 import { ipOf, nodeAt } from './addresses.js';
-import type { ClientEnd } from './connection.js';
+import type { ClientEnd, Line } from './connection.js';
 import type { Rest } from './rest.js';
-
-/** What a socket needs of a connection: see `Connection`. */
-export interface Line {
-  open(): void;
-  write(bytes: string): void;
-  /** The client writes though the connection is broken. */
-  wroteInVain(bytes: string): void;
-  finish(): void;
-  close(): void;
-}
 
 /** The network, as a simulated process has it. */
 export interface Network {
