@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { expect, it } from 'vitest';
-import type { Fault } from '../../scenarios/index.js';
+import type { Fate, Fault } from '../../scenarios/index.js';
 import type { LockUnderTest, MakeLock } from '../lock-under-test.js';
 import { replayGuests } from '../run.js';
 import { kindOf } from '../search/kinds.js';
@@ -9,10 +9,10 @@ import { lockOf, type Parts, RIGHT } from '../testing/blind/parts.js';
 import { plan, scheduleOf } from '../testing/schedules.js';
 
 /** What one client, and one that asks after it, are told of, in words. */
-async function found(make: MakeLock, faults: readonly Fault[] = []): Promise<string[]> {
+async function found(make: MakeLock, faults: readonly Fault[] = [], fates: readonly Fate[] = []): Promise<string[]> {
   const subject = await subjectOf('a lock', make, 500);
   const locks = [[plan(0, 400_000)], [plan(10_000_000, 400_000, { ttlMs: 10_000 })]];
-  const { violations } = await replayGuests(subject, scheduleOf(locks, { faults, untilUs: 40_000_000 }));
+  const { violations } = await replayGuests(subject, scheduleOf(locks, { faults, fates, untilUs: 40_000_000 }));
   return violations.map((it) => `${kindOf(it)}: ${it.detail}`);
 }
 
@@ -78,6 +78,8 @@ it('tells of a free lock that is not given, to one who asks alone, with a majori
   expect(await found(make, [dead])).toEqual([
     'unavailable: c2 asks for a, which nobody has, with 4 of 5 nodes in order, and is not given it',
   ]);
+  const lost = { client: 'c2', operation: 'acquire', node: 'n0', direction: 'request', lost: true } as const;
+  expect(await found(make, [], [lost])).toEqual([]);
   const majority = ['n0', 'n1', 'n2'].map((node): Fault => ({ ...dead, node }));
   expect(await found(make, majority)).toEqual([]);
 });

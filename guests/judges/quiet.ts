@@ -7,7 +7,7 @@ const FOR_EVER = Number.POSITIVE_INFINITY;
 export class Quiet {
   /** Clocks were set, or changed their rate. */
   clocksChanged = false;
-  private lastUs = 0;
+  private lastUs = -1;
   /** Ends of what lasts. */
   private readonly ends: number[] = [];
   /** By node: until when it is dead, stands still, refuses or is cut off from somebody. */
@@ -60,9 +60,9 @@ export class Quiet {
     this.disturb(now, now);
   }
 
-  /** Whether nothing has begun or ended to be in the way since then. */
+  /** Whether nothing has begun or ended to be in the way since then, or at that instant. */
   holdsSince(us: number, now: number): boolean {
-    return this.lastUs <= us && this.ends.every((end) => end <= us || end > now);
+    return this.lastUs < us && this.ends.every((end) => end < us || end > now);
   }
 
   /** Whether a node is in order now. */

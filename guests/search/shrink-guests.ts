@@ -126,7 +126,10 @@ export async function isMinimalForGuest(
   kind: ViolationKind,
   options: GuestRunOptions = {},
 ): Promise<boolean> {
-  return (await failingStepOf(schedule, new Failure(subject, kind, schedule, options))) === null;
+  const failure = new Failure(subject, kind, schedule, options);
+  // The first that is looked at says whether calls may overlap.
+  await failure.isOf(schedule);
+  return (await failingStepOf(schedule, failure)) === null;
 }
 
 /** A schedule of more pieces than this has not been made small. */
@@ -142,6 +145,7 @@ export async function explainForGuest(
   const failure = new Failure(subject, kind, schedule, options);
   const pieces = piecesOf(schedule);
   if (pieces.length > MOST_PIECES) return [];
+  await failure.isOf(schedule);
   const explained: Explained[] = [];
   for (const piece of pieces) {
     explained.push({ kind: piece.kind, piece: piece.name, without: await failure.explain(piece.without()) });
