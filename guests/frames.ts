@@ -15,10 +15,11 @@ export interface Frame {
 }
 
 const DEEP = 40;
-const HERE = fileURLToPath(new URL('.', import.meta.url));
+/** All of this project, or what is built of it. */
+const HERE = fileURLToPath(new URL('..', import.meta.url));
 const PLACE = /\(?((?:file:\/\/)?[^()\s]+:\d+:\d+)\)?$/;
 
-/** The innermost line on the stack that is neither Node's, nor a package's, nor of this room. */
+/** The innermost line on the stack that is neither Node's, nor a package's, nor of this project. */
 export function authorsLine(): string | null {
   const limit = Error.stackTraceLimit;
   Error.stackTraceLimit = DEEP;
@@ -28,15 +29,15 @@ export function authorsLine(): string | null {
     const place = PLACE.exec(line.trim())?.[1];
     if (place === undefined || place.startsWith('node:') || place.includes(`${sep}node_modules${sep}`)) continue;
     const path = place.startsWith('file://') ? fileURLToPath(place) : place;
-    if (isOfRoom(path)) continue;
+    if (isOwn(path)) continue;
     return relative(process.cwd(), path);
   }
   return null;
 }
 
-/** Its tests stand for those of others. */
-function isOfRoom(path: string): boolean {
-  return path.startsWith(HERE) && !/\.test\.|[\\/]testing[\\/]/.test(path);
+/** Its tests and examples stand for those of others. */
+function isOwn(path: string): boolean {
+  return path.startsWith(HERE) && !/\.test\.|[\\/](?:testing|examples)[\\/]/.test(path);
 }
 
 /** Failures in which somebody else's command may be what decided. */

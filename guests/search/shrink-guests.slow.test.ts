@@ -36,8 +36,8 @@ it('finds that redlock 4 uses one token for all tries, and shows it by a schedul
   expect(await isMinimalForGuest(subject, schedule, 'belief')).toBe(true);
   expect(await isMinimalForGuest(subject, drawn, 'belief')).toBe(false);
   const text = await counterexample(subject, schedule, 'belief', where);
-  expect(text).toMatch(/itself deleted B on n3, by what\s+it had sent at 700/);
-  expect(text).toMatch(/needed .*; without any one of them: passes/);
+  expect(text).toMatch(/itself deleted B on n3, by what\s+it had sent at \d+/);
+  expect(text).toMatch(/needed .*; without any one of them:\s+passes/);
   expect(await counterexample(subject, drawn, 'belief', where)).not.toContain('without any one of them');
   expect(await kindsOn(LOCKSTEP, schedule)).toEqual([]);
 }, 60_000);
