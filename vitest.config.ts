@@ -60,8 +60,7 @@ const config: ViteUserConfig = defineConfig({
         test: {
           ...ALONE,
           name: 'guests',
-          // All of them replace the same globals, once.
-          isolate: false,
+          // All of them replace globals, each its own.
           include: ['guests/**/*.test.ts'],
           exclude: LONGER,
           testTimeout: 30_000,
