@@ -349,7 +349,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
       });
     }
     const isAwaited = remote instanceof Segment ? isAnswer : remote.isAwaited;
-    if (isAwaited) this.session.judge.heard(message.node, command, answer, this.chronicle.now);
+    if (isAwaited) this.session.judge.heard(command, this.chronicle.now);
     if (command.operation === 'extend' && answer === 'yes' && isAwaited) this.extensionGranted(lock, place);
     this.enter(() => remote.arrive(counter));
   }

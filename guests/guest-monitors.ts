@@ -65,8 +65,7 @@ export class GuestMonitors extends Monitors {
   }
 
   /** A process hears the answer of a node. */
-  heard(node: number, command: Command, answer: Answer, now: TrueTime): void {
-    this.judges.keys.hears(node, command, answer);
+  heard(command: Command, now: TrueTime): void {
     this.judges.calls.heard(command, now);
   }
 
