@@ -26,6 +26,8 @@ interface Dealings {
   releaseDoneUs: number;
   /** Since the key was set. */
   isReleaseDone: boolean;
+  /** A further SET was sent while the lock was held. */
+  isSetAgain: boolean;
 }
 
 const NEVER = -1;
@@ -59,8 +61,11 @@ export class Keys {
 
   sent(lock: LockRun, to: NodeSet, { operation, token }: Command, now: TrueTime): void {
     if (operation === 'acquire' && lock.token !== (token as number)) this.over(lock.token, now);
-    if (operation !== 'release') return;
-    for (const node of members(to)) this.dealingsOf(token as number, node).releaseSentUs = now;
+    for (const node of members(to)) {
+      const dealings = this.dealingsOf(token as number, node);
+      if (operation === 'release') dealings.releaseSentUs = now;
+      else if (operation === 'acquire' && lock.believing) dealings.isSetAgain = true;
+    }
   }
 
   executes(command: Command): void {
@@ -85,6 +90,7 @@ export class Keys {
       releaseSentUs: NEVER,
       releaseDoneUs: NEVER,
       isReleaseDone: false,
+      isSetAgain: false,
     };
     this.dealings.set(key, none);
     return none;
@@ -204,10 +210,14 @@ export class Keys {
   }
 }
 
-function whyLeft({ releaseSentUs, releaseDoneUs, isReleaseDone }: Dealings, byExtension: boolean): string | null {
+function whyLeft(
+  { releaseSentUs, releaseDoneUs, isReleaseDone, isSetAgain }: Dealings,
+  byExtension: boolean,
+): string | null {
   if (releaseSentUs === NEVER) return 'where it never sent a release';
   if (isReleaseDone) return 'which carried out its release, and has the key all the same';
   if (byExtension && releaseDoneUs !== NEVER) return 'where its extension set it after the release';
+  if (isSetAgain && releaseDoneUs !== NEVER) return 'where it set the key again after the release';
   // A release that its own SET overtook does not count: redis.io asks for no second one, and the TTL ends the key.
   return null;
 }
