@@ -6,13 +6,13 @@ interface Share {
   readonly sequence: { readonly groupOrder: number };
 }
 
-/** What meets servers, sockets and browsers waits for them most of the time, so that two files can go on beside each other. */
+/** What meets browsers and queues waits for them most of the time, so that two files can go on beside each other. */
 const WAITING: Share = { maxWorkers: 2, sequence: { groupOrder: 0 } };
 
 /** What needs the processor and nothing else takes all of it, afterwards. */
 const ALONE: Share = { maxWorkers: availableParallelism(), sequence: { groupOrder: 1 } };
 
-/** What measures, or fills the machine by itself. */
+/** What measures, plays schedules in real time, or fills the machine by itself. */
 const ONE_BY_ONE: Share = { maxWorkers: 1, sequence: { groupOrder: 2 } };
 
 /** Suites of other projects, by their names. */
@@ -145,7 +145,7 @@ const config: ViteUserConfig = defineConfig({
       {
         extends: true,
         test: {
-          ...WAITING,
+          ...ONE_BY_ONE,
           name: 'real',
           include: ['real/**/*.test.ts', '{wire,examples,test}/**/*.redis.test.ts'],
           exclude: LONGER.filter((it) => !it.includes('redis')),
