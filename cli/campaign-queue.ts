@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type CampaignPart, CampaignRanges, rangesDone, totalOf, violatingRuns } from '../campaign/index.js';
 import { type CampaignState, QueuedCampaign } from '../campaign/queue/index.js';
 import { printable } from '../core/printable.js';
-import { withoutPasswords } from '../real/lock/parts.js';
+import { withoutPasswords } from '../real/lock/secrets.js';
 import { shellCommand } from '../report/shell.js';
 import { countWords, plural } from '../report/words.js';
 import { InputError, show } from '../scenarios/input-error.js';

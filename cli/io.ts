@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { basename, join, relative, sep } from 'node:path';
 import { printable, printableLines } from '../core/printable.js';
-import { withoutPasswords } from '../real/lock/parts.js';
+import { withoutPasswords } from '../real/lock/secrets.js';
 import { ANSI_SEQUENCES } from '../report/painter.js';
 import type { ReportInput } from '../report/payload-of.js';
 import { shellWord } from '../report/shell.js';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
-import { withoutPasswords } from '../real/lock/parts.js';
+import { withoutPasswords } from '../real/lock/secrets.js';
 import { shellCommand } from '../report/shell.js';
 import { InputError } from '../scenarios/input-error.js';
 import { defineBench } from './bench-command.js';

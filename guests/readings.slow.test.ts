@@ -1,6 +1,7 @@
 import nodeCrypto from 'node:crypto';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
+import * as promises from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { expectSafe, LockUnderTest, SafeResult } from './testing.js';
@@ -42,7 +43,7 @@ const LATE: Readonly<Record<string, Partial<Means>>> = {
   },
   'performance.now()': { nowMs: () => performance.now() },
   'AbortSignal.timeout()': { sleep: (delay) => aborted(AbortSignal.timeout(delay)) },
-  'timers/promises': { sleep: async (delay) => (await import('node:timers/promises')).setTimeout(delay) },
+  'timers/promises': { sleep: (delay) => promises.setTimeout(delay) },
   'timers/promises, by require': { sleep: (delay) => require('node:timers/promises').setTimeout(delay) },
   'crypto.randomUUID()': { token: () => crypto.randomUUID() },
   'randomUUID() of node:crypto': { token: () => nodeCrypto.randomUUID() },

@@ -1,6 +1,6 @@
 import type { Queue, Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
-import { withoutArguments, withoutPassword, withoutPasswords } from '../../real/lock/parts.js';
+import { withoutArguments, withoutPassword, withoutPasswords } from '../../real/lock/secrets.js';
 import { InputError } from '../../scenarios/index.js';
 
 /** Where a campaign is, and what it is called there. */

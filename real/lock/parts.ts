@@ -1,11 +1,10 @@
 /*
  * What the tool uses of the lock that users do not: the driver and what it stands on, to play schedules with; clocks and
- * chance of simulated processes; and how passwords are kept out of what is shown. It is no part of the package.
+ * chance of simulated processes. It is no part of the package.
  */
 
 export { type Clock, LocalClock, type TimeSources } from './clock.js';
 export { LockDriver, type Receiver, type Voter } from './driver.js';
 export { type Machine, newMachine, THIS_MACHINE } from './machine.js';
 export { Pacer } from './pacer.js';
-export { withoutArguments, withoutPassword, withoutPasswords } from './secrets.js';
 export { type Reply, Request, replyOf } from './wire.js';
