@@ -85,7 +85,7 @@ it('a worker that fails or dies rejects what it was asked for, and the others go
   for (const kind of ['thread', 'process'] as const) {
     const pool = new Pool(2, kind);
     const wrong = { ...task, plan: { ...plan, strategy: 'none' as never } };
-    await expect(pool.run('range', wrong)).rejects.toThrow('is not a function');
+    await expect(pool.run('range', wrong)).rejects.toThrow('tactics');
     expect(await pool.run('range', task)).toMatchObject({ from: 0, to: 10, runs: 10 });
     await pool.close();
   }
