@@ -116,6 +116,8 @@ const config: ViteUserConfig = defineConfig({
         test: {
           ...ONE_BY_ONE,
           name: 'long',
+          // Of containers, one replaces a module.
+          experimental: { viteModuleRunner: true },
           include: ['{real,campaign,test}/**/*.long.test.ts'],
           testTimeout: 300_000,
           hookTimeout: 60_000,
