@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { textTable } from '../cli/text-table.js';
-import { playTwin, TWINS, twinsMarkdown } from './bounds/assumption-twins.js';
+import { BOUNDARY_PAIRS, playTwin, twinsMarkdown } from './bounds/boundary-pairs.js';
 import { decimals } from './bounds/markdown.js';
 import type { Row } from './bounds/row.js';
 import { boundsTable } from './bounds/table.js';
@@ -22,7 +22,7 @@ else showBounds();
 
 /** Both sides of each assumption, played. */
 function showTwins(): void {
-  const rows = TWINS.map((twin) => ({ twin, holds: playTwin(twin).holds }));
+  const rows = BOUNDARY_PAIRS.map((twin) => ({ twin, holds: playTwin(twin).holds }));
   const disagree = rows.filter(({ holds }) => !holds).length;
   const table = rows.map(({ twin: { assumption, what, inside, outside, breaks }, holds }) => {
     return { assumption, what, inside, outside, breaks, agrees: holds };

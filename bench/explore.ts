@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { textTable } from '../cli/text-table.js';
-import { type Exploration, type ExploreBounds, type ExploreOptions, explore, SMALL_WORLD } from '../explore/index.js';
-import { countWords } from '../report/words.js';
+import { DEFAULT_SCOPE, type Exploration, type ExploreOptions, type ExploreScope, explore } from '../explore/index.js';
+import { formatCount } from '../report/words.js';
 import { machine, machineLine } from './machine.js';
 import { checkTwin, hasSpin } from './spin/twin.js';
 
@@ -18,7 +18,7 @@ interface Measured {
   readonly ratioToSpin: number | null;
 }
 
-const DELAYED: ExploreBounds = { ...SMALL_WORLD, crashes: 1, restartDelay: 3 };
+const DELAYED: ExploreScope = { ...DEFAULT_SCOPE, crashes: 1, restartDelay: 3 };
 
 const { values } = parseArgs({
   options: { json: { type: 'boolean', default: false }, large: { type: 'boolean', default: false } },
@@ -44,7 +44,7 @@ function besideSpin(): Measured[] {
 
 /** Larger spaces, which have no twin. */
 function ours(): Measured[] {
-  const spaces: readonly (readonly [string, Partial<ExploreBounds>])[] = [
+  const spaces: readonly (readonly [string, Partial<ExploreScope>])[] = [
     ['the same, ttl 4', { crashes: 1, ttl: 4, restartDelay: 4 }],
     ['the same, ttl 5', { crashes: 1, ttl: 5, restartDelay: 5 }],
     ['the same, ttl 6', { crashes: 1, ttl: 6, restartDelay: 6 }],
@@ -59,7 +59,7 @@ function ours(): Measured[] {
         ] as const)
       : []),
   ];
-  return spaces.map(([world, change]) => measured(world, { bounds: { ...SMALL_WORLD, ...change } }, null));
+  return spaces.map(([world, change]) => measured(world, { bounds: { ...DEFAULT_SCOPE, ...change } }, null));
 }
 
 function measured(world: string, options: ExploreOptions, spinSeconds: number | null): Measured {
@@ -95,7 +95,7 @@ function describe(): string {
     it.world,
     it.by,
     it.verdict,
-    countWords(it.states),
+    formatCount(it.states),
     it.seconds.toFixed(2),
     Math.round(it.statesPerSecond / 1000).toString(),
     it.bytesPerState === null ? '' : Math.round(it.bytesPerState).toString(),

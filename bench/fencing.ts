@@ -5,7 +5,7 @@ import type { Redis } from 'ioredis';
 import { compareFencingTokens, type FencingToken, LockError, Redlock } from 'lockstep-redlock';
 import { COUNTER_KEYS } from '../core/index.js';
 import { type Persistence, type Provision, type ProvisionedNode, provision } from '../real/provisioner/index.js';
-import { type Stream, Streams } from '../sim/index.js';
+import { type RandomStream, RandomStreams } from '../sim/index.js';
 
 /*
  * Fencing tokens on own servers that forget, roll back and hang: `npm run bench:fencing -- --persistence rdb --for 120`. The
@@ -49,7 +49,7 @@ const [nodeCount, clientCount] = [Number(values.nodes), Number(values.clients)];
 const quorum = Math.floor(nodeCount / 2) + 1;
 const TTL_MS = 2_000;
 
-function planOf(draw: Stream, kinds: Kinds): PlannedFault[] {
+function planOf(draw: RandomStream, kinds: Kinds): PlannedFault[] {
   const plan: PlannedFault[] = [];
   for (let atMs = 0; atMs < forMs; ) {
     const afterMs = draw.between(20, 600);
@@ -70,7 +70,7 @@ class Watch {
   longestWaitMs = 0;
   private readonly seen = new Set<string>();
 
-  async work(redlock: Redlock, draw: Stream, signal: AbortSignal): Promise<void> {
+  async work(redlock: Redlock, draw: RandomStream, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const before = this.greatest;
       try {
@@ -166,7 +166,7 @@ function log(line: object): void {
   if (values.log !== undefined) appendFileSync(values.log, `${JSON.stringify(line)}\n`);
 }
 
-const streams = new Streams(values.seed);
+const streams = new RandomStreams(values.seed);
 const plan = planOf(streams.stream(0, 0), kinds);
 if (values.log !== undefined) writeFileSync(values.log, '');
 log({ seed: values.seed, persistence, forMs, plan });

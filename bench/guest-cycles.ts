@@ -2,9 +2,9 @@ import '../guests/host/installed.js';
 import FakeTimers from '@sinonjs/fake-timers';
 import RedisMock from 'ioredis-mock';
 import { COMMAND_TIMEOUT_MS, LIBRARIES, type Library, loadSubject } from '../guests/libraries/index.js';
+import { type LockFactory, lockFactoryOf } from '../guests/lock-factory.js';
 import { type LockUnderTest, releaseOf } from '../guests/lock-under-test.js';
 import { replayGuests } from '../guests/run.js';
-import { type Subject, subjectOf } from '../guests/subject.js';
 import { plainCluster, plainLock, type Schedule } from '../scenarios/index.js';
 import { SOCKET_CLIENTS } from './socket-locks.js';
 
@@ -46,13 +46,13 @@ function libraryNamed(): Library {
 }
 
 /** A library, or a lock above a client that opens its own connections. */
-async function subjectNamed(): Promise<Subject> {
+async function subjectNamed(): Promise<LockFactory> {
   const makeFor = SOCKET_CLIENTS[id];
-  return makeFor === undefined ? loadSubject(libraryNamed()) : subjectOf(id, makeFor('own'), undefined);
+  return makeFor === undefined ? loadSubject(libraryNamed()) : lockFactoryOf(id, makeFor('own'), undefined);
 }
 
 /** In the simulated world: a network, nodes with clocks of their own, monitors, drained by documented means. */
-function simulated(subject: Subject): (count: number) => Promise<number> {
+function simulated(subject: LockFactory): (count: number) => Promise<number> {
   return async (count) => {
     let done = 0;
     while (done < count) {

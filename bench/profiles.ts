@@ -1,7 +1,7 @@
 import { ORIGINS, type Origin, PROFILES } from '../deviations/index.js';
 import type { PropertyId } from '../scenarios/scenario.js';
 import type { Distinction } from '../search/profiles/distinction.js';
-import { DISTINCTIONS } from '../search/profiles/distinctions.js';
+import { CLIENT_DIFFERENCES } from '../search/profiles/distinctions.js';
 import { brokenProperties } from '../search/profiles/search.js';
 import { correctionsText, verdictTable } from '../search/profiles/tables.js';
 import { KNOWN_CLIENTS } from '../search/profiles/verdicts.js';
@@ -41,7 +41,7 @@ function searchRow(id: string): string {
   return `| \`${id}\` | ${cell(inside)} | ${cell(anywhere, inside)} |`;
 }
 
-const scheduleIds = DISTINCTIONS.map(({ id }: Distinction) => id);
+const scheduleIds = CLIENT_DIFFERENCES.map(({ id }: Distinction) => id);
 
 process.stdout.write(`# Known clients
 
@@ -66,14 +66,14 @@ ${KNOWN_CLIENTS.map(profileRow).join('\n')}
 \`lockstep replay ${scheduleIds[0]}\` shows one with the client that shows it best. **✗**: fails; ·: passes; blank: has nothing that it is about (no
 extensions, or no watchdog). A test plays every pair.
 
-${verdictTable(DISTINCTIONS)}
+${verdictTable(CLIENT_DIFFERENCES)}
 
 All clients fail F12 and F12b (nodes that forget, or whose clocks jump) and F13 (a holder that was frozen writes): no client
 can prevent the first two, and none of them has fencing tokens.
 
 ### Where the simulator says something else than was stated from the sources
 
-${correctionsText(DISTINCTIONS)}
+${correctionsText(CLIENT_DIFFERENCES)}
 
 G11, that the timer of \`using\` outlives the routine, is about the program around the lock and has no column: it is played with the
 libraries themselves, [redlock 5 and @sesamecare-oss/redlock](findings/redlock5-leaked-timer.md) and

@@ -4,7 +4,7 @@ import { CampaignRanges, type CampaignSpec, defaultWorkers, engineHash } from '.
 import { QueuedCampaign } from '../campaign/queue/index.js';
 import { SAFETY } from '../properties/index.js';
 import { provision } from '../real/provisioner/index.js';
-import { countWords } from '../report/words.js';
+import { formatCount } from '../report/words.js';
 import { searchRange, WITHIN_ASSUMPTIONS } from '../search/index.js';
 import { machine } from './machine.js';
 
@@ -29,7 +29,7 @@ process.stdout.write(page());
 /** Of one thread that is warm, by its CPU time; nothing is made small, and other work on the machine counts little. */
 function historiesPerSecond(histories: number): number {
   const plan = {
-    weather: WITHIN_ASSUMPTIONS,
+    faultModel: WITHIN_ASSUMPTIONS,
     seed: 'projection',
     strategy: 'combination',
     properties: SAFETY,
@@ -62,7 +62,7 @@ async function measuredQueue(): Promise<QueueFigures> {
       {
         name: 'all',
         weight: 1,
-        plan: { weather: WITHIN_ASSUMPTIONS, seed: '1', strategy: 'combination', properties: SAFETY },
+        plan: { faultModel: WITHIN_ASSUMPTIONS, seed: '1', strategy: 'combination', properties: SAFETY },
       },
     ],
     runs: RANGES,
@@ -144,7 +144,7 @@ limit out in proportion.
 }
 
 function words(value: number): string {
-  return countWords(Math.round(value));
+  return formatCount(Math.round(value));
 }
 
 function mebibytes(bytes: number): string {

@@ -1,24 +1,24 @@
 import { describe, expect, it } from 'vitest';
 import { choiceOf } from '../deviations/index.js';
 import { assumptions } from '../properties/assumptions.js';
-import { noCounts, type Situation } from '../properties/coverage.js';
+import { type CoveragePoint, noCounts } from '../properties/coverage.js';
 import { Monitors } from '../properties/index.js';
-import { type Adversary, RecordingAdversary, type Setup, Streams, World } from '../sim/index.js';
+import { type Adversary, RandomStreams, RecordingAdversary, type Setup, World } from '../sim/index.js';
 import { DEPLOYMENTS, deploymentOf, ReferenceWorkload } from './reference.js';
 import { Player } from './workload.js';
 
 const HISTORIES = 4_000;
-const streams = new Streams('within');
+const streams = new RandomStreams('within');
 
 /** What no history of this workload is about: claims end by their release. */
-const NOT_MET: readonly Situation[] = ['expiries', 'endsUnseen'];
+const NOT_MET: readonly CoveragePoint[] = ['expiries', 'endsUnseen'];
 
 describe('the reference workload', () => {
   it('goes through every kind of fault, and raises no alarm', () => {
     const player = new Player();
     for (let run = 0; run < HISTORIES; run++) player.play(run);
     expect(player.violations).toBe(0);
-    const never = (Object.keys(player.counts) as Situation[]).filter((it) => player.counts[it] === 0);
+    const never = (Object.keys(player.counts) as CoveragePoint[]).filter((it) => player.counts[it] === 0);
     expect(never).toEqual(NOT_MET);
   });
 

@@ -2,18 +2,18 @@ import { members, size } from '../core/index.js';
 import { policyWith } from '../deviations/index.js';
 import type { Counts } from '../properties/coverage.js';
 import { type Cluster, type Fault, type LockPlan, plainCluster } from '../scenarios/index.js';
-import { isInClaim } from '../search/drawn.js';
+import { isInClaim } from '../search/random-adversary.js';
 import {
   type Adversary,
+  type DecisionPoint,
   type Direction,
   type FateSlot,
-  type LockRun,
   type Message,
-  type Moment,
   nodeName,
+  type RandomStream,
+  type RandomStreams,
   type Setup,
-  type Stream,
-  type Streams,
+  type SimLock,
   type WorldView,
 } from '../sim/index.js';
 
@@ -55,7 +55,7 @@ const SETUP: Setup = {
 };
 
 /** How nodes go down, and for how long. */
-type GoesDown = (node: string, atUs: number, draw: Stream) => Fault;
+type GoesDown = (node: string, atUs: number, draw: RandomStream) => Fault;
 
 /** One of the deployments that histories take place in, in turns: what they differ in cannot be had at once. */
 interface Deployment {
@@ -144,7 +144,7 @@ export function deploymentOf(run: number): Deployment {
  * what the lock assumes (what forgets and what goes down for how long differs by deployment).
  */
 export class ReferenceWorkload implements Adversary {
-  private readonly draw: Stream;
+  private readonly draw: RandomStream;
   private readonly counts: Counts;
   private readonly left = [LOCKS, LOCKS, LOCKS];
   private readonly faults: Fault[];
@@ -153,7 +153,7 @@ export class ReferenceWorkload implements Adversary {
   private forgetsLeft: number;
 
   /** @param most - Faults of a history, where fewer than one of every kind are wanted. */
-  constructor(streams: Streams, run: number, counts: Counts, most: number = Number.POSITIVE_INFINITY) {
+  constructor(streams: RandomStreams, run: number, counts: Counts, most: number = Number.POSITIVE_INFINITY) {
     this.draw = streams.stream(run, 0);
     this.counts = counts;
     const { goesDown, forgets } = deploymentOf(run);
@@ -261,7 +261,7 @@ export class ReferenceWorkload implements Adversary {
     }
   }
 
-  nextFault(moment: Moment, lock: LockRun | null, view: WorldView): Fault | null {
+  nextFault(moment: DecisionPoint, lock: SimLock | null, view: WorldView): Fault | null {
     if (moment === 'start') return this.faults.shift() ?? null;
     if (moment !== 'claim' || lock === null || this.forgetsLeft === 0) return null;
     if (size(lock.state.votes.yes) <= lock.state.electorate.needed) return null;

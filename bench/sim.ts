@@ -1,11 +1,11 @@
 import { parseArgs } from 'node:util';
-import type { Counts, Situation } from '../properties/coverage.js';
+import type { Counts, CoveragePoint } from '../properties/coverage.js';
 import { median } from '../real/bench/statistics.js';
-import { SITUATIONS } from '../search/situations.js';
+import { COVERAGE_LABELS } from '../search/coverage-labels.js';
+import { popAndPushPerSecond } from './calibration.js';
 import { type Machine, machine, machineLine } from './machine.js';
 import { type MonitorCost, monitorCosts } from './monitor-costs.js';
 import { Player } from './workload.js';
-import { popAndPushPerSecond } from './yardstick.js';
 
 /** The simulator's speed on the reference workload, one thread, monitors on. */
 interface SimBench {
@@ -20,12 +20,12 @@ interface SimBench {
   readonly stepsPerHistory: number;
   readonly claimsPerHistory: number;
   readonly simulatedSecondsPerSecond: number;
-  /** Simulated events per pop-and-push of the yardstick: median of the rounds' ratios. */
+  /** Simulated events per pop-and-push of the calibration: median of the rounds' ratios. */
   readonly ratioToQueue: number;
   readonly violations: number;
   readonly hash: string;
   /** What the histories went through, per thousand. */
-  readonly situations: Readonly<Record<Situation, number>>;
+  readonly situations: Readonly<Record<CoveragePoint, number>>;
   readonly popAndPushPerSecond: number;
   readonly rounds: number;
   readonly historiesPerRound: number;
@@ -102,8 +102,8 @@ function measureRound(player: Player, round: number, histories: number): Round {
   return { seconds, cpuUs, eventsPerSecond: (player.events - before) / seconds, queue };
 }
 
-function perThousand(counts: Counts, histories: number): Record<Situation, number> {
-  const names = Object.keys(SITUATIONS) as Situation[];
+function perThousand(counts: Counts, histories: number): Record<CoveragePoint, number> {
+  const names = Object.keys(COVERAGE_LABELS) as CoveragePoint[];
   return Object.fromEntries(names.map((name) => [name, Math.round((1000 * counts[name]) / histories)])) as Counts;
 }
 
@@ -112,14 +112,14 @@ function round2(value: number): number {
 }
 
 function describe(bench: SimBench): string {
-  const hit = (Object.entries(SITUATIONS) as [Situation, string][]).map(
+  const hit = (Object.entries(COVERAGE_LABELS) as [CoveragePoint, string][]).map(
     ([name, words]) => `  ${String(bench.situations[name]).padStart(6)}  ${words}`,
   );
   return [
     `${bench.historiesPerSecond} histories/s, ${bench.eventsPerSecond} events/s, one thread, monitors on; ${bench.cpuUsPerHistory} us of CPU each`,
     `a history: ${bench.faultsPerHistory} faults, ${bench.eventsPerHistory} events, ${bench.stepsPerHistory} steps of the lock, ${bench.claimsPerHistory} claims`,
     `${bench.violations} violations of any property`,
-    `${bench.ratioToQueue} events per pop-and-push of the yardstick (${bench.popAndPushPerSecond}/s)`,
+    `${bench.ratioToQueue} events per pop-and-push of the calibration (${bench.popAndPushPerSecond}/s)`,
     'in a thousand histories:',
     ...hit,
     `cost of monitors, % of the CPU time: ${bench.monitors.map((it) => `${it.monitor} ${it.percent}`).join('; ')}`,

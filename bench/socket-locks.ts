@@ -16,7 +16,7 @@ const TIMEOUT_MS = 300;
 
 type NodeRedis = Pick<ReturnType<typeof createClient>, 'set' | 'eval' | 'del'>;
 
-/** How a lock is given back: only where it is one's own, or whosever it is. */
+/** How a lock is released: only where it is one's own, or whosever it is. */
 export type Release = 'own' | 'any';
 
 const require = createRequire(import.meta.url);

@@ -1,6 +1,6 @@
 import { type Counts, noCounts } from '../properties/coverage.js';
 import { Monitors } from '../properties/index.js';
-import { RollingHash, Streams, World } from '../sim/index.js';
+import { RandomStreams, RollingHash, World } from '../sim/index.js';
 import { deploymentOf, ReferenceWorkload } from './reference.js';
 
 /** Plays the histories of the reference workload with all monitors, and adds up what happened. */
@@ -13,7 +13,7 @@ export class Player {
   histories = 0;
   counts: Counts = noCounts();
   readonly hash: RollingHash = new RollingHash();
-  private readonly streams = new Streams('reference workload');
+  private readonly streams = new RandomStreams('reference workload');
   private readonly most: number | undefined;
 
   /** @param most - Faults of a history, where fewer than one of every kind are wanted. */
@@ -40,6 +40,6 @@ export class Player {
     this.endUs += world.now;
     this.violations += monitors.violations.length;
     for (const client of world.clients) this.steps += client.steps;
-    this.hash.add(world.chronicle.trace.value());
+    this.hash.add(world.context.trace.value());
   }
 }

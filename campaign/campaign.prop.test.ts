@@ -65,8 +65,14 @@ describe('a campaign', () => {
     const one = specFor(4);
     const { plan } = one.searches[0];
     if (isGuest(plan)) throw new Error('it has no library');
-    const { weather, seed, strategy } = plan;
-    const { hash, events, exercised, near } = await check({ weather, seed, strategy, properties: [], runs: one.runs });
+    const { faultModel, seed, strategy } = plan;
+    const { hash, events, exercised, near } = await check({
+      faultModel,
+      seed,
+      strategy,
+      properties: [],
+      runs: one.runs,
+    });
     const safe: CampaignSpec = {
       ...one,
       searches: [{ ...one.searches[0], plan: { ...one.searches[0].plan, properties: [] } }],

@@ -1,6 +1,6 @@
 // Before anything that a guest may load.
 import '../guests/host/installed.js';
-import { type GuestCell, type TorturePlan, tortureLibrary } from '../guests/torture.js';
+import { type GuestCell, type TorturePlan, testLibrary } from '../guests/torture.js';
 import { InputError } from '../scenarios/index.js';
 import { runGuestUnit } from './guest-unit.js';
 import type { CampaignRange, GuestPlan } from './spec.js';
@@ -36,7 +36,7 @@ export async function torture(plan: TorturePlan): Promise<GuestCells> {
   let about = { library: plan.guest.id, version: '', belief: '' };
   const cells: GuestCell[] = [];
   try {
-    await tortureLibrary(plan, (news) => {
+    await testLibrary(plan, (news) => {
       if (news.type === 'library') about = { library: news.name, version: news.version, belief: news.belief };
       if (news.type === 'cell') cells.push(news.cell);
     });

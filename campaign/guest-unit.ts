@@ -1,15 +1,15 @@
 import { counterexample } from '../guests/counterexample.js';
+import type { LockFactory } from '../guests/lock-factory.js';
 import { replayGuests } from '../guests/run.js';
 import { kindOf, VIOLATION_KINDS, type ViolationKind } from '../guests/search/kinds.js';
 import { claimsIn, type DrawnGuestRun, drawGuestRun } from '../guests/search/search.js';
 import { shrinkForGuest } from '../guests/search/shrink-guests.js';
-import type { Subject } from '../guests/subject.js';
 import { loadGuest, REPLAY } from '../guests/torture.js';
 import { assumptions } from '../properties/index.js';
 import type { PropertyId } from '../scenarios/index.js';
-import { noTally } from '../search/tally.js';
-import { RunsHash, Streams } from '../sim/index.js';
-import { shapeOf } from './shape.js';
+import { noTotals } from '../search/search-totals.js';
+import { RandomStreams, RunsHash } from '../sim/index.js';
+import { signatureOf } from './signature.js';
 import type { CampaignRange, GuestPlan } from './spec.js';
 import type { Failure, UnitResult } from './unit.js';
 
@@ -27,14 +27,14 @@ interface Found {
  */
 export async function runGuestUnit(plan: GuestPlan, { index, search, from, to }: CampaignRange): Promise<UnitResult> {
   const subject = await loadGuest(plan.guest);
-  const streams = new Streams(plan.seed);
+  const streams = new RandomStreams(plan.seed);
   const hash = new RunsHash();
   const violating: Partial<Record<PropertyId, number>> = {};
   const found = new Map<ViolationKind, Found>();
   let [events, near, claims] = [0, 0, 0];
   for (let run = from; run < to; run++) {
     const drawn = await drawGuestRun(subject, plan.faults, streams, run);
-    hash.add(run, drawn.world.chronicle.trace.value());
+    hash.add(run, drawn.world.context.trace.value());
     events += drawn.run.events;
     if (drawn.monitors.closeness.isNear) near++;
     claims += claimsIn(drawn);
@@ -47,7 +47,7 @@ export async function runGuestUnit(plan: GuestPlan, { index, search, from, to }:
     const failure = await failureOf(subject, plan, search, it);
     if (!failures.has(failure.shape)) failures.set(failure.shape, failure);
   }
-  const none = noTally();
+  const none = noTotals();
   const exercised = { ...none.exercised, claims };
   const tally = { ...none, runs: to - from, events, hash: hash.digest(), exercised, near, violating };
   return { index, search, tally, failures: [...failures.values()] };
@@ -68,7 +68,7 @@ function isWanted(it: Found, kept: Found | undefined): boolean {
 }
 
 async function failureOf(
-  subject: Subject,
+  subject: LockFactory,
   { guest, faults, seed }: GuestPlan,
   search: number,
   { kind, property, inside, drawn }: Found,
@@ -84,7 +84,7 @@ async function failureOf(
     { run, runs: run + 1, seed, foundEvents, replay: REPLAY },
     options,
   );
-  const shape = `${guest.id}, ${inside ? 'inside' : 'outside'}: ${shapeOf(property, schedule)}`;
+  const shape = `${guest.id}, ${inside ? 'inside' : 'outside'}: ${signatureOf(property, schedule)}`;
   const { events } = (await replayGuests(subject, schedule, options)).run;
   return { shape, property, search, run, events, schedule, text };
 }

@@ -1,4 +1,4 @@
-import { type Catch, hunt, MUTANTS, type StrategyName } from '../search/index.js';
+import { type Detection, detectMutant, MUTANTS, type StrategyName } from '../search/index.js';
 
 /** The hunt for one planted bug. Plain data. */
 export interface HuntTask {
@@ -12,8 +12,8 @@ export interface HuntTask {
 }
 
 /** Hunts one planted bug, in this thread. */
-export async function hunted({ id, ...options }: HuntTask, signal?: AbortSignal): Promise<Catch> {
+export async function hunted({ id, ...options }: HuntTask, signal?: AbortSignal): Promise<Detection> {
   const mutant = MUTANTS.find((it) => it.id === id);
   if (mutant === undefined) throw new RangeError(`there is no planted bug ${id}`);
-  return await hunt(mutant, { ...options, ...(signal && { signal }) });
+  return await detectMutant(mutant, { ...options, ...(signal && { signal }) });
 }

@@ -1,7 +1,7 @@
-import type { Catch } from '../search/index.js';
+import type { Detection } from '../search/index.js';
 import { eachOf } from './each-of.js';
 import { type HuntTask, hunted } from './hunt.js';
-import { Pool } from './pool.js';
+import { WorkerPool } from './pool.js';
 
 /** How planted bugs are hunted. */
 export interface HuntingOptions {
@@ -18,10 +18,10 @@ export interface HuntingOptions {
  *
  * @returns In the order of the tasks; those that were made, if the signal came.
  */
-export async function huntAll(tasks: readonly HuntTask[], options: HuntingOptions): Promise<Catch[]> {
+export async function huntAll(tasks: readonly HuntTask[], options: HuntingOptions): Promise<Detection[]> {
   const { workers, signal, onHunt } = options;
   const size = Math.min(workers, tasks.length);
-  const pool = size > 1 ? new Pool(size, 'process') : null;
+  const pool = size > 1 ? new WorkerPool(size, 'process') : null;
   let done = 0;
   try {
     const catches = await eachOf(tasks, size, signal, async (task) => {

@@ -1,5 +1,3 @@
-export { again, type RemadeRange } from './again.js';
-export { threadCrew } from './crew.js';
 export { engineHash } from './engine.js';
 export { huntAll } from './hunts.js';
 export { runShard, type Shard } from './local.js';
@@ -15,4 +13,6 @@ export {
 } from './part.js';
 export { whatIsWrongWith } from './part-check.js';
 export { canWork, defaultWorkers } from './pool.js';
+export { type RerunResult, rerunRange } from './rerun.js';
 export { CampaignRanges, type CampaignSearch, type CampaignSpec, guestsOf, isGuest } from './spec.js';
+export { createThreadPool } from './thread-pool.js';

@@ -1,6 +1,6 @@
 import { eachOf } from './each-of.js';
 import { type CampaignPart, mergeParts, noPart, partOf, totalOf, violatingRuns } from './part.js';
-import { RangeMaker } from './range-maker.js';
+import { RangeRunner } from './range-runner.js';
 import { CampaignRanges, type CampaignSpec } from './spec.js';
 
 /** Which ranges of a campaign one machine makes, of so many: range k is of shard k modulo `of`. */
@@ -30,7 +30,7 @@ export async function runShard(options: LocalOptions): Promise<CampaignPart> {
   let part = options.from ?? noPart(spec);
   const isDone = doneIn(part);
   const of = Math.ceil((ranges.count - shard.number + 1) / shard.of);
-  const maker = new RangeMaker(spec, workers, workers === 1);
+  const maker = new RangeRunner(spec, workers, workers === 1);
   const isOver = (): boolean =>
     (spec.budgetMs !== null && performance.now() - began >= spec.budgetMs) ||
     (spec.stopAfter !== null && violatingRuns(totalOf(part)) >= spec.stopAfter);

@@ -2,7 +2,7 @@ import type { GuestCell, GuestName, TorturePlan } from '../guests/torture.js';
 import { InputError } from '../scenarios/index.js';
 import { eachOf } from './each-of.js';
 import type { GuestCells } from './guest-tasks.js';
-import { Pool } from './pool.js';
+import { WorkerPool } from './pool.js';
 
 /** A row of the matrix of libraries and faults. */
 export interface MatrixRow {
@@ -49,7 +49,7 @@ export async function runMatrix(
     inGroups(faults).map((some): TorturePlan => ({ ...plan, guest, faults: some })),
   );
   const size = Math.min(workers, tasks.length);
-  const pool = new Pool(size, 'fresh thread');
+  const pool = new WorkerPool(size, 'fresh thread');
   let done = 0;
   try {
     const outcomes = await eachOf(tasks, size, signal, async (task): Promise<Outcome> => {

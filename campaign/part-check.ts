@@ -1,6 +1,6 @@
 import { show } from '../scenarios/input-error.js';
 import { parseSchedule } from '../scenarios/parse.js';
-import type { Tally } from '../search/tally.js';
+import type { SearchTotals } from '../search/search-totals.js';
 import { type CampaignPart, noPart, rangesDone, totalOf } from './part.js';
 import { CampaignRanges, type CampaignSpec } from './spec.js';
 
@@ -50,7 +50,7 @@ function areTallies(tallies: unknown, spec: CampaignSpec): boolean {
   return (
     Array.isArray(tallies) &&
     tallies.length === empty.length &&
-    tallies.every((tally: unknown, i) => isLike(empty[i], tally) && isViolating((tally as Tally).violating))
+    tallies.every((tally: unknown, i) => isLike(empty[i], tally) && isViolating((tally as SearchTotals).violating))
   );
 }
 

@@ -1,6 +1,6 @@
-import { countWords } from '../report/words.js';
+import { formatCount } from '../report/words.js';
 import { InputError } from '../scenarios/index.js';
-import { noTally, sumOf, type Tally } from '../search/tally.js';
+import { noTotals, type SearchTotals, sumOf } from '../search/search-totals.js';
 import { CampaignRanges, type CampaignSpec, specHash } from './spec.js';
 import { type Failure, firstOf, type UnitResult } from './unit.js';
 
@@ -14,14 +14,14 @@ export interface CampaignPart {
   /** The ranges that it has, ascending. */
   readonly done: readonly Span[];
   /** What each search came to. */
-  readonly tallies: readonly Tally[];
+  readonly tallies: readonly SearchTotals[];
   /** One for each shape, the earliest; by search and run. */
   readonly failures: readonly Failure[];
 }
 
 /** A campaign of which nothing has been made. */
 export function noPart(spec: CampaignSpec): CampaignPart {
-  const tallies = spec.searches.map(noTally);
+  const tallies = spec.searches.map(noTotals);
   return { schema: 'lockstep.campaign-part/1', spec, done: [], tallies, failures: [] };
 }
 
@@ -30,7 +30,7 @@ export function partOf(spec: CampaignSpec, { index, search, tally, failures }: U
   return {
     ...noPart(spec),
     done: [[index, index + 1]],
-    tallies: spec.searches.map((_, i) => (i === search ? tally : noTally())),
+    tallies: spec.searches.map((_, i) => (i === search ? tally : noTotals())),
     failures,
   };
 }
@@ -50,7 +50,7 @@ export function mergeParts(a: CampaignPart, b: CampaignPart): CampaignPart {
   return {
     ...a,
     done: joined([...a.done, ...b.done]),
-    tallies: a.tallies.map((tally, i) => sumOf(tally, b.tallies[i] ?? noTally())),
+    tallies: a.tallies.map((tally, i) => sumOf(tally, b.tallies[i] ?? noTotals())),
     failures: firstOfEachShape([...a.failures, ...b.failures]),
   };
 }
@@ -72,12 +72,12 @@ export function missingFrom({ spec, done }: CampaignPart): Span[] {
 }
 
 /** All searches together. */
-export function totalOf({ tallies }: CampaignPart): Tally {
-  return tallies.reduce(sumOf, noTally());
+export function totalOf({ tallies }: CampaignPart): SearchTotals {
+  return tallies.reduce(sumOf, noTotals());
 }
 
 /** Runs that violated something. */
-export function violatingRuns({ violating }: Tally): number {
+export function violatingRuns({ violating }: SearchTotals): number {
   return Object.values(violating).reduce((sum, runs) => sum + runs, 0);
 }
 
@@ -85,7 +85,7 @@ export function violatingRuns({ violating }: Tally): number {
 export function perMillionWords(violating: number, runs: number): string {
   if (runs === 0) return '–';
   const rate = (violating / runs) * 1_000_000;
-  return rate >= 100 || rate === 0 ? countWords(Math.round(rate)) : rate.toPrecision(2);
+  return rate >= 100 || rate === 0 ? formatCount(Math.round(rate)) : rate.toPrecision(2);
 }
 
 /** One failure of each shape: that of the first run. */

@@ -36,7 +36,7 @@ export function canWork(): boolean {
 }
 
 /** Threads or processes that do what `tasks.ts` can do. */
-export class Pool {
+export class WorkerPool {
   readonly size: number;
   private readonly pool: Tinypool;
 

@@ -1,4 +1,4 @@
-import type { Catch } from '../search/index.js';
+import type { Detection } from '../search/index.js';
 import { type RangeResult, type SearchPlan, searchRange } from '../search/range.js';
 import { type HuntTask, hunted } from './hunt.js';
 import type { CampaignRange } from './spec.js';
@@ -33,6 +33,6 @@ export function unit({ plan, range: which }: UnitTask): UnitResult {
 }
 
 /** The hunt for a planted bug. */
-export function hunt(task: HuntTask): Promise<Catch> {
+export function hunt(task: HuntTask): Promise<Detection> {
   return hunted(task);
 }

@@ -1,14 +1,14 @@
 import { judge } from '../properties/judge.js';
 import type { PropertyId, Schedule } from '../scenarios/index.js';
-import { type Finding, recordOf, type SearchPlan, searchRange } from '../search/range.js';
+import { type FailingRun, recordOf, type SearchPlan, searchRange } from '../search/range.js';
+import type { SearchTotals } from '../search/search-totals.js';
 import { shrink } from '../search/shrink.js';
-import type { Tally } from '../search/tally.js';
-import { shapeOf } from './shape.js';
+import { signatureOf } from './signature.js';
 import type { CampaignRange } from './spec.js';
 
 /** A failure, made small. */
 export interface Failure {
-  /** What tells it from others; see {@link shapeOf}. */
+  /** What tells it from others; see {@link signatureOf}. */
   readonly shape: string;
   readonly property: PropertyId;
   /** Where it was found: the index of the search, and the run, from 0. */
@@ -25,7 +25,7 @@ export interface Failure {
 export interface UnitResult {
   readonly index: number;
   readonly search: number;
-  readonly tally: Tally;
+  readonly tally: SearchTotals;
   /** Of the first findings of each property, one for each shape. */
   readonly failures: readonly Failure[];
 }
@@ -44,7 +44,7 @@ export function runUnit(plan: SearchPlan, { index, search, from, to }: CampaignR
   return { index, search, tally, failures: [...failures.values()] };
 }
 
-function firstOfEach(found: readonly Finding[]): Finding[] {
+function firstOfEach(found: readonly FailingRun[]): FailingRun[] {
   const counts = new Map<PropertyId, number>();
   return found.filter(({ violation: { property } }) => {
     const count = (counts.get(property) ?? 0) + 1;
@@ -53,14 +53,14 @@ function firstOfEach(found: readonly Finding[]): Finding[] {
   });
 }
 
-function failureOf(plan: SearchPlan, search: number, finding: Finding): Failure {
+function failureOf(plan: SearchPlan, search: number, finding: FailingRun): Failure {
   const {
     run,
     violation: { property },
   } = finding;
   const { schedule } = shrink(recordOf(plan, finding), property);
   const { events } = judge(schedule, [property]).run;
-  return { shape: shapeOf(property, schedule), property, search, run, events, schedule };
+  return { shape: signatureOf(property, schedule), property, search, run, events, schedule };
 }
 
 /** Which of two failures of one shape is kept: the one that was drawn first, so that it matters not who found it. */

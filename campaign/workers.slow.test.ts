@@ -79,11 +79,13 @@ it('an interrupt ends all workers and leaves the runs up to some one', async () 
 });
 
 it('a worker that fails or dies rejects what it was asked for, and the others go on', async () => {
-  const { Pool }: typeof import('./pool.js') = await import(new URL('../dist/campaign/pool.js', import.meta.url).href);
-  const plan = { weather: WITHIN_ASSUMPTIONS, seed: 'pool', strategy: 'combination', properties: SAFETY } as const;
+  const { WorkerPool }: typeof import('./pool.js') = await import(
+    new URL('../dist/campaign/pool.js', import.meta.url).href
+  );
+  const plan = { faultModel: WITHIN_ASSUMPTIONS, seed: 'pool', strategy: 'combination', properties: SAFETY } as const;
   const task = { plan, from: 0, to: 10, stopAfter: 1 };
   for (const kind of ['thread', 'process'] as const) {
-    const pool = new Pool(2, kind);
+    const pool = new WorkerPool(2, kind);
     const wrong = { ...task, plan: { ...plan, strategy: 'none' as never } };
     await expect(pool.run('range', wrong)).rejects.toThrow('tactics');
     expect(await pool.run('range', task)).toMatchObject({ from: 0, to: 10, runs: 10 });

@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type HistoryVerdict, verifyHistory } from '../properties/history/verify.js';
-import { runTorture, type TortureResult, type Weather } from '../real/torture/index.js';
+import { type ChaosPhase, runTorture, type TortureResult } from '../real/torture/index.js';
 import { plural } from '../report/words.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { type Io, writeJson } from './io.js';
@@ -47,16 +47,16 @@ export async function torture(flags: TortureFlags, io: Io): Promise<ExitCode> {
 }
 
 async function tortured(
-  weather: Weather,
+  faultModel: ChaosPhase,
   { torture: forUs, nodes, seed }: TortureFlags & { readonly seed: string },
   io: Io,
 ): Promise<Part> {
   const line = new ProgressLine(io);
-  const history = join(FOLDER, `${weather}.jsonl`);
-  const plan = join(FOLDER, `${weather}.plan.json`);
+  const history = join(FOLDER, `${faultModel}.jsonl`);
+  const plan = join(FOLDER, `${faultModel}.plan.json`);
   const historyPath = join(io.cwd, history);
   const result = await runTorture({
-    weather,
+    faultModel,
     seed,
     historyPath,
     planPath: join(io.cwd, plan),
@@ -65,7 +65,7 @@ async function tortured(
     ...(nodes === undefined ? {} : { nodes }),
     onProgress: ({ doneMs, forMs, calls, faults }) =>
       line.show(
-        `${weather} the assumptions: ${seconds(Math.min(doneMs, forMs))} of ${seconds(forMs)}, ${plural(calls, 'call')}, ${plural(faults, 'fault')}`,
+        `${faultModel} the assumptions: ${seconds(Math.min(doneMs, forMs))} of ${seconds(forMs)}, ${plural(calls, 'call')}, ${plural(faults, 'fault')}`,
       ),
   });
   line.end();
@@ -79,16 +79,16 @@ function seconds(ms: number): string {
 }
 
 function partLines(part: Part): string[] {
-  const { weather, verdict, violations, faults, keysLeft, stuck, history } = part;
-  const expected = weather === 'within' ? 'passed' : 'violated';
+  const { faultModel, verdict, violations, faults, keysLeft, stuck, history } = part;
+  const expected = faultModel === 'within' ? 'passed' : 'violated';
   const mark = verdict === expected && (keysLeft ?? 0) === 0 && stuck.length === 0 ? '✓' : '✗';
   const struck = Object.entries(faults).map(([name, count]) => `${count} × ${name}`);
   const row = (name: string, text: string): string => `  ${name.padEnd(13)} ${text}`;
   return [
-    `${mark} ${weather} the assumptions: ${verdict}${violations.length > 0 ? `, ${plural(violations.length, 'violation')}` : ''}`,
+    `${mark} ${faultModel} the assumptions: ${verdict}${violations.length > 0 ? `, ${plural(violations.length, 'violation')}` : ''}`,
     row(
       'nodes',
-      `${part.nodes}${part.skewed ? ', with clocks of their own' : weather === 'within' ? ', clocks not skewed: no libfaketime' : ''}`,
+      `${part.nodes}${part.skewed ? ', with clocks of their own' : faultModel === 'within' ? ', clocks not skewed: no libfaketime' : ''}`,
     ),
     row(
       'clients',

@@ -4,7 +4,7 @@ import { type CampaignState, QueuedCampaign } from '../campaign/queue/index.js';
 import { printable } from '../core/printable.js';
 import { withoutPasswords } from '../real/lock/secrets.js';
 import { shellCommand } from '../report/shell.js';
-import { countWords, plural } from '../report/words.js';
+import { formatCount, plural } from '../report/words.js';
 import { InputError, show } from '../scenarios/input-error.js';
 import { writeFailuresOf } from './campaign-failures.js';
 import {
@@ -37,14 +37,14 @@ export async function enqueue(flags: CampaignFlags, io: Io): Promise<ExitCode> {
   const spec = specOf(flags, io.cwd);
   await using queued = await opened(flags, io);
   const line = new ProgressLine(io);
-  const added = await queued.enqueue(spec, (done, of) => line.show(`${countWords(done)} of ${plural(of, 'range')}`));
+  const added = await queued.enqueue(spec, (done, of) => line.show(`${formatCount(done)} of ${plural(of, 'range')}`));
   line.end();
   const { count: ranges } = new CampaignRanges(spec);
   const { name = USUAL_NAME } = flags;
   if (flags.json) writeJson(io, 'lockstep.campaign-enqueued/1', { name, ranges, added, engine: spec.engine });
   else {
     io.stdout.write(
-      `${plural(added, 'range')} put into the queue, of ${countWords(ranges)}; campaign ${show(name)}, engine ${spec.engine}.\n` +
+      `${plural(added, 'range')} put into the queue, of ${formatCount(ranges)}; campaign ${show(name)}, engine ${spec.engine}.\n` +
         `next   ${shellCommand(io.command, 'campaign', 'work', '--name', name)} --queue …     on each machine\n` +
         `       ${shellCommand(io.command, 'campaign', 'status', '--name', name)} --queue …\n`,
     );
@@ -142,16 +142,16 @@ function progressText(state: CampaignState): string {
   const [done, { count }] = [rangesDone(part), new CampaignRanges(part.spec)];
   const violating = violatingRuns(totalOf(part));
   return (
-    `${countWords(done)} of ${plural(count, 'range')}, ${plural(violating, 'violation')} of ` +
+    `${formatCount(done)} of ${plural(count, 'range')}, ${plural(violating, 'violation')} of ` +
     `${plural(part.failures.length, 'shape')}; ${workText(state)}`
   );
 }
 
 function workText({ waiting, active, workers, runsPerSecond, leftS }: CampaignState): string {
   return (
-    `${plural(workers, 'machine')} at work, ${countWords(active)} ranges in hand, ${countWords(waiting)} waiting; ` +
-    `${countWords(Math.round(runsPerSecond))} schedules/s` +
-    `${leftS === null ? '' : `, about ${countWords(Math.ceil(leftS))} s left`}`
+    `${plural(workers, 'machine')} at work, ${formatCount(active)} ranges in hand, ${formatCount(waiting)} waiting; ` +
+    `${formatCount(Math.round(runsPerSecond))} schedules/s` +
+    `${leftS === null ? '' : `, about ${formatCount(Math.ceil(leftS))} s left`}`
   );
 }
 

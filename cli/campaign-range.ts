@@ -1,5 +1,5 @@
-import { again, type RemadeRange, violatingRuns } from '../campaign/index.js';
-import { countWords, plural } from '../report/words.js';
+import { type RerunResult, rerunRange, violatingRuns } from '../campaign/index.js';
+import { formatCount, plural } from '../report/words.js';
 import type { QueueFlags } from './campaign-flags.js';
 import { readParts } from './campaign-part-file.js';
 import { opened } from './campaign-queue.js';
@@ -9,7 +9,7 @@ import { type Io, writeJson } from './io.js';
 /** Makes one range of a campaign again, alone, and says whether it comes to the same. */
 export async function remake(index: number, parts: readonly string[], flags: QueueFlags, io: Io): Promise<ExitCode> {
   const remade =
-    parts.length > 0 ? await again(readParts(parts, io.cwd), index) : await remadeOnQueue(index, flags, io);
+    parts.length > 0 ? await rerunRange(readParts(parts, io.cwd), index) : await remadeOnQueue(index, flags, io);
   const { range, spec, digest, unit } = remade;
   const { runs, hash, near, violating } = unit.tally;
   const { name = '' } = spec.searches[range.search] ?? {};
@@ -23,12 +23,12 @@ export async function remake(index: number, parts: readonly string[], flags: Que
   return isSame ? Exit.ok : Exit.notReproduced;
 }
 
-async function remadeOnQueue(index: number, flags: QueueFlags, io: Io): Promise<RemadeRange> {
+async function remadeOnQueue(index: number, flags: QueueFlags, io: Io): Promise<RerunResult> {
   await using queued = await opened(flags, io);
   return await queued.again(index);
 }
 
-function text({ range, digest, unit }: RemadeRange, name: string, isSame: boolean): string {
+function text({ range, digest, unit }: RerunResult, name: string, isSame: boolean): string {
   const { hash, near } = unit.tally;
   const verdict =
     digest === null
@@ -37,9 +37,9 @@ function text({ range, digest, unit }: RemadeRange, name: string, isSame: boolea
         ? '✓ the same as before'
         : `✗ it came to ${digest} before`;
   return [
-    `range ${range.index}: schedules ${countWords(range.from + 1)} to ${countWords(range.to)} of ${name}`,
+    `range ${range.index}: schedules ${formatCount(range.from + 1)} to ${formatCount(range.to)} of ${name}`,
     `hash ${hash}   ${verdict}`,
-    `${plural(violatingRuns(unit.tally), 'violation')}, ${countWords(near)} near`,
+    `${plural(violatingRuns(unit.tally), 'violation')}, ${formatCount(near)} near`,
     ...unit.failures.map(({ shape }) => `  ${shape}`),
     '',
   ].join('\n');

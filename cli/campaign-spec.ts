@@ -53,7 +53,7 @@ function lockSearches(flags: CampaignFlags, cwd: string): CampaignSearch[] {
   return policies.flatMap((policy) =>
     own.map((faults): CampaignSearch => {
       const name = [policy.text, faults.text].filter((part) => part !== '').join(' with ');
-      const { weather, strategy, properties, insideOnly, ...plan } = planOf(
+      const { faultModel, strategy, properties, insideOnly, ...plan } = planOf(
         {
           ...flags,
           shrink: true,
@@ -67,7 +67,7 @@ function lockSearches(flags: CampaignFlags, cwd: string): CampaignSearch[] {
       return {
         name: name === '' ? 'all' : name,
         weight: policy.weight * faults.weight,
-        plan: { weather, seed: plan.seed, strategy, properties, insideOnly },
+        plan: { faultModel, seed: plan.seed, strategy, properties, insideOnly },
       };
     }),
   );
@@ -107,6 +107,6 @@ function classOf(text: string, flags: CampaignFlags): FaultClass {
   const named = FAULT_CLASSES.find(({ id }) => id === text);
   if (named !== undefined) return named;
   const faults = flag('--classes', faultChoice)(text);
-  const { weather } = planOf({ ...flags, shrink: true, faults }, null);
-  return { id: text, title: text, story: text, weather: { ...weather, policy: GUEST_POLICY } };
+  const { faultModel } = planOf({ ...flags, shrink: true, faults }, null);
+  return { id: text, title: text, story: text, faultModel: { ...faultModel, policy: GUEST_POLICY } };
 }

@@ -9,7 +9,7 @@ import {
   violatingRuns,
 } from '../campaign/index.js';
 import { printable } from '../core/printable.js';
-import { countWords, plural } from '../report/words.js';
+import { formatCount, plural } from '../report/words.js';
 import { greatestShare } from '../search/share.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { textTable } from './text-table.js';
@@ -30,15 +30,15 @@ export function partText(part: CampaignPart, what: string): string {
     const violating = violatingRuns(tally);
     return [
       name,
-      countWords(tally.runs),
-      countWords(violating),
+      formatCount(tally.runs),
+      formatCount(violating),
       perMillionWords(violating, tally.runs),
-      countWords(tally.near),
+      formatCount(tally.near),
     ];
   });
   const more = failures.length - MOST_FAILURES;
   return [
-    `${plural(total.runs, 'schedule')}, ${plural(total.events, 'event')}, ${countWords(done)} of ${plural(count, 'range')}` +
+    `${plural(total.runs, 'schedule')}, ${plural(total.events, 'event')}, ${formatCount(done)} of ${plural(count, 'range')}` +
       `${what === '' ? '' : ` (${what})`}   hash ${total.hash}   engine ${printable(spec.engine, LONGEST_NAME)}`,
     '',
     textTable(['search', 'schedules', 'violations', 'per million', 'near'], rows, 1),
@@ -50,7 +50,7 @@ export function partText(part: CampaignPart, what: string): string {
       .slice(0, MOST_FAILURES)
       .map(
         ({ shape, search, run, events }) =>
-          `  ${printable(shape, LONGEST_SHAPE)}\n    ${plural(events, 'event')}, first in run ${countWords(run + 1)}` +
+          `  ${printable(shape, LONGEST_SHAPE)}\n    ${plural(events, 'event')}, first in run ${formatCount(run + 1)}` +
           `${spec.searches.length === 1 ? '' : ` of ${printable(spec.searches[search]?.name ?? '', LONGEST_NAME)}`}`,
       ),
     ...(more > 0 ? [`  and ${plural(more, 'further shape')}`] : []),

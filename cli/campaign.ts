@@ -9,7 +9,7 @@ import {
   totalOf,
   violatingRuns,
 } from '../campaign/index.js';
-import { countWords, plural } from '../report/words.js';
+import { formatCount, plural } from '../report/words.js';
 import { InputError } from '../scenarios/input-error.js';
 import type { CampaignFlags, MergeFlags } from './campaign-flags.js';
 import { readPart, readParts, writePart, writePartIfPossible } from './campaign-part-file.js';
@@ -88,7 +88,7 @@ function progressText(part: CampaignPart, of: number, seconds: number, runsBefor
   const rate = (tally.runs - runsBefore) / seconds;
   const left = (part.spec.rangeRuns * (of - done)) / Math.max(1, rate);
   return (
-    `${countWords(done)} of ${plural(of, 'range')}, ${countWords(Math.round(rate))} schedules/s, ` +
-    `${countWords(violatingRuns(tally))} violations, ${left.toFixed(0)} s left`
+    `${formatCount(done)} of ${plural(of, 'range')}, ${formatCount(Math.round(rate))} schedules/s, ` +
+    `${formatCount(violatingRuns(tally))} violations, ${left.toFixed(0)} s left`
   );
 }

@@ -4,8 +4,8 @@ import { SEARCHED } from '../properties/property-lists.js';
 import { parseDuration } from '../scenarios/duration.js';
 import { percent } from '../scenarios/mitigation-values.js';
 import type { PropertyId } from '../scenarios/scenario.js';
+import { BOUND_IDS } from '../search/fault-model.js';
 import { STRATEGY_INFO, STRATEGY_NAMES } from '../search/strategy-info.js';
-import { STRAINS } from '../search/weather.js';
 import { faultChoice } from './faults.js';
 import type { CheckFlags } from './flags.js';
 import type { Finish, Io } from './io.js';
@@ -78,7 +78,7 @@ export function searchOptions(command: Command): Command {
     )
     .addOption(option('--votes-wanted <n|all|quorum>', 'votes that clients wait for', votes(MOST_NODES)))
     .addOption(
-      option('--past <assumption>', 'go past one bound: rate, step, restart, forget or late', word(...STRAINS)),
+      option('--past <assumption>', 'go past one bound: rate, step, restart, forget or late', word(...BOUND_IDS)),
     )
     .addOption(option('--past-by <percent>', 'how far past it, in shares of the bound (2%)', percent))
     .addOption(option('--strategy <name>', 'how to draw schedules (combination); see below', word(...STRATEGY_NAMES)))

@@ -2,9 +2,9 @@ import { choiceOf } from '../deviations/index.js';
 import type { Assumption, Judgement, KindVerdict } from '../properties/index.js';
 import { LIVENESS } from '../properties/property-lists.js';
 import type { PropertyId, PropertyKind } from '../scenarios/index.js';
+import { untried } from '../search/coverage-labels.js';
 import type { CheckResult, Explained } from '../search/index.js';
 import { greatestShare } from '../search/share.js';
-import { untried } from '../search/situations.js';
 import { type Plan, unjudged } from './check-plan.js';
 import type { Regressions } from './regressions.js';
 
@@ -62,7 +62,7 @@ export function checkJson(
 ): CheckJson {
   const { verdict, reason, runs, events, steps, seed, hash, exercised, notHit, strained } = result;
   const { strategy, near, elapsedMs, interrupted, workers } = result;
-  const { weather, ...rest } = plan;
+  const { faultModel, ...rest } = plan;
   const unavailable = failure?.judgement.outages.map(({ fromUs, toUs }) => ({ fromUs, toUs })) ?? [];
   return {
     verdict,
@@ -73,7 +73,7 @@ export function checkJson(
     hash,
     exercised,
     notHit,
-    notTried: untried(weather),
+    notTried: untried(faultModel),
     notJudged: unjudged(plan.properties, plan.insideOnly),
     judgedInside: plan.insideOnly,
     ...(failure === null ? {} : { counterexample: failure.counterexample }),
@@ -88,7 +88,7 @@ export function checkJson(
     elapsedMs: Math.round(elapsedMs),
     workers,
     interrupted,
-    configuration: { ...rest, weather: { ...weather, policy: choiceOf(weather.policy) } },
+    configuration: { ...rest, faultModel: { ...faultModel, policy: choiceOf(faultModel.policy) } },
   };
 }
 

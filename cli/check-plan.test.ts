@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { findScenario } from '../scenarios/catalogue.js';
+import { NO_STRETCH } from '../search/fault-model.js';
 import { WITHIN_ASSUMPTIONS } from '../search/index.js';
-import { NO_STRETCH } from '../search/weather.js';
 import { planOf } from './check-plan.js';
 import type { FaultAmounts } from './faults.js';
 
 test('without flags the search is within the assumptions, up to their edge', () => {
   const plan = planOf({ shrink: true }, null);
-  expect(plan.weather).toEqual(WITHIN_ASSUMPTIONS);
+  expect(plan.faultModel).toEqual(WITHIN_ASSUMPTIONS);
   expect(plan).toMatchObject({
     seed: '1',
     runs: 10_000,
@@ -52,8 +52,8 @@ test('with a budget alone there is no limit on the runs', () => {
 });
 
 test('faults that are named are the only ones, in the amounts named', () => {
-  const { weather } = planOf({ shrink: true, faults: { only: { crash: 2, skew: 50_000, loss: 20_000 } } }, null);
-  expect(weather).toMatchObject({
+  const { faultModel } = planOf({ shrink: true, faults: { only: { crash: 2, skew: 50_000, loss: 20_000 } } }, null);
+  expect(faultModel).toMatchObject({
     stretch: { ...NO_STRETCH, step: 1, restart: 1 },
     stepUs: 50_000,
     crashes: 2,
@@ -67,34 +67,34 @@ test('faults that are named are the only ones, in the amounts named', () => {
 });
 
 test('failovers, flushes and refusals can be asked for, and how far replicas are behind', () => {
-  const { weather } = planOf(
+  const { faultModel } = planOf(
     { shrink: true, faults: { only: { failover: 1, lag: 100_000, forget: 2, refuse: 3 } } },
     null,
   );
-  expect(weather).toMatchObject({ failovers: 1, replicaLagUs: 100_000, flushes: 2, refusals: 3, crashes: 0 });
+  expect(faultModel).toMatchObject({ failovers: 1, replicaLagUs: 100_000, flushes: 2, refusals: 3, crashes: 0 });
 });
 
 test('how far to go past a bound is said in shares of it', () => {
-  const { weather } = planOf({ shrink: true, past: 'late', pastBy: 1_000 }, null);
-  expect(weather.stretch).toEqual({ ...NO_STRETCH, late: 1.001 });
+  const { faultModel } = planOf({ shrink: true, past: 'late', pastBy: 1_000 }, null);
+  expect(faultModel.stretch).toEqual({ ...NO_STRETCH, late: 1.001 });
   expect(() => planOf({ shrink: true, pastBy: 1_000 }, null)).toThrow(/--past-by: .* Add --past /);
 });
 
 test('a restart delay of ttl is longer than any key lives', () => {
-  const { weather } = planOf({ shrink: true, restartDelay: 'ttl', ttl: [1_000, 20_000] }, null);
-  expect(weather).toMatchObject({ restartDelayUs: 20_001_000, ttlsMs: [1_000, 20_000] });
-  expect(weather.stretch.forget).toBe(0);
+  const { faultModel } = planOf({ shrink: true, restartDelay: 'ttl', ttl: [1_000, 20_000] }, null);
+  expect(faultModel).toMatchObject({ restartDelayUs: 20_001_000, ttlsMs: [1_000, 20_000] });
+  expect(faultModel.stretch.forget).toBe(0);
 });
 
 test('drift and votes wanted are the clients’ own', () => {
-  const { weather } = planOf({ shrink: true, drift: 20_000, votesWanted: 'all' }, null);
-  expect(weather.policy).toMatchObject({ profile: 'reference', settings: { driftPpm: 20_000, votesWanted: 'all' } });
+  const { faultModel } = planOf({ shrink: true, drift: 20_000, votesWanted: 'all' }, null);
+  expect(faultModel.policy).toMatchObject({ profile: 'reference', settings: { driftPpm: 20_000, votesWanted: 'all' } });
 });
 
 test('whoever looks for broken fencing gets tokens and a resource that looks at them, or those of the scenario', () => {
   const planned = (...args: Parameters<typeof planOf>) => {
-    const { weather } = planOf(...args);
-    return [weather.policy.settings.fencing, weather.policy.deviations, weather.resource];
+    const { faultModel } = planOf(...args);
+    return [faultModel.policy.settings.fencing, faultModel.policy.deviations, faultModel.resource];
   };
   expect(planned({ shrink: true }, null)).toEqual([false, [], 'none']);
   expect(planned({ shrink: true, properties: ['fencing'] }, null)).toEqual([true, [], 'fencing']);
@@ -107,11 +107,11 @@ test('whoever looks for broken fencing gets tokens and a resource that looks at 
 });
 
 test('around a scenario, cluster, clients and kinds of faults are its own', () => {
-  const { weather } = planOf({ shrink: true }, findScenario('S16').schedule);
-  expect(weather).toMatchObject({ nodes: 5, clients: 2, ttlsMs: [10_000], stepUs: 106_000, crashes: 0, pauses: 0 });
-  expect(weather.stretch).toEqual({ ...NO_STRETCH, step: 1 });
+  const { faultModel } = planOf({ shrink: true }, findScenario('S16').schedule);
+  expect(faultModel).toMatchObject({ nodes: 5, clients: 2, ttlsMs: [10_000], stepUs: 106_000, crashes: 0, pauses: 0 });
+  expect(faultModel.stretch).toEqual({ ...NO_STRETCH, step: 1 });
 });
 
 test('flags come before what a demonstration would do', () => {
-  expect(planOf({ shrink: true, demo: true, nodes: 3 }, null).weather).toMatchObject({ nodes: 3, crashes: 1 });
+  expect(planOf({ shrink: true, demo: true, nodes: 3 }, null).faultModel).toMatchObject({ nodes: 3, crashes: 1 });
 });

@@ -5,15 +5,22 @@ import { InputError } from '../scenarios/input-error.js';
 import type { PropertyId } from '../scenarios/scenario.js';
 import type { Fault, Schedule } from '../scenarios/schedule.js';
 import { keepsBounds } from '../search/bounds.js';
+import {
+  exceedBound,
+  type FaultModel,
+  mostDownOf,
+  NO_FAULTS,
+  NO_STRETCH,
+  WITHIN_ASSUMPTIONS,
+} from '../search/fault-model.js';
 import type { StrategyName } from '../search/strategy-info.js';
-import { mostDownOf, NO_FAULTS, NO_STRETCH, past, type Weather, WITHIN_ASSUMPTIONS } from '../search/weather.js';
 
 import { withFaults } from './faults.js';
 import type { CheckFlags } from './flags.js';
 
 /** A search, resolved from flags and defaults. */
 export interface Plan {
-  readonly weather: Weather;
+  readonly faultModel: FaultModel;
   readonly seed: string;
   /** `null` for no limit but the budget. */
   readonly runs: number | null;
@@ -56,9 +63,9 @@ export function planOf(given: CheckFlags, around: Schedule | null): Plan {
     throw new InputError('--past-by: it says how far past which bound? Add --past rate, step, restart or forget');
   }
   const { properties, insideOnly } = judged(flags, weatherOf(flags, base));
-  const weather = fencedFor(properties, weatherOf(flags, base));
+  const faultModel = fencedFor(properties, weatherOf(flags, base));
   return {
-    weather: beyond === undefined ? weather : past(weather, beyond, 1 + pastBy / MILLION),
+    faultModel: beyond === undefined ? faultModel : exceedBound(faultModel, beyond, 1 + pastBy / MILLION),
     seed,
     runs: runs ?? (budget === undefined ? RUNS : null),
     budgetMs: budget === undefined ? null : budget / 1000,
@@ -69,11 +76,11 @@ export function planOf(given: CheckFlags, around: Schedule | null): Plan {
   };
 }
 
-/** What counts: all that is named; else all that the lock claims of what can happen in this weather. */
-function judged({ properties }: CheckFlags, weather: Weather): Pick<Plan, 'properties' | 'insideOnly'> {
+/** What counts: all that is named; else all that the lock claims of what can happen in this fault model. */
+function judged({ properties }: CheckFlags, faultModel: FaultModel): Pick<Plan, 'properties' | 'insideOnly'> {
   if (properties !== undefined) return { properties, insideOnly: [] };
-  const claimed = WITHIN.filter((it) => it !== 'action-in-belief' || weather.stretch.late > 0);
-  return keepsBounds(weather)
+  const claimed = WITHIN.filter((it) => it !== 'action-in-belief' || faultModel.stretch.late > 0);
+  return keepsBounds(faultModel)
     ? { properties: [...ALWAYS, ...claimed], insideOnly: [] }
     : { properties: ALWAYS, insideOnly: claimed };
 }
@@ -84,18 +91,18 @@ export function unjudged(properties: readonly PropertyId[], insideOnly: readonly
 }
 
 /** Who looks for broken fencing gets locks with fencing tokens, and a resource that looks at them. */
-function fencedFor(properties: readonly PropertyId[], weather: Weather): Weather {
-  if (!properties.includes('fencing') || hasFencingTokens(weather.policy)) return weather;
-  return { ...weather, policy: policyWith({ settings: { fencing: true } }, weather.policy), resource: 'fencing' };
+function fencedFor(properties: readonly PropertyId[], faultModel: FaultModel): FaultModel {
+  if (!properties.includes('fencing') || hasFencingTokens(faultModel.policy)) return faultModel;
+  return { ...faultModel, policy: policyWith({ settings: { fencing: true } }, faultModel.policy), resource: 'fencing' };
 }
 
 /** 2 % past a bound is a millisecond or two for usual TTLs. */
 const A_STEP_PAST = 20_000;
 const MILLION = 1_000_000;
 
-function weatherOf(flags: CheckFlags, base: Weather): Weather {
+function weatherOf(flags: CheckFlags, base: FaultModel): FaultModel {
   const { nodes = base.nodes, clients = base.clients, ttl = base.ttlsMs, faults, restartDelay } = flags;
-  const weather: Weather = {
+  const faultModel: FaultModel = {
     ...(faults === undefined ? base : withFaults(base, faults)),
     nodes,
     clients,
@@ -110,15 +117,17 @@ function weatherOf(flags: CheckFlags, base: Weather): Weather {
   }
   // Forgetful nodes are a strain of their own, with votes beyond the quorum and nodes that are back at once.
   const stretch =
-    restartDelay === undefined && flags.votesWanted === undefined ? weather.stretch : { ...weather.stretch, forget: 0 };
-  if (restartDelay === undefined) return { ...weather, stretch };
-  if (mostDownOf(weather) === 0) {
+    restartDelay === undefined && flags.votesWanted === undefined
+      ? faultModel.stretch
+      : { ...faultModel.stretch, forget: 0 };
+  if (restartDelay === undefined) return { ...faultModel, stretch };
+  if (mostDownOf(faultModel) === 0) {
     throw new InputError(
       '--restart-delay: no node ever crashes in this search; add crash=1 or power-loss=1 to --faults',
     );
   }
   const restartDelayUs = restartDelay === 'ttl' ? (Math.max(...ttl) + 1) * 1000 : restartDelay;
-  return { ...weather, stretch: { ...stretch, restart: 1 }, restartDelayUs };
+  return { ...faultModel, stretch: { ...stretch, restart: 1 }, restartDelayUs };
 }
 
 function policyFor(flags: CheckFlags, base: Policy): Policy {
@@ -139,7 +148,7 @@ const USUAL_LOSS_PPM = 20_000;
 const HELD_UP_US = 50_000;
 
 /** The cluster and clients of a schedule, and faults of the kinds and sizes that it has. */
-function weatherAround(schedule: Schedule): Weather {
+function weatherAround(schedule: Schedule): FaultModel {
   const { cluster, clients, faults, fates } = schedule;
   const count = (kind: Fault['kind']): number => faults.filter((fault) => fault.kind === kind).length;
   const restarts = faults.flatMap((it) =>

@@ -1,4 +1,4 @@
-import { propertyWords } from '../report/index.js';
+import { propertyLabel } from '../report/index.js';
 import { plural } from '../report/words.js';
 import type { CheckResult } from '../search/index.js';
 import type { CounterexampleJson } from './check-json.js';
@@ -16,14 +16,16 @@ export function checkSuite(
 ): Suite {
   const { properties, insideOnly } = plan;
   const searched = [...properties, ...insideOnly].map((property): Case => {
-    const name = `${propertyWords(property)}${insideOnly.includes(property) ? ' within the assumptions' : ''}`;
+    const name = `${propertyLabel(property)}${insideOnly.includes(property) ? ' within the assumptions' : ''}`;
     if (failure?.counterexample.property === property) return { name, result: 'failed', ...told(failure) };
     if (result.verdict === 'passed') return { name, result: 'passed' };
     if (failure !== null) return { name, result: 'skipped', message: 'the search ended at another violation' };
     return { name, result: 'undecided', message: result.reason ?? 'too little happened' };
   });
   const left =
-    result.verdict === 'passed' ? `; not tried: ${untriedWords(plan.weather)}; not judged: ${unjudgedWords(plan)}` : '';
+    result.verdict === 'passed'
+      ? `; not tried: ${untriedWords(plan.faultModel)}; not judged: ${unjudgedWords(plan)}`
+      : '';
   return {
     name: 'lockstep check',
     cases: [...knownCases(known), ...searched],

@@ -1,12 +1,19 @@
 import { driftAllowanceUs, hasFencingTokens, quorumOf, statedDrift } from '../deviations/index.js';
-import type { Situation } from '../properties/index.js';
-import { type Painter, PLAIN, propertyWords } from '../report/index.js';
+import type { CoveragePoint } from '../properties/index.js';
+import { type Painter, PLAIN, propertyLabel } from '../report/index.js';
 import { WIDTH } from '../report/table.js';
-import { countWords, enumerate, percentWords, plural, wrap } from '../report/words.js';
+import { formatCount, formatList, formatPercent, plural, wrap } from '../report/words.js';
 import { formatDurationMs } from '../scenarios/index.js';
-import { boundsOf, type CheckResult, greatestShare, SITUATIONS, type Strain, unasked } from '../search/index.js';
-import { untried } from '../search/situations.js';
-import { mostDownOf, type Weather } from '../search/weather.js';
+import { untried } from '../search/coverage-labels.js';
+import { type FaultModel, mostDownOf } from '../search/fault-model.js';
+import {
+  assumptionBoundsOf,
+  type BoundId,
+  type CheckResult,
+  COVERAGE_LABELS,
+  disabledPoints,
+  greatestShare,
+} from '../search/index.js';
 import { type Plan, unjudged } from './check-plan.js';
 
 const LABEL_WIDTH = 14;
@@ -15,16 +22,16 @@ export const LINE_WIDTH = 100;
 
 /** What a search is about to do, in one line. */
 export function startLine(plan: Plan, width: number): string {
-  const { weather, seed, runs, budgetMs, strategy } = plan;
+  const { faultModel, seed, runs, budgetMs, strategy } = plan;
   const how = [
-    runs === null ? '' : `${countWords(runs)} schedules`,
+    runs === null ? '' : `${formatCount(runs)} schedules`,
     budgetMs === null ? '' : `${runs === null ? '' : 'or '}${formatDurationMs(budgetMs * 1000)} ms`,
   ];
   const what = judgedWords(plan);
   const whose = strategy === 'combination' ? '' : `, strategy ${strategy}`;
   const text =
     `Searching ${how.filter((it) => it !== '').join(' ')} for a violation of ${what}: ` +
-    `${plural(weather.clients, 'client')}, ${plural(weather.nodes, 'node')}, seed ${seed}${whose}.`;
+    `${plural(faultModel.clients, 'client')}, ${plural(faultModel.nodes, 'node')}, seed ${seed}${whose}.`;
   return `${wrap(text, width).join('\n')}\n`;
 }
 
@@ -32,7 +39,7 @@ export function startLine(plan: Plan, width: number): string {
 export function passText(plan: Plan, result: CheckResult, paint: Painter, terminal: number): string {
   const width = Math.min(WIDTH, terminal);
   const wrapped = (text: string): string[] => (text === '' ? [] : wrap(text, width - LABEL_WIDTH - 2));
-  const { weather } = plan;
+  const { faultModel } = plan;
   const mark = markOf(result, paint);
   const seconds = (result.elapsedMs / 1000).toFixed(1);
   const told =
@@ -42,15 +49,15 @@ export function passText(plan: Plan, result: CheckResult, paint: Painter, termin
   const lines = [
     `${mark}   ${first}`,
     ...more.map((line) => `  ${line}`),
-    ...wrap(configOf(weather), width - 2).map((line) => `  ${line}`),
+    ...wrap(configOf(faultModel), width - 2).map((line) => `  ${line}`),
     '',
-    ...labelled('assumed', assumed(weather).flatMap(wrapped)),
-    ...labelled('withstood', wrapped(withstood(weather))),
+    ...labelled('assumed', assumed(faultModel).flatMap(wrapped)),
+    ...labelled('withstood', wrapped(withstood(faultModel))),
     ...labelled('exercised', wrapped(exercised(result, (it) => !isInClaim(it)))),
     ...labelled('in a claim', wrapped(exercised(result, isInClaim))),
     ...labelled('at the edge', wrapped(strained(result))),
-    ...labelled('never hit', wrapped(neverHit(weather, result.notHit))),
-    ...labelled('not tried', wrapped(untriedWords(weather))),
+    ...labelled('never hit', wrapped(neverHit(faultModel, result.notHit))),
+    ...labelled('not tried', wrapped(untriedWords(faultModel))),
     ...labelled('not judged', wrapped(unjudgedWords(plan))),
     ...labelled('this means', wrapped(meaning(plan, result))),
   ];
@@ -63,32 +70,32 @@ function markOf({ verdict, interrupted }: CheckResult, paint: Painter): string {
 }
 
 /** What might have been met. */
-function neverHit(weather: Weather, notHit: readonly Situation[]): string {
-  const left = unasked(weather);
+function neverHit(faultModel: FaultModel, notHit: readonly CoveragePoint[]): string {
+  const left = disabledPoints(faultModel);
   return (
-    enumerate(notHit.filter((it) => !left.includes(it)).map((it) => SITUATIONS[it])) ||
+    formatList(notHit.filter((it) => !left.includes(it)).map((it) => COVERAGE_LABELS[it])) ||
     'none: everything that was tried happened'
   );
 }
 
 /** What the search leaves out, so that nobody takes it for tried. */
-export function untriedWords(weather: Weather): string {
-  return enumerate(untried(weather)) || 'nothing that this search knows';
+export function untriedWords(faultModel: FaultModel): string {
+  return formatList(untried(faultModel)) || 'nothing that this search knows';
 }
 
 /** What nothing is said about. */
 export function unjudgedWords({ properties, insideOnly }: Plan): string {
   const outside =
-    insideOnly.length === 0 ? [] : [`${enumerate(insideOnly.map(propertyWords))} beyond the assumptions of the lock`];
+    insideOnly.length === 0 ? [] : [`${formatList(insideOnly.map(propertyLabel))} beyond the assumptions of the lock`];
   const never = unjudged(properties, insideOnly);
-  return enumerate([...outside, ...never.map(propertyWords)]) || 'nothing that this search can judge';
+  return formatList([...outside, ...never.map(propertyLabel)]) || 'nothing that this search can judge';
 }
 
 /** `mutual exclusion, or of validity within the assumptions`. */
 function judgedWords({ properties, insideOnly }: Plan): string {
-  const always = enumerate(properties.map(propertyWords), 'or');
+  const always = formatList(properties.map(propertyLabel), 'or');
   if (insideOnly.length === 0) return always;
-  return `${always}, or of ${enumerate(insideOnly.map(propertyWords), 'or')} within the assumptions`;
+  return `${always}, or of ${formatList(insideOnly.map(propertyLabel), 'or')} within the assumptions`;
 }
 
 /** Said only where there was help: it changes nothing but the time. */
@@ -100,51 +107,51 @@ function labelled(label: string, lines: readonly string[]): string[] {
   return lines.map((line, index) => `  ${(index === 0 ? label : '').padEnd(LABEL_WIDTH)}${line}`);
 }
 
-function configOf({ nodes, clients, ttlsMs, policy, persistence }: Weather): string {
-  const ttl = enumerate(ttlsMs.map(countWords), 'or');
+function configOf({ nodes, clients, ttlsMs, policy, persistence }: FaultModel): string {
+  const ttl = formatList(ttlsMs.map(formatCount), 'or');
   const drift = statedDrift(policy);
   const wanted = policy.settings.votesWanted === 'quorum' ? '' : `, votes wanted ${policy.settings.votesWanted}`;
   return (
     `${plural(nodes, 'node')}, quorum ${quorumOf(policy, nodes)}${wanted}, ${plural(clients, 'client')}, ttl ${ttl} ms, ` +
-    `drift ${percentWords(drift.driftPpm)} + ${formatDurationMs(drift.driftUs)} ms, persistence ${persistence}`
+    `drift ${formatPercent(drift.driftPpm)} + ${formatDurationMs(drift.driftUs)} ms, persistence ${persistence}`
   );
 }
 
 /** What the search kept to, with figures for each TTL; and what the lock assumes, where the person chose otherwise. */
-function assumed(weather: Weather): string[] {
-  const { policy, stretch, ttlsMs, persistence } = weather;
-  const bounds = ttlsMs.map((ttlMs) => boundsOf(policy, ttlMs));
+function assumed(faultModel: FaultModel): string[] {
+  const { policy, stretch, ttlsMs, persistence } = faultModel;
+  const bounds = ttlsMs.map((ttlMs) => assumptionBoundsOf(policy, ttlMs));
   const each = (figures: readonly number[], word = 'or'): string =>
-    enumerate([...new Set(figures.map(formatDurationMs))], word);
+    formatList([...new Set(figures.map(formatDurationMs))], word);
   const lines: string[] = [];
   if (stretch.rate > 0) {
-    const ppm = enumerate([...new Set(bounds.map((it) => countWords(it.bothRatesPpm)))], 'or');
+    const ppm = formatList([...new Set(bounds.map((it) => formatCount(it.bothRatesPpm)))], 'or');
     lines.push(
-      weather.ratePpm === null
+      faultModel.ratePpm === null
         ? `clocks run right to within ${ppm} ppm`
-        : `clocks run wrong by ${countWords(weather.ratePpm)} ppm (the lock assumes up to ${ppm})`,
+        : `clocks run wrong by ${formatCount(faultModel.ratePpm)} ppm (the lock assumes up to ${ppm})`,
     );
   }
   if (stretch.step > 0) {
     const allowance = each(ttlsMs.map((ttlMs) => driftAllowanceUs(policy, ttlMs * 1000)));
     lines.push(
-      weather.stepUs === null
+      faultModel.stepUs === null
         ? `clocks jump by ${allowance} ms in all, or less`
-        : `clocks jump by ${formatDurationMs(weather.stepUs)} ms (the lock assumes up to ${allowance})`,
+        : `clocks jump by ${formatDurationMs(faultModel.stepUs)} ms (the lock assumes up to ${allowance})`,
     );
   }
-  if (stretch.restart > 0 && mostDownOf(weather) > 0) {
+  if (stretch.restart > 0 && mostDownOf(faultModel) > 0) {
     const delay = each(bounds.map((it) => it.restartUs));
     const memory = persistence === 'always' ? 'with all their keys' : 'empty';
     lines.push(
-      weather.restartDelayUs === null
+      faultModel.restartDelayUs === null
         ? `nodes that crash are back ${memory} after ${delay} ms, or later`
-        : `nodes that crash are back ${memory} after ${formatDurationMs(weather.restartDelayUs)} ms` +
+        : `nodes that crash are back ${memory} after ${formatDurationMs(faultModel.restartDelayUs)} ms` +
             (persistence === 'always' ? '' : ` (the lock assumes ${delay} or later)`),
     );
   }
   if (stretch.forget > 0) lines.push('nodes forget at once, but no more of them than a claim has votes to spare');
-  if (weather.counters && hasFencingTokens(policy)) {
+  if (faultModel.counters && hasFencingTokens(policy)) {
     lines.push('a quorum of nodes knows its fencing counter, whatever the others lose or bring back');
   }
   if (stretch.late > 0) lines.push('writes arrive within the validity that they were checked for');
@@ -153,7 +160,7 @@ function assumed(weather: Weather): string[] {
 }
 
 /** Trouble that a lock has to withstand at any time. */
-function withstood(weather: Weather): string {
+function withstood(faultModel: FaultModel): string {
   const {
     pauses,
     suspends,
@@ -165,9 +172,9 @@ function withstood(weather: Weather): string {
     spikePpm,
     failovers,
     refusals,
-  } = weather;
+  } = faultModel;
   const counts = [
-    ...downWords(weather),
+    ...downWords(faultModel),
     pauses > 0 ? plural(pauses, 'pause') : '',
     suspends > 0 ? plural(suspends, 'suspend') : '',
     wallSteps > 0 ? plural(wallSteps, 'step of a wall clock', 'steps of wall clocks') : '',
@@ -177,21 +184,21 @@ function withstood(weather: Weather): string {
     refusals > 0 ? plural(refusals, 'node that answers with errors', 'nodes that answer with errors') : '',
   ].filter((it) => it !== '');
   const shares = [
-    lossPpm > 0 ? `${percentWords(lossPpm)} lost` : '',
-    duplicatePpm > 0 ? `${percentWords(duplicatePpm)} copied` : '',
-    spikePpm > 0 ? `${percentWords(spikePpm)} held up` : '',
+    lossPpm > 0 ? `${formatPercent(lossPpm)} lost` : '',
+    duplicatePpm > 0 ? `${formatPercent(duplicatePpm)} copied` : '',
+    spikePpm > 0 ? `${formatPercent(spikePpm)} held up` : '',
   ].filter((it) => it !== '');
   const parts = [
-    counts.length === 0 ? '' : `up to ${enumerate(counts)} a run`,
-    shares.length === 0 ? '' : `messages ${enumerate(shares)}`,
+    counts.length === 0 ? '' : `up to ${formatList(counts)} a run`,
+    shares.length === 0 ? '' : `messages ${formatList(shares)}`,
   ].filter((it) => it !== '');
-  if (weather.outages) parts.push('in some runs a minority of nodes is out of order throughout');
+  if (faultModel.outages) parts.push('in some runs a minority of nodes is out of order throughout');
   if (parts.length > 0) return parts.join('; ');
-  return Object.values(weather.stretch).some((factor) => factor > 0) ? 'no other faults' : 'no faults at all';
+  return Object.values(faultModel.stretch).some((factor) => factor > 0) ? 'no other faults' : 'no faults at all';
 }
 
 /** Crashes and losses of power; the default has one limit for both. */
-function downWords({ crashes, powerLosses, mostDown }: Weather): string[] {
+function downWords({ crashes, powerLosses, mostDown }: FaultModel): string[] {
   if (crashes > 0 && powerLosses > 0 && mostDown !== null) {
     const most = Math.min(crashes + powerLosses, mostDown);
     return [plural(most, 'crash or loss of power', 'crashes or losses of power')];
@@ -202,17 +209,19 @@ function downWords({ crashes, powerLosses, mostDown }: Weather): string[] {
   ];
 }
 
-function exercised({ exercised: counts }: CheckResult, which: (situation: Situation) => boolean): string {
-  const hit = (Object.keys(SITUATIONS) as Situation[]).filter((it) => which(it) && counts[it] > 0);
-  return enumerate(hit.map((it) => `${countWords(counts[it])} ${SITUATIONS[it].replace(' inside a claim', '')}`));
+function exercised({ exercised: counts }: CheckResult, which: (situation: CoveragePoint) => boolean): string {
+  const hit = (Object.keys(COVERAGE_LABELS) as CoveragePoint[]).filter((it) => which(it) && counts[it] > 0);
+  return formatList(
+    hit.map((it) => `${formatCount(counts[it])} ${COVERAGE_LABELS[it].replace(' inside a claim', '')}`),
+  );
 }
 
 /** What happened while a client believed that it held a lock, and therefore mattered. */
-function isInClaim(situation: Situation): boolean {
+function isInClaim(situation: CoveragePoint): boolean {
   return situation.endsWith('InClaim');
 }
 
-const STRAINS: Readonly<Record<Strain, string>> = {
+const STRAINS: Readonly<Record<BoundId, string>> = {
   rate: 'clock rates',
   step: 'clock steps',
   restart: 'restart delays',
@@ -221,11 +230,11 @@ const STRAINS: Readonly<Record<Strain, string>> = {
 };
 
 function strained({ strained: counts, near }: CheckResult): string {
-  const hit = (Object.keys(STRAINS) as Strain[]).filter((it) => counts[it].runs > 0);
-  const parts = hit.map((it) => `${STRAINS[it]} ${countWords(counts[it].atBound)} of ${countWords(counts[it].runs)}`);
+  const hit = (Object.keys(STRAINS) as BoundId[]).filter((it) => counts[it].runs > 0);
+  const parts = hit.map((it) => `${STRAINS[it]} ${formatCount(counts[it].atBound)} of ${formatCount(counts[it].runs)}`);
   return (
     (parts.length === 0 ? '' : `${parts.join(', ')} schedules are within 1 % of the bound, or at it; `) +
-    `in ${countWords(near)} a claim was within 1 ms or one vote of a violation`
+    `in ${formatCount(near)} a claim was within 1 ms or one vote of a violation`
   );
 }
 

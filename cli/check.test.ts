@@ -107,7 +107,7 @@ test('a pass as JSON keeps its contract, whatever is left of it the next time', 
     verdicts: { belief: 'safe', state: 'safe', effect: 'safe', liveness: 'unchecked', unavailable: [] },
     assumptionsBroken: [],
     interrupted: false,
-    configuration: { runs: 200, weather: { nodes: 5, policy: { profile: 'reference' } } },
+    configuration: { runs: 200, faultModel: { nodes: 5, policy: { profile: 'reference' } } },
   });
   const progress = await lockstep(['check', '--runs', '200', '--properties', 'progress', '--json']);
   expect(JSON.parse(progress.stdout).verdicts).toMatchObject({ belief: 'unchecked', liveness: 'safe' });

@@ -1,6 +1,6 @@
 import type { Judgement } from '../properties/index.js';
 import { ANSI, formatCounterexample, PLAIN, preventions, tellingOf, violationSentence } from '../report/index.js';
-import { countWords } from '../report/words.js';
+import { formatCount } from '../report/words.js';
 import type { CheckProgress, CheckResult, Counterexample } from '../search/index.js';
 import { type CounterexampleJson, checkJson } from './check-json.js';
 import { type Plan, planOf } from './check-plan.js';
@@ -31,7 +31,7 @@ export async function check(scenario: string | undefined, flags: CheckFlags, io:
   const reporter = reporterOf(flags);
   const isQuiet = isAlone(reporter);
   const plan = planOf(flags, scenario === undefined ? null : loadScenario(scenario, io.cwd).schedule);
-  warnOfEvenNodes(plan.weather.nodes, io);
+  warnOfEvenNodes(plan.faultModel.nodes, io);
   const paint = hasColour(io) ? ANSI : PLAIN;
   // A demonstration is the same each time.
   const isReplaying = flags.regressions !== false && !flags.demo;
@@ -66,7 +66,7 @@ async function search(plan: Plan, io: Io, workers?: number): Promise<CheckResult
   const { check: run } = await import('../search/index.js');
   const line = new ProgressLine(io);
   const result = await run({
-    weather: plan.weather,
+    faultModel: plan.faultModel,
     seed: plan.seed,
     strategy: plan.strategy,
     runs: plan.runs ?? Number.MAX_SAFE_INTEGER,
@@ -84,15 +84,15 @@ async function search(plan: Plan, io: Io, workers?: number): Promise<CheckResult
 }
 
 function progressText({ phase, runs, elapsedMs }: CheckProgress, plan: Plan): string {
-  if (phase === 'shrinking') return `found a violation in schedule ${countWords(runs)}; making it small`;
+  if (phase === 'shrinking') return `found a violation in schedule ${formatCount(runs)}; making it small`;
   const rate = runs / Math.max(1, elapsedMs);
   const left = Math.min(
     plan.runs === null ? Number.POSITIVE_INFINITY : (plan.runs - runs) / rate,
     plan.budgetMs === null ? Number.POSITIVE_INFINITY : plan.budgetMs - elapsedMs,
   );
-  const of = plan.runs === null ? '' : ` of ${countWords(plan.runs)}`;
+  const of = plan.runs === null ? '' : ` of ${formatCount(plan.runs)}`;
   return (
-    `${countWords(runs)}${of} schedules, ${countWords(Math.round(rate * 1000))}/s, nothing found, ` +
+    `${formatCount(runs)}${of} schedules, ${formatCount(Math.round(rate * 1000))}/s, nothing found, ` +
     `${Math.max(0, left / 1000).toFixed(0)} s left`
   );
 }

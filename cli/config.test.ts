@@ -8,7 +8,7 @@ interface Checked {
   readonly seed: string;
   readonly configuration: {
     readonly shrink: boolean;
-    readonly weather: { readonly nodes: number; readonly ttlsMs: number[] };
+    readonly faultModel: { readonly nodes: number; readonly ttlsMs: number[] };
   };
 }
 
@@ -41,15 +41,15 @@ describe('a configuration file', () => {
     const cwd = folderWith(name, text);
     const { runs, seed, configuration } = await checked(cwd, '--runs', '100');
     expect({ runs, seed }).toEqual({ runs: 100, seed: 'file' });
-    expect(configuration).toMatchObject({ shrink: false, weather: { nodes: 3, ttlsMs: [5_000, 2_000] } });
+    expect(configuration).toMatchObject({ shrink: false, faultModel: { nodes: 3, ttlsMs: [5_000, 2_000] } });
   });
 
   it('is left aside by --no-config, and another one is read with --config', async () => {
     const cwd = folderWith('lockstep.config.json', '{ "check": { "nodes": 3, "runs": 100 } }');
     writeFileSync(join(cwd, 'deep/other.json'), '{ "check": { "nodes": 7, "runs": 100 } }');
-    expect((await checked(cwd, '--no-config', '--runs', '100')).configuration.weather.nodes).toBe(5);
-    expect((await checked(cwd, '--config', 'deep/other.json')).configuration.weather.nodes).toBe(7);
-    expect((await checked(cwd, '--config=deep/other.json')).configuration.weather.nodes).toBe(7);
+    expect((await checked(cwd, '--no-config', '--runs', '100')).configuration.faultModel.nodes).toBe(5);
+    expect((await checked(cwd, '--config', 'deep/other.json')).configuration.faultModel.nodes).toBe(7);
+    expect((await checked(cwd, '--config=deep/other.json')).configuration.faultModel.nodes).toBe(7);
   });
 
   it('is told of where something failed, as a command line that does without it', { timeout: 60_000 }, async () => {

@@ -2,22 +2,22 @@ import { printable } from '../core/printable.js';
 import { parseDeviation, REFERENCE } from '../deviations/index.js';
 import {
   type Checkpoint,
+  DEFAULT_SCOPE,
   type Exploration,
-  type ExploreBounds,
   type ExploreOptions,
   type ExploreProgress,
   Explorer,
+  type ExploreScope,
   everything,
   type LivenessResult,
   livenessOf,
   MOST_STATES,
-  SMALL_WORLD,
   scheduleOf,
-  whatIsWrong,
+  scopeError,
 } from '../explore/index.js';
 import { judge } from '../properties/index.js';
-import { ANSI, formatTimeline, type Painter, PLAIN, propertyWords } from '../report/index.js';
-import { countWords, plural } from '../report/words.js';
+import { ANSI, formatTimeline, type Painter, PLAIN, propertyLabel } from '../report/index.js';
+import { formatCount, plural } from '../report/words.js';
 import type { PropertyId, Scenario, Schedule } from '../scenarios/index.js';
 import { InputError, show } from '../scenarios/input-error.js';
 import { meant } from '../scenarios/nearest.js';
@@ -41,7 +41,7 @@ interface Explored {
 /** Exhausts a space, and says what was in it. */
 export async function exploreSpace(flags: ExploreFlags, io: Io): Promise<ExitCode> {
   const bounds = boundsOf(flags);
-  const wrong = whatIsWrong(bounds);
+  const wrong = scopeError(bounds);
   if (wrong !== null) throw new InputError(wrong);
   const options = optionsOf(flags, bounds);
   const paint = hasColour(io) ? ANSI : PLAIN;
@@ -60,13 +60,13 @@ export async function exploreSpace(flags: ExploreFlags, io: Io): Promise<ExitCod
   return result.verdict === 'safe' ? Exit.ok : Exit.inconclusive;
 }
 
-function boundsOf(flags: ExploreFlags): ExploreBounds {
-  const ttl = flags.ttl ?? SMALL_WORLD.ttl;
+function boundsOf(flags: ExploreFlags): ExploreScope {
+  const ttl = flags.ttl ?? DEFAULT_SCOPE.ttl;
   const { retries = 0, restartDelay = 'never', timeout = 'never' } = flags;
   return {
-    ...SMALL_WORLD,
-    nodes: flags.nodes ?? SMALL_WORLD.nodes,
-    clients: flags.clients ?? SMALL_WORLD.clients,
+    ...DEFAULT_SCOPE,
+    nodes: flags.nodes ?? DEFAULT_SCOPE.nodes,
+    clients: flags.clients ?? DEFAULT_SCOPE.clients,
     ttl,
     allowance: flags.allowance ?? 0,
     drift: flags.drift ?? 0,
@@ -88,7 +88,7 @@ function boundsOf(flags: ExploreFlags): ExploreBounds {
 }
 
 /** What a planted bug changes of the policy. Where it changes the allowance for drift, that of the bounds gives way. */
-function policyChange(id: string): ExploreBounds['policy'] {
+function policyChange(id: string): ExploreScope['policy'] {
   const ids = MUTANTS.filter(({ change }) => change.world === undefined).map((it) => it.id);
   const change = MUTANTS.find((it) => it.id === id)?.change;
   if (change === undefined || change.world !== undefined) {
@@ -99,7 +99,7 @@ function policyChange(id: string): ExploreBounds['policy'] {
   return isOfAllowance ? { ...change, settings: { driftPpm, driftUs, ...change.settings } } : change;
 }
 
-function optionsOf(flags: ExploreFlags, bounds: ExploreBounds): ExploreOptions {
+function optionsOf(flags: ExploreFlags, bounds: ExploreScope): ExploreOptions {
   const mostStates = flags.states ?? MOST_STATES;
   if (flags.liveness) return { ...everything(bounds), mostStates };
   return {
@@ -184,12 +184,12 @@ const MILLION = 1_000_000;
 function progressText({ states, waiting, depth, bytes }: ExploreProgress, already: number, seconds: number): string {
   const rate = (states - already) / Math.max(0.001, seconds);
   return (
-    `${countWords(states)} states, ${countWords(Math.round(rate))}/s, depth ${depth}, ` +
-    `${countWords(waiting)} waiting, ${Math.round(bytes / MILLION)} MB`
+    `${formatCount(states)} states, ${formatCount(Math.round(rate))}/s, depth ${depth}, ` +
+    `${formatCount(waiting)} waiting, ${Math.round(bytes / MILLION)} MB`
   );
 }
 
-function boundsLine(bounds: ExploreBounds, flags: ExploreFlags): string {
+function boundsLine(bounds: ExploreScope, flags: ExploreFlags): string {
   const { nodes, clients, ttl, crashes, restartDelay, rollbacks, drift, allowance } = bounds;
   const { losses, pauses, retries, extensions } = bounds;
   const restart = restartDelay === null ? 'for good' : `back after ${plural(restartDelay, 'tick')}`;
@@ -209,12 +209,12 @@ function boundsLine(bounds: ExploreBounds, flags: ExploreFlags): string {
     ...(bounds.link === 'reordering' ? ['links that reorder'] : []),
     ...(flags.bug === undefined ? [] : [`planted bug ${flags.bug}`]),
   ];
-  return `explore ${flags.liveness ? 'deadlock freedom' : propertyWords(flags.property ?? 'mutual-exclusion')}: ${parts.join(', ')}`;
+  return `explore ${flags.liveness ? 'deadlock freedom' : propertyLabel(flags.property ?? 'mutual-exclusion')}: ${parts.join(', ')}`;
 }
 
 function verdictLines({ result, seconds, interrupted, isKept }: Explored, flags: ExploreFlags, paint: Painter): string {
   const { verdict, states, transitions, bytes, depth, waiting } = result;
-  const counted = `${countWords(states)} states, ${countWords(transitions)} transitions, ${seconds.toFixed(1)} s, ${Math.round(bytes / states)} bytes a state`;
+  const counted = `${formatCount(states)} states, ${formatCount(transitions)} transitions, ${seconds.toFixed(1)} s, ${Math.round(bytes / states)} bytes a state`;
   if (verdict === 'safe') {
     const what = flags.liveness
       ? 'from every state somebody can still acquire'
@@ -223,12 +223,12 @@ function verdictLines({ result, seconds, interrupted, isKept }: Explored, flags:
   }
   if (verdict === 'violated') {
     const what = flags.liveness
-      ? `nobody can ever acquire from ${countWords('trapped' in result ? result.trapped : 0)} states; the nearest is ${depth} actions away`
+      ? `nobody can ever acquire from ${formatCount('trapped' in result ? result.trapped : 0)} states; the nearest is ${depth} actions away`
       : `${flags.order === 'depth' ? 'a way' : 'the shortest way'} has ${depth} actions`;
     return `${paint.bad('✗ violated')}   ${what}\n  ${counted}\n`;
   }
   const next = isKept ? `; the same command goes on from ${printable(flags.checkpoint ?? '')}` : '';
-  return `not exhausted   ${interrupted ? 'interrupted' : 'stopped at a limit'} with ${countWords(waiting)} states not looked at, nothing found so far${next}\n  ${counted}, depth ${depth}`;
+  return `not exhausted   ${interrupted ? 'interrupted' : 'stopped at a limit'} with ${formatCount(waiting)} states not looked at, nothing found so far${next}\n  ${counted}, depth ${depth}`;
 }
 
 /** The way as a table, and the command that shows it again. */
@@ -245,14 +245,14 @@ function counterexampleText(
 }
 
 /** A counterexample in the form of a scenario, so that it is replayed as one that is known. */
-function scenarioOf(schedule: Schedule, bounds: ExploreBounds, flags: ExploreFlags): Scenario {
+function scenarioOf(schedule: Schedule, bounds: ExploreScope, flags: ExploreFlags): Scenario {
   const property = propertyOf(flags);
   const id = `explore-${nameOf(bounds, flags)}`;
   const what = boundsLine(bounds, flags);
   return {
     schema: 'lockstep.scenario/1',
     id,
-    title: `${propertyWords(property)} broken in a bounded world`,
+    title: `${propertyLabel(property)} broken in a bounded world`,
     story: what,
     source: `found by lockstep ${what}`,
     schedule,
@@ -267,7 +267,7 @@ function propertyOf(flags: ExploreFlags): PropertyId {
   return flags.liveness ? 'deadlock-free' : (flags.property ?? 'mutual-exclusion');
 }
 
-function nameOf(bounds: ExploreBounds, flags: ExploreFlags): string {
+function nameOf(bounds: ExploreScope, flags: ExploreFlags): string {
   const { nodes, clients, ttl, crashes, restartDelay, rollbacks, drift, allowance } = bounds;
   const what = flags.liveness ? 'liveness' : (flags.property ?? 'mutual-exclusion');
   return `${what}-n${nodes}c${clients}t${ttl}-crash${crashes}r${restartDelay ?? 'never'}${rollbacks > 0 ? `-rollback${rollbacks}` : ''}-drift${drift}a${allowance}${flags.bug === undefined ? '' : `-${flags.bug}`}`;
@@ -275,7 +275,7 @@ function nameOf(bounds: ExploreBounds, flags: ExploreFlags): string {
 
 function exploreJson(
   { result, seconds }: Explored,
-  bounds: ExploreBounds,
+  bounds: ExploreScope,
   flags: ExploreFlags,
   path: string | null,
   io: Io,

@@ -1,7 +1,7 @@
 import { type ClientFailure, formatClientFailure } from '../guests/failure-file.js';
 import { judgedProperties } from '../properties/expectation.js';
 import type { Judgement } from '../properties/index.js';
-import { type Prevention, propertyWords } from '../report/index.js';
+import { type Prevention, propertyLabel } from '../report/index.js';
 import { shellCommand } from '../report/shell.js';
 import {
   type Expectation,
@@ -50,7 +50,7 @@ export function failureScenario({ counterexample, judgement, seed, sentence, pre
   return {
     schema: 'lockstep.scenario/1',
     id: failureId(seed, run),
-    title: `${propertyWords(property)} broken in run ${run + 1} of seed ${seed}`,
+    title: `${propertyLabel(property)} broken in run ${run + 1} of seed ${seed}`,
     story: sentence,
     source: `found by lockstep check, seed ${seed}, run ${run + 1}`,
     schedule,

@@ -1,17 +1,19 @@
 import { describe, expect, it } from 'vitest';
-import { NO_STRETCH, type Weather, WITHIN_ASSUMPTIONS } from '../search/weather.js';
+import { type FaultModel, NO_STRETCH, WITHIN_ASSUMPTIONS } from '../search/fault-model.js';
 import { faultChoice, withFaults } from './faults.js';
 
-function changed(text: string, base: Weather = WITHIN_ASSUMPTIONS): Partial<Weather> {
-  const weather: Weather = withFaults(base, faultChoice(text));
-  const differs = (name: keyof Weather): boolean => JSON.stringify(weather[name]) !== JSON.stringify(base[name]);
-  return Object.fromEntries((Object.keys(weather) as (keyof Weather)[]).filter(differs).map((it) => [it, weather[it]]));
+function changed(text: string, base: FaultModel = WITHIN_ASSUMPTIONS): Partial<FaultModel> {
+  const faultModel: FaultModel = withFaults(base, faultChoice(text));
+  const differs = (name: keyof FaultModel): boolean => JSON.stringify(faultModel[name]) !== JSON.stringify(base[name]);
+  return Object.fromEntries(
+    (Object.keys(faultModel) as (keyof FaultModel)[]).filter(differs).map((it) => [it, faultModel[it]]),
+  );
 }
 
 const { stretch } = WITHIN_ASSUMPTIONS;
 
 describe('faults that are changes of the default', () => {
-  it.each<[string, Partial<Weather>]>([
+  it.each<[string, Partial<FaultModel>]>([
     ['+crash=1', { crashes: 3, mostDown: 3 }],
     ['+power-loss', { powerLosses: 3, mostDown: 3 }],
     ['-crash', { crashes: 0 }],
@@ -30,7 +32,7 @@ describe('faults that are changes of the default', () => {
   });
 
   it('changes what a scenario has, around one', () => {
-    const around: Weather = { ...WITHIN_ASSUMPTIONS, stretch: NO_STRETCH, stepUs: 106_000 };
+    const around: FaultModel = { ...WITHIN_ASSUMPTIONS, stretch: NO_STRETCH, stepUs: 106_000 };
     expect(changed('+skew=1ms,+pause', around)).toEqual({
       stepUs: 107_000,
       stretch: { ...NO_STRETCH, step: 1 },
@@ -42,9 +44,9 @@ describe('faults that are changes of the default', () => {
 
 describe('faults that are the only ones', () => {
   it('has crashes of processes and losses of power apart', () => {
-    const weather = withFaults(WITHIN_ASSUMPTIONS, faultChoice('crash=2'));
-    expect(weather).toMatchObject({ crashes: 2, powerLosses: 0, mostDown: null, outages: false, disks: false });
-    expect(weather.stretch).toEqual({ ...NO_STRETCH, restart: 1 });
+    const faultModel = withFaults(WITHIN_ASSUMPTIONS, faultChoice('crash=2'));
+    expect(faultModel).toMatchObject({ crashes: 2, powerLosses: 0, mostDown: null, outages: false, disks: false });
+    expect(faultModel.stretch).toEqual({ ...NO_STRETCH, restart: 1 });
     expect(withFaults(WITHIN_ASSUMPTIONS, faultChoice('power-loss'))).toMatchObject({ crashes: 0, powerLosses: 1 });
   });
 

@@ -2,13 +2,13 @@ import { parseDuration } from '../scenarios/duration.js';
 import { InputError, show } from '../scenarios/input-error.js';
 import { percent } from '../scenarios/mitigation-values.js';
 import { meant } from '../scenarios/nearest.js';
-import { NO_FAULTS, NO_STRETCH, type Strain, type Weather } from '../search/weather.js';
+import { type BoundId, type FaultModel, NO_FAULTS, NO_STRETCH } from '../search/fault-model.js';
 import { flag, whole } from './values.js';
 
-/** What a search has a limit of: the numbers of a weather. */
+/** What a search has a limit of: the numbers of a fault model. */
 type Limit = {
-  [Field in keyof Weather]-?: Weather[Field] extends number | null ? Field : never;
-}[keyof Weather];
+  [Field in keyof FaultModel]-?: FaultModel[Field] extends number | null ? Field : never;
+}[keyof FaultModel];
 
 /** A kind of faults, as `--faults` names it. */
 export type FaultKind =
@@ -36,13 +36,13 @@ interface Kind {
   readonly usual: string;
   readonly limit: Limit | null;
   /** The assumption that it strains. */
-  readonly strain: Strain | null;
+  readonly strain: BoundId | null;
 }
 
 const MOST_FAULTS = 100;
 const count = whole(0, MOST_FAULTS);
 
-function counted(limit: Limit, strain: Strain | null = null): Kind {
+function counted(limit: Limit, strain: BoundId | null = null): Kind {
   return { parse: count, usual: '1', limit, strain };
 }
 
@@ -123,17 +123,17 @@ function partOf(text: string): Part {
 }
 
 /** A search with these faults. */
-export function withFaults(weather: Weather, choice: FaultChoice): Weather {
+export function withFaults(faultModel: FaultModel, choice: FaultChoice): FaultModel {
   if ('only' in choice) {
-    const { distances } = weather;
-    const bare = { ...weather, ...NO_FAULTS, distances, stretch: NO_STRETCH };
+    const { distances } = faultModel;
+    const bare = { ...faultModel, ...NO_FAULTS, distances, stretch: NO_STRETCH };
     return added({ ...bare, restartDelayUs: null, stepUs: null, ratePpm: null }, choice.only);
   }
-  return choice.less.reduce(without, added(weather, choice.more));
+  return choice.less.reduce(without, added(faultModel, choice.more));
 }
 
-function added(weather: Weather, amounts: FaultAmounts): Weather {
-  let with_ = weather;
+function added(faultModel: FaultModel, amounts: FaultAmounts): FaultModel {
+  let with_ = faultModel;
   for (const kind of NAMES) {
     const amount = amounts[kind] ?? 0;
     if (amount > 0) with_ = more(with_, kind, amount);
@@ -143,26 +143,26 @@ function added(weather: Weather, amounts: FaultAmounts): Weather {
 
 const MILLION = 1_000_000;
 
-function more(weather: Weather, kind: FaultKind, amount: number): Weather {
+function more(faultModel: FaultModel, kind: FaultKind, amount: number): FaultModel {
   const { limit, strain, parse } = KINDS[kind];
-  if (limit === null) return strained(weather, strain, amount / MILLION);
-  const sum = (weather[limit] ?? 0) + amount;
+  if (limit === null) return strained(faultModel, strain, amount / MILLION);
+  const sum = (faultModel[limit] ?? 0) + amount;
   if (parse === percent && sum > MILLION)
     throw new InputError(`--faults: "+${kind}" and what there is by default are more than 100 %; add less`);
   const isDown = kind === 'crash' || kind === 'power-loss';
-  const mostDown = isDown && weather.mostDown !== null ? weather.mostDown + amount : weather.mostDown;
+  const mostDown = isDown && faultModel.mostDown !== null ? faultModel.mostDown + amount : faultModel.mostDown;
   // Flushed nodes forget whatever a claim has votes to spare.
-  return strained({ ...weather, [limit]: sum, mostDown }, kind === 'forget' ? null : strain, 1);
+  return strained({ ...faultModel, [limit]: sum, mostDown }, kind === 'forget' ? null : strain, 1);
 }
 
-function without(weather: Weather, kind: FaultKind): Weather {
+function without(faultModel: FaultModel, kind: FaultKind): FaultModel {
   const { limit, strain } = KINDS[kind];
   const isOwnBound = limit === 'stepUs' || limit === 'ratePpm';
-  const rest: Weather = limit === null ? weather : { ...weather, [limit]: isOwnBound ? null : 0 };
+  const rest: FaultModel = limit === null ? faultModel : { ...faultModel, [limit]: isOwnBound ? null : 0 };
   // Nodes restart as long as they go down in any way.
   return strain === 'restart' && rest.crashes + rest.powerLosses > 0 ? rest : strained(rest, strain, 0);
 }
 
-function strained(weather: Weather, strain: Strain | null, factor: number): Weather {
-  return strain === null ? weather : { ...weather, stretch: { ...weather.stretch, [strain]: factor } };
+function strained(faultModel: FaultModel, strain: BoundId | null, factor: number): FaultModel {
+  return strain === null ? faultModel : { ...faultModel, stretch: { ...faultModel.stretch, [strain]: factor } };
 }

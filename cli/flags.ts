@@ -1,7 +1,7 @@
 import type { Health, Shape } from '../real/bench/index.js';
 import type { PropertyId } from '../scenarios/scenario.js';
+import type { BoundId } from '../search/fault-model.js';
 import type { StrategyName } from '../search/strategy-info.js';
-import type { Strain } from '../search/weather.js';
 import type { FaultChoice } from './faults.js';
 import type { Reporter } from './reporters/outcome.js';
 
@@ -20,7 +20,7 @@ export interface CheckFlags {
   readonly persistence?: 'none' | 'rdb' | 'everysec' | 'always';
   readonly votesWanted?: number | 'all' | 'quorum';
   /** The assumption whose bound is passed. */
-  readonly past?: Strain;
+  readonly past?: BoundId;
   /** By how much, ppm of the bound. */
   readonly pastBy?: number;
   readonly strategy?: StrategyName;

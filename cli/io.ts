@@ -30,7 +30,7 @@ export interface Io {
   readonly writeReport?: (path: string, input: ReportInput, io: Io) => string | null;
 }
 
-/** Begins a line on a terminal anew. */
+/** Begins a line on a terminal again. */
 export const CLEAR_LINE = '\r\u001b[2K';
 
 /** What this command itself sends to a terminal: colours, and the beginning of a line that is written over. */

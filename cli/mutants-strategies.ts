@@ -1,5 +1,5 @@
-import { countWords, plural } from '../report/words.js';
-import { type Catch, MUTANTS, STRATEGY_INFO, STRATEGY_NAMES, type StrategyName } from '../search/index.js';
+import { formatCount, plural } from '../report/words.js';
+import { type Detection, MUTANTS, STRATEGY_INFO, STRATEGY_NAMES, type StrategyName } from '../search/index.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import type { MutantsFlags } from './flags.js';
 import { type Io, writeJson } from './io.js';
@@ -17,7 +17,7 @@ interface Row {
   readonly id: string;
   readonly heldOut: boolean;
   readonly byStrategy: Partial<
-    Record<StrategyName, Pick<Catch, 'caught' | 'searches' | 'historiesMedian' | 'cpuMsMedian'>>
+    Record<StrategyName, Pick<Detection, 'caught' | 'searches' | 'historiesMedian' | 'cpuMsMedian'>>
   >;
 }
 
@@ -46,7 +46,7 @@ export async function compareStrategies(flags: MutantsFlags, io: Io): Promise<Ex
 }
 
 /** `null` where not all strategies have hunted. */
-function rowOf(catches: readonly Catch[]): Row | null {
+function rowOf(catches: readonly Detection[]): Row | null {
   const [first] = catches;
   if (first === undefined || catches.length < STRATEGY_NAMES.length) return null;
   const { id, heldOut } = first;
@@ -84,6 +84,6 @@ function isCaught(it: Row['byStrategy'][StrategyName]): boolean {
 
 function cell(it: Row['byStrategy'][StrategyName], runs: number): string {
   if (it === undefined) return '';
-  const schedules = isCaught(it) ? countWords(it.historiesMedian) : `> ${countWords(runs)}`;
+  const schedules = isCaught(it) ? formatCount(it.historiesMedian) : `> ${formatCount(runs)}`;
   return `${schedules}  ${it.cpuMsMedian.toFixed(0).padStart(5)}`;
 }

@@ -1,6 +1,6 @@
-import { propertyWords } from '../report/index.js';
-import { countWords, plural } from '../report/words.js';
-import { type Catch, HUNT_RUNS, HUNT_SEEDS, MUTANTS } from '../search/index.js';
+import { propertyLabel } from '../report/index.js';
+import { formatCount, plural } from '../report/words.js';
+import { DETECTION_RUNS, DETECTION_SEEDS, type Detection, MUTANTS } from '../search/index.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import type { MutantsFlags } from './flags.js';
 import { type Io, writeJson } from './io.js';
@@ -13,7 +13,7 @@ import { workersOf } from './workers.js';
 
 /** Hunts all planted bugs, and says what came of it. */
 export async function mutants(flags: MutantsFlags, io: Io): Promise<ExitCode> {
-  const { runs = HUNT_RUNS, seeds = HUNT_SEEDS, strategy = 'combination' } = flags;
+  const { runs = DETECTION_RUNS, seeds = DETECTION_SEEDS, strategy = 'combination' } = flags;
   const reporter = reporterOf(flags);
   const line = new ProgressLine(io);
   const began = performance.now();
@@ -45,7 +45,7 @@ export async function mutants(flags: MutantsFlags, io: Io): Promise<ExitCode> {
   return caught === total ? Exit.ok : Exit.tooSlow;
 }
 
-function caseOf({ id, caughtBy, caught, searches }: Catch): Case {
+function caseOf({ id, caughtBy, caught, searches }: Detection): Case {
   if (caughtBy !== null) return { name: id, result: 'passed' };
   return { name: id, result: 'failed', message: `caught in ${caught} of ${plural(searches, 'search', 'searches')}` };
 }
@@ -58,9 +58,9 @@ export function timeLeft(began: number, done: number, total: number = MUTANTS.le
 }
 
 /** A table of the bugs that are held out, or of those that are not, with a line on how hard they were. */
-function groupText(title: string, all: readonly Catch[], heldOut: boolean): string {
+function groupText(title: string, all: readonly Detection[], heldOut: boolean): string {
   const catches = all.filter((it) => it.heldOut === heldOut);
-  const hardest = catches.reduce<Catch | null>(
+  const hardest = catches.reduce<Detection | null>(
     (a, b) => (a !== null && a.historiesMedian >= b.historiesMedian ? a : b),
     null,
   );
@@ -75,26 +75,26 @@ function groupText(title: string, all: readonly Catch[], heldOut: boolean): stri
 /** Histories within which most bugs should be caught. */
 const SOON = 100;
 
-function tableOf(catches: readonly Catch[]): string {
+function tableOf(catches: readonly Detection[]): string {
   const rows = catches.map((it) => [
     it.id,
-    it.caughtBy === null ? 'not caught' : propertyWords(it.caughtBy),
+    it.caughtBy === null ? 'not caught' : propertyLabel(it.caughtBy),
     `${it.caught}/${it.searches}`,
-    countWords(it.historiesMedian),
+    formatCount(it.historiesMedian),
     it.cpuMsMedian.toFixed(1),
-    it.shrunkEvents === null ? '–' : countWords(it.shrunkEvents),
+    it.shrunkEvents === null ? '–' : formatCount(it.shrunkEvents),
   ]);
   return textTable(['id', 'caught by', 'searches', 'schedules', 'cpu ms', 'events'], rows);
 }
 
 /** What it would have been good to catch. */
-function escapedText(catches: readonly Catch[]): string {
+function escapedText(catches: readonly Detection[]): string {
   const escaped = MUTANTS.filter(({ id }) => catches.some((it) => it.id === id && it.caughtBy === null));
   return escaped.map(({ id, story }) => `not caught: ${id}  ${story}\n`).join('') + (escaped.length > 0 ? '\n' : '');
 }
 
-function costText(catches: readonly Catch[]): string {
-  const seconds = (of: (it: Catch) => number): string =>
+function costText(catches: readonly Detection[]): string {
+  const seconds = (of: (it: Detection) => number): string =>
     (catches.reduce((sum, it) => sum + of(it), 0) / 1000).toFixed(1);
   return `${seconds((it) => it.cpuMsFirst)} s of CPU for the first search of each, ${seconds((it) => it.cpuMsAll)} s for all.\n`;
 }

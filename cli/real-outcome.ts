@@ -1,7 +1,7 @@
 import { policyOf } from '../deviations/index.js';
 import { judgeAsExpected, judgedProperties } from '../properties/expectation.js';
 import { judgeObserved, type ObservedVerdict, showsOutside } from '../properties/history/observed.js';
-import { NOISE, type Noise, type Playable, playable, standsIn } from '../properties/retime/margin.js';
+import { findReplayable, NOISE, type Noise, type Playable, standsIn } from '../properties/retime/margin.js';
 import { type Observation, playOnRedis, unplayableBecause } from '../real/stage/index.js';
 import type { Expectation, PropertyId, Schedule, Verdict } from '../scenarios/index.js';
 
@@ -45,7 +45,7 @@ export async function realOutcome(
     (it) => judgedProperties(expect).includes(it.property) && !showsOutside(it, policyOf(schedule.policy)),
   );
   if (hidden !== undefined) return refused(`a violation of ${hidden.property} does not show from outside`);
-  const found = playable(schedule, expect);
+  const found = findReplayable(schedule, expect);
   if ('reason' in found) return refused(found.reason);
   const properties = propertiesOf(
     judgement.violations.map(({ property }) => property),

@@ -13,8 +13,8 @@ interface Searched {
 /** What a search made of its flags. */
 async function searched(argv: readonly string[], cwd = emptyFolder()): Promise<Searched> {
   const { stdout } = await lockstep(['check', '--runs', '1', '--json', ...argv], { cwd });
-  const { weather, properties } = JSON.parse(stdout).configuration;
-  return { crashes: weather.crashes, pauses: weather.pauses, ttlsMs: weather.ttlsMs, properties };
+  const { faultModel, properties } = JSON.parse(stdout).configuration;
+  return { crashes: faultModel.crashes, pauses: faultModel.pauses, ttlsMs: faultModel.ttlsMs, properties };
 }
 
 const LISTS = ['--faults', 'crash=1', '--faults', 'pause=2', '--ttl', '1s', '--ttl', '3s'];

@@ -5,9 +5,9 @@ import {
   type ReportInput,
   type Scene,
   sceneOf,
+  snapshotOf,
   staticPicture,
   svgFile,
-  takenOf,
 } from '../report/index.js';
 import { perfettoText } from '../report/perfetto.js';
 import type { Io } from './io.js';
@@ -30,5 +30,5 @@ export function writeForm(format: Format, shown: ReportInput, io: Io): void {
 
 /** What a picture of a run is made from. */
 export function sceneShown({ schedule, judgement }: Pick<ReportInput, 'schedule' | 'judgement'>): Scene {
-  return sceneOf(schedule, takenOf(schedule, judgement));
+  return sceneOf(schedule, snapshotOf(schedule, judgement));
 }

@@ -2,7 +2,7 @@ import { printable } from '../core/printable.js';
 import { judgeAsExpected, reproduces } from '../properties/expectation.js';
 import type { Judgement } from '../properties/index.js';
 import { SAFETY } from '../properties/property-lists.js';
-import { ANSI, formatTimeline, type Painter, PLAIN, propertyWords, type ReportInput } from '../report/index.js';
+import { ANSI, formatTimeline, type Painter, PLAIN, propertyLabel, type ReportInput } from '../report/index.js';
 import { WIDTH } from '../report/table.js';
 import { wrap } from '../report/words.js';
 import {
@@ -161,7 +161,7 @@ export function titleOf(id: string, scenario: Scenario | null): string {
 function explanation({ explained }: Replayed): string[] {
   if (explained === null) return [];
   const rows = explained.pieces.map(({ kind, piece, without }) => [kind, piece, without]);
-  const title = `what comes of ${propertyWords(explained.property)} without each piece by itself`;
+  const title = `what comes of ${propertyLabel(explained.property)} without each piece by itself`;
   return [`  ${title}`, '', textTable(['kind', 'piece', 'without it'], rows), ''];
 }
 

@@ -5,7 +5,7 @@ import { meant } from '../scenarios/nearest.js';
 import {
   type Axis,
   axisOver,
-  CALM,
+  FAULT_FREE,
   PARAMETERS,
   type ParameterName,
   type Point,
@@ -55,7 +55,7 @@ export function sweepPlanOf(words: readonly string[], room: (yValues: Axis) => R
     x,
     y,
     base: strikingAtOnce(
-      { ...CALM, ...fixed },
+      { ...FAULT_FREE, ...fixed },
       given.map(({ name }) => name),
     ),
   };

@@ -12,7 +12,14 @@ import {
 } from '../report/frontier/index.js';
 import { ANSI, PLAIN } from '../report/index.js';
 import { wrap } from '../report/words.js';
-import { agreementOf, type Edge, type Exemplar, edgeOf, type Frontier, sweep } from '../search/frontier/index.js';
+import {
+  agreementOf,
+  type BoundaryWitness,
+  edgeOf,
+  type SafetyMap,
+  sweep,
+  type WitnessRun,
+} from '../search/frontier/index.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { expectedOf, replayCommand, writeScenario } from './failure-file.js';
 import type { SweepFlags } from './flags.js';
@@ -63,19 +70,19 @@ interface Written {
 }
 
 interface Shown {
-  readonly edge: Edge;
+  readonly edge: BoundaryWitness;
   readonly violated: Written;
   readonly safe: Written;
 }
 
-function writeEdge(frontier: Frontier, edge: Edge, io: Io): Omit<Shown, 'edge'> {
+function writeEdge(frontier: SafetyMap, edge: BoundaryWitness, io: Io): Omit<Shown, 'edge'> {
   return {
     violated: writeRun(frontier, edge, edge.tightest, io),
     safe: writeRun(frontier, edge, edge.deepestSafe, io),
   };
 }
 
-function writeRun({ plan }: Frontier, { x, property }: Edge, { at, cell }: Exemplar, io: Io): Written {
+function writeRun({ plan }: SafetyMap, { x, property }: BoundaryWitness, { at, cell }: WitnessRun, io: Io): Written {
   const judgement = judge(cell.schedule, [property], true);
   const id = `${plan.x.name}-${x}-${plan.y.name}-${at}-${cell.verdict}`;
   const where = `${phrase(plan.x.name, x)} and ${phrase(plan.y.name, at)}`;
@@ -107,7 +114,7 @@ function commandsOf(shown: Shown | null): EdgeCommand[] {
   ].flatMap(({ title, command }) => (command === null ? [] : { title, command }));
 }
 
-function sweepText(frontier: Frontier, shown: Shown | null, io: Io): string {
+function sweepText(frontier: SafetyMap, shown: Shown | null, io: Io): string {
   const { plan, columns, interrupted } = frontier;
   const width = widthOf(io);
   const paint = hasColour(io) ? ANSI : PLAIN;
@@ -127,7 +134,7 @@ function sweepText(frontier: Frontier, shown: Shown | null, io: Io): string {
   return `${lines.join('\n')}\n`;
 }
 
-function sweepJson(frontier: Frontier, shown: Shown | null): object {
+function sweepJson(frontier: SafetyMap, shown: Shown | null): object {
   const { plan, columns, focus, interrupted } = frontier;
   return {
     x: plan.x,

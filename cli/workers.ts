@@ -1,6 +1,6 @@
 import type { Option } from 'commander';
 import { InputError } from '../scenarios/input-error.js';
-import type { Crew } from '../search/index.js';
+import type { SearchPool } from '../search/index.js';
 import { option } from './option.js';
 import { whole } from './values.js';
 
@@ -21,13 +21,13 @@ export async function workersOf(wanted: number | undefined): Promise<number> {
 }
 
 /** Helpers for a search, if there are to be any. */
-export async function crewFor(wanted: number | undefined): Promise<{ crew?: () => Promise<Crew> }> {
+export async function crewFor(wanted: number | undefined): Promise<{ pool?: () => Promise<SearchPool> }> {
   const workers = await workersOf(wanted);
   if (workers === 1) return {};
   return {
-    crew: async () => {
-      const { threadCrew } = await import('../campaign/index.js');
-      return threadCrew(workers);
+    pool: async () => {
+      const { createThreadPool } = await import('../campaign/index.js');
+      return createThreadPool(workers);
     },
   };
 }

@@ -53,7 +53,7 @@ describe('a failed attempt', () => {
     expect(lock.armed.get('retry')).toBe(3 + pause);
   });
 
-  it('draws every pause anew', () => {
+  it('draws every pause again', () => {
     const lock = new TestLock().acquire(10_000, 0).no(0, 1, 2).at(100).fire('retry', 500_000).no(0, 1, 2);
     expect(lock.armed.get('retry')).toBe(300);
   });

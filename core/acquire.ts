@@ -1,5 +1,5 @@
 import type { Answer } from './commands.js';
-import type { Chance, LockEvent, Reply } from './event.js';
+import type { AttemptRandomness, LockEvent, Reply } from './event.js';
 import { hold } from './extend.js';
 import { fail, failAttempt, failForGood, isLast } from './fail.js';
 import {
@@ -37,7 +37,7 @@ export function votesWanted({ rules, settings }: LockPolicy, nodes: number): num
 }
 
 /** The pause after a failed attempt is over. */
-export function retry(turn: Turn, chance: Chance): void {
+export function retry(turn: Turn, chance: AttemptRandomness): void {
   const { s, now } = turn;
   const { number, failure } = s.attempt;
   if (s.phase !== 'waiting') return;
@@ -46,7 +46,7 @@ export function retry(turn: Turn, chance: Chance): void {
 }
 
 /** Asks the nodes for their votes, with a token of this attempt. */
-function startAttempt(turn: Turn, number: number, { token: drawn, jitterPpm }: Chance): void {
+function startAttempt(turn: Turn, number: number, { token: drawn, jitterPpm }: AttemptRandomness): void {
   const { policy, s, now } = turn;
   const token = policy.rules.token(s.attempt.token, drawn);
   // Nobody looks at the answers to the last clean-up any more. One more release that comes late would hit the same token.

@@ -1,5 +1,5 @@
 import type { Command } from './commands.js';
-import type { Chance, Effect, LockEvent, Outcome, Timer } from './event.js';
+import type { AttemptRandomness, Effect, LockEvent, Outcome, Timer } from './event.js';
 import type { NodeSet } from './nodes.js';
 import type { DraftState } from './state.js';
 import { advance } from './step.js';
@@ -18,7 +18,7 @@ export interface DrivenLock {
 export interface Environment<Lock extends DrivenLock> {
   readonly policy: LockPolicy;
   /** The chance for an attempt of a lock, which are counted from 0. */
-  draw(lock: Lock, attempt: number): Chance;
+  draw(lock: Lock, attempt: number): AttemptRandomness;
   /** Sends a command to nodes. Each answer is handed to {@link drive}. */
   send(lock: Lock, to: NodeSet, command: Command, now: LocalTime): void;
   /** Has {@link dueTimer} driven once at an instant, instead of when the timer was armed for before. */

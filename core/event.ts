@@ -10,7 +10,7 @@ import type { LocalTime } from './time.js';
 export type Timer = 'attempt' | 'extension' | 'release' | 'retry' | 'expiry' | 'auto-extend';
 
 /** Chance that a driver supplies for one attempt; the lock itself never draws. */
-export interface Chance {
+export interface AttemptRandomness {
   /** Never used before by anybody. */
   readonly token: Token;
   /** Where in its range the pause after this attempt lies, parts per million (0 to 999 999). */
@@ -27,7 +27,7 @@ export type LockEvent =
       readonly now: LocalTime;
       readonly nodes: number;
       readonly ttlMs: number;
-      readonly chance: Chance;
+      readonly chance: AttemptRandomness;
     }
   | {
       readonly type: 'reply';
@@ -39,7 +39,12 @@ export type LockEvent =
       readonly counter: number;
     }
   /** `chance` is read when the timer is `retry`, which starts an attempt. */
-  | { readonly type: 'timer'; readonly now: LocalTime; readonly timer: Timer; readonly chance: Chance | null }
+  | {
+      readonly type: 'timer';
+      readonly now: LocalTime;
+      readonly timer: Timer;
+      readonly chance: AttemptRandomness | null;
+    }
   | { readonly type: 'extend'; readonly now: LocalTime; readonly ttlMs: number }
   | { readonly type: 'release'; readonly now: LocalTime };
 

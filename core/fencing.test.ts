@@ -117,7 +117,7 @@ describe('a fencing token', () => {
     expect(lock.counts(8, 0, 1, 2).phase).toBe('failed');
   });
 
-  it('begins anew with the next attempt', () => {
+  it('begins again with the next attempt', () => {
     const lock = raising().error(0, 1, 2).at(204).fire('retry');
     expect(lock.state.counters).toEqual(NO_COUNTERS);
     lock.yes(0, 1, 2);
@@ -157,7 +157,7 @@ describe('a node without a counter', () => {
     expect(lock.state.counters.counter).toBe(8);
   });
 
-  it('that is found after the claim joins as well, even of a lock that was given back, and once', () => {
+  it('that is found after the claim joins as well, even of a lock that was released, and once', () => {
     const lock = elected();
     const read = lock.newest();
     lock.counts(4, 0, 1, 2).counts(5, 0, 1, 2);

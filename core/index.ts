@@ -3,7 +3,7 @@ export type { Answer, Command, Operation, Scripts, Token } from './commands.js';
 export { COUNTER_KEYS, MOST_COUNTER, RECOVER_COUNTER } from './commands.js';
 export { drive, dueTimer, type Environment } from './drive.js';
 export type {
-  Chance,
+  AttemptRandomness,
   Effect,
   LockEvent,
   Outcome,

@@ -7,7 +7,7 @@ export interface AcquireScript {
   readonly plain: readonly 'NX'[] | null;
   /** What a key may be, so that it can be set. */
   readonly onto: 'missing' | 'missing-or-own' | 'any';
-  /** Whether a key that is the owner's already gets the TTL anew. */
+  /** Whether a key that is the owner's already gets the TTL again. */
   readonly renews: boolean;
 }
 
@@ -17,7 +17,7 @@ interface KeyScript {
   readonly plain: boolean;
 }
 
-/** Gives keys a new TTL: lengthens the owner's own, gives any that is present a new one, or sets keys anew. */
+/** Gives keys a new TTL: lengthens the owner's own, gives any that is present a new one, or sets keys again. */
 export interface ExtendScript extends KeyScript {
   readonly onto: 'own' | 'own-or-missing' | 'present' | 'any';
 }

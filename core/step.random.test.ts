@@ -125,7 +125,7 @@ const policies: fc.Arbitrary<PolicyChange> = fc.record({
 });
 
 describe('in whatever order commands, answers and timers come', () => {
-  it('a lock that was given back, given up or not got leaves nothing of its own on any node', () => {
+  it('a lock that was released, given up or not got leaves nothing of its own on any node', () => {
     let late = 0;
     fc.assert(
       fc.property(policies, clusters, choices, fc.boolean(), (policy, cluster, sequence, latestFirst) => {

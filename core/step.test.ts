@@ -43,7 +43,7 @@ describe('the loss of a lock', () => {
     expect(lock.armed.get('expiry')).toBe(14_898);
   });
 
-  it('is told once, and never for a lock that was given back', () => {
+  it('is told once, and never for a lock that was released', () => {
     const lost = heldLock().at(9_898).fire('expiry').fire('expiry');
     expect(lost.effects).toEqual([]);
     const released = heldLock().release().at(9_898).fire('expiry');
@@ -60,7 +60,7 @@ describe('events that make no sense in a phase', () => {
     }
   });
 
-  it('a release, unless there is something to give back or to give up', () => {
+  it('a release, unless there is something to release or to give up', () => {
     for (const lock of everyPhase()) {
       const before = lock.state;
       const changes = ['acquiring', 'waiting', 'held', 'lost'].includes(lock.phase);

@@ -31,7 +31,7 @@ describe('a tally', () => {
     expect(timedOut(NO_ANSWERS, NO_NODES)).toEqual(NO_ANSWERS);
   });
 
-  it('forgets the answers of nodes that are asked anew', () => {
+  it('forgets the answers of nodes that are asked again', () => {
     expect(forgotten(SOME, set(1, 2, 3, 4))).toEqual({ yes: set(0), no: NO_NODES, failed: NO_NODES });
   });
 

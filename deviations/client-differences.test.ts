@@ -267,7 +267,7 @@ describe('releases one after the other', () => {
     expect([lock.phase, lock.sent.map(({ to }) => to)]).toEqual(['releasing', [[3]]]);
   });
 
-  it('begin anew at the call of release, whatever a failed extension has released', () => {
+  it('begin again at the call of release, whatever a failed extension has released', () => {
     const lock = heldLock({ deviations: [...slow.deviations, 'failure-releases'] })
       .extend()
       .error(2, 3, 4);

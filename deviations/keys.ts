@@ -75,7 +75,7 @@ export const KEYS: Readonly<Record<string, Deviation>> = {
   'own-key-grants': script('finding the own token counts as a yes', {
     acquire: { onto: 'missing-or-own', renews: false, lua: SET_ABSENT_OR_OWN, plain: null },
   }),
-  'own-key-renews': script('finding the own token counts as a yes, and gives the key the whole TTL anew', {
+  'own-key-renews': script('finding the own token counts as a yes, and gives the key the whole TTL again', {
     acquire: { onto: 'missing-or-own', renews: true, lua: SET_OWN_OR_MISSING, plain: null },
   }),
   'extends-missing': script('an extension sets keys again that are missing', {

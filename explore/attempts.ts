@@ -1,11 +1,11 @@
-import type { ExploreBounds } from './bounds.js';
+import type { ExploreScope } from './bounds.js';
 import type { Commands, Links } from './links.js';
 import type { Locks } from './locks.js';
 import type { Nodes } from './nodes.js';
 
 /** What of a bounded world tells of attempts. */
 export interface AttemptsHost {
-  readonly bounds: ExploreBounds;
+  readonly bounds: ExploreScope;
   readonly locks: Locks;
   readonly nodes: Nodes;
   readonly links: Links;

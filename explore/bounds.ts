@@ -21,7 +21,7 @@ export const TICK_US = 1000;
 export type ExploredProperty = 'mutual-exclusion' | 'validity' | 'acquisition' | 'fencing' | 'none';
 
 /** How large a world to exhaust. Times are in ticks (1 tick = 1 ms); counts are totals over the whole world. */
-export interface ExploreBounds {
+export interface ExploreScope {
   /** 1 to 7. */
   readonly nodes: number;
   /** 1 to 4; each makes one acquisition. */
@@ -69,7 +69,7 @@ export interface ExploreBounds {
 }
 
 /** Three nodes, two clients, nothing goes wrong but messages, which take as long as they like. */
-export const SMALL_WORLD: ExploreBounds = {
+export const DEFAULT_SCOPE: ExploreScope = {
   nodes: 3,
   clients: 2,
   ttl: 3,
@@ -92,7 +92,7 @@ export const SMALL_WORLD: ExploreBounds = {
 };
 
 /** The policy that the clients of a bounded world follow. */
-export function policyWithin(bounds: ExploreBounds): Policy {
+export function policyWithin(bounds: ExploreScope): Policy {
   const isGranted = bounds.votes === 'granted';
   const hasDeadline = bounds.policy.deviations?.some((it) => parseDeviation(it).deviation.rule === 'deadline') ?? false;
   const base = policyWith({
@@ -133,11 +133,11 @@ const WITHOUT_EFFECT = [
   'retries',
   'extensions',
   'releases',
-] as const satisfies readonly (keyof ExploreBounds)[];
+] as const satisfies readonly (keyof ExploreScope)[];
 
 /** What is wrong with these bounds, in one sentence; `null` if nothing is. */
-export function whatIsWrong(bounds: ExploreBounds): string | null {
-  const ranges: readonly (readonly [keyof ExploreBounds, number, number])[] = [
+export function scopeError(bounds: ExploreScope): string | null {
+  const ranges: readonly (readonly [keyof ExploreScope, number, number])[] = [
     ['nodes', 1, 7],
     ['clients', 1, 4],
     ['ttl', 1, 60],
@@ -173,7 +173,7 @@ export function whatIsWrong(bounds: ExploreBounds): string | null {
     return 'with retries for ever fencing counters grow without end, and cannot be exhausted';
   }
   if (bounds.votes === 'granted') {
-    const idle = WITHOUT_EFFECT.find((it) => bounds[it] !== SMALL_WORLD[it]);
+    const idle = WITHOUT_EFFECT.find((it) => bounds[it] !== DEFAULT_SCOPE[it]);
     if (idle !== undefined) return `${idle} has no effect on fencing tokens, whose world has no votes and no time`;
     if (restartDelay !== null && restartDelay > 0) {
       return 'for fencing tokens a crashed node restarts at once or never: their world has no time';

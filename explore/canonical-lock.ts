@@ -12,7 +12,7 @@ import {
   union,
 } from '../core/index.js';
 import { deviates, deviationNumber, driftAllowanceUs, type Policy } from '../deviations/index.js';
-import { type ExploreBounds, TICK_US } from './bounds.js';
+import { type ExploreScope, TICK_US } from './bounds.js';
 
 const BLANK = initialState();
 const NO_ANSWERS = BLANK.votes;
@@ -22,7 +22,7 @@ const NO_ANSWERS = BLANK.votes;
  * instants so long ago that they only mean "too late" are all the same. What the lock says of its votes is not kept.
  * That the world is the same with it as without is tested by playing a space both ways.
  */
-export function canonicalLock(policy: Policy, bounds: ExploreBounds, lock: LockState): LockState {
+export function canonicalLock(policy: Policy, bounds: ExploreScope, lock: LockState): LockState {
   const { phase } = lock;
   const acquiring = phase === 'acquiring';
   const fencing = isFencing(lock);

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { SMALL_WORLD } from './bounds.js';
+import { DEFAULT_SCOPE } from './bounds.js';
 import { type ExploreOptions, Explorer } from './explore.js';
 
-const SAFE: ExploreOptions = { bounds: { ...SMALL_WORLD, nodes: 2, ttl: 2 } };
-const VIOLATED: ExploreOptions = { bounds: { ...SMALL_WORLD, crashes: 1, restartDelay: 0 } };
+const SAFE: ExploreOptions = { bounds: { ...DEFAULT_SCOPE, nodes: 2, ttl: 2 } };
+const VIOLATED: ExploreOptions = { bounds: { ...DEFAULT_SCOPE, crashes: 1, restartDelay: 0 } };
 
 /** The result of an exploration that is stopped and resumed after so many looks. */
 function inTwoParts(options: ExploreOptions, looks: number): object {

@@ -1,4 +1,4 @@
-import type { ExploreBounds } from './bounds.js';
+import type { ExploreScope } from './bounds.js';
 import type { Parts } from './world.js';
 
 /**
@@ -7,7 +7,7 @@ import type { Parts } from './world.js';
  */
 export interface Checkpoint extends Parts {
   readonly schema: 'lockstep.exploration/2';
-  readonly bounds: ExploreBounds;
+  readonly bounds: ExploreScope;
   /** What else was asked for, as far as it decides what is met in which order. */
   readonly asked: string;
   readonly states: Uint32Array;

@@ -3,9 +3,9 @@ import { choiceOf } from '../deviations/index.js';
 import type { ClientPlan, Fate, Fault, LockPlan, Schedule } from '../scenarios/index.js';
 import { nodeName } from '../sim/index.js';
 import { type Action, ActionKind, partsOf } from './action.js';
-import { type ExploreBounds, TICK_US } from './bounds.js';
+import { type ExploreScope, TICK_US } from './bounds.js';
 import { CALL, EXTEND, PAUSE, RELEASE, RESUME } from './locks.js';
-import { BoundedWorld } from './world.js';
+import { StateModel } from './world.js';
 
 /** A message on its way, as the schedule addresses it. */
 interface Travelling {
@@ -18,7 +18,7 @@ interface Travelling {
  * millisecond, each thing at a microsecond of its own. Nodes and clients count whole milliseconds, so that they see no
  * more of the time than the ticks. It is a file like any other, and replays in the simulator.
  */
-export function scheduleOf(bounds: ExploreBounds, path: readonly Action[]): Schedule {
+export function scheduleOf(bounds: ExploreScope, path: readonly Action[]): Schedule {
   return new Writer(bounds).write(path);
 }
 
@@ -29,7 +29,7 @@ const DELAY_US = 1;
 const MOST_ATTEMPTS = 30;
 
 class Writer {
-  private readonly world: BoundedWorld;
+  private readonly world: StateModel;
   private state: Uint16Array;
   private tick = 0;
   /** Grows with every action, so that a timer that an earlier action armed is due before all else in its tick. */
@@ -43,8 +43,8 @@ class Writer {
   private readonly downSince = new Map<number, number>();
   private readonly pausedAt = new Map<number, number>();
 
-  constructor(bounds: ExploreBounds) {
-    this.world = new BoundedWorld(bounds, 'none', false, MOST_ATTEMPTS);
+  constructor(bounds: ExploreScope) {
+    this.world = new StateModel(bounds, 'none', false, MOST_ATTEMPTS);
     this.state = this.world.initial();
     this.plans = Array.from({ length: bounds.clients }, () => ({
       atUs: null,

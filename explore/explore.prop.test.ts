@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ExploreBounds } from './bounds.js';
+import type { ExploreScope } from './bounds.js';
 import type { ExploreOptions } from './explore.js';
 import { exploring, replayed } from './testing/exploring.js';
 
@@ -37,7 +37,7 @@ describe('a longer TTL', () => {
 });
 
 describe('a planted bug', () => {
-  it.each<[string, Partial<ExploreBounds>, Partial<ExploreOptions>, string, number]>([
+  it.each<[string, Partial<ExploreScope>, Partial<ExploreOptions>, string, number]>([
     ['a quorum of a minority', { policy: { deviations: ['quorum:1'] } }, {}, 'mutual-exclusion', 6],
     [
       'no check of the validity',
@@ -75,9 +75,9 @@ describe('a planted bug', () => {
 });
 
 describe('fencing tokens', () => {
-  const fenced = (change: Partial<ExploreBounds>): Partial<ExploreBounds> => ({ ...change, votes: 'granted' });
+  const fenced = (change: Partial<ExploreScope>): Partial<ExploreScope> => ({ ...change, votes: 'granted' });
 
-  it.each<[string, Partial<ExploreBounds>, number]>([
+  it.each<[string, Partial<ExploreScope>, number]>([
     ['while nothing goes wrong but messages', {}, 2_776],
     ['when a node forgets', { crashes: 1, restartDelay: 0 }, 62_834],
     ['when a node is away for good', { crashes: 1 }, 12_880],
@@ -87,7 +87,7 @@ describe('fencing tokens', () => {
     expect(found).toMatchObject({ verdict: 'safe', exhausted: true, states });
   });
 
-  it.each<[string, Partial<ExploreBounds>, number]>([
+  it.each<[string, Partial<ExploreScope>, number]>([
     ['nodes count on from an old counter', { rollbacks: 1, policy: { deviations: ['counter-kept'] } }, 19],
     ['nodes count from 0 again', { crashes: 1, restartDelay: 0, policy: { deviations: ['counter-from-zero'] } }, 19],
     [
@@ -110,7 +110,7 @@ describe('fencing tokens', () => {
     expect(new Set(verdicts)).toEqual(new Set(['safe']));
   });
 
-  it.each<[Partial<ExploreBounds>, string]>([
+  it.each<[Partial<ExploreScope>, string]>([
     [{ drift: 1 }, 'drift has no effect on fencing tokens'],
     [{ crashes: 1, restartDelay: 3 }, 'for fencing tokens a crashed node restarts at once or never'],
     [{ policy: { deviations: ['fence-max', 'grants-count'] } }, 'fencing tokens that are made of votes'],

@@ -1,14 +1,14 @@
 import type { Action } from './action.js';
-import { type ExploreBounds, type ExploredProperty, whatIsWrong } from './bounds.js';
+import { type ExploredProperty, type ExploreScope, scopeError } from './bounds.js';
 import type { Checkpoint } from './checkpoint.js';
 import { copy } from './copy.js';
 import { BATCH, NO_PARENT, StateStore } from './store.js';
 import { Symmetry } from './symmetry.js';
-import { BoundedWorld } from './world.js';
+import { StateModel } from './world.js';
 
 /** Which space is exhausted, and how. */
 export interface ExploreOptions {
-  readonly bounds: ExploreBounds;
+  readonly bounds: ExploreScope;
   /** Default `mutual-exclusion`. */
   readonly property?: ExploredProperty;
   /** `breadth` finds a shortest counterexample; `depth` finds one sooner, and a longer one. Default `breadth`. */
@@ -67,14 +67,14 @@ const NO_STATE = 0xffff_ffff;
  * ```
  */
 export function explore(options: ExploreOptions): Exploration {
-  const wrong = whatIsWrong(options.bounds);
+  const wrong = scopeError(options.bounds);
   if (wrong !== null) throw new RangeError(wrong);
   return new Explorer(options).run();
 }
 
 /** One exploration. */
 export class Explorer {
-  readonly world: BoundedWorld;
+  readonly world: StateModel;
   store: StateStore;
   transitions = 0;
   private readonly options: ExploreOptions;
@@ -106,7 +106,7 @@ export class Explorer {
   constructor(options: ExploreOptions) {
     this.options = options;
     const { bounds, property = 'mutual-exclusion', reduced = true } = options;
-    this.world = new BoundedWorld(bounds, property, reduced);
+    this.world = new StateModel(bounds, property, reduced);
     this.symmetry = (options.symmetry ?? true) ? new Symmetry(this.world) : null;
     const width = Math.ceil(this.world.size / 2);
     this.store = new StateStore(width);

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { type ExploreBounds, SMALL_WORLD } from './bounds.js';
+import { DEFAULT_SCOPE, type ExploreScope } from './bounds.js';
 import { exploreLiveness, type LivenessResult } from './liveness.js';
 
-function exploring(change: Partial<ExploreBounds>): LivenessResult {
-  return exploreLiveness({ bounds: { ...SMALL_WORLD, forever: true, ...change } });
+function exploring(change: Partial<ExploreScope>): LivenessResult {
+  return exploreLiveness({ bounds: { ...DEFAULT_SCOPE, forever: true, ...change } });
 }
 
 describe('clients that try for ever', () => {
-  it.each<[string, Partial<ExploreBounds>, number]>([
+  it.each<[string, Partial<ExploreScope>, number]>([
     ['one node, whose answers may come too late', { nodes: 1, timeout: 1 }, 0],
     ['two nodes, of which each may get one', { nodes: 2, ttl: 2 }, 102_881],
     ['three nodes, of which one dies', { clients: 1, timeout: 1, crashes: 1 }, 26_957],

@@ -1,11 +1,11 @@
 import { type Action, ActionKind, partsOf } from './action.js';
-import type { ExploreBounds } from './bounds.js';
+import type { ExploreScope } from './bounds.js';
 import { type Exploration, type ExploreOptions, type ExploreProgress, Explorer } from './explore.js';
 import { PAUSE } from './locks.js';
 
 /** Which space is searched for traps. */
 export interface LivenessOptions {
-  readonly bounds: ExploreBounds;
+  readonly bounds: ExploreScope;
   readonly mostStates?: number;
   readonly onProgress?: (progress: ExploreProgress) => boolean;
 }
@@ -28,7 +28,7 @@ export function exploreLiveness({ bounds, ...options }: LivenessOptions): Livene
 }
 
 /** How to meet everything that {@link livenessOf} needs. */
-export function everything(bounds: ExploreBounds): ExploreOptions {
+export function everything(bounds: ExploreScope): ExploreOptions {
   return { bounds, symmetry: false, reduced: false, property: 'none' };
 }
 

@@ -18,7 +18,7 @@ import {
   type Token,
 } from '../core/index.js';
 import { deviates, lockPolicyOf, type Policy } from '../deviations/index.js';
-import { type ExploreBounds, TICK_US } from './bounds.js';
+import { type ExploreScope, TICK_US } from './bounds.js';
 import { canonicalLock, lockKey, mapNodeSets, rolesOf, withoutNode } from './canonical-lock.js';
 import { Interner, Memo } from './interner.js';
 import { type Commands, retoldToken } from './links.js';
@@ -46,7 +46,7 @@ export interface Send {
 /** What can happen to a client, as one number each. Replies follow from {@link REPLIES} on. */
 export const CALL = 0;
 
-/** The input of a lock that is given back. */
+/** The input of a lock that is released. */
 export const RELEASE = 1;
 
 /** The input of a lock that is to be extended. */
@@ -68,7 +68,7 @@ const NO_SENDS: readonly Send[] = [];
  */
 export class Locks {
   private readonly locals = new Interner<Local>('client states', 65_535);
-  private readonly bounds: ExploreBounds;
+  private readonly bounds: ExploreScope;
   private readonly policy: Policy;
   private readonly commands: Commands;
   private readonly next = new Memo();
@@ -89,7 +89,7 @@ export class Locks {
   readonly roles: (readonly number[])[] = [];
   private readonly shapeIds = new Interner<null>('client shapes', 65_535);
 
-  constructor(bounds: ExploreBounds, policy: Policy, commands: Commands) {
+  constructor(bounds: ExploreScope, policy: Policy, commands: Commands) {
     this.bounds = bounds;
     this.policy = policy;
     this.commands = commands;
@@ -230,7 +230,7 @@ export interface Reaction {
 }
 
 /** What happens to a client on an event, unremembered: the production lock's step, carried out. */
-function react(policy: Policy, bounds: ExploreBounds, commands: Commands, local: Local, event: number): Reaction {
+function react(policy: Policy, bounds: ExploreScope, commands: Commands, local: Local, event: number): Reaction {
   if (event === PAUSE || event === RESUME) {
     return { local: { ...local, paused: event === PAUSE }, sends: NO_SENDS, hollow: false };
   }
@@ -248,7 +248,7 @@ function react(policy: Policy, bounds: ExploreBounds, commands: Commands, local:
  * A step of the production lock. Where votes are granted and time does not pass, an acquisition has its votes at once,
  * nothing is sent that is not about counters, and no timer is armed.
  */
-export function stepWithin({ votes }: ExploreBounds, policy: LockPolicy, lock: LockState, event: LockEvent): Step {
+export function stepWithin({ votes }: ExploreScope, policy: LockPolicy, lock: LockState, event: LockEvent): Step {
   let { state, effects } = step(policy, lock, event);
   if (votes === 'asked') return { state, effects };
   const asked = effects.find((effect) => effect.type === 'send');
@@ -280,7 +280,7 @@ function carryOut(effect: Effect, timers: number[], sends: Send[], commands: Com
 }
 
 /** An event in the words of the lock. Its clock always shows 0. */
-function eventOf(bounds: ExploreBounds, commands: Commands, lock: LockState, event: number): LockEvent {
+function eventOf(bounds: ExploreScope, commands: Commands, lock: LockState, event: number): LockEvent {
   const now = localTime(0);
   const chance = (attempt: number) => ({ token: (attempt + 1) as Token, jitterPpm: 0 });
   if (event === CALL) return { type: 'acquire', now, nodes: bounds.nodes, ttlMs: bounds.ttl, chance: chance(0) };
@@ -297,7 +297,7 @@ function eventOf(bounds: ExploreBounds, commands: Commands, lock: LockState, eve
 }
 
 /** The same client, `ticks` later by its clock. */
-function older(policy: Policy, bounds: ExploreBounds, local: Local, ticks: number): Local {
+function older(policy: Policy, bounds: ExploreScope, local: Local, ticks: number): Local {
   const { lock } = local;
   const by = (at: LocalTime): LocalTime => localTime(at - ticks * TICK_US);
   const aged: LockState = {

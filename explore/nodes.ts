@@ -1,6 +1,6 @@
 import type { Command, Token } from '../core/index.js';
 import { hasFencingTokens, lockPolicyOf, type Policy } from '../deviations/index.js';
-import { type CounterState, LoneNode, trueTime } from '../sim/index.js';
+import { type CounterState, StandaloneNode, trueTime } from '../sim/index.js';
 import { Interner, Memo } from './interner.js';
 import { type Commands, MOST_COMMANDS, type NumberedReply } from './links.js';
 
@@ -121,8 +121,8 @@ export class Nodes {
     return counter.state;
   }
 
-  private atStart(): LoneNode {
-    const node = new LoneNode('at');
+  private atStart(): StandaloneNode {
+    const node = new StandaloneNode('at');
     const { policy } = this;
     if (hasFencingTokens(policy)) node.counter.begin(lockPolicyOf(policy).rules.scripts.counter);
     return node;
@@ -179,7 +179,7 @@ function carryOut(
   { token, left, counter }: NodeState,
   command: Command,
 ): { readonly node: NodeState } & Pick<NumberedReply, 'answer' | 'counter'> {
-  const node = new LoneNode('at');
+  const node = new StandaloneNode('at');
   // Its keys are numbered by the tokens that it is given, so that what it stores reads as a number again.
   if (token !== NOBODY) {
     const stored = {

@@ -1,5 +1,5 @@
 import { copy } from './copy.js';
-import type { BoundedWorld } from './world.js';
+import type { StateModel } from './world.js';
 
 /** All orders of 0 to n − 1, the identity first. */
 function permutations(n: number): number[][] {
@@ -17,7 +17,7 @@ function permutations(n: number): number[][] {
  * shapes, and where these are equal in the order that makes the state's array smallest.
  */
 export class Symmetry {
-  private readonly world: BoundedWorld;
+  private readonly world: StateModel;
   private readonly clientOrders: readonly (readonly number[])[];
   /** By the digits of a permutation of the nodes in base 8. */
   private readonly nodeOrderIndex = new Map<number, number>();
@@ -27,7 +27,7 @@ export class Symmetry {
   private readonly candidate: Uint16Array;
   private readonly best: Uint16Array;
 
-  constructor(world: BoundedWorld) {
+  constructor(world: StateModel) {
     this.world = world;
     const { nodes, clients } = world.bounds;
     this.clientOrders = permutations(clients);

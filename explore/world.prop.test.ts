@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { type ExploreBounds, SMALL_WORLD } from './bounds.js';
+import { DEFAULT_SCOPE, type ExploreScope } from './bounds.js';
 import { playBothWays } from './testing/both-ways.js';
 
 describe('a bounded world', () => {
-  it.each<[string, Partial<ExploreBounds>, number]>([
+  it.each<[string, Partial<ExploreScope>, number]>([
     ['with releases', { nodes: 1, ttl: 2, releases: true }, 2_949],
     ['with an extension', { nodes: 1, ttl: 2, extensions: 1, timeout: 2 }, 5_953],
     [
@@ -42,6 +42,6 @@ describe('a bounded world', () => {
     ],
     ['with votes, time and fencing tokens', { nodes: 1, ttl: 1, policy: { settings: { fencing: true } } }, 4_849],
   ])('%s is what the lock and the node do without memory', (_, change, transitions) => {
-    expect(playBothWays({ ...SMALL_WORLD, ...change })).toBe(transitions);
+    expect(playBothWays({ ...DEFAULT_SCOPE, ...change })).toBe(transitions);
   });
 });

@@ -2,14 +2,14 @@ import { type Command, isFencing } from '../core/index.js';
 import { hasFencingTokens, type Policy, quorumOf } from '../deviations/index.js';
 import { type Action, ActionKind, actionOf } from './action.js';
 import { Attempts } from './attempts.js';
-import { type ExploreBounds, type ExploredProperty, policyWithin } from './bounds.js';
+import { type ExploredProperty, type ExploreScope, policyWithin } from './bounds.js';
 import { copy } from './copy.js';
 import { Interner } from './interner.js';
 import { Commands, IDLE_LINK, type Link, Links, type NumberedReply } from './links.js';
 import { CALL, EXTEND, type Local, Locks, PAUSE, RELEASE, RESUME } from './locks.js';
 import { NOBODY, type NodeState, Nodes } from './nodes.js';
 
-/** Takes each successor, as it is written into {@link BoundedWorld.next}. */
+/** Takes each successor, as it is written into {@link StateModel.next}. */
 export type OnSuccessor = (action: Action) => void;
 
 /** What the numbers in a state stand for. */
@@ -34,8 +34,8 @@ const BACKWARDS = 8192;
  * ticks. A state is an array of small integers: the clients, the nodes, the links by client and node, what may
  * still go wrong, and, with fencing, the counters of claims. Each of the parts is a number that {@link Locks}, {@link Nodes} and {@link Links} know.
  */
-export class BoundedWorld {
-  readonly bounds: ExploreBounds;
+export class StateModel {
+  readonly bounds: ExploreScope;
   readonly policy: Policy;
   readonly commands: Commands = new Commands();
   readonly locks: Locks;
@@ -49,7 +49,7 @@ export class BoundedWorld {
   readonly faultsAt: number;
   /**
    * With fencing, where the greatest counter that was claimed with stands; behind it, by client, the greatest when it began
-   * to ask for its own. Numbers of {@link BoundedWorld.counters}.
+   * to ask for its own. Numbers of {@link StateModel.counters}.
    */
   readonly countersAt: number;
   readonly fenced: boolean;
@@ -57,7 +57,7 @@ export class BoundedWorld {
   /** The successor in hand. */
   readonly next: Uint16Array;
   readonly attempts: Attempts;
-  /** Leaves out what no property can tell apart: see {@link BoundedWorld.successors}. */
+  /** Leaves out what no property can tell apart: see {@link StateModel.successors}. */
   readonly reduced: boolean;
   private readonly property: ExploredProperty;
 
@@ -66,7 +66,7 @@ export class BoundedWorld {
    * @param tokensPerClient - Attempts of one client that can be told apart. Default: as many as the bounds remember.
    */
   constructor(
-    bounds: ExploreBounds,
+    bounds: ExploreScope,
     property: ExploredProperty,
     reduced: boolean,
     tokensPerClient: number = bounds.retries + 2,

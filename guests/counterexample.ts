@@ -1,11 +1,11 @@
 import { formatCounterexample } from '../report/index.js';
 import type { Schedule } from '../scenarios/index.js';
 import { decidedBy } from './frames.js';
+import type { LockFactory } from './lock-factory.js';
 import { bytesOf } from './net/byte-log.js';
 import { type GuestRunOptions, replayGuests } from './run.js';
 import { kindOf, type ViolationKind } from './search/kinds.js';
 import { explainForGuest, judgementOf } from './search/shrink-guests.js';
-import type { Subject } from './subject.js';
 
 /** Where a failure was found, and how to see it again. */
 export interface FoundWhere {
@@ -31,7 +31,7 @@ export interface FoundWhere {
  * made for a single node. What it needs is said of the pieces that were left out one by one.
  */
 export async function counterexample(
-  subject: Subject,
+  subject: LockFactory,
   schedule: Schedule,
   kind: ViolationKind,
   where: FoundWhere,
@@ -59,7 +59,7 @@ export async function counterexample(
   return text + bytesOf(run.bytes, violation) + ended + hintOf(subject, where);
 }
 
-function hintOf({ seen }: Subject, { onOneNode }: FoundWhere): string {
+function hintOf({ seen }: LockFactory, { onOneNode }: FoundWhere): string {
   if (onOneNode === undefined || seen.nodesAsked !== 1 || seen.nodesGiven < 2) return '';
   return `  no client has ever asked more than one of its ${seen.nodesGiven} nodes; did you mean ${onOneNode}?\n`;
 }

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { SOCKET_CLIENTS } from '../bench/socket-locks.js';
-import { Streams } from '../sim/index.js';
+import { RandomStreams } from '../sim/index.js';
 import { LIBRARIES, loadSubject } from './libraries/index.js';
 import { FAULT_CLASSES } from './search/fault-classes.js';
 import { drawGuestRun } from './search/search.js';
@@ -29,8 +29,8 @@ describe.each(LIBRARIES)('$id', (library) => {
       const faults = FAULT_CLASSES[seed % FAULT_CLASSES.length];
       if (faults === undefined) continue;
       const [slow, fast] = [
-        await drawGuestRun(subject, faults, new Streams(String(seed)), 0, 'immediates'),
-        await drawGuestRun(subject, faults, new Streams(String(seed)), 0, 'at-once'),
+        await drawGuestRun(subject, faults, new RandomStreams(String(seed)), 0, 'immediates'),
+        await drawGuestRun(subject, faults, new RandomStreams(String(seed)), 0, 'at-once'),
       ];
       expect([seed, fast.run.hash, fast.run.events]).toEqual([seed, slow.run.hash, slow.run.events]);
     }

@@ -213,7 +213,7 @@ describe('expectSafe', () => {
     expect([error.name, error.message]).toEqual(['UnsupportedClient', expect.stringContaining(problem)]);
   });
 
-  it('refuses a lock that cannot be given back, and a promise of a client', async () => {
+  it('refuses a lock that cannot be released, and a promise of a client', async () => {
     const kept = await caught(expectSafe(() => ({ acquire: () => 'token' }), options));
     expect(kept.message).toContain('the client has no release(held, resource), and its held lock has neither');
     const later = await caught(expectSafe(() => JSON.parse('{ "acquire": 1 }'), options));

@@ -3,12 +3,13 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { printable, printableLines } from '../core/printable.js';
 import type { Violation } from '../properties/index.js';
-import { propertyWords, recordingOf } from '../report/index.js';
+import { propertyLabel, recordingOf } from '../report/index.js';
 import type { Schedule } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
-import { Streams, type TraceEvent } from '../sim/index.js';
+import { RandomStreams, type TraceEvent } from '../sim/index.js';
 import { counterexample } from './counterexample.js';
 import { type ClientFailure, formatClientFailure, parseClientSchedule, replayOf } from './failure-file.js';
+import { type LockFactory, lockFactoryOf } from './lock-factory.js';
 import type { MakeLock } from './lock-under-test.js';
 import { checkOptions, DEFAULT_KINDS, type ExpectSafeOptions, untestable } from './options.js';
 import { Probe } from './probe.js';
@@ -18,7 +19,6 @@ import { COMMAND_TIMEOUT_MS, casesOf } from './search/cases.js';
 import { kindOf, VIOLATION_KINDS, type ViolationKind } from './search/kinds.js';
 import { claimsIn, drawGuestRun } from './search/search.js';
 import { shrinkForGuest } from './search/shrink-guests.js';
-import { type Subject, subjectOf } from './subject.js';
 import { trustsWallClock } from './wall-clock.js';
 import { watchdog } from './watchdog.js';
 
@@ -102,7 +102,7 @@ async function search(make: MakeLock, options: ExpectSafeOptions): Promise<SafeR
   const probe = new Probe();
   watchdog.start('the client');
   try {
-    const subject = await subjectOf('the client', make, commandTimeoutMs ?? undefined);
+    const subject = await lockFactoryOf('the client', make, commandTimeoutMs ?? undefined);
     const result = await new Search(subject, probe, options).run();
     return { ...result, untested: untestedOf(subject, options), notes: await notesOn(subject, options) };
   } finally {
@@ -113,7 +113,7 @@ async function search(make: MakeLock, options: ExpectSafeOptions): Promise<SafeR
 
 /** A case, and what comes of it. */
 interface Case {
-  readonly subject: Subject;
+  readonly subject: LockFactory;
   readonly schedule: Schedule;
   readonly extending: boolean;
   /** Which of the cases that were drawn; `null` for one that somebody gave. */
@@ -122,12 +122,12 @@ interface Case {
 
 /** One call of {@link expectSafe}. */
 class Search {
-  private readonly subject: Subject;
+  private readonly subject: LockFactory;
   private readonly probe: Probe;
   private readonly options: ExpectSafeOptions;
   private claims = 0;
 
-  constructor(subject: Subject, probe: Probe, options: ExpectSafeOptions) {
+  constructor(subject: LockFactory, probe: Probe, options: ExpectSafeOptions) {
     this.subject = subject;
     this.probe = probe;
     this.options = options;
@@ -139,7 +139,7 @@ class Search {
       await this.replay(replay);
       return { runs: 1, claims: this.claims, classes: {} };
     }
-    const streams = new Streams(seed);
+    const streams = new RandomStreams(seed);
     const caseOf = casesOf(this.options, this.subject.seen.sockets);
     const classes: Record<string, number> = {};
     for (let number = 0; number < runs; number++) {
@@ -204,7 +204,7 @@ function textOf(path: string): string {
 }
 
 /** What could not fail of what was asked for. @throws if that is all of it, as a test that could not fail. */
-function untestedOf({ seen }: Subject, options: ExpectSafeOptions): ViolationKind[] {
+function untestedOf({ seen }: LockFactory, options: ExpectSafeOptions): ViolationKind[] {
   const { kinds = DEFAULT_KINDS } = options;
   const never = untestable(kinds, options);
   const untested = kinds.filter(
@@ -216,7 +216,7 @@ function untestedOf({ seen }: Subject, options: ExpectSafeOptions): ViolationKin
 }
 
 /** What is good to know of a client that has passed. */
-async function notesOn(subject: Subject, { nodes = 5, replay }: ExpectSafeOptions): Promise<string[]> {
+async function notesOn(subject: LockFactory, { nodes = 5, replay }: ExpectSafeOptions): Promise<string[]> {
   const notes: string[] = [];
   const { waitsWithNodes } = subject.seen;
   if (waitsWithNodes !== null)
@@ -306,7 +306,7 @@ async function unsafe(
   );
   const shown = await replayGuests(subject, schedule, how);
   const violation = shown.violations.find((it) => kindOf(it) === kind) ?? first;
-  const title = `the lock is not safe (kind ${kind}, property ${propertyWords(violation.property)})`;
+  const title = `the lock is not safe (kind ${kind}, property ${propertyLabel(violation.property)})`;
   const note = problem === null ? '' : `  ${problem}\n`;
   return new UnsafeLockError(`${title}\n${message}${note}`, kind, schedule, violation);
 }
@@ -334,7 +334,7 @@ async function written(...given: Parameters<typeof write>): Promise<WrittenFailu
 
 /** Writes a failure and its page under a name that no other failure has. */
 async function write(
-  subject: Subject,
+  subject: LockFactory,
   failure: Omit<ClientFailure, 'schema'>,
   { reportTo = '.lockstep/guests' }: ExpectSafeOptions,
 ): Promise<{ readonly path: string; readonly report: string }> {

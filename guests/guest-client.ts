@@ -1,5 +1,5 @@
 import { initialState, LONGEST_US, type LocalTime, localTime, type Phase, type Token } from '../core/index.js';
-import { Kind, type LockRun, type QueueEvent, type TrueTime, trueTime } from '../sim/index.js';
+import { Kind, type QueueEvent, type SimLock, type TrueTime, trueTime } from '../sim/index.js';
 import { follow } from './follow.js';
 import { EPOCH_MS, GuestHost } from './guest-host.js';
 import { BeliefEnd, Hold } from './hold.js';
@@ -22,7 +22,7 @@ const LONGEST_TTLS = 100;
 export class GuestClient extends GuestHost {
   /** While it is made, a promise of it. */
   private client: LockUnderTest | Promise<LockUnderTest> | null = null;
-  private readonly holds = new Map<LockRun, Hold>();
+  private readonly holds = new Map<SimLock, Hold>();
 
   /** Everything that follows from the event has happened: reads what locks say of themselves. */
   override settle(): void {
@@ -34,12 +34,12 @@ export class GuestClient extends GuestHost {
     }
   }
 
-  protected override extensionSent(lock: LockRun, place: number): void {
+  protected override extensionSent(lock: SimLock, place: number): void {
     this.holds.get(lock)?.extensions.sent(place);
   }
 
   /** A library that keeps its lock alive by itself does not tell of it: the answer of a majority does. */
-  protected override extensionGranted(lock: LockRun, place: number): void {
+  protected override extensionGranted(lock: SimLock, place: number): void {
     const hold = this.holds.get(lock);
     if (hold === undefined || hold.held === null) return;
     const isMajority = hold.extensions.answered(place, lock.list.majority);
@@ -50,7 +50,7 @@ export class GuestClient extends GuestHost {
     const { lock } = hold;
     const deadline = this.deadlineOf(hold);
     if (deadline === lock.state.hold.deadline) return;
-    const ends = deadline <= this.clock.read(this.chronicle.now);
+    const ends = deadline <= this.clock.read(this.context.now);
     this.setDeadline(lock, deadline);
     if (ends) this.believeNoMore(hold);
     else this.watch(hold);
@@ -69,7 +69,7 @@ export class GuestClient extends GuestHost {
     const { held } = hold;
     const isHeld = (): boolean => beliefIn(held, EPOCH_MS, Number.POSITIVE_INFINITY) === Number.POSITIVE_INFINITY;
     if (!this.readsClocks(isHeld)) return localTime(LONGEST_US);
-    const { now } = this.chronicle;
+    const { now } = this.context;
     const says = (at: number): boolean => this.look(isHeld, trueTime(at));
     let [last, first] = [Number(now), now + LONGEST_TTLS * hold.lock.plan.ttlMs * 1000];
     // As it was found before, most of the time.
@@ -88,7 +88,7 @@ export class GuestClient extends GuestHost {
   private believeNoMore(hold: Hold): void {
     const { lock } = hold;
     this.setState(lock, { phase: 'lost' });
-    this.chronicle.expired(lock);
+    this.context.expired(lock);
     if (lock.plan.holdUs === null) this.finish(hold);
   }
 
@@ -101,8 +101,8 @@ export class GuestClient extends GuestHost {
 
   // ——— what is planned ———
 
-  override acquire(lock: LockRun): void {
-    this.chronicle.called(Kind.call, lock);
+  override acquire(lock: SimLock): void {
+    this.context.called(Kind.call, lock);
     lock.repeats = true;
     this.current = lock;
     this.randomCalls = 0;
@@ -114,7 +114,7 @@ export class GuestClient extends GuestHost {
     const calledMs = this.wallMs();
     const hold = new Hold(lock, resource, calledMs);
     this.holds.set(lock, hold);
-    this.session.judge.called(lock, this.chronicle.now);
+    this.session.judge.called(lock, this.context.now);
     this.enter(() => this.ask(hold));
     this.host.attempted(lock);
   }
@@ -183,14 +183,14 @@ export class GuestClient extends GuestHost {
       else this.session.seen.signal = true;
       this.acquired(hold, signal === undefined ? {} : { signal });
       signal?.addEventListener('abort', () => {
-        if (returnedUs !== null && !lock.gone) this.session.signalled(lock, this.chronicle.now - returnedUs);
+        if (returnedUs !== null && !lock.gone) this.session.signalled(lock, this.context.now - returnedUs);
       });
       return new Promise((resolve) => {
         hold.leave = resolve;
       });
     };
     const ended = (error?: unknown): void => {
-      returnedUs = this.chronicle.now;
+      returnedUs = this.context.now;
       if (hold.held === null) this.refused(hold, 'contended', error);
       else this.released(hold, error);
     };
@@ -211,7 +211,7 @@ export class GuestClient extends GuestHost {
   private acquired(hold: Hold, held: unknown): void {
     const { lock } = hold;
     hold.held = held;
-    const { token } = this.session.judge.tokenBehind(lock, this.chronicle.now);
+    const { token } = this.session.judge.tokenBehind(lock, this.context.now);
     if (token !== lock.token) {
       lock.token = token;
       this.setState(lock, { attempt: { ...lock.state.attempt, token: token as unknown as Token } });
@@ -219,21 +219,18 @@ export class GuestClient extends GuestHost {
     const deadline = this.deadlineOf(hold);
     this.setState(lock, { phase: 'held' });
     this.setDeadline(lock, deadline);
-    this.session.given(
-      lock,
-      deadline === 0 ? Number.NEGATIVE_INFINITY : deadline - this.clock.read(this.chronicle.now),
-    );
+    this.session.given(lock, deadline === 0 ? Number.NEGATIVE_INFINITY : deadline - this.clock.read(this.context.now));
     this.planWork(lock);
-    this.chronicle.claimed(lock);
+    this.context.claimed(lock);
     this.watch(hold);
     this.host.claimed(lock);
   }
 
   private refused(hold: Hold, reason: string, error?: unknown): void {
     this.noteKept(hold.lock);
-    this.session.judge.refused(hold.lock, error, this.chronicle.now);
+    this.session.judge.refused(hold.lock, error, this.context.now);
     this.setState(hold.lock, { phase: 'failed' });
-    this.chronicle.failed(hold.lock, reason);
+    this.context.failed(hold.lock, reason);
     this.finish(hold);
   }
 
@@ -243,12 +240,12 @@ export class GuestClient extends GuestHost {
     this.host.finished(hold.lock);
   }
 
-  protected override release(lock: LockRun): void {
+  protected override release(lock: SimLock): void {
     const hold = this.holds.get(lock);
     if (hold === undefined || hold.over) return;
-    this.chronicle.called(Kind['release-call'], lock);
-    this.session.judge.givesBack(lock, this.chronicle.now);
-    this.chronicle.ended(lock, 'released');
+    this.context.called(Kind['release-call'], lock);
+    this.session.judge.givesBack(lock, this.context.now);
+    this.context.ended(lock, 'released');
     // No phase says so: what is sent for it may be sent bit by bit, and counts when it has returned.
     hold.releasing = true;
     const done = this.session.opens(this, 'release');
@@ -277,14 +274,14 @@ export class GuestClient extends GuestHost {
     const { lock } = hold;
     if (hold.over) return;
     this.noteKept(lock);
-    this.session.judge.gaveBack(lock, error, this.chronicle.now);
+    this.session.judge.gaveBack(lock, error, this.context.now);
     this.setState(lock, { phase: 'released' });
-    this.chronicle.ended(lock, 'released');
-    this.chronicle.released(lock);
+    this.context.ended(lock, 'released');
+    this.context.released(lock);
     this.finish(hold);
   }
 
-  protected override extend(lock: LockRun, ttlMs: number): void {
+  protected override extend(lock: SimLock, ttlMs: number): void {
     const hold = this.holds.get(lock);
     if (hold === undefined || hold.over || hold.releasing || hold.leave !== null) return;
     if (lock.state.phase !== 'held' && lock.state.phase !== 'lost') return;
@@ -295,7 +292,7 @@ export class GuestClient extends GuestHost {
         () => extensionOf(this.clientNow, hold.held, ttlMs),
         done,
         (held) => this.extended(hold, held, calledMs + ttlMs),
-        (error) => this.chronicle.outcome(Kind['not-extended'], lock, reasonOf(error)),
+        (error) => this.context.outcome(Kind['not-extended'], lock, reasonOf(error)),
         () => this.isOver(hold) || hold.releasing,
       ),
     );
@@ -304,7 +301,7 @@ export class GuestClient extends GuestHost {
   private extended(hold: Hold, held: unknown, otherwise: Belief): void {
     const { lock } = hold;
     if (held === false || held === undefined) {
-      this.chronicle.outcome(Kind['not-extended'], lock, held === false ? 'lost' : 'limit');
+      this.context.outcome(Kind['not-extended'], lock, held === false ? 'lost' : 'limit');
       return;
     }
     if (typeof held === 'object' && held !== null) hold.held = held;
@@ -317,13 +314,13 @@ export class GuestClient extends GuestHost {
     this.host.claimed(lock);
   }
 
-  private noteExtended(lock: LockRun, before: LocalTime): void {
+  private noteExtended(lock: SimLock, before: LocalTime): void {
     this.session.seen.extension = true;
-    this.chronicle.extended(lock, before);
+    this.context.extended(lock, before);
   }
 
-  protected override remaining(lock: LockRun): number {
-    return lock.believes(this.chronicle.now) ? lock.state.hold.deadline - this.clock.read(this.chronicle.now) : 0;
+  protected override remaining(lock: SimLock): number {
+    return lock.believes(this.context.now) ? lock.state.hold.deadline - this.clock.read(this.context.now) : 0;
   }
 
   protected override lockTimer(): void {}
@@ -336,7 +333,7 @@ export class GuestClient extends GuestHost {
 
   private beliefEnds({ hold, event: armed }: BeliefEnd, event: QueueEvent): boolean {
     if (armed !== event || !hold.lock.believing) return false;
-    if (this.clock.read(this.chronicle.now) < hold.lock.state.hold.deadline) this.watch(hold);
+    if (this.clock.read(this.context.now) < hold.lock.state.hold.deadline) this.watch(hold);
     else this.believeNoMore(hold);
     return true;
   }

@@ -15,12 +15,12 @@ import {
 } from '../core/index.js';
 import {
   ClientProcess,
-  type ClientSeat,
+  type ClientSlot,
   type Clock,
-  type LockRun,
   type Message,
   nodeName,
   type QueueEvent,
+  type SimLock,
   type SimNode,
   type TrueTime,
 } from '../sim/index.js';
@@ -54,7 +54,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
   readonly session: Session;
   protected readonly timers: ProcessTimers;
   /** The lock that was asked for last: what is sent belongs to it, unless its token says otherwise. */
-  protected current: LockRun | null = null;
+  protected current: SimLock | null = null;
   protected randomCalls = 0;
   private asked: NodeSet = NO_NODES;
   /** The instant that its clocks show to whom it is being asked in {@link look}; `null` for now. */
@@ -64,7 +64,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
   /** The same when guest code was last entered. */
   private readBefore = 0;
 
-  constructor(seat: ClientSeat, session: Session) {
+  constructor(seat: ClientSlot, session: Session) {
     super(seat, 'wall');
     this.session = session;
     this.timers = new ProcessTimers((timer, at) => this.host.pushTimer(this, timer, 0, at, this.clocks.monotonic));
@@ -99,7 +99,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
       throw this.refuses(
         'reads its clock again and again until it shows more: time goes on only when it waits for a timer',
       );
-    return this.shown ?? this.chronicle.now;
+    return this.shown ?? this.context.now;
   }
 
   setTimer(callback: () => void, delayMs: number, repeat: boolean): OwnedTimer {
@@ -173,11 +173,11 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     this.enter(() => this.timers.runImmediates());
   }
 
-  protected setState(lock: LockRun, change: Partial<LockState>): void {
+  protected setState(lock: SimLock, change: Partial<LockState>): void {
     Object.assign(lock.state, change);
   }
 
-  protected setDeadline(lock: LockRun, deadline: LocalTime): void {
+  protected setDeadline(lock: SimLock, deadline: LocalTime): void {
     this.setState(lock, { hold: { ...lock.state.hold, deadline } });
   }
 
@@ -186,7 +186,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
   override wake(subject: object, event: QueueEvent): boolean {
     if (!(subject instanceof GuestTimer)) return super.wake(subject, event);
     if (subject.event !== event) return false;
-    const now = this.clocks.monotonic.read(this.chronicle.now);
+    const now = this.clocks.monotonic.read(this.context.now);
     this.enter(() => this.timers.fire(subject, now));
     return true;
   }
@@ -226,9 +226,9 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
       return { replies: Promise.reject(new Error('no lock was asked for yet')), abandon: () => {} };
     const { lock, command, said, at } = addressed;
     const { name: client } = this;
-    const sentUs = this.chronicle.now;
+    const sentUs = this.context.now;
     session.frames?.push({ client, node: nodeName(node), said, sentUs, where: authorsLine() });
-    const remote = new RemoteCommands(lock, at, session.serverOf(at), commands, said, session.names, this.chronicle);
+    const remote = new RemoteCommands(lock, at, session.serverOf(at), commands, said, session.names, this.context);
     this.host.send(lock, oneNode(place), command, remote);
     return remote;
   }
@@ -240,7 +240,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     if (addressed === null) return;
     const { lock, command, said, at } = addressed;
     const segment = new Segment(connection, commands, said, this.session.names, {
-      chronicle: this.chronicle,
+      context: this.context,
       node: at,
       lock,
     });
@@ -248,12 +248,12 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
   }
 
   /** An attempt or a release is over. What a library keeps for nodes that it has no connection to counts as sent. */
-  protected noteKept(lock: LockRun): void {
+  protected noteKept(lock: SimLock): void {
     const kept = this.networkMade?.unconnected ?? NO_NODES;
     if (kept === NO_NODES || lock.token === 0) return;
     const token = lock.token as unknown as Token;
     const release: Command = { operation: 'release', attempt: 0, round: 0, token, ttlMs: 0, counter: 0 };
-    this.chronicle.observer.sent(lock, kept, release, this.chronicle.now);
+    this.context.observer.sent(lock, kept, release, this.context.now);
   }
 
   /** What commands are about, for whoever looks at messages: their lock above all. `null` before there is any. */
@@ -269,7 +269,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
       effectOf: (text, rest) => session.effects.ofScript(text, rest, isAcquiring),
     });
     const known = meaning.value === null ? undefined : session.names.known(meaning.value);
-    const owner = known === undefined ? null : this.chronicle.ownerOf(known);
+    const owner = known === undefined ? null : this.context.ownerOf(known);
     const lock = owner?.client === this ? owner : this.current;
     const at = session.nodes[node];
     if (lock === null || at === undefined) return null;
@@ -295,12 +295,12 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     this.networkMade ??= this.session.networkFor({
       index: this.index,
       lifeNow: () => this.life,
-      nowUs: () => this.chronicle.now,
+      nowUs: () => this.context.now,
       enter: (work) => this.enter(work),
       sendControl: (control, afterUs) => this.host.sendControl(control, afterUs),
       tell: (message, told) => this.host.tell(message, told),
       transmit: (connection, node, commands) => this.transmit(connection, node, commands),
-      siteOf: (node) => ({ node, now: this.chronicle.now, names: this.session.names, by: 0 }),
+      siteOf: (node) => ({ node, now: this.context.now, names: this.session.names, by: 0 }),
       log: (node, text, isTrouble) => this.session.logBytes(this, node, text, isTrouble),
       unreachable: (where) => this.session.refuse(unreachable(where)),
     });
@@ -308,7 +308,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
   }
 
   private noteAcquisition(
-    lock: LockRun,
+    lock: SimLock,
     operation: Command['operation'],
     token: number,
     keys: readonly string[],
@@ -318,18 +318,18 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     if (lock.state.phase !== 'acquiring') return;
     this.noteKept(lock);
     lock.token = token;
-    lock.keys = keys.map((key) => this.chronicle.keyOf(key));
+    lock.keys = keys.map((key) => this.context.keyOf(key));
     const attempt = { ...lock.state.attempt, token: token as unknown as Token };
     this.setState(lock, { attempt, votes: NO_VOTES });
   }
 
   /** A node is asked to extend a lock. */
-  protected abstract extensionSent(lock: LockRun, place: number): void;
+  protected abstract extensionSent(lock: SimLock, place: number): void;
 
   /** A client hears that a node has extended its lock, in time. */
-  protected abstract extensionGranted(lock: LockRun, place: number): void;
+  protected abstract extensionGranted(lock: SimLock, place: number): void;
 
-  private setVotes(lock: LockRun, token: number, votes: Tally): void {
+  private setVotes(lock: SimLock, token: number, votes: Tally): void {
     if (lock.token === token && lock.state.phase === 'acquiring') this.setState(lock, { votes });
   }
 
@@ -349,7 +349,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
       });
     }
     const isAwaited = remote instanceof Segment ? isAnswer : remote.isAwaited;
-    if (isAwaited) this.session.judge.heard(command, this.chronicle.now);
+    if (isAwaited) this.session.judge.heard(command, this.context.now);
     if (command.operation === 'extend' && answer === 'yes' && isAwaited) this.extensionGranted(lock, place);
     this.enter(() => remote.arrive(counter));
   }
@@ -357,7 +357,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
 
 /** Commands, and what they are about. */
 interface Addressed {
-  readonly lock: LockRun;
+  readonly lock: SimLock;
   readonly command: Command;
   readonly said: string;
   readonly at: SimNode;

@@ -2,10 +2,10 @@ import { type Answer, type Command, LONGEST_US, type LocalTime, type NodeSet } f
 import { Monitors } from '../properties/index.js';
 import type { Fault, ProcessName } from '../scenarios/index.js';
 import {
-  type EndCause,
-  type GoneCause,
-  type LockRun,
+  type HoldEndCause,
+  type KeyRemovalCause,
   nodeName,
+  type SimLock,
   type TrueTime,
   type WatchedWorld,
   type World,
@@ -35,7 +35,7 @@ interface Judges {
 
 /** The monitors of a run of guests. */
 export class GuestMonitors extends Monitors {
-  private readonly givenBack = new Set<LockRun>();
+  private readonly givenBack = new Set<SimLock>();
   private readonly withoutPower = new Set<string>();
   /** Hears of processes of nodes that die, and of nodes that are back. */
   machines: Machines | null = null;
@@ -97,25 +97,25 @@ export class GuestMonitors extends Monitors {
 
   // ——— what calls come to ———
 
-  called(lock: LockRun, now: TrueTime): void {
+  called(lock: SimLock, now: TrueTime): void {
     this.judges.calls.called(lock, now);
   }
 
-  refused(lock: LockRun, error: unknown, now: TrueTime): void {
+  refused(lock: SimLock, error: unknown, now: TrueTime): void {
     this.judges.calls.refused(lock, error, now);
     this.judges.keys.over(lock, now);
   }
 
   /** The token that a lock is given for, and the nodes that have it. */
-  tokenBehind(lock: LockRun, now: TrueTime): ReturnType<Keys['tokenBehind']> {
+  tokenBehind(lock: SimLock, now: TrueTime): ReturnType<Keys['tokenBehind']> {
     return this.judges.keys.tokenBehind(lock, now);
   }
 
-  givesBack(lock: LockRun, now: TrueTime): void {
+  givesBack(lock: SimLock, now: TrueTime): void {
     this.judges.calls.releasing(lock, now);
   }
 
-  gaveBack(lock: LockRun, error: unknown, now: TrueTime): void {
+  gaveBack(lock: SimLock, error: unknown, now: TrueTime): void {
     this.judges.calls.released(lock, error, now);
     this.judges.keys.over(lock, now);
   }
@@ -127,29 +127,29 @@ export class GuestMonitors extends Monitors {
 
   // ——— what the world does ———
 
-  private says(lock: LockRun, now: TrueTime): void {
+  private says(lock: SimLock, now: TrueTime): void {
     const { deadline } = lock.state.hold;
     if (lock.believing && deadline < LONGEST_US)
       this.judges.margin.believes(lock, lock.client.clock.when(deadline, now), now);
   }
 
-  override attempted(lock: LockRun, now: TrueTime): void {
+  override attempted(lock: SimLock, now: TrueTime): void {
     super.attempted(lock, now);
     this.slowUs = Math.min(this.slowUs, SLOW_US);
   }
 
-  override claimed(lock: LockRun, now: TrueTime): void {
+  override claimed(lock: SimLock, now: TrueTime): void {
     this.judges.calls.acquired(lock, now);
     super.claimed(lock, now);
     this.says(lock, now);
   }
 
-  override extended(lock: LockRun, before: LocalTime, now: TrueTime): void {
+  override extended(lock: SimLock, before: LocalTime, now: TrueTime): void {
     super.extended(lock, before, now);
     this.says(lock, now);
   }
 
-  override ended(lock: LockRun, cause: EndCause, now: TrueTime): void {
+  override ended(lock: SimLock, cause: HoldEndCause, now: TrueTime): void {
     if (cause === 'released' && lock.client.clock.read(now) < lock.state.hold.deadline) this.givenBack.add(lock);
     if (cause !== 'crashed') this.judges.margin.believes(lock, now, now);
     super.ended(lock, cause, now);
@@ -178,7 +178,7 @@ export class GuestMonitors extends Monitors {
     super.nodeUp(node, now);
   }
 
-  override sent(lock: LockRun, to: NodeSet, command: Command, now: TrueTime): void {
+  override sent(lock: SimLock, to: NodeSet, command: Command, now: TrueTime): void {
     this.judges.keys.sent(lock, to, command, now);
     this.judges.margin.sent(command, now);
     this.judges.calls.sent(lock, to, command, now);
@@ -203,13 +203,13 @@ export class GuestMonitors extends Monitors {
     super.keySet(node, key, token, now);
   }
 
-  override keyGone(node: number, key: number, token: number, cause: GoneCause, by: number, now: TrueTime): void {
+  override keyGone(node: number, key: number, token: number, cause: KeyRemovalCause, by: number, now: TrueTime): void {
     this.judges.keys.keyGone(node, key, cause, now);
     super.keyGone(node, key, token, cause, by, now);
   }
 
-  /** A client is not to blame for a write that is on its way when the schedule gives back a lock that it still holds. */
-  override written(lock: LockRun, index: number, accepted: boolean, now: TrueTime): void {
+  /** A client is not to blame for a write that is on its way when the schedule releases a lock that it still holds. */
+  override written(lock: SimLock, index: number, accepted: boolean, now: TrueTime): void {
     if (!this.givenBack.has(lock)) super.written(lock, index, accepted, now);
   }
 }

@@ -1,4 +1,4 @@
-import type { LockRun, QueueEvent } from '../sim/index.js';
+import type { QueueEvent, SimLock } from '../sim/index.js';
 import { Extensions } from './extensions.js';
 import type { Belief } from './lock-under-test.js';
 
@@ -14,7 +14,7 @@ export class BeliefEnd {
 
 /** A lock that the guest acquires or has acquired. */
 export class Hold {
-  readonly lock: LockRun;
+  readonly lock: SimLock;
   readonly resource: string;
   readonly calledMs: number;
   /** What the library gave for it. */
@@ -35,7 +35,7 @@ export class Hold {
   over = false;
 
   /** @param calledMs - When it was asked for, by the wall clock of its process. */
-  constructor(lock: LockRun, resource: string, calledMs: number) {
+  constructor(lock: SimLock, resource: string, calledMs: number) {
     this.lock = lock;
     this.resource = resource;
     this.calledMs = calledMs;

@@ -1,20 +1,24 @@
-import { type RecordingInput, type Taken, takenOf } from '../report/index.js';
+import { type RecordingInput, type RunSnapshot, snapshotOf } from '../report/index.js';
 import type { Schedule } from '../scenarios/index.js';
+import type { LockFactory } from './lock-factory.js';
 import { type GuestRunOptions, replayGuests } from './run.js';
 import { judgementOf } from './search/shrink-guests.js';
-import type { Subject } from './subject.js';
 
 /** A run of a library, taken down for a page: the library is not there to run it again. */
 export interface Recording {
   readonly schedule: Schedule;
-  readonly taken: Taken;
+  readonly taken: RunSnapshot;
   readonly hash: string;
 }
 
 /** Runs a schedule with a guest, and takes the run down. */
-export async function record(subject: Subject, schedule: Schedule, options: GuestRunOptions = {}): Promise<Recording> {
+export async function record(
+  subject: LockFactory,
+  schedule: Schedule,
+  options: GuestRunOptions = {},
+): Promise<Recording> {
   const played = await replayGuests(subject, schedule, { ...options, trace: true });
-  return { schedule, taken: takenOf(schedule, judgementOf(schedule, played), 'foreign'), hash: played.run.hash };
+  return { schedule, taken: snapshotOf(schedule, judgementOf(schedule, played), 'foreign'), hash: played.run.hash };
 }
 
 /**

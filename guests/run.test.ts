@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest';
 import type { Fate } from '../scenarios/index.js';
 import { inMacrotask } from './host/drain.js';
 import { LIBRARIES, loadSubject } from './libraries/index.js';
+import { lockFactoryOf } from './lock-factory.js';
 import type { MakeLock } from './lock-under-test.js';
 import { replayGuests, replayGuestsAtOnce } from './run.js';
 import { kindOf } from './search/kinds.js';
-import { subjectOf } from './subject.js';
 import { plan, scheduleOf } from './testing/schedules.js';
 
 describe.each(LIBRARIES)('$package $version', (library) => {
@@ -51,7 +51,7 @@ it('a lock may count before it sets anything', async () => {
       return null;
     },
   });
-  const subject = await subjectOf('a counter', make, undefined);
+  const subject = await lockFactoryOf('a counter', make, undefined);
   counted.length = 0;
   const { uncaught } = await replayGuests(subject, scheduleOf([[plan(0, 0)]]));
   expect([uncaught, counted]).toEqual([[], [1, 2]]);

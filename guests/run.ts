@@ -9,7 +9,7 @@ import { install } from './host/install.js';
 import { as, current } from './host/owner.js';
 import type { ClientViolation } from './judges/failure.js';
 import type { ByteLine } from './net/byte-log.js';
-import { type OpenCall, Session, type Subject, type Uncaught } from './session.js';
+import { type LockFactory, type OpenCall, Session, type Uncaught } from './session.js';
 import { watchdog } from './watchdog.js';
 
 /** A run of guests, with what monitors say about it. */
@@ -65,11 +65,11 @@ class Running {
   /** When half of the events were handled that a run may have. */
   private halfUs = Number.POSITIVE_INFINITY;
 
-  constructor(subject: Subject, setup: Setup, adversary: Adversary, options: GuestRunOptions) {
+  constructor(subject: LockFactory, setup: Setup, adversary: Adversary, options: GuestRunOptions) {
     this.monitors = new GuestMonitors(setup);
     let session: Session | null = null;
     this.world = new World(setup, adversary, this.monitors, options.trace ?? false, (seat) => {
-      session ??= new Session(subject, seat.chronicle, this.monitors, options.extendsItself ?? false);
+      session ??= new Session(subject, seat.context, this.monitors, options.extendsItself ?? false);
       return new GuestClient(seat, session);
     });
     if (session === null) throw new RangeError('a run needs a client');
@@ -187,7 +187,7 @@ function circles({ now, clients }: World): Violation {
  * immediates that follow from it have run.
  */
 export async function runGuests(
-  subject: Subject,
+  subject: LockFactory,
   setup: Setup,
   adversary: Adversary,
   options: GuestRunOptions = {},
@@ -206,7 +206,7 @@ export async function runGuests(
 
 /** The same, at once: see {@link drainAtOnce}. Only from a macrotask. */
 export function runGuestsAtOnce(
-  subject: Subject,
+  subject: LockFactory,
   setup: Setup,
   adversary: Adversary,
   options: GuestRunOptions = {},
@@ -224,12 +224,16 @@ export function runGuestsAtOnce(
 }
 
 /** Runs a written schedule, drained by documented means of Node. */
-export function replayGuests(subject: Subject, schedule: Schedule, options: GuestRunOptions = {}): Promise<GuestRun> {
+export function replayGuests(
+  subject: LockFactory,
+  schedule: Schedule,
+  options: GuestRunOptions = {},
+): Promise<GuestRun> {
   return runGuests(subject, setupOf(schedule), new ScriptedAdversary(schedule), options);
 }
 
 /** Runs a written schedule at once, drained by means that Node does not document: for shrinking. */
-export function replayGuestsAtOnce(subject: Subject, schedule: Schedule, options: GuestRunOptions = {}): GuestRun {
+export function replayGuestsAtOnce(subject: LockFactory, schedule: Schedule, options: GuestRunOptions = {}): GuestRun {
   return runGuestsAtOnce(subject, setupOf(schedule), new ScriptedAdversary(schedule), options);
 }
 

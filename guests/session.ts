@@ -1,11 +1,11 @@
 import { printable } from '../core/printable.js';
 import type { Violation } from '../properties/index.js';
 import { instant } from '../properties/monitors/instant.js';
-import { type LockRun, type SimNode, Streams, type World } from '../sim/index.js';
+import { RandomStreams, type SimLock, type SimNode, type World } from '../sim/index.js';
 import { sha1 } from '../wire/index.js';
 import type { Frame } from './frames.js';
 import type { GuestMonitors } from './guest-monitors.js';
-import type { Owner } from './host/owner.js';
+import type { ProcessContext } from './host/owner.js';
 import { type ClientViolation, failure } from './judges/failure.js';
 import { type LockUnderTest, type MakeLock, whatIsWrongWith } from './lock-under-test.js';
 import type { ByteLine } from './net/byte-log.js';
@@ -18,7 +18,7 @@ import { Server } from './redis/server.js';
 import { testBedOf } from './test-bed.js';
 
 /** A lock client that can be run; see {@link subjectOf}. */
-export interface Subject {
+export interface LockFactory {
   /** As in a table: `redlock 4.2.0`. */
   readonly name: string;
   readonly make: MakeLock;
@@ -80,7 +80,7 @@ export class UnsupportedClient extends Error {
 }
 
 /** A process that runs guest code, as those see it who drive it. */
-export interface GuestProcess extends Owner {
+export interface GuestProcess extends ProcessContext {
   readonly hasImmediates: boolean;
   runImmediates(): void;
   /** Everything that follows from the event has happened. */
@@ -93,7 +93,7 @@ const PLAUSIBLE_MS = 366 * 24 * 3600 * 1000;
 /** For all runs of a thread, made when Lua is loaded. */
 let effects: Effects | null = null;
 
-const STREAMS = new Streams('lockstep guests');
+const STREAMS = new RandomStreams('lockstep guests');
 /** Streams of a process's later lives begin here. */
 const LIFE = 1 << 16;
 
@@ -115,8 +115,8 @@ export class Session {
   readonly seen: Seen;
   /** Is told what calls come to. */
   readonly judge: GuestMonitors;
-  private readonly subject: Subject;
-  private readonly chronicle: World['chronicle'];
+  private readonly subject: LockFactory;
+  private readonly context: World['context'];
   private readonly servers: Server[] = [];
   /** What went over connections, where a trace is kept. */
   readonly bytes: ByteLine[] | null;
@@ -129,25 +129,25 @@ export class Session {
   private readonly calls = new Set<OpenCall>();
   /** When each process last sent something, µs. */
   private readonly sentAt = new Map<string, number>();
-  private readonly shared = new Set<LockRun>();
+  private readonly shared = new Set<SimLock>();
   private readonly pauses: { readonly client: string; readonly sinceUs: number; readonly untilUs: number }[] = [];
 
-  constructor(subject: Subject, chronicle: World['chronicle'], judge: GuestMonitors, extendsItself: boolean) {
+  constructor(subject: LockFactory, context: World['context'], judge: GuestMonitors, extendsItself: boolean) {
     this.subject = subject;
     this.seen = subject.seen;
     this.judge = judge;
-    this.chronicle = chronicle;
-    this.bytes = chronicle.trace.keeping ? [] : null;
-    this.frames = chronicle.trace.keeping ? [] : null;
+    this.context = context;
+    this.bytes = context.trace.keeping ? [] : null;
+    this.frames = context.trace.keeping ? [] : null;
     this.commandTimeoutMs = subject.commandTimeoutMs;
     this.extendsItself = extendsItself;
-    this.names = new RunNames(chronicle);
+    this.names = new RunNames(context);
   }
 
   /** Makes the client of a process. Throws an {@link UnsupportedClient} for what is none. */
   makeClient(
     process: { wireTo(place: number, node: number): Wire },
-    lock: LockRun,
+    lock: SimLock,
   ): LockUnderTest | Promise<LockUnderTest> {
     this.seen.nodesGiven = Math.max(this.seen.nodesGiven, lock.list.nodes.length);
     const bed = testBedOf(lock, (place, node) => process.wireTo(place, node), this.commandTimeoutMs);
@@ -202,7 +202,7 @@ export class Session {
   }
 
   logBytes({ name: client }: GuestProcess, node: number, text: () => string, isTrouble: boolean): void {
-    this.bytes?.push({ atUs: this.chronicle.now, client, node, text: text(), isTrouble });
+    this.bytes?.push({ atUs: this.context.now, client, node, text: text(), isTrouble });
   }
 
   /** The process of a node dies; with `power`, its machine goes off. */
@@ -236,46 +236,46 @@ export class Session {
 
   uncaught(client: GuestProcess, error: unknown): void {
     if (error instanceof UnsupportedClient) this.refusal ??= error;
-    else this.uncaughtErrors.push({ client: client.name, atUs: this.chronicle.now, error });
+    else this.uncaughtErrors.push({ client: client.name, atUs: this.context.now, error });
   }
 
   /** A client was given a lock, with this much of it left, µs. */
-  given(lock: LockRun, leftUs: number): void {
+  given(lock: SimLock, leftUs: number): void {
     if (leftUs > 0) return;
     const since = leftUs === 0 ? 'now' : Number.isFinite(leftUs) ? `${-leftUs / 1000} ms ago` : 'already';
     const detail = `${lock.client.name} is given a lock that, as it says itself, ended ${since}`;
-    this.told.push(instant('acquisition', 'state', [lock], this.chronicle.now, detail));
+    this.told.push(instant('acquisition', 'state', [lock], this.context.now, detail));
   }
 
   /** A client acquires with a token that another has used, whose lock may still be there. */
-  sharesToken(lock: LockRun, owner: LockRun): void {
+  sharesToken(lock: SimLock, owner: SimLock): void {
     if (owner.gone || this.isOver(owner) || this.shared.has(lock)) return;
     this.shared.add(lock);
     const detail = `${lock.client.name} acquires with the token of ${owner.client.name}, whose lock is not over`;
-    this.told.push(failure('token', [owner, lock], this.chronicle.now, detail));
+    this.told.push(failure('token', [owner, lock], this.context.now, detail));
   }
 
-  private isOver({ state }: LockRun): boolean {
+  private isOver({ state }: SimLock): boolean {
     return state.phase === 'failed' || state.phase === 'released';
   }
 
   /** The signal of `using` aborts this long after the call has returned, µs. */
-  signalled(lock: LockRun, afterUs: number): void {
+  signalled(lock: SimLock, afterUs: number): void {
     const { name } = lock.client;
     const detail = `${name} is told by the signal that its lock is lost, ${afterUs / 1000} ms after using() has returned`;
-    this.told.push(instant('lost-lock', 'state', [lock], this.chronicle.now, detail));
+    this.told.push(instant('lost-lock', 'state', [lock], this.context.now, detail));
   }
 
   /** Notes that a call has begun; what comes back says that it has returned. */
   opens(client: GuestProcess, operation: OpenCall['operation']): () => void {
-    const call = { client: client.name, operation, sinceUs: this.chronicle.now };
+    const call = { client: client.name, operation, sinceUs: this.context.now };
     this.calls.add(call);
     return () => this.calls.delete(call);
   }
 
   /** A process is paused until then, while it holds a lock whose end only a signal or a predicate tells it. */
   pausedWhileHolding(client: GuestProcess, untilUs: number): void {
-    this.pauses.push({ client: client.name, sinceUs: this.chronicle.now, untilUs });
+    this.pauses.push({ client: client.name, sinceUs: this.context.now, untilUs });
   }
 
   /**
@@ -294,12 +294,12 @@ export class Session {
 
   /** A process sends something. */
   sends(client: GuestProcess): void {
-    this.sentAt.set(client.name, this.chronicle.now);
+    this.sentAt.set(client.name, this.context.now);
   }
 
   /** Calls that have not returned, of processes that have sent nothing for this long, µs. */
   callsThatWait(forUs: number): readonly OpenCall[] {
-    const { now } = this.chronicle;
+    const { now } = this.context;
     return [...this.calls].filter(
       ({ client, sinceUs }) => now - Math.max(sinceUs, this.sentAt.get(client) ?? 0) > forUs,
     );

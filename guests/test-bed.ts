@@ -1,11 +1,11 @@
-import { type LockRun, nodeName } from '../sim/index.js';
+import { nodeName, type SimLock } from '../sim/index.js';
 import type { TestBed } from './lock-under-test.js';
 import { addressOf } from './net/addresses.js';
 import { SimRedis, type Wire } from './redis/client.js';
 
 /** What a client is made from that asks for this lock. @param wireTo - The way to a node of its list. */
 export function testBedOf(
-  { list }: LockRun,
+  { list }: SimLock,
   wireTo: (place: number, node: number) => Wire,
   commandTimeout: number | undefined,
 ): TestBed {

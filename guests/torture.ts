@@ -3,6 +3,7 @@ import { InputError, type Schedule } from '../scenarios/index.js';
 import { counterexample } from './counterexample.js';
 import { install } from './host/install.js';
 import { COMMAND_TIMEOUT_MS, LIBRARIES, type Library, loadSubject, OLDER_VERSIONS } from './libraries/index.js';
+import { type LockFactory, lockFactoryOf } from './lock-factory.js';
 import type { MakeLock } from './lock-under-test.js';
 import { type Recording, record } from './recording.js';
 import { replayGuests } from './run.js';
@@ -10,7 +11,6 @@ import { FAULT_CLASSES, type FaultClass, onNodes } from './search/fault-classes.
 import { kindOf, type ViolationKind } from './search/kinds.js';
 import { type Cell, searchGuests } from './search/search.js';
 import { shrinkForGuest } from './search/shrink-guests.js';
-import { type Subject, subjectOf } from './subject.js';
 import { watchdog } from './watchdog.js';
 
 /** A library to torture: one of the matrix, or a file of somebody's own. */
@@ -68,7 +68,7 @@ interface OwnModule {
  *
  * @throws InputError for a file of one's own that cannot be loaded, or makes no lock.
  */
-export async function loadGuest({ id, path }: GuestName): Promise<Subject & { readonly library: Library | null }> {
+export async function loadGuest({ id, path }: GuestName): Promise<LockFactory & { readonly library: Library | null }> {
   install();
   const library = path === undefined ? [...LIBRARIES, ...OLDER_VERSIONS].find((it) => it.id === id) : undefined;
   if (library !== undefined) return { ...(await loadSubject(library)), library };
@@ -79,7 +79,7 @@ export async function loadGuest({ id, path }: GuestName): Promise<Subject & { re
   const make = module.makeLock ?? module.default;
   if (typeof make !== 'function')
     throw new InputError(`${path} has to export makeLock({ nodes }), or have it as its default`);
-  return { ...(await subjectOf(id, make, COMMAND_TIMEOUT_MS)), library: null };
+  return { ...(await lockFactoryOf(id, make, COMMAND_TIMEOUT_MS)), library: null };
 }
 
 function firstLineOf(error: unknown): string {
@@ -94,7 +94,7 @@ async function moduleAt(path: string): Promise<unknown> {
 }
 
 /** Tortures one library with class after class of faults. */
-export async function tortureLibrary(plan: TorturePlan, tell: (news: TortureNews) => void): Promise<void> {
+export async function testLibrary(plan: TorturePlan, tell: (news: TortureNews) => void): Promise<void> {
   watchdog.start(plan.guest.id);
   try {
     await torture(plan, tell);
@@ -128,7 +128,7 @@ async function torture(plan: TorturePlan, tell: (news: TortureNews) => void): Pr
 }
 
 async function failureOf(
-  subject: Subject,
+  subject: LockFactory,
   faults: FaultClass,
   { kind, run, schedule: found, events, assumptionsBroken }: Cell['found'][number],
   plan: TorturePlan,

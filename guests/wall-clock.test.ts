@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { subjectOf } from './subject.js';
+import { lockFactoryOf } from './lock-factory.js';
 import { lockOf } from './testing/blind/parts.js';
 import { trustsWallClock } from './wall-clock.js';
 
@@ -7,6 +7,6 @@ it.each([
   ['Date.now()', () => Date.now(), true],
   ['performance.now()', () => performance.now(), false],
 ])('a lock that counts by %s', async (_, now, expected) => {
-  const subject = await subjectOf('a lock', ({ nodes }) => lockOf(nodes, { now }), 500);
+  const subject = await lockFactoryOf('a lock', ({ nodes }) => lockOf(nodes, { now }), 500);
   expect(await trustsWallClock(subject, 5)).toBe(expected);
 });

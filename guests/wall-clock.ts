@@ -1,6 +1,6 @@
 import { type Fault, plainCluster, plainLock } from '../scenarios/index.js';
 import { replayGuests } from './run.js';
-import type { Subject } from './session.js';
+import type { LockFactory } from './session.js';
 
 const TTL_MS = 10_000;
 const BACK_US = 5_000_000;
@@ -8,7 +8,7 @@ const BACK_US = 5_000_000;
 const SET_BACK: Fault = { kind: 'clock-step', process: 'c1', atUs: 2_000_000, byUs: -BACK_US };
 
 /** For how long one client says that it holds a lock, µs; 0 if it gets none, or says nothing of an end. */
-async function heldUs(subject: Subject, nodes: number, faults: readonly Fault[]): Promise<number> {
+async function heldUs(subject: LockFactory, nodes: number, faults: readonly Fault[]): Promise<number> {
   const lock = plainLock(0, TTL_MS, { holdUs: 4_000 * TTL_MS });
   const { run } = await replayGuests(
     subject,
@@ -28,7 +28,7 @@ async function heldUs(subject: Subject, nodes: number, faults: readonly Fault[])
 }
 
 /** Whether a client holds a lock for longer where somebody sets back the wall clock of its machine. */
-export async function trustsWallClock(subject: Subject, nodes: number): Promise<boolean> {
+export async function trustsWallClock(subject: LockFactory, nodes: number): Promise<boolean> {
   const usual = await heldUs(subject, nodes, []);
   return usual > 0 && (await heldUs(subject, nodes, [SET_BACK])) - usual > BACK_US / 2;
 }

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
 import type { Fault } from '../scenarios/index.js';
-import { missed, SITUATIONS, unasked } from '../search/situations.js';
-import { NO_FAULTS, NO_STRETCH, past, type Weather, WITHIN_ASSUMPTIONS } from '../search/weather.js';
+import { COVERAGE_LABELS, disabledPoints, firstUncovered } from '../search/coverage-labels.js';
+import { exceedBound, type FaultModel, NO_FAULTS, NO_STRETCH, WITHIN_ASSUMPTIONS } from '../search/fault-model.js';
 import { ScriptedAdversary, setupOf, World } from '../sim/index.js';
 import { lock, type Parts, schedule, unreached } from '../sim/testing/schedule.js';
-import { type Counts, noCounts, type Situation } from './coverage.js';
+import { type Counts, type CoveragePoint, noCounts } from './coverage.js';
 import { Monitors } from './monitors/monitors.js';
 
 /** What a run went through, without what it did not. */
@@ -105,9 +105,9 @@ it('counts what ends unseen: a claim of a frozen client, a key whose extension i
   expect(exercised({ locks, fates, faults: [pause] })).toMatchObject({ endsUnseen: 1, expiriesInExtension: 5 });
 });
 
-const CALM: Weather = { ...WITHIN_ASSUMPTIONS, stretch: NO_STRETCH, ...NO_FAULTS };
+const CALM: FaultModel = { ...WITHIN_ASSUMPTIONS, stretch: NO_STRETCH, ...NO_FAULTS };
 
-it.each<[Situation, Partial<Weather>]>([
+it.each<[CoveragePoint, Partial<FaultModel>]>([
   ['crashesInClaim', { crashes: 1 }],
   ['powerLossesInClaim', { powerLosses: 1 }],
   ['pausesInClaim', { pauses: 1 }],
@@ -120,29 +120,29 @@ it.each<[Situation, Partial<Weather>]>([
   ['lossesInClaim', { lossPpm: 1 }],
   ['copiesInClaim', { duplicatePpm: 1 }],
   ['delaysInClaim', { spikePpm: 1 }],
-  ['clockStepsInClaim', past(CALM, 'step', 1)],
-  ['claimsAtWrongRates', past(CALM, 'rate', 1)],
+  ['clockStepsInClaim', exceedBound(CALM, 'step', 1)],
+  ['claimsAtWrongRates', exceedBound(CALM, 'rate', 1)],
   ['forgettingsInClaim', { flushes: 1 }],
-  ['writes', past(CALM, 'late', 1)],
-  ['votesForgottenInClaim', past(CALM, 'forget', 1)],
-])('misses %s where that was asked for', (situation, weather) => {
+  ['writes', exceedBound(CALM, 'late', 1)],
+  ['votesForgottenInClaim', exceedBound(CALM, 'forget', 1)],
+])('misses %s where that was asked for', (situation, faultModel) => {
   const counts: Counts = { ...noCounts(), claims: 1 };
-  expect(missed(CALM, counts)).toBeNull();
-  expect(missed({ ...CALM, ...weather }, counts)).toBe(situation);
-  expect(missed({ ...CALM, ...weather }, { ...counts, [situation]: 1 })).toBeNull();
+  expect(firstUncovered(CALM, counts)).toBeNull();
+  expect(firstUncovered({ ...CALM, ...faultModel }, counts)).toBe(situation);
+  expect(firstUncovered({ ...CALM, ...faultModel }, { ...counts, [situation]: 1 })).toBeNull();
 });
 
 it('misses claims before anything else', () => {
-  expect(missed(WITHIN_ASSUMPTIONS, noCounts())).toBe('claims');
-  const all = Object.fromEntries(Object.keys(SITUATIONS).map((name) => [name, 1])) as Counts;
-  expect(missed(WITHIN_ASSUMPTIONS, all)).toBeNull();
+  expect(firstUncovered(WITHIN_ASSUMPTIONS, noCounts())).toBe('claims');
+  const all = Object.fromEntries(Object.keys(COVERAGE_LABELS).map((name) => [name, 1])) as Counts;
+  expect(firstUncovered(WITHIN_ASSUMPTIONS, all)).toBeNull();
 });
 
 it('what nobody asked for is told from what was not met', () => {
-  expect(unasked(WITHIN_ASSUMPTIONS)).toEqual([]);
-  const one: Weather = { ...WITHIN_ASSUMPTIONS, ...NO_FAULTS, stretch: NO_STRETCH, crashes: 1, disks: false };
-  expect(unasked(one)).toContain('pausesInClaim');
-  expect(unasked(one)).not.toContain('crashesInClaim');
-  expect(unasked(one)).toContain('powerLossesInClaim');
-  expect(unasked({ ...one, powerLosses: 1 })).not.toContain('powerLossesInClaim');
+  expect(disabledPoints(WITHIN_ASSUMPTIONS)).toEqual([]);
+  const one: FaultModel = { ...WITHIN_ASSUMPTIONS, ...NO_FAULTS, stretch: NO_STRETCH, crashes: 1, disks: false };
+  expect(disabledPoints(one)).toContain('pausesInClaim');
+  expect(disabledPoints(one)).not.toContain('crashesInClaim');
+  expect(disabledPoints(one)).toContain('powerLossesInClaim');
+  expect(disabledPoints({ ...one, powerLosses: 1 })).not.toContain('powerLossesInClaim');
 });

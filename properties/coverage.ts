@@ -1,7 +1,14 @@
 import type { Fault } from '../scenarios/index.js';
-import { type EndCause, type GoneCause, type LockRun, policyFor, type Setup, type TrueTime } from '../sim/index.js';
+import {
+  type HoldEndCause,
+  type KeyRemovalCause,
+  policyFor,
+  type Setup,
+  type SimLock,
+  type TrueTime,
+} from '../sim/index.js';
 import { believes } from './monitors/belief.js';
-import type { Roster } from './monitors/roster.js';
+import type { HolderRegistry } from './monitors/holder-registry.js';
 
 /** Every situation that is counted; `SITUATIONS` has them in words. */
 const NOTHING = {
@@ -41,10 +48,10 @@ const NOTHING = {
 };
 
 /** The name of a situation that is counted. */
-export type Situation = keyof typeof NOTHING;
+export type CoveragePoint = keyof typeof NOTHING;
 
 /** How often each situation was there. */
-export type Counts = Record<Situation, number>;
+export type Counts = Record<CoveragePoint, number>;
 
 /** Every situation, 0 times. */
 export function noCounts(): Counts {
@@ -52,7 +59,7 @@ export function noCounts(): Counts {
 }
 
 /** How a fault of each kind is counted when it meets a claim. */
-const BY_FAULT: Readonly<Record<Fault['kind'], Situation>> = {
+const BY_FAULT: Readonly<Record<Fault['kind'], CoveragePoint>> = {
   crash: 'crashesInClaim',
   pause: 'pausesInClaim',
   suspend: 'suspendsInClaim',
@@ -69,12 +76,12 @@ const BY_FAULT: Readonly<Record<Fault['kind'], Situation>> = {
 /** Counts the situations of one run into a total that many runs share. */
 export class Coverage {
   private readonly counts: Counts;
-  private readonly roster: Roster;
-  private readonly contended: LockRun[] = [];
+  private readonly roster: HolderRegistry;
+  private readonly contended: SimLock[] = [];
   private readonly wrongRates: boolean;
   private readonly setup: Setup;
 
-  constructor(setup: Setup, counts: Counts, roster: Roster) {
+  constructor(setup: Setup, counts: Counts, roster: HolderRegistry) {
     this.setup = setup;
     this.counts = counts;
     this.roster = roster;
@@ -82,18 +89,18 @@ export class Coverage {
   }
 
   /** A client begins to ask for a lock. */
-  asked(lock: LockRun): void {
+  asked(lock: SimLock): void {
     for (const holder of this.roster.holders) this.contend(holder, lock);
   }
 
-  private contend(holder: LockRun, other: LockRun): void {
+  private contend(holder: SimLock, other: SimLock): void {
     if (holder === other || other.gone || this.contended.includes(holder)) return;
     if (!holder.resources.some((key) => other.resources.includes(key))) return;
     this.contended.push(holder);
     this.counts.contendedClaims++;
   }
 
-  claimed(lock: LockRun): void {
+  claimed(lock: SimLock): void {
     this.counts.claims++;
     if (this.wrongRates) this.counts.claimsAtWrongRates++;
     if (this.setup.views?.[lock.client.index]?.timing !== undefined) this.counts.claimsByOwnClocks++;
@@ -108,7 +115,7 @@ export class Coverage {
     this.counts.failures++;
   }
 
-  ended(lock: LockRun, cause: EndCause, now: TrueTime): void {
+  ended(lock: SimLock, cause: HoldEndCause, now: TrueTime): void {
     if (cause === 'released') this.counts.releases++;
     else if (cause === 'expired') {
       this.counts.expiries++;
@@ -116,7 +123,7 @@ export class Coverage {
     }
   }
 
-  keyGone(owner: LockRun | null, cause: GoneCause, now: TrueTime): void {
+  keyGone(owner: SimLock | null, cause: KeyRemovalCause, now: TrueTime): void {
     if (owner === null) return;
     if (cause === 'expired' && owner.state.extension.isOpen) this.counts.expiriesInExtension++;
     if (!believes(owner, now)) return;

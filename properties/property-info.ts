@@ -112,7 +112,7 @@ export const PROPERTIES: Readonly<Record<PropertyId, PropertyInfo>> = {
   cleanup: {
     kind: 'liveness',
     definition:
-      'No key of an attempt that failed, or of a lock that was given back, is on a node that was sent no release; no extension sets one where the release was carried out; and a client that hears that a SET was granted, and that its release had found nothing, releases it again.',
+      'No key of an attempt that failed, or of a lock that was released, is on a node that was sent no release; no extension sets one where the release was carried out; and a client that hears that a SET was granted, and that its release had found nothing, releases it again.',
     assumes: [],
     monitor: 'properties/monitors/cleanup.ts',
   },
@@ -122,7 +122,7 @@ export const PROPERTIES: Readonly<Record<PropertyId, PropertyInfo>> = {
       'A client that keeps trying has the lock after one release time-out, one attempt, one pause and one more attempt; keys of others end with their TTL, tries are not burnt without pauses, and a lock that extends itself ends after (M + 1) TTLs.',
     assumes: ['same-nodes'],
     while: `nobody else asks for or holds the resource, every node is in order, and ${CALM}`,
-    monitor: 'properties/monitors/liveness/lone-wait.ts',
+    monitor: 'properties/monitors/liveness/uncontended-wait.ts',
     guarantee: 'Liveness property A: deadlock free',
   },
   'fault-tolerance': {
@@ -131,7 +131,7 @@ export const PROPERTIES: Readonly<Record<PropertyId, PropertyInfo>> = {
       'The same with a minority of the nodes dead, hung, refusing or cut off throughout; besides, no call takes longer than its own time-outs, and no client gives up before its tries are used up.',
     assumes: ['same-nodes'],
     while: `nobody else asks for or holds the resource, the same majority is in order all the while, and ${CALM}; for calls that return: always`,
-    monitor: 'properties/monitors/liveness/lone-wait.ts',
+    monitor: 'properties/monitors/liveness/uncontended-wait.ts',
     guarantee: 'Liveness property B: fault tolerance',
   },
   progress: {

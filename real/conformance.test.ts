@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { LoneNode, Streams } from '../sim/index.js';
+import { RandomStreams, StandaloneNode } from '../sim/index.js';
 import { loadScripts } from './lock/wire.js';
 import { type Provision, provision } from './provisioner/index.js';
 import { canRunOnRedis } from './testing/can-run.js';
@@ -49,7 +49,7 @@ test('ioredis-mock lets a key go a millisecond before its server would', async (
   }
 });
 
-test('a node that ignores NX, or whose extension makes keys anew, would be noticed', async () => {
+test('a node that ignores NX, or whose extension makes keys again, would be noticed', async () => {
   for (const planted of ['no-nx', 'own-or-missing'] as const) {
     const wrong = (): Target => {
       const node = new SimTarget();
@@ -99,14 +99,14 @@ describe.skipIf(!canRun).each(serversHere())('$name', ({ start }) => {
   });
 
   test('does so to the millisecond, in random commands on keys that live for a few', async () => {
-    const stream = new Streams('exact').stream(0, 0);
+    const stream = new RandomStreams('exact').stream(0, 0);
     const acts = Array.from({ length: 50_000 }, () => drawAct(stream, ALL, () => 1 + stream.below(6)));
     const observations = await observe(clientOf(nodes), `${prefix}:exact`, KEYS, acts);
-    const { compared, lastMoments, differences } = compare(new LoneNode(), KEYS, observations);
+    const { compared, lastMoments, differences } = compare(new StandaloneNode(), KEYS, observations);
     expect(differences).toEqual([]);
     expect(compared).toBeGreaterThan(acts.length / 4);
     expect(lastMoments).toBeGreaterThan(100);
     // What this would notice: a node whose keys go a millisecond too early.
-    expect(compare(new LoneNode('at'), KEYS, observations).differences.length).toBeGreaterThan(100);
+    expect(compare(new StandaloneNode('at'), KEYS, observations).differences.length).toBeGreaterThan(100);
   });
 });

@@ -1,16 +1,16 @@
 import type { Judgement, Violation } from '../properties/index.js';
 import type { Schedule } from '../scenarios/index.js';
 import type { Explained } from '../search/index.js';
-import type { Claim } from './claims.js';
+import type { Hold } from './holds.js';
 import { neededWords } from './needed.js';
 import { type Painter, PLAIN } from './painter.js';
 import type { Prevention } from './prevention.js';
+import { claimsIn } from './report-context.js';
 import type { Row } from './row.js';
 import { assumptionLines, violationSentence } from './story.js';
 import { tableLines, WIDTH } from './table.js';
-import { markOf, type Telling, tellingOf } from './timeline.js';
-import { claimsIn } from './told.js';
-import { clip, configLine, countWords, plural, propertyWords, wrap } from './words.js';
+import { markOf, type TimelineModel, tellingOf } from './timeline.js';
+import { configLine, formatCount, plural, propertyLabel, truncate, wrap } from './words.js';
 
 /** How long the text of a counterexample is at most. */
 export const MOST_LINES = 20;
@@ -49,7 +49,7 @@ export interface CounterexampleText {
 export function formatCounterexample(found: CounterexampleText): string {
   const { schedule, violation, showsAll = 'replay', paint = PLAIN } = found;
   const telling = tellingOf(schedule, found.judgement);
-  const head = [headLine(found, paint), clip(`  ${configLine(schedule, found.lock)}`, WIDTH), ''];
+  const head = [headLine(found, paint), truncate(`  ${configLine(schedule, found.lock)}`, WIDTH), ''];
   const foot = footLines(found, telling);
   const room = MOST_LINES - head.length - 1 - foot.length;
   const focus = focusOf(violation, telling);
@@ -65,10 +65,10 @@ export function formatCounterexample(found: CounterexampleText): string {
 function headLine(found: CounterexampleText, paint: Painter): string {
   const { violation, run, runs, foundEvents, events, seed } = found;
   const size =
-    foundEvents <= events ? plural(events, 'event') : `shrunk ${countWords(foundEvents)} → ${plural(events, 'event')}`;
-  const title = paint.bad(`✗ ${propertyWords(violation.property)}`);
+    foundEvents <= events ? plural(events, 'event') : `shrunk ${formatCount(foundEvents)} → ${plural(events, 'event')}`;
+  const title = paint.bad(`✗ ${propertyLabel(violation.property)}`);
   if (seed === null) return `${title}   ${size}`;
-  return `${title}   run ${countWords(run + 1)}${runs === null ? '' : `/${countWords(runs)}`}   ${size}   seed ${clip(seed, 24)}`;
+  return `${title}   run ${formatCount(run + 1)}${runs === null ? '' : `/${formatCount(runs)}`}   ${size}   seed ${truncate(seed, 24)}`;
 }
 
 const LABEL_WIDTH = 14;
@@ -76,7 +76,7 @@ const MOST_SENTENCE_LINES = 3;
 
 function footLines(
   { violation, preventions, explained = [], replay, report = null, decidedBy = null }: CounterexampleText,
-  telling: Telling,
+  telling: TimelineModel,
 ): string[] {
   const sentence = shortened(wrap(violationSentence(violation, telling), WIDTH - 2), MOST_SENTENCE_LINES);
   const prevented =
@@ -104,7 +104,7 @@ function footLines(
 /** As many lines as there is room for; it is seen that there were more. */
 function shortened(lines: readonly string[], most: number): readonly string[] {
   if (lines.length <= most) return lines;
-  return [...lines.slice(0, most - 1), clip(`${lines[most - 1]} …`, WIDTH - 2)];
+  return [...lines.slice(0, most - 1), truncate(`${lines[most - 1]} …`, WIDTH - 2)];
 }
 
 function neededLines(words: string): string[] {
@@ -112,21 +112,21 @@ function neededLines(words: string): string[] {
 }
 
 function labelled(label: string, text: string): string {
-  return clip(`  ${label.padEnd(LABEL_WIDTH)}${text}`, WIDTH);
+  return truncate(`  ${label.padEnd(LABEL_WIDTH)}${text}`, WIDTH);
 }
 
 /** More than these leave no room for words. */
 const MOST_COLUMNS = 2;
 
 /** The clients concerned, and as many others that ever held a lock as there is room for. */
-function columnsOf(violation: Violation, claims: readonly Claim[]): string[] {
+function columnsOf(violation: Violation, claims: readonly Hold[]): string[] {
   const names = new Set([...violation.clients, ...claims.map((claim) => claim.client)]);
   return [...names].slice(0, Math.max(MOST_COLUMNS, new Set(violation.clients).size)).sort();
 }
 
 /** What a violation is about: whose claims, from which tokens, on which nodes, and when. */
 interface Focus {
-  readonly claims: readonly Claim[];
+  readonly claims: readonly Hold[];
   readonly clients: readonly string[];
   readonly tokens: readonly number[];
   /** Nodes that voted for all of the claims. */
@@ -136,7 +136,7 @@ interface Focus {
   readonly untilUs: number;
 }
 
-function focusOf(violation: Violation, { claims, rows }: Telling): Focus {
+function focusOf(violation: Violation, { claims, rows }: TimelineModel): Focus {
   const concerned = claimsIn(violation, claims);
   const [first, ...others] = concerned;
   const tokens = concerned.map((claim) => claim.token);

@@ -1,10 +1,10 @@
 import { formatDurationMs } from '../scenarios/index.js';
 import { type Aligned, compare, type Named, partingSentence } from './diff.js';
-import { eventWords } from './event-words.js';
+import { describeEvent } from './event-words.js';
 import type { Painter } from './painter.js';
 import type { Scene } from './picture/scene.js';
 import { WIDTH } from './table.js';
-import { clip, plural, wrap } from './words.js';
+import { plural, truncate, wrap } from './words.js';
 
 /** Rows that are alike, ahead of the first that differ. */
 const BEFORE = 3;
@@ -23,7 +23,7 @@ export function formatDiff(a: Named, b: Named, paint: Painter): string {
   const width = Math.max(6, ...times.map(({ length }) => length));
   const half = Math.floor((WIDTH - INDENT.length - width - 10) / 2);
   const line = (time: string, who: string, left: string, right: string): string =>
-    `${INDENT}${time.padStart(width)}  ${who.padEnd(4)}  ${clip(left, half).padEnd(half)}  ${clip(right, half)}`.trimEnd();
+    `${INDENT}${time.padStart(width)}  ${who.padEnd(4)}  ${truncate(left, half).padEnd(half)}  ${truncate(right, half)}`.trimEnd();
   lines.push('', paint.dim(line('t/ms', 'who', a.name, b.name)));
   for (const [index, row] of shown.entries()) {
     const text = line(
@@ -40,7 +40,7 @@ export function formatDiff(a: Named, b: Named, paint: Painter): string {
 }
 
 function side(event: Aligned['a'], scene: Scene): string {
-  return event === null ? '·' : eventWords(event, scene);
+  return event === null ? '·' : describeEvent(event, scene);
 }
 
 function otherSide({ a, b, same }: Aligned, scene: Scene): string {

@@ -1,6 +1,6 @@
 import { formatDurationMs } from '../scenarios/index.js';
 import type { TraceEvent, TraceKind } from '../sim/index.js';
-import { eventWords } from './event-words.js';
+import { describeEvent } from './event-words.js';
 import type { Scene } from './picture/scene.js';
 
 /** An event of one run, the one that corresponds to it in another, or both. */
@@ -96,7 +96,7 @@ export function partingSentence({ rows, first }: Comparison, a: Named, b: Named)
   if (row === undefined) return 'The two runs are the same, event for event.';
   const at = `${formatDurationMs(timeOf(row))} ms`;
   const who = (row.a ?? row.b)?.process ?? '';
-  const [left, right] = [row.a && eventWords(row.a, a.scene), row.b && eventWords(row.b, b.scene)];
+  const [left, right] = [row.a && describeEvent(row.a, a.scene), row.b && describeEvent(row.b, b.scene)];
   if (left !== null && right !== null) {
     const later = row.a?.atUs === row.b?.atUs ? '' : `, at ${formatDurationMs(row.b?.atUs ?? 0)} ms`;
     return `The runs part at ${at}: ${a.name}, ${who}: ${left}; ${b.name}${later}: ${right}.`;

@@ -4,7 +4,7 @@ import { findScenario } from '../scenarios/catalogue.js';
 import { ruleOf } from './event-words.js';
 import { headingOf } from './heading.js';
 import { type Scene, sceneOf } from './picture/scene.js';
-import { takenOf } from './taken.js';
+import { snapshotOf } from './run-snapshot.js';
 import { tellingOf } from './timeline.js';
 
 const { schedule } = findScenario('S03');
@@ -12,7 +12,7 @@ const judgement = judge(schedule, [], true);
 
 /** The rules by which events of these kinds came out, in the words of the page. */
 function rules(lock: 'own' | 'foreign', ...kinds: readonly string[]): string[] {
-  const scene: Scene = sceneOf(schedule, takenOf(schedule, judgement, lock));
+  const scene: Scene = sceneOf(schedule, snapshotOf(schedule, judgement, lock));
   return [...new Set(scene.events.filter(({ kind }) => kinds.includes(kind)).map((event) => ruleOf(event, scene)))];
 }
 

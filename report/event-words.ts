@@ -2,20 +2,20 @@ import { driftAllowanceUs } from '../deviations/index.js';
 import { formatDurationMs } from '../scenarios/index.js';
 import type { TraceEvent } from '../sim/index.js';
 import { listOf, nodesOf, numberOf, saidOf, textOf } from './details.js';
-import { faultWords, NodeKeys } from './fault-words.js';
+import { describeFault, NodeKeys } from './fault-words.js';
 import type { Scene } from './picture/scene.js';
 import { checkWords, reasonWords } from './rows.js';
-import { countWords, enumerate, nodeList, plural } from './words.js';
+import { formatCount, formatList, nodeList, plural } from './words.js';
 
 const MS = 1000;
 const NO_KEYS = new NodeKeys();
 
 /** What one event is, in a few words. */
-export function eventWords(event: TraceEvent, scene: Scene): string {
+export function describeEvent(event: TraceEvent, scene: Scene): string {
   const token = scene.tokenName(numberOf(event, 'token'));
   switch (event.kind) {
     case 'call':
-      return `calls acquire(${enumerate(listOf(event, 'resources'))}), TTL ${countWords(numberOf(event, 'ttlMs'))} ms`;
+      return `calls acquire(${formatList(listOf(event, 'resources'))}), TTL ${formatCount(numberOf(event, 'ttlMs'))} ms`;
     case 'send':
     case 'lost':
     case 'execute':
@@ -53,7 +53,7 @@ export function eventWords(event: TraceEvent, scene: Scene): string {
     case 'write-skipped':
       return writeWords(event, token);
     default:
-      return faultWords(event, scene.context, NO_KEYS)?.what ?? event.kind;
+      return describeFault(event, scene.context, NO_KEYS)?.what ?? event.kind;
   }
 }
 
@@ -71,7 +71,7 @@ function ms(event: TraceEvent, name: string): string {
 }
 
 function writeWords(event: TraceEvent, token: string): string {
-  const what = `write under ${token} to ${enumerate(listOf(event, 'resources'))}`;
+  const what = `write under ${token} to ${formatList(listOf(event, 'resources'))}`;
   if (event.kind === 'write-sent') return `sends a ${what}`;
   if (event.kind === 'write-checked') return checkWords(event);
   if (event.kind === 'write-skipped') return 'does not write: too little validity left';
@@ -86,9 +86,9 @@ export function commandOf(event: TraceEvent, scene: Scene): string {
   if (said !== '') return said;
   switch (textOf(event, 'operation')) {
     case 'acquire':
-      return `SET ${token} NX PX ${countWords(numberOf(event, 'ttlMs'))}`;
+      return `SET ${token} NX PX ${formatCount(numberOf(event, 'ttlMs'))}`;
     case 'extend':
-      return `PEXPIRE ${countWords(numberOf(event, 'ttlMs'))} if ${token}`;
+      return `PEXPIRE ${formatCount(numberOf(event, 'ttlMs'))} if ${token}`;
     case 'release':
       return `DEL if ${token}`;
     case 'read-counter':
@@ -156,7 +156,7 @@ function ownRule(event: TraceEvent, scene: Scene): string {
       const drift = driftAllowanceUs(policy, ttlMs * MS) / MS;
       const counted =
         event.kind === 'claim'
-          ? `T1 + TTL ${countWords(ttlMs)} − drift allowance ${drift} = `
+          ? `T1 + TTL ${formatCount(ttlMs)} − drift allowance ${drift} = `
           : 'the new validity ends at ';
       return `${plural(votes, 'vote')} ≥ quorum ${numberOf(event, 'quorum')} of ${numberOf(event, 'nodes')}. By its own clock: ${counted}${ms(event, 'deadlineUs')} ms.`;
     }

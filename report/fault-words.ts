@@ -2,7 +2,7 @@ import { type Cluster, formatDurationMs } from '../scenarios/index.js';
 import type { TraceEvent } from '../sim/index.js';
 import { listOf, numberOf, textOf } from './details.js';
 import type { RowContext } from './row.js';
-import { enumerate, nodeList, percentWords } from './words.js';
+import { formatList, formatPercent, nodeList } from './words.js';
 
 /** What a row says about a fault. */
 export interface FaultWords {
@@ -33,7 +33,7 @@ export class NodeKeys {
 }
 
 /** What a fault does, or `null` for an event that is none. */
-export function faultWords(event: TraceEvent, context: RowContext, keys: NodeKeys): FaultWords | null {
+export function describeFault(event: TraceEvent, context: RowContext, keys: NodeKeys): FaultWords | null {
   const one = (what: string, tokens: readonly number[] = []): FaultWords => ({
     who: event.process,
     what,
@@ -91,7 +91,7 @@ export function faultWords(event: TraceEvent, context: RowContext, keys: NodeKey
     }
     case 'clock-rate': {
       const ppm = numberOf(event, 'ratePpm');
-      const rate = ppm === 0 ? 'right' : `${percentWords(Math.abs(ppm))} ${ppm > 0 ? 'fast' : 'slow'}`;
+      const rate = ppm === 0 ? 'right' : `${formatPercent(Math.abs(ppm))} ${ppm > 0 ? 'fast' : 'slow'}`;
       return one(`clock runs ${rate} from now on`);
     }
     case 'partition':
@@ -107,7 +107,7 @@ function crashWords(event: TraceEvent, context: RowContext, held: readonly numbe
   const restart = context.effectsOf(event).find((it) => it.kind === 'restart');
   if (restart?.atUs === event.atUs) return `${verb}, restarts at once${keptWords(restart, context, held)}`;
   const onDisk = ON_DISK[context.schedule.cluster.persistence];
-  const fate = held.length === 0 || onDisk === null ? '' : `; ${enumerate(held.map(context.tokenName))} ${onDisk}`;
+  const fate = held.length === 0 || onDisk === null ? '' : `; ${formatList(held.map(context.tokenName))} ${onDisk}`;
   return `${verb}${restart === undefined ? ' for good' : ''}${fate}`;
 }
 
@@ -123,8 +123,8 @@ const ON_DISK: Readonly<Record<Cluster['persistence'], string | null>> = {
 function keptWords(event: TraceEvent, context: RowContext, held: readonly number[]): string {
   const gone = context.effectsOf(event).filter((it) => it.kind === 'key-gone' && textOf(it, 'how') === 'forgotten');
   const lost = [...new Set(gone.map((it) => numberOf(it, 'token')))];
-  if (lost.length > 0) return `; ${enumerate(lost.map(context.tokenName))} forgotten`;
-  return held.length > 0 && event.kind === 'restart' ? ` with ${enumerate(held.map(context.tokenName))}` : '';
+  if (lost.length > 0) return `; ${formatList(lost.map(context.tokenName))} forgotten`;
+  return held.length > 0 && event.kind === 'restart' ? ` with ${formatList(held.map(context.tokenName))}` : '';
 }
 
 function partitionWords(event: TraceEvent): FaultWords {

@@ -4,20 +4,20 @@ import type { Fault, LockPlan, PropertyId, Schedule } from '../scenarios/index.j
 import { mitigate } from '../scenarios/index.js';
 import {
   type Adversary,
+  type DecisionPoint,
   type Direction,
   type FateSlot,
   type Message,
-  type Moment,
+  type RandomStream,
+  RandomStreams,
   ScriptedAdversary,
-  type Stream,
-  Streams,
   setupOf,
   World,
   type WorldView,
 } from '../sim/index.js';
 import type { Counterfactual, Likelihood } from './payload.js';
-import { graveOf } from './story.js';
-import { percentWords } from './words.js';
+import { mostSevere } from './story.js';
+import { formatPercent } from './words.js';
 
 /** Futures drawn from each prefix, and prefixes at most. */
 const FUTURES = 40;
@@ -30,8 +30,8 @@ const LOST_PPM = 30_000;
 const STRIKES_PPM = 500_000;
 /** What is drawn, for readers: a share means nothing without it. */
 const MODEL =
-  `Up to an instant, the run is as written. From there on, ${FUTURES} futures are drawn: of its messages ${percentWords(LOST_PPM)} are ` +
-  `lost, and the others take up to twice their usual time; each fault that is still to come strikes in ${percentWords(STRIKES_PPM)} of them, ` +
+  `Up to an instant, the run is as written. From there on, ${FUTURES} futures are drawn: of its messages ${formatPercent(LOST_PPM)} are ` +
+  `lost, and the others take up to twice their usual time; each fault that is still to come strikes in ${formatPercent(STRIKES_PPM)} of them, ` +
   'at any time up to the end of the run; calls of clients stay as they are. The chance is the share of these futures that ends in the ' +
   'same kind of violation, and from the point of no return on, all do. Mitigations are tried on ' +
   `${TRIED} of the futures of each instant. These are shares of what is drawn here, not rates in production.`;
@@ -42,9 +42,9 @@ const MOST_EVENTS = 2_000;
 class ForkedAdversary implements Adversary {
   private readonly written: ScriptedAdversary;
   private readonly untilUs: number;
-  private readonly draws: Stream;
+  private readonly draws: RandomStream;
 
-  constructor(schedule: Schedule, untilUs: number, draws: Stream) {
+  constructor(schedule: Schedule, untilUs: number, draws: RandomStream) {
     this.written = new ScriptedAdversary(schedule);
     this.untilUs = untilUs;
     this.draws = draws;
@@ -67,13 +67,13 @@ class ForkedAdversary implements Adversary {
     slot.delayUs = this.draws.between(0, 2 * slot.delayUs);
   }
 
-  nextFault(moment: Moment): Fault | null {
+  nextFault(moment: DecisionPoint): Fault | null {
     return this.written.nextFault(moment);
   }
 }
 
 /** Faults that were still to come strike with even chance, at any time until the end of the run as it was. */
-function withFutureFaults(schedule: Schedule, untilUs: number, endUs: number, draws: Stream): Schedule {
+function withFutureFaults(schedule: Schedule, untilUs: number, endUs: number, draws: RandomStream): Schedule {
   const faults = schedule.faults.flatMap((fault): Fault[] => {
     if (fault.atUs <= untilUs) return [fault];
     const strikes = draws.chance(STRIKES_PPM);
@@ -93,7 +93,7 @@ function future(
   schedule: Schedule,
   fork: Fork,
   endUs: number,
-  draws: Stream,
+  draws: RandomStream,
   properties: readonly PropertyId[],
 ): 'violated' | 'unavailable' | 'safe' {
   const forked = withFutureFaults(schedule, fork.atUs, endUs, draws);
@@ -107,7 +107,7 @@ function future(
 
 /** The instants of a run up to its first violation, each with the last event at it; the whole start first. */
 function forksOf({ run, violations }: Judgement): Fork[] {
-  const until = Math.min(...graveOf(violations).map((it) => it.atUs));
+  const until = Math.min(...mostSevere(violations).map((it) => it.atUs));
   const forks = new Map<number, Fork>([[-1, { atUs: -1, seq: run.trace[0]?.seq ?? 0 }]]);
   for (const { atUs, seq } of run.trace) if (atUs <= until) forks.set(atUs, { atUs, seq });
   const all = [...forks.values()];
@@ -122,8 +122,8 @@ function isTooLong({ run, violations }: Judgement): boolean {
 /** How likely the violation was from each instant of the run on; `null` where nothing was violated, or the run is too long. */
 export function likelihood(schedule: Schedule, judgement: Judgement): Likelihood | null {
   if (isTooLong(judgement)) return null;
-  const properties = graveOf(judgement.violations).map(({ property }) => property);
-  const streams = new Streams(`likelihood ${judgement.run.hash}`);
+  const properties = mostSevere(judgement.violations).map(({ property }) => property);
+  const streams = new RandomStreams(`likelihood ${judgement.run.hash}`);
   const points = forksOf(judgement).map((fork, prefix) => {
     let violating = 0;
     for (let k = 0; k < FUTURES; k++) {
@@ -142,8 +142,8 @@ export function counterfactual(
   mitigations: readonly string[],
 ): Counterfactual | null {
   if (isTooLong(judgement)) return null;
-  const properties = graveOf(judgement.violations).map(({ property }) => property);
-  const streams = new Streams(`likelihood ${judgement.run.hash}`);
+  const properties = mostSevere(judgement.violations).map(({ property }) => property);
+  const streams = new RandomStreams(`likelihood ${judgement.run.hash}`);
   const forks = forksOf(judgement);
   const rows = ['', ...mitigations].map((mitigation) => {
     const mitigated = mitigation === '' ? schedule : mitigate(schedule, mitigation);

@@ -1,7 +1,7 @@
 import type { Schedule } from '../scenarios/index.js';
-import { assumptionLines, graveOf, outageSentence, violationSentence } from './story.js';
-import type { Told } from './told.js';
-import { configLine, enumerate, propertyWords } from './words.js';
+import type { ReportContext } from './report-context.js';
+import { assumptionLines, mostSevere, outageSentence, violationSentence } from './story.js';
+import { configLine, formatList, propertyLabel } from './words.js';
 
 /** What is written over a picture. */
 export interface Heading {
@@ -16,17 +16,17 @@ export interface Heading {
 const MOST_SENTENCES = 3;
 
 /** Verdict, sentences and configuration of a run. */
-export function headingOf(schedule: Schedule, telling: Told, lock: 'own' | 'foreign'): Heading {
+export function headingOf(schedule: Schedule, telling: ReportContext, lock: 'own' | 'foreign'): Heading {
   const { judgement } = telling;
-  const violations = graveOf(judgement.violations);
+  const violations = mostSevere(judgement.violations);
   const all = [...violations, ...judgement.outages];
   const sentences = all
     .slice(0, MOST_SENTENCES)
     .map((it) => ('property' in it ? violationSentence(it, telling) : outageSentence(it, telling)));
-  const kinds = [...new Set(violations.map((it) => propertyWords(it.property)))];
+  const kinds = [...new Set(violations.map((it) => propertyLabel(it.property)))];
   if (judgement.outages.length > 0) kinds.push('availability');
   const broken = assumptionLines(judgement);
-  const assumed = broken.length === 0 ? 'all assumptions of the lock kept' : `broken assumption: ${enumerate(broken)}`;
+  const assumed = broken.length === 0 ? 'all assumptions of the lock kept' : `broken assumption: ${formatList(broken)}`;
   return {
     verdict: kinds.length > 0 ? 'bad' : 'good',
     title: kinds.length > 0 ? kinds.join(', ') : 'safe',

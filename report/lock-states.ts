@@ -51,7 +51,7 @@ export function watch(schedule: Schedule, also: readonly PropertyId[]): Watched 
 }
 
 function follow(world: World, seen: Map<number, Seen>): void {
-  const { trace } = world.chronicle;
+  const { trace } = world.context;
   const latest = new Map<string, number>();
   const detail = trace.detail.bind(trace);
   trace.detail = (it) => {

@@ -1,7 +1,7 @@
 import { formatDurationMs } from '../scenarios/index.js';
 import type { TraceEvent } from '../sim/index.js';
 import { textOf } from './details.js';
-import { commandOf, eventWords } from './event-words.js';
+import { commandOf, describeEvent } from './event-words.js';
 import type { Arrow } from './picture/messages.js';
 import { arrowsOf } from './picture/messages.js';
 import type { Scene } from './picture/scene.js';
@@ -73,7 +73,7 @@ function linesOf(event: TraceEvent, scene: Scene, arrows: ReadonlyMap<number, re
 }
 
 function noteOf(event: TraceEvent, scene: Scene): string {
-  return `Note over ${event.process}: ${escaped(`${formatDurationMs(event.atUs)} ms: ${eventWords(event, scene)}`)}`;
+  return `Note over ${event.process}: ${escaped(`${formatDurationMs(event.atUs)} ms: ${describeEvent(event, scene)}`)}`;
 }
 
 function arrowLine(arrow: Arrow, event: TraceEvent, scene: Scene): string {

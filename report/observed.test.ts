@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { judgeObserved } from '../properties/history/observed.js';
 import type { LockLine } from '../scenarios/history-line.js';
-import { eventWords } from './event-words.js';
+import { describeEvent } from './event-words.js';
 import { type Staged, takenOfObserved } from './observed.js';
 import { sceneOf } from './picture/scene.js';
 import { CATALOGUE } from './testing/scenes.js';
@@ -52,7 +52,7 @@ test('two that held at once are both there, with who, when and how long', () => 
     ['c2', ms(30), ms(930)],
   ]);
   const scene = sceneOf(schedule, taken);
-  expect(taken.events.map((event) => `${event.process} ${eventWords(event, scene)}`)).toEqual([
+  expect(taken.events.map((event) => `${event.process} ${describeEvent(event, scene)}`)).toEqual([
     'c1 calls acquire(a), TTL 1 000 ms',
     'c1 holds A, valid until 910',
     'c2 calls acquire(a), TTL 1 000 ms',

@@ -5,11 +5,11 @@ import { PROPERTIES } from '../properties/property-info.js';
 import type { FaultSeen, LockLine } from '../scenarios/history-line.js';
 import type { Fault, PropertyId, Schedule } from '../scenarios/index.js';
 import type { TraceEvent, TraceKind } from '../sim/index.js';
-import type { Claim } from './claims.js';
+import type { Hold } from './holds.js';
+import type { RunSnapshot } from './run-snapshot.js';
 import { outageSentence, violationSentence } from './story.js';
-import type { Taken } from './taken.js';
 import { lettersOf } from './tokens.js';
-import { configLine, propertyWords } from './words.js';
+import { configLine, propertyLabel } from './words.js';
 
 type Detail = TraceEvent['detail'];
 
@@ -21,7 +21,7 @@ interface Held {
   readonly token: number;
   readonly resources: readonly string[];
   cause: number;
-  claim: { -readonly [K in keyof Claim]: Claim[K] } | null;
+  claim: { -readonly [K in keyof Hold]: Hold[K] } | null;
 }
 
 /** A run on real nodes as it was seen, with what was done to them. */
@@ -33,11 +33,11 @@ export interface Staged extends Observed {
  * A run on real nodes in the form of a trace, as far as it was seen: what its clients did, what befell nodes and ways, and
  * no messages.
  */
-export function takenOfObserved(schedule: Schedule, observed: Staged, found: ObservedVerdict): Taken {
+export function takenOfObserved(schedule: Schedule, observed: Staged, found: ObservedVerdict): RunSnapshot {
   const told = new Teller();
   for (const it of inOrder(observed)) 'fault' in it ? told.befell(it) : told.tell(it);
   const outages = [...outagesOf(observed.down, 'no-quorum-up'), ...outagesOf(observed.blocked, 'orphaned-keys')];
-  const kinds = [...found.properties.map(propertyWords), ...(outages.length > 0 ? ['availability'] : [])];
+  const kinds = [...found.properties.map(propertyLabel), ...(outages.length > 0 ? ['availability'] : [])];
   const violations = found.violations.map((it) => violationOf(it, observed.history, told.claims));
   const names = told.tokens.map((token) => [token, lettersOf(token - 1)] as const);
   const about = {
@@ -80,7 +80,7 @@ function outagesOf(spans: Observed['down'], reason: Outage['reason']): Outage[] 
 function violationOf(
   { property, resource, lines, detail }: ObservedVerdict['violations'][number],
   history: readonly LockLine[],
-  claims: readonly Claim[],
+  claims: readonly Hold[],
 ): Violation {
   const concerned = lines.flatMap((number) => history[number - 1] ?? []);
   const names = new Set(concerned.map(({ lock }) => lock));
@@ -134,7 +134,7 @@ function detailOf(fault: Fault, atUs: number): Detail {
 /** Makes events of the lines of a history, one each. */
 class Teller {
   readonly events: TraceEvent[] = [];
-  readonly claims: Claim[] = [];
+  readonly claims: Hold[] = [];
   readonly tokens: number[] = [];
   private readonly held = new Map<string, Held>();
   private readonly begun = new Map<Fault, number>();

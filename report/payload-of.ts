@@ -4,7 +4,7 @@ import type { PropertyId, Scenario, Schedule } from '../scenarios/index.js';
 import { counterfactual, likelihood } from './futures.js';
 import type { Other, Payload } from './payload.js';
 import { candidates } from './prevention.js';
-import { type Taken, takenOf } from './taken.js';
+import { type RunSnapshot, snapshotOf } from './run-snapshot.js';
 import { partOf } from './windows.js';
 
 /** Events of a run that a report carries; a longer one is in its schedule, from which the page makes it. */
@@ -37,7 +37,7 @@ export interface Report {
  */
 export function reportOf(input: ReportInput, besideName: string | null = null): Report {
   const { id, schedule, scenario, judgement, replay } = input;
-  const taken = takenOf(schedule, judgement);
+  const taken = snapshotOf(schedule, judgement);
   const { hash } = judgement.run;
   const about = {
     schema: 'lockstep.report/2',
@@ -93,13 +93,13 @@ function otherOf({ other }: ReportInput): Other | null {
     replay,
     schedule,
     hash,
-    taken: carried(takenOf(schedule, judgement)),
+    taken: carried(snapshotOf(schedule, judgement)),
     names,
     also: alsoJudged(scenario),
   };
 }
 
-function carried(taken: Taken): Taken | null {
+function carried(taken: RunSnapshot): RunSnapshot | null {
   return taken.events.length <= MOST_CARRIED ? taken : null;
 }
 
@@ -126,7 +126,7 @@ export interface RecordingInput {
   readonly replay: string;
   readonly schedule: Schedule;
   readonly hash: string;
-  readonly taken: Taken;
+  readonly taken: RunSnapshot;
   /** Why the page cannot run it again, in one sentence. */
   readonly why: string;
 }

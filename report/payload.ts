@@ -1,6 +1,6 @@
 import type { PropertyId, Schedule } from '../scenarios/index.js';
 import type { TraceEvent } from '../sim/index.js';
-import type { Taken } from './taken.js';
+import type { RunSnapshot } from './run-snapshot.js';
 
 /** What an HTML report carries besides the viewer. */
 export interface Payload {
@@ -14,7 +14,7 @@ export interface Payload {
   /** The trace hash when the report was written; empty where nothing can have the same one. */
   readonly hash: string;
   /** The run as it was taken down, or a window of it; `null` where it is long, and the page runs it by itself. */
-  readonly taken: Taken | null;
+  readonly taken: RunSnapshot | null;
   /** Where the run comes from: whether the page can run it again. */
   readonly source: Runnable | Recording;
   readonly likelihood: Likelihood | null;
@@ -57,11 +57,11 @@ export interface Part {
   /** The events at which something goes wrong, in order. */
   readonly wrong: readonly number[];
   /** The file that has the rest; `null` where none was written. */
-  readonly beside: Beside | null;
+  readonly beside: SidecarFile | null;
 }
 
 /** The file that lies beside a report and holds its whole run, window by window. */
-export interface Beside {
+export interface SidecarFile {
   readonly name: string;
   readonly places: readonly WindowPlace[];
 }
@@ -75,7 +75,7 @@ export interface WindowPlace {
 }
 
 /** A stretch of a run, with what it takes to show it by itself. */
-export interface TraceWindow extends Pick<Taken, 'events' | 'claims' | 'names'> {
+export interface TraceWindow extends Pick<RunSnapshot, 'events' | 'claims' | 'names'> {
   readonly fromSeq: number;
   /** Earlier events that are still in force, or led to one of these. */
   readonly carried: readonly TraceEvent[];

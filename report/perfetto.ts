@@ -1,5 +1,5 @@
 import type { TraceEvent } from '../sim/index.js';
-import { eventWords } from './event-words.js';
+import { describeEvent } from './event-words.js';
 import { type Arrow, arrowsFrom } from './picture/messages.js';
 import type { Scene } from './picture/scene.js';
 import { faultSpansOf, keySpansOf, truthSpansOf } from './picture/spans.js';
@@ -107,7 +107,7 @@ function flow(arrow: Arrow, id: number, tid: (name: string) => number): Perfetto
 function instant(event: TraceEvent, scene: Scene, tid: number): PerfettoEvent {
   const { kind, atUs, seq, cause, localUs, detail } = event;
   return {
-    ...base(eventWords(event, scene), kind, tid, atUs),
+    ...base(describeEvent(event, scene), kind, tid, atUs),
     ph: 'i',
     s: 't',
     args: { seq, cause, localUs, ...detail },

@@ -15,7 +15,7 @@ import { browserTests } from './testing/in-browser.js';
 import { longSchedule } from './testing/long-run.js';
 import { CATALOGUE } from './testing/scenes.js';
 import { viewerFiles } from './viewer-files.js';
-import { countWords } from './words.js';
+import { formatCount } from './words.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'lockstep-report-'));
 const artifacts = join(import.meta.dirname, '..', 'dist', 'artifacts');
@@ -232,7 +232,7 @@ describe('sizes', () => {
       const { page, context, problems } = await openPage(browser, pathToFileURL(path).href);
       const bar = (): Promise<string> => page.locator('.window').innerText();
       const when = (): Promise<string> => page.locator('.when').innerText();
-      expect(await bar()).toContain(`of ${countWords(total)}`);
+      expect(await bar()).toContain(`of ${formatCount(total)}`);
       expect(await page.locator('.recording').innerText()).toContain('it is too long to be run in a page');
       await page.goto(`${pathToFileURL(path).href}#event=${total - 3}`);
       await page.keyboard.press('ArrowRight');

@@ -2,12 +2,12 @@ import { LONGEST_US } from '../core/index.js';
 import { policyOf } from '../deviations/index.js';
 import { formatDurationMs, type Schedule } from '../scenarios/index.js';
 import type { TraceEvent } from '../sim/index.js';
-import type { Claim } from './claims.js';
 import { nodesOf, numberOf, textOf } from './details.js';
-import { type FaultWords, faultWords, NodeKeys } from './fault-words.js';
+import { describeFault, type FaultWords, NodeKeys } from './fault-words.js';
+import type { Hold } from './holds.js';
 import type { Row, RowContext, RowKind } from './row.js';
 import { SendingRows } from './sending-rows.js';
-import { enumerate, nodeList, percentWords } from './words.js';
+import { formatList, formatPercent, nodeList } from './words.js';
 
 /** `until 9 898`; of a lock that is held until its client says otherwise, `without end`. */
 function endWords(endUs: number): string {
@@ -18,7 +18,7 @@ function endWords(endUs: number): string {
 export function rowsOf(
   schedule: Schedule,
   trace: readonly TraceEvent[],
-  claims: readonly Claim[],
+  claims: readonly Hold[],
   tokenName: (token: number) => string,
 ): Row[] {
   const effects = new Map<number, TraceEvent[]>();
@@ -49,7 +49,7 @@ function clockRows(schedule: Schedule): Row[] {
       atUs: 0,
       kind: 'fault',
       who: clock.process,
-      what: `clock ${percentWords(Math.abs(clock.ratePpm))} ${clock.ratePpm > 0 ? 'fast' : 'slow'}`,
+      what: `clock ${formatPercent(Math.abs(clock.ratePpm))} ${clock.ratePpm > 0 ? 'fast' : 'slow'}`,
       processes: [clock.process],
       tokens: [],
     }));
@@ -57,12 +57,12 @@ function clockRows(schedule: Schedule): Row[] {
 
 class Rows {
   private readonly context: RowContext;
-  private readonly claims: readonly Claim[];
+  private readonly claims: readonly Hold[];
   private readonly rows: Row[] = [];
   private readonly keys = new NodeKeys();
   private readonly sendings: SendingRows;
 
-  constructor(context: RowContext, claims: readonly Claim[]) {
+  constructor(context: RowContext, claims: readonly Hold[]) {
     this.context = context;
     this.claims = claims;
     this.sendings = new SendingRows(context);
@@ -125,7 +125,7 @@ class Rows {
         this.add(event, 'write', writeWords(event, (this.context.schedule.resource ?? 'none') !== 'none'));
         break;
       default: {
-        const words = faultWords(event, this.context, this.keys);
+        const words = describeFault(event, this.context, this.keys);
         if (words !== null) this.add(event, 'fault', words.what, words);
       }
     }
@@ -186,7 +186,7 @@ export function checkWords(event: TraceEvent): string {
 
 function writeWords(event: TraceEvent, guarded: boolean): string {
   const resources = event.detail.resources;
-  const resource = enumerate(typeof resources === 'object' ? resources : []);
+  const resource = formatList(typeof resources === 'object' ? resources : []);
   if (event.kind === 'write-sent') return `sends a write to ${resource}`;
   if (event.kind === 'write-skipped') return 'does not write: too little validity left';
   if (event.kind === 'write-refused') return `its write is refused by ${resource}`;

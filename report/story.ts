@@ -1,9 +1,9 @@
 import type { Judgement, Outage, Violation } from '../properties/index.js';
 import { formatDurationMs } from '../scenarios/index.js';
 import { numberOf } from './details.js';
-import type { Told } from './told.js';
-import { lostCounters, reason, whyLate, whyNobody } from './why.js';
-import { ASSUMPTION_WORDS, enumerate } from './words.js';
+import type { ReportContext } from './report-context.js';
+import { lateWriteCause, lostCounters, outageCause, reason } from './why.js';
+import { ASSUMPTION_WORDS, formatList } from './words.js';
 
 /** What a schedule breaks of what the lock takes for granted, in words; empty if nothing. */
 export function assumptionLines(judgement: Pick<Judgement, 'assumptionsBroken'>): string[] {
@@ -11,20 +11,20 @@ export function assumptionLines(judgement: Pick<Judgement, 'assumptionsBroken'>)
 }
 
 /** Violations of `validity` are told of only where nothing worse happened. */
-export function graveOf(violations: readonly Violation[]): readonly Violation[] {
+export function mostSevere(violations: readonly Violation[]): readonly Violation[] {
   const grave = violations.filter((it) => it.property !== 'validity');
   return grave.length > 0 ? grave : violations;
 }
 
 /** One sentence on a violation: who, how long, and why if that can be told. */
-export function violationSentence(violation: Violation, told: Told): string {
+export function violationSentence(violation: Violation, told: ReportContext): string {
   const { resource, clients, atUs, untilUs } = violation;
   const length = `${formatDurationMs((untilUs ?? atUs) - atUs)} ms`;
   const because = behind(reason(violation, told));
   switch (violation.property) {
     case 'mutual-exclusion':
       return new Set(clients).size === 1
-        ? `${enumerate(clients.slice(0, 1))} held ${resource} twice for ${length}${because}`
+        ? `${formatList(clients.slice(0, 1))} held ${resource} twice for ${length}${because}`
         : `${clients.join(' and ')} both held ${resource} for ${length}${because}`;
     case 'validity':
       return `${inMs(violation.detail)}, for ${length}${because}`;
@@ -49,7 +49,7 @@ function inMs(detail: string): string {
   return detail.replaceAll(/(-?\d+) us\b/g, (_, us: string) => `${formatDurationMs(Number(us))} ms`);
 }
 
-function writeSentence(violation: Violation, told: Told): string {
+function writeSentence(violation: Violation, told: ReportContext): string {
   const { claims, judgement } = told;
   const [client = '?'] = violation.clients;
   const write = judgement.run.trace.find(
@@ -62,14 +62,14 @@ function writeSentence(violation: Violation, told: Told): string {
   const late = claim === undefined ? '' : `${formatDurationMs(violation.atUs - claim.endUs)} ms `;
   const others = claims.filter((it) => it !== claim && it.fromUs <= violation.atUs && violation.atUs < it.endUs);
   const holders = others.map((it) => (it.client === client ? `${client} itself` : it.client));
-  const meanwhile = others.length === 0 ? '' : `, while ${enumerate(holders)} held it`;
+  const meanwhile = others.length === 0 ? '' : `, while ${formatList(holders)} held it`;
   const when = late.startsWith('0 ') ? 'as its claim ended' : `${late}after its claim had ended`;
-  const why = claim === undefined || write === undefined ? '' : whyLate(claim, write, told);
+  const why = claim === undefined || write === undefined ? '' : lateWriteCause(claim, write, told);
   return `A write of ${client} reached ${violation.resource} ${when}${meanwhile}${behind(why)}`;
 }
 
 /** One sentence on a time in which nobody could acquire. */
-export function outageSentence(outage: Outage, told: Told): string {
+export function outageSentence(outage: Outage, told: ReportContext): string {
   const length = formatDurationMs(outage.toUs - outage.fromUs);
-  return `Nobody could acquire for ${length} ms, from ${formatDurationMs(outage.fromUs)} on: ${whyNobody(outage, told)}.`;
+  return `Nobody could acquire for ${length} ms, from ${formatDurationMs(outage.fromUs)} on: ${outageCause(outage, told)}.`;
 }

@@ -1,9 +1,9 @@
 import { printable } from '../core/printable.js';
 import { formatDurationMs } from '../scenarios/index.js';
-import type { Claim } from './claims.js';
+import type { Hold } from './holds.js';
 import type { Painter } from './painter.js';
 import type { Row } from './row.js';
-import { clip } from './words.js';
+import { truncate } from './words.js';
 
 /** How wide reports are where they have a limit. */
 export const WIDTH = 88;
@@ -26,7 +26,7 @@ export interface TableOptions {
 }
 
 /** Lays rows out: time, who, what, and for each client that ever held a lock whether it does. */
-export function tableLines(rows: readonly Row[], claims: readonly Claim[], options: TableOptions): string[] {
+export function tableLines(rows: readonly Row[], claims: readonly Hold[], options: TableOptions): string[] {
   const { paint, width } = options;
   const texts = rows.map((row) => printable(row.what, LONGEST_ROW));
   const columns = options.columns.filter((id) => claims.some((claim) => claim.client === id));
@@ -38,7 +38,7 @@ export function tableLines(rows: readonly Row[], claims: readonly Claim[], optio
   const longest = Math.max(...texts.map((text) => text.length), 4);
   const whatWidth = Math.min(longest + 1, width === null ? longest + 1 : width - used);
   const line = (time: string, who: string, what: string): string =>
-    `${' '.repeat(INDENT)}${time.padStart(timeWidth)}  ${who.padEnd(whoWidth)}  ${clip(what, whatWidth).padEnd(whatWidth)}`;
+    `${' '.repeat(INDENT)}${time.padStart(timeWidth)}  ${who.padEnd(whoWidth)}  ${truncate(what, whatWidth).padEnd(whatWidth)}`;
   const unpainted = line('t/ms', 'who', 'what') + columns.map((id) => cell(id)).join('');
   const body = rows.map((row, index) => {
     const isMarked = options.mark?.row === row;
@@ -55,7 +55,7 @@ export function tableLines(rows: readonly Row[], claims: readonly Claim[], optio
   return [paint.dim(unpainted.trimEnd()), ...body];
 }
 
-function isHeld(claims: readonly Claim[], client: string, row: Row): boolean {
+function isHeld(claims: readonly Hold[], client: string, row: Row): boolean {
   return claims.some((claim) => claim.client === client && claim.seq <= row.seq && row.atUs < claim.endUs);
 }
 

@@ -1,27 +1,27 @@
 import type { Judgement, Violation } from '../properties/index.js';
 import { judge } from '../properties/judge.js';
 import type { PropertyId, Schedule } from '../scenarios/index.js';
-import { type Claim, claimsOf } from './claims.js';
+import { type Hold, holdsOf } from './holds.js';
 import { type Painter, PLAIN } from './painter.js';
+import { claimsIn, type ReportContext } from './report-context.js';
 import type { Row } from './row.js';
 import { rowsOf } from './rows.js';
 import { assumptionLines, outageSentence, violationSentence } from './story.js';
 import { tableLines, WIDTH } from './table.js';
 import { tokenNames } from './tokens.js';
-import { claimsIn, type Told } from './told.js';
-import { configLine, enumerate, plural, propertyWords, wrap } from './words.js';
+import { configLine, formatList, plural, propertyLabel, wrap } from './words.js';
 
 /** A run taken apart for telling. */
-export interface Telling extends Told {
+export interface TimelineModel extends ReportContext {
   readonly judgement: Judgement;
   readonly rows: readonly Row[];
 }
 
 /** Takes a run apart; runs it again if its trace was not kept. */
-export function tellingOf(schedule: Schedule, given: Judgement): Telling {
+export function tellingOf(schedule: Schedule, given: Judgement): TimelineModel {
   const judgement = given.run.trace.length > 0 ? given : judge(schedule, [], true);
   const { trace } = judgement.run;
-  const claims = claimsOf(schedule, trace);
+  const claims = holdsOf(schedule, trace);
   const tokenName = tokenNames(trace);
   return { judgement, claims, tokenName, rows: rowsOf(schedule, trace, claims, tokenName) };
 }
@@ -35,7 +35,7 @@ const MARKS: Readonly<Partial<Record<PropertyId, string>>> = {
 export function markOf(
   violation: Violation | undefined,
   rows: readonly Row[],
-  claims: readonly Claim[],
+  claims: readonly Hold[],
 ): { row: Row; text: string } | null {
   if (violation === undefined) return null;
   const { property, atUs, clients } = violation;
@@ -50,7 +50,7 @@ export function markOf(
   }
   const own = here.find((it) => it.kind === 'write' && clients.includes(it.who)) ?? here.at(-1);
   if (own === undefined) return null;
-  return { row: own, text: MARKS[property] ?? propertyWords(property) };
+  return { row: own, text: MARKS[property] ?? propertyLabel(property) };
 }
 
 /** Longer lists of what did not come about are cut short. */
@@ -85,7 +85,7 @@ export function formatTimeline(schedule: Schedule, judgement: Judgement, options
   }
   lines.push('');
   for (const violation of shown) {
-    lines.push(...finding(propertyWords(violation.property), violationSentence(violation, telling), paint));
+    lines.push(...finding(propertyLabel(violation.property), violationSentence(violation, telling), paint));
   }
   for (const outage of outages) lines.push(...finding('availability', outageSentence(outage, telling), paint));
   if (violations.length === 0 && outages.length === 0) {
@@ -96,7 +96,7 @@ export function formatTimeline(schedule: Schedule, judgement: Judgement, options
   const assumed =
     assumptionsBroken.length === 0
       ? 'The schedule keeps all assumptions of the lock.'
-      : `Assumptions of the lock that the schedule breaks: ${enumerate(assumptionLines(judgement))}.`;
+      : `Assumptions of the lock that the schedule breaks: ${formatList(assumptionLines(judgement))}.`;
   lines.push(...wrap(assumed, WIDTH - 2).map((line) => `  ${line}`));
   return `${lines.join('\n')}\n`;
 }

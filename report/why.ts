@@ -2,17 +2,17 @@ import { LONGEST_US } from '../core/index.js';
 import type { Outage, Violation } from '../properties/index.js';
 import { formatDurationMs } from '../scenarios/index.js';
 import type { TraceEvent } from '../sim/index.js';
-import type { Claim } from './claims.js';
 import { numberOf, textOf } from './details.js';
-import { claimsIn, type Told } from './told.js';
-import { enumerate, nodeList, plural } from './words.js';
+import type { Hold } from './holds.js';
+import { claimsIn, type ReportContext } from './report-context.js';
+import { formatList, nodeList, plural } from './words.js';
 
 /*
  * Why something went wrong, as far as a trace tells: what stands behind the colon of a sentence.
  */
 
 /** Why a belief was wrong; empty if the trace does not tell. */
-export function reason(violation: Violation, told: Told): string {
+export function reason(violation: Violation, told: ReportContext): string {
   const [first, second] = claimsIn(violation, told.claims);
   if (first === undefined) return '';
   if (second !== undefined) return whyBoth(first, second, told);
@@ -20,7 +20,7 @@ export function reason(violation: Violation, told: Told): string {
   return whyGone(first, lost, nodeList(lost), told);
 }
 
-function whyBoth(first: Claim, second: Claim, told: Told): string {
+function whyBoth(first: Hold, second: Hold, told: ReportContext): string {
   // Who saw clients only does not know who voted.
   if (first.voters.length === 0 && second.voters.length === 0) return '';
   const both = second.voters.filter((node) => first.voters.includes(node));
@@ -35,8 +35,8 @@ function whyBoth(first: Claim, second: Claim, told: Told): string {
 }
 
 /** Two quorums without a node in common: for clients that ask different nodes, or quorums that are too small. */
-function apart(first: Claim, second: Claim, told: Told): string {
-  const votersOf = ({ voters }: Claim): string => (voters.length === 0 ? 'no node' : nodeList(voters));
+function apart(first: Hold, second: Hold, told: ReportContext): string {
+  const votersOf = ({ voters }: Hold): string => (voters.length === 0 ? 'no node' : nodeList(voters));
   const voted = `${votersOf(first)} voted for ${first.client} and ${votersOf(second)} for ${second.client}`;
   for (const claim of [first, second]) {
     const event = told.judgement.run.trace[claim.seq];
@@ -54,7 +54,7 @@ function apart(first: Claim, second: Claim, told: Told): string {
 }
 
 /** Nodes that a client asked for a lock, in order. */
-function askedBy({ client, lock }: Claim, { judgement }: Told): string[] {
+function askedBy({ client, lock }: Hold, { judgement }: ReportContext): string[] {
   const sent = judgement.run.trace.filter(
     (it) =>
       (it.kind === 'send' || it.kind === 'lost') &&
@@ -65,7 +65,7 @@ function askedBy({ client, lock }: Claim, { judgement }: Told): string[] {
   return [...new Set(sent.map((it) => textOf(it, 'node')))].sort((a, b) => Number(a.slice(1)) - Number(b.slice(1)));
 }
 
-function setAt(nodes: readonly string[], claim: Claim, told: Told): number {
+function setAt(nodes: readonly string[], claim: Hold, told: ReportContext): number {
   const set = told.judgement.run.trace.find(
     (it) => it.kind === 'key-set' && nodes.includes(it.process) && numberOf(it, 'token') === claim.token,
   );
@@ -73,7 +73,7 @@ function setAt(nodes: readonly string[], claim: Claim, told: Told): number {
 }
 
 /** How the key of a claim went from these nodes; `subject` is what the sentence calls them. */
-function whyGone(claim: Claim, nodes: readonly string[], subject: string, told: Told): string {
+function whyGone(claim: Hold, nodes: readonly string[], subject: string, told: ReportContext): string {
   const { trace } = told.judgement.run;
   const gone = trace.filter(
     (it) => it.kind === 'key-gone' && nodes.includes(it.process) && numberOf(it, 'token') === claim.token,
@@ -95,7 +95,7 @@ function whyGone(claim: Claim, nodes: readonly string[], subject: string, told: 
   }
 }
 
-function takenAway(gone: TraceEvent, token: string, claim: Claim, told: Told): string {
+function takenAway(gone: TraceEvent, token: string, claim: Hold, told: ReportContext): string {
   const { trace } = told.judgement.run;
   const by = trace[gone.cause];
   const who = by === undefined ? 'somebody' : textOf(by, 'client');
@@ -114,7 +114,7 @@ function takenAway(gone: TraceEvent, token: string, claim: Claim, told: Told): s
   return `${who} itself ${verb} ${token} on ${nodeList(nodes)}, by what it had sent${when} for an earlier try`;
 }
 
-function expiredWords(claim: Claim, gone: readonly TraceEvent[], token: string, told: Told): string {
+function expiredWords(claim: Hold, gone: readonly TraceEvent[], token: string, told: ReportContext): string {
   const [first] = gone;
   if (first === undefined) return '';
   const clocks = clockWords(claim, gone, told);
@@ -132,7 +132,7 @@ function expiredWords(claim: Claim, gone: readonly TraceEvent[], token: string, 
 const LEAST_ERROR_US = 1_500;
 
 /** Clocks that did not measure the life of a key and the claim as true time did. */
-function clockWords(claim: Claim, gone: readonly TraceEvent[], { judgement }: Told): string {
+function clockWords(claim: Hold, gone: readonly TraceEvent[], { judgement }: ReportContext): string {
   const { trace } = judgement.run;
   const gains = gone.flatMap((end) => {
     const set = trace.find(
@@ -163,7 +163,7 @@ function gainWords(us: number): string {
 }
 
 /** Voters of a claim that no longer have its key. */
-function votersThatLost(claim: Claim, atUs: number, told: Told): string[] {
+function votersThatLost(claim: Hold, atUs: number, told: ReportContext): string[] {
   return claim.voters.filter((node) =>
     told.judgement.run.trace.some(
       (it) => it.kind === 'key-gone' && it.process === node && numberOf(it, 'token') === claim.token && it.atUs <= atUs,
@@ -172,7 +172,7 @@ function votersThatLost(claim: Claim, atUs: number, told: Told): string[] {
 }
 
 /** Why a write was late: its client stood still, or the write was on its way. */
-export function whyLate(claim: Claim, write: TraceEvent, { judgement }: Told): string {
+export function lateWriteCause(claim: Hold, write: TraceEvent, { judgement }: ReportContext): string {
   const { trace } = judgement.run;
   const sent = trace[write.cause];
   const client = claim.client;
@@ -182,7 +182,7 @@ export function whyLate(claim: Claim, write: TraceEvent, { judgement }: Told): s
   const others = [...new Set(done.map((it) => it.process))];
   const last = done.at(-1);
   const between =
-    last === undefined ? '' : `; ${enumerate(others)} had written meanwhile, at ${formatDurationMs(last.atUs)}`;
+    last === undefined ? '' : `; ${formatList(others)} had written meanwhile, at ${formatDurationMs(last.atUs)}`;
   if (sent === undefined || sent.kind !== 'write-sent') return between.slice(2);
   if (sent.atUs < claim.endUs)
     return `it was sent at ${formatDurationMs(sent.atUs)} and was ${formatDurationMs(write.atUs - sent.atUs)} ms on its way${between}`;
@@ -195,7 +195,7 @@ export function whyLate(claim: Claim, write: TraceEvent, { judgement }: Told): s
 }
 
 /** Nodes whose fencing counter had gone, if any had. */
-export function lostCounters(atUs: number, { judgement }: Told): string {
+export function lostCounters(atUs: number, { judgement }: ReportContext): string {
   const { trace } = judgement.run;
   const lost = trace.filter((it) => it.kind === 'counter-set' && it.atUs <= atUs && numberOf(it, 'counter') < 0);
   const nodes = [...new Set(lost.map((it) => it.process))];
@@ -205,7 +205,7 @@ export function lostCounters(atUs: number, { judgement }: Told): string {
 }
 
 /** Why nobody could acquire: which nodes were down, or whose keys were in the way. */
-export function whyNobody({ reason: kind, fromUs }: Outage, told: Told): string {
+export function outageCause({ reason: kind, fromUs }: Outage, told: ReportContext): string {
   if (kind === 'no-quorum-up') {
     const down = downAt(fromUs, told);
     return down.length === 0
@@ -216,7 +216,7 @@ export function whyNobody({ reason: kind, fromUs }: Outage, told: Told): string 
   return left === '' ? 'somebody asked all that time, and nobody held it' : `nobody held it, but ${left}`;
 }
 
-function downAt(atUs: number, { judgement }: Told): string[] {
+function downAt(atUs: number, { judgement }: ReportContext): string[] {
   const down = new Set<string>();
   for (const { kind, process, atUs: at } of judgement.run.trace) {
     if (at > atUs) break;
@@ -227,7 +227,7 @@ function downAt(atUs: number, { judgement }: Told): string[] {
 }
 
 /** Keys that were on nodes at an instant without a claim behind them. */
-function leftAt(atUs: number, { claims, judgement, tokenName }: Told): string {
+function leftAt(atUs: number, { claims, judgement, tokenName }: ReportContext): string {
   const keys = new Map<string, TraceEvent>();
   for (const event of judgement.run.trace) {
     if (event.atUs > atUs) break;
@@ -245,7 +245,7 @@ function leftAt(atUs: number, { claims, judgement, tokenName }: Told): string {
   const groups = [...nodes].map(
     ([token, of]) => `${tokenName(token)} of ${ownerOf(token, judgement.run.trace)} on ${nodeList([...of].sort())}`,
   );
-  return groups.length === 0 ? '' : `there was still ${enumerate(groups)}`;
+  return groups.length === 0 ? '' : `there was still ${formatList(groups)}`;
 }
 
 function ownerOf(token: number, trace: readonly TraceEvent[]): string {

@@ -2,13 +2,13 @@ import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { judge } from '../properties/judge.js';
 import type { TraceWindow } from './payload.js';
-import { takenOf } from './taken.js';
+import { snapshotOf } from './run-snapshot.js';
 import { longSchedule } from './testing/long-run.js';
 import { partOf, WINDOW, windowsOf } from './windows.js';
 
 const schedule = longSchedule(280);
 const judgement = judge(schedule, [], true);
-const taken = takenOf(schedule, judgement);
+const taken = snapshotOf(schedule, judgement);
 const windows = [...windowsOf(taken)];
 
 test('the windows of a run are all of it, once', () => {

@@ -1,9 +1,9 @@
 import { gzipSync } from 'node:zlib';
 import type { TraceEvent } from '../sim/index.js';
 import { numberOf, textOf } from './details.js';
-import type { Beside, Part, TraceWindow, WindowPlace } from './payload.js';
+import type { Part, SidecarFile, TraceWindow, WindowPlace } from './payload.js';
 import { lowerBound } from './picture/scale.js';
-import type { Taken } from './taken.js';
+import type { RunSnapshot } from './run-snapshot.js';
 
 /** Events of one window. */
 export const WINDOW = 20_000;
@@ -53,7 +53,7 @@ class InForce {
 }
 
 /** Parts a whole run into windows, each with what it takes to show it by itself. */
-export function* windowsOf({ events, claims, names }: Taken): Generator<TraceWindow> {
+export function* windowsOf({ events, claims, names }: RunSnapshot): Generator<TraceWindow> {
   const inForce = new InForce();
   const lettered = new Map(names);
   for (let from = 0; from < events.length; from += WINDOW) {
@@ -87,7 +87,7 @@ export function* windowsOf({ events, claims, names }: Taken): Generator<TraceWin
  * A whole run as a file to lie beside its report: windows packed with gzip one after the other, so that each can be read
  * by itself and `zcat` reads all. A window is a line of what it needs, and a line for each event.
  */
-function besideOf(name: string, hash: string, windows: Iterable<TraceWindow>): { beside: Beside; data: Buffer } {
+function besideOf(name: string, hash: string, windows: Iterable<TraceWindow>): { beside: SidecarFile; data: Buffer } {
   const places: WindowPlace[] = [];
   const packed: Buffer[] = [];
   let at = 0;
@@ -102,7 +102,7 @@ function besideOf(name: string, hash: string, windows: Iterable<TraceWindow>): {
 }
 
 /** The events at which something goes wrong, in order. */
-function wrongIn({ events, violations, outages }: Taken): number[] {
+function wrongIn({ events, violations, outages }: RunSnapshot): number[] {
   const times = events.map(({ atUs }) => atUs);
   const instants = [...violations.map(({ atUs }) => atUs), ...outages.map(({ fromUs }) => fromUs)];
   return [...new Set(instants)].sort((a, b) => a - b).map((us) => Math.max(0, lowerBound(times, us + 1) - 1));
@@ -110,10 +110,10 @@ function wrongIn({ events, violations, outages }: Taken): number[] {
 
 /** The window of a run in which it first goes wrong, or its last one; and the whole run as a file, if that has a name. */
 export function partOf(
-  taken: Taken,
+  taken: RunSnapshot,
   hash: string,
   besideName: string | null,
-): { readonly shown: Taken; readonly part: Part; readonly data: Buffer | null } {
+): { readonly shown: RunSnapshot; readonly part: Part; readonly data: Buffer | null } {
   const windows = [...windowsOf(taken)];
   const wrong = wrongIn(taken);
   const window = windows[Math.floor((wrong[0] ?? taken.events.length - 1) / WINDOW)];

@@ -25,23 +25,23 @@ export const ASSUMPTION_WORDS: Readonly<Record<Assumption, string>> = {
 };
 
 /** `mutual exclusion`. */
-export function propertyWords(property: PropertyId): string {
+export function propertyLabel(property: PropertyId): string {
   return property.replaceAll('-', ' ');
 }
 
 /** `1 %`, `0.5 %`. */
-export function percentWords(ppm: number): string {
+export function formatPercent(ppm: number): string {
   return `${Number((ppm / 10_000).toFixed(4))} %`;
 }
 
 /** A whole number with its thousands in groups. */
-export function countWords(count: number): string {
+export function formatCount(count: number): string {
   return String(count).replace(/\B(?=(?:\d{3})+$)/g, ' ');
 }
 
 /** `1 run`, `2 runs`. */
 export function plural(count: number, one: string, many = `${one}s`): string {
-  return `${countWords(count)} ${count === 1 ? one : many}`;
+  return `${formatCount(count)} ${count === 1 ? one : many}`;
 }
 
 const MOST_SPELLED = 4;
@@ -78,7 +78,7 @@ export function nodesDo(names: readonly string[], all: number, one: string, many
 }
 
 /** `one`, `one and two`, `one, two and three`. */
-export function enumerate(items: readonly string[], word = 'and'): string {
+export function formatList(items: readonly string[], word = 'and'): string {
   if (items.length < 2) return items.join('');
   return `${items.slice(0, -1).join(', ')} ${word} ${items.at(-1) ?? ''}`;
 }
@@ -98,8 +98,8 @@ export function configLine(schedule: Schedule, lock: 'own' | 'foreign' = 'own'):
     ...(lock === 'own'
       ? quorumWords(schedule.clients, policy, cluster.nodes)
       : [`majority ${quorumOf(policy, cluster.nodes)}`]),
-    `ttl ${enumerate(ttls.map(countWords))} ms`,
-    ...(lock === 'own' ? [`drift ${percentWords(drift.driftPpm)} + ${formatDurationMs(drift.driftUs)} ms`] : []),
+    `ttl ${formatList(ttls.map(formatCount))} ms`,
+    ...(lock === 'own' ? [`drift ${formatPercent(drift.driftPpm)} + ${formatDurationMs(drift.driftUs)} ms`] : []),
     `persistence ${cluster.persistence}`,
   ];
   if (lock === 'foreign') return parts.join(', ');
@@ -113,7 +113,7 @@ export function configLine(schedule: Schedule, lock: 'own' | 'foreign' = 'own'):
   for (const { id, timing } of schedule.clients) {
     const mine = policyWithTiming(policy, timing);
     const own = [...clockWords(mine, policy), ...deadlineWords(mine, policy)];
-    if (own.length > 0) parts.push(`${id}: ${enumerate(own)}`);
+    if (own.length > 0) parts.push(`${id}: ${formatList(own)}`);
   }
   return parts.join(', ');
 }
@@ -160,7 +160,7 @@ export function wrap(text: string, width: number): string[] {
 }
 
 /** Cuts a text that is longer than `width`, and shows that it was cut; what is left can be seen. */
-export function clip(given: string, width: number): string {
+export function truncate(given: string, width: number): string {
   const text = printable(given);
   return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`;
 }

@@ -21,7 +21,7 @@ export function plainCluster(nodes: number, changes: Partial<Cluster> = {}): Clu
   };
 }
 
-/** A lock on `a` for `ttlMs` that is asked for at `atUs` and never given back, with these changes. */
+/** A lock on `a` for `ttlMs` that is asked for at `atUs` and never released, with these changes. */
 export function plainLock(atUs: number, ttlMs: number, changes: Partial<LockPlan> = {}): LockPlan {
   return { atUs, resources: ['a'], ttlMs, holdUs: null, extensions: [], writes: [], jitterPpm: [], ...changes };
 }

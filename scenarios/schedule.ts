@@ -65,7 +65,7 @@ export interface Cluster {
    * on disk then is as under `everysec`.
    */
   readonly answers?: 'executed' | 'replicated' | 'durable';
-  /** What a restart makes of the expiry of a key: an instant, as in Redis, or (a bug to plant) a TTL that starts anew. */
+  /** What a restart makes of the expiry of a key: an instant, as in Redis, or (a bug to plant) a TTL that starts again. */
   readonly expiryAtLoad?: 'absolute' | 'restarts';
   /**
    * How commands that are scripts go to nodes: `by-text` (where left out), whole, in one message; or `by-hash`

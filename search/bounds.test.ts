@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { policyWith } from '../deviations/index.js';
-import { boundsOf } from './bounds.js';
+import { assumptionBoundsOf } from './bounds.js';
 
 // Section 3.2 of the theory: r* with D = 1 % + 2 ms and no latency, rounded inwards; on both sides, on the nodes, on the clients alone.
 it.each([
@@ -11,7 +11,7 @@ it.each([
   [10_000, 5_126, 10_305, 10_200, 102_000, 9_898_000],
   [30_000, 5_058, 10_169, 10_066, 302_000, 29_698_000],
 ])('the bounds for a TTL of %i ms are those of the theory', (ttlMs, both, node, client, stepUs, restartUs) => {
-  expect(boundsOf(policyWith({ deviations: ['drift-unrounded'] }), ttlMs)).toEqual({
+  expect(assumptionBoundsOf(policyWith({ deviations: ['drift-unrounded'] }), ttlMs)).toEqual({
     bothRatesPpm: both,
     nodeRatePpm: node,
     clientRatePpm: client,

@@ -1,10 +1,10 @@
 import { driftAllowanceUs, type Policy } from '../deviations/index.js';
-import { mostDownOf, type Weather } from './weather.js';
+import { type FaultModel, mostDownOf } from './fault-model.js';
 
 const MILLION = 1_000_000;
 
 /** How far each assumption of the lock stretches for one TTL, when it is the only one that is strained. */
-export interface Bounds {
+export interface AssumptionBounds {
   /** Greatest rate error on both sides, on the nodes alone, on the clients alone; ppm, whole. */
   readonly bothRatesPpm: number;
   readonly nodeRatePpm: number;
@@ -19,7 +19,7 @@ export interface Bounds {
  * The bounds for latency zero, from (TTL − D) / (1 − r_c) ≤ TTL / (1 + r_n): what a deployment can rely on whatever its
  * network does. Rates are rounded inwards.
  */
-export function boundsOf(policy: Policy, ttlMs: number): Bounds {
+export function assumptionBoundsOf(policy: Policy, ttlMs: number): AssumptionBounds {
   const ttl = ttlMs * 1000;
   const drift = driftAllowanceUs(policy, ttl);
   return {
@@ -32,17 +32,17 @@ export function boundsOf(policy: Policy, ttlMs: number): Bounds {
 }
 
 /** Whether all that a search draws keeps the assumptions of the lock, or comes up to their bounds and no farther. */
-export function keepsBounds(weather: Weather): boolean {
-  const { policy, ttlsMs, restartDelayUs, stepUs, ratePpm, persistence, stretch } = weather;
-  const least = ttlsMs.map((ttlMs) => boundsOf(policy, ttlMs));
-  const restartsLate = mostDownOf(weather) === 0 || persistence === 'always' || restartDelayUs === null;
+export function keepsBounds(faultModel: FaultModel): boolean {
+  const { policy, ttlsMs, restartDelayUs, stepUs, ratePpm, persistence, stretch } = faultModel;
+  const least = ttlsMs.map((ttlMs) => assumptionBoundsOf(policy, ttlMs));
+  const restartsLate = mostDownOf(faultModel) === 0 || persistence === 'always' || restartDelayUs === null;
   return (
     Object.values(stretch).every((factor) => factor <= 1) &&
     least.every((bounds) => (stepUs ?? 0) <= bounds.stepUs && (ratePpm ?? 0) <= bounds.bothRatesPpm) &&
     (restartsLate || least.every((bounds) => restartDelayUs >= bounds.restartUs)) &&
-    weather.flushes === 0 &&
-    (weather.failovers === 0 || weather.replicaLagUs === 0) &&
-    !weather.answersEarly &&
-    !weather.namesTwice
+    faultModel.flushes === 0 &&
+    (faultModel.failovers === 0 || faultModel.replicaLagUs === 0) &&
+    !faultModel.answersEarly &&
+    !faultModel.namesTwice
   );
 }

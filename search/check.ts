@@ -1,17 +1,17 @@
-import type { Counts, Situation } from '../properties/coverage.js';
+import type { Counts, CoveragePoint } from '../properties/coverage.js';
 import type { PropertyId, Schedule, Verdict } from '../scenarios/index.js';
 import { type Counterexample, counterexampleOf } from './counterexample.js';
-import { type Crew, CrewRanges } from './crew.js';
-import { type Finding, RangeSearch, recordOf, type SearchPlan } from './range.js';
+import { COVERAGE_LABELS, firstUncovered } from './coverage-labels.js';
+import type { FaultModel } from './fault-model.js';
+import { type FailingRun, RangeSearch, recordOf, type SearchPlan } from './range.js';
+import { PooledRanges, type SearchPool } from './search-pool.js';
+import { type BoundCoverage, noTotals, type SearchTotals, sumOf } from './search-totals.js';
 import { type Deployment, soonestRestartUs } from './shrink.js';
-import { missed, SITUATIONS } from './situations.js';
 import type { StrategyName } from './strategy-info.js';
-import { noTally, type Strained, sumOf, type Tally } from './tally.js';
-import type { Weather } from './weather.js';
 
 /** A search, and when it ends. */
 export interface CheckOptions {
-  readonly weather: Weather;
+  readonly faultModel: FaultModel;
   /** Any string. */
   readonly seed: string;
   /** How it draws. Default `combination`. */
@@ -32,7 +32,7 @@ export interface CheckOptions {
    * Who helps where the search takes longer than half a second and its runs do not depend on each other. What is found,
    * counted and hashed is the same with and without. Default: nobody.
    */
-  readonly crew?: () => Promise<Crew>;
+  readonly pool?: () => Promise<SearchPool>;
   /** Milliseconds, for the budget and for progress. Default `performance.now`. */
   readonly clock?: () => number;
   /** Called about ten times a second. */
@@ -59,11 +59,11 @@ export interface CheckResult {
   readonly steps: number;
   readonly seed: string;
   readonly strategy: StrategyName;
-  /** Of the traces of all runs; see {@link Tally}. */
+  /** Of the traces of all runs; see {@link SearchTotals}. */
   readonly hash: string;
   readonly exercised: Counts;
-  readonly notHit: readonly Situation[];
-  readonly strained: Strained;
+  readonly notHit: readonly CoveragePoint[];
+  readonly strained: BoundCoverage;
   readonly near: number;
   readonly elapsedMs: number;
   /** How many searched at a time, at most. */
@@ -97,15 +97,15 @@ class Search {
   private readonly began: number;
   private readonly range: RangeSearch;
   /** All but what `range` is at. */
-  private tally: Tally = noTally();
-  private failing: Finding | null = null;
+  private tally: SearchTotals = noTotals();
+  private failing: FailingRun | null = null;
   private workers = 1;
   private told: number;
 
   constructor(options: CheckOptions) {
-    const { weather, seed, strategy = 'combination', properties, insideOnly = [], runs } = options;
+    const { faultModel, seed, strategy = 'combination', properties, insideOnly = [], runs } = options;
     this.options = options;
-    this.plan = { weather, seed, strategy, properties, insideOnly };
+    this.plan = { faultModel, seed, strategy, properties, insideOnly };
     this.clock = options.clock ?? (() => performance.now());
     this.began = this.clock();
     this.told = this.began;
@@ -123,14 +123,14 @@ class Search {
     this.failing = found[0] ?? null;
   }
 
-  /** Goes on with the crew, if there is one and something is left to do. */
+  /** Goes on with the pool, if there is one and something is left to do. */
   async together(): Promise<void> {
-    const { crew: makeCrew, runs } = this.options;
+    const { pool: makeCrew, runs } = this.options;
     if (makeCrew === undefined || this.isOver() || this.tally.runs >= runs) return;
-    const crew = await makeCrew();
-    this.workers = crew.size;
+    const pool = await makeCrew();
+    this.workers = pool.size;
     try {
-      const ranges = new CrewRanges(crew, this.plan, this.tally.runs, runs);
+      const ranges = new PooledRanges(pool, this.plan, this.tally.runs, runs);
       for (let head = ranges.head(); head !== null && !this.isOver(); head = ranges.head()) {
         const range = await orNothingYet(head, PROGRESS_EVERY_MS);
         if (range !== null) {
@@ -141,7 +141,7 @@ class Search {
         if (this.clock() - this.told >= PROGRESS_EVERY_MS) await this.pause(this.tally.runs);
       }
     } finally {
-      await crew.close();
+      await pool.close();
     }
   }
 
@@ -151,7 +151,7 @@ class Search {
   }
 
   private isHelpWorthWhile(): boolean {
-    if (this.options.crew === undefined) return false;
+    if (this.options.pool === undefined) return false;
     const elapsed = this.clock() - this.began;
     if (elapsed < ALONE_MS) return false;
     const { runs } = this.range;
@@ -185,7 +185,7 @@ class Search {
       strategy,
       hash,
       exercised,
-      notHit: (Object.keys(SITUATIONS) as Situation[]).filter((it) => exercised[it] === 0),
+      notHit: (Object.keys(COVERAGE_LABELS) as CoveragePoint[]).filter((it) => exercised[it] === 0),
       strained,
       near,
       elapsedMs: this.clock() - this.began,
@@ -198,8 +198,8 @@ class Search {
   /** A pass means nothing where nothing was claimed, or where a fault that was asked for never met a claim. */
   private whyInconclusive(): string | null {
     if (this.tally.runs === 0) return 'no history was drawn';
-    const never = missed(this.plan.weather, this.tally.exercised);
-    return never === null ? null : `there were no ${SITUATIONS[never]}`;
+    const never = firstUncovered(this.plan.faultModel, this.tally.exercised);
+    return never === null ? null : `there were no ${COVERAGE_LABELS[never]}`;
   }
 
   private counterexample(): Counterexample | null {
@@ -212,7 +212,7 @@ class Search {
 
   /** Of a search past the bound of restarts, those of what was found: sooner ones would be farther past it. */
   private deployment(found: Schedule): Deployment {
-    const { nodes, restartDelayUs, stretch } = this.plan.weather;
+    const { nodes, restartDelayUs, stretch } = this.plan.faultModel;
     const soonestUs = stretch.restart > 1 ? soonestRestartUs(found.faults) : 0;
     return { nodes, leastRestartUs: restartDelayUs ?? soonestUs };
   }

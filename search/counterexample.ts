@@ -2,7 +2,7 @@ import type { Assumption } from '../properties/assumptions.js';
 import { judge } from '../properties/judge.js';
 import type { Violation } from '../properties/violation.js';
 import type { PropertyId, PropertyKind, Schedule } from '../scenarios/index.js';
-import type { Finding } from './range.js';
+import type { FailingRun } from './range.js';
 import { type Deployment, shrink } from './shrink.js';
 import { type Explained, explain } from './shrinking/explain.js';
 
@@ -30,7 +30,7 @@ export interface Counterexample {
  * @param deployment - What of it stays when it is made small. Default: nothing.
  */
 export function counterexampleOf(
-  { run, violation }: Finding,
+  { run, violation }: FailingRun,
   found: Schedule,
   isSmallWanted: boolean,
   deployment: Deployment | null = null,

@@ -2,18 +2,18 @@ import { describe, expect, it } from 'vitest';
 import { policyWith } from '../deviations/index.js';
 import { MONITORED } from '../properties/property-lists.js';
 import { type CheckResult, check } from './check.js';
-import { past, STRAINS, WITHIN_ASSUMPTIONS } from './weather.js';
+import { BOUND_IDS, exceedBound, WITHIN_ASSUMPTIONS } from './fault-model.js';
 
 const properties = ['mutual-exclusion', 'validity', 'action-in-belief'] as const;
 
 /** Histories in which a fault was within 1 % of its bound. */
 function atTheEdge({ strained }: CheckResult): number {
-  return STRAINS.reduce((sum, strain) => sum + strained[strain].atBound, 0);
+  return BOUND_IDS.reduce((sum, strain) => sum + strained[strain].atBound, 0);
 }
 
 describe('the lock with its default policy', () => {
   it('withstands 100,000 histories up to the edge of its assumptions', async () => {
-    const result = await check({ weather: WITHIN_ASSUMPTIONS, seed: 'edge', runs: 100_000, properties: MONITORED });
+    const result = await check({ faultModel: WITHIN_ASSUMPTIONS, seed: 'edge', runs: 100_000, properties: MONITORED });
     const { exercised, strained, verdict, runs, events } = result;
     console.log(JSON.stringify({ runs, events, atTheEdge: atTheEdge(result), strained, exercised }, null, 1));
     expect(result.counterexample).toBeNull();
@@ -24,15 +24,15 @@ describe('the lock with its default policy', () => {
     expect(result.near / runs).toBeGreaterThanOrEqual(0.01);
     // It was not mild: a fault at its bound in 30 % of the histories, a rival in 50 % of the claims.
     expect(atTheEdge(result) / runs).toBeGreaterThanOrEqual(0.3);
-    for (const strain of STRAINS) expect([strain, strained[strain].atBound > 1_000]).toEqual([strain, true]);
+    for (const strain of BOUND_IDS) expect([strain, strained[strain].atBound > 1_000]).toEqual([strain, true]);
     expect(exercised.contendedClaims / exercised.claims).toBeGreaterThanOrEqual(0.5);
   });
 
   it('and with fencing tokens that a resource looks at, 20,000 on three nodes and on five', async () => {
     const policy = policyWith({ settings: { fencing: true } });
     for (const nodes of [3, 5]) {
-      const weather = { ...WITHIN_ASSUMPTIONS, nodes, policy, resource: 'fencing' } as const;
-      const result = await check({ weather, seed: 'fenced', runs: 20_000, properties: MONITORED });
+      const faultModel = { ...WITHIN_ASSUMPTIONS, nodes, policy, resource: 'fencing' } as const;
+      const result = await check({ faultModel, seed: 'fenced', runs: 20_000, properties: MONITORED });
       expect([nodes, result.counterexample]).toEqual([nodes, null]);
       expect(result.near / result.runs).toBeGreaterThanOrEqual(0.01);
     }
@@ -45,10 +45,10 @@ describe('the lock with its default policy', () => {
     forget: 'memory',
     late: 'prompt-effects',
   } as const;
-  for (const strain of STRAINS) {
+  for (const strain of BOUND_IDS) {
     it(`does not withstand 10,000 that go 0.1 % past the bound on ${strain}`, async () => {
-      const weather = past(WITHIN_ASSUMPTIONS, strain, 1.001);
-      const { verdict, counterexample } = await check({ weather, seed: 'past', runs: 10_000, properties });
+      const faultModel = exceedBound(WITHIN_ASSUMPTIONS, strain, 1.001);
+      const { verdict, counterexample } = await check({ faultModel, seed: 'past', runs: 10_000, properties });
       expect(verdict).toBe('violated');
       expect(counterexample?.assumptionsBroken).toEqual([expected[strain]]);
     });

@@ -1,11 +1,11 @@
 import { extendsItself, members, type Operation, size } from '../core/index.js';
 import { claimEnd } from '../properties/monitors/belief.js';
 import type { ClockPlan, Crash, Fault, ProcessName } from '../scenarios/index.js';
-import { type LockRun, nodeName, type Stream, type WorldView } from '../sim/index.js';
-import type { OutOfOrder } from './patience.js';
-import { forgetsUnawares, type Premise } from './premise.js';
+import { nodeName, type RandomStream, type SimLock, type WorldView } from '../sim/index.js';
+import { type FaultModel, mostDownOf } from './fault-model.js';
+import type { NodeOutage } from './liveness-config.js';
+import { forgetsUnawares, type RunConfig } from './run-config.js';
 import { countsForTokens, SpareCounters } from './spare-counters.js';
-import { mostDownOf, type Weather } from './weather.js';
 
 const PERCENT = 10_000;
 const ENDS_OF_PROCESS = ['process', 'order'] as const;
@@ -17,14 +17,14 @@ const ALL_OPERATIONS: readonly Operation[] = ['acquire', 'extend', 'release'];
 
 /** Plans the faults of one run: some at its start, and at each claim those that strain it. */
 export class FaultPlan {
-  /** Whether the strain of the premise has been applied. */
+  /** Whether the strain of the run config has been applied. */
   strained = false;
   /** How late writes may be, µs: by the network, and by one pause of their client. */
   readonly latenessUs: number;
   readonly pauseUs: number;
-  private readonly weather: Weather;
-  private readonly premise: Premise;
-  private readonly draw: Stream;
+  private readonly faultModel: FaultModel;
+  private readonly runConfig: RunConfig;
+  private readonly draw: RandomStream;
   /** Nodes that may still go down, and how. */
   private downLeft: number;
   private crashesLeft: number;
@@ -40,55 +40,55 @@ export class FaultPlan {
   private readonly frozenWriters: string[] = [];
   private readonly spare: SpareCounters;
 
-  constructor(weather: Weather, premise: Premise, draw: Stream) {
-    this.weather = weather;
-    this.premise = premise;
+  constructor(faultModel: FaultModel, runConfig: RunConfig, draw: RandomStream) {
+    this.faultModel = faultModel;
+    this.runConfig = runConfig;
     this.draw = draw;
-    this.downLeft = mostDownOf(weather);
-    this.crashesLeft = weather.crashes;
-    this.powerLossesLeft = weather.powerLosses;
-    this.pausesLeft = premise.pauses ? weather.pauses : 0;
-    this.suspendsLeft = premise.suspends ? weather.suspends : 0;
-    this.wallStepsLeft = premise.wallSteps ? weather.wallSteps : 0;
-    this.deathsLeft = premise.deadClients ? weather.clientCrashes : 0;
-    this.failoversLeft = premise.failovers ? weather.failovers : 0;
-    this.flushesLeft = weather.flushes;
-    this.lossesLeft = weather.counters && countsForTokens(weather.policy) ? MOST_LOSSES : 0;
-    this.spare = new SpareCounters(weather);
-    const factor = weather.stretch.late * premise.nearness;
-    this.latenessUs = (factor > 1 ? Math.ceil : Math.floor)((premise.guardUs ?? 0) * factor);
-    const mayPause = weather.pauses > 0 && this.latenessUs > 0;
+    this.downLeft = mostDownOf(faultModel);
+    this.crashesLeft = faultModel.crashes;
+    this.powerLossesLeft = faultModel.powerLosses;
+    this.pausesLeft = runConfig.pauses ? faultModel.pauses : 0;
+    this.suspendsLeft = runConfig.suspends ? faultModel.suspends : 0;
+    this.wallStepsLeft = runConfig.wallSteps ? faultModel.wallSteps : 0;
+    this.deathsLeft = runConfig.deadClients ? faultModel.clientCrashes : 0;
+    this.failoversLeft = runConfig.failovers ? faultModel.failovers : 0;
+    this.flushesLeft = faultModel.flushes;
+    this.lossesLeft = faultModel.counters && countsForTokens(faultModel.policy) ? MOST_LOSSES : 0;
+    this.spare = new SpareCounters(faultModel);
+    const factor = faultModel.stretch.late * runConfig.boundFraction;
+    this.latenessUs = (factor > 1 ? Math.ceil : Math.floor)((runConfig.guardUs ?? 0) * factor);
+    const mayPause = faultModel.pauses > 0 && this.latenessUs > 0;
     this.pauseUs = mayPause && draw.chance(50 * PERCENT) ? draw.below(this.latenessUs + 1) : 0;
-    this.strained = premise.strain === 'rate';
+    this.strained = runConfig.strain === 'rate';
   }
 
   /** Structured trouble from the beginning: one client cut off from some nodes, a node that dies for long. */
   atStart(): Fault[] {
-    const { draw, premise, weather } = this;
-    const ttl = premise.ttlMs * 1000;
-    const faults: Fault[] = (premise.patience?.out ?? []).map(({ node, how }) => this.takeOut(node, how));
-    if (premise.partitions) {
-      const count = draw.between(1, Math.max(1, weather.partitions));
-      for (let i = 0; i < count && weather.partitions > 0; i++) {
-        const { structured } = premise.tactics;
-        const cut = draw.subset(weather.nodes, structured ? draw.between(1, weather.nodes - 1) : 1).map(nodeName);
+    const { draw, runConfig, faultModel } = this;
+    const ttl = runConfig.ttlMs * 1000;
+    const faults: Fault[] = (runConfig.patience?.out ?? []).map(({ node, how }) => this.takeOut(node, how));
+    if (runConfig.partitions) {
+      const count = draw.between(1, Math.max(1, faultModel.partitions));
+      for (let i = 0; i < count && faultModel.partitions > 0; i++) {
+        const { structured } = runConfig.tactics;
+        const cut = draw.subset(faultModel.nodes, structured ? draw.between(1, faultModel.nodes - 1) : 1).map(nodeName);
         const atUs = structured && draw.chance(60 * PERCENT) ? 0 : draw.below(ttl);
         const forUs = structured && draw.chance(50 * PERCENT) ? draw.between(1, 20_000) : draw.between(1, 2 * ttl);
-        const client = `c${draw.between(1, weather.clients)}`;
+        const client = `c${draw.between(1, faultModel.clients)}`;
         const oneWay = draw.chance(30 * PERCENT);
         const held = draw.chance(25 * PERCENT) ? { holds: true } : {};
         faults.push({ kind: 'partition', atUs, from: [client], to: cut, oneWay, forUs, ...held });
       }
     }
-    for (let i = 0; premise.refusals && i < weather.refusals; i++) {
+    for (let i = 0; runConfig.refusals && i < faultModel.refusals; i++) {
       const operations = draw.pick<readonly Operation[]>([['acquire', 'extend'], ['release'], ALL_OPERATIONS]);
-      const node = nodeName(draw.below(weather.nodes));
+      const node = nodeName(draw.below(faultModel.nodes));
       faults.push({ kind: 'refuse', node, operations, atUs: draw.below(ttl), forUs: draw.between(1, ttl) });
     }
-    if (this.downLeft > 0 && premise.strain !== 'restart' && draw.chance(20 * PERCENT)) {
+    if (this.downLeft > 0 && runConfig.strain !== 'restart' && draw.chance(20 * PERCENT)) {
       const restartAfterUs = draw.chance(50 * PERCENT) ? null : this.longEnough();
       const by = draw.chance(30 * PERCENT) ? ({ restartBy: 'node-clock' } as const) : {};
-      const node = draw.below(weather.nodes);
+      const node = draw.below(faultModel.nodes);
       const atUs = draw.below(ttl);
       if (this.spare.take(node, atUs, null)) {
         const down = this.goesDown('process');
@@ -99,8 +99,8 @@ export class FaultPlan {
   }
 
   /** A node is out of order from the beginning to the end. */
-  private takeOut(index: number, how: OutOfOrder): Fault {
-    const { clients, untilUs } = this.premise.setup;
+  private takeOut(index: number, how: NodeOutage): Fault {
+    const { clients, untilUs } = this.runConfig.setup;
     const node = nodeName(index);
     const span = { atUs: 0, forUs: untilUs + 1 };
     switch (how) {
@@ -117,14 +117,14 @@ export class FaultPlan {
   }
 
   /** A client has just begun to believe: this is what to strain. */
-  atClaim(lock: LockRun, view: WorldView): Fault[] {
+  atClaim(lock: SimLock, view: WorldView): Fault[] {
     const faults: Fault[] = [];
-    const { draw, premise } = this;
-    if (premise.strain === 'step' && !this.strained && draw.chance(70 * PERCENT)) this.step(lock, view, faults);
-    if (premise.strain === 'restart') this.crashVoters(lock, view, faults);
-    if (premise.strain === 'forget' && !this.strained && draw.chance(60 * PERCENT)) this.forget(lock, view, faults);
-    if (premise.strain === 'rate' && draw.chance(20 * PERCENT)) faults.push(this.changeRate(view));
-    if (premise.durable && this.downLeft > 0 && draw.chance(50 * PERCENT)) {
+    const { draw, runConfig } = this;
+    if (runConfig.strain === 'step' && !this.strained && draw.chance(70 * PERCENT)) this.step(lock, view, faults);
+    if (runConfig.strain === 'restart') this.crashVoters(lock, view, faults);
+    if (runConfig.strain === 'forget' && !this.strained && draw.chance(60 * PERCENT)) this.forget(lock, view, faults);
+    if (runConfig.strain === 'rate' && draw.chance(20 * PERCENT)) faults.push(this.changeRate(view));
+    if (runConfig.durable && this.downLeft > 0 && draw.chance(50 * PERCENT)) {
       const crash = this.crashDurably(lock, view);
       if (crash !== null) faults.push(crash);
     }
@@ -133,7 +133,7 @@ export class FaultPlan {
     if (this.pauseUs > 0) this.freeze(lock, view, faults);
     if (this.failoversLeft > 0 && draw.chance(40 * PERCENT)) {
       this.failoversLeft--;
-      const node = draw.below(this.weather.nodes);
+      const node = draw.below(this.faultModel.nodes);
       const when = this.during(lock, view, null);
       if (this.spare.take(node, when.atUs, view)) faults.push({ kind: 'failover', node: nodeName(node), ...when });
     }
@@ -151,14 +151,14 @@ export class FaultPlan {
     }
     if (this.wallStepsLeft > 0 && draw.chance(40 * PERCENT)) {
       this.wallStepsLeft--;
-      const most = draw.pick([200_000, 2_000 * premise.ttlMs]);
+      const most = draw.pick([200_000, 2_000 * runConfig.ttlMs]);
       const byUs = draw.between(-most, most);
       faults.push({ kind: 'clock-step', process: lock.client.name, atUs: view.now + draw.between(1, 500_000), byUs });
     }
-    if (premise.reorders && draw.chance(20 * PERCENT)) faults.push(this.reorder(lock, view));
+    if (runConfig.reorders && draw.chance(20 * PERCENT)) faults.push(this.reorder(lock, view));
     if (this.deathsLeft > 0 && draw.chance(20 * PERCENT)) {
       this.deathsLeft--;
-      const again = draw.chance(50 * PERCENT) ? { restartAfterUs: draw.below(premise.ttlMs * 1000) } : {};
+      const again = draw.chance(50 * PERCENT) ? { restartAfterUs: draw.below(runConfig.ttlMs * 1000) } : {};
       faults.push({
         kind: 'client-crash',
         client: lock.client.name,
@@ -170,24 +170,24 @@ export class FaultPlan {
   }
 
   /** A node with a disk goes down: its process dies, its power goes, or it is shut down in order. */
-  private crashDurably(lock: LockRun, view: WorldView): Crash | null {
-    const { draw, premise, weather } = this;
-    const { persistence, fsync } = premise.setup.cluster;
+  private crashDurably(lock: SimLock, view: WorldView): Crash | null {
+    const { draw, runConfig, faultModel } = this;
+    const { persistence, fsync } = runConfig.setup.cluster;
     const [node = 0] = this.targets(lock, 1);
     const how = draw.pick(
       this.crashesLeft === 0 ? LOSS_OF_POWER : this.powerLossesLeft === 0 ? ENDS_OF_PROCESS : WAYS_DOWN,
     );
     const isAlways = persistence === 'always';
-    const losesPower = how === 'power' && (isAlways || forgetsUnawares(weather));
+    const losesPower = how === 'power' && (isAlways || forgetsUnawares(faultModel));
     if (!losesPower && this.crashesLeft === 0) return null;
     const hasDumps = persistence === 'rdb';
     // A node that writes before it answers loses nothing with the power either; between two dumps a process keeps nothing.
     const loses =
       how === 'power' ? !isAlways : how === 'process' && (hasDumps || (!isAlways && (fsync?.takesUs ?? 0) > 0));
     const restartAfterUs =
-      loses && (hasDumps || forgetsUnawares(weather))
+      loses && (hasDumps || forgetsUnawares(faultModel))
         ? this.longEnough()
-        : draw.pick([0, 0, 1_000, draw.below(premise.ttlMs * 1000)]);
+        : draw.pick([0, 0, 1_000, draw.below(runConfig.ttlMs * 1000)]);
     const when = this.during(lock, view, null);
     if (!this.spare.take(node, when.atUs, view)) return null;
     return {
@@ -201,12 +201,12 @@ export class FaultPlan {
   }
 
   /** A process ends that knew its fencing counter, as soon as others can be spared that did not. */
-  private endProcess(lock: LockRun, view: WorldView, faults: Fault[]): void {
-    const { draw, premise, weather } = this;
-    const node = draw.below(weather.nodes);
+  private endProcess(lock: SimLock, view: WorldView, faults: Fault[]): void {
+    const { draw, runConfig, faultModel } = this;
+    const node = draw.below(faultModel.nodes);
     const when = this.during(lock, view, null);
-    const { persistence } = premise.setup.cluster;
-    const ageUs = persistence === 'none' ? 0 : draw.pick([0, 0, draw.below(premise.setup.untilUs)]);
+    const { persistence } = runConfig.setup.cluster;
+    const ageUs = persistence === 'none' ? 0 : draw.pick([0, 0, draw.below(runConfig.setup.untilUs)]);
     const keeps = persistence === 'always' && ageUs === 0;
     const restartAfterUs = keeps ? draw.pick([0, 0, 1_000]) : this.longEnough();
     const power = draw.chance(50 * PERCENT) ? { power: true } : {};
@@ -227,15 +227,15 @@ export class FaultPlan {
 
   /** So long that a node is no danger, whatever it has forgotten, and whatever the clocks do within their bounds. */
   private longEnough(): number {
-    const ttl = this.premise.ttlMs * 1000;
+    const ttl = this.runConfig.ttlMs * 1000;
     return Math.floor(1.1 * ttl) + this.draw.below(ttl);
   }
 
-  /** The holder hears of its nodes anew: the same, but beginning with another. */
-  private reorder({ client }: LockRun, { now }: WorldView): Fault {
-    const { draw, weather } = this;
-    const first = draw.between(1, weather.nodes - 1);
-    const nodes = Array.from({ length: weather.nodes }, (_, place) => nodeName((first + place) % weather.nodes));
+  /** The holder hears of its nodes again: the same, but beginning with another. */
+  private reorder({ client }: SimLock, { now }: WorldView): Fault {
+    const { draw, faultModel } = this;
+    const first = draw.between(1, faultModel.nodes - 1);
+    const nodes = Array.from({ length: faultModel.nodes }, (_, place) => nodeName((first + place) % faultModel.nodes));
     return { kind: 'reconfigure', client: client.name, nodes, atUs: now + draw.between(1, 50_000) };
   }
 
@@ -244,16 +244,16 @@ export class FaultPlan {
    * later one, unless it has to be while the lock is held, until `heldUntil`.
    */
   private during(
-    lock: LockRun,
+    lock: SimLock,
     view: WorldView,
     heldUntil: number | null,
   ): { readonly atUs: number; readonly edge: 'after' } {
-    const { draw, premise } = this;
+    const { draw, runConfig } = this;
     const { now } = view;
     const end = Math.min(heldUntil ?? Number.POSITIVE_INFINITY, claimEnd(lock, now));
     const left = end - now;
-    if (!premise.tactics.biased) {
-      const range = heldUntil === null ? premise.setup.untilUs - now : left;
+    if (!runConfig.tactics.biased) {
+      const range = heldUntil === null ? runConfig.setup.untilUs - now : left;
       return { atUs: now + draw.below(Math.max(1, range)), edge: 'after' };
     }
     const kind = draw.below(10);
@@ -264,52 +264,52 @@ export class FaultPlan {
 
   /** Who stands still, from soon on, and for how long: the holder mostly. */
   private frozen(
-    lock: LockRun,
+    lock: SimLock,
     view: WorldView,
   ): { readonly process: ProcessName; readonly atUs: number; readonly forUs: number } {
-    const { draw, premise, weather } = this;
-    const process = draw.chance(70 * PERCENT) ? lock.client.name : nodeName(draw.below(weather.nodes));
-    const most = draw.pick([5_000, 100_000, premise.ttlMs * 1000, premise.ttlMs * 2000]);
+    const { draw, runConfig, faultModel } = this;
+    const process = draw.chance(70 * PERCENT) ? lock.client.name : nodeName(draw.below(faultModel.nodes));
+    const most = draw.pick([5_000, 100_000, runConfig.ttlMs * 1000, runConfig.ttlMs * 2000]);
     return { process, atUs: view.now + draw.between(1, 3_000), forUs: draw.between(1, most) };
   }
 
   /** All of the drift allowance at once: nodes forward, or the holder backward, which stops if nobody can set its clock. */
-  private step(lock: LockRun, view: WorldView, faults: Fault[]): void {
-    const { draw, premise, weather } = this;
-    const factor = weather.stretch.step * premise.nearness;
-    const byUs = weather.stepUs ?? (factor > 1 ? Math.ceil : Math.floor)(premise.bounds.stepUs * factor);
+  private step(lock: SimLock, view: WorldView, faults: Fault[]): void {
+    const { draw, runConfig, faultModel } = this;
+    const factor = faultModel.stretch.step * runConfig.boundFraction;
+    const byUs = faultModel.stepUs ?? (factor > 1 ? Math.ceil : Math.floor)(runConfig.bounds.stepUs * factor);
     if (byUs === 0) return;
     this.strained = true;
     const when = this.during(lock, view, null);
     if (draw.chance(30 * PERCENT)) {
       const process = lock.client.name;
-      if (premise.setup.policy.habits.clock === 'wall')
+      if (runConfig.setup.policy.habits.clock === 'wall')
         faults.push({ kind: 'clock-step', process, ...when, byUs: -byUs });
       else faults.push({ kind: 'suspend', process, ...when, forUs: byUs, stops: 'all' });
       return;
     }
     const all = draw.chance(60 * PERCENT);
-    for (const node of this.targets(lock, all ? weather.nodes : 1))
+    for (const node of this.targets(lock, all ? faultModel.nodes : 1))
       faults.push({ kind: 'clock-step', process: nodeName(node), ...when, byUs });
   }
 
   /** A clock runs at another rate from soon on, no farther off than it may be. */
   private changeRate(view: WorldView): Fault {
-    const { draw, premise } = this;
-    const plan = draw.pick<ClockPlan | undefined>([undefined, ...premise.setup.cluster.clocks]);
+    const { draw, runConfig } = this;
+    const plan = draw.pick<ClockPlan | undefined>([undefined, ...runConfig.setup.cluster.clocks]);
     const process = plan?.process ?? nodeName(0);
-    const most = premise.setup.cluster.clocks.find((clock) => clock.process === process)?.ratePpm ?? 0;
+    const most = runConfig.setup.cluster.clocks.find((clock) => clock.process === process)?.ratePpm ?? 0;
     const ratePpm = most === 0 ? 0 : Math.sign(most) * draw.below(Math.abs(most) + 1);
     return { kind: 'clock-rate', process, atUs: view.now + draw.between(1, 1_000_000), ratePpm };
   }
 
   /** Nodes that voted for this claim go down, and are back as early as they may. */
-  private crashVoters(lock: LockRun, view: WorldView, faults: Fault[]): void {
-    const { draw, premise, weather } = this;
+  private crashVoters(lock: SimLock, view: WorldView, faults: Fault[]): void {
+    const { draw, runConfig, faultModel } = this;
     if (this.downLeft === 0 || !draw.chance(70 * PERCENT)) return;
-    const { restartUs } = premise.bounds;
-    const factor = weather.stretch.restart * premise.nearness;
-    const restartAfterUs = weather.restartDelayUs ?? Math.ceil(restartUs + restartUs * (1 - factor));
+    const { restartUs } = runConfig.bounds;
+    const factor = faultModel.stretch.restart * runConfig.boundFraction;
+    const restartAfterUs = faultModel.restartDelayUs ?? Math.ceil(restartUs + restartUs * (1 - factor));
     const count = draw.between(1, this.downLeft);
     const when = this.during(lock, view, null);
     for (const node of this.targets(lock, count)) {
@@ -321,10 +321,10 @@ export class FaultPlan {
 
   /** How a node surely forgets: where nodes write to a disk every second, by a loss of power. */
   private get surest(): 'process' | 'power' {
-    return this.premise.setup.cluster.persistence === 'everysec' ? 'power' : 'process';
+    return this.runConfig.setup.cluster.persistence === 'everysec' ? 'power' : 'process';
   }
 
-  private flush(lock: LockRun, view: WorldView, faults: Fault[]): void {
+  private flush(lock: SimLock, view: WorldView, faults: Fault[]): void {
     const when = this.during(lock, view, null);
     for (const node of this.targets(lock, this.draw.between(1, this.flushesLeft))) {
       if (!this.spare.take(node, when.atUs, view)) continue;
@@ -334,7 +334,7 @@ export class FaultPlan {
   }
 
   /** A client is frozen once, between the check and the sending of its write. */
-  private freeze(lock: LockRun, view: WorldView, faults: Fault[]): void {
+  private freeze(lock: SimLock, view: WorldView, faults: Fault[]): void {
     const [write] = lock.plan.writes;
     const { name } = lock.client;
     if (write === undefined || this.frozenWriters.includes(name)) return;
@@ -343,19 +343,19 @@ export class FaultPlan {
   }
 
   /** As many voters as the votes allow forget at once, or one more if the bound is to be passed. */
-  private forget(lock: LockRun, view: WorldView, faults: Fault[]): void {
-    const { weather, premise } = this;
+  private forget(lock: SimLock, view: WorldView, faults: Fault[]): void {
+    const { faultModel, runConfig } = this;
     const spare = size(lock.state.votes.yes) - lock.state.electorate.needed;
-    const count = spare + (weather.stretch.forget > 1 ? 1 : 0);
+    const count = spare + (faultModel.stretch.forget > 1 ? 1 : 0);
     // After an extension only the votes of its round count, and how many those will be is not known yet.
-    if (count <= 0 || extendsItself(premise.setup.policy.settings)) return;
+    if (count <= 0 || extendsItself(runConfig.setup.policy.settings)) return;
     this.strained = true;
     // While the key is there nobody else's can be, so that nobody else's claim loses a vote.
     const heldUntil = lock.plan.holdUs === null ? Number.POSITIVE_INFINITY : view.now + lock.plan.holdUs;
     const when = this.during(lock, view, heldUntil);
-    const canCrash = weather.powerLosses > 0 || (weather.crashes > 0 && this.surest === 'process');
+    const canCrash = faultModel.powerLosses > 0 || (faultModel.crashes > 0 && this.surest === 'process');
     const isFlushed = this.draw.chance(30 * PERCENT) || !canCrash;
-    const power = this.surest === 'power' || weather.crashes === 0 ? { power: true } : {};
+    const power = this.surest === 'power' || faultModel.crashes === 0 ? { power: true } : {};
     for (const node of this.someVoters(lock, count)) {
       if (!this.spare.take(node, when.atUs, view)) continue;
       if (isFlushed) faults.push({ kind: 'forget', node: nodeName(node), ...when });
@@ -364,14 +364,14 @@ export class FaultPlan {
   }
 
   /** Nodes to strike: voters for this claim, or any where trouble has no structure. */
-  private targets(lock: LockRun, count: number): number[] {
-    const { nodes } = this.weather;
-    return this.premise.tactics.structured
+  private targets(lock: SimLock, count: number): number[] {
+    const { nodes } = this.faultModel;
+    return this.runConfig.tactics.structured
       ? this.someVoters(lock, count)
       : this.draw.subset(nodes, Math.min(count, nodes));
   }
 
-  private someVoters(lock: LockRun, count: number): number[] {
+  private someVoters(lock: SimLock, count: number): number[] {
     const voters = members(lock.voters);
     return this.draw.subset(voters.length, Math.min(count, voters.length)).map((i) => voters[i] ?? 0);
   }

@@ -17,7 +17,7 @@ export function instantsAhead(view: WorldView): number[] {
   return instants;
 }
 
-/** True times ahead at which locks are given back, as things stand. */
+/** True times ahead at which locks are released, as things stand. */
 export function releasesAhead({ clients }: WorldView): number[] {
   const instants: number[] = [];
   for (const { locks } of clients) {

@@ -3,30 +3,30 @@ import { describe, expect, it } from 'vitest';
 import { judge } from '../properties/judge.js';
 import { SAFETY } from '../properties/property-lists.js';
 import { check } from './check.js';
+import { exceedBound, WITHIN_ASSUMPTIONS } from './fault-model.js';
 import { recordOf, type SearchPlan, searchRange } from './range.js';
+import { noTotals, type SearchTotals, sumOf } from './search-totals.js';
 import { STRATEGY_NAMES } from './strategy-info.js';
-import { noTally, sumOf, type Tally } from './tally.js';
-import { past, WITHIN_ASSUMPTIONS } from './weather.js';
 
 const PLAN: SearchPlan = {
-  weather: WITHIN_ASSUMPTIONS,
+  faultModel: WITHIN_ASSUMPTIONS,
   seed: 'ranges',
   strategy: 'combination',
   properties: SAFETY,
 };
 /** One in which every third run or so violates something. */
-const BROKEN: SearchPlan = { ...PLAN, weather: past(WITHIN_ASSUMPTIONS, 'rate', 1.5) };
+const BROKEN: SearchPlan = { ...PLAN, faultModel: exceedBound(WITHIN_ASSUMPTIONS, 'rate', 1.5) };
 const RUNS = 120;
 
 /** What the ranges between these ends come to, in the order of `order`. */
-function parted(plan: SearchPlan, ends: readonly number[], order: readonly number[]): Tally {
+function parted(plan: SearchPlan, ends: readonly number[], order: readonly number[]): SearchTotals {
   const cuts = [0, ...[...ends].sort((a, b) => a - b), RUNS];
   const parts = cuts.slice(1).map((to, i) => {
     const { from: _, to: __, found: ___, ...tally } = searchRange(plan, cuts[i] ?? 0, to, Number.POSITIVE_INFINITY);
     return tally;
   });
   const shuffled = parts.map((part, i) => ({ part, rank: order[i] ?? 0 })).sort((a, b) => a.rank - b.rank);
-  return shuffled.reduce<Tally>((sum, { part }) => sumOf(sum, part), noTally());
+  return shuffled.reduce<SearchTotals>((sum, { part }) => sumOf(sum, part), noTotals());
 }
 
 const splits = fc.tuple(

@@ -2,16 +2,16 @@ import { type Assumption, assumptions } from '../properties/assumptions.js';
 import { noCounts } from '../properties/coverage.js';
 import type { Violation } from '../properties/violation.js';
 import type { PropertyId, Schedule } from '../scenarios/index.js';
-import { RunsHash, Streams } from '../sim/index.js';
-import { drawRun, recordRun } from './drawn-run.js';
-import type { Premise } from './premise.js';
+import { RandomStreams, RunsHash } from '../sim/index.js';
+import type { FaultModel } from './fault-model.js';
+import { generateRun, recordRun } from './generated-run.js';
+import type { RunConfig } from './run-config.js';
+import { noStrained, type SearchTotals } from './search-totals.js';
 import { STRATEGY_INFO, type StrategyName } from './strategy-info.js';
-import { noStrained, type Tally } from './tally.js';
-import type { Weather } from './weather.js';
 
 /** What decides which runs a search makes, and what counts as found. Plain data. */
 export interface SearchPlan {
-  readonly weather: Weather;
+  readonly faultModel: FaultModel;
   /** Any string. */
   readonly seed: string;
   readonly strategy: StrategyName;
@@ -22,18 +22,18 @@ export interface SearchPlan {
 }
 
 /** A run that violates a property, from 0. */
-export interface Finding {
+export interface FailingRun {
   readonly run: number;
   readonly violation: Violation;
 }
 
 /** What came of the runs from `from` to `to`, without `to`. */
-export interface RangeResult extends Tally {
+export interface RangeResult extends SearchTotals {
   readonly from: number;
   /** The end of what was made, which is the end of the range unless it was cut off or had found enough. */
   readonly to: number;
   /** The first findings of each property, in the order of runs. */
-  readonly found: readonly Finding[];
+  readonly found: readonly FailingRun[];
 }
 
 /** Findings of one property that a range keeps; the others are counted. */
@@ -43,12 +43,12 @@ const AT_BOUND = 0.99;
 
 /** Makes a range of a search, step by step. */
 export class RangeSearch {
-  readonly found: Finding[] = [];
+  readonly found: FailingRun[] = [];
   private readonly plan: SearchPlan;
   private readonly from: number;
   private readonly to: number;
   private readonly stopAfter: number;
-  private readonly streams: Streams;
+  private readonly streams: RandomStreams;
   private readonly hash = new RunsHash();
   private readonly exercised = noCounts();
   private readonly strained = noStrained();
@@ -66,7 +66,7 @@ export class RangeSearch {
     this.next = from;
     this.to = to;
     this.stopAfter = stopAfter;
-    this.streams = new Streams(plan.seed);
+    this.streams = new RandomStreams(plan.seed);
   }
 
   get isOver(): boolean {
@@ -79,42 +79,42 @@ export class RangeSearch {
 
   /** Makes `most` further runs, or those that are left. */
   advance(most: number): void {
-    const { weather, strategy, properties } = this.plan;
+    const { faultModel, strategy, properties } = this.plan;
     const { tactics } = STRATEGY_INFO[strategy];
     for (let i = 0; i < most && !this.isOver; i++) {
       const run = this.next++;
-      const drawn = drawRun(weather, this.streams, run, this.exercised, tactics);
-      const { world, monitors, premise, adversary } = drawn;
+      const drawn = generateRun(faultModel, this.streams, run, this.exercised, tactics);
+      const { world, monitors, runConfig, adversary } = drawn;
       if (monitors.closeness.isNear) this.near++;
       this.events += world.events;
       for (const client of world.clients) this.steps += client.steps;
-      this.hash.add(run, world.chronicle.trace.value());
-      if (premise.strain !== null && adversary.strained) {
-        const strained = this.strained[premise.strain];
+      this.hash.add(run, world.context.trace.value());
+      if (runConfig.strain !== null && adversary.strained) {
+        const strained = this.strained[runConfig.strain];
         strained.runs++;
-        if (premise.nearness >= AT_BOUND) strained.atBound++;
+        if (runConfig.boundFraction >= AT_BOUND) strained.atBound++;
       }
       const violation =
         monitors.violations.find((it) => properties.includes(it.property)) ??
-        this.insideOf(run, monitors.violations, premise);
+        this.insideOf(run, monitors.violations, runConfig);
       if (violation !== undefined) this.note({ run, violation });
     }
   }
 
   /** The first violation that counts in this run because it keeps the assumptions. */
-  private insideOf(run: number, violations: readonly Violation[], { strain, setup }: Premise): Violation | undefined {
-    const { insideOnly = [], weather } = this.plan;
+  private insideOf(run: number, violations: readonly Violation[], { strain, setup }: RunConfig): Violation | undefined {
+    const { insideOnly = [], faultModel } = this.plan;
     const violation = violations.find((it) => insideOnly.includes(it.property));
     if (violation === undefined) return undefined;
     const broken = assumptions(recordOf(this.plan, { run }), setup.policy);
     // Nodes that forget no more than a claim has votes to spare are no danger; which votes those are is not in a schedule.
-    const spares = strain === 'forget' && weather.stretch.forget <= 1 && weather.flushes === 0;
+    const spares = strain === 'forget' && faultModel.stretch.forget <= 1 && faultModel.flushes === 0;
     const isKept = (it: Assumption): boolean =>
       (spares && it === 'memory') || (it === 'counters' && violation.property !== 'fencing');
     return broken.every(isKept) ? violation : undefined;
   }
 
-  private note(finding: Finding): void {
+  private note(finding: FailingRun): void {
     const { property } = finding.violation;
     const count = (this.violating[property] ?? 0) + 1;
     this.violating[property] = count;
@@ -138,6 +138,6 @@ export function searchRange(plan: SearchPlan, from: number, to: number, stopAfte
 }
 
 /** Makes one run of a search again, to its end, and writes it down. */
-export function recordOf({ weather, seed, strategy }: SearchPlan, { run }: Pick<Finding, 'run'>): Schedule {
-  return recordRun(weather, new Streams(seed), run, STRATEGY_INFO[strategy].tactics).schedule;
+export function recordOf({ faultModel, seed, strategy }: SearchPlan, { run }: Pick<FailingRun, 'run'>): Schedule {
+  return recordRun(faultModel, new RandomStreams(seed), run, STRATEGY_INFO[strategy].tactics).schedule;
 }

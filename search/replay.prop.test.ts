@@ -2,12 +2,20 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { choiceOf } from '../deviations/index.js';
 import { FAULT_KINDS, type Fault, formatSchedule, parseScheduleText, type Schedule } from '../scenarios/index.js';
-import { Observer, RecordingAdversary, ScriptedAdversary, Streams, setupOf, simulate, World } from '../sim/index.js';
+import {
+  Observer,
+  RandomStreams,
+  RecordingAdversary,
+  ScriptedAdversary,
+  setupOf,
+  simulate,
+  World,
+} from '../sim/index.js';
 import { schedule } from '../sim/testing/schedule.js';
 import { courseArbitrary } from './arbitraries/schedule.js';
-import { withCourse } from './course.js';
-import { drawRun, recordRun } from './drawn-run.js';
-import { past, STRAINS, type Weather, WITHIN_ASSUMPTIONS } from './weather.js';
+import { BOUND_IDS, exceedBound, type FaultModel, WITHIN_ASSUMPTIONS } from './fault-model.js';
+import { generateRun, recordRun } from './generated-run.js';
+import { withBody } from './schedule-body.js';
 
 const RUNS = 200;
 
@@ -19,16 +27,19 @@ function reread(plan: Schedule): Schedule {
 describe('drawn runs', () => {
   const kinds = new Map<Fault['kind'], number>();
   const fates = { lost: 0, delayed: 0, copied: 0 };
-  const weathers: [string, Weather][] = [
+  const weathers: [string, FaultModel][] = [
     ['within all assumptions', WITHIN_ASSUMPTIONS],
-    ...STRAINS.map((strain): [string, Weather] => [`past ${strain}`, past(WITHIN_ASSUMPTIONS, strain, 1.02)]),
+    ...BOUND_IDS.map((strain): [string, FaultModel] => [
+      `past ${strain}`,
+      exceedBound(WITHIN_ASSUMPTIONS, strain, 1.02),
+    ]),
   ];
 
-  it.each(weathers)(`${RUNS} of them %s replay from their files with the same hashes`, (_, weather) => {
-    const streams = new Streams('replay');
+  it.each(weathers)(`${RUNS} of them %s replay from their files with the same hashes`, (_, faultModel) => {
+    const streams = new RandomStreams('replay');
     for (let run = 0; run < RUNS; run++) {
-      const { schedule: written, hash } = recordRun(weather, streams, run);
-      expect(drawRun(weather, streams, run).world.chronicle.trace.digest()).toBe(hash);
+      const { schedule: written, hash } = recordRun(faultModel, streams, run);
+      expect(generateRun(faultModel, streams, run).world.context.trace.digest()).toBe(hash);
       expect(simulate(reread(written)).hash).toBe(hash);
       for (const { kind } of written.faults) kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
       for (const fate of written.fates) {
@@ -50,13 +61,14 @@ describe('one seed', () => {
   it('run a thousand times gives one hash', () => {
     const hashes = new Set<string>();
     for (let i = 0; i < 1_000; i++) {
-      hashes.add(drawRun(WITHIN_ASSUMPTIONS, new Streams('again'), 7).world.chronicle.trace.digest());
+      hashes.add(generateRun(WITHIN_ASSUMPTIONS, new RandomStreams('again'), 7).world.context.trace.digest());
     }
     expect(hashes.size).toBe(1);
   });
 
   it('gives another hash for each run, and each seed others', () => {
-    const hash = (seed: string, run: number): string => recordRun(WITHIN_ASSUMPTIONS, new Streams(seed), run).hash;
+    const hash = (seed: string, run: number): string =>
+      recordRun(WITHIN_ASSUMPTIONS, new RandomStreams(seed), run).hash;
     const hashes = Array.from({ length: 100 }, (_, run) => [hash('one', run), hash('two', run)]).flat();
     expect(new Set(hashes).size).toBe(200);
   });
@@ -80,12 +92,12 @@ describe('any schedule', () => {
   it('runs the same from its file, and as it is written down on the way, traced or not', () => {
     fc.assert(
       fc.property(course, (drawn) => {
-        const plan = withCourse(base, drawn);
+        const plan = withBody(base, drawn);
         const setup = setupOf(plan);
         const adversary = new RecordingAdversary(new ScriptedAdversary(plan), plan.clients.length);
         const world = new World(setup, adversary, new Observer(), true);
         world.run();
-        const hash = world.chronicle.trace.digest();
+        const hash = world.context.trace.digest();
         expect(simulate(plan).hash).toBe(hash);
         expect(simulate(reread(plan)).hash).toBe(hash);
         expect(simulate(reread(adversary.schedule(setup, choiceOf(setup.policy)))).hash).toBe(hash);

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { judge } from '../properties/judge.js';
 import { parseSchedule, type Schedule } from '../scenarios/index.js';
 import { schedule } from '../sim/testing/schedule.js';
-import { type Course, courseArbitrary } from './arbitraries/schedule.js';
-import { withCourse } from './course.js';
+import { courseArbitrary, type ScheduleBody } from './arbitraries/schedule.js';
+import { withBody } from './schedule-body.js';
 
 /** Two clients, three nodes, and nodes that crash. */
 const courses = courseArbitrary({
@@ -19,10 +19,10 @@ const courses = courseArbitrary({
 });
 
 /** The course on perfect clocks, with every crash followed by an immediate restart. */
-function crashing(course: Course, persistence: 'none' | 'always'): Schedule {
+function crashing(course: ScheduleBody, persistence: 'none' | 'always'): Schedule {
   const faults = course.faults.map((fault) => (fault.kind === 'crash' ? { ...fault, restartAfterUs: 0 } : fault));
   const base = schedule({ cluster: { nodes: 3, persistence }, untilUs: 4_000_000 });
-  return withCourse(base, { ...course, faults, clocks: [] });
+  return withBody(base, { ...course, faults, clocks: [] });
 }
 
 function holds(plan: Schedule): boolean {

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { judge } from '../properties/judge.js';
 import type { Violation } from '../properties/violation.js';
 import { FAULT_KINDS, type Fault, type PropertyId, type Schedule } from '../scenarios/index.js';
-import { type Course, courseArbitrary } from './arbitraries/schedule.js';
-import { courseOf, withCourse } from './course.js';
+import { courseArbitrary, type ScheduleBody } from './arbitraries/schedule.js';
+import { bodyOf, withBody } from './schedule-body.js';
 import { isolate } from './shrinking/isolate.js';
 import { type Fails, reduce } from './shrinking/reduce.js';
 
@@ -84,7 +84,7 @@ export function shrinkWhile(schedule: Schedule, fails: Fails): Shrunk {
     passed.add(key);
     return false;
   };
-  const start = withCourse(schedule, courseOf(schedule));
+  const start = withBody(schedule, bodyOf(schedule));
   if (!failsOnce(start)) return { schedule, tried };
   let best = isolate(reduce(start, failsOnce), failsOnce);
   const most = tried + MOST_TRIED_BY_ROUNDS;
@@ -98,7 +98,7 @@ export function shrinkWhile(schedule: Schedule, fails: Fails): Shrunk {
 }
 
 /** Courses of whatever a schedule can have. */
-function anyCourse(schedule: Schedule): fc.Arbitrary<Course> {
+function anyCourse(schedule: Schedule): fc.Arbitrary<ScheduleBody> {
   return courseArbitrary({
     nodes: schedule.cluster.nodes,
     clients: Math.max(...schedule.clients.map((client) => Number(client.id.slice(1)))),
@@ -114,9 +114,9 @@ function anyCourse(schedule: Schedule): fc.Arbitrary<Course> {
 }
 
 /** What fast-check makes of it: it leaves out several things at once, and chooses others in the place of what is there. */
-function throughFastCheck(arbitrary: fc.Arbitrary<Course>, from: Schedule, fails: Fails): Schedule | null {
-  const holds = fc.property(arbitrary, (course) => !fails(withCourse(from, course)));
-  const details = fc.check(holds, { examples: [[courseOf(from)]], numRuns: 1, seed: 0 });
+function throughFastCheck(arbitrary: fc.Arbitrary<ScheduleBody>, from: Schedule, fails: Fails): Schedule | null {
+  const holds = fc.property(arbitrary, (course) => !fails(withBody(from, course)));
+  const details = fc.check(holds, { examples: [[bodyOf(from)]], numRuns: 1, seed: 0 });
   const found = details.counterexample?.[0];
-  return found === undefined ? null : withCourse(from, found);
+  return found === undefined ? null : withBody(from, found);
 }

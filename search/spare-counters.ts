@@ -1,6 +1,6 @@
 import { lockPolicyOf, type Policy, quorumOf } from '../deviations/index.js';
 import type { WorldView } from '../sim/index.js';
-import type { Weather } from './weather.js';
+import type { FaultModel } from './fault-model.js';
 
 /** Whether clients read and raise counters of nodes for their fencing tokens. */
 export function countsForTokens(policy: Policy): boolean {
@@ -15,7 +15,7 @@ export class SpareCounters {
   /** By node: when the last fault strikes that takes its counter. */
   private readonly strikes: number[] = [];
 
-  constructor({ counters, policy, nodes }: Weather) {
+  constructor({ counters, policy, nodes }: FaultModel) {
     this.nodes = nodes;
     this.most = counters && countsForTokens(policy) ? nodes - quorumOf(policy, nodes) : nodes;
   }

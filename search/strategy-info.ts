@@ -19,7 +19,7 @@ export const STRATEGY_NAMES: readonly ['uniform', 'swarm', 'biased', 'structured
 /** The name of a strategy of search. */
 export type StrategyName = (typeof STRATEGY_NAMES)[number];
 
-/** All strategies. They draw from one weather, up to the same bounds, and differ in how. No run depends on another. */
+/** All strategies. They draw from one fault model, up to the same bounds, and differ in how. No run depends on another. */
 export const STRATEGY_INFO: Readonly<Record<StrategyName, StrategyInfo>> = {
   uniform: { story: 'every kind of trouble in every run, at any time', tactics: UNIFORM },
   swarm: {

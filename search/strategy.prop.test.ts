@@ -2,18 +2,18 @@ import { describe, expect, it } from 'vitest';
 import { assumptions } from '../properties/assumptions.js';
 import { noCounts } from '../properties/coverage.js';
 import { MONITORED } from '../properties/property-lists.js';
-import { Streams, simulate } from '../sim/index.js';
+import { RandomStreams, simulate } from '../sim/index.js';
 import { check } from './check.js';
-import { drawRun, recordRun } from './drawn-run.js';
+import { exceedBound, WITHIN_ASSUMPTIONS } from './fault-model.js';
+import { generateRun, recordRun } from './generated-run.js';
 import { STRATEGY_INFO, STRATEGY_NAMES, type StrategyName } from './strategy-info.js';
-import { past, WITHIN_ASSUMPTIONS } from './weather.js';
 
 /** Hashes of the first runs of a search, each as drawn and as replayed from its record. */
 function hashes(strategy: StrategyName, seed: string, runs: number): string[] {
   const { tactics } = STRATEGY_INFO[strategy];
-  const streams = new Streams(seed);
+  const streams = new RandomStreams(seed);
   return Array.from({ length: runs }, (_, run) => {
-    const drawn = drawRun(WITHIN_ASSUMPTIONS, streams, run, noCounts(), tactics).world.chronicle.trace.digest();
+    const drawn = generateRun(WITHIN_ASSUMPTIONS, streams, run, noCounts(), tactics).world.context.trace.digest();
     const { schedule, hash } = recordRun(WITHIN_ASSUMPTIONS, streams, run, tactics);
     expect(hash).toBe(drawn);
     expect(simulate(schedule).hash).toBe(drawn);
@@ -33,7 +33,7 @@ describe.each(STRATEGY_NAMES)('%s', (strategy) => {
 
   it('raises no alarm within the assumptions, and is no mild search', async () => {
     const result = await check({
-      weather: WITHIN_ASSUMPTIONS,
+      faultModel: WITHIN_ASSUMPTIONS,
       strategy,
       seed: 's',
       runs: 3_000,
@@ -44,8 +44,8 @@ describe.each(STRATEGY_NAMES)('%s', (strategy) => {
   });
 
   it('finds what lies 2 % past a bound', async () => {
-    const weather = past(WITHIN_ASSUMPTIONS, 'step', 1.02);
-    const options = { weather, strategy, seed: 's', runs: 10_000, properties: MONITORED, shrink: false };
+    const faultModel = exceedBound(WITHIN_ASSUMPTIONS, 'step', 1.02);
+    const options = { faultModel, strategy, seed: 's', runs: 10_000, properties: MONITORED, shrink: false };
     expect((await check(options)).verdict).toBe('violated');
   });
 });

@@ -1,15 +1,15 @@
 import { expect, it } from 'vitest';
 import type { Crash, Fault } from '../scenarios/index.js';
-import { Streams } from '../sim/index.js';
-import { recordRun } from './drawn-run.js';
-import { NO_FAULTS, NO_STRETCH, type Weather, WITHIN_ASSUMPTIONS } from './weather.js';
+import { RandomStreams } from '../sim/index.js';
+import { type FaultModel, NO_FAULTS, NO_STRETCH, WITHIN_ASSUMPTIONS } from './fault-model.js';
+import { recordRun } from './generated-run.js';
 
 const RUNS = 300;
 
 /** Faults that are drawn. */
-function drawn(weather: Partial<Weather>): Fault[][] {
-  const all = { ...WITHIN_ASSUMPTIONS, ...weather };
-  const streams = new Streams('ways');
+function drawn(faultModel: Partial<FaultModel>): Fault[][] {
+  const all = { ...WITHIN_ASSUMPTIONS, ...faultModel };
+  const streams = new RandomStreams('ways');
   return Array.from({ length: RUNS }, (_, run) => [...recordRun(all, streams, run).schedule.faults]);
 }
 

@@ -1,10 +1,10 @@
 import type { Fault, LockPlan } from '../scenarios/index.js';
-import type { LockRun } from './lock-run.js';
 import type { Direction, FateSlot, Message } from './message.js';
+import type { SimLock } from './sim-lock.js';
 import type { WorldView } from './view.js';
 
 /** The moments at which an adversary may put faults into the future. */
-export type Moment = 'start' | 'attempt' | 'claim';
+export type DecisionPoint = 'start' | 'attempt' | 'claim';
 
 /**
  * Makes every choice that is not the lock's: what clients do, what becomes of messages, which faults strike. There is
@@ -21,8 +21,8 @@ export interface Adversary {
    */
   fate(message: Message, direction: Direction, send: number, fate: FateSlot, view: WorldView): void;
   /**
-   * The next fault to put into the future; asked at every {@link Moment} until it answers `null`. Faults lie later than
+   * The next fault to put into the future; asked at every {@link DecisionPoint} until it answers `null`. Faults lie later than
    * now, or now with the edge `after`: the past is written.
    */
-  nextFault(moment: Moment, lock: LockRun | null, view: WorldView): Fault | null;
+  nextFault(moment: DecisionPoint, lock: SimLock | null, view: WorldView): Fault | null;
 }

@@ -90,7 +90,7 @@ describe('a restart', () => {
     expect(keys({ cluster: early, faults: [crash] })).toContain('10002000 n0 key-gone');
   });
 
-  it('gives keys a new life where their TTL starts anew', () => {
+  it('gives keys a new life where their TTL starts again', () => {
     const cluster = { ...ONE_NODE, persistence: 'always', expiryAtLoad: 'restarts' } as const;
     expect(keys({ cluster, faults: [crash] })).toEqual(['2003000 n0 restart', '12004000 n0 key-gone']);
   });

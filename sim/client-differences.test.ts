@@ -47,7 +47,7 @@ it('a client that counts the nodes it is connected to needs a majority of those'
   expect(claims('configured')).toEqual(['50000 c1 acquire-failed']);
 });
 
-it('a node that finds the own token gives its key the whole TTL anew, or leaves it as it is', () => {
+it('a node that finds the own token gives its key the whole TTL again, or leaves it as it is', () => {
   const again: Parts = {
     cluster: { nodes: 1, delayUs: 1_000 },
     locks: [[lock(0, { ttlMs: 1_000 })]],

@@ -1,44 +1,44 @@
 import { type Answer, type Command, type LocalTime, later, type NodeSet } from '../core/index.js';
 import type { Habits, Policy } from '../deviations/index.js';
 import type { ProcessName, WritePlan } from '../scenarios/index.js';
-import type { Chronicle } from './chronicle.js';
 import type { Clock } from './clock.js';
 import { Clocks } from './clocks.js';
-import { FIRST_PLAN_SLOT, HOLD_SLOT, type LockRun } from './lock-run.js';
 import type { Control, Message, RemoteCall } from './message.js';
 import type { NodeList } from './node-list.js';
 import { Process } from './process.js';
 import type { QueueEvent } from './queue.js';
+import type { RunContext } from './run-context.js';
+import { FIRST_PLAN_SLOT, HOLD_SLOT, type SimLock } from './sim-lock.js';
 import type { TrueTime } from './time.js';
 import { Kind } from './trace.js';
 
 /** What a client needs from the world it lives in. */
 export interface ClientHost {
-  jitterPpm(lock: LockRun, attempt: number): number;
+  jitterPpm(lock: SimLock, attempt: number): number;
   /** Sends a command to nodes; with `remote`, what it means there is not the core's to say. */
-  send(lock: LockRun, to: NodeSet, command: Command, remote?: RemoteCall | null): void;
+  send(lock: SimLock, to: NodeSet, command: Command, remote?: RemoteCall | null): void;
   /** Sends what is about a connection, after so long, µs. */
   sendControl(control: Control, afterUs?: number): void;
   /** Has a node send over the connection of a message what was not asked for in it. */
   tell(message: Message, told: number): void;
   /** Has a client woken, about `subject`, when this clock of it shows `at`. */
   pushTimer(client: ClientProcess, subject: object, slot: number, at: LocalTime, clock: Clock): QueueEvent;
-  sendWrite(lock: LockRun, index: number): void;
+  sendWrite(lock: SimLock, index: number): void;
   /** An attempt has begun. */
-  attempted(lock: LockRun): void;
+  attempted(lock: SimLock): void;
   /** The client holds the lock, newly or for longer. */
-  claimed(lock: LockRun): void;
+  claimed(lock: SimLock): void;
   /** The acquisition has come to its end, one way or another. */
-  finished(lock: LockRun): void;
+  finished(lock: SimLock): void;
   /** A new process is there in the place of one that died. */
   restarted(client: ClientProcess): void;
 }
 
 /** The place of a client in a world. */
-export interface ClientSeat {
+export interface ClientSlot {
   readonly index: number;
   readonly name: ProcessName;
-  readonly chronicle: Chronicle;
+  readonly context: RunContext;
   readonly host: ClientHost;
   readonly policy: Policy;
   /** The nodes that it is told of, and what it puts before its keys. */
@@ -49,54 +49,54 @@ export interface ClientSeat {
 }
 
 /** Puts a client into its place. */
-export type SeatClient = (seat: ClientSeat) => ClientProcess;
+export type ClientFactory = (seat: ClientSlot) => ClientProcess;
 
 /**
  * A client process: asks for locks as planned, and does under each what is planned. What acquires, extends and releases
  * for it is its kind's affair: the lock of `core`, or somebody else's library.
  */
 export abstract class ClientProcess extends Process {
-  readonly locks: LockRun[] = [];
+  readonly locks: SimLock[] = [];
   /** The nodes that it knows of, and what it puts before its keys. */
   list: NodeList;
   readonly keyPrefix: string;
   /** How many times `core` stepped for this client. */
   steps = 0;
   protected readonly clocks: Clocks;
-  protected readonly chronicle: Chronicle;
+  protected readonly context: RunContext;
   protected readonly host: ClientHost;
 
   /** `beliefClock` is the one that its beliefs end by. */
-  constructor(seat: ClientSeat, beliefClock: Habits['clock']) {
+  constructor(seat: ClientSlot, beliefClock: Habits['clock']) {
     const clocks = new Clocks(seat.offsetUs, seat.ratePpm);
     super(seat.index, seat.name, seat.index, clocks.read(beliefClock));
     this.clocks = clocks;
-    this.chronicle = seat.chronicle;
+    this.context = seat.context;
     this.host = seat.host;
     this.list = seat.list;
     this.keyPrefix = seat.keyPrefix;
   }
 
   /** Calls `acquire`. */
-  abstract acquire(lock: LockRun): void;
+  abstract acquire(lock: SimLock): void;
   /** An answer arrives. */
   abstract receive(message: Message, answer: Answer, counter: number): void;
   /** What is planned under a lock is to be done now. */
-  protected abstract release(lock: LockRun): void;
-  protected abstract extend(lock: LockRun, ttlMs: number): void;
+  protected abstract release(lock: SimLock): void;
+  protected abstract extend(lock: SimLock, ttlMs: number): void;
   /** What the lock tells a client that asks: validity left on its own clock, µs. */
-  protected abstract remaining(lock: LockRun): number;
+  protected abstract remaining(lock: SimLock): number;
   /** A timer of the lock itself is due, not of the plan. */
-  protected abstract lockTimer(lock: LockRun, slot: number, now: LocalTime): void;
+  protected abstract lockTimer(lock: SimLock, slot: number, now: LocalTime): void;
   /** The clock that its timers run by. */
   protected abstract get timerClock(): Clock;
 
   /** A timer is due, unless it was cancelled or its clock was set back. Says whether it fired. */
   wake(subject: object, event: QueueEvent): boolean {
-    const lock = subject as LockRun;
+    const lock = subject as SimLock;
     const { slot } = event;
     if (lock.armed[slot] !== event) return false;
-    const now = this.timerClock.read(this.chronicle.now);
+    const now = this.timerClock.read(this.context.now);
     if (now < event.local) {
       this.armSlot(lock, slot, event.local);
       return false;
@@ -107,7 +107,7 @@ export abstract class ClientProcess extends Process {
     return true;
   }
 
-  protected armSlot(lock: LockRun, slot: number, at: LocalTime): void {
+  protected armSlot(lock: SimLock, slot: number, at: LocalTime): void {
     lock.armed[slot] = this.host.pushTimer(this, lock, slot, at, this.timerClock);
   }
 
@@ -118,7 +118,7 @@ export abstract class ClientProcess extends Process {
     this.thaw();
     for (const lock of this.locks) {
       lock.armed.fill(null);
-      this.chronicle.ended(lock, 'crashed');
+      this.context.ended(lock, 'crashed');
     }
   }
 
@@ -149,9 +149,9 @@ export abstract class ClientProcess extends Process {
   }
 
   /** Arms what is planned for after the claim. */
-  protected planWork(lock: LockRun): void {
+  protected planWork(lock: SimLock): void {
     const { plan } = lock;
-    const now = this.timerClock.read(this.chronicle.now);
+    const now = this.timerClock.read(this.context.now);
     if (plan.holdUs !== null) this.armSlot(lock, HOLD_SLOT, later(now, plan.holdUs));
     let slot = FIRST_PLAN_SLOT;
     for (const extension of plan.extensions) this.armSlot(lock, slot++, later(now, extension.afterUs));
@@ -163,7 +163,7 @@ export abstract class ClientProcess extends Process {
   }
 
   /** What was due at `due`, which may be long ago: what comes after it counts from the claim as well. */
-  private work(lock: LockRun, slot: number, due: LocalTime): void {
+  private work(lock: SimLock, slot: number, due: LocalTime): void {
     const { plan } = lock;
     if (slot === HOLD_SLOT) {
       this.release(lock);
@@ -181,14 +181,14 @@ export abstract class ClientProcess extends Process {
     if ((offset & 1) === 1) this.host.sendWrite(lock, index);
     else if (this.mayWrite(lock, write)) {
       this.armSlot(lock, slot + 1, later(due, write.sendAfterUs - write.checkAfterUs));
-    } else this.chronicle.outcome(Kind['write-skipped'], lock, '');
+    } else this.context.outcome(Kind['write-skipped'], lock, '');
   }
   /** Whether enough validity is left; noted where the write comes later than this look. */
-  private mayWrite(lock: LockRun, { guardUs, checkAfterUs, sendAfterUs }: WritePlan): boolean {
+  private mayWrite(lock: SimLock, { guardUs, checkAfterUs, sendAfterUs }: WritePlan): boolean {
     if (guardUs === null) return true;
     const leftUs = this.remaining(lock);
     if (leftUs < Math.max(1, guardUs)) return false;
-    if (sendAfterUs > checkAfterUs) this.chronicle.checked(lock, leftUs);
+    if (sendAfterUs > checkAfterUs) this.context.checked(lock, leftUs);
     return true;
   }
 }

@@ -1,6 +1,6 @@
 import {
   type Answer,
-  type Chance,
+  type AttemptRandomness,
   type Command,
   drive,
   dueTimer,
@@ -15,10 +15,10 @@ import {
   type Token,
 } from '../core/index.js';
 import { type Habits, lockPolicyOf } from '../deviations/index.js';
-import { ClientProcess, type ClientSeat } from './client-process.js';
+import { ClientProcess, type ClientSlot } from './client-process.js';
 import type { Clock } from './clock.js';
-import type { LockRun } from './lock-run.js';
 import type { Message } from './message.js';
+import type { SimLock } from './sim-lock.js';
 import { Kind } from './trace.js';
 
 /** The timers of `core` by their slot. */
@@ -34,7 +34,7 @@ const SLOTS: Readonly<Record<Timer, number>> = {
 };
 
 /** A client process that drives `core`'s locks with its own clock. */
-export class SimClient extends ClientProcess implements Environment<LockRun> {
+export class SimClient extends ClientProcess implements Environment<SimLock> {
   readonly policy: LockPolicy;
   private readonly habits: Habits;
   /** Until when the lock was held that steps, before the step. */
@@ -42,7 +42,7 @@ export class SimClient extends ClientProcess implements Environment<LockRun> {
   /** The token that it drew last, where one serves as long as the process lives; 0 for none. */
   private ownToken = 0;
 
-  constructor(seat: ClientSeat) {
+  constructor(seat: ClientSlot) {
     super(seat, seat.policy.habits.clock);
     this.habits = seat.policy.habits;
     this.policy = lockPolicyOf(seat.policy);
@@ -53,11 +53,11 @@ export class SimClient extends ClientProcess implements Environment<LockRun> {
   }
 
   private localNow(): LocalTime {
-    return this.clock.read(this.chronicle.now);
+    return this.clock.read(this.context.now);
   }
 
-  override acquire(lock: LockRun): void {
-    this.chronicle.called(Kind.call, lock);
+  override acquire(lock: SimLock): void {
+    this.context.called(Kind.call, lock);
     const chance = this.draw(lock, 0);
     const nodes = lock.list.places;
     this.step(lock, { type: 'acquire', now: this.localNow(), nodes, ttlMs: lock.plan.ttlMs, chance });
@@ -70,55 +70,55 @@ export class SimClient extends ClientProcess implements Environment<LockRun> {
     const now = this.localNow();
     const { command } = message;
     const { operation } = command;
-    const { chronicle } = this;
+    const { context } = this;
     const isTold = operation === 'acquire' || operation === 'release';
-    if (isTold) chronicle.observer.hears(lock, message.node, command, answer);
+    if (isTold) context.observer.hears(lock, message.node, command, answer);
     this.step(lock, { type: 'reply', now, node: message.place, command, answer, counter });
-    if (isTold) chronicle.observer.answered(lock, message.node, command, chronicle.now);
+    if (isTold) context.observer.answered(lock, message.node, command, context.now);
   }
 
-  protected override lockTimer(lock: LockRun, slot: number, now: LocalTime): void {
+  protected override lockTimer(lock: SimLock, slot: number, now: LocalTime): void {
     const timer = TIMERS[slot];
     if (timer === undefined) return;
     this.step(lock, dueTimer(this, lock, timer, now));
     if (timer === 'retry' && lock.state.phase !== 'failed') this.host.attempted(lock);
   }
 
-  protected override release(lock: LockRun): void {
-    this.chronicle.called(Kind['release-call'], lock);
-    if (this.habits.beliefEnds === 'at-release') this.chronicle.ended(lock, 'released');
+  protected override release(lock: SimLock): void {
+    this.context.called(Kind['release-call'], lock);
+    if (this.habits.beliefEnds === 'at-release') this.context.ended(lock, 'released');
     this.step(lock, { type: 'release', now: this.localNow() });
   }
 
-  protected override extend(lock: LockRun, ttlMs: number): void {
+  protected override extend(lock: SimLock, ttlMs: number): void {
     this.step(lock, { type: 'extend', now: this.localNow(), ttlMs });
   }
 
   /** 0 once it was told of the loss. */
-  protected override remaining(lock: LockRun): number {
+  protected override remaining(lock: SimLock): number {
     return lock.state.phase === 'held' ? Math.max(0, lock.state.hold.deadline - this.localNow()) : 0;
   }
 
-  draw(lock: LockRun, attempt: number): Chance {
+  draw(lock: SimLock, attempt: number): AttemptRandomness {
     const { tokenFrom, tokenPerProcess } = this.habits;
     const fresh = tokenFrom === 'random' && !tokenPerProcess;
-    const number = fresh ? this.chronicle.newToken(lock) : this.oldToken(lock);
+    const number = fresh ? this.context.newToken(lock) : this.oldToken(lock);
     const token = number as unknown as Token;
     return { token, jitterPpm: this.host.jitterPpm(lock, attempt) };
   }
 
   /** A token that somebody may have had before: this process itself, or whoever drew one at the same time. */
-  private oldToken(lock: LockRun): number {
-    const { chronicle, habits } = this;
+  private oldToken(lock: SimLock): number {
+    const { context, habits } = this;
     const { tokenFrom, tokenPerProcess } = habits;
     if (tokenPerProcess && this.ownToken > 0) {
-      chronicle.passOn(this.ownToken, lock);
+      context.passOn(this.ownToken, lock);
       return this.ownToken;
     }
     this.ownToken =
       tokenFrom === 'random'
-        ? chronicle.newToken(lock)
-        : chronicle.tokenAt(this.localNow(), tokenFrom === 'clock' ? 1000 : 1, lock);
+        ? context.newToken(lock)
+        : context.tokenAt(this.localNow(), tokenFrom === 'clock' ? 1000 : 1, lock);
     return this.ownToken;
   }
 
@@ -127,51 +127,51 @@ export class SimClient extends ClientProcess implements Environment<LockRun> {
     this.ownToken = 0;
   }
 
-  private step(lock: LockRun, event: LockEvent): void {
+  private step(lock: SimLock, event: LockEvent): void {
     this.steps++;
     this.heldUntil = lock.state.hold.deadline;
     drive(this, lock, event);
   }
 
-  send(lock: LockRun, to: NodeSet, command: Command): void {
+  send(lock: SimLock, to: NodeSet, command: Command): void {
     lock.token = lock.state.attempt.token as unknown as number;
     this.host.send(lock, to, command);
   }
 
-  arm(lock: LockRun, timer: Timer, at: LocalTime): void {
+  arm(lock: SimLock, timer: Timer, at: LocalTime): void {
     this.armSlot(lock, SLOTS[timer], at);
   }
 
-  cancel(lock: LockRun, timer: Timer): void {
+  cancel(lock: SimLock, timer: Timer): void {
     lock.armed[SLOTS[timer]] = null;
   }
 
-  report(lock: LockRun, outcome: Outcome): void {
-    const { chronicle, host } = this;
+  report(lock: SimLock, outcome: Outcome): void {
+    const { context, host } = this;
     switch (outcome.type) {
       case 'acquired':
         this.planWork(lock);
-        chronicle.claimed(lock);
+        context.claimed(lock);
         host.claimed(lock);
         break;
       case 'extended':
-        chronicle.extended(lock, this.heldUntil);
+        context.extended(lock, this.heldUntil);
         host.claimed(lock);
         break;
       case 'not-extended':
-        chronicle.outcome(Kind['not-extended'], lock, outcome.reason);
+        context.outcome(Kind['not-extended'], lock, outcome.reason);
         break;
       case 'failed':
-        chronicle.failed(lock, outcome.reason);
+        context.failed(lock, outcome.reason);
         host.finished(lock);
         break;
       case 'lost':
-        chronicle.expired(lock);
+        context.expired(lock);
         if (lock.plan.holdUs === null) host.finished(lock);
         break;
       case 'released':
-        chronicle.released(lock);
-        chronicle.ended(lock, 'released');
+        context.released(lock);
+        context.ended(lock, 'released');
         host.finished(lock);
         break;
     }

@@ -55,7 +55,7 @@ describe('fencing counters', () => {
     expect(claims({ faults, policy: { deviations: ['counter-from-zero'] } })).toEqual(['c1 1', 'c2 1', 'c3 2']);
   });
 
-  it('do not begin anew where every node has lost its own: nobody gets a token any more, and is told so', () => {
+  it('do not begin again where every node has lost its own: nobody gets a token any more, and is told so', () => {
     const faults = ['n0', 'n1', 'n2'].map((node) => crash(node));
     expect(claims({ faults })).toEqual(['c1 1']);
     const failures = trace(parts({ faults })).filter(({ kind }) => kind === 'acquire-failed');

@@ -1,6 +1,6 @@
 import { type Answer, type Command, type CounterScript, MOST_COUNTER } from '../core/index.js';
-import type { Chronicle } from './chronicle.js';
 import type { Process } from './process.js';
+import type { RunContext } from './run-context.js';
 import type { TrueTime } from './time.js';
 
 /** No counter, of a node that has lost it or never had one. */
@@ -31,14 +31,14 @@ export class FencingCounter {
   private marks = MOST_COUNTER;
   private journal: { readonly at: TrueTime; readonly value: number }[] = [];
   private readonly node: Process;
-  private readonly chronicle: Chronicle;
+  private readonly context: RunContext;
   private readonly journaling: boolean;
   private rejoin: CounterScript['rejoin'] = 'copy';
 
   /** @param journaling - Whether a disk or a replica may have to tell of changes. */
-  constructor(node: Process, chronicle: Chronicle, journaling: boolean) {
+  constructor(node: Process, context: RunContext, journaling: boolean) {
     this.node = node;
-    this.chronicle = chronicle;
+    this.context = context;
     this.journaling = journaling;
   }
 
@@ -111,6 +111,6 @@ export class FencingCounter {
     this.value = value > MOST_COUNTER ? MISSING : value;
     this.joining = NOBODY;
     if (this.journaling) this.journal.push({ at: now, value });
-    this.chronicle.counterSet(this.node, value);
+    this.context.counterSet(this.node, value);
   }
 }

@@ -1,14 +1,14 @@
 import { type Answer, type Command, has, type LockPolicy, type NodeSet } from '../core/index.js';
 import { lockPolicyOf } from '../deviations/index.js';
-import type { Chronicle } from './chronicle.js';
 import type { ClientProcess } from './client-process.js';
 import { answersAfterUs } from './disk.js';
 import type { Links } from './links.js';
-import type { LockRun } from './lock-run.js';
 import { Message, type RemoteCall } from './message.js';
 import type { SimNode } from './node.js';
 import { EventKind, type Queue, type QueueEvent } from './queue.js';
+import type { RunContext } from './run-context.js';
 import { isScript, NO_SCRIPT } from './scripts.js';
+import type { SimLock } from './sim-lock.js';
 import { after } from './time.js';
 import { Kind } from './trace.js';
 import type { WorldView } from './view.js';
@@ -16,7 +16,7 @@ import type { WorldView } from './view.js';
 /** What clients and nodes say to each other: requests, what nodes make of them, and answers, over {@link Links}. */
 export class Exchange {
   private readonly view: WorldView;
-  private readonly chronicle: Chronicle;
+  private readonly context: RunContext;
   private readonly links: Links;
   private readonly queue: Queue;
   private readonly policy: LockPolicy;
@@ -25,9 +25,9 @@ export class Exchange {
   /** Whether scripts go to nodes by their hash. */
   private readonly byHash: boolean;
 
-  constructor(view: WorldView, chronicle: Chronicle, links: Links, queue: Queue) {
+  constructor(view: WorldView, context: RunContext, links: Links, queue: Queue) {
     this.view = view;
-    this.chronicle = chronicle;
+    this.context = context;
     this.links = links;
     this.queue = queue;
     const { cluster, policy } = view.setup;
@@ -36,9 +36,9 @@ export class Exchange {
     this.waits = cluster.answers === 'replicated' || cluster.answers === 'durable';
   }
 
-  send(lock: LockRun, to: NodeSet, command: Command, remote: RemoteCall | null): void {
+  send(lock: SimLock, to: NodeSet, command: Command, remote: RemoteCall | null): void {
     const { client, list } = lock;
-    this.chronicle.observer.sent(lock, list.at(to), command, this.chronicle.now);
+    this.context.observer.sent(lock, list.at(to), command, this.context.now);
     for (let place = 0; place < list.places; place++) {
       const node = has(to, place) ? this.view.nodes[list.nodes[place] ?? 0] : undefined;
       if (node === undefined) continue;
@@ -68,7 +68,7 @@ export class Exchange {
   private sendAgain(
     { place, command, remote }: Message,
     withText: boolean,
-    lock: LockRun,
+    lock: SimLock,
     client: ClientProcess,
     node: SimNode,
   ): void {
@@ -89,28 +89,26 @@ export class Exchange {
   }
 
   deliverRequest(message: Message, node: SimNode, copy: number, life: number): void {
-    const { chronicle } = this;
+    const { context } = this;
     const client = this.view.clients[message.client];
     if (client === undefined) return;
     const isLost = node.down || (life >= 0 && life !== node.life) || message.remote?.connection?.isBroken === true;
     if (isLost) {
-      chronicle.noteMessage(Kind.dropped, node, message, client.traceId, null);
+      context.noteMessage(Kind.dropped, node, message, client.traceId, null);
       message.remote?.connection?.unheard();
       return;
     }
-    chronicle.cause = chronicle.noteMessage(Kind.execute, node, message, client.traceId, null);
+    context.cause = context.noteMessage(Kind.execute, node, message, client.traceId, null);
     const { remote } = message;
     if (this.byHash && remote === null && !this.understands(node, message)) {
       this.links.send(message, 2 * message.send + copy, 'error', NO_SCRIPT, node, client);
       return;
     }
-    chronicle.observer.executes(node.index, message.command, chronicle.now);
+    context.observer.executes(node.index, message.command, context.now);
     const answer =
-      remote === null
-        ? node.execute(this.policy, message.command, message.keys, chronicle.now)
-        : remote.execute(message);
+      remote === null ? node.execute(this.policy, message.command, message.keys, context.now) : remote.execute(message);
     const told = remote === null ? node.counter.told : remote.told;
-    chronicle.observer.executed(node.index, message.command, answer ?? 'no', chronicle.now);
+    context.observer.executed(node.index, message.command, answer ?? 'no', context.now);
     if (answer === null) return;
     const heldUs = this.waits && answer === 'yes' ? this.heldUs(message.command, node) : 0;
     if (heldUs === 0) this.links.send(message, 2 * message.send + copy, answer, told, node, client);
@@ -120,7 +118,7 @@ export class Exchange {
   /** Whether a node knows what a command says, or would not do it anyway. */
   private understands(node: SimNode, { command, keys, withText }: Message): boolean {
     const { operation } = command;
-    if (node.refuses(operation, this.chronicle.now)) return true;
+    if (node.refuses(operation, this.context.now)) return true;
     if (withText) node.scripts.keep(operation);
     return !isScript(this.policy.rules, command, keys) || node.scripts.knows(operation);
   }
@@ -128,7 +126,7 @@ export class Exchange {
   /** How long a node waits with its answer, µs, or `null` for ever: only what writes keys has anything to wait for. */
   private heldUs({ operation }: Command, node: SimNode): number | null {
     if (operation !== 'acquire' && operation !== 'extend') return 0;
-    return answersAfterUs(this.view.setup.cluster, this.chronicle.now, node.hasReplica);
+    return answersAfterUs(this.view.setup.cluster, this.context.now, node.hasReplica);
   }
 
   private pushAnswer(
@@ -139,9 +137,9 @@ export class Exchange {
     node: SimNode,
     heldUs: number,
   ): void {
-    const { chronicle, links, queue } = this;
-    const event = queue.blank(EventKind.answer, after(chronicle.now, heldUs), links.nextRank(), node, message);
-    event.cause = chronicle.cause;
+    const { context, links, queue } = this;
+    const event = queue.blank(EventKind.answer, after(context.now, heldUs), links.nextRank(), node, message);
+    event.cause = context.cause;
     event.index = copy;
     event.answer = answer;
     event.counter = told;
@@ -158,9 +156,9 @@ export class Exchange {
 
   deliverReply(message: Message, client: ClientProcess, answer: Answer, counter: number): void {
     if (client.locks[message.lock]?.gone !== false) return;
-    const { chronicle } = this;
+    const { context } = this;
     if (message.state === 'broken') {
-      chronicle.noteMessage(Kind.dropped, client, message, message.node, answer);
+      context.noteMessage(Kind.dropped, client, message, message.node, answer);
       return;
     }
     if (counter === NO_SCRIPT) {
@@ -169,7 +167,7 @@ export class Exchange {
     }
     message.state = 'answered';
     const answerCode = answer === 'yes' ? 0 : answer === 'no' ? 1 : 2;
-    chronicle.cause = chronicle.noteMessage(Kind.reply, client, message, answerCode * 64 + message.node, answer);
+    context.cause = context.noteMessage(Kind.reply, client, message, answerCode * 64 + message.node, answer);
     client.receive(message, answer, counter);
   }
 
@@ -179,7 +177,7 @@ export class Exchange {
     const node = this.view.nodes[message.node];
     if (lock === undefined || node === undefined) return;
     message.state = 'answered';
-    this.chronicle.cause = this.chronicle.noteMessage(Kind['no-script'], client, message, message.node, 'error');
+    this.context.cause = this.context.noteMessage(Kind['no-script'], client, message, message.node, 'error');
     this.sendAgain(message, true, lock, client, node);
   }
 }

@@ -13,7 +13,6 @@ import type {
   Refuse,
   Suspend,
 } from '../scenarios/index.js';
-import type { Chronicle } from './chronicle.js';
 import type { ClientProcess } from './client-process.js';
 import { keptUntil } from './disk.js';
 import type { Links } from './links.js';
@@ -22,6 +21,7 @@ import { NodeList } from './node-list.js';
 import { nodeIndex } from './node-name.js';
 import type { PlannedFault } from './planned-fault.js';
 import type { Process } from './process.js';
+import type { RunContext } from './run-context.js';
 import { after, type TrueTime } from './time.js';
 import { Kind } from './trace.js';
 import type { WorldView } from './view.js';
@@ -32,22 +32,22 @@ export type PlanRestart = (planned: PlannedFault, at: TrueTime, sameInstant: boo
 /** Carries out faults on nodes, clients, clocks and links. */
 export class Faults {
   private readonly view: WorldView;
-  private readonly chronicle: Chronicle;
+  private readonly context: RunContext;
   private readonly links: Links;
   private readonly planRestart: PlanRestart;
   /** Crashes whose end the clock of their node tells. */
   private readonly waiting: PlannedFault[] = [];
 
-  constructor(view: WorldView, chronicle: Chronicle, links: Links, planRestart: PlanRestart) {
+  constructor(view: WorldView, context: RunContext, links: Links, planRestart: PlanRestart) {
     this.view = view;
-    this.chronicle = chronicle;
+    this.context = context;
     this.links = links;
     this.planRestart = planRestart;
   }
 
   strike(planned: PlannedFault): void {
     const { fault } = planned;
-    this.chronicle.observer.faultStrikes(fault, this.chronicle.now);
+    this.context.observer.faultStrikes(fault, this.context.now);
     switch (fault.kind) {
       case 'crash':
         this.crash(planned, this.node(fault.node), fault);
@@ -101,23 +101,23 @@ export class Faults {
 
   private crash(planned: PlannedFault, node: SimNode | undefined, crash: Crash): void {
     if (node === undefined || node.down) return;
-    const { chronicle } = this;
+    const { context } = this;
     const { restartAfterUs, clean, power } = crash;
-    planned.keptUntil = keptUntil(this.view.setup.cluster, chronicle.now, crash);
+    planned.keptUntil = keptUntil(this.view.setup.cluster, context.now, crash);
     node.down = true;
     node.thaw();
-    node.downSince = chronicle.now;
+    node.downSince = context.now;
     planned.life = ++node.life;
-    chronicle.cause = chronicle.note(Kind.crash, node, restartAfterUs ?? -1, 0);
-    if (chronicle.trace.keeping && clean === true) chronicle.trace.detail({ clean: 1 });
-    if (chronicle.trace.keeping && power === true) chronicle.trace.detail({ power: 1 });
-    chronicle.observer.nodeDown(node.index, chronicle.now);
+    context.cause = context.note(Kind.crash, node, restartAfterUs ?? -1, 0);
+    if (context.trace.keeping && clean === true) context.trace.detail({ clean: 1 });
+    if (context.trace.keeping && power === true) context.trace.detail({ power: 1 });
+    context.observer.nodeDown(node.index, context.now);
     if (restartAfterUs === null) return;
     if (crash.restartBy === 'node-clock') {
-      planned.restartAt = later(node.clock.read(chronicle.now), restartAfterUs);
+      planned.restartAt = later(node.clock.read(context.now), restartAfterUs);
       this.waiting.push(planned);
-      this.planRestart(planned, node.clock.when(planned.restartAt, chronicle.now), restartAfterUs === 0);
-    } else this.planRestart(planned, after(chronicle.now, restartAfterUs), restartAfterUs === 0);
+      this.planRestart(planned, node.clock.when(planned.restartAt, context.now), restartAfterUs === 0);
+    } else this.planRestart(planned, after(context.now, restartAfterUs), restartAfterUs === 0);
   }
 
   /** The restart that belongs to a crash; nothing, and `false`, if the process came back another way since. */
@@ -126,120 +126,115 @@ export class Faults {
     if (fault.kind === 'client-crash') return this.restartClient(planned, this.client(fault.client));
     const node = fault.kind === 'crash' ? this.node(fault.node) : undefined;
     if (node === undefined || !node.down || node.life !== planned.life) return false;
-    const { chronicle } = this;
+    const { context } = this;
     // The clock was set back since: another event will come.
-    if (planned.restartAt !== null && node.clock.read(chronicle.now) < planned.restartAt) return false;
-    chronicle.cause = chronicle.note(Kind.restart, node, 0, 0);
-    node.restart(planned.keptUntil, chronicle.now);
-    chronicle.observer.nodeUp(node.index, chronicle.now);
+    if (planned.restartAt !== null && node.clock.read(context.now) < planned.restartAt) return false;
+    context.cause = context.note(Kind.restart, node, 0, 0);
+    node.restart(planned.keptUntil, context.now);
+    context.observer.nodeUp(node.index, context.now);
     return true;
   }
 
   private failover({ node: name, to = name, lagUs }: Failover): void {
     const [master, node] = [this.node(name), this.node(to)];
     if (master === undefined || node === undefined || (node !== master && node.down)) return;
-    const { chronicle } = this;
+    const { context } = this;
     const wasDown = node.down;
-    const cutAt = master.down ? master.downSince : chronicle.now;
+    const cutAt = master.down ? master.downSince : context.now;
     const lag = lagUs ?? this.view.setup.cluster.replicaLagUs ?? 0;
     node.life++;
     node.thaw();
-    chronicle.cause = chronicle.note(Kind.failover, node, cutAt, lagUs ?? 0);
-    if (chronicle.trace.keeping && node !== master) chronicle.trace.detail({ of: name });
+    context.cause = context.note(Kind.failover, node, cutAt, lagUs ?? 0);
+    if (context.trace.keeping && node !== master) context.trace.detail({ of: name });
     if (node !== master) master.hasReplica = false;
-    node.takeOver(master, cutAt - lag, chronicle.now);
-    if (node !== master) chronicle.observer.tookOver(node.index, chronicle.now);
-    if (wasDown) chronicle.observer.nodeUp(node.index, chronicle.now);
+    node.takeOver(master, cutAt - lag, context.now);
+    if (node !== master) context.observer.tookOver(node.index, context.now);
+    if (wasDown) context.observer.nodeUp(node.index, context.now);
   }
 
   private reconfigure({ client: name, nodes }: Reconfigure): void {
     const client = this.view.clients.find((it) => it.name === name);
     if (client === undefined) return;
-    const { chronicle, view } = this;
+    const { context, view } = this;
     client.list = new NodeList(view.nodes.length, nodes);
-    chronicle.cause = chronicle.note(
-      Kind.reconfigure,
-      client,
-      client.list.at(allNodes(client.list.places)),
-      nodes.length,
-    );
-    if (chronicle.trace.keeping) chronicle.trace.detail({ nodes });
-    chronicle.observer.membershipChanged(chronicle.now);
+    context.cause = context.note(Kind.reconfigure, client, client.list.at(allNodes(client.list.places)), nodes.length);
+    if (context.trace.keeping) context.trace.detail({ nodes });
+    context.observer.membershipChanged(context.now);
   }
 
   private forget({ node: name, resource }: Forget): void {
     const node = this.node(name);
     if (node === undefined || node.down) return;
-    const { chronicle } = this;
-    const key = resource === undefined ? null : chronicle.keyOf(resource);
-    chronicle.cause = chronicle.note(Kind.forget, node, key ?? -1, 0);
-    if (chronicle.trace.keeping) chronicle.trace.detail(resource === undefined ? {} : { resource });
-    node.lose(key, chronicle.now);
+    const { context } = this;
+    const key = resource === undefined ? null : context.keyOf(resource);
+    context.cause = context.note(Kind.forget, node, key ?? -1, 0);
+    if (context.trace.keeping) context.trace.detail(resource === undefined ? {} : { resource });
+    node.lose(key, context.now);
   }
 
   private refuse({ node: name, operations, forUs, error }: Refuse): void {
     const node = this.node(name);
     if (node === undefined) return;
-    const { chronicle } = this;
-    const until = after(chronicle.now, forUs);
-    chronicle.note(Kind.refuse, node, forUs, operations.length);
-    if (chronicle.trace.keeping) chronicle.trace.detail({ operations, untilUs: until, error: error ?? '' });
+    const { context } = this;
+    const until = after(context.now, forUs);
+    context.note(Kind.refuse, node, forUs, operations.length);
+    if (context.trace.keeping) context.trace.detail({ operations, untilUs: until, error: error ?? '' });
     node.refuse(operations, until);
   }
 
   private crashClient(planned: PlannedFault, client: ClientProcess | undefined, { restartAfterUs }: ClientCrash): void {
     if (client === undefined || client.down) return;
-    const { chronicle } = this;
-    chronicle.cause = chronicle.note(Kind['client-crash'], client, restartAfterUs ?? -1, 0);
+    const { context } = this;
+    context.cause = context.note(Kind['client-crash'], client, restartAfterUs ?? -1, 0);
     client.die();
     planned.life = client.life;
     if (restartAfterUs !== undefined) {
-      this.planRestart(planned, after(chronicle.now, restartAfterUs), restartAfterUs === 0);
+      this.planRestart(planned, after(context.now, restartAfterUs), restartAfterUs === 0);
     }
   }
 
   private restartClient(planned: PlannedFault, client: ClientProcess | undefined): boolean {
     if (client === undefined || !client.down || client.life !== planned.life) return false;
-    this.chronicle.cause = this.chronicle.note(Kind.restart, client, 0, 0);
+    this.context.cause = this.context.note(Kind.restart, client, 0, 0);
     client.restart();
     return true;
   }
 
   private pause(process: Process | undefined, { forUs, first }: Pause): void {
     if (process === undefined || process.down) return;
-    const until = after(this.chronicle.now, forUs);
+    const until = after(this.context.now, forUs);
     process.freeze(until, first === 'timers');
-    this.chronicle.note(Kind.pause, process, forUs, first === 'timers' ? 1 : 0);
-    if (this.chronicle.trace.keeping) this.chronicle.trace.detail({ untilUs: until });
+    this.context.note(Kind.pause, process, forUs, first === 'timers' ? 1 : 0);
+    if (this.context.trace.keeping) this.context.trace.detail({ untilUs: until });
   }
 
   private suspend(process: SimNode | ClientProcess | undefined, { forUs, stops = 'monotonic' }: Suspend): void {
     if (process === undefined) return;
-    const { chronicle } = this;
-    const { now } = chronicle;
+    const { context } = this;
+    const { now } = context;
     const until = after(now, forUs);
     process.standStill(until);
-    chronicle.cause = chronicle.note(Kind.suspend, process, forUs, stops === 'all' ? 1 : 0);
-    if (chronicle.trace.keeping) chronicle.trace.detail({ untilUs: until, stops });
+    context.cause = context.note(Kind.suspend, process, forUs, stops === 'all' ? 1 : 0);
+    if (context.trace.keeping) context.trace.detail({ untilUs: until, stops });
     process.suspendClocks(now, until, stops);
     this.clockChanged(process);
   }
 
   private changeClock(process: SimNode | ClientProcess | undefined, fault: ClockStep | ClockRate): void {
     if (process === undefined) return;
-    const { chronicle } = this;
+    const { context } = this;
     const step = fault.kind === 'clock-step';
     const value = step ? fault.byUs : fault.ratePpm;
-    if (step) process.stepClock(chronicle.now, value);
-    else process.setClockRate(chronicle.now, value);
-    chronicle.cause = chronicle.note(Kind[fault.kind], process, value, 0);
-    if (chronicle.trace.keeping) chronicle.trace.detail(step ? { byUs: value } : { ratePpm: value });
+    if (step) process.stepClock(context.now, value);
+    else process.setClockRate(context.now, value);
+    context.cause = context.note(Kind[fault.kind], process, value, 0);
+    if (context.trace.keeping) context.trace.detail(step ? { byUs: value } : { ratePpm: value });
     this.clockChanged(process);
   }
 
   /** The clock that a process reads has changed just now, unless it was another one. */
   private clockChanged(process: SimNode | ClientProcess): void {
-    const { now, observer } = this.chronicle;
+    const { now, observer } = this.context;
     if (process.clock.changedAt !== now) return;
     process.clockChanged(now);
     for (const planned of this.waiting) {
@@ -251,15 +246,15 @@ export class Faults {
   }
 
   private cut(fault: Partition): void {
-    const { chronicle } = this;
-    const until = after(chronicle.now, fault.forUs);
+    const { context } = this;
+    const until = after(context.now, fault.forUs);
     this.cutOneWay(fault.from, fault.to, until, fault.holds ?? false);
     if (!fault.oneWay) this.cutOneWay(fault.to, fault.from, until, fault.holds ?? false);
     const somebody = this.process(fault.from[0] ?? '');
     if (somebody === undefined) return;
-    chronicle.note(Kind.partition, somebody, fault.forUs, (fault.oneWay ? 1 : 0) + (fault.holds ? 2 : 0));
-    if (chronicle.trace.keeping) {
-      chronicle.trace.detail({
+    context.note(Kind.partition, somebody, fault.forUs, (fault.oneWay ? 1 : 0) + (fault.holds ? 2 : 0));
+    if (context.trace.keeping) {
+      context.trace.detail({
         from: fault.from,
         to: fault.to,
         untilUs: until,

@@ -54,7 +54,7 @@ it('does not collide in a hundred thousand neighbours', () => {
   expect(digests.size).toBe(100_000);
 });
 
-it('starts anew', () => {
+it('starts again', () => {
   const hash = new RollingHash();
   const fresh = hash.digest();
   hash.add(1);

@@ -1,11 +1,11 @@
 import type { Answer } from '../core/index.js';
 import type { Adversary } from './adversary.js';
-import type { Chronicle } from './chronicle.js';
 import type { Connection, Control, Direction, FateSlot, Message } from './message.js';
 import { NodeList } from './node-list.js';
 import { nodeIndex, nodeName } from './node-name.js';
 import type { Process } from './process.js';
-import { Class, EventKind, type Queue, rankOf } from './queue.js';
+import { EventKind, type Queue, rankOf, TieRank } from './queue.js';
+import type { RunContext } from './run-context.js';
 import { after, type TrueTime, trueTime } from './time.js';
 import { Kind } from './trace.js';
 import type { WorldView } from './view.js';
@@ -29,7 +29,7 @@ export function sentAgainUs(fromUs: number): number {
 export class Links {
   private readonly view: WorldView;
   private readonly adversary: Adversary;
-  private readonly chronicle: Chronicle;
+  private readonly context: RunContext;
   private readonly queue: Queue;
   private order = 0;
   private readonly fate: FateSlot = { delayUs: 0, lost: false, duplicateDelayUs: -1, resendAfterUs: -1 };
@@ -44,10 +44,10 @@ export class Links {
   private readonly cutUntil: number[] = [];
   private readonly heldUntil: number[] = [];
 
-  constructor(view: WorldView, adversary: Adversary, chronicle: Chronicle, queue: Queue) {
+  constructor(view: WorldView, adversary: Adversary, context: RunContext, queue: Queue) {
     this.view = view;
     this.adversary = adversary;
-    this.chronicle = chronicle;
+    this.context = context;
     this.queue = queue;
     const { cluster, clients } = view.setup;
     this.ordered = cluster.link === 'fifo';
@@ -61,7 +61,7 @@ export class Links {
 
   /** Sends a request (`answer` is `null`) or a reply, with the counter that it tells. */
   send(message: Message, send: number, answer: Answer | null, counter: number, from: Process, to: Process): void {
-    const { fate, chronicle } = this;
+    const { fate, context } = this;
     const direction: Direction = answer === null ? 'request' : 'reply';
     fate.delayUs = this.usualDelay(message);
     fate.lost = false;
@@ -73,9 +73,9 @@ export class Links {
     const lost = connection === undefined && (fate.lost || isCut);
     // A schedule keeps no delay of what is lost.
     if (fate.lost) fate.delayUs = this.usualDelay(message);
-    const seq = chronicle.noteSend(lost ? Kind.lost : Kind.send, from, message, to.traceId, answer);
+    const seq = context.noteSend(lost ? Kind.lost : Kind.send, from, message, to.traceId, answer);
     if (fate.resendAfterUs >= 0 && answer === null) this.planResend(message, fate.resendAfterUs, from, seq);
-    const { observer, now, trace } = chronicle;
+    const { observer, now, trace } = context;
     if (lost) {
       if (fate.lost) observer.troubled(now, now);
       else if (trace.keeping) trace.add('cut', 1);
@@ -97,11 +97,11 @@ export class Links {
   }
 
   private planResend(message: Message, afterUs: number, from: Process, cause: number): void {
-    const at = after(this.chronicle.now, afterUs);
+    const at = after(this.context.now, afterUs);
     const event = this.queue.blank(EventKind.resend, at, this.nextRank(), from, message);
     event.cause = cause;
     this.queue.push(event);
-    const { trace, observer, now } = this.chronicle;
+    const { trace, observer, now } = this.context;
     if (trace.keeping) trace.add('resendUs', at);
     observer.troubled(at, now);
   }
@@ -129,7 +129,7 @@ export class Links {
         ? this.inOrderOn(connection, direction, delayUs)
         : this.ordered
           ? this.inOrder(message, direction, delayUs)
-          : after(this.chronicle.now, delayUs);
+          : after(this.context.now, delayUs);
     const kind = answer === null ? EventKind.request : EventKind.reply;
     const event = this.queue.blank(kind, at, this.nextRank(), to, message);
     event.cause = cause;
@@ -148,7 +148,7 @@ export class Links {
 
   /** Deliveries of one instant, writes to the resource among them, come in the order in which they were sent. */
   nextRank(): number {
-    return rankOf(Class.delivery, this.order++);
+    return rankOf(TieRank.delivery, this.order++);
   }
 
   /** Number of a link in one direction. */
@@ -159,7 +159,7 @@ export class Links {
   /** The arrival of a message that does not overtake the one before it on its connection. */
   private inOrder(message: Message, direction: Direction, delayUs: number): TrueTime {
     const link = this.index(message.client, message.node, direction);
-    const at = after(this.chronicle.now, delayUs);
+    const at = after(this.context.now, delayUs);
     const last = this.lastArrival[link] ?? 0;
     const arrival = at > last ? at : (last as TrueTime);
     this.lastArrival[link] = arrival;
@@ -173,13 +173,13 @@ export class Links {
     const delayUs = this.usualDelay(control) + this.waitOf(control, direction, isCut);
     const at = this.inOrderOn(connection, direction, delayUs);
     const event = this.queue.blank(EventKind.control, at, this.nextRank(), to, control);
-    event.cause = this.chronicle.cause;
+    event.cause = this.context.cause;
     event.slot = 0;
     this.queue.push(event);
   }
 
   private inOrderOn({ arrivals }: Connection, direction: Direction, delayUs: number): TrueTime {
-    const at = after(this.chronicle.now, delayUs);
+    const at = after(this.context.now, delayUs);
     const arrival = at > arrivals[direction] ? at : trueTime(arrivals[direction]);
     arrivals[direction] = arrival;
     return arrival;
@@ -187,22 +187,22 @@ export class Links {
 
   /** How long a kernel has to wait, and to send again what is lost, until something gets through, µs. */
   private waitOf(ends: Ends, direction: Direction, isLost: boolean): number {
-    const cutUs = (this.cutUntil[this.index(ends.client, ends.node, direction)] ?? 0) - this.chronicle.now;
+    const cutUs = (this.cutUntil[this.index(ends.client, ends.node, direction)] ?? 0) - this.context.now;
     return Math.max(this.heldFor(ends, direction), isLost ? sentAgainUs(Math.max(1, cutUs)) : 0);
   }
 
   private isCut({ client, node }: Ends, direction: Direction): boolean {
-    return this.chronicle.now < (this.cutUntil[this.index(client, node, direction)] ?? 0);
+    return this.context.now < (this.cutUntil[this.index(client, node, direction)] ?? 0);
   }
 
   private heldFor({ client, node }: Ends, direction: Direction): number {
-    return Math.max(0, (this.heldUntil[this.index(client, node, direction)] ?? 0) - this.chronicle.now);
+    return Math.max(0, (this.heldUntil[this.index(client, node, direction)] ?? 0) - this.context.now);
   }
 
   /** Whether what a client would send to a node now is lost, or what it would answer. */
   isCutOff(client: number, node: number): boolean {
     const until = (direction: Direction): number => this.cutUntil[this.index(client, node, direction)] ?? 0;
-    return this.chronicle.now < Math.max(until('request'), until('reply'));
+    return this.context.now < Math.max(until('request'), until('reply'));
   }
 
   /** Those of a client's nodes that it has a connection to; all of them where it has none. */

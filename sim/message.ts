@@ -1,5 +1,5 @@
 import type { Answer, Command } from '../core/index.js';
-import type { LockRun } from './lock-run.js';
+import type { SimLock } from './sim-lock.js';
 
 /**
  * A connection between a client and a node, as TCP makes one: nothing that is sent over it overtakes, comes twice or
@@ -67,7 +67,7 @@ export class Message {
 
   /** What a lock asks of the node at this place of its list. */
   constructor(
-    lock: LockRun,
+    lock: SimLock,
     node: number,
     place: number,
     command: Command,

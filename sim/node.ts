@@ -8,12 +8,12 @@ import {
   type Operation,
   type Rules,
 } from '../core/index.js';
-import type { Chronicle } from './chronicle.js';
 import { Clock } from './clock.js';
 import type { ClusterSetup } from './cluster-setup.js';
 import { FencingCounter } from './counter.js';
 import { Process } from './process.js';
 import type { QueueEvent } from './queue.js';
+import type { RunContext } from './run-context.js';
 import { ScriptCache } from './scripts.js';
 import { type TrueTime, trueTime } from './time.js';
 import { NODE_BASE } from './trace.js';
@@ -60,7 +60,7 @@ export class SimNode extends Process {
   private readonly lives: number[] = [];
   private readonly ttlRestarts: boolean;
   private readonly journaling: boolean;
-  private readonly chronicle: Chronicle;
+  private readonly context: RunContext;
   private readonly armExpiryEvent: ArmExpiry;
   private readonly tickUs: number;
   private readonly ticksPerMs: number;
@@ -70,13 +70,13 @@ export class SimNode extends Process {
   constructor(
     index: number,
     cluster: ClusterSetup,
-    chronicle: Chronicle,
+    context: RunContext,
     armExpiry: ArmExpiry,
     offsetUs: number,
     ratePpm: number,
   ) {
     super(index, `n${index}`, NODE_BASE + index, new Clock(offsetUs, ratePpm));
-    this.chronicle = chronicle;
+    this.context = context;
     this.armExpiryEvent = armExpiry;
     this.journaling = cluster.replicaLagUs !== null || cluster.persistence !== 'none';
     this.ttlRestarts = cluster.expiryAtLoad === 'restarts';
@@ -84,7 +84,7 @@ export class SimNode extends Process {
     this.ticksPerMs = 1000 / cluster.resolutionUs;
     this.expiresAt = cluster.expiry === 'at';
     this.persists = cluster.persistence !== 'none';
-    this.counter = new FencingCounter(this, chronicle, this.journaling);
+    this.counter = new FencingCounter(this, context, this.journaling);
   }
 
   /** Carries out a command at `now` and answers as the scripts of its policy do. */
@@ -147,7 +147,7 @@ export class SimNode extends Process {
     this.when[key] = when;
     this.record(key, stored, now);
     this.armExpiry(key);
-    this.chronicle.keyLengthened(this, key, stored, this.goneAt(key));
+    this.context.keyLengthened(this, key, stored, this.goneAt(key));
   }
 
   private release({ scripts }: Rules, command: Command, keys: readonly number[], now: TrueTime): boolean {
@@ -160,7 +160,7 @@ export class SimNode extends Process {
       if (stored === NO_TOKEN || (onto === 'own' && stored !== token)) continue;
       this.drop(key);
       this.record(key, NO_TOKEN, now);
-      this.chronicle.keyGone(this, key, stored, 'deleted', token);
+      this.context.keyGone(this, key, stored, 'deleted', token);
       deleted = true;
     }
     return deleted;
@@ -198,7 +198,7 @@ export class SimNode extends Process {
     if (stored === NO_TOKEN) return false;
     this.drop(key);
     this.record(key, NO_TOKEN, now);
-    this.chronicle.keyGone(this, key, stored, 'deleted', by);
+    this.context.keyGone(this, key, stored, 'deleted', by);
     return true;
   }
 
@@ -229,8 +229,8 @@ export class SimNode extends Process {
       this.record(key, token, now);
       this.armExpiry(key);
       if (stored === token) continue;
-      if (stored !== NO_TOKEN) this.chronicle.keyGone(this, key, stored, 'overwritten', token);
-      this.chronicle.keySet(this, key, token, this.goneAt(key));
+      if (stored !== NO_TOKEN) this.context.keyGone(this, key, stored, 'overwritten', token);
+      this.context.keySet(this, key, token, this.goneAt(key));
     }
   }
 
@@ -248,7 +248,7 @@ export class SimNode extends Process {
     const when = this.when[key] ?? 0;
     if (this.expiresAt ? nowTicks < when : nowTicks <= when) return;
     this.drop(key);
-    this.chronicle.keyGone(this, key, stored, 'expired', NO_TOKEN);
+    this.context.keyGone(this, key, stored, 'expired', NO_TOKEN);
   }
 
   /** Makes sure that the node looks at the key as soon as it is gone. */
@@ -335,7 +335,7 @@ export class SimNode extends Process {
     const stored = this.tokens[key] ?? NO_TOKEN;
     if (stored === NO_TOKEN) return;
     this.drop(key);
-    this.chronicle.keyGone(this, key, stored, 'forgotten', NO_TOKEN);
+    this.context.keyGone(this, key, stored, 'forgotten', NO_TOKEN);
   }
 
   /** Writes a change down, where a disk or a replica may have to tell of it. */
@@ -365,7 +365,7 @@ export class SimNode extends Process {
       this.when[key] = last.when;
       if (this.tokens[key] !== token) {
         this.tokens[key] = token;
-        this.chronicle.keySet(this, key, token, this.goneAt(key));
+        this.context.keySet(this, key, token, this.goneAt(key));
       }
     }
   }

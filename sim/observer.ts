@@ -1,20 +1,20 @@
 import type { Answer, Command, LocalTime, NodeSet } from '../core/index.js';
 import type { Fault } from '../scenarios/index.js';
-import type { LockRun } from './lock-run.js';
 import type { NodeList } from './node-list.js';
 import type { Process } from './process.js';
+import type { SimLock } from './sim-lock.js';
 import type { TrueTime } from './time.js';
 
 /** Why a key left a node: its owner's or somebody else's command, its expiry, or the node forgot it. */
-export type GoneCause = 'deleted' | 'overwritten' | 'expired' | 'forgotten';
+export type KeyRemovalCause = 'deleted' | 'overwritten' | 'expired' | 'forgotten';
 
 /** Why a client stopped believing that it holds a lock. */
-export type EndCause = 'released' | 'expired' | 'crashed';
+export type HoldEndCause = 'released' | 'expired' | 'crashed';
 
 /** A client as an observer sees it. */
 export interface WatchedClient extends Process {
   readonly list: NodeList;
-  readonly locks: readonly LockRun[];
+  readonly locks: readonly SimLock[];
 }
 
 /** The world as an observer sees it. */
@@ -25,7 +25,7 @@ export interface WatchedWorld {
   /** Whether the run ended because time did not go on: many thousands of events, and hardly a microsecond passes. */
   readonly isStuck: boolean;
   /** The lock that uses a token, if any. */
-  ownerOf(token: number): LockRun | null;
+  ownerOf(token: number): SimLock | null;
   /** The name of a resource, or of a key. */
   resourceOf(key: number): string;
 }
@@ -40,33 +40,33 @@ export class Observer {
   /** The run begins; nothing has happened yet. */
   begins(_world: WatchedWorld): void {}
   /** A client starts an attempt. */
-  attempted(_lock: LockRun, _now: TrueTime): void {}
+  attempted(_lock: SimLock, _now: TrueTime): void {}
   /** A client begins to believe that it holds the lock. */
-  claimed(_lock: LockRun, _now: TrueTime): void {}
+  claimed(_lock: SimLock, _now: TrueTime): void {}
   /** A client was told of a new deadline; `before` is the one that it had until then. */
-  extended(_lock: LockRun, _before: LocalTime, _now: TrueTime): void {}
+  extended(_lock: SimLock, _before: LocalTime, _now: TrueTime): void {}
   /** A client stops believing. */
-  ended(_lock: LockRun, _cause: EndCause, _now: TrueTime): void {}
+  ended(_lock: SimLock, _cause: HoldEndCause, _now: TrueTime): void {}
   /** An acquisition failed for good. */
-  failed(_lock: LockRun, _reason: string, _now: TrueTime): void {}
+  failed(_lock: SimLock, _reason: string, _now: TrueTime): void {}
   /** The release of a lock has returned. */
-  released(_lock: LockRun, _now: TrueTime): void {}
+  released(_lock: SimLock, _now: TrueTime): void {}
   /** The network loses a message (not by a partition), copies it or holds it up; what there is of it arrives by `until`. */
   troubled(_until: TrueTime, _now: TrueTime): void {}
   /** A client sends a command to nodes; what becomes of it on the way is not known yet. */
-  sent(_lock: LockRun, _to: NodeSet, _command: Command, _now: TrueTime): void {}
+  sent(_lock: SimLock, _to: NodeSet, _command: Command, _now: TrueTime): void {}
   /** A node is about to carry out a command. */
   executes(_node: number, _command: Command, _now: TrueTime): void {}
   /** A node carried out a command; the answer may still be lost. */
   executed(_node: number, _command: Command, _answer: Answer, _now: TrueTime): void {}
   /** A client hears the answer to a SET or a release, and is about to do what it does then. */
-  hears(_lock: LockRun, _node: number, _command: Command, _answer: Answer): void {}
+  hears(_lock: SimLock, _node: number, _command: Command, _answer: Answer): void {}
   /** It has done that. */
-  answered(_lock: LockRun, _node: number, _command: Command, _now: TrueTime): void {}
+  answered(_lock: SimLock, _node: number, _command: Command, _now: TrueTime): void {}
   /** A node set a key. */
   keySet(_node: number, _key: number, _token: number, _now: TrueTime): void {}
   /** A node no longer holds a key; `by` is the token of the command that did it, or 0. */
-  keyGone(_node: number, _key: number, _token: number, _cause: GoneCause, _by: number, _now: TrueTime): void {}
+  keyGone(_node: number, _key: number, _token: number, _cause: KeyRemovalCause, _by: number, _now: TrueTime): void {}
   /** A node's fencing counter changed; -1 if it was lost. */
   counterSet(_node: number, _counter: number, _now: TrueTime): void {}
   /** The clock of a client jumped or changed its rate. */
@@ -81,7 +81,7 @@ export class Observer {
   /** A fault is about to strike. */
   faultStrikes(_fault: Fault, _now: TrueTime): void {}
   /** A write of this lock reached the protected resource, which took it or refused it. */
-  written(_lock: LockRun, _index: number, _accepted: boolean, _now: TrueTime): void {}
+  written(_lock: SimLock, _index: number, _accepted: boolean, _now: TrueTime): void {}
   /** The run is over. */
   finished(_now: TrueTime): void {}
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { Class, EventKind, Queue, rankOf, waitedRank } from './queue.js';
-import { type Stream, Streams } from './random.js';
+import { EventKind, Queue, rankOf, TieRank, waitedRank } from './queue.js';
+import { type RandomStream, RandomStreams } from './random.js';
 import { trueTime } from './time.js';
 
 /** Puts an event in; `name` is found again in its `index`. */
@@ -31,18 +31,18 @@ describe('the queue', () => {
 
   it('gives events by time, then class, then order', () => {
     const queue = new Queue();
-    push(queue, 5, rankOf(Class.before, 9), 6);
-    push(queue, 4, rankOf(Class.after, 0), 5);
-    push(queue, 4, rankOf(Class.timer, 1), 4);
-    push(queue, 4, rankOf(Class.timer, 0), 3);
-    push(queue, 4, rankOf(Class.call, 2 ** 27 - 1), 2);
-    push(queue, 4, rankOf(Class.delivery, 3), 1);
-    push(queue, 4, rankOf(Class.before, 8), 0);
+    push(queue, 5, rankOf(TieRank.before, 9), 6);
+    push(queue, 4, rankOf(TieRank.after, 0), 5);
+    push(queue, 4, rankOf(TieRank.timer, 1), 4);
+    push(queue, 4, rankOf(TieRank.timer, 0), 3);
+    push(queue, 4, rankOf(TieRank.call, 2 ** 27 - 1), 2);
+    push(queue, 4, rankOf(TieRank.delivery, 3), 1);
+    push(queue, 4, rankOf(TieRank.before, 8), 0);
     expect(drained(queue)).toEqual([0, 1, 2, 3, 4, 5, 6]);
   });
 
   it('is a sort, whatever goes in when', () => {
-    const draw: Stream = new Streams('queue').stream(0, 0);
+    const draw: RandomStream = new RandomStreams('queue').stream(0, 0);
     const queue = new Queue();
     const waiting: { at: number; rank: number; name: number }[] = [];
     for (let round = 0; round < 200; round++) {
@@ -62,7 +62,7 @@ describe('the queue', () => {
   });
 
   it('is a sort of thousands too, also of those that come in between', () => {
-    const draw: Stream = new Streams('long queue').stream(0, 0);
+    const draw: RandomStream = new RandomStreams('long queue').stream(0, 0);
     const queue = new Queue();
     const items = Array.from({ length: 3_000 }, (_, name) => ({ at: draw.below(500), rank: draw.below(9_000), name }));
     for (const { at, rank, name } of items.slice(0, 2_000)) push(queue, at, 3_000 * rank + name, name);
@@ -78,24 +78,24 @@ describe('the queue', () => {
 
 describe('an event that waits for a frozen process', () => {
   it('goes ahead of its class, behind the classes before', () => {
-    const waited = waitedRank(rankOf(Class.call, 17), 1_000, false);
-    expect(waited).toBeGreaterThan(rankOf(Class.delivery, 2 ** 27 - 1));
-    expect(waited).toBeLessThan(rankOf(Class.call, 0));
+    const waited = waitedRank(rankOf(TieRank.call, 17), 1_000, false);
+    expect(waited).toBeGreaterThan(rankOf(TieRank.delivery, 2 ** 27 - 1));
+    expect(waited).toBeLessThan(rankOf(TieRank.call, 0));
   });
 
   it('keeps the place of its first arrival when it has to wait again', () => {
-    const first = waitedRank(rankOf(Class.delivery, 9), 20, false);
-    const second = waitedRank(rankOf(Class.delivery, 8), 21, false);
+    const first = waitedRank(rankOf(TieRank.delivery, 9), 20, false);
+    const second = waitedRank(rankOf(TieRank.delivery, 8), 21, false);
     expect(first).toBeLessThan(second);
     for (const timersFirst of [false, true]) expect(waitedRank(first, 22, timersFirst)).toBe(first);
   });
 
   it('that is a timer goes ahead of deliveries if so asked, behind faults, and keeps that place', () => {
-    const timer = waitedRank(rankOf(Class.timer, 9), 20, true);
-    const next = waitedRank(rankOf(Class.timer, 8), 21, true);
-    const delivery = waitedRank(rankOf(Class.delivery, 3), 2, true);
-    expect([rankOf(Class.before, 50_000), timer, next, delivery]).toEqual(
-      [timer, next, delivery, rankOf(Class.before, 50_000)].sort((a, b) => a - b),
+    const timer = waitedRank(rankOf(TieRank.timer, 9), 20, true);
+    const next = waitedRank(rankOf(TieRank.timer, 8), 21, true);
+    const delivery = waitedRank(rankOf(TieRank.delivery, 3), 2, true);
+    expect([rankOf(TieRank.before, 50_000), timer, next, delivery]).toEqual(
+      [timer, next, delivery, rankOf(TieRank.before, 50_000)].sort((a, b) => a - b),
     );
     for (const timersFirst of [false, true]) expect(waitedRank(timer, 30, timersFirst)).toBe(timer);
   });

@@ -7,14 +7,14 @@ import { type TrueTime, trueTime } from './time.js';
  * What comes first at one instant: faults marked `before`, deliveries, calls of clients, timers and expiries, faults
  * marked `after`. Within one class the order is that of {@link Queue.push}, or for faults and calls that of the schedule.
  */
-export const Class = { before: 0, delivery: 1, call: 2, timer: 3, after: 4 } as const;
-/** One of {@link Class}. */
-export type Class = (typeof Class)[keyof typeof Class];
+export const TieRank = { before: 0, delivery: 1, call: 2, timer: 3, after: 4 } as const;
+/** One of {@link TieRank}. */
+export type TieRank = (typeof TieRank)[keyof typeof TieRank];
 
 const CLASS_SPAN = 2 ** 28;
 
 /** Class and order in one small integer, so that a comparison of events is two comparisons of integers. */
-export function rankOf(cls: Class, order: number): number {
+export function rankOf(cls: TieRank, order: number): number {
   return cls * CLASS_SPAN + order;
 }
 
@@ -22,7 +22,7 @@ const CALLS_PER_CLIENT = 4096;
 
 /** Among calls of one instant, those of one client come before those of the next. */
 export function callRank(client: number, lock: number): number {
-  return rankOf(Class.call, client * CALLS_PER_CLIENT + lock);
+  return rankOf(TieRank.call, client * CALLS_PER_CLIENT + lock);
 }
 
 /** Places of a class that are ahead of its others: for what has waited. */
@@ -39,7 +39,7 @@ const EARLY = WAITED / 2;
 export function waitedRank(rank: number, order: number, timersFirst: boolean): number {
   const place = rank % CLASS_SPAN;
   if (place >= WAITED || (rank >= EARLY && rank < WAITED)) return rank;
-  if (timersFirst && rank - place === Class.timer * CLASS_SPAN) return EARLY + order;
+  if (timersFirst && rank - place === TieRank.timer * CLASS_SPAN) return EARLY + order;
   return rank - place - WAITED + order;
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { type Stream, Streams } from './random.js';
+import { type RandomStream, RandomStreams } from './random.js';
 
-function draws(stream: Stream, count: number, below = 1_000_000): number[] {
+function draws(stream: RandomStream, count: number, below = 1_000_000): number[] {
   return Array.from({ length: count }, () => stream.below(below));
 }
 
@@ -21,32 +21,32 @@ function correlation(a: readonly number[], b: readonly number[]): number {
 
 describe('streams of a seed', () => {
   it('are the same for ever', () => {
-    expect(draws(new Streams('lockstep').stream(0, 0), 4)).toEqual([921_195, 525_026, 525_850, 440_823]);
-    expect(draws(new Streams('lockstep').stream(99_999, 4), 4)).toEqual([434_269, 217_997, 716_733, 16_358]);
+    expect(draws(new RandomStreams('lockstep').stream(0, 0), 4)).toEqual([921_195, 525_026, 525_850, 440_823]);
+    expect(draws(new RandomStreams('lockstep').stream(99_999, 4), 4)).toEqual([434_269, 217_997, 716_733, 16_358]);
   });
 
   it('give the same twice, in whatever order they are asked for', () => {
-    const streams = new Streams('order');
+    const streams = new RandomStreams('order');
     const first = streams.stream(3, 1);
     const second = streams.stream(3, 2);
     const mixed = [second.below(100), first.below(100), second.below(100), first.below(100)];
-    const again = new Streams('order');
+    const again = new RandomStreams('order');
     const [b1, b2] = draws(again.stream(3, 2), 2, 100);
     const [a1, a2] = draws(again.stream(3, 1), 2, 100);
     expect(mixed).toEqual([b1, a1, b2, a2]);
   });
 
   it('do not shift when another concern draws more', () => {
-    const streams = new Streams('concerns');
+    const streams = new RandomStreams('concerns');
     const quiet = draws(streams.stream(7, 1), 5);
     draws(streams.stream(7, 0), 1_000);
     expect(draws(streams.stream(7, 1), 5)).toEqual(quiet);
   });
 
   it.each(['seed', 'run', 'concern'])('are unrelated where the %s differs by one', (what) => {
-    const nth = (i: number): Stream => {
-      if (what === 'seed') return new Streams(String(i)).stream(0, 0);
-      return what === 'run' ? new Streams('s').stream(i, 0) : new Streams('s').stream(0, i);
+    const nth = (i: number): RandomStream => {
+      if (what === 'seed') return new RandomStreams(String(i)).stream(0, 0);
+      return what === 'run' ? new RandomStreams('s').stream(i, 0) : new RandomStreams('s').stream(0, i);
     };
     // First values of neighbours against each other, and two neighbouring sequences.
     const firsts = Array.from({ length: 2_001 }, (_, i) => nth(i).below(1_000_000));
@@ -56,18 +56,18 @@ describe('streams of a seed', () => {
   });
 
   it('differ for seeds of which one repeats the other', () => {
-    const first = (seed: string): number => new Streams(seed).stream(0, 0).below(2 ** 32);
+    const first = (seed: string): number => new RandomStreams(seed).stream(0, 0).below(2 ** 32);
     expect(new Set(['', '1', '11', '111', 'ab', 'abab'].map(first)).size).toBe(6);
   });
 
   it('differ between runs that are 2³² apart', () => {
-    const streams = new Streams('far');
+    const streams = new RandomStreams('far');
     expect(draws(streams.stream(5 + 2 ** 32, 0), 3)).not.toEqual(draws(streams.stream(5, 0), 3));
   });
 });
 
 describe('a stream', () => {
-  const stream = (): Stream => new Streams('draws').stream(0, 0);
+  const stream = (): RandomStream => new RandomStreams('draws').stream(0, 0);
 
   it('stays below its bound and reaches all of it', () => {
     const seen = new Set(draws(stream(), 1_000, 7));

@@ -4,7 +4,7 @@ import seedrandom from 'seedrandom';
 import { mix } from './hash.js';
 
 /** One sequence of draws. Cheap to make, so that every concern of every run has its own. */
-export class Stream {
+export class RandomStream {
   private readonly generator: RandomGenerator;
 
   constructor(generator: RandomGenerator) {
@@ -49,7 +49,7 @@ export class Stream {
 
 /** Where streams come from: one for each run and concern. */
 export interface StreamSource {
-  stream(run: number, concern: number): Stream;
+  stream(run: number, concern: number): RandomStream;
 }
 
 /**
@@ -57,7 +57,7 @@ export interface StreamSource {
  * generator whose state is those words mixed with the run's number and the concern's, because adjacent small seeds
  * would give correlated sequences. A draw added to one concern does not shift the others.
  */
-export class Streams implements StreamSource {
+export class RandomStreams implements StreamSource {
   private readonly words: readonly number[];
 
   constructor(seed: string) {
@@ -66,9 +66,9 @@ export class Streams implements StreamSource {
     this.words = [source.int32(), source.int32(), source.int32(), source.int32()];
   }
 
-  stream(run: number, concern: number): Stream {
+  stream(run: number, concern: number): RandomStream {
     const salt = Math.imul(run, 0x9e3779b1) ^ Math.imul(concern + 1, 0x85ebca77) ^ Math.floor(run / 4294967296);
     const state = this.words.map((word, i) => mix(word ^ mix(salt + Math.imul(i, 0x27d4eb2f))));
-    return new Stream(xoroshiro128plusFromState(state));
+    return new RandomStream(xoroshiro128plusFromState(state));
   }
 }

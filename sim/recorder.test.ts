@@ -15,7 +15,7 @@ function recorded(plan: Schedule): { readonly schedule: Schedule; readonly hash:
   const adversary = new RecordingAdversary(new ScriptedAdversary(plan), plan.clients.length);
   const world = new World(setup, adversary, new Observer(), false);
   world.run();
-  return { schedule: adversary.schedule(setup, choiceOf(setup.policy)), hash: world.chronicle.trace.digest() };
+  return { schedule: adversary.schedule(setup, choiceOf(setup.policy)), hash: world.context.trace.digest() };
 }
 
 describe('a run that is written down', () => {
@@ -66,7 +66,7 @@ describe('a run that is written down', () => {
     world.run();
     const written = adversary.schedule(setup, choiceOf(setup.policy));
     expect(written.clients.flatMap(({ locks }) => locks)).toHaveLength(4);
-    expect(simulate(written).hash).toBe(world.chronicle.trace.digest());
+    expect(simulate(written).hash).toBe(world.context.trace.digest());
   });
 
   it('keeps what was chosen and leaves out what goes without saying', () => {

@@ -2,11 +2,11 @@ import { MIDDLE_JITTER_PPM } from '../core/index.js';
 import type { PolicyChoice } from '../deviations/index.js';
 import type { ClientPlan, Cluster, Fate, Fault, LockPlan, Schedule } from '../scenarios/index.js';
 
-import type { Adversary, Moment } from './adversary.js';
+import type { Adversary, DecisionPoint } from './adversary.js';
 import type { ClusterSetup } from './cluster-setup.js';
-import type { LockRun } from './lock-run.js';
 import type { Direction, FateSlot, Message } from './message.js';
 import { addressOf } from './scripted.js';
+import type { SimLock } from './sim-lock.js';
 import type { Setup, WorldView } from './view.js';
 
 /** Lets another adversary choose and writes down what it chose, as a schedule that replays to the same trace. */
@@ -53,7 +53,7 @@ export class RecordingAdversary implements Adversary {
     });
   }
 
-  nextFault(moment: Moment, lock: LockRun | null, view: WorldView): Fault | null {
+  nextFault(moment: DecisionPoint, lock: SimLock | null, view: WorldView): Fault | null {
     const fault = this.inner.nextFault(moment, lock, view);
     if (fault !== null) this.faults.push(fault);
     return fault;

@@ -2,7 +2,7 @@ import { compareFencingTokens, type FencingToken } from '../core/index.js';
 import type { Policy } from '../deviations/index.js';
 import { fencingTokenOf } from '../deviations/index.js';
 import type { ResourceGuard } from '../scenarios/index.js';
-import type { LockRun } from './lock-run.js';
+import type { SimLock } from './sim-lock.js';
 
 /** What the locks protect: takes writes, or refuses them as its guard says. Each resource has a guard of its own. */
 export class ProtectedResource {
@@ -10,7 +10,7 @@ export class ProtectedResource {
   private readonly policy: Policy;
   /** By resource: the highest fencing token seen, or the lock whose token was left for compare-and-set. */
   private readonly highest: (FencingToken | undefined)[] = [];
-  private readonly marked: (LockRun | undefined)[] = [];
+  private readonly marked: (SimLock | undefined)[] = [];
 
   constructor(guard: ResourceGuard, policy: Policy) {
     this.guard = guard;
@@ -18,7 +18,7 @@ export class ProtectedResource {
   }
 
   /** Takes write number `index` of a lock, or refuses it. */
-  take(lock: LockRun, index: number): boolean {
+  take(lock: SimLock, index: number): boolean {
     switch (this.guard) {
       case 'none':
         return true;
@@ -29,7 +29,7 @@ export class ProtectedResource {
     }
   }
 
-  private compareTokens(lock: LockRun): boolean {
+  private compareTokens(lock: SimLock): boolean {
     const token = fencingTokenOf(this.policy, lock.state.counters.counter, lock.state.attempt.token);
     if (token === null) return true;
     const least = this.guard === 'fencing-strict' ? 1 : 0;
@@ -42,7 +42,7 @@ export class ProtectedResource {
   }
 
   /** The first write leaves the token; those behind it are done only where it still is. */
-  private compareAndSet(lock: LockRun, index: number): boolean {
+  private compareAndSet(lock: SimLock, index: number): boolean {
     if (index === 0) for (const key of lock.resources) this.marked[key] = lock;
     return lock.resources.every((key) => this.marked[key] === lock);
   }

@@ -1,6 +1,6 @@
 import { MIDDLE_JITTER_PPM } from '../core/index.js';
 import type { Fate, Fault, LockPlan, MessageAddress, Schedule } from '../scenarios/index.js';
-import type { Adversary, Moment } from './adversary.js';
+import type { Adversary, DecisionPoint } from './adversary.js';
 import type { Direction, FateSlot, Message } from './message.js';
 import { nodeName } from './node-name.js';
 
@@ -45,7 +45,7 @@ export class ScriptedAdversary implements Adversary {
     if (fate.resendAfterUs !== undefined) slot.resendAfterUs = fate.resendAfterUs;
   }
 
-  nextFault(moment: Moment): Fault | null {
+  nextFault(moment: DecisionPoint): Fault | null {
     return moment === 'start' ? (this.schedule.faults[this.faultsPlanned++] ?? null) : null;
   }
 }

@@ -56,7 +56,7 @@ function viewOf({ nodes, keyPrefix, timing }: ClientPlan): ClientView {
 export function runOf(world: World): Run {
   let steps = 0;
   for (const client of world.clients) steps += client.steps;
-  const { trace } = world.chronicle;
+  const { trace } = world.context;
   return { hash: trace.digest(), events: world.events, steps, endUs: world.now, trace: trace.events };
 }
 

@@ -2,8 +2,8 @@ import { type Policy, policyWithTiming } from '../deviations/index.js';
 import type { ClientPlan, ClockPlan, ProcessName, ResourceGuard } from '../scenarios/index.js';
 import type { ClientProcess } from './client-process.js';
 import type { ClusterSetup } from './cluster-setup.js';
-import type { LockRun } from './lock-run.js';
 import type { SimNode } from './node.js';
+import type { SimLock } from './sim-lock.js';
 import type { TrueTime } from './time.js';
 
 /** What is fixed before a run begins. */
@@ -43,5 +43,5 @@ export interface WorldView {
   readonly nodes: readonly SimNode[];
   readonly clients: readonly ClientProcess[];
   /** The lock that uses a token, if any. */
-  ownerOf(token: number): LockRun | null;
+  ownerOf(token: number): SimLock | null;
 }

@@ -180,7 +180,7 @@ describe('an adversary', () => {
   it('can still strike in the instant that it sees, after everything else in it', () => {
     const world = worldWith(2_000, 'after');
     world.run();
-    expect(world.chronicle.trace.events.filter((event) => event.kind === 'pause').map(({ atUs }) => atUs)).toEqual([
+    expect(world.context.trace.events.filter((event) => event.kind === 'pause').map(({ atUs }) => atUs)).toEqual([
       2_000,
     ]);
   });

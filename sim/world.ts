@@ -1,22 +1,22 @@
 import type { Command, LocalTime, NodeSet } from '../core/index.js';
 import { hasFencingTokens, lockPolicyOf, type Policy } from '../deviations/index.js';
-import type { Adversary, Moment } from './adversary.js';
-import { Chronicle } from './chronicle.js';
+import type { Adversary, DecisionPoint } from './adversary.js';
 import { SimClient } from './client.js';
-import type { ClientHost, ClientProcess, SeatClient } from './client-process.js';
+import type { ClientFactory, ClientHost, ClientProcess } from './client-process.js';
 import type { Clock } from './clock.js';
 import { Exchange } from './exchange.js';
 import { Faults } from './faults.js';
 import { Links } from './links.js';
-import { LockRun } from './lock-run.js';
 import type { Control, Message, RemoteCall } from './message.js';
 import { SimNode } from './node.js';
 import { NodeList } from './node-list.js';
 import type { Observer, WatchedWorld } from './observer.js';
 import { PlannedFault } from './planned-fault.js';
 import type { Process } from './process.js';
-import { Class, callRank, EventKind, Queue, type QueueEvent, rankOf, waitedRank } from './queue.js';
+import { callRank, EventKind, Queue, type QueueEvent, rankOf, TieRank, waitedRank } from './queue.js';
 import { ProtectedResource } from './resource.js';
+import { RunContext } from './run-context.js';
+import { SimLock } from './sim-lock.js';
 import { after, inFuture, type TrueTime, trueTime } from './time.js';
 import { Kind } from './trace.js';
 import { clockOf, policyFor, type Setup, type WorldView } from './view.js';
@@ -44,7 +44,7 @@ const PLACES_PER_FAULT = 2;
  */
 export class World implements WorldView, WatchedWorld, ClientHost {
   readonly setup: Setup;
-  readonly chronicle: Chronicle;
+  readonly context: RunContext;
   readonly nodes: readonly SimNode[];
   readonly clients: readonly ClientProcess[];
   readonly policy: Policy;
@@ -70,22 +70,22 @@ export class World implements WorldView, WatchedWorld, ClientHost {
     adversary: Adversary,
     observer: Observer,
     keepTrace: boolean,
-    seatClient: SeatClient = (seat) => new SimClient(seat),
+    seatClient: ClientFactory = (seat) => new SimClient(seat),
   ) {
     this.setup = setup;
     this.mostEvents = mostEvents(setup.clients.length);
     this.policy = setup.policy;
     this.adversary = adversary;
-    this.chronicle = new Chronicle(setup.clients, observer, keepTrace);
+    this.context = new RunContext(setup.clients, observer, keepTrace);
     const nodes: SimNode[] = [];
     for (let i = 0; i < setup.cluster.nodes; i++) nodes.push(this.makeNode(i));
     this.nodes = nodes;
     const all = NodeList.all(nodes.length);
     this.clients = setup.clients.map((name, i) => this.makeClient(name, i, all, seatClient));
     this.resource = new ProtectedResource(setup.resource, setup.policy);
-    this.links = new Links(this, adversary, this.chronicle, this.queue);
-    this.exchange = new Exchange(this, this.chronicle, this.links, this.queue);
-    this.faults = new Faults(this, this.chronicle, this.links, (planned, at, sameInstant) =>
+    this.links = new Links(this, adversary, this.context, this.queue);
+    this.exchange = new Exchange(this, this.context, this.links, this.queue);
+    this.faults = new Faults(this, this.context, this.links, (planned, at, sameInstant) =>
       this.pushRestart(planned, at, sameInstant),
     );
   }
@@ -94,30 +94,30 @@ export class World implements WorldView, WatchedWorld, ClientHost {
     const { offsetUs, ratePpm } = clockOf(this.setup, `n${index}`);
     const { cluster } = this.setup;
     const arm = this.pushExpiry.bind(this);
-    const node = new SimNode(index, cluster, this.chronicle, arm, offsetUs, ratePpm);
+    const node = new SimNode(index, cluster, this.context, arm, offsetUs, ratePpm);
     if (hasFencingTokens(this.policy)) node.counter.begin(lockPolicyOf(this.policy).rules.scripts.counter);
     return node;
   }
 
-  private makeClient(name: string, index: number, all: NodeList, seatClient: SeatClient): ClientProcess {
+  private makeClient(name: string, index: number, all: NodeList, seatClient: ClientFactory): ClientProcess {
     const { nodes, keyPrefix = '' } = this.setup.views?.[index] ?? {};
     const list = nodes === undefined ? all : new NodeList(this.nodes.length, nodes);
-    const { chronicle, setup } = this;
+    const { context, setup } = this;
     const policy = policyFor(setup, index);
     const { offsetUs, ratePpm } = clockOf(setup, name);
-    return seatClient({ index, name, chronicle, host: this, policy, list, keyPrefix, offsetUs, ratePpm });
+    return seatClient({ index, name, context, host: this, policy, list, keyPrefix, offsetUs, ratePpm });
   }
 
   get now(): TrueTime {
-    return this.chronicle.now;
+    return this.context.now;
   }
 
-  ownerOf(token: number): LockRun | null {
-    return this.chronicle.ownerOf(token);
+  ownerOf(token: number): SimLock | null {
+    return this.context.ownerOf(token);
   }
 
   resourceOf(key: number): string {
-    return this.chronicle.resourceOf(key);
+    return this.context.resourceOf(key);
   }
 
   /** Runs to the end of the schedule, or until time does not go on ({@link isStuck}). */
@@ -129,7 +129,7 @@ export class World implements WorldView, WatchedWorld, ClientHost {
 
   /** Lets clients and the adversary plan: {@link advance} and {@link finish} come after. */
   begin(): void {
-    this.chronicle.observer.begins(this);
+    this.context.observer.begins(this);
     this.openMoment('start', null);
     for (const client of this.clients) this.askForWork(client);
     this.started = true;
@@ -141,7 +141,7 @@ export class World implements WorldView, WatchedWorld, ClientHost {
     if (event === undefined) return false;
     if (event.at > this.now) {
       if (event.at > this.setup.untilUs) return false;
-      this.chronicle.now = event.at;
+      this.context.now = event.at;
       if (event.at >= this.stretchEnd) {
         this.stretchEnd = event.at + STRETCH_US;
         this.mostEvents = this.events + mostEvents(this.clients.length);
@@ -156,8 +156,8 @@ export class World implements WorldView, WatchedWorld, ClientHost {
 
   /** The run is over. */
   finish(): void {
-    if (!this.isStuck) this.chronicle.now = trueTime(this.setup.untilUs);
-    this.chronicle.observer.finished(this.chronicle.now);
+    if (!this.isStuck) this.context.now = trueTime(this.setup.untilUs);
+    this.context.observer.finished(this.context.now);
   }
 
   private dispatch(event: QueueEvent): void {
@@ -170,7 +170,7 @@ export class World implements WorldView, WatchedWorld, ClientHost {
       this.queue.push(event);
       return;
     }
-    this.chronicle.cause = event.cause;
+    this.context.cause = event.cause;
     if (this.handle(event, event.subject)) this.events++;
     this.queue.recycle(event);
   }
@@ -188,7 +188,7 @@ export class World implements WorldView, WatchedWorld, ClientHost {
         break;
       case EventKind.call: {
         const client = event.process as ClientProcess;
-        const lock = subject as LockRun;
+        const lock = subject as SimLock;
         if (client.down || lock.life >= 0) return false;
         this.call(client, lock);
         break;
@@ -198,7 +198,7 @@ export class World implements WorldView, WatchedWorld, ClientHost {
         return !client.down && subject !== null && client.wake(subject, event);
       }
       case EventKind.write:
-        this.deliverWrite(subject as LockRun, event.index);
+        this.deliverWrite(subject as SimLock, event.index);
         break;
       case EventKind.fault:
         this.faults.strike(subject as PlannedFault);
@@ -221,7 +221,7 @@ export class World implements WorldView, WatchedWorld, ClientHost {
 
   private put(kind: EventKind, at: TrueTime, rank: number, process: Process | null, subject: object): QueueEvent {
     const event = this.queue.blank(kind, at, rank, process, subject);
-    event.cause = this.chronicle.cause;
+    event.cause = this.context.cause;
     return event;
   }
 
@@ -231,13 +231,13 @@ export class World implements WorldView, WatchedWorld, ClientHost {
     for (;;) {
       const plan = this.adversary.nextLock(client.index, this);
       if (plan === null) return;
-      const lock = new LockRun(client, client.locks.length, plan, client.list);
+      const lock = new SimLock(client, client.locks.length, plan, client.list);
       client.locks.push(lock);
       this.pushCall(client, lock, inFuture(plan.atUs, this.now, this.started));
     }
   }
 
-  private pushCall(client: ClientProcess, lock: LockRun, at: TrueTime): void {
+  private pushCall(client: ClientProcess, lock: SimLock, at: TrueTime): void {
     const rank = callRank(client.index, lock.number);
     const event = this.put(EventKind.call, at, rank, client, lock);
     event.cause = -1;
@@ -251,27 +251,27 @@ export class World implements WorldView, WatchedWorld, ClientHost {
     this.askForWork(client);
   }
 
-  private call(client: ClientProcess, lock: LockRun): void {
+  private call(client: ClientProcess, lock: SimLock): void {
     // Numbered when they are first used: when they were planned may differ between a drawn run and its replay.
     lock.life = client.life;
-    lock.resources = lock.plan.resources.map((resource) => this.chronicle.keyOf(resource));
+    lock.resources = lock.plan.resources.map((resource) => this.context.keyOf(resource));
     const { keyPrefix } = client;
     lock.keys =
       keyPrefix === ''
         ? lock.resources
-        : lock.plan.resources.map((resource) => this.chronicle.keyOf(keyPrefix + resource));
+        : lock.plan.resources.map((resource) => this.context.keyOf(keyPrefix + resource));
     lock.list =
       this.policy.habits.nodesFrom === 'connected' ? this.links.connected(client.index, client.list) : client.list;
     client.acquire(lock);
   }
 
-  private openMoment(moment: Moment, lock: LockRun | null): void {
+  private openMoment(moment: DecisionPoint, lock: SimLock | null): void {
     for (;;) {
       const fault = this.adversary.nextFault(moment, lock, this);
       if (fault === null) return;
       const planned = new PlannedFault(fault, this.faultCount++);
-      const edge = fault.edge === 'after' ? Class.after : Class.before;
-      const at = inFuture(fault.atUs, this.now, this.started && edge === Class.before);
+      const edge = fault.edge === 'after' ? TieRank.after : TieRank.before;
+      const at = inFuture(fault.atUs, this.now, this.started && edge === TieRank.before);
       const event = this.put(EventKind.fault, at, rankOf(edge, PLACES_PER_FAULT * planned.index), null, planned);
       event.cause = -1;
       this.queue.push(event);
@@ -279,13 +279,13 @@ export class World implements WorldView, WatchedWorld, ClientHost {
   }
 
   private pushRestart(planned: PlannedFault, at: TrueTime, sameInstant: boolean): void {
-    const edge = sameInstant && planned.fault.edge === 'after' ? Class.after : Class.before;
+    const edge = sameInstant && planned.fault.edge === 'after' ? TieRank.after : TieRank.before;
     this.queue.push(this.put(EventKind.restart, at, rankOf(edge, PLACES_PER_FAULT * planned.index + 1), null, planned));
   }
 
   // ——— messages and writes ———
 
-  send(lock: LockRun, to: NodeSet, command: Command, remote: RemoteCall | null = null): void {
+  send(lock: SimLock, to: NodeSet, command: Command, remote: RemoteCall | null = null): void {
     this.exchange.send(lock, to, command, remote);
   }
 
@@ -313,26 +313,26 @@ export class World implements WorldView, WatchedWorld, ClientHost {
     return next.kind === EventKind.reply || next.kind === EventKind.control || next.kind === EventKind.resend;
   }
 
-  sendWrite(lock: LockRun, index: number): void {
+  sendWrite(lock: SimLock, index: number): void {
     const plan = lock.plan.writes[index];
     if (plan === undefined) return;
-    const { chronicle } = this;
-    chronicle.called(Kind['write-sent'], lock);
+    const { context } = this;
+    context.called(Kind['write-sent'], lock);
     const rank = this.links.nextRank();
-    const event = this.put(EventKind.write, after(chronicle.now, plan.delayUs), rank, null, lock);
+    const event = this.put(EventKind.write, after(context.now, plan.delayUs), rank, null, lock);
     event.index = index;
     this.queue.push(event);
   }
 
-  private deliverWrite(lock: LockRun, index: number): void {
-    this.chronicle.written(lock, index, this.resource.take(lock, index));
+  private deliverWrite(lock: SimLock, index: number): void {
+    this.context.written(lock, index, this.resource.take(lock, index));
   }
 
   // ——— timers and expiries ———
 
   pushTimer(client: ClientProcess, subject: object, slot: number, at: LocalTime, clock: Clock): QueueEvent {
     const due = clock.when(at, this.now);
-    const event = this.put(EventKind.timer, due, rankOf(Class.timer, this.order++), client, subject);
+    const event = this.put(EventKind.timer, due, rankOf(TieRank.timer, this.order++), client, subject);
     event.slot = slot;
     event.local = at;
     this.queue.push(event);
@@ -341,27 +341,27 @@ export class World implements WorldView, WatchedWorld, ClientHost {
 
   private pushExpiry(node: SimNode, at: LocalTime): QueueEvent {
     const due = node.clock.when(at, this.now);
-    const event = this.put(EventKind.expiry, due, rankOf(Class.timer, this.order++), null, node);
+    const event = this.put(EventKind.expiry, due, rankOf(TieRank.timer, this.order++), null, node);
     this.queue.push(event);
     return event;
   }
 
   // ——— what clients report ———
 
-  jitterPpm(lock: LockRun, attempt: number): number {
+  jitterPpm(lock: SimLock, attempt: number): number {
     return this.adversary.jitterPpm(lock.client.index, lock.number, attempt);
   }
 
-  attempted(lock: LockRun): void {
-    this.chronicle.attempted(lock);
+  attempted(lock: SimLock): void {
+    this.context.attempted(lock);
     this.openMoment('attempt', lock);
   }
 
-  claimed(lock: LockRun): void {
+  claimed(lock: SimLock): void {
     this.openMoment('claim', lock);
   }
 
-  finished(lock: LockRun): void {
+  finished(lock: SimLock): void {
     const client = this.clients[lock.client.index];
     if (client !== undefined && !client.down) this.askForWork(client);
   }

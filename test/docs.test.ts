@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { loadCatalogue } from '../scenarios/catalogue.js';
-import { DISTINCTIONS } from '../search/profiles/distinctions.js';
+import { CLIENT_DIFFERENCES } from '../search/profiles/distinctions.js';
 import { correctionsText, verdictTable } from '../search/profiles/tables.js';
 import { catalogueTable } from './catalogue-table.js';
 
@@ -18,8 +18,8 @@ test('the table in docs/scenarios.md is that of the files (vitest -u writes it)'
 
 test('what docs/profiles.md says of known clients is what the tests hold (npm run docs:profiles writes it)', () => {
   const text = readFileSync(new URL('../docs/profiles.md', import.meta.url), 'utf8');
-  expect(text).toContain(verdictTable(DISTINCTIONS));
-  expect(text).toContain(correctionsText(DISTINCTIONS));
+  expect(text).toContain(verdictTable(CLIENT_DIFFERENCES));
+  expect(text).toContain(correctionsText(CLIENT_DIFFERENCES));
 });
 
 test('scenarios named in the docs exist', () => {

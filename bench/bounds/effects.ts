@@ -1,7 +1,7 @@
 import type { Fault, Schedule, WritePlan } from '../../scenarios/index.js';
 import { alone } from '../../search/frontier/adversary.js';
 import { greatest } from '../../search/frontier/bisect.js';
-import { see } from '../../search/frontier/watch.js';
+import { observeRun } from '../../search/frontier/watch.js';
 
 const DELAY_US = 1_000;
 const CLAIMED_US = 2 * DELAY_US;
@@ -28,13 +28,13 @@ function writing(
 
 /** The last look after which it still writes, by its clock, µs after its claim. */
 function lastLook(wanted: EffectCase): number {
-  return greatest(0, 1000 * wanted.ttlMs, (us) => see(writing(wanted, us)).writes > 0);
+  return greatest(0, 1000 * wanted.ttlMs, (us) => observeRun(writing(wanted, us)).writes > 0);
 }
 
 /** It looks as late as it can: the longest way of its write that is still in time, µs. */
 export function longestWay(wanted: EffectCase): number {
   const look = lastLook(wanted);
-  return greatest(0, 2_000 * wanted.ttlMs, (delayUs) => !see(writing(wanted, look, { delayUs })).late);
+  return greatest(0, 2_000 * wanted.ttlMs, (delayUs) => !observeRun(writing(wanted, look, { delayUs })).late);
 }
 
 /** It looks as late as it can, and is frozen before it sends: for the longest time with which its write is still in time, µs. */
@@ -43,6 +43,6 @@ export function longestPause(wanted: EffectCase): number {
   const atUs = CLAIMED_US + look + QUANTUM_US;
   const write = { sendAfterUs: look + QUANTUM_US };
   const pause = (forUs: number): Fault => ({ kind: 'pause', process: 'c1', atUs, forUs });
-  const forUs = greatest(1, 2_000 * wanted.ttlMs, (us) => !see(writing(wanted, look, write, [pause(us)])).late);
+  const forUs = greatest(1, 2_000 * wanted.ttlMs, (us) => !observeRun(writing(wanted, look, write, [pause(us)])).late);
   return forUs + QUANTUM_US;
 }

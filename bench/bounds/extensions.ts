@@ -1,13 +1,20 @@
 import type { Fate } from '../../scenarios/index.js';
-import { ALIGNED, type Attack, alone, attack, type Grain, type Setting } from '../../search/frontier/adversary.js';
+import {
+  ALIGNED,
+  type Attack,
+  alone,
+  attack,
+  type ExpiryModel,
+  type Setting,
+} from '../../search/frontier/adversary.js';
 import { greatest } from '../../search/frontier/bisect.js';
-import { see } from '../../search/frontier/watch.js';
+import { observeRun } from '../../search/frontier/watch.js';
 
 /** A holder that extends its lock once, half a TTL after its claim. */
 export interface ExtensionCase {
   readonly ttlMs: number;
   readonly delayUs: number;
-  readonly grain?: Grain;
+  readonly grain?: ExpiryModel;
 }
 
 /** Fates of one round of extension on the first `nodes` nodes. */
@@ -121,7 +128,7 @@ export function longestHold({ ttlMs, delayUs, grain = ALIGNED }: ExtensionCase, 
   const calls: number[] = [];
   for (let i = 0; i < extensions; i++) {
     const last = calls.at(-1) ?? 0;
-    const extends_ = (us: number): boolean => see(alone(setting([...calls, us]))).extended.length > i;
+    const extends_ = (us: number): boolean => observeRun(alone(setting([...calls, us]))).extended.length > i;
     calls.push(greatest(last, last + 2000 * ttlMs, (us) => (us === last ? true : extends_(us))));
   }
   const run = attack(setting([...calls, ...calls.slice(-1).map((us) => us + 2 * delayUs + 1)]));

@@ -2,7 +2,7 @@ import type { PolicyChange } from '../../deviations/index.js';
 import type { Fate, Fault } from '../../scenarios/index.js';
 import { type Attack, alone, type Setting, strikeAt } from '../../search/frontier/adversary.js';
 import { greatest } from '../../search/frontier/bisect.js';
-import { see } from '../../search/frontier/watch.js';
+import { observeRun } from '../../search/frontier/watch.js';
 import { subsets } from './forgetful.js';
 
 const TTL_MS = 10_000;
@@ -10,10 +10,10 @@ const DELAY_US = 1_000;
 const EVERY_US = 1_000_000;
 /** Votes, counters read, counters raised: when a raise is carried out. */
 const RAISED_US = 5 * DELAY_US;
-/** The first lock is given back, and its keys have expired on whoever did not hear of it. */
+/** The first lock is released, and its keys have expired on whoever did not hear of it. */
 const SECOND_US = 15_000_000;
 
-/** A lock whose counter `raised` of `nodes` nodes were raised to, and was given back; then the next client reads `quorum`. */
+/** A lock whose counter `raised` of `nodes` nodes were raised to, and was released; then the next client reads `quorum`. */
 export interface CounterCase {
   readonly nodes: number;
   readonly quorum: number;
@@ -90,7 +90,7 @@ export function longestUnsafeCounter(wanted: CounterDisk): number {
 
 /** The longest one-way delay of all messages with which a lock with this kind of token is had, µs. */
 export function longestDelay(ttlMs: number, policy: PolicyChange): number {
-  return greatest(0, 1000 * ttlMs, (delayUs) => see(alone({ ttlMs, delayUs, policy })).claims.length > 0);
+  return greatest(0, 1000 * ttlMs, (delayUs) => observeRun(alone({ ttlMs, delayUs, policy })).claims.length > 0);
 }
 
 /** The circumstances that are the same in all losses of power. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Grain, WORST_AT } from '../../search/frontier/adversary.js';
+import { type ExpiryModel, WORST_AT } from '../../search/frontier/adversary.js';
 import {
   type Drift,
   greatestRateForExclusion,
@@ -24,7 +24,7 @@ describe('published figures', () => {
     { ttlMs: 10_000, percents: [0.5126, 0.5076, 0.5026, 0.5025, 0.4975, 0.4925, 1.031, 1.02] },
     { ttlMs: 30_000, percents: [0.5059, 0.5042, 0.5025, 0.5025, 0.5008, 0.4992, 1.017, 1.007] },
   ];
-  const columns: readonly { drift: Drift; grain?: Grain; cutStamps?: boolean; erring?: 'nodes' | 'client' }[] = [
+  const columns: readonly { drift: Drift; grain?: ExpiryModel; cutStamps?: boolean; erring?: 'nodes' | 'client' }[] = [
     { drift: USUAL_DRIFT },
     { drift: USUAL_DRIFT, grain: WORST_AT },
     { drift: USUAL_DRIFT, grain: WORST_AT, cutStamps: true },

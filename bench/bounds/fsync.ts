@@ -1,5 +1,5 @@
 import type { Fault } from '../../scenarios/index.js';
-import { type Attack, attack, type Grain, type Setting } from '../../search/frontier/adversary.js';
+import { type Attack, attack, type ExpiryModel, type Setting } from '../../search/frontier/adversary.js';
 import { greatest } from '../../search/frontier/bisect.js';
 
 const TTL_MS = 10_000;
@@ -38,7 +38,7 @@ export function longestUnsafe(wanted: FsyncCase): number {
 }
 
 /** The holder extends at `callUs`, and the power goes when the SET is on disk and the extension is not. */
-function lostExtensionAttack(callUs: number, grain: Grain): Attack {
+function lostExtensionAttack(callUs: number, grain: ExpiryModel): Attack {
   const carriedOutUs = callUs + DELAY_US;
   const setting: Setting = {
     ttlMs: TTL_MS,
@@ -53,7 +53,7 @@ function lostExtensionAttack(callUs: number, grain: Grain): Attack {
 }
 
 /** The latest call of an extension whose loss lets nobody in, µs after the call of the holder. */
-export function latestHarmlessLoss(grain: Grain): number {
+export function latestHarmlessLoss(grain: ExpiryModel): number {
   return greatest(3 * DELAY_US, EVERY_US - 10 * DELAY_US, (us) => !lostExtensionAttack(us, grain).overlap);
 }
 

@@ -1,4 +1,4 @@
-import { ALIGNED, EXACT, type Grain, WORST, WORST_AT } from '../../search/frontier/adversary.js';
+import { ALIGNED, EXACT, type ExpiryModel, WORST, WORST_AT } from '../../search/frontier/adversary.js';
 import {
   allowanceUs,
   faultyForExclusion,
@@ -128,7 +128,7 @@ function rateRow(property: Property, wanted: RateCase, title: string): Row {
 }
 
 /** Phase 0 is a case of its own, not an approach to the worst one. */
-function worstShortfallOf(grain: Grain): number {
+function worstShortfallOf(grain: ExpiryModel): number {
   return grain === ALIGNED ? shortfallUs(grain) : worstShortfallUs(grain);
 }
 

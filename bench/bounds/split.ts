@@ -1,6 +1,6 @@
 import { type Distance, type Fault, plainLock, type Schedule } from '../../scenarios/index.js';
 import { alone } from '../../search/frontier/adversary.js';
-import { see } from '../../search/frontier/watch.js';
+import { observeRun } from '../../search/frontier/watch.js';
 
 const NEAR_US = 1000;
 const FAR_US = 2000;
@@ -27,7 +27,7 @@ export function splitSchedule(nodes: number, nearest: readonly number[], tries: 
 
 /** Whether some division of `up` nodes among the clients leaves everybody without a quorum. */
 function canSplit(nodes: number, up: number, clients: number): boolean {
-  return divisions(up, clients, up).some((nearest) => see(splitSchedule(nodes, nearest, 1)).claims.length === 0);
+  return divisions(up, clients, up).some((nearest) => observeRun(splitSchedule(nodes, nearest, 1)).claims.length === 0);
 }
 
 /** The greatest number of nodes that are up, of `nodes`, with which so many clients can all fail at once. */

@@ -1,12 +1,12 @@
 import type { Fault } from '../../scenarios/index.js';
-import { ALIGNED, type Attack, attack, type Grain } from '../../search/frontier/adversary.js';
+import { ALIGNED, type Attack, attack, type ExpiryModel } from '../../search/frontier/adversary.js';
 import { greatest, least } from '../../search/frontier/bisect.js';
 
 /** A step of clocks while a client holds a lock. */
 export interface StepCase {
   readonly ttlMs: number;
   readonly delayUs: number;
-  readonly grain?: Grain;
+  readonly grain?: ExpiryModel;
   /** Nodes behind the holder, and how many of them step. Default: 3 and 1. */
   readonly votes?: number;
   readonly stepping?: number;

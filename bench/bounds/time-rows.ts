@@ -1,4 +1,4 @@
-import { ALIGNED, EXACT, type Grain, WORST } from '../../search/frontier/adversary.js';
+import { ALIGNED, EXACT, type ExpiryModel, WORST } from '../../search/frontier/adversary.js';
 import {
   allowanceUs,
   countedAbsenceUs,
@@ -58,7 +58,7 @@ function marginOf({ ttlMs, delayUs }: Setting, shortfall: number): Margin {
   return { claimUs: claimOf(ttlMs), lifeUs: 1000 * ttlMs - shortfall, slackUs: 2 * delayUs };
 }
 
-const GRAINS: readonly { readonly title: string; readonly grain: Grain }[] = [
+const GRAINS: readonly { readonly title: string; readonly grain: ExpiryModel }[] = [
   { title: 'phase 0', grain: ALIGNED },
   { title: 'worst phase', grain: WORST },
 ];
@@ -245,7 +245,7 @@ export function waitingRows(): Row[] {
 }
 
 interface Silence {
-  readonly grain?: Grain;
+  readonly grain?: ExpiryModel;
   readonly nodePpm?: number;
   readonly setBackUs?: number;
   readonly ghostUs?: number;

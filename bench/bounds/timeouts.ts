@@ -1,7 +1,7 @@
 import type { Fault } from '../../scenarios/index.js';
 import { alone } from '../../search/frontier/adversary.js';
 import { greatest } from '../../search/frontier/bisect.js';
-import { see } from '../../search/frontier/watch.js';
+import { observeRun } from '../../search/frontier/watch.js';
 
 /** A client that asks one node after the other, while some of the five do not answer. */
 export interface TimeoutCase {
@@ -25,7 +25,7 @@ function acquires(wanted: TimeoutCase, timeoutUs: number): boolean {
     settings: { nodeTimeoutUs: timeoutUs, minValidityUs },
     deviations: sending === 'sequential' ? ['asks-in-turn'] : [],
   };
-  return see(alone({ ttlMs, delayUs, faults, policy })).claims.length > 0;
+  return observeRun(alone({ ttlMs, delayUs, faults, policy })).claims.length > 0;
 }
 
 /** The longest time-out with which the client still gets the lock, µs. */

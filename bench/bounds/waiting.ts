@@ -4,17 +4,17 @@ import {
   type Attack,
   alone,
   attack,
-  type Grain,
+  type ExpiryModel,
   type Setting,
   strikeAt,
 } from '../../search/frontier/adversary.js';
-import { see } from '../../search/frontier/watch.js';
+import { observeRun } from '../../search/frontier/watch.js';
 
 /** A client that sends its SETs and is never heard of again, and what keeps its keys longest. */
 export interface SilenceCase {
   readonly ttlMs: number;
   readonly delayUs: number;
-  readonly grain?: Grain;
+  readonly grain?: ExpiryModel;
   /** Rate of the nodes' clocks, ppm: slow nodes keep a key longer. */
   readonly nodePpm?: number;
   /** The clocks of a blocking minority are set back by this, µs. */
@@ -102,7 +102,7 @@ function waitingSetting(wanted: WaitCase): Setting {
 /** When the lock is free, and when a client claims it whose SETs come `earlyUs` before that. */
 export function waitAttack(wanted: WaitCase, earlyUs: number): { freeUs: number; claimUs: number } {
   const setting = waitingSetting(wanted);
-  const { freeUs } = see(alone(setting), wanted.delayUs);
+  const { freeUs } = observeRun(alone(setting), wanted.delayUs);
   if (freeUs === null) throw new Error('a quorum never gets free');
   const claim = strikeAt(setting, freeUs - earlyUs).claims.find((it) => it.client === 'c2');
   if (claim === undefined) throw new Error('the waiting client never gets the lock');

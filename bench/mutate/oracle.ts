@@ -28,13 +28,13 @@ const { replayScenario } = (await import(`${house}cli/replay-all.js`)) as {
   readonly replayScenario: (scenario: Scenario) => { readonly reproduced: boolean };
 };
 const { MONITORED } = (await import(`${house}properties/index.js`)) as typeof import('../../properties/index.js');
-const { drawRun, WITHIN_ASSUMPTIONS } = (await import(
+const { generateRun, WITHIN_ASSUMPTIONS } = (await import(
   `${house}search/index.js`
 )) as typeof import('../../search/index.js');
-const { Streams } = (await import(`${house}sim/index.js`)) as typeof import('../../sim/index.js');
+const { RandomStreams } = (await import(`${house}sim/index.js`)) as typeof import('../../sim/index.js');
 
 const catalogue = loadCatalogue().map((it) => (variants ? it : { ...it, flips: [], neighbours: [] }));
-const streams = new Streams('mutate');
+const streams = new RandomStreams('mutate');
 
 // What the house keeps for all runs is made now: a mutant that made it would have those behind it killed as well.
 awake[name] = 0;
@@ -63,7 +63,7 @@ function answerOn(id: number): Answer {
   for (let run = 0; run < runs && !variants; run++) {
     let broken = 'an error';
     const found = fails(() => {
-      const { monitors } = drawRun(WITHIN_ASSUMPTIONS, streams, run);
+      const { monitors } = generateRun(WITHIN_ASSUMPTIONS, streams, run);
       const violation = monitors.violations.find(({ property }) => MONITORED.includes(property));
       if (violation !== undefined) broken = violation.property;
       return violation !== undefined;

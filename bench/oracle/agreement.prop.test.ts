@@ -3,7 +3,7 @@ import { loadCatalogue } from '../../scenarios/catalogue.js';
 import { variantSchedule } from '../../scenarios/index.js';
 import { compareRuns, disagreementOn, WEATHERS } from './agreement.js';
 
-it('monitors and trace agree on drawn runs of every weather, calm and rough', () => {
+it('monitors and trace agree on drawn runs of every faultModel, calm and rough', () => {
   const { runs, disagreements, examples, violations } = compareRuns('some', 0, 8 * WEATHERS.length);
   expect({ disagreements, examples }).toEqual({ disagreements: 0, examples: [] });
   expect(runs).toBeGreaterThan(600);

@@ -4,22 +4,22 @@ import { Monitors } from '../../properties/monitors/monitors.js';
 import type { Outage } from '../../properties/monitors/outage.js';
 import type { Violation } from '../../properties/violation.js';
 import type { PropertyId, Schedule } from '../../scenarios/index.js';
-import { DrawnAdversary, premiseStream } from '../../search/drawn.js';
-import { MUTANTS, weatherFor } from '../../search/mutants/registry.js';
-import { drawPremise } from '../../search/premise.js';
+import { BOUND_IDS, exceedBound, type FaultModel, WITHIN_ASSUMPTIONS } from '../../search/fault-model.js';
+import { faultModelFor, MUTANTS } from '../../search/mutants/registry.js';
+import { premiseStream, RandomAdversary } from '../../search/random-adversary.js';
+import { drawPremise } from '../../search/run-config.js';
 import { COMBINED } from '../../search/tactics.js';
-import { past, STRAINS, type Weather, WITHIN_ASSUMPTIONS } from '../../search/weather.js';
 import {
   type Adversary,
+  RandomStreams,
   RecordingAdversary,
   ScriptedAdversary,
   type Setup,
-  Streams,
   setupOf,
   World,
 } from '../../sim/index.js';
 import type { Finding } from './finding.js';
-import { checkOffline, OFFLINE } from './offline.js';
+import { checkTrace, OFFLINE } from './offline.js';
 import { RoughAdversary } from './rough.js';
 
 /** What the two checkers say differently about one run. */
@@ -96,7 +96,7 @@ function runTraced(setup: Setup, adversary: Adversary, make: MakeMonitors): Said
   world.run();
   const { violations, availability } = monitors;
   const { outages } = availability;
-  const { findings, outages: found } = checkOffline(setup, world.chronicle.trace.events, world.now);
+  const { findings, outages: found } = checkTrace(setup, world.context.trace.events, world.now);
   return {
     violations,
     outages,
@@ -121,7 +121,7 @@ export interface Agreement {
 export const MOST_KEPT = 5;
 
 /** With fencing tokens, and a resource that looks at them. */
-const FENCED: Weather = {
+const FENCED: FaultModel = {
   ...WITHIN_ASSUMPTIONS,
   nodes: 3,
   policy: policyWith({ settings: { fencing: true } }),
@@ -129,17 +129,17 @@ const FENCED: Weather = {
 };
 
 /** As known clients run. */
-const KNOWN: readonly Weather[] = Object.values(PROFILES)
+const KNOWN: readonly FaultModel[] = Object.values(PROFILES)
   .filter(({ profile }) => profile !== REFERENCE.profile)
   .map((policy) => ({ ...WITHIN_ASSUMPTIONS, policy }));
 
 /** The weathers that runs take turns in: the reference up to and past its bounds, known clients, and planted bugs. */
-export const WEATHERS: readonly Weather[] = [
+export const WEATHERS: readonly FaultModel[] = [
   WITHIN_ASSUMPTIONS,
   FENCED,
-  ...STRAINS.map((strain) => past(WITHIN_ASSUMPTIONS, strain, 1.5)),
+  ...BOUND_IDS.map((strain) => exceedBound(WITHIN_ASSUMPTIONS, strain, 1.5)),
   ...KNOWN,
-  ...MUTANTS.map((mutant) => weatherFor(mutant)),
+  ...MUTANTS.map((mutant) => faultModelFor(mutant)),
 ];
 
 /** The concern of the rough adversary among the streams of a run; the drawn one's come before. */
@@ -147,7 +147,7 @@ const ROUGH = 64;
 
 /** Draws runs `from` to `to - 1`, every second one rough, and compares the monitors with the check of the trace. */
 export function compareRuns(seed: string, from: number, to: number, make: MakeMonitors = usual): Agreement {
-  const streams = new Streams(seed);
+  const streams = new RandomStreams(seed);
   const violations: { [P in PropertyId]?: number } = {};
   const outages: { [R in Outage['reason']]?: number } = {};
   const examples: (Disagreement & { run: number; schedule: Schedule })[] = [];
@@ -164,16 +164,16 @@ export function compareRuns(seed: string, from: number, to: number, make: MakeMo
   return { runs: to - from, violations, outages, disagreements, examples };
 }
 
-function draw(streams: Streams, run: number): { readonly setup: Setup; readonly adversary: Adversary } {
-  const weather = WEATHERS[(run >> 1) % WEATHERS.length] ?? WITHIN_ASSUMPTIONS;
-  const premise = drawPremise(weather, COMBINED, premiseStream(streams, run));
-  const drawn = new DrawnAdversary(weather, premise, streams, run);
+function draw(streams: RandomStreams, run: number): { readonly setup: Setup; readonly adversary: Adversary } {
+  const faultModel = WEATHERS[(run >> 1) % WEATHERS.length] ?? WITHIN_ASSUMPTIONS;
+  const runConfig = drawPremise(faultModel, COMBINED, premiseStream(streams, run));
+  const drawn = new RandomAdversary(faultModel, runConfig, streams, run);
   const adversary = run % 2 === 0 ? drawn : new RoughAdversary(drawn, streams.stream(run, ROUGH));
-  return { setup: premise.setup, adversary };
+  return { setup: runConfig.setup, adversary };
 }
 
 /** The same run again, written down. */
-function written(streams: Streams, run: number): Schedule {
+function written(streams: RandomStreams, run: number): Schedule {
   const { setup, adversary } = draw(streams, run);
   const recording = new RecordingAdversary(adversary, setup.clients.length);
   runTraced(setup, recording, usual);

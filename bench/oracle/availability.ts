@@ -1,22 +1,22 @@
 import { quorumOf } from '../../deviations/index.js';
 import type { Outage } from '../../properties/monitors/outage.js';
+import type { KeyLifetime } from './attempt-index.js';
 import { beliefsOf } from './beliefs.js';
 import { joined, type Span } from './clock-line.js';
-import type { Lock } from './record.js';
-import type { KeyStay } from './uses.js';
-import type { Waits } from './waits.js';
+import type { Lock } from './trace-index.js';
+import type { WaitIndex } from './wait-index.js';
 
 const MOVES: readonly string[] = ['crash', 'restart', 'failover', 'reconfigure'];
 
 /** When nobody could acquire: a whole run, looked at between all instants in which anything of it changed. */
-export function outages(waits: Waits): Outage[] {
+export function outages(waits: WaitIndex): Outage[] {
   const down = tooFewUp(waits);
   const orphaned = orphanedKeys(waits);
   return [...down, ...orphaned, ...endlessWait(waits, [...down, ...orphaned])];
 }
 
 /** Whether some client can reach a quorum, by the list that it knows, of the nodes that are up and not among these. */
-function isQuorumUp({ record, conditions }: Waits, seq: number, but: ReadonlySet<string> = new Set()): boolean {
+function isQuorumUp({ record, conditions }: WaitIndex, seq: number, but: ReadonlySet<string> = new Set()): boolean {
   const { policy, clients } = record.setup;
   return clients.some((client) => {
     const { nodes } = conditions.told(client, seq);
@@ -26,17 +26,17 @@ function isQuorumUp({ record, conditions }: Waits, seq: number, but: ReadonlySet
 }
 
 /** The instants in which a node went or came, or a client was told of others. */
-function movesOf({ record }: Waits): number[] {
+function movesOf({ record }: WaitIndex): number[] {
   return record.events.filter(({ kind }) => MOVES.includes(kind)).map(({ atUs }) => atUs);
 }
 
-function tooFewUp(waits: Waits): Outage[] {
+function tooFewUp(waits: WaitIndex): Outage[] {
   const spans = spansIn(waits, [0, ...movesOf(waits)], (_, seq) => !isQuorumUp(waits, seq));
   return spans.map(({ from, to }) => ({ fromUs: from, toUs: to, reason: 'no-quorum-up' }));
 }
 
 /** The longest stretches in which something is so, by looking at the end of each instant in which it may change. */
-function spansIn(waits: Waits, instants: readonly number[], isSo: (atUs: number, seq: number) => boolean): Span[] {
+function spansIn(waits: WaitIndex, instants: readonly number[], isSo: (atUs: number, seq: number) => boolean): Span[] {
   const { endUs } = waits.record;
   const sorted = [...new Set([...instants, endUs])].filter((it) => it <= endUs).sort((a, b) => a - b);
   const spans: Span[] = [];
@@ -54,7 +54,7 @@ function spansIn(waits: Waits, instants: readonly number[], isSo: (atUs: number,
 
 /** A key that nobody has any use for, and that gets in the way at `counts`, when no release is on its way any more. */
 interface Orphan extends Span {
-  readonly stay: KeyStay;
+  readonly stay: KeyLifetime;
   readonly counts: number;
 }
 
@@ -63,7 +63,7 @@ interface Orphan extends Span {
  * longer than a release may take; and nobody believes to hold the resource. Told of from when that was first so by the
  * same keys.
  */
-function orphanedKeys(waits: Waits): Outage[] {
+function orphanedKeys(waits: WaitIndex): Outage[] {
   const { record, uses } = waits;
   const graceUs = record.setup.policy.settings.nodeTimeoutUs ?? 50_000;
   const orphans = uses.stays
@@ -80,7 +80,7 @@ function orphanedKeys(waits: Waits): Outage[] {
   );
 }
 
-function blockedSpans(waits: Waits, resource: string, orphans: readonly Orphan[]): Span[] {
+function blockedSpans(waits: WaitIndex, resource: string, orphans: readonly Orphan[]): Span[] {
   const { record } = waits;
   const beliefs = record.locks
     .filter((lock) => lock.resources.includes(resource))
@@ -110,7 +110,7 @@ function holdsAt(atUs: number): (span: Span) => boolean {
 }
 
 /** The parts of a key's stay in which nobody has any use for it. */
-function orphanSpans({ use, fromUs, toUs }: KeyStay, endUs: number): Span[] {
+function orphanSpans({ use, fromUs, toUs }: KeyLifetime, endUs: number): Span[] {
   return use.useless.flatMap(({ atUs, value }, i) => {
     if (value === null) return [];
     const from = Math.max(fromUs, atUs, value);
@@ -121,7 +121,7 @@ function orphanSpans({ use, fromUs, toUs }: KeyStay, endUs: number): Span[] {
 }
 
 /** Somebody waits to the end of the run, for longer than any key, pause and time-out can explain, and nobody holds it. */
-function endlessWait(waits: Waits, others: readonly Outage[]): Outage[] {
+function endlessWait(waits: WaitIndex, others: readonly Outage[]): Outage[] {
   const { record, conditions } = waits;
   const { policy } = record.setup;
   const end = Number.POSITIVE_INFINITY;

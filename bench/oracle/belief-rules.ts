@@ -1,10 +1,10 @@
 import { beliefsOf, believedAt } from './beliefs.js';
 import type { Span } from './clock-line.js';
 import type { Finding } from './finding.js';
-import type { KeyChange, Lock, Mark, Record } from './record.js';
+import type { KeyChange, Lock, TraceIndex, TraceRef } from './trace-index.js';
 
 /** Two locks on one resource are believed in at once. All beliefs, sorted by their start, against those still open. */
-export function mutualExclusion(record: Record): Finding[] {
+export function mutualExclusion(record: TraceIndex): Finding[] {
   const findings: Finding[] = [];
   for (const resource of new Set(record.locks.flatMap((lock) => lock.resources))) {
     const beliefs = record.locks
@@ -26,7 +26,7 @@ export function mutualExclusion(record: Record): Finding[] {
 }
 
 /** A belief goes on without a majority of the nodes behind it, from the first such instant to its end. */
-export function validity(record: Record): Finding[] {
+export function validity(record: TraceIndex): Finding[] {
   return record.locks.flatMap((lock) =>
     beliefsOf(lock, record).flatMap((span) => {
       const grant = lock.turns.findLast((it) => it.kind !== 'end' && it.atUs <= span.from);
@@ -46,7 +46,7 @@ export function validity(record: Record): Finding[] {
 }
 
 /** The first instant of a span at the end of which fewer nodes than that hold the key, and the change that did it. */
-function firstDrop(changes: readonly KeyChange[], majority: number, { from, to }: Span): Mark | null {
+function firstDrop(changes: readonly KeyChange[], majority: number, { from, to }: Span): TraceRef | null {
   let count = 0;
   let seq = -1;
   for (const [i, change] of changes.entries()) {
@@ -64,7 +64,7 @@ function firstDrop(changes: readonly KeyChange[], majority: number, { from, to }
 }
 
 /** A write reaches the resource while its writer does not believe; of no concern where the resource looks for itself. */
-export function actionInBelief(record: Record): Finding[] {
+export function actionInBelief(record: TraceIndex): Finding[] {
   if (record.setup.resource !== 'none') return [];
   return record.locks.flatMap((lock: Lock) =>
     lock.writes

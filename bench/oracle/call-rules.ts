@@ -3,27 +3,27 @@ import { believedAt } from './beliefs.js';
 import { finding } from './claim-rules.js';
 import type { Finding } from './finding.js';
 import { releaseCallUs, tryUs } from './patience.js';
-import type { Lock, Mark } from './record.js';
-import type { Waits } from './waits.js';
+import type { Lock, TraceRef } from './trace-index.js';
+import type { WaitIndex } from './wait-index.js';
 
 /** A call, or a try of one, that has to be over by its bound. */
 interface Open {
   readonly lock: Lock;
-  readonly from: Mark;
-  readonly to: Mark | null;
+  readonly from: TraceRef;
+  readonly to: TraceRef | null;
   /** µs of its client's clock. */
   readonly boundUs: number;
 }
 
-/** Every try of an acquisition, and every release, is over within its own time-outs; anew after its client was frozen. */
-export function calls(waits: Waits): Finding[] {
+/** Every try of an acquisition, and every release, is over within its own time-outs; again after its client was frozen. */
+export function calls(waits: WaitIndex): Finding[] {
   return openCalls(waits).flatMap((call) => {
     const due = dueOf(waits, call);
     return due < (call.to?.atUs ?? waits.record.endUs) ? [finding('fault-tolerance', [call.lock], due)] : [];
   });
 }
 
-function openCalls(waits: Waits): Open[] {
+function openCalls(waits: WaitIndex): Open[] {
   const { record, conditions, uses } = waits;
   const { policy } = record.setup;
   return record.locks.flatMap((lock) => {
@@ -49,12 +49,12 @@ function openCalls(waits: Waits): Open[] {
   });
 }
 
-function first(marks: readonly (Mark | null | undefined)[]): Mark | null {
+function first(marks: readonly (TraceRef | null | undefined)[]): TraceRef | null {
   const there = marks.filter((it) => it !== null && it !== undefined);
   return there.sort((a, b) => a.seq - b.seq)[0] ?? null;
 }
 
-function dueOf(waits: Waits, { lock, from, to, boundUs }: Open): number {
+function dueOf(waits: WaitIndex, { lock, from, to, boundUs }: Open): number {
   const { conditions } = waits;
   let due = conditions.after(from.atUs, boundUs, from.seq + 1);
   if (due === Number.POSITIVE_INFINITY) return due;
@@ -67,7 +67,7 @@ function dueOf(waits: Waits, { lock, from, to, boundUs }: Open): number {
 }
 
 /** Whoever gives up has made all its tries, and has paused between them. */
-export function tries({ record }: Waits): Finding[] {
+export function tries({ record }: WaitIndex): Finding[] {
   const { policy } = record.setup;
   // Who has only so much time may use it up first.
   if (policy.settings.acquireTimeoutUs !== null) return [];
@@ -83,8 +83,8 @@ export function tries({ record }: Waits): Finding[] {
   });
 }
 
-/** A lock that extends itself, and that its owner never means to give back, is over after as many TTLs as its policy allows. */
-export function endlessHold(waits: Waits): Finding[] {
+/** A lock that extends itself, and that its owner never means to release, is over after as many TTLs as its policy allows. */
+export function endlessHold(waits: WaitIndex): Finding[] {
   const { record, conditions } = waits;
   const { policy } = record.setup;
   if (policy.settings.autoExtendAtUs === null && policy.settings.autoExtendAtPpm === null) return [];

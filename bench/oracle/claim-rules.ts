@@ -2,7 +2,7 @@ import { statedDrift } from '../../deviations/index.js';
 import type { PropertyId } from '../../scenarios/index.js';
 import { believedAt } from './beliefs.js';
 import type { Finding } from './finding.js';
-import type { KeyChange, Lock, Record, Turn } from './record.js';
+import type { KeyChange, Lock, TraceIndex, Turn } from './trace-index.js';
 
 /** A violation in one instant. */
 export function finding(property: PropertyId, locks: readonly Lock[], atUs: number): Finding {
@@ -16,7 +16,7 @@ function honestVotes({ granted, voted }: Turn): number {
 }
 
 /** Whether a deadline lies a whole µs or more behind start + TTL − D. */
-function tooLate({ setup }: Record, deadline: number, startUs: number, ttlMs: number): boolean {
+function tooLate({ setup }: TraceIndex, deadline: number, startUs: number, ttlMs: number): boolean {
   const { driftPpm, driftUs } = statedDrift(setup.policy);
   // In thousandths of a µs, so that all is whole. No key lives longer than its TTL, whatever the policy says.
   const driftNs = BigInt(ttlMs) * BigInt(driftPpm) + 1000n * BigInt(driftUs);
@@ -25,7 +25,7 @@ function tooLate({ setup }: Record, deadline: number, startUs: number, ttlMs: nu
 }
 
 /** A claim without a majority of votes of its attempt, for too long, or with too little left. */
-export function acquisition(record: Record): Finding[] {
+export function acquisition(record: TraceIndex): Finding[] {
   const { policy } = record.setup;
   return record.locks.flatMap((lock) =>
     lock.turns.flatMap((turn) => {
@@ -43,7 +43,7 @@ export function acquisition(record: Record): Finding[] {
 }
 
 /** An extension without a majority that carried out its round, for too long, or with nothing left. */
-export function extension(record: Record): Finding[] {
+export function extension(record: TraceIndex): Finding[] {
   return record.locks.flatMap((lock) =>
     lock.turns.flatMap((turn) => {
       const round = turn.attempt?.rounds.findLast((it) => it.seq < turn.seq);
@@ -58,7 +58,7 @@ export function extension(record: Record): Finding[] {
 }
 
 /** Between two grants of one lock, another was granted: each extension looks back to the one before. */
-export function continuity(record: Record): Finding[] {
+export function continuity(record: TraceIndex): Finding[] {
   const grants = record.locks
     .flatMap((lock) => lock.turns.filter(({ kind }) => kind !== 'end').map((turn) => ({ lock, turn })))
     .sort((a, b) => a.turn.seq - b.turn.seq);
@@ -75,7 +75,7 @@ export function continuity(record: Record): Finding[] {
 }
 
 /** A lock loses its majority while it is believed in, and is extended all the same, be it after its end. */
-export function lostLock(record: Record): Finding[] {
+export function lostLock(record: TraceIndex): Finding[] {
   return record.locks.flatMap((lock) => {
     const grants = lock.turns.filter(({ kind }) => kind !== 'end');
     return grants.flatMap((turn, i) => {
@@ -86,7 +86,7 @@ export function lostLock(record: Record): Finding[] {
   });
 }
 
-function losesMajority(record: Record, lock: Lock, { token, seq: fromSeq }: Turn, toSeq: number): boolean {
+function losesMajority(record: TraceIndex, lock: Lock, { token, seq: fromSeq }: Turn, toSeq: number): boolean {
   const stored = new Map<number, Set<string>>();
   for (const change of record.keysOf(token)) {
     if (change.seq > toSeq) break;

@@ -1,16 +1,16 @@
 import { deviates } from '../../deviations/index.js';
 import { nodeIndex, type TraceEvent } from '../../sim/index.js';
-import type { Lock, Mark, Record } from './record.js';
+import type { Lock, TraceIndex, TraceRef } from './trace-index.js';
 
 const MILLION = 1_000_000;
 
 /** Something that was said of a process at a place of the trace, and holds until the next time. */
-interface Note<T> extends Mark {
+interface Note<T> extends TraceRef {
   readonly value: T;
 }
 
 /** Something that got in the way, and when it was over. */
-export interface Trouble extends Mark {
+export interface Trouble extends TraceRef {
   readonly untilUs: number;
 }
 
@@ -24,7 +24,7 @@ export interface Listed {
 /** What the world was like at any place of a trace: who was up, frozen, cut off, and what got in whose way. */
 export class Conditions {
   readonly troubles: Trouble[] = [];
-  private readonly record: Record;
+  private readonly record: TraceIndex;
   private readonly all: readonly string[];
   private readonly up = new Map<string, Note<boolean>[]>();
   private readonly frozen = new Map<string, Note<number>[]>();
@@ -38,7 +38,7 @@ export class Conditions {
   private readonly rates: Note<number>[] = [];
   private readonly setBacks: Note<number>[] = [];
 
-  constructor(record: Record) {
+  constructor(record: TraceIndex) {
     this.record = record;
     const { cluster, clients, views } = record.setup;
     this.all = Array.from({ length: cluster.nodes }, (_, i) => `n${i}`);

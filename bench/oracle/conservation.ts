@@ -1,14 +1,14 @@
 import { deviates, lockPolicyOf } from '../../deviations/index.js';
 import type { TraceEvent } from '../../sim/index.js';
 import type { Finding } from './finding.js';
-import type { Record } from './record.js';
+import type { TraceIndex } from './trace-index.js';
 
 /**
  * What no world can do, whatever its locks are like: carry out what was never sent, answer what was not carried out,
  * wake somebody early, expire a key early, show another time than its clocks do, or go back in time. Never violated;
  * if it is, the simulator is wrong, and nothing else that it says can be relied on.
  */
-export function conservation(record: Record): Finding[] {
+export function conservation(record: TraceIndex): Finding[] {
   const books = new Books(record);
   return record.events.flatMap((event) => {
     const wrong = books.whatIsWrong(event);
@@ -22,7 +22,7 @@ export function conservation(record: Record): Finding[] {
 const MOST_COPIES = 2;
 
 class Books {
-  private readonly record: Record;
+  private readonly record: TraceIndex;
   private readonly bySeq = new Map<number, TraceEvent>();
   private readonly arrivals = new Map<number, number>();
   /** By client and lock: the deadline it was told last. */
@@ -34,7 +34,7 @@ class Books {
   private lastUs = 0;
   private lastSeq = -1;
 
-  constructor(record: Record) {
+  constructor(record: TraceIndex) {
     this.record = record;
   }
 

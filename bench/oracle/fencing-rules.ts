@@ -1,7 +1,7 @@
 import { deviates, hasFencingTokens } from '../../deviations/index.js';
 import { finding } from './claim-rules.js';
 import type { Finding } from './finding.js';
-import type { Lock, Record, Turn } from './record.js';
+import type { Lock, TraceIndex, Turn } from './trace-index.js';
 
 /** A lock that was claimed, with what it shows to the resource. */
 interface Issued {
@@ -12,7 +12,7 @@ interface Issued {
 /** Negative, 0 or positive, as the one comes before, is the same as, or comes after the other. */
 type Order = (a: Turn, b: Turn) => number;
 
-function orderOf({ setup }: Record): Order {
+function orderOf({ setup }: TraceIndex): Order {
   // A counter and the token of the attempt, or a counter alone.
   const isPair = !deviates(setup.policy, 'grants-count', 'fence-without-token');
   return (a, b) => a.counter - b.counter || (isPair ? a.token - b.token : 0);
@@ -22,19 +22,19 @@ function orderOf({ setup }: Record): Order {
  * Tokens of one resource, each compared with all that came before it: none twice, and none that is as low as one that was
  * there when its client began to ask. And the writes in the order in which they came, each against the highest so far.
  */
-export function fencing(record: Record): Finding[] {
+export function fencing(record: TraceIndex): Finding[] {
   if (!hasFencingTokens(record.setup.policy)) return [];
   return [...issuing(record), ...writing(record), ...losing(record)];
 }
 
 /** Whoever is told that too few nodes know their counter. */
-function losing({ locks }: Record): Finding[] {
+function losing({ locks }: TraceIndex): Finding[] {
   return locks.flatMap((lock) =>
     lock.failed?.reason === 'counters-lost' ? [finding('fencing', [lock], lock.failed.atUs)] : [],
   );
 }
 
-function issuing(record: Record): Finding[] {
+function issuing(record: TraceIndex): Finding[] {
   const order = orderOf(record);
   const all = record.locks
     .flatMap((lock) => lock.turns.filter(({ kind }) => kind === 'claim').map((turn) => ({ lock, turn })))
@@ -53,7 +53,7 @@ function isWrong({ turn }: Issued, { turn: before }: Issued, order: Order): bool
   return before.seq < askedAt && turn.counter <= before.counter;
 }
 
-function writing(record: Record): Finding[] {
+function writing(record: TraceIndex): Finding[] {
   if (record.setup.resource !== 'fencing' && record.setup.resource !== 'fencing-strict') return [];
   const order = orderOf(record);
   const highest = new Map<string, Turn>();

@@ -2,17 +2,17 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type LocalTime, localTime } from '../../core/index.js';
 import { Monitors } from '../../properties/monitors/monitors.js';
 import type { Fault } from '../../scenarios/index.js';
-import { drawRun } from '../../search/drawn-run.js';
-import { WITHIN_ASSUMPTIONS } from '../../search/weather.js';
+import { WITHIN_ASSUMPTIONS } from '../../search/fault-model.js';
+import { generateRun } from '../../search/generated-run.js';
 import {
   after,
   Clock,
-  type EndCause,
-  type GoneCause,
-  type LockRun,
+  type HoldEndCause,
+  type KeyRemovalCause,
+  RandomStreams,
   ScriptedAdversary,
   type Setup,
-  Streams,
+  type SimLock,
   setupOf,
   simulate,
   type TrueTime,
@@ -21,7 +21,7 @@ import {
 } from '../../sim/index.js';
 import { lock, schedule } from '../../sim/testing/schedule.js';
 import { type Agreement, compareRuns } from './agreement.js';
-import { checkOffline } from './offline.js';
+import { checkTrace } from './offline.js';
 
 /**
  * Group H: bugs of the harness itself, planted one by one, and what catches them. A checker that nobody checks is worth
@@ -33,32 +33,32 @@ type Wrong = 'nothing' | 'closed intervals' | 'looks only when somebody claims' 
 /** Mutual exclusion checked in another way than usual: by intervals of belief, with a planted bug. */
 class PlantedMonitors extends Monitors {
   private readonly wrong: Wrong;
-  private readonly held: { readonly lock: LockRun; readonly from: number; to: number }[] = [];
+  private readonly held: { readonly lock: SimLock; readonly from: number; to: number }[] = [];
 
   constructor(setup: Setup, wrong: Wrong) {
     super(setup);
     this.wrong = wrong;
   }
 
-  override claimed(it: LockRun, now: TrueTime): void {
+  override claimed(it: SimLock, now: TrueTime): void {
     super.claimed(it, now);
     this.held.push({ lock: it, from: now, to: it.client.clock.when(it.state.hold.deadline, now) });
   }
 
-  override extended(it: LockRun, before: LocalTime, now: TrueTime): void {
+  override extended(it: SimLock, before: LocalTime, now: TrueTime): void {
     super.extended(it, before, now);
     const last = this.held.findLast((hold) => hold.lock === it);
     if (last !== undefined) last.to = it.client.clock.when(it.state.hold.deadline, now);
   }
 
-  override ended(it: LockRun, cause: EndCause, now: TrueTime): void {
+  override ended(it: SimLock, cause: HoldEndCause, now: TrueTime): void {
     super.ended(it, cause, now);
     const last = this.held.findLast((hold) => hold.lock === it);
     if (last === undefined || (cause === 'released' && this.wrong === 'ignores the release')) return;
     last.to = Math.min(last.to, now);
   }
 
-  override keyGone(node: number, key: number, token: number, cause: GoneCause, by: number, now: TrueTime): void {
+  override keyGone(node: number, key: number, token: number, cause: KeyRemovalCause, by: number, now: TrueTime): void {
     if (this.wrong === 'looks only when somebody claims' && by === 0) return;
     super.keyGone(node, key, token, cause, by, now);
   }
@@ -114,7 +114,8 @@ describe('a wrong monitor disagrees with the trace (M55)', () => {
 
 /** The hash of the same drawn run, made twice. */
 function twice(): [string, string] {
-  const hash = (): string => drawRun(WITHIN_ASSUMPTIONS, new Streams('twice'), 7).world.chronicle.trace.digest();
+  const hash = (): string =>
+    generateRun(WITHIN_ASSUMPTIONS, new RandomStreams('twice'), 7).world.context.trace.digest();
   return [hash(), hash()];
 }
 
@@ -146,7 +147,7 @@ describe('hidden nondeterminism shows in the hash (M56)', () => {
       });
       const world = new World(setupOf(plan), adversary, new Monitors(setupOf(plan)), false);
       world.run();
-      return world.chronicle.trace.digest();
+      return world.context.trace.digest();
     };
     expect(hash()).not.toBe(hash());
   });
@@ -159,7 +160,7 @@ describe('a clock that lets a timer fire early breaks conservation (M56)', () =>
   const conserved = (): string[] => {
     const plan = schedule({ faults: [slow], cluster: { clocks: [{ process: 'n1', offsetUs: 7, ratePpm: 4_321 }] } });
     const { trace, endUs } = simulate(plan, { trace: true });
-    return checkOffline(setupOf(plan), trace, endUs).findings.flatMap(({ property, clients }) =>
+    return checkTrace(setupOf(plan), trace, endUs).findings.flatMap(({ property, clients }) =>
       property === 'conservation' ? clients : [],
     );
   };

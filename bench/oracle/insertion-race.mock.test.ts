@@ -1,7 +1,7 @@
 import { expect, it, vi } from 'vitest';
-import { recordRun } from '../../search/drawn-run.js';
-import { past, WITHIN_ASSUMPTIONS } from '../../search/weather.js';
-import { Streams } from '../../sim/index.js';
+import { exceedBound, WITHIN_ASSUMPTIONS } from '../../search/fault-model.js';
+import { recordRun } from '../../search/generated-run.js';
+import { RandomStreams } from '../../sim/index.js';
 import { simulate } from '../../sim/simulate.js';
 
 const planted = vi.hoisted(() => ({ race: false, order: 0 }));
@@ -16,10 +16,10 @@ vi.mock('../../sim/queue.js', async (original) => {
 
 /** The first of these drawn runs that gives another hash when it is replayed from what was written down; -1 if none does. */
 function firstDiffering(): number {
-  const weather = past(WITHIN_ASSUMPTIONS, 'restart', 1.5);
-  const streams = new Streams('race');
+  const faultModel = exceedBound(WITHIN_ASSUMPTIONS, 'restart', 1.5);
+  const streams = new RandomStreams('race');
   return Array.from({ length: 100 }).findIndex((_, run) => {
-    const { schedule, hash } = recordRun(weather, streams, run);
+    const { schedule, hash } = recordRun(faultModel, streams, run);
     return simulate(schedule).hash !== hash;
   });
 }

@@ -2,10 +2,10 @@ import { releasesInTurn } from '../../deviations/index.js';
 import { finding, store } from './claim-rules.js';
 import type { Finding } from './finding.js';
 import { groupBy } from './group-by.js';
-import type { Attempt, KeyChange, Lock, Mark, Record, Sent } from './record.js';
+import type { Attempt, KeyChange, Lock, Sent, TraceIndex, TraceRef } from './trace-index.js';
 
 /** A key is deleted or replaced by a command with another token, or deleted by a lock that has the same and did not set it. */
-export function releaseOwn(record: Record): Finding[] {
+export function releaseOwn(record: TraceIndex): Finding[] {
   return record.keys.flatMap((change) => {
     const { how, token, cause, atUs } = change;
     if (how !== 'deleted' && how !== 'overwritten') return [];
@@ -16,7 +16,7 @@ export function releaseOwn(record: Record): Finding[] {
   });
 }
 
-function foreignDeletion(record: Record, { seq, atUs, node, resource, token, cause }: KeyChange): Finding[] {
+function foreignDeletion(record: TraceIndex, { seq, atUs, node, resource, token, cause }: KeyChange): Finding[] {
   const set = record.keysOf(token).findLast((it) => {
     return (
       it.how === 'set' && it.seq < seq && it.node === node && it.resource === resource && senderOf(record, it.cause)
@@ -28,13 +28,13 @@ function foreignDeletion(record: Record, { seq, atUs, node, resource, token, cau
 }
 
 /** The lock whose command led to something. */
-function senderOf(record: Record, cause: number | undefined): Lock | undefined {
+function senderOf(record: TraceIndex, cause: number | undefined): Lock | undefined {
   const command = record.executions.get(cause ?? -1)?.detail;
   return command === undefined ? undefined : record.lockOf(String(command.client), Number(command.lock));
 }
 
 /** A lock begins to ask with the token of another. */
-export function oneLockPerToken(record: Record): Finding[] {
+export function oneLockPerToken(record: TraceIndex): Finding[] {
   const byToken = groupBy(attemptsInOrder(record), ({ token }) => token);
   return [...byToken.values()].flatMap((users) =>
     users.flatMap(({ lock, asked }, i) => {
@@ -45,12 +45,12 @@ export function oneLockPerToken(record: Record): Finding[] {
   );
 }
 
-function attemptsInOrder({ locks }: Record): Attempt[] {
+function attemptsInOrder({ locks }: TraceIndex): Attempt[] {
   return locks.flatMap((lock) => lock.attempts).sort((a, b) => (a.asked[0]?.seq ?? 0) - (b.asked[0]?.seq ?? 0));
 }
 
 /** An attempt begins with the token of another. */
-export function tokenUnique(record: Record): Finding[] {
+export function tokenUnique(record: TraceIndex): Finding[] {
   return [...groupBy(attemptsInOrder(record), ({ token }) => token).values()].flatMap((users) =>
     users.slice(1).map((attempt, i) => {
       const before = users[i] as Attempt;
@@ -60,15 +60,15 @@ export function tokenUnique(record: Record): Finding[] {
 }
 
 /** Whether something is sent in the same step, and not by a timer that was set in it. */
-function isAtOnce(sent: Sent, { seq, atUs }: Mark): boolean {
+function isAtOnce(sent: Sent, { seq, atUs }: TraceRef): boolean {
   return sent.cause === seq && sent.atUs === atUs;
 }
 
 /**
- * The moment from which a lock is given back: its call of release, with the sends that follow from it at once; where they
+ * The moment from which a lock is released: its call of release, with the sends that follow from it at once; where they
  * are sent one after the other, the return of the call.
  */
-function givenBack({ setup }: Record, lock: Lock): Mark | null {
+function givenBack({ setup }: TraceIndex, lock: Lock): TraceRef | null {
   if (releasesInTurn(setup.policy)) return lock.released;
   const attempt = lock.attempts[lock.attempts.length - 1];
   const [call] = lock.releaseCalls;
@@ -77,8 +77,8 @@ function givenBack({ setup }: Record, lock: Lock): Mark | null {
   return sends[sends.length - 1] ?? null;
 }
 
-/** A lock is given back, but not on every node that was asked for it. */
-export function releaseQuorum(record: Record): Finding[] {
+/** A lock is released, but not on every node that was asked for it. */
+export function releaseQuorum(record: TraceIndex): Finding[] {
   return record.locks.flatMap((lock) => {
     const end = givenBack(record, lock);
     const attempt = lock.attempts[lock.attempts.length - 1];
@@ -93,7 +93,7 @@ export function releaseQuorum(record: Record): Finding[] {
  * An attempt is over, and a key of it is on a node that was never sent a release, or comes to one later; or an extension
  * sets it after the release; or it comes after the release, and its client does nothing about it when it has heard of both.
  */
-export function cleanup(record: Record): Finding[] {
+export function cleanup(record: TraceIndex): Finding[] {
   return record.locks.flatMap((lock) =>
     lock.attempts.flatMap((attempt, i) => {
       const next = lock.attempts[i + 1];
@@ -110,7 +110,7 @@ export function cleanup(record: Record): Finding[] {
 
 /** Whether an extension of attempt number `number` sets a key where a release was carried out. */
 function isRevived(
-  record: Record,
+  record: TraceIndex,
   { lock, emptied }: Attempt,
   number: number,
   { how, seq, node, cause }: KeyChange,
@@ -121,12 +121,12 @@ function isRevived(
 }
 
 /** What became of the keys of an attempt, until a later one begins to ask for the same with the same token: they are its own then. */
-function keysOf(record: Record, { lock, token, asked }: Attempt): KeyChange[] {
+function keysOf(record: TraceIndex, { lock, token, asked }: Attempt): KeyChange[] {
   const from = asked[0]?.seq ?? 0;
   const later = record.attempts.filter((it) => it.token === token && (it.asked[0]?.seq ?? 0) > from);
   return lock.resources
     .flatMap((resource) => {
-      const next = later.filter((it) => it.lock.resources.includes(resource)).map((it) => it.asked[0] as Mark);
+      const next = later.filter((it) => it.lock.resources.includes(resource)).map((it) => it.asked[0] as TraceRef);
       const [taken] = next.sort((a, b) => a.seq - b.seq);
       const all = record.keysOf(token).filter((it) => it.resource === resource);
       if (taken === undefined) return all;
@@ -139,7 +139,7 @@ function keysOf(record: Record, { lock, token, asked }: Attempt): KeyChange[] {
 }
 
 /** When a client first knows that a key came after its release, and leaves it there. */
-function firstKept(attempt: Attempt, end: Mark, keys: readonly KeyChange[]): number | null {
+function firstKept(attempt: Attempt, end: TraceRef, keys: readonly KeyChange[]): number | null {
   const heard = attempt.heard.filter(({ seq }) => seq > end.seq);
   for (const { node, seq, atUs } of heard) {
     const sends = attempt.released.filter((it) => it.node === node && (it.seq < seq || isAtOnce(it, { seq, atUs })));
@@ -163,7 +163,7 @@ function comesLate(attempt: Attempt, node: number, changes: readonly KeyChange[]
   return (held.get(node)?.size ?? 0) > 0 && changes.some(isLate);
 }
 
-function firstLeftOver(attempt: Attempt, end: Mark, keys: readonly KeyChange[]): number | null {
+function firstLeftOver(attempt: Attempt, end: TraceRef, keys: readonly KeyChange[]): number | null {
   const stored = new Map<number, Set<string>>();
   const mayHold = (node: number, seq: number): boolean =>
     attempt.released.some((it) => it.node === node && it.seq < Math.max(seq, end.seq + 1));

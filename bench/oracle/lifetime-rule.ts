@@ -2,16 +2,16 @@ import { nodeIndex, nodeName, type TraceEvent } from '../../sim/index.js';
 import { finding } from './claim-rules.js';
 import type { Finding } from './finding.js';
 import { groupBy } from './group-by.js';
-import type { KeyChange, Mark, Record } from './record.js';
+import type { KeyChange, TraceIndex, TraceRef } from './trace-index.js';
 
 /** A key on a node from when it was set to when it was gone, or to the end of the run. */
 interface Life {
   readonly set: KeyChange;
-  readonly end: Mark;
+  readonly end: TraceRef;
 }
 
 /** A place in the trace at which the time by which a key has to be gone, or whether its node is up, may be another. */
-interface Turn extends Mark {
+interface Turn extends TraceRef {
   readonly kind: 'due' | 'up' | 'down';
   readonly dueUs: number;
 }
@@ -20,7 +20,7 @@ interface Turn extends Mark {
  * A key is there, on a node that is up, at an instant that its clock shows as later than every TTL which the node was asked
  * for with its token before.
  */
-export function boundedKeyLifetime(record: Record): Finding[] {
+export function boundedKeyLifetime(record: TraceIndex): Finding[] {
   const turns = groupBy(turnsIn(record), ({ node }) => node);
   const takeovers = record.events.filter(({ kind, detail }) => kind === 'failover' && 'of' in detail);
   return livesIn(record).flatMap(({ set, end }) => {
@@ -37,7 +37,7 @@ export function boundedKeyLifetime(record: Record): Finding[] {
 
 type NodeTurn = Turn & { readonly node: number; readonly token: number | null };
 
-function turnsIn(record: Record): NodeTurn[] {
+function turnsIn(record: TraceIndex): NodeTurn[] {
   return record.events.flatMap((event): NodeTurn[] => {
     const { seq, atUs, kind, process, detail } = event;
     if (record.setup.clients.includes(process)) return [];
@@ -50,20 +50,20 @@ function turnsIn(record: Record): NodeTurn[] {
 }
 
 /** The first reading of a node's clock at which the TTL of a command is over, if it is carried out here. */
-function dueOf({ setup }: Record, { localUs, detail }: TraceEvent): number {
+function dueOf({ setup }: TraceIndex, { localUs, detail }: TraceEvent): number {
   const { resolutionUs, expiry } = setup.cluster;
   const lastTick = Math.floor(localUs / resolutionUs) + (Number(detail.ttlMs) * 1000) / resolutionUs;
   return (expiry === 'at' ? lastTick : lastTick + 1) * resolutionUs;
 }
 
-function livesIn({ keys, endUs }: Record): Life[] {
-  const end: Mark = { seq: Number.POSITIVE_INFINITY, atUs: endUs };
+function livesIn({ keys, endUs }: TraceIndex): Life[] {
+  const end: TraceRef = { seq: Number.POSITIVE_INFINITY, atUs: endUs };
   return [...groupBy(keys, ({ node, resource }) => `${node} ${resource}`).values()].flatMap((changes) =>
     changes.flatMap((set, i) => (set.how === 'set' ? [{ set, end: changes[i + 1] ?? end }] : [])),
   );
 }
 
-function firstLate(record: Record, { set, end }: Life, turns: readonly Turn[]): number | null {
+function firstLate(record: TraceIndex, { set, end }: Life, turns: readonly Turn[]): number | null {
   const clock = record.clock(nodeName(set.node));
   let [from, up, dueUs] = [set.atUs, true, 0];
   for (const turn of [...turns, { ...end, kind: 'down' as const, dueUs: 0 }]) {

@@ -54,7 +54,7 @@ describe('a client that waits alone, by its trace', () => {
     expect(kept).toEqual(['deadlock-free c2 10452000..10452000']);
   });
 
-  it('is looked at anew whenever somebody comes or goes', () => {
+  it('is looked at again whenever somebody comes or goes', () => {
     const goes = (client: string, atUs: number): Fault => ({ kind: 'client-crash', client, atUs });
     // Waits for answers without end, and so has no deadline of its own that is looked at in between.
     const silent: Parts = { policy: { deviations: ['quorum:6', 'settles-by-quorum-only'] } };
@@ -76,7 +76,7 @@ describe('a client that waits alone, by its trace', () => {
 });
 
 describe('a call, by its trace', () => {
-  it('is over within its own time, by its clock, and anew after a pause', () => {
+  it('is over within its own time, by its clock, and again after a pause', () => {
     const faults = ['n0', 'n1', 'n2'].map(hung);
     const locks = [[lock(0, { ttlMs: 1_000 })]];
     const patient = { settings: { nodeTimeoutUs: null, tries: 1 } };

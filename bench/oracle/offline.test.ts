@@ -14,7 +14,7 @@ describe('what a trace is checked for afterwards', () => {
   });
 
   it('nothing where one begins in the instant in which the other ends', () => {
-    // c1 claims at 2,000 and gives back at 5,000; c2's last vote arrives in that very instant.
+    // c1 claims at 2,000 and releases at 5,000; c2's last vote arrives in that very instant.
     const locks = [[lock(0, { holdUs: 3_000 })], [lock(3_000)]];
     expect(findings({ locks, policy: { deviations: ['sets-any'] } })).toEqual([
       'validity c1 4000..5000',
@@ -226,7 +226,7 @@ it('a key expires in its time, though its token sets one on another resource', (
   ]);
 });
 
-it('a lock whose releases go out one after the other is given back when the call returns', () => {
+it('a lock whose releases go out one after the other is released when the call returns', () => {
   const parts = { locks: [[lock(0, { holdUs: 3_000 })]], fates: unreached('c1', 'n3', 'n4') };
   const granted = (...deviations: string[]): string[] =>
     findings({ ...parts, policy: { deviations: ['releases-granted', ...deviations] } });
@@ -252,7 +252,7 @@ it('a lock that its owner gives up over a failed extension ends before its time'
   expect(failing('failure-gives-up')).toEqual(['validity c1 2500..5000']);
 });
 
-describe('a key that its own token sets anew', () => {
+describe('a key that its own token sets again', () => {
   const back: Fault = { kind: 'clock-step', process: 'n0', atUs: 100_000, byUs: -200_000 };
 
   it.each(['extends-missing', 'extends-any'])(
@@ -275,7 +275,7 @@ describe('locks with one token', () => {
   const policy = { deviations: ['token-per-call', 'own-key-grants'], habits: { tokenPerProcess: true } } as const;
 
   it('keys are those of the last that asked for them', () => {
-    // The first is given back where nothing of it was ever set; the second has the keys by then.
+    // The first is released where nothing of it was ever set; the second has the keys by then.
     const locks = [[lock(0, { holdUs: 20_000 }), lock(10_000)]];
     const said = (...more: string[]): string[] =>
       findings({ locks, policy: { ...policy, deviations: [...policy.deviations, ...more] } });

@@ -10,11 +10,11 @@ import type { Finding } from './finding.js';
 import { cleanup, oneLockPerToken, releaseOwn, releaseQuorum, tokenUnique } from './key-rules.js';
 import { boundedKeyLifetime } from './lifetime-rule.js';
 import { LIVENESS, liveness } from './liveness.js';
-import { Record } from './record.js';
-import { Waits } from './waits.js';
+import { TraceIndex } from './trace-index.js';
+import { WaitIndex } from './wait-index.js';
 
 /** The rules by the property that they decide. */
-const RULES: { readonly [P in PropertyId]?: (record: Record) => Finding[] } = {
+const RULES: { readonly [P in PropertyId]?: (record: TraceIndex) => Finding[] } = {
   'mutual-exclusion': mutualExclusion,
   validity,
   'action-in-belief': actionInBelief,
@@ -47,9 +47,9 @@ export interface Check {
  * with the monitors, which see events one by one: it shares no rule with them, sorts where they count, and looks at the
  * run when it is over.
  */
-export function checkOffline(setup: Setup, trace: readonly TraceEvent[], endUs: number): Check {
-  const record = new Record(setup, trace, endUs);
-  const waits = new Waits(record);
+export function checkTrace(setup: Setup, trace: readonly TraceEvent[], endUs: number): Check {
+  const record = new TraceIndex(setup, trace, endUs);
+  const waits = new WaitIndex(record);
   const findings = [...Object.values(RULES).flatMap((rule) => rule(record)), ...liveness(waits)];
   return { findings, outages: outages(waits) };
 }

@@ -1,18 +1,18 @@
 import { finding } from './claim-rules.js';
 import type { Finding } from './finding.js';
-import type { Lock, Mark } from './record.js';
-import type { Waits } from './waits.js';
+import type { Lock, TraceRef } from './trace-index.js';
+import type { WaitIndex } from './wait-index.js';
 
 /** By the definition of the property. */
 const MOST_ROUNDS = 10;
 
-interface Step extends Mark {
+interface Step extends TraceRef {
   readonly lock: Lock;
   readonly kind: 'asks' | 'fails' | 'moves' | 'leaves';
 }
 
 /** Of those who keep trying for a resource that is free for them, each has failed more than ten times undisturbed. */
-export function failedRounds(waits: Waits): Finding[] {
+export function failedRounds(waits: WaitIndex): Finding[] {
   const begunUs = new Map<Lock, number>();
   const failures = new Map<Lock, number>();
   let calmSince = 0;
@@ -35,10 +35,10 @@ export function failedRounds(waits: Waits): Finding[] {
   return [];
 }
 
-function stepsOf(waits: Waits): Step[] {
+function stepsOf(waits: WaitIndex): Step[] {
   const { locks } = waits.record;
   const steps = locks.flatMap((lock): Step[] => {
-    const step = (kind: Step['kind'], { seq, atUs }: Mark): Step => ({ kind, seq, atUs, lock });
+    const step = (kind: Step['kind'], { seq, atUs }: TraceRef): Step => ({ kind, seq, atUs, lock });
     const grants = lock.turns.filter((turn) => turn.kind !== 'end');
     const death = waits.deathOf(lock);
     const gone = [grants[0], death].filter((it) => it !== undefined && it !== null);
@@ -57,7 +57,7 @@ function stepsOf(waits: Waits): Step[] {
 }
 
 /** Whether a majority is usable for all of them, and free of what others have set. */
-function isOpen(waits: Waits, rivals: readonly Lock[], atUs: number, seq: number): boolean {
+function isOpen(waits: WaitIndex, rivals: readonly Lock[], atUs: number, seq: number): boolean {
   const { conditions } = waits;
   return rivals.every((rival) => {
     const usable = conditions.usable(rival, atUs, seq);
@@ -66,7 +66,7 @@ function isOpen(waits: Waits, rivals: readonly Lock[], atUs: number, seq: number
 }
 
 /** The run ended before its time, because that hardly went on any more. */
-export function endless(waits: Waits): Finding[] {
+export function endless(waits: WaitIndex): Finding[] {
   const { record } = waits;
   if (record.endUs >= record.setup.untilUs) return [];
   const waiting = record.locks.filter((lock) => waits.isWaiting(lock, Number.POSITIVE_INFINITY));

@@ -1,13 +1,13 @@
 import type { Fault, LockPlan, WritePlan } from '../../scenarios/index.js';
 import {
   type Adversary,
+  type DecisionPoint,
   type Direction,
   type FateSlot,
-  type LockRun,
   type Message,
-  type Moment,
   nodeName,
-  type Stream,
+  type RandomStream,
+  type SimLock,
   type WorldView,
 } from '../../sim/index.js';
 
@@ -20,12 +20,12 @@ const RESOURCES: readonly [readonly string[], ...(readonly string[])[]] = [['a']
  */
 export class RoughAdversary implements Adversary {
   private readonly inner: Adversary;
-  private readonly draw: Stream;
+  private readonly draw: RandomStream;
   private readonly own: Fault[] = [];
   /** By client: what it asks for besides, while it still asks for or holds what it was told to. */
   private readonly besides: (LockPlan | null)[] = [];
 
-  constructor(inner: Adversary, draw: Stream) {
+  constructor(inner: Adversary, draw: RandomStream) {
     this.inner = inner;
     this.draw = draw;
   }
@@ -73,7 +73,7 @@ export class RoughAdversary implements Adversary {
     this.inner.fate(message, direction, send, fate, view);
   }
 
-  nextFault(moment: Moment, lock: LockRun | null, view: WorldView): Fault | null {
+  nextFault(moment: DecisionPoint, lock: SimLock | null, view: WorldView): Fault | null {
     const fault = this.inner.nextFault(moment, lock, view);
     if (fault !== null) return fault;
     if (this.own.length === 0 && lock !== null && moment === 'claim' && this.draw.chance(30 * PERCENT)) {
@@ -84,7 +84,7 @@ export class RoughAdversary implements Adversary {
   }
 
   /** One to three faults, some of them in the same instant. */
-  private strike(lock: LockRun, view: WorldView): void {
+  private strike(lock: SimLock, view: WorldView): void {
     const { draw } = this;
     const ttl = lock.plan.ttlMs * 1000;
     let atUs = view.now + draw.pick([0, draw.below(5_000), draw.below(ttl)]);
@@ -94,7 +94,7 @@ export class RoughAdversary implements Adversary {
     }
   }
 
-  private fault(atUs: number, lock: LockRun, view: WorldView, ttl: number): Fault {
+  private fault(atUs: number, lock: SimLock, view: WorldView, ttl: number): Fault {
     const { draw } = this;
     const when = { atUs, edge: 'after' as const };
     const node = nodeName(draw.below(view.nodes.length));

@@ -1,10 +1,10 @@
 import { finding } from './claim-rules.js';
 import type { Finding } from './finding.js';
 import { aloneUs } from './patience.js';
-import type { Lock } from './record.js';
-import type { Waits } from './waits.js';
+import type { Lock } from './trace-index.js';
+import type { WaitIndex } from './wait-index.js';
 
-/** An instant in which the watch over those who wait begins anew. */
+/** An instant in which the watch over those who wait begins again. */
 interface Reset {
   readonly atUs: number;
   /** Somebody came or went, or a key that was in the way; else something got in the way, or no longer does. */
@@ -16,7 +16,7 @@ interface Reset {
  * whenever the longest patience of all who have asked so far is over since the last reset, and again each time that it is
  * over once more.
  */
-export function loneWait(waits: Waits): Finding[] {
+export function loneWait(waits: WaitIndex): Finding[] {
   const { record, conditions } = waits;
   const told = new Set<Lock>();
   const findings: Finding[] = [];
@@ -39,7 +39,7 @@ export function loneWait(waits: Waits): Finding[] {
   return findings;
 }
 
-function resetsOf(waits: Waits): Reset[] {
+function resetsOf(waits: WaitIndex): Reset[] {
   const { record, troubles, uses } = waits;
   const marks = record.locks.flatMap((lock) => [
     lock.call,
@@ -58,14 +58,14 @@ function resetsOf(waits: Waits): Reset[] {
   return [...changes, ...disturbed].sort((a, b) => a.atUs - b.atUs);
 }
 
-function patienceAt({ record, conditions }: Waits, seq: number): number {
+function patienceAt({ record, conditions }: WaitIndex, seq: number): number {
   const { locks, setup } = record;
   const asked = locks.filter(({ call }) => call.seq < seq);
   return Math.max(0, ...asked.map((it) => aloneUs(setup.policy, conditions.list(it).nodes.length, it.call.ttlMs)));
 }
 
 /** Who should have the lock by `due`; and until when keys that are there for a reason keep others out. */
-function look(waits: Waits, due: number, told: Set<Lock>): { findings: Finding[]; freeUs: number } {
+function look(waits: WaitIndex, due: number, told: Set<Lock>): { findings: Finding[]; freeUs: number } {
   const { record, conditions } = waits;
   const seq = waits.seqAfter(due);
   const findings: Finding[] = [];
@@ -86,7 +86,7 @@ function look(waits: Waits, due: number, told: Set<Lock>): { findings: Finding[]
   return { findings, freeUs };
 }
 
-function hasRivals(waits: Waits, lock: Lock, seq: number): boolean {
+function hasRivals(waits: WaitIndex, lock: Lock, seq: number): boolean {
   return waits.record.locks.some(
     (other) =>
       other !== lock &&

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { explore, SMALL_WORLD } from '../../explore/index.js';
+import { DEFAULT_SCOPE, explore } from '../../explore/index.js';
 import { canRun } from '../../real/testing/can-run.js';
 import { checkTwin, hasSpin, type TwinBounds } from './twin.js';
 
@@ -17,7 +17,7 @@ describe.skipIf(!canRun('the Promela twin', 'spin', lacking))('the Promela twin 
     const spin = checkTwin(twin);
     expect(spin.violated ? 'violated' : 'safe').toBe(verdict);
     const bounds = {
-      ...SMALL_WORLD,
+      ...DEFAULT_SCOPE,
       ttl: twin.ttl,
       allowance: twin.allowance,
       crashes: twin.crashes,

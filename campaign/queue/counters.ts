@@ -1,7 +1,7 @@
-import type { Situation } from '../../properties/coverage.js';
+import type { CoveragePoint } from '../../properties/coverage.js';
 import type { PropertyId } from '../../scenarios/index.js';
-import { noTally, type Tally } from '../../search/tally.js';
-import { STRAINS } from '../../search/weather.js';
+import { BOUND_IDS } from '../../search/fault-model.js';
+import { noTotals, type SearchTotals } from '../../search/search-totals.js';
 
 /*
  * A tally as named whole numbers, which a server can add up by itself: the hash too, as its two halves.
@@ -19,7 +19,7 @@ export function flattened({
   exercised,
   strained,
   violating,
-}: Tally): Record<string, number> {
+}: SearchTotals): Record<string, number> {
   const counters: Record<string, number> = {
     runs,
     events,
@@ -29,7 +29,7 @@ export function flattened({
     hashB: Number.parseInt(hash.slice(8), 16),
   };
   for (const [situation, count] of Object.entries(exercised)) counters[`exercised ${situation}`] = count;
-  for (const strain of STRAINS) {
+  for (const strain of BOUND_IDS) {
     counters[`strained ${strain}`] = strained[strain].runs;
     counters[`atBound ${strain}`] = strained[strain].atBound;
   }
@@ -38,14 +38,15 @@ export function flattened({
 }
 
 /** The tally of a search from sums of counters, each named with the index of its search. */
-export function unflattened(sums: Readonly<Record<string, string>>, search: number): Tally {
+export function unflattened(sums: Readonly<Record<string, string>>, search: number): SearchTotals {
   const of = (name: string): number => Number(sums[`${search} ${name}`] ?? 0);
   const half = (name: string): string =>
     Number(BigInt(sums[`${search} ${name}`] ?? 0) % BigInt(HALF))
       .toString(16)
       .padStart(8, '0');
-  const { exercised } = noTally();
-  for (const situation of Object.keys(exercised) as Situation[]) exercised[situation] = of(`exercised ${situation}`);
+  const { exercised } = noTotals();
+  for (const situation of Object.keys(exercised) as CoveragePoint[])
+    exercised[situation] = of(`exercised ${situation}`);
   const prefix = `${search} violating `;
   const properties = Object.keys(sums).filter((name) => name.startsWith(prefix));
   return {

@@ -2,12 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Job, Queue, Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { InputError } from '../../scenarios/index.js';
-import { notMade, type RemadeRange } from '../again.js';
 import { engineHash } from '../engine.js';
-import { makeAlone, RangeMaker } from '../range-maker.js';
+import { RangeRunner, runInline } from '../range-runner.js';
+import { notMade, type RerunResult } from '../rerun.js';
 import { CampaignRanges, type CampaignSpec, guestsOf } from '../spec.js';
 import { bullmq, connect, type QueueAddress } from './connection.js';
-import { Ledger, skewed } from './ledger.js';
+import { ResultStore, skewed } from './result-store.js';
 import { type CampaignState, stateOf } from './state.js';
 
 /** Jobs that are sent to the server at once. */
@@ -29,7 +29,7 @@ interface RangeJob {
 
 /** A campaign on a server, as one machine sees it. */
 export class QueuedCampaign implements AsyncDisposable {
-  readonly ledger: Ledger;
+  readonly ledger: ResultStore;
   private readonly redis: Redis;
   private readonly name: string;
   private readonly queue: Queue<RangeJob>;
@@ -38,7 +38,7 @@ export class QueuedCampaign implements AsyncDisposable {
     this.redis = redis;
     this.name = name;
     this.queue = queue;
-    this.ledger = new Ledger(redis, name);
+    this.ledger = new ResultStore(redis, name);
   }
 
   /** @throws InputError if the server or a package is not there. */
@@ -91,7 +91,7 @@ export class QueuedCampaign implements AsyncDisposable {
     const spec = await this.join();
     const ranges = new CampaignRanges(spec);
     // This thread has to be free, to say that the worker is alive.
-    const maker = new RangeMaker(spec, workers, false);
+    const maker = new RangeRunner(spec, workers, false);
     const { Worker } = await bullmq();
     let made = 0;
     const process = async ({ data: { index } }: Job<RangeJob>): Promise<void> => {
@@ -140,12 +140,12 @@ export class QueuedCampaign implements AsyncDisposable {
    *
    * @throws InputError if there is no such range, or it has not been made.
    */
-  async again(index: number): Promise<RemadeRange> {
+  async again(index: number): Promise<RerunResult> {
     const spec = await this.join();
     const digest = await this.ledger.digestOf(index);
     if (digest === null) throw new InputError(notMade(index));
     const range = new CampaignRanges(spec).at(index);
-    return { spec, range, digest, unit: await makeAlone(spec, range) };
+    return { spec, range, digest, unit: await runInline(spec, range) };
   }
 
   async jobs(): Promise<{ readonly waiting: number; readonly active: number }> {

@@ -1,6 +1,6 @@
 import { type CampaignPart, noPart, spansOf, totalOf } from '../part.js';
 import type { CampaignSpec } from '../spec.js';
-import { type Books, PACE_S, type Pace } from './ledger.js';
+import { PACE_S, type StoredResults, type Throughput } from './result-store.js';
 
 /** How far a campaign is, for people. */
 export interface CampaignState {
@@ -20,7 +20,7 @@ export interface CampaignState {
   readonly unkept: number;
   readonly mismatches: number;
   /** By time. */
-  readonly pace: readonly Pace[];
+  readonly pace: readonly Throughput[];
 }
 
 /** The speed is that of so many seconds. */
@@ -29,7 +29,7 @@ const RECENT_S = 6 * PACE_S;
 /** Sums the books up. */
 export function stateOf(
   spec: CampaignSpec,
-  books: Books,
+  books: StoredResults,
   indices: readonly number[],
   jobs: { readonly waiting: number; readonly active: number; readonly workers: number; readonly isOver: boolean },
 ): CampaignState {

@@ -1,6 +1,6 @@
 import { escaped } from '../../report/escaped.js';
-import { countWords } from '../../report/words.js';
-import { PACE_S, type Pace } from '../queue/ledger.js';
+import { formatCount } from '../../report/words.js';
+import { PACE_S, type Throughput } from '../queue/result-store.js';
 
 const WIDTH = 720;
 const HEIGHT = 200;
@@ -17,7 +17,7 @@ interface Point {
 }
 
 /** The rate of violations of each search over time: lines that differ in colour and dash, each with its name. */
-export function chartSvg(names: readonly string[], pace: readonly Pace[]): string {
+export function chartSvg(names: readonly string[], pace: readonly Throughput[]): string {
   const lines = names.map((_, search) => pointsOf(pace.filter((it) => it.search === search)));
   const all = lines.flat();
   if (all.length === 0) return '<p>Nothing yet.</p>';
@@ -40,7 +40,7 @@ export function chartSvg(names: readonly string[], pace: readonly Pace[]): strin
   });
   return `<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="rate of violations over time; the table above has the sums">
 <g fill="currentColor" font-size="12">
-<text x="0" y="${y(most)}" dy="4">${countWords(Math.round(most))}</text><text x="0" y="${y(0)}" dy="4">0</text>
+<text x="0" y="${y(most)}" dy="4">${formatCount(Math.round(most))}</text><text x="0" y="${y(0)}" dy="4">0</text>
 <text x="${LEFT}" y="${HEIGHT - 6}">0 s</text><text x="${WIDTH}" y="${HEIGHT - 6}" text-anchor="end">${Math.round(mostS)} s</text>
 </g>
 <line x1="${LEFT}" x2="${WIDTH}" y1="${y(0)}" y2="${y(0)}" stroke="currentColor"/>
@@ -48,7 +48,7 @@ ${drawn.join('\n')}
 </svg><ul style="list-style:none;padding:0">${legend.join('')}</ul>`;
 }
 
-function pointsOf(pace: readonly Pace[]): Point[] {
+function pointsOf(pace: readonly Throughput[]): Point[] {
   const size = Math.ceil(pace.length / MOST_POINTS);
   const points: Point[] = [];
   for (let i = 0; i < pace.length; i += size) {

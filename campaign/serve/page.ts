@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { escaped } from '../../report/escaped.js';
-import { countWords, plural } from '../../report/words.js';
+import { formatCount, plural } from '../../report/words.js';
 import { perMillionWords, rangesDone, totalOf, violatingRuns } from '../part.js';
 import type { CampaignState } from '../queue/index.js';
 import { CampaignRanges } from '../spec.js';
@@ -64,10 +64,10 @@ export function progressHtml(state: CampaignState): string {
   const done = rangesDone(part);
   const { count } = new CampaignRanges(part.spec);
   const left = leftS === null ? '' : `, about ${timeWords(leftS)} left`;
-  const pace = `${plural(workers, 'machine')}, ${countWords(Math.round(runsPerSecond))} schedules/s${left}`;
+  const pace = `${plural(workers, 'machine')}, ${formatCount(Math.round(runsPerSecond))} schedules/s${left}`;
   return `
 <progress max="${count}" value="${done}" aria-label="ranges done"></progress>
-<p><b>${isOver ? 'Over' : 'At work'}</b>: ${countWords(done)} of ${plural(count, 'range')} and
+<p><b>${isOver ? 'Over' : 'At work'}</b>: ${formatCount(done)} of ${plural(count, 'range')} and
 ${plural(total.runs, 'schedule')} in ${timeWords(elapsedS)}${isOver ? '' : `; ${pace}`}.</p>
 ${troubleHtml(state)}
 ${searchesHtml(state)}
@@ -88,7 +88,7 @@ function searchesHtml({ part }: CampaignState): string {
     const tally = part.tallies[i] ?? totalOf(part);
     const violating = violatingRuns(tally);
     const rate = perMillionWords(violating, tally.runs);
-    const cells = [countWords(weight), countWords(tally.runs), countWords(violating), rate, countWords(tally.near)];
+    const cells = [formatCount(weight), formatCount(tally.runs), formatCount(violating), rate, formatCount(tally.near)];
     return `<tr><td>${escaped(name)}</td>${cells.map((cell) => `<td>${cell}</td>`).join('')}</tr>`;
   });
   const heads = ['search', 'weight', 'schedules', 'violations', 'per million', 'near'];
@@ -102,7 +102,7 @@ function failuresHtml({ part }: CampaignState): string {
   if (part.failures.length === 0) return '<p>None so far.</p>';
   const items = part.failures.map(
     ({ shape, run, search, events }, i) =>
-      `<li><code>${escaped(shape)}</code><br>${plural(events, 'event')}, first in run ${countWords(run + 1)} of ` +
+      `<li><code>${escaped(shape)}</code><br>${plural(events, 'event')}, first in run ${formatCount(run + 1)} of ` +
       `${escaped(part.spec.searches[search]?.name ?? '')}: <a href="/failures/${i}.txt">report</a>, ` +
       `<a href="/failures/${i}.json" download>schedule</a></li>`,
   );

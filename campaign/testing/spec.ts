@@ -1,5 +1,5 @@
 import { SAFETY } from '../../properties/index.js';
-import { past, WITHIN_ASSUMPTIONS } from '../../search/index.js';
+import { exceedBound, WITHIN_ASSUMPTIONS } from '../../search/index.js';
 import { type CampaignRange, type CampaignSearch, type CampaignSpec, isGuest } from '../spec.js';
 import { runUnit, type UnitResult } from '../unit.js';
 
@@ -9,7 +9,7 @@ export function specFor(ranges: number, ...weights: readonly number[]): Campaign
     name: `search ${i}`,
     weight,
     plan: {
-      weather: past(WITHIN_ASSUMPTIONS, 'rate', 1.5),
+      faultModel: exceedBound(WITHIN_ASSUMPTIONS, 'rate', 1.5),
       seed: `seed ${i}`,
       strategy: 'combination',
       properties: SAFETY,

@@ -1,7 +1,7 @@
 import { lockPolicyOf, type PolicyChange, policyWith } from '../../deviations/index.js';
 import {
   type Answer,
-  type Chance,
+  type AttemptRandomness,
   type Command,
   type Effect,
   initialState,
@@ -175,7 +175,7 @@ export class TestLock {
     };
   }
 
-  private chance(jitterPpm: number): Chance {
+  private chance(jitterPpm: number): AttemptRandomness {
     return { token: `token-${this.chances++}` as Token, jitterPpm };
   }
 

@@ -179,7 +179,7 @@ export const ORIGINS: Readonly<Record<string, Origin>> = {
     sources: [source('jacket-code/redlock-cpp', 'f9f56187bab5935c0857822e7953150a8836896f', 'redlock-cpp/redlock.cpp')],
     unknown: [],
     simplified: [
-      'an extension keeps its token, and its keys where it fails; the library deletes each key and sets it anew with a new token, and deletes those again where it fails',
+      'an extension keeps its token, and its keys where it fails; the library deletes each key and sets it again with a new token, and deletes those again where it fails',
     ],
   },
   'redlock-cs': {

@@ -55,7 +55,7 @@ const REDLOCK_PY: Policy = policyOfClient('redlock-py', {
   habits: { clock: 'wall' },
 });
 
-/** Its SET takes its own token for a yes and gives it the TTL anew, for tries and extensions alike. */
+/** Its SET takes its own token for a yes and gives it the TTL again, for tries and extensions alike. */
 const AIOREDLOCK: Policy = policyOfClient('aioredlock', {
   settings: { nodeTimeoutUs: null, tries: 3, maxExtensions: null },
   deviations: [

@@ -2,14 +2,14 @@ import { expect } from 'vitest';
 import { type Command, type LockState, localTime } from '../../core/index.js';
 import type { CounterState } from '../../sim/index.js';
 import type { Action } from '../action.js';
-import { type ExploreBounds, TICK_US } from '../bounds.js';
+import { type ExploreScope, TICK_US } from '../bounds.js';
 import { canonicalLock, lockKey } from '../canonical-lock.js';
 import { TIMERS, UNARMED } from '../locks.js';
-import { BoundedWorld } from '../world.js';
+import { StateModel } from '../world.js';
 import { PlainWorld } from './plain-world.js';
 
 /** What can be told of a state, in words that both worlds share. */
-function told(world: BoundedWorld, state: Uint16Array): string {
+function told(world: StateModel, state: Uint16Array): string {
   const { clients, nodes } = world.bounds;
   const parts: string[] = [];
   for (let client = 0; client < clients; client++) {
@@ -76,8 +76,8 @@ function toldPlain(world: PlainWorld): string {
 }
 
 /** Plays every transition of a space both ways. How many there were. */
-export function playBothWays(bounds: ExploreBounds): number {
-  const world = new BoundedWorld(bounds, 'none', false);
+export function playBothWays(bounds: ExploreScope): number {
+  const world = new StateModel(bounds, 'none', false);
   const first = world.initial();
   const met = new Set([first.join()]);
   const waiting: { readonly state: Uint16Array; readonly plain: PlainWorld }[] = [

@@ -11,9 +11,9 @@ import {
   type Token,
 } from '../../core/index.js';
 import { hasFencingTokens, lockPolicyOf, type Policy } from '../../deviations/index.js';
-import { type CounterState, LoneNode, trueTime } from '../../sim/index.js';
+import { type CounterState, StandaloneNode, trueTime } from '../../sim/index.js';
 import { type Action, ActionKind, partsOf } from '../action.js';
-import { type ExploreBounds, policyWithin, TICK_US } from '../bounds.js';
+import { type ExploreScope, policyWithin, TICK_US } from '../bounds.js';
 import { CALL, EXTEND, PAUSE, RELEASE, RESUME, stepWithin, TIMERS } from '../locks.js';
 
 interface Client {
@@ -47,14 +47,14 @@ const KEYS = ['r'];
  * states, it may leave out only if this one cannot be told from it.
  */
 export class PlainWorld {
-  readonly bounds: ExploreBounds;
+  readonly bounds: ExploreScope;
   readonly policy: Policy;
   readonly clients: readonly Client[];
   readonly nodes: readonly Node[];
   readonly channels: readonly Channel[];
 
   private constructor(
-    bounds: ExploreBounds,
+    bounds: ExploreScope,
     clients: readonly Client[],
     nodes: readonly Node[],
     channels: readonly Channel[],
@@ -66,7 +66,7 @@ export class PlainWorld {
     this.channels = channels;
   }
 
-  static initial(bounds: ExploreBounds): PlainWorld {
+  static initial(bounds: ExploreScope): PlainWorld {
     const clients = Array.from({ length: bounds.clients }, (_, client) => ({
       lock: initialState(),
       nowUs: (7 + 1000 * client) * TICK_US,
@@ -258,13 +258,13 @@ function chance(client: number, attempt: number): { readonly token: Token; reado
 interface Replayed {
   readonly answer: Answer;
   readonly key: { readonly token: string; readonly left: number } | null;
-  readonly counter: LoneNode['counter'];
+  readonly counter: StandaloneNode['counter'];
 }
 
 function replay(policy: Policy, heard: readonly Heard[], nowMs?: number): Replayed {
   const { rules } = lockPolicyOf(policy);
-  const start = (): LoneNode => {
-    const fresh = new LoneNode('at');
+  const start = (): StandaloneNode => {
+    const fresh = new StandaloneNode('at');
     if (hasFencingTokens(policy)) fresh.counter.begin(rules.scripts.counter);
     return fresh;
   };

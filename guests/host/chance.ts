@@ -1,9 +1,9 @@
 import crypto from 'node:crypto';
-import { current, type Owner } from './owner.js';
+import { current, type ProcessContext } from './owner.js';
 
 type Callback = (error: Error | null, value?: unknown) => void;
 
-function fill(owner: Owner, bytes: Uint8Array): void {
+function fill(owner: ProcessContext, bytes: Uint8Array): void {
   let word = 0;
   for (let i = 0; i < bytes.length; i++) {
     if (i % 4 === 0) word = owner.randomWord();
@@ -19,7 +19,7 @@ function bytesOf(view: unknown, offset = 0, size?: number): Uint8Array {
 }
 
 /** RFC 9562, version 4. */
-function uuid(owner: Owner): `${string}-${string}-${string}-${string}-${string}` {
+function uuid(owner: ProcessContext): `${string}-${string}-${string}-${string}-${string}` {
   const bytes = Buffer.alloc(16);
   fill(owner, bytes);
   bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x40, 6);
@@ -28,12 +28,12 @@ function uuid(owner: Owner): `${string}-${string}-${string}-${string}-${string}`
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
-function later(owner: Owner, callback: unknown, value: unknown): void {
+function later(owner: ProcessContext, callback: unknown, value: unknown): void {
   owner.setImmediate(() => (callback as Callback)(null, value));
 }
 
 /** The ways to draw of a simulated process, by the names that `node:crypto` gives them. */
-const DRAWS: Readonly<Record<string, (owner: Owner, args: readonly unknown[]) => unknown>> = {
+const DRAWS: Readonly<Record<string, (owner: ProcessContext, args: readonly unknown[]) => unknown>> = {
   randomBytes(owner, [size, callback]) {
     const bytes = Buffer.alloc(Number(size));
     fill(owner, bytes);

@@ -1,5 +1,5 @@
 import os from 'node:os';
-import { current, type Owner } from './owner.js';
+import { current, type ProcessContext } from './owner.js';
 
 const NS_PER_US = 1000n;
 const US_PER_S = 1_000_000;
@@ -17,7 +17,7 @@ export function installClocks(): void {
 function replace<K extends string>(
   target: Record<K, () => number>,
   name: K,
-  dispatch: (native: () => number, owner: Owner | null) => number,
+  dispatch: (native: () => number, owner: ProcessContext | null) => number,
 ): void {
   const native = target[name].bind(target);
   const value = (): number => dispatch(native, current.owner);

@@ -6,11 +6,11 @@ import { promisify } from 'node:util';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { drainAtOnce, drainByImmediates, inMacrotask } from './drain.js';
 import { install } from './install.js';
-import { as, current, type OwnedTimer, type Owner } from './owner.js';
+import { as, current, type OwnedTimer, type ProcessContext } from './owner.js';
 import { SimTimeout } from './timers.js';
 
 /** A process whose clocks show what it is told, and which notes what is asked of it. */
-class Fake implements Owner {
+class Fake implements ProcessContext {
   readonly name = 'c1';
   readonly pid = 7;
   readonly timers: { callback: () => void; delayMs: number; repeat: boolean; cancelled: boolean }[] = [];

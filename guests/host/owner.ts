@@ -5,7 +5,7 @@ export interface OwnedTimer {
 }
 
 /** A simulated process, as the dispatchers see it: whose clocks, timers and randomness guest code gets. */
-export interface Owner {
+export interface ProcessContext {
   /** In a word, for messages: `c1`. */
   readonly name: string;
   /** What `process.pid` shows. */
@@ -34,7 +34,7 @@ export interface Owner {
  * dispatchers are installed once.
  */
 interface OwnerCell {
-  owner: Owner | null;
+  owner: ProcessContext | null;
 }
 
 const KEY = Symbol.for('lockstep.guests.owner');
@@ -50,7 +50,7 @@ function cellOfThread(): OwnerCell {
 export const current: OwnerCell = cellOfThread();
 
 /** Runs `work` as a part of what `owner` does, and leaves the owner as it was. */
-export function as<T>(owner: Owner | null, work: () => T): T {
+export function as<T>(owner: ProcessContext | null, work: () => T): T {
   const before = current.owner;
   current.owner = owner;
   try {

@@ -1,14 +1,14 @@
 import { type Command, members, NO_NODES, type NodeSet, union } from '../../core/index.js';
 import { printable } from '../../core/printable.js';
 import type { ProcessName } from '../../scenarios/index.js';
-import type { LockRun, TrueTime, WatchedWorld } from '../../sim/index.js';
+import type { SimLock, TrueTime, WatchedWorld } from '../../sim/index.js';
 import { type ClientViolation, failure } from './failure.js';
 import { type Keys, sharesResource } from './keys.js';
 import type { Quiet } from './quiet.js';
 
 /** One acquisition, from its call on. */
 interface Asked {
-  readonly lock: LockRun;
+  readonly lock: SimLock;
   readonly sinceUs: number;
   /** Its call to acquire has returned. */
   hasReturned: boolean;
@@ -45,7 +45,7 @@ export class Calls {
     Command,
     { readonly client: ProcessName; readonly to: NodeSet; readonly sentUs: number }
   >();
-  private readonly asked = new Map<LockRun, Asked>();
+  private readonly asked = new Map<SimLock, Asked>();
   private readonly world: WatchedWorld;
   private readonly quiet: Quiet;
   private readonly keys: Keys;
@@ -57,7 +57,7 @@ export class Calls {
   }
 
   /** `acquire` is called. */
-  called(lock: LockRun, now: TrueTime): void {
+  called(lock: SimLock, now: TrueTime): void {
     let isAlone = !this.keys.isTaken(lock, now);
     for (const other of this.asked.values()) {
       if (other.over || other.lock.gone || !sharesResource(other.lock, lock)) continue;
@@ -76,7 +76,7 @@ export class Calls {
       if (!it.hasReturned && it.lock !== owner && sharesResource(owner, it.lock)) it.isAlone = false;
   }
 
-  sent(lock: LockRun, to: NodeSet, command: Command, now: TrueTime): void {
+  sent(lock: SimLock, to: NodeSet, command: Command, now: TrueTime): void {
     this.unanswered.set(command, { client: lock.client.name, to, sentUs: now });
   }
 
@@ -99,7 +99,7 @@ export class Calls {
     return members(nodes).some((node) => !this.quiet.isInOrder(node, now));
   }
 
-  acquired(lock: LockRun, now: TrueTime): void {
+  acquired(lock: SimLock, now: TrueTime): void {
     const it = this.asked.get(lock);
     if (it === undefined || it.hasReturned) return;
     it.hasReturned = true;
@@ -109,7 +109,7 @@ export class Calls {
   }
 
   /** `acquire` returns without a lock; `error` is what it was rejected with, if it was. */
-  refused(lock: LockRun, error: unknown, now: TrueTime): void {
+  refused(lock: SimLock, error: unknown, now: TrueTime): void {
     const it = this.asked.get(lock);
     if (it === undefined) return;
     if (!it.hasReturned && this.hadToGetIt(it, now)) {
@@ -130,19 +130,19 @@ export class Calls {
     return inOrder === list.nodes.length || plan.ttlMs >= LEAST_TTL_MS;
   }
 
-  private freeLock({ plan, list }: LockRun, now: TrueTime): string {
+  private freeLock({ plan, list }: SimLock, now: TrueTime): string {
     const [resource = '?'] = plan.resources;
     return `${resource}, which nobody has, with ${this.quiet.nodesInOrder(now)} of ${list.nodes.length} nodes in order`;
   }
 
   /** `release` is called. */
-  releasing(lock: LockRun, now: TrueTime): void {
+  releasing(lock: SimLock, now: TrueTime): void {
     const it = this.asked.get(lock);
     if (it !== undefined && lock.believes(now) && this.keys.nodesWith(lock) >= lock.list.majority) it.releasedUs = now;
   }
 
   /** `release` returns. */
-  released(lock: LockRun, error: unknown, now: TrueTime): void {
+  released(lock: SimLock, error: unknown, now: TrueTime): void {
     const it = this.asked.get(lock);
     if (it === undefined) return;
     it.over = true;
@@ -175,7 +175,7 @@ export class Calls {
     }
   }
 
-  private tell(kind: 'unavailable' | 'rejection', lock: LockRun, now: TrueTime, detail: string): void {
+  private tell(kind: 'unavailable' | 'rejection', lock: SimLock, now: TrueTime, detail: string): void {
     this.violations.push(failure(kind, [lock], now, detail));
   }
 }

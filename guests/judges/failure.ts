@@ -1,7 +1,7 @@
 import type { Violation } from '../../properties/index.js';
 import { instant } from '../../properties/monitors/instant.js';
 import type { PropertyId, PropertyKind } from '../../scenarios/index.js';
-import type { LockRun, TrueTime } from '../../sim/index.js';
+import type { SimLock, TrueTime } from '../../sim/index.js';
 import type { ViolationKind } from '../search/kinds.js';
 
 /** A violation by a client, with the kind of failure that it is where its property does not tell. */
@@ -28,7 +28,7 @@ const TOLD_AS: Readonly<
 /** Makes a failure of one instant. */
 export function failure(
   kind: keyof typeof TOLD_AS,
-  locks: readonly LockRun[],
+  locks: readonly SimLock[],
   now: TrueTime,
   detail: string,
 ): ClientViolation {

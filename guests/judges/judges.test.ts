@@ -1,16 +1,16 @@
 import type { Redis } from 'ioredis';
 import { expect, it } from 'vitest';
 import type { Fate, Fault } from '../../scenarios/index.js';
+import { lockFactoryOf } from '../lock-factory.js';
 import type { LockUnderTest, MakeLock } from '../lock-under-test.js';
 import { replayGuests } from '../run.js';
 import { kindOf } from '../search/kinds.js';
-import { subjectOf } from '../subject.js';
 import { lockOf, type Parts, RIGHT } from '../testing/blind/parts.js';
 import { plan, scheduleOf } from '../testing/schedules.js';
 
 /** What one client, and one that asks after it, are told of, in words. */
 async function found(make: MakeLock, faults: readonly Fault[] = [], fates: readonly Fate[] = []): Promise<string[]> {
-  const subject = await subjectOf('a lock', make, 500);
+  const subject = await lockFactoryOf('a lock', make, 500);
   const locks = [[plan(0, 400_000)], [plan(10_000_000, 400_000, { ttlMs: 10_000 })]];
   const { violations } = await replayGuests(subject, scheduleOf(locks, { faults, fates, untilUs: 40_000_000 }));
   return violations.map((it) => `${kindOf(it)}: ${it.detail}`);
@@ -94,7 +94,7 @@ it('tells of a lock that counts from the answers, whether anybody asks for it or
 });
 
 it('tells of a token that two processes use at once', async () => {
-  const subject = await subjectOf('a lock', lockWith({ token: () => 'mine' }), 500);
+  const subject = await lockFactoryOf('a lock', lockWith({ token: () => 'mine' }), 500);
   const { violations } = await replayGuests(subject, scheduleOf([[plan(0, 400_000)], [plan(100_000, 400_000)]]));
   expect(violations.map(({ detail }) => detail)).toContain('c2 acquires with the token of c1, whose lock is not over');
 });

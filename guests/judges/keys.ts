@@ -2,9 +2,9 @@ import type { Answer, Command, NodeSet } from '../../core/index.js';
 import { members, NO_NODES, oneNode, size, union } from '../../core/index.js';
 import type { ProcessName } from '../../scenarios/index.js';
 import {
-  type GoneCause,
-  type LockRun,
+  type KeyRemovalCause,
   nodeName,
+  type SimLock,
   type TrueTime,
   type WatchedWorld,
   type World,
@@ -45,8 +45,8 @@ export class Keys {
   private readonly kept: Map<number, Kept>[];
   private readonly dealings = new Map<string, Dealings>();
   /** By token and by lock: since when nobody has any use for it. */
-  private readonly overSince = new Map<number | LockRun, number>();
-  private readonly told = new Set<LockRun>();
+  private readonly overSince = new Map<number | SimLock, number>();
+  private readonly told = new Set<SimLock>();
   private readonly world: WatchedWorld;
   private readonly quiet: Quiet;
   private executing: Command | null = null;
@@ -59,7 +59,7 @@ export class Keys {
 
   // ——— what is sent, and what comes of it ———
 
-  sent(lock: LockRun, to: NodeSet, { operation, token }: Command, now: TrueTime): void {
+  sent(lock: SimLock, to: NodeSet, { operation, token }: Command, now: TrueTime): void {
     if (operation === 'acquire' && lock.token !== (token as number)) this.over(lock.token, now);
     for (const node of members(to)) {
       const dealings = this.dealingsOf(token as number, node);
@@ -96,8 +96,8 @@ export class Keys {
     return none;
   }
 
-  /** An acquisition has failed, its lock was given back, or its process has died. */
-  over(what: number | LockRun, now: TrueTime): void {
+  /** An acquisition has failed, its lock was released, or its process has died. */
+  over(what: number | SimLock, now: TrueTime): void {
     if (!this.overSince.has(what)) this.overSince.set(what, now);
   }
 
@@ -114,7 +114,7 @@ export class Keys {
     this.dealingsOf(token, node).isReleaseDone = false;
   }
 
-  keyGone(node: number, key: number, cause: GoneCause, now: TrueTime): void {
+  keyGone(node: number, key: number, cause: KeyRemovalCause, now: TrueTime): void {
     const kept = this.kept[node]?.get(key);
     this.kept[node]?.delete(key);
     if (kept !== undefined && cause === 'expired') this.leftBehind(node, kept, now);
@@ -123,7 +123,7 @@ export class Keys {
   // ——— what others ask ———
 
   /** How many nodes have a key of this lock with its token. */
-  nodesWith(lock: LockRun): number {
+  nodesWith(lock: SimLock): number {
     return this.kept.filter((keys) => [...keys.values()].some(({ token }) => token === lock.token)).length;
   }
 
@@ -131,7 +131,7 @@ export class Keys {
    * The token of a lock that most nodes have: attempts of one acquisition may overlap, and what was sent last need not be
    * what it is given for. It is in use from now on, and no other one of its own.
    */
-  tokenBehind(lock: LockRun, now: TrueTime): { readonly token: number; readonly nodes: NodeSet } {
+  tokenBehind(lock: SimLock, now: TrueTime): { readonly token: number; readonly nodes: NodeSet } {
     const nodesOf = new Map<number, NodeSet>();
     for (const [node, keys] of this.kept.entries()) {
       for (const { token } of keys.values())
@@ -146,7 +146,7 @@ export class Keys {
   }
 
   /** Whether a node that is up has a key for the resource of a lock from somebody who may still have it there. */
-  isTaken(lock: LockRun, now: TrueTime): boolean {
+  isTaken(lock: SimLock, now: TrueTime): boolean {
     return this.kept.some((keys, node) => {
       if (this.world.nodes[node]?.down) return false;
       return [...keys.values()].some(({ token }) => {
@@ -157,7 +157,7 @@ export class Keys {
     });
   }
 
-  private uselessSince(token: number, owner: LockRun, now: TrueTime): number {
+  private uselessSince(token: number, owner: SimLock, now: TrueTime): number {
     const since = this.overSince.get(owner) ?? now;
     return owner.token === token ? since : Math.min(since, this.overSince.get(token) ?? now);
   }
@@ -198,7 +198,7 @@ export class Keys {
   }
 
   /** Why a key is there for longer than any TTL allows, or `null`. */
-  private tooLong(owner: LockRun, { token }: Kept, ttlMs: number, now: TrueTime): string | null {
+  private tooLong(owner: SimLock, { token }: Kept, ttlMs: number, now: TrueTime): string | null {
     const sinceUs = this.uselessSince(token, owner, now);
     if (sinceUs >= now) return null;
     const whose = owner.gone ? 'whose process has died' : 'which has no use for it any more';
@@ -222,11 +222,11 @@ function whyLeft(
   return null;
 }
 
-function longestTtlUs({ plan }: LockRun): number {
+function longestTtlUs({ plan }: SimLock): number {
   return 1000 * Math.max(plan.ttlMs, ...plan.extensions.map(({ ttlMs }) => ttlMs));
 }
 
 /** Whether two locks are for one resource. */
-export function sharesResource(a: LockRun, b: LockRun): boolean {
+export function sharesResource(a: SimLock, b: SimLock): boolean {
   return a.plan.resources.some((it) => b.plan.resources.includes(it));
 }

@@ -1,5 +1,5 @@
 import type { Command } from '../../core/index.js';
-import { type LockRun, nodeName, type TrueTime, type WatchedWorld, type World } from '../../sim/index.js';
+import { nodeName, type SimLock, type TrueTime, type WatchedWorld, type World } from '../../sim/index.js';
 import { type ClientViolation, failure } from './failure.js';
 import type { Quiet } from './quiet.js';
 
@@ -22,8 +22,8 @@ interface Stored {
 export class Margin {
   readonly violations: ClientViolation[] = [];
   /** By lock, then by node and key: until when a key lasts for certain, µs of true time, with this token. */
-  private readonly certain = new Map<LockRun, Map<string, { readonly token: number; readonly untilUs: number }>>();
-  private readonly told = new Set<LockRun>();
+  private readonly certain = new Map<SimLock, Map<string, { readonly token: number; readonly untilUs: number }>>();
+  private readonly told = new Set<SimLock>();
   private readonly sentAt = new WeakMap<Command, TrueTime>();
   private before: ReadonlyMap<number, Stored> = new Map();
   private readonly world: WatchedWorld;
@@ -66,7 +66,7 @@ export class Margin {
   }
 
   /** A client has given a new TTL to a key that is not its own. */
-  private tellForeign(lock: LockRun, token: number, node: number, now: TrueTime): void {
+  private tellForeign(lock: SimLock, token: number, node: number, now: TrueTime): void {
     const owner = this.world.ownerOf(token);
     if (owner === null || owner === lock || this.told.has(lock)) return;
     this.told.add(lock);
@@ -86,7 +86,7 @@ export class Margin {
   }
 
   /** Until when a majority of the keys lasts; infinity where that many were not seen. */
-  private certainUntil(lock: LockRun): number {
+  private certainUntil(lock: SimLock): number {
     const { majority } = lock.list;
     const ends = [...(this.certain.get(lock) ?? [])].filter(([, { token }]) => token === lock.token);
     let until = Number.POSITIVE_INFINITY;
@@ -99,7 +99,7 @@ export class Margin {
   }
 
   /** A lock says that it is held until then, or it was held up to then. */
-  believes(lock: LockRun, untilUs: number, now: TrueTime): void {
+  believes(lock: SimLock, untilUs: number, now: TrueTime): void {
     if (this.quiet.clocksChanged || this.told.has(lock)) return;
     const certainUs = this.certainUntil(lock);
     // Who stood still could not say so.

@@ -1,5 +1,5 @@
 import { install } from '../host/install.js';
-import { type Subject, subjectOf } from '../subject.js';
+import { type LockFactory, lockFactoryOf } from '../lock-factory.js';
 import type { Library } from './library.js';
 import { LOCKSTEP } from './lockstep.js';
 import { REDIS_SEMAPHORE, REDIS_SEMAPHORE_5_3_0, REDIS_SEMAPHORE_5_3_1 } from './redis-semaphore.js';
@@ -29,12 +29,12 @@ export const COMMAND_TIMEOUT_MS = 500;
 export async function loadSubject(
   library: Library,
   commandTimeoutMs: number | undefined = COMMAND_TIMEOUT_MS,
-): Promise<Subject> {
+): Promise<LockFactory> {
   install();
   const make = await library.load().catch((error: unknown) => {
     throw missing(library, error);
   });
-  return subjectOf(`${library.package} ${library.version}`, make, commandTimeoutMs);
+  return lockFactoryOf(`${library.package} ${library.version}`, make, commandTimeoutMs);
 }
 
 const NOT_FOUND = /^Cannot find package '([^']+)'/;

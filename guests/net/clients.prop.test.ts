@@ -16,7 +16,7 @@ describe.each(Object.entries(SOCKET_CLIENTS))('a lock above %s, which opens its 
     expect(hashes.size).toBe(1);
   });
 
-  it('passes where it gives back only what is its own', async () => {
+  it('passes where it releases only what is its own', async () => {
     // What breaks the connections of this one breaks its lock: see `false-lock.prop.test.ts`.
     const faults = id === 'node-redis 5' ? { faults: { loss: 0.05, delay: 0.1, partition: 2, pause: 1 } } : {};
     const { claims, runs } = await expectSafe(makeFor('own'), { runs: 13, nodes: 5, reportTo, ...faults });

@@ -3,8 +3,8 @@ import net from 'node:net';
 import tls from 'node:tls';
 import { describe, expect, it } from 'vitest';
 import type { Fault, Schedule } from '../../scenarios/index.js';
+import { lockFactoryOf } from '../lock-factory.js';
 import { replayGuests } from '../run.js';
-import { subjectOf } from '../subject.js';
 import { plan, scheduleOf } from '../testing/schedules.js';
 import { expectSafe } from '../testing.js';
 
@@ -22,7 +22,7 @@ async function noted(script: Script, faults: readonly Fault[] = [], change: Part
       return null;
     },
   });
-  const subject = await subjectOf('a client', makeLock, undefined);
+  const subject = await lockFactoryOf('a client', makeLock, undefined);
   seen.length = 0;
   const { uncaught } = await replayGuests(subject, scheduleOf([[plan(0, null)]], { faults, ...change }));
   if (uncaught.length > 0) throw uncaught[0]?.error;

@@ -1,5 +1,5 @@
 import type { Answer } from '../../core/index.js';
-import type { LockRun, Message, RemoteCall, SimNode, World } from '../../sim/index.js';
+import type { Message, RemoteCall, SimLock, SimNode, World } from '../../sim/index.js';
 import { encode } from '../../wire/index.js';
 import { toBytes } from '../redis/bytes.js';
 import type { RunNames } from '../redis/names.js';
@@ -14,29 +14,25 @@ export class Segment implements RemoteCall {
   readonly said: string;
   told: number = NOTHING;
   private readonly node: SimNode;
-  private readonly lock: LockRun;
+  private readonly lock: SimLock;
   /** Nobody has asked the client for it. */
   private readonly isGreeting: boolean;
   private readonly commands: readonly (readonly string[])[];
   private readonly names: RunNames;
-  private readonly chronicle: World['chronicle'];
+  private readonly context: World['context'];
 
   constructor(
     connection: Connection,
     commands: readonly (readonly string[])[],
     said: string,
     names: RunNames,
-    {
-      chronicle,
-      node,
-      lock,
-    }: { readonly chronicle: World['chronicle']; readonly node: SimNode; readonly lock: LockRun },
+    { context, node, lock }: { readonly context: World['context']; readonly node: SimNode; readonly lock: SimLock },
   ) {
     this.connection = connection;
     this.commands = commands;
     this.said = said;
     this.names = names;
-    this.chronicle = chronicle;
+    this.context = context;
     this.node = node;
     this.lock = lock;
     this.isGreeting = commands.every(isGreeting);
@@ -44,12 +40,12 @@ export class Segment implements RemoteCall {
   }
 
   execute(message: Message): Answer | null {
-    const { chronicle, names, node, connection, commands } = this;
-    const { now } = chronicle;
+    const { context, names, node, connection, commands } = this;
+    const { now } = context;
     const { operation, token } = message.command;
     const by = token as unknown as number;
     // Before its lock has a token, what is stored is that lock's all the same.
-    names.lock = chronicle.ownerOf(by) ?? this.lock;
+    names.lock = context.ownerOf(by) ?? this.lock;
     const answered = node.refuses(operation, now)
       ? connection.answer(commands.map((it) => encode(refusalOf(it), 2)).join(''))
       : connection.execute(

@@ -1,5 +1,5 @@
 import net from 'node:net';
-import type { OwnedTimer, Owner } from '../host/owner.js';
+import type { OwnedTimer, ProcessContext } from '../host/owner.js';
 import { ipOf, nodeAt } from './addresses.js';
 import type { ClientEnd, Line } from './connection.js';
 import type { Rest } from './rest.js';
@@ -15,7 +15,7 @@ export interface Network {
 }
 
 /** A process that may open sockets. */
-export type Networked = Owner & { readonly network: Network };
+export type Networked = ProcessContext & { readonly network: Network };
 
 /** Where a socket connects to, of all that `net.connect` takes. */
 interface Target {

@@ -4,8 +4,8 @@ import type { createClient } from 'redis';
 import type { RedlockMutex } from 'redis-semaphore';
 import { expect, it } from 'vitest';
 import type { Fault } from '../../scenarios/index.js';
+import { lockFactoryOf } from '../lock-factory.js';
 import { replayGuests } from '../run.js';
-import { subjectOf } from '../subject.js';
 import { plan, scheduleOf } from '../testing/schedules.js';
 import type { LockUnderTest, MakeLock, NodeAddress } from '../testing.js';
 
@@ -53,7 +53,7 @@ const LIBRARIES: Readonly<Record<string, (clients: Redis[]) => LockUnderTest>> =
 
 /** From the call of acquire until it returns, and until the release has returned that comes 100 ms later, ms. */
 async function waited(make: MakeLock, fault: Fault): Promise<readonly (number | null)[]> {
-  const subject = await subjectOf('a lock', make, undefined);
+  const subject = await lockFactoryOf('a lock', make, undefined);
   const locks = [plan(0, 100_000, { ttlMs: TTL_MS }), plan(KILLED_US + 100_000, 100_000, { ttlMs: TTL_MS })];
   const schedule = scheduleOf([locks], { faults: [fault], untilUs: 600_000_000 });
   const { run } = await replayGuests(subject, schedule, { trace: true });
@@ -98,7 +98,7 @@ async function setOn(module: string): Promise<string | null> {
       },
     };
   };
-  const subject = await subjectOf('a client', make, undefined);
+  const subject = await lockFactoryOf('a client', make, undefined);
   const schedule = scheduleOf([[plan(0, 0), plan(KILLED_US + 100_000, 0)]], { faults: [killed], untilUs: 600_000_000 });
   await replayGuests(subject, schedule, { trace: true });
   return told;

@@ -1,10 +1,10 @@
-import type { LockRun } from '../../sim/index.js';
+import type { SimLock } from '../../sim/index.js';
 import type { Names } from './node-keyspace.js';
 
 /** What of a world gives numbers. */
 export interface Numbering {
   keyOf(key: string): number;
-  newToken(lock: LockRun): number;
+  newToken(lock: SimLock): number;
 }
 
 /** The strings of a run and their numbers: a token is any value that was ever stored, or offered, by a lock. */
@@ -13,7 +13,7 @@ export class RunNames implements Names {
   private readonly tokens = new Map<string, number>();
   private readonly values: string[] = [];
   /** The lock whose command is being carried out: what it stores for the first time is its own. */
-  lock: LockRun | null = null;
+  lock: SimLock | null = null;
 
   constructor(numbering: Numbering) {
     this.numbering = numbering;
@@ -28,7 +28,7 @@ export class RunNames implements Names {
   }
 
   /** The token of a value, which is this lock's if nobody has used it yet. */
-  claimFor(value: string, lock: LockRun): number {
+  claimFor(value: string, lock: SimLock): number {
     const known = this.tokens.get(value);
     if (known !== undefined) return known;
     const token = this.numbering.newToken(lock);

@@ -72,7 +72,7 @@ export class NodeKeyspace implements Keyspace {
     node.expireIn(this.indexOf(key), expiresAt === NEVER ? null : expiresAt - this.nowMs, now);
   }
 
-  /** Nothing but strings is kept, and those are stored anew. */
+  /** Nothing but strings is kept, and those are stored again. */
   changed(): void {}
 
   *keys(): Iterable<string> {

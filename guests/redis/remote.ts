@@ -1,5 +1,5 @@
 import type { Answer } from '../../core/index.js';
-import type { LockRun, Message, RemoteCall, SimNode, World } from '../../sim/index.js';
+import type { Message, RemoteCall, SimLock, SimNode, World } from '../../sim/index.js';
 import { Failure, type Reply, Status } from '../../wire/index.js';
 import type { Sent } from './client.js';
 import type { RunNames } from './names.js';
@@ -13,24 +13,24 @@ export class RemoteCommands implements RemoteCall, Sent {
   readonly replies: Promise<unknown[]>;
   /** Somebody still waits for the answer. */
   isAwaited = true;
-  private readonly lock: LockRun;
+  private readonly lock: SimLock;
   private readonly node: SimNode;
   private readonly server: Server;
   private readonly commands: readonly (readonly string[])[];
   private readonly names: RunNames;
-  private readonly chronicle: World['chronicle'];
+  private readonly context: World['context'];
   private resolve: (replies: unknown[]) => void = () => {};
   /** By execution: what the node answered. */
   private readonly answers: Reply[][] = [];
 
   constructor(
-    lock: LockRun,
+    lock: SimLock,
     node: SimNode,
     server: Server,
     commands: readonly (readonly string[])[],
     said: string,
     names: RunNames,
-    chronicle: World['chronicle'],
+    context: World['context'],
   ) {
     this.said = said;
     this.lock = lock;
@@ -38,7 +38,7 @@ export class RemoteCommands implements RemoteCall, Sent {
     this.server = server;
     this.commands = commands;
     this.names = names;
-    this.chronicle = chronicle;
+    this.context = context;
     this.replies = new Promise((resolve) => {
       this.resolve = resolve;
     });
@@ -49,11 +49,11 @@ export class RemoteCommands implements RemoteCall, Sent {
   }
 
   execute({ command }: Message): Answer {
-    const { chronicle, names, node } = this;
-    const { now } = chronicle;
+    const { context, names, node } = this;
+    const { now } = context;
     const by = command.token as unknown as number;
     // Before its lock has a token, what is stored is that lock's all the same.
-    names.lock = chronicle.ownerOf(by) ?? this.lock;
+    names.lock = context.ownerOf(by) ?? this.lock;
     const refused = node.refuses(command.operation, now);
     const replies = this.commands.map((args) =>
       refused ? refusalOf(args) : this.server.execute(args, { node, now, names, by }),

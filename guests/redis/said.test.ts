@@ -35,7 +35,7 @@ test('of a script is shown what it does, if it looks before it acts, and else wh
   expect(said(['eval', 'return redis.sha1hex(ARGV[1])', '0', 'f00'])).toBe('EVAL {token} (looks)');
 });
 
-test('a script that extends by setting anew what is its own does no more than that', () => {
+test('a script that extends by setting again what is its own does no more than that', () => {
   const extend =
     "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end redis.call('set', KEYS[1], ARGV[1], 'PX', 500)";
   expect(said(['eval', extend, '1', 'a', 'f00', '500'])).toBe('SET a {token} PX 500 if {token}');

@@ -1,10 +1,10 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { plainCluster } from '../../scenarios/index.js';
-import { Chronicle } from '../../sim/chronicle.js';
 import { trueTime } from '../../sim/index.js';
 import { SimNode } from '../../sim/node.js';
 import { Observer } from '../../sim/observer.js';
 import { QueueEvent } from '../../sim/queue.js';
+import { RunContext } from '../../sim/run-context.js';
 import { Failure, loadLua, type Reply, sha1 } from '../../wire/index.js';
 import { toUser } from './reply.js';
 import { Server } from './server.js';
@@ -15,12 +15,12 @@ beforeAll(loadLua);
 class Bench {
   readonly server = new Server();
   nowMs = 0;
-  private readonly chronicle = new Chronicle([], new Observer(), false);
-  readonly node = new SimNode(0, plainCluster(1), this.chronicle, () => new QueueEvent(), 0, 0);
+  private readonly context = new RunContext([], new Observer(), false);
+  readonly node = new SimNode(0, plainCluster(1), this.context, () => new QueueEvent(), 0, 0);
   private readonly values = [''];
 
   private readonly names = {
-    keyOf: (key: string): number => this.chronicle.keyOf(key),
+    keyOf: (key: string): number => this.context.keyOf(key),
     tokenOf: (value: string): number => {
       const known = this.values.indexOf(value, 1);
       return known > 0 ? known : this.values.push(value) - 1;
@@ -35,7 +35,7 @@ class Bench {
 
   reply(...args: (string | number)[]): Reply {
     const now = trueTime(this.nowMs * 1000);
-    this.chronicle.now = now;
+    this.context.now = now;
     return this.server.execute(args.map(String), { node: this.node, now, names: this.names, by: 0 });
   }
 

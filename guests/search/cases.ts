@@ -1,10 +1,10 @@
-import type { Weather } from '../../search/weather.js';
+import type { FaultModel } from '../../search/fault-model.js';
 import type { ExpectSafeOptions, TestFaults } from '../options.js';
 import { type FaultClass, withstood } from './fault-classes.js';
 
 const DEFAULT_TTL_MS = 10_000;
 /** One that is no whole number of seconds, and a short one, among them. */
-const SOME_TTLS_MS: Weather['ttlsMs'] = [DEFAULT_TTL_MS, 2_500, 730];
+const SOME_TTLS_MS: FaultModel['ttlsMs'] = [DEFAULT_TTL_MS, 2_500, 730];
 
 /** Where nothing is asked for: what commands reject after, in two of three turns, ms; in the third they never do. */
 export const COMMAND_TIMEOUT_MS = 500;
@@ -30,16 +30,16 @@ export function casesOf(options: ExpectSafeOptions, hasConnections: boolean): (n
   } = options;
   const writes = kinds?.includes('effect') ?? false;
   const link = reordering === undefined ? {} : ({ link: reordering ? 'reordering' : 'fifo' } as const);
-  const asked: Partial<Weather> = {
+  const asked: Partial<FaultModel> = {
     clients,
     ttlsMs: ttlMs === undefined && faults === undefined ? SOME_TTLS_MS : [ttlMs ?? DEFAULT_TTL_MS],
     ...(nodes === undefined ? {} : { nodes }),
     ...(restartDelayMs === undefined ? {} : { restartDelayUs: restartDelayMs * 1000 }),
   };
   if (faults !== undefined) {
-    const weather = { nodes: 5, ...weatherFor(faults, options), ...asked };
+    const faultModel = { nodes: 5, ...weatherFor(faults, options), ...asked };
     const trial: Trial = {
-      faults: { id: 'asked', title: 'what was asked for', story: '', writes, ...link, weather },
+      faults: { id: 'asked', title: 'what was asked for', story: '', writes, ...link, faultModel },
       commandTimeoutMs: commandTimeoutMs ?? undefined,
     };
     return () => trial;
@@ -53,10 +53,10 @@ export function casesOf(options: ExpectSafeOptions, hasConnections: boolean): (n
     // Clocks of one zone in every other turn: what is made of the time comes twice then.
     const alike = turn % 2 === 0 ? {} : { longestOffsetMs: 1 };
     // The class knows better where only some TTLs will do.
-    const ttls = ttlMs === undefined && it.minority ? { ttlsMs: it.weather.ttlsMs ?? SOME_TTLS_MS } : {};
+    const ttls = ttlMs === undefined && it.minority ? { ttlsMs: it.faultModel.ttlsMs ?? SOME_TTLS_MS } : {};
     const isPatient = options.commandTimeoutMs === undefined && turn % TURNS_OF_TIMEOUTS === 1;
     return {
-      faults: { ...it, writes, ...link, weather: { ...it.weather, ...asked, ...ttls, ...alike } },
+      faults: { ...it, writes, ...link, faultModel: { ...it.faultModel, ...asked, ...ttls, ...alike } },
       commandTimeoutMs: isPatient ? undefined : (commandTimeoutMs ?? undefined),
     };
   };
@@ -65,7 +65,7 @@ export function casesOf(options: ExpectSafeOptions, hasConnections: boolean): (n
 function weatherFor(
   faults: TestFaults,
   { ttlMs = DEFAULT_TTL_MS, restartDelayMs = ttlMs }: ExpectSafeOptions,
-): Partial<Weather> {
+): Partial<FaultModel> {
   const { crash = 0, pause = 0, partition = 0, wallStep = 0, skewMs = 0, driftPpm = 0, loss = 0, delay = 0 } = faults;
   const stretch = {
     rate: driftPpm > 0 ? 1 : 0,

@@ -1,5 +1,14 @@
 import type { Fault } from '../../scenarios/index.js';
-import type { Direction, FateSlot, LockRun, Message, Moment, Stream, TrueTime, WorldView } from '../../sim/index.js';
+import type {
+  DecisionPoint,
+  Direction,
+  FateSlot,
+  Message,
+  RandomStream,
+  SimLock,
+  TrueTime,
+  WorldView,
+} from '../../sim/index.js';
 
 /** What happens to the connections of clients that open their own. */
 export interface ConnectionTroubleOptions {
@@ -26,17 +35,17 @@ interface Burst {
  */
 export class ConnectionTrouble {
   private readonly options: ConnectionTroubleOptions;
-  private readonly draw: Stream;
+  private readonly draw: RandomStream;
   /** By client: when its connections break next, µs. */
   private readonly breaksAt: number[] = [];
 
-  constructor(options: ConnectionTroubleOptions, draw: Stream) {
+  constructor(options: ConnectionTroubleOptions, draw: RandomStream) {
     this.options = options;
     this.draw = draw;
   }
 
   /** What strikes besides, if anything. */
-  nextFault(moment: Moment, lock: LockRun | null, { now }: WorldView): Fault | null {
+  nextFault(moment: DecisionPoint, lock: SimLock | null, { now }: WorldView): Fault | null {
     const isAhead = lock !== null && (this.breaksAt[lock.client.index] ?? 0) > now;
     if (moment !== 'attempt' || lock === null || isAhead || !this.draw.chance(this.options.burstPpm)) return null;
     const { breaksAt, pause } = this.drawBurst(lock.client.name, now);

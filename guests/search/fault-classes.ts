@@ -1,6 +1,6 @@
 import { type Policy, policyWith } from '../../deviations/index.js';
 import type { Cluster } from '../../scenarios/index.js';
-import { NO_FAULTS, NO_STRETCH, type Weather } from '../../search/weather.js';
+import { type FaultModel, NO_FAULTS, NO_STRETCH } from '../../search/fault-model.js';
 import type { ConnectionTroubleOptions } from './connection-trouble.js';
 
 /** A column of the matrix: what is done to a library, and nothing else. */
@@ -10,7 +10,7 @@ export interface FaultClass {
   /** A few words for a table, and a sentence. */
   readonly title: string;
   readonly story: string;
-  readonly weather: Partial<Weather>;
+  readonly faultModel: Partial<FaultModel>;
   /** Whether connections keep the order of what is sent; both, by chance, where left out. */
   readonly link?: Cluster['link'];
   /** Locks extend themselves, where a library can do that. */
@@ -42,7 +42,7 @@ export const GUEST_POLICY: Policy = policyWith({
 });
 
 /** Three clients who want one resource, on five nodes that lose nothing, with a network that is quick. */
-const CALM: Weather = {
+const CALM: FaultModel = {
   nodes: 5,
   clients: 3,
   ttlsMs: [1_000, 4_000],
@@ -61,8 +61,8 @@ const CALM: Weather = {
 };
 
 /** What is drawn in a class of faults. */
-export function weatherOf({ weather }: FaultClass): Weather {
-  return { ...CALM, ...weather };
+export function weatherOf({ faultModel }: FaultClass): FaultModel {
+  return { ...CALM, ...faultModel };
 }
 
 const RATE = { ...NO_STRETCH, rate: 1 };
@@ -71,8 +71,8 @@ const RESTART = { ...NO_STRETCH, restart: 1 };
 /** The same faults on so many nodes; `null` for a class that is about another number, or that leaves no majority. */
 export function onNodes(faults: FaultClass, nodes: number | undefined): FaultClass | null {
   if (nodes === undefined) return faults;
-  if (faults.weather.nodes !== undefined || (faults.deadNode && nodes < 3)) return null;
-  return { ...faults, weather: { ...faults.weather, nodes } };
+  if (faults.faultModel.nodes !== undefined || (faults.deadNode && nodes < 3)) return null;
+  return { ...faults, faultModel: { ...faults.faultModel, nodes } };
 }
 
 /**
@@ -93,23 +93,23 @@ const CONNECTION_CLASSES: readonly FaultClass[] = [
     id: 'resets',
     title: 'resets',
     story: 'connections break, by themselves and all of a client together, while it is busy',
-    weather: {},
+    faultModel: {},
     connections: { resetPpm: 20_000, burstPpm: 600_000, silentPpm: 0 },
   },
   {
     id: 'machines',
     title: 'machines go off',
     story: 'nodes crash and are back later: machines that are off are silent, others refuse',
-    weather: { stretch: RESTART, crashes: 2, lossPpm: 20_000 },
+    faultModel: { stretch: RESTART, crashes: 2, lossPpm: 20_000 },
     connections: { resetPpm: 0, burstPpm: 200_000, silentPpm: 500_000 },
   },
 ];
 
 /** With less time than this, ms, a lock need not get by without a minority. */
-const MINORITY_TTLS_MS: Weather['ttlsMs'] = [10_000];
+const MINORITY_TTLS_MS: FaultModel['ttlsMs'] = [10_000];
 
 function withoutMinority(minority: NonNullable<FaultClass['minority']>, title: string, story: string): FaultClass {
-  return { id: `minority-${minority}`, title, story, weather: { ttlsMs: MINORITY_TTLS_MS }, minority };
+  return { id: `minority-${minority}`, title, story, faultModel: { ttlsMs: MINORITY_TTLS_MS }, minority };
 }
 
 /** Classes that the matrix of libraries does not have. */
@@ -118,21 +118,21 @@ const FOR_TESTS: readonly FaultClass[] = [
     id: 'at-once',
     title: 'in one instant',
     story: 'nothing goes wrong, and all begin in one instant',
-    weather: {},
+    faultModel: {},
     atOnce: true,
   },
   {
     id: 'dying',
     title: 'dying clients',
     story: 'processes die as they acquire, between any two of their commands',
-    weather: { lossPpm: 10_000 },
+    faultModel: { lossPpm: 10_000 },
     dying: true,
   },
   {
     id: 'extending',
     title: 'late extensions',
     story: 'every lock is extended; one message in ten is late, one in fifty lost, and later ones overtake',
-    weather: { lossPpm: 20_000, spikePpm: 100_000 },
+    faultModel: { lossPpm: 20_000, spikePpm: 100_000 },
     link: 'reordering',
     extending: true,
   },
@@ -146,7 +146,7 @@ const ALL_AT_ONCE: FaultClass = {
   id: 'all-at-once',
   title: 'everything',
   story: 'drift, losses, late messages, partitions, pauses, and restarts that are delayed',
-  weather: {
+  faultModel: {
     stretch: { ...NO_STRETCH, rate: 1, restart: 1 },
     ratePpm: 5_000,
     crashes: 1,
@@ -163,13 +163,13 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
     id: 'small',
     title: 'small faults',
     story: 'messages take up to 6 ms, one in fifty is lost, and a client is cut off from some nodes for a while',
-    weather: { lossPpm: 20_000, partitions: 1 },
+    faultModel: { lossPpm: 20_000, partitions: 1 },
   },
   {
     id: 'spikes-fifo',
     title: 'spikes, FIFO',
     story: 'one message in ten takes up to 100 ms more, some up to 1.5 TTL; connections keep the order',
-    weather: { spikePpm: 100_000 },
+    faultModel: { spikePpm: 100_000 },
     link: 'fifo',
     always: 'spikes',
   },
@@ -177,7 +177,7 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
     id: 'spikes-reordering',
     title: 'spikes, reordered',
     story: 'the same, but later messages may overtake: reconnects, pools, proxies',
-    weather: { spikePpm: 100_000 },
+    faultModel: { spikePpm: 100_000 },
     link: 'reordering',
     always: 'spikes',
   },
@@ -185,14 +185,14 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
     id: 'drift',
     title: 'drift only',
     story: 'clocks of nodes are up to 0.5 % fast and those of clients as slow; nothing else',
-    weather: { stretch: RATE, ratePpm: 5_000 },
+    faultModel: { stretch: RATE, ratePpm: 5_000 },
     link: 'fifo',
   },
   {
     id: 'long-delays',
     title: 'long delays',
     story: 'three messages in ten are late, some by more than a TTL; connections keep the order',
-    weather: { spikePpm: 300_000 },
+    faultModel: { spikePpm: 300_000 },
     link: 'fifo',
     always: 'spikes',
   },
@@ -200,26 +200,26 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
     id: 'restart-immediate',
     title: 'restart at once',
     story: 'nodes that voted crash and are back at once, empty',
-    weather: { stretch: RESTART, restartDelayUs: 0, crashes: 2 },
+    faultModel: { stretch: RESTART, restartDelayUs: 0, crashes: 2 },
   },
   {
     id: 'restart-delayed',
     title: 'restart delayed',
     story: 'the control: the same, but they stay away for as long as a claim lasts',
-    weather: { stretch: RESTART, crashes: 2 },
+    faultModel: { stretch: RESTART, crashes: 2 },
   },
   {
     id: 'wall-steps',
     title: 'wall-clock steps',
     story: "somebody sets a client's wall clock, by up to two TTLs either way",
-    weather: { wallSteps: 2 },
+    faultModel: { wallSteps: 2 },
     always: 'wallSteps',
   },
   {
     id: 'pauses',
     title: 'pauses',
     story: 'clients and nodes stand still for up to two TTLs; clients write while they hold',
-    weather: { pauses: 2 },
+    faultModel: { pauses: 2 },
     always: 'pauses',
     writes: true,
   },
@@ -227,7 +227,7 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
     id: 'silent-extension',
     title: 'silent nodes, extending',
     story: 'locks extend themselves, while clients are cut off from some nodes',
-    weather: { partitions: 2 },
+    faultModel: { partitions: 2 },
     extendsItself: true,
     always: 'partitions',
   },
@@ -235,13 +235,13 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
     id: 'even',
     title: 'four nodes',
     story: 'an even number of nodes, with losses and partitions',
-    weather: { nodes: 4, lossPpm: 50_000, partitions: 2 },
+    faultModel: { nodes: 4, lossPpm: 50_000, partitions: 2 },
   },
   {
     id: 'one-dead',
     title: 'one node dead',
     story: 'one node never answers',
-    weather: {},
+    faultModel: {},
     deadNode: true,
   },
 ];

@@ -1,17 +1,17 @@
 import type { Operation } from '../../core/index.js';
 import { type Fault, type LockPlan, plainLock } from '../../scenarios/index.js';
-import { DrawnAdversary, premiseStream } from '../../search/drawn.js';
-import { drawPremise, type Premise } from '../../search/premise.js';
+import { premiseStream, RandomAdversary } from '../../search/random-adversary.js';
+import { drawPremise, type RunConfig } from '../../search/run-config.js';
 import { COMBINED } from '../../search/tactics.js';
 import {
   type Adversary,
+  type DecisionPoint,
   type Direction,
   type FateSlot,
-  type LockRun,
   type Message,
-  type Moment,
   nodeName,
-  type Stream,
+  type RandomStream,
+  type SimLock,
   type StreamSource,
   type WorldView,
 } from '../../sim/index.js';
@@ -33,8 +33,8 @@ function healedUs(ttlMs: number): number {
   return HEALED_TTLS * ttlMs * 1000 + HEALED_US;
 }
 
-/** The premise of one run of a class of faults. */
-export function drawGuestPremise(faults: FaultClass, streams: StreamSource, run: number): Premise {
+/** The run config of one run of a class of faults. */
+export function drawGuestPremise(faults: FaultClass, streams: StreamSource, run: number): RunConfig {
   const drawn = drawPremise(weatherOf(faults), COMBINED, premiseStream(streams, run));
   const { setup } = drawn;
   const link = faults.link ?? setup.cluster.link;
@@ -56,7 +56,7 @@ export function drawGuestPremise(faults: FaultClass, streams: StreamSource, run:
 }
 
 /** With clocks that show the same. */
-function alike(cluster: Premise['setup']['cluster']): Premise['setup']['cluster'] {
+function alike(cluster: RunConfig['setup']['cluster']): RunConfig['setup']['cluster'] {
   return { ...cluster, clocks: cluster.clocks.map((it) => ({ ...it, offsetUs: 0 })) };
 }
 
@@ -87,33 +87,33 @@ const WRITERS_PPM = 500_000;
 /** Draws what happens to guests: as for the lock of `core`, but with work that suits libraries. */
 export class GuestAdversary implements Adversary {
   private readonly faults: FaultClass;
-  private readonly premise: Premise;
-  private readonly drawn: DrawnAdversary;
-  private readonly draw: Stream;
+  private readonly runConfig: RunConfig;
+  private readonly drawn: RandomAdversary;
+  private readonly draw: RandomStream;
   private readonly healedUs: number;
   /** By client: whether it has asked for the last time. */
   private readonly isDone: boolean[] = [];
   private deathsLeft = MOST_DEATHS;
   /** Whose process has been told to die. */
-  private dead: LockRun | null = null;
+  private dead: SimLock | null = null;
   private begins: Fault[];
   private readonly connections: ConnectionTrouble | null;
 
-  constructor(faults: FaultClass, premise: Premise, streams: StreamSource, run: number) {
+  constructor(faults: FaultClass, runConfig: RunConfig, streams: StreamSource, run: number) {
     this.faults = faults;
-    this.premise = premise;
-    this.drawn = new DrawnAdversary(weatherOf(faults), premise, streams, run);
+    this.runConfig = runConfig;
+    this.drawn = new RandomAdversary(weatherOf(faults), runConfig, streams, run);
     this.draw = streams.stream(run, GUEST_CONCERN);
     const { connections } = faults;
     this.connections =
       connections === undefined ? null : new ConnectionTrouble(connections, streams.stream(run, CONNECTION_CONCERN));
-    this.healedUs = faults.heals ? healedUs(premise.ttlMs) : Number.POSITIVE_INFINITY;
+    this.healedUs = faults.heals ? healedUs(runConfig.ttlMs) : Number.POSITIVE_INFINITY;
     this.begins = this.fromTheBeginning();
   }
 
   private fromTheBeginning(): Fault[] {
-    const { draw, faults, premise } = this;
-    const { clients, cluster, untilUs } = premise.setup;
+    const { draw, faults, runConfig } = this;
+    const { clients, cluster, untilUs } = runConfig.setup;
     const one = nodeName(draw.below(cluster.nodes));
     if (faults.deadNode) return [{ kind: 'crash', node: one, atUs: 0, restartAfterUs: null }];
     if (faults.minority === undefined) return [];
@@ -127,12 +127,12 @@ export class GuestAdversary implements Adversary {
     });
   }
 
-  /** Held to the end or past it, and given back some day: a lock that extends itself would be held for ever. */
+  /** Held to the end or past it, and released some day: a lock that extends itself would be held for ever. */
   nextLock(client: number, view: WorldView): LockPlan | null {
     const drawn = this.drawn.nextLock(client, view);
     if (drawn === null) return this.lastLock(client, view);
     const plan = this.inOneInstant(client, view) ? { ...drawn, atUs: AT_ONCE_US } : drawn;
-    const ttlUs = this.premise.ttlMs * 1000;
+    const ttlUs = this.runConfig.ttlMs * 1000;
     const holdUs = plan.holdUs ?? this.draw.between(ttlUs, 3 * ttlUs);
     if (this.faults.extending)
       return { ...plan, holdUs: 3 * ttlUs, writes: [], extensions: this.drawExtensions(ttlUs) };
@@ -145,7 +145,7 @@ export class GuestAdversary implements Adversary {
   private longEnough(fault: Fault): Fault {
     if (fault.kind !== 'crash' || fault.restartAfterUs === null || weatherOf(this.faults).restartDelayUs !== null)
       return fault;
-    return { ...fault, restartAfterUs: Math.max(fault.restartAfterUs, this.premise.ttlMs * 1000) };
+    return { ...fault, restartAfterUs: Math.max(fault.restartAfterUs, this.runConfig.ttlMs * 1000) };
   }
 
   private inOneInstant(client: number, view: WorldView): boolean {
@@ -159,16 +159,16 @@ export class GuestAdversary implements Adversary {
     const isBusy = last !== undefined && !last.gone && !['failed', 'released', 'lost'].includes(last.state.phase);
     if (this.isDone[client] || isBusy || view.now >= atUs || !Number.isFinite(atUs)) return null;
     this.isDone[client] = true;
-    return plainLock(atUs, this.premise.ttlMs, { holdUs: LAST_HOLD_US });
+    return plainLock(atUs, this.runConfig.ttlMs, { holdUs: LAST_HOLD_US });
   }
 
   /** Each within what the one before it leaves, more often than not near its end. */
   private drawExtensions(ttlUs: number): LockPlan['extensions'] {
-    const { draw, premise } = this;
+    const { draw, runConfig } = this;
     let afterUs = 0;
     return Array.from({ length: draw.between(1, MOST_EXTENSIONS) }, () => {
       afterUs += Math.floor((ttlUs / 100) * draw.pick([50, 90, 95, 97]));
-      return { afterUs, ttlMs: premise.ttlMs };
+      return { afterUs, ttlMs: runConfig.ttlMs };
     });
   }
 
@@ -187,7 +187,7 @@ export class GuestAdversary implements Adversary {
     this.connections?.fate(message, direction, fate, view);
   }
 
-  nextFault(moment: Moment, lock: LockRun | null, view: WorldView): Fault | null {
+  nextFault(moment: DecisionPoint, lock: SimLock | null, view: WorldView): Fault | null {
     const first = this.begins.shift();
     if (first !== undefined) return first;
     if (view.now >= this.healedUs) return null;
@@ -202,14 +202,14 @@ export class GuestAdversary implements Adversary {
   }
 
   /** Who asks for a lock, or has just got it, dies soon: most of what it does then takes as long as two messages. */
-  private death(moment: Moment, lock: LockRun | null, view: WorldView): Fault | null {
-    const { draw, premise } = this;
+  private death(moment: DecisionPoint, lock: SimLock | null, view: WorldView): Fault | null {
+    const { draw, runConfig } = this;
     if (!this.faults.dying || moment === 'start' || lock === null || this.deathsLeft === 0) return null;
     if (this.dead === lock || !draw.chance(DEATH_PPM)) return null;
     this.deathsLeft--;
     this.dead = lock;
-    const again = draw.chance(500_000) ? { restartAfterUs: draw.below(premise.ttlMs * 1000) } : {};
-    const roundTripUs = 2 * premise.mostDelayUs + 100;
+    const again = draw.chance(500_000) ? { restartAfterUs: draw.below(runConfig.ttlMs * 1000) } : {};
+    const roundTripUs = 2 * runConfig.mostDelayUs + 100;
     const atUs = view.now + 1 + draw.below(draw.pick([roundTripUs, 3 * roundTripUs]));
     return { kind: 'client-crash', client: lock.client.name, atUs, ...again };
   }

@@ -1,10 +1,10 @@
 import { choiceOf } from '../../deviations/index.js';
 import { type Assumption, assumptions } from '../../properties/index.js';
 import type { Schedule } from '../../scenarios/index.js';
-import { RecordingAdversary, RollingHash, type StreamSource, Streams } from '../../sim/index.js';
+import { RandomStreams, RecordingAdversary, RollingHash, type StreamSource } from '../../sim/index.js';
 import { inMacrotask } from '../host/drain.js';
 import { type GuestRun, runGuests, runGuestsAtOnce } from '../run.js';
-import type { Subject } from '../session.js';
+import type { LockFactory } from '../session.js';
 import type { FaultClass } from './fault-classes.js';
 import { drawGuestPremise, GuestAdversary } from './guest-adversary.js';
 import { kindOf, type ViolationKind } from './kinds.js';
@@ -20,7 +20,7 @@ export type Drain = 'immediates' | 'at-once';
 
 /** Makes run number `number` of a search. */
 export async function drawGuestRun(
-  subject: Subject,
+  subject: LockFactory,
   faults: FaultClass,
   streams: StreamSource,
   number: number,
@@ -76,15 +76,15 @@ export interface SearchOptions {
 }
 
 /** Tortures a library with one class of faults. */
-export async function searchGuests(subject: Subject, faults: FaultClass, options: SearchOptions): Promise<Cell> {
-  const streams = new Streams(options.seed);
+export async function searchGuests(subject: LockFactory, faults: FaultClass, options: SearchOptions): Promise<Cell> {
+  const streams = new RandomStreams(options.seed);
   const hash = new RollingHash();
   const kinds: Partial<Record<ViolationKind, number>> = {};
   const found: FoundByGuests[] = [];
   let [runs, claims, violations, inside, uncaught] = [0, 0, 0, 0, 0];
   for (; runs < options.runs && !options.signal?.aborted; runs++) {
     const run = await drawGuestRun(subject, faults, streams, runs, options.drain);
-    hash.add(run.world.chronicle.trace.value());
+    hash.add(run.world.context.trace.value());
     claims += claimsIn(run);
     if (run.uncaught.length > 0) uncaught++;
     if (run.violations.length > 0) {

@@ -6,13 +6,13 @@ import { LOCKSTEP } from '../libraries/lockstep.js';
 import { REDLOCK_4 } from '../libraries/redlock4.js';
 import { REDLOCK_5 } from '../libraries/redlock5.js';
 import { replayGuests } from '../run.js';
-import type { Subject } from '../session.js';
+import type { LockFactory } from '../session.js';
 import { FAULT_CLASSES } from './fault-classes.js';
 import { kindOf, type ViolationKind } from './kinds.js';
 import { type FoundByGuests, searchGuests } from './search.js';
 import { isMinimalForGuest, shrinkForGuest } from './shrink-guests.js';
 
-async function found(subject: Subject, fault: string, kind: ViolationKind, runs: number): Promise<FoundByGuests> {
+async function found(subject: LockFactory, fault: string, kind: ViolationKind, runs: number): Promise<FoundByGuests> {
   const faults = FAULT_CLASSES.find(({ id }) => id === fault);
   if (faults === undefined) throw new Error(`no faults ${fault}`);
   const cell = await searchGuests(subject, faults, { seed: 'x', runs, drain: 'at-once' });

@@ -7,7 +7,7 @@ import { oneStepsOf, reduce } from '../../search/shrinking/reduce.js';
 
 import { inMacrotask } from '../host/drain.js';
 import { type GuestRun, type GuestRunOptions, replayGuests, replayGuestsAtOnce } from '../run.js';
-import type { Subject } from '../session.js';
+import type { LockFactory } from '../session.js';
 import { kindOf, type ViolationKind } from './kinds.js';
 
 /** A failing schedule of a guest, made small. */
@@ -21,7 +21,7 @@ export interface ShrunkForGuest {
 
 /** How a client has to fail for it to be the same failure. */
 class Failure {
-  private readonly subject: Subject;
+  private readonly subject: LockFactory;
   private readonly kind: ViolationKind;
   private readonly options: GuestRunOptions;
   private readonly allowed: readonly Assumption[];
@@ -30,7 +30,7 @@ class Failure {
   private mayOverlap: boolean | null = null;
 
   /** @param from - The schedule that fails: what it keeps is to be kept. */
-  constructor(subject: Subject, kind: ViolationKind, from: Schedule, options: GuestRunOptions) {
+  constructor(subject: LockFactory, kind: ViolationKind, from: Schedule, options: GuestRunOptions) {
     this.subject = subject;
     this.kind = kind;
     this.options = options;
@@ -81,7 +81,7 @@ const MOST_EVENTS = 1_500_000;
  * @param mostTried - Schedules to try before the smallest so far has to do.
  */
 export async function shrinkForGuest(
-  subject: Subject,
+  subject: LockFactory,
   schedule: Schedule,
   kind: ViolationKind,
   options: GuestRunOptions = {},
@@ -121,7 +121,7 @@ async function failingStepOf(schedule: Schedule, failure: Failure): Promise<Sche
 
 /** Whether every schedule that is one piece or one figure smaller does not fail in that way. */
 export async function isMinimalForGuest(
-  subject: Subject,
+  subject: LockFactory,
   schedule: Schedule,
   kind: ViolationKind,
   options: GuestRunOptions = {},
@@ -137,7 +137,7 @@ const MOST_PIECES = 60;
 
 /** Leaves out each piece by itself and says what comes of it; nothing of a schedule that has not been made small. */
 export async function explainForGuest(
-  subject: Subject,
+  subject: LockFactory,
   schedule: Schedule,
   kind: ViolationKind,
   options: GuestRunOptions = {},

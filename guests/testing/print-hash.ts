@@ -1,13 +1,13 @@
 import '../host/installed.js';
 import { fileURLToPath } from 'node:url';
 import { SOCKET_CLIENTS } from '../../bench/socket-locks.js';
-import { Streams } from '../../sim/index.js';
+import { RandomStreams } from '../../sim/index.js';
 import { LIBRARIES, loadSubject } from '../libraries/index.js';
+import { type LockFactory, lockFactoryOf } from '../lock-factory.js';
 import { FAULT_CLASSES, withstood } from '../search/fault-classes.js';
 import { drawGuestRun } from '../search/search.js';
-import { type Subject, subjectOf } from '../subject.js';
 
-const subjects = new Map<string, Subject>();
+const subjects = new Map<string, LockFactory>();
 
 /** The hash of one run of a library, with spikes that reorder, or of a lock above a client of its own, with resets. */
 export async function hashOf(id: string, seed: string, number: number): Promise<string> {
@@ -16,12 +16,12 @@ export async function hashOf(id: string, seed: string, number: number): Promise<
   const faultsId = subject.seen.sockets ? 'resets' : 'spikes-reordering';
   const faults = [...FAULT_CLASSES, ...withstood(true)].find((it) => it.id === faultsId);
   if (faults === undefined) throw new Error(`no faults ${faultsId}`);
-  return (await drawGuestRun(subject, faults, new Streams(seed), number)).run.hash;
+  return (await drawGuestRun(subject, faults, new RandomStreams(seed), number)).run.hash;
 }
 
-async function subjectNamed(id: string): Promise<Subject> {
+async function subjectNamed(id: string): Promise<LockFactory> {
   const makeFor = SOCKET_CLIENTS[id];
-  if (makeFor !== undefined) return subjectOf(id, makeFor('own'), undefined);
+  if (makeFor !== undefined) return lockFactoryOf(id, makeFor('own'), undefined);
   const library = LIBRARIES.find((it) => it.id === id);
   if (library === undefined) throw new Error(`no library ${id}`);
   return loadSubject(library);

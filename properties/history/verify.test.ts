@@ -34,7 +34,7 @@ function ofAnother(events: readonly LockLine[]): LockLine[] {
   return events.map((event) => (event.type === 'acquire' ? { ...event, client: 'c2' } : event));
 }
 
-/** A lock with this fencing token that was asked for and held between these instants, and given back at the end. */
+/** A lock with this fencing token that was asked for and held between these instants, and released at the end. */
 function fenced(lock: string, counter: number, [calledUs, fromUs, untilUs]: [number, number, number]): LockLine[] {
   const fencingToken = { counter, attempt: null };
   return [

@@ -1,9 +1,9 @@
 import { type NodeSet, size } from '../../core/index.js';
 import type { Policy } from '../../deviations/index.js';
-import type { LockRun, TrueTime } from '../../sim/index.js';
+import type { SimLock, TrueTime } from '../../sim/index.js';
 import { leastDriftUs } from './allowance.js';
+import type { AttemptRecord } from './attempt-registry.js';
 import { instant, type Report } from './instant.js';
-import type { Use } from './ledger.js';
 
 /**
  * State: a claim rests on a majority of nodes that said yes to this very attempt, ends no later than T1 + TTL − D, and
@@ -18,12 +18,12 @@ export class Acquisition {
     this.report = report;
   }
 
-  claimed(lock: LockRun, use: Use, now: TrueTime): void {
+  claimed(lock: SimLock, use: AttemptRecord, now: TrueTime): void {
     const wrong = this.whatIsWrong(lock, use, now);
     if (wrong !== null) this.report(instant('acquisition', 'state', [lock], now, wrong));
   }
 
-  private whatIsWrong(lock: LockRun, use: Use, now: TrueTime): string | null {
+  private whatIsWrong(lock: SimLock, use: AttemptRecord, now: TrueTime): string | null {
     const { client, plan, state } = lock;
     const { majority } = lock.list;
     const votes = size((use.granted & lock.voters) as NodeSet);

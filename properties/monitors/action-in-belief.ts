@@ -1,5 +1,5 @@
 import type { ResourceGuard } from '../../scenarios/index.js';
-import type { LockRun, TrueTime } from '../../sim/index.js';
+import type { SimLock, TrueTime } from '../../sim/index.js';
 import type { Violation } from '../violation.js';
 import { believes } from './belief.js';
 
@@ -16,7 +16,7 @@ export class ActionInBelief {
     this.report = report;
   }
 
-  written(lock: LockRun, index: number, now: TrueTime): void {
+  written(lock: SimLock, index: number, now: TrueTime): void {
     if (this.guard !== 'none' || believes(lock, now)) return;
     const { name } = lock.client;
     const resource = lock.plan.resources[0] ?? '?';

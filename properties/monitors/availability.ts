@@ -1,11 +1,11 @@
 import { allNodes, type NodeSet, oneNode, union, without } from '../../core/index.js';
 import { quorumOf, REFERENCE } from '../../deviations/index.js';
-import type { EndCause, LockRun, NodeList, Setup, TrueTime } from '../../sim/index.js';
-import type { Ledger, Use } from './ledger.js';
+import type { HoldEndCause, NodeList, Setup, SimLock, TrueTime } from '../../sim/index.js';
+import type { AttemptRecord, AttemptRegistry } from './attempt-registry.js';
+import type { HolderRegistry } from './holder-registry.js';
 import { Orphans } from './orphans.js';
 import type { Outage } from './outage.js';
 import { remove } from './remove.js';
-import type { Roster } from './roster.js';
 
 /**
  * Availability: the times in which too few nodes are up for a quorum; those in which keys that nobody has any use for
@@ -22,12 +22,17 @@ export class Availability {
   private lists: readonly NodeList[] = [];
   private downSince: number | null = null;
   private longestTtlMs = 0;
-  private readonly roster: Roster;
+  private readonly roster: HolderRegistry;
   private readonly orphans: Orphans;
-  private readonly ledger: Ledger;
+  private readonly ledger: AttemptRegistry;
 
   /** `clients` are asked which nodes they know of; there is an outage when none of them can reach a quorum of its own. */
-  constructor(setup: Setup, ledger: Ledger, roster: Roster, clients: () => readonly { readonly list: NodeList }[]) {
+  constructor(
+    setup: Setup,
+    ledger: AttemptRegistry,
+    roster: HolderRegistry,
+    clients: () => readonly { readonly list: NodeList }[],
+  ) {
     const { policy, cluster } = setup;
     this.setup = setup;
     this.ledger = ledger;
@@ -100,17 +105,17 @@ export class Availability {
   }
 
   /** A node sets a key that nobody has any use for. */
-  orphanCame(use: Use, node: number, key: number, now: TrueTime): void {
+  orphanCame(use: AttemptRecord, node: number, key: number, now: TrueTime): void {
     this.orphans.came(use, node, key, now);
   }
 
   /** Such a key is gone, or another's. */
-  orphanWent(use: Use, now: TrueTime): void {
+  orphanWent(use: AttemptRecord, now: TrueTime): void {
     this.orphans.went(use, now);
   }
 
-  /** An attempt has failed, its lock was given back, or its client is about to die. */
-  over(use: Use, now: TrueTime): void {
+  /** An attempt has failed, its lock was released, or its client is about to die. */
+  over(use: AttemptRecord, now: TrueTime): void {
     this.orphans.orphaned(use, now);
   }
 
@@ -127,11 +132,11 @@ export class Availability {
   }
 
   /** `isFirst` unless it goes on. */
-  claimed(lock: LockRun, now: TrueTime, isFirst: boolean): void {
+  claimed(lock: SimLock, now: TrueTime, isFirst: boolean): void {
     this.orphans.claimed(lock, this.ledger.of(lock.token, lock), now, isFirst);
   }
 
-  ended(lock: LockRun, cause: EndCause, now: TrueTime): void {
+  ended(lock: SimLock, cause: HoldEndCause, now: TrueTime): void {
     this.orphans.ended(lock, now);
     const use = cause === 'expired' ? this.ledger.of(lock.token, lock) : undefined;
     // Until its TTL is over, a key is there for a reason.

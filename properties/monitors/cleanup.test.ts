@@ -109,7 +109,7 @@ describe('cleanup', () => {
   });
 
   it('is broken by an extension that sets a key where the release was carried out, as it is set', () => {
-    // Extended at 3 ms, given back at 7 ms; the release is at n0 at 8 ms, and the extension after `delayUs`.
+    // Extended at 3 ms, released at 7 ms; the release is at n0 at 8 ms, and the extension after `delayUs`.
     const parts = (delayUs: number, ...deviations: string[]): Parts => ({
       cluster: { link: 'reordering' },
       policy: { deviations },

@@ -9,21 +9,21 @@ import {
   union,
   without,
 } from '../../core/index.js';
-import { type LockRun, nodeName, type TrueTime } from '../../sim/index.js';
+import { nodeName, type SimLock, type TrueTime } from '../../sim/index.js';
+import type { AttemptRecord } from './attempt-registry.js';
 import { instant, type Report } from './instant.js';
-import type { Use } from './ledger.js';
 
 const NEVER_SENT = 'where it never sent a release';
 
 /**
- * Liveness: once an attempt has failed or its lock was given back, no key of it is on a node that was never sent a
+ * Liveness: once an attempt has failed or its lock was released, no key of it is on a node that was never sent a
  * release. What the network does to a release is nobody's fault; that none was sent keeps everybody else out until the
  * TTL is over. Nor is it on a node whose release came before its SET, once its client has heard of both: it knows then
  * that it has to release it again. An extension sets no key where the release has been carried out: whoever extends has
  * no business with a key that is not there.
  */
 export class Cleanup {
-  private readonly told: Use[] = [];
+  private readonly told: AttemptRecord[] = [];
   private readonly report: Report;
 
   constructor(report: Report) {
@@ -31,7 +31,7 @@ export class Cleanup {
   }
 
   /** The attempt is over, and what is sent on that account has been sent. */
-  ended(use: Use, now: TrueTime): void {
+  ended(use: AttemptRecord, now: TrueTime): void {
     if (use.over) return;
     use.over = true;
     const left = without(use.holding, use.released);
@@ -39,7 +39,7 @@ export class Cleanup {
   }
 
   /** A node sets a key late; `isExtension` if that is what an extension did, which finds none to extend. */
-  keySet(use: Use, node: number, isExtension: boolean, now: TrueTime): void {
+  keySet(use: AttemptRecord, node: number, isExtension: boolean, now: TrueTime): void {
     if (!use.over) return;
     if (!has(use.released, node)) this.tell(use, nodeName(node), now, NEVER_SENT);
     else if (isExtension && has(use.emptied, node))
@@ -48,14 +48,14 @@ export class Cleanup {
   }
 
   /** Its client sends releases: what it heard before says nothing of what those will find. */
-  released(use: Use, to: NodeSet): void {
+  released(use: AttemptRecord, to: NodeSet): void {
     use.overtaken = without(use.overtaken, to);
     use.heardGrant = without(use.heardGrant, to);
     use.heardNothing = without(use.heardNothing, to);
   }
 
   /** The client of an attempt that is over hears an answer to its SET or release, and may yet send another release. */
-  hears(use: Use, node: number, operation: Command['operation'], answer: Answer): void {
+  hears(use: AttemptRecord, node: number, operation: Command['operation'], answer: Answer): void {
     const from = oneNode(node);
     if (operation === 'release' && answer === 'yes') use.heardDeleted = union(use.heardDeleted, from);
     else if (operation === 'release' && answer === 'no') use.heardNothing = union(use.heardNothing, from);
@@ -63,14 +63,14 @@ export class Cleanup {
   }
 
   /** It has done what it does when it has heard that. */
-  answered(use: Use, node: number, now: TrueTime): void {
+  answered(use: AttemptRecord, node: number, now: TrueTime): void {
     if (!has(use.overtaken, node)) return;
     const known = without((use.heardGrant & use.heardNothing) as NodeSet, use.heardDeleted);
     const left = (use.overtaken & known & use.holding) as NodeSet;
     if (has(left, node)) this.tell(use, nodeName(node), now, 'though it knows that its SET came after its release');
   }
 
-  private tell(use: Use, nodes: string, now: TrueTime, why: string): void {
+  private tell(use: AttemptRecord, nodes: string, now: TrueTime, why: string): void {
     if (this.told.includes(use)) return;
     this.told.push(use);
     const detail = `${nameOf(use.lock)} leaves its key on ${nodes}, ${why}`;
@@ -78,6 +78,6 @@ export class Cleanup {
   }
 }
 
-function nameOf(lock: LockRun): string {
+function nameOf(lock: SimLock): string {
   return lock.client.name;
 }

@@ -1,4 +1,4 @@
-import type { LockRun, TrueTime } from '../../sim/index.js';
+import type { SimLock, TrueTime } from '../../sim/index.js';
 import { instant, type Report } from './instant.js';
 
 /**
@@ -7,19 +7,19 @@ import { instant, type Report } from './instant.js';
  */
 export class Continuity {
   /** By key: the lock that was granted or extended last. */
-  private readonly last: (LockRun | undefined)[] = [];
+  private readonly last: (SimLock | undefined)[] = [];
   private readonly report: Report;
 
   constructor(report: Report) {
     this.report = report;
   }
 
-  claimed(lock: LockRun): void {
+  claimed(lock: SimLock): void {
     for (const key of lock.resources) this.grant(key, lock);
   }
 
-  extended(lock: LockRun, now: TrueTime): void {
-    let other: LockRun | undefined;
+  extended(lock: SimLock, now: TrueTime): void {
+    let other: SimLock | undefined;
     for (const key of lock.resources) {
       const last = this.last[key];
       this.grant(key, lock);
@@ -30,7 +30,7 @@ export class Continuity {
     this.report(instant('continuity', 'state', [other, lock], now, detail));
   }
 
-  private grant(key: number, lock: LockRun): void {
+  private grant(key: number, lock: SimLock): void {
     while (this.last.length <= key) this.last.push(undefined);
     this.last[key] = lock;
   }

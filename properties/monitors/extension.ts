@@ -1,9 +1,9 @@
 import { type NodeSet, size } from '../../core/index.js';
 import type { Policy } from '../../deviations/index.js';
-import type { LockRun, TrueTime } from '../../sim/index.js';
+import type { SimLock, TrueTime } from '../../sim/index.js';
 import { leastDriftUs } from './allowance.js';
+import type { AttemptRecord } from './attempt-registry.js';
 import { instant, type Report } from './instant.js';
-import type { Use } from './ledger.js';
 
 /**
  * State: an extension rests on a majority of nodes that carried it out in this very round, ends no later than the start
@@ -18,12 +18,12 @@ export class Extension {
     this.report = report;
   }
 
-  extended(lock: LockRun, use: Use, now: TrueTime): void {
+  extended(lock: SimLock, use: AttemptRecord, now: TrueTime): void {
     const wrong = this.whatIsWrong(lock, use, now);
     if (wrong !== null) this.report(instant('extension', 'state', [lock], now, wrong));
   }
 
-  private whatIsWrong(lock: LockRun, use: Use, now: TrueTime): string | null {
+  private whatIsWrong(lock: SimLock, use: AttemptRecord, now: TrueTime): string | null {
     const { client, state } = lock;
     const { majority } = lock.list;
     const votes = size((use.extended & lock.voters) as NodeSet);

@@ -1,11 +1,11 @@
 import { type Command, compareFencingTokens, type FencingToken } from '../../core/index.js';
 import type { Policy } from '../../deviations/index.js';
 import { fencingTokenOf } from '../../deviations/index.js';
-import type { LockRun, Setup, TrueTime } from '../../sim/index.js';
+import type { Setup, SimLock, TrueTime } from '../../sim/index.js';
 import { instant, type Report } from './instant.js';
 
 interface Issued {
-  readonly lock: LockRun;
+  readonly lock: SimLock;
   readonly token: FencingToken;
   /** Its place among all that were issued. */
   readonly place: number;
@@ -28,7 +28,7 @@ export class Fencing {
   private readonly byKey: Issued[][] = [];
   private readonly highest: (FencingToken | undefined)[] = [];
   /** How many tokens there were when a lock, in its attempt, began to ask for its own. */
-  private asked: Map<LockRun, { readonly attempt: number; readonly issued: number }> | null = null;
+  private asked: Map<SimLock, { readonly attempt: number; readonly issued: number }> | null = null;
 
   constructor({ policy, resource }: Setup, report: Report) {
     this.policy = policy;
@@ -36,18 +36,18 @@ export class Fencing {
     this.report = report;
   }
 
-  private tokenOf({ state }: LockRun): FencingToken | null {
+  private tokenOf({ state }: SimLock): FencingToken | null {
     return fencingTokenOf(this.policy, state.counters.counter, state.attempt.token);
   }
 
   /** A client asks about counters. */
-  sent(lock: LockRun, { operation, attempt }: Command): void {
+  sent(lock: SimLock, { operation, attempt }: Command): void {
     if (operation !== 'read-counter' && operation !== 'raise-counter') return;
     this.asked ??= new Map();
     if (this.asked.get(lock)?.attempt !== attempt) this.asked.set(lock, { attempt, issued: this.issued });
   }
 
-  claimed(lock: LockRun, now: TrueTime): void {
+  claimed(lock: SimLock, now: TrueTime): void {
     const token = this.tokenOf(lock);
     if (token === null) return;
     const asked = this.asked?.get(lock);
@@ -63,17 +63,17 @@ export class Fencing {
   }
 
   /** An acquisition failed for good. */
-  failed(lock: LockRun, reason: string, now: TrueTime): void {
+  failed(lock: SimLock, reason: string, now: TrueTime): void {
     if (reason !== 'counters-lost') return;
     const detail = `${lock.client.name} is told that too few nodes know their counter: nobody gets a fencing token any more`;
     this.report(instant('fencing', 'liveness', [lock], now, detail));
   }
 
   private whatIsWrong(
-    lock: LockRun,
+    lock: SimLock,
     token: FencingToken,
     before: number,
-  ): { readonly locks: LockRun[]; readonly detail: string } | null {
+  ): { readonly locks: SimLock[]; readonly detail: string } | null {
     for (const key of lock.resources) {
       for (const other of this.byKey[key] ?? []) {
         const same = compareFencingTokens(token, other.token) === 0;
@@ -88,7 +88,7 @@ export class Fencing {
     return null;
   }
 
-  written(lock: LockRun, accepted: boolean, now: TrueTime): void {
+  written(lock: SimLock, accepted: boolean, now: TrueTime): void {
     if (!this.guarded) return;
     const token = this.tokenOf(lock);
     if (token === null) return;

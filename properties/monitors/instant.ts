@@ -1,12 +1,12 @@
 import type { PropertyId, PropertyKind } from '../../scenarios/index.js';
-import type { LockRun, TrueTime } from '../../sim/index.js';
+import type { SimLock, TrueTime } from '../../sim/index.js';
 import type { Violation } from '../violation.js';
 
 /** Takes in a violation. */
 export type Report = (violation: Violation) => void;
 
 /** The resource that a lock is told of by. */
-export function resourceOf(lock: LockRun): string {
+export function resourceOf(lock: SimLock): string {
   return lock.plan.resources[0] ?? '?';
 }
 
@@ -14,7 +14,7 @@ export function resourceOf(lock: LockRun): string {
 export function instant(
   property: PropertyId,
   kind: PropertyKind,
-  locks: readonly LockRun[],
+  locks: readonly SimLock[],
   now: TrueTime,
   detail: string,
 ): Violation {

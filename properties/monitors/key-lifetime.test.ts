@@ -18,7 +18,7 @@ describe('bounded-key-lifetime', () => {
     expect(late({})).toEqual([]);
   });
 
-  it('is broken by a key whose TTL begins anew when its node loads it', () => {
+  it('is broken by a key whose TTL begins again when its node loads it', () => {
     const faults: Parts['faults'] = [{ kind: 'crash', node: 'n0', atUs: 5_000_000, restartAfterUs: 1_000_000 }];
     const cluster = { persistence: 'always', expiryAtLoad: 'restarts' } as const;
     expect(late({ cluster, faults })).toEqual([`c1 ${DUE_US}`]);

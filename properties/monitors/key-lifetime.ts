@@ -1,5 +1,5 @@
 import { type Command, localTime } from '../../core/index.js';
-import { type LockRun, type Setup, type TrueTime, trueTime, type WatchedWorld } from '../../sim/index.js';
+import { type Setup, type SimLock, type TrueTime, trueTime, type WatchedWorld } from '../../sim/index.js';
 import { instant, type Report } from './instant.js';
 
 /** What is stored under the keys of one node. */
@@ -24,9 +24,9 @@ export class KeyLifetime {
   private readonly tickUs: number;
   private readonly graceTicks: number;
   private readonly report: Report;
-  private readonly ownerOf: (token: number) => LockRun | null;
+  private readonly ownerOf: (token: number) => SimLock | null;
 
-  constructor({ cluster }: Setup, report: Report, ownerOf: (token: number) => LockRun | null) {
+  constructor({ cluster }: Setup, report: Report, ownerOf: (token: number) => SimLock | null) {
     this.tickUs = cluster.resolutionUs;
     // A key is still there in the last tick of its TTL.
     this.graceTicks = cluster.expiry === 'at' ? 0 : 1;

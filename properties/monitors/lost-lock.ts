@@ -1,8 +1,8 @@
 import { size } from '../../core/index.js';
-import { type LockRun, type TrueTime, trueTime } from '../../sim/index.js';
+import { type SimLock, type TrueTime, trueTime } from '../../sim/index.js';
+import type { AttemptRecord } from './attempt-registry.js';
 import { believes, claimEnd } from './belief.js';
 import { instant, type Report } from './instant.js';
-import type { Use } from './ledger.js';
 import { removeAt } from './remove.js';
 
 /** How the detail of a violation ends that is about what a client is told, and not about keys. */
@@ -13,7 +13,7 @@ export const NOT_TOLD = 'and its owner is not told';
  * client's clock, the owner is told so before anything else happens.
  */
 export class LostLock {
-  private readonly lost: Use[] = [];
+  private readonly lost: AttemptRecord[] = [];
   private readonly lostAt: TrueTime[] = [];
   private readonly report: Report;
 
@@ -22,7 +22,7 @@ export class LostLock {
   }
 
   /** A node no longer has a key of this attempt. */
-  keyGone(use: Use, token: number, now: TrueTime): void {
+  keyGone(use: AttemptRecord, token: number, now: TrueTime): void {
     const { lock } = use;
     if (!lock.believing || lock.token !== token || size(use.whole) >= lock.list.majority) return;
     if (!believes(lock, now) || this.lost.includes(use)) return;
@@ -30,7 +30,7 @@ export class LostLock {
     this.lostAt.push(now);
   }
 
-  extended(lock: LockRun, use: Use, now: TrueTime): void {
+  extended(lock: SimLock, use: AttemptRecord, now: TrueTime): void {
     const at = this.lost.indexOf(use);
     if (at < 0) return;
     const detail = `${lock.client.name} extends a lock whose majority was lost at ${this.lostAt[at]} us, and is not told`;
@@ -40,7 +40,7 @@ export class LostLock {
   }
 
   /** Somebody gives a lock back, or the run ends, and nobody was told that the claim is over. */
-  check(lock: LockRun, now: TrueTime): void {
+  check(lock: SimLock, now: TrueTime): void {
     const { client } = lock;
     if (client.down || believes(lock, now)) return;
     // Who is frozen cannot be told.

@@ -1,33 +1,33 @@
 import type { Answer, Command, LocalTime, NodeSet } from '../../core/index.js';
 import type { Fault, ProcessName } from '../../scenarios/index.js';
 import {
-  type EndCause,
-  type GoneCause,
-  type LockRun,
+  type HoldEndCause,
+  type KeyRemovalCause,
   Observer,
   type Setup,
+  type SimLock,
   type TrueTime,
   type WatchedWorld,
 } from '../../sim/index.js';
 import { type Counts, Coverage, noCounts } from '../coverage.js';
 import type { Violation } from '../violation.js';
 import { ActionInBelief } from './action-in-belief.js';
+import { type AttemptRecord, AttemptRegistry } from './attempt-registry.js';
 import { Availability } from './availability.js';
-import { Closeness } from './closeness.js';
 import { Counters } from './counters.js';
+import { HolderRegistry } from './holder-registry.js';
 import { instant } from './instant.js';
-import { Ledger, type Use } from './ledger.js';
 import { Liveness } from './liveness/liveness.js';
 import { MutualExclusion } from './mutual-exclusion.js';
+import { NearMissMeter } from './near-miss-meter.js';
 import { Protocol } from './protocol.js';
-import { Roster } from './roster.js';
 import { Validity } from './validity.js';
 
 /** All monitors of a run, behind one observer. */
 export class Monitors extends Observer {
   readonly violations: Violation[] = [];
   readonly availability: Availability;
-  readonly closeness: Closeness = new Closeness();
+  readonly closeness: NearMissMeter = new NearMissMeter();
   readonly counters: Counters;
   /** Writes that reached the resource; without any, effects are unchecked. */
   writes = 0;
@@ -35,10 +35,10 @@ export class Monitors extends Observer {
   private readonly mutualExclusion: MutualExclusion;
   private readonly validity: Validity;
   private readonly actions: ActionInBelief;
-  private readonly ledger: Ledger;
+  private readonly ledger: AttemptRegistry;
   private readonly protocol: Protocol;
   private readonly liveness: Liveness;
-  private readonly roster: Roster;
+  private readonly roster: HolderRegistry;
   private readonly coverage: Coverage;
   private readonly lockDelayMs: number;
 
@@ -46,7 +46,7 @@ export class Monitors extends Observer {
   constructor(setup: Setup, counts: Counts = noCounts()) {
     super();
     this.lockDelayMs = setup.policy.settings.lockDelayMs;
-    this.roster = new Roster();
+    this.roster = new HolderRegistry();
     this.counters = new Counters(setup.cluster.nodes);
     this.coverage = new Coverage(setup, counts, this.roster);
     const report = (violation: Violation): void => {
@@ -57,9 +57,9 @@ export class Monitors extends Observer {
     this.mutualExclusion = new MutualExclusion(report, withdraw, resourceOf);
     this.validity = new Validity(report, withdraw, resourceOf, this.closeness);
     this.actions = new ActionInBelief(setup.resource, report);
-    this.ledger = new Ledger(setup.policy);
+    this.ledger = new AttemptRegistry(setup.policy);
     this.availability = new Availability(setup, this.ledger, this.roster, () => this.world?.clients ?? []);
-    const ownerOf = (token: number): LockRun | null => this.world?.ownerOf(token) ?? null;
+    const ownerOf = (token: number): SimLock | null => this.world?.ownerOf(token) ?? null;
     this.liveness = new Liveness(setup, this.ledger, this.roster, report);
     this.protocol = new Protocol(setup, this.ledger, this, report, ownerOf);
   }
@@ -78,7 +78,7 @@ export class Monitors extends Observer {
   // ——— what the protocol tells of the keys ———
 
   /** A key that nobody has any use for has come to a node, or has gone for a cause. */
-  orphanChanged(use: Use, node: number, key: number, cause: GoneCause | null, now: TrueTime): void {
+  orphanChanged(use: AttemptRecord, node: number, key: number, cause: KeyRemovalCause | null, now: TrueTime): void {
     if (cause === null) this.availability.orphanCame(use, node, key, now);
     else this.availability.orphanWent(use, now);
     const { attempt, lock } = use;
@@ -91,21 +91,21 @@ export class Monitors extends Observer {
   }
 
   /** Keys that nobody had any use for are another's now. */
-  takenOver(use: Use, now: TrueTime): void {
+  takenOver(use: AttemptRecord, now: TrueTime): void {
     this.availability.orphanWent(use, now);
   }
 
-  /** An attempt has failed, or its lock was given back. */
-  over(use: Use, now: TrueTime): void {
+  /** An attempt has failed, or its lock was released. */
+  over(use: AttemptRecord, now: TrueTime): void {
     this.availability.over(use, now);
   }
 
   /** The release of a lock is called. */
-  releasing(lock: LockRun, now: TrueTime): void {
+  releasing(lock: SimLock, now: TrueTime): void {
     this.liveness.releasing(lock, now);
   }
 
-  override attempted(lock: LockRun, now: TrueTime): void {
+  override attempted(lock: SimLock, now: TrueTime): void {
     this.liveness.catchUp(now);
     if (!this.roster.attempted(lock, now)) {
       this.liveness.retried(lock, now);
@@ -117,7 +117,7 @@ export class Monitors extends Observer {
     this.slowUs = this.liveness.slowUs;
   }
 
-  override claimed(lock: LockRun, now: TrueTime): void {
+  override claimed(lock: SimLock, now: TrueTime): void {
     this.availability.catchUp(now);
     this.liveness.catchUp(now);
     this.roster.claimed(lock);
@@ -127,7 +127,7 @@ export class Monitors extends Observer {
     this.believes(lock, now, true);
   }
 
-  override extended(lock: LockRun, before: LocalTime, now: TrueTime): void {
+  override extended(lock: SimLock, before: LocalTime, now: TrueTime): void {
     this.availability.catchUp(now);
     this.liveness.catchUp(now);
     this.validity.extended(lock, before, now);
@@ -138,14 +138,14 @@ export class Monitors extends Observer {
     this.believes(lock, now, false);
   }
 
-  private believes(lock: LockRun, now: TrueTime, isFirst: boolean): void {
+  private believes(lock: SimLock, now: TrueTime, isFirst: boolean): void {
     this.validity.check(lock, now);
     this.mutualExclusion.claimed(lock, now);
     this.availability.claimed(lock, now, isFirst);
     this.liveness.claimed(lock, now);
   }
 
-  override ended(lock: LockRun, cause: EndCause, now: TrueTime): void {
+  override ended(lock: SimLock, cause: HoldEndCause, now: TrueTime): void {
     this.availability.catchUp(now);
     this.liveness.catchUp(now);
     this.roster.ended(lock, now);
@@ -157,7 +157,7 @@ export class Monitors extends Observer {
     this.liveness.ended(lock, now);
   }
 
-  override failed(lock: LockRun, reason: string, now: TrueTime): void {
+  override failed(lock: SimLock, reason: string, now: TrueTime): void {
     this.liveness.catchUp(now);
     this.roster.stopped(lock);
     this.coverage.failed();
@@ -165,7 +165,7 @@ export class Monitors extends Observer {
     this.liveness.failed(lock, reason, now);
   }
 
-  override released(lock: LockRun, now: TrueTime): void {
+  override released(lock: SimLock, now: TrueTime): void {
     this.liveness.catchUp(now);
     this.protocol.released(lock, now);
     this.liveness.released(lock);
@@ -175,8 +175,8 @@ export class Monitors extends Observer {
     this.liveness.troubled(until, now);
   }
 
-  override sent(lock: LockRun, to: NodeSet, command: Command, now: TrueTime): void {
-    // An attempt may be over by this, and a lock given back.
+  override sent(lock: SimLock, to: NodeSet, command: Command, now: TrueTime): void {
+    // An attempt may be over by this, and a lock released.
     this.liveness.catchUp(now);
     if (command.operation === 'extend') this.availability.asked(command.ttlMs - this.lockDelayMs);
     this.protocol.sent(lock, to, command, now);
@@ -190,11 +190,11 @@ export class Monitors extends Observer {
     this.protocol.executed(node, command, answer, now);
   }
 
-  override hears(lock: LockRun, node: number, command: Command, answer: Answer): void {
+  override hears(lock: SimLock, node: number, command: Command, answer: Answer): void {
     this.protocol.hears(lock, node, command, answer);
   }
 
-  override answered(lock: LockRun, node: number, command: Command, now: TrueTime): void {
+  override answered(lock: SimLock, node: number, command: Command, now: TrueTime): void {
     this.protocol.answered(lock, node, command, now);
   }
 
@@ -205,7 +205,7 @@ export class Monitors extends Observer {
     this.protocol.keySet(node, key, token, now);
   }
 
-  override keyGone(node: number, key: number, token: number, cause: GoneCause, by: number, now: TrueTime): void {
+  override keyGone(node: number, key: number, token: number, cause: KeyRemovalCause, by: number, now: TrueTime): void {
     this.availability.catchUp(now);
     this.liveness.catchUp(now);
     const owner = this.world?.ownerOf(token) ?? null;
@@ -216,7 +216,7 @@ export class Monitors extends Observer {
   }
 
   /** A node lost a key with a token that several locks may have. */
-  private othersLoseVote(owner: LockRun | null, key: number, token: number, now: TrueTime): void {
+  private othersLoseVote(owner: SimLock | null, key: number, token: number, now: TrueTime): void {
     for (const lock of this.roster.holders) {
       if (lock !== owner && lock.token === token) this.validity.otherVoteLost(lock, key, now);
     }
@@ -285,7 +285,7 @@ export class Monitors extends Observer {
     this.availability.membershipChanged(now);
   }
 
-  override written(lock: LockRun, index: number, accepted: boolean, now: TrueTime): void {
+  override written(lock: SimLock, index: number, accepted: boolean, now: TrueTime): void {
     this.writes++;
     this.coverage.written();
     this.closeness.written(lock, now);

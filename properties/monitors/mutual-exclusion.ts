@@ -1,18 +1,18 @@
 import type { LocalTime } from '../../core/index.js';
-import type { LockRun, TrueTime } from '../../sim/index.js';
+import type { SimLock, TrueTime } from '../../sim/index.js';
 import type { Violation } from '../violation.js';
 import { believes, claimEnd, interrupted, lapsedBefore } from './belief.js';
 import { remove } from './remove.js';
 
 interface Overlap {
   readonly violation: Violation;
-  readonly first: LockRun;
-  readonly second: LockRun;
+  readonly first: SimLock;
+  readonly second: SimLock;
   readonly key: number;
 }
 
 /** When a claim ended that was believed in at an instant. */
-type EndOf = (lock: LockRun, from: TrueTime) => TrueTime;
+type EndOf = (lock: SimLock, from: TrueTime) => TrueTime;
 
 /**
  * Belief: at no instant do two locks on one resource believe to be held. Intervals are half-open, so that a claim that
@@ -20,7 +20,7 @@ type EndOf = (lock: LockRun, from: TrueTime) => TrueTime;
  * the resource, of which there is at most one in a correct run.
  */
 export class MutualExclusion {
-  private readonly holders: LockRun[][] = [];
+  private readonly holders: SimLock[][] = [];
   private readonly open: Overlap[] = [];
   private readonly report: (violation: Violation) => void;
   private readonly withdraw: (violation: Violation) => void;
@@ -38,7 +38,7 @@ export class MutualExclusion {
   }
 
   /** A claim begins, or one that may have lapsed goes on. */
-  claimed(lock: LockRun, now: TrueTime): void {
+  claimed(lock: SimLock, now: TrueTime): void {
     for (const key of lock.resources) {
       let holders = this.holders[key];
       if (holders === undefined) {
@@ -50,7 +50,7 @@ export class MutualExclusion {
     }
   }
 
-  private check(lock: LockRun, holders: readonly LockRun[], key: number, now: TrueTime): void {
+  private check(lock: SimLock, holders: readonly SimLock[], key: number, now: TrueTime): void {
     if (!believes(lock, now)) return;
     for (const other of holders) {
       if (other === lock || !believes(other, now) || this.isOpen(lock, other, key)) continue;
@@ -69,14 +69,14 @@ export class MutualExclusion {
     }
   }
 
-  private isOpen(a: LockRun, b: LockRun, key: number): boolean {
+  private isOpen(a: SimLock, b: SimLock, key: number): boolean {
     return this.open.some(
       (it) => it.key === key && ((it.first === a && it.second === b) || (it.first === b && it.second === a)),
     );
   }
 
   /** A belief is over. */
-  ended(lock: LockRun, now: TrueTime): void {
+  ended(lock: SimLock, now: TrueTime): void {
     for (const key of lock.resources) {
       const holders = this.holders[key];
       if (holders !== undefined) remove(holders, lock);
@@ -86,7 +86,7 @@ export class MutualExclusion {
   }
 
   /** A claim that ran to `before` is extended: an overlap that it does not bridge ends where it ended. */
-  extended(lock: LockRun, before: LocalTime, now: TrueTime): void {
+  extended(lock: SimLock, before: LocalTime, now: TrueTime): void {
     if (this.open.length === 0) return;
     this.closed(
       ({ first, second, violation }) =>
@@ -99,7 +99,7 @@ export class MutualExclusion {
   /** A client's clock is about to change. What ended unnoticed, because the client is frozen, ends while it can tell when. */
   clockChanges(client: number, now: TrueTime): void {
     if (this.open.length === 0) return;
-    const lapsed = (lock: LockRun, since: number): boolean =>
+    const lapsed = (lock: SimLock, since: number): boolean =>
       lock.client.index === client && lapsedBefore(lock, since, now);
     this.closed(({ first, second, violation }) => lapsed(first, violation.atUs) || lapsed(second, violation.atUs), now);
   }

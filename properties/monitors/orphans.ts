@@ -1,17 +1,17 @@
 import { MOST_NODES, members, NO_NODES, type NodeSet, oneNode, union, without } from '../../core/index.js';
-import { type LockRun, type NodeList, type TrueTime, trueTime } from '../../sim/index.js';
+import { type NodeList, type SimLock, type TrueTime, trueTime } from '../../sim/index.js';
+import type { AttemptRecord } from './attempt-registry.js';
 import { claimEnd } from './belief.js';
-import type { Use } from './ledger.js';
+import type { HolderRegistry } from './holder-registry.js';
 import type { Outage } from './outage.js';
 import { remove, removeAt } from './remove.js';
-import type { Roster } from './roster.js';
 
 const NEVER = Number.POSITIVE_INFINITY;
 const START = trueTime(0);
 
 /** A use whose keys nobody has any use for. */
 interface Orphan {
-  readonly use: Use;
+  readonly use: AttemptRecord;
   /** Since when that is so, and by {@link placeOf} where a key of it came later; true time, µs. */
   since: number;
   late: number[] | null;
@@ -38,7 +38,7 @@ interface Blocked {
 }
 
 /**
- * Orphaned keys: those that nobody has any use for, because their attempt failed, their lock was given back, their
+ * Orphaned keys: those that nobody has any use for, because their attempt failed, their lock was released, their
  * client died, or the TTL that they were set for is over. While too few nodes are free of them for a quorum, and nobody
  * believes to hold the resource, it is unavailable although enough nodes are up. Most orphans are gone as soon as a release gets
  * there, and so they are only looked at when they have been there for longer than that may take; then they have been in
@@ -54,21 +54,21 @@ export class Orphans {
   private readonly blocks: Blocked[][] = [];
   private openBlocks = 0;
   /** The last claims of one instant, and its true time, µs. */
-  private newest: LockRun[] = [];
+  private newest: SimLock[] = [];
   private newestAt = 0;
   private anyLate = false;
   /** By key: when the last belief was over that is known to be, true time, µs. */
   private readonly freeAt: number[] = [];
   /** Holders of whom that is known, though nobody has told them: frozen, or without a timer for it. */
-  private readonly lapsed: LockRun[] = [];
-  private readonly roster: Roster;
+  private readonly lapsed: SimLock[] = [];
+  private readonly roster: HolderRegistry;
   private readonly isQuorum: (nodes: NodeSet, lists: readonly NodeList[]) => boolean;
   private readonly graceUs: number;
   private readonly outages: Outage[];
 
   /** Adds to `outages` what lasts longer than `graceUs`. */
   constructor(
-    roster: Roster,
+    roster: HolderRegistry,
     isQuorum: (nodes: NodeSet, lists: readonly NodeList[]) => boolean,
     graceUs: number,
     outages: Outage[],
@@ -80,7 +80,7 @@ export class Orphans {
   }
 
   /** From `at` on, nobody has any use for what a token has set. */
-  orphaned(use: Use, at: number): void {
+  orphaned(use: AttemptRecord, at: number): void {
     if (use.orphanedAt !== null && use.orphanedAt <= at) return;
     use.orphanedAt = at;
     if (use.holding === NO_NODES) return;
@@ -95,7 +95,7 @@ export class Orphans {
   }
 
   /** A node has set a key of an orphan; {@link catchUp} came before. */
-  came(use: Use, node: number, key: number, now: TrueTime): void {
+  came(use: AttemptRecord, node: number, key: number, now: TrueTime): void {
     const since = Math.max(use.orphanedAt ?? 0, now);
     use.orphanedAt = since;
     const orphan = this.orphans.find((it) => it.use === use);
@@ -109,14 +109,14 @@ export class Orphans {
   }
 
   /** An orphan has lost a key. */
-  went(use: Use, now: TrueTime): void {
+  went(use: AttemptRecord, now: TrueTime): void {
     if (this.openBlocks === 0) return;
     // One that has not been in the way yet changes nothing by going; a late key may hide how old the others are.
     if (this.anyLate || (use.orphanedAt ?? now) + this.graceUs < now) this.lookAt(use.lock, now);
   }
 
   /** A client believes that it holds the lock, perhaps by keys that were taken for orphans. */
-  claimed(lock: LockRun, use: Use | undefined, now: TrueTime, isFirst: boolean): void {
+  claimed(lock: SimLock, use: AttemptRecord | undefined, now: TrueTime, isFirst: boolean): void {
     if (isFirst || this.lapsed.includes(lock)) this.begins(lock, now);
     if (this.lapsed.length > 0) remove(this.lapsed, lock);
     if (use !== undefined && use.orphanedAt !== null) {
@@ -128,13 +128,13 @@ export class Orphans {
   }
 
   /** A belief begins, or is back because a clock was set back. */
-  private begins(lock: LockRun, now: TrueTime): void {
+  private begins(lock: SimLock, now: TrueTime): void {
     if (this.newestAt !== now) this.newest = [];
     this.newestAt = now;
     this.newest.push(lock);
   }
 
-  ended(lock: LockRun, now: TrueTime): void {
+  ended(lock: SimLock, now: TrueTime): void {
     if (this.lapsed.includes(lock)) remove(this.lapsed, lock);
     // One that ends as it begins never was.
     else if (this.newestAt !== now || !this.newest.includes(lock)) this.free(lock, now);
@@ -142,18 +142,18 @@ export class Orphans {
   }
 
   /** Whether a holder's clock says that its claim goes on; of one that is just being told of the end, that it did so far. */
-  private holds(lock: LockRun, now: TrueTime): boolean {
+  private holds(lock: SimLock, now: TrueTime): boolean {
     return lock.client.clock.read(now) < this.roster.deadlineOf(lock);
   }
 
   /** A belief is over by its client's clock; who is frozen is told of it later. */
-  private lapses(lock: LockRun, now: TrueTime): void {
+  private lapses(lock: SimLock, now: TrueTime): void {
     if (this.lapsed.includes(lock)) return;
     this.lapsed.push(lock);
     this.free(lock, now);
   }
 
-  private free(lock: LockRun, now: TrueTime): void {
+  private free(lock: SimLock, now: TrueTime): void {
     const at = this.holds(lock, now) ? now : Math.min(now, claimEnd(lock, START, this.roster.deadlineOf(lock)));
     for (const key of lock.resources) {
       while (this.freeAt.length <= key) this.freeAt.push(0);
@@ -222,7 +222,7 @@ export class Orphans {
     for (let key = 0; key < this.blocks.length; key++) if (this.openBlock(key) !== undefined) this.look(key, now, by);
   }
 
-  private lookAt(lock: LockRun, now: TrueTime): void {
+  private lookAt(lock: SimLock, now: TrueTime): void {
     if (this.openBlocks === 0 && !this.mayBlock(now)) return;
     for (const key of lock.resources) this.look(key, now, now);
   }

@@ -1,14 +1,14 @@
 import type { Answer, Command, NodeSet } from '../../core/index.js';
 import { releasesInTurn } from '../../deviations/index.js';
-import type { GoneCause, LockRun, Setup, TrueTime, WatchedWorld } from '../../sim/index.js';
+import type { KeyRemovalCause, Setup, SimLock, TrueTime, WatchedWorld } from '../../sim/index.js';
 import { Acquisition } from './acquisition.js';
+import type { AttemptRecord, AttemptRegistry } from './attempt-registry.js';
 import { Cleanup } from './cleanup.js';
 import { Continuity } from './continuity.js';
 import { Extension } from './extension.js';
 import { Fencing } from './fencing.js';
 import type { Report } from './instant.js';
 import { KeyLifetime } from './key-lifetime.js';
-import type { Ledger, Use } from './ledger.js';
 import { LostLock } from './lost-lock.js';
 import { ReleaseOwn } from './release-own.js';
 import { ReleaseQuorum } from './release-quorum.js';
@@ -17,21 +17,21 @@ import { TokenUnique } from './token-unique.js';
 /** What others want to know of the uses of tokens. */
 export interface UseListener {
   /** A key that nobody has any use for has come to a node (`null`), or has gone. */
-  orphanChanged(use: Use, node: number, key: number, cause: GoneCause | null, now: TrueTime): void;
+  orphanChanged(use: AttemptRecord, node: number, key: number, cause: KeyRemovalCause | null, now: TrueTime): void;
   /** An attempt is about to begin with a token that was used before: keys with it are its own then. */
   takesOver(now: TrueTime): void;
   /** Keys that nobody had any use for are another's now, who has begun with the same token. */
-  takenOver(use: Use, now: TrueTime): void;
-  /** An attempt has failed, or its lock was given back. */
-  over(use: Use, now: TrueTime): void;
+  takenOver(use: AttemptRecord, now: TrueTime): void;
+  /** An attempt has failed, or its lock was released. */
+  over(use: AttemptRecord, now: TrueTime): void;
   /** The release of a lock is called. */
-  releasing(lock: LockRun, now: TrueTime): void;
+  releasing(lock: SimLock, now: TrueTime): void;
 }
 
 /** The monitors of what clients and nodes have to do one by one; they keep the ledger that others look things up in. */
 export class Protocol {
   private readonly atOnce: boolean;
-  private readonly ledger: Ledger;
+  private readonly ledger: AttemptRegistry;
   private readonly listener: UseListener;
   private readonly acquisition: Acquisition;
   private readonly extension: Extension;
@@ -48,10 +48,10 @@ export class Protocol {
 
   constructor(
     setup: Setup,
-    ledger: Ledger,
+    ledger: AttemptRegistry,
     listener: UseListener,
     report: Report,
-    ownerOf: (token: number) => LockRun | null,
+    ownerOf: (token: number) => SimLock | null,
   ) {
     const { policy } = setup;
     this.atOnce = !releasesInTurn(policy);
@@ -69,7 +69,7 @@ export class Protocol {
     this.fencing = new Fencing(setup, report);
   }
 
-  sent(lock: LockRun, to: NodeSet, command: Command, now: TrueTime): void {
+  sent(lock: SimLock, to: NodeSet, command: Command, now: TrueTime): void {
     const { ledger } = this;
     const { operation, attempt } = command;
     const token = command.token as number;
@@ -90,7 +90,7 @@ export class Protocol {
     if (this.atOnce) this.released(lock, now);
   }
 
-  private begin(lock: LockRun, token: number, attempt: number, now: TrueTime): Use {
+  private begin(lock: SimLock, token: number, attempt: number, now: TrueTime): AttemptRecord {
     const { ledger } = this;
     const before = ledger.newestOf(token);
     if (before === undefined) return ledger.begin(lock, token, attempt, now);
@@ -101,8 +101,8 @@ export class Protocol {
     return use;
   }
 
-  /** A lock was given back, and what is sent on that account has been sent. */
-  released(lock: LockRun, now: TrueTime): void {
+  /** A lock was released, and what is sent on that account has been sent. */
+  released(lock: SimLock, now: TrueTime): void {
     const use = this.ledger.of(lock.token, lock);
     if (use === undefined || use.over) return;
     this.releaseQuorum.released(use, now);
@@ -110,7 +110,7 @@ export class Protocol {
   }
 
   /** `forGood` unless the next attempt goes on with the same token. */
-  private over(use: Use, now: TrueTime, forGood = true): void {
+  private over(use: AttemptRecord, now: TrueTime, forGood = true): void {
     if (use.over) return;
     this.cleanup.ended(use, now);
     if (forGood) this.listener.over(use, now);
@@ -130,33 +130,33 @@ export class Protocol {
     this.ledger.executed(node, command, answer, now);
   }
 
-  hears(lock: LockRun, node: number, command: Command, answer: Answer): void {
+  hears(lock: SimLock, node: number, command: Command, answer: Answer): void {
     const use = this.overUse(lock, command);
     if (use !== undefined) this.cleanup.hears(use, node, command.operation, answer);
   }
 
-  answered(lock: LockRun, node: number, command: Command, now: TrueTime): void {
+  answered(lock: SimLock, node: number, command: Command, now: TrueTime): void {
     const use = this.overUse(lock, command);
     if (use !== undefined) this.cleanup.answered(use, node, now);
   }
 
-  private overUse(lock: LockRun, { attempt, token }: Command): Use | undefined {
+  private overUse(lock: SimLock, { attempt, token }: Command): AttemptRecord | undefined {
     const use = this.ledger.of(token as number, lock);
     return use?.over && use.attempt === attempt ? use : undefined;
   }
 
-  claimed(lock: LockRun, now: TrueTime): void {
+  claimed(lock: SimLock, now: TrueTime): void {
     const use = this.ledger.of(lock.token, lock);
     if (use !== undefined) this.acquisition.claimed(lock, use, now);
     this.continuity.claimed(lock);
     this.fencing.claimed(lock, now);
   }
 
-  written(lock: LockRun, accepted: boolean, now: TrueTime): void {
+  written(lock: SimLock, accepted: boolean, now: TrueTime): void {
     this.fencing.written(lock, accepted, now);
   }
 
-  extended(lock: LockRun, now: TrueTime): void {
+  extended(lock: SimLock, now: TrueTime): void {
     const use = this.ledger.of(lock.token, lock);
     if (use !== undefined) {
       this.extension.extended(lock, use, now);
@@ -166,11 +166,11 @@ export class Protocol {
   }
 
   /** A client gives its lock back, or the run is over, and it was not told of the end of its claim. */
-  untold(lock: LockRun, now: TrueTime): void {
+  untold(lock: SimLock, now: TrueTime): void {
     this.lostLock.check(lock, now);
   }
 
-  failed(lock: LockRun, reason: string, now: TrueTime): void {
+  failed(lock: SimLock, reason: string, now: TrueTime): void {
     this.fencing.failed(lock, reason, now);
     const use = this.ledger.of(lock.token, lock);
     if (use !== undefined) this.over(use, now);
@@ -187,7 +187,7 @@ export class Protocol {
     if (use.orphanedAt !== null) this.listener.orphanChanged(use, node, key, null, now);
   }
 
-  keyGone(node: number, key: number, token: number, cause: GoneCause, by: number, now: TrueTime): void {
+  keyGone(node: number, key: number, token: number, cause: KeyRemovalCause, by: number, now: TrueTime): void {
     const { ledger, executing } = this;
     const sender = executing === null || !ledger.shares ? undefined : ledger.senderOf(executing);
     this.releaseOwn.keyGone({ node, key, token, cause, by }, sender?.lock ?? null, now);
@@ -221,7 +221,7 @@ export class Protocol {
   }
 
   /** A key is gone that others have, too, who use the same token. */
-  private othersLose(owner: Use, token: number, now: TrueTime): void {
+  private othersLose(owner: AttemptRecord, token: number, now: TrueTime): void {
     for (const use of this.ledger.earlierOf(token))
       if (use !== owner && use.lock.believing) this.lostLock.keyGone(use, token, now);
     const newest = this.ledger.newestOf(token);

@@ -1,4 +1,4 @@
-import type { GoneCause, LockRun, TrueTime } from '../../sim/index.js';
+import type { KeyRemovalCause, SimLock, TrueTime } from '../../sim/index.js';
 import { instant, type Report } from './instant.js';
 
 /**
@@ -7,22 +7,22 @@ import { instant, type Report } from './instant.js';
  */
 export class ReleaseOwn {
   /** By node, key and token: who set it there last; only kept where several locks may have one token. */
-  private readonly setters = new Map<string, LockRun>();
+  private readonly setters = new Map<string, SimLock>();
   private readonly report: Report;
-  private readonly ownerOf: (token: number) => LockRun | null;
+  private readonly ownerOf: (token: number) => SimLock | null;
 
-  constructor(report: Report, ownerOf: (token: number) => LockRun | null) {
+  constructor(report: Report, ownerOf: (token: number) => SimLock | null) {
     this.report = report;
     this.ownerOf = ownerOf;
   }
 
   /** A command of `sender` sets a key with a token that others may have, too. */
-  keySet(node: number, key: number, token: number, sender: LockRun): void {
+  keySet(node: number, key: number, token: number, sender: SimLock): void {
     this.setters.set(`${node} ${key} ${token}`, sender);
   }
 
   /** `sender` is who sent the command that did it, where a token does not tell; else `null`. */
-  keyGone(gone: Gone, sender: LockRun | null, now: TrueTime): void {
+  keyGone(gone: Gone, sender: SimLock | null, now: TrueTime): void {
     const { node, key, token, cause, by } = gone;
     if (cause !== 'deleted' && cause !== 'overwritten') return;
     if (by !== token) this.tell(node, this.ownerOf(token), this.ownerOf(by), cause, now);
@@ -34,8 +34,8 @@ export class ReleaseOwn {
 
   private tell(
     node: number,
-    owner: LockRun | null,
-    other: LockRun | null,
+    owner: SimLock | null,
+    other: SimLock | null,
     cause: keyof typeof WORDS,
     now: TrueTime,
   ): void {
@@ -50,12 +50,12 @@ interface Gone {
   readonly node: number;
   readonly key: number;
   readonly token: number;
-  readonly cause: GoneCause;
+  readonly cause: KeyRemovalCause;
   readonly by: number;
 }
 
 const WORDS = { deleted: 'deletes', overwritten: 'replaces' } as const;
 
-function nameOf(lock: LockRun | null): string {
+function nameOf(lock: SimLock | null): string {
   return lock?.client.name ?? '?';
 }

@@ -1,7 +1,7 @@
 import { members, NO_NODES, without } from '../../core/index.js';
 import { nodeName, type TrueTime } from '../../sim/index.js';
+import type { AttemptRecord } from './attempt-registry.js';
 import { instant, type Report } from './instant.js';
-import type { Use } from './ledger.js';
 
 /**
  * Liveness: a release goes to every node that was ever asked for this lock. One that has not answered may have the key
@@ -15,7 +15,7 @@ export class ReleaseQuorum {
   }
 
   /** The release of a lock has just been sent. */
-  released(use: Use, now: TrueTime): void {
+  released(use: AttemptRecord, now: TrueTime): void {
     const left = without(use.asked, use.released);
     if (left === NO_NODES) return;
     const nodes = members(left).map(nodeName).join(', ');

@@ -1,6 +1,6 @@
-import type { LockRun, TrueTime } from '../../sim/index.js';
+import type { SimLock, TrueTime } from '../../sim/index.js';
+import type { AttemptRecord } from './attempt-registry.js';
 import { instant, type Report } from './instant.js';
-import type { Use } from './ledger.js';
 
 /**
  * State: no two attempts use the same token, or a late command of one can be taken for the other's; and a token belongs to
@@ -14,7 +14,7 @@ export class TokenUnique {
   }
 
   /** An attempt begins with a token; `before` is the attempt that used it already. */
-  begun(lock: LockRun, attempt: number, before: Use, now: TrueTime): void {
+  begun(lock: SimLock, attempt: number, before: AttemptRecord, now: TrueTime): void {
     const { name } = lock.client;
     const first = before.lock === lock ? `attempt ${before.attempt + 1}` : `a lock of ${before.lock.client.name}`;
     const detail = `attempt ${attempt + 1} of ${name} has the token of ${first}`;

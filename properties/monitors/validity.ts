@@ -1,8 +1,8 @@
 import type { LocalTime } from '../../core/index.js';
-import type { LockRun, TrueTime } from '../../sim/index.js';
+import type { SimLock, TrueTime } from '../../sim/index.js';
 import type { Violation } from '../violation.js';
 import { believes, claimEnd, interrupted, lapsedBefore } from './belief.js';
-import type { Closeness } from './closeness.js';
+import type { NearMissMeter } from './near-miss-meter.js';
 import { removeAt } from './remove.js';
 
 /**
@@ -13,18 +13,18 @@ import { removeAt } from './remove.js';
 export class Validity {
   /** By key and token: how many nodes hold it. */
   private readonly counts: number[][] = [];
-  private readonly open: { readonly lock: LockRun; readonly key: number; readonly violation: Violation }[] = [];
+  private readonly open: { readonly lock: SimLock; readonly key: number; readonly violation: Violation }[] = [];
   private readonly report: (violation: Violation) => void;
   private readonly withdraw: (violation: Violation) => void;
   private readonly resourceOf: (key: number) => string;
-  private readonly closeness: Closeness;
+  private readonly closeness: NearMissMeter;
 
   /** A violation is reported as soon as it begins, and withdrawn if it, or the belief, ends in the same instant. */
   constructor(
     report: (violation: Violation) => void,
     withdraw: (violation: Violation) => void,
     resourceOf: (key: number) => string,
-    closeness: Closeness,
+    closeness: NearMissMeter,
   ) {
     this.closeness = closeness;
     this.report = report;
@@ -56,7 +56,7 @@ export class Validity {
   }
 
   /** A node lost a key; `lock` is the one that uses the token. */
-  keyGone(key: number, token: number, lock: LockRun | null, now: TrueTime): void {
+  keyGone(key: number, token: number, lock: SimLock | null, now: TrueTime): void {
     const counts = this.counts[key];
     if (counts === undefined) return;
     const left = (counts[token] ?? 0) - 1;
@@ -65,11 +65,11 @@ export class Validity {
   }
 
   /** The same for a further lock that uses the token; {@link keyGone} came before. */
-  otherVoteLost(lock: LockRun, key: number, now: TrueTime): void {
+  otherVoteLost(lock: SimLock, key: number, now: TrueTime): void {
     this.voteLost(lock, key, this.counts[key]?.[lock.token] ?? 0, now);
   }
 
-  private voteLost(lock: LockRun, key: number, left: number, now: TrueTime): void {
+  private voteLost(lock: SimLock, key: number, left: number, now: TrueTime): void {
     // With the same token it may have another resource.
     if (lock.keys[0] !== key && !lock.keys.includes(key)) return;
     const spare = left - lock.list.majority;
@@ -78,7 +78,7 @@ export class Validity {
   }
 
   /** Looks whether the majority behind a belief is there: at a claim, an extension, a change of clock. */
-  check(lock: LockRun, now: TrueTime): void {
+  check(lock: SimLock, now: TrueTime): void {
     if (this.isOpen(lock) || !believes(lock, now)) return;
     const { majority } = lock.list;
     for (const [index, key] of lock.keys.entries()) {
@@ -101,7 +101,7 @@ export class Validity {
     }
   }
 
-  private isOpen(lock: LockRun): boolean {
+  private isOpen(lock: SimLock): boolean {
     return this.open.length > 0 && this.open.some((it) => it.lock === lock);
   }
 
@@ -114,13 +114,13 @@ export class Validity {
   }
 
   /** A claim that ran to `before` is extended: what it does not bridge ends where it ended. */
-  extended(lock: LockRun, before: LocalTime, now: TrueTime): void {
+  extended(lock: SimLock, before: LocalTime, now: TrueTime): void {
     const violation = this.open.find((it) => it.lock === lock)?.violation;
     if (violation !== undefined && interrupted(lock, violation.atUs, before, now)) this.ended(lock, now, before);
   }
 
   /** A belief is over; it ran to a deadline. */
-  ended(lock: LockRun, now: TrueTime, deadline?: LocalTime): void {
+  ended(lock: SimLock, now: TrueTime, deadline?: LocalTime): void {
     const violation = this.close(lock, now, deadline);
     if (violation !== undefined && violation.untilUs === violation.atUs) this.withdraw(violation);
   }
@@ -130,7 +130,7 @@ export class Validity {
     for (const { lock } of [...this.open]) this.ended(lock, now);
   }
 
-  private close(lock: LockRun, now: TrueTime, deadline?: LocalTime): Violation | undefined {
+  private close(lock: SimLock, now: TrueTime, deadline?: LocalTime): Violation | undefined {
     if (this.open.length === 0) return undefined;
     const at = this.open.findIndex((it) => it.lock === lock);
     const violation = this.open[at]?.violation;

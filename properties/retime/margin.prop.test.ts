@@ -2,11 +2,11 @@ import { expect, test } from 'vitest';
 import { findScenario } from '../../scenarios/catalogue.js';
 import { formatSchedule, parseScheduleText } from '../../scenarios/index.js';
 import { judgeAsExpected } from '../expectation.js';
-import { NOISE, playable } from './margin.js';
+import { findReplayable, NOISE } from './margin.js';
 
 function paced(id: string, noise = NOISE) {
   const { schedule, expect: expected } = findScenario(id);
-  return { schedule, expected, found: playable(schedule, expected, noise) };
+  return { schedule, expected, found: findReplayable(schedule, expected, noise) };
 }
 
 test.each(['S02', 'S03', 'S12', 'S24', 'S34', 'S52'])('%s has a pace at which its verdict stands', (id) => {

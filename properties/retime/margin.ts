@@ -1,10 +1,10 @@
 import { policyOf } from '../../deviations/index.js';
 import type { Expectation, Fate, Fault, LockPlan, Schedule } from '../../scenarios/index.js';
-import { type Stream, Streams } from '../../sim/index.js';
+import { type RandomStream, RandomStreams } from '../../sim/index.js';
 import { judgeAsExpected } from '../expectation.js';
 import type { Judgement } from '../judge.js';
-import { retimed, writtenInstants } from './retimed.js';
-import { paces, type TimeMap } from './time-map.js';
+import { rescale, writtenInstants } from './rescale.js';
+import { candidateScales, type TimeMap } from './time-map.js';
 
 /** What a real machine adds to the times that are written down, at most. */
 export interface Noise {
@@ -37,17 +37,21 @@ export interface Playable {
 }
 
 /** Why there is none: what the verdict becomes with noise, or at another pace. */
-export interface Unplayable {
+export interface NotReplayable {
   readonly reason: string;
 }
 
 /** Finds the quickest pace at which a schedule gives what it should in spite of noise, by simulating samples of it. */
-export function playable(schedule: Schedule, expect: Expectation, noise: Noise = NOISE): Playable | Unplayable {
+export function findReplayable(
+  schedule: Schedule,
+  expect: Expectation,
+  noise: Noise = NOISE,
+): Playable | NotReplayable {
   const wanted = essence(judgeAsExpected(schedule, expect));
   const ttlUs = (schedule.clients[0]?.locks[0]?.ttlMs ?? 10_000) * 1000;
   const reasons: string[] = [];
-  for (const pace of paces(ttlUs, writtenInstants(schedule))) {
-    const paced = retimed(schedule, pace);
+  for (const pace of candidateScales(ttlUs, writtenInstants(schedule))) {
+    const paced = rescale(schedule, pace);
     const found = withstands(paced, expect, wanted, noise);
     if (!('reason' in found)) return { schedule: paced, pace, claims: found.claims };
     reasons.push(found.reason);
@@ -64,7 +68,7 @@ export function standsIn(
   noise: Noise,
   { schedule }: Playable,
   expect: Expectation,
-): { readonly claims: readonly string[] | null } | Unplayable {
+): { readonly claims: readonly string[] | null } | NotReplayable {
   return withstands(schedule, expect, essence(judgeAsExpected(schedule, expect)), noise);
 }
 
@@ -73,8 +77,8 @@ function withstands(
   expect: Expectation,
   wanted: string,
   noise: Noise,
-): { readonly claims: readonly string[] | null } | Unplayable {
-  const stream = new Streams('noise').stream(0, 0);
+): { readonly claims: readonly string[] | null } | NotReplayable {
+  const stream = new RandomStreams('noise').stream(0, 0);
   let claims: string | null | undefined;
   for (let sample = 0; sample < SAMPLES; sample++) {
     // From a quiet machine to a busy one.
@@ -106,7 +110,7 @@ function claimants({ run }: Judgement): string[] {
 }
 
 /** A schedule as a real machine might play it. */
-function disturbed(schedule: Schedule, noise: Noise, stream: Stream): Schedule {
+function disturbed(schedule: Schedule, noise: Noise, stream: RandomStream): Schedule {
   const late = (us: number): number => us + stream.below(noise.lateUs + 1);
   const delay = (us: number): number => us + stream.below(noise.delayUs + 1);
   const { cluster } = schedule;
@@ -150,7 +154,7 @@ function disturbed(schedule: Schedule, noise: Noise, stream: Stream): Schedule {
   };
 }
 
-function disturbedFault(fault: Fault, noise: Noise, stream: Stream): Fault {
+function disturbedFault(fault: Fault, noise: Noise, stream: RandomStream): Fault {
   const late = (us: number): number => us + stream.below(noise.lateUs + 1);
   const atUs = late(fault.atUs);
   switch (fault.kind) {

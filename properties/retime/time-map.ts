@@ -44,7 +44,7 @@ const AROUND_US = 3_000;
  * @param ttlUs - How long its keys live.
  * @param instants - When something is written to happen in it, µs.
  */
-export function paces(ttlUs: number, instants: readonly number[]): TimeMap[] {
+export function candidateScales(ttlUs: number, instants: readonly number[]): TimeMap[] {
   const beginning: Zone[] = [{ fromUs: 0, toUs: 20_000 }];
   const longer: Zone[] = [{ fromUs: 0, toUs: 60_000 }];
   const around = zonesAround(instants, ttlUs);

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Redis, RedisOptions } from 'ioredis';
 import { Redlock } from 'lockstep-redlock';
 import { SOUND, scriptsOf } from '../../core/index.js';
-import { THIS_MACHINE } from '../lock/parts.js';
+import { DEFAULT_RUNTIME } from '../lock/parts.js';
 import type { SubjectName } from './types.js';
 
 /** Long enough that no key of a benchmark expires while it counts. */
@@ -101,7 +101,7 @@ async function floor(
     name,
     worker: (resource) => ({
       async acquire() {
-        const token = String(THIS_MACHINE.chance.draw().token);
+        const token = String(DEFAULT_RUNTIME.chance.draw().token);
         const votes = await settle(clients.map((client) => client.set(resource, token, 'PX', TTL_MS, 'NX')));
         if (votes.includes(null)) throw new Error(`The floor found ${resource} held: something is left from before.`);
         return {

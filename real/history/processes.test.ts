@@ -17,7 +17,7 @@ describe.skipIf(!canRunOnRedis('recording by processes', 'processes'))('processe
   });
   afterAll(() => nodes?.stop());
 
-  /** A process that takes and gives back one lock until it is killed or has done so `turns` times. */
+  /** A process that takes and releases one lock until it is killed or has done so `turns` times. */
   function worker(client: string, path: string, turns: number): ChildProcess {
     const program = `
       import { Redis } from 'ioredis';

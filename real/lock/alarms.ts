@@ -18,19 +18,19 @@ const OF_HOLD: readonly Timer[] = ['expiry', 'auto-extend'];
 const AFTER_REPLIES: readonly Timer[] = ['attempt', 'extension', 'release'];
 
 /** Who is told when a timer is due. */
-export interface AlarmOwner {
+export interface TimerListener {
   onTimer(timer: Timer, now: LocalTime): void;
 }
 
 /**
  * The timers of one lock at absolute local times: one of each kind, never early, and none left behind once
- * {@link Alarms.clear} was called.
+ * {@link LockTimers.clear} was called.
  */
-export class Alarms {
+export class LockTimers {
   readonly #awaited: Sleeper;
   readonly #ofHold: Sleeper;
 
-  constructor(clock: Clock, owner: AlarmOwner) {
+  constructor(clock: Clock, owner: TimerListener) {
     this.#awaited = new Sleeper(AWAITED, true, clock, owner);
     this.#ofHold = new Sleeper(OF_HOLD, false, clock, owner);
   }
@@ -72,7 +72,7 @@ export class Alarms {
  */
 class Sleeper {
   readonly #clock: Clock;
-  readonly #owner: AlarmOwner;
+  readonly #owner: TimerListener;
   readonly #timers: readonly Timer[];
   readonly #keepsAlive: boolean;
   /** When each timer is due; `undefined` is not armed. */
@@ -80,7 +80,7 @@ class Sleeper {
   #handle: NodeJS.Timeout | undefined;
   #wakesAt: LocalTime = localTime(0);
 
-  constructor(timers: readonly Timer[], keepsAlive: boolean, clock: Clock, owner: AlarmOwner) {
+  constructor(timers: readonly Timer[], keepsAlive: boolean, clock: Clock, owner: TimerListener) {
     this.#timers = timers;
     this.#keepsAlive = keepsAlive;
     this.#clock = clock;
@@ -133,7 +133,7 @@ class Sleeper {
     }
   }
 
-  /** Tells the owner, unless the timer was cancelled or armed anew meanwhile. */
+  /** Tells the owner, unless the timer was cancelled or armed again meanwhile. */
   ring(timer: Timer, at: LocalTime): void {
     if (this.#due[timer] !== at) return;
     this.#due[timer] = undefined;

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { later, type Timer } from '../../core/index.js';
-import { Alarms } from './alarms.js';
+import { LockTimers } from './alarms.js';
 import { LocalClock } from './clock.js';
-import { THIS_MACHINE } from './machine.js';
+import { DEFAULT_RUNTIME } from './machine.js';
 
 const HOUR_US = 3_600_000_000;
 
@@ -121,9 +121,9 @@ describe('the clock of locks', () => {
 describe('alarms', () => {
   const real = new LocalClock();
 
-  function record(): { alarms: Alarms; rung: Timer[] } {
+  function record(): { alarms: LockTimers; rung: Timer[] } {
     const rung: Timer[] = [];
-    return { alarms: new Alarms(real, { onTimer: (timer) => rung.push(timer) }), rung };
+    return { alarms: new LockTimers(real, { onTimer: (timer) => rung.push(timer) }), rung };
   }
 
   test('ring once when due, not before, and not after cancel', async () => {
@@ -177,7 +177,7 @@ describe('alarms', () => {
 });
 
 test('tokens have 128 bits and do not repeat, jitter covers its range', () => {
-  const chances = Array.from({ length: 10_000 }, () => THIS_MACHINE.chance.draw());
+  const chances = Array.from({ length: 10_000 }, () => DEFAULT_RUNTIME.chance.draw());
   expect(new Set(chances.map(({ token }) => token)).size).toBe(chances.length);
   expect(chances.every(({ token }) => /^[0-9a-f]{32}$/.test(String(token)))).toBe(true);
   const jitters = chances.map(({ jitterPpm }) => jitterPpm);

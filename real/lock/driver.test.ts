@@ -9,7 +9,7 @@ import {
   type Token,
 } from '../../core/index.js';
 import { LockDriver, type Voter } from './driver.js';
-import type { Machine } from './machine.js';
+import type { LockRuntime } from './machine.js';
 import { Pacer } from './pacer.js';
 import { NO_VOTE, type Reply, type Request } from './wire.js';
 
@@ -36,7 +36,7 @@ class HandDriven extends LockDriver {
       decline: ({ operation, attempt }) => void sent.push(`declined ${operation} ${attempt} n${index}`),
     });
     let tokens = 0;
-    const machine: Machine = {
+    const machine: LockRuntime = {
       clock: { now: () => this.nowUs, checkedNow: () => this.nowUs, wallMsAt: () => 0 },
       chance: { draw: () => ({ token: `t${tokens++}` as Token, jitterPpm: 500_000 }) },
     };

@@ -1,5 +1,5 @@
 import {
-  type Chance,
+  type AttemptRandomness,
   type Command,
   type DraftState,
   drive,
@@ -20,8 +20,8 @@ import {
   union,
   without,
 } from '../../core/index.js';
-import { Alarms } from './alarms.js';
-import type { Machine } from './machine.js';
+import { LockTimers } from './alarms.js';
+import type { LockRuntime } from './machine.js';
 import type { Pacer } from './pacer.js';
 import { afterCork } from './socket.js';
 import { type Reply, Request } from './wire.js';
@@ -56,12 +56,12 @@ export abstract class LockDriver implements Environment<LockDriver>, Receiver {
   /** The keys on the nodes. */
   readonly resources: readonly string[];
   readonly state: DraftState = initialState();
-  protected readonly machine: Machine;
+  protected readonly machine: LockRuntime;
   protected readonly pacer: Pacer;
   /** The last error of a node, or why the caller gave up: the cause to tell. */
   protected cause: unknown;
   readonly #nodes: readonly Voter[];
-  readonly #alarms: Alarms;
+  readonly #alarms: LockTimers;
   /** Nodes that the SET of this attempt could not be sent to. */
   #missed: NodeSet = NO_NODES;
   #unanswered = 0;
@@ -75,11 +75,11 @@ export abstract class LockDriver implements Environment<LockDriver>, Receiver {
   #outcomes: Outcome[] = [];
   #linger: NodeJS.Timeout | undefined;
 
-  constructor({ nodes, pacer }: SharedNodes, policy: LockPolicy, resources: readonly string[], machine: Machine) {
+  constructor({ nodes, pacer }: SharedNodes, policy: LockPolicy, resources: readonly string[], machine: LockRuntime) {
     this.#nodes = nodes;
     this.pacer = pacer;
     this.machine = machine;
-    this.#alarms = new Alarms(machine.clock, this);
+    this.#alarms = new LockTimers(machine.clock, this);
     this.policy = policy;
     this.resources = resources;
   }
@@ -122,7 +122,7 @@ export abstract class LockDriver implements Environment<LockDriver>, Receiver {
     this.feed(dueTimer(this, this, timer, this.machine.clock.now()));
   }
 
-  /** Whether nodes have had less than the node time-out, because what they were sent was held back: then it begins anew. */
+  /** Whether nodes have had less than the node time-out, because what they were sent was held back: then it begins again. */
   #isEarly(timer: Timer, now: LocalTime): boolean {
     const timeoutUs = this.policy.settings.nodeTimeoutUs ?? 0;
     const at = later(this.#isHeldBack ? now : this.#writtenAt, timeoutUs);
@@ -140,7 +140,7 @@ export abstract class LockDriver implements Environment<LockDriver>, Receiver {
     this.#writtenAt = this.machine.clock.now();
   }
 
-  draw(_lock: LockDriver, _attempt: number): Chance {
+  draw(_lock: LockDriver, _attempt: number): AttemptRandomness {
     return this.machine.chance.draw();
   }
 

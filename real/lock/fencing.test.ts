@@ -28,7 +28,7 @@ describe.skipIf(!canRunOnRedis('fencing tokens on three real nodes'))('fencing t
     Number.parseInt((await clients[node]?.get(counter)) ?? '', 10);
   const counters = () => Promise.all(clients.map((_, node) => counterOf(node)));
 
-  /** The token of a lock that is taken and given back. */
+  /** The token of a lock that is taken and released. */
   async function next(resource = 'a'): Promise<FencingToken> {
     await using lock = await redlock.acquire(resource, 20_000);
     if (lock.fencingToken === null) throw new Error('there is no token');

@@ -22,7 +22,7 @@ const { proxy: revoked, revoke } = Proxy.revocable({}, {});
 revoke();
 const bare: object = Object.create(null);
 
-/** What can be handed in from JavaScript; made anew, since some of it is used up. */
+/** What can be handed in from JavaScript; made again, since some of it is used up. */
 const HOSTILE: readonly (() => unknown)[] = [
   () => undefined,
   () => null,

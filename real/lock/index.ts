@@ -1,7 +1,7 @@
 export { compareFencingTokens, type FencingToken } from '../../core/index.js';
+export type { ClusterConnectionOptions, ConnectionOptions, RedlockClient, RedlockClusterClient } from './connection.js';
 export { LockError, type LockErrorCode, type LockErrorDetails, type LockOperation, type LockVotes } from './errors.js';
 export type { Inspection } from './inspect.js';
-export type { ClusterConnectionOptions, ConnectionOptions, RedlockClient, RedlockClusterClient } from './link.js';
 export { Lock, type LockSignal } from './lock.js';
 export { Redlock, type RedlockEvents, type Routine } from './redlock.js';
 export type { ReleaseReport } from './run.js';

@@ -1,12 +1,12 @@
 import { randomFillSync } from 'node:crypto';
-import type { Chance, Token } from '../../core/index.js';
+import type { AttemptRandomness, Token } from '../../core/index.js';
 import { type Clock, LocalClock } from './clock.js';
 
 const TOKEN_BYTES = 16;
 const DRAW_BYTES = TOKEN_BYTES + 4;
 
 /** Draws many tokens in one call to the system: it costs more than everything else in an acquisition's first step. */
-export class ChancePool {
+export class RandomPool {
   readonly #pool: Buffer;
   #used: number;
 
@@ -17,7 +17,7 @@ export class ChancePool {
   }
 
   /** A token of 128 random bits that nobody ever had, and the jitter of one attempt. */
-  draw(): Chance {
+  draw(): AttemptRandomness {
     const pool = this.#pool;
     if (this.#used === pool.length) {
       randomFillSync(pool);
@@ -32,15 +32,15 @@ export class ChancePool {
 }
 
 /** What the locks of one process have in common. */
-export interface Machine {
+export interface LockRuntime {
   readonly clock: Clock;
-  readonly chance: Pick<ChancePool, 'draw'>;
+  readonly chance: Pick<RandomPool, 'draw'>;
 }
 
 /** That of this process. */
-export const THIS_MACHINE: Machine = { clock: new LocalClock(), chance: new ChancePool() };
+export const DEFAULT_RUNTIME: LockRuntime = { clock: new LocalClock(), chance: new RandomPool() };
 
 /** One that begins now, with the clocks and the randomness that are there: for each simulated process of a thread. */
-export function newMachine(): Machine {
-  return { clock: new LocalClock(), chance: new ChancePool(4) };
+export function newMachine(): LockRuntime {
+  return { clock: new LocalClock(), chance: new RandomPool(4) };
 }

@@ -1,9 +1,9 @@
 import { MOST_NODES, SOUND } from '../../core/index.js';
 import { clientShapeError } from './client-shape.js';
 import type { Clock } from './clock.js';
+import type { RedlockClient, RedlockClusterClient } from './connection.js';
 import { configError } from './errors.js';
 import type { FirstLook } from './first-look.js';
-import type { RedlockClient, RedlockClusterClient } from './link.js';
 import { LockNode, type NodeOwner } from './node.js';
 import { Pacer } from './pacer.js';
 

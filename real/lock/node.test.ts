@@ -3,7 +3,7 @@ import { Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import type { Answer, Command, Operation, Token } from '../../core/index.js';
 import { LocalClock } from './clock.js';
-import type { RedlockClient } from './link.js';
+import type { RedlockClient } from './connection.js';
 import { LockNode } from './node.js';
 import { type RedisConnection, type Reply, Request } from './wire.js';
 

@@ -1,8 +1,8 @@
 import type { Command, LocalTime } from '../../core/index.js';
 import type { Clock } from './clock.js';
+import { NodeConnection, type RedlockClient, type RedlockClusterClient } from './connection.js';
 import type { Receiver, Voter } from './driver.js';
 import type { FirstLook } from './first-look.js';
-import { Link, type RedlockClient, type RedlockClusterClient } from './link.js';
 import { withoutArguments } from './secrets.js';
 import { corkForThisTurn } from './socket.js';
 import {
@@ -47,13 +47,13 @@ export class LockNode implements Voter {
   readonly #client: RedlockClient | RedlockClusterClient;
   readonly #clock: Clock;
   readonly #owner: NodeOwner;
-  #link: Link;
+  #link: NodeConnection;
   /** The servers that its connection leads to. */
   #servers: readonly string[] = [];
   /** What went wrong last while it is away: the cause to tell. */
   #trouble: Error | null = null;
   /** A second connection, while the first is silent. */
-  #probe: Link | null = null;
+  #probe: NodeConnection | null = null;
   #probeTimer: NodeJS.Timeout | undefined;
   #closed = false;
   /** Settled by the first success or failure to connect. */
@@ -81,7 +81,7 @@ export class LockNode implements Voter {
     this.#client = client;
     this.#clock = clock;
     this.#owner = owner;
-    this.#link = new Link(client, this);
+    this.#link = new NodeConnection(client, this);
   }
 
   open(): void {
@@ -206,7 +206,7 @@ export class LockNode implements Voter {
     });
   }
 
-  onLinkReady(link: Link, look: FirstLook): boolean {
+  onLinkReady(link: NodeConnection, look: FirstLook): boolean {
     if (this.#closed) return false;
     const objection = this.#owner.objectionTo(this, look);
     if (objection !== null) {
@@ -223,7 +223,7 @@ export class LockNode implements Voter {
     return true;
   }
 
-  onLinkEnd(link: Link): void {
+  onLinkEnd(link: NodeConnection): void {
     // A second connection that failed is tried again by its timer.
     if (link !== this.#link) return;
     this.#endFirstConnect();
@@ -249,7 +249,7 @@ export class LockNode implements Voter {
     receiver.onReply(this.index, command, reply, null, this.#onAnswer());
   }
 
-  #fail(link: Link, request: Request, error: unknown, receiver: Receiver): void {
+  #fail(link: NodeConnection, request: Request, error: unknown, receiver: Receiver): void {
     const { command } = request;
     const now = this.#onAnswer();
     if (command.operation === 'release') this.#releasing--;
@@ -275,7 +275,7 @@ export class LockNode implements Voter {
     return now;
   }
 
-  #retryWithText(link: Link, request: Request, receiver: Receiver): void {
+  #retryWithText(link: NodeConnection, request: Request, receiver: Receiver): void {
     const { command } = request;
     write(link.connection, request.inFull).then(
       (reply) => this.#answer(command, replyOf(command, reply), receiver),
@@ -316,7 +316,7 @@ export class LockNode implements Voter {
   }
 
   #openProbe(): void {
-    this.#probe = new Link(this.#client, this);
+    this.#probe = new NodeConnection(this.#client, this);
     this.#probe.open();
     this.#probeTimer = setTimeout(() => {
       this.#endProbe();
@@ -332,7 +332,7 @@ export class LockNode implements Voter {
   }
 
   /** The node answers on a second connection: the first is dead. What it has not answered fails, or is owed. */
-  #replaceLink(link: Link): void {
+  #replaceLink(link: NodeConnection): void {
     clearTimeout(this.#probeTimer);
     this.#probe = null;
     const dead = this.#link;

@@ -5,7 +5,7 @@ import { checkResources, checkSignal, isRecord, readable, show } from './argumen
 import { configError, LockError, type LockOperation } from './errors.js';
 import { type Inspection, inspect } from './inspect.js';
 import { Lock, type LockSignal } from './lock.js';
-import { type Machine, THIS_MACHINE } from './machine.js';
+import { DEFAULT_RUNTIME, type LockRuntime } from './machine.js';
 import { type AnyClient, checkClients, NodeGroup, warnOfEvenNumber } from './node-group.js';
 import { recoverCounters } from './recover.js';
 import { LockRun, type ReleaseReport } from './run.js';
@@ -54,7 +54,7 @@ export type Routine<T> = (signal: LockSignal, lock: Lock) => Promise<T>;
 export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposable {
   readonly #group: NodeGroup;
   readonly #settings: ResolvedSettings;
-  readonly #machine: Machine;
+  readonly #machine: LockRuntime;
   /** Acquisitions under way. */
   readonly #acquiring = new Slots<LockRun>();
   #closed = false;
@@ -79,12 +79,12 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
    * the same server), what is no ioredis client, or a setting that is wrong or unknown. What only a connection shows, one
    * server under two addresses, is thrown by {@link Redlock.acquire}.
    */
-  constructor(clients: Iterable<AnyClient>, settings: RedlockSettings = {}, machine: Machine = THIS_MACHINE) {
+  constructor(clients: Iterable<AnyClient>, settings: RedlockSettings = {}, machine: LockRuntime = DEFAULT_RUNTIME) {
     super();
     const list = readable('The clients', () => checkClients(clients));
     this.#settings = resolveSettings(DEFAULTS, settings, list.length);
     this.#machine = machine;
-    if (machine === THIS_MACHINE) warnOfEvenNumber(list.length);
+    if (machine === DEFAULT_RUNTIME) warnOfEvenNumber(list.length);
     this.#group = new NodeGroup(list, machine.clock, (error, node) => this.#tell(error, node.index));
   }
 

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Command, Token } from '../../core/index.js';
 import { type Provision, provision } from '../provisioner/index.js';
 import { canRunOnRedis } from '../testing/can-run.js';
-import { findShortcut } from './shortcut.js';
+import { detectFastPath } from './shortcut.js';
 import { answerOf, isErrorReply, isMissingScript, loadScripts, Request } from './wire.js';
 
 interface Ioredis {
@@ -40,7 +40,7 @@ describe.skipIf(!canRunOnRedis('the shortcut', 'processes'))('the shortcut', () 
     clients.push(client);
     await client.connect();
     const loaded = loadScripts(client);
-    const send = await findShortcut(client);
+    const send = await detectFastPath(client);
     await loaded;
     return { client, send };
   }
@@ -86,14 +86,14 @@ describe.skipIf(!canRunOnRedis('the shortcut', 'processes'))('the shortcut', () 
   test('is not taken where a first command does not come back', async () => {
     const { client } = await connect('ioredis');
     await client.acl('SETUSER', 'default', '-echo');
-    expect(await findShortcut(client)).toBeNull();
+    expect(await detectFastPath(client)).toBeNull();
     await client.acl('SETUSER', 'default', '+@all');
-    expect(await findShortcut(client)).not.toBeNull();
+    expect(await detectFastPath(client)).not.toBeNull();
   });
 });
 
 test('is not taken on ioredis-mock, which has no network', async () => {
   await using nodes = await provision({ nodes: 1, sources: ['mock'] });
   const client = nodes.nodes[0]?.client();
-  expect(client === undefined ? undefined : await findShortcut(client)).toBeNull();
+  expect(client === undefined ? undefined : await detectFastPath(client)).toBeNull();
 });

@@ -1,7 +1,7 @@
-import { inWords, type RedisConnection, type Request, type Words } from './wire.js';
+import { type EncodedCommand, encodeCommand, type RedisConnection, type Request } from './wire.js';
 
 /** Sends a request, and resolves with the reply: its strings are buffers. */
-export type Shortcut = (request: Request) => Promise<unknown>;
+export type FastPath = (request: Request) => Promise<unknown>;
 
 /** What lies below the methods of an ioredis connection. A Cluster and ioredis-mock do not have all of it. */
 interface Depths {
@@ -11,7 +11,7 @@ interface Depths {
   echo?(text: string): Promise<unknown>;
 }
 
-type CommandClass = new (words: Words) => { readonly promise: Promise<unknown> };
+type CommandClass = new (words: EncodedCommand) => { readonly promise: Promise<unknown> };
 
 /**
  * A way into `connection` that skips what ioredis does for each command and node, most of what a lock costs: collecting
@@ -21,19 +21,19 @@ type CommandClass = new (words: Words) => { readonly promise: Promise<unknown> }
  * Resolves with `null` where it does not work: on a Cluster, on ioredis-mock, with a key prefix, and if a first command
  * that is sent this way does not come back as it should.
  */
-export async function findShortcut(connection: RedisConnection & Depths): Promise<Shortcut | null> {
+export async function detectFastPath(connection: RedisConnection & Depths): Promise<FastPath | null> {
   const { stream, options } = connection;
   if (stream === undefined || options === undefined || options.keyPrefix) return null;
   const example = exampleOf(connection);
   if (example === undefined) return null;
   const Command = commandClassOf(Object.getPrototypeOf(example));
-  const send = (words: Words): Promise<unknown> => {
+  const send = (words: EncodedCommand): Promise<unknown> => {
     const command = new Command(words);
     connection.sendCommand?.(command);
     return command.promise;
   };
   try {
-    const reply = await send(inWords('echo', [TRIAL]));
+    const reply = await send(encodeCommand('echo', [TRIAL]));
     return String(reply) === TRIAL ? ({ words }) => send(words) : null;
   } catch {
     return null;
@@ -81,7 +81,7 @@ function deriveCommandClass(prototype: object): CommandClass {
     readonly transformed = true;
     readonly #text: string;
 
-    constructor({ name, args, text }: Words) {
+    constructor({ name, args, text }: EncodedCommand) {
       this.name = name;
       this.args = args;
       this.#text = text;

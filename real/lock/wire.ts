@@ -52,14 +52,14 @@ export async function loadScripts(connection: RedisConnection): Promise<void> {
 }
 
 /** A Redis command: its name, its arguments, and both as they go over the network, in RESP. */
-export interface Words<Name = string> {
+export interface EncodedCommand<Name = string> {
   readonly name: Name;
   readonly args: readonly string[];
   readonly text: string;
 }
 
 /** An array of bulk strings. */
-export function inWords<Name extends string>(name: Name, args: readonly string[]): Words<Name> {
+export function encodeCommand<Name extends string>(name: Name, args: readonly string[]): EncodedCommand<Name> {
   let text = `*${args.length + 1}\r\n$${Buffer.byteLength(name)}\r\n${name}\r\n`;
   for (const word of args) text += `$${Buffer.byteLength(word)}\r\n${word}\r\n`;
   return { name, args, text };
@@ -68,7 +68,7 @@ export function inWords<Name extends string>(name: Name, args: readonly string[]
 const ABOUT_COUNTER: readonly Operation[] = ['read-counter', 'raise-counter', 'join-counter'];
 
 /** A command of a lock in words. */
-type LockWords = Words<'set' | 'eval' | 'evalsha'>;
+type LockWords = EncodedCommand<'set' | 'eval' | 'evalsha'>;
 
 /** A command with the keys it is about: one for all nodes that it goes to, so that it is put into words once. */
 export class Request {
@@ -99,7 +99,7 @@ export class Request {
     const { plain } = this.#rules.scripts.acquire;
     const [key, other] = this.#keys;
     if (operation !== 'acquire' || plain === null || key === undefined || other !== undefined) return null;
-    return inWords('set', [key, String(token), 'PX', String(this.#lifeMs), ...plain]);
+    return encodeCommand('set', [key, String(token), 'PX', String(this.#lifeMs), ...plain]);
   }
 
   get #lua(): string {
@@ -117,7 +117,7 @@ export class Request {
     const args = [script, String(keys.length), ...keys, String(token)];
     if (isAboutCounter) args.push(String(counter), ...(mark === undefined ? [] : [String(mark)]));
     else if (operation !== 'release') args.push(String(this.#lifeMs));
-    return inWords(name, args);
+    return encodeCommand(name, args);
   }
 
   get #lifeMs(): number {

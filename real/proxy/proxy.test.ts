@@ -40,7 +40,7 @@ describe.skipIf(!canRunOnRedis('the proxy', 'processes'))('a proxy before a real
     await direct.flushall();
   });
 
-  /** Ends all losses, and waits until the client has connected anew. */
+  /** Ends all losses, and waits until the client has connected again. */
   const healed = async (): Promise<void> => {
     const ready = new Promise((resolve) => client.once('ready', resolve));
     proxy.drop('nothing');

@@ -35,7 +35,7 @@ export interface ProxyOptions {
  *
  * Replies belong to commands by their order. A connection on which a message got lost is therefore torn: nothing that
  * comes after it passes either, as with a TCP connection that waits for a lost segment. {@link NodeProxy.drop} with `nothing`
- * cuts torn connections, and clients connect anew.
+ * cuts torn connections, and clients connect again.
  */
 export class NodeProxy implements AsyncDisposable {
   readonly #server: Server;

@@ -1,5 +1,5 @@
 import {
-  type Chance,
+  type AttemptRandomness,
   type Command,
   exactAllowance,
   has,
@@ -15,7 +15,7 @@ import { deviates, lockPolicyOf, type Policy, statedDrift } from '../../deviatio
 import type { ClientPlan, LockPlan } from '../../scenarios/index.js';
 import {
   LockDriver,
-  type Machine,
+  type LockRuntime,
   type Pacer,
   type Receiver,
   type Reply,
@@ -23,9 +23,9 @@ import {
   type Voter,
 } from '../lock/parts.js';
 import type { ClientClock } from './client-clock.js';
-import type { Clockwork } from './clockwork.js';
-import type { Script } from './script.js';
-import type { Channel } from './way.js';
+import type { ObservationRecorder } from './observation-recorder.js';
+import type { Channel } from './proxied-link.js';
+import type { ReplayClock } from './replay-clock.js';
 
 /** What can happen to a client. */
 export type Happening = 'delivery' | 'call' | 'timer';
@@ -34,10 +34,10 @@ export type Happening = 'delivery' | 'call' | 'timer';
 export interface LockOwner {
   readonly plan: ClientPlan;
   readonly policy: Policy;
-  readonly clockwork: Clockwork;
-  readonly script: Script;
+  readonly clockwork: ReplayClock;
+  readonly script: ObservationRecorder;
   readonly clock: ClientClock;
-  readonly machine: Machine;
+  readonly machine: LockRuntime;
   readonly pacer: Pacer;
   /** Where it acquires now. */
   readonly list: readonly Channel[];
@@ -125,7 +125,7 @@ export class ActedLock extends LockDriver {
     return this.#believing && this.#now < this.state.hold.deadline;
   }
 
-  /** The token that keys on nodes have for a reason: until a claim is given back, its keys are its own for their TTL. */
+  /** The token that keys on nodes have for a reason: until a claim is released, its keys are its own for their TTL. */
   get tokenInUse(): string | null {
     const { phase } = this.state;
     const { token } = this.state.attempt;
@@ -156,7 +156,7 @@ export class ActedLock extends LockDriver {
     this.#actor.happen('timer', () => super.onTimer(timer, this.#now));
   }
 
-  override draw(_lock: LockDriver, attempt: number): Chance {
+  override draw(_lock: LockDriver, attempt: number): AttemptRandomness {
     return { token: this.#actor.drawToken(), jitterPpm: this.plan.jitterPpm[attempt] ?? MIDDLE_JITTER_PPM };
   }
 
@@ -232,7 +232,7 @@ export class ActedLock extends LockDriver {
         break;
       case 'released':
         this.#over = true;
-        // A history has no word for a caller who believes while it waits for its release: it gives back at the end of that.
+        // A history has no word for a caller who believes while it waits for its release: it releases at the end of that.
         if (this.#actor.policy.habits.beliefEnds === 'after-release') this.#giveBack();
         script.note({ type: 'released', ...this.#stamp() });
         break;

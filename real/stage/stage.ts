@@ -4,13 +4,13 @@ import type { Schedule } from '../../scenarios/index.js';
 import { longestTtlUs } from '../../scenarios/ttls.js';
 
 import { type Persistence, provision } from '../provisioner/index.js';
-import { Actor } from './actor.js';
-import { Clockwork } from './clockwork.js';
+import { ScriptedFaultInjector } from './fault-injector.js';
+import { NodePoller } from './node-poller.js';
 import type { Observation, Waiting } from './observation.js';
-import { Script } from './script.js';
-import { Troupe } from './troupe.js';
-import { Watcher } from './watcher.js';
-import { Way } from './way.js';
+import { ObservationRecorder } from './observation-recorder.js';
+import { ProxiedLink } from './proxied-link.js';
+import { ReplayClient } from './replay-client.js';
+import { ReplayClock } from './replay-clock.js';
 
 const MS = 1000;
 const LOOK_MS = 20;
@@ -42,35 +42,35 @@ export async function playOnRedis(schedule: Schedule, { signal }: PlayOptions = 
   });
   const ways = await Promise.all(
     schedule.clients.map(({ id }) =>
-      Promise.all(provided.nodes.map((node) => Way.open(id, node.name, node.url, schedule))),
+      Promise.all(provided.nodes.map((node) => ProxiedLink.open(id, node.name, node.url, schedule))),
     ),
   );
   try {
-    const clockwork = new Clockwork();
-    const script = new Script(clockwork);
+    const clockwork = new ReplayClock();
+    const script = new ObservationRecorder(clockwork);
     const actors = schedule.clients.map(
-      (plan, i) => new Actor(plan, policyWithTiming(policy, plan.timing), ways[i] ?? [], clockwork, script),
+      (plan, i) => new ReplayClient(plan, policyWithTiming(policy, plan.timing), ways[i] ?? [], clockwork, script),
     );
-    const troupe = new Troupe(schedule, provided, actors, clockwork);
-    const watcher = new Watcher(troupe.watched, actors, clockwork, {
+    const injector = new ScriptedFaultInjector(schedule, provided, actors, clockwork);
+    const watcher = new NodePoller(injector.watched, actors, clockwork, {
       quorum: Math.min(...schedule.clients.map(({ nodes }) => quorumOf(policy, nodes?.length ?? cluster.nodes))),
       graceUs: policy.settings.nodeTimeoutUs ?? REFERENCE.settings.nodeTimeoutUs ?? 0,
     });
-    await troupe.prepare();
+    await injector.prepare();
     clockwork.start();
-    troupe.begin();
+    injector.begin();
     watcher.begin();
     for (const actor of actors) actor.begin();
-    while (!isOver(schedule, clockwork, actors, troupe) && !signal?.aborted) await sleep(LOOK_MS);
+    while (!isOver(schedule, clockwork, actors, injector) && !signal?.aborted) await sleep(LOOK_MS);
     if (!signal?.aborted) await sleep(AFTERMATH_MS);
     clockwork.stop();
     watcher.end();
-    if (troupe.failure !== undefined) throw troupe.failure;
+    if (injector.failure !== undefined) throw injector.failure;
     for (const actor of actors) actor.dismiss();
     const endUs = clockwork.nowUs();
     return {
       history: script.history,
-      faults: troupe.done,
+      faults: injector.done,
       claims: script.claims,
       down: watcher.down,
       blocked: watcher.blocked,
@@ -88,7 +88,7 @@ export async function playOnRedis(schedule: Schedule, { signal }: PlayOptions = 
       lateness: {
         eventUs: clockwork.latestUs,
         answerUs: watcher.slowestUs,
-        startUs: troupe.slowestStartUs,
+        startUs: injector.slowestStartUs,
       },
       nodes: provided.description,
     };
@@ -107,9 +107,14 @@ function setsClocks({ cluster, clients, faults }: Schedule): boolean {
 }
 
 /** Whether nothing can happen any more, or the time is up. */
-function isOver(schedule: Schedule, clockwork: Clockwork, actors: readonly Actor[], troupe: Troupe): boolean {
-  if (troupe.failure !== undefined || clockwork.nowUs() >= schedule.untilUs) return true;
-  return troupe.open === 0 && actors.every((actor) => actor.done);
+function isOver(
+  schedule: Schedule,
+  clockwork: ReplayClock,
+  actors: readonly ReplayClient[],
+  injector: ScriptedFaultInjector,
+): boolean {
+  if (injector.failure !== undefined || clockwork.nowUs() >= schedule.untilUs) return true;
+  return injector.open === 0 && actors.every((actor) => actor.done);
 }
 
 /** The longest that somebody can have to wait for a free lock: the life of a key, a pause between two attempts, time-outs. */

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { type Stream, Streams } from '../../sim/index.js';
+import { type RandomStream, RandomStreams } from '../../sim/index.js';
 import type { Provision } from '../provisioner/index.js';
 import { CASES, play } from './conformance-cases.js';
 import { ALL, drawMoves, OWN, playMoves } from './conformance-random.js';
@@ -35,8 +35,8 @@ export async function differences(
   target: (i: number) => Target,
 ): Promise<unknown[]> {
   const found: unknown[] = [];
-  const streams = new Streams(seed);
-  const playBoth = async (stream: Stream, i: number): Promise<void> => {
+  const streams = new RandomStreams(seed);
+  const playBoth = async (stream: RandomStream, i: number): Promise<void> => {
     const moves = drawMoves(stream, pipelined ? ALL : OWN, MOVES);
     const [expected, real] = await Promise.all([
       playMoves(moves, new SimTarget(), true),

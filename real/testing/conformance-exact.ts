@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { type Answer, scriptsOf } from '../../core/index.js';
 import { lockPolicyOf } from '../../deviations/index.js';
-import type { LoneNode } from '../../sim/index.js';
+import type { StandaloneNode } from '../../sim/index.js';
 import { answerOf } from '../lock/wire.js';
 import { type Act, commandOf, VARIANTS } from './conformance-target.js';
 
@@ -90,7 +90,11 @@ export interface Comparison {
 }
 
 /** Has a simulated node do what a server was seen doing, at the millisecond at which it did. */
-export function compare(node: LoneNode, names: readonly string[], observations: readonly Observation[]): Comparison {
+export function compare(
+  node: StandaloneNode,
+  names: readonly string[],
+  observations: readonly Observation[],
+): Comparison {
   const differences: string[] = [];
   let compared = 0;
   let lastMoments = 0;
@@ -116,7 +120,7 @@ export function compare(node: LoneNode, names: readonly string[], observations: 
 }
 
 /** Brings the simulated node to the state of the server where nobody can say when exactly it got there. */
-function adopt(node: LoneNode, names: readonly string[], keys: Observation['keys'], nowMs: number): void {
+function adopt(node: StandaloneNode, names: readonly string[], keys: Observation['keys'], nowMs: number): void {
   const common = { variant: 'no-nx', ttlMs: 0, token: 0 } as const;
   node.execute(VARIANTS['plain-del'], commandOf({ ...common, operation: 'release', keys: names }), names, nowMs);
   keys.forEach(({ token, lastMs }, i) => {

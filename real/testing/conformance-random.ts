@@ -1,5 +1,5 @@
 import type { Answer, Operation } from '../../core/index.js';
-import type { KeyState, Stream } from '../../sim/index.js';
+import type { KeyState, RandomStream } from '../../sim/index.js';
 import type { Act, Target, Variant } from './conformance-target.js';
 
 /** The keys that random commands are about. */
@@ -13,7 +13,7 @@ export const OWN: Variants = ['wire', 'text'];
 export const ALL: Variants = ['wire', 'wire', 'wire', 'text', 'no-nx', 'own-or-missing', 'extend-any', 'plain-del'];
 
 /** A random command; `ttlMs` draws its TTL. */
-export function drawAct(stream: Stream, variants: Variants, ttlMs: () => number): Act {
+export function drawAct(stream: RandomStream, variants: Variants, ttlMs: () => number): Act {
   const operation = stream.pick(OPERATIONS);
   const first = stream.below(KEYS.length);
   const count = Math.max(1, stream.below(4));
@@ -33,7 +33,7 @@ export type Move = Act | number;
  * A random sequence. TTLs end in half thousands of seconds and time passes in whole ones, so that nothing depends on the
  * milliseconds that the test itself takes.
  */
-export function drawMoves(stream: Stream, variants: Variants, length: number): Move[] {
+export function drawMoves(stream: RandomStream, variants: Variants, length: number): Move[] {
   const ttlMs = (): number => 500_000 + 1_000_000 * stream.below(6);
   return Array.from({ length }, () => {
     return stream.below(8) === 0 ? 1_000_000 * (1 + stream.below(3)) : drawAct(stream, variants, ttlMs);

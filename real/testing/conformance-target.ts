@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { type Answer, type Command, type Operation, scriptsOf, type Token } from '../../core/index.js';
 import { lockPolicyOf, type Policy, policyWith, REFERENCE } from '../../deviations/index.js';
-import { type KeyState, LoneNode } from '../../sim/index.js';
+import { type KeyState, StandaloneNode } from '../../sim/index.js';
 import { answerOf, isMissingScript, Request, write } from '../lock/wire.js';
 
 /** How a command is sent: as the lock does, with the text of its script, or by the scripts of another policy. */
@@ -44,7 +44,7 @@ export function commandOf({ operation, token, ttlMs }: Act): Command {
 
 /** The simulated node, on a clock that only the acts move. */
 export class SimTarget implements Target {
-  readonly #node = new LoneNode();
+  readonly #node = new StandaloneNode();
   #nowMs = 0;
 
   async perform(act: Act): Promise<Answer> {

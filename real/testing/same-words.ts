@@ -73,7 +73,7 @@ export function staged(plan: Schedule): string[] {
   return inOrder(lines, sent, judgeObserved({ ...nothing, history, unfounded }, PROPERTIES).properties);
 }
 
-/** Whether a belief can end without a release; a history says that it was given back. */
+/** Whether a belief can end without a release; a history says that it was released. */
 function mayGiveUp({ faults, policy }: Schedule): boolean {
   return faults.some(({ kind }) => kind === 'client-crash') || deviates(policyOf(policy), 'failure-gives-up');
 }

@@ -11,13 +11,13 @@ import {
 import { addressText } from '../../scenarios/address.js';
 import type { LockLine } from '../../scenarios/history-line.js';
 import type { Fate, Fault, Schedule } from '../../scenarios/index.js';
-import { LoneNode } from '../../sim/index.js';
+import { StandaloneNode } from '../../sim/index.js';
 import { LocalClock, Request } from '../lock/parts.js';
-import { Actor } from '../stage/actor.js';
-import { Clockwork } from '../stage/clockwork.js';
 import type { Unfounded } from '../stage/observation.js';
-import { Script } from '../stage/script.js';
-import type { Channel, Sender } from '../stage/way.js';
+import { ObservationRecorder } from '../stage/observation-recorder.js';
+import type { Channel, Sender } from '../stage/proxied-link.js';
+import { ReplayClient } from '../stage/replay-client.js';
+import { ReplayClock } from '../stage/replay-clock.js';
 
 /** A timer of virtual time. */
 interface Due {
@@ -101,16 +101,16 @@ export function playVirtually(schedule: Schedule): Played {
     bootUs: () => null,
     bootStepUs: 1,
   });
-  const clockwork = new Clockwork(clock);
-  const script = new Script(clockwork);
-  const nodes = Array.from({ length: schedule.cluster.nodes }, () => new LoneNode(schedule.cluster.expiry));
+  const clockwork = new ReplayClock(clock);
+  const script = new ObservationRecorder(clockwork);
+  const nodes = Array.from({ length: schedule.cluster.nodes }, () => new StandaloneNode(schedule.cluster.expiry));
   const sent: string[] = [];
   const actors = schedule.clients.map((plan) => {
     const own = policyWithTiming(policy, plan.timing);
     const ways = nodes.map(
       (node, i) => new VirtualWay({ client: plan.id, node: `n${i}`, server: node }, schedule, own, sent),
     );
-    return new Actor(plan, own, ways, clockwork, script);
+    return new ReplayClient(plan, own, ways, clockwork, script);
   });
   clockwork.start();
   for (const fault of schedule.faults) clockwork.at(fault.atUs, () => strike(fault, actors, clockwork));
@@ -121,8 +121,8 @@ export function playVirtually(schedule: Schedule): Played {
   return { history: script.history, told: script.told, unfounded: script.unfounded, sent };
 }
 
-function strike(fault: Fault, actors: readonly Actor[], clockwork: Clockwork): void {
-  const named = (name: string): Actor | undefined => actors.find(({ plan }) => plan.id === name);
+function strike(fault: Fault, actors: readonly ReplayClient[], clockwork: ReplayClock): void {
+  const named = (name: string): ReplayClient | undefined => actors.find(({ plan }) => plan.id === name);
   if (fault.kind === 'client-crash') named(fault.client)?.crash();
   else if (fault.kind === 'reconfigure') named(fault.client)?.reconfigure(fault.nodes);
   else if (fault.kind === 'clock-step') named(fault.process)?.setBack(-fault.byUs);
@@ -138,14 +138,14 @@ function strike(fault: Fault, actors: readonly Actor[], clockwork: Clockwork): v
 interface Place {
   readonly client: string;
   readonly node: string;
-  readonly server: LoneNode;
+  readonly server: StandaloneNode;
 }
 
 /** A way without sockets. */
 class VirtualWay implements Channel {
   readonly node: string;
   readonly #client: string;
-  readonly #server: LoneNode;
+  readonly #server: StandaloneNode;
   readonly #schedule: Schedule;
   readonly #policy: Policy;
   readonly #fates: ReadonlyMap<string, Fate>;
@@ -234,9 +234,9 @@ class VirtualWay implements Channel {
   }
 }
 
-const TOKENS = new WeakMap<LoneNode, Map<string, number>>();
+const TOKENS = new WeakMap<StandaloneNode, Map<string, number>>();
 
-function tokensOf(server: LoneNode): Map<string, number> {
+function tokensOf(server: StandaloneNode): Map<string, number> {
   const known = TOKENS.get(server) ?? new Map<string, number>();
   TOKENS.set(server, known);
   return known;

@@ -6,7 +6,7 @@ import { type Draw, streamOf } from './plan.js';
 import type { ClientOrders, ClientReport } from './types.js';
 
 /*
- * A client process of a torture run: takes and gives back locks as real programs do, records what happens, and tells
+ * A client process of a torture run: takes and releases locks as real programs do, records what happens, and tells
  * its parent how it fares, until it is told to stop or its parent is gone.
  */
 

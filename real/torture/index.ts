@@ -1,2 +1,2 @@
 export { runTorture } from './torture.js';
-export type { TortureResult, Weather } from './types.js';
+export type { ChaosPhase, TortureResult } from './types.js';

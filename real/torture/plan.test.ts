@@ -2,24 +2,27 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { type PlanOptions, planFaults } from './plan.js';
 
-const OPTIONS: PlanOptions = { seed: '1', weather: 'within', clients: 6, ttlMs: 1000, nodes: 5, forMs: 120_000 };
+const OPTIONS: PlanOptions = { seed: '1', faultModel: 'within', clients: 6, ttlMs: 1000, nodes: 5, forMs: 120_000 };
 
 describe('the plan of a torture run', () => {
   test.each(['within', 'outside'] as const)(
     '%s the assumptions is the same for the same seed, and another for another',
-    (weather) => {
-      const plan = planFaults({ ...OPTIONS, weather });
-      expect(planFaults({ ...OPTIONS, weather })).toEqual(plan);
-      expect(planFaults({ ...OPTIONS, weather, seed: '2' })).not.toEqual(plan);
+    (faultModel) => {
+      const plan = planFaults({ ...OPTIONS, faultModel });
+      expect(planFaults({ ...OPTIONS, faultModel })).toEqual(plan);
+      expect(planFaults({ ...OPTIONS, faultModel, seed: '2' })).not.toEqual(plan);
       expect(plan.length).toBeGreaterThan(100);
       expect(plan.map(({ atMs }) => atMs)).toEqual(plan.map(({ atMs }) => atMs).sort((a, b) => a - b));
     },
   );
 
-  test.each(['within', 'outside'] as const)('%s the assumptions begins a longer one with the same seed', (weather) => {
-    const short = planFaults({ ...OPTIONS, weather, forMs: 10_000 });
-    expect(planFaults({ ...OPTIONS, weather }).slice(0, short.length)).toEqual(short);
-  });
+  test.each(['within', 'outside'] as const)(
+    '%s the assumptions begins a longer one with the same seed',
+    (faultModel) => {
+      const short = planFaults({ ...OPTIONS, faultModel, forMs: 10_000 });
+      expect(planFaults({ ...OPTIONS, faultModel }).slice(0, short.length)).toEqual(short);
+    },
+  );
 
   test('has every kind of fault that the lock claims to withstand', () => {
     expect([...new Set(planFaults(OPTIONS).map(({ kind }) => kind))].sort()).toEqual([

@@ -2,7 +2,7 @@ import seedrandom from 'seedrandom';
 import type { PlannedFault, TorturePlan } from './types.js';
 
 /** What a plan is made of: the same gives the same plan, on every machine. */
-export type PlanOptions = Pick<TorturePlan, 'seed' | 'weather' | 'clients' | 'ttlMs' | 'nodes' | 'forMs'>;
+export type PlanOptions = Pick<TorturePlan, 'seed' | 'faultModel' | 'clients' | 'ttlMs' | 'nodes' | 'forMs'>;
 
 /** Nodes that are troubled at one time, most of the time: as many as leave a quorum. */
 const USUAL_TROUBLES = 2;
@@ -32,7 +32,7 @@ export function clockPauseMs(ttlMs: number): number {
  */
 export function planFaults(options: PlanOptions): PlannedFault[] {
   const faults =
-    options.weather === 'within'
+    options.faultModel === 'within'
       ? [...troubles(options), ...clockChanges(options), ...clientFaults(options)]
       : amnesia(options);
   return faults.filter(({ atMs }) => atMs < options.forMs).sort((a, b) => a.atMs - b.atMs);

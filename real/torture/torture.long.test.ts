@@ -12,7 +12,7 @@ import type { TortureOptions, TorturePlan } from './types.js';
 const FOR_MS = 8_000;
 
 async function tortured(
-  options: Pick<TortureOptions, 'weather'> & Partial<TortureOptions>,
+  options: Pick<TortureOptions, 'faultModel'> & Partial<TortureOptions>,
 ): Promise<{ result: TortureResult; verdict: HistoryVerdict; written: TorturePlan }> {
   const folder = mkdtempSync(join(tmpdir(), 'lockstep-torture-test-'));
   const [historyPath, planPath] = [join(folder, 'run.jsonl'), join(folder, 'run.plan.json')];
@@ -31,7 +31,7 @@ function children(): string[] {
 
 describe.skipIf(!canRunOnRedis('torture', 'processes'))('client processes on five real nodes', () => {
   test('never hold one lock at once within the assumptions, leave no key, and nobody is stuck', async () => {
-    const { result, verdict, written } = await tortured({ weather: 'within' });
+    const { result, verdict, written } = await tortured({ faultModel: 'within' });
     expect(verdict.violations).toEqual([]);
     // The plan is the seed's; beside it is what the machine made of it, each fault once and none before its time.
     expect(written.plan).toEqual(planFaults(written));
@@ -48,7 +48,7 @@ describe.skipIf(!canRunOnRedis('torture', 'processes'))('client processes on fiv
   });
 
   test('are seen to hold one lock at once when a majority of the nodes forgets', async () => {
-    const { result, verdict } = await tortured({ weather: 'outside' });
+    const { result, verdict } = await tortured({ faultModel: 'outside' });
     expect(verdict.verdict).toBe('violated');
     expect(verdict.violations[0]?.property).toBe('mutual-exclusion');
     expect(result).toMatchObject({ stuck: [], keysLeft: 0 });
@@ -59,7 +59,7 @@ describe.skipIf(!canRunOnRedis('torture', 'processes'))('client processes on fiv
     async () => {
       const before = children();
       const controller = new AbortController();
-      const running = tortured({ weather: 'within', forMs: 60_000, signal: controller.signal });
+      const running = tortured({ faultModel: 'within', forMs: 60_000, signal: controller.signal });
       await sleep(2_500);
       controller.abort();
       expect((await running).result.interrupted).toBe(true);

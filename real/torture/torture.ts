@@ -7,9 +7,9 @@ import { layOut } from '../../scenarios/json-layout.js';
 import { atExit } from '../provisioner/at-exit.js';
 import { type Provision, provision } from '../provisioner/index.js';
 import { NodeProxy } from '../proxy/index.js';
-import { Crew } from './crew.js';
+import { ClientPool } from './client-pool.js';
+import { RandomFaultInjector, type TargetNode } from './fault-injector.js';
 import { planFaults, SIDES } from './plan.js';
-import { type Place, Storm } from './storm.js';
 import type { TortureOptions, TorturePlan, TortureResult } from './types.js';
 
 const PROGRESS_MS = 500;
@@ -27,28 +27,28 @@ const CLEAN_UP_MS = 3_000;
  * @throws ProvisionError where no own processes can be had.
  */
 export async function runTorture(options: TortureOptions): Promise<TortureResult> {
-  const { forMs, weather, seed, clients = 6, ttlMs = 1000, nodes = 5, signal, onProgress } = options;
-  const settings = { seed, weather, clients, resources: options.resources ?? 6, ttlMs, nodes, forMs };
+  const { forMs, faultModel, seed, clients = 6, ttlMs = 1000, nodes = 5, signal, onProgress } = options;
+  const settings = { seed, faultModel, clients, resources: options.resources ?? 6, ttlMs, nodes, forMs };
   const plan = planFaults(settings);
   const written: TorturePlan = { schema: 'lockstep.torture-plan/1', ...settings, plan, performed: [] };
   writeTo(options.planPath, written);
-  await using provided = await provision({ nodes, sources: ['processes', 'package'], clocks: weather === 'within' });
+  await using provided = await provision({ nodes, sources: ['processes', 'package'], clocks: faultModel === 'within' });
   const folder = mkdtempSync(join(tmpdir(), 'lockstep-torture-'));
   const places = await openWays(provided);
   const resources = Array.from({ length: settings.resources }, (_, i) => `lockstep:torture:${i}`);
-  const crew = new Crew(folder, (place) => ({ seed, urls: urlsOf(places, place % SIDES), resources, ttlMs }));
-  const forget = atExit(() => crew.killNow());
+  const pool = new ClientPool(folder, (place) => ({ seed, urls: urlsOf(places, place % SIDES), resources, ttlMs }));
+  const forget = atExit(() => pool.killNow());
   const ending = new AbortController();
   // Everybody who strikes waits on it.
   setMaxListeners(0, ending.signal);
-  const storm = new Storm({ plan, places, crew, ttlMs, clocks: provided.clocks, signal: ending.signal });
+  const storm = new RandomFaultInjector({ plan, places, pool, ttlMs, clocks: provided.clocks, signal: ending.signal });
   const begun = performance.now();
   const telling = setInterval(
-    () => onProgress?.({ ...progressOf(crew, storm), doneMs: performance.now() - begun, forMs }),
+    () => onProgress?.({ ...progressOf(pool, storm), doneMs: performance.now() - begun, forMs }),
     PROGRESS_MS,
   );
   try {
-    for (let place = 0; place < clients; place++) crew.hire(place);
+    for (let place = 0; place < clients; place++) pool.hire(place);
     const raging = storm.rage();
     const time = sleep(forMs, undefined, signal === undefined ? {} : { signal }).catch(() => {});
     // A storm that fails ends the run at once, with its reason; one whose plan is done lets it go on.
@@ -56,16 +56,16 @@ export async function runTorture(options: TortureOptions): Promise<TortureResult
     ending.abort();
     await raging;
     const boundMs = ttlMs + SLACK_MS;
-    const stuck = await crew.dismiss(boundMs);
+    const stuck = await pool.dismiss(boundMs);
     const seconds = (performance.now() - begun) / 1000;
     const keysLeft = signal?.aborted ? null : await keysAfter(provided, ttlMs);
     writeTo(options.planPath, { ...written, performed: storm.performed });
     mkdirSync(dirname(options.historyPath), { recursive: true });
     rmSync(options.historyPath, { force: true });
-    crew.joinHistories(options.historyPath);
-    const { reports } = crew;
+    pool.joinHistories(options.historyPath);
+    const { reports } = pool;
     return {
-      weather,
+      faultModel,
       seed,
       planned: plan.length,
       lateMs: lateness(written, storm),
@@ -86,7 +86,7 @@ export async function runTorture(options: TortureOptions): Promise<TortureResult
   } finally {
     clearInterval(telling);
     ending.abort();
-    crew.killNow();
+    pool.killNow();
     forget();
     await Promise.all(places.flatMap(({ ways }) => ways.map((way) => way.close())));
     rmSync(folder, { recursive: true, force: true });
@@ -99,12 +99,12 @@ function writeTo(path: string, plan: TorturePlan): void {
 }
 
 /** How much later than planned faults began. */
-function lateness({ plan }: TorturePlan, { performed }: Storm): TortureResult['lateMs'] {
+function lateness({ plan }: TorturePlan, { performed }: RandomFaultInjector): TortureResult['lateMs'] {
   const late = performed.map(({ fault, begunMs }) => begunMs - (plan[fault]?.atMs ?? begunMs)).sort((a, b) => a - b);
   return { median: late[Math.floor(late.length / 2)] ?? 0, most: late.at(-1) ?? 0 };
 }
 
-async function openWays(provided: Provision): Promise<Place[]> {
+async function openWays(provided: Provision): Promise<TargetNode[]> {
   return Promise.all(
     provided.nodes.map(async (node) => {
       const { hostname: host, port } = new URL(node.url);
@@ -114,12 +114,12 @@ async function openWays(provided: Provision): Promise<Place[]> {
   );
 }
 
-function urlsOf(places: readonly Place[], side: number): string[] {
+function urlsOf(places: readonly TargetNode[], side: number): string[] {
   return places.map(({ ways }) => ways[side]?.url ?? '');
 }
 
-function progressOf(crew: Crew, storm: Storm): { readonly calls: number; readonly faults: number } {
-  return { calls: sum(crew.reports.map(({ calls }) => calls)), faults: storm.count };
+function progressOf(pool: ClientPool, storm: RandomFaultInjector): { readonly calls: number; readonly faults: number } {
+  return { calls: sum(pool.reports.map(({ calls }) => calls)), faults: storm.count };
 }
 
 /** How many keys are left when all of them should be gone. */

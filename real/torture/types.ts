@@ -1,11 +1,11 @@
 /** Whether the nodes keep to what the lock assumes, or restart at once without what they knew. */
-export type Weather = 'within' | 'outside';
+export type ChaosPhase = 'within' | 'outside';
 
 /** How clients are tortured. */
 export interface TortureOptions {
   /** How long, ms, without starting and cleaning up. */
   readonly forMs: number;
-  readonly weather: Weather;
+  readonly faultModel: ChaosPhase;
   /** What the plan of faults and the choices of the clients come from. */
   readonly seed: string;
   /** The file that the histories of all clients are written to, as JSON lines. */
@@ -36,7 +36,7 @@ export interface TortureProgress {
 }
 
 /** What can be done to nodes, to the way to them, and to clients. */
-export type Torment =
+export type ChaosFault =
   | 'kill'
   | 'restart at once'
   | 'stop'
@@ -53,7 +53,7 @@ export type Torment =
 
 /** One fault of a plan. Times are whole ms; `atMs` counts from the start of the run. */
 export interface PlannedFault {
-  readonly kind: Torment;
+  readonly kind: ChaosFault;
   readonly atMs: number;
   /** How long it lasts; 0 is an instant. */
   readonly forMs: number;
@@ -82,7 +82,7 @@ export interface PerformedFault {
 export interface TorturePlan {
   readonly schema: 'lockstep.torture-plan/1';
   readonly seed: string;
-  readonly weather: Weather;
+  readonly faultModel: ChaosPhase;
   readonly clients: number;
   readonly resources: number;
   readonly ttlMs: number;
@@ -96,7 +96,7 @@ export interface TorturePlan {
 
 /** What came of it, but for what the histories say. */
 export interface TortureResult {
-  readonly weather: Weather;
+  readonly faultModel: ChaosPhase;
   readonly seed: string;
   /** Faults that the plan has, and how much later than planned they began: the median and the most, ms. */
   readonly planned: number;
@@ -113,7 +113,7 @@ export interface TortureResult {
   /** Locks that were acquired. */
   readonly acquired: number;
   /** How often each fault struck. */
-  readonly faults: Readonly<Partial<Record<Torment, number>>>;
+  readonly faults: Readonly<Partial<Record<ChaosFault, number>>>;
   /** The longest call, ms, and what no call may take. */
   readonly longestCallMs: number;
   readonly boundMs: number;

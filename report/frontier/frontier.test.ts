@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Frontier } from '../../search/frontier/index.js';
-import { CALM, type ParameterName, type Point, sweep } from '../../search/frontier/index.js';
+import type { SafetyMap } from '../../search/frontier/index.js';
+import { FAULT_FREE, type ParameterName, type Point, sweep } from '../../search/frontier/index.js';
 import { ANSI, PLAIN } from '../painter.js';
 import { pageAssets } from './assets.js';
 import { frontierMap } from './map.js';
@@ -11,8 +11,8 @@ const MS = 1000;
 
 type Side = readonly [ParameterName, readonly number[]];
 
-function frontier([x, xs]: Side, [y, ys]: Side, fixed: Partial<Point> = {}): Promise<Frontier> {
-  return sweep({ x: { name: x, values: xs }, y: { name: y, values: ys }, base: { ...CALM, ...fixed } });
+function frontier([x, xs]: Side, [y, ys]: Side, fixed: Partial<Point> = {}): Promise<SafetyMap> {
+  return sweep({ x: { name: x, values: xs }, y: { name: y, values: ys }, base: { ...FAULT_FREE, ...fixed } });
 }
 
 const drift: Side = ['drift', [0, 2_500, 5_000, 7_500]];

@@ -1,4 +1,9 @@
-import { type CellVerdict, computedCrossings, type Frontier, type ParameterName } from '../../search/frontier/index.js';
+import {
+  type CellVerdict,
+  computedCrossings,
+  type ParameterName,
+  type SafetyMap,
+} from '../../search/frontier/index.js';
 import type { Painter } from '../painter.js';
 import { AXIS_WORDS, valueWords } from './phrases.js';
 
@@ -20,7 +25,7 @@ function labelWidth(name: ParameterName, values: readonly number[]): number {
 }
 
 /** The map as lines of characters, greatest value on top, no line longer than `width` where the axes allow it. */
-export function frontierMap(frontier: Frontier, width: number, paint: Painter): string[] {
+export function frontierMap(frontier: SafetyMap, width: number, paint: Painter): string[] {
   const { plan, columns } = frontier;
   const { x, y } = plan;
   const label = labelWidth(y.name, y.values);
@@ -55,7 +60,7 @@ function painted(verdict: CellVerdict, onCurve: boolean, width: number, paint: P
 }
 
 /** The rows that are nearest to where the theory changes its mind. */
-function rowsOfCurve({ plan }: Frontier, at: number): Set<number> {
+function rowsOfCurve({ plan }: SafetyMap, at: number): Set<number> {
   const { values } = plan.y;
   const nearest = (value: number): number =>
     values.reduce((best, it, i) => (Math.abs(it - value) < Math.abs((values[best] ?? 0) - value) ? i : best), 0);

@@ -3,8 +3,8 @@ import {
   agreementOf,
   computedCrossings,
   edgeOf,
-  type Frontier,
   PARAMETERS,
+  type SafetyMap,
 } from '../../search/frontier/index.js';
 import { escaped } from '../escaped.js';
 import type { PageAssets } from './assets.js';
@@ -17,7 +17,7 @@ export interface EdgeCommand {
 }
 
 /** The map as one HTML file that needs nothing else: chart, answer, and all edges as a table. */
-export function frontierPage(frontier: Frontier, commands: readonly EdgeCommand[], assets: PageAssets): string {
+export function frontierPage(frontier: SafetyMap, commands: readonly EdgeCommand[], assets: PageAssets): string {
   const { plan, columns, interrupted } = frontier;
   const { agree, cells } = agreementOf(columns);
   const answer = frontierSentence(frontier);
@@ -71,7 +71,7 @@ function commandList(commands: readonly EdgeCommand[]): string {
   return `<dl>\n${items.join('\n')}\n</dl>`;
 }
 
-function edgeTable({ plan, columns }: Frontier): string {
+function edgeTable({ plan, columns }: SafetyMap): string {
   const say = (value: number): string => valueWords(plan.y.name, value);
   const rows = columns.flatMap(({ at, boundaries }) =>
     boundaries.map(({ below, above, computed }) => [
@@ -89,7 +89,7 @@ function edgeTable({ plan, columns }: Frontier): string {
 }
 
 /** What the script draws. Lines of it are by their place from below: the first edge of each column, the second, … */
-function dataOf(frontier: Frontier): string {
+function dataOf(frontier: SafetyMap): string {
   const { plan, columns } = frontier;
   const axis = ({ name, values }: Axis): object => ({ title: AXIS_WORDS[name], unit: PARAMETERS[name].unit, values });
   const x = { ...plan.x, values: columns.map(({ at }) => at) };

@@ -1,13 +1,13 @@
 import { formatDurationMs } from '../../scenarios/index.js';
 import {
-  type Edge,
+  type BoundaryWitness,
   edgeOf,
-  type Frontier,
   PARAMETERS,
   type ParameterName,
+  type SafetyMap,
   type SweepPlan,
 } from '../../search/frontier/index.js';
-import { countWords, percentWords, plural } from '../words.js';
+import { formatCount, formatPercent, plural } from '../words.js';
 
 /** What each parameter is called at its axis. */
 export const AXIS_WORDS: Readonly<Record<ParameterName, string>> = {
@@ -30,11 +30,11 @@ export const AXIS_WORDS: Readonly<Record<ParameterName, string>> = {
 export function valueWords(name: ParameterName, value: number): string {
   switch (PARAMETERS[name].unit) {
     case 'ppm':
-      return percentWords(value);
+      return formatPercent(value);
     case 'µs':
       return `${formatDurationMs(value)} ms`;
     case 'count':
-      return countWords(value);
+      return formatCount(value);
   }
 }
 
@@ -60,7 +60,7 @@ export function phrase(name: ParameterName, value: number): string {
 }
 
 /** The answer to "how much does my configuration tolerate?", in one sentence. */
-export function frontierSentence(frontier: Frontier): string {
+export function frontierSentence(frontier: SafetyMap): string {
   const { plan, focus } = frontier;
   const given = `With ${phrase(plan.x.name, focus.at)}`;
   const edge = edgeOf(frontier);
@@ -76,7 +76,7 @@ export function frontierSentence(frontier: Frontier): string {
   return `${given}, the lock is ${focus.measured[0] ?? 'not measured'} all the way ${all}.`;
 }
 
-function edgeWords({ y }: SweepPlan, { boundary, property }: Edge): string {
+function edgeWords({ y }: SweepPlan, { boundary, property }: BoundaryWitness): string {
   const { below, above } = boundary;
   const harm = property === 'mutual-exclusion' ? 'two clients can hold it at once' : 'a write can come after its claim';
   const [safe, violated] = below.verdict === 'safe' ? [below, above] : [above, below];
@@ -84,8 +84,14 @@ function edgeWords({ y }: SweepPlan, { boundary, property }: Edge): string {
 }
 
 /** What the theory says of the same edge, and how many cells it calls alike. */
-export function theorySentence({ plan }: Frontier, edge: Edge | null, agree: number, cells: number): string {
-  const all = agree === cells ? `all ${countWords(cells)} cells` : `${countWords(agree)} of ${countWords(cells)} cells`;
+export function theorySentence(
+  { plan }: SafetyMap,
+  edge: BoundaryWitness | null,
+  agree: number,
+  cells: number,
+): string {
+  const all =
+    agree === cells ? `all ${formatCount(cells)} cells` : `${formatCount(agree)} of ${formatCount(cells)} cells`;
   const at = edge?.boundary.computed ?? null;
   const where = at === null ? '' : `puts the edge at ${exactWords(plan.y.name, at)}, and `;
   return `The theory ${where}agrees in ${all}.`;
@@ -99,7 +105,7 @@ function exactWords(name: ParameterName, value: number): string {
     case 'µs':
       return `${(value / 1_000).toFixed(4).replace(/\.?0+$/, '')} ms`;
     case 'count':
-      return countWords(value);
+      return formatCount(value);
   }
 }
 

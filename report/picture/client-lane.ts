@@ -1,7 +1,7 @@
 import { formatDurationMs } from '../../scenarios/index.js';
 import type { TraceEvent } from '../../sim/index.js';
-import type { Claim } from '../claims.js';
 import { numberOf } from '../details.js';
+import type { Hold } from '../holds.js';
 import { checkWords, reasonWords } from '../rows.js';
 import { faultMarks, faultNotes } from './fault-marks.js';
 import { bar, commandWords, type LanePlan, rowY } from './lane.js';
@@ -50,12 +50,12 @@ const NO_DETAIL = { detail: {} };
 const ACTS: ReadonlySet<string> = new Set(['expired', 'release-call', 'write-sent']);
 
 /** When a client last acted on a claim: it may hear late that it is over, or never. */
-function lastOf({ lock, seq, end, endUs }: Claim, acts: ReadonlyMap<number, TraceEvent>): number {
+function lastOf({ lock, seq, end, endUs }: Hold, acts: ReadonlyMap<number, TraceEvent>): number {
   const last = acts.get(lock);
   return end === 'crashed' || last === undefined || last.seq < seq ? endUs : Math.max(endUs, last.atUs);
 }
 
-function beliefMarks(claim: Claim, toUs: number, scale: Scale, scene: Scene, y: number): Mark[] {
+function beliefMarks(claim: Hold, toUs: number, scale: Scale, scene: Scene, y: number): Mark[] {
   const { token: tone, seq } = claim;
   const name = scene.tokenName(tone);
   const from = scale.x(claim.fromUs, seq);
@@ -70,7 +70,7 @@ function beliefMarks(claim: Claim, toUs: number, scale: Scale, scene: Scene, y: 
   return marks;
 }
 
-function endWords({ end, endUs }: Claim): string {
+function endWords({ end, endUs }: Hold): string {
   const at = formatDurationMs(endUs);
   return end === 'released' ? `released at ${at}` : end === 'crashed' ? 'died' : `until ${at}`;
 }

@@ -1,4 +1,4 @@
-import { faultWords, NodeKeys } from '../fault-words.js';
+import { describeFault, NodeKeys } from '../fault-words.js';
 import type { Mark } from './marks.js';
 import { textWidth } from './marks.js';
 import type { Note } from './rows.js';
@@ -14,7 +14,7 @@ export function faultNotes(process: string, scene: Scene, scale: Scale): Note[] 
   const keys = new NodeKeys();
   return scene.events.flatMap((event): Note[] => {
     if (event.process !== process && event.kind !== 'partition') return [];
-    const words = faultWords(event, scene.context, keys);
+    const words = describeFault(event, scene.context, keys);
     keys.follow(event);
     if (words === null || !words.processes.includes(process)) return [];
     if (event.kind === 'partition' && words.who !== process && event.process !== process) return [];

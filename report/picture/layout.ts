@@ -1,6 +1,6 @@
 import { formatDurationMs } from '../../scenarios/index.js';
 import { listOf } from '../details.js';
-import { propertyWords, wrap } from '../words.js';
+import { propertyLabel, wrap } from '../words.js';
 import { arrowMarks } from './arrow-marks.js';
 import { chanceLane } from './chance-lane.js';
 import { clientLane } from './client-lane.js';
@@ -191,7 +191,7 @@ function ruleMarks(
       atUs: it.atUs,
       toUs: it.untilUs ?? it.atUs,
       clients: it.clients,
-      text: `✗ ${WORDS[it.property] ?? propertyWords(it.property)}`,
+      text: `✗ ${WORDS[it.property] ?? propertyLabel(it.property)}`,
     })),
     ...outages.map((it) => ({ atUs: it.fromUs, toUs: it.toUs, clients: [], text: '✗ nobody can acquire' })),
   ];

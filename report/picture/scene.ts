@@ -1,10 +1,10 @@
 import type { Outage, Violation } from '../../properties/index.js';
 import type { Schedule } from '../../scenarios/index.js';
 import type { TraceEvent } from '../../sim/index.js';
-import type { Claim } from '../claims.js';
 import type { Heading } from '../heading.js';
+import type { Hold } from '../holds.js';
 import type { RowContext } from '../row.js';
-import type { Taken } from '../taken.js';
+import type { RunSnapshot } from '../run-snapshot.js';
 
 /** A run, as it is drawn: what happened, with what is needed to look things up in it. */
 export interface Scene {
@@ -17,13 +17,13 @@ export interface Scene {
   readonly eventOf: (seq: number) => TraceEvent | undefined;
   /** What followed from an event. */
   readonly effectsOf: (seq: number) => readonly TraceEvent[];
-  readonly claims: readonly Claim[];
+  readonly claims: readonly Hold[];
   readonly tokenName: (token: number) => string;
   /** What the picture is about: grave violations, else what there is. */
   readonly violations: readonly Violation[];
   readonly outages: readonly Outage[];
   /** Whose lock the clients ran. */
-  readonly lock: Taken['lock'];
+  readonly lock: RunSnapshot['lock'];
   /** For the words on faults. */
   readonly context: RowContext;
   readonly heading: Heading;
@@ -32,7 +32,7 @@ export interface Scene {
 const NOTHING: readonly TraceEvent[] = [];
 
 /** Makes a scene of a run that was taken down. */
-export function sceneOf(schedule: Schedule, taken: Taken): Scene {
+export function sceneOf(schedule: Schedule, taken: RunSnapshot): Scene {
   const { events, fromUs, claims, policy, violations, outages, heading } = taken;
   const bySeq = new Map<number, TraceEvent>();
   const effects = new Map<number, TraceEvent[]>();

@@ -15,7 +15,7 @@ import type { Scenario, Schedule } from '../../scenarios/index.js';
 import { htmlReport } from '../html.js';
 import { payloadOf } from '../index.js';
 import { viewerFiles } from '../viewer-files.js';
-import { countWords } from '../words.js';
+import { formatCount } from '../words.js';
 import { launchChromium, openPage } from './browser.js';
 import { longSchedule } from './long-run.js';
 
@@ -113,7 +113,7 @@ async function timed(browser: Browser, { url, events }: Written): Promise<string
 
 const folder = mkdtempSync(join(tmpdir(), 'lockstep-bench-report-'));
 try {
-  const gzipped = (text: string): string => countWords(gzipSync(text, { level: 9 }).length);
+  const gzipped = (text: string): string => formatCount(gzipSync(text, { level: 9 }).length);
   const { script, style, engine } = viewerFiles();
   const s03 = loadCatalogue().find(({ id }) => id === 'S03');
   if (s03 === undefined) throw new Error('S03 is gone');
@@ -122,16 +122,16 @@ try {
   const sizes = [
     [
       'viewer (JS and CSS), gzip -9',
-      `${countWords(gzipSync(script, { level: 9 }).length + gzipSync(style, { level: 9 }).length)}`,
+      `${formatCount(gzipSync(script, { level: 9 }).length + gzipSync(style, { level: 9 }).length)}`,
     ],
     ['engine, gzip -9; started only for running schedules', gzipped(engine)],
-    [`report of S03 (${countWords(short.events)} events), on disk`, countWords(short.bytes)],
-    [`report of ${countWords(long.events)} events, on disk`, countWords(long.bytes)],
+    [`report of S03 (${formatCount(short.events)} events), on disk`, formatCount(short.bytes)],
+    [`report of ${formatCount(long.events)} events, on disk`, formatCount(long.bytes)],
   ];
   process.stdout.write(`${textTable(['what', 'bytes'], sizes, 1)}\n\n`);
   const browser = await launchChromium();
   const rows = await timed(browser, long);
-  const heads = [`${countWords(long.events)} events, ms`, 'median', 'worst', 'CPU median', 'CPU worst'];
+  const heads = [`${formatCount(long.events)} events, ms`, 'median', 'worst', 'CPU median', 'CPU worst'];
   const worst = Math.max(...rows.map(([, , most]) => Number(most)));
   process.stdout.write(
     `${textTable(heads, rows, 1)}\n\n` +

@@ -2,7 +2,7 @@ import { judgeAsExpected } from '../../properties/expectation.js';
 import { loadCatalogue } from '../../scenarios/catalogue.js';
 import { mitigate, type Scenario, type Schedule } from '../../scenarios/index.js';
 import { type Scene, sceneOf } from '../picture/scene.js';
-import { takenOf } from '../taken.js';
+import { snapshotOf } from '../run-snapshot.js';
 
 export const CATALOGUE: readonly Scenario[] = loadCatalogue();
 
@@ -28,5 +28,5 @@ function made(id: string, mitigation: string | undefined): Scene {
   if (scenario === undefined) throw new Error(`there is no ${id}`);
   const written = shortened(id, scenario.schedule);
   const schedule = mitigation === undefined ? written : mitigate(written, mitigation);
-  return sceneOf(schedule, takenOf(schedule, judgeAsExpected(schedule, scenario.expect)));
+  return sceneOf(schedule, snapshotOf(schedule, judgeAsExpected(schedule, scenario.expect)));
 }

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { eventWords } from '../event-words.js';
+import { describeEvent } from '../event-words.js';
 import type { Other, Payload } from '../payload.js';
 import { layout } from '../picture/layout.js';
 import { STATIC_VIEW } from '../picture/marks.js';
@@ -79,7 +79,7 @@ export function App({ payload, first }: { readonly payload: Payload; readonly fi
         </div>
       </main>
       <p class="spoken" role="status">
-        {event === undefined ? '' : `${event.process} ${eventWords(event, scene)}`}
+        {event === undefined ? '' : `${event.process} ${describeEvent(event, scene)}`}
       </p>
     </>
   );
@@ -149,7 +149,7 @@ function filtered({ scene }: Opened, filter: string): number[] {
   const wanted = filter.toLowerCase().split(/\s+/).filter(Boolean);
   if (wanted.length === 0) return scene.events.map((_, index) => index);
   return scene.events.flatMap((event, index) => {
-    const text = `${event.process} ${event.kind} ${eventWords(event, scene)}`.toLowerCase();
+    const text = `${event.process} ${event.kind} ${describeEvent(event, scene)}`.toLowerCase();
     return wanted.every((word) => text.includes(word)) ? [index] : [];
   });
 }

@@ -3,7 +3,7 @@ import { useMemo } from 'preact/hooks';
 import { formatDurationMs } from '../../scenarios/index.js';
 import type { TraceEvent } from '../../sim/index.js';
 import { compare, partingSentence } from '../diff.js';
-import { eventWords } from '../event-words.js';
+import { describeEvent } from '../event-words.js';
 import { layout } from '../picture/layout.js';
 import { STATIC_VIEW } from '../picture/marks.js';
 import type { Opened } from './model.js';
@@ -93,7 +93,7 @@ function Row(props: {
   const { a: left, b: right } = row;
   const cell = (event: TraceEvent | null, side: Side, isMine: boolean, at: string): JSX.Element | string => {
     if (event === null) return '';
-    const words = `${at}${eventWords(event, side.opened.scene)}`;
+    const words = `${at}${describeEvent(event, side.opened.scene)}`;
     if (!isMine) return words;
     return (
       <button type="button" class="link" onClick={() => onPick(event.seq)}>

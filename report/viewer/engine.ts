@@ -4,12 +4,12 @@
  */
 import { mitigate, type PropertyId, type Schedule } from '../../scenarios/index.js';
 import { type Watched, watch } from '../lock-states.js';
-import { type Taken, takenOf } from '../taken.js';
+import { type RunSnapshot, snapshotOf } from '../run-snapshot.js';
 
 /** A run that was made in the page. */
 export interface Rerun {
   readonly schedule: Schedule;
-  readonly taken: Taken;
+  readonly taken: RunSnapshot;
   readonly hash: string;
   readonly stepAt: Watched['stepAt'];
 }
@@ -22,7 +22,7 @@ export interface Rerun {
 export function run(written: Schedule, settings: readonly string[], also: readonly PropertyId[]): Rerun {
   const schedule = settings.reduce(mitigate, written);
   const { judgement, stepAt } = watch(schedule, also);
-  return { schedule, taken: takenOf(schedule, judgement), hash: judgement.run.hash, stepAt };
+  return { schedule, taken: snapshotOf(schedule, judgement), hash: judgement.run.hash, stepAt };
 }
 
 export { MITIGATIONS } from '../../scenarios/index.js';

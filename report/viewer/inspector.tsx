@@ -3,7 +3,7 @@ import type { LockState } from '../../core/index.js';
 import { formatDurationMs } from '../../scenarios/index.js';
 import type { TraceEvent } from '../../sim/index.js';
 import { numberOf, textOf } from '../details.js';
-import { eventWords, ruleOf } from '../event-words.js';
+import { describeEvent, ruleOf } from '../event-words.js';
 import type { Scene } from '../picture/scene.js';
 import type { Opened } from './model.js';
 
@@ -29,7 +29,7 @@ export function Inspector(props: {
   return (
     <section class="inspector" aria-label="Event">
       <h2>
-        <span class="who">{event.process}</span> {eventWords(event, scene)}
+        <span class="who">{event.process}</span> {describeEvent(event, scene)}
       </h2>
       <p class="when">
         event {event.seq} · {formatDurationMs(event.atUs)} ms true time · {formatDurationMs(event.localUs)} ms by its
@@ -175,7 +175,7 @@ function Links(props: {
           {events.slice(0, MOST_LINKS).map((it) => (
             <li key={it.seq}>
               <button type="button" class="link" onClick={() => onPick(it.seq)}>
-                {formatDurationMs(it.atUs)} {it.process} {eventWords(it, scene)}
+                {formatDurationMs(it.atUs)} {it.process} {describeEvent(it, scene)}
               </button>
             </li>
           ))}

@@ -2,7 +2,7 @@ import type { TraceKind } from '../../sim/index.js';
 import type { Watched } from '../lock-states.js';
 import type { Other, Payload } from '../payload.js';
 import { type Scene, sceneOf } from '../picture/scene.js';
-import type { Taken } from '../taken.js';
+import type { RunSnapshot } from '../run-snapshot.js';
 import type { Engine } from './start-engine.js';
 
 /** What a message comes to, where it comes to anything. */
@@ -20,12 +20,12 @@ export interface Opened {
 }
 
 /** Shows what was taken down when the report was written. */
-export function opened({ schedule, hash }: Pick<Payload, 'schedule' | 'hash'>, taken: Taken): Opened {
+export function opened({ schedule, hash }: Pick<Payload, 'schedule' | 'hash'>, taken: RunSnapshot): Opened {
   return { scene: sceneOf(schedule, inSight(taken)), verdict: taken.verdict, hash, stepAt: null, settings: [] };
 }
 
 /** Without what goes wrong before or after the events that are there. */
-function inSight(taken: Taken): Taken {
+function inSight(taken: RunSnapshot): RunSnapshot {
   if (taken.fromUs === 0) return taken;
   const endUs = taken.events.at(-1)?.atUs ?? 0;
   const isIn = (fromUs: number, toUs: number): boolean => fromUs <= endUs && toUs >= taken.fromUs;

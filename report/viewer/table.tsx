@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { formatDurationMs } from '../../scenarios/index.js';
-import { eventWords } from '../event-words.js';
+import { describeEvent } from '../event-words.js';
 import type { Scene } from '../picture/scene.js';
 
 /** Rows that are in the page at once. */
@@ -53,7 +53,7 @@ export function EventTable(props: {
             {page.map((index, row) => {
               const event = scene.events[index];
               if (event === undefined) return null;
-              const words = eventWords(event, scene);
+              const words = describeEvent(event, scene);
               const selected = index === at;
               return <Row key={event.seq} {...{ event, words, selected, onPick }} place={start + row + 1} />;
             })}

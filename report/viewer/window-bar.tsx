@@ -1,5 +1,5 @@
 import type { JSX } from 'preact';
-import { countWords } from '../words.js';
+import { formatCount } from '../words.js';
 import type { Windows } from './windows.js';
 
 /** Says which part of a long run is shown, and leads to the others. */
@@ -14,9 +14,9 @@ export function WindowBar(props: {
   return (
     <section class="window" aria-label="Window">
       <p>
-        <strong>A window</strong> of a long run: events {countWords(fromSeq)} to {countWords(endSeq - 1)} of{' '}
-        {countWords(part.total)}, and what was in force before.
-        {isElsewhere ? ` Event ${countWords(event)} is ${isOpen ? 'being read' : 'not in it'}.` : ''}
+        <strong>A window</strong> of a long run: events {formatCount(fromSeq)} to {formatCount(endSeq - 1)} of{' '}
+        {formatCount(part.total)}, and what was in force before.
+        {isElsewhere ? ` Event ${formatCount(event)} is ${isOpen ? 'being read' : 'not in it'}.` : ''}
       </p>
       {part.beside === null ? (
         <p>No file with the rest was written; replay --open writes one.</p>

@@ -1,12 +1,12 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Part, Payload, TraceWindow } from '../payload.js';
-import type { Taken } from '../taken.js';
+import type { RunSnapshot } from '../run-snapshot.js';
 import type { Move } from './model.js';
 
 /** The windows of a run that is too long for one page, and the one that is shown. */
 export interface Windows {
   readonly part: Part;
-  readonly taken: Taken;
+  readonly taken: RunSnapshot;
   /** First event of the window that is shown, and the first one behind it. */
   readonly fromSeq: number;
   readonly endSeq: number;
@@ -18,7 +18,7 @@ export interface Windows {
 }
 
 interface Shown {
-  readonly taken: Taken;
+  readonly taken: RunSnapshot;
   readonly fromSeq: number;
 }
 
@@ -73,7 +73,7 @@ async function readWindow(packed: Blob, hash: string): Promise<TraceWindow> {
   return { ...head, events };
 }
 
-function withWindow(taken: Taken, { carried, events, claims, names }: TraceWindow): Taken {
+function withWindow(taken: RunSnapshot, { carried, events, claims, names }: TraceWindow): RunSnapshot {
   return { ...taken, events: [...carried, ...events], claims, names, fromUs: events[0]?.atUs ?? 0 };
 }
 

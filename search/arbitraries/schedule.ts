@@ -14,7 +14,7 @@ import { given, kept } from './given.js';
 import { instant, shift, time } from './time.js';
 
 /** The parts of a schedule that vary: everything but the cluster's make-up, the policy and the horizon. */
-export type Course = Pick<Schedule, 'clients' | 'faults' | 'fates'> & { readonly clocks: readonly ClockPlan[] };
+export type ScheduleBody = Pick<Schedule, 'clients' | 'faults' | 'fates'> & { readonly clocks: readonly ClockPlan[] };
 
 /** What generated courses are about. */
 export interface CourseOptions {
@@ -39,13 +39,13 @@ const MOST_US = 2 ** 31;
 const MILLION = 1_000_000;
 
 /** Courses that shrink, also those that somebody else made: by leaving things out and by rounding times. */
-export function courseArbitrary(options: CourseOptions): fc.Arbitrary<Course> {
+export function courseArbitrary(options: CourseOptions): fc.Arbitrary<ScheduleBody> {
   return fc.record({
     clients: fc.array(clientArbitrary(options), { minLength: 1, maxLength: options.clients }),
     faults: fc.array(faultArbitrary(options), { maxLength: options.mostFaults }),
     fates: fc.array(fateArbitrary(options), { maxLength: options.mostFates }),
     clocks: fc.array(clockArbitrary(options), { maxLength: options.nodes + options.clients }),
-  }) as fc.Arbitrary<Course>;
+  }) as fc.Arbitrary<ScheduleBody>;
 }
 
 function clientName(options: CourseOptions): fc.Arbitrary<string> {

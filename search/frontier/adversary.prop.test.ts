@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { Fate } from '../../scenarios/index.js';
-import { type Stream, Streams } from '../../sim/index.js';
+import { type RandomStream, RandomStreams } from '../../sim/index.js';
 import { WORST } from './adversary.js';
 import { greatestRateForExclusion, rateAttack, USUAL_DRIFT } from './rates.js';
-import { type Sight, see } from './watch.js';
+import { observeRun, type RunObservation } from './watch.js';
 
 const CASE = { ttlMs: 10_000, delayUs: 1000 };
 
@@ -12,7 +12,7 @@ describe('no other schedule does better', () => {
   const PROCESSES = ['c1', 'c2', 'n0', 'n1', 'n2', 'n3', 'n4'];
 
   /** Clocks, phases, delays and votes at random, within the same limits, and the rival again at the first free instant. */
-  function drawn(stream: Stream, ppm: number): Sight {
+  function drawn(stream: RandomStream, ppm: number): RunObservation {
     const { schedule } = rateAttack({ ...CASE, drift: USUAL_DRIFT, grain: WORST }, 0);
     const [c1, c2] = schedule.clients;
     const [plan] = c2?.locks ?? [];
@@ -29,16 +29,16 @@ describe('no other schedule does better', () => {
       return (['request', 'reply'] as const).map((direction) => ({ ...about, direction, delayUs: delayUs() }));
     });
     const calm = { ...schedule, cluster: { ...schedule.cluster, clocks }, clients: [c1], fates };
-    const { freeUs } = see(calm, LATEST_US);
+    const { freeUs } = observeRun(calm, LATEST_US);
     if (freeUs === null) throw new Error('a quorum never gets free');
-    return see({ ...calm, clients: [c1, { id: 'c2', locks: [{ ...plan, atUs: freeUs - CASE.delayUs }] }] });
+    return observeRun({ ...calm, clients: [c1, { id: 'c2', locks: [{ ...plan, atUs: freeUs - CASE.delayUs }] }] });
   }
 
   it.each([
     ['at the boundary none overlaps', 0, false],
     ['a tenth beyond it some do', 500, true],
   ])('%s', (_, beyondPpm, overlapping) => {
-    const stream = new Streams('bounds').stream(0, 0);
+    const stream = new RandomStreams('bounds').stream(0, 0);
     const ppm = beyondPpm + greatestRateForExclusion({ ...CASE, drift: USUAL_DRIFT });
     const sights = Array.from({ length: 1_000 }, () => drawn(stream, ppm));
     expect(sights.filter((sight) => sight.claims.length !== 2)).toEqual([]);

@@ -14,7 +14,7 @@ import { judge } from '../../properties/judge.js';
 import { formatSchedule, parseScheduleText } from '../../scenarios/index.js';
 import { type Attack, EXACT, strikeAt, WORST } from './adversary.js';
 import { rateAttack, USUAL_DRIFT } from './rates.js';
-import { see } from './watch.js';
+import { observeRun } from './watch.js';
 
 const CASE = { ttlMs: 10_000, delayUs: 1000 };
 
@@ -84,8 +84,8 @@ describe('rules that leave no boundary', () => {
   });
 
   it('a vote that splits once splits for ever if nobody waits for a random time', () => {
-    expect(see(splitSchedule(5, [2, 2, 1], 30)).claims).toEqual([]);
-    expect(see(splitSchedule(5, [3, 2], 30)).claims).not.toEqual([]);
+    expect(observeRun(splitSchedule(5, [2, 2, 1], 30)).claims).toEqual([]);
+    expect(observeRun(splitSchedule(5, [3, 2], 30)).claims).not.toEqual([]);
   });
 
   it('no arrival makes a client wait longer than one just before the lock is free', () => {

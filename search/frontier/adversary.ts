@@ -11,10 +11,10 @@ import {
 } from '../../scenarios/index.js';
 import { unreached } from '../../scenarios/plain.js';
 import { nodeName } from '../../sim/index.js';
-import { type Sight, see } from './watch.js';
+import { observeRun, type RunObservation } from './watch.js';
 
 /** How nodes read time when they decide that a key has expired. */
-export interface Grain {
+export interface ExpiryModel {
   readonly expiry: Cluster['expiry'];
   readonly resolutionUs: Cluster['resolutionUs'];
   /** What a node's clock shows beyond a whole millisecond in the instant in which it carries out a SET, µs. */
@@ -22,13 +22,13 @@ export interface Grain {
 }
 
 /** Everything on whole milliseconds: a key lives a millisecond longer than its TTL. */
-export const ALIGNED: Grain = { expiry: 'after', resolutionUs: 1000, phaseUs: 0 };
+export const ALIGNED: ExpiryModel = { expiry: 'after', resolutionUs: 1000, phaseUs: 0 };
 /** The shortest life that Redis gives to a key: its SET came just before the millisecond changed. */
-export const WORST: Grain = { expiry: 'after', resolutionUs: 1000, phaseUs: 999 };
+export const WORST: ExpiryModel = { expiry: 'after', resolutionUs: 1000, phaseUs: 999 };
 /** A key lives exactly as long as its TTL: the limit of {@link WORST} on a continuous clock. */
-export const EXACT: Grain = { expiry: 'at', resolutionUs: 1, phaseUs: 0 };
+export const EXACT: ExpiryModel = { expiry: 'at', resolutionUs: 1, phaseUs: 0 };
 /** As {@link WORST}, on nodes where a key is gone once the clock is at its expiry. */
-export const WORST_AT: Grain = { expiry: 'at', resolutionUs: 1000, phaseUs: 999 };
+export const WORST_AT: ExpiryModel = { expiry: 'at', resolutionUs: 1000, phaseUs: 999 };
 
 /** The holder `c1` with its lock, and all that happens to it. What is left out is calm. */
 export interface Setting {
@@ -38,7 +38,7 @@ export interface Setting {
   readonly nodes?: number;
   /** How many nodes give the holder their vote; its requests to the others are lost. Default: all. */
   readonly votes?: number;
-  readonly grain?: Grain;
+  readonly grain?: ExpiryModel;
   readonly policy?: PolicyChange;
   readonly holder?: Partial<LockPlan>;
   readonly rival?: Partial<LockPlan>;
@@ -103,7 +103,7 @@ function driftOf({ delayUs, nodePpm = 0, drifting = 0 }: Setting): Fault[] {
 }
 
 /** What an optimal adversary made of a setting. */
-export interface Attack extends Sight {
+export interface Attack extends RunObservation {
   /** The whole run, rival included: it can be written down and replayed. */
   readonly schedule: Schedule;
   /** When the rival's SETs were carried out, true time. */
@@ -118,7 +118,7 @@ export interface Attack extends Sight {
  */
 export function attack(setting: Setting, fromUs: number = setting.delayUs): Attack {
   const calm = alone(setting);
-  const { freeUs } = see(calm, fromUs);
+  const { freeUs } = observeRun(calm, fromUs);
   if (freeUs === null) throw new Error('a quorum never gets free');
   const first = strikeAt(setting, freeUs);
   if (claims(first)) return first;
@@ -142,5 +142,5 @@ export function strikeAt(setting: Setting, strikeUs: number): Attack {
     cluster: { ...calm.cluster, clocks: [...calm.cluster.clocks, ...clocks] },
     clients: [...calm.clients, rival],
   };
-  return { ...see(schedule), schedule, strikeUs };
+  return { ...observeRun(schedule), schedule, strikeUs };
 }

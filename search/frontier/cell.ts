@@ -5,7 +5,7 @@ import type { Fault, PropertyId, Schedule } from '../../scenarios/index.js';
 
 import { alone, attack, EXACT, type Setting } from './adversary.js';
 import { type Point, struckOf, votersOf } from './point.js';
-import { see } from './watch.js';
+import { observeRun } from './watch.js';
 
 /**
  * What came of a configuration under its optimal adversary. `unavailable`: the lock cannot be taken or used at all, or
@@ -29,7 +29,7 @@ export interface Cell {
 export function measure(point: Point, change: PolicyChange = {}): Cell {
   const setting = settingOf(point, change, struck(point));
   const calm = alone(setting);
-  if (see(calm).claims.length === 0) return { verdict: 'unavailable', property: null, schedule: calm };
+  if (observeRun(calm).claims.length === 0) return { verdict: 'unavailable', property: null, schedule: calm };
   const strike = attack(setting);
   // Whoever may crash a node may also leave it alone, so that a rival can make use of it.
   const others = point['restart-delay'] === null ? [] : [{ ...point, 'restart-delay': null }];
@@ -115,6 +115,6 @@ function lateWrite(point: Point, setting: Setting): Schedule | null {
   };
   // A fast clock may pass over that microsecond, and then finds too little left.
   for (const look of [lastLook, lastLook - 1].filter((us) => us >= 0))
-    if (see(writing(look, 0)).writes > 0) return writing(look, pause);
+    if (observeRun(writing(look, 0)).writes > 0) return writing(look, pause);
   return null;
 }

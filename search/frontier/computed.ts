@@ -1,4 +1,4 @@
-import type { Grain } from './adversary.js';
+import type { ExpiryModel } from './adversary.js';
 import type { Drift } from './rates.js';
 
 /**
@@ -18,12 +18,12 @@ export function allowanceUs(ttlUs: number, { driftPpm, driftUs, driftWholeMs }: 
  * g, µs: a key set at a phase φ of the node's tick is gone at the next whole tick after TTL ticks (`now > when`), or at
  * TTL ticks (`now >= when`); so g = φ − tick, or φ.
  */
-export function shortfallUs({ expiry, resolutionUs, phaseUs }: Grain): number {
+export function shortfallUs({ expiry, resolutionUs, phaseUs }: ExpiryModel): number {
   return (phaseUs % resolutionUs) - (expiry === 'after' ? resolutionUs : 0);
 }
 
 /** g in the limit of continuous phases, µs: one tick more than at the most favourable phase. */
-export function worstShortfallUs({ expiry, resolutionUs }: Grain): number {
+export function worstShortfallUs({ expiry, resolutionUs }: ExpiryModel): number {
   if (resolutionUs === 1) return shortfallUs({ expiry, resolutionUs, phaseUs: 0 });
   return expiry === 'after' ? 0 : resolutionUs;
 }

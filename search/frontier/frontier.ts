@@ -3,7 +3,7 @@ import type { Cell } from './cell.js';
 import { type Boundary, type Column, cellAt, measureColumn, type SweepPlan } from './sweep.js';
 
 /** What a sweep measured, column by column. */
-export interface Frontier {
+export interface SafetyMap {
   readonly plan: SweepPlan;
   /** As many as were measured, in the order of the first axis. */
   readonly columns: readonly Column[];
@@ -20,7 +20,7 @@ export interface SweepOptions {
 }
 
 /** Measures the whole map. Asked to stop, it returns what it has; the column of the answer comes first. */
-export async function sweep(plan: SweepPlan, { signal, onProgress }: SweepOptions = {}): Promise<Frontier> {
+export async function sweep(plan: SweepPlan, { signal, onProgress }: SweepOptions = {}): Promise<SafetyMap> {
   const { values } = plan.x;
   const focus = focusOf(plan);
   const columns: Column[] = [];
@@ -54,29 +54,29 @@ function safetyEnd({ boundaries }: Column): Boundary | undefined {
 }
 
 /** A place of the map with the run that shows its verdict. */
-export interface Exemplar {
+export interface WitnessRun {
   readonly at: number;
   readonly cell: Cell;
 }
 
 /** The edge of what is safe, at the column of the answer, with a run on each side. */
-export interface Edge {
+export interface BoundaryWitness {
   readonly x: number;
   readonly boundary: Boundary;
   /** The safe run that comes nearest to a violation. */
-  readonly deepestSafe: Exemplar;
+  readonly deepestSafe: WitnessRun;
   /** The violation that takes least. */
-  readonly tightest: Exemplar;
+  readonly tightest: WitnessRun;
   readonly property: PropertyId;
 }
 
 /** Where safety ends in the column of the answer; `null` if it does not end there. */
-export function edgeOf({ plan, focus }: Frontier): Edge | null {
+export function edgeOf({ plan, focus }: SafetyMap): BoundaryWitness | null {
   const boundary = safetyEnd(focus);
   if (boundary === undefined) return null;
   const { below, above } = boundary;
   const [safe, violated] = below.verdict === 'safe' ? [below, above] : [above, below];
-  const exemplar = (at: number): Exemplar => ({ at, cell: cellAt(plan, focus.at, at) });
+  const exemplar = (at: number): WitnessRun => ({ at, cell: cellAt(plan, focus.at, at) });
   const tightest = exemplar(violated.at);
   const { property } = tightest.cell;
   if (property === null) return null;

@@ -36,7 +36,7 @@ export interface Point {
 export type ParameterName = keyof Point;
 
 /** The production lock with its defaults, on five nodes to which nothing happens. */
-export const CALM: Point = {
+export const FAULT_FREE: Point = {
   ttl: 10_000_000,
   drift: 0,
   allowance: REFERENCE.settings.driftPpm,

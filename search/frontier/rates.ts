@@ -1,5 +1,5 @@
 import type { Fate } from '../../scenarios/index.js';
-import { type Attack, attack, EXACT, type Grain } from './adversary.js';
+import { type Attack, attack, EXACT, type ExpiryModel } from './adversary.js';
 import { greatest } from './bisect.js';
 
 /** The least rate and the greatest that a schedule can give to a clock, ppm. */
@@ -27,7 +27,7 @@ export interface RateCase {
   readonly ttlMs: number;
   readonly drift: Drift;
   readonly delayUs: number;
-  readonly grain?: Grain;
+  readonly grain?: ExpiryModel;
   /** Whose clocks err: the holder's is slow, those of `drifting` nodes are fast. Default: both. */
   readonly erring?: 'both' | 'nodes' | 'client';
   /** Votes of the holder, and how many of those nodes are fast. Default: a bare quorum of 5, all of them. */

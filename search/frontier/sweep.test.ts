@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { axisOver } from './axis.js';
-import { CALM, type ParameterName, type Point } from './point.js';
+import { FAULT_FREE, type ParameterName, type Point } from './point.js';
 import { computedCrossings, measureColumn, type SweepPlan } from './sweep.js';
 
 const MS = 1000;
 
 /** A plan over two parameters with some others fixed. */
 function plan(x: ParameterName, y: ParameterName, values: readonly number[], fixed: Partial<Point> = {}): SweepPlan {
-  return { x: { name: x, values: [] }, y: { name: y, values }, base: { ...CALM, ...fixed } };
+  return { x: { name: x, values: [] }, y: { name: y, values }, base: { ...FAULT_FREE, ...fixed } };
 }
 
 /** Typed by hand from the theory: the greatest error of rate, in %, without latency, for an allowance of 1 % + 2 ms. */

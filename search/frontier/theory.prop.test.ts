@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { measure } from './cell.js';
-import { CALM, type Point } from './point.js';
+import { FAULT_FREE, type Point } from './point.js';
 import { computed } from './theory.js';
 
 const MS = 1000;
@@ -56,5 +56,5 @@ test('the agreement is not empty: the same points have every verdict, and anothe
   // Without the drift allowance in the formula.
   const wrong = sample.map((it) => computed({ ...it, allowance: 0, extra: 0 }));
   expect(wrong.filter((it, i) => it !== verdicts[i]).length).toBeGreaterThan(20);
-  expect(measure(CALM).verdict).toBe('safe');
+  expect(measure(FAULT_FREE).verdict).toBe('safe');
 });

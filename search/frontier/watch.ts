@@ -4,11 +4,11 @@ import { believes } from '../../properties/monitors/belief.js';
 import { Monitors } from '../../properties/monitors/monitors.js';
 import type { Schedule } from '../../scenarios/index.js';
 import {
-  type EndCause,
-  type GoneCause,
-  type LockRun,
+  type HoldEndCause,
+  type KeyRemovalCause,
   nodeName,
   ScriptedAdversary,
+  type SimLock,
   setupOf,
   type TrueTime,
   type WatchedWorld,
@@ -22,7 +22,7 @@ export interface Change {
 }
 
 /** What one run showed. */
-export interface Sight {
+export interface RunObservation {
   /** Two clients believed at once. */
   readonly overlap: boolean;
   /** A fencing token is not greater than one before it. */
@@ -74,19 +74,19 @@ class Watch extends Monitors {
     this.watched = world;
   }
 
-  override claimed(lock: LockRun, now: TrueTime): void {
+  override claimed(lock: SimLock, now: TrueTime): void {
     super.claimed(lock, now);
     this.claims.push({ client: lock.client.name, atUs: now });
     this.countVotes(lock, now);
     this.look(now);
   }
 
-  override extended(lock: LockRun, before: LocalTime, now: TrueTime): void {
+  override extended(lock: SimLock, before: LocalTime, now: TrueTime): void {
     super.extended(lock, before, now);
     this.extensions.push({ client: lock.client.name, atUs: now });
   }
 
-  override ended(lock: LockRun, cause: EndCause, now: TrueTime): void {
+  override ended(lock: SimLock, cause: HoldEndCause, now: TrueTime): void {
     super.ended(lock, cause, now);
     this.ends.push({ client: lock.client.name, atUs: now });
   }
@@ -96,7 +96,7 @@ class Watch extends Monitors {
     this.stored[node] = token;
   }
 
-  override keyGone(node: number, key: number, token: number, cause: GoneCause, by: number, now: TrueTime): void {
+  override keyGone(node: number, key: number, token: number, cause: KeyRemovalCause, by: number, now: TrueTime): void {
     super.keyGone(node, key, token, cause, by, now);
     if (this.stored[node] === token) this.stored[node] = 0;
     const owner = this.watched?.ownerOf(token) ?? null;
@@ -104,7 +104,7 @@ class Watch extends Monitors {
     this.look(now);
   }
 
-  private countVotes(lock: LockRun, now: TrueTime): void {
+  private countVotes(lock: SimLock, now: TrueTime): void {
     if (!believes(lock, now)) return;
     if (this.stored.filter((token) => token === lock.token).length < this.quorum) this.quorumLost = true;
   }
@@ -134,7 +134,7 @@ class Watch extends Monitors {
 }
 
 /** Runs a schedule and tells what it showed. `fromUs` is when to begin to look for a free quorum. */
-export function see(schedule: Schedule, fromUs = 0): Sight {
+export function observeRun(schedule: Schedule, fromUs = 0): RunObservation {
   const watch = new Watch(schedule, fromUs);
   const world = new World(setupOf(schedule), new ScriptedAdversary(schedule), watch, false);
   world.run();

@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest';
 import { DEVIATIONS, PROFILES, parseDeviation } from '../../deviations/index.js';
-import { MUTANTS, weatherFor } from './registry.js';
+import { faultModelFor, MUTANTS } from './registry.js';
 
 /** Those that only scenarios, or tests of the explorer, need. */
 const ELSEWHERE = ['quorum', 'key-thousandfold-per-retry', 'extends-present', 'fence-without-token'];
 
 it('has no deviation that no known client has and no planted bug is made of', () => {
-  const policies = [...Object.values(PROFILES), ...MUTANTS.map((mutant) => weatherFor(mutant).policy)];
+  const policies = [...Object.values(PROFILES), ...MUTANTS.map((mutant) => faultModelFor(mutant).policy)];
   const named = new Set(
     policies.flatMap(({ deviations }) => deviations).map((reference) => parseDeviation(reference).name),
   );
@@ -16,7 +16,7 @@ it('has no deviation that no known client has and no planted bug is made of', ()
 it('plants each deviation that a bug names', () => {
   for (const mutant of MUTANTS) {
     const { deviations = [] } = mutant.change;
-    const found = weatherFor(mutant).policy.deviations;
+    const found = faultModelFor(mutant).policy.deviations;
     expect([mutant.id, found]).toEqual([mutant.id, expect.arrayContaining([...deviations])]);
   }
 });

@@ -1,6 +1,6 @@
 import type { PolicyChange } from '../../deviations/index.js';
 import type { PropertyId } from '../../scenarios/index.js';
-import type { Weather } from '../weather.js';
+import type { FaultModel } from '../fault-model.js';
 
 /** A bug planted on purpose: the lock deviates in a rule, or one line of the settings or of the world is changed. */
 export interface Mutant {
@@ -14,13 +14,13 @@ export interface Mutant {
   readonly base?: PolicyChange;
   /** What it is hunted by, where others would give it away for something else first. Default: every property. */
   readonly by?: readonly PropertyId[];
-  /** The weather in which it is hunted, as far as it is not the usual one. The reference withstands it. */
-  readonly weather?: Partial<Omit<Weather, 'policy'>>;
+  /** The fault model in which it is hunted, as far as it is not the usual one. The reference withstands it. */
+  readonly faultModel?: Partial<Omit<FaultModel, 'policy'>>;
   /** The property that is expected to break first. */
   readonly expect: PropertyId;
 }
 
 /** What is added to the policy, or fields of the world that its users give it. */
 export interface Change extends PolicyChange {
-  readonly world?: Partial<Omit<Weather, 'policy'>>;
+  readonly world?: Partial<Omit<FaultModel, 'policy'>>;
 }

@@ -1,4 +1,4 @@
-import { NO_STRETCH } from '../weather.js';
+import { NO_STRETCH } from '../fault-model.js';
 import type { Mutant } from './mutant.js';
 
 /** What clients get wrong about answers, tokens, keys and releases, and what keeps others from ever getting a lock. */
@@ -23,7 +23,7 @@ export const PROTOCOL_BUGS: readonly Mutant[] = [
     story: 'Tokens are made of the time: two clients that start in the same millisecond have the same.',
     instance: 'redlock-php (uniqid; its pull request 5 tells of duplicates)',
     change: { habits: { tokenFrom: 'clock' } },
-    weather: { longestOffsetMs: 1 },
+    faultModel: { longestOffsetMs: 1 },
     expect: 'token-unique',
   },
   {
@@ -70,7 +70,7 @@ export const PROTOCOL_BUGS: readonly Mutant[] = [
     story: 'An attempt ends when one side has a majority: with two votes for and two against it never does.',
     instance: 'node-redlock 5 and its forks',
     change: { deviations: ['settles-by-quorum-only'] },
-    weather: { nodes: 4 },
+    faultModel: { nodes: 4 },
     expect: 'fault-tolerance',
   },
   {
@@ -139,7 +139,7 @@ export const PROTOCOL_BUGS: readonly Mutant[] = [
     instance: 'Redisson issue 1626',
     base: { settings: { autoExtendAtUs: 300_000 } },
     change: { settings: { maxExtensions: null } },
-    weather: { ttlsMs: [1_000] },
+    faultModel: { ttlsMs: [1_000] },
     expect: 'deadlock-free',
   },
   {
@@ -148,7 +148,7 @@ export const PROTOCOL_BUGS: readonly Mutant[] = [
     instance: 'Redisson issues 3194 and 5698, RedLock.net issue 97',
     base: { settings: { autoExtendAtUs: 300_000 } },
     change: { deviations: ['no-alarm'] },
-    weather: { ttlsMs: [1_000] },
+    faultModel: { ttlsMs: [1_000] },
     expect: 'lost-lock',
   },
   {
@@ -165,7 +165,7 @@ export const PROTOCOL_BUGS: readonly Mutant[] = [
     instance: 'redsync with its factor alone, on nodes older than the expiry test of today',
     base: { settings: { driftUs: 0 } },
     change: { world: { expiry: 'at' } },
-    weather: { ttlsMs: [100], stretch: { ...NO_STRETCH, rate: 1 }, ratePpm: 100 },
+    faultModel: { ttlsMs: [100], stretch: { ...NO_STRETCH, rate: 1 }, ratePpm: 100 },
     expect: 'validity',
   },
 ];

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { MONITORED } from '../../properties/property-lists.js';
-import { MUTANTS, weatherFor } from './registry.js';
+import { faultModelFor, MUTANTS } from './registry.js';
 
 /** What the theory lists; a letter stands for a variant. */
 const LISTED = [
@@ -34,6 +34,6 @@ describe('the planted bugs', () => {
   });
 
   it('change something', () => {
-    for (const mutant of MUTANTS) expect(weatherFor(mutant)).not.toEqual(weatherFor(mutant, false));
+    for (const mutant of MUTANTS) expect(faultModelFor(mutant)).not.toEqual(faultModelFor(mutant, false));
   });
 });

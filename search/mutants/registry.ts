@@ -1,13 +1,13 @@
 import { policyPlus, policyWith } from '../../deviations/index.js';
-import { NO_STRETCH, type Weather, WITHIN_ASSUMPTIONS } from '../weather.js';
+import { type FaultModel, NO_STRETCH, WITHIN_ASSUMPTIONS } from '../fault-model.js';
 import type { Mutant } from './mutant.js';
 import { PROTOCOL_BUGS } from './protocol-bugs.js';
 
 export type { Change, Mutant } from './mutant.js';
 
-/** The weather in which a planted bug is hunted; without its change, the one that the reference policy withstands. */
-export function weatherFor({ change, weather = {}, base = {} }: Mutant, changed = true): Weather {
-  const sound: Weather = { ...WITHIN_ASSUMPTIONS, policy: policyWith(base), ...weather };
+/** The fault model in which a planted bug is hunted; without its change, the one that the reference policy withstands. */
+export function faultModelFor({ change, faultModel = {}, base = {} }: Mutant, changed = true): FaultModel {
+  const sound: FaultModel = { ...WITHIN_ASSUMPTIONS, policy: policyWith(base), ...faultModel };
   if (!changed) return sound;
   return { ...sound, policy: policyPlus(change, sound.policy), ...change.world };
 }
@@ -19,7 +19,7 @@ const CLAIMS: readonly Mutant[] = [
     instance: 'node-redlock up to 5 beta (pull request 369)',
     change: { deviations: ['validity-unchecked'] },
     // As long as the node time-out, so that a slow attempt can outlast it.
-    weather: { ttlsMs: [20, 50] },
+    faultModel: { ttlsMs: [20, 50] },
     expect: 'acquisition',
   },
   {
@@ -35,7 +35,7 @@ const CLAIMS: readonly Mutant[] = [
     instance: 'the blog post and its translations, which leave the term out of the code',
     change: { settings: { driftPpm: 0, driftUs: 0 } },
     // A tenth of what the allowance is made for: it covers 0.5 % on both sides.
-    weather: { stretch: { ...NO_STRETCH, rate: 1 }, ratePpm: 1_000 },
+    faultModel: { stretch: { ...NO_STRETCH, rate: 1 }, ratePpm: 1_000 },
     expect: 'validity',
   },
   {
@@ -43,7 +43,7 @@ const CLAIMS: readonly Mutant[] = [
     story: 'The drift allowance is added instead of subtracted: every claim outlives its keys.',
     instance: 'redlock-py pull request 3; redsync issue 37 (its 2 ms)',
     change: { deviations: ['drift-added'] },
-    weather: { stretch: NO_STRETCH },
+    faultModel: { stretch: NO_STRETCH },
     expect: 'acquisition',
   },
   {
@@ -52,7 +52,7 @@ const CLAIMS: readonly Mutant[] = [
     instance: 'node-redlock issue 296',
     change: { deviations: ['zero-is-valid'] },
     // 53 ms less the allowance is the node time-out: a claim that waits for a lost vote has nothing left.
-    weather: { ttlsMs: [53] },
+    faultModel: { ttlsMs: [53] },
     expect: 'acquisition',
   },
   {
@@ -60,7 +60,7 @@ const CLAIMS: readonly Mutant[] = [
     story: 'The quorum is half of the nodes, so that two clients can have one each.',
     instance: 'clients that round N / 2 down, or up for odd numbers only',
     change: { deviations: ['half-quorum'] },
-    weather: { nodes: 4 },
+    faultModel: { nodes: 4 },
     expect: 'acquisition',
   },
   {
@@ -172,7 +172,7 @@ const EXTENSIONS: readonly Mutant[] = [
   },
   {
     id: 'M38',
-    story: 'A late extension sets keys anew that were gone, and does not notice that another client had the lock.',
+    story: 'A late extension sets keys again that were gone, and does not notice that another client had the lock.',
     instance: 'redlock-rb issue 36, redis-semaphore issue 175, RedLock.net pull request 49',
     change: { deviations: ['extends-missing', 'extends-late'] },
     // One that is refused may have shortened its keys, which shows sooner.
@@ -205,7 +205,7 @@ const WORLDS: readonly Mutant[] = [
   },
 ];
 
-const FENCED = { base: { settings: { fencing: true } }, weather: { nodes: 3 }, expect: 'fencing' } as const;
+const FENCED = { base: { settings: { fencing: true } }, faultModel: { nodes: 3 }, expect: 'fencing' } as const;
 
 const FENCING: readonly Mutant[] = [
   {
@@ -257,7 +257,7 @@ const FENCING: readonly Mutant[] = [
     instance: 'only an empty node copies the counter of others: a restart from an RDB dump, appendfsync everysec',
     change: { deviations: ['counter-kept'] },
     ...FENCED,
-    weather: { nodes: 3, persistence: 'rdb' },
+    faultModel: { nodes: 3, persistence: 'rdb' },
   },
   {
     id: 'M54b',
@@ -265,7 +265,7 @@ const FENCING: readonly Mutant[] = [
     instance: 'comparing with "not higher" instead of "lower"',
     change: { world: { resource: 'fencing-strict' } },
     ...FENCED,
-    weather: { resource: 'fencing' },
+    faultModel: { resource: 'fencing' },
   },
 ];
 

@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest';
-import { type Catch, hunt } from './hunt.js';
+import { type Detection, detectMutant } from './detect.js';
 import { MUTANTS } from './registry.js';
 
-const sum = (of: (it: Catch) => number, catches: readonly Catch[]): number =>
+const sum = (of: (it: Detection) => number, catches: readonly Detection[]): number =>
   catches.reduce((all, it) => all + of(it), 0);
 
 it('the default search catches every planted bug soon enough', async () => {
-  const catches: Catch[] = [];
-  for (const mutant of MUTANTS) catches.push(await hunt(mutant, { shrink: false }));
+  const catches: Detection[] = [];
+  for (const mutant of MUTANTS) catches.push(await detectMutant(mutant, { shrink: false }));
   for (const { id, caughtBy, historiesMedian } of catches) {
     expect({ id, caughtBy }).toEqual({ id, caughtBy: MUTANTS.find((it) => it.id === id)?.expect });
     expect({ id, soon: historiesMedian <= 1_000 }).toEqual({ id, soon: true });

@@ -4,7 +4,7 @@ import type { Distinction } from './distinction.js';
 const NODE_REDLOCK_5 = ['node-redlock-5', 'node-redlock-main', 'sesamecare-redlock'] as const;
 
 /** F: what is unsafe with some clients. G: what costs others their lock, or the caller its time. */
-export const DISTINCTIONS: readonly Distinction[] = [
+export const CLIENT_DIFFERENCES: readonly Distinction[] = [
   {
     id: 'F1',
     question: { kind: 'violates', properties: ['acquisition', 'mutual-exclusion'], words: 'with a validity of' },

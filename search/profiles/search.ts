@@ -2,9 +2,9 @@ import { PROFILES } from '../../deviations/index.js';
 import { assumptions } from '../../properties/assumptions.js';
 import { SEARCHED } from '../../properties/property-lists.js';
 import type { PropertyId } from '../../scenarios/index.js';
-import { Streams } from '../../sim/index.js';
-import { drawRun, recordRun } from '../drawn-run.js';
-import { type Weather, WITHIN_ASSUMPTIONS } from '../weather.js';
+import { RandomStreams } from '../../sim/index.js';
+import { type FaultModel, WITHIN_ASSUMPTIONS } from '../fault-model.js';
+import { generateRun, recordRun } from '../generated-run.js';
 
 /** In which run of a search a property was violated first, from 0, by a schedule that keeps all assumptions, and by any. */
 export interface Broken {
@@ -19,17 +19,17 @@ const LOOKED_FOR: readonly PropertyId[] = SEARCHED.filter((property) => property
 export function brokenProperties(profile: string, runs: number, seed = '1'): Broken {
   const policy = PROFILES[profile];
   if (policy === undefined) throw new RangeError(`"${profile}" is not a profile`);
-  const weather: Weather = { ...WITHIN_ASSUMPTIONS, policy };
-  const streams = new Streams(seed);
+  const faultModel: FaultModel = { ...WITHIN_ASSUMPTIONS, policy };
+  const streams = new RandomStreams(seed);
   const inside = new Map<PropertyId, number>();
   const anywhere = new Map<PropertyId, number>();
   for (let run = 0; run < runs && inside.size < LOOKED_FOR.length; run++) {
-    const { violations } = drawRun(weather, streams, run).monitors;
+    const { violations } = generateRun(faultModel, streams, run).monitors;
     const found = LOOKED_FOR.filter((property) => violations.some((it) => it.property === property));
     for (const property of found) if (!anywhere.has(property)) anywhere.set(property, run);
     const fresh = found.filter((property) => !inside.has(property));
     if (fresh.length === 0) continue;
-    const { schedule } = recordRun(weather, streams, run);
+    const { schedule } = recordRun(faultModel, streams, run);
     if (assumptions(schedule, policy).length > 0) continue;
     for (const property of fresh) inside.set(property, run);
   }

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { ORIGINS } from '../../deviations/index.js';
 import { findScenario, loadCatalogue } from '../../scenarios/catalogue.js';
-import { DISTINCTIONS } from './distinctions.js';
+import { CLIENT_DIFFERENCES } from './distinctions.js';
 import { fails } from './question.js';
 import { expectedVerdict, KNOWN_CLIENTS, playedBy, verdictOf } from './verdicts.js';
 
 const catalogue = loadCatalogue();
 
 describe('what each known client makes of each schedule', () => {
-  test.each(DISTINCTIONS.map((it) => [it.id, it] as const))('%s', (id, distinction) => {
+  test.each(CLIENT_DIFFERENCES.map((it) => [it.id, it] as const))('%s', (id, distinction) => {
     const scenario = findScenario(id, catalogue);
     const found = new Map(KNOWN_CLIENTS.map((profile) => [profile, verdictOf(distinction, scenario, profile)]));
     const judged = KNOWN_CLIENTS.filter((profile) => found.get(profile) !== 'n/a');
@@ -19,7 +19,7 @@ describe('what each known client makes of each schedule', () => {
 });
 
 test('the reference passes every one of them that a client can pass', () => {
-  const failed = DISTINCTIONS.filter(
+  const failed = CLIENT_DIFFERENCES.filter(
     (it) => it.stated !== 'all' && it.only === undefined && it.question.kind !== 'extends',
   )
     .filter((it) => fails(it.question, playedBy(it, findScenario(it.id, catalogue), 'reference')))
@@ -28,7 +28,7 @@ test('the reference passes every one of them that a client can pass', () => {
 });
 
 test('the clients that a schedule names are known, and a correction corrects something', () => {
-  for (const { id, stated, beyond, spared, only = [] } of DISTINCTIONS) {
+  for (const { id, stated, beyond, spared, only = [] } of CLIENT_DIFFERENCES) {
     const corrected = [...beyond, ...spared].flatMap(([profiles]) => profiles);
     for (const profile of [...(stated === 'all' ? [] : stated), ...corrected, ...only])
       expect(Object.keys(ORIGINS), `${profile} in ${id}`).toContain(profile);
@@ -40,7 +40,7 @@ test('the clients that a schedule names are known, and a correction corrects som
 });
 
 test('each schedule tells somebody from somebody, but those that all fail', () => {
-  for (const distinction of DISTINCTIONS) {
+  for (const distinction of CLIENT_DIFFERENCES) {
     const verdicts = KNOWN_CLIENTS.map((profile) => expectedVerdict(distinction, profile));
     expect(verdicts).toContain('bad');
     if (distinction.stated !== 'all') expect(verdicts).toContain('ok');

@@ -1,18 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import { judge } from '../../properties/judge.js';
 import type { Fault, PropertyId, Schedule } from '../../scenarios/index.js';
-import { Streams, simulate } from '../../sim/index.js';
-import { recordRun } from '../drawn-run.js';
+import { RandomStreams, simulate } from '../../sim/index.js';
+import { type FaultModel, NO_STRETCH, WITHIN_ASSUMPTIONS } from '../fault-model.js';
+import { recordRun } from '../generated-run.js';
 import { failsLike, shrink } from '../shrink.js';
-import { NO_STRETCH, type Weather, WITHIN_ASSUMPTIONS } from '../weather.js';
 import { oneStepsOf } from './reduce.js';
 
 /** Noisy failures of one kind: the first of a search, in which only a fault of this kind does it. */
-function noisy(weather: Weather, property: PropertyId, kind: Fault['kind'], most: number): Schedule[] {
+function noisy(faultModel: FaultModel, property: PropertyId, kind: Fault['kind'], most: number): Schedule[] {
   const found: Schedule[] = [];
-  const streams = new Streams(`classic ${kind}`);
+  const streams = new RandomStreams(`classic ${kind}`);
   for (let run = 0; run < 20_000 && found.length < most; run++) {
-    const { schedule } = recordRun(weather, streams, run);
+    const { schedule } = recordRun(faultModel, streams, run);
     if (schedule.fates.length + schedule.faults.length < 6 || !breaks(schedule, property)) continue;
     const without = { ...schedule, faults: schedule.faults.filter((fault) => fault.kind !== kind) };
     const only = { ...schedule, faults: schedule.faults.filter((fault) => fault.kind === kind) };
@@ -43,23 +43,28 @@ function shapes(failures: readonly Schedule[], property: PropertyId): string[] {
 
 describe('noisy failures of the classic kinds are shrunk to', () => {
   it('two clients and one crash (S03)', () => {
-    const weather = { ...WITHIN_ASSUMPTIONS, stretch: { ...NO_STRETCH, restart: 1 }, restartDelayUs: 0, failovers: 0 };
-    const found = noisy(weather, 'mutual-exclusion', 'crash', 8);
+    const faultModel = {
+      ...WITHIN_ASSUMPTIONS,
+      stretch: { ...NO_STRETCH, restart: 1 },
+      restartDelayUs: 0,
+      failovers: 0,
+    };
+    const found = noisy(faultModel, 'mutual-exclusion', 'crash', 8);
     for (const shape of shapes(found, 'mutual-exclusion')) expect(shape).toBe('client 1, client 1, crash');
   });
 
   it('two clients and one clock step', () => {
-    const weather = { ...WITHIN_ASSUMPTIONS, stretch: { ...NO_STRETCH, step: 1 }, stepUs: 20_000_000, failovers: 0 };
-    const found = noisy(weather, 'mutual-exclusion', 'clock-step', 8);
+    const faultModel = { ...WITHIN_ASSUMPTIONS, stretch: { ...NO_STRETCH, step: 1 }, stepUs: 20_000_000, failovers: 0 };
+    const found = noisy(faultModel, 'mutual-exclusion', 'clock-step', 8);
     for (const shape of shapes(found, 'mutual-exclusion')) expect(shape).toBe('client 1, client 1, clock-step');
   });
 
   it('a client that is frozen between its check and its write', () => {
-    const weather = { ...WITHIN_ASSUMPTIONS, stretch: NO_STRETCH, failovers: 0, clientCrashes: 0, pauses: 0 };
+    const faultModel = { ...WITHIN_ASSUMPTIONS, stretch: NO_STRETCH, failovers: 0, clientCrashes: 0, pauses: 0 };
     const found: Schedule[] = [];
-    const streams = new Streams('classic pause');
+    const streams = new RandomStreams('classic pause');
     for (let run = 0; run < 200 && found.length < 8; run++) {
-      const frozen = withFrozenWrite(recordRun(weather, streams, run).schedule);
+      const frozen = withFrozenWrite(recordRun(faultModel, streams, run).schedule);
       if (frozen !== null && frozen.fates.length >= 6 && breaks(frozen, 'action-in-belief')) found.push(frozen);
     }
     for (const shape of shapes(found, 'action-in-belief')) expect(shape).toBe('client 1, pause');

@@ -1,6 +1,6 @@
 import type { Fate, Schedule } from '../../scenarios/index.js';
 import { nodeName, simulate } from '../../sim/index.js';
-import { courseOf, withCourse } from '../course.js';
+import { bodyOf, withBody } from '../schedule-body.js';
 import { type Fails, leaveOutPieces, reduce } from './reduce.js';
 
 /** A claim in a run: by which attempt, begun when, and which nodes had not voted for it. */
@@ -46,7 +46,7 @@ function claimsOf(schedule: Schedule): Claim[] {
 
 /** The lock of a claim asks only for that claim, and only the nodes that vote for it. */
 function alone(schedule: Schedule, { client, lock, attempt, begunAtUs, others }: Claim): Schedule {
-  const course = courseOf(schedule);
+  const course = bodyOf(schedule);
   const lost = others.map(
     (node): Fate => ({ client, lock, operation: 'acquire', node, direction: 'request', lost: true }),
   );
@@ -62,7 +62,7 @@ function alone(schedule: Schedule, { client, lock, attempt, begunAtUs, others }:
       locks: it.locks.map((plan, i) => (i === lock ? { ...plan, atUs: begunAtUs, jitterPpm: [] } : plan)),
     };
   });
-  return withCourse(schedule, { ...course, clients, fates: [...lost, ...fates] });
+  return withBody(schedule, { ...course, clients, fates: [...lost, ...fates] });
 }
 
 /** How much there is to understand: a lost message is little, another lock or fault is much. */

@@ -3,9 +3,9 @@ import { MONITORED } from '../../properties/property-lists.js';
 import type { PropertyId, Schedule } from '../../scenarios/index.js';
 import { check } from '../check.js';
 import type { Counterexample } from '../counterexample.js';
-import { HUNT_RUNS } from '../mutants/hunt.js';
+import { DETECTION_RUNS } from '../mutants/detect.js';
 import type { Mutant } from '../mutants/mutant.js';
-import { MUTANTS, weatherFor } from '../mutants/registry.js';
+import { faultModelFor, MUTANTS } from '../mutants/registry.js';
 import { failsLike, shrink } from '../shrink.js';
 import { explain } from './explain.js';
 import { oneStepsOf } from './reduce.js';
@@ -18,7 +18,7 @@ function failingSteps(schedule: Schedule, property: PropertyId): Schedule[] {
 
 /** The first search that finds a planted bug, and what it finds. */
 async function caught(mutant: Mutant, seed: string): Promise<Counterexample> {
-  const search = { weather: weatherFor(mutant), seed, runs: HUNT_RUNS, properties: mutant.by ?? MONITORED };
+  const search = { faultModel: faultModelFor(mutant), seed, runs: DETECTION_RUNS, properties: mutant.by ?? MONITORED };
   const { counterexample } = await check({ ...search, shrink: false });
   if (counterexample === null) throw new Error(`${mutant.id} got away`);
   return counterexample;
@@ -35,7 +35,7 @@ function expectMinimal({ property, schedule: found }: Counterexample): void {
 it.each(MUTANTS)(
   '$id is caught by $expect, and what gives it away is shrunk until nothing more can go',
   async (mutant) => {
-    // The first search of the hunt (search/mutants/hunt.ts).
+    // The first search of the hunt (search/mutants/detect.ts).
     const first = await caught(mutant, `hunt ${mutant.id} 0`);
     expect(first.property).toBe(mutant.expect);
     expectMinimal(first);

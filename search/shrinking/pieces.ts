@@ -1,7 +1,7 @@
 import type { ClientPlan, Fate, Fault, LockPlan, Schedule } from '../../scenarios/index.js';
 import { nodeName } from '../../sim/index.js';
-import type { Course } from '../arbitraries/schedule.js';
-import { courseOf, withCourse } from '../course.js';
+import type { ScheduleBody } from '../arbitraries/schedule.js';
+import { bodyOf, withBody } from '../schedule-body.js';
 import { setupPiecesOf } from './setup-pieces.js';
 import { sparableNodes, withoutNode } from './without-node.js';
 
@@ -18,11 +18,11 @@ export interface Piece {
 
 /** Everything in a schedule that can be left out by itself, the greatest first. */
 export function piecesOf(schedule: Schedule): Piece[] {
-  const { clients, faults, fates, clocks } = courseOf(schedule);
-  const piece = (kind: PieceKind, name: string, part: Partial<Course>): Piece => ({
+  const { clients, faults, fates, clocks } = bodyOf(schedule);
+  const piece = (kind: PieceKind, name: string, part: Partial<ScheduleBody>): Piece => ({
     kind,
     name,
-    without: () => withCourse(schedule, { clients, faults, fates, clocks, ...part }),
+    without: () => withBody(schedule, { clients, faults, fates, clocks, ...part }),
   });
   return [
     ...(clients.length < 2 ? [] : clients.map(({ id }, i) => piece('client', id, { clients: at(clients, i) }))),

@@ -1,6 +1,6 @@
 import type { Schedule } from '../../scenarios/index.js';
-import type { Course } from '../arbitraries/schedule.js';
-import { courseOf, withCourse } from '../course.js';
+import type { ScheduleBody } from '../arbitraries/schedule.js';
+import { bodyOf, withBody } from '../schedule-body.js';
 import { type Piece, type PieceKind, piecesOf } from './pieces.js';
 import { lossesOf, roundingsOf, shiftsOf } from './roundings.js';
 
@@ -28,11 +28,11 @@ export function reduce(schedule: Schedule, fails: Fails): Schedule {
 function leaveOutMany(schedule: Schedule, fails: Fails): Schedule {
   let best = schedule;
   for (const list of ['fates', 'faults', 'clocks'] as const) {
-    for (let size = courseOf(best)[list].length; size > 1; size = Math.floor(size / 2)) {
-      for (let from = 0; from < courseOf(best)[list].length; ) {
-        const course = courseOf(best);
+    for (let size = bodyOf(best)[list].length; size > 1; size = Math.floor(size / 2)) {
+      for (let from = 0; from < bodyOf(best)[list].length; ) {
+        const course = bodyOf(best);
         const rest = (course[list] as readonly unknown[]).filter((_, i) => i < from || i >= from + size);
-        const smaller = withCourse(best, { ...course, [list]: rest } as Course);
+        const smaller = withBody(best, { ...course, [list]: rest } as ScheduleBody);
         if (fails(smaller)) best = smaller;
         else from += size;
       }
@@ -104,7 +104,7 @@ function* stepsOf(schedule: Schedule): IterableIterator<() => Schedule> {
   for (const { make } of roundingsOf(schedule)) yield make;
 }
 
-/** What one figure loses, another may give back: a write is never sent before its check. That is no step. */
+/** What one figure loses, another may release: a write is never sent before its check. That is no step. */
 function isSame(a: Schedule, b: Schedule): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
 }

@@ -1,7 +1,7 @@
 import type fc from 'fast-check';
 import type { Schedule } from '../../scenarios/index.js';
 import { instant, roundness, shift, time } from '../arbitraries/time.js';
-import { courseOf, withCourse } from '../course.js';
+import { bodyOf, withBody } from '../schedule-body.js';
 
 /** Durations that cannot be nothing. */
 const POSITIVE: readonly string[] = ['forUs'];
@@ -21,11 +21,11 @@ export interface Rounding {
 
 /** All the ways in which one number of what happens in a schedule can be made simpler, the simplest first for each. */
 export function* roundingsOf(schedule: Schedule): IterableIterator<Rounding> {
-  const course = courseOf(schedule);
+  const course = bodyOf(schedule);
   for (const [figure, { path, value }] of figuresOf(course).entries()) {
     const arbitrary = arbitraryOf(String(path[path.length - 1]), value);
     for (const { value: simpler } of arbitrary.shrink(value, undefined)) {
-      yield { figure, make: () => withCourse(schedule, replaced(course, path, simpler) as typeof course) };
+      yield { figure, make: () => withBody(schedule, replaced(course, path, simpler) as typeof course) };
     }
   }
 }
@@ -58,11 +58,11 @@ function replaced(value: unknown, [key, ...rest]: readonly (string | number)[], 
 
 /** A message that is late may as well be lost: there is no time to it then. */
 export function* lossesOf(schedule: Schedule): IterableIterator<() => Schedule> {
-  const course = courseOf(schedule);
+  const course = bodyOf(schedule);
   for (const [i, { delayUs, ...fate }] of course.fates.entries()) {
     if (delayUs === undefined || fate.lost === true) continue;
     const fates = course.fates.map((it, at) => (at === i ? { ...fate, lost: true } : it));
-    yield () => withCourse(schedule, { ...course, fates });
+    yield () => withBody(schedule, { ...course, fates });
   }
 }
 
@@ -103,8 +103,8 @@ function roughness(instants: readonly number[]): number {
 
 function moved(schedule: Schedule, move: (atUs: number) => number): Schedule {
   const earlier = <T extends { readonly atUs: number }>(it: T): T => ({ ...it, atUs: move(it.atUs) });
-  const course = courseOf(schedule);
-  return withCourse(schedule, {
+  const course = bodyOf(schedule);
+  return withBody(schedule, {
     ...course,
     faults: course.faults.map(earlier),
     clients: course.clients.map((client) => ({ ...client, locks: client.locks.map(earlier) })),

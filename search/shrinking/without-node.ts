@@ -1,6 +1,6 @@
 import type { Schedule } from '../../scenarios/index.js';
 import { nodeName } from '../../sim/index.js';
-import { courseOf, withCourse } from '../course.js';
+import { bodyOf, withBody } from '../schedule-body.js';
 
 const NODE = /^n\d+$/;
 const GONE = Symbol('gone');
@@ -28,7 +28,7 @@ export function withoutNode(schedule: Schedule, node: number): Schedule {
     faults: course.faults,
     fates: course.fates,
   };
-  return withCourse(smaller, courseOf(smaller));
+  return withBody(smaller, bodyOf(smaller));
 }
 
 /** The nodes that a schedule can do without: a cluster has at least one, and so has every list of a client's nodes. */

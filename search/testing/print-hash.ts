@@ -1,4 +1,4 @@
-import { Streams } from '../../sim/index.js';
+import { RandomStreams } from '../../sim/index.js';
 import { hashOf } from './hash-of.js';
 
-console.log(hashOf(new Streams('golden'), 50));
+console.log(hashOf(new RandomStreams('golden'), 50));

@@ -39,7 +39,7 @@ export interface Parts {
   isInTime(until: number, now: number): boolean;
   /** The nodes whose keys are deleted when an attempt has failed. */
   toClean(nodes: readonly Redis[], granted: readonly Redis[]): readonly Redis[];
-  /** The same when a lock is given back. */
+  /** The same when a lock is released. */
   toRelease(nodes: readonly Redis[], granted: readonly Redis[]): readonly Redis[];
   /** Before the next attempt; `null` gives up. */
   pauseMs(attempt: number): number | null;

@@ -48,7 +48,7 @@ class InTurn {
   }
 }
 
-/** No time-out anywhere: it goes on at the majority, and gives back without waiting. */
+/** No time-out anywhere: it goes on at the majority, and releases without waiting. */
 function impatient(nodes: Redis[]): LockUnderTest {
   return {
     async acquire(key, ttl) {
@@ -216,7 +216,7 @@ function queued(nodes: Redis[]): LockUnderTest {
 export const RIGHT_LOCKS: readonly RightLock[] = [
   { style: 'all at once, isHeld() compares clocks', make: ({ nodes }) => lockOf(nodes) },
   { style: 'in turn, stops when it is certain, hrtime.bigint', make: ({ nodes }) => new InTurn(nodes) },
-  { style: 'no time-out, settles at the majority, gives back without waiting', make: ({ nodes }) => impatient(nodes) },
+  { style: 'no time-out, settles at the majority, releases without waiting', make: ({ nodes }) => impatient(nodes) },
   { style: 'time-outs of the connection, tokens of host and pid', make: ({ nodes }) => new Trusting(nodes) },
   { style: 'using() with a signal of a timer', make: ({ nodes }) => routines(nodes) },
   { style: 'one script for all, SET and PEXPIRE in it', make: ({ nodes }) => scripted(nodes) },

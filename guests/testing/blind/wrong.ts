@@ -141,7 +141,7 @@ const RELEASES: readonly WrongLock[] = [
   part('GET, and then DEL', ['leak', ...HELD_TWICE], {
     drop: async (node, key, token) => (await node.get(key)) === token && node.del(key),
   }),
-  part('gives back only where it was granted', ['leak'], { toRelease: (_, granted) => granted }),
+  part('releases only where it was granted', ['leak'], { toRelease: (_, granted) => granted }),
   part('cleans up only where it was granted', ['leak'], { toClean: (_, granted) => granted }),
   part('cleans up nothing', ['leak'], { toClean: () => [] }),
   around('release() deletes another key, and says nothing', ['leak'], (inner, nodes) => ({
@@ -314,7 +314,7 @@ const WAITING: readonly WrongLock[] = [
       },
     };
   }),
-  around('a mutex of the process that is not given back when an acquisition fails', ['hang'], (inner) => {
+  around('a mutex of the process that is not released when an acquisition fails', ['hang'], (inner) => {
     let turn: Promise<unknown> = Promise.resolve();
     return {
       async acquire(key, ttl) {

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 
-/** Wrong on purpose: it gives back whatever lock is there, its own or not. */
+/** Wrong on purpose: it releases whatever lock is there, its own or not. */
 export class WrongLock {
   private readonly nodes: readonly Redis[];
 

@@ -69,7 +69,7 @@ describe('a client that keeps trying alone', () => {
     ]);
   });
 
-  it('is looked at anew whenever somebody comes or goes, though keys of others put off the next look', () => {
+  it('is looked at again whenever somebody comes or goes, though keys of others put off the next look', () => {
     const goes = (client: string, atUs: number): Fault => ({ kind: 'client-crash', client, atUs });
     // Waits for answers without end, and so has no deadline of its own that is looked at in between.
     const silent: Parts = { policy: { deviations: ['quorum:6', 'settles-by-quorum-only'] } };
@@ -119,7 +119,7 @@ describe('a lock that extends itself', () => {
     agreed({ policy: late, locks: hold, faults: [shorter] }, ['c1 11002000']);
   });
 
-  it('may go on for as long as its owner wants, if it is given back', () => {
+  it('may go on for as long as its owner wants, if it is released', () => {
     const given = [[lock(0, { ttlMs: 1_000, holdUs: 25_000_000 })]];
     expect(free({ policy: { settings: { ...auto.settings, maxExtensions: null } }, locks: given })).toEqual([]);
   });

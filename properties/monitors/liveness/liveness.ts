@@ -1,15 +1,15 @@
 import { size } from '../../../core/index.js';
 import { deviates, driftAllowanceUs, type Policy } from '../../../deviations/index.js';
 import type { Fault } from '../../../scenarios/index.js';
-import type { LockRun, Setup, TrueTime, WatchedWorld } from '../../../sim/index.js';
+import type { Setup, SimLock, TrueTime, WatchedWorld } from '../../../sim/index.js';
+import type { AttemptRegistry } from '../attempt-registry.js';
+import type { HolderRegistry } from '../holder-registry.js';
 import { instant, type Report } from '../instant.js';
-import type { Ledger } from '../ledger.js';
-import type { Roster } from '../roster.js';
-import { Calm, strikesHome } from './calm.js';
-import { EndlessHold } from './endless-hold.js';
-import { LoneWait } from './lone-wait.js';
-import { OpenCalls } from './open-calls.js';
+import { PendingCalls } from './pending-calls.js';
 import { Progress } from './progress.js';
+import { StablePeriod, strikesHome } from './stable-period.js';
+import { UnboundedHold } from './unbounded-hold.js';
+import { UncontendedWait } from './uncontended-wait.js';
 
 const NEVER = Number.POSITIVE_INFINITY;
 
@@ -25,28 +25,28 @@ export class Liveness {
   /** Round trips that one command may take: where scripts go by their hash, a new process asks for the text first. */
   private readonly exchanges: number;
   private readonly report: Report;
-  private readonly calm: Calm;
-  private readonly loneWait: LoneWait;
-  private readonly calls: OpenCalls;
+  private readonly calm: StablePeriod;
+  private readonly loneWait: UncontendedWait;
+  private readonly calls: PendingCalls;
   private readonly progress: Progress;
-  private readonly holds: EndlessHold;
-  private readonly roster: Roster;
+  private readonly holds: UnboundedHold;
+  private readonly roster: HolderRegistry;
   /** No deadline is earlier; most are later by now, because a disturbance only ever puts them off. */
   private nextAt = NEVER;
   private world: WatchedWorld | null = null;
 
-  constructor(setup: Setup, ledger: Ledger, roster: Roster, report: Report) {
+  constructor(setup: Setup, ledger: AttemptRegistry, roster: HolderRegistry, report: Report) {
     this.roster = roster;
     const { policy, cluster, clients } = setup;
     this.policy = policy;
     this.clients = clients;
     this.exchanges = cluster.scripts === 'by-hash' ? 2 : 1;
     this.report = report;
-    this.calm = new Calm(cluster.nodes, cluster.clocks);
-    this.loneWait = new LoneWait(policy, this.calm, ledger, report);
-    this.calls = new OpenCalls(policy, this.calm, report);
+    this.calm = new StablePeriod(cluster.nodes, cluster.clocks);
+    this.loneWait = new UncontendedWait(policy, this.calm, ledger, report);
+    this.calls = new PendingCalls(policy, this.calm, report);
     this.progress = new Progress(this.calm, report);
-    this.holds = new EndlessHold(policy, this.calm, roster, report);
+    this.holds = new UnboundedHold(policy, this.calm, roster, report);
   }
 
   watch(world: WatchedWorld): void {
@@ -56,7 +56,7 @@ export class Liveness {
   // ——— what clients do; {@link catchUp} comes before, then the roster, then these ———
 
   /** A client begins to ask for a lock. */
-  asked(lock: LockRun, now: TrueTime): void {
+  asked(lock: SimLock, now: TrueTime): void {
     this.slowUs = Math.min(this.slowUs, this.slow(lock));
     this.progress.asked(lock, now);
     this.calls.acquiring(lock, now);
@@ -65,14 +65,14 @@ export class Liveness {
     this.nextAt = Math.min(this.nextAt, this.due());
   }
 
-  /** The watch over those who wait alone begins anew, which may be sooner than it would have looked again. */
+  /** The watch over those who wait alone begins again, which may be sooner than it would have looked again. */
   private changed(now: number): void {
     this.loneWait.changed(now);
     this.nextAt = Math.min(this.nextAt, this.loneWait.dueAt);
   }
 
   /** It asks once more. */
-  retried(lock: LockRun, now: TrueTime): void {
+  retried(lock: SimLock, now: TrueTime): void {
     this.calm.settle(now);
     this.progress.failed(lock, now, this.isOpen);
     this.calls.acquiring(lock, now);
@@ -80,7 +80,7 @@ export class Liveness {
   }
 
   /** A command whose messages take longer than this each way uses up a time-out, or the validity. */
-  private slow({ plan, list }: LockRun): number {
+  private slow({ plan, list }: SimLock): number {
     const { ttlMs } = plan;
     const { nodeTimeoutUs, minValidityUs } = this.policy.settings;
     const validityUs = ttlMs * 1000 - driftAllowanceUs(this.policy, ttlMs * 1000) - minValidityUs;
@@ -89,7 +89,7 @@ export class Liveness {
     return Math.max(0, Math.floor((roundTripUs - 1) / 2 / this.exchanges));
   }
 
-  claimed(lock: LockRun, now: TrueTime): void {
+  claimed(lock: SimLock, now: TrueTime): void {
     this.calls.returned(lock);
     this.holds.claimed(lock, now);
     this.nextAt = Math.min(this.nextAt, this.holds.dueAt);
@@ -98,13 +98,13 @@ export class Liveness {
     this.changed(now);
   }
 
-  ended(lock: LockRun, now: TrueTime): void {
+  ended(lock: SimLock, now: TrueTime): void {
     this.holds.ended(lock);
     this.progress.moved();
     this.changed(now);
   }
 
-  failed(lock: LockRun, reason: string, now: TrueTime): void {
+  failed(lock: SimLock, reason: string, now: TrueTime): void {
     this.calls.returned(lock);
     this.calm.settle(now);
     this.progress.failed(lock, now, this.isOpen);
@@ -114,7 +114,7 @@ export class Liveness {
   }
 
   /** A client that gives up has made all its tries, and has paused between them. */
-  private checkTries(lock: LockRun, now: TrueTime): void {
+  private checkTries(lock: SimLock, now: TrueTime): void {
     const { tries, retryDelayUs, retryJitterUs, acquireTimeoutUs } = this.policy.settings;
     // Who has only so much time may use it up first.
     if (acquireTimeoutUs !== null) return;
@@ -133,7 +133,7 @@ export class Liveness {
   }
 
   /** The release of a lock is called. */
-  releasing(lock: LockRun, now: TrueTime): void {
+  releasing(lock: SimLock, now: TrueTime): void {
     this.calls.releasing(lock, now);
     // Of a lock that was lost, too: its keys may go now.
     this.changed(now);
@@ -141,7 +141,7 @@ export class Liveness {
   }
 
   /** The release of a lock has returned. */
-  released(lock: LockRun): void {
+  released(lock: SimLock): void {
     this.calls.returned(lock);
   }
 
@@ -237,7 +237,7 @@ export class Liveness {
   }
 
   /** Whether a majority is usable for all of them, and free of other keys that are there for a reason. */
-  private readonly isOpen = (rivals: readonly LockRun[]): boolean => {
+  private readonly isOpen = (rivals: readonly SimLock[]): boolean => {
     const { world } = this;
     if (world === null) return false;
     return rivals.every((rival) => {

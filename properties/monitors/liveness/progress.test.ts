@@ -25,7 +25,7 @@ describe('among clients that keep trying', () => {
     expect(progress({ ...split, policy: { settings: { tries: 11, retryJitterUs: 0 } } })).toEqual(['c1 c2 c3 2066000']);
   });
 
-  it('the count begins anew with each disturbance', () => {
+  it('the count begins again with each disturbance', () => {
     const step: Fault = { kind: 'clock-step', process: 'n0', atUs: 1_000_000, byUs: 1 };
     expect(progress({ ...split, faults: [step] })).toEqual(['c1 c2 c3 3296000']);
   });

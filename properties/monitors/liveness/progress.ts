@@ -1,7 +1,7 @@
-import type { LockRun, TrueTime } from '../../../sim/index.js';
+import type { SimLock, TrueTime } from '../../../sim/index.js';
 import { instant, type Report } from '../instant.js';
 import { removeAt } from '../remove.js';
-import type { Calm } from './calm.js';
+import type { StablePeriod } from './stable-period.js';
 
 /**
  * Failed rounds of each client that jitter makes all but impossible: with pauses spread over 200 ms and requests that
@@ -15,21 +15,21 @@ const MOST_FAILED_ROUNDS = 10;
  */
 export class Progress {
   private calmSince = 0;
-  private readonly rivals: LockRun[] = [];
+  private readonly rivals: SimLock[] = [];
   /** When the attempt under way began, true time, µs; and attempts that have failed since the last disturbance. */
   private readonly begunAt: number[] = [];
   private readonly failures: number[] = [];
   private told = false;
-  private readonly calm: Calm;
+  private readonly calm: StablePeriod;
   private readonly report: Report;
 
-  constructor(calm: Calm, report: Report) {
+  constructor(calm: StablePeriod, report: Report) {
     this.calm = calm;
     this.report = report;
   }
 
   /** A client begins its first attempt. */
-  asked(lock: LockRun, now: TrueTime): void {
+  asked(lock: SimLock, now: TrueTime): void {
     this.rivals.push(lock);
     this.begunAt.push(now);
     this.failures.push(0);
@@ -41,7 +41,7 @@ export class Progress {
   }
 
   /** Nobody is waiting for a client that is gone. */
-  left(lock: LockRun): void {
+  left(lock: SimLock): void {
     const at = this.rivals.indexOf(lock);
     if (at < 0) return;
     removeAt(this.rivals, at);
@@ -50,7 +50,7 @@ export class Progress {
   }
 
   /** An attempt has failed; `isOpen` says whether clients could have had the lock. */
-  failed(lock: LockRun, now: TrueTime, isOpen: (rivals: readonly LockRun[]) => boolean): void {
+  failed(lock: SimLock, now: TrueTime, isOpen: (rivals: readonly SimLock[]) => boolean): void {
     if (this.calmSince !== this.calm.since) {
       this.calmSince = this.calm.since;
       clear(this.failures);
@@ -64,7 +64,7 @@ export class Progress {
     if (failures > MOST_FAILED_ROUNDS && !this.told) this.check(lock, now, isOpen);
   }
 
-  private check(lock: LockRun, now: TrueTime, isOpen: (rivals: readonly LockRun[]) => boolean): void {
+  private check(lock: SimLock, now: TrueTime, isOpen: (rivals: readonly SimLock[]) => boolean): void {
     const rivals = this.rivals.filter((it) => it.resources.some((key) => lock.resources.includes(key)));
     if (rivals.length < 2) return;
     if (rivals.some((it) => (this.failures[this.rivals.indexOf(it)] ?? 0) <= MOST_FAILED_ROUNDS)) return;

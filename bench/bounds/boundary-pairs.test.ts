@@ -1,0 +1,35 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import type { Assumption } from '../../properties/assumptions.js';
+import { parseSchedule } from '../../scenarios/index.js';
+import { BOUNDARY_PAIRS, playTwin, twinsMarkdown } from './boundary-pairs.js';
+
+describe('what the lock assumes', () => {
+  it.each(BOUNDARY_PAIRS)('$assumption, $what: safe at $inside, broken at $outside', (twin) => {
+    const { within, beyond } = playTwin(twin);
+    expect(within).toEqual({ assumptions: [], violated: [] });
+    expect(beyond.assumptions).toEqual([twin.assumption]);
+    expect(beyond.violated).toContain(twin.breaks);
+  });
+
+  it('has twins for every assumption, and valid ones', () => {
+    const all: Record<Assumption, true> = {
+      'clock-rate': true,
+      'clock-step': true,
+      memory: true,
+      counters: true,
+      'durable-failover': true,
+      'same-nodes': true,
+      'prompt-effects': true,
+    };
+    expect(new Set(BOUNDARY_PAIRS.map(({ assumption }) => assumption))).toEqual(new Set(Object.keys(all)));
+    for (const { within, beyond } of BOUNDARY_PAIRS) {
+      expect(parseSchedule(within)).toEqual(within);
+      expect(parseSchedule(beyond)).toEqual(beyond);
+    }
+  });
+
+  it('is in the results as it is played', () => {
+    expect(readFileSync(new URL('../../docs/results.md', import.meta.url), 'utf8')).toContain(twinsMarkdown());
+  });
+});

@@ -1,0 +1,53 @@
+import { canWork, type WorkerKind, WorkerPool } from './pool.js';
+import { type CampaignRange, type CampaignSpec, isGuest } from './spec.js';
+import { runUnit, type UnitResult } from './unit.js';
+
+/** Makes ranges of a campaign, so many at a time at most. */
+export class RangeRunner {
+  private readonly spec: CampaignSpec;
+  private readonly size: number;
+  private readonly isHere: boolean;
+  private readonly pools = new Map<WorkerKind, WorkerPool>();
+
+  /** @param isHere - Whether to make ranges of the lock of `core` in this thread, which is then busy for as long. */
+  constructor(spec: CampaignSpec, size: number, isHere: boolean) {
+    this.spec = spec;
+    this.size = size;
+    this.isHere = isHere || !canWork();
+  }
+
+  /** Makes one range. */
+  async make(range: CampaignRange): Promise<UnitResult> {
+    const plan = this.spec.searches[range.search]?.plan ?? this.spec.searches[0].plan;
+    if (isGuest(plan)) {
+      // Whatever a library leaves behind is gone with its thread.
+      if (canWork()) return await this.pool('fresh thread').run('guestUnit', { plan, range });
+      const { runGuestUnit } = await import('./guest-unit.js');
+      return await runGuestUnit(plan, range);
+    }
+    if (!this.isHere) return await this.pool('thread').run('unit', { plan, range });
+    // So that signals get through between ranges.
+    await new Promise((resolve) => setImmediate(resolve));
+    return runUnit(plan, range);
+  }
+
+  private pool(kind: WorkerKind): WorkerPool {
+    const pool = this.pools.get(kind) ?? new WorkerPool(this.size, kind);
+    this.pools.set(kind, pool);
+    return pool;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.pools.values()].map((pool) => pool.close()));
+  }
+}
+
+/** Makes one range, and no other. */
+export async function runInline(spec: CampaignSpec, range: CampaignRange): Promise<UnitResult> {
+  const maker = new RangeRunner(spec, 1, true);
+  try {
+    return await maker.make(range);
+  } finally {
+    await maker.close();
+  }
+}

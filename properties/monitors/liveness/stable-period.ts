@@ -1,0 +1,182 @@
+import { has, NO_NODES, type NodeSet, oneNode, union, without } from '../../../core/index.js';
+import { deviates, type Policy, releasesInTurn } from '../../../deviations/index.js';
+import type { ClockPlan, Fault, ProcessName } from '../../../scenarios/index.js';
+import { nodeIndex, type SimLock, type TrueTime, type WatchedWorld } from '../../../sim/index.js';
+import { insertAt } from '../remove.js';
+
+const MILLION = 1_000_000;
+
+/**
+ * Since when nothing has been disturbed, and what is out of order all the while. A fault that lasts is two disturbances,
+ * its beginning and its end; in between it only takes away the nodes that it is about.
+ */
+export class StablePeriod {
+  /** True time, µs. */
+  since = 0;
+  /** Rate of the slowest clock so far, as a divisor of durations, and what clocks of nodes were set or held back in all, µs. */
+  slowness = 1;
+  setBackUs = 0;
+  private down: NodeSet = NO_NODES;
+  /** Nodes that have lost their fencing counter: no vote until a lock has given them one. */
+  private counterless: NodeSet = NO_NODES;
+  private readonly nodes: number;
+  /** Ends of disturbances that are still ahead, the next one first. */
+  private readonly ends: number[] = [];
+  private readonly refusingUntil: number[] = [];
+  /** By client × nodes + node. */
+  private readonly cutUntil: number[] = [];
+
+  constructor(nodes: number, clocks: readonly ClockPlan[]) {
+    this.nodes = nodes;
+    for (const { ratePpm } of clocks) this.runs(ratePpm);
+  }
+
+  private runs(ppm: number): void {
+    this.slowness = Math.min(this.slowness, 1 + ppm / MILLION);
+  }
+
+  /** Something gets in the way at `now`, and ends at `until`. */
+  disturb(now: number, until: number): void {
+    this.since = now;
+    if (until <= now) return;
+    let at = this.ends.length;
+    while (at > 0 && (this.ends[at - 1] ?? 0) > until) at--;
+    if (at === 0 || this.ends[at - 1] !== until) insertAt(this.ends, at, until);
+  }
+
+  /** The latest true time at which a process that counts `us` from `at` on its own clock is done, µs. */
+  after(at: number, us: number): number {
+    // On a slow clock, two roundings may add up.
+    return this.slowness === 1 ? at + us : at + Math.ceil(us / this.slowness) + 2;
+  }
+
+  get nextEnd(): number {
+    return this.ends[0] ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** The next disturbance ends. */
+  end(): void {
+    this.since = Math.max(this.since, this.ends.shift() ?? 0);
+  }
+
+  /** What has ended by now is over. */
+  settle(now: number): void {
+    while (this.nextEnd <= now) this.end();
+  }
+
+  nodeDown(node: number): void {
+    this.down = union(this.down, oneNode(node));
+  }
+
+  nodeUp(node: number, now: number): void {
+    this.down = without(this.down, oneNode(node));
+    this.disturb(now, now);
+  }
+
+  /** The fencing counter of a node changed; -1 if it was lost. */
+  counterSet(node: number, counter: number, now: number): void {
+    const lost = counter < 0;
+    if (has(this.counterless, node) === lost) return;
+    this.counterless = lost ? union(this.counterless, oneNode(node)) : without(this.counterless, oneNode(node));
+    this.disturb(now, now);
+  }
+
+  strikes(fault: Fault, now: TrueTime, world: WatchedWorld): void {
+    switch (fault.kind) {
+      case 'refuse':
+        this.refusingUntil[nodeIndex(fault.node)] = now + fault.forUs;
+        break;
+      case 'partition':
+        this.cut(fault.from, fault.to, now + fault.forUs, world);
+        break;
+      case 'clock-rate':
+        this.runs(fault.ratePpm);
+        break;
+      case 'clock-step':
+        if (fault.byUs < 0 && nodeIndex(fault.process) >= 0) this.setBackUs -= fault.byUs;
+        break;
+      case 'suspend':
+        // A node whose clock stands still keeps its keys for longer.
+        if (fault.stops === 'all' && nodeIndex(fault.process) >= 0) this.setBackUs += fault.forUs;
+        break;
+      default:
+    }
+    this.disturb(now, 'forUs' in fault ? now + fault.forUs : now);
+  }
+
+  private cut(from: readonly ProcessName[], to: readonly ProcessName[], until: number, world: WatchedWorld): void {
+    for (const { index, name } of world.clients) {
+      const others = from.includes(name) ? to : to.includes(name) ? from : [];
+      for (const other of others) {
+        if (nodeIndex(other) < 0) continue;
+        const link = index * this.nodes + nodeIndex(other);
+        this.cutUntil[link] = Math.max(this.cutUntil[link] ?? 0, until);
+      }
+    }
+  }
+
+  /** Nodes on a client's list that are up, answer, and can be reached by it at `at`. */
+  usable({ client, list }: SimLock, world: WatchedWorld, at: number): NodeSet {
+    let set = NO_NODES;
+    for (const i of list.nodes) {
+      const node = world.nodes[i];
+      if (node === undefined) continue;
+      const hung = node.pausedUntil > at || (this.refusingUntil[i] ?? 0) > at;
+      const out = has(this.down, i) || has(this.counterless, i);
+      if (!out && !hung && (this.cutUntil[client.index * this.nodes + i] ?? 0) <= at) set = union(set, oneNode(i));
+    }
+    return set;
+  }
+}
+
+/** Whether a fault does anything: who is down cannot go down again, freeze or forget. */
+export function strikesHome(fault: Fault, world: WatchedWorld): boolean {
+  const isUp = (name: ProcessName): boolean => {
+    const node = nodeIndex(name);
+    const process = node < 0 ? world.clients.find((client) => client.name === name) : world.nodes[node];
+    return process?.down === false;
+  };
+  switch (fault.kind) {
+    case 'crash':
+    case 'forget':
+      return isUp(fault.node);
+    case 'failover':
+      return fault.to === undefined || fault.to === fault.node || isUp(fault.to);
+    case 'client-crash':
+      return isUp(fault.client);
+    case 'pause':
+      return isUp(fault.process);
+    default:
+      return true;
+  }
+}
+
+/**
+ * How long one attempt may take, µs of local time: as long as its own time-outs, or else the TTL, because nothing can
+ * come of it after that.
+ */
+export function attemptUs(policy: Policy, nodes: number, ttlMs: number): number {
+  if (policy.settings.nodeTimeoutUs === null) return ttlMs * 1000;
+  return policy.settings.nodeTimeoutUs * ((deviates(policy, 'asks-in-turn') ? nodes : 1) + fencingRounds(policy));
+}
+
+/** Rounds that an attempt may take for its fencing token: counters are read, read again if none is there, and raised. */
+function fencingRounds(policy: Policy): number {
+  return policy.settings.fencing ? 3 : 0;
+}
+
+/** The longest pause between two attempts, µs of local time. */
+export function longestPauseUs({ settings: { retryDelayUs, retryJitterUs } }: Policy): number {
+  return retryDelayUs + retryJitterUs;
+}
+
+/** How long the releases of one lock or attempt may take, µs of local time. */
+export function releaseUs(policy: Policy, nodes: number, ttlMs: number): number {
+  if (policy.settings.nodeTimeoutUs === null) return ttlMs * 1000;
+  return policy.settings.nodeTimeoutUs * (releasesInTurn(policy) ? nodes : 1);
+}
+
+/** The same for a clean-up, where the next attempt waits for it. */
+export function cleanUpUs(policy: Policy, nodes: number, ttlMs: number): number {
+  return deviates(policy, 'awaits-clean-up', 'awaits-whole-clean-up') ? releaseUs(policy, nodes, ttlMs) : 0;
+}

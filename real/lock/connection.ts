@@ -1,0 +1,204 @@
+import { connectionShapeError } from './client-shape.js';
+import { configError } from './errors.js';
+import { type FirstLook, firstLook } from './first-look.js';
+import { withoutArguments } from './secrets.js';
+import { detectFastPath, type FastPath } from './shortcut.js';
+import { destroyStream, unrefStream } from './socket.js';
+import { loadScripts, type RedisConnection, type Request, write } from './wire.js';
+
+/** The options of an own connection, which overrule those of the client it is made from. */
+export interface ConnectionOptions {
+  readonly lazyConnect: true;
+  readonly enableOfflineQueue: false;
+  readonly autoResendUnfulfilledCommands: false;
+  readonly maxRetriesPerRequest: 0;
+  readonly retryStrategy: () => null;
+  readonly sentinelRetryStrategy: () => null;
+  readonly reconnectOnError: null;
+  readonly commandTimeout: undefined;
+  readonly socketTimeout: undefined;
+  readonly enableAutoPipelining: false;
+  readonly enableReadyCheck: true;
+  readonly readOnly: false;
+  readonly monitor: false;
+  readonly stringNumbers: false;
+  readonly autoResubscribe: false;
+  readonly disconnectTimeout: 1;
+}
+
+/**
+ * Nothing is queued for a node that is away and nothing is sent twice: a SET that arrives after its lock was given up
+ * would be a key that nobody releases. Time-outs are the lock's own.
+ */
+const CONNECTION: ConnectionOptions = {
+  lazyConnect: true,
+  enableOfflineQueue: false,
+  autoResendUnfulfilledCommands: false,
+  maxRetriesPerRequest: 0,
+  // Reconnecting is done here, with timers that do not keep the process alive.
+  retryStrategy: () => null,
+  sentinelRetryStrategy: () => null,
+  reconnectOnError: null,
+  commandTimeout: undefined,
+  socketTimeout: undefined,
+  enableAutoPipelining: false,
+  enableReadyCheck: true,
+  readOnly: false,
+  monitor: false,
+  stringNumbers: false,
+  autoResubscribe: false,
+  // How long ioredis keeps the process alive after `disconnect`, even if the socket is long gone.
+  disconnectTimeout: 1,
+};
+
+/** The options of an own connection to a Redis Cluster that is one node of the lock. */
+export interface ClusterConnectionOptions {
+  readonly lazyConnect: true;
+  readonly enableOfflineQueue: false;
+  readonly enableAutoPipelining: false;
+  readonly clusterRetryStrategy: () => null;
+  readonly scaleReads: 'master';
+  readonly retryDelayOnFailover: 0;
+  readonly retryDelayOnClusterDown: 0;
+  readonly retryDelayOnTryAgain: 0;
+  readonly redisOptions: object;
+}
+
+/** Redirections are followed, because a redirected command was not carried out; nothing else is sent twice. */
+function clusterConnection(options: { readonly redisOptions?: object } | undefined): ClusterConnectionOptions {
+  const { lazyConnect, enableOfflineQueue, retryStrategy, sentinelRetryStrategy, ...forEach } = CONNECTION;
+  return {
+    lazyConnect,
+    enableOfflineQueue,
+    enableAutoPipelining: false,
+    clusterRetryStrategy: () => null,
+    scaleReads: 'master',
+    retryDelayOnFailover: 0,
+    retryDelayOnClusterDown: 0,
+    retryDelayOnTryAgain: 0,
+    redisOptions: { ...options?.redisOptions, ...forEach },
+  };
+}
+
+/**
+ * An ioredis client, of which locks make connections of their own and which they leave alone otherwise. It leads to one
+ * Redis, by address or through Sentinel, or to a Redis Cluster, which then is one node.
+ */
+export interface RedlockClient {
+  duplicate(options: ConnectionOptions): RedisConnection;
+  readonly options?: object;
+}
+
+/** The same of a Cluster: `isCluster` tells it from the other. */
+export interface RedlockClusterClient {
+  duplicate(startupNodes: never[], options: ClusterConnectionOptions): RedisConnection;
+  readonly options?: object;
+  readonly isCluster: boolean;
+}
+
+function isClusterClient(client: RedlockClient | RedlockClusterClient): client is RedlockClusterClient {
+  return 'isCluster' in client && client.isCluster === true;
+}
+
+/** Who is told how a link fares. */
+export interface ConnectionListener {
+  /** Returns whether it may be used; if not, it is dropped. */
+  onLinkReady(link: NodeConnection, look: FirstLook): boolean;
+  onLinkEnd(link: NodeConnection): void;
+  onLinkError(error: Error): void;
+}
+
+const UNSEEN: FirstLook = { servers: [], fault: null };
+/** How long a node that took a connection may take to answer what is asked first, ms. */
+const FIRST_LOOK_MS = 2000;
+
+/** One connection to a node. It connects once; whoever wants it again calls {@link NodeConnection.open} again. */
+export class NodeConnection {
+  readonly connection: RedisConnection;
+  readonly #owner: ConnectionListener;
+  #ready = false;
+  /** Counts connections made and lost, so that what was asked of one that is gone is not taken for the next one's. */
+  #turn = 0;
+  #shortcut: FastPath | null = null;
+
+  /** @throws LockError `ERR_LOCK_CONFIG` if the client makes no connections. */
+  constructor(client: RedlockClient | RedlockClusterClient, owner: ConnectionListener) {
+    this.connection = connectionOf(client);
+    this.#owner = owner;
+    this.connection.on('error', (error: Error) => owner.onLinkError(withoutArguments(error)));
+    // Lets the process end: whoever waits for an answer holds it with a timer.
+    this.connection.on('connect', () => unrefStream(this.connection));
+    this.connection.on('ready', () => this.#prepare());
+    this.connection.on('close', () => this.#lose());
+    this.connection.on('end', () => {
+      this.#lose();
+      owner.onLinkEnd(this);
+    });
+  }
+
+  get ready(): boolean {
+    return this.#ready;
+  }
+
+  /** Sends a request. The reply is read by `replyOf`; an error reply rejects, and so does the end of the connection. */
+  send(request: Request): Promise<unknown> {
+    return this.#shortcut === null ? write(this.connection, request.words) : this.#shortcut(request);
+  }
+
+  /** It is ready for locks once it is known where it leads to and what its SET does. */
+  #prepare(): void {
+    const turn = ++this.#turn;
+    void loadScripts(this.connection);
+    void this.#findShortcut();
+    const looking = firstLook(this.connection);
+    if (looking === undefined) {
+      this.#admit(UNSEEN);
+      return;
+    }
+    const timer = setTimeout(() => this.drop(), FIRST_LOOK_MS).unref();
+    void looking.then((look) => {
+      clearTimeout(timer);
+      if (turn === this.#turn) this.#admit(look);
+    });
+  }
+
+  #admit(look: FirstLook): void {
+    this.#ready = true;
+    if (!this.#owner.onLinkReady(this, look)) this.drop();
+  }
+
+  #lose(): void {
+    this.#ready = false;
+    this.#turn++;
+  }
+
+  async #findShortcut(): Promise<void> {
+    this.#shortcut ??= await detectFastPath(this.connection);
+  }
+
+  open(): void {
+    // What went wrong arrives as an event too.
+    this.connection.connect().catch(() => undefined);
+  }
+
+  /** Ends it at once; what it has not answered fails. */
+  drop(): void {
+    this.#lose();
+    this.connection.disconnect();
+    destroyStream(this.connection);
+  }
+}
+
+function connectionOf(client: RedlockClient | RedlockClusterClient): RedisConnection {
+  let connection: RedisConnection;
+  try {
+    connection = isClusterClient(client)
+      ? client.duplicate([], clusterConnection(client.options))
+      : client.duplicate(CONNECTION);
+  } catch (cause) {
+    throw configError('duplicate of a client failed.', 'configure', withoutArguments(cause));
+  }
+  const wrong = connectionShapeError(connection);
+  if (wrong !== null) throw configError(`duplicate of a client ${wrong}: locks need ioredis clients.`);
+  return connection;
+}

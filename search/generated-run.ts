@@ -1,0 +1,50 @@
+import { choiceOf } from '../deviations/index.js';
+import type { Counts } from '../properties/coverage.js';
+import { Monitors } from '../properties/monitors/monitors.js';
+import type { Schedule } from '../scenarios/index.js';
+import { RecordingAdversary, type StreamSource, World } from '../sim/index.js';
+import type { FaultModel } from './fault-model.js';
+import { premiseStream, RandomAdversary } from './random-adversary.js';
+import { drawPremise, type RunConfig } from './run-config.js';
+import { COMBINED, type Tactics } from './tactics.js';
+
+/** One run of a random search, finished. */
+export interface GeneratedRun {
+  readonly world: World;
+  readonly monitors: Monitors;
+  readonly runConfig: RunConfig;
+  readonly adversary: RandomAdversary;
+}
+
+/** Makes run number `run` of a search, to its end: the same streams, number and tactics give the same run. */
+export function generateRun(
+  faultModel: FaultModel,
+  streams: StreamSource,
+  run: number,
+  counts?: Counts,
+  tactics: Tactics = COMBINED,
+): GeneratedRun {
+  const runConfig = drawPremise(faultModel, tactics, premiseStream(streams, run));
+  const adversary = new RandomAdversary(faultModel, runConfig, streams, run, counts);
+  const monitors = new Monitors(runConfig.setup, counts);
+  const world = new World(runConfig.setup, adversary, monitors, false);
+  world.run();
+  return { world, monitors, runConfig, adversary };
+}
+
+/** Makes the run again and writes it down: the schedule replays to the same trace without any streams. */
+export function recordRun(
+  faultModel: FaultModel,
+  streams: StreamSource,
+  run: number,
+  tactics: Tactics = COMBINED,
+): { schedule: Schedule; hash: string } {
+  const runConfig = drawPremise(faultModel, tactics, premiseStream(streams, run));
+  const { setup } = runConfig;
+  const drawn = new RandomAdversary(faultModel, runConfig, streams, run);
+  const recording = new RecordingAdversary(drawn, setup.clients.length);
+  const monitors = new Monitors(setup);
+  const world = new World(setup, recording, monitors, false);
+  world.run();
+  return { schedule: recording.schedule(setup, choiceOf(setup.policy)), hash: world.context.trace.digest() };
+}

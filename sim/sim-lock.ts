@@ -1,0 +1,90 @@
+import { type Command, initialState, type LockState, MOST_NODES, type NodeSet } from '../core/index.js';
+import type { LockPlan } from '../scenarios/index.js';
+import type { NodeList } from './node-list.js';
+import type { Process } from './process.js';
+import type { QueueEvent } from './queue.js';
+import type { TrueTime } from './time.js';
+
+/** Timers of one lock by slot: the lock's own six, the release after the hold, then extensions, checks and writes. */
+export const HOLD_SLOT = 6;
+
+/** The first slot of timers that belong to what the plan does under the lock; those of `core` come before. */
+export const FIRST_PLAN_SLOT = 7;
+
+/** One acquisition of one client, as its plan says: the lock of `core`, and the work done under it. */
+export class SimLock {
+  readonly client: Process;
+  /** From 0 per client. */
+  readonly number: number;
+  readonly plan: LockPlan;
+  /** The nodes that its client knew of at the call. */
+  list: NodeList;
+  /** The resources, by the run's index, and the keys that stand for them on the nodes; from the call on. */
+  resources: readonly number[] = [];
+  keys: readonly number[] = [];
+  /** Its client alone writes to it, in every step: whoever wants to keep some of it has to copy that. */
+  readonly state: LockState = initialState();
+  /** Which life of its client asked for it; -1 before the call. */
+  life = -1;
+  /** The run's number of the token in use; 0 before the first attempt. */
+  token = 0;
+  /** Whether its client may send one command to a node more than once. */
+  repeats = false;
+  /** From the claim until the release is called, the client is told of the loss, or it dies. */
+  believing = false;
+  /** Armed timers, by slot; an event of the queue that is not among them is stale. */
+  readonly armed: (QueueEvent | null)[] = [];
+  /** By attempt and node: how many releases were sent. */
+  private readonly releaseSends: number[] = [];
+  /** Of other commands, where one was or may be sent to a node more than once. */
+  private moreSends: Map<string, number> | null = null;
+
+  constructor(client: Process, number: number, plan: LockPlan, list: NodeList) {
+    this.list = list;
+    this.client = client;
+    this.number = number;
+    this.plan = plan;
+    const slots = FIRST_PLAN_SLOT + plan.extensions.length + 2 * plan.writes.length;
+    while (this.armed.length < slots) this.armed.push(null);
+  }
+
+  /** Whether the process that asked for it is dead. */
+  get gone(): boolean {
+    return this.life >= 0 && (this.client.down || this.life !== this.client.life);
+  }
+
+  /** The nodes behind the votes that its state counts. */
+  get voters(): NodeSet {
+    return this.list.at(this.state.votes.yes);
+  }
+
+  /** Whether its client believes at `now` that it holds the lock: it was granted, not released, and its clock says so. */
+  believes(now: TrueTime): boolean {
+    return this.believing && this.client.clock.read(now) < this.state.hold.deadline;
+  }
+
+  /** How often this command has been sent to this node before. */
+  countSend(command: Command, node: number): number {
+    if (command.operation !== 'release')
+      return this.repeats || this.list.repeats ? this.countAgain(command, node, 0) : 0;
+    const at = command.attempt * MOST_NODES + node;
+    while (this.releaseSends.length <= at) this.releaseSends.push(0);
+    const sent = this.releaseSends[at] ?? 0;
+    this.releaseSends[at] = sent + 1;
+    return sent;
+  }
+
+  /** The same for a command that the client's library sends again by itself. */
+  countResend(command: Command, node: number): number {
+    return command.operation === 'release' ? this.countSend(command, node) : this.countAgain(command, node, 1);
+  }
+
+  private countAgain(command: Command, node: number, before: number): number {
+    const { operation, attempt, round } = command;
+    const what = `${operation} ${attempt} ${round} ${node}`;
+    this.moreSends ??= new Map();
+    const sent = this.moreSends.get(what) ?? before;
+    this.moreSends.set(what, sent + 1);
+    return sent;
+  }
+}
