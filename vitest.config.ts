@@ -27,8 +27,8 @@ const LONGER: string[] = [
 ];
 
 /**
- * `npm run check` has `unit`, `guests` and `mock`, `npm test` has these and all others but `slow` and `long`, which are
- * `npm run test:long`. A file chooses by its name.
+ * `npm run check` has `unit`, `guests` and `mock`, `npm test` has these and all others but `slow`, `long` and
+ * `real-long`, which are `npm run test:long`. A file chooses by its name.
  */
 const config: ViteUserConfig = defineConfig({
   // `lockstep-redlock` is its sources, as for the compiler; without a build.
@@ -38,6 +38,9 @@ const config: ViteUserConfig = defineConfig({
     // Vite each goes through a getter, and searches take twice as long.
     experimental: { viteModuleRunner: false, nodeLoader: false },
     execArgv: ['--import', 'tsx'],
+    // Ends what hangs, and nothing else: a busy machine is no failure.
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     projects: [
       {
         extends: true,
@@ -51,8 +54,6 @@ const config: ViteUserConfig = defineConfig({
             '{core,deviations,scenarios,sim,properties,search,explore,report,wire,campaign,cli,bench,test}/**/*.test.ts',
           ],
           exclude: [...LONGER, '**/*.mock.test.ts'],
-          // None takes a second on a machine of its own; a busy one is no failure.
-          testTimeout: 30_000,
         },
       },
       {
@@ -63,7 +64,6 @@ const config: ViteUserConfig = defineConfig({
           // All of them replace globals, each its own.
           include: ['guests/**/*.test.ts'],
           exclude: LONGER,
-          testTimeout: 30_000,
         },
       },
       {
@@ -75,7 +75,6 @@ const config: ViteUserConfig = defineConfig({
           experimental: { viteModuleRunner: true },
           include: ['**/*.mock.test.ts'],
           exclude: LONGER,
-          testTimeout: 30_000,
         },
       },
       // Searches over many runs, each of seconds; an engine that is warm makes them in half the time.
@@ -87,7 +86,6 @@ const config: ViteUserConfig = defineConfig({
           isolate: false,
           setupFiles: ['./test/leaves-no-trace.ts'],
           include: ['{sim,properties,search,explore,campaign,cli,bench,test}/**/*.prop.test.ts'],
-          testTimeout: 60_000,
         },
       },
       {
@@ -96,7 +94,6 @@ const config: ViteUserConfig = defineConfig({
           ...ALONE,
           name: 'guest-searches',
           include: ['guests/**/*.prop.test.ts', 'examples/home-made-lock/*.test.ts'],
-          testTimeout: 60_000,
         },
       },
       {
@@ -107,20 +104,25 @@ const config: ViteUserConfig = defineConfig({
           include: [
             '{core,deviations,scenarios,sim,properties,search,explore,wire,guests,campaign,cli,bench,test}/**/*.slow.test.ts',
           ],
-          testTimeout: 300_000,
         },
       },
-      // Minutes of servers, containers and browsers: fleets, torture, benchmarks, and what the documents tell people to type.
+      // Minutes of servers and browsers: fleets of workers, and what the documents tell people to type.
+      {
+        extends: true,
+        test: {
+          ...WAITING,
+          name: 'long',
+          include: ['{campaign,test}/**/*.long.test.ts'],
+        },
+      },
+      // Minutes of real nodes: torture, benchmarks, schedules in real time, containers (which replace a module).
       {
         extends: true,
         test: {
           ...ONE_BY_ONE,
-          name: 'long',
-          // Of containers, one replaces a module.
+          name: 'real-long',
           experimental: { viteModuleRunner: true },
-          include: ['{real,campaign,test}/**/*.long.test.ts'],
-          testTimeout: 300_000,
-          hookTimeout: 60_000,
+          include: ['real/**/*.long.test.ts'],
         },
       },
       // Campaigns over a queue on a real Redis; their workers are processes of the build.
@@ -130,8 +132,6 @@ const config: ViteUserConfig = defineConfig({
           ...WAITING,
           name: 'campaign',
           include: ['campaign/**/*.{redis,browser}.test.ts'],
-          testTimeout: 300_000,
-          hookTimeout: 60_000,
         },
       },
       {
@@ -140,8 +140,6 @@ const config: ViteUserConfig = defineConfig({
           ...WAITING,
           name: 'browser',
           include: ['{report,cli}/**/*.{browser,shell}.test.ts'],
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
         },
       },
       {
@@ -151,8 +149,6 @@ const config: ViteUserConfig = defineConfig({
           name: 'real',
           include: ['real/**/*.test.ts', '{wire,examples,test}/**/*.redis.test.ts'],
           exclude: LONGER.filter((it) => !it.includes('redis')),
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
         },
       },
     ],

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { emptyFolder, lockstep } from './testing/in-process.js';
 
-test('a search around a scenario finds what the scenario shows', { timeout: 60_000 }, async () => {
+test('a search around a scenario finds what the scenario shows', async () => {
   const { code, stdout } = await lockstep(['check', 'S03', '--runs', '3000'], { cwd: emptyFolder() });
   expect(code).toBe(1);
   expect(stdout).toContain('5 nodes, quorum 3, ttl 10 000 ms');
@@ -33,7 +33,6 @@ test.each([
   ['crash=1', /n\d +crashes, restarts at once; . forgotten/],
 ])(
   'disks that are written every second forget under %s, and the counterexample says which disks',
-  { timeout: 60_000 },
   async (faults, event) => {
     const argv = ['check', '--faults', faults, '--restart-delay', '0', '--persistence', 'everysec'];
     const { code, stdout } = await lockstep([...argv, '--runs', '10000'], { cwd: emptyFolder() });

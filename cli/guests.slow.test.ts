@@ -23,7 +23,7 @@ it('tortures a library in a worker of its own, and says what came of it as one J
   ]);
   // A tie among an even number of nodes is never settled.
   expect(rows[1].violations).toBeGreaterThan(0);
-}, 120_000);
+});
 
 it('writes each counterexample with the page of its run, and shows it again by the command that it prints', async () => {
   const hunt = started(['guests', '--libraries', 'redlock5', '--faults', 'even', '--runs', '20']);
@@ -41,13 +41,13 @@ it('writes each counterexample with the page of its run, and shows it again by t
   // The file says whose failure it is.
   expect(await lockstep('guests', '--replay', join(hunt.cwd, file))).toEqual(shown);
   expect(await lockstep('replay', join(hunt.cwd, file))).toMatchObject({ code: Exit.usage, stdout: '' });
-}, 120_000);
+});
 
 it('takes --open and --format for one schedule only', async () => {
   const { code, stderr } = await lockstep('guests', '--open');
   expect(code).toBe(Exit.usage);
   expect(stderr).toContain('--open and --format are about one schedule');
-}, 60_000);
+});
 
 /** Takes whoever answers first for a majority, and deletes whatever key is there. */
 const MINE = `import { randomUUID } from 'node:crypto';
@@ -69,7 +69,7 @@ it('tortures a lock in a file, and exits as for a violation where it breaks insi
   const { code, stdout, stderr } = await end;
   expect([code, stderr]).toEqual([Exit.violated, '']);
   expect(JSON.parse(stdout).rows[0]).toMatchObject({ library: 'my-lock' });
-}, 120_000);
+});
 
 it('does not pass a lock that is never acquired', async () => {
   const file = join(emptyFolder(), 'idle.mjs');
@@ -77,7 +77,7 @@ it('does not pass a lock that is never acquired', async () => {
   const { code, stderr } = await lockstep('guests', '--library', file, '--faults', 'small', '--runs', '5');
   expect(code).toBe(Exit.inconclusive);
   expect(stderr).toContain('idle has never acquired the lock, so nothing was tested');
-}, 60_000);
+});
 
 it('takes what makes no lock for wrong input', async () => {
   const file = join(emptyFolder(), 'none.mjs');
@@ -94,7 +94,7 @@ it('takes what makes no lock for wrong input', async () => {
   writeFileSync(file, 'export const = 1;');
   const broken = await lockstep('guests', '--library', file, '--faults', 'small', '--runs', '1');
   expect(broken).toMatchObject({ code: Exit.usage, stderr: expect.stringContaining('cannot be loaded: SyntaxError') });
-}, 60_000);
+});
 
 it('tries a lock for one node on one, and asks for that where it talks to one of five', async () => {
   const file = join(emptyFolder(), 'one.ts');
@@ -111,7 +111,7 @@ it('tries a lock for one node on one, and asks for that where it talks to one of
   expect(five.stdout).toContain('has ever asked more than one of its 5 nodes; did you mean --nodes 1?');
   const even = await lockstep(...argv, '--nodes', '1', '--faults', 'even');
   expect(even).toMatchObject({ code: Exit.usage, stderr: expect.stringContaining('even is not for --nodes 1') });
-}, 120_000);
+});
 
 it('says nothing of a number of nodes that it has chosen itself', async () => {
   const { stderr } = await lockstep(
@@ -125,10 +125,10 @@ it('says nothing of a number of nodes that it has chosen itself', async () => {
     '--no-shrink',
   );
   expect(stderr).toBe('');
-}, 60_000);
+});
 
 it('says which file is not there', async () => {
   const { code, stderr } = await lockstep('guests', '--library', './nowhere.ts');
   expect(code).toBe(Exit.usage);
   expect(stderr).toContain('there is no file ./nowhere.ts');
-}, 60_000);
+});

@@ -45,7 +45,7 @@ describe.each(verbs)('the help of %s', (verb) => {
       // A file that is only an example is all that may be wrong with it.
       if (ran.code === 64) expect(ran.stderr).toContain('there is no such file');
     }
-  }, 120_000);
+  });
 });
 
 it('names every verb once', () => {

@@ -59,7 +59,7 @@ it('no password of a queue is told or recorded, wherever it was given', async ()
     expect(await left([...search, '--queue'], { LOCKSTEP_QUEUE: queue })).not.toContain(PASSWORD);
     expect(await left(search, {}, { campaign: { queue } })).not.toContain(PASSWORD);
   }
-}, 120_000);
+});
 
 it('no password that stands where none belongs is told', async () => {
   const [address = ''] = addresses();

@@ -61,7 +61,7 @@ describe('expectSafe', () => {
     expect((await expectSafe(({ nodes }) => routineLock(nodes), pauses)).runs).toBe(60);
     const error = await caught(expectSafe(({ nodes }) => routineLock(nodes, 3_000), pauses));
     expect(error).toBeInstanceOf(UnsafeLockError);
-  }, 120_000);
+  });
 
   it('goes through all that a lock has to withstand where no faults are named, and a right one passes', async () => {
     const makes = [
@@ -75,7 +75,7 @@ describe('expectSafe', () => {
       expect(Object.keys(classes)).toHaveLength(18);
       expect(classes).toMatchObject({ drift: 2, 'minority-mute': 2, 'all-at-once': 2 });
     }
-  }, 120_000);
+  });
 
   it.each<[string, MakeLock, ExpectSafeOptions]>([
     ['deletes what is not its own', broken, {}],

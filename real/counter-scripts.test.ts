@@ -145,5 +145,5 @@ describe.skipIf(!canRunOnRedis('the scripts of fencing counters'))('the counter 
     await follow(redis, copy.url);
     expect(await redis.get(COUNTER)).toMatch(/^5 /);
     expect(await absence()).toBeGreaterThan(0);
-  }, 60_000);
+  });
 });

@@ -227,7 +227,7 @@ it('the rows of libraries in the README are what the command prints', async () =
   expect(rows).toHaveLength(3);
   const said = readFileSync(join(TOP, 'README.md'), 'utf8').replaceAll(/ +/g, ' ');
   for (const row of rows) expect(said).toContain(row.replaceAll(/ +/g, ' '));
-}, 120_000);
+});
 
 it('the command of the indexed job makes one part of a campaign', async () => {
   const job = blocksOf('docs/campaigns.md').find(({ text }) => text.includes('completionMode: Indexed'))?.text ?? '';
@@ -242,7 +242,7 @@ it('the command of the indexed job makes one part of a campaign', async () => {
   expect(JSON.parse(readFileSync(join(cwd, 'part-2.json'), 'utf8'))).toMatchObject({
     done: [expect.anything(), expect.anything()],
   });
-}, 60_000);
+});
 
 function isTyped({ language, text }: Block): boolean {
   return language === 'sh' || (language === 'yaml' && text.includes('npx lockstep '));

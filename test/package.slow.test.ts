@@ -63,7 +63,7 @@ beforeAll(async () => {
   writeFileSync(join(folder, 'package.json'), '{ "private": true }\n');
   const install = ['install', '--prefer-offline', '--no-audit', '--no-fund', '--fetch-retries', '5'];
   expect(await ran('npm', ...install, packed.filename)).toMatchObject({ code: 0 });
-}, 180_000);
+});
 
 afterAll(() => rm(folder, { recursive: true, force: true }), 60_000);
 

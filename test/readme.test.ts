@@ -26,4 +26,4 @@ test('every quick command of the README that needs no Redis ends as it says', as
     const { code, stderr } = await lockstep(quick, { cwd: emptyFolder() });
     expect({ command, code, stderr }).toEqual({ command, code: expected[command] ?? 0, stderr: '' });
   }
-}, 120_000);
+});

@@ -25,7 +25,7 @@ describe.skipIf(!canRunOnRedis('campaigns over a queue', 'processes'))('a campai
   beforeAll(async () => {
     alone = comparable(await lockstep('campaign', ...SEARCH, ...SIZE, '--workers', '1', '--json'));
     expect(alone).toMatchObject({ verdict: 'violated', runs: 20_000, ranges: { total: RANGES, done: RANGES } });
-  }, 300_000);
+  });
   beforeEach(async () => {
     provided = await provision({ nodes: 1, sources: ['processes'], persistence: 'everysec' });
     const [first] = provided.nodes;

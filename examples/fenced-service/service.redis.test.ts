@@ -27,7 +27,7 @@ describe.skipIf(!canRunOnRedis(title))(title, () => {
     await accounts.create();
     await accounts.open('alice', 100);
     service = new Service(redlock, accounts);
-  }, 60_000);
+  });
   afterAll(async () => {
     await redlock?.quit();
     await nodes?.stop();

@@ -40,7 +40,7 @@ it('finds that redlock 4 uses one token for all tries, and shows it by a schedul
   expect(text).toMatch(/needed .*; without any one of them:\s+passes/);
   expect(await counterexample(subject, drawn, 'belief', where)).not.toContain('without any one of them');
   expect(await kindsOn(LOCKSTEP, schedule)).toEqual([]);
-}, 60_000);
+});
 
 it('finds that redlock 5 hands over locks that are over, and shows it by a schedule that is 1-minimal', async () => {
   const subject = await loadSubject(REDLOCK_5);
@@ -52,7 +52,7 @@ it('finds that redlock 5 hands over locks that are over, and shows it by a sched
   const text = await counterexample(subject, schedule, 'acquisition', where);
   expect(text).toMatch(/is given a lock that, as it says itself, ended \d+(\.\d+)? ms ago/);
   for (const library of [REDLOCK_4, LOCKSTEP]) expect(await kindsOn(library, schedule)).toEqual([]);
-}, 60_000);
+});
 
 it('says so where it ends before nothing more can be left out', async () => {
   const subject = await loadSubject(REDLOCK_5);
@@ -61,4 +61,4 @@ it('says so where it ends before nothing more can be left out', async () => {
   expect([minimal, tried]).toEqual([false, 10]);
   const text = await counterexample(subject, drawn, 'acquisition', { ...where, shrinkingEndedAfter: tried });
   expect(text).toContain('shrinking ended after 10 tries: something may still be left out');
-}, 60_000);
+});

@@ -25,7 +25,7 @@ beforeAll(async () => {
   packed = await packInto(folder, HERE);
   writeFileSync(join(folder, 'package.json'), '{ "private": true }\n');
   await exec('npm', ['install', '--offline', '--no-audit', '--no-fund', packed.filename], { cwd: folder });
-}, 120_000);
+});
 
 afterAll(() => rm(folder, { recursive: true, force: true }));
 

@@ -1,0 +1,10 @@
+import { expect, it } from 'vitest';
+import { SOCKET_CLIENTS } from '../../bench/socket-locks.js';
+import { hashesOf } from '../testing/hashes-of.js';
+
+it.each(Object.keys(SOCKET_CLIENTS))(
+  '%s gives one hash for one seed in 1000 runs, and in a fresh process',
+  async (id) => {
+    expect((await hashesOf(id)).size).toBe(1);
+  },
+);

@@ -1,0 +1,13 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { hashOf } from './print-hash.js';
+
+const SCRIPT = new URL('./print-hash.ts', import.meta.url).pathname;
+
+/** The hashes of one and the same run: 1,000 times in this process, and once in a fresh one. */
+export async function hashesOf(id: string): Promise<ReadonlySet<string>> {
+  const hashes = new Set<string>();
+  for (let i = 0; i < 1000; i++) hashes.add(await hashOf(id, 'seed', 3));
+  const { stdout } = await promisify(execFile)(process.execPath, ['--import', 'tsx', SCRIPT, id, 'seed', '3']);
+  return hashes.add(stdout.trim());
+}
