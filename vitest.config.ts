@@ -51,7 +51,7 @@ const config: ViteUserConfig = defineConfig({
           isolate: false,
           setupFiles: ['./test/leaves-no-trace.ts'],
           include: [
-            '{core,deviations,scenarios,sim,properties,search,explore,report,wire,campaign,cli,bench,test}/**/*.test.ts',
+            '{text,core,deviations,scenarios,sim,properties,search,explore,report,wire,campaign,cli,bench,test}/**/*.test.ts',
           ],
           exclude: [...LONGER, '**/*.mock.test.ts'],
         },

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { textTable } from '../cli/text-table.js';
 import { DEFAULT_SCOPE, type Exploration, type ExploreOptions, type ExploreScope, explore } from '../explore/index.js';
-import { formatCount } from '../report/words.js';
+import { formatCount } from '../text/format.js';
 import { machine, machineLine } from './machine.js';
 import { checkTwin, hasSpin } from './spin/twin.js';
 

@@ -4,8 +4,8 @@ import { CampaignRanges, type CampaignSpec, defaultWorkers, engineHash } from '.
 import { QueuedCampaign } from '../campaign/queue/index.js';
 import { SAFETY } from '../properties/index.js';
 import { provision } from '../real/provisioner/index.js';
-import { formatCount } from '../report/words.js';
 import { searchRange, WITHIN_ASSUMPTIONS } from '../search/index.js';
+import { formatCount } from '../text/format.js';
 import { machine } from './machine.js';
 
 /*

@@ -1,6 +1,6 @@
-import { formatCount } from '../report/words.js';
 import { InputError } from '../scenarios/index.js';
 import { noTotals, type SearchTotals, sumOf } from '../search/search-totals.js';
+import { formatCount } from '../text/format.js';
 import { CampaignRanges, type CampaignSpec, specHash } from './spec.js';
 import { type Failure, firstOf, type UnitResult } from './unit.js';
 

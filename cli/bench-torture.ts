@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type HistoryVerdict, verifyHistory } from '../properties/history/verify.js';
 import { type ChaosPhase, runTorture, type TortureResult } from '../real/torture/index.js';
-import { plural } from '../report/words.js';
+import { plural } from '../text/format.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { type Io, writeJson } from './io.js';
 import { ProgressLine } from './progress.js';

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type CampaignPart, CampaignRanges, rangesDone, totalOf, violatingRuns } from '../campaign/index.js';
 import { type CampaignState, QueuedCampaign } from '../campaign/queue/index.js';
-import { printable } from '../core/printable.js';
-import { withoutPasswords } from '../real/lock/secrets.js';
-import { shellCommand } from '../report/shell.js';
-import { formatCount, plural } from '../report/words.js';
 import { InputError, show } from '../scenarios/input-error.js';
+import { formatCount, plural } from '../text/format.js';
+import { printable } from '../text/printable.js';
+import { withoutPasswords } from '../text/secrets.js';
+import { shellCommand } from '../text/shell.js';
 import { writeFailuresOf } from './campaign-failures.js';
 import {
   type CampaignFlags,
@@ -102,8 +102,9 @@ export async function failures(paths: readonly string[], flags: QueueFlags, io: 
 /** Serves the page of a campaign until it is interrupted. */
 export async function serve(flags: ServeFlags, io: Io): Promise<ExitCode> {
   const { servePage } = await import('../campaign/serve/server.js');
+  const { failureText: textOf } = await import('./campaign-failure-text.js');
   await using queued = await opened(flags, io);
-  await using page = await servePage(queued, flags.name ?? USUAL_NAME, flags.port ?? PORT);
+  await using page = await servePage(queued, { name: flags.name ?? USUAL_NAME, port: flags.port ?? PORT, textOf });
   io.stdout.write(`${page.url}   (Ctrl-C ends it)\n`);
   await new Promise<void>((resolve) => {
     if (io.signal.aborted) resolve();

@@ -1,5 +1,5 @@
 import { type RerunResult, rerunRange, violatingRuns } from '../campaign/index.js';
-import { formatCount, plural } from '../report/words.js';
+import { formatCount, plural } from '../text/format.js';
 import type { QueueFlags } from './campaign-flags.js';
 import { readParts } from './campaign-part-file.js';
 import { opened } from './campaign-queue.js';

@@ -8,9 +8,9 @@ import {
   totalOf,
   violatingRuns,
 } from '../campaign/index.js';
-import { printable } from '../core/printable.js';
-import { formatCount, plural } from '../report/words.js';
 import { greatestShare } from '../search/share.js';
+import { formatCount, plural } from '../text/format.js';
+import { printable } from '../text/printable.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { textTable } from './text-table.js';
 

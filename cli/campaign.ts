@@ -9,8 +9,8 @@ import {
   totalOf,
   violatingRuns,
 } from '../campaign/index.js';
-import { formatCount, plural } from '../report/words.js';
 import { InputError } from '../scenarios/input-error.js';
+import { formatCount, plural } from '../text/format.js';
 import type { CampaignFlags, MergeFlags } from './campaign-flags.js';
 import { readPart, readParts, writePart, writePartIfPossible } from './campaign-part-file.js';
 import { specOf } from './campaign-spec.js';

@@ -1,6 +1,6 @@
 import { propertyLabel } from '../report/index.js';
-import { plural } from '../report/words.js';
 import type { CheckResult } from '../search/index.js';
+import { plural } from '../text/format.js';
 import type { CounterexampleJson } from './check-json.js';
 import type { Plan } from './check-plan.js';
 import { unjudgedWords, untriedWords } from './check-text.js';

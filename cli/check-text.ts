@@ -2,7 +2,6 @@ import { driftAllowanceUs, hasFencingTokens, quorumOf, statedDrift } from '../de
 import type { CoveragePoint } from '../properties/index.js';
 import { type Painter, PLAIN, propertyLabel } from '../report/index.js';
 import { WIDTH } from '../report/table.js';
-import { formatCount, formatList, formatPercent, plural, wrap } from '../report/words.js';
 import { formatDurationMs } from '../scenarios/index.js';
 import { untried } from '../search/coverage-labels.js';
 import { type FaultModel, mostDownOf } from '../search/fault-model.js';
@@ -14,6 +13,7 @@ import {
   disabledPoints,
   greatestShare,
 } from '../search/index.js';
+import { formatCount, formatList, formatPercent, plural, wrap } from '../text/format.js';
 import { type Plan, unjudged } from './check-plan.js';
 
 const LABEL_WIDTH = 14;

@@ -1,7 +1,7 @@
 import type { Judgement } from '../properties/index.js';
 import { ANSI, formatCounterexample, PLAIN, preventions, tellingOf, violationSentence } from '../report/index.js';
-import { formatCount } from '../report/words.js';
 import type { CheckProgress, CheckResult, Counterexample } from '../search/index.js';
+import { formatCount } from '../text/format.js';
 import { type CounterexampleJson, checkJson } from './check-json.js';
 import { type Plan, planOf } from './check-plan.js';
 import { checkSuite } from './check-suite.js';

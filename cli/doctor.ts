@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { findFaketime, isRequired, ProvisionError, provision } from '../real/provisioner/index.js';
 import { findServerProgram } from '../real/provisioner/processes.js';
 import { ANSI, PLAIN } from '../report/index.js';
-import { wrap } from '../report/words.js';
+import { wrap } from '../text/format.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import type { DoctorFlags } from './flags.js';
 import { hasColour, type Io, widthOf, writeJson } from './io.js';

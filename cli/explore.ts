@@ -1,4 +1,3 @@
-import { printable } from '../core/printable.js';
 import { parseDeviation, REFERENCE } from '../deviations/index.js';
 import {
   type Checkpoint,
@@ -17,11 +16,12 @@ import {
 } from '../explore/index.js';
 import { judge } from '../properties/index.js';
 import { ANSI, formatTimeline, type Painter, PLAIN, propertyLabel } from '../report/index.js';
-import { formatCount, plural } from '../report/words.js';
 import type { PropertyId, Scenario, Schedule } from '../scenarios/index.js';
 import { InputError, show } from '../scenarios/input-error.js';
 import { meant } from '../scenarios/nearest.js';
 import { MUTANTS } from '../search/index.js';
+import { formatCount, plural } from '../text/format.js';
+import { printable } from '../text/printable.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { readCheckpoint, writeCheckpoint } from './explore-checkpoint.js';
 import { expectedOf, replayCommand, writeFailure } from './failure-file.js';

@@ -2,7 +2,6 @@ import { type ClientFailure, formatClientFailure } from '../guests/failure-file.
 import { judgedProperties } from '../properties/expectation.js';
 import type { Judgement } from '../properties/index.js';
 import { type Prevention, propertyLabel } from '../report/index.js';
-import { shellCommand } from '../report/shell.js';
 import {
   type Expectation,
   type ExpectedViolation,
@@ -11,6 +10,7 @@ import {
   type Scenario,
 } from '../scenarios/index.js';
 import type { Counterexample } from '../search/index.js';
+import { shellCommand } from '../text/shell.js';
 import type { Io } from './io.js';
 import { fileName, writeIfPossible } from './write-file.js';
 

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import { wrap } from '../report/words.js';
 import { InputError, show } from '../scenarios/input-error.js';
 import { meant } from '../scenarios/nearest.js';
+import { wrap } from '../text/format.js';
 
 const EXAMPLES = `
 The same as --help after the verb.

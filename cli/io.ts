@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import { basename, join, relative, sep } from 'node:path';
-import { printable, printableLines } from '../core/printable.js';
-import { withoutPasswords } from '../real/lock/secrets.js';
 import { ANSI_SEQUENCES } from '../report/painter.js';
 import type { ReportInput } from '../report/payload-of.js';
-import { shellWord } from '../report/shell.js';
+import { printable, printableLines } from '../text/printable.js';
+import { withoutPasswords } from '../text/secrets.js';
+import { shellWord } from '../text/shell.js';
 import type { ExitCode } from './exit-codes.js';
 
 /** Where text goes. */

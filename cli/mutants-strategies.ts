@@ -1,5 +1,5 @@
-import { formatCount, plural } from '../report/words.js';
 import { type Detection, MUTANTS, STRATEGY_INFO, STRATEGY_NAMES, type StrategyName } from '../search/index.js';
+import { formatCount, plural } from '../text/format.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import type { MutantsFlags } from './flags.js';
 import { type Io, writeJson } from './io.js';

@@ -1,6 +1,6 @@
 import { propertyLabel } from '../report/index.js';
-import { formatCount, plural } from '../report/words.js';
 import { DETECTION_RUNS, DETECTION_SEEDS, type Detection, MUTANTS } from '../search/index.js';
+import { formatCount, plural } from '../text/format.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import type { MutantsFlags } from './flags.js';
 import { type Io, writeJson } from './io.js';

@@ -1,4 +1,4 @@
-import { printable } from '../core/printable.js';
+import { printable } from '../text/printable.js';
 import { CLEAR_LINE, type Io } from './io.js';
 
 /** One line on stderr that is written over and over; nothing at all where stderr is no terminal. */

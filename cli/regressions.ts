@@ -1,11 +1,11 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { printable } from '../core/printable.js';
 import { judgeAsExpected, reproduces } from '../properties/expectation.js';
 import type { Painter } from '../report/index.js';
-import { plural } from '../report/words.js';
 import { InputError, show } from '../scenarios/input-error.js';
 import { mitigate } from '../scenarios/mitigations.js';
+import { plural } from '../text/format.js';
+import { printable } from '../text/printable.js';
 import { FAILURES, replayCommand } from './failure-file.js';
 import type { CheckFlags } from './flags.js';
 import type { Io } from './io.js';

@@ -1,7 +1,7 @@
-import { printable } from '../core/printable.js';
 import { ANSI, compare, formatDiff, type Named, PLAIN, partingSentence, type ReportInput } from '../report/index.js';
 import { WIDTH } from '../report/table.js';
-import { wrap } from '../report/words.js';
+import { wrap } from '../text/format.js';
+import { printable } from '../text/printable.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import type { ReplayFlags } from './flags.js';
 import { hasColour, type Io, writeJson } from './io.js';

@@ -1,11 +1,11 @@
-import { printable } from '../core/printable.js';
 import { htmlReport } from '../report/html.js';
 import { ANSI, type Painter, PLAIN, type RecordingInput, recordingOf, takenOfObserved } from '../report/index.js';
 import { WIDTH } from '../report/table.js';
-import { plural, wrap } from '../report/words.js';
 import { loadCatalogue } from '../scenarios/catalogue.js';
 import type { LockLine } from '../scenarios/history-line.js';
 import type { Scenario } from '../scenarios/index.js';
+import { plural, wrap } from '../text/format.js';
+import { printable } from '../text/printable.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { replayCommand } from './failure-file.js';
 import { hasColour, type Io, writeJson } from './io.js';

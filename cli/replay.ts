@@ -1,10 +1,8 @@
-import { printable } from '../core/printable.js';
 import { judgeAsExpected, reproduces } from '../properties/expectation.js';
 import type { Judgement } from '../properties/index.js';
 import { SAFETY } from '../properties/property-lists.js';
 import { ANSI, formatTimeline, type Painter, PLAIN, propertyLabel, type ReportInput } from '../report/index.js';
 import { WIDTH } from '../report/table.js';
-import { wrap } from '../report/words.js';
 import {
   type Expectation,
   mitigate,
@@ -15,6 +13,8 @@ import {
 } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import { type Explained, explain } from '../search/shrinking/explain.js';
+import { wrap } from '../text/format.js';
+import { printable } from '../text/printable.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { replayCommand } from './failure-file.js';
 import type { ReplayFlags } from './flags.js';

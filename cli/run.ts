@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
-import { withoutPasswords } from '../real/lock/secrets.js';
-import { shellCommand } from '../report/shell.js';
 import { InputError } from '../scenarios/input-error.js';
+import { withoutPasswords } from '../text/secrets.js';
+import { shellCommand } from '../text/shell.js';
 import { defineBench } from './bench-command.js';
 import { defineCampaign } from './campaign-command.js';
 import { defineCheck } from './check-command.js';

@@ -11,7 +11,6 @@ import {
   theorySentence,
 } from '../report/frontier/index.js';
 import { ANSI, PLAIN } from '../report/index.js';
-import { wrap } from '../report/words.js';
 import {
   agreementOf,
   type BoundaryWitness,
@@ -20,6 +19,7 @@ import {
   sweep,
   type WitnessRun,
 } from '../search/frontier/index.js';
+import { wrap } from '../text/format.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { expectedOf, replayCommand, writeScenario } from './failure-file.js';
 import type { SweepFlags } from './flags.js';

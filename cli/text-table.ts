@@ -1,5 +1,5 @@
 import Table from 'cli-table3';
-import { printable } from '../core/printable.js';
+import { printable } from '../text/printable.js';
 
 /** No column of words gets narrower, characters. */
 const LEAST_COLUMN = 12;

@@ -1,6 +1,6 @@
 import { type HistoryVerdict, verifyHistory } from '../properties/history/verify.js';
-import { plural } from '../report/words.js';
 import { InputError } from '../scenarios/input-error.js';
+import { plural } from '../text/format.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import type { VerifyFlags } from './flags.js';
 import { type Io, writeJson } from './io.js';

@@ -1,7 +1,7 @@
 import { mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { printable } from '../core/printable.js';
 import { InputError } from '../scenarios/input-error.js';
+import { printable } from '../text/printable.js';
 import { type Io, say } from './io.js';
 
 const LONGEST_PATH = 200;

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { printable, printableLines } from '../core/printable.js';
 import type { Violation } from '../properties/index.js';
 import { propertyLabel, recordingOf } from '../report/index.js';
 import type { Schedule } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import { RandomStreams, type TraceEvent } from '../sim/index.js';
+import { printable, printableLines } from '../text/printable.js';
 import { counterexample } from './counterexample.js';
 import { type ClientFailure, formatClientFailure, parseClientSchedule, replayOf } from './failure-file.js';
 import { type LockFactory, lockFactoryOf } from './lock-factory.js';

@@ -1,6 +1,4 @@
 import type { z } from 'zod';
-import { printable } from '../core/printable.js';
-import { shellCommand } from '../report/shell.js';
 import { exactly } from '../scenarios/exactly.js';
 import { scheduleGrammar } from '../scenarios/grammar.js';
 import { flag, oneOf, orNull, record, TTL, text } from '../scenarios/grammar-parts.js';
@@ -8,6 +6,8 @@ import { parseSchedule, type Schedule } from '../scenarios/index.js';
 import { layOut } from '../scenarios/json-layout.js';
 import { parseTextAs } from '../scenarios/parse.js';
 import { readAs } from '../scenarios/read-as.js';
+import { printable } from '../text/printable.js';
+import { shellCommand } from '../text/shell.js';
 import { VIOLATION_KINDS, type ViolationKind } from './search/kinds.js';
 
 /** Whose client ran: a library of the matrix, that of a file, or one that a test had made. */

@@ -1,7 +1,7 @@
-import { printable } from '../core/printable.js';
 import type { Violation } from '../properties/index.js';
 import { instant } from '../properties/monitors/instant.js';
 import { RandomStreams, type SimLock, type SimNode, type World } from '../sim/index.js';
+import { printable } from '../text/printable.js';
 import { sha1 } from '../wire/index.js';
 import type { Frame } from './frames.js';
 import type { GuestMonitors } from './guest-monitors.js';

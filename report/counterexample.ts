@@ -1,6 +1,7 @@
 import type { Judgement, Violation } from '../properties/index.js';
 import type { Schedule } from '../scenarios/index.js';
 import type { Explained } from '../search/index.js';
+import { formatCount, plural, truncate, wrap } from '../text/format.js';
 import type { Hold } from './holds.js';
 import { neededWords } from './needed.js';
 import { type Painter, PLAIN } from './painter.js';
@@ -10,7 +11,7 @@ import type { Row } from './row.js';
 import { assumptionLines, violationSentence } from './story.js';
 import { tableLines, WIDTH } from './table.js';
 import { markOf, type TimelineModel, tellingOf } from './timeline.js';
-import { configLine, formatCount, plural, propertyLabel, truncate, wrap } from './words.js';
+import { configLine, propertyLabel } from './words.js';
 
 /** How long the text of a counterexample is at most. */
 export const MOST_LINES = 20;

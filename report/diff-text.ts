@@ -1,10 +1,10 @@
 import { formatDurationMs } from '../scenarios/index.js';
+import { plural, truncate, wrap } from '../text/format.js';
 import { type Aligned, compare, type Named, partingSentence } from './diff.js';
 import { describeEvent } from './event-words.js';
 import type { Painter } from './painter.js';
 import type { Scene } from './picture/scene.js';
 import { WIDTH } from './table.js';
-import { plural, truncate, wrap } from './words.js';
 
 /** Rows that are alike, ahead of the first that differ. */
 const BEFORE = 3;

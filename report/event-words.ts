@@ -1,11 +1,12 @@
 import { driftAllowanceUs } from '../deviations/index.js';
 import { formatDurationMs } from '../scenarios/index.js';
 import type { TraceEvent } from '../sim/index.js';
+import { formatCount, formatList, plural } from '../text/format.js';
 import { listOf, nodesOf, numberOf, saidOf, textOf } from './details.js';
 import { describeFault, NodeKeys } from './fault-words.js';
 import type { Scene } from './picture/scene.js';
 import { checkWords, reasonWords } from './rows.js';
-import { formatCount, formatList, nodeList, plural } from './words.js';
+import { nodeList } from './words.js';
 
 const MS = 1000;
 const NO_KEYS = new NodeKeys();

@@ -1,8 +1,9 @@
 import { type Cluster, formatDurationMs } from '../scenarios/index.js';
 import type { TraceEvent } from '../sim/index.js';
+import { formatList, formatPercent } from '../text/format.js';
 import { listOf, numberOf, textOf } from './details.js';
 import type { RowContext } from './row.js';
-import { formatList, formatPercent, nodeList } from './words.js';
+import { nodeList } from './words.js';
 
 /** What a row says about a fault. */
 export interface FaultWords {

@@ -15,9 +15,9 @@ import {
   World,
   type WorldView,
 } from '../sim/index.js';
+import { formatPercent } from '../text/format.js';
 import type { Counterfactual, Likelihood } from './payload.js';
 import { mostSevere } from './story.js';
-import { formatPercent } from './words.js';
 
 /** Futures drawn from each prefix, and prefixes at most. */
 const FUTURES = 40;

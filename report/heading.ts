@@ -1,7 +1,8 @@
 import type { Schedule } from '../scenarios/index.js';
+import { formatList } from '../text/format.js';
 import type { ReportContext } from './report-context.js';
 import { assumptionLines, mostSevere, outageSentence, violationSentence } from './story.js';
-import { configLine, formatList, propertyLabel } from './words.js';
+import { configLine, propertyLabel } from './words.js';
 
 /** What is written over a picture. */
 export interface Heading {

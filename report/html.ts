@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
-import { escaped } from './escaped.js';
+import { escaped } from '../text/escaped.js';
 import type { Payload } from './payload.js';
 import { PICTURE_CSS } from './picture/style.js';
 import { type ViewerFiles, viewerFiles } from './viewer-files.js';

@@ -1,5 +1,5 @@
 import type { Explained } from '../search/index.js';
-import { plural } from './words.js';
+import { plural } from '../text/format.js';
 
 /**
  * What a counterexample cannot do without, in a few words: `2 clients, 5 nodes, 1 fault; without any one of them:

@@ -8,6 +8,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { judgeAsExpected } from '../properties/expectation.js';
 import { judge } from '../properties/judge.js';
 import { type Scenario, variantSchedule } from '../scenarios/index.js';
+import { formatCount } from '../text/format.js';
 import { htmlReport } from './html.js';
 import { payloadOf, reportOf } from './payload-of.js';
 import { axeFindings, openPage, settled } from './testing/browser.js';
@@ -15,7 +16,6 @@ import { browserTests } from './testing/in-browser.js';
 import { longSchedule } from './testing/long-run.js';
 import { CATALOGUE } from './testing/scenes.js';
 import { viewerFiles } from './viewer-files.js';
-import { formatCount } from './words.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'lockstep-report-'));
 const artifacts = join(import.meta.dirname, '..', 'dist', 'artifacts');

@@ -2,12 +2,13 @@ import { LONGEST_US } from '../core/index.js';
 import { policyOf } from '../deviations/index.js';
 import { formatDurationMs, type Schedule } from '../scenarios/index.js';
 import type { TraceEvent } from '../sim/index.js';
+import { formatList, formatPercent } from '../text/format.js';
 import { nodesOf, numberOf, textOf } from './details.js';
 import { describeFault, type FaultWords, NodeKeys } from './fault-words.js';
 import type { Hold } from './holds.js';
 import type { Row, RowContext, RowKind } from './row.js';
 import { SendingRows } from './sending-rows.js';
-import { formatList, formatPercent, nodeList } from './words.js';
+import { nodeList } from './words.js';
 
 /** `until 9 898`; of a lock that is held until its client says otherwise, `without end`. */
 function endWords(endUs: number): string {

@@ -1,9 +1,10 @@
 import type { Judgement, Outage, Violation } from '../properties/index.js';
 import { formatDurationMs } from '../scenarios/index.js';
+import { formatList } from '../text/format.js';
 import { numberOf } from './details.js';
 import type { ReportContext } from './report-context.js';
 import { lateWriteCause, lostCounters, outageCause, reason } from './why.js';
-import { ASSUMPTION_WORDS, formatList } from './words.js';
+import { ASSUMPTION_WORDS } from './words.js';
 
 /** What a schedule breaks of what the lock takes for granted, in words; empty if nothing. */
 export function assumptionLines(judgement: Pick<Judgement, 'assumptionsBroken'>): string[] {

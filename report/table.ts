@@ -1,9 +1,9 @@
-import { printable } from '../core/printable.js';
 import { formatDurationMs } from '../scenarios/index.js';
+import { truncate } from '../text/format.js';
+import { printable } from '../text/printable.js';
 import type { Hold } from './holds.js';
 import type { Painter } from './painter.js';
 import type { Row } from './row.js';
-import { truncate } from './words.js';
 
 /** How wide reports are where they have a limit. */
 export const WIDTH = 88;

@@ -1,6 +1,7 @@
 import type { Judgement, Violation } from '../properties/index.js';
 import { judge } from '../properties/judge.js';
 import type { PropertyId, Schedule } from '../scenarios/index.js';
+import { formatList, plural, wrap } from '../text/format.js';
 import { type Hold, holdsOf } from './holds.js';
 import { type Painter, PLAIN } from './painter.js';
 import { claimsIn, type ReportContext } from './report-context.js';
@@ -9,7 +10,7 @@ import { rowsOf } from './rows.js';
 import { assumptionLines, outageSentence, violationSentence } from './story.js';
 import { tableLines, WIDTH } from './table.js';
 import { tokenNames } from './tokens.js';
-import { configLine, formatList, plural, propertyLabel, wrap } from './words.js';
+import { configLine, propertyLabel } from './words.js';
 
 /** A run taken apart for telling. */
 export interface TimelineModel extends ReportContext {

@@ -2,10 +2,11 @@ import { LONGEST_US } from '../core/index.js';
 import type { Outage, Violation } from '../properties/index.js';
 import { formatDurationMs } from '../scenarios/index.js';
 import type { TraceEvent } from '../sim/index.js';
+import { formatList, plural } from '../text/format.js';
 import { numberOf, textOf } from './details.js';
 import type { Hold } from './holds.js';
 import { claimsIn, type ReportContext } from './report-context.js';
-import { formatList, nodeList, plural } from './words.js';
+import { nodeList } from './words.js';
 
 /*
  * Why something went wrong, as far as a trace tells: what stands behind the colon of a sentence.

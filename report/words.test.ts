@@ -1,16 +1,6 @@
 import { expect, test } from 'vitest';
 import { schedule } from '../sim/testing/schedule.js';
-import {
-  configLine,
-  formatCount,
-  formatList,
-  formatPercent,
-  nodeList,
-  nodesDo,
-  plural,
-  truncate,
-  wrap,
-} from './words.js';
+import { configLine, nodeList, nodesDo } from './words.js';
 
 test('lists of nodes are short', () => {
   expect(nodeList(['n0', 'n1', 'n3'])).toBe('n0 n1 n3');
@@ -22,18 +12,6 @@ test('verbs agree with their nodes', () => {
   expect(nodesDo(['n1'], 5, 'refuses', 'refuse')).toBe('n1 refuses');
   expect(nodesDo(['n1', 'n2'], 5, 'refuses', 'refuse')).toBe('n1 n2 refuse');
   expect(nodesDo(['n0', 'n1'], 2, 'refuses', 'refuse')).toBe('all refuse');
-});
-
-test('numbers are grouped, and have their words', () => {
-  expect([formatCount(1_234_567), formatCount(123)]).toEqual(['1 234 567', '123']);
-  expect([plural(1, 'crash', 'crashes'), plural(2, 'crash', 'crashes')]).toEqual(['1 crash', '2 crashes']);
-  expect([formatPercent(10_000), formatPercent(2_500)]).toEqual(['1 %', '0.25 %']);
-  expect([formatList([]), formatList(['a']), formatList(['a', 'b', 'c'], 'or')]).toEqual(['', 'a', 'a, b or c']);
-});
-
-test('lines break between words, never inside a number', () => {
-  expect(wrap('about 1 911 votes and 2 %', 9)).toEqual(['about', '1 911', 'votes and', '2 %']);
-  expect(truncate('abcdef', 4)).toBe('abc…');
 });
 
 test('the line on what was run names the nodes that clients ask where they do not all ask the same', () => {

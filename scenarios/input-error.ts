@@ -1,4 +1,4 @@
-import { printable } from '../core/printable.js';
+import { printable } from '../text/printable.js';
 
 /** No sentence is longer, characters; what is longer has lost its middle. */
 const LONGEST_MESSAGE = 600;

@@ -44,10 +44,10 @@ describe('the house', () => {
     expect(asked.filter((name) => !Object.hasOwn(DEVIATIONS, name))).toEqual([]);
   });
 
-  it('has a lock of which every module is in core or real/lock, without dependencies and deviations', () => {
+  it('has a lock of which every module is in text, core or real/lock, without dependencies and deviations', () => {
     const lock = closureOf(house, 'real/lock/index.ts');
     expect(lock).toContain('core/step.ts');
-    expect(lock.filter((path) => !/^(core|real\/lock)\//.test(path))).toEqual([]);
+    expect(lock.filter((path) => !/^(text|core|real\/lock)\//.test(path))).toEqual([]);
     const others = [...house.keys()].filter((path) => path.startsWith('real/lock/') && !lock.includes(path));
     expect(others).toEqual(['real/lock/parts.ts']);
     expect(closureOf(house, 'real/lock/parts.ts').filter((path) => !lock.includes(path))).toEqual(others);
@@ -61,7 +61,7 @@ describe('the house', () => {
       .filter(([path]) => !path.startsWith('real/lock/'))
       .flatMap(([, imports]) => imports.map(({ target }) => target))
       .filter((target) => target.startsWith('real/lock/'));
-    expect([...new Set(used)].sort()).toEqual(['real/lock/index.ts', 'real/lock/parts.ts', 'real/lock/secrets.ts']);
+    expect([...new Set(used)].sort()).toEqual(['real/lock/index.ts', 'real/lock/parts.ts']);
   });
 });
 
@@ -152,7 +152,11 @@ describe('the direction of imports', () => {
     }
   });
 
-  it('leaves core without any dependency', () => {
+  it('leaves text and core without any dependency', () => {
+    expect(wrong('text/a.ts', "import { join } from 'node:path';")).toEqual([
+      'text/a.ts imports node:path, but text depends on nothing',
+    ]);
+    expect(wrong('text/a.ts', "import { a } from '../core/index.js';")).toHaveLength(1);
     expect(wrong('core/a.ts', "import fc from 'fast-check';")).toEqual([
       'core/a.ts imports fast-check, but core depends on nothing',
     ]);

@@ -1,7 +1,7 @@
 import type { Modules } from './modules.js';
 
 /** Rooms on which every other may stand. */
-const GROUND = ['core', 'deviations', 'scenarios', 'sim'];
+const GROUND = ['text', 'core', 'deviations', 'scenarios', 'sim'];
 /** Rooms that may import every other. */
 const TOP = ['cli', 'bench'];
 

@@ -1,7 +1,7 @@
 import type { Queue, Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
-import { withoutArguments, withoutPassword, withoutPasswords } from '../../real/lock/secrets.js';
 import { InputError } from '../../scenarios/index.js';
+import { withoutArguments, withoutPassword, withoutPasswords } from '../../text/secrets.js';
 
 /** Where a campaign is, and what it is called there. */
 export interface QueueAddress {

@@ -1,5 +1,5 @@
-import { escaped } from '../../report/escaped.js';
-import { formatCount } from '../../report/words.js';
+import { escaped } from '../../text/escaped.js';
+import { formatCount } from '../../text/format.js';
 import { PACE_S, type Throughput } from '../queue/result-store.js';
 
 const WIDTH = 720;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { escaped } from '../../report/escaped.js';
-import { formatCount, plural } from '../../report/words.js';
+import { escaped } from '../../text/escaped.js';
+import { formatCount, plural } from '../../text/format.js';
 import { perMillionWords, rangesDone, totalOf, violatingRuns } from '../part.js';
 import type { CampaignState } from '../queue/index.js';
 import { CampaignRanges } from '../spec.js';

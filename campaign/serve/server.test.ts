@@ -1,9 +1,12 @@
 import { request } from 'node:http';
 import { describe, expect, it } from 'vitest';
+import { failureText } from '../../cli/campaign-failure-text.js';
 import { parseSchedule } from '../../scenarios/index.js';
 import type { CampaignState } from '../queue/index.js';
 import { middle } from '../testing/state.js';
-import { servePage } from './server.js';
+import { type PageOptions, servePage } from './server.js';
+
+const OPTIONS: PageOptions = { name: 'night', port: 0, textOf: failureText };
 
 interface Answer {
   readonly status: number | undefined;
@@ -28,7 +31,7 @@ function get(url: string, options: { method?: string; headers?: Record<string, s
 describe('the page of a campaign', () => {
   it('shows how far it is, and hands out its failures', async () => {
     const state = middle();
-    await using page = await servePage({ state: async () => state }, 'night', 0);
+    await using page = await servePage({ state: async () => state }, OPTIONS);
     const { status, text, headers } = await get(page.url);
     expect(status).toBe(200);
     expect(headers['content-security-policy']).toContain("default-src 'none'");
@@ -46,7 +49,7 @@ describe('the page of a campaign', () => {
 
   it('is for this machine alone, and has nothing else', async () => {
     const state = middle();
-    await using page = await servePage({ state: async () => state }, 'night', 0);
+    await using page = await servePage({ state: async () => state }, OPTIONS);
     expect(await get(page.url, { headers: { Host: 'example.org' } })).toMatchObject({ status: 403 });
     expect(await get(page.url, { method: 'POST' })).toMatchObject({ status: 405 });
     for (const path of ['nothing', 'failures/99.json', 'failures/0.html', '../package.json']) {
@@ -58,7 +61,7 @@ describe('the page of a campaign', () => {
     const state = async (): Promise<CampaignState> => {
       throw new Error('Connection is closed.');
     };
-    await using page = await servePage({ state }, 'night', 0);
+    await using page = await servePage({ state }, OPTIONS);
     expect(await get(page.url)).toMatchObject({ status: 503, text: 'Connection is closed.' });
   });
 });

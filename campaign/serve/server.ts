@@ -2,12 +2,25 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { formatSchedule } from '../../scenarios/index.js';
 import type { CampaignState, QueuedCampaign } from '../queue/index.js';
-import { failureText } from './failure-text.js';
+import type { CampaignSpec } from '../spec.js';
+import type { Failure } from '../unit.js';
 import { pageHtml, progressHtml, SCRIPT_HASH } from './page.js';
 
 /** Where the state comes from. */
 export interface Watched {
   state(): Promise<CampaignState>;
+}
+
+/** How a page is served. */
+export interface PageOptions {
+  /** What the campaign is called there. */
+  readonly name: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  /** A failure as text: who, when, why, and what prevents it. */
+  readonly textOf: (failure: Failure, spec: CampaignSpec) => string;
+  /** How old a state may be that is shown, ms. Default: 1000. */
+  readonly freshMs?: number;
 }
 
 /** A page that is being served. */
@@ -23,23 +36,18 @@ const POLICY =
   `default-src 'none'; style-src 'unsafe-inline'; script-src '${SCRIPT_HASH}'; connect-src 'self'; ` +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/** Serves the page of a campaign to this machine alone; port 0 takes a free one. */
-export async function servePage(
-  campaign: Watched | QueuedCampaign,
-  name: string,
-  port: number,
-  freshMs: number = FRESH_MS,
-): Promise<ServedPage> {
-  const latest = cached(() => campaign.state(), freshMs);
+/** Serves the page of a campaign to this machine alone. */
+export async function servePage(campaign: Watched | QueuedCampaign, options: PageOptions): Promise<ServedPage> {
+  const latest = cached(() => campaign.state(), options.freshMs ?? FRESH_MS);
   const server = createServer((request, response) => {
-    answer(request, response, name, latest).catch((error: unknown) => {
+    answer(request, response, options, latest).catch((error: unknown) => {
       // The server of the queue may be away for a while.
       send(response, 503, 'text/plain', error instanceof Error ? error.message : String(error));
     });
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(port, HOST, resolve);
+    server.listen(options.port, HOST, resolve);
   });
   const { port: bound } = server.address() as AddressInfo;
   return { url: `http://${HOST}:${bound}/`, [Symbol.asyncDispose]: () => closed(server) };
@@ -48,7 +56,7 @@ export async function servePage(
 async function answer(
   { method, url = '/', headers }: IncomingMessage,
   response: ServerResponse,
-  name: string,
+  { name, textOf }: PageOptions,
   latest: () => Promise<CampaignState>,
 ): Promise<void> {
   // A page of another site may have a name that leads here.
@@ -70,7 +78,7 @@ async function answer(
     const isSchedule = failure[2] === 'json';
     if (isSchedule) response.setHeader('Content-Disposition', `attachment; filename="${name}-${found.run + 1}.json"`);
     const type = isSchedule ? 'application/json' : 'text/plain';
-    send(response, 200, type, isSchedule ? formatSchedule(found.schedule) : failureText(found, state.part.spec));
+    send(response, 200, type, isSchedule ? formatSchedule(found.schedule) : textOf(found, state.part.spec));
   } else send(response, 404, 'text/plain', 'there is no such page');
 }
 

@@ -1,5 +1,5 @@
 import { appendFileSync } from 'node:fs';
-import { printable, printableLines } from '../../core/printable.js';
+import { printable, printableLines } from '../../text/printable.js';
 import { type Io, say } from '../io.js';
 import { reasonNotWritten } from '../write-file.js';
 import { annotations, jobSummary } from './github.js';

@@ -1,7 +1,7 @@
 import { type Command, members, NO_NODES, type NodeSet, union } from '../../core/index.js';
-import { printable } from '../../core/printable.js';
 import type { ProcessName } from '../../scenarios/index.js';
 import type { SimLock, TrueTime, WatchedWorld } from '../../sim/index.js';
+import { printable } from '../../text/printable.js';
 import { type ClientViolation, failure } from './failure.js';
 import { type Keys, sharesResource } from './keys.js';
 import type { Quiet } from './quiet.js';

@@ -1,6 +1,6 @@
-import { printable } from '../../core/printable.js';
 import type { Violation } from '../../properties/index.js';
 import { nodeName } from '../../sim/index.js';
+import { printable } from '../../text/printable.js';
 
 /** Something that a process has seen of one of its connections, or done with it. */
 export interface ByteLine {

@@ -1,4 +1,4 @@
-import { printable } from '../../core/printable.js';
+import { printable } from '../../text/printable.js';
 
 /** Names of locks are longer than other names: those of recorders have a UUID in them. */
 const LONGEST_NAME = 80;

@@ -1,7 +1,7 @@
+import { withoutArguments } from '../../text/secrets.js';
 import { connectionShapeError } from './client-shape.js';
 import { configError } from './errors.js';
 import { type FirstLook, firstLook } from './first-look.js';
-import { withoutArguments } from './secrets.js';
 import { detectFastPath, type FastPath } from './shortcut.js';
 import { destroyStream, unrefStream } from './socket.js';
 import { loadScripts, type RedisConnection, type Request, write } from './wire.js';

@@ -1,4 +1,4 @@
-import { printable } from '../../core/printable.js';
+import { printable } from '../../text/printable.js';
 
 /** Why a lock operation did not succeed. Stable: programs may compare it. */
 export type LockErrorCode =

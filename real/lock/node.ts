@@ -1,9 +1,9 @@
 import type { Command, LocalTime } from '../../core/index.js';
+import { withoutArguments } from '../../text/secrets.js';
 import type { Clock } from './clock.js';
 import { NodeConnection, type RedlockClient, type RedlockClusterClient } from './connection.js';
 import type { Receiver, Voter } from './driver.js';
 import type { FirstLook } from './first-look.js';
-import { withoutArguments } from './secrets.js';
 import { corkForThisTurn } from './socket.js';
 import {
   isErrorReply,

@@ -1,5 +1,5 @@
 import type { Redis, RedisOptions } from 'ioredis';
-import { printable } from '../../core/printable.js';
+import { printable } from '../../text/printable.js';
 
 const LONGEST_MESSAGE = 1_000;
 

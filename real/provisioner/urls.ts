@@ -1,4 +1,4 @@
-import { withoutArguments, withoutPassword, withoutPasswords } from '../lock/secrets.js';
+import { withoutArguments, withoutPassword, withoutPasswords } from '../../text/secrets.js';
 import { Clients, probe } from './clients.js';
 import { provisionOfOthers } from './provision-of.js';
 import { type Provision, ProvisionError } from './types.js';

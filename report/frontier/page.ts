@@ -6,7 +6,7 @@ import {
   PARAMETERS,
   type SafetyMap,
 } from '../../search/frontier/index.js';
-import { escaped } from '../escaped.js';
+import { escaped } from '../../text/escaped.js';
 import type { PageAssets } from './assets.js';
 import { AXIS_WORDS, frontierSentence, settingWords, theorySentence, valueWords } from './phrases.js';
 

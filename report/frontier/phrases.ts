@@ -7,7 +7,7 @@ import {
   type SafetyMap,
   type SweepPlan,
 } from '../../search/frontier/index.js';
-import { formatCount, formatPercent, plural } from '../words.js';
+import { formatCount, formatPercent, plural } from '../../text/format.js';
 
 /** What each parameter is called at its axis. */
 export const AXIS_WORDS: Readonly<Record<ParameterName, string>> = {

@@ -1,6 +1,7 @@
 import { formatDurationMs } from '../../scenarios/index.js';
+import { wrap } from '../../text/format.js';
 import { listOf } from '../details.js';
-import { propertyLabel, wrap } from '../words.js';
+import { propertyLabel } from '../words.js';
 import { arrowMarks } from './arrow-marks.js';
 import { chanceLane } from './chance-lane.js';
 import { clientLane } from './client-lane.js';

@@ -1,4 +1,4 @@
-import { escaped } from '../escaped.js';
+import { escaped } from '../../text/escaped.js';
 import type { BoxMark, GlyphMark, LineMark, Mark, Picture, TextMark } from './marks.js';
 import { PICTURE_CSS } from './style.js';
 

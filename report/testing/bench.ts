@@ -12,10 +12,10 @@ import { textTable } from '../../cli/text-table.js';
 import { judge } from '../../properties/judge.js';
 import { loadCatalogue } from '../../scenarios/catalogue.js';
 import type { Scenario, Schedule } from '../../scenarios/index.js';
+import { formatCount } from '../../text/format.js';
 import { htmlReport } from '../html.js';
 import { payloadOf } from '../index.js';
 import { viewerFiles } from '../viewer-files.js';
-import { formatCount } from '../words.js';
 import { launchChromium, openPage } from './browser.js';
 import { longSchedule } from './long-run.js';
 

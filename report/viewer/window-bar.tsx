@@ -1,5 +1,5 @@
 import type { JSX } from 'preact';
-import { formatCount } from '../words.js';
+import { formatCount } from '../../text/format.js';
 import type { Windows } from './windows.js';
 
 /** Says which part of a long run is shown, and leads to the others. */

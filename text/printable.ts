@@ -1,8 +1,3 @@
-/*
- * Text for people, in the room of the lock: its errors show names of others, and so do those of schedules. The lock reaches
- * no room but this one, and this one is all that both can reach.
- */
-
 /**
  * What a terminal obeys or nobody sees: control characters (C0, C1), formats (marks of direction among them),
  * separators of lines, halves of pairs.

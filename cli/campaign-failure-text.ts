@@ -1,8 +1,8 @@
-import { REPLAY } from '../../guests/torture.js';
-import { judge } from '../../properties/index.js';
-import { formatCounterexample, preventions } from '../../report/index.js';
-import { type CampaignSpec, isGuest } from '../spec.js';
-import type { Failure } from '../unit.js';
+import { type CampaignSpec, isGuest } from '../campaign/index.js';
+import type { Failure } from '../campaign/unit.js';
+import { REPLAY } from '../guests/torture.js';
+import { judge } from '../properties/index.js';
+import { formatCounterexample, preventions } from '../report/index.js';
 
 /** A failure as text: who, when, why, and what prevents it. */
 export function failureText({ property, schedule, search, run, events, text }: Failure, spec: CampaignSpec): string {

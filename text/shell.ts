@@ -1,4 +1,4 @@
-import { printable } from '../core/printable.js';
+import { printable } from './printable.js';
 
 /** What a POSIX shell takes as it is. */
 const PLAIN = /^[\w./:@%+,=-]+$/;
