@@ -3,17 +3,39 @@ import { current } from './owner.js';
 /** Ways in which a program ends its process, or all of a thread. */
 const EXITS = ['exit', 'reallyExit', 'abort', 'kill'] as const;
 
-/** Has a simulated process that ends the real one, or another, be refused by name instead. */
+const KEY = Symbol.for('lockstep.guests.exits');
+
+/** The dispatchers of this thread, whatever loads this module twice. */
+function dispatchersOfThread(): WeakSet<object> {
+  const holder = globalThis as unknown as Record<symbol, WeakSet<object> | undefined>;
+  const known = holder[KEY] ?? new WeakSet();
+  holder[KEY] = known;
+  return known;
+}
+
+/**
+ * Has a simulated process that ends the real one, or another, be refused by name instead. Test runners put their own
+ * `process.exit` in its place, and take it away after each file: this goes in front of whatever is there by now.
+ */
 export function installExits(): void {
   const methods = process as unknown as Record<string, (...args: unknown[]) => unknown>;
+  const dispatchers = dispatchersOfThread();
   for (const name of EXITS) {
-    const native = methods[name]?.bind(process);
-    if (native === undefined) continue;
+    const native = methods[name];
+    if (native === undefined || dispatchers.has(native)) continue;
     const value = (...args: unknown[]): unknown => {
       const { owner } = current;
-      if (owner === null) return native(...args);
+      if (owner === null) return native.apply(process, args);
+      if (name === 'reallyExit') stayAlive();
       throw owner.refuses(`calls process.${name}, which would end the process that the test runs in`);
     };
+    dispatchers.add(value);
     Object.defineProperty(process, name, { value, configurable: true, writable: true });
   }
+}
+
+/** A native `exit` that was taken before the dispatchers has marked the process as one that ends: no tick would run any more. */
+function stayAlive(): void {
+  (process as unknown as { _exiting: boolean })._exiting = false;
+  process.exitCode = undefined;
 }

@@ -77,6 +77,20 @@ it('refuses a simulated process that ends the real one', () => {
   expect(process.kill(process.pid, 0)).toBe(true);
 });
 
+it('refuses it as well where a test runner has put an exit of its own in place, or taken it away', () => {
+  const { exit } = process;
+  try {
+    process.exit = () => {
+      throw new Error('what the runner says');
+    };
+    install();
+    expect(() => as(new Fake(), () => process.exit(0))).toThrow('refused: calls process.exit, which would end');
+    expect(() => process.exit(0)).toThrow('what the runner says');
+  } finally {
+    process.exit = exit;
+  }
+});
+
 it('gives each simulated process a number and a machine of its own', () => {
   const [pid, host] = [process.pid, os.hostname()];
   expect(as(new Fake(), () => [process.pid, os.hostname()])).toEqual([7, 'c1']);

@@ -13,9 +13,10 @@ const KEY = Symbol.for('lockstep.guests.installed');
 /**
  * Puts dispatchers in the place of clocks, timers and randomness. They equal the natives unless a simulated process owns
  * the event that is being delivered. Comes before the first `import` or `require` of a guest, which may take what it
- * finds; once for a thread.
+ * finds. Once for a thread, but for what test runners take away between files.
  */
 export function install(): void {
+  installExits();
   const holder = globalThis as unknown as Record<symbol, boolean | undefined>;
   if (holder[KEY]) return;
   holder[KEY] = true;
@@ -23,7 +24,6 @@ export function install(): void {
   installTimers();
   installChance();
   installIdentity();
-  installExits();
   installNet();
   // `import { setTimeout } from 'node:timers'` is bound to these from now on.
   syncBuiltinESMExports();
