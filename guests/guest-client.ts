@@ -1,4 +1,12 @@
-import { initialState, LONGEST_US, type LocalTime, localTime, type Phase, type Token } from '../core/index.js';
+import {
+  type Answer,
+  initialState,
+  LONGEST_US,
+  type LocalTime,
+  localTime,
+  type Phase,
+  type Token,
+} from '../core/index.js';
 import { Kind, type QueueEvent, type SimLock, type TrueTime, trueTime } from '../sim/index.js';
 import { follow } from './follow.js';
 import { EPOCH_MS, GuestHost } from './guest-host.js';
@@ -36,6 +44,14 @@ export class GuestClient extends GuestHost {
 
   protected override extensionSent(lock: SimLock, place: number): void {
     this.holds.get(lock)?.extensions.sent(place);
+  }
+
+  protected override answered(lock: SimLock, place: number, answer: Answer): void {
+    const hold = this.holds.get(lock);
+    if (hold === undefined || hold.releasing || !lock.believing) return;
+    const { now } = this.context;
+    const sinceUs = hold.haste.answered(place, answer === 'yes', this.pauses, now);
+    if (sinceUs !== null) this.session.makesHaste(lock, place, now - sinceUs);
   }
 
   /** A library that keeps its lock alive by itself does not tell of it: the answer of a majority does. */
@@ -285,6 +301,7 @@ export class GuestClient extends GuestHost {
     const hold = this.holds.get(lock);
     if (hold === undefined || hold.over || hold.releasing || hold.leave !== null) return;
     if (lock.state.phase !== 'held' && lock.state.phase !== 'lost') return;
+    this.pauses++;
     const done = this.session.opens(this, 'extend');
     const calledMs = this.wallMs();
     this.enter(() =>

@@ -43,6 +43,9 @@ export const EPOCH_MS = 2_000_000_000_000;
 /** Whoever reads a clock more often than this in one instant waits for it. */
 const MOST_READINGS = 100_000;
 
+/** Timers of at most this, µs, are no pause: Node makes it of a delay of 0. */
+const NO_PAUSE_US = 1_000;
+
 const FIRST_PID = 101;
 /** Numbers of processes that begin in the place of one that died are so far apart. */
 const LIVES = 1_000;
@@ -56,6 +59,8 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
   /** The lock that was asked for last: what is sent belongs to it, unless its token says otherwise. */
   protected current: SimLock | null = null;
   protected randomCalls = 0;
+  /** How often it has waited for a timer, or was asked for something. */
+  protected pauses = 0;
   private asked: NodeSet = NO_NODES;
   /** The instant that its clocks show to whom it is being asked in {@link look}; `null` for now. */
   private shown: TrueTime | null = null;
@@ -187,6 +192,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     if (!(subject instanceof GuestTimer)) return super.wake(subject, event);
     if (subject.event !== event) return false;
     const now = this.clocks.monotonic.read(this.context.now);
+    if (subject.delayUs > NO_PAUSE_US) this.pauses++;
     this.enter(() => this.timers.fire(subject, now));
     return true;
   }
@@ -326,6 +332,9 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
   /** A node is asked to extend a lock. */
   protected abstract extensionSent(lock: SimLock, place: number): void;
 
+  /** A client hears the answer of a node to a command for its lock. */
+  protected abstract answered(lock: SimLock, place: number, answer: Answer): void;
+
   /** A client hears that a node has extended its lock, in time. */
   protected abstract extensionGranted(lock: SimLock, place: number): void;
 
@@ -350,6 +359,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     }
     const isAwaited = remote instanceof Segment ? isAnswer : remote.isAwaited;
     if (isAwaited) this.session.judge.heard(command, this.context.now);
+    if (isAnswer) this.answered(lock, place, answer);
     if (command.operation === 'extend' && answer === 'yes' && isAwaited) this.extensionGranted(lock, place);
     this.enter(() => remote.arrive(counter));
   }

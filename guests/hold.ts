@@ -1,5 +1,6 @@
 import type { QueueEvent, SimLock } from '../sim/index.js';
 import { Extensions } from './extensions.js';
+import { Haste } from './haste.js';
 import type { Belief } from './lock-under-test.js';
 
 /** Subject of the timer that looks whether a belief is over. */
@@ -25,6 +26,7 @@ export class Hold {
   otherwise: Belief;
   /** Of a lock that is held until it says otherwise. */
   readonly extensions: Extensions = new Extensions();
+  readonly haste: Haste = new Haste();
   /** A majority has extended it in this event. */
   isExtended = false;
   /** Lets the routine of `using` end. */

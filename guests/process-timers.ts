@@ -6,18 +6,25 @@ import type { OwnedTimer } from './host/owner.js';
 export class GuestTimer implements OwnedTimer {
   readonly id: number;
   readonly callback: () => void;
-  /** Of a timer that repeats, µs; else 0. */
-  readonly everyUs: number;
+  /** For how long it waits, µs. */
+  readonly delayUs: number;
+  readonly repeats: boolean;
   at: LocalTime;
   /** What will wake its process; `null` once it is over. */
   event: QueueEvent | null = null;
   private readonly ended: (timer: GuestTimer) => void;
 
-  constructor(id: number, callback: () => void, at: LocalTime, everyUs: number, ended: (timer: GuestTimer) => void) {
+  constructor(
+    id: number,
+    { callback, delayUs, repeats }: Pick<GuestTimer, 'callback' | 'delayUs' | 'repeats'>,
+    at: LocalTime,
+    ended: (timer: GuestTimer) => void,
+  ) {
     this.id = id;
     this.callback = callback;
+    this.delayUs = delayUs;
+    this.repeats = repeats;
     this.at = at;
-    this.everyUs = everyUs;
     this.ended = ended;
   }
 
@@ -39,9 +46,9 @@ export class ProcessTimers {
     this.push = push;
   }
 
-  set(callback: () => void, now: LocalTime, delayUs: number, repeat: boolean): GuestTimer {
+  set(callback: () => void, now: LocalTime, delayUs: number, repeats: boolean): GuestTimer {
     const at = later(now, delayUs);
-    const timer = new GuestTimer(++this.count, callback, at, repeat ? delayUs : 0, (it) => this.timers.delete(it.id));
+    const timer = new GuestTimer(++this.count, { callback, delayUs, repeats }, at, (it) => this.timers.delete(it.id));
     this.timers.set(timer.id, timer);
     timer.event = this.push(timer, at);
     return timer;
@@ -57,9 +64,9 @@ export class ProcessTimers {
       timer.event = this.push(timer, timer.at);
       return;
     }
-    if (timer.everyUs === 0) timer.cancel();
+    if (!timer.repeats) timer.cancel();
     else {
-      timer.at = later(now, timer.everyUs);
+      timer.at = later(now, timer.delayUs);
       timer.event = this.push(timer, timer.at);
     }
     timer.callback();

@@ -1,10 +1,11 @@
 import type { Violation } from '../properties/index.js';
 import { instant } from '../properties/monitors/instant.js';
-import { RandomStreams, type SimLock, type SimNode, type World } from '../sim/index.js';
+import { nodeName, RandomStreams, type SimLock, type SimNode, type World } from '../sim/index.js';
 import { printable } from '../text/printable.js';
 import { sha1 } from '../wire/index.js';
 import type { Frame } from './frames.js';
 import type { GuestMonitors } from './guest-monitors.js';
+import { LOOP_ANSWERS } from './haste.js';
 import type { ProcessContext } from './host/owner.js';
 import { type ClientViolation, failure } from './judges/failure.js';
 import { type LockUnderTest, type MakeLock, whatIsWrongWith } from './lock-under-test.js';
@@ -130,6 +131,7 @@ export class Session {
   /** When each process last sent something, µs. */
   private readonly sentAt = new Map<string, number>();
   private readonly shared = new Set<SimLock>();
+  private readonly hasty = new Set<SimLock>();
   private readonly pauses: { readonly client: string; readonly sinceUs: number; readonly untilUs: number }[] = [];
 
   constructor(subject: LockFactory, context: World['context'], judge: GuestMonitors, extendsItself: boolean) {
@@ -264,6 +266,18 @@ export class Session {
     const { name } = lock.client;
     const detail = `${name} is told by the signal that its lock is lost, ${afterUs / 1000} ms after using() has returned`;
     this.told.push(instant('lost-lock', 'state', [lock], this.context.now, detail));
+  }
+
+  /** A client goes round in a loop while it holds a lock: this node has granted each of its commands for so long, µs. */
+  makesHaste(lock: SimLock, place: number, forUs: number): void {
+    if (this.hasty.has(lock)) return;
+    this.hasty.add(lock);
+    const { name } = lock.client;
+    const node = nodeName(lock.list.nodes[place] ?? place);
+    const detail =
+      `${name} holds its lock, and asks ${node} again and again without a pause: ` +
+      `${LOOP_ANSWERS} commands in ${forUs / 1000} ms of a TTL of ${lock.plan.ttlMs} ms, each granted`;
+    this.told.push(instant('deadlock-free', 'liveness', [lock], this.context.now, detail));
   }
 
   /** Notes that a call has begun; what comes back says that it has returned. */
