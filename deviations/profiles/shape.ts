@@ -4,7 +4,7 @@ import type { Settings } from '../../core/index.js';
  * What many known clients have in common. None looks whether an extension was answered before the old deadline.
  */
 
-/** 26 of the 27: nothing granted late is released, no timer tells of the end, and the allowance is not rounded. */
+/** All but one: nothing granted late is released, no timer tells of the end, and the allowance is not rounded. */
 export const ALL_KNOWN = ['drift-unrounded', 'late-grants-stay', 'no-alarm'] as const;
 
 /** Every round, release and clean-up ends when all nodes have answered or timed out. */
