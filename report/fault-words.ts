@@ -1,4 +1,4 @@
-import { type Cluster, formatDurationMs } from '../scenarios/index.js';
+import { type Cluster, type Fault, formatDurationMs } from '../scenarios/index.js';
 import type { TraceEvent } from '../sim/index.js';
 import { formatList, formatPercent } from '../text/format.js';
 import { listOf, numberOf, textOf } from './details.js';
@@ -33,6 +33,28 @@ export class NodeKeys {
   }
 }
 
+type FaultEventKind = Fault['kind'] | 'restart';
+
+const FAULT_EVENTS: Readonly<Record<FaultEventKind, true>> = {
+  crash: true,
+  restart: true,
+  failover: true,
+  'client-crash': true,
+  pause: true,
+  suspend: true,
+  'clock-step': true,
+  'clock-rate': true,
+  partition: true,
+  forget: true,
+  refuse: true,
+  reconfigure: true,
+};
+
+/** Whether an event is a fault, or the end of one. */
+export function isFault(kind: string): kind is FaultEventKind {
+  return Object.hasOwn(FAULT_EVENTS, kind);
+}
+
 /** What a fault does, or `null` for an event that is none. */
 export function describeFault(event: TraceEvent, context: RowContext, keys: NodeKeys): FaultWords | null {
   const one = (what: string, tokens: readonly number[] = []): FaultWords => ({
@@ -41,7 +63,9 @@ export function describeFault(event: TraceEvent, context: RowContext, keys: Node
     processes: [event.process],
     tokens,
   });
-  switch (event.kind) {
+  const { kind } = event;
+  if (!isFault(kind)) return null;
+  switch (kind) {
     case 'crash': {
       const held = keys.of(event.process);
       return one(crashWords(event, context, held), held);
@@ -97,8 +121,6 @@ export function describeFault(event: TraceEvent, context: RowContext, keys: Node
     }
     case 'partition':
       return partitionWords(event);
-    default:
-      return null;
   }
 }
 

@@ -2,6 +2,7 @@ import { formatDurationMs } from '../scenarios/index.js';
 import type { TraceEvent } from '../sim/index.js';
 import { textOf } from './details.js';
 import { commandOf, describeEvent } from './event-words.js';
+import { isFault } from './fault-words.js';
 import type { Arrow } from './picture/messages.js';
 import { arrowsOf } from './picture/messages.js';
 import type { Scene } from './picture/scene.js';
@@ -52,23 +53,11 @@ function linesOf(event: TraceEvent, scene: Scene, arrows: ReadonlyMap<number, re
     case 'extended':
     case 'expired':
     case 'acquire-failed':
-    case 'crash':
-    case 'restart':
-    case 'failover':
-    case 'client-crash':
-    case 'pause':
-    case 'suspend':
-    case 'clock-step':
-    case 'clock-rate':
-    case 'forget':
-    case 'refuse':
-    case 'partition':
-    case 'reconfigure':
       return [noteOf(event, scene)];
     case 'key-gone':
       return textOf(event, 'how') === 'deleted' ? [] : [noteOf(event, scene)];
     default:
-      return [];
+      return isFault(event.kind) ? [noteOf(event, scene)] : [];
   }
 }
 

@@ -1,32 +1,18 @@
 import { exactly } from './exactly.js';
 import { definitions, scheduleGrammar } from './grammar.js';
 import { anything, formed, list, MICROS, oneOf, record, text, whole, wrongTag } from './grammar-parts.js';
-import type { Change, Expectation, ExpectedViolation, PropertyId, Scenario, Variant } from './scenario.js';
+import {
+  type Change,
+  type Expectation,
+  type ExpectedViolation,
+  PROPERTY_IDS,
+  type PropertyId,
+  type Scenario,
+  type Variant,
+} from './scenario.js';
 import * as z from './zod.js';
 
-const property: z.ZodType<PropertyId> = exactly<PropertyId>()(
-  oneOf(
-    'mutual-exclusion',
-    'validity',
-    'release-own',
-    'lost-lock',
-    'extension',
-    'acquisition',
-    'deadlock-free',
-    'fault-tolerance',
-    'fencing',
-    'progress',
-    'cleanup',
-    'release-quorum',
-    'token-unique',
-    'one-lock-per-token',
-    'bounded-key-lifetime',
-    'action-in-belief',
-    'continuity',
-    'determinism',
-    'conservation',
-  ),
-).register(definitions, { id: 'PropertyId' });
+const property: z.ZodType<PropertyId> = oneOf(...PROPERTY_IDS).register(definitions, { id: 'PropertyId' });
 
 const violation: z.ZodType<ExpectedViolation> = exactly<ExpectedViolation>()(
   record('an expected violation', {

@@ -4,26 +4,30 @@ import type { Schedule } from './schedule.js';
 export type PropertyKind = 'belief' | 'state' | 'effect' | 'liveness';
 
 /** The properties, by the only names that code, files and output use. */
-export type PropertyId =
-  | 'mutual-exclusion'
-  | 'validity'
-  | 'release-own'
-  | 'lost-lock'
-  | 'extension'
-  | 'acquisition'
-  | 'deadlock-free'
-  | 'fault-tolerance'
-  | 'fencing'
-  | 'progress'
-  | 'cleanup'
-  | 'release-quorum'
-  | 'token-unique'
-  | 'one-lock-per-token'
-  | 'bounded-key-lifetime'
-  | 'action-in-belief'
-  | 'continuity'
-  | 'determinism'
-  | 'conservation';
+export const PROPERTY_IDS = [
+  'mutual-exclusion',
+  'validity',
+  'release-own',
+  'lost-lock',
+  'extension',
+  'acquisition',
+  'deadlock-free',
+  'fault-tolerance',
+  'fencing',
+  'progress',
+  'cleanup',
+  'release-quorum',
+  'token-unique',
+  'one-lock-per-token',
+  'bounded-key-lifetime',
+  'action-in-belief',
+  'continuity',
+  'determinism',
+  'conservation',
+] as const;
+
+/** One of {@link PROPERTY_IDS}. */
+export type PropertyId = (typeof PROPERTY_IDS)[number];
 
 /** One word for a run: of a fixed schedule or an exhausted space `safe`, of a random search `passed`. */
 export type Verdict = 'violated' | 'inconclusive' | 'unavailable' | 'passed' | 'safe';

@@ -82,6 +82,8 @@ export class Faults {
       case 'partition':
         this.cut(fault);
         break;
+      default:
+        fault satisfies never;
     }
   }
 

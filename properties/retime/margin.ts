@@ -164,14 +164,9 @@ function disturbedFault(fault: Fault, noise: Noise, stream: RandomStream): Fault
         atUs,
         restartAfterUs: fault.restartAfterUs === null ? null : fault.restartAfterUs + 1 + stream.below(noise.startUs),
       };
-    case 'pause':
-    case 'suspend':
-    case 'partition':
-    case 'refuse':
-      return { ...fault, atUs, forUs: late(fault.forUs) };
     case 'clock-step':
       return { ...fault, atUs, byUs: fault.byUs + stream.between(-noise.clockUs, noise.clockUs) };
     default:
-      return { ...fault, atUs };
+      return 'forUs' in fault ? { ...fault, atUs, forUs: late(fault.forUs) } : { ...fault, atUs };
   }
 }

@@ -115,15 +115,10 @@ function retimedFault(fault: Fault, map: TimeMap, span: Span): Fault {
         atUs,
         restartAfterUs: fault.restartAfterUs === null ? null : span(fault.atUs, fault.restartAfterUs),
       };
-    case 'pause':
-    case 'suspend':
-    case 'partition':
-    case 'refuse':
-      return { ...fault, atUs, forUs: span(fault.atUs, fault.forUs) };
     case 'clock-step':
       return { ...fault, atUs, byUs: Math.sign(fault.byUs) * span(0, Math.abs(fault.byUs)) };
     default:
-      return { ...fault, atUs };
+      return 'forUs' in fault ? { ...fault, atUs, forUs: span(fault.atUs, fault.forUs) } : { ...fault, atUs };
   }
 }
 

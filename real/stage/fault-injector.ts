@@ -150,6 +150,8 @@ export class ScriptedFaultInjector {
       }
       case 'failover':
         throw new RangeError(`nobody can do this to an own process: ${fault.kind}`);
+      default:
+        fault satisfies never;
     }
   }
 

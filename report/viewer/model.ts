@@ -1,4 +1,5 @@
 import type { TraceKind } from '../../sim/index.js';
+import { isFault } from '../fault-words.js';
 import type { Watched } from '../lock-states.js';
 import type { Other, Payload } from '../payload.js';
 import { type Scene, sceneOf } from '../picture/scene.js';
@@ -53,22 +54,6 @@ export function rerunOther(engine: Engine, other: Other): Opened {
   return { scene: sceneOf(schedule, taken), verdict: taken.verdict, hash, stepAt, settings: [] };
 }
 
-/** Whether an event is about a fault. */
-const FAULTS: ReadonlySet<string> = new Set([
-  'crash',
-  'restart',
-  'failover',
-  'client-crash',
-  'pause',
-  'suspend',
-  'clock-step',
-  'clock-rate',
-  'partition',
-  'forget',
-  'refuse',
-  'reconfigure',
-]);
-
 /** Where a step leads. */
 export type Move =
   | 'next'
@@ -105,12 +90,12 @@ export function moved({ scene }: Opened, shown: readonly number[], at: number, m
       return violationAt(scene, at);
     case 'faultNext':
       return orStay(
-        events.findIndex((it, i) => i > at && FAULTS.has(it.kind)),
+        events.findIndex((it, i) => i > at && isFault(it.kind)),
         at,
       );
     case 'faultBack':
       return orStay(
-        events.findLastIndex((it, i) => i < at && FAULTS.has(it.kind)),
+        events.findLastIndex((it, i) => i < at && isFault(it.kind)),
         at,
       );
     case 'other':
