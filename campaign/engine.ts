@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { GuestName } from '../guests/torture.js';
+import type { GuestName } from '../guests/test-library.js';
 
 /** What makes runs and judges them, with all that it imports; where libraries run, what makes theirs as well. */
 const ENTRY = '../search/range.js';
@@ -16,7 +16,7 @@ const known = new Map<string, string>();
 
 /**
  * 16 hexadecimal digits of the modules that make a run and judge it, as they are on this machine. Machines that differ in
- * them may find different things in the same range. Of libraries that the campaign tortures, a module of one's own counts as
+ * them may find different things in the same range. Of libraries that the campaign tests, a module of one's own counts as
  * it is, without what it imports.
  */
 export function engineHash(guests: readonly GuestName[] = []): string {

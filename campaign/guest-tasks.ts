@@ -1,6 +1,6 @@
 // Before anything that a guest may load.
 import '../guests/host/installed.js';
-import { type GuestCell, type TorturePlan, testLibrary } from '../guests/torture.js';
+import { type GuestCell, type LibraryTestPlan, testLibrary } from '../guests/test-library.js';
 import { InputError } from '../scenarios/index.js';
 import { runGuestUnit } from './guest-unit.js';
 import type { CampaignRange, GuestPlan } from './spec.js';
@@ -31,8 +31,8 @@ export function guestUnit({
   return runGuestUnit(plan, range);
 }
 
-/** Tortures one library. */
-export async function torture(plan: TorturePlan): Promise<GuestCells> {
+/** Tests one library. */
+export async function testCells(plan: LibraryTestPlan): Promise<GuestCells> {
   let about = { library: plan.guest.id, version: '', belief: '' };
   const cells: GuestCell[] = [];
   try {

@@ -4,7 +4,7 @@ import { replayGuests } from '../guests/run.js';
 import { kindOf, VIOLATION_KINDS, type ViolationKind } from '../guests/search/kinds.js';
 import { claimsIn, type DrawnGuestRun, drawGuestRun } from '../guests/search/search.js';
 import { shrinkForGuest } from '../guests/search/shrink-guests.js';
-import { loadGuest, REPLAY } from '../guests/torture.js';
+import { loadGuest, REPLAY } from '../guests/test-library.js';
 import { assumptions } from '../properties/index.js';
 import type { PropertyId } from '../scenarios/index.js';
 import { noTotals } from '../search/search-totals.js';

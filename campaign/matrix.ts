@@ -1,4 +1,4 @@
-import type { GuestCell, GuestName, TorturePlan } from '../guests/torture.js';
+import type { GuestCell, GuestName, LibraryTestPlan } from '../guests/test-library.js';
 import { InputError } from '../scenarios/index.js';
 import { eachOf } from './each-of.js';
 import type { GuestCells } from './guest-tasks.js';
@@ -34,7 +34,7 @@ interface Outcome {
 }
 
 /**
- * Tortures libraries with classes of faults. Some cells of one library at a time are made by a fresh worker, so that none
+ * Tests libraries with classes of faults. Some cells of one library at a time are made by a fresh worker, so that none
  * meets what another library has left behind; which ones are together does not depend on how many workers there are.
  *
  * @throws InputError for a file of one's own that makes no lock.
@@ -42,11 +42,11 @@ interface Outcome {
 export async function runMatrix(
   guests: readonly GuestName[],
   faults: readonly string[],
-  plan: Pick<TorturePlan, 'runs' | 'seed' | 'shrink' | 'nodes'>,
+  plan: Pick<LibraryTestPlan, 'runs' | 'seed' | 'shrink' | 'nodes'>,
   { workers, signal, onCells }: MatrixOptions,
 ): Promise<MatrixRow[]> {
   const tasks = guests.flatMap((guest) =>
-    inGroups(faults).map((some): TorturePlan => ({ ...plan, guest, faults: some })),
+    inGroups(faults).map((some): LibraryTestPlan => ({ ...plan, guest, faults: some })),
   );
   const size = Math.min(workers, tasks.length);
   const pool = new WorkerPool(size, 'fresh thread');
@@ -55,7 +55,7 @@ export async function runMatrix(
     const outcomes = await eachOf(tasks, size, signal, async (task): Promise<Outcome> => {
       const { id } = task.guest;
       try {
-        const made = await pool.run('torture', task);
+        const made = await pool.run('testCells', task);
         done += task.faults.length;
         onCells?.(id, done);
         return { id, made, error: null };

@@ -19,7 +19,7 @@ const FILES: Readonly<Record<TaskName, string>> = {
   range: TASKS,
   unit: TASKS,
   hunt: TASKS,
-  torture: GUEST_TASKS,
+  testCells: GUEST_TASKS,
   guestUnit: GUEST_TASKS,
 };
 /** A worker that is to end is in the middle of a task, and hears nothing until that is over. */

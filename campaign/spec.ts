@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { FaultClass } from '../guests/search/fault-classes.js';
-import type { GuestName } from '../guests/torture.js';
+import type { GuestName } from '../guests/test-library.js';
 import type { SearchPlan } from '../search/range.js';
 
 /** A search with a library as it is, instead of the lock of `core`. Plain data. */

@@ -29,7 +29,7 @@ it('planted bugs are caught after the same schedules by any number of workers', 
   expect(two).toEqual(one);
 });
 
-it('libraries are tortured to the same end by any number of workers', async () => {
+it('libraries are tested to the same end by any number of workers', async () => {
   const some = ['--libraries', 'redlock5', '--faults', 'small,drift,even,one-dead,pauses', '--runs', '6'];
   const argv = ['guests', ...some, '--no-shrink', '--json', '--workers'];
   const [one, two] = [await lockstep(...argv, '1'), await lockstep(...argv, '2')];

@@ -1,6 +1,6 @@
 import { type CampaignSpec, isGuest } from '../campaign/index.js';
 import type { Failure } from '../campaign/unit.js';
-import { REPLAY } from '../guests/torture.js';
+import { REPLAY } from '../guests/test-library.js';
 import { judge } from '../properties/index.js';
 import { formatCounterexample, preventions } from '../report/index.js';
 

@@ -1,7 +1,7 @@
 import { type CampaignSearch, type CampaignSpec, engineHash, guestsOf } from '../campaign/index.js';
 import { LIBRARIES } from '../guests/libraries/index.js';
 import { FAULT_CLASSES, type FaultClass, GUEST_POLICY } from '../guests/search/fault-classes.js';
-import type { GuestName } from '../guests/torture.js';
+import type { GuestName } from '../guests/test-library.js';
 import { InputError } from '../scenarios/input-error.js';
 import type { CampaignFlags, Weighted } from './campaign-flags.js';
 import { planOf } from './check-plan.js';

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { basename, relative, resolve } from 'node:path';
 import type { RecordedClient } from '../guests/failure-file.js';
-import type { GuestName } from '../guests/torture.js';
+import type { GuestName } from '../guests/test-library.js';
 import { InputError, show } from '../scenarios/input-error.js';
 import { meant } from '../scenarios/nearest.js';
 

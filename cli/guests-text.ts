@@ -1,7 +1,7 @@
 import type { MatrixRow } from '../campaign/matrix.js';
 import { FAULT_CLASSES } from '../guests/search/fault-classes.js';
 import { VIOLATION_KINDS } from '../guests/search/kinds.js';
-import { REPLAY } from '../guests/torture.js';
+import { REPLAY } from '../guests/test-library.js';
 import { textTable } from './text-table.js';
 
 /** Where the counterexamples of a matrix were written: by {@link failureName}. */

@@ -8,7 +8,7 @@ import { Exit } from './exit-codes.js';
 import { outputGrammar } from './output-grammar.js';
 import { emptyFolder } from './testing/in-process.js';
 
-it('tortures a library in a worker of its own, and says what came of it as one JSON object', async () => {
+it('tests a library in a worker of its own, and says what came of it as one JSON object', async () => {
   const { code, stdout, stderr } = await lockstep(
     'guests',
     ...['--libraries', 'redlock5', '--faults', 'even,small', '--runs', '10', '--no-shrink', '--json'],
@@ -62,7 +62,7 @@ export default ({ nodes }) => ({
 });
 `;
 
-it('tortures a lock in a file, and exits as for a violation where it breaks inside the assumptions', async () => {
+it('tests a lock in a file, and exits as for a violation where it breaks inside the assumptions', async () => {
   const file = join(emptyFolder(), 'my-lock.ts');
   writeFileSync(file, MINE);
   const { end } = started(['guests', '--library', file, '--faults', 'small', '--runs', '20', '--no-shrink', '--json']);

@@ -5,7 +5,7 @@ import { LIBRARIES, OLDER_VERSIONS } from '../guests/libraries/index.js';
 import { guestPage } from '../guests/recording.js';
 import { FAULT_CLASSES, onNodes } from '../guests/search/fault-classes.js';
 import { UnsupportedClient } from '../guests/session.js';
-import { type GuestName, REPLAY, showGuest } from '../guests/torture.js';
+import { type GuestName, REPLAY, showGuest } from '../guests/test-library.js';
 import { htmlReport } from '../report/html.js';
 import { type RecordingInput, recordingOf } from '../report/index.js';
 import { InputError } from '../scenarios/input-error.js';
@@ -25,7 +25,7 @@ type RecordedWith = Pick<ClientFailure, 'client' | 'extending'>;
 const RUNS = 50;
 const SEED = 'lockstep';
 
-/** Tortures npm lock libraries, or one of the user's own. */
+/** Tests npm lock libraries, or one of the user's own. */
 export async function guests(flags: GuestsFlags, io: Io): Promise<ExitCode> {
   if (flags.replay !== undefined) return replay(flags, io);
   const names = namesOf(flags, io);

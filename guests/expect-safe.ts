@@ -67,7 +67,7 @@ export interface SafeResult {
 }
 
 /**
- * Tortures a lock client inside the simulator: draws cases of what may go wrong, and throws for the first in which two
+ * Tests a lock client inside the simulator: draws cases of what may go wrong, and throws for the first in which two
  * clients hold the lock at once, or the client fails in another way, with a counterexample as short as it can be made.
  * Each case runs twice; a client of which the two differ is named as not deterministic, and never passes. A hundred cases
  * take some seconds, often more than a test may take by default: give it a time-out, and its signal. Calls in one process

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { RandomStreams, StandaloneNode } from '../sim/index.js';
-import { loadScripts } from './lock/wire.js';
+import { loadScripts } from './lock/request.js';
 import { type Provision, provision } from './provisioner/index.js';
 import { canRunOnRedis } from './testing/can-run.js';
 import { CASES } from './testing/conformance-cases.js';

@@ -123,7 +123,7 @@ describe.skipIf(!canRunOnRedis('campaigns over a queue', 'processes'))('a campai
     expect(stdout).toContain('The campaign is over.');
   });
 
-  it('has libraries tortured by its workers, and comes to what one process comes to', async () => {
+  it('has libraries tested by its workers, and comes to what one process comes to', async () => {
     const search = ['--guests', 'redlock5', '--classes', 'even', '--runs', '24', '--range-runs', '6', '--json'];
     const here = await lockstep('campaign', ...search, '--workers', '1');
     await lockstep('campaign', ...search, ...flags());

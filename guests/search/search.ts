@@ -75,7 +75,7 @@ export interface SearchOptions {
   readonly onRun?: (done: number) => void;
 }
 
-/** Tortures a library with one class of faults. */
+/** Tests a library with one class of faults. */
 export async function searchGuests(subject: LockFactory, faults: FaultClass, options: SearchOptions): Promise<Cell> {
   const streams = new RandomStreams(options.seed);
   const hash = new RollingHash();

@@ -1,4 +1,4 @@
-import type { RedisConnection } from './wire.js';
+import type { RedisConnection } from './request.js';
 
 /** What an own connection must be able to do. */
 const METHODS: readonly (keyof RedisConnection)[] = [

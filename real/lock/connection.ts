@@ -2,9 +2,9 @@ import { withoutArguments } from '../../text/secrets.js';
 import { connectionShapeError } from './client-shape.js';
 import { configError } from './errors.js';
 import { type FirstLook, firstLook } from './first-look.js';
+import { loadScripts, type RedisConnection, type Request, write } from './request.js';
 import { detectFastPath, type FastPath } from './shortcut.js';
 import { destroyStream, unrefStream } from './socket.js';
-import { loadScripts, type RedisConnection, type Request, write } from './wire.js';
 
 /** The options of an own connection, which overrule those of the client it is made from. */
 export interface ConnectionOptions {

@@ -11,7 +11,7 @@ import {
 import { LockDriver, type Voter } from './driver.js';
 import type { LockRuntime } from './machine.js';
 import { Pacer } from './pacer.js';
-import { NO_VOTE, type Reply, type Request } from './wire.js';
+import { NO_VOTE, type Reply, type Request } from './request.js';
 
 const YES: Reply = { answer: 'yes', counter: 0 };
 const NO: Reply = { answer: 'no', counter: 0 };

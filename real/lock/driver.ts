@@ -23,8 +23,8 @@ import {
 import { LockTimers } from './alarms.js';
 import type { LockRuntime } from './machine.js';
 import type { Pacer } from './pacer.js';
+import { type Reply, Request } from './request.js';
 import { afterCork } from './socket.js';
-import { type Reply, Request } from './wire.js';
 
 /** Who is told what a node answered, and when. `error` is given where the answer is `error` and somebody said why. */
 export interface Receiver {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { isOfIoredis } from './client-shape.js';
-import { isErrorReply, type RedisConnection } from './wire.js';
+import { isErrorReply, type RedisConnection } from './request.js';
 
 /** What is found out about a connection before it carries the first lock. */
 export interface FirstLook {

@@ -4,6 +4,6 @@ export { LockError, type LockErrorCode, type LockErrorDetails, type LockOperatio
 export type { Inspection } from './inspect.js';
 export { Lock, type LockSignal } from './lock.js';
 export { Redlock, type RedlockEvents, type Routine } from './redlock.js';
+export type { RedisConnection } from './request.js';
 export type { ReleaseReport } from './run.js';
 export type { AcquireSettings, PolicyOnly, RedlockSettings } from './settings.js';
-export type { RedisConnection } from './wire.js';

@@ -1,6 +1,6 @@
 import { SOUND } from '../../core/index.js';
 import type { LockNode } from './node.js';
-import type { Seen } from './wire.js';
+import type { Seen } from './request.js';
 
 /**
  * What the nodes have under a resource, at a glance. It may be out of date when it arrives: decide nothing by it that

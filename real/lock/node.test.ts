@@ -5,7 +5,7 @@ import type { Answer, Command, Operation, Token } from '../../core/index.js';
 import { LocalClock } from './clock.js';
 import type { RedlockClient } from './connection.js';
 import { LockNode } from './node.js';
-import { type RedisConnection, type Reply, Request } from './wire.js';
+import { type RedisConnection, type Reply, Request } from './request.js';
 
 /** As redis-errors has it. */
 class ReplyError extends Error {

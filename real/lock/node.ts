@@ -4,7 +4,6 @@ import type { Clock } from './clock.js';
 import { NodeConnection, type RedlockClient, type RedlockClusterClient } from './connection.js';
 import type { Receiver, Voter } from './driver.js';
 import type { FirstLook } from './first-look.js';
-import { corkForThisTurn } from './socket.js';
 import {
   isErrorReply,
   isMissingScript,
@@ -15,7 +14,8 @@ import {
   replyOf,
   type Seen,
   write,
-} from './wire.js';
+} from './request.js';
+import { corkForThisTurn } from './socket.js';
 
 /** Who a node belongs to. */
 export interface NodeOwner {

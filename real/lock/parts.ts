@@ -7,4 +7,4 @@ export { type Clock, LocalClock, type TimeSources } from './clock.js';
 export { LockDriver, type Receiver, type Voter } from './driver.js';
 export { DEFAULT_RUNTIME, type LockRuntime, newMachine } from './machine.js';
 export { Pacer } from './pacer.js';
-export { type Reply, Request, replyOf } from './wire.js';
+export { type Reply, Request, replyOf } from './request.js';

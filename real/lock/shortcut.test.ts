@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Command, Token } from '../../core/index.js';
 import { type Provision, provision } from '../provisioner/index.js';
 import { canRunOnRedis } from '../testing/can-run.js';
+import { answerOf, isErrorReply, isMissingScript, loadScripts, Request } from './request.js';
 import { detectFastPath } from './shortcut.js';
-import { answerOf, isErrorReply, isMissingScript, loadScripts, Request } from './wire.js';
 
 interface Ioredis {
   readonly Redis: new (url: string, options?: RedisOptions) => Redis;

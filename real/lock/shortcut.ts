@@ -1,4 +1,4 @@
-import { type EncodedCommand, encodeCommand, type RedisConnection, type Request } from './wire.js';
+import { type EncodedCommand, encodeCommand, type RedisConnection, type Request } from './request.js';
 
 /** Sends a request, and resolves with the reply: its strings are buffers. */
 export type FastPath = (request: Request) => Promise<unknown>;

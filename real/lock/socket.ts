@@ -1,4 +1,4 @@
-import type { RedisConnection } from './wire.js';
+import type { RedisConnection } from './request.js';
 
 interface Stream {
   unref?(): void;

@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import { type Answer, scriptsOf } from '../../core/index.js';
 import { lockPolicyOf } from '../../deviations/index.js';
 import type { StandaloneNode } from '../../sim/index.js';
-import { answerOf } from '../lock/wire.js';
+import { answerOf } from '../lock/request.js';
 import { type Act, commandOf, VARIANTS } from './conformance-target.js';
 
 /**

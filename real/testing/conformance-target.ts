@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import { type Answer, type Command, type Operation, scriptsOf, type Token } from '../../core/index.js';
 import { lockPolicyOf, type Policy, policyWith, REFERENCE } from '../../deviations/index.js';
 import { type KeyState, StandaloneNode } from '../../sim/index.js';
-import { answerOf, isMissingScript, Request, write } from '../lock/wire.js';
+import { answerOf, isMissingScript, Request, write } from '../lock/request.js';
 
 /** How a command is sent: as the lock does, with the text of its script, or by the scripts of another policy. */
 export type Variant = 'wire' | 'text' | 'no-nx' | 'own-or-missing' | 'extend-any' | 'plain-del';

@@ -113,14 +113,14 @@ const RELEASES: readonly Mutant[] = [
   },
   {
     id: 'M11',
-    story: 'A lock is released only where its SET was answered: where the answer was lost, the key stays.',
+    story: 'A lock is released only where its SET was granted: where the answer was lost, the key stays.',
     instance: 'redlock-rb before pull request 5',
     change: { deviations: ['releases-granted'] },
     expect: 'release-quorum',
   },
   {
     id: 'M11b',
-    story: 'A failed attempt is cleaned up only where its SET was answered: where the answer was lost, the key stays.',
+    story: 'A failed attempt is cleaned up only where its SET was granted: where the answer was lost, the key stays.',
     instance: 'redlock-rb before pull request 5',
     change: { deviations: ['cleans-granted'] },
     expect: 'cleanup',
