@@ -323,6 +323,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     if (operation !== 'acquire' || (lock.token === token && lock.keys.length > 0)) return;
     if (lock.state.phase !== 'acquiring') return;
     this.noteKept(lock);
+    this.session.judge.tokenOver(lock.token, this.context.now);
     lock.token = token;
     lock.keys = keys.map((key) => this.context.keyOf(key));
     const attempt = { ...lock.state.attempt, token: token as unknown as Token };

@@ -111,6 +111,11 @@ export class GuestMonitors extends Monitors {
     return this.judges.keys.tokenBehind(lock, now);
   }
 
+  /** A lock is asked for with another token from now on. */
+  tokenOver(token: number, now: TrueTime): void {
+    this.judges.keys.over(token, now);
+  }
+
   givesBack(lock: SimLock, now: TrueTime): void {
     this.judges.calls.releasing(lock, now);
   }

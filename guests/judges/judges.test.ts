@@ -8,10 +8,17 @@ import { kindOf } from '../search/kinds.js';
 import { lockOf, type Parts, RIGHT } from '../testing/blind/parts.js';
 import { plan, scheduleOf } from '../testing/schedules.js';
 
+const LOCK = plan(0, 400_000);
+
 /** What one client, and one that asks after it, are told of, in words. */
-async function found(make: MakeLock, faults: readonly Fault[] = [], fates: readonly Fate[] = []): Promise<string[]> {
+async function found(
+  make: MakeLock,
+  faults: readonly Fault[] = [],
+  fates: readonly Fate[] = [],
+  lock = LOCK,
+): Promise<string[]> {
   const subject = await lockFactoryOf('a lock', make, 500);
-  const locks = [[plan(0, 400_000)], [plan(10_000_000, 400_000, { ttlMs: 10_000 })]];
+  const locks = [[lock], [plan(10_000_000, 400_000, { ttlMs: 10_000 })]];
   const { violations } = await replayGuests(subject, scheduleOf(locks, { faults, fates, untilUs: 40_000_000 }));
   return violations.map((it) => `${kindOf(it)}: ${it.detail}`);
 }
@@ -54,6 +61,42 @@ it('tells of a release that changes nothing', async () => {
   expect(await found(lockWith({ drop }))).toEqual([
     'leak: c1 leaves its key on n0, which carried out its release, and has the key all the same',
     'leak: c2 leaves its key on n0, which carried out its release, and has the key all the same',
+  ]);
+});
+
+it('tells of no key but that of the lock, though a ticket and a sign of life of its process expire', async () => {
+  const make: MakeLock = ({ nodes }) => {
+    const take: Parts['take'] = async (node, key, token, ttl) => {
+      await node.set(`${key}:ticket:${token}`, `ticket ${token}`, 'PX', 600);
+      return RIGHT.take(node, key, token, ttl);
+    };
+    const inner = lockOf(nodes, { take });
+    const live = (key: string): void => {
+      for (const node of nodes) void node.set(`${key}:life`, `life of ${process.pid}`, 'PX', 600).catch(() => null);
+    };
+    return {
+      async acquire(key, ttlMs) {
+        const held = await inner.acquire?.(key, ttlMs);
+        setTimeout(live, 10, key);
+        return held;
+      },
+    };
+  };
+  expect(await found(make)).toEqual([]);
+});
+
+/** Extended so often that keys of earlier attempts expire meanwhile. */
+const LONG_LOCK = plan(0, 2_300_000, {
+  extensions: [600_000, 1_200_000, 1_800_000].map((afterUs) => ({ afterUs, ttlMs: 1_000 })),
+});
+
+it('tells of keys that failed attempts leave, though a later one succeeds', async () => {
+  const fates = ['n1', 'n2', 'n3'].map(
+    (node): Fate => ({ client: 'c1', operation: 'acquire', node, direction: 'request', lost: true }),
+  );
+  expect(await found(lockWith({}), [], fates, LONG_LOCK)).toEqual([]);
+  expect(await found(lockWith({ toClean: () => [] }), [], fates, LONG_LOCK)).toEqual([
+    'leak: c1 leaves its key on n0, where it never sent a release',
   ]);
 });
 

@@ -60,7 +60,6 @@ export class Keys {
   // ——— what is sent, and what comes of it ———
 
   sent(lock: SimLock, to: NodeSet, { operation, token }: Command, now: TrueTime): void {
-    if (operation === 'acquire' && lock.token !== (token as number)) this.over(lock.token, now);
     for (const node of members(to)) {
       const dealings = this.dealingsOf(token as number, node);
       if (operation === 'release') dealings.releaseSentUs = now;
@@ -96,7 +95,7 @@ export class Keys {
     return none;
   }
 
-  /** An acquisition has failed, its lock was released, or its process has died. */
+  /** An attempt or an acquisition has failed, its lock was released, or its process has died. */
   over(what: number | SimLock, now: TrueTime): void {
     if (!this.overSince.has(what)) this.overSince.set(what, now);
   }
@@ -117,7 +116,7 @@ export class Keys {
   keyGone(node: number, key: number, cause: KeyRemovalCause, now: TrueTime): void {
     const kept = this.kept[node]?.get(key);
     this.kept[node]?.delete(key);
-    if (kept !== undefined && cause === 'expired') this.leftBehind(node, kept, now);
+    if (kept !== undefined && cause === 'expired') this.leftBehind(node, key, kept, now);
   }
 
   // ——— what others ask ———
@@ -164,9 +163,15 @@ export class Keys {
 
   // ——— what is found ———
 
-  /** A key has run to its end: somebody ought to have deleted it if nobody had any use for it. */
-  private leftBehind(node: number, { token, sinceUs, byExtension }: Kept, now: TrueTime): void {
+  /** The lock that this is a key of; `null` for what a client stores besides, as a place in a queue. */
+  private ownerOf(key: number, token: number): SimLock | null {
     const owner = this.world.ownerOf(token);
+    return owner?.keys.includes(key) ? owner : null;
+  }
+
+  /** A key has run to its end: somebody ought to have deleted it if nobody had any use for it. */
+  private leftBehind(node: number, key: number, { token, sinceUs, byExtension }: Kept, now: TrueTime): void {
+    const owner = this.ownerOf(key, token);
     if (owner === null || owner.gone || this.told.has(owner)) return;
     const overUs = this.uselessSince(token, owner, now);
     if (overUs >= now) return;
@@ -184,10 +189,10 @@ export class Keys {
       const at = nodes[node];
       if (at === undefined || at.down) continue;
       for (const [key, kept] of keys) {
-        const owner = this.world.ownerOf(kept.token);
-        if (owner === null || !owner.keys.includes(key)) continue;
+        const owner = this.ownerOf(key, kept.token);
+        if (owner === null) continue;
         const tooLong = this.tooLong(owner, kept, at.ttlMs(key, now), now);
-        if (tooLong === null) this.leftBehind(node, kept, now);
+        if (tooLong === null) this.leftBehind(node, key, kept, now);
         else if (!this.told.has(owner)) {
           this.told.add(owner);
           const detail = `${nodeName(node)} has the key of ${owner.client.name} ${tooLong}`;
