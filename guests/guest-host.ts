@@ -253,13 +253,10 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     this.host.send(lock, oneNode(place), command, segment);
   }
 
-  /** An attempt or a release is over. What a library keeps for nodes that it has no connection to counts as sent. */
+  /** An attempt or a release is over. What a library keeps for nodes that it has no connection to counts as sent, but no answer is owed. */
   protected noteKept(lock: SimLock): void {
     const kept = this.networkMade?.unconnected ?? NO_NODES;
-    if (kept === NO_NODES || lock.token === 0) return;
-    const token = lock.token as unknown as Token;
-    const release: Command = { operation: 'release', attempt: 0, round: 0, token, ttlMs: 0, counter: 0 };
-    this.context.observer.sent(lock, kept, release, this.context.now);
+    if (lock.token !== 0) this.session.judge.keepsRelease(lock.token, kept, this.context.now);
   }
 
   /** What commands are about, for whoever looks at messages: their lock above all. `null` before there is any. */

@@ -116,6 +116,11 @@ export class GuestMonitors extends Monitors {
     this.judges.keys.over(token, now);
   }
 
+  /** A client keeps the release of a token for nodes that it has no connection to. */
+  keepsRelease(token: number, nodes: NodeSet, now: TrueTime): void {
+    this.judges.keys.releaseKept(token, nodes, now);
+  }
+
   givesBack(lock: SimLock, now: TrueTime): void {
     this.judges.calls.releasing(lock, now);
   }
@@ -168,7 +173,10 @@ export class GuestMonitors extends Monitors {
   override faultStrikes(fault: Fault, now: TrueTime): void {
     this.judges.quiet.strikes(fault, now);
     if (fault.kind === 'crash' && fault.power === true) this.withoutPower.add(fault.node);
-    if (fault.kind === 'client-crash') this.judges.keys.dies(fault.client);
+    if (fault.kind === 'client-crash') {
+      this.judges.keys.dies(fault.client);
+      this.judges.calls.dies(fault.client);
+    }
     super.faultStrikes(fault, now);
   }
 

@@ -87,6 +87,11 @@ export class Calls {
     this.unanswered.delete(command);
   }
 
+  /** A process dies, and waits for nothing any more. */
+  dies(name: ProcessName): void {
+    for (const [command, { client }] of this.unanswered) if (client === name) this.unanswered.delete(command);
+  }
+
   /** The nodes that have owed a process an answer for long. */
   waitsFor(client: ProcessName, now: TrueTime): number[] {
     let nodes = NO_NODES;

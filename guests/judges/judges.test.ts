@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import { Redis as IoRedis, type Redis } from 'ioredis';
 import { expect, it } from 'vitest';
 import type { Fate, Fault } from '../../scenarios/index.js';
 import { lockFactoryOf } from '../lock-factory.js';
@@ -9,6 +9,7 @@ import { lockOf, type Parts, RIGHT } from '../testing/blind/parts.js';
 import { plan, scheduleOf } from '../testing/schedules.js';
 
 const LOCK = plan(0, 400_000);
+const LOST_SET = { client: 'c1', operation: 'acquire', direction: 'request', lost: true } as const;
 
 /** What one client, and one that asks after it, are told of, in words. */
 async function found(
@@ -91,9 +92,7 @@ const LONG_LOCK = plan(0, 2_300_000, {
 });
 
 it('tells of keys that failed attempts leave, though a later one succeeds', async () => {
-  const fates = ['n1', 'n2', 'n3'].map(
-    (node): Fate => ({ client: 'c1', operation: 'acquire', node, direction: 'request', lost: true }),
-  );
+  const fates = ['n1', 'n2', 'n3'].map((node): Fate => ({ ...LOST_SET, node }));
   expect(await found(lockWith({}), [], fates, LONG_LOCK)).toEqual([]);
   expect(await found(lockWith({ toClean: () => [] }), [], fates, LONG_LOCK)).toEqual([
     'leak: c1 leaves its key on n0, where it never sent a release',
@@ -140,6 +139,39 @@ it('tells of a token that two processes use at once', async () => {
   const subject = await lockFactoryOf('a lock', lockWith({ token: () => 'mine' }), 500);
   const { violations } = await replayGuests(subject, scheduleOf([[plan(0, 400_000)], [plan(100_000, 400_000)]]));
   expect(violations.map(({ detail }) => detail)).toContain('c2 acquires with the token of c1, whose lock is not over');
+});
+
+/** Waits for each node for a while as it acquires, and for ever as it releases. */
+function hangs(nodes: readonly Redis[]): LockUnderTest {
+  return { ...lockOf(nodes), release: (_, key) => Promise.all(nodes.map((node) => node.del(key))) };
+}
+
+it.each<[string, MakeLock, readonly Fault[]]>([
+  [
+    'the process before it was owed',
+    ({ nodes }) => hangs(nodes),
+    [
+      { kind: 'pause', process: 'n0', atUs: 0, forUs: 3_000_000 },
+      { kind: 'client-crash', client: 'c1', atUs: 1_000_000, restartAfterUs: 1_000_000 },
+    ],
+  ],
+  [
+    'it kept while it had no connection',
+    ({ addresses }) => hangs(addresses.map(({ url }) => new IoRedis(url).on('error', () => {}))),
+    [
+      { kind: 'crash', node: 'n0', atUs: 0, restartAfterUs: 3_000_000 },
+      { kind: 'pause', process: 'n2', atUs: 4_500, forUs: 3_000_000 },
+    ],
+  ],
+])('takes a release that waits for one node for a hang, whatever %s by another', async (_, make, faults) => {
+  const subject = await lockFactoryOf('a lock', make, undefined);
+  const locks = [plan(0, 400_000), plan(10_000_000, 3_000_000, { ttlMs: 10_000 })];
+  const silent: Fault = { kind: 'pause', process: 'n1', atUs: 12_000_000, forUs: 10 ** 12 };
+  // Its first attempt fails.
+  const fates = ['n3', 'n4'].map((node): Fate => ({ ...LOST_SET, node }));
+  const schedule = scheduleOf([locks], { faults: [...faults, silent], fates, untilUs: 40_000_000 });
+  const { violations } = await replayGuests(subject, schedule);
+  expect(violations.map(({ detail }) => detail)).toContain('release of c1 has not returned for 26 s: it waits for n1');
 });
 
 it('takes a client that goes on trying for no hang', async () => {

@@ -67,6 +67,11 @@ export class Keys {
     }
   }
 
+  /** Releases of a token for these nodes wait for a connection. */
+  releaseKept(token: number, nodes: NodeSet, now: TrueTime): void {
+    for (const node of members(nodes)) this.dealingsOf(token, node).releaseSentUs = now;
+  }
+
   executes(command: Command): void {
     this.executing = command;
   }
