@@ -53,7 +53,7 @@ export class GuestMonitors extends Monitors {
 
   override begins(world: WatchedWorld): void {
     const { nodes } = this;
-    const quiet = new Quiet(world.nodes.length);
+    const quiet = new Quiet(world.nodes);
     const keys = new Keys(world, quiet);
     this.judging = { quiet, keys, calls: new Calls(world, quiet, keys), margin: new Margin(world, nodes, quiet) };
     super.begins(world);
@@ -187,7 +187,7 @@ export class GuestMonitors extends Monitors {
 
   override nodeUp(node: number, now: TrueTime): void {
     this.machines?.nodeIsBack(node);
-    this.judges.quiet.nodeUp(node, now);
+    this.judges.quiet.disturb(now, now);
     super.nodeUp(node, now);
   }
 
@@ -206,7 +206,7 @@ export class GuestMonitors extends Monitors {
 
   override executed(node: number, command: Command, answer: Answer, now: TrueTime): void {
     this.judges.keys.executed(node, command, answer, now);
-    this.judges.margin.executed(node, command, now);
+    this.judges.margin.executed(node, command, answer, now);
     super.executed(node, command, answer, now);
   }
 

@@ -1,5 +1,6 @@
 import { Redis as IoRedis, type Redis } from 'ioredis';
 import { expect, it } from 'vitest';
+import type { Operation } from '../../core/index.js';
 import type { Fate, Fault } from '../../scenarios/index.js';
 import { lockFactoryOf } from '../lock-factory.js';
 import type { LockUnderTest, MakeLock } from '../lock-under-test.js';
@@ -126,6 +127,19 @@ it('tells of a free lock that is not given, to one who asks alone, with a majori
   expect(await found(make, majority)).toEqual([]);
 });
 
+it('takes a node for cut off that comes back from a crash meanwhile', async () => {
+  const cut: Fault = {
+    kind: 'partition',
+    from: ['n0', 'n1', 'n2'],
+    to: ['c2'],
+    oneWay: false,
+    atUs: 0,
+    forUs: 10 ** 8,
+  };
+  const back: Fault = { kind: 'crash', node: 'n0', atUs: 2_000_000, restartAfterUs: 1_000 };
+  expect(await found(lockWith({}), [cut, back])).toEqual([]);
+});
+
 it('tells of a lock that counts from the answers, whether anybody asks for it or not', async () => {
   const until: Parts['until'] = (_, answeredAt, ttl) => answeredAt + ttl;
   expect(await found(lockWith({ until }))).toContain(
@@ -133,6 +147,16 @@ it('tells of a lock that counts from the answers, whether anybody asks for it or
   );
   // At equal clocks no allowance is needed.
   expect(await found(lockWith({ until: (sentAt, _, ttl) => sentAt + ttl }))).toEqual([]);
+});
+
+it('counts an extension that comes to a node right behind the SET', async () => {
+  const delayed = (node: string, operation: Operation, delayUs: number): Fate => ({
+    ...{ client: 'c1', node, operation, direction: 'request', delayUs },
+  });
+  const late = ['n0', 'n1'].map((node) => delayed(node, 'acquire', 300_000));
+  const lost: Fate = { ...LOST_SET, operation: 'extend', node: 'n2' };
+  const lock = plan(0, 3_000_000, { extensions: [{ afterUs: 20_000, ttlMs: 1_000 }] });
+  expect(await found(lockWith({}), [], [...late, lost], lock)).toEqual([]);
 });
 
 it('tells of a token that two processes use at once', async () => {

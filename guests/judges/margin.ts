@@ -1,4 +1,4 @@
-import type { Command } from '../../core/index.js';
+import type { Answer, Command } from '../../core/index.js';
 import { nodeName, type SimLock, type TrueTime, type WatchedWorld, type World } from '../../sim/index.js';
 import { type ClientViolation, failure } from './failure.js';
 import type { Quiet } from './quiet.js';
@@ -46,15 +46,18 @@ export class Margin {
   }
 
   /** It has done so: a key that has another TTL now, has it as if it were there since the command was sent. */
-  executed(node: number, command: Command, now: TrueTime): void {
+  executed(node: number, command: Command, answer: Answer, now: TrueTime): void {
     const { before } = this;
+    const isExtended = command.operation === 'extend' && answer === 'yes';
     const sentUs = this.sentAt.get(command) ?? now;
     const lock = this.world.ownerOf(command.token as number);
     if (lock === null) return;
     for (const [key, { token, ttlMs }] of this.keysOn(node, command, now)) {
       const was = before.get(key);
-      if (was?.token === token && was.ttlMs === ttlMs) continue;
-      if (token !== (command.token as number)) {
+      const isOwn = token === (command.token as number);
+      // Right behind its SET, an extension changes nothing that is to be seen.
+      if (was?.token === token && was.ttlMs === ttlMs && !(isOwn && isExtended)) continue;
+      if (!isOwn) {
         if (was?.token === token && was.ttlMs !== NO_EXPIRY) this.tellForeign(lock, token, node, now);
         continue;
       }

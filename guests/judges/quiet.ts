@@ -1,5 +1,5 @@
 import type { Fault, ProcessName } from '../../scenarios/index.js';
-import { nodeIndex } from '../../sim/index.js';
+import { nodeIndex, type WatchedWorld } from '../../sim/index.js';
 
 const FOR_EVER = Number.POSITIVE_INFINITY;
 
@@ -10,11 +10,13 @@ export class Quiet {
   private lastUs = -1;
   /** Ends of what lasts. */
   private readonly ends: number[] = [];
-  /** By node: until when it is dead, stands still, refuses or is cut off from somebody. */
+  private readonly nodes: WatchedWorld['nodes'];
+  /** By node: until when it refuses or is cut off from somebody. */
   private readonly outUntil: number[];
 
-  constructor(nodes: number) {
-    this.outUntil = new Array<number>(nodes).fill(0);
+  constructor(nodes: WatchedWorld['nodes']) {
+    this.nodes = nodes;
+    this.outUntil = nodes.map(() => 0);
   }
 
   /** Something gets in the way now, and goes on until then. */
@@ -25,13 +27,10 @@ export class Quiet {
 
   strikes(fault: Fault, now: number): void {
     switch (fault.kind) {
-      case 'crash':
-        this.out([fault.node], now, FOR_EVER);
-        break;
       case 'pause':
       case 'suspend':
         this.clocksChanged ||= fault.kind === 'suspend';
-        this.out([fault.process], now, now + fault.forUs);
+        this.disturb(now, now + fault.forUs);
         break;
       case 'refuse':
         this.out([fault.node], now, now + fault.forUs);
@@ -55,11 +54,6 @@ export class Quiet {
     this.disturb(now, until);
   }
 
-  nodeUp(node: number, now: number): void {
-    this.outUntil[node] = now;
-    this.disturb(now, now);
-  }
-
   /** Whether nothing has begun or ended to be in the way since then, or at that instant. */
   holdsSince(us: number, now: number): boolean {
     return this.lastUs < us && this.ends.every((end) => end < us || end > now);
@@ -67,11 +61,12 @@ export class Quiet {
 
   /** Whether a node is in order now. */
   isInOrder(node: number, now: number): boolean {
-    return (this.outUntil[node] ?? 0) <= now;
+    const { down = true, pausedUntil = now } = this.nodes[node] ?? {};
+    return !down && pausedUntil <= now && (this.outUntil[node] ?? 0) <= now;
   }
 
   /** How many nodes are in order now. */
   nodesInOrder(now: number): number {
-    return this.outUntil.filter((until) => until <= now).length;
+    return this.nodes.filter(({ index }) => this.isInOrder(index, now)).length;
   }
 }
