@@ -7,6 +7,7 @@ import {
   type Environment,
   has,
   initialState,
+  LONGEST_US,
   type LocalTime,
   type LockEvent,
   type LockPolicy,
@@ -67,7 +68,7 @@ export abstract class LockDriver implements Environment<LockDriver>, Receiver {
   #unanswered = 0;
   /** Rounds that are not with the sockets yet, and when the last of them was: node time-outs count from then. */
   #unwritten = 0;
-  #writtenAt: LocalTime = localTime(0);
+  #writtenAt: LocalTime = localTime(-LONGEST_US);
   /** Releases that wait for their turn, and the time-out that begins with them. */
   #deferred = 0;
   #deferredTimer: Timer | null = null;
@@ -146,12 +147,17 @@ export abstract class LockDriver implements Environment<LockDriver>, Receiver {
 
   /** A release waits for its turn; the other commands are in theirs already. */
   send(_lock: LockDriver, to: NodeSet, command: Command, now: LocalTime): void {
-    if (command.operation !== 'release' || this.pacer.begins()) {
-      this.#sendNow(to, command, now);
-      return;
+    if (command.operation !== 'release' || this.pacer.begins()) this.#sendNow(to, command, now);
+    else if (!this.#isOfAttempt(command)) this.pacer.wait(() => this.#sendNow(to, command, this.machine.clock.now()));
+    else {
+      this.#deferred++;
+      this.pacer.wait(() => this.#sendDeferred(to, command, this.machine.clock.now()));
     }
-    this.#deferred++;
-    this.pacer.wait(() => this.#sendDeferred(to, command, this.machine.clock.now()));
+  }
+
+  /** The late release of an attempt before has no time-out, and must put off none. */
+  #isOfAttempt({ token }: Command): boolean {
+    return token === this.state.attempt.token;
   }
 
   #sendDeferred(to: NodeSet, command: Command, now: LocalTime): void {
@@ -162,9 +168,9 @@ export abstract class LockDriver implements Environment<LockDriver>, Receiver {
   }
 
   #sendNow(to: NodeSet, command: Command, now: LocalTime): void {
-    const { operation, token } = command;
+    const { operation } = command;
     const request = new Request(command, this.resources, this.policy.rules);
-    const isOfAttempt = token === this.state.attempt.token;
+    const isOfAttempt = this.#isOfAttempt(command);
     if (operation === 'acquire') this.#missed = without(this.#missed, to);
     for (const node of this.#nodes) {
       if (!has(to, node.index)) continue;
@@ -175,7 +181,7 @@ export abstract class LockDriver implements Environment<LockDriver>, Receiver {
         this.#missed = union(this.#missed, oneNode(node.index));
       }
     }
-    if (afterCork(this)) this.#unwritten++;
+    if (isOfAttempt && afterCork(this)) this.#unwritten++;
   }
 
   arm(_lock: LockDriver, timer: Timer, at: LocalTime, now: LocalTime): void {

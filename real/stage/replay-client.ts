@@ -1,4 +1,4 @@
-import { type LocalTime, localTime, type Token } from '../../core/index.js';
+import { LONGEST_US, type LocalTime, localTime, type Token } from '../../core/index.js';
 import type { Policy } from '../../deviations/index.js';
 import type { ClientPlan, LockPlan, ProcessName } from '../../scenarios/index.js';
 import { DEFAULT_RUNTIME, type LockRuntime, Pacer } from '../lock/parts.js';
@@ -62,7 +62,7 @@ export class ReplayClient implements LockOwner {
   }
 
   /** When its last pause was over, by its clock. */
-  awakeSince: LocalTime = localTime(0);
+  awakeSince: LocalTime = localTime(-LONGEST_US);
 
   /** Where it acquires from now on. */
   get list(): readonly Channel[] {
