@@ -29,9 +29,12 @@ describe('the catalogue of deviations', () => {
   });
 
   it.each([
-    [['half-quorum', 'float-majority'], 'float-majority would undo half-quorum: both are about one rule'],
-    [['half-quorum', 'quorum:2'], 'quorum would undo half-quorum: both are about one rule'],
-    [['half-quorum', 'half-quorum'], 'half-quorum would undo half-quorum: both are about one rule'],
+    [['half-quorum', 'float-majority'], 'float-majority would undo half-quorum: both are about quorum'],
+    [['half-quorum', 'quorum:2'], 'quorum would undo half-quorum: both are about quorum'],
+    [['half-quorum', 'half-quorum'], 'half-quorum would undo half-quorum: both are about quorum'],
+    [['sets-any', 'own-key-grants'], 'own-key-grants would undo sets-any: both are about scripts.acquire'],
+    [['extends-missing', 'extends-any'], 'extends-any would undo extends-missing: both are about scripts.extend'],
+    [['deletes-any', 'gets-then-deletes'], 'gets-then-deletes would undo deletes-any: both are about scripts.release'],
     [['toString'], 'there is no deviation toString'],
     [['quorum'], 'quorum: write quorum:<whole number from 1 to 31>'],
     [['quorum:x'], 'quorum:x: write quorum:<whole number from 1 to 31>'],

@@ -60,12 +60,12 @@ export function inOrder(references: readonly string[]): string[] {
 export function rulesOf(references: readonly string[]): Rules {
   const list = inOrder(references).map(parseDeviation);
   let rules = table({});
-  const changed = new Map<keyof Rules, string>();
+  const changed = new Map<string, string>();
   for (const { name, deviation, number } of list) {
-    const other = changed.get(deviation.rule);
+    const other = changed.get(deviation.place);
     if (other !== undefined && (other === name || !deviation.wraps))
-      throw new RangeError(`${name} would undo ${other}: both are about one rule`);
-    changed.set(deviation.rule, name);
+      throw new RangeError(`${name} would undo ${other}: both are about ${deviation.place}`);
+    changed.set(deviation.place, name);
     rules = table({ ...rules, [deviation.rule]: deviation.apply(rules, number) });
   }
   return rules;

@@ -47,8 +47,14 @@ for _, key in ipairs(KEYS) do
 end
 return 0`.trim();
 
-const script = (says: string, change: Partial<NodeScripts>): Deviation =>
-  wraps('scripts', says, (below) => ({ ...below.scripts, ...change }));
+function script<Part extends 'acquire' | 'extend' | 'release'>(
+  part: Part,
+  says: string,
+  form: NodeScripts[Part],
+): Deviation {
+  const change = wraps('scripts', says, (below) => ({ ...below.scripts, [part]: form }));
+  return { ...change, place: `scripts.${part}`, wraps: false };
+}
 
 /** How long keys live, and what is done to them. */
 export const KEYS: Readonly<Record<string, Deviation>> = {
@@ -68,27 +74,46 @@ export const KEYS: Readonly<Record<string, Deviation>> = {
     (ttlMs, attempt) => Math.min(FOR_EVER, ttlMs * 1000 ** Math.min(attempt, 4)),
   ),
 
-  'sets-any': script('a key is set whether or not it is there', {
-    acquire: { onto: 'any', renews: true, lua: SET_ANY, plain: [] },
+  'sets-any': script('acquire', 'a key is set whether or not it is there', {
+    onto: 'any',
+    renews: true,
+    lua: SET_ANY,
+    plain: [],
   }),
   // Sound where validity counts from the first sending of the token, and no node is on the list twice.
-  'own-key-grants': script('finding the own token counts as a yes', {
-    acquire: { onto: 'missing-or-own', renews: false, lua: SET_ABSENT_OR_OWN, plain: null },
+  'own-key-grants': script('acquire', 'finding the own token counts as a yes', {
+    onto: 'missing-or-own',
+    renews: false,
+    lua: SET_ABSENT_OR_OWN,
+    plain: null,
   }),
-  'own-key-renews': script('finding the own token counts as a yes, and gives the key the whole TTL again', {
-    acquire: { onto: 'missing-or-own', renews: true, lua: SET_OWN_OR_MISSING, plain: null },
+  'own-key-renews': script('acquire', 'finding the own token counts as a yes, and gives the key the whole TTL again', {
+    onto: 'missing-or-own',
+    renews: true,
+    lua: SET_OWN_OR_MISSING,
+    plain: null,
   }),
-  'extends-missing': script('an extension sets keys again that are missing', {
-    extend: { onto: 'own-or-missing', lua: SET_OWN_OR_MISSING, plain: false },
+  'extends-missing': script('extend', 'an extension sets keys again that are missing', {
+    onto: 'own-or-missing',
+    lua: SET_OWN_OR_MISSING,
+    plain: false,
   }),
-  'extends-present': script('an extension gives any key that is there a new expiry, without a look at its token', {
-    extend: { onto: 'present', lua: EXPIRE_PRESENT, plain: true },
+  'extends-present': script(
+    'extend',
+    'an extension gives any key that is there a new expiry, without a look at its token',
+    { onto: 'present', lua: EXPIRE_PRESENT, plain: true },
+  ),
+  'extends-any': script('extend', 'an extension sets any key', { onto: 'any', lua: SET_ANY, plain: true }),
+  'deletes-any': script('release', 'a release deletes any key', {
+    onto: 'any',
+    asks: null,
+    lua: DELETE_ANY,
+    plain: true,
   }),
-  'extends-any': script('an extension sets any key', { extend: { onto: 'any', lua: SET_ANY, plain: true } }),
-  'deletes-any': script('a release deletes any key', {
-    release: { onto: 'any', asks: null, lua: DELETE_ANY, plain: true },
-  }),
-  'gets-then-deletes': script('a release reads the key, and then deletes it', {
-    release: { onto: 'any', asks: IS_OWN, lua: DELETE_ANY, plain: true },
+  'gets-then-deletes': script('release', 'a release reads the key, and then deletes it', {
+    onto: 'any',
+    asks: IS_OWN,
+    lua: DELETE_ANY,
+    plain: true,
   }),
 };

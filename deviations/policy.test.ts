@@ -100,6 +100,12 @@ describe('a change of a policy', () => {
     expect(policyWith({ deviations: ['asks-in-turn'] }, client).deviations).toEqual(['asks-in-turn']);
     expect(policyPlus({ deviations: ['asks-in-turn'] }, client).deviations).toEqual(['half-quorum', 'asks-in-turn']);
     expect(policyPlus({ habits: { clock: 'boot' } }, client).deviations).toEqual(['half-quorum']);
+    expect(policyPlus({ deviations: ['quorum:2'] }, client).deviations).toEqual(['quorum:2']);
+    const scripts = policyWith({ deviations: ['sets-any', 'extends-any'] });
+    expect(policyPlus({ deviations: ['extends-missing'] }, scripts).deviations).toEqual([
+      'sets-any',
+      'extends-missing',
+    ]);
   });
 
   it('is refused where it names what there is not', () => {

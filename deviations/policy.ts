@@ -1,5 +1,5 @@
 import { DEFAULT_SETTINGS, type Settings } from '../core/index.js';
-import { inOrder } from './catalogue.js';
+import { inOrder, parseDeviation } from './catalogue.js';
 
 /**
  * What a client's process does around its lock, and no rule of the lock: which nodes and clock it goes by, where its tokens
@@ -68,10 +68,18 @@ export const REFERENCE: Policy = Object.freeze<Policy>({
   }),
 });
 
-/** `base` with this change, whose deviations come beside those that it has. */
+/** `base` with this change, whose deviations come beside those that it has, or in place of what they would undo. */
 export function policyPlus(change: PolicyChange, base: Policy = REFERENCE): Policy {
   const { deviations = [], ...rest } = change;
-  return policyWith({ ...rest, deviations: [...new Set([...base.deviations, ...deviations])] }, base);
+  const taken = deviations.flatMap((it) => replacedBy(it) ?? []);
+  const kept = base.deviations.filter((it) => !taken.includes(replacedBy(it) ?? ''));
+  return policyWith({ ...rest, deviations: [...new Set([...kept, ...deviations])] }, base);
+}
+
+/** The place that a deviation has for itself; `null` for one that stands on others. */
+function replacedBy(reference: string): string | null {
+  const { deviation } = parseDeviation(reference);
+  return deviation.wraps ? null : deviation.place;
 }
 
 /** The policy of a known client: the sound one with this change, under its name. */

@@ -42,6 +42,7 @@ export const VOTES: Readonly<Record<string, Deviation>> = {
   quorum: numbered('quorum', 'a quorum of this size, whatever the number of nodes', [1, MOST_NODES], (n) => () => n),
   'extension-votes': {
     rule: 'quorum',
+    place: 'quorum',
     says: 'an extension needs so many votes more than a lock, or fewer',
     wraps: true,
     range: [-MOST_NODES, MOST_NODES],

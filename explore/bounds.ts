@@ -4,7 +4,6 @@ import {
   hasFencingTokens,
   type Policy,
   type PolicyChange,
-  parseDeviation,
   policyPlus,
   policyWith,
   REFERENCE,
@@ -94,7 +93,6 @@ export const DEFAULT_SCOPE: ExploreScope = {
 /** The policy that the clients of a bounded world follow. */
 export function policyWithin(bounds: ExploreScope): Policy {
   const isGranted = bounds.votes === 'granted';
-  const hasDeadline = bounds.policy.deviations?.some((it) => parseDeviation(it).deviation.rule === 'deadline') ?? false;
   const base = policyWith({
     settings: {
       driftPpm: 0,
@@ -107,14 +105,10 @@ export function policyWithin(bounds: ExploreScope): Policy {
       fencing: isGranted,
     },
     // Clocks jump by ticks here, and are read in whole ones.
-    deviations: [
-      `stamps-us:${TICK_US}`,
-      ...(hasDeadline ? [] : [`deadline-stamps-us:${TICK_US}`]),
-      ...(isGranted ? ['sets-any'] : []),
-    ],
+    deviations: [`stamps-us:${TICK_US}`, `deadline-stamps-us:${TICK_US}`],
     habits: { clock: 'wall' },
   });
-  return policyPlus(bounds.policy, base);
+  return policyPlus({ deviations: isGranted ? ['sets-any'] : [] }, policyPlus(bounds.policy, base));
 }
 
 /** Choices that a bounded world would not act on, so that "safe" would say nothing of them; and why it does not. */

@@ -59,6 +59,7 @@ describe('clock rates', () => {
     // Neither whole stamps nor clocks that tick together are enough alone.
     expect(at({})).toEqual(['clock-rate']);
     expect(at({ ...cut, deviations: ['stamps-us:1000', 'deadline-counted-after-us:0'] })).toEqual(['clock-rate']);
+    expect(at({ ...cut, deviations: ['stamps-us:1000'] })).toEqual(['clock-rate']);
     expect(at(cut, [{ process: 'c1', offsetUs: 999, ratePpm: 0 }])).toEqual(['clock-rate']);
     expect(at(cut, [rate('n0', 1)])).toContain('clock-rate');
     expect(at(cut, [], [step('n0', 999)])).toContain('clock-rate');

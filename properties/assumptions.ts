@@ -202,7 +202,7 @@ class Clocks {
     const { resolutionUs } = cluster;
     const policy = policyWithTiming(this.policy, clients.find(({ id }) => id === client)?.timing);
     if (deviates(policy, 'deadline-counted-after-us', 'deadline-whole-ttl')) return false;
-    if ((deviationNumber(policy, 'stamps-us') ?? 1) % resolutionUs !== 0) return false;
+    if ((deviationNumber(policy, 'deadline-stamps-us') ?? 1) % resolutionUs !== 0) return false;
     const isWhole = (us: number): boolean => us % resolutionUs === 0;
     const changed = faults.some((it) => {
       if (it.kind === 'clock-step') return (it.process === client || it.process === node) && !isWhole(it.byUs);

@@ -9,6 +9,7 @@ import {
   type PolicyChange,
   parseDeviation,
   policyOf,
+  policyPlus,
   policyWith,
   releasesInTurn,
   withDeadline,
@@ -86,8 +87,8 @@ export function withPolicy(schedule: Schedule, { settings, habits }: Omit<Policy
 /** A policy with some deviations in place of others, which are named without their numbers. */
 export function withDeviations(schedule: Schedule, others: readonly string[], own: readonly string[]): Schedule {
   const policy = policyOf(schedule.policy);
-  const kept = policy.deviations.filter((it) => !others.includes(parseDeviation(it).name) && !own.includes(it));
-  return { ...schedule, policy: choiceOf(policyWith({ deviations: [...kept, ...own] }, policy)) };
+  const deviations = policy.deviations.filter((it) => !others.includes(parseDeviation(it).name));
+  return { ...schedule, policy: choiceOf(policyPlus({ deviations: own }, policyWith({ deviations }, policy))) };
 }
 
 /** When a round is decided: as soon as it can be, or when every node has answered or timed out, as are releases then. */

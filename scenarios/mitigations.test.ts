@@ -178,7 +178,7 @@ test.each([
   ['extend-from=reply', [], []],
   ['own-key=refusal', [], ['own-key-renews']],
   ['token-check=on', [], []],
-  ['token-check=off', ['deletes-any'], []],
+  ['token-check=off', ['deletes-any'], ['gets-then-deletes']],
   ['rejoin=copy', [], ['counter-from-zero']],
   ['rejoin=copy-if-missing', ['counter-kept'], ['counter-from-zero']],
 ])('%s adds %j and takes %j away', (text, added, removed) => {

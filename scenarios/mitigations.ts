@@ -1,4 +1,5 @@
 import { MOST_NODES } from '../core/index.js';
+import { deviates, policyOf } from '../deviations/index.js';
 import {
   spreadJitter,
   withAnswers,
@@ -237,12 +238,11 @@ export const MITIGATIONS: readonly Mitigation[] = [
     name: 'own-key',
     values: 'vote|refusal',
     description: 'what a node says whose key is of the same token already, from an earlier sending',
-    apply: (schedule, value) =>
-      withDeviations(
-        schedule,
-        ['own-key-grants', 'own-key-renews'],
-        oneOf(value, { vote: ['own-key-grants'], refusal: [] }),
-      ),
+    apply: (schedule, value) => {
+      // A client that sets any key has a yes from its own one as well.
+      const vote = deviates(policyOf(schedule.policy), 'sets-any') ? [] : ['own-key-grants'];
+      return withDeviations(schedule, ['own-key-grants', 'own-key-renews'], oneOf(value, { vote, refusal: [] }));
+    },
   },
   {
     name: 'token-check',

@@ -254,8 +254,8 @@ describe('says what is wrong, where, and what would be right', () => {
       [
         "/schedule/clients/0/locks/0/writes/0/sendAfterUs: 9 is before the check; it must be at least checkAfterUs, 10",
         "/schedule/faults/2/kind: a failover needs replicas; set replicaLagUs of the cluster to their lag",
-        "/schedule/policy/deviations: quorum would undo half-quorum: both are about one rule",
-        "/schedule/policy/deviations: asks-in-turn would undo asks-in-turn: both are about one rule",
+        "/schedule/policy/deviations: quorum would undo half-quorum: both are about quorum",
+        "/schedule/policy/deviations: asks-in-turn would undo asks-in-turn: both are about next",
         "/schedule/resource: "fencing" needs fencing tokens; set fencing to true in the settings of the policy",
         "/schedule/fates/2/delayUs: a lost message has no delay; leave out one of lost and delayUs",
         "/schedule/fates/0/client: "c3" is not a client; the schedule has c1, c2",
