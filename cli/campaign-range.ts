@@ -18,7 +18,7 @@ export async function remake(index: number, parts: readonly string[], flags: Que
   if (flags.json) {
     const { from, to } = range;
     const result = { index, search: name, from, to, hash, digest, isSame, runs, near, violating, shapes };
-    writeJson(io, 'lockstep.campaign-range/1', result);
+    writeJson(io, 'lockstep.campaign-range/2', result);
   } else io.stdout.write(text(remade, name, isSame));
   return isSame ? Exit.ok : Exit.notReproduced;
 }

@@ -17,13 +17,13 @@ export interface DrivenLock {
  */
 export interface Environment<Lock extends DrivenLock> {
   readonly policy: LockPolicy;
-  /** The chance for an attempt of a lock, which are counted from 0. */
+  /** The randomness of attempt number `attempt` of a lock, from 0. */
   draw(lock: Lock, attempt: number): AttemptRandomness;
   /** Sends a command to nodes. Each answer is handed to {@link drive}. */
   send(lock: Lock, to: NodeSet, command: Command, now: LocalTime): void;
   /** Has {@link dueTimer} driven once at an instant, instead of when the timer was armed for before. */
   arm(lock: Lock, timer: Timer, at: LocalTime, now: LocalTime): void;
-  /** Has it not driven any more. */
+  /** Cancels a timer. */
   cancel(lock: Lock, timer: Timer): void;
   /** Tells the owner, who may call back only when {@link drive} has returned. */
   report(lock: Lock, outcome: Outcome, now: LocalTime): void;

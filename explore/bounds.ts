@@ -113,9 +113,11 @@ export function policyWithin(bounds: ExploreScope): Policy {
 
 /** Choices that a bounded world would not act on, so that "safe" would say nothing of them; and why it does not. */
 const NOT_EXPLORED = {
+  nodesFrom: 'only clients that count all nodes are explored',
   tokenFrom: 'tokens are numbered here, and two clients never draw the same one',
+  tokenPerProcess: 'each attempt, or each lock, has a token of its own here',
   beliefEnds: 'only owners that stop believing as they call release are explored',
-} as const satisfies { readonly [Habit in keyof Habits]?: string };
+} as const satisfies { readonly [Habit in Exclude<keyof Habits, 'clock'>]: string };
 
 /** What nothing follows from where votes are granted at once and time does not pass. */
 const WITHOUT_EFFECT = [

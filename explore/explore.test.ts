@@ -51,6 +51,8 @@ describe('bounds', () => {
       'beliefEnds: only owners that stop',
     );
     expect(() => exploring({ policy: { habits: { tokenFrom: 'clock' } } })).toThrow('tokenFrom: tokens are numbered');
+    expect(() => exploring({ policy: { habits: { nodesFrom: 'connected' } } })).toThrow('nodesFrom: only clients');
+    expect(() => exploring({ policy: { habits: { tokenPerProcess: true } } })).toThrow('tokenPerProcess: each attempt');
     expect(() => exploring({ policy: { deviations: ['asks-in-turn'] } })).toThrow(
       'asks-in-turn: only clients that ask all',
     );

@@ -273,7 +273,7 @@ export class Explorer {
     for (let number = 0; number < batched; number++) {
       const from = number * words.length;
       const parent = this.batchParents[number] ?? NO_PARENT;
-      // What follows a violation is left out, but for its brothers, as if there were no batch.
+      // The states that follow a violation are left out, but for its brothers. Their transitions have been counted by then.
       if (this.violation >= 0 && parent !== store.parentOf(this.violation)) break;
       for (let i = 0; i < words.length; i++) words[i] = batch[from + i] ?? 0;
       this.take(parent);

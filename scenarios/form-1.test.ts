@@ -144,5 +144,10 @@ describe('a variant of a scenario of form 1', () => {
     const timing = { clock: 'boot', deadline: 'relative', deadlineLagUs: 106_000 };
     const { clients } = neighbour([{ op: 'replace', path: '/clients/0/timing', value: timing }]);
     expect(clients[0]?.timing).toEqual({ clock: 'boot', deadline: 'deadline-counted-after-us:106000' });
+    const added = neighbour([{ op: 'add', path: '/clients/-', value: { id: 'c9', locks: [], timing } }]);
+    expect(added.clients.at(-1)?.timing).toEqual(clients[0]?.timing);
+    expect(() => neighbour([{ op: 'replace', path: '/clients/0/timing/deadline', value: 'relative' }])).toThrow(
+      'replace the timing as a whole',
+    );
   });
 });

@@ -259,11 +259,9 @@ export function scheduleFromFormOne(value: unknown, base = ''): unknown {
   // What is missing is for the grammar of today to say, after what is mistyped.
   const policy = value.policy === undefined ? undefined : choiceFrom(value.policy, pointer(base, 'policy'));
   const own = policyOf(policy ?? { profile: REFERENCE.profile });
-  const clientOf = (client: unknown, index: number): unknown =>
-    isData(client) && client.timing !== undefined
-      ? { ...client, timing: timingFrom(client.timing, own, pointer(base, 'clients', index, 'timing')) }
-      : client;
-  const clients = Array.isArray(value.clients) ? value.clients.map(clientOf) : value.clients;
+  const clients = Array.isArray(value.clients)
+    ? value.clients.map((client, index) => clientFrom(client, own, pointer(base, 'clients', index)))
+    : value.clients;
   return { ...value, ...(policy === undefined ? {} : { policy }), schema: 'lockstep.schedule/2', clients };
 }
 
@@ -302,12 +300,21 @@ function changesFrom(changes: readonly Change[], before: unknown, base: string):
   const others = changes.filter((change) => !own.includes(change));
   return [
     ...(own.length === 0 ? [] : [{ op: 'replace', path: '/policy', value } as const]),
-    ...others.map((it) =>
-      it.op !== 'remove' && /^\/clients\/\d+\/timing$/.test(it.path)
-        ? { ...it, value: timingFrom(it.value, policyOf(value), base) }
-        : it,
-    ),
+    ...others.map((it) => (it.op === 'remove' ? it : { ...it, value: valueFrom(it, policyOf(value), base) })),
   ];
+}
+
+/** What a change of clients puts in, with timings of today. */
+function valueFrom({ path, value }: Exclude<Change, { op: 'remove' }>, policy: Policy, base: string): unknown {
+  if (/^\/clients\/\d+\/timing\/./.test(path)) throw new ScheduleError(base, 'replace the timing as a whole');
+  if (/^\/clients\/\d+\/timing$/.test(path)) return timingFrom(value, policy, base);
+  if (/^\/clients\/(\d+|-)$/.test(path)) return clientFrom(value, policy, base);
+  return path === '/clients' && Array.isArray(value) ? value.map((it) => clientFrom(it, policy, base)) : value;
+}
+
+function clientFrom(client: unknown, policy: Policy, base: string): unknown {
+  if (!isData(client) || client.timing === undefined) return client;
+  return { ...client, timing: timingFrom(client.timing, policy, pointer(base, 'timing')) };
 }
 
 /** The policy with a mitigation in place, in fields. */

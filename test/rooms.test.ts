@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { posix } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ROOMS } from './modules.js';
@@ -20,5 +20,16 @@ describe.each([...Object.keys(ROOMS), 'test', 'real/lock'])('%s/README.md', (roo
       (path) => ![...folders.map((folder) => posix.join(room, folder, path)), path].some(isThere),
     );
     expect(missing).toEqual([]);
+  });
+});
+
+const PAGES = readdirSync(new URL('../docs', import.meta.url)).filter((name) => name.endsWith('.md'));
+
+describe.each(PAGES)('docs/%s', (page) => {
+  it('names only files of the sources that are there', () => {
+    const text = readFileSync(new URL(`../docs/${page}`, import.meta.url), 'utf8');
+    const rooms = Object.keys(ROOMS).map((room) => `${room}/`);
+    const named = pathsIn(text).filter((path) => rooms.some((room) => path.startsWith(room)));
+    expect(named.filter((path) => !isThere(path))).toEqual([]);
   });
 });

@@ -3,12 +3,12 @@ import { type Library, RETRIES, RETRY_DELAY_MS, RETRY_JITTER_MS } from './librar
 
 async function load(): Promise<MakeLock> {
   const { Redlock } = await import('lockstep-redlock');
-  const { newMachine } = await import('../../real/lock/parts.js');
+  const { newRuntime } = await import('../../real/lock/parts.js');
   return ({ nodes }) => {
     const settings = { retryCount: RETRIES, retryDelay: RETRY_DELAY_MS, retryJitter: RETRY_JITTER_MS };
     // Its connections are its own, made from these. Simulated processes share what is at the top of modules, so each is
     // given the clock and the randomness that a process of its own would have there.
-    const redlock = new Redlock(nodes, settings, newMachine());
+    const redlock = new Redlock(nodes, settings, newRuntime());
     return {
       acquire: (resource, ttlMs) => redlock.acquire([resource], ttlMs),
       using: (resource, ttlMs, routine) => redlock.using([resource], ttlMs, routine),

@@ -37,10 +37,10 @@ export interface LockRuntime {
   readonly chance: Pick<RandomPool, 'draw'>;
 }
 
-/** That of this process. */
+/** The clock and the random source that all locks of this process share. */
 export const DEFAULT_RUNTIME: LockRuntime = { clock: new LocalClock(), chance: new RandomPool() };
 
-/** One that begins now, with the clocks and the randomness that are there: for each simulated process of a thread. */
-export function newMachine(): LockRuntime {
+/** A runtime of its own for each simulated process of a thread, with the clocks and the randomness that are there now. */
+export function newRuntime(): LockRuntime {
   return { clock: new LocalClock(), chance: new RandomPool(4) };
 }

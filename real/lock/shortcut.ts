@@ -44,15 +44,17 @@ const TRIAL = 'lockstep';
 
 /** What ioredis makes of a command: it hands it to `sendCommand`, which anybody may have in a form of their own. */
 function exampleOf(connection: Depths): object | undefined {
-  const { sendCommand } = connection;
-  if (sendCommand === undefined || connection.echo === undefined) return undefined;
+  if (connection.sendCommand === undefined || connection.echo === undefined) return undefined;
+  const own = Object.getOwnPropertyDescriptor(connection, 'sendCommand');
   let example: object | undefined;
+  // It is not sent: nobody waits for the answer.
   connection.sendCommand = (command) => {
     example = command;
-    return Reflect.apply(sendCommand, connection, [command]);
+    return new Promise(() => {});
   };
   connection.echo(TRIAL).catch(() => undefined);
-  connection.sendCommand = sendCommand;
+  if (own === undefined) Reflect.deleteProperty(connection, 'sendCommand');
+  else Object.defineProperty(connection, 'sendCommand', own);
   return example;
 }
 

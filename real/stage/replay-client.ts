@@ -17,7 +17,7 @@ function tokenAt(now: LocalTime, tickUs: number): Token {
   return String(Math.floor(now / tickUs)) as Token;
 }
 
-/** One client of a schedule: does what is planned for it, with the lock of `core` under the schedule's policy. */
+/** One client of a schedule: does what is planned for it, with the driver of the production lock under the schedule's policy. */
 export class ReplayClient implements LockOwner {
   readonly plan: ClientPlan;
   readonly policy: Policy;

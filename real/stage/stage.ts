@@ -24,9 +24,9 @@ export interface PlayOptions {
 }
 
 /**
- * Plays a schedule on real nodes, own server processes: its clients run the lock of `core` under its policy, its messages
- * go through proxies that give each of them its fate, and its faults strike the processes. Times are taken as they are
- * written, so they should leave room for what a machine adds to them.
+ * Plays a schedule on real nodes, own server processes: its clients run the driver of the production lock under its policy,
+ * its messages go through proxies that give each of them its fate, and its faults strike the processes. Times are taken as
+ * they are written, so they should leave room for what a machine adds to them.
  *
  * @throws ProvisionError if there are no own server processes to be had, or a fault cannot be carried out.
  */
