@@ -42,17 +42,31 @@ function differing<T extends object>(fields: T, base: T): Partial<T> | undefined
   return names.length === 0 ? undefined : (Object.fromEntries(names.map((name) => [name, fields[name]])) as Partial<T>);
 }
 
+/** By policy: what it is with a timing, by that in words. The same few are asked for in every run of a search. */
+const timed = new WeakMap<Policy, Map<string, Policy>>();
+
 /** A policy with what one client has for itself. */
 export function policyWithTiming(policy: Policy, timing: ClientTiming | undefined): Policy {
   if (timing === undefined) return policy;
   const { clock, deadline } = timing;
-  return policyWith(
-    {
-      ...(clock === undefined ? {} : { habits: { clock } }),
-      ...(deadline === undefined ? {} : { deviations: withDeadline(policy, deadline) }),
-    },
-    policy,
-  );
+  let known = timed.get(policy);
+  if (known === undefined) {
+    known = new Map();
+    timed.set(policy, known);
+  }
+  const words = `${clock} ${deadline}`;
+  let own = known.get(words);
+  if (own === undefined) {
+    own = policyWith(
+      {
+        ...(clock === undefined ? {} : { habits: { clock } }),
+        ...(deadline === undefined ? {} : { deviations: withDeadline(policy, deadline) }),
+      },
+      policy,
+    );
+    known.set(words, own);
+  }
+  return own;
 }
 
 /** The deviations of a policy with this one of the deadline in place of its own. */

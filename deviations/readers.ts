@@ -23,9 +23,27 @@ interface Table {
 
 const tables = new Map<string, Table>([['', { rules: SOUND, known: new Map() }]]);
 
-const made = new WeakMap<Policy, { readonly lock: LockPolicy; readonly table: Table }>();
+/** What the lock of a policy is run by, and what its deviations are known to be. */
+interface Read {
+  readonly lock: LockPolicy;
+  readonly table: Table;
+}
 
-function make(policy: Policy): { readonly lock: LockPolicy; readonly table: Table } {
+const made = new WeakMap<Policy, Read>();
+
+/** The policy that was asked about last, and what it comes to: nearly always the next question is about the same. */
+let last: Policy | null = null;
+let lastRead: Read | null = null;
+
+function read(policy: Policy): Read {
+  if (policy === last && lastRead !== null) return lastRead;
+  const found = made.get(policy) ?? make(policy);
+  last = policy;
+  lastRead = found;
+  return found;
+}
+
+function make(policy: Policy): Read {
   const { deviations, settings } = policy;
   const key = deviations.join();
   let table = tables.get(key);
@@ -40,7 +58,7 @@ function make(policy: Policy): { readonly lock: LockPolicy; readonly table: Tabl
 
 /** What the lock of a client with this policy is run by. */
 export function lockPolicyOf(policy: Policy): LockPolicy {
-  return (made.get(policy) ?? make(policy)).lock;
+  return read(policy).lock;
 }
 
 /**
@@ -49,14 +67,17 @@ export function lockPolicyOf(policy: Policy): LockPolicy {
  * @throws RangeError for a name that the catalogue does not have.
  */
 export function deviates(policy: Policy, ...names: readonly string[]): boolean {
-  const { known } = (made.get(policy) ?? make(policy)).table;
-  return names.some((name) => {
-    const answer = known.get(name);
-    if (answer !== undefined) return answer;
-    checkDeviation(name);
-    known.set(name, false);
-    return false;
-  });
+  const { known } = read(policy).table;
+  for (const name of names) {
+    let answer = known.get(name);
+    if (answer === undefined) {
+      checkDeviation(name);
+      known.set(name, false);
+      answer = false;
+    }
+    if (answer) return true;
+  }
+  return false;
 }
 
 /** The number of a deviation in a policy, such as 1000 of `stamps-us:1000`; `undefined` where it does not have it. */
