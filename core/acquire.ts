@@ -97,13 +97,13 @@ export function onVote(turn: Turn, reply: Reply): void {
 }
 
 /** A node granted to an attempt that is over and was cleaned up: the grant may have come after that. */
-function releaseForgotten({ policy, s, effects }: Turn, { command, node }: Reply): void {
+function releaseForgotten({ policy, s, sink }: Turn, { command, node }: Reply): void {
   const { rules } = policy;
   if (command.token === s.attempt.token || !rules.releasesLate()) return;
   const all = allNodes(s.electorate.nodes);
   const refused = { yes: NO_NODES, no: all, failed: NO_NODES };
   if (!has(rules.releaseTo('clean-up', refused, all), node)) return;
-  effects.push({ type: 'send', to: oneNode(node), command: { ...command, operation: 'release', ttlMs: 0 } });
+  sink.send(oneNode(node), { ...command, operation: 'release', ttlMs: 0 });
 }
 
 function vote(turn: Turn, { node, counter }: Reply, answer: Answer): void {

@@ -32,6 +32,31 @@ describe('a driven lock', () => {
     expect(lock.state.phase).toBe('failed');
   });
 
+  it('keeps its effects apart from those of a lock that is driven while they are carried out', () => {
+    const [outer, inner] = [drivenLock(), drivenLock()];
+    const send: Environment<typeof outer.lock>['send'] = (lock, to, command, now) => {
+      outer.environment.send(lock, to, command, now);
+      drive(inner.environment, inner.lock, { ...acquire, nodes: 5 });
+    };
+    for (const round of [1, 2]) {
+      const { lock } = drivenLock();
+      drive({ ...outer.environment, send }, lock, acquire);
+      expect(outer.told).toHaveLength(2 * round);
+    }
+    expect(outer.told.slice(0, 2)).toEqual(['acquire to 7 at 7', 'arm attempt at 50000']);
+    expect(inner.told).toEqual(['acquire to 31 at 7', 'arm attempt at 50000']);
+  });
+
+  it('is driven on after an environment that failed', () => {
+    const { told, lock, environment } = drivenLock();
+    const fails = () => {
+      throw new Error('no way to send');
+    };
+    expect(() => drive({ ...environment, send: fails }, lock, acquire)).toThrow('no way to send');
+    drive(environment, lock, { type: 'release', now: localTime(9) });
+    expect(told).toEqual(['cancel attempt', 'release to 7 at 9', 'failed']);
+  });
+
   it('is given chance for the next attempt where a timer may begin one', () => {
     const { lock, environment } = drivenLock();
     drive(environment, lock, acquire);

@@ -1,10 +1,10 @@
 import type { Command } from './commands.js';
 import type { AttemptRandomness, Effect, LockEvent, Outcome, Timer } from './event.js';
-import type { NodeSet } from './nodes.js';
-import type { DraftState } from './state.js';
+import { NO_NODES, type NodeSet } from './nodes.js';
+import { type DraftState, initialState } from './state.js';
 import { advance } from './step.js';
-import type { LocalTime } from './time.js';
-import type { LockPolicy } from './turn.js';
+import { type LocalTime, localTime } from './time.js';
+import { type LockPolicy, type Sink, SOUND_POLICY, type Turn } from './turn.js';
 
 /** A lock as its environment has it: the state is written to in every step. */
 export interface DrivenLock {
@@ -29,28 +29,82 @@ export interface Environment<Lock extends DrivenLock> {
   report(lock: Lock, outcome: Outcome, now: LocalTime): void;
 }
 
-/** Hands an event to a lock, and has its environment carry out the effects, in their order. */
-export function drive<Lock extends DrivenLock>(environment: Environment<Lock>, lock: Lock, event: LockEvent): void {
-  const effects = advance(environment.policy, lock.state, event);
-  const { now } = event;
-  // Not `for … of`: this is the hottest loop of the simulator.
-  for (let i = 0; i < effects.length; i++) {
-    const effect = effects[i] as Effect;
-    switch (effect.type) {
-      case 'send':
-        environment.send(lock, effect.to, effect.command, now);
-        break;
-      case 'arm':
-        environment.arm(lock, effect.timer, effect.at, now);
-        break;
-      case 'cancel':
-        environment.cancel(lock, effect.timer);
-        break;
-      case 'report':
-        environment.report(lock, effect.outcome, now);
-        break;
+/** A place for one effect of any type: what its type does not have is left over from before. */
+class Place {
+  type: Effect['type'] = 'cancel';
+  to: NodeSet = NO_NODES;
+  command: Command | null = null;
+  timer: Timer = 'attempt';
+  at: LocalTime = localTime(0);
+  outcome: Outcome | null = null;
+}
+
+/** A turn that keeps what is to be carried out until the step is over, in places that further turns use again. */
+class DrivenTurn implements Turn, Sink {
+  policy: LockPolicy = SOUND_POLICY;
+  s: DraftState = initialState();
+  now: LocalTime = localTime(0);
+  readonly sink: Sink = this;
+  private readonly places: Place[] = [];
+  private used = 0;
+
+  begin(policy: LockPolicy, s: DraftState, now: LocalTime): void {
+    this.policy = policy;
+    this.s = s;
+    this.now = now;
+    this.used = 0;
+  }
+
+  private place(type: Effect['type']): Place {
+    if (this.used === this.places.length) this.places.push(new Place());
+    const place = this.places[this.used++] as Place;
+    place.type = type;
+    return place;
+  }
+
+  send(to: NodeSet, command: Command): void {
+    const place = this.place('send');
+    place.to = to;
+    place.command = command;
+  }
+
+  arm(timer: Timer, at: LocalTime): void {
+    const place = this.place('arm');
+    place.timer = timer;
+    place.at = at;
+  }
+
+  cancel(timer: Timer): void {
+    this.place('cancel').timer = timer;
+  }
+
+  report(outcome: Outcome): void {
+    this.place('report').outcome = outcome;
+  }
+
+  carryOut<Lock extends DrivenLock>(environment: Environment<Lock>, lock: Lock): void {
+    const { places, used, now } = this;
+    for (let i = 0; i < used; i++) {
+      const { type, to, command, timer, at, outcome } = places[i] as Place;
+      if (type === 'send') environment.send(lock, to, command as Command, now);
+      else if (type === 'arm') environment.arm(lock, timer, at, now);
+      else if (type === 'cancel') environment.cancel(lock, timer);
+      else environment.report(lock, outcome as Outcome, now);
     }
   }
+}
+
+/** The turn that nobody uses. Whoever drives a lock while effects of another are carried out has one of its own. */
+let spare: DrivenTurn | null = null;
+
+/** Hands an event to a lock, and has its environment carry out the effects, in their order, when the step is over. */
+export function drive<Lock extends DrivenLock>(environment: Environment<Lock>, lock: Lock, event: LockEvent): void {
+  const turn = spare ?? new DrivenTurn();
+  spare = null;
+  turn.begin(environment.policy, lock.state, event.now);
+  advance(turn, event);
+  turn.carryOut(environment, lock);
+  spare = turn;
 }
 
 /** The event of a timer that is due, with the chance for the attempt that it may begin. */
@@ -60,6 +114,14 @@ export function dueTimer<Lock extends DrivenLock>(
   timer: Timer,
   now: LocalTime,
 ): LockEvent {
-  const chance = timer === 'retry' ? environment.draw(lock, lock.state.attempt.number + 1) : null;
-  return { type: 'timer', now, timer, chance };
+  return { type: 'timer', now, timer, chance: chanceFor(environment, lock, timer) };
+}
+
+/** The chance for the attempt that a timer may begin, or `null`. */
+export function chanceFor<Lock extends DrivenLock>(
+  environment: Environment<Lock>,
+  lock: Lock,
+  timer: Timer,
+): AttemptRandomness | null {
+  return timer === 'retry' ? environment.draw(lock, lock.state.attempt.number + 1) : null;
 }

@@ -40,10 +40,10 @@ export function sendRelease(turn: Turn, to: NodeSet): void {
 
 /** A node answered a release or a clean-up. */
 export function onReleaseVote(turn: Turn, { answer, command, node }: Reply): void {
-  const { policy, s, effects } = turn;
+  const { policy, s, sink } = turn;
   const it = oneNode(node);
   if (answer === 'yes' && command.round === 0 && policy.rules.scripts.release.asks !== null) {
-    effects.push({ type: 'send', to: it, command: { ...command, round: 1 } });
+    sink.send(it, { ...command, round: 1 });
     return;
   }
   if (command.attempt !== s.attempt.number || !has(s.release.sent, node)) return;

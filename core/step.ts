@@ -1,10 +1,13 @@
 import { onAttemptTimeout, onCounterAnswer, onVote, retry, startAcquisition } from './acquire.js';
-import type { Effect, LockEvent, Reply } from './event.js';
+import type { Command } from './commands.js';
+import type { Effect, LockEvent, Outcome, Reply, Timer } from './event.js';
 import { autoExtend, endHold, onExpiry, onExtensionTimeout, onExtensionVote, startExtension } from './extend.js';
 import { abandon, onCleanedUp } from './fail.js';
+import type { NodeSet } from './nodes.js';
 import { onReleaseTimeout, onReleaseVote, startRelease } from './release.js';
-import { copyState, type DraftState, type LockState } from './state.js';
-import type { LockPolicy, Turn } from './turn.js';
+import { copyState, type LockState } from './state.js';
+import type { LocalTime } from './time.js';
+import type { LockPolicy, Sink, Turn } from './turn.js';
 
 /** The result of one step. The state that went in is unchanged. */
 export interface Step {
@@ -27,16 +30,39 @@ export interface Step {
  */
 export function step(policy: LockPolicy, state: LockState, event: LockEvent): Step {
   const s = copyState(state);
-  const effects = advance(policy, s, event);
-  return { state: s, effects };
+  const sink = new EffectList();
+  advance({ policy, s, now: event.now, sink }, event);
+  return { state: s, effects: sink.effects };
+}
+
+/** Writes effects down. */
+class EffectList implements Sink {
+  readonly effects: Effect[] = [];
+
+  send(to: NodeSet, command: Command): void {
+    this.effects.push({ type: 'send', to, command });
+  }
+
+  arm(timer: Timer, at: LocalTime): void {
+    this.effects.push({ type: 'arm', timer, at });
+  }
+
+  cancel(timer: Timer): void {
+    this.effects.push({ type: 'cancel', timer });
+  }
+
+  report(outcome: Outcome): void {
+    this.effects.push({ type: 'report', outcome });
+  }
 }
 
 /**
  * The same for a driver that has the only reference to a state and no use for the one before: it is written to, and what
- * is to be carried out is returned. Saves the simulator the copy, a twentieth of its time.
+ * is to be carried out goes to the sink of the turn. Saves the simulator the copy and the effects, a fifth of what it
+ * allocates.
  */
-export function advance(policy: LockPolicy, s: DraftState, event: LockEvent): readonly Effect[] {
-  const turn: Turn = { policy, s, now: event.now, effects: [] };
+export function advance(turn: Turn, event: LockEvent): void {
+  const { s } = turn;
   switch (event.type) {
     case 'acquire':
       startAcquisition(turn, event);
@@ -57,7 +83,6 @@ export function advance(policy: LockPolicy, s: DraftState, event: LockEvent): re
       } else abandon(turn);
       break;
   }
-  return turn.effects;
 }
 
 function onReply(turn: Turn, reply: Reply): void {

@@ -1,5 +1,5 @@
-import type { Operation } from './commands.js';
-import type { Effect, Outcome, Timer } from './event.js';
+import type { Command, Operation } from './commands.js';
+import type { Outcome, Timer } from './event.js';
 import { NO_NODES, type NodeSet } from './nodes.js';
 import { type Rules, SOUND } from './rules.js';
 import { DEFAULT_SETTINGS, type Settings } from './settings.js';
@@ -15,12 +15,20 @@ export interface LockPolicy {
 /** The sound lock with its default settings. */
 export const SOUND_POLICY: LockPolicy = Object.freeze<LockPolicy>({ settings: DEFAULT_SETTINGS, rules: SOUND });
 
-/** One event at one lock: what it is run by, its state to write to, the clock, and what is to be carried out. */
+/** Takes in what is to be carried out after a step, in this order: see `Effect`. */
+export interface Sink {
+  send(to: NodeSet, command: Command): void;
+  arm(timer: Timer, at: LocalTime): void;
+  cancel(timer: Timer): void;
+  report(outcome: Outcome): void;
+}
+
+/** One event at one lock: what it is run by, its state to write to, the clock, and who takes in what is to be carried out. */
 export interface Turn {
   readonly policy: LockPolicy;
   readonly s: DraftState;
   readonly now: LocalTime;
-  readonly effects: Effect[];
+  readonly sink: Sink;
 }
 
 /** What a command has besides its operation and its attempt: 0 where it is left out, or no mark. */
@@ -32,27 +40,27 @@ interface Values {
 }
 
 /** Sends a command of this attempt to nodes, if there are any. */
-export function send({ s, effects }: Turn, to: NodeSet, operation: Operation, values: Values): void {
+export function send({ s, sink }: Turn, to: NodeSet, operation: Operation, values: Values): void {
   const { number: attempt, token } = s.attempt;
   const { round = 0, ttlMs = 0, counter = 0, mark } = values;
   if (to === NO_NODES || token === null) return;
   const command = { operation, attempt, round, token, ttlMs, counter };
-  effects.push({ type: 'send', to, command: mark === undefined ? command : { ...command, mark } });
+  sink.send(to, mark === undefined ? command : { ...command, mark });
 }
 
 /** Has a timer go off at an instant. */
-export function arm({ effects }: Turn, timer: Timer, at: LocalTime): void {
-  effects.push({ type: 'arm', timer, at });
+export function arm({ sink }: Turn, timer: Timer, at: LocalTime): void {
+  sink.arm(timer, at);
 }
 
 /** Has a timer not go off any more. */
-export function cancel({ effects }: Turn, timer: Timer): void {
-  effects.push({ type: 'cancel', timer });
+export function cancel({ sink }: Turn, timer: Timer): void {
+  sink.cancel(timer);
 }
 
 /** Tells the owner. */
-export function report({ effects }: Turn, outcome: Outcome): void {
-  effects.push({ type: 'report', outcome });
+export function report({ sink }: Turn, outcome: Outcome): void {
+  sink.report(outcome);
 }
 
 /** The timers that run until the nodes have answered. */

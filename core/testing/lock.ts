@@ -1,9 +1,13 @@
 import { lockPolicyOf, type PolicyChange, policyWith } from '../../deviations/index.js';
+import type { DrivenLock } from '../drive.js';
 import {
   type Answer,
   type AttemptRandomness,
   type Command,
+  type DraftState,
+  drive,
   type Effect,
+  type Environment,
   initialState,
   type LocalTime,
   type LockEvent,
@@ -18,6 +22,7 @@ import {
   type Timer,
   type Token,
 } from '../index.js';
+import type { Step } from '../step.js';
 
 /** A reading of the test's clock, from milliseconds. */
 export function ms(value: number): LocalTime {
@@ -46,7 +51,7 @@ export const MARK = 1_763_812_800_000_000;
 
 /**
  * One lock with its timers, its clock set by hand and its nodes' answers given one by one. Every step of every test
- * goes through {@link send}, which therefore also holds the lock to purity: frozen inputs, the same result twice, and
+ * goes through {@link send}, which therefore also holds the lock to purity: frozen inputs, the same result by `drive`, and
  * a state that survives JSON.
  */
 export class TestLock {
@@ -127,7 +132,7 @@ export class TestLock {
   send(event: LockEvent): this {
     const before = deepFreeze(this.state);
     const { state, effects } = step(this.policy, before, deepFreeze(event));
-    const again = JSON.stringify(step(this.policy, JSON.parse(JSON.stringify(before)), event));
+    const again = JSON.stringify(driven(this.policy, JSON.parse(JSON.stringify(before)), event));
     if (again !== JSON.stringify({ state, effects })) throw new Error(`not a function of its input: ${again}`);
     this.state = state;
     for (const effect of effects) this.perform(effect);
@@ -186,6 +191,23 @@ export class TestLock {
     else if (effect.type === 'cancel') this.armed.delete(effect.timer);
     else this.outcomes.push(effect.outcome);
   }
+}
+
+/** What comes of an event where the state is written to, and the effects are carried out. */
+function driven(policy: LockPolicy, state: DraftState, event: LockEvent): Step {
+  const effects: Effect[] = [];
+  const environment: Environment<DrivenLock> = {
+    policy,
+    draw: () => {
+      throw new Error('a step draws nothing');
+    },
+    send: (_, to, command) => effects.push({ type: 'send', to, command }),
+    arm: (_, timer, at) => effects.push({ type: 'arm', timer, at }),
+    cancel: (_, timer) => effects.push({ type: 'cancel', timer }),
+    report: (_, outcome) => effects.push({ type: 'report', outcome }),
+  };
+  drive(environment, { state }, event);
+  return { state, effects };
 }
 
 /** A lock acquired at 2 ms with the votes of nodes 0, 1 and 2, those of 3 and 4 still on their way. */
