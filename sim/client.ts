@@ -2,8 +2,8 @@ import {
   type Answer,
   type AttemptRandomness,
   type Command,
+  chanceFor,
   drive,
-  dueTimer,
   type Environment,
   type LocalTime,
   type LockEvent,
@@ -24,19 +24,26 @@ import { Kind } from './trace.js';
 /** The timers of `core` by their slot. */
 const TIMERS: readonly Timer[] = ['attempt', 'extension', 'release', 'retry', 'expiry', 'auto-extend'];
 
-const SLOTS: Readonly<Record<Timer, number>> = {
-  attempt: 0,
-  extension: 1,
-  release: 2,
-  retry: 3,
-  expiry: 4,
-  'auto-extend': 5,
-};
+/** Whatever happens to a lock: every kind of event in one shape, because the engine is slow where it meets more than four. */
+class Occurrence {
+  type: LockEvent['type'] = 'release';
+  now: LocalTime = localTime(0);
+  nodes = 0;
+  ttlMs = 0;
+  node = 0;
+  command: Command | null = null;
+  answer: Answer = 'error';
+  counter = 0;
+  timer: Timer = 'attempt';
+  chance: AttemptRandomness | null = null;
+}
 
 /** A client process that drives `core`'s locks with its own clock. */
 export class SimClient extends ClientProcess implements Environment<SimLock> {
   readonly policy: LockPolicy;
   private readonly habits: Habits;
+  /** What is happening to a lock, for the length of a step. */
+  private readonly event = new Occurrence();
   /** Until when the lock was held that steps, before the step. */
   private heldUntil: LocalTime = localTime(0);
   /** The token that it drew last, where one serves as long as the process lives; 0 for none. */
@@ -58,40 +65,49 @@ export class SimClient extends ClientProcess implements Environment<SimLock> {
 
   override acquire(lock: SimLock): void {
     this.context.called(Kind.call, lock);
-    const chance = this.draw(lock, 0);
-    const nodes = lock.list.places;
-    this.step(lock, { type: 'acquire', now: this.localNow(), nodes, ttlMs: lock.plan.ttlMs, chance });
+    const { event } = this;
+    event.chance = this.draw(lock, 0);
+    event.nodes = lock.list.places;
+    event.ttlMs = lock.plan.ttlMs;
+    this.step(lock, 'acquire');
     this.host.attempted(lock);
   }
 
   override receive(message: Message, answer: Answer, counter: number): void {
     const lock = this.locks[message.lock];
     if (lock === undefined) return;
-    const now = this.localNow();
     const { command } = message;
     const { operation } = command;
-    const { context } = this;
+    const { context, event } = this;
     const isTold = operation === 'acquire' || operation === 'release';
     if (isTold) context.observer.hears(lock, message.node, command, answer);
-    this.step(lock, { type: 'reply', now, node: message.place, command, answer, counter });
+    event.node = message.place;
+    event.command = command;
+    event.answer = answer;
+    event.counter = counter;
+    this.step(lock, 'reply');
     if (isTold) context.observer.answered(lock, message.node, command, context.now);
   }
 
-  protected override lockTimer(lock: SimLock, slot: number, now: LocalTime): void {
+  protected override lockTimer(lock: SimLock, slot: number): void {
     const timer = TIMERS[slot];
     if (timer === undefined) return;
-    this.step(lock, dueTimer(this, lock, timer, now));
+    const { event } = this;
+    event.timer = timer;
+    event.chance = chanceFor(this, lock, timer);
+    this.step(lock, 'timer');
     if (timer === 'retry' && lock.state.phase !== 'failed') this.host.attempted(lock);
   }
 
   protected override release(lock: SimLock): void {
     this.context.called(Kind['release-call'], lock);
     if (this.habits.beliefEnds === 'at-release') this.context.ended(lock, 'released');
-    this.step(lock, { type: 'release', now: this.localNow() });
+    this.step(lock, 'release');
   }
 
   protected override extend(lock: SimLock, ttlMs: number): void {
-    this.step(lock, { type: 'extend', now: this.localNow(), ttlMs });
+    this.event.ttlMs = ttlMs;
+    this.step(lock, 'extend');
   }
 
   /** 0 once it was told of the loss. */
@@ -127,10 +143,13 @@ export class SimClient extends ClientProcess implements Environment<SimLock> {
     this.ownToken = 0;
   }
 
-  private step(lock: SimLock, event: LockEvent): void {
+  private step(lock: SimLock, type: LockEvent['type']): void {
+    const { event } = this;
     this.steps++;
     this.heldUntil = lock.state.hold.deadline;
-    drive(this, lock, event);
+    event.type = type;
+    event.now = this.localNow();
+    drive(this, lock, event as LockEvent);
   }
 
   send(lock: SimLock, to: NodeSet, command: Command): void {
@@ -139,11 +158,11 @@ export class SimClient extends ClientProcess implements Environment<SimLock> {
   }
 
   arm(lock: SimLock, timer: Timer, at: LocalTime): void {
-    this.armSlot(lock, SLOTS[timer], at);
+    this.armSlot(lock, TIMERS.indexOf(timer), at);
   }
 
   cancel(lock: SimLock, timer: Timer): void {
-    lock.armed[SLOTS[timer]] = null;
+    lock.armed[TIMERS.indexOf(timer)] = null;
   }
 
   report(lock: SimLock, outcome: Outcome): void {

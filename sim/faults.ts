@@ -98,7 +98,8 @@ export class Faults {
   }
 
   private client(name: ProcessName): ClientProcess | undefined {
-    return this.view.clients.find((client) => client.name === name);
+    const index = this.view.setup.clients.indexOf(name);
+    return index < 0 ? undefined : this.view.clients[index];
   }
 
   private crash(planned: PlannedFault, node: SimNode | undefined, crash: Crash): void {
@@ -155,7 +156,7 @@ export class Faults {
   }
 
   private reconfigure({ client: name, nodes }: Reconfigure): void {
-    const client = this.view.clients.find((it) => it.name === name);
+    const client = this.client(name);
     if (client === undefined) return;
     const { context, view } = this;
     client.list = new NodeList(view.nodes.length, nodes);
@@ -268,9 +269,11 @@ export class Faults {
 
   private cutOneWay(from: readonly ProcessName[], to: readonly ProcessName[], until: TrueTime, holds: boolean): void {
     for (const source of from) {
-      const [node, client] = [this.node(source), this.client(source)];
+      const node = this.node(source);
+      const client = this.client(source);
       for (const target of to) {
-        const [toNode, toClient] = [this.node(target), this.client(target)];
+        const toNode = this.node(target);
+        const toClient = this.client(target);
         if (client !== undefined && toNode !== undefined)
           this.links.cut(client.index, toNode.index, 'request', until, holds);
         if (node !== undefined && toClient !== undefined)

@@ -11,6 +11,7 @@ import {
 import { Clock } from './clock.js';
 import type { ClusterSetup } from './cluster-setup.js';
 import { FencingCounter } from './counter.js';
+import { nodeName } from './node-name.js';
 import { Process } from './process.js';
 import type { QueueEvent } from './queue.js';
 import type { RunContext } from './run-context.js';
@@ -75,7 +76,7 @@ export class SimNode extends Process {
     offsetUs: number,
     ratePpm: number,
   ) {
-    super(index, `n${index}`, NODE_BASE + index, new Clock(offsetUs, ratePpm));
+    super(index, nodeName(index), NODE_BASE + index, new Clock(offsetUs, ratePpm));
     this.context = context;
     this.armExpiryEvent = armExpiry;
     this.journaling = cluster.replicaLagUs !== null || cluster.persistence !== 'none';

@@ -33,7 +33,7 @@ export class SimLock {
   /** From the claim until the release is called, the client is told of the loss, or it dies. */
   believing = false;
   /** Armed timers, by slot; an event of the queue that is not among them is stale. */
-  readonly armed: (QueueEvent | null)[] = [];
+  readonly armed: (QueueEvent | null)[] = [null, null, null, null, null, null, null, null, null, null];
   /** By attempt and node: how many releases were sent. */
   private readonly releaseSends: number[] = [];
   /** Of other commands, where one was or may be sent to a node more than once. */

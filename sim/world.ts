@@ -8,8 +8,9 @@ import { Exchange } from './exchange.js';
 import { Faults } from './faults.js';
 import { Links } from './links.js';
 import type { Control, Message, RemoteCall } from './message.js';
-import { SimNode } from './node.js';
+import { type ArmExpiry, SimNode } from './node.js';
 import { NodeList } from './node-list.js';
+import { nodeName } from './node-name.js';
 import type { Observer, WatchedWorld } from './observer.js';
 import { PlannedFault } from './planned-fault.js';
 import type { Process } from './process.js';
@@ -78,7 +79,8 @@ export class World implements WorldView, WatchedWorld, ClientHost {
     this.adversary = adversary;
     this.context = new RunContext(setup.clients, observer, keepTrace);
     const nodes: SimNode[] = [];
-    for (let i = 0; i < setup.cluster.nodes; i++) nodes.push(this.makeNode(i));
+    const arm: ArmExpiry = (node, at) => this.pushExpiry(node, at);
+    for (let i = 0; i < setup.cluster.nodes; i++) nodes.push(this.makeNode(i, arm));
     this.nodes = nodes;
     const all = NodeList.all(nodes.length);
     this.clients = setup.clients.map((name, i) => this.makeClient(name, i, all, seatClient));
@@ -90,10 +92,9 @@ export class World implements WorldView, WatchedWorld, ClientHost {
     );
   }
 
-  private makeNode(index: number): SimNode {
-    const { offsetUs, ratePpm } = clockOf(this.setup, `n${index}`);
+  private makeNode(index: number, arm: ArmExpiry): SimNode {
+    const { offsetUs, ratePpm } = clockOf(this.setup, nodeName(index));
     const { cluster } = this.setup;
-    const arm = this.pushExpiry.bind(this);
     const node = new SimNode(index, cluster, this.context, arm, offsetUs, ratePpm);
     if (hasFencingTokens(this.policy)) node.counter.begin(lockPolicyOf(this.policy).rules.scripts.counter);
     return node;

@@ -146,6 +146,7 @@ export class Availability {
   finished(now: TrueTime): void {
     this.endOutage(now);
     this.orphans.finished(now);
+    if (this.roster.waiters.length === 0) return;
     const { policy } = this.setup;
     const timeouts = 2 * (policy.settings.nodeTimeoutUs ?? 0);
     const patience =

@@ -35,7 +35,7 @@ export class KeyLifetime {
   }
 
   begins({ nodes }: WatchedWorld): void {
-    for (const process of nodes) this.nodes.push({ process, up: true, tokens: [], since: [], due: [] });
+    for (const process of nodes) this.nodes.push({ process, up: true, tokens: [0], since: [0], due: [0] });
   }
 
   /** A node is about to carry out a command, whatever it answers. */

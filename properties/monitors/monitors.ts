@@ -225,9 +225,16 @@ export class Monitors extends Observer {
   override faultStrikes(fault: Fault, now: TrueTime): void {
     this.coverage.faultStrikes(fault, now);
     this.liveness.strikes(fault, now);
-    if (fault.kind === 'client-crash') this.clientDies(fault.client, now);
-    if (fault.kind === 'clock-step' || fault.kind === 'clock-rate' || fault.kind === 'suspend') {
-      this.clockChanges(fault.process, now);
+    switch (fault.kind) {
+      case 'client-crash':
+        this.clientDies(fault.client, now);
+        break;
+      case 'clock-step':
+      case 'clock-rate':
+      case 'suspend':
+        this.clockChanges(fault.process, now);
+        break;
+      default:
     }
   }
 

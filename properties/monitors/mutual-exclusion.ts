@@ -114,6 +114,7 @@ export class MutualExclusion {
 
   /** The run is over. */
   finished(now: TrueTime): void {
+    if (this.open.length === 0) return;
     this.closed(() => true, now);
   }
 

@@ -190,7 +190,8 @@ export class Protocol {
   keyGone(node: number, key: number, token: number, cause: KeyRemovalCause, by: number, now: TrueTime): void {
     const { ledger, executing } = this;
     const sender = executing === null || !ledger.shares ? undefined : ledger.senderOf(executing);
-    this.releaseOwn.keyGone({ node, key, token, cause, by }, sender?.lock ?? null, now);
+    if (by !== token || sender !== undefined)
+      this.releaseOwn.keyGone({ node, key, token, cause, by }, sender?.lock ?? null, now);
     this.keyLifetime.keyGone(node, key, now);
     const use = ledger.keyGone(node, key, token);
     if (use === undefined) return;

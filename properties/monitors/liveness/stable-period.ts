@@ -82,12 +82,18 @@ export class StablePeriod {
   }
 
   strikes(fault: Fault, now: TrueTime, world: WatchedWorld): void {
+    let until: number = now;
     switch (fault.kind) {
+      case 'pause':
+        until += fault.forUs;
+        break;
       case 'refuse':
-        this.refusingUntil[nodeIndex(fault.node)] = now + fault.forUs;
+        until += fault.forUs;
+        this.refusingUntil[nodeIndex(fault.node)] = until;
         break;
       case 'partition':
-        this.cut(fault.from, fault.to, now + fault.forUs, world);
+        until += fault.forUs;
+        this.cut(fault.from, fault.to, until, world);
         break;
       case 'clock-rate':
         this.runs(fault.ratePpm);
@@ -96,12 +102,13 @@ export class StablePeriod {
         if (fault.byUs < 0 && nodeIndex(fault.process) >= 0) this.setBackUs -= fault.byUs;
         break;
       case 'suspend':
+        until += fault.forUs;
         // A node whose clock stands still keeps its keys for longer.
         if (fault.stops === 'all' && nodeIndex(fault.process) >= 0) this.setBackUs += fault.forUs;
         break;
       default:
     }
-    this.disturb(now, 'forUs' in fault ? now + fault.forUs : now);
+    this.disturb(now, until);
   }
 
   private cut(from: readonly ProcessName[], to: readonly ProcessName[], until: number, world: WatchedWorld): void {
