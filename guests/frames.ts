@@ -60,9 +60,9 @@ export function decidedBy(
     before.findLast((it) => (it.kind === 'execute' || it.kind === 'reply') && isAbout(it.detail.client));
   const { client, node, said } = last?.detail ?? {};
   const frame = frames.findLast(
-    (it) => it.client === client && it.node === node && it.said === said && it.sentUs <= atUs && it.where !== null,
+    (it) => it.client === client && it.node === node && it.said === said && it.sentUs <= atUs,
   );
-  return frame === undefined ? null : `${frame.where}   ${frame.said} of ${frame.client}`;
+  return frame === undefined || frame.where === null ? null : `${frame.where}   ${frame.said} of ${frame.client}`;
 }
 
 function foreignDeletion(trace: readonly TraceEvent[]): TraceEvent | undefined {

@@ -24,7 +24,6 @@ import {
   type SimNode,
   type TrueTime,
 } from '../sim/index.js';
-import { authorsLine } from './frames.js';
 import { as, current, type OwnedTimer } from './host/owner.js';
 import { addressOf } from './net/addresses.js';
 import type { Connection } from './net/connection.js';
@@ -116,7 +115,8 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
   }
 
   setImmediate(callback: () => void): OwnedTimer {
-    return this.timers.setImmediate(callback);
+    const { origins } = this.session;
+    return this.timers.setImmediate(origins === null ? callback : origins.keep(callback));
   }
 
   /** From the schedule's jitter, so that a replay draws the same, and apart in the last digits for tokens made of it. */
@@ -231,12 +231,18 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     if (addressed === null)
       return { replies: Promise.reject(new Error('no lock was asked for yet')), abandon: () => {} };
     const { lock, command, said, at } = addressed;
-    const { name: client } = this;
-    const sentUs = this.context.now;
-    session.frames?.push({ client, node: nodeName(node), said, sentUs, where: authorsLine() });
+    this.noteFrame(node, said);
     const remote = new RemoteCommands(lock, at, session.serverOf(at), commands, said, session.names, this.context);
     this.host.send(lock, oneNode(place), command, remote);
     return remote;
+  }
+
+  /** Keeps the line that sends this, where a trace is kept. */
+  private noteFrame(node: number, said: string): void {
+    const { name: client } = this;
+    const sentUs = this.context.now;
+    const { frames, origins } = this.session;
+    if (origins !== null) frames.push({ client, node: nodeName(node), said, sentUs, where: origins.lineNow() });
   }
 
   /** Sends commands over a connection that guest code has opened itself. */
@@ -245,6 +251,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     const addressed = place < 0 ? null : this.addressed(place, node, commands);
     if (addressed === null) return;
     const { lock, command, said, at } = addressed;
+    this.noteFrame(node, said);
     const segment = new Segment(connection, commands, said, this.session.names, {
       context: this.context,
       node: at,

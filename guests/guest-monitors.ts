@@ -10,7 +10,7 @@ import {
   type WatchedWorld,
   type World,
 } from '../sim/index.js';
-import { Calls } from './judges/calls.js';
+import { Calls, type Ways } from './judges/calls.js';
 import type { ClientViolation } from './judges/failure.js';
 import { Keys } from './judges/keys.js';
 import { Margin } from './judges/margin.js';
@@ -19,8 +19,8 @@ import { Quiet } from './judges/quiet.js';
 /** A message that takes longer than this one way is in the way of what it belongs to, µs. */
 const SLOW_US = 20_000;
 
-/** What hears of the machines that nodes run on. */
-interface Machines {
+/** What hears of the machines that nodes run on, and knows who is connected to them. */
+interface Machines extends Ways {
   nodeDied(node: number, power: boolean): void;
   nodeIsBack(node: number): void;
 }
@@ -39,8 +39,6 @@ export class GuestMonitors extends Monitors {
   private readonly withoutPower = new Set<string>();
   /** Hears of processes of nodes that die, and of nodes that are back. */
   machines: Machines | null = null;
-  /** Clients have opened connections of their own. */
-  hasConnections = false;
   private judging: Judges | null = null;
 
   /** The nodes of the run; there from its beginning on. */
@@ -52,10 +50,12 @@ export class GuestMonitors extends Monitors {
   }
 
   override begins(world: WatchedWorld): void {
-    const { nodes } = this;
+    const { nodes, machines } = this;
+    if (machines === null) throw new RangeError('the run has no machines');
     const quiet = new Quiet(world.nodes);
     const keys = new Keys(world, quiet);
-    this.judging = { quiet, keys, calls: new Calls(world, quiet, keys), margin: new Margin(world, nodes, quiet) };
+    const calls = new Calls(world, quiet, keys, machines);
+    this.judging = { quiet, keys, calls, margin: new Margin(world, nodes, quiet) };
     super.begins(world);
   }
 
@@ -90,9 +90,12 @@ export class GuestMonitors extends Monitors {
     const { keys, calls, margin } = this.judges;
     keys.finished(this.nodes, now);
     calls.finished(hanging, now);
-    // Connections that clients open break without a fault, and come back when their libraries like.
-    const ofCalls = this.hasConnections ? [] : calls.violations;
-    return [...margin.violations, ...keys.violations, ...ofCalls];
+    return [...margin.violations, ...keys.violations, ...calls.violations];
+  }
+
+  /** A process notices that its connection to a node is broken, or finds none. */
+  connectionBroke(client: ProcessName, node: number, now: TrueTime): void {
+    this.judges.calls.connectionBroke(client, node, now);
   }
 
   // ——— what calls come to ———

@@ -79,9 +79,17 @@ class Running {
     this.monitors.machines = session;
   }
 
-  begin(): void {
+  /** Gives what to call when the last event was drained. */
+  begin(): () => void {
     this.world.begin();
     if (this.world.setup.cluster.clocks.some(({ ratePpm }) => ratePpm !== 0)) this.monitors.clocksDiffer();
+    const { origins } = this.session;
+    const restore = catchRejections();
+    origins?.start();
+    return () => {
+      origins?.stop();
+      restore();
+    };
   }
 
   /** Lets the next event happen that guest code takes part in, or what is left of the last. */
@@ -136,7 +144,7 @@ class Running {
       violations,
       uncaught: session.uncaughtErrors,
       bytes: session.bytes ?? [],
-      frames: session.frames ?? [],
+      frames: session.frames,
     };
   }
 
@@ -194,12 +202,11 @@ export async function runGuests(
 ): Promise<GuestRun> {
   install();
   const running = new Running(subject, setup, adversary, options);
-  running.begin();
-  const restore = catchRejections();
+  const end = running.begin();
   try {
     await drainByImmediates(() => running.turn());
   } finally {
-    restore();
+    end();
   }
   return running.finish();
 }
@@ -213,12 +220,11 @@ export function runGuestsAtOnce(
 ): GuestRun {
   install();
   const running = new Running(subject, setup, adversary, options);
-  running.begin();
-  const restore = catchRejections();
+  const end = running.begin();
   try {
     drainAtOnce(() => running.turn());
   } finally {
-    restore();
+    end();
   }
   return running.finish();
 }

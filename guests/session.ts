@@ -1,3 +1,4 @@
+import { allNodes, NO_NODES, type NodeSet } from '../core/index.js';
 import type { Violation } from '../properties/index.js';
 import { instant } from '../properties/monitors/instant.js';
 import { nodeName, RandomStreams, type SimLock, type SimNode, type World } from '../sim/index.js';
@@ -11,6 +12,7 @@ import { type ClientViolation, failure } from './judges/failure.js';
 import { type LockUnderTest, type MakeLock, whatIsWrongWith } from './lock-under-test.js';
 import type { ByteLine } from './net/byte-log.js';
 import { type NetworkUser, ProcessNetwork } from './net/process-network.js';
+import { Origins } from './origins.js';
 import { toBytes } from './redis/bytes.js';
 import type { Wire } from './redis/client.js';
 import { Effects } from './redis/effect.js';
@@ -121,9 +123,12 @@ export class Session {
   private readonly servers: Server[] = [];
   /** What went over connections, where a trace is kept. */
   readonly bytes: ByteLine[] | null;
-  /** Where commands come from; `null` where no trace is kept. */
-  readonly frames: Frame[] | null;
-  private readonly networks: ProcessNetwork[] = [];
+  /** Where commands come from; empty where no trace is kept. */
+  readonly frames: Frame[] = [];
+  /** `null` where no trace is kept. */
+  readonly origins: Origins | null;
+  /** By the index of its process. */
+  private readonly networks = new Map<number, ProcessNetwork>();
   /** Nodes whose machines are off. */
   private readonly off = new Set<number>();
   private readonly words = new Map<number, () => number>();
@@ -140,7 +145,7 @@ export class Session {
     this.judge = judge;
     this.context = context;
     this.bytes = context.trace.keeping ? [] : null;
-    this.frames = context.trace.keeping ? [] : null;
+    this.origins = context.trace.keeping ? new Origins(() => context.now) : null;
     this.commandTimeoutMs = subject.commandTimeoutMs;
     this.extendsItself = extendsItself;
     this.names = new RunNames(context);
@@ -196,26 +201,31 @@ export class Session {
   /** The network of a process; all those that there are hear of what becomes of nodes. */
   networkFor(user: NetworkUser): ProcessNetwork {
     this.seen.sockets = true;
-    this.judge.hasConnections = true;
     const machines = { nodes: this.nodes, off: this.off, serverOf: (node: SimNode) => this.serverOf(node) };
     const network = new ProcessNetwork(user, machines);
-    this.networks.push(network);
+    this.networks.set(user.index, network);
     return network;
   }
 
   logBytes({ name: client }: GuestProcess, node: number, text: () => string, isTrouble: boolean): void {
+    if (isTrouble) this.judge.connectionBroke(client, node, this.context.now);
     this.bytes?.push({ atUs: this.context.now, client, node, text: text(), isTrouble });
+  }
+
+  /** The nodes that a process could send something to at once. */
+  reachedBy(client: number): NodeSet {
+    return this.networks.get(client)?.reached ?? (this.seen.sockets ? NO_NODES : allNodes(this.nodes.length));
   }
 
   /** The process of a node dies; with `power`, its machine goes off. */
   nodeDied(node: number, power: boolean): void {
     if (power) this.off.add(node);
-    for (const network of this.networks) network.nodeDied(node);
+    for (const network of this.networks.values()) network.nodeDied(node);
   }
 
   nodeIsBack(node: number): void {
     this.off.delete(node);
-    for (const network of this.networks) network.nodeIsBack(node);
+    for (const network of this.networks.values()) network.nodeIsBack(node);
   }
 
   get effects(): Effects {

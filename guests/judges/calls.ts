@@ -1,4 +1,4 @@
-import { type Command, members, NO_NODES, type NodeSet, union } from '../../core/index.js';
+import { type Command, has, members, NO_NODES, type NodeSet, union } from '../../core/index.js';
 import type { ProcessName } from '../../scenarios/index.js';
 import type { SimLock, TrueTime, WatchedWorld } from '../../sim/index.js';
 import { printable } from '../../text/printable.js';
@@ -10,6 +10,8 @@ import type { Quiet } from './quiet.js';
 interface Asked {
   readonly lock: SimLock;
   readonly sinceUs: number;
+  /** The nodes that its process could send something to at once. */
+  readonly reached: NodeSet;
   /** Its call to acquire has returned. */
   hasReturned: boolean;
   /** Nobody else has asked for the resource, or has had a key of it, from then on. */
@@ -17,6 +19,12 @@ interface Asked {
   /** When `release` was called, while a majority had its keys and it was held. */
   releasedUs: number | null;
   over: boolean;
+}
+
+/** Knows who is connected to whom. */
+export interface Ways {
+  /** The nodes that a process, by its number, could send something to at once: all, unless it opens connections itself. */
+  reachedBy(client: number): NodeSet;
 }
 
 /** A client that asks by itself has a lock that long after its call, µs. */
@@ -49,11 +57,15 @@ export class Calls {
   private readonly world: WatchedWorld;
   private readonly quiet: Quiet;
   private readonly keys: Keys;
+  private readonly ways: Ways;
+  /** By process: when it noticed last that its connection to a node was broken, µs. */
+  private readonly brokenAt = new Map<ProcessName, number[]>();
 
-  constructor(world: WatchedWorld, quiet: Quiet, keys: Keys) {
+  constructor(world: WatchedWorld, quiet: Quiet, keys: Keys, ways: Ways) {
     this.world = world;
     this.quiet = quiet;
     this.keys = keys;
+    this.ways = ways;
   }
 
   /** `acquire` is called. */
@@ -65,7 +77,29 @@ export class Calls {
       other.isAlone = false;
       this.overlap ||= other.lock.client === lock.client;
     }
-    this.asked.set(lock, { lock, sinceUs: now, hasReturned: false, isAlone, releasedUs: null, over: false });
+    const reached = this.ways.reachedBy(lock.client.index);
+    this.asked.set(lock, { lock, sinceUs: now, reached, hasReturned: false, isAlone, releasedUs: null, over: false });
+  }
+
+  connectionBroke(client: ProcessName, node: number, now: TrueTime): void {
+    const nodes = this.brokenAt.get(client) ?? [];
+    nodes[node] = now;
+    this.brokenAt.set(client, nodes);
+  }
+
+  /**
+   * Whether a process has been connected to each node in order since its call. Connections that clients open break without
+   * a fault, and come back when their libraries like.
+   */
+  private wasConnected({ lock, sinceUs, reached }: Asked, now: TrueTime): boolean {
+    const { index, name } = lock.client;
+    const stillReached = this.ways.reachedBy(index);
+    const brokenAt = this.brokenAt.get(name) ?? [];
+    return lock.list.nodes.every(
+      (node) =>
+        !this.quiet.isInOrder(node, now) ||
+        (has(reached, node) && has(stillReached, node) && (brokenAt[node] ?? -1) < sinceUs),
+    );
   }
 
   /** Somebody's key has come to a node: who asks for the same resource is not alone. */
@@ -126,9 +160,10 @@ export class Calls {
   }
 
   /** Whether this is a call for a free lock in which nothing was in the way. */
-  private hadToGetIt({ lock, sinceUs, isAlone }: Asked, now: TrueTime): boolean {
+  private hadToGetIt(it: Asked, now: TrueTime): boolean {
     const { quiet } = this;
-    if (!isAlone || !quiet.holdsSince(sinceUs, now)) return false;
+    const { lock, sinceUs, isAlone } = it;
+    if (!isAlone || !quiet.holdsSince(sinceUs, now) || !this.wasConnected(it, now)) return false;
     const { list, plan } = lock;
     const inOrder = quiet.nodesInOrder(now);
     if (inOrder < list.majority) return false;
@@ -153,7 +188,7 @@ export class Calls {
     it.over = true;
     const { quiet } = this;
     const inOrder = quiet.nodesInOrder(now) === lock.list.nodes.length && quiet.holdsSince(it.sinceUs, now);
-    if (error === undefined || it.releasedUs === null || !inOrder) return;
+    if (error === undefined || it.releasedUs === null || !inOrder || !this.wasConnected(it, now)) return;
     const detail = `release of ${lock.client.name} is rejected with ${reasonIn(error)}, though it holds the lock and all nodes are in order`;
     this.tell('rejection', lock, now, detail);
   }

@@ -85,6 +85,7 @@ export class Connection implements Carrier {
   /** Of what clients send by themselves as they connect: what is not answered yet. */
   private greetings = 0;
   private hasCommands = false;
+  private isConnected = false;
 
   constructor(opener: Opener, peer: Peer, end: ClientEnd) {
     this.opener = opener;
@@ -127,7 +128,12 @@ export class Connection implements Carrier {
       (bytes) => this.wrote(bytes),
       () => this.closedByServer(),
     );
-    this.control('reply', false, () => this.read(() => this.end.connected()));
+    this.control('reply', false, () =>
+      this.read(() => {
+        this.isConnected = true;
+        this.end.connected();
+      }),
+    );
   }
 
   private control(direction: Direction, isForKernel: boolean, arrive: () => void, afterUs = 0): void {
@@ -255,9 +261,14 @@ export class Connection implements Carrier {
     else this.hasCommands = true;
   }
 
-  /** Whether a client that is told to send something does so: it may keep that until its greetings are answered. */
+  /** Whether a client could send something: it may keep that until its greetings are answered. */
+  get isReady(): boolean {
+    return this.isOpen && this.isConnected && this.greetings === 0;
+  }
+
+  /** Whether a client that is told to send something does so. */
   get isInUse(): boolean {
-    return this.isOpen && this.hasCommands && this.greetings === 0;
+    return this.isReady && this.hasCommands;
   }
 
   /** What the server has sent arrives. */

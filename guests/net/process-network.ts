@@ -81,6 +81,13 @@ export class ProcessNetwork implements Network {
     return this.machines.nodes[index] === undefined ? null : ipOf(index);
   }
 
+  /** Nodes to which a connection leads that is ready. */
+  get reached(): NodeSet {
+    let nodes = NO_NODES;
+    for (const [connection, index] of this.connections) if (connection.isReady) nodes = union(nodes, oneNode(index));
+    return nodes;
+  }
+
   /** Nodes to which no connection leads over which the client sends what it is told to send; it keeps that until then. */
   get unconnected(): NodeSet {
     let used = NO_NODES;
