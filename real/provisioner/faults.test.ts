@@ -51,11 +51,16 @@ test.skipIf(!here)('without an append-only file there is nothing to sync', async
   await expect(first(provided.nodes).setClock({ aheadMs: 1 })).rejects.toThrow(/^The clock of n0 cannot be set/);
 });
 
-/** How far the server's clock is ahead of ours, ms. */
+/** How far the server's clock is ahead of ours, ms, by the quickest of ten answers. */
 async function aheadMs(client: Redis): Promise<number> {
-  const before = Date.now();
-  const [seconds = 0, micros = 0] = (await client.time()).map(Number);
-  return seconds * 1000 + micros / 1000 - (before + Date.now()) / 2;
+  const answers: [took: number, ahead: number][] = [];
+  for (let i = 0; i < 10; i++) {
+    const before = Date.now();
+    const [seconds = 0, micros = 0] = (await client.time()).map(Number);
+    const now = Date.now();
+    answers.push([now - before, seconds * 1000 + micros / 1000 - (before + now) / 2]);
+  }
+  return answers.reduce((best, it) => (it[0] < best[0] ? it : best))[1];
 }
 
 test.skipIf(!canFakeTime)(
@@ -66,17 +71,20 @@ test.skipIf(!canFakeTime)(
     const node = first(provided.nodes);
     const client = node.client();
     expect(Math.abs(await aheadMs(client))).toBeLessThan(250);
+    const before = Date.now();
     await client.set('a', '1', 'PX', 10_000);
     await node.setClock({ aheadMs: 4_000 });
-    expect(Math.abs((await client.pttl('a')) - 6_000)).toBeLessThan(200);
+    const left = await client.pttl('a');
+    expect(left).toBeLessThan(6_100);
+    expect(left).toBeGreaterThan(5_900 - (Date.now() - before));
     await node.setClock({ aheadMs: 12_000 });
     expect(await client.get('a')).toBeNull();
-    await node.setClock({ aheadMs: 0, rate: 1.5 });
-    await client.set('b', '1', 'PX', 600);
+    await node.setClock({ aheadMs: 0, rate: 3 });
+    await client.set('b', '1', 'PX', 1_200);
     await sleep(450);
     expect(await client.get('b')).toBeNull();
-    const ahead = await aheadMs(client);
-    expect(ahead).toBeGreaterThan(200);
+    // 900 ms ahead at least, as far as the question and its answer let one tell.
+    expect(await aheadMs(client)).toBeGreaterThan(600);
     // Another rate goes on from there.
     await node.setClock({ aheadMs: -3_000, rate: 0.5 });
     expect(Math.abs((await aheadMs(client)) + 3_000)).toBeLessThan(250);
