@@ -2,9 +2,14 @@ import { expect, it } from 'vitest';
 import { compareRuns } from './agreement.js';
 import { OFFLINE } from './offline.js';
 
-it('monitors and trace agree on 20,000 drawn runs, in which every property is violated', () => {
-  const { disagreements, examples, violations } = compareRuns('slow', 0, 20_000);
+const violated = new Set<string>();
+
+it.each([0, 5_000, 10_000, 15_000])('monitors and trace agree on 5,000 drawn runs from number %i on', (from) => {
+  const { disagreements, examples, violations } = compareRuns('slow', from, from + 5_000);
   expect({ disagreements, examples }).toEqual({ disagreements: 0, examples: [] });
-  const violated = OFFLINE.filter((property) => property in violations).sort();
-  expect(violated).toEqual(OFFLINE.filter((property) => property !== 'conservation').sort());
+  for (const property of Object.keys(violations)) violated.add(property);
+});
+
+it('every property is violated in some of them', () => {
+  expect([...violated].sort()).toEqual(OFFLINE.filter((property) => property !== 'conservation').sort());
 });
