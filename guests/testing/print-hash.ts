@@ -6,6 +6,10 @@ import { LIBRARIES, loadSubject } from '../libraries/index.js';
 import { type LockFactory, lockFactoryOf } from '../lock-factory.js';
 import { FAULT_CLASSES, withstood } from '../search/fault-classes.js';
 import { drawGuestRun } from '../search/search.js';
+import { watchdog } from '../watchdog.js';
+
+/** Events from one collection of all garbage to the next. */
+const ALL_EVERY = 20;
 
 const subjects = new Map<string, LockFactory>();
 
@@ -27,7 +31,19 @@ async function subjectNamed(id: string): Promise<LockFactory> {
   return loadSubject(library);
 }
 
+/** Collects garbage before every event: young objects, and all that there are from time to time. */
+function collectEagerly(collect: NonNullable<typeof globalThis.gc>): void {
+  const beat = watchdog.beat.bind(watchdog);
+  let events = 0;
+  watchdog.beat = (isAway) => {
+    if (++events % ALL_EVERY === 0) collect();
+    else collect({ type: 'minor' });
+    beat(isAway);
+  };
+}
+
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  if (globalThis.gc !== undefined) collectEagerly(globalThis.gc);
   const [, , id = '', seed = '', number = '0'] = process.argv;
   process.stdout.write(`${await hashOf(id, seed, Number(number))}\n`);
 }
