@@ -1,5 +1,4 @@
 import type { Settings } from '../../core/index.js';
-import type { Policy } from '../policy.js';
 
 /** Files in which values were read. */
 export interface Source {
@@ -23,15 +22,4 @@ export interface Origin {
   readonly simplified: readonly string[];
   /** What is different where the library extends by itself, and only does so if it is asked to. */
   readonly watched?: Partial<Omit<Settings, 'fencing'>>;
-}
-
-/** A client known to the project: what it chooses, and where that was read. */
-export interface KnownClient {
-  readonly policy: Policy;
-  readonly origin: Origin;
-}
-
-/** Files of one repository at one commit. */
-export function source(repository: string, commit: string, ...paths: string[]): Source {
-  return { repository, commit, paths };
 }
