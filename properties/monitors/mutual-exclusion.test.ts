@@ -43,6 +43,12 @@ describe('mutual exclusion', () => {
     expect(overlaps(until(5_001))).toEqual([['c1&c2', 'a', 7_000, 7_001]]);
   });
 
+  it('is judged to the end of a run in which a claim began as another ended', () => {
+    // c2 claims at 7 ms, just before c1 releases in that instant; c1 is back while c2 holds on.
+    const parts = apart([lock(5_000)], {}, [lock(0, { holdUs: 5_000 }), lock(20_000)]);
+    expect(overlaps(parts)).toEqual([['c2&c1', 'a', 22_000, 9_903_000]]);
+  });
+
   it('ends with a client that dies', () => {
     const faults: Fault[] = [{ kind: 'client-crash', client: 'c2', atUs: 6_000 }];
     expect(overlaps(apart([lock(2_000)], { faults }))).toEqual([['c1&c2', 'a', 4_000, 6_000]]);

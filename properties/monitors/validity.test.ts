@@ -67,6 +67,12 @@ describe('validity', () => {
     expect(gaps({ fates: three, faults: faults(9_897_999) })).toEqual([['c1', 'a', 9_897_999, 9_898_000]]);
   });
 
+  it('is judged to the end of a run in which a majority was lost as a claim ended', () => {
+    const locks = [[lock(0, { holdUs: 5_000 }), lock(20_000)]];
+    const faults = [crash('n2', 7_000), crash('n0', 23_000), crash('n1', 24_000), crash('n2', 25_000)];
+    expect(gaps({ locks, fates: three, faults })).toEqual([['c1', 'a', 25_000, 9_918_000]]);
+  });
+
   it('is violated when the clock of a holder goes back so far that its keys are gone before', () => {
     const back = (byUs: number): Fault[] => [{ kind: 'clock-step', process: 'c1', atUs: 5_000, byUs }];
     // The keys are gone at 11 s on clocks that are right: 10 s after 1 ms, and 1 ms.
