@@ -116,6 +116,27 @@ describe('a connection', () => {
     expect(seen).toEqual(['2 connect', '3 error read ECONNRESET', '3 close true']);
   });
 
+  it('carries bytes that are no text', async () => {
+    const value = Buffer.from([0xff, 0x61, 0xc3, 0x28, 0xed, 0xb3, 0xbf]);
+    const seen = await noted((note) => {
+      const socket = net.connect({ host: 'n0', port: 6379 });
+      socket.on('data', (data) => note(data.toString('hex')));
+      const command = (...words: (string | Buffer)[]): Buffer =>
+        Buffer.concat([
+          Buffer.from(`*${words.length}\r\n`),
+          ...words.flatMap((it) => [Buffer.from(`$${it.length}\r\n`), Buffer.from(it), Buffer.from('\r\n')]),
+        ]);
+      socket.write(command('SET', 'a', value));
+      socket.write(command('GET', 'a'));
+      socket.write(command('STRLEN', 'a'));
+    });
+    expect(seen).toEqual([
+      `4 ${Buffer.from('+OK\r\n').toString('hex')}`,
+      `4 ${Buffer.from('$7\r\n').toString('hex')}${value.toString('hex')}0d0a`,
+      `4 ${Buffer.from(':7\r\n').toString('hex')}`,
+    ]);
+  });
+
   it('tells of time that passes without a byte', async () => {
     const seen = await noted((note) => {
       const socket = watched(note);

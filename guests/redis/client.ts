@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { sha1 } from '../../wire/index.js';
-import { toBytes } from './bytes.js';
+import { fromBytes, toBytes } from './bytes.js';
 import { COMMAND_NAMES } from './server.js';
 
 /** Commands that were sent. */
@@ -34,7 +34,12 @@ type Callback = (error: Error | null, result?: unknown) => void;
 
 /** Arguments as they go over the wire: lists are flattened, everything is a string. */
 function wordsOf(args: readonly unknown[]): string[] {
-  return args.flat(2).map((it) => (it === null || it === undefined ? '' : String(it)));
+  return args.flat(2).map(wordOf);
+}
+
+function wordOf(value: unknown): string {
+  if (value instanceof Uint8Array) return fromBytes(Buffer.from(value).toString('latin1'));
+  return value === null || value === undefined ? '' : String(value);
 }
 
 function withCallback<T>(promise: Promise<T>, callback: Callback | undefined): Promise<T> {

@@ -1,5 +1,5 @@
 import { Double, Failure, MapReply, type Reply, SetReply, Status, Verbatim } from '../../wire/index.js';
-import { fromBytes } from './bytes.js';
+import { textOf } from './bytes.js';
 
 /** What ioredis rejects with when a server answers with an error. */
 class ReplyError extends Error {
@@ -8,11 +8,11 @@ class ReplyError extends Error {
 
 /** A reply as ioredis hands it to its user: statuses are strings; errors in an array are values. */
 export function toUser(reply: Reply): unknown {
-  if (typeof reply === 'string') return fromBytes(reply);
+  if (typeof reply === 'string') return textOf(reply);
   if (typeof reply === 'bigint') return Number(reply);
   if (typeof reply === 'symbol') return null;
-  if (reply instanceof Status || reply instanceof Double || reply instanceof Verbatim) return fromBytes(reply.text);
-  if (reply instanceof Failure) return new ReplyError(fromBytes(reply.text));
+  if (reply instanceof Status || reply instanceof Double || reply instanceof Verbatim) return textOf(reply.text);
+  if (reply instanceof Failure) return new ReplyError(textOf(reply.text));
   if (reply instanceof MapReply) return reply.pairs.flat().map(toUser);
   if (reply instanceof SetReply) return reply.items.map(toUser);
   return Array.isArray(reply) ? reply.map(toUser) : reply;

@@ -6,6 +6,7 @@ import { Observer } from '../../sim/observer.js';
 import { QueueEvent } from '../../sim/queue.js';
 import { RunContext } from '../../sim/run-context.js';
 import { Failure, loadLua, type Reply, sha1 } from '../../wire/index.js';
+import { type Sent, SimRedis } from './client.js';
 import { toUser } from './reply.js';
 import { Server } from './server.js';
 
@@ -153,4 +154,18 @@ describe('the server', () => {
     expect(redis.lua("return redis.call('eval', 'return 1', 0)")).toMatch(/not allowed from script/);
     expect(redis.run('eval', 'return 1', 2, 'a')).toBe("-ERR Number of keys can't be greater than number of args");
   });
+});
+
+it('gets bytes that are no text from a client as they are', async () => {
+  const redis = new Bench();
+  const send = (commands: readonly (readonly string[])[]): Sent => ({
+    replies: Promise.resolve(commands.map((it) => redis.run(...it))),
+    abandon: () => {},
+  });
+  const client = new SimRedis({ name: 'n0', send, later: () => ({ cancel: () => {} }) });
+  expect(await client.call('set', 'a', Buffer.from([0xff, 0x61]))).toBe('OK');
+  expect(await client.call('strlen', 'a')).toBe(2);
+  expect(redis.reply('get', 'a')).toBe('\xffa');
+  // As ioredis reads it.
+  expect(await client.call('get', 'a')).toBe('\ufffda');
 });
