@@ -313,6 +313,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
       siteOf: (node) => ({ node, now: this.context.now, names: this.session.names, by: 0 }),
       log: (node, text, isTrouble) => this.session.logBytes(this, node, text, isTrouble),
       unreachable: (where) => this.session.refuse(unreachable(where)),
+      refuses: (what) => this.refuses(what),
     });
     return this.networkMade;
   }

@@ -234,6 +234,18 @@ describe('fetch', () => {
     ]);
   });
 
+  it.each([
+    [
+      'a Request',
+      () => fetch(new Request('https://n0', { method: 'POST', body: '["PING"]' })),
+      'calls fetch with a Request',
+    ],
+    ['bytes', () => fetch('https://n0', { method: 'POST', body: Buffer.from('["PING"]') }), 'calls fetch with a body'],
+    ['another host', () => fetch('https://db.example:8443/get/a'), 'connects to db.example:8443, which is no node'],
+  ])('refuses %s by name', async (_, ask, message) => {
+    await expect(expectSafe(() => ({ acquire: () => ask() }), { runs: 1 })).rejects.toThrow(message);
+  });
+
   it('fails where its connection does, and ends as its signal aborts', async () => {
     const script: Script = (note) => {
       const told = ({ name, message, cause }: Error): void => note(`${name} ${message} ${cause ?? ''}`);

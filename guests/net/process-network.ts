@@ -21,6 +21,8 @@ export interface NetworkUser extends Opener {
   transmit(connection: Connection, node: number, commands: Group): void;
   /** It tries to reach what is no simulated node. */
   unreachable(where: string): void;
+  /** It does what it cannot do here, in words that follow its name: gives what to throw. */
+  refuses(what: string): Error;
 }
 
 /** The network of one simulated process: it leads to the simulated nodes, and nowhere else. */
@@ -34,12 +36,13 @@ export class ProcessNetwork implements Network {
     this.machines = machines;
   }
 
-  connect(host: string, port: number, end: ClientEnd): Line {
+  /** @param where - The same place, as its user has written it. */
+  connect(host: string, port: number, end: ClientEnd, where: string = port > 0 ? `${host}:${port}` : host): Line {
     const { user, machines } = this;
     const index = nodeAt(host, port);
     const node = machines.nodes[index];
     if (node === undefined) {
-      user.unreachable(Number.isInteger(port) && port > 0 ? `${host}:${port}` : host);
+      user.unreachable(where);
       return NOWHERE;
     }
     const server = machines.serverOf(node);
@@ -72,7 +75,10 @@ export class ProcessNetwork implements Network {
   private restMade: Rest | null = null;
 
   get rest(): Rest {
-    this.restMade ??= new Rest((host, end) => this.connect(host, addressOf(0).port, end));
+    this.restMade ??= new Rest({
+      connect: (url, end) => this.connect(url.hostname, addressOf(0).port, end, url.host),
+      refuses: (what) => this.user.refuses(what),
+    });
     return this.restMade;
   }
 

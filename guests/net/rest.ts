@@ -3,8 +3,12 @@ import { toBytes } from '../redis/bytes.js';
 import type { ClientEnd, Line } from './connection.js';
 import { jsonOf, RestError, type RestReply, replyAt } from './rest-replies.js';
 
-/** Opens a connection to a host, or says that there is none. */
-type Connect = (host: string, end: ClientEnd) => Line;
+/** What requests need of their process. */
+interface RestUser {
+  /** Opens a connection to the host of an address, or says that there is none. */
+  connect(url: URL, end: ClientEnd): Line;
+  refuses(what: string): Error;
+}
 
 type Words = readonly string[];
 
@@ -32,8 +36,8 @@ class RestConnection implements ClientEnd {
   private bytes = '';
   private waiting: Waiting | null = null;
 
-  constructor(host: string, connect: Connect) {
-    this.line = connect(host, this);
+  constructor(url: URL, user: RestUser) {
+    this.line = user.connect(url, this);
     this.line.open();
   }
 
@@ -122,22 +126,25 @@ class RestResponse {
 
 /** The REST interface of Upstash, in front of each simulated node: a pool of connections, as Node's `fetch` keeps one. */
 export class Rest {
-  private readonly connect: Connect;
+  private readonly user: RestUser;
   private readonly idle = new Map<string, RestConnection[]>();
   /** Hosts that were not reached when they were asked last: a client tries again later, by itself. */
   readonly missed: Set<string> = new Set();
 
-  constructor(connect: Connect) {
-    this.connect = connect;
+  constructor(user: RestUser) {
+    this.user = user;
   }
 
   /** What `fetch` does in a simulated process. */
   async fetch(input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
-    const url = new URL(input instanceof Request ? input.url : input);
-    const asked = askedBy(url, init);
+    if (input instanceof Request) throw this.user.refuses('calls fetch with a Request: give it a URL and options');
+    const body: unknown = init.body ?? '';
+    if (typeof body !== 'string') throw this.user.refuses('calls fetch with a body that is no string');
+    const url = new URL(input);
+    const asked = askedBy(url, body, init.headers);
     const { signal } = init;
     signal?.throwIfAborted();
-    const connection = this.connectionTo(url.hostname);
+    const connection = this.connectionTo(url);
     const replies = await new Promise<RestReply[]>((resolve, reject) => {
       const abort = (): void => {
         connection.close();
@@ -161,17 +168,17 @@ export class Rest {
     return responseTo(asked, replies) as unknown as Response;
   }
 
-  private connectionTo(host: string): RestConnection {
-    const idle = this.idle.get(host) ?? [];
-    this.idle.set(host, idle);
+  private connectionTo(url: URL): RestConnection {
+    const idle = this.idle.get(url.hostname) ?? [];
+    this.idle.set(url.hostname, idle);
     for (let known = idle.pop(); known !== undefined; known = idle.pop()) if (known.isOpen) return known;
-    return new RestConnection(host, this.connect);
+    return new RestConnection(url, this.user);
   }
 }
 
-function askedBy({ pathname }: URL, { body, headers }: RequestInit): Asked {
+function askedBy({ pathname }: URL, body: string, headers: RequestInit['headers']): Asked {
   const base64 = new Headers(headers).get('upstash-encoding') === 'base64';
-  const given: unknown = typeof body === 'string' && body !== '' ? JSON.parse(body) : [];
+  const given: unknown = body === '' ? [] : JSON.parse(body);
   const path = pathname.split('/').filter((it) => it !== '');
   const form = path[0] === 'pipeline' || path[0] === 'multi-exec' ? path[0] : 'one';
   const list = Array.isArray(given) ? given : [given];
