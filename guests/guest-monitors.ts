@@ -36,7 +36,6 @@ interface Judges {
 /** The monitors of a run of guests. */
 export class GuestMonitors extends Monitors {
   private readonly givenBack = new Set<SimLock>();
-  private readonly withoutPower = new Set<string>();
   /** Hears of processes of nodes that die, and of nodes that are back. */
   machines: Machines | null = null;
   private judging: Judges | null = null;
@@ -175,7 +174,6 @@ export class GuestMonitors extends Monitors {
 
   override faultStrikes(fault: Fault, now: TrueTime): void {
     this.judges.quiet.strikes(fault, now);
-    if (fault.kind === 'crash' && fault.power === true) this.withoutPower.add(fault.node);
     if (fault.kind === 'client-crash') {
       this.judges.keys.dies(fault.client);
       this.judges.calls.dies(fault.client);
@@ -183,9 +181,9 @@ export class GuestMonitors extends Monitors {
     super.faultStrikes(fault, now);
   }
 
-  override nodeDown(node: number, now: TrueTime): void {
-    this.machines?.nodeDied(node, this.withoutPower.delete(nodeName(node)));
-    super.nodeDown(node, now);
+  override nodeDown(node: number, now: TrueTime, power: boolean): void {
+    this.machines?.nodeDied(node, power);
+    super.nodeDown(node, now, power);
   }
 
   override nodeUp(node: number, now: TrueTime): void {

@@ -114,7 +114,7 @@ export class Faults {
     context.cause = context.note(Kind.crash, node, restartAfterUs ?? -1, 0);
     if (context.trace.keeping && clean === true) context.trace.detail({ clean: 1 });
     if (context.trace.keeping && power === true) context.trace.detail({ power: 1 });
-    context.observer.nodeDown(node.index, context.now);
+    context.observer.nodeDown(node.index, context.now, power === true);
     if (restartAfterUs === null) return;
     if (crash.restartBy === 'node-clock') {
       planned.restartAt = later(node.clock.read(context.now), restartAfterUs);

@@ -75,7 +75,8 @@ export class Observer {
   membershipChanged(_now: TrueTime): void {}
   /** A node has taken over from another, with the keys of that one. */
   tookOver(_node: number, _now: TrueTime): void {}
-  nodeDown(_node: number, _now: TrueTime): void {}
+  /** The process of a node dies; with `power`, its machine goes off. */
+  nodeDown(_node: number, _now: TrueTime, _power: boolean): void {}
   /** A node answers again; what it forgot was reported before. */
   nodeUp(_node: number, _now: TrueTime): void {}
   /** A fault is about to strike. */

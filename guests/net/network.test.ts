@@ -58,6 +58,15 @@ describe('a connection', () => {
     expect(seen).toEqual(['2 connect', '4 data +PONG', '6 end', '6 close false']);
   });
 
+  it('is refused by a machine that is on, whatever was to be turned off while it was down', async () => {
+    const down = { ...crash, atUs: 100_000, restartAfterUs: 100_000 };
+    const faults = [down, { ...crash, atUs: 150_000, power: true }, { ...crash, atUs: 300_000 }];
+    expect(await noted((note) => void setTimeout(watched, 400, note), faults)).toEqual([
+      '402 error connect ECONNREFUSED 10.0.0.1:6379',
+      '402 close true',
+    ]);
+  });
+
   it('keeps the order of what is sent over it, and sends again what the network loses', async () => {
     const fate = { client: 'c1', operation: 'read-counter', node: 'n0', direction: 'request' } as const;
     const script: Script = (note) => {

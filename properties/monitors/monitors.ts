@@ -273,7 +273,7 @@ export class Monitors extends Observer {
     this.protocol.tookOver(node, now);
   }
 
-  override nodeDown(node: number, now: TrueTime): void {
+  override nodeDown(node: number, now: TrueTime, _power: boolean): void {
     this.counters.processEnds(node);
     this.availability.nodeDown(node, now);
     this.protocol.nodeDown(node, now);

@@ -115,8 +115,8 @@ class Watch extends Monitors {
     if (free >= this.quorum) this.freeUs = now;
   }
 
-  override nodeDown(node: number, now: TrueTime): void {
-    super.nodeDown(node, now);
+  override nodeDown(node: number, now: TrueTime, power: boolean): void {
+    super.nodeDown(node, now, power);
     this.up[node] = false;
     this.wentDown[node] = this.clockOf(node, now);
   }
