@@ -9,6 +9,7 @@ import { RandomStreams, type TraceEvent } from '../sim/index.js';
 import { printable, printableLines } from '../text/printable.js';
 import { counterexample } from './counterexample.js';
 import { type ClientFailure, formatClientFailure, parseClientSchedule, replayOf } from './failure-file.js';
+import { watchdog } from './host/watchdog.js';
 import { type LockFactory, lockFactoryOf } from './lock-factory.js';
 import type { MakeLock } from './lock-under-test.js';
 import { checkOptions, DEFAULT_KINDS, type ExpectSafeOptions, untestable } from './options.js';
@@ -20,7 +21,6 @@ import { kindOf, VIOLATION_KINDS, type ViolationKind } from './search/kinds.js';
 import { claimsIn, drawGuestRun } from './search/search.js';
 import { shrinkForGuest } from './search/shrink-guests.js';
 import { trustsWallClock } from './wall-clock.js';
-import { watchdog } from './watchdog.js';
 
 const LONGEST_PROBLEM = 400;
 

@@ -7,10 +7,10 @@ import { GuestMonitors } from './guest-monitors.js';
 import { drainAtOnce, drainByImmediates } from './host/drain.js';
 import { install } from './host/install.js';
 import { as, current } from './host/owner.js';
+import { watchdog } from './host/watchdog.js';
 import type { ClientViolation } from './judges/failure.js';
 import type { ByteLine } from './net/byte-log.js';
 import { type LockFactory, type OpenCall, Session, type Uncaught } from './session.js';
-import { watchdog } from './watchdog.js';
 
 /** A run of guests, with what monitors say about it. */
 export interface GuestRun {

@@ -2,6 +2,7 @@ import { pathToFileURL } from 'node:url';
 import { InputError, type Schedule } from '../scenarios/index.js';
 import { counterexample } from './counterexample.js';
 import { install } from './host/install.js';
+import { watchdog } from './host/watchdog.js';
 import { COMMAND_TIMEOUT_MS, LIBRARIES, type Library, loadSubject, OLDER_VERSIONS } from './libraries/index.js';
 import { type LockFactory, lockFactoryOf } from './lock-factory.js';
 import type { MakeLock } from './lock-under-test.js';
@@ -11,7 +12,6 @@ import { FAULT_CLASSES, type FaultClass, onNodes } from './search/fault-classes.
 import { kindOf, type ViolationKind } from './search/kinds.js';
 import { type Cell, searchGuests } from './search/search.js';
 import { shrinkForGuest } from './search/shrink-guests.js';
-import { watchdog } from './watchdog.js';
 
 /** A library to test: one of the matrix, or a file of somebody's own. */
 export interface GuestName {

@@ -2,11 +2,11 @@ import '../host/installed.js';
 import { fileURLToPath } from 'node:url';
 import { SOCKET_CLIENTS } from '../../bench/socket-locks.js';
 import { RandomStreams } from '../../sim/index.js';
+import { watchdog } from '../host/watchdog.js';
 import { LIBRARIES, loadSubject } from '../libraries/index.js';
 import { type LockFactory, lockFactoryOf } from '../lock-factory.js';
 import { FAULT_CLASSES, withstood } from '../search/fault-classes.js';
 import { drawGuestRun } from '../search/search.js';
-import { watchdog } from '../watchdog.js';
 
 /** Events from one collection of all garbage to the next. */
 const ALL_EVERY = 20;

@@ -4,22 +4,26 @@ import { Worker } from 'node:worker_threads';
 /** A client that has not let go of its thread for this long, in real time, never will, ms. */
 const LIMIT_MS = 20_000;
 
-/** In a thread of its own, which goes on while the other is busy. It knows nothing of simulated time. */
+/**
+ * In a thread of its own, which goes on while the other is busy. It knows nothing of simulated time, and counts its own ticks:
+ * a machine that sleeps, or a process that is stopped, has none.
+ */
 const WATCHING = `
 const { writeSync } = require('node:fs');
 const { workerData } = require('node:worker_threads');
 const { beats, limitMs, sentence } = workerData;
-let [last, since] = [-1, Date.now()];
+const tickMs = Math.min(500, limitMs / 4);
+let [last, ticks] = [-1, 0];
 setInterval(() => {
   const now = Atomics.load(beats, 0);
   if (now !== last || Atomics.load(beats, 1) === 0) {
     last = now;
-    since = Date.now();
-  } else if (Date.now() - since > limitMs) {
+    ticks = 0;
+  } else if (++ticks * tickMs > limitMs) {
     writeSync(2, sentence + '\\n');
     process.kill(process.pid, 'SIGKILL');
   }
-}, Math.min(500, limitMs / 4));
+}, tickMs);
 `;
 
 /**
@@ -28,15 +32,22 @@ setInterval(() => {
  */
 export class Watchdog {
   private readonly beats = new Int32Array(new SharedArrayBuffer(8));
+  private readonly limitMs: number;
   private worker: Worker | null = null;
+
+  /** @param limitMs - How long the thread may be kept. Default 20 s. */
+  constructor(limitMs: number = LIMIT_MS) {
+    this.limitMs = limitMs;
+  }
 
   /** @param name - The client, for the sentence. */
   start(name: string): void {
     if (this.worker !== null || url() !== undefined) return;
+    const { beats, limitMs } = this;
     const sentence =
-      `${name} has kept its thread for ${LIMIT_MS / 1000} s: it goes round in a loop that waits for nothing. ` +
+      `${name} has kept its thread for ${limitMs / 1000} s: it goes round in a loop that waits for nothing. ` +
       'A simulated process gets no time while it does, so its test was ended.';
-    const workerData = { beats: this.beats, limitMs: LIMIT_MS, sentence };
+    const workerData = { beats, limitMs, sentence };
     this.worker = new Worker(WATCHING, { eval: true, workerData });
     this.worker.unref();
   }
