@@ -173,15 +173,17 @@ describe('the dispatchers', () => {
   it('abort what waits, and what a time-out aborts', async () => {
     const fake = new Fake();
     const controller = new AbortController();
-    const [waiting, signal] = as(fake, () => [
+    const [waiting, signal, other] = as(fake, () => [
       promised(50, 'late', { signal: controller.signal }),
       AbortSignal.timeout(80),
+      AbortSignal.timeout(90),
     ]);
     controller.abort();
     await expect(waiting).rejects.toMatchObject({ name: 'AbortError' });
     expect(fake.timers[0]?.cancelled).toBe(true);
-    fake.timers[1]?.callback();
+    for (const { callback } of fake.timers.slice(1)) callback();
     expect(signal.reason).toMatchObject({ name: 'TimeoutError' });
+    expect(other.reason).not.toBe(signal.reason);
   });
 
   it('draw from the stream of the process, whatever the way to it', () => {

@@ -177,21 +177,15 @@ export function installTimers(): void {
   installAbortTimeout();
 }
 
-let timeoutErrorMade: DOMException | null = null;
-
-/** One for all signals: clients make a signal for each command, and an error takes ten times as long. */
-function timeoutError(): DOMException {
-  timeoutErrorMade ??= new DOMException('The operation was aborted due to timeout', 'TimeoutError');
-  return timeoutErrorMade;
-}
-
 function installAbortTimeout(): void {
   const native = AbortSignal.timeout.bind(AbortSignal);
   AbortSignal.timeout = (delayMs: number): AbortSignal => {
     const { owner } = current;
     if (owner === null) return native(delayMs);
     const controller = new AbortController();
-    owner.setTimer(() => controller.abort(timeoutError()), delayOf(delayMs), false);
+    const abort = (): void =>
+      controller.abort(new DOMException('The operation was aborted due to timeout', 'TimeoutError'));
+    owner.setTimer(abort, delayOf(delayMs), false);
     return controller.signal;
   };
 }
