@@ -173,6 +173,41 @@ describe('expectSafe', () => {
     expect(none.message).toContain('expectSafe: replay: nowhere.json cannot be read');
   });
 
+  it('runs the schedule of a failure once for who debugs, and shows what happens as it does', async () => {
+    const replay = replayIn(await caught(expectSafe(broken, options)));
+    const printed: string[] = [];
+    const { error, log } = console;
+    console.error = (line: string) => printed.push(line);
+    console.log = (...words: unknown[]) => printed.push(words.join(' '));
+    const talking = ({ nodes }: TestBed) => {
+      const inner = new WrongLock(nodes);
+      const acquire = (resource: string, ttlMs: number) => {
+        console.log('asks', ttlMs);
+        return inner.acquire(resource, ttlMs);
+      };
+      return { acquire };
+    };
+    try {
+      const found = await caught(expectSafe(talking, { replay, debug: true }));
+      expect(found).toBeInstanceOf(UnsafeLockError);
+      expect(found.message).toMatch(/^the lock is not safe \(kind \w+, property .+\)\n {2}c\d .+$/);
+      const ofBroken = printed.length;
+      expect(await expectSafe(mended, { replay, debug: true })).toMatchObject({ runs: 1 });
+      expect(printed.slice(ofBroken).some((line) => line.includes(' ms  ✗ '))).toBe(false);
+    } finally {
+      Object.assign(console, { error, log });
+    }
+    const own = printed.filter((line) => /^ +\d+\.\d{3} ms {2}c\d {3}\| asks \d+$/.test(line));
+    // Once each; what a search learns of a client before is not shown.
+    const firstRun = printed.slice(0, printed.findLastIndex((line) => line.includes('| asks')) + 1);
+    expect(firstRun.filter((line) => /c\d {3}call {2}a$/.test(line)).length).toBe(own.length);
+    expect(own.length).toBeGreaterThan(0);
+    expect(printed.some((line) => /^ +\d+\.\d{3} ms {2}n\d {3}execute {2}DEL a {2}of c\d$/.test(line))).toBe(true);
+    expect(printed.filter((line) => line.includes(' ms  ✗ ')).length).toBeGreaterThan(0);
+    const misused = await caught(expectSafe(broken, { debug: true }));
+    expect(misused.message).toBe('expectSafe: debug: it needs replay, the file of a failure');
+  });
+
   it('writes each failure to a file of its own', async () => {
     const one = await caught(expectSafe(broken, options));
     const other = await caught(expectSafe(broken, { ...options, ttlMs: 5_000 }));

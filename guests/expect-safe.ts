@@ -8,6 +8,7 @@ import { InputError } from '../scenarios/input-error.js';
 import { RandomStreams, type TraceEvent } from '../sim/index.js';
 import { printable, printableLines } from '../text/printable.js';
 import { counterexample } from './counterexample.js';
+import { DebugLog } from './debug-log.js';
 import { type ClientFailure, formatClientFailure, parseClientSchedule, replayOf } from './failure-file.js';
 import { watchdog } from './host/watchdog.js';
 import { type LockFactory, lockFactoryOf } from './lock-factory.js';
@@ -161,9 +162,29 @@ class Search {
     const isAsked = this.options.commandTimeoutMs !== undefined;
     const subject =
       isAsked || timeout === undefined ? this.subject : { ...this.subject, commandTimeoutMs: timeout ?? undefined };
+    if (this.options.debug === true) return this.debug(subject, schedule, extending);
     const run = await replayGuests(subject, schedule, { extendsItself: extending });
     await this.judge(run, { subject, schedule, extending, number: null });
     if (this.claims === 0) throw this.nothingTested('this schedule');
+  }
+
+  private async debug(subject: LockFactory, schedule: Schedule, extendsItself: boolean): Promise<void> {
+    // What waits for a debugger is something real.
+    this.probe.stop();
+    const log = new DebugLog();
+    const end = log.start();
+    try {
+      const run = await replayGuests(subject, schedule, { extendsItself, trace: true, watch: (it) => log.show(it) });
+      log.show({ nowUs: run.world.now, trace: run.run.trace, violations: run.violations });
+      throwUncaught(run);
+      this.claims += claimsIn(run);
+      const violation = worstOf(run.violations, this.options.kinds ?? DEFAULT_KINDS);
+      if (violation === undefined) return;
+      const kind = kindOf(violation);
+      throw new UnsafeLockError(`${titleOf(kind, violation)}\n  ${violation.detail}`, kind, schedule, violation);
+    } finally {
+      end();
+    }
   }
 
   private nothingTested(where: string): Error {
@@ -181,14 +202,21 @@ class Search {
     const again = await replayGuests(subject, it.schedule, { extendsItself: it.extending });
     if (again.run.hash !== run.run.hash) throw await nondeterministic(it);
     probe.stop();
-    for (const { client, error } of run.uncaught)
-      throw new Error(`${client} threw where nobody caught it`, { cause: error });
+    throwUncaught(run);
     this.claims += claimsIn(run);
     const violation = worstOf(run.violations, options.kinds ?? DEFAULT_KINDS);
     // Of a client that never acquires anything, more is told at the end.
     if (violation !== undefined && (this.claims > 0 || kindOf(violation) !== 'unavailable'))
       throw await unsafe(it, run, violation, options);
   }
+}
+
+function throwUncaught({ uncaught }: GuestRun): void {
+  for (const { client, error } of uncaught) throw new Error(`${client} threw where nobody caught it`, { cause: error });
+}
+
+function titleOf(kind: ViolationKind, { property }: Violation): string {
+  return `the lock is not safe (kind ${kind}, property ${propertyLabel(property)})`;
 }
 
 function describe(error: unknown): string {
@@ -306,9 +334,8 @@ async function unsafe(
   );
   const shown = await replayGuests(subject, schedule, how);
   const violation = shown.violations.find((it) => kindOf(it) === kind) ?? first;
-  const title = `the lock is not safe (kind ${kind}, property ${propertyLabel(violation.property)})`;
   const note = problem === null ? '' : `  ${problem}\n`;
-  return new UnsafeLockError(`${title}\n${message}${note}`, kind, schedule, violation);
+  return new UnsafeLockError(`${titleOf(kind, violation)}\n${message}${note}`, kind, schedule, violation);
 }
 
 /** Where a failure and its page are; `null` where they could not be written, and why. */

@@ -65,9 +65,15 @@ export interface ExpectSafeOptions {
   readonly reportTo?: string;
   /**
    * The file of a failure, as its message names it: runs its schedule, and nothing is drawn. Of the other options,
-   * `kinds`, `commandTimeoutMs`, `reportTo` and `signal` still count.
+   * `kinds`, `commandTimeoutMs`, `reportTo`, `debug` and `signal` still count.
    */
   readonly replay?: string;
+  /**
+   * With `replay`, for stepping through a client: runs the schedule once, behind the rehearsal without faults that each search
+   * begins with, prints each event with its time and process to stderr, and stops a debugger that is attached where something is
+   * found to be wrong. What the client prints gets its process and its time as well. Default `false`.
+   */
+  readonly debug?: boolean;
   /** Ends the search when it aborts, with its reason. Test runners abort the signal of a test that is out of time. */
   readonly signal?: AbortSignal;
 }
@@ -113,6 +119,7 @@ const options = {
   reordering: flag().optional(),
   reportTo: text('the path of a folder').optional(),
   replay: text('the path of a file').optional(),
+  debug: flag().optional(),
   signal: z.instanceof(AbortSignal, { error: wrong('an AbortSignal') }).optional(),
 } satisfies Record<keyof ExpectSafeOptions, z.ZodType>;
 
@@ -121,7 +128,11 @@ const grammar = record('the options', options);
 /** @throws InputError for an option that there is not, or whose value is wrong: vitest does not check types. */
 export function checkOptions(given: unknown): void {
   const result = grammar.safeParse(given);
-  if (result.success) return;
+  if (result.success) {
+    if (result.data.debug === true && result.data.replay === undefined)
+      throw new InputError('expectSafe: debug: it needs replay, the file of a failure');
+    return;
+  }
   const { issues } = result.error;
   const issue = issues.find(({ code }) => code === 'unrecognized_keys') ?? issues[0];
   const key = issue?.code === 'unrecognized_keys' ? issue.keys[0] : undefined;

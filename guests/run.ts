@@ -1,6 +1,16 @@
 import type { Violation } from '../properties/index.js';
 import type { PropertyId, Schedule } from '../scenarios/index.js';
-import { type Adversary, type Run, runOf, ScriptedAdversary, type Setup, setupOf, World } from '../sim/index.js';
+import {
+  type Adversary,
+  type Run,
+  runOf,
+  ScriptedAdversary,
+  type Setup,
+  setupOf,
+  type TraceEvent,
+  World,
+} from '../sim/index.js';
+import type { RunSoFar } from './debug-log.js';
 import type { Frame } from './frames.js';
 import { GuestClient } from './guest-client.js';
 import { GuestMonitors } from './guest-monitors.js';
@@ -32,6 +42,8 @@ export interface GuestRunOptions {
   readonly trace?: boolean;
   /** Whether locks are to extend themselves, where a client can do that. Default `false`. */
   readonly extendsItself?: boolean;
+  /** Is shown the run before guest code goes on. Needs the trace. */
+  readonly watch?: (run: RunSoFar) => void;
 }
 
 /** What guests are judged by. */
@@ -62,11 +74,13 @@ class Running {
   readonly world: World;
   readonly monitors: GuestMonitors;
   private readonly session: Session;
+  private readonly watch: ((run: RunSoFar) => void) | undefined;
   /** When half of the events were handled that a run may have. */
   private halfUs = Number.POSITIVE_INFINITY;
 
   constructor(subject: LockFactory, setup: Setup, adversary: Adversary, options: GuestRunOptions) {
     this.monitors = new GuestMonitors(setup);
+    this.watch = options.watch;
     let session: Session | null = null;
     this.world = new World(setup, adversary, this.monitors, options.trace ?? false, (seat) => {
       session ??= new Session(subject, seat.context, this.monitors, options.extendsItself ?? false);
@@ -96,6 +110,7 @@ class Running {
   turn(): boolean {
     const { session, world } = this;
     watchdog.beat();
+    this.watch?.(this);
     if (session.refusal !== null) throw session.refusal;
     const last = session.active;
     if (last?.hasImmediates) {
@@ -116,6 +131,20 @@ class Running {
     return false;
   }
 
+  get nowUs(): number {
+    return this.world.now;
+  }
+
+  get trace(): readonly TraceEvent[] {
+    return this.world.context.trace.events;
+  }
+
+  /** What is known by now. */
+  get violations(): readonly ClientViolation[] {
+    const { session, monitors } = this;
+    return [...monitors.violations.filter((it) => isJudged(it) && !session.wasPausedThroughout(it)), ...session.told];
+  }
+
   finish(): GuestRun {
     const { world, monitors, session } = this;
     watchdog.beat(true);
@@ -126,13 +155,7 @@ class Running {
     const waiting = session.callsThatWait(PATIENCE_US);
     const clients = waiting.map(({ client }) => client);
     const violations: ClientViolation[] = [
-      ...monitors.violations.filter(
-        (it) =>
-          GUEST_PROPERTIES.includes(it.property) &&
-          !SEEN_HERE.includes(it.property) &&
-          !session.wasPausedThroughout(it),
-      ),
-      ...session.told,
+      ...this.violations,
       ...(isWhole ? monitors.found(clients, world.now) : []),
       ...waiting.filter((call) => this.isToBlame(call)).map((call) => this.hangOf(call)),
       ...(goesInCircles ? [circles(world)] : []),
@@ -176,6 +199,10 @@ class Running {
       detail: `${operation} of ${client} has not returned for ${Math.floor((now - sinceUs) / 1_000_000)} s${waits}`,
     };
   }
+}
+
+function isJudged({ property }: Violation): boolean {
+  return GUEST_PROPERTIES.includes(property) && !SEEN_HERE.includes(property);
 }
 
 function circles({ now, clients }: World): Violation {
