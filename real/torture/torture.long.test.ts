@@ -48,10 +48,15 @@ describe.skipIf(!canRunOnRedis('torture', 'processes'))('client processes on fiv
   });
 
   test('are seen to hold one lock at once when a majority of the nodes forgets', async () => {
-    const { result, verdict } = await tortured({ faultModel: 'outside' });
-    expect(verdict.verdict).toBe('violated');
-    expect(verdict.violations[0]?.property).toBe('mutual-exclusion');
-    expect(result).toMatchObject({ stuck: [], keysLeft: 0 });
+    const verdicts: HistoryVerdict[] = [];
+    // Somebody has to hold the lock as they forget, which a slow machine may miss in one run.
+    for (const seed of ['test', 'again', 'once more']) {
+      const { result, verdict } = await tortured({ faultModel: 'outside', seed });
+      expect(result).toMatchObject({ stuck: [], keysLeft: 0 });
+      verdicts.push(verdict);
+      if (verdict.verdict === 'violated') break;
+    }
+    expect(verdicts.at(-1)?.violations[0]?.property).toBe('mutual-exclusion');
   });
 
   test.skipIf(process.platform !== 'linux')(
