@@ -96,11 +96,11 @@ export class SimNode extends Process {
     for (const key of keys) this.dropIfExpired(key, nowTicks);
     switch (command.operation) {
       case 'acquire':
-        if (!this.set(rules, command, keys, now)) return 'no';
+        if (!this.set(rules, command, keys, nowTicks)) return 'no';
         if (settings.fencing || rules.scripts.counter.countsGrants) this.counter.granted(rules.scripts.counter, now);
         return 'yes';
       case 'extend':
-        return this.extend(rules, command, keys, now) ? 'yes' : 'no';
+        return this.extend(rules, command, keys, nowTicks) ? 'yes' : 'no';
       case 'release':
         return this.release(rules, command, keys, now) ? 'yes' : 'no';
       default:
@@ -109,23 +109,25 @@ export class SimNode extends Process {
   }
 
   /** When a key expires that is set or extended by a command, ticks. */
-  private endOf(rules: Rules, { ttlMs, attempt }: Command, now: TrueTime): number {
-    return this.nowTicks(now) + rules.keyLife(ttlMs, attempt) * this.ticksPerMs;
+  private endOf(rules: Rules, { ttlMs, attempt }: Command, nowTicks: number): number {
+    return nowTicks + rules.keyLife(ttlMs, attempt) * this.ticksPerMs;
   }
 
-  private set(rules: Rules, command: Command, keys: readonly number[], now: TrueTime): boolean {
+  private set(rules: Rules, command: Command, keys: readonly number[], nowTicks: number): boolean {
     const { onto, renews } = rules.scripts.acquire;
     const token = command.token as number;
     if (onto !== 'any' && this.holdsAny(keys, onto === 'missing-or-own' ? token : NO_TOKEN)) return false;
     const keepsOwn = onto === 'missing-or-own' && !renews;
-    this.setAll(keepsOwn ? keys.filter((key) => !this.holds(key)) : keys, token, this.endOf(rules, command, now), now);
+    const end = this.endOf(rules, command, nowTicks);
+    this.setAll(keepsOwn ? keys.filter((key) => !this.holds(key)) : keys, token, end, this.context.now);
     return true;
   }
 
-  private extend(rules: Rules, command: Command, keys: readonly number[], now: TrueTime): boolean {
+  private extend(rules: Rules, command: Command, keys: readonly number[], nowTicks: number): boolean {
     const { onto } = rules.scripts.extend;
+    const { now } = this.context;
     const token = command.token as number;
-    const end = this.endOf(rules, command, now);
+    const end = this.endOf(rules, command, nowTicks);
     for (const key of keys) {
       const stored = this.tokens[key] ?? NO_TOKEN;
       const extendable =

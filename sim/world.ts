@@ -80,7 +80,12 @@ export class World implements WorldView, WatchedWorld, ClientHost {
     this.context = new RunContext(setup.clients, observer, keepTrace);
     const nodes: SimNode[] = [];
     const arm: ArmExpiry = (node, at) => this.pushExpiry(node, at);
-    for (let i = 0; i < setup.cluster.nodes; i++) nodes.push(this.makeNode(i, arm));
+    const counts = hasFencingTokens(this.policy);
+    for (let i = 0; i < setup.cluster.nodes; i++) {
+      const node = this.makeNode(i, arm);
+      if (counts) node.counter.begin(lockPolicyOf(this.policy).rules.scripts.counter);
+      nodes.push(node);
+    }
     this.nodes = nodes;
     const all = NodeList.all(nodes.length);
     this.clients = setup.clients.map((name, i) => this.makeClient(name, i, all, seatClient));
@@ -95,9 +100,7 @@ export class World implements WorldView, WatchedWorld, ClientHost {
   private makeNode(index: number, arm: ArmExpiry): SimNode {
     const { offsetUs, ratePpm } = clockOf(this.setup, nodeName(index));
     const { cluster } = this.setup;
-    const node = new SimNode(index, cluster, this.context, arm, offsetUs, ratePpm);
-    if (hasFencingTokens(this.policy)) node.counter.begin(lockPolicyOf(this.policy).rules.scripts.counter);
-    return node;
+    return new SimNode(index, cluster, this.context, arm, offsetUs, ratePpm);
   }
 
   private makeClient(name: string, index: number, all: NodeList, seatClient: ClientFactory): ClientProcess {

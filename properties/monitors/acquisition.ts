@@ -1,5 +1,5 @@
-import { type NodeSet, size } from '../../core/index.js';
-import type { Policy } from '../../deviations/index.js';
+import { type Drift, type NodeSet, size } from '../../core/index.js';
+import { type Policy, statedDrift } from '../../deviations/index.js';
 import type { SimLock, TrueTime } from '../../sim/index.js';
 import { leastDriftUs } from './allowance.js';
 import type { AttemptRecord } from './attempt-registry.js';
@@ -11,10 +11,12 @@ import { instant, type Report } from './instant.js';
  */
 export class Acquisition {
   private readonly policy: Policy;
+  private readonly drift: Drift;
   private readonly report: Report;
 
   constructor(policy: Policy, report: Report) {
     this.policy = policy;
+    this.drift = statedDrift(policy);
     this.report = report;
   }
 
@@ -30,7 +32,7 @@ export class Acquisition {
     if (votes < majority) {
       return `${client.name} claims the lock with ${votes} votes of this attempt (majority ${majority})`;
     }
-    const latest = use.startedAt + plan.ttlMs * 1000 - leastDriftUs(this.policy, plan.ttlMs);
+    const latest = use.startedAt + plan.ttlMs * 1000 - leastDriftUs(this.drift, plan.ttlMs);
     if (state.hold.deadline > latest) {
       return `${client.name} claims the lock for ${state.hold.deadline - latest} us longer than its keys can be relied on`;
     }

@@ -1,5 +1,5 @@
-import { type NodeSet, size } from '../../core/index.js';
-import type { Policy } from '../../deviations/index.js';
+import { type Drift, type NodeSet, size } from '../../core/index.js';
+import { type Policy, statedDrift } from '../../deviations/index.js';
 import type { SimLock, TrueTime } from '../../sim/index.js';
 import { leastDriftUs } from './allowance.js';
 import type { AttemptRecord } from './attempt-registry.js';
@@ -11,10 +11,12 @@ import { instant, type Report } from './instant.js';
  */
 export class Extension {
   private readonly policy: Policy;
+  private readonly drift: Drift;
   private readonly report: Report;
 
   constructor(policy: Policy, report: Report) {
     this.policy = policy;
+    this.drift = statedDrift(policy);
     this.report = report;
   }
 
@@ -31,7 +33,7 @@ export class Extension {
       return `${client.name} takes the lock for extended with ${votes} votes of this round (majority ${majority})`;
     }
     const ttlMs = use.roundTtlMs - this.policy.settings.lockDelayMs;
-    const latest = use.roundAt + ttlMs * 1000 - leastDriftUs(this.policy, ttlMs);
+    const latest = use.roundAt + ttlMs * 1000 - leastDriftUs(this.drift, ttlMs);
     if (state.hold.deadline > latest) {
       return `${client.name} takes the lock for extended by ${state.hold.deadline - latest} us more than its keys are`;
     }

@@ -215,8 +215,14 @@ export class Orphans {
 
   private lookAtAll(now: TrueTime, by: number): void {
     if (this.openBlocks === 0 && !this.mayBlock(by)) return;
+    let looked = -1;
     for (const { use, since } of this.orphans) {
-      if (since + this.graceUs < by) for (const key of use.lock.resources) this.look(key, now, by);
+      if (since + this.graceUs >= by) continue;
+      for (const key of use.lock.resources) {
+        // Nearly always they are all of the same key.
+        if (key !== looked) this.look(key, now, by);
+        looked = key;
+      }
     }
     if (this.openBlocks === 0) return;
     for (let key = 0; key < this.blocks.length; key++) if (this.openBlock(key) !== undefined) this.look(key, now, by);

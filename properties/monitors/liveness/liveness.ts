@@ -5,6 +5,7 @@ import type { Setup, SimLock, TrueTime, WatchedWorld } from '../../../sim/index.
 import type { AttemptRegistry } from '../attempt-registry.js';
 import type { HolderRegistry } from '../holder-registry.js';
 import { instant, type Report } from '../instant.js';
+import { Durations } from './durations.js';
 import { PendingCalls } from './pending-calls.js';
 import { Progress } from './progress.js';
 import { StablePeriod, strikesHome } from './stable-period.js';
@@ -25,6 +26,7 @@ export class Liveness {
   /** Round trips that one command may take: where scripts go by their hash, a new process asks for the text first. */
   private readonly exchanges: number;
   private readonly report: Report;
+  private readonly durations: Durations;
   private readonly calm: StablePeriod;
   private readonly loneWait: UncontendedWait;
   private readonly calls: PendingCalls;
@@ -43,8 +45,9 @@ export class Liveness {
     this.exchanges = cluster.scripts === 'by-hash' ? 2 : 1;
     this.report = report;
     this.calm = new StablePeriod(cluster.nodes, cluster.clocks);
-    this.loneWait = new UncontendedWait(policy, this.calm, ledger, report);
-    this.calls = new PendingCalls(policy, this.calm, report);
+    this.durations = new Durations(policy);
+    this.loneWait = new UncontendedWait(this.durations, this.calm, ledger, report);
+    this.calls = new PendingCalls(policy, this.durations, this.calm, report);
     this.progress = new Progress(this.calm, report);
     this.holds = new UnboundedHold(policy, this.calm, roster, report);
   }
@@ -84,8 +87,7 @@ export class Liveness {
     const { ttlMs } = plan;
     const { nodeTimeoutUs, minValidityUs } = this.policy.settings;
     const validityUs = ttlMs * 1000 - driftAllowanceUs(this.policy, ttlMs * 1000) - minValidityUs;
-    const inTurn = deviates(this.policy, 'asks-in-turn');
-    const roundTripUs = Math.min(nodeTimeoutUs ?? NEVER, validityUs / (inTurn ? list.places : 1));
+    const roundTripUs = Math.min(nodeTimeoutUs ?? NEVER, validityUs / (this.durations.asksInTurn ? list.places : 1));
     return Math.max(0, Math.floor((roundTripUs - 1) / 2 / this.exchanges));
   }
 

@@ -2,7 +2,8 @@ import { deviates, type Policy } from '../../../deviations/index.js';
 import { type SimLock, type TrueTime, trueTime } from '../../../sim/index.js';
 import { instant, type Report } from '../instant.js';
 import { removeAt } from '../remove.js';
-import { attemptUs, cleanUpUs, longestPauseUs, releaseUs, type StablePeriod } from './stable-period.js';
+import type { Durations } from './durations.js';
+import type { StablePeriod } from './stable-period.js';
 
 const NEVER = Number.POSITIVE_INFINITY;
 
@@ -19,29 +20,34 @@ export class PendingCalls {
   private readonly boundsUs: number[] = [];
   private readonly dues: number[] = [];
   private readonly policy: Policy;
+  private readonly pausesAfterLast: boolean;
+  private readonly durations: Durations;
   private readonly calm: StablePeriod;
   private readonly report: Report;
 
-  constructor(policy: Policy, calm: StablePeriod, report: Report) {
+  constructor(policy: Policy, durations: Durations, calm: StablePeriod, report: Report) {
     this.policy = policy;
+    this.pausesAfterLast = deviates(policy, 'pauses-after-last');
+    this.durations = durations;
     this.calm = calm;
     this.report = report;
   }
 
   /** A try of an acquisition begins. */
   acquiring(lock: SimLock, now: TrueTime): void {
-    const { policy } = this;
+    const { durations } = this;
     const { places } = lock.list;
-    const pauses = deviates(policy, 'pauses-after-last') || lock.state.attempt.number + 1 !== policy.settings.tries;
-    const tryUs = attemptUs(policy, places, lock.plan.ttlMs) + cleanUpUs(policy, places, lock.plan.ttlMs);
-    this.begin(lock, tryUs + (pauses ? longestPauseUs(policy) : 0), now);
+    const { ttlMs } = lock.plan;
+    const pauses = this.pausesAfterLast || lock.state.attempt.number + 1 !== this.policy.settings.tries;
+    const tryUs = durations.attemptUs(places, ttlMs) + durations.cleanUpUs(places, ttlMs);
+    this.begin(lock, tryUs + (pauses ? durations.longestPauseUs : 0), now);
   }
 
   /** `release` is called. What is tried again for ever has no bound. */
   releasing(lock: SimLock, now: TrueTime): void {
     const { releaseTries, retryDelayUs } = this.policy.settings;
     if (releaseTries === null) return;
-    const tryUs = releaseUs(this.policy, lock.list.places, lock.plan.ttlMs);
+    const tryUs = this.durations.releaseUs(lock.list.places, lock.plan.ttlMs);
     this.begin(lock, releaseTries * tryUs + (releaseTries - 1) * retryDelayUs, now);
   }
 

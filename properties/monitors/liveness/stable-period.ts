@@ -1,5 +1,4 @@
 import { has, NO_NODES, type NodeSet, oneNode, union, without } from '../../../core/index.js';
-import { deviates, type Policy, releasesInTurn } from '../../../deviations/index.js';
 import type { ClockPlan, Fault, ProcessName } from '../../../scenarios/index.js';
 import { nodeIndex, type SimLock, type TrueTime, type WatchedWorld } from '../../../sim/index.js';
 import { insertAt } from '../remove.js';
@@ -156,34 +155,4 @@ export function strikesHome(fault: Fault, world: WatchedWorld): boolean {
     default:
       return true;
   }
-}
-
-/**
- * How long one attempt may take, µs of local time: as long as its own time-outs, or else the TTL, because nothing can
- * come of it after that.
- */
-export function attemptUs(policy: Policy, nodes: number, ttlMs: number): number {
-  if (policy.settings.nodeTimeoutUs === null) return ttlMs * 1000;
-  return policy.settings.nodeTimeoutUs * ((deviates(policy, 'asks-in-turn') ? nodes : 1) + fencingRounds(policy));
-}
-
-/** Rounds that an attempt may take for its fencing token: counters are read, read again if none is there, and raised. */
-function fencingRounds(policy: Policy): number {
-  return policy.settings.fencing ? 3 : 0;
-}
-
-/** The longest pause between two attempts, µs of local time. */
-export function longestPauseUs({ settings: { retryDelayUs, retryJitterUs } }: Policy): number {
-  return retryDelayUs + retryJitterUs;
-}
-
-/** How long the releases of one lock or attempt may take, µs of local time. */
-export function releaseUs(policy: Policy, nodes: number, ttlMs: number): number {
-  if (policy.settings.nodeTimeoutUs === null) return ttlMs * 1000;
-  return policy.settings.nodeTimeoutUs * (releasesInTurn(policy) ? nodes : 1);
-}
-
-/** The same for a clean-up, where the next attempt waits for it. */
-export function cleanUpUs(policy: Policy, nodes: number, ttlMs: number): number {
-  return deviates(policy, 'awaits-clean-up', 'awaits-whole-clean-up') ? releaseUs(policy, nodes, ttlMs) : 0;
 }

@@ -1,10 +1,10 @@
 import { has, NO_NODES, type NodeSet, size } from '../../../core/index.js';
-import type { Policy } from '../../../deviations/index.js';
 import { type SimLock, type TrueTime, trueTime, type WatchedWorld } from '../../../sim/index.js';
 import type { AttemptRecord, AttemptRegistry } from '../attempt-registry.js';
 import type { HolderRegistry } from '../holder-registry.js';
 import { instant, type Report } from '../instant.js';
-import { attemptUs, cleanUpUs, longestPauseUs, type StablePeriod } from './stable-period.js';
+import type { Durations } from './durations.js';
+import type { StablePeriod } from './stable-period.js';
 
 /**
  * Liveness: a client that keeps trying, with nobody else who wants or holds the lock, nothing disturbed, and a majority
@@ -19,16 +19,16 @@ export class UncontendedWait {
   /** When somebody came or went last, true time, µs; or when keys that are there for a reason should be gone. */
   private from = 0;
   private readonly told: SimLock[] = [];
-  private readonly policy: Policy;
   /** What a release may take until it is there, µs. */
   private readonly releaseUs: number;
+  private readonly durations: Durations;
   private readonly calm: StablePeriod;
   private readonly ledger: AttemptRegistry;
   private readonly report: Report;
 
-  constructor(policy: Policy, calm: StablePeriod, ledger: AttemptRegistry, report: Report) {
-    this.policy = policy;
-    this.releaseUs = policy.settings.nodeTimeoutUs ?? 0;
+  constructor(durations: Durations, calm: StablePeriod, ledger: AttemptRegistry, report: Report) {
+    this.releaseUs = durations.nodeTimeoutUs ?? 0;
+    this.durations = durations;
     this.calm = calm;
     this.ledger = ledger;
     this.report = report;
@@ -36,10 +36,11 @@ export class UncontendedWait {
 
   /** Somebody begins to ask for a lock. */
   asked({ plan, list }: SimLock): void {
-    const attempt = attemptUs(this.policy, list.places, plan.ttlMs);
+    const { durations } = this;
+    const attempt = durations.attemptUs(list.places, plan.ttlMs);
     // Releases on their way, the attempt under way, the pause, the attempt that must succeed.
-    const freed = cleanUpUs(this.policy, list.places, plan.ttlMs) + (this.policy.settings.nodeTimeoutUs ?? attempt);
-    const patience = freed + 2 * attempt + longestPauseUs(this.policy);
+    const freed = durations.cleanUpUs(list.places, plan.ttlMs) + (durations.nodeTimeoutUs ?? attempt);
+    const patience = freed + 2 * attempt + durations.longestPauseUs;
     this.patienceUs = Math.max(this.patienceUs, patience);
   }
 
