@@ -17,7 +17,7 @@ const TIMEOUT_MS = 300;
 type NodeRedis = Pick<ReturnType<typeof createClient>, 'set' | 'eval' | 'del'>;
 
 /** How a lock is released: only where it is one's own, or whosever it is. */
-export type Release = 'own' | 'any';
+type Release = 'own' | 'any';
 
 const require = createRequire(import.meta.url);
 
@@ -105,13 +105,6 @@ class MajorityLock implements LockUnderTest {
     if (granted > this.nodes.length / 2 && remaining() > 0) return { remaining, release };
     await release();
     return null;
-  }
-}
-
-/** The same, made from clients of node-redis. */
-export class NodeRedisLock extends MajorityLock {
-  constructor(clients: readonly NodeRedis[]) {
-    super(clients.map((client) => commandsOf(client, 'own')));
   }
 }
 

@@ -4,7 +4,7 @@ import { type HuntTask, hunted } from './hunt.js';
 import { WorkerPool } from './pool.js';
 
 /** How planted bugs are hunted. */
-export interface HuntingOptions {
+interface HuntingOptions {
   /** How many hunt at a time. */
   readonly workers: number;
   readonly signal: AbortSignal;

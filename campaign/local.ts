@@ -11,7 +11,7 @@ export interface Shard {
 }
 
 /** How a campaign, or a shard of one, is run on this machine. */
-export interface LocalOptions {
+interface LocalOptions {
   readonly spec: CampaignSpec;
   readonly shard: Shard;
   readonly workers: number;

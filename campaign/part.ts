@@ -5,7 +5,7 @@ import { CampaignRanges, type CampaignSpec, specHash } from './spec.js';
 import { type Failure, firstOf, type UnitResult } from './unit.js';
 
 /** Ranges by index from the first to the second number, without the second. */
-export type Span = readonly [from: number, to: number];
+type Span = readonly [from: number, to: number];
 
 /** What came of some ranges of a campaign; parts of the same campaign add up. Plain data, and the file of a shard. */
 export interface CampaignPart {

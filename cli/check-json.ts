@@ -33,7 +33,7 @@ export interface CounterexampleJson {
 }
 
 /** What `check --json` prints. */
-export interface CheckJson extends Omit<CheckResult, 'counterexample'> {
+interface CheckJson extends Omit<CheckResult, 'counterexample'> {
   readonly verdicts: Readonly<Record<PropertyKind, KindVerdict>> & { readonly unavailable: readonly unknown[] };
   readonly assumptionsBroken: readonly Assumption[];
   /** What was searched, resolved from flags and defaults. */

@@ -10,14 +10,14 @@ import { givenTwice, ListOption } from './option.js';
 const CONFIG_FILES: readonly string[] = ['ts', 'mjs', 'js', 'json'].map((it) => `lockstep.config.${it}`);
 
 /** Values of flags, by verb. */
-export interface Config {
+interface Config {
   /** As a person knows it. */
   readonly path: string;
   readonly verbs: Readonly<Record<string, unknown>>;
 }
 
 /** What of a command line is about the file itself. */
-export interface ConfigChoice {
+interface ConfigChoice {
   readonly argv: readonly string[];
   /** `false`: none; `undefined`: whichever is there. */
   readonly file: string | false | undefined;

@@ -20,7 +20,7 @@ export const FAILURES = '.lockstep/failures';
 const LONGEST_SEED = 40;
 
 /** Name of a failure: its seed, as far as a file name can hold it, and its run. */
-export function failureId(seed: string, run: number): string {
+function failureId(seed: string, run: number): string {
   const safe = seed.replace(/[^A-Za-z0-9_.-]+/g, '-').slice(0, LONGEST_SEED);
   return `${safe === '' || safe.startsWith('.') ? `seed${safe}` : safe}-${run + 1}`;
 }
@@ -31,12 +31,12 @@ export function replayCommand(io: Io, path: string, ...flags: readonly string[])
 }
 
 /** A path as an argument: not to be taken for a flag. */
-export function pathWord(path: string): string {
+function pathWord(path: string): string {
   return path.startsWith('-') ? `./${path}` : path;
 }
 
 /** A failure that was found, with all that its files say of it. */
-export interface Found {
+interface Found {
   readonly counterexample: Counterexample;
   readonly judgement: Judgement;
   readonly seed: string;

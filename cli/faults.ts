@@ -11,7 +11,7 @@ type Limit = {
 }[keyof FaultModel];
 
 /** A kind of faults, as `--faults` names it. */
-export type FaultKind =
+type FaultKind =
   | 'crash'
   | 'power-loss'
   | 'pause'

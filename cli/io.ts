@@ -8,7 +8,7 @@ import { shellWord } from '../text/shell.js';
 import type { ExitCode } from './exit-codes.js';
 
 /** Where text goes. */
-export interface TextOut {
+interface TextOut {
   write(text: string): unknown;
   readonly isTTY?: boolean | undefined;
   /** Width of the terminal, characters. */

@@ -18,13 +18,13 @@ export const REGRESSIONS = 'lockstep/regressions';
 const LONGEST_DIFFERENCE = 400;
 
 /** A known schedule that does not do what it did, or what it should. */
-export interface Unreproduced {
+interface Unreproduced {
   readonly path: string;
   readonly difference: string;
 }
 
 /** A known schedule that fails as it was written down, which it should. */
-export interface KnownFailure {
+interface KnownFailure {
   readonly path: string;
   /** Whether somebody keeps it on purpose: it was not only found here. */
   readonly committed: boolean;

@@ -13,7 +13,7 @@ import { perfettoText } from '../report/perfetto.js';
 import type { Io } from './io.js';
 
 /** Forms of a run other than text and the trace, as `replay --format` names them. */
-export type Format = 'svg' | 'html' | 'mermaid' | 'perfetto';
+type Format = 'svg' | 'html' | 'mermaid' | 'perfetto';
 
 /** The text of a run in another form; what is long comes in pieces. */
 const FORMATS: Readonly<Record<Format, (shown: ReportInput) => readonly string[] | Generator<string, void>>> = {

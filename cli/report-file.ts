@@ -6,7 +6,7 @@ import type { Io } from './io.js';
 import { fileName, writeIfPossible, writeNamed } from './write-file.js';
 
 /** Where reports go that nobody named a place for, below the working directory. */
-export const REPORTS = '.lockstep/reports';
+const REPORTS = '.lockstep/reports';
 
 /** Where a report goes that a person named: a page as it is, beside a file of JSON, else among the reports. */
 export function reportPath(name: string): string {

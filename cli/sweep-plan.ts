@@ -19,7 +19,7 @@ const NAMES = Object.keys(PARAMETERS) as ParameterName[];
 const MOST_VALUES = 1_000;
 
 /** How many values a range is divided into, where the person does not say. */
-export interface Room {
+interface Room {
   readonly across: number;
   readonly up: number;
 }

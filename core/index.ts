@@ -45,7 +45,7 @@ export {
   type Settings,
 } from './settings.js';
 export { type Counters, copyState, type DraftState, initialState, type LockState, type Phase } from './state.js';
-export { advance, type Step, step } from './step.js';
+export { type Step, step } from './step.js';
 export { answered, type Tally, votesOf } from './tally.js';
 export { LONGEST_US, type LocalTime, later, localTime } from './time.js';
 export { type LockPolicy, SOUND_POLICY } from './turn.js';

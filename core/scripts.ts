@@ -1,7 +1,7 @@
 import { counterScripts, OWN_LIFE_COUNTS, RAISE_COUNTER, type Scripts } from './commands.js';
 
 /** Sets keys with a token and a TTL. */
-export interface AcquireScript {
+interface AcquireScript {
   readonly lua: string;
   /** How a `SET` ends that does the same for one key; `null` where none does. */
   readonly plain: readonly 'NX'[] | null;
@@ -18,12 +18,12 @@ interface KeyScript {
 }
 
 /** Gives keys a new TTL: lengthens the owner's own, gives any that is present a new one, or sets keys again. */
-export interface ExtendScript extends KeyScript {
+interface ExtendScript extends KeyScript {
   readonly onto: 'own' | 'own-or-missing' | 'present' | 'any';
 }
 
 /** Deletes keys. */
-export interface ReleaseScript extends KeyScript {
+interface ReleaseScript extends KeyScript {
   readonly onto: 'own' | 'any';
   /** The Lua of a question that needs a yes before the deletion is sent, as a round of its own; `null` for none. */
   readonly asks: string | null;

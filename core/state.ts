@@ -24,7 +24,7 @@ export type Phase =
   | 'failed';
 
 /** The attempt in progress, or the last one. */
-export interface Attempt {
+interface Attempt {
   /** From 0. */
   number: number;
   token: Token | null;
@@ -61,7 +61,7 @@ export interface Counters {
 }
 
 /** The time in which the owner believes to have the lock; meaningful from `held` on. */
-export interface Hold {
+interface Hold {
   /** Its end. */
   deadline: LocalTime;
   /** Successful extensions so far. */
@@ -71,7 +71,7 @@ export interface Hold {
 }
 
 /** The round of extension in flight, or the last one. */
-export interface ExtensionRound {
+interface ExtensionRound {
   /** From 0; -1 before the first. */
   number: number;
   isOpen: boolean;
@@ -81,7 +81,7 @@ export interface ExtensionRound {
 }
 
 /** The release of the lock, or the clean-up of the attempt. */
-export interface ReleaseRound {
+interface ReleaseRound {
   /** Nodes that are still to be sent it, where that is done one after the other. */
   todo: NodeSet;
   /** Nodes that were sent it. */

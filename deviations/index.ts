@@ -8,9 +8,8 @@ export {
   policyWithTiming,
   withDeadline,
 } from './choice.js';
-export type { Deviation } from './deviation.js';
 export { type Habits, type Policy, type PolicyChange, policyPlus, policyWith, REFERENCE } from './policy.js';
-export { ORIGINS, type Origin, PROFILES, type Source } from './profiles/index.js';
+export { ORIGINS, type Origin, PROFILES } from './profiles/index.js';
 export {
   deviates,
   deviationNumber,

@@ -26,7 +26,7 @@ export function actionOf(kind: ActionKind, client: number, node: number, detail:
 }
 
 /** An action, taken apart. `detail` is which call, timer or message it is. */
-export interface ActionParts {
+interface ActionParts {
   readonly kind: ActionKind;
   readonly client: number;
   readonly node: number;

@@ -4,7 +4,7 @@ import type { Locks } from './locks.js';
 import type { Nodes } from './nodes.js';
 
 /** What of a bounded world tells of attempts. */
-export interface AttemptsHost {
+interface AttemptsHost {
   readonly bounds: ExploreScope;
   readonly locks: Locks;
   readonly nodes: Nodes;

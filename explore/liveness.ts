@@ -4,7 +4,7 @@ import { type Exploration, type ExploreOptions, type ExploreProgress, Explorer }
 import { PAUSE } from './locks.js';
 
 /** Which space is searched for traps. */
-export interface LivenessOptions {
+interface LivenessOptions {
   readonly bounds: ExploreScope;
   readonly mostStates?: number;
   readonly onProgress?: (progress: ExploreProgress) => boolean;

@@ -38,7 +38,7 @@ export interface Local {
 }
 
 /** A command that a step sends, and to which node. */
-export interface Send {
+interface Send {
   readonly node: number;
   readonly command: number;
 }
@@ -222,7 +222,7 @@ export class Locks {
 }
 
 /** What an event makes of a client. */
-export interface Reaction {
+interface Reaction {
   readonly local: Local;
   readonly sends: readonly Send[];
   /** It claims the lock although nothing is left of the claim. */

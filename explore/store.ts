@@ -1,5 +1,5 @@
 /** A state, as so many words of 32 bits. */
-export type Words = Uint32Array;
+type Words = Uint32Array;
 
 /** The state that has no parent. */
 export const NO_PARENT = 0xffff_ffff;

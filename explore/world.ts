@@ -10,7 +10,7 @@ import { CALL, EXTEND, type Local, Locks, PAUSE, RELEASE, RESUME } from './locks
 import { NOBODY, type NodeState, Nodes } from './nodes.js';
 
 /** Takes each successor, as it is written into {@link StateModel.next}. */
-export type OnSuccessor = (action: Action) => void;
+type OnSuccessor = (action: Action) => void;
 
 /** What the numbers in a state stand for. */
 export interface Parts {

@@ -8,7 +8,7 @@ import { kindOf, type ViolationKind } from './search/kinds.js';
 import { explainForGuest, judgementOf } from './search/shrink-guests.js';
 
 /** Where a failure was found, and how to see it again. */
-export interface FoundWhere {
+interface FoundWhere {
   readonly run: number;
   readonly runs: number;
   /** `null` for a schedule that somebody gave. */

@@ -41,7 +41,7 @@ const grammar: z.ZodType<ClientFailure> = exactly<ClientFailure>()(
 );
 
 /** A schedule to run a client on, and the failure that it was recorded of, if it was of one. */
-export interface ClientSchedule {
+interface ClientSchedule {
   readonly schedule: Schedule;
   readonly failure: ClientFailure | null;
 }

@@ -34,7 +34,7 @@ export interface LockFactory {
 }
 
 /** What clients have been seen to do. */
-export interface Seen {
+interface Seen {
   /** Most nodes that one process was given, and that one has sent something to. */
   nodesGiven: number;
   nodesAsked: number;

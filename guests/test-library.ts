@@ -33,7 +33,7 @@ export interface LibraryTestPlan {
 }
 
 /** A failure of a cell, made small. */
-export interface GuestFailure extends Recording {
+interface GuestFailure extends Recording {
   readonly kind: ViolationKind;
   readonly run: number;
   readonly foundEvents: number;
@@ -52,7 +52,7 @@ export interface GuestCell extends Omit<Cell, 'found'> {
 }
 
 /** What a worker tells of a test as it goes on. */
-export type LibraryTestNews =
+type LibraryTestNews =
   | { readonly type: 'library'; readonly name: string; readonly version: string; readonly belief: string }
   | { readonly type: 'progress'; readonly fault: string; readonly done: number }
   | { readonly type: 'cell'; readonly cell: GuestCell };
@@ -150,7 +150,7 @@ async function failureOf(
 }
 
 /** A schedule with a guest: what is found, and in words for each kind of it. */
-export interface ShownGuest extends Recording {
+interface ShownGuest extends Recording {
   readonly violations: readonly ViolationKind[];
   readonly texts: readonly string[];
 }

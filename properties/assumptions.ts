@@ -34,7 +34,7 @@ export type Assumption =
   | 'prompt-effects';
 
 /** What is known of a run of a schedule. */
-export interface SeenOfRun {
+interface SeenOfRun {
   /** The least number of votes behind a claim. Default: a quorum. */
   readonly votes?: number;
   /** The least number of nodes that knew their fencing counter at any time. Default: all but those that any fault takes it from. */

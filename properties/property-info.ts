@@ -2,7 +2,7 @@ import type { PropertyId, PropertyKind } from '../scenarios/index.js';
 import type { Assumption } from './assumptions.js';
 
 /** What is promised by a property, on what conditions, and who watches it. */
-export interface PropertyInfo {
+interface PropertyInfo {
   /** `harness` is about the simulator, and not about any lock. */
   readonly kind: PropertyKind | 'harness';
   /** One sentence. */

@@ -17,7 +17,7 @@ import { configLine, propertyLabel } from './words.js';
 export const MOST_LINES = 20;
 
 /** What is told of a failure. */
-export interface CounterexampleText {
+interface CounterexampleText {
   readonly schedule: Schedule;
   readonly judgement: Judgement;
   readonly violation: Violation;

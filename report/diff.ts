@@ -12,7 +12,7 @@ export interface Aligned {
 }
 
 /** Two runs beside each other. */
-export interface Comparison {
+interface Comparison {
   readonly rows: readonly Aligned[];
   /** Place of the first row that differs, or -1. */
   readonly first: number;

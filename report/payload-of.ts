@@ -26,7 +26,7 @@ export interface ReportInput {
 const MOST_IN_PAGE = 120_000;
 
 /** What a report is made of: what its page carries, and the file that lies beside it where that is not all. */
-export interface Report {
+interface Report {
   readonly payload: Payload;
   readonly beside: Buffer | null;
 }

@@ -22,7 +22,7 @@ export interface Payload {
 }
 
 /** A schedule that the page can run again. */
-export interface Runnable {
+interface Runnable {
   readonly kind: 'schedule';
   /** Properties that count in the verdict besides those of every schedule. */
   readonly also: readonly PropertyId[];
@@ -40,7 +40,7 @@ export interface Other extends Pick<Payload, 'id' | 'title' | 'replay' | 'schedu
 }
 
 /** A run that was taken down elsewhere, and that the page cannot run again. */
-export interface Recording {
+interface Recording {
   readonly kind: 'recording';
   /** Why it is not run again, in one sentence for readers. */
   readonly why: string;
@@ -91,7 +91,7 @@ export interface Likelihood {
 }
 
 /** How likely a violation is after a prefix of the run. */
-export interface LikelihoodPoint {
+interface LikelihoodPoint {
   /** The prefix ends with this event. */
   readonly seq: number;
   readonly atUs: number;
@@ -107,7 +107,7 @@ export interface Counterfactual {
 }
 
 /** What a mitigation does to the same schedules. */
-export interface CounterfactualRow {
+interface CounterfactualRow {
   /** As `replay --with` takes it; empty for none. */
   readonly mitigation: string;
   readonly violated: number;

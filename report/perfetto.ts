@@ -5,7 +5,7 @@ import type { Scene } from './picture/scene.js';
 import { faultSpansOf, keySpansOf, truthSpansOf } from './picture/spans.js';
 
 /** An event of Chrome's trace format, which Perfetto reads: µs, and numbers for processes and threads. */
-export interface PerfettoEvent {
+interface PerfettoEvent {
   readonly ph: 'X' | 'i' | 'M' | 's' | 'f';
   readonly name: string;
   readonly cat: string;

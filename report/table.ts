@@ -15,7 +15,7 @@ const INDENT = 2;
 const HELD_WIDTH = 6;
 
 /** How rows are set out. */
-export interface TableOptions {
+interface TableOptions {
   /** The row to mark, and with what. */
   readonly mark: { readonly row: Row; readonly text: string } | null;
   /** Clients that have a column, if they ever held a lock. */

@@ -58,7 +58,7 @@ export function markOf(
 const MOST_UNUSED = 20;
 
 /** How a run is told. */
-export interface TimelineOptions {
+interface TimelineOptions {
   readonly paint?: Painter;
   /** Leaves out the middle of a table that is longer than this. Default: no limit. */
   readonly mostRows?: number;

@@ -18,7 +18,7 @@ export const BOUND_IDS: readonly ['rate', 'step', 'restart', 'forget', 'late'] =
 export type BoundId = (typeof BOUND_IDS)[number];
 
 /** Each strain's bound, as a factor: 1 goes up to it, 1.02 goes 2 % past it. 0 leaves it out. */
-export type BoundFactors = Readonly<Record<BoundId, number>>;
+type BoundFactors = Readonly<Record<BoundId, number>>;
 
 /**
  * What a random search may do to the lock. Each run strains at most one assumption and mixes in whatever else is
@@ -130,7 +130,7 @@ export const WITHIN_ASSUMPTIONS: FaultModel = Object.freeze<FaultModel>({
 });
 
 /** What a fault model has amounts of. */
-export type FaultLimit =
+type FaultLimit =
   | 'crashes'
   | 'powerLosses'
   | 'mostDown'

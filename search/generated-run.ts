@@ -9,7 +9,7 @@ import { drawPremise, type RunConfig } from './run-config.js';
 import { COMBINED, type Tactics } from './tactics.js';
 
 /** One run of a random search, finished. */
-export interface GeneratedRun {
+interface GeneratedRun {
   readonly world: World;
   readonly monitors: Monitors;
   readonly runConfig: RunConfig;

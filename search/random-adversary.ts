@@ -25,7 +25,7 @@ const MOST_LOCKS = 4;
 const HANDOVER_US = 20_000;
 
 /** The concerns that draw from streams of their own. */
-export const Concern = { runConfig: 0, work: 1, fate: 2, fault: 3, jitter: 4, guide: 5 } as const;
+const Concern = { runConfig: 0, work: 1, fate: 2, fault: 3, jitter: 4, guide: 5 } as const;
 
 /** The stream from which a run's run config is drawn. */
 export function premiseStream(streams: StreamSource, run: number): RandomStream {

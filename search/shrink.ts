@@ -8,7 +8,7 @@ import { isolate } from './shrinking/isolate.js';
 import { type Fails, reduce } from './shrinking/reduce.js';
 
 /** A failing schedule made small. */
-export interface Shrunk {
+interface Shrunk {
   readonly schedule: Schedule;
   /** How many schedules were tried. */
   readonly tried: number;
@@ -73,7 +73,7 @@ function isOfTwo(violation: Violation): boolean {
 }
 
 /** Makes a schedule small for as long as it fails, whatever that means. */
-export function shrinkWhile(schedule: Schedule, fails: Fails): Shrunk {
+function shrinkWhile(schedule: Schedule, fails: Fails): Shrunk {
   let tried = 0;
   const passed = new Set<string>();
   const failsOnce: Fails = (candidate) => {

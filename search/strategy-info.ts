@@ -1,7 +1,7 @@
 import { COMBINED, type Tactics, UNIFORM } from './tactics.js';
 
 /** A way to draw schedules. */
-export interface StrategyInfo {
+interface StrategyInfo {
   /** As people are told of it. */
   readonly story: string;
   readonly tactics: Tactics;

@@ -27,7 +27,7 @@ import { Kind } from './trace.js';
 import type { WorldView } from './view.js';
 
 /** Puts the return of a crashed process into the queue, in the crash's own class if it is in the same instant. */
-export type PlanRestart = (planned: PlannedFault, at: TrueTime, sameInstant: boolean) => void;
+type PlanRestart = (planned: PlannedFault, at: TrueTime, sameInstant: boolean) => void;
 
 /** Carries out faults on nodes, clients, clocks and links. */
 export class Faults {

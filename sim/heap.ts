@@ -1,5 +1,5 @@
 /** What has a time and a place in the order of its instant. */
-export interface Ranked {
+interface Ranked {
   readonly at: number;
   readonly rank: number;
 }

@@ -12,7 +12,7 @@ export type KeyRemovalCause = 'deleted' | 'overwritten' | 'expired' | 'forgotten
 export type HoldEndCause = 'released' | 'expired' | 'crashed';
 
 /** A client as an observer sees it. */
-export interface WatchedClient extends Process {
+interface WatchedClient extends Process {
   readonly list: NodeList;
   readonly locks: readonly SimLock[];
 }

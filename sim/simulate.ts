@@ -20,7 +20,7 @@ export interface Run {
 }
 
 /** How a schedule is run. */
-export interface SimulateOptions {
+interface SimulateOptions {
   /** Keep the trace, not only its hash. Default `false`. */
   readonly trace?: boolean;
   /** Sees the run from outside. */

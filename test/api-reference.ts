@@ -5,7 +5,7 @@ import { Node, Project, ts } from 'ts-morph';
 const TOP = new URL('..', import.meta.url);
 
 /** One entry of a package, as its users name it, and the reference to what it exports. */
-export interface EntryReference {
+interface EntryReference {
   /** As in `lockstep/testing`. */
   readonly entry: string;
   /** Of its page. */

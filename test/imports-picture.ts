@@ -6,7 +6,7 @@ const GROUND = ['text', 'core', 'deviations', 'scenarios', 'sim'];
 const TOP = ['cli', 'bench'];
 
 /** Which rooms import which. */
-export interface ImportsPicture {
+interface ImportsPicture {
   /** The rooms between the ground and the top, in the order of their names. */
   readonly middle: readonly string[];
   /** Arrows between two of them, as `importer → imported`. */

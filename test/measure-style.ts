@@ -7,7 +7,7 @@ import { cycles, isTest, readModules } from './modules.js';
 const TOP = new URL('..', import.meta.url);
 
 /** The figures by which the house is kept; lengths are lines, of source without tests. */
-export interface Style {
+interface Style {
   readonly files: { readonly median: number; readonly p90: number; readonly max: number };
   readonly functions: { readonly p99: number; readonly max: number };
   /** Uses of the type, tests included. */
@@ -32,7 +32,7 @@ export interface Longest {
   readonly lines: number;
 }
 
-export interface Measured {
+interface Measured {
   readonly style: Style;
   readonly longestFiles: readonly Longest[];
   readonly longestFunctions: readonly Longest[];

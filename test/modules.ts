@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { posix } from 'node:path';
 
 /** One import or re-export of a module. */
-export interface Import {
+interface Import {
   /** A file, from the top of the repository, or the name of a package. */
   readonly target: string;
   readonly package: boolean;

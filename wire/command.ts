@@ -21,7 +21,7 @@ export type Handler = (argv: readonly string[], call: Call) => Reply;
  * `s`cripts, not in a transaction (`t`), `a`llowed without authentication, `p`ropagated though it
  * writes nothing.
  */
-export type Flags = string;
+type Flags = string;
 
 /** A command as a server knows it. */
 export interface Command {

@@ -34,7 +34,7 @@ export interface Settings {
 }
 
 /** A compiled script of `EVAL`, by its SHA-1. */
-export type ScriptTexts = Map<string, string>;
+type ScriptTexts = Map<string, string>;
 
 /** For all servers of a thread, by version: to make one takes a while, and nothing stays in it. */
 const machines = new Map<string, LuaMachine>();
@@ -240,7 +240,7 @@ function nameOf(database: number, key: string): string {
 }
 
 /** Negative if `a` is earlier than `b`. */
-export function compareVersions(a: string, b: string): number {
+function compareVersions(a: string, b: string): number {
   const [left, right] = [a.split('.').map(Number), b.split('.').map(Number)];
   for (let i = 0; i < 3; i++) {
     const difference = (left[i] ?? 0) - (right[i] ?? 0);

@@ -11,7 +11,7 @@ export interface Entry {
 }
 
 /** See {@link Entry.form}. */
-export type StringForm = 'auto' | 'text' | 'raw';
+type StringForm = 'auto' | 'text' | 'raw';
 
 /** The expiry of a key without one. */
 export const NEVER: number = Number.POSITIVE_INFINITY;
@@ -39,7 +39,7 @@ export interface Keyspace {
 }
 
 /** Receives every change of a key. */
-export type KeyListener = (key: string) => void;
+type KeyListener = (key: string) => void;
 
 /** Keys in memory, on a clock that is handed in. */
 export class MemoryKeyspace implements Keyspace {

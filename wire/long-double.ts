@@ -2,7 +2,7 @@
  * Numbers with a mantissa of 64 bits, as `long double` is on x86: `INCRBYFLOAT` adds those, so that sums differ from
  * those of doubles. The value is `mantissa * 2^exponent`.
  */
-export interface LongDouble {
+interface LongDouble {
   readonly mantissa: bigint;
   readonly exponent: number;
 }

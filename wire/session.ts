@@ -1,7 +1,7 @@
 import type { Protocol } from './resp.js';
 
 /** A key that a connection watches. */
-export interface Watched {
+interface Watched {
   readonly database: number;
   readonly key: string;
 }
@@ -19,7 +19,7 @@ export interface Waiting {
 }
 
 /** The transaction of a connection. */
-export interface Transaction {
+interface Transaction {
   readonly commands: (readonly string[])[];
   /** A command was refused: `EXEC` will be, too. */
   failed: boolean;

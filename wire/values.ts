@@ -101,11 +101,3 @@ export function encodingOf(value: Value, form: 'auto' | 'text' | 'raw'): string 
   if (value instanceof MemberSet) return value.large ? 'hashtable' : 'intset';
   return value.large ? 'skiplist' : 'listpack';
 }
-
-/** Whether nothing is left in it: Redis deletes such keys. */
-export function isEmpty(value: Value): boolean {
-  if (typeof value === 'string') return false;
-  if (value instanceof List) return value.items.length === 0;
-  if (value instanceof Hash) return value.fields.size === 0;
-  return value instanceof MemberSet ? value.members.size === 0 : value.size === 0;
-}

@@ -16,7 +16,7 @@ import { unreached } from '../../scenarios/plain.js';
 import { nodeName } from '../../sim/index.js';
 
 /** Two schedules on either side of what the lock assumes: they differ by one quantum of one thing. */
-export interface BoundaryPair {
+interface BoundaryPair {
   readonly assumption: Assumption;
   /** What is taken to its limit. */
   readonly what: string;
@@ -203,7 +203,7 @@ export const BOUNDARY_PAIRS: readonly BoundaryPair[] = [
 ];
 
 /** What a twin shows: nothing broken within; beyond, one assumption and the property that rests on it. */
-export interface TwinResult {
+interface TwinResult {
   readonly within: { readonly assumptions: readonly Assumption[]; readonly violated: readonly PropertyId[] };
   readonly beyond: { readonly assumptions: readonly Assumption[]; readonly violated: readonly PropertyId[] };
   readonly holds: boolean;

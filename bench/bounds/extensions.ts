@@ -11,7 +11,7 @@ import { greatest } from '../../search/frontier/bisect.js';
 import { observeRun } from '../../search/frontier/watch.js';
 
 /** A holder that extends its lock once, half a TTL after its claim. */
-export interface ExtensionCase {
+interface ExtensionCase {
   readonly ttlMs: number;
   readonly delayUs: number;
   readonly grain?: ExpiryModel;
@@ -107,7 +107,7 @@ export function greatestOvertaken(ttlMs: number): number {
 }
 
 /** The longest time that a lock can be held with so many extensions, each called as late as it can be. */
-export interface LongestHold {
+interface LongestHold {
   /** When the extensions are called, µs after the claim. */
   readonly callsUs: readonly number[];
   /** True time at which the holder stops believing, µs after its call. */

@@ -67,7 +67,7 @@ export function leastLostCounters(wanted: CounterCase): number {
 }
 
 /** A raise on a node with an append-only file, so long after the start of an fsync, which takes its time. */
-export interface CounterDisk {
+interface CounterDisk {
   readonly phaseUs: number;
   readonly takesUs: number;
 }

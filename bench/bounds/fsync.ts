@@ -7,7 +7,7 @@ const DELAY_US = 1_000;
 const EVERY_US = 1_000_000;
 
 /** One of three voters writes an append-only file, with an fsync every second, and crashes. */
-export interface FsyncCase {
+interface FsyncCase {
   /** From the start of an fsync to the holder's SET, µs. */
   readonly phaseUs: number;
   /** How long an fsync takes, µs. */

@@ -25,7 +25,7 @@ const TOLERANCE: Readonly<Record<Unit, number>> = { ppm: 1, µs: 1, ms: 0, nodes
 const ROUNDING = 1e-6;
 
 /** The part of a row that is said; the rest follows. */
-export interface Comparison {
+interface Comparison {
   readonly quantity: string;
   readonly parameters: string;
   readonly unit: Unit;

@@ -3,7 +3,7 @@ import { ALIGNED, type Attack, attack, type ExpiryModel } from '../../search/fro
 import { greatest, least } from '../../search/frontier/bisect.js';
 
 /** A step of clocks while a client holds a lock. */
-export interface StepCase {
+interface StepCase {
   readonly ttlMs: number;
   readonly delayUs: number;
   readonly grain?: ExpiryModel;

@@ -11,7 +11,7 @@ import {
 import { observeRun } from '../../search/frontier/watch.js';
 
 /** A client that sends its SETs and is never heard of again, and what keeps its keys longest. */
-export interface SilenceCase {
+interface SilenceCase {
   readonly ttlMs: number;
   readonly delayUs: number;
   readonly grain?: ExpiryModel;
@@ -69,7 +69,7 @@ export function freeAfterSilence(wanted: SilenceCase): number {
 }
 
 /** A client that keeps trying, alone, for a lock whose holder is gone. */
-export interface WaitCase {
+interface WaitCase {
   readonly ttlMs: number;
   readonly delayUs: number;
   readonly timeoutUs: number;

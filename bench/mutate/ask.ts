@@ -4,7 +4,7 @@ import { SWITCH } from './instrument.js';
 import type { Answer, Question } from './oracle.js';
 
 /** What is asked. */
-export interface Inquiry {
+interface Inquiry {
   /** Folder of the built house. */
   readonly built: string;
   /** Histories to draw. */

@@ -5,7 +5,7 @@ import { testFiles } from './house.js';
 import { SWITCH } from './instrument.js';
 
 /** Where tests run: several jobs do so side by side. */
-export interface Batch {
+interface Batch {
   /** Folder of the tests. */
   readonly tests: string;
   readonly job: number;

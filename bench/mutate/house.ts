@@ -38,7 +38,7 @@ export function plantAll(root: string): {
 }
 
 /** Copies of the built house and of the tests of `core`, in which the errors sleep. */
-export interface Copies {
+interface Copies {
   /** Folder of the built house, and of the tests. */
   readonly built: string;
   readonly tests: string;

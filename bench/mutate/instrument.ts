@@ -14,7 +14,7 @@ export interface CoreMutant {
 }
 
 /** A module with all of its errors planted, each asleep until {@link SWITCH} has its number. */
-export interface Instrumented {
+interface Instrumented {
   readonly code: string;
   readonly mutants: readonly CoreMutant[];
 }

@@ -1,7 +1,7 @@
 import type { CoreMutant } from './instrument.js';
 
 /** What a file of the repository says about a mutant that survives. */
-export interface Survivor {
+interface Survivor {
   readonly key: string;
   /** Whether nothing can tell it from the original. */
   readonly equivalent: boolean;

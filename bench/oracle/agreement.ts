@@ -23,7 +23,7 @@ import { checkTrace, OFFLINE } from './offline.js';
 import { RoughAdversary } from './rough.js';
 
 /** What the two checkers say differently about one run. */
-export interface Disagreement {
+interface Disagreement {
   /** Found by the monitors and not afterwards, and the other way round; one line each. */
   readonly onlyOnline: readonly string[];
   readonly onlyOffline: readonly string[];
@@ -69,12 +69,12 @@ function without(from: readonly string[], taken: readonly string[]): string[] {
 }
 
 /** Makes the monitors that are compared with the check of the trace. */
-export type MakeMonitors = (setup: Setup) => Monitors;
+type MakeMonitors = (setup: Setup) => Monitors;
 
 const usual: MakeMonitors = (setup) => new Monitors(setup);
 
 /** What came of one comparison. */
-export interface Compared {
+interface Compared {
   /** What the trace says. */
   readonly findings: readonly Finding[];
   readonly disagreement: Disagreement | null;

@@ -2,7 +2,7 @@ import { joined, type Span } from './clock-line.js';
 import type { Lock, TraceIndex, Turn } from './trace-index.js';
 
 /** A client takes a lock for its own from one turn on, with this deadline, until the next turn (or the end of the run). */
-export interface Hold {
+interface Hold {
   readonly turn: Turn;
   /** The place of the next turn in the trace. */
   readonly toSeq: number;
@@ -10,7 +10,7 @@ export interface Hold {
 }
 
 /** The times for which a lock was believed in, by its trace. */
-export function holdsOf(lock: Lock, record: TraceIndex): Hold[] {
+function holdsOf(lock: Lock, record: TraceIndex): Hold[] {
   return lock.turns.flatMap((turn, i) => {
     if (turn.kind === 'end') return [];
     const next = lock.turns[i + 1];

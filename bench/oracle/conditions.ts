@@ -15,7 +15,7 @@ export interface Trouble extends TraceRef {
 }
 
 /** The nodes that a client counts: each once for every place on its list. */
-export interface Listed {
+interface Listed {
   readonly nodes: readonly string[];
   readonly distinct: number;
   readonly majority: number;

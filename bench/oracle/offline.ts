@@ -36,7 +36,7 @@ const RULES: { readonly [P in PropertyId]?: (record: TraceIndex) => Finding[] } 
 export const OFFLINE: readonly PropertyId[] = [...(Object.keys(RULES) as readonly PropertyId[]), ...LIVENESS];
 
 /** What a trace says of a run. */
-export interface Check {
+interface Check {
   readonly findings: readonly Finding[];
   /** When nobody could acquire. */
   readonly outages: readonly Outage[];

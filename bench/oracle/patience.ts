@@ -6,7 +6,7 @@ import type { Cluster } from '../../scenarios/index.js';
  */
 
 /** One attempt: a time-out, or as many as there are nodes where they are asked in turn; without one, the TTL. */
-export function attemptUs(policy: Policy, places: number, ttlMs: number): number {
+function attemptUs(policy: Policy, places: number, ttlMs: number): number {
   if (policy.settings.nodeTimeoutUs === null) return 1000 * ttlMs;
   // To read the counters, to give one to who has none and read again, to raise them.
   const rounds = policy.settings.fencing ? 3 : 0;
@@ -14,7 +14,7 @@ export function attemptUs(policy: Policy, places: number, ttlMs: number): number
 }
 
 /** The releases of a lock or an attempt. */
-export function releaseUs(policy: Policy, places: number, ttlMs: number): number {
+function releaseUs(policy: Policy, places: number, ttlMs: number): number {
   if (policy.settings.nodeTimeoutUs === null) return 1000 * ttlMs;
   const inTurn = releasesInTurn(policy);
   return inTurn ? places * policy.settings.nodeTimeoutUs : policy.settings.nodeTimeoutUs;
@@ -34,7 +34,7 @@ export function releaseCallUs(policy: Policy, places: number, ttlMs: number): nu
 }
 
 /** The longest pause between two tries, µs. */
-export function pauseUs({ settings: { retryDelayUs, retryJitterUs } }: Policy): number {
+function pauseUs({ settings: { retryDelayUs, retryJitterUs } }: Policy): number {
   return retryDelayUs + retryJitterUs;
 }
 

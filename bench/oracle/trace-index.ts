@@ -16,7 +16,7 @@ export interface Sent extends TraceRef {
 }
 
 /** A round of extension. */
-export interface Round extends TraceRef {
+interface Round extends TraceRef {
   readonly localUs: number;
   readonly ttlMs: number;
   /** The nodes that carried it out. */
@@ -24,7 +24,7 @@ export interface Round extends TraceRef {
 }
 
 /** What a client was told: that a SET was granted, that a release deleted the key, or that it found nothing. */
-export interface Heard extends TraceRef {
+interface Heard extends TraceRef {
   readonly node: number;
   readonly what: 'granted' | 'deleted' | 'nothing';
 }
@@ -68,7 +68,7 @@ export interface Turn extends TraceRef {
 }
 
 /** The call that asks for a lock. */
-export interface Call extends TraceRef {
+interface Call extends TraceRef {
   readonly localUs: number;
   readonly ttlMs: number;
   /** When its owner means to give it back, µs after the claim; `null` for never. */

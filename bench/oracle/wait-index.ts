@@ -8,7 +8,7 @@ const SENT: readonly string[] = ['send', 'lost'];
 const DELAYS: readonly string[] = ['pause', 'suspend', 'clock-step', 'clock-rate'];
 
 /** A stretch of a lock's life in the trace; the end is not part of it. */
-export interface Stage {
+interface Stage {
   readonly from: TraceRef;
   readonly to: TraceRef | null;
 }

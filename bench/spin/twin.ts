@@ -13,7 +13,7 @@ export interface TwinBounds {
 }
 
 /** What Spin says of it. */
-export interface TwinResult {
+interface TwinResult {
   readonly violated: boolean;
   readonly states: number;
   /** Of the search alone, without generating and compiling. */

@@ -6,7 +6,7 @@ import type { Origin } from './origin.js';
 import { PHP, PHP_ORIGINS } from './php.js';
 import { RUBY_PYTHON_PERL_ELIXIR, RUBY_PYTHON_PERL_ELIXIR_ORIGINS } from './ruby-python-perl-elixir.js';
 
-export type { Origin, Source } from './origin.js';
+export type { Origin } from './origin.js';
 
 const KNOWN = [...RUBY_PYTHON_PERL_ELIXIR, ...PHP, ...GO_RUST, ...JAVA_C, ...JAVASCRIPT];
 

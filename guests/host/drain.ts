@@ -5,7 +5,7 @@ import { current } from './owner.js';
  * Does the next piece of work, synchronously, and leaves the owner of what follows from it in place: continuations are
  * run before the next turn. Says whether there was any.
  */
-export type Turn = () => boolean;
+type Turn = () => boolean;
 
 /** Immediates that are queued at once run without anything else between them, and so nobody else meets an owner. */
 const BATCH = 256;

@@ -2,7 +2,7 @@
  * What the host itself goes on using once the dispatchers are in their places. Taken when this module is first loaded,
  * once for the whole thread.
  */
-export interface Natives {
+interface Natives {
   readonly setImmediate: (callback: () => void) => unknown;
   readonly setTimeout: typeof setTimeout;
   readonly clearTimeout: typeof clearTimeout;

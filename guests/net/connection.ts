@@ -40,7 +40,7 @@ export interface Opener {
 }
 
 /** A node, and the server on it. */
-export interface Peer {
+interface Peer {
   readonly node: SimNode;
   readonly server: Server;
   /** Its machine is off, not only its process. */

@@ -8,7 +8,7 @@ import { Rest } from './rest.js';
 import type { Network } from './socket.js';
 
 /** What the networks of all processes of a run share. */
-export interface Machines {
+interface Machines {
   readonly nodes: readonly SimNode[];
   serverOf(node: SimNode): Server;
   /** Nodes whose machines are off. */

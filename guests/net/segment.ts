@@ -66,7 +66,7 @@ export class Segment implements RemoteCall {
 }
 
 /** How a lock takes the last of these replies: see `answerOf` of commands that go each by itself. */
-export function answerIn(bytes: string): Answer {
+function answerIn(bytes: string): Answer {
   let answer: Answer = 'error';
   for (let at = 0; at < bytes.length; ) [answer, at] = readReply(bytes, at);
   return answer;

@@ -26,7 +26,7 @@ interface Target {
 }
 
 /** Reads the arguments of `connect`: `(options)`, `(port, host)` or `(path)`, each with a listener behind. */
-export function targetOf(args: readonly unknown[]): Target {
+function targetOf(args: readonly unknown[]): Target {
   const [first, second] = args;
   const last = args.at(-1);
   const listener = typeof last === 'function' ? (last as () => void) : undefined;

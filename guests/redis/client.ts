@@ -21,7 +21,7 @@ export interface Wire {
 }
 
 /** The options of ioredis that the simulated client has: others, such as a key prefix, are taken and mean nothing. */
-export interface SimRedisOptions {
+interface SimRedisOptions {
   /** A command rejects after this, ms. */
   readonly commandTimeout?: number | undefined;
   /** To be read. */
@@ -180,7 +180,7 @@ async function settled(promise: Promise<unknown>): Promise<[Error | null, unknow
 type Execute = (commands: readonly (readonly string[])[]) => Promise<[Error | null, unknown][]>;
 
 /** Commands that are sent by {@link Batch.exec}. Each method adds one and gives the batch back. */
-export class Batch {
+class Batch {
   readonly #execute: Execute;
   readonly #commands: string[][] = [];
 

@@ -18,7 +18,7 @@ export interface Meaning {
 }
 
 /** What scripts are and do, as far as is known. */
-export interface Scripts {
+interface Scripts {
   /** The text of a script by its SHA-1. */
   textOf(sha: string): string | undefined;
   /** What it does, with what follows its text in `EVAL`. */

@@ -2,7 +2,7 @@ import type { SimLock } from '../../sim/index.js';
 import type { Names } from './node-keyspace.js';
 
 /** What of a world gives numbers. */
-export interface Numbering {
+interface Numbering {
   keyOf(key: string): number;
   newToken(lock: SimLock): number;
 }

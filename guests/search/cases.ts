@@ -11,7 +11,7 @@ export const COMMAND_TIMEOUT_MS = 500;
 const TURNS_OF_TIMEOUTS = 3;
 
 /** What a case goes through. */
-export interface Trial {
+interface Trial {
   readonly faults: FaultClass;
   readonly commandTimeoutMs: number | undefined;
 }

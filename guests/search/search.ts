@@ -16,7 +16,7 @@ export interface DrawnGuestRun extends GuestRun {
 }
 
 /** How what follows from an event is run before the next one. */
-export type Drain = 'immediates' | 'at-once';
+type Drain = 'immediates' | 'at-once';
 
 /** Makes run number `number` of a search. */
 export async function drawGuestRun(
@@ -66,7 +66,7 @@ export interface Cell {
 }
 
 /** How long is searched, and from where. */
-export interface SearchOptions {
+interface SearchOptions {
   readonly seed: string;
   readonly runs: number;
   readonly drain?: Drain;

@@ -11,7 +11,7 @@ import type { LockFactory } from '../session.js';
 import { kindOf, type ViolationKind } from './kinds.js';
 
 /** A failing schedule of a guest, made small. */
-export interface ShrunkForGuest {
+interface ShrunkForGuest {
   readonly schedule: Schedule;
   /** How many schedules were tried. */
   readonly tried: number;

@@ -20,7 +20,7 @@ export interface Hold {
 }
 
 /** Something that a line tells about the lock, and the sentence for it. */
-export interface Remark {
+interface Remark {
   readonly line: number;
   readonly detail: string;
 }

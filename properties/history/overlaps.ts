@@ -2,7 +2,7 @@ import type { Hold } from './lock-history.js';
 import type { Rules } from './rules.js';
 
 /** Two locks that certainly held one resource at one time. */
-export interface Overlap {
+interface Overlap {
   readonly first: Hold;
   readonly second: Hold;
   /** What both certainly had, µs. */
@@ -36,7 +36,7 @@ export function overlaps(holds: readonly Hold[], rules: Rules): Overlap[] {
 }
 
 /** A lock that was extended after its validity had ended, though another certainly held the resource in between. */
-export interface Loss {
+interface Loss {
   /** What it held before and after, and the hold in between. */
   readonly before: Hold;
   readonly after: Hold;

@@ -2,7 +2,7 @@ import { compareFencingTokens } from '../../core/index.js';
 import type { Issue } from './lock-history.js';
 
 /** Two locks on one resource whose fencing tokens are certainly in the wrong order. */
-export interface WrongOrder {
+interface WrongOrder {
   readonly before: Issue;
   readonly after: Issue;
 }

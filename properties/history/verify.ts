@@ -31,7 +31,7 @@ export interface HistoryVerdict {
 }
 
 /** What is known about a history beyond its lines. */
-export interface VerifyOptions {
+interface VerifyOptions {
   /** How far any time stamp may be off, µs, either way; a line that states more keeps it. Default 0. */
   readonly clockErrorUs?: number;
   /**

@@ -6,7 +6,7 @@ import type { Violation } from '../violation.js';
 export type Report = (violation: Violation) => void;
 
 /** The resource that a lock is told of by. */
-export function resourceOf(lock: SimLock): string {
+function resourceOf(lock: SimLock): string {
   return lock.plan.resources[0] ?? '?';
 }
 

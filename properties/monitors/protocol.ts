@@ -15,7 +15,7 @@ import { ReleaseQuorum } from './release-quorum.js';
 import { TokenUnique } from './token-unique.js';
 
 /** What others want to know of the uses of tokens. */
-export interface UseListener {
+interface UseListener {
   /** A key that nobody has any use for has come to a node (`null`), or has gone. */
   orphanChanged(use: AttemptRecord, node: number, key: number, cause: KeyRemovalCause | null, now: TrueTime): void;
   /** An attempt is about to begin with a token that was used before: keys with it are its own then. */

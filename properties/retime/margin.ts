@@ -37,7 +37,7 @@ export interface Playable {
 }
 
 /** Why there is none: what the verdict becomes with noise, or at another pace. */
-export interface NotReplayable {
+interface NotReplayable {
   readonly reason: string;
 }
 

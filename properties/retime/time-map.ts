@@ -1,5 +1,5 @@
 /** A stretch of time, µs. */
-export interface Zone {
+interface Zone {
   readonly fromUs: number;
   readonly toUs: number;
 }

@@ -7,7 +7,7 @@ import { type Held, type MakeSubject, makeLockstep, type Retries, type Subject }
 import type { SubjectName } from './types.js';
 
 /** One library in one situation. */
-export interface SafetyRow {
+interface SafetyRow {
   readonly situation: string;
   readonly subject: SubjectName;
   /** `untold`: it does not say until when it holds. */
@@ -27,7 +27,7 @@ export interface SafetyResult {
 }
 
 /** What is put to the test. */
-export interface SafetyOptions {
+interface SafetyOptions {
   /** Whether other libraries are tried too, as far as they are installed. Default true. */
   readonly peers?: boolean;
   readonly onProgress?: (progress: { readonly done: number; readonly total: number }) => void;

@@ -40,7 +40,7 @@ export interface Subject {
 }
 
 /** Makes one client for each node. Whoever hands it out closes them. */
-export type MakeClients = (options?: RedisOptions) => Redis[];
+type MakeClients = (options?: RedisOptions) => Redis[];
 
 /** Makes a lock to measure from connections of its own. `ttlMs` is that of its locks, ms. */
 export type MakeSubject = (makeClients: MakeClients, retries: Retries, ttlMs?: number) => Promise<Subject>;

@@ -18,7 +18,7 @@ const OF_HOLD: readonly Timer[] = ['expiry', 'auto-extend'];
 const AFTER_REPLIES: readonly Timer[] = ['attempt', 'extension', 'release'];
 
 /** Who is told when a timer is due. */
-export interface TimerListener {
+interface TimerListener {
   onTimer(timer: Timer, now: LocalTime): void;
 }
 

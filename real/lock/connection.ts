@@ -101,7 +101,7 @@ function isClusterClient(client: RedlockClient | RedlockClusterClient): client i
 }
 
 /** Who is told how a link fares. */
-export interface ConnectionListener {
+interface ConnectionListener {
   /** Returns whether it may be used; if not, it is dropped. */
   onLinkReady(link: NodeConnection, look: FirstLook): boolean;
   onLinkEnd(link: NodeConnection): void;

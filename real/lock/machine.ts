@@ -6,7 +6,7 @@ const TOKEN_BYTES = 16;
 const DRAW_BYTES = TOKEN_BYTES + 4;
 
 /** Draws many tokens in one call to the system: it costs more than everything else in an acquisition's first step. */
-export class RandomPool {
+class RandomPool {
   readonly #pool: Buffer;
   #used: number;
 

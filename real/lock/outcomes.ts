@@ -2,7 +2,7 @@ import type { Outcome, Votes } from '../../core/index.js';
 import { describeVotes, LockError, type LockErrorCode, type LockVotes } from './errors.js';
 
 /** The lock an error is about. */
-export interface LockSubject {
+interface LockSubject {
   readonly resources: readonly string[];
   votesFrom(votes: Votes): LockVotes;
 }

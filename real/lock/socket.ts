@@ -23,7 +23,7 @@ export function destroyStream(connection: RedisConnection): void {
 }
 
 /** Somebody who waits for what was held back. */
-export interface Writer {
+interface Writer {
   /** It is with the sockets now. */
   onWritten(): void;
 }

@@ -6,14 +6,7 @@ import { type Provision, ProvisionError, type ProvisionOptions, type Source } fr
 import { provisionUrls } from './urls.js';
 
 export { findFaketime } from './fake-clock.js';
-export {
-  type Persistence,
-  type Provision,
-  ProvisionError,
-  type ProvisionedNode,
-  type ProvisionOptions,
-  type Source,
-} from './types.js';
+export { type Persistence, type Provision, ProvisionError, type ProvisionedNode, type Source } from './types.js';
 
 /** How to get real Redis nodes, for messages that say that there are none. */
 export const WAYS_TO_GET_REDIS: readonly string[] = Object.freeze([

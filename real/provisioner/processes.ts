@@ -24,7 +24,7 @@ export function findServerProgram(path: string | undefined): string | undefined 
 }
 
 /** What own processes are made of. */
-export interface ProcessOptions {
+interface ProcessOptions {
   /** The path of the server program. */
   readonly program: string;
   readonly persistence: Persistence;

@@ -1,2 +1,2 @@
 export { type CommandFate, NodeProxy } from './proxy.js';
-export { commandOf, RespCutter } from './resp.js';
+export { RespCutter } from './resp.js';

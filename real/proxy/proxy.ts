@@ -2,7 +2,7 @@ import { createConnection, createServer, type Server, type Socket } from 'node:n
 import { RespCutter, wordsOf } from './resp.js';
 
 /** What becomes of one message on its way: late, lost, or there twice. */
-export interface MessageFate {
+interface MessageFate {
   /** On top of what the way takes, ms. */
   readonly delayMs?: number;
   readonly lost?: boolean;
@@ -17,10 +17,10 @@ export interface CommandFate {
 }
 
 /** Which messages are lost. Lost requests are never carried out; of lost replies, the command was. */
-export type Dropped = 'nothing' | 'requests' | 'replies' | 'both';
+type Dropped = 'nothing' | 'requests' | 'replies' | 'both';
 
 /** What a proxy stands in front of, and what it does to messages. */
-export interface ProxyOptions {
+interface ProxyOptions {
   readonly host: string;
   readonly port: number;
   /** Decides on each command by its words. Left out: each passes as the proxy's state says. */

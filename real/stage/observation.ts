@@ -22,7 +22,7 @@ export interface Waiting {
 }
 
 /** How the machine kept to the times that are written down, µs: what was worst. */
-export interface Lateness {
+interface Lateness {
   /** Calls, faults and timers. */
   readonly eventUs: number;
   /** Connections on the loopback. */

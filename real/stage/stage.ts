@@ -18,7 +18,7 @@ const LOOK_MS = 20;
 const AFTERMATH_MS = 150;
 
 /** How a schedule is played on real nodes. */
-export interface PlayOptions {
+interface PlayOptions {
   /** Ends the run early. */
   readonly signal?: AbortSignal;
 }

@@ -19,7 +19,7 @@ type Judge<Owner, Value> = (value: Value, context: Context, owner: Owner) => str
  * How each field is played. `played`: as it is written, whatever its value. `moot`: real nodes play nothing on which its
  * values differ. A field that is not in these lists does not compile.
  */
-export type Fields<Owner> = {
+type Fields<Owner> = {
   readonly [Field in keyof Owner]-?: 'played' | 'moot' | Judge<Owner, Exclude<Owner[Field], undefined>>;
 };
 

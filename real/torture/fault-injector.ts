@@ -12,7 +12,7 @@ export interface TargetNode {
 }
 
 /** What a storm of faults strikes, and when. */
-export interface StormOptions {
+interface StormOptions {
   /** In the order of time. */
   readonly plan: readonly PlannedFault[];
   readonly places: readonly TargetNode[];

@@ -27,7 +27,7 @@ export interface TortureOptions {
 }
 
 /** How far a torture is. */
-export interface TortureProgress {
+interface TortureProgress {
   readonly doneMs: number;
   readonly forMs: number;
   /** Calls that have returned. */

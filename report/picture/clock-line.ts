@@ -3,7 +3,7 @@ import { numberOf } from '../details.js';
 import type { Scene } from './scene.js';
 
 /** How far a clock was off at an instant. */
-export interface ClockPoint {
+interface ClockPoint {
   readonly atUs: number;
   readonly seq: number;
   readonly offsetUs: number;

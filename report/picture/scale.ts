@@ -2,14 +2,14 @@ import { formatDurationMs } from '../../scenarios/index.js';
 import { textWidth } from './marks.js';
 
 /** A stretch of time in which nothing happens, drawn short. */
-export interface Fold {
+interface Fold {
   readonly x: number;
   readonly width: number;
   readonly us: number;
 }
 
 /** A place on the axis with its label. */
-export interface Tick {
+interface Tick {
   readonly x: number;
   readonly label: string;
 }

@@ -5,7 +5,7 @@ import { type Engine, startEngine } from './start-engine.js';
 import type { Windows } from './windows.js';
 
 /** The runs of a page. */
-export interface Runs {
+interface Runs {
   /** `null` until it has started, or where there is none. */
   readonly engine: Engine | null;
   /** As it was written down. */

@@ -17,7 +17,7 @@ import { instant, shift, time } from './time.js';
 export type ScheduleBody = Pick<Schedule, 'clients' | 'faults' | 'fates'> & { readonly clocks: readonly ClockPlan[] };
 
 /** What generated courses are about. */
-export interface CourseOptions {
+interface CourseOptions {
   readonly nodes: number;
   readonly clients: number;
   readonly ttlMs: number;

@@ -7,7 +7,7 @@ export interface Axis {
 }
 
 /** From where to where a parameter is swept, in its unit. */
-export interface Range {
+interface Range {
   readonly low: number;
   readonly high: number;
 }

@@ -13,7 +13,7 @@ export interface SafetyMap {
 }
 
 /** How a map is measured. */
-export interface SweepOptions {
+interface SweepOptions {
   readonly signal?: AbortSignal;
   /** How many of all columns are done. */
   readonly onProgress?: (done: number, total: number) => void;

@@ -53,7 +53,7 @@ export const FAULT_FREE: Point = {
 };
 
 /** How a parameter is measured, and from where to where it makes sense. */
-export interface Parameter {
+interface Parameter {
   readonly unit: 'µs' | 'ppm' | 'count';
   /** The least difference that can be asked for, in its unit. */
   readonly grain: number;

@@ -16,7 +16,7 @@ import {
 } from '../../sim/index.js';
 
 /** A change of what a client believes, with its true time. */
-export interface Change {
+interface Change {
   readonly client: string;
   readonly atUs: number;
 }

@@ -6,7 +6,7 @@ import { isHeldOut } from './held-out.js';
 import { faultModelFor, type Mutant } from './registry.js';
 
 /** How hard planted bugs are hunted. */
-export interface HuntOptions {
+interface HuntOptions {
   /** Searches for each bug, every one from a seed of its own. Default 15. */
   readonly seeds?: number;
   /** Histories of one search at most; a search that catches nothing counts as so many. Default 10,000. */

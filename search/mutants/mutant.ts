@@ -21,6 +21,6 @@ export interface Mutant {
 }
 
 /** What is added to the policy, or fields of the world that its users give it. */
-export interface Change extends PolicyChange {
+interface Change extends PolicyChange {
   readonly world?: Partial<Omit<FaultModel, 'policy'>>;
 }

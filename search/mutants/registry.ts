@@ -3,7 +3,7 @@ import { type FaultModel, NO_STRETCH, WITHIN_ASSUMPTIONS } from '../fault-model.
 import type { Mutant } from './mutant.js';
 import { PROTOCOL_BUGS } from './protocol-bugs.js';
 
-export type { Change, Mutant } from './mutant.js';
+export type { Mutant } from './mutant.js';
 
 /** The fault model in which a planted bug is hunted; without its change, the one that the reference policy withstands. */
 export function faultModelFor({ change, faultModel = {}, base = {} }: Mutant, changed = true): FaultModel {

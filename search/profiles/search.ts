@@ -7,7 +7,7 @@ import { type FaultModel, WITHIN_ASSUMPTIONS } from '../fault-model.js';
 import { generateRun, recordRun } from '../generated-run.js';
 
 /** In which run of a search a property was violated first, from 0, by a schedule that keeps all assumptions, and by any. */
-export interface Broken {
+interface Broken {
   readonly inside: ReadonlyMap<PropertyId, number>;
   readonly anywhere: ReadonlyMap<PropertyId, number>;
 }

@@ -7,7 +7,7 @@ import type { Distinction } from './distinction.js';
 import { fails } from './question.js';
 
 /** What a client makes of a schedule; `n/a` where it has nothing that the schedule is about. */
-export type ProfileVerdict = 'ok' | 'bad' | 'n/a';
+type ProfileVerdict = 'ok' | 'bad' | 'n/a';
 
 /** The known clients, in the order in which tables name them. */
 export const KNOWN_CLIENTS: readonly string[] = Object.keys(PROFILES).filter((id) => ORIGINS[id] !== undefined);

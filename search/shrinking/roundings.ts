@@ -14,7 +14,7 @@ interface Figure {
 }
 
 /** A schedule with one of its times (or rates) made rounder or shorter, as fast-check shrinks it. */
-export interface Rounding {
+interface Rounding {
   readonly figure: number;
   readonly make: () => Schedule;
 }

@@ -1,7 +1,7 @@
 import type { ClientPlan, Schedule } from '../../scenarios/index.js';
 
 /** What of a cluster, or of what clients are told, can be as it usually is; and what is left then. */
-export interface SetupPiece {
+interface SetupPiece {
   readonly name: string;
   readonly without: () => Schedule;
 }

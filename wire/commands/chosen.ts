@@ -1,5 +1,5 @@
 /** `count` places of `size` at random, each at most once, in the order of their drawing. */
-export function drawDistinct(size: number, count: number, random: () => number): number[] {
+function drawDistinct(size: number, count: number, random: () => number): number[] {
   const places = Array.from({ length: size }, (_, i) => i);
   for (let i = 0; i < count && i < size; i++) {
     const j = i + Math.floor(random() * (size - i));

@@ -8,7 +8,7 @@ import { List } from '../values.js';
 export type Side = 'left' | 'right';
 
 /** Puts elements, one after the other, to one end of a list. */
-export function push(key: string, side: Side, elements: readonly string[], { keys }: Call): number {
+function push(key: string, side: Side, elements: readonly string[], { keys }: Call): number {
   const found = listOf(keys.find(key));
   const list = found ?? new List();
   if (side === 'right') list.items.push(...elements);

@@ -6,7 +6,7 @@ import { type Failure, fail, OK, type Reply, SYNTAX } from '../reply.js';
 import { MAX_INTEGER } from '../text.js';
 
 /** An expiry that a command asks for. */
-export interface Expiry {
+interface Expiry {
   readonly unitMs: bigint;
   readonly isRelative: boolean;
   readonly text: string;
@@ -20,7 +20,7 @@ const EXPIRIES: Readonly<Record<string, Omit<Expiry, 'text'>>> = {
 };
 
 /** A value is compared before the key is set or deleted. */
-export interface Condition {
+interface Condition {
   readonly kind: 'eq' | 'ne' | 'deq' | 'dne';
   readonly text: string;
 }
@@ -83,7 +83,7 @@ function parseOptions(argv: readonly string[], call: Call): SetOptions {
 }
 
 /** When a key is to expire, ms of the node's clock; throws where that cannot be. */
-export function expiresAt({ unitMs, isRelative, text }: Expiry, call: Call, name: string): number {
+function expiresAt({ unitMs, isRelative, text }: Expiry, call: Call, name: string): number {
   const invalid: Failure = fail(`invalid expire time in '${name}' command`);
   const given = wide(text);
   const when = given * unitMs + (isRelative ? BigInt(call.instance.nowMs) : 0n);

@@ -7,7 +7,7 @@ export interface Library {
 }
 
 /** A function that `FCALL` calls. */
-export interface LibraryFunction {
+interface LibraryFunction {
   readonly name: string;
   readonly description: string | null;
   readonly flags: readonly string[];

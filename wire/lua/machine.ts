@@ -19,7 +19,7 @@ const FIRST_UPVALUE = -10_003;
 const MAX_MILLIONS = 50;
 
 /** How a script's text is to be run: it is compiled once. */
-export interface Chunk {
+interface Chunk {
   readonly text: string;
   /** What errors call it: `@user_script`. */
   readonly name: string;
@@ -286,7 +286,7 @@ export class LuaMachine {
 }
 
 /** Who runs a script, and what errors call it. */
-export interface RunContext {
+interface RunContext {
   readonly host: ScriptHost;
   /** Its SHA-1, or the name of the function. */
   readonly name: string;

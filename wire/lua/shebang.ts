@@ -2,7 +2,7 @@ import { fail } from '../reply.js';
 import { splitWords } from '../text.js';
 
 /** A script without its first line, if that says how it is to be run. */
-export interface Script {
+interface Script {
   /** The text that Lua compiles; the line feed of the first line stays. */
   readonly body: string;
   /** What the first line asks for, `null` where there is none. */
