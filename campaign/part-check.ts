@@ -1,5 +1,6 @@
 import { show } from '../scenarios/input-error.js';
 import { parseSchedule } from '../scenarios/parse.js';
+import { isCount } from '../scenarios/plain-data.js';
 import type { SearchTotals } from '../search/search-totals.js';
 import { type CampaignPart, noPart, rangesDone, totalOf } from './part.js';
 import { CampaignRanges, type CampaignSpec } from './spec.js';
@@ -90,8 +91,4 @@ function areFailures({ failures, spec }: CampaignPart): boolean {
 
 function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
-}
-
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
 }

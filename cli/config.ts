@@ -4,6 +4,7 @@ import { pathToFileURL } from 'node:url';
 import type { Command, Option } from 'commander';
 import { InputError, show } from '../scenarios/input-error.js';
 import { meant } from '../scenarios/nearest.js';
+import { isPlainObject } from '../scenarios/plain-data.js';
 import { givenTwice, ListOption } from './option.js';
 
 /** Where flags may be written down, below the working directory. */
@@ -71,7 +72,7 @@ export async function loadConfig(file: string | undefined, cwd: string): Promise
   if (other !== undefined) throw new InputError(`there are both ${path} and ${other}; keep one of them`);
   if (!existsSync(resolve(cwd, path))) throw new InputError(`--config: there is no file ${show(path)}`);
   const verbs = await read(resolve(cwd, path), path);
-  if (!isRecord(verbs))
+  if (!isPlainObject(verbs))
     throw new InputError(`${path}: it must be an object of verbs, such as { "check": { "ttl": "5s" } }`);
   return { path, verbs };
 }
@@ -98,10 +99,6 @@ async function read(file: string, path: string): Promise<unknown> {
   }
 }
 
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /**
  * Gives a verb what the file says, where the command line says nothing.
  *
@@ -115,7 +112,8 @@ export function applyConfig({ path, verbs }: Config, verb: Command): string[] {
       throw new InputError(`${path}: ${show(name)} is no verb; ${meant(name, names, 'there are')}`);
   }
   const given = verbs[verb.name()] ?? {};
-  if (!isRecord(given)) throw new InputError(`${path}: ${verb.name()}: it must be an object of flags and their values`);
+  if (!isPlainObject(given))
+    throw new InputError(`${path}: ${verb.name()}: it must be an object of flags and their values`);
   return Object.entries(given).flatMap(([key, value]) => {
     const where = `${path}: ${verb.name()}.${key}`;
     const option = optionOf(verb, key, where);

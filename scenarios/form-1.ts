@@ -15,6 +15,7 @@ import { notAProfile, profileOf } from './checks.js';
 import { countOr, flag, MICROS, oneOf, ppm, record, text, whole } from './grammar-parts.js';
 import { pointer, ScheduleError } from './input-error.js';
 import { mitigate } from './mitigations.js';
+import { isPlainObject, type PlainObject } from './plain-data.js';
 import { HABIT_FIELDS, SETTING_FIELDS } from './policy-grammar.js';
 import { readAs } from './read-as.js';
 import type { Change, Scenario, Variant } from './scenario.js';
@@ -223,14 +224,8 @@ function fieldsOfOne(reference: string, { driftPpm, driftUs }: Settings): Fields
   return fields[name] ?? {};
 }
 
-type Data = { readonly [field: string]: unknown };
-
-function isData(value: unknown): value is Data {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function isFormOne(value: unknown): value is Data {
-  return isData(value) && value.schema === 'lockstep.schedule/1';
+function isFormOne(value: unknown): value is PlainObject {
+  return isPlainObject(value) && value.schema === 'lockstep.schedule/1';
 }
 
 function choiceFrom(value: unknown, base: string): ReturnType<typeof choiceOf> {
@@ -267,7 +262,7 @@ export function scheduleFromFormOne(value: unknown, base = ''): unknown {
 
 /** A scenario with its schedule of form 1 as one of today; anything else as it is. */
 export function scenarioFromFormOne(value: unknown): unknown {
-  if (!isData(value) || !isFormOne(value.schedule)) return value;
+  if (!isPlainObject(value) || !isFormOne(value.schedule)) return value;
   return { ...value, schedule: scheduleFromFormOne(value.schedule, '/schedule') };
 }
 
@@ -277,7 +272,7 @@ export function scenarioFromFormOne(value: unknown): unknown {
  * @param from - The scenario as it was read.
  */
 export function variantsFromFormOne(scenario: Scenario, from: unknown): Scenario {
-  if (!isData(from) || !isFormOne(from.schedule)) return scenario;
+  if (!isPlainObject(from) || !isFormOne(from.schedule)) return scenario;
   const { schedule } = scenario;
   const { policy } = from.schedule;
   const variants = (list: 'flips' | 'neighbours'): Variant[] =>
@@ -313,7 +308,7 @@ function valueFrom({ path, value }: Exclude<Change, { op: 'remove' }>, policy: P
 }
 
 function clientFrom(client: unknown, policy: Policy, base: string): unknown {
-  if (!isData(client) || client.timing === undefined) return client;
+  if (!isPlainObject(client) || client.timing === undefined) return client;
   return { ...client, timing: timingFrom(client.timing, policy, pointer(base, 'timing')) };
 }
 

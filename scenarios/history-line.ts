@@ -1,6 +1,7 @@
 import type { FencingToken } from '../core/index.js';
 import { InputError, show } from './input-error.js';
 import { nearest } from './nearest.js';
+import { isCount } from './plain-data.js';
 import type { Fault } from './schedule.js';
 
 /** When the observer says that something happened. */
@@ -161,8 +162,4 @@ function shown(value: unknown): string {
 
 function isName(value: unknown): value is string {
   return typeof value === 'string' && value !== '';
-}
-
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
 }

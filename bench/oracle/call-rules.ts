@@ -4,7 +4,7 @@ import { finding } from './claim-rules.js';
 import type { Finding } from './finding.js';
 import { releaseCallUs, tryUs } from './patience.js';
 import type { Lock, TraceRef } from './trace-index.js';
-import type { WaitIndex } from './wait-index.js';
+import { earliest, type WaitIndex } from './wait-index.js';
 
 /** A call, or a try of one, that has to be over by its bound. */
 interface Open {
@@ -33,7 +33,7 @@ function openCalls(waits: WaitIndex): Open[] {
     const claim = lock.turns.find(({ kind }) => kind === 'claim');
     const tries = lock.attempts.flatMap(({ asked: [from] }, k): Open[] => {
       if (from === undefined) return [];
-      const to = first([lock.attempts[k + 1]?.asked[0], claim, lock.failed, death]);
+      const to = earliest([lock.attempts[k + 1]?.asked[0], claim, lock.failed, death]);
       return [{ lock, from, to, boundUs: tryUs(policy, places, ttlMs, k + 1 === policy.settings.tries) }];
     });
     const back = uses.givingBack.filter((it) => it.lock === lock);
@@ -41,17 +41,12 @@ function openCalls(waits: WaitIndex): Open[] {
       return {
         lock,
         from,
-        to: first([back[i + 1], lock.released, death]),
+        to: earliest([back[i + 1], lock.released, death]),
         boundUs: releaseCallUs(policy, places, ttlMs),
       };
     });
     return [...tries, ...releases];
   });
-}
-
-function first(marks: readonly (TraceRef | null | undefined)[]): TraceRef | null {
-  const there = marks.filter((it) => it !== null && it !== undefined);
-  return there.sort((a, b) => a.seq - b.seq)[0] ?? null;
 }
 
 function dueOf(waits: WaitIndex, { lock, from, to, boundUs }: Open): number {

@@ -37,7 +37,7 @@ export class WaitIndex {
     }
     for (const lock of record.locks) {
       const ends = [lock.turns.find(({ kind }) => kind !== 'end'), lock.failed, this.deathOf(lock)];
-      this.waits.set(lock, { from: lock.call, to: first(ends) });
+      this.waits.set(lock, { from: lock.call, to: earliest(ends) });
       this.holds.set(lock, holdsOf(lock));
     }
     this.troubles = [...this.conditions.troubles, ...this.messages(), ...this.strays()].sort((a, b) => a.seq - b.seq);
@@ -166,7 +166,8 @@ export class WaitIndex {
   }
 }
 
-function first(marks: readonly (TraceRef | null | undefined)[]): TraceRef | null {
+/** The first of those that there are. */
+export function earliest(marks: readonly (TraceRef | null | undefined)[]): TraceRef | null {
   const there = marks.filter((it) => it !== null && it !== undefined);
   return there.sort((a, b) => a.seq - b.seq)[0] ?? null;
 }

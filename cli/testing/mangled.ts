@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import seedrandom from 'seedrandom';
 import { expect } from 'vitest';
@@ -6,7 +6,7 @@ import { formatClientFailure } from '../../guests/failure-file.js';
 import { findScenario } from '../../scenarios/catalogue.js';
 import { formatScenario, formatSchedule } from '../../scenarios/index.js';
 import { sealedJson } from '../sealed.js';
-import { expectSentence, expectTold, HOSTILE } from './hostile.js';
+import { expectSentence, expectTold, filesBelow, HOSTILE } from './hostile.js';
 import { emptyFolder, lockstep } from './in-process.js';
 
 /** Something that is read, whole; what is done with it; and how a damaged one is made. */
@@ -56,12 +56,6 @@ export async function readMangled(count: number, seed: string): Promise<Mangled>
   expect(elsewhere.filter((it) => it !== 'work/schedule.html')).toEqual([]);
   expect(existsSync('/tmp/lockstep-outside.html')).toBe(false);
   return { refused, read: count - refused };
-}
-
-function filesBelow(folder: string): string[] {
-  return readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((it) => it.isFile())
-    .map((it) => join(it.parentPath, it.name).slice(folder.length + 1));
 }
 
 async function inputsIn(cwd: string): Promise<Input[]> {

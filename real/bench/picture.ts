@@ -1,3 +1,4 @@
+import { escaped } from '../../text/escaped.js';
 import type { BenchResult, BenchRow, Comparison, Health, Shape } from './types.js';
 
 const COLUMN = 510;
@@ -165,8 +166,4 @@ function text(x: number, y: number, words: string, name = '', anchor = 'start'):
 
 function round(value: number): number {
   return Math.round(value * 10) / 10;
-}
-
-function escaped(words: string): string {
-  return words.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 }
