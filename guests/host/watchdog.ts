@@ -30,7 +30,7 @@ setInterval(() => {
  * Ends the process of a test, with a sentence, when a client under test keeps its thread for good: nothing in that thread
  * can do so. A debugger may stop it for as long as it likes.
  */
-class Watchdog {
+export class Watchdog {
   private readonly beats = new Int32Array(new SharedArrayBuffer(8));
   private readonly limitMs: number;
   private worker: Worker | null = null;
