@@ -3,7 +3,7 @@ import { as, current } from './host/owner.js';
 import { UnsupportedClient } from './session.js';
 
 /** What a simulated process may create: everything else waits for something real. */
-const HARMLESS = /^(PROMISE|TickObject|Microtask|RANDOM|bound-anonymous-fn|AsyncResource|HASHREQUEST)/;
+const HARMLESS = /^(PROMISE|TickObject|Microtask|RANDOM|bound-anonymous-fn|AsyncResource)/;
 
 const CAPTURED: Readonly<Record<string, string>> = {
   Timeout: 'setTimeout, setInterval or AbortSignal.timeout',

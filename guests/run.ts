@@ -20,7 +20,7 @@ import { as, current } from './host/owner.js';
 import { watchdog } from './host/watchdog.js';
 import type { ClientViolation } from './judges/failure.js';
 import type { ByteLine } from './net/byte-log.js';
-import { type LockFactory, type OpenCall, Session, type Uncaught } from './session.js';
+import { type GuestProcess, type LockFactory, type OpenCall, Session, type Uncaught } from './session.js';
 
 /** A run of guests, with what monitors say about it. */
 export interface GuestRun {
@@ -69,12 +69,18 @@ const MOST_EVENTS = 20_000;
 /** Where the second half of them takes no longer than this, µs, the run goes round in circles. */
 const CIRCLE_US = 100_000;
 
+/** Whoever goes on by so many immediates in one instant waits for it to end. */
+const MOST_IMMEDIATES = 20_000;
+
 /** One run that is under way. */
 class Running {
   readonly world: World;
   readonly monitors: GuestMonitors;
   private readonly session: Session;
   private readonly watch: ((run: RunSoFar) => void) | undefined;
+  /** How many immediates have run in this instant. */
+  private immediates = 0;
+  private atUs = -1;
   /** When half of the events were handled that a run may have. */
   private halfUs = Number.POSITIVE_INFINITY;
 
@@ -98,11 +104,11 @@ class Running {
     this.world.begin();
     if (this.world.setup.cluster.clocks.some(({ ratePpm }) => ratePpm !== 0)) this.monitors.clocksDiffer();
     const { origins } = this.session;
-    const restore = catchRejections();
+    const restore = [catchErrors('unhandledRejection'), catchErrors('uncaughtException')];
     origins?.start();
     return () => {
       origins?.stop();
-      restore();
+      for (const it of restore) it();
     };
   }
 
@@ -116,7 +122,7 @@ class Running {
     if (last?.hasImmediates) {
       // As in Node's event loop: what there is to be read from sockets by now is read first.
       if (session.seen.sockets && world.isNextRead(last)) world.advance();
-      else last.runImmediates();
+      else this.runImmediate(last);
       session.active = last;
       return true;
     }
@@ -129,6 +135,15 @@ class Running {
     if (session.refusal !== null) throw session.refusal;
     current.owner = null;
     return false;
+  }
+
+  private runImmediate(process: GuestProcess): void {
+    const { now } = this.world;
+    this.immediates = now === this.atUs ? this.immediates + 1 : 0;
+    this.atUs = now;
+    if (this.immediates > MOST_IMMEDIATES)
+      throw process.refuses('calls setImmediate again and again: time goes on only when it waits for a timer');
+    process.runImmediates();
   }
 
   get nowUs(): number {
@@ -270,21 +285,25 @@ export function replayGuestsAtOnce(subject: LockFactory, schedule: Schedule, opt
   return runGuestsAtOnce(subject, setupOf(schedule), new ScriptedAdversary(schedule), options);
 }
 
+type Listener = (error: unknown, ...rest: unknown[]) => void;
+
 /**
- * A rejection that nobody handles ends a process. In a simulated one it is noted; others are nobody's business here, and
- * go on to who listened before.
+ * What nobody catches ends a process. In a simulated one it is noted; what others throw goes on to who listened before, and
+ * ends this process where nobody did.
  */
-function catchRejections(): () => void {
-  const listeners = process.listeners('unhandledRejection');
-  const noted = (reason: unknown, promise: Promise<unknown>): void => {
+function catchErrors(event: 'unhandledRejection' | 'uncaughtException'): () => void {
+  const emitter: NodeJS.EventEmitter = process;
+  const listeners = emitter.listeners(event) as Listener[];
+  const noted: Listener = (error, ...rest) => {
     const { owner } = current;
-    if (owner instanceof GuestClient) owner.session.uncaught(owner, reason);
-    else for (const listener of listeners) as(null, () => listener.call(process, reason, promise));
+    if (owner instanceof GuestClient) owner.session.uncaught(owner, error);
+    else if (listeners.length === 0 && event === 'uncaughtException') throw error;
+    else for (const listener of listeners) as(null, () => listener.call(process, error, ...rest));
   };
-  process.removeAllListeners('unhandledRejection');
-  process.on('unhandledRejection', noted);
+  emitter.removeAllListeners(event);
+  emitter.on(event, noted);
   return () => {
-    process.off('unhandledRejection', noted);
-    for (const listener of listeners) process.on('unhandledRejection', listener);
+    emitter.off(event, noted);
+    for (const listener of listeners) emitter.on(event, listener);
   };
 }

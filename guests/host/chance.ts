@@ -78,10 +78,24 @@ function replace(target: object, names: readonly string[]): void {
   }
 }
 
+/** Hashes at once, as it is not known when a thread has: `crypto.subtle.digest`. */
+function installDigest(): void {
+  const { subtle } = globalThis.crypto;
+  const native = subtle.digest.bind(subtle);
+  const digest: typeof subtle.digest = async (algorithm, data) => {
+    if (current.owner === null) return native(algorithm, data);
+    const name = typeof algorithm === 'string' ? algorithm : algorithm.name;
+    const hash = crypto.createHash(name.replace('-', '')).update(bytesOf(data)).digest();
+    return new Uint8Array(hash).buffer;
+  };
+  Object.defineProperty(subtle, 'digest', { value: digest, configurable: true, writable: true });
+}
+
 /** Puts dispatchers in the place of everything that draws. */
 export function installChance(): void {
   const native = Math.random;
   Math.random = () => current.owner?.random() ?? native();
   replace(crypto, Object.keys(DRAWS));
   replace(globalThis.crypto, ['getRandomValues', 'randomUUID']);
+  installDigest();
 }

@@ -203,6 +203,14 @@ describe('the dispatchers', () => {
     expect(draw()[4]).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
     expect(new Set(draw()).size).toBe(9);
   });
+
+  it('hash at once, as the native does', async () => {
+    const hex = async (owner: ProcessContext | null): Promise<string> => {
+      const digest = as(owner, () => crypto.subtle.digest({ name: 'SHA-256' }, new Uint8Array([1, 2, 3]).subarray(1)));
+      return Buffer.from(await digest).toString('hex');
+    };
+    expect(await hex(new Fake())).toBe(await hex(null));
+  });
 });
 
 describe('a drain', () => {

@@ -6,6 +6,7 @@ import { installIdentity } from './identity.js';
 // First of all: what the host keeps has to be native.
 import './natives.js';
 import { installNet } from '../net/install.js';
+import { installRefusals } from './refusals.js';
 import { installTimers } from './timers.js';
 
 const KEY = Symbol.for('lockstep.guests.installed');
@@ -24,6 +25,7 @@ export function install(): void {
   installTimers();
   installChance();
   installIdentity();
+  installRefusals();
   installNet();
   // `import { setTimeout } from 'node:timers'` is bound to these from now on.
   syncBuiltinESMExports();
