@@ -29,8 +29,8 @@ export interface ExpectSafeOptions {
    * Default: the kinds of trouble that a lock has to withstand, in turn and then all of it at once: small losses,
    * partitions, late and reordered messages, drift, restarts that are delayed, pauses, silent nodes under locks that extend
    * themselves, a dead node, four nodes, processes that die as they acquire, late extensions, all that begin in one instant, a
-   * whole minority that is dead, hung, refuses, or is not heard. In the end everything heals, and each client asks once more,
-   * alone. Not restarts that are too soon, or clocks that are set.
+   * whole minority that is dead, hung, refuses, or is not heard. A dead node and such a minority stay so to the end;
+   * everything else heals, and each client asks once more, alone. Not restarts that are too soon, or clocks that are set.
    */
   readonly faults?: TestFaults;
   /** Cases to draw. Default 100. */

@@ -20,7 +20,7 @@ import { RunNames } from './redis/names.js';
 import { Server } from './redis/server.js';
 import { testBedOf } from './test-bed.js';
 
-/** A lock client that can be run; see {@link subjectOf}. */
+/** A lock client that can be run; see `lockFactoryOf`. */
 export interface LockFactory {
   /** As in a table: `redlock 4.2.0`. */
   readonly name: string;

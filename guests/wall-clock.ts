@@ -3,13 +3,14 @@ import { replayGuests } from './run.js';
 import type { LockFactory } from './session.js';
 
 const TTL_MS = 10_000;
+const TTL_US = TTL_MS * 1000;
 const BACK_US = 5_000_000;
 
 const SET_BACK: Fault = { kind: 'clock-step', process: 'c1', atUs: 2_000_000, byUs: -BACK_US };
 
 /** For how long one client says that it holds a lock, µs; 0 if it gets none, or says nothing of an end. */
 async function heldUs(subject: LockFactory, nodes: number, faults: readonly Fault[]): Promise<number> {
-  const lock = plainLock(0, TTL_MS, { holdUs: 4_000 * TTL_MS });
+  const lock = plainLock(0, TTL_MS, { holdUs: 4 * TTL_US });
   const { run } = await replayGuests(
     subject,
     {
@@ -19,7 +20,7 @@ async function heldUs(subject: LockFactory, nodes: number, faults: readonly Faul
       clients: [{ id: 'c1', locks: [lock] }],
       faults,
       fates: [],
-      untilUs: 5_000 * TTL_MS,
+      untilUs: 5 * TTL_US,
     },
     { trace: true },
   );

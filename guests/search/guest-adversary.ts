@@ -66,8 +66,10 @@ const CONNECTION_CONCERN = 7;
 /** Where all begin in one instant, it is this one, µs. */
 const AT_ONCE_US = 1_000;
 
-/** Of those that die in a run, and how soon after they ask, or have a lock, µs. */
+/** Processes that die in a run, at most. */
 const MOST_DEATHS = 2;
+
+/** Share of those that ask, or have a lock, that die soon after, as long as any may die. */
 const DEATH_PPM = 400_000;
 
 /** Extensions of a lock where every lock is extended. */
