@@ -1,4 +1,4 @@
-import { current } from './owner.js';
+import { current, type ProcessContext } from './owner.js';
 
 /** Ways in which a program ends its process, or all of a thread. */
 const EXITS = ['exit', 'reallyExit', 'abort', 'kill'] as const;
@@ -26,12 +26,19 @@ export function installExits(): void {
     const value = (...args: unknown[]): unknown => {
       const { owner } = current;
       if (owner === null) return native.apply(process, args);
+      if (name === 'kill' && args[1] === 0) return isAlive(owner, args[0]);
       if (name === 'reallyExit') stayAlive();
       throw owner.refuses(`calls process.${name}, which would end the process that the test runs in`);
     };
     dispatchers.add(value);
     Object.defineProperty(process, name, { value, configurable: true, writable: true });
   }
+}
+
+/** What signal 0 says, which ends nothing: a simulated process is alone on its machine. */
+function isAlive({ pid }: ProcessContext, asked: unknown): true {
+  if (Number(asked) === pid) return true;
+  throw Object.assign(new Error('kill ESRCH'), { errno: -3, code: 'ESRCH', syscall: 'kill' });
 }
 
 /** A native `exit` that was taken before the dispatchers has marked the process as one that ends: no tick would run any more. */

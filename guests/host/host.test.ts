@@ -75,6 +75,9 @@ it('refuses a simulated process that ends the real one', () => {
   expect(() => as(new Fake(), () => exit(0))).toThrow('refused: calls process.exit, which would end the process');
   expect(() => as(new Fake(), () => process.kill(process.pid))).toThrow('refused: calls process.kill');
   expect(process.kill(process.pid, 0)).toBe(true);
+  // Signal 0 ends nothing: it asks whether a process is there.
+  expect(as(new Fake(), () => process.kill(process.pid, 0))).toBe(true);
+  expect(() => as(new Fake(), () => process.kill(1, 0))).toThrow(expect.objectContaining({ code: 'ESRCH' }));
 });
 
 it('refuses it as well where a test runner has put an exit of its own in place, or taken it away', () => {
