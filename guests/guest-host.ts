@@ -311,7 +311,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
       tell: (message, told) => this.host.tell(message, told),
       transmit: (connection, node, commands) => this.transmit(connection, node, commands),
       siteOf: (node) => ({ node, now: this.context.now, names: this.session.names, by: 0 }),
-      log: (node, text, isTrouble) => this.session.logBytes(this, node, text, isTrouble),
+      log: (node, text, trouble) => this.session.logBytes(this, node, text, trouble),
       unreachable: (where) => this.session.refuse(unreachable(where)),
       refuses: (what) => this.refuses(what),
     });

@@ -10,7 +10,7 @@ import { LOOP_ANSWERS } from './haste.js';
 import type { ProcessContext } from './host/owner.js';
 import { type ClientViolation, failure } from './judges/failure.js';
 import { type LockUnderTest, type MakeLock, whatIsWrongWith } from './lock-under-test.js';
-import type { ByteLine } from './net/byte-log.js';
+import type { ByteLine, Trouble } from './net/byte-log.js';
 import { type NetworkUser, ProcessNetwork } from './net/process-network.js';
 import { Origins } from './origins.js';
 import { toBytes } from './redis/bytes.js';
@@ -207,9 +207,9 @@ export class Session {
     return network;
   }
 
-  logBytes({ name: client }: GuestProcess, node: number, text: () => string, isTrouble: boolean): void {
-    if (isTrouble) this.judge.connectionBroke(client, node, this.context.now);
-    this.bytes?.push({ atUs: this.context.now, client, node, text: text(), isTrouble });
+  logBytes({ name: client }: GuestProcess, node: number, text: () => string, trouble: Trouble | null): void {
+    if (trouble !== null) this.judge.connectionBroke(client, node, this.context.now);
+    this.bytes?.push({ atUs: this.context.now, client, node, text: text(), trouble });
   }
 
   /** The nodes that a process could send something to at once. */

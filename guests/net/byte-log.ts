@@ -2,14 +2,16 @@ import type { Violation } from '../../properties/index.js';
 import { nodeName } from '../../sim/index.js';
 import { printable } from '../../text/printable.js';
 
+/** Its connection is broken by this, or was before and a command is lost on it. */
+export type Trouble = 'broken' | 'lost';
+
 /** Something that a process has seen of one of its connections, or done with it. */
 export interface ByteLine {
   readonly atUs: number;
   readonly client: string;
   readonly node: number;
   readonly text: string;
-  /** Its connection is broken by this, or was before. */
-  readonly isTrouble: boolean;
+  readonly trouble: Trouble | null;
 }
 
 const LONGEST = 60;
@@ -30,20 +32,17 @@ export function shown(bytes: string): string {
 export function bytesOf(lines: readonly ByteLine[], { clients, atUs }: Violation): string {
   const before = lines.filter((it) => clients.includes(it.client) && it.atUs <= atUs);
   // A command that went to a broken connection explains more than that it broke.
-  const trouble = before.findLast(({ text }) => text.startsWith(LOST)) ?? before.findLast(({ isTrouble }) => isTrouble);
-  if (trouble === undefined) return '';
-  const { client, node } = trouble;
+  const worst = before.findLast((it) => it.trouble === 'lost') ?? before.findLast((it) => it.trouble !== null);
+  if (worst === undefined) return '';
+  const { client, node } = worst;
   const own = before.filter((it) => it.client === client && it.node === node);
-  const from = Math.max(0, own.findIndex((it) => it.isTrouble && it.atUs === trouble.atUs) - BEFORE);
+  const from = Math.max(0, own.findIndex((it) => it.trouble !== null && it.atUs === worst.atUs) - BEFORE);
   const text = own
     .slice(from, from + MOST_SHOWN)
     .map((it) => `    ${formatMs(it.atUs).padStart(9)}  ${it.text}\n`)
     .join('');
   return `  connection    of ${client} to ${nodeName(node)}, as ${client} saw it, times in ms:\n${text}`;
 }
-
-/** How lines of what went to a broken connection begin. */
-export const LOST = 'writes to the broken connection, where it is lost: ';
 
 function formatMs(us: number): string {
   return `${us / 1000}`;

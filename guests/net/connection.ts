@@ -3,7 +3,7 @@ import { type SimNode, sentAgainUs } from '../../sim/index.js';
 import type { Connection as ServerSide } from '../../wire/index.js';
 import type { Site } from '../redis/node-keyspace.js';
 import type { Server } from '../redis/server.js';
-import { LOST, shown } from './byte-log.js';
+import { shown, type Trouble } from './byte-log.js';
 
 /** The client's end of a connection, as the world sees it. Each call is a read of the process that has opened it. */
 export interface ClientEnd {
@@ -36,7 +36,7 @@ export interface Opener {
   tell(message: Message, told: number): void;
   siteOf(node: SimNode): Site;
   /** Keeps what the process sees of a connection to this node, where that is for a report. */
-  log(node: number, text: () => string, isTrouble: boolean): void;
+  log(node: number, text: () => string, trouble: Trouble | null): void;
 }
 
 /** A node, and the server on it. */
@@ -105,8 +105,8 @@ export class Connection implements Carrier {
     this.control('request', true, () => this.asked(), afterUs);
   }
 
-  private log(text: () => string, isTrouble = false): void {
-    this.opener.log(this.peer.node.index, text, isTrouble);
+  private log(text: () => string, trouble: Trouble | null = null): void {
+    this.opener.log(this.peer.node.index, text, trouble);
   }
 
   private asked(): void {
@@ -158,7 +158,7 @@ export class Connection implements Carrier {
 
   private failsNow(error: Error): void {
     this.read(() => {
-      this.log(() => `reads that it is broken: ${error.message}`, true);
+      this.log(() => `reads that it is broken: ${error.message}`, 'broken');
       this.isOpen = false;
       this.end.failed(error);
     });
@@ -242,7 +242,7 @@ export class Connection implements Carrier {
     this.serverSide = null;
     // Behind what the server answers in this instant.
     const ended = (): void => {
-      this.log(() => 'reads that the node has closed it', true);
+      this.log(() => 'reads that the node has closed it', 'broken');
       this.end.ended();
     };
     this.control('reply', true, () => this.read(ended), 1);
@@ -250,7 +250,8 @@ export class Connection implements Carrier {
 
   /** The client writes to it though it is broken. */
   wroteInVain(bytes: string): void {
-    this.log(() => LOST + shown(bytes.replaceAll(/[*$]\d+\r\n/g, '')), true);
+    const said = (): string => shown(bytes.replaceAll(/[*$]\d+\r\n/g, ''));
+    this.log(() => `writes to the broken connection, where it is lost: ${said()}`, 'lost');
   }
 
   /** Something is sent over it: by the client itself, or because somebody asked for it. */
