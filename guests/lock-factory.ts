@@ -8,7 +8,8 @@ export type { LockFactory } from './session.js';
 
 /**
  * A client that can be run. It goes once through all that it can do, with nothing in its way: its scripts are known from
- * then on, and are in the caches of nodes at the beginning of a run, as on servers that have been in use.
+ * then on, and are in the caches of nodes at the beginning of a run, as on servers that have been in use. Once more it
+ * acquires while a node is silent: whether it bounds how long it waits is the same in all of its runs.
  *
  * @param commandTimeoutMs - What commands of its connections reject after; `undefined` for never.
  */
@@ -18,9 +19,11 @@ export async function lockFactoryOf(
   commandTimeoutMs: number | undefined,
 ): Promise<LockFactory> {
   await loadLua();
-  const subject: LockFactory = { name, make, commandTimeoutMs, scripts: new Map(), seen: nothingSeen() };
+  const seen = nothingSeen();
+  const subject: LockFactory = { name, make, commandTimeoutMs, bounds: false, scripts: new Map(), seen };
   for (const extendsItself of [false, true]) await replayGuests(subject, REHEARSAL, { extendsItself });
-  return { ...subject, seen: { ...nothingSeen(), sockets: subject.seen.sockets } };
+  const { monitors } = await replayGuests({ ...subject, commandTimeoutMs: undefined }, SILENT_NODE);
+  return { ...subject, bounds: monitors.bounds, seen: { ...nothingSeen(), sockets: seen.sockets } };
 }
 
 function lock(atUs: number): LockPlan {
@@ -39,4 +42,14 @@ const REHEARSAL: Schedule = {
   faults: [],
   fates: [],
   untilUs: 5_000_000,
+};
+
+/** Long enough for any time-out of a client. */
+const LONG_TTL_MS = 600_000;
+
+const SILENT_NODE: Schedule = {
+  ...REHEARSAL,
+  clients: [{ id: 'c1', locks: [lock(0), plainLock(4_000_000, LONG_TTL_MS, { holdUs: 100_000 })] }],
+  faults: [{ kind: 'pause', process: 'n0', atUs: 3_000_000, forUs: 2 * LONG_TTL_MS * 1000 }],
+  untilUs: LONG_TTL_MS * 1000,
 };

@@ -166,7 +166,6 @@ class Running {
     if (world.events < MOST_EVENTS) world.finish();
     const isWhole = world.events < MOST_EVENTS;
     const goesInCircles = !isWhole && world.now - this.halfUs <= CIRCLE_US;
-    if (session.commandTimeoutMs === undefined) session.seen.bounds ||= monitors.bounds;
     const waiting = session.callsThatWait(PATIENCE_US);
     const clients = waiting.map(({ client }) => client);
     const violations: ClientViolation[] = [
@@ -188,16 +187,17 @@ class Running {
 
   /**
    * Whether it is the client's fault that a call does not return. Commands without a time-out wait for ever for a node that
-   * is silent: a client that leaves that to its connections waits with them. One that bounds its acquisitions has to bound
+   * is silent, as those do over connections that a client opens itself: a client that leaves that to its connections waits
+   * with them. One that bounds its acquisitions has to bound
    * everything else as well. A connection that lives loses nothing: what waits for a node in order is let off.
    */
   private isToBlame({ client, operation }: OpenCall): boolean {
     const { world, monitors, session } = this;
-    const { seen } = session;
+    const { seen, bounds, commandTimeoutMs } = session;
     const { nodes, isMinority } = monitors.waitsFor(client, world.now);
-    if (session.commandTimeoutMs !== undefined || nodes.length === 0) return true;
-    if (!seen.bounds) seen.waitsWithNodes = operation;
-    return seen.bounds && isMinority;
+    if (nodes.length === 0 || (commandTimeoutMs !== undefined && !seen.sockets)) return true;
+    if (!bounds) seen.waitsWithNodes = operation;
+    return bounds && isMinority;
   }
 
   private hangOf({ client, operation, sinceUs }: OpenCall): Violation {

@@ -27,6 +27,8 @@ export interface LockFactory {
   readonly make: MakeLock;
   /** What commands of its connections reject after, ms; `undefined` for never, which is the default of ioredis. */
   readonly commandTimeoutMs: number | undefined;
+  /** An acquisition returns though a node does not answer: the client bounds how long it waits, whatever its connections do. */
+  readonly bounds: boolean;
   /** The text of its scripts by their SHA-1, as far as they are known: nodes have them from the start. */
   readonly scripts: Map<string, string>;
   /** What its clients have done so far, in all runs. */
@@ -45,15 +47,13 @@ interface Seen {
   sockets: boolean;
   /** What an acquisition was last rejected with. */
   rejection: unknown;
-  /** An acquisition has returned though a node has not answered: the client bounds how long it waits. */
-  bounds: boolean;
   /** A call that has not returned because a node does not answer, of a client that leaves time-outs to its connections. */
   waitsWithNodes: OpenCall['operation'] | null;
 }
 
 /** Nothing yet. */
 export function nothingSeen(): Seen {
-  const none = { nodesGiven: 0, nodesAsked: 0, extension: false, signal: false, sockets: false, bounds: false };
+  const none = { nodesGiven: 0, nodesAsked: 0, extension: false, signal: false, sockets: false };
   return { ...none, rejection: undefined, waitsWithNodes: null };
 }
 
@@ -113,6 +113,7 @@ export class Session {
   /** Why the client cannot be simulated, if so. */
   refusal: UnsupportedClient | null = null;
   readonly commandTimeoutMs: number | undefined;
+  readonly bounds: boolean;
   /** Whether locks are to extend themselves, where a client can do that. */
   readonly extendsItself: boolean;
   readonly seen: Seen;
@@ -147,6 +148,7 @@ export class Session {
     this.bytes = context.trace.keeping ? [] : null;
     this.origins = context.trace.keeping ? new Origins(() => context.now) : null;
     this.commandTimeoutMs = subject.commandTimeoutMs;
+    this.bounds = subject.bounds;
     this.extendsItself = extendsItself;
     this.names = new RunNames(context);
   }

@@ -7,6 +7,7 @@ import type { LockUnderTest, MakeLock } from '../lock-under-test.js';
 import { replayGuests } from '../run.js';
 import { kindOf } from '../search/kinds.js';
 import { lockOf, type Parts, RIGHT } from '../testing/blind/parts.js';
+import { HandleLock } from '../testing/clients/right-locks.js';
 import { plan, scheduleOf } from '../testing/schedules.js';
 
 const LOCK = plan(0, 400_000);
@@ -170,32 +171,48 @@ function hangs(nodes: readonly Redis[]): LockUnderTest {
   return { ...lockOf(nodes), release: (_, key) => Promise.all(nodes.map((node) => node.del(key))) };
 }
 
-it.each<[string, MakeLock, readonly Fault[]]>([
+it.each<[string, MakeLock, readonly Fault[], readonly Fate[]]>([
+  ['nothing', ({ nodes }) => hangs(nodes), [], []],
   [
-    'the process before it was owed',
+    'a process that died while it was owed an answer',
     ({ nodes }) => hangs(nodes),
     [
       { kind: 'pause', process: 'n0', atUs: 0, forUs: 3_000_000 },
       { kind: 'client-crash', client: 'c1', atUs: 1_000_000, restartAfterUs: 1_000_000 },
     ],
+    [],
   ],
   [
-    'it kept while it had no connection',
+    'releases that were kept without a connection',
     ({ addresses }) => hangs(addresses.map(({ url }) => new IoRedis(url).on('error', () => {}))),
     [
       { kind: 'crash', node: 'n0', atUs: 0, restartAfterUs: 3_000_000 },
       { kind: 'pause', process: 'n2', atUs: 4_500, forUs: 3_000_000 },
     ],
+    // Its first attempt fails.
+    ['n3', 'n4'].map((node): Fate => ({ ...LOST_SET, node })),
   ],
-])('takes a release that waits for one node for a hang, whatever %s by another', async (_, make, faults) => {
+])('takes a release that waits for one node for a hang, after %s', async (_, make, faults, fates) => {
   const subject = await lockFactoryOf('a lock', make, undefined);
   const locks = [plan(0, 400_000), plan(10_000_000, 3_000_000, { ttlMs: 10_000 })];
   const silent: Fault = { kind: 'pause', process: 'n1', atUs: 12_000_000, forUs: 10 ** 12 };
-  // Its first attempt fails.
-  const fates = ['n3', 'n4'].map((node): Fate => ({ ...LOST_SET, node }));
   const schedule = scheduleOf([locks], { faults: [...faults, silent], fates, untilUs: 40_000_000 });
   const { violations } = await replayGuests(subject, schedule);
+  expect(subject.seen.waitsWithNodes).toBeNull();
   expect(violations.map(({ detail }) => detail)).toContain('release of c1 has not returned for 26 s: it waits for n1');
+});
+
+it('takes a client for none that hangs with its own connections, whatever time-out others have', async () => {
+  const make: MakeLock = ({ addresses }) =>
+    new HandleLock(addresses.map(({ url }) => new IoRedis(url).on('error', () => {})));
+  const subject = await lockFactoryOf('a lock', make, 500);
+  const silent: Fault = { kind: 'pause', process: 'n1', atUs: 1_000_000, forUs: 10 ** 12 };
+  const schedule = scheduleOf([[plan(0, 400_000), plan(2_000_000, 400_000)]], {
+    faults: [silent],
+    untilUs: 30_000_000,
+  });
+  expect((await replayGuests(subject, schedule)).violations).toEqual([]);
+  expect(subject.seen.waitsWithNodes).toBe('acquire');
 });
 
 it('takes a client that goes on trying for no hang', async () => {
