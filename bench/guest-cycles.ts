@@ -1,8 +1,8 @@
 import '../guests/host/installed.js';
 import FakeTimers from '@sinonjs/fake-timers';
 import RedisMock from 'ioredis-mock';
-import { COMMAND_TIMEOUT_MS, LIBRARIES, type Library, loadSubject } from '../guests/libraries/index.js';
-import { type LockFactory, lockFactoryOf } from '../guests/lock-factory.js';
+import { LIBRARIES, type Library, loadSubject } from '../guests/libraries/index.js';
+import { COMMAND_TIMEOUT_MS, type LockFactory, lockFactoryOf } from '../guests/lock-factory.js';
 import { type LockUnderTest, releaseOf } from '../guests/lock-under-test.js';
 import { replayGuests } from '../guests/run.js';
 import { plainCluster, plainLock, type Schedule } from '../scenarios/index.js';

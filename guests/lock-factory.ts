@@ -6,6 +6,9 @@ import { type LockFactory, nothingSeen } from './session.js';
 
 export type { LockFactory } from './session.js';
 
+/** What commands of connections reject after, ms, unless something else is asked for. */
+export const COMMAND_TIMEOUT_MS = 500;
+
 /**
  * A client that can be run. It goes once through all that it can do, with nothing in its way: its scripts are known from
  * then on, and are in the caches of nodes at the beginning of a run, as on servers that have been in use. Once more it

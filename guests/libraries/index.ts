@@ -1,5 +1,5 @@
 import { install } from '../host/install.js';
-import { type LockFactory, lockFactoryOf } from '../lock-factory.js';
+import { COMMAND_TIMEOUT_MS, type LockFactory, lockFactoryOf } from '../lock-factory.js';
 import type { Library } from './library.js';
 import { LOCKSTEP } from './lockstep.js';
 import { REDIS_SEMAPHORE, REDIS_SEMAPHORE_5_3_0, REDIS_SEMAPHORE_5_3_1 } from './redis-semaphore.js';
@@ -21,9 +21,6 @@ export const LIBRARIES: readonly Library[] = [
 
 /** Older versions, to compare with; only by name. */
 export const OLDER_VERSIONS: readonly Library[] = [REDIS_SEMAPHORE_5_3_0, REDIS_SEMAPHORE_5_3_1];
-
-/** After which a command of a guest's connection fails, ms, unless something else is asked for. */
-export const COMMAND_TIMEOUT_MS = 500;
 
 /** Loads a library behind the dispatchers. */
 export async function loadSubject(

@@ -1,4 +1,5 @@
 import type { FaultModel } from '../../search/fault-model.js';
+import { COMMAND_TIMEOUT_MS } from '../lock-factory.js';
 import type { ExpectSafeOptions, TestFaults } from '../options.js';
 import { type FaultClass, withstood } from './fault-classes.js';
 
@@ -6,8 +7,7 @@ const DEFAULT_TTL_MS = 10_000;
 /** One that is no whole number of seconds, and a short one, among them. */
 const SOME_TTLS_MS: FaultModel['ttlsMs'] = [DEFAULT_TTL_MS, 2_500, 730];
 
-/** Where nothing is asked for: what commands reject after, in two of three turns, ms; in the third they never do. */
-export const COMMAND_TIMEOUT_MS = 500;
+/** Where nothing is asked for: commands reject in two of three turns; in the third they never do. */
 const TURNS_OF_TIMEOUTS = 3;
 
 /** What a case goes through. */
