@@ -227,7 +227,7 @@ export class GuestClient extends GuestHost {
   private acquired(hold: Hold, held: unknown): void {
     const { lock } = hold;
     hold.held = held;
-    const { token } = this.session.judge.tokenBehind(lock, this.context.now);
+    const token = this.session.judge.tokenBehind(lock, this.context.now);
     if (token !== lock.token) {
       lock.token = token;
       this.setState(lock, { attempt: { ...lock.state.attempt, token: token as unknown as Token } });

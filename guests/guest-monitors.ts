@@ -108,8 +108,8 @@ export class GuestMonitors extends Monitors {
     this.judges.keys.over(lock, now);
   }
 
-  /** The token that a lock is given for, and the nodes that have it. */
-  tokenBehind(lock: SimLock, now: TrueTime): ReturnType<Keys['tokenBehind']> {
+  /** The token that a lock is given for. */
+  tokenBehind(lock: SimLock, now: TrueTime): number {
     return this.judges.keys.tokenBehind(lock, now);
   }
 

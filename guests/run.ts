@@ -18,7 +18,7 @@ import { drainAtOnce, drainByImmediates } from './host/drain.js';
 import { install } from './host/install.js';
 import { as, current } from './host/owner.js';
 import { watchdog } from './host/watchdog.js';
-import type { ClientViolation } from './judges/failure.js';
+import { type ClientViolation, failure } from './judges/failure.js';
 import type { ByteLine } from './net/byte-log.js';
 import { type GuestProcess, type LockFactory, type OpenCall, Session, type Uncaught } from './session.js';
 
@@ -200,19 +200,12 @@ class Running {
     return bounds && isMinority;
   }
 
-  private hangOf({ client, operation, sinceUs }: OpenCall): Violation {
+  private hangOf({ client, operation, sinceUs }: OpenCall): ClientViolation {
     const { now } = this.world;
     const { nodes } = this.monitors.waitsFor(client, now);
     const waits = nodes.length === 0 ? '' : `: it waits for ${nodes.join(', ')}`;
-    return {
-      property: 'deadlock-free',
-      kind: 'liveness',
-      atUs: sinceUs + PATIENCE_US,
-      untilUs: now,
-      resource: 'a',
-      clients: [client],
-      detail: `${operation} of ${client} has not returned for ${Math.floor((now - sinceUs) / 1_000_000)} s${waits}`,
-    };
+    const detail = `${operation} of ${client} has not returned for ${Math.floor((now - sinceUs) / 1_000_000)} s${waits}`;
+    return { ...failure('hang', [], now, detail), atUs: sinceUs + PATIENCE_US, resource: 'a', clients: [client] };
   }
 }
 
@@ -220,16 +213,10 @@ function isJudged({ property }: Violation): boolean {
   return GUEST_PROPERTIES.includes(property) && !SEEN_HERE.includes(property);
 }
 
-function circles({ now, clients }: World): Violation {
-  return {
-    property: 'deadlock-free',
-    kind: 'liveness',
-    atUs: now,
-    untilUs: now,
-    resource: 'a',
-    clients: clients.filter(({ locks }) => locks.some((lock) => lock.believing)).map(({ name }) => name),
-    detail: `the run goes round in circles: ${MOST_EVENTS} events by ${Math.floor(now / 1000)} ms`,
-  };
+function circles({ now, clients }: World): ClientViolation {
+  const holders = clients.filter(({ locks }) => locks.some((lock) => lock.believing)).map(({ name }) => name);
+  const detail = `the run goes round in circles: ${MOST_EVENTS} events by ${Math.floor(now / 1000)} ms`;
+  return { ...failure('hang', [], now, detail), resource: 'a', clients: holders };
 }
 
 /**

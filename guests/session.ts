@@ -1,6 +1,5 @@
 import { allNodes, NO_NODES, type NodeSet } from '../core/index.js';
 import type { Violation } from '../properties/index.js';
-import { instant } from '../properties/monitors/instant.js';
 import { nodeName, RandomStreams, type SimLock, type SimNode, type World } from '../sim/index.js';
 import { printable } from '../text/printable.js';
 import { sha1 } from '../wire/index.js';
@@ -258,7 +257,7 @@ export class Session {
     if (leftUs > 0) return;
     const since = leftUs === 0 ? 'now' : Number.isFinite(leftUs) ? `${-leftUs / 1000} ms ago` : 'already';
     const detail = `${lock.client.name} is given a lock that, as it says itself, ended ${since}`;
-    this.told.push(instant('acquisition', 'state', [lock], this.context.now, detail));
+    this.told.push(failure('acquisition', [lock], this.context.now, detail));
   }
 
   /** A client acquires with a token that another has used, whose lock may still be there. */
@@ -277,7 +276,7 @@ export class Session {
   signalled(lock: SimLock, afterUs: number): void {
     const { name } = lock.client;
     const detail = `${name} is told by the signal that its lock is lost, ${afterUs / 1000} ms after using() has returned`;
-    this.told.push(instant('lost-lock', 'state', [lock], this.context.now, detail));
+    this.told.push(failure('signal', [lock], this.context.now, detail));
   }
 
   /** A client goes round in a loop while it holds a lock: this node has granted each of its commands for so long, µs. */
@@ -289,7 +288,7 @@ export class Session {
     const detail =
       `${name} holds its lock, and asks ${node} again and again without a pause: ` +
       `${LOOP_ANSWERS} commands in ${forUs / 1000} ms of a TTL of ${lock.plan.ttlMs} ms, each granted`;
-    this.told.push(instant('deadlock-free', 'liveness', [lock], this.context.now, detail));
+    this.told.push(failure('hang', [lock], this.context.now, detail));
   }
 
   /** Notes that a call has begun; what comes back says that it has returned. */

@@ -1,4 +1,4 @@
-import { nodeName, type SimLock } from '../sim/index.js';
+import type { SimLock } from '../sim/index.js';
 import type { TestBed } from './lock-under-test.js';
 import { addressOf } from './net/addresses.js';
 import { SimRedis, type Wire } from './redis/client.js';
@@ -9,9 +9,10 @@ export function testBedOf(
   wireTo: (place: number, node: number) => Wire,
   commandTimeout: number | undefined,
 ): TestBed {
-  const nodes: unknown = list.nodes.map(
-    (node, place) => new SimRedis(wireTo(place, node), { host: nodeName(node), port: 6379, commandTimeout }),
-  );
+  const nodes: unknown = list.nodes.map((node, place) => {
+    const { host, port } = addressOf(node);
+    return new SimRedis(wireTo(place, node), { host, port, commandTimeout });
+  });
   // Clients are written for ioredis, of which these have the part that locks use.
   return { nodes, addresses: list.nodes.map(addressOf) } as TestBed;
 }

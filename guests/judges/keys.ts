@@ -135,7 +135,7 @@ export class Keys {
    * The token of a lock that most nodes have: attempts of one acquisition may overlap, and what was sent last need not be
    * what it is given for. It is in use from now on, and no other one of its own.
    */
-  tokenBehind(lock: SimLock, now: TrueTime): { readonly token: number; readonly nodes: NodeSet } {
+  tokenBehind(lock: SimLock, now: TrueTime): number {
     const nodesOf = new Map<number, NodeSet>();
     for (const [node, keys] of this.kept.entries()) {
       for (const { token } of keys.values())
@@ -146,7 +146,7 @@ export class Keys {
     for (const [other, of] of nodesOf) if (size(of) > size(nodes)) [token, nodes] = [other, of];
     if (token !== lock.token) this.over(lock.token, now);
     this.overSince.delete(token);
-    return { token, nodes };
+    return token;
   }
 
   /** Whether a node that is up has a key for the resource of a lock from somebody who may still have it there. */

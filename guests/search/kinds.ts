@@ -34,18 +34,24 @@ export const VIOLATION_KINDS: readonly [
 /** What can be wrong with a library: one of {@link VIOLATION_KINDS}. */
 export type ViolationKind = (typeof VIOLATION_KINDS)[number];
 
-const KINDS: Partial<Record<PropertyId, ViolationKind>> = {
-  'mutual-exclusion': 'belief',
-  validity: 'state',
-  'action-in-belief': 'effect',
+/** The property that each kind is told under. Where only that is known, the first kind with it is meant. */
+export const PROPERTY_OF: Readonly<Record<ViolationKind, PropertyId>> = {
+  belief: 'mutual-exclusion',
+  state: 'validity',
+  effect: 'action-in-belief',
   acquisition: 'acquisition',
-  cleanup: 'leak',
+  lifetime: 'bounded-key-lifetime',
+  leak: 'cleanup',
   continuity: 'continuity',
-  'deadlock-free': 'hang',
-  'lost-lock': 'signal',
+  hang: 'deadlock-free',
+  signal: 'lost-lock',
+  margin: 'acquisition',
+  token: 'one-lock-per-token',
+  rejection: 'fault-tolerance',
+  unavailable: 'deadlock-free',
 };
 
 /** Which kind of failure a violation is: it says so itself, or its property does. */
 export function kindOf({ property, failure }: { property: PropertyId; failure?: ViolationKind }): ViolationKind {
-  return failure ?? KINDS[property] ?? 'state';
+  return failure ?? VIOLATION_KINDS.find((kind) => PROPERTY_OF[kind] === property) ?? 'state';
 }
