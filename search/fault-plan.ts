@@ -4,6 +4,7 @@ import type { ClockPlan, Crash, Fault, ProcessName } from '../scenarios/index.js
 import { nodeName, type RandomStream, type SimLock, type WorldView } from '../sim/index.js';
 import { type FaultModel, mostDownOf } from './fault-model.js';
 import type { NodeOutage } from './liveness-config.js';
+import { outage } from './outage.js';
 import { forgetsUnawares, type RunConfig } from './run-config.js';
 import { countsForTokens, SpareCounters } from './spare-counters.js';
 
@@ -102,18 +103,10 @@ export class FaultPlan {
   private takeOut(index: number, how: NodeOutage): Fault {
     const { clients, untilUs } = this.runConfig.setup;
     const node = nodeName(index);
-    const span = { atUs: 0, forUs: untilUs + 1 };
-    switch (how) {
-      case 'dead':
-        this.spare.take(index, 0, null);
-        return { kind: 'crash', node, atUs: 0, restartAfterUs: null };
-      case 'hung':
-        return { kind: 'pause', process: node, ...span };
-      case 'refusing':
-        return { kind: 'refuse', node, operations: ALL_OPERATIONS, ...span };
-      case 'cut-off':
-        return { kind: 'partition', from: [...clients], to: [node], oneWay: this.draw.chance(50 * PERCENT), ...span };
-    }
+    if (how === 'dead') this.spare.take(index, 0, null);
+    if (how !== 'cut-off') return outage(how, node, untilUs, ALL_OPERATIONS);
+    const oneWay = this.draw.chance(50 * PERCENT);
+    return { kind: 'partition', from: [...clients], to: [node], oneWay, atUs: 0, forUs: untilUs + 1 };
   }
 
   /** A client has just begun to believe: this is what to strain. */

@@ -1,5 +1,6 @@
 import type { Operation } from '../../core/index.js';
 import { type Fault, type LockPlan, plainLock } from '../../scenarios/index.js';
+import { outage } from '../../search/outage.js';
 import { premiseStream, RandomAdversary } from '../../search/random-adversary.js';
 import { drawPremise, type RunConfig } from '../../search/run-config.js';
 import { COMBINED } from '../../search/tactics.js';
@@ -75,7 +76,8 @@ const DEATH_PPM = 400_000;
 /** Extensions of a lock where every lock is extended. */
 const MOST_EXTENSIONS = 3;
 
-const ALL_OPERATIONS: readonly Operation[] = ['acquire', 'extend', 'release', 'read-counter'];
+/** Of a node that refuses; what is none of the others, as a handshake, counts as a look at a counter. */
+const ALL_COMMANDS: readonly Operation[] = ['acquire', 'extend', 'release', 'read-counter'];
 
 /** What has to be left of a lock for a write, µs: more than it takes to send it, and to arrive. */
 const GUARD_US = 3_000;
@@ -117,15 +119,13 @@ export class GuestAdversary implements Adversary {
     const { draw, faults, runConfig } = this;
     const { clients, cluster, untilUs } = runConfig.setup;
     const one = nodeName(draw.below(cluster.nodes));
-    if (faults.deadNode) return [{ kind: 'crash', node: one, atUs: 0, restartAfterUs: null }];
-    if (faults.minority === undefined) return [];
-    const span = { atUs: 0, forUs: untilUs + 1 };
+    const { deadNode, minority } = faults;
+    if (deadNode) return [outage('dead', one, untilUs, ALL_COMMANDS)];
+    if (minority === undefined) return [];
     return draw.subset(cluster.nodes, Math.floor((cluster.nodes - 1) / 2)).map((index): Fault => {
       const node = nodeName(index);
-      if (faults.minority === 'dead') return { kind: 'crash', node, atUs: 0, restartAfterUs: null };
-      if (faults.minority === 'hung') return { kind: 'pause', process: node, ...span };
-      if (faults.minority === 'refusing') return { kind: 'refuse', node, operations: ALL_OPERATIONS, ...span };
-      return { kind: 'partition', from: [node], to: [...clients], oneWay: true, ...span };
+      if (minority !== 'mute') return outage(minority, node, untilUs, ALL_COMMANDS);
+      return { kind: 'partition', from: [node], to: [...clients], oneWay: true, atUs: 0, forUs: untilUs + 1 };
     });
   }
 
