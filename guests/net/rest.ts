@@ -1,7 +1,7 @@
-import { encode } from '../../wire/index.js';
+import { encode, Failure } from '../../wire/index.js';
 import { toBytes } from '../redis/bytes.js';
 import type { ClientEnd, Line } from './connection.js';
-import { jsonOf, RestError, type RestReply, replyAt } from './rest-replies.js';
+import { jsonOf, type ReadReply, replyAt } from './replies.js';
 
 /** What requests need of their process. */
 interface RestUser {
@@ -23,7 +23,7 @@ interface Asked {
 /** What is waited for over a connection. */
 interface Waiting {
   readonly replies: number;
-  readonly done: (replies: RestReply[]) => void;
+  readonly done: (replies: ReadReply[]) => void;
   readonly failed: (error: Error) => void;
 }
 
@@ -66,7 +66,7 @@ class RestConnection implements ClientEnd {
     this.bytes += bytes;
     const { waiting } = this;
     if (waiting === null) return;
-    const replies: RestReply[] = [];
+    const replies: ReadReply[] = [];
     let at = 0;
     while (replies.length < waiting.replies) {
       const reply = replyAt(this.bytes, at);
@@ -145,14 +145,14 @@ export class Rest {
     const { signal } = init;
     signal?.throwIfAborted();
     const connection = this.connectionTo(url);
-    const replies = await new Promise<RestReply[]>((resolve, reject) => {
+    const replies = await new Promise<ReadReply[]>((resolve, reject) => {
       const abort = (): void => {
         connection.close();
         reject(signal?.reason);
       };
       const over = (): void => signal?.removeEventListener('abort', abort);
       signal?.addEventListener('abort', abort, { once: true });
-      const done = (all: RestReply[]): void => {
+      const done = (all: ReadReply[]): void => {
         over();
         this.missed.delete(url.hostname);
         this.idle.get(url.hostname)?.push(connection);
@@ -191,12 +191,12 @@ function wordOf(value: unknown): string {
   return typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value);
 }
 
-function responseTo({ form, base64 }: Asked, replies: readonly RestReply[]): RestResponse {
-  const told = (reply: RestReply): object =>
-    reply instanceof RestError ? { error: reply.text } : { result: jsonOf(reply, base64) };
+function responseTo({ form, base64 }: Asked, replies: readonly ReadReply[]): RestResponse {
+  const told = (reply: ReadReply): object =>
+    reply instanceof Failure ? { error: reply.text } : { result: jsonOf(reply, base64) };
   if (form === 'pipeline') return new RestResponse(200, JSON.stringify(replies.map(told)));
   const last = replies.at(-1) ?? null;
-  if (last instanceof RestError) return new RestResponse(400, JSON.stringify(told(last)));
+  if (last instanceof Failure) return new RestResponse(400, JSON.stringify(told(last)));
   if (form === 'one') return new RestResponse(200, JSON.stringify(told(last)));
   return new RestResponse(200, JSON.stringify(Array.isArray(last) ? last.map(told) : []));
 }

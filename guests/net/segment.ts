@@ -5,6 +5,7 @@ import { toBytes } from '../redis/bytes.js';
 import type { RunNames } from '../redis/names.js';
 import { refusalOf } from '../redis/server.js';
 import type { Connection } from './connection.js';
+import { answerIn } from './replies.js';
 
 const NOTHING = -2;
 
@@ -62,49 +63,6 @@ export class Segment implements RemoteCall {
   /** Something of the node is back. */
   arrive(told: number): void {
     this.connection.arrive(told, this.isGreeting && told === this.told);
-  }
-}
-
-/** How a lock takes the last of these replies: see `answerOf` of commands that go each by itself. */
-function answerIn(bytes: string): Answer {
-  let answer: Answer = 'error';
-  for (let at = 0; at < bytes.length; ) [answer, at] = readReply(bytes, at);
-  return answer;
-}
-
-/** Reads the reply at this place, and says where the next one begins. */
-function readReply(bytes: string, at: number): [Answer, number] {
-  const end = bytes.indexOf('\r\n', at);
-  if (end < 0) return ['error', bytes.length];
-  const [mark, line] = [bytes[at], bytes.slice(at + 1, end)];
-  let next = end + 2;
-  switch (mark) {
-    case '-':
-      return ['error', next];
-    case ':':
-      return [Number(line) > 0 ? 'yes' : 'no', next];
-    case '#':
-      return [line === 't' ? 'yes' : 'no', next];
-    case '_':
-      return ['no', next];
-    case '$':
-    case '=':
-      return line === '-1' ? ['no', next] : ['yes', next + Number(line) + 2];
-    case '*':
-    case '~':
-    case '>':
-    case '%': {
-      let first: Answer = 'no';
-      const count = (mark === '%' ? 2 : 1) * Number(line);
-      for (let i = 0; i < count; i++) {
-        const [answer, after] = readReply(bytes, next);
-        if (i === 0) first = answer;
-        next = after;
-      }
-      return [first, next];
-    }
-    default:
-      return ['yes', next];
   }
 }
 

@@ -1,9 +1,9 @@
 import type { Answer } from '../../core/index.js';
 import type { Message, RemoteCall, SimLock, SimNode, World } from '../../sim/index.js';
-import { Failure, type Reply, Status } from '../../wire/index.js';
+import type { Reply } from '../../wire/index.js';
 import type { Sent } from './client.js';
 import type { RunNames } from './names.js';
-import { toUser } from './reply.js';
+import { answerOf, toUser } from './reply.js';
 import { refusalOf, type Server } from './server.js';
 
 /** Commands on their way to a node: carried out with nothing in between, once for each copy that arrives. */
@@ -67,13 +67,4 @@ export class RemoteCommands implements RemoteCall, Sent {
   arrive(execution: number): void {
     this.resolve((this.answers[execution] ?? []).map(toUser));
   }
-}
-
-/** How a lock takes a reply, for the votes in reports: `OK`, a positive number or a list that begins with one is yes. */
-function answerOf(reply: Reply): Answer {
-  if (reply instanceof Failure) return 'error';
-  if (reply instanceof Status) return 'yes';
-  if (typeof reply === 'number') return reply > 0 ? 'yes' : 'no';
-  if (typeof reply === 'string') return 'yes';
-  return Array.isArray(reply) ? answerOf(reply[0] ?? null) : 'no';
 }

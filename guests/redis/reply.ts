@@ -1,3 +1,4 @@
+import type { Answer } from '../../core/index.js';
 import { Double, Failure, MapReply, type Reply, SetReply, Status, Verbatim } from '../../wire/index.js';
 import { textOf } from './bytes.js';
 
@@ -16,4 +17,13 @@ export function toUser(reply: Reply): unknown {
   if (reply instanceof MapReply) return reply.pairs.flat().map(toUser);
   if (reply instanceof SetReply) return reply.items.map(toUser);
   return Array.isArray(reply) ? reply.map(toUser) : reply;
+}
+
+/** How a lock takes a reply, for the votes in reports: `OK`, a positive number or a list that begins with one is yes. */
+export function answerOf(reply: Reply): Answer {
+  if (reply instanceof Failure) return 'error';
+  if (reply instanceof Status) return 'yes';
+  if (typeof reply === 'number') return reply > 0 ? 'yes' : 'no';
+  if (typeof reply === 'string') return 'yes';
+  return Array.isArray(reply) ? answerOf(reply[0] ?? null) : 'no';
 }
