@@ -19,12 +19,17 @@ const DEEP = 40;
 const HERE = fileURLToPath(new URL('..', import.meta.url));
 const PLACE = /\(?((?:file:\/\/)?[^()\s]+:\d+:\d+)\)?$/;
 
-/** The innermost line on the stack that is neither Node's, nor a package's, nor of this project. */
-export function authorsLine(): string | null {
+/** The stack as it is now; it is not before it is read that it takes time. */
+export function stackNow(): Error {
   const limit = Error.stackTraceLimit;
   Error.stackTraceLimit = DEEP;
-  const { stack = '' } = new Error('where');
+  const error = new Error('where');
   Error.stackTraceLimit = limit;
+  return error;
+}
+
+/** The innermost line on a stack that is neither Node's, nor a package's, nor of this project. */
+export function authorsLine({ stack = '' }: Error): string | null {
   for (const line of stack.split('\n').slice(1)) {
     const place = PLACE.exec(line.trim())?.[1];
     if (place === undefined || place.startsWith('node:') || place.includes(`${sep}node_modules${sep}`)) continue;

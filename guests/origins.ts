@@ -1,6 +1,12 @@
 import { type AsyncHook, createHook, executionAsyncId } from 'node:async_hooks';
-import { authorsLine } from './frames.js';
+import { authorsLine, stackNow } from './frames.js';
 import { current } from './host/owner.js';
+
+/** Something that was begun, and what had begun that. */
+interface Begun {
+  readonly stack: Error;
+  readonly by: Begun | null;
+}
 
 /**
  * Which line of a client's author has begun what goes on now. Clients write to their connections later than they are asked
@@ -10,9 +16,9 @@ import { current } from './host/owner.js';
 export class Origins {
   private readonly nowUs: () => number;
   /** By the number of what is waited for. */
-  private readonly lines = new Map<number, string>();
+  private readonly begun = new Map<number, Begun>();
   private atUs = 0;
-  private line: string | null = null;
+  private kept: Begun | null = null;
   private readonly hook: AsyncHook = createHook({ init: (id) => this.begins(id) });
 
   /** @param nowUs - The instant, µs of true time. */
@@ -29,28 +35,34 @@ export class Origins {
   }
 
   private begins(id: number): void {
-    if (current.owner === null) return;
-    const line = this.lineNow();
-    if (line !== null) this.lines.set(id, line);
+    if (current.owner !== null) this.begun.set(id, this.now());
+  }
+
+  private now(): Begun {
+    const nowUs = this.nowUs();
+    if (nowUs !== this.atUs) this.begun.clear();
+    this.atUs = nowUs;
+    return { stack: stackNow(), by: this.kept ?? this.begun.get(executionAsyncId()) ?? null };
   }
 
   /** The line that has begun what goes on now; `null` where nobody knows. */
   lineNow(): string | null {
-    const nowUs = this.nowUs();
-    if (nowUs !== this.atUs) this.lines.clear();
-    this.atUs = nowUs;
-    return authorsLine() ?? this.line ?? this.lines.get(executionAsyncId()) ?? null;
+    for (let it: Begun | null = this.now(); it !== null; it = it.by) {
+      const line = authorsLine(it.stack);
+      if (line !== null) return line;
+    }
+    return null;
   }
 
-  /** Has what this does later in the same instant count as begun by the line that is at work now. */
+  /** Has what this does later in the same instant count as begun by what goes on now. */
   keep(work: () => void): () => void {
-    const kept = this.lineNow();
+    const kept = this.now();
     return () => {
-      this.line = kept;
+      this.kept = kept;
       try {
         work();
       } finally {
-        this.line = null;
+        this.kept = null;
       }
     };
   }

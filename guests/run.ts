@@ -103,9 +103,10 @@ class Running {
   begin(): () => void {
     this.world.begin();
     if (this.world.setup.cluster.clocks.some(({ ratePpm }) => ratePpm !== 0)) this.monitors.clocksDiffer();
-    const { origins } = this.session;
+    const { seen, origins } = this.session;
     const restore = [catchErrors('unhandledRejection'), catchErrors('uncaughtException')];
-    origins?.start();
+    // The connections of `nodes` send at once.
+    if (seen.sockets) origins?.start();
     return () => {
       origins?.stop();
       for (const it of restore) it();
