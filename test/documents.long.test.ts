@@ -221,10 +221,12 @@ describe.skipIf(!canRunOnRedis('code of the documents'))('code of the documents'
 });
 
 it('the rows of libraries in the README are what the command prints', async () => {
-  const argv = ['guests', '--runs', '20', '--no-shrink', '--faults', 'drift,even'];
+  const argv = ['guests', '--runs', '20', '--no-shrink', '--faults', 'spikes-fifo,drift,long-delays,even'];
   const { stdout } = await started(argv).end;
-  const rows = stdout.split('\n').filter((line) => /^(fault|drift|even) /.test(line) && /\d\/20|redlock4/.test(line));
-  expect(rows).toHaveLength(3);
+  const rows = stdout
+    .split('\n')
+    .filter((line) => /^(fault|spikes-fifo|drift|long-delays|even) /.test(line) && /\d\/20|redlock4/.test(line));
+  expect(rows).toHaveLength(5);
   const said = readFileSync(join(TOP, 'README.md'), 'utf8').replaceAll(/ +/g, ' ');
   for (const row of rows) expect(said).toContain(row.replaceAll(/ +/g, ' '));
 });
