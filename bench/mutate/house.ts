@@ -6,6 +6,7 @@ import { type CoreMutant, instrument } from './instrument.js';
 /** What decides when a lock is granted, refused, lost: the transition function with what it consists of. */
 const MUTATED: readonly string[] = [
   'acquire',
+  'drive',
   'extend',
   'fail',
   'fencing',
