@@ -85,6 +85,15 @@ describe('expectSafe', () => {
     expect(await caught(expectSafe(make, { ...chosen, reportTo }))).toBeInstanceOf(UnsafeLockError);
   });
 
+  it('notes that a case was broken off whose client sends without end', async () => {
+    const restless = ({ nodes }: TestBed) => {
+      setInterval(() => void nodes[0]?.get('else').catch(() => {}), 1);
+      return new HandleLock(nodes);
+    };
+    const { notes } = await expectSafe(restless, { runs: 1 });
+    expect(notes).toContainEqual(expect.stringMatching(/^some cases ended after 20.000 events, and are judged up to/));
+  });
+
   it('has clients write where it is asked for effects, and blames a pause that is longer than the lock', async () => {
     const pauses = { nodes: 1, faults: { pause: 2 }, runs: 40, reportTo };
     const one = ({ nodes: [node] }: TestBed) => new OneNodeLock(node);

@@ -6,6 +6,7 @@ import { propertyLabel, recordingOf } from '../report/index.js';
 import type { Schedule } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import { RandomStreams, type TraceEvent } from '../sim/index.js';
+import { formatCount } from '../text/format.js';
 import { printable, printableLines } from '../text/printable.js';
 import { counterexample } from './counterexample.js';
 import { DebugLog } from './debug-log.js';
@@ -246,11 +247,16 @@ function untestedOf({ seen }: LockFactory, options: ExpectSafeOptions): Violatio
 /** What is good to know of a client that has passed. */
 async function notesOn(subject: LockFactory, { nodes = 5, replay }: ExpectSafeOptions): Promise<string[]> {
   const notes: string[] = [];
-  const { waitsWithNodes } = subject.seen;
+  const { waitsWithNodes, brokenOffAfter } = subject.seen;
   if (waitsWithNodes !== null)
     notes.push(
       `${waitsWithNodes} waits for as long as its connections do: where a node is silent, connections without commandTimeout ` +
         'wait for ever, and so does it',
+    );
+  if (brokenOffAfter > 0)
+    notes.push(
+      `some cases ended after ${formatCount(brokenOffAfter)} events, and are judged up to there only: the client sends ` +
+        'without end, or tries again very often',
     );
   if (replay === undefined && (await trustsWallClock(subject, nodes)))
     notes.push(

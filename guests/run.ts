@@ -166,6 +166,7 @@ class Running {
     watchdog.beat(true);
     if (world.events < MOST_EVENTS) world.finish();
     const isWhole = world.events < MOST_EVENTS;
+    if (!isWhole) session.seen.brokenOffAfter = MOST_EVENTS;
     const goesInCircles = !isWhole && world.now - this.halfUs <= CIRCLE_US;
     const waiting = session.callsThatWait(PATIENCE_US);
     const clients = waiting.map(({ client }) => client);

@@ -48,12 +48,14 @@ interface Seen {
   rejection: unknown;
   /** A call that has not returned because a node does not answer, of a client that leaves time-outs to its connections. */
   waitsWithNodes: OpenCall['operation'] | null;
+  /** After so many events runs were broken off, whose rest was not judged; 0 if none was. */
+  brokenOffAfter: number;
 }
 
 /** Nothing yet. */
 export function nothingSeen(): Seen {
   const none = { nodesGiven: 0, nodesAsked: 0, extension: false, signal: false, sockets: false };
-  return { ...none, rejection: undefined, waitsWithNodes: null };
+  return { ...none, rejection: undefined, waitsWithNodes: null, brokenOffAfter: 0 };
 }
 
 /** Something that guest code threw where nobody could catch it. */
