@@ -108,6 +108,13 @@ class MajorityLock implements LockUnderTest {
   }
 }
 
+/** The same, made from clients of node-redis: what the guide shows is tried with it (`test/documents.long.test.ts`). */
+export class NodeRedisLock extends MajorityLock {
+  constructor(clients: readonly NodeRedis[]) {
+    super(clients.map((client) => commandsOf(client, 'own')));
+  }
+}
+
 /** Clients as they are on npm, each below the same lock. */
 export const SOCKET_CLIENTS: Readonly<Record<string, (release: Release) => MakeLock>> = {
   'ioredis 5': locksBy(byIoredis, 'ioredis'),
