@@ -52,7 +52,7 @@ describe('a configuration file', () => {
     expect((await checked(cwd, '--config=deep/other.json')).configuration.faultModel.nodes).toBe(7);
   });
 
-  it('is told of where something failed, as a command line that does without it', async () => {
+  it('is named where something failed, as a command line that does without it', async () => {
     const cwd = folderWith(
       'lockstep.config.json',
       '{ "check": { "faults": "crash=1", "restart-delay": "0", "shrink": false } }',

@@ -94,7 +94,7 @@ class DrivenTurn implements Turn, Sink {
   }
 }
 
-/** The turn that nobody uses. Whoever drives a lock while effects of another are carried out has one of its own. */
+/** A turn that is not in use. A lock that is driven while the effects of another are carried out gets its own. */
 let spare: DrivenTurn | null = null;
 
 /** Hands an event to a lock, and has its environment carry out the effects, in their order, when the step is over. */

@@ -19,8 +19,8 @@ const PRINTING = ['debug', 'error', 'info', 'log', 'warn'] as const;
 const LONGEST_LINE = 120;
 
 /**
- * Shows a run as it goes on, for whoever steps through a client: each event with its virtual time and its process, and
- * before what the client prints both as well. A debugger that is attached stops where something is found to be wrong.
+ * Prints a run as it goes on, for a person who steps through a client: each event, and what the client prints, with virtual
+ * time and process. An attached debugger stops where a violation is found.
  */
 export class DebugLog {
   private readonly print: (line: string) => void = console.error.bind(console);
@@ -69,7 +69,7 @@ export class DebugLog {
 
   private stop({ property, detail, atUs }: ClientViolation): void {
     this.print(`${this.place('✗', atUs)}  ${propertyLabel(property)}: ${printable(detail, LONGEST_LINE)}`);
-    // biome-ignore lint/suspicious/noDebugger: whoever asks for it has attached a debugger
+    // biome-ignore lint/suspicious/noDebugger: the user asked for it with `debug: true`
     debugger;
   }
 }

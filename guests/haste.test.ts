@@ -9,7 +9,7 @@ import { lockOf, PEXPIRE_IF, sleep } from './testing/blind/parts.js';
 import { plan, scheduleOf } from './testing/schedules.js';
 import type { MakeLock } from './testing.js';
 
-/** What is told of a lock that is held for 2 s, and when, ms. */
+/** What is reported of a lock that is held for 2 s, and when, ms. */
 async function told(make: MakeLock): Promise<readonly (string | number)[]> {
   const subject = await lockFactoryOf('a lock', make, 500);
   const drawn = scheduleOf([[plan(0, 2_000_000)]]);

@@ -69,7 +69,7 @@ const MOST_EVENTS = 20_000;
 /** Where the second half of them takes no longer than this, µs, the run goes round in circles. */
 const CIRCLE_US = 100_000;
 
-/** Whoever goes on by so many immediates in one instant waits for it to end. */
+/** A client that runs so many immediates in one instant waits for that instant to end. */
 const MOST_IMMEDIATES = 20_000;
 
 /** One run that is under way. */

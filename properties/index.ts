@@ -3,5 +3,5 @@ export type { CoveragePoint } from './coverage.js';
 export { type Judgement, judge, type KindVerdict } from './judge.js';
 export { Monitors } from './monitors/monitors.js';
 export type { Outage } from './monitors/outage.js';
-export { MONITORED, SAFETY } from './property-lists.js';
+export { SAFETY, SEARCHED } from './property-lists.js';
 export type { Violation } from './violation.js';

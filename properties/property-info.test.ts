@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { PropertyId } from '../scenarios/index.js';
 import { PROPERTIES } from './property-info.js';
-import { MONITORED } from './property-lists.js';
+import { SEARCHED } from './property-lists.js';
 
 const ids = Object.keys(PROPERTIES) as PropertyId[];
 
@@ -61,7 +61,7 @@ describe('every property', () => {
 
   it('that is not about the harness has a monitor that searches listen to', () => {
     const watched = ids.filter((id) => PROPERTIES[id].kind !== 'harness');
-    expect([...watched].sort()).toEqual([...MONITORED].sort());
+    expect([...watched].sort()).toEqual([...SEARCHED].sort());
   });
 
   it('three of them are the guarantees of the redis.io page', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { policyWith } from '../deviations/index.js';
-import { MONITORED } from '../properties/property-lists.js';
+import { SEARCHED } from '../properties/property-lists.js';
 import { type CheckResult, check } from './check.js';
 import { BOUND_IDS, exceedBound, WITHIN_ASSUMPTIONS } from './fault-model.js';
 
@@ -13,7 +13,7 @@ function atTheEdge({ strained }: CheckResult): number {
 
 describe('the lock with its default policy', () => {
   it('withstands 100,000 histories up to the edge of its assumptions', async () => {
-    const result = await check({ faultModel: WITHIN_ASSUMPTIONS, seed: 'edge', runs: 100_000, properties: MONITORED });
+    const result = await check({ faultModel: WITHIN_ASSUMPTIONS, seed: 'edge', runs: 100_000, properties: SEARCHED });
     const { exercised, strained, verdict, runs, events } = result;
     console.log(JSON.stringify({ runs, events, atTheEdge: atTheEdge(result), strained, exercised }, null, 1));
     expect(result.counterexample).toBeNull();
@@ -32,7 +32,7 @@ describe('the lock with its default policy', () => {
     const policy = policyWith({ settings: { fencing: true } });
     for (const nodes of [3, 5]) {
       const faultModel = { ...WITHIN_ASSUMPTIONS, nodes, policy, resource: 'fencing' } as const;
-      const result = await check({ faultModel, seed: 'fenced', runs: 20_000, properties: MONITORED });
+      const result = await check({ faultModel, seed: 'fenced', runs: 20_000, properties: SEARCHED });
       expect([nodes, result.counterexample]).toEqual([nodes, null]);
       expect(result.near / result.runs).toBeGreaterThanOrEqual(0.01);
     }

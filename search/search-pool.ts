@@ -19,7 +19,7 @@ const RANGE_RUNS = 256;
 const AHEAD = 4;
 
 /**
- * The ranges of a search from run `from` to `to`, in order, made by a pool. Whoever reads them ends it by reading no
+ * The ranges of a search from run `from` to `to`, in order, made by a pool. A reader ends it by reading no
  * further.
  */
 export class PooledRanges {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { assumptions } from '../properties/assumptions.js';
 import { noCounts } from '../properties/coverage.js';
-import { MONITORED } from '../properties/property-lists.js';
+import { SEARCHED } from '../properties/property-lists.js';
 import { RandomStreams, simulate } from '../sim/index.js';
 import { check } from './check.js';
 import { exceedBound, WITHIN_ASSUMPTIONS } from './fault-model.js';
@@ -37,7 +37,7 @@ describe.each(STRATEGY_NAMES)('%s', (strategy) => {
       strategy,
       seed: 's',
       runs: 3_000,
-      properties: MONITORED,
+      properties: SEARCHED,
     });
     expect(result).toMatchObject({ verdict: 'passed', strategy, runs: 3_000 });
     expect(result.near / result.runs).toBeGreaterThan(0.05);
@@ -45,7 +45,7 @@ describe.each(STRATEGY_NAMES)('%s', (strategy) => {
 
   it('finds what lies 2 % past a bound', async () => {
     const faultModel = exceedBound(WITHIN_ASSUMPTIONS, 'step', 1.02);
-    const options = { faultModel, strategy, seed: 's', runs: 10_000, properties: MONITORED, shrink: false };
+    const options = { faultModel, strategy, seed: 's', runs: 10_000, properties: SEARCHED, shrink: false };
     expect((await check(options)).verdict).toBe('violated');
   });
 });

@@ -10,7 +10,7 @@ const DELAY_US = 1_000;
 const EVERY_US = 1_000_000;
 /** Votes, counters read, counters raised: when a raise is carried out. */
 const RAISED_US = 5 * DELAY_US;
-/** The first lock is released, and its keys have expired on whoever did not hear of it. */
+/** The first lock is released, and its keys have expired on the nodes that did not receive that. */
 const SECOND_US = 15_000_000;
 
 /** A lock whose counter `raised` of `nodes` nodes were raised to, and was released; then the next client reads `quorum`. */

@@ -27,7 +27,7 @@ const { loadCatalogue } = (await import(`${house}scenarios/catalogue.js`)) as {
 const { replayScenario } = (await import(`${house}cli/replay-all.js`)) as {
   readonly replayScenario: (scenario: Scenario) => { readonly reproduced: boolean };
 };
-const { MONITORED } = (await import(`${house}properties/index.js`)) as typeof import('../../properties/index.js');
+const { SEARCHED } = (await import(`${house}properties/index.js`)) as typeof import('../../properties/index.js');
 const { generateRun, WITHIN_ASSUMPTIONS } = (await import(
   `${house}search/index.js`
 )) as typeof import('../../search/index.js');
@@ -64,7 +64,7 @@ function answerOn(id: number): Answer {
     let broken = 'an error';
     const found = fails(() => {
       const { monitors } = generateRun(WITHIN_ASSUMPTIONS, streams, run);
-      const violation = monitors.violations.find(({ property }) => MONITORED.includes(property));
+      const violation = monitors.violations.find(({ property }) => SEARCHED.includes(property));
       if (violation !== undefined) broken = violation.property;
       return violation !== undefined;
     });

@@ -20,7 +20,7 @@ function lockWith(change: Partial<Parts>, options: RedisOptions = {}): MakeLock 
   };
 }
 
-/** What c1 is told of, which acquires a lock and later another. */
+/** What is reported of c1, which acquires a lock and later another. */
 async function found(make: MakeLock, faults: readonly Fault[] = [], fates: readonly Fate[] = []): Promise<string[]> {
   const subject = await lockFactoryOf('a lock', make, undefined);
   const locks = [[plan(0, 400_000), plan(10_000_000, 400_000, { ttlMs: 10_000 })]];
@@ -32,7 +32,7 @@ const dead: Fault = { kind: 'crash', node: 'n0', atUs: 5_000_000, restartAfterUs
 const all: Partial<Parts> = { quorum: (nodes) => nodes };
 
 describe('a client with connections of its own', () => {
-  it('that is right is told of nothing, whatever is dead', async () => {
+  it('that is right has no violation, whatever is dead', async () => {
     expect(await found(lockWith({}))).toEqual([]);
     expect(await found(lockWith({}), [dead])).toEqual([]);
   });
@@ -51,7 +51,7 @@ describe('a client with connections of its own', () => {
     expect(await later(() => 9_000)).toEqual([]);
   });
 
-  it('is told of a release that is rejected for no reason, and excused where its connection broke', async () => {
+  it('violates when a release is rejected for no reason, and not where its connection broke', async () => {
     const make: MakeLock = (bed) => {
       const inner = lockWith({})(bed);
       return {

@@ -112,7 +112,7 @@ const UNSEEN: FirstLook = { servers: [], fault: null };
 /** How long a node that took a connection may take to answer what is asked first, ms. */
 const FIRST_LOOK_MS = 2000;
 
-/** One connection to a node. It connects once; whoever wants it again calls {@link NodeConnection.open} again. */
+/** One connection to a node. It connects once; to connect again, call {@link NodeConnection.open}. */
 export class NodeConnection {
   readonly connection: RedisConnection;
   readonly #owner: ConnectionListener;

@@ -131,7 +131,7 @@ export class ReplayClient implements LockOwner {
     for (const lock of this.#locks) lock.clockChanged();
   }
 
-  /** Its machine stands still, and clocks of it that take no notice of that; frozen it is by {@link ReplayClient.freeze}. */
+  /** Its machine is suspended: clocks that do not count that time stop. {@link ReplayClient.freeze} stops the client itself. */
   suspend(forUs: number, stops: 'monotonic' | 'all' = 'monotonic'): void {
     if (stops !== 'all' && this.policy.habits.clock !== 'monotonic') return;
     this.clock.stop(forUs);

@@ -1,4 +1,4 @@
-import { MONITORED } from '../../properties/property-lists.js';
+import { SEARCHED } from '../../properties/property-lists.js';
 import type { PropertyId } from '../../scenarios/index.js';
 import { type CheckOptions, type CheckResult, check } from '../check.js';
 import type { StrategyName } from '../strategy-info.js';
@@ -95,7 +95,7 @@ function searchFor(mutant: Mutant, search: number, options: SearchOptions): Prom
     ...options,
     faultModel: faultModelFor(mutant),
     seed: `hunt ${mutant.id} ${search}`,
-    properties: mutant.by ?? MONITORED,
+    properties: mutant.by ?? SEARCHED,
   });
 }
 

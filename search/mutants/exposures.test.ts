@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { choiceOf, parseDeviation, policyOf, policyPlus, policyWith, REFERENCE } from '../../deviations/index.js';
 import { judge } from '../../properties/judge.js';
-import { MONITORED } from '../../properties/property-lists.js';
+import { SEARCHED } from '../../properties/property-lists.js';
 import { findScenario, loadCatalogue } from '../../scenarios/catalogue.js';
 import type { Fate, PropertyId, Schedule } from '../../scenarios/index.js';
 
@@ -112,7 +112,7 @@ const OWN: Readonly<Record<string, () => Schedule>> = {
 };
 
 function broken(plan: Schedule): PropertyId[] {
-  return judge(plan, MONITORED).violations.map(({ property }) => property);
+  return judge(plan, SEARCHED).violations.map(({ property }) => property);
 }
 
 /** The schedule with the policy in which a bug is planted, and with the bug or without it. */

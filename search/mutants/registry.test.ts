@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { MONITORED } from '../../properties/property-lists.js';
+import { SEARCHED } from '../../properties/property-lists.js';
 import { faultModelFor, MUTANTS } from './registry.js';
 
 /** What the theory lists; a letter stands for a variant. */
@@ -23,7 +23,7 @@ describe('the planted bugs', () => {
       expect(id).toMatch(/^M\d\d[a-z]?$/);
       expect(story).toMatch(/\.$/);
       expect(instance).not.toBe('');
-      expect(MONITORED).toContain(property);
+      expect(SEARCHED).toContain(property);
     }
   });
 

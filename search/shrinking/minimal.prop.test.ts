@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { MONITORED } from '../../properties/property-lists.js';
+import { SEARCHED } from '../../properties/property-lists.js';
 import type { PropertyId, Schedule } from '../../scenarios/index.js';
 import { check } from '../check.js';
 import type { Counterexample } from '../counterexample.js';
@@ -18,7 +18,7 @@ function failingSteps(schedule: Schedule, property: PropertyId): Schedule[] {
 
 /** The first search that finds a planted bug, and what it finds. */
 async function caught(mutant: Mutant, seed: string): Promise<Counterexample> {
-  const search = { faultModel: faultModelFor(mutant), seed, runs: DETECTION_RUNS, properties: mutant.by ?? MONITORED };
+  const search = { faultModel: faultModelFor(mutant), seed, runs: DETECTION_RUNS, properties: mutant.by ?? SEARCHED };
   const { counterexample } = await check({ ...search, shrink: false });
   if (counterexample === null) throw new Error(`${mutant.id} got away`);
   return counterexample;
