@@ -45,9 +45,15 @@ async function isRecording({ page, problems }: Watched, why: string): Promise<vo
   expect(said).toContain(why);
   expect(await page.locator('#engine').count()).toBe(0);
   expect(await page.getByRole('button', { name: 'diff' }).count()).toBe(0);
-  await page.goto(`${page.url().split('#')[0]}#event=0`);
-  await page.keyboard.press('ArrowRight');
-  await expect.poll(() => page.locator('.when').innerText()).toContain('event 1 ');
+  const isAt = (event: number): Promise<void> =>
+    expect.poll(() => page.locator('.when').innerText()).toContain(`event ${event} `);
+  // The page follows its address a moment later: a key that comes before that is undone.
+  for (const event of [0, 2]) {
+    await page.goto(`${page.url().split('#')[0]}#event=${event}`);
+    await isAt(event);
+  }
+  await page.keyboard.press('ArrowLeft');
+  await isAt(1);
   expect(await axeFindings(page)).toEqual([]);
   expect(problems).toEqual([]);
 }
