@@ -12,7 +12,6 @@ const PARTS = {
   'mutual-exclusion': ['mutualExclusion'],
   validity: ['validity'],
   'action-in-belief': ['actions'],
-  availability: ['availability'],
   'deadlock-free, fault-tolerance, progress': ['liveness'],
   'situations that are counted': ['coverage'],
   acquisition: ['protocol', 'acquisition'],

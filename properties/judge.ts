@@ -1,6 +1,7 @@
 import type { Fate, PropertyId, PropertyKind, Schedule, Verdict } from '../scenarios/index.js';
 import { type Run, runOf, ScriptedAdversary, setupOf, World } from '../sim/index.js';
 import { type Assumption, assumptions } from './assumptions.js';
+import { noCounts } from './coverage.js';
 import { Monitors } from './monitors/monitors.js';
 import type { Outage } from './monitors/outage.js';
 import { LIVENESS, SAFETY } from './property-lists.js';
@@ -37,13 +38,13 @@ export function judge(
   watch: (world: World) => void = () => {},
 ): Judgement {
   const setup = setupOf(schedule);
-  const monitors = new Monitors(setup);
+  const monitors = new Monitors(setup, noCounts(), true);
   const adversary = new ScriptedAdversary(schedule);
   const world = new World(setup, adversary, monitors, trace);
   watch(world);
   world.run();
   const violations = monitors.violations.filter(({ property }) => TOLD.includes(property) || also.includes(property));
-  const { outages } = monitors.availability;
+  const { outages } = monitors;
   const of = (kind: PropertyKind): KindVerdict => (violations.some((it) => it.kind === kind) ? 'violated' : 'safe');
   const asked = [...SAFETY, ...also];
   const violated = violations.some((it) => asked.includes(it.property));

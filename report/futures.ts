@@ -1,3 +1,4 @@
+import { noCounts } from '../properties/coverage.js';
 import type { Judgement } from '../properties/index.js';
 import { Monitors } from '../properties/monitors/monitors.js';
 import type { Fault, LockPlan, PropertyId, Schedule } from '../scenarios/index.js';
@@ -98,11 +99,11 @@ function future(
 ): 'violated' | 'unavailable' | 'safe' {
   const forked = withFutureFaults(schedule, fork.atUs, endUs, draws);
   const setup = setupOf(forked);
-  const monitors = new Monitors(setup);
+  const monitors = new Monitors(setup, noCounts(), true);
   const world = new World(setup, new ForkedAdversary(forked, fork.atUs, draws), monitors, false);
   world.run();
   if (monitors.violations.some((it) => properties.includes(it.property))) return 'violated';
-  return monitors.availability.outages.length > 0 ? 'unavailable' : 'safe';
+  return monitors.outages.length > 0 ? 'unavailable' : 'safe';
 }
 
 /** The instants of a run up to its first violation, each with the last event at it; the whole start first. */

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { Monitors } from '../../properties/monitors/monitors.js';
 import { loadCatalogue } from '../../scenarios/catalogue.js';
 import { variantSchedule } from '../../scenarios/index.js';
 import { compareRuns, disagreementOn, WEATHERS } from './agreement.js';
@@ -11,6 +12,16 @@ it('monitors and trace agree on drawn runs of every faultModel, calm and rough',
   for (const property of ['mutual-exclusion', 'validity', 'action-in-belief', 'release-own'] as const) {
     expect([property, (violations[property] ?? 0) > 20]).toEqual([property, true]);
   }
+});
+
+it('monitors that are not asked when nobody could acquire find the same violations', () => {
+  const runs = 2 * WEATHERS.length;
+  const { violations, outages } = compareRuns('asked', 0, runs);
+  const unasked = compareRuns('asked', 0, runs, (setup) => new Monitors(setup));
+  expect(unasked.violations).toEqual(violations);
+  // The keys that were in the way are those that liveness goes by.
+  expect(outages['orphaned-keys'] ?? 0).toBeGreaterThan(20);
+  expect(unasked.outages).toEqual({});
 });
 
 it('monitors and trace agree on the catalogue and its variants', () => {

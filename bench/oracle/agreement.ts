@@ -1,4 +1,5 @@
 import { choiceOf, PROFILES, policyWith, REFERENCE } from '../../deviations/index.js';
+import { noCounts } from '../../properties/coverage.js';
 import { NOT_TOLD } from '../../properties/monitors/lost-lock.js';
 import { Monitors } from '../../properties/monitors/monitors.js';
 import type { Outage } from '../../properties/monitors/outage.js';
@@ -71,7 +72,7 @@ function without(from: readonly string[], taken: readonly string[]): string[] {
 /** Makes the monitors that are compared with the check of the trace. */
 type MakeMonitors = (setup: Setup) => Monitors;
 
-const usual: MakeMonitors = (setup) => new Monitors(setup);
+const usual: MakeMonitors = (setup) => new Monitors(setup, noCounts(), true);
 
 /** What came of one comparison. */
 interface Compared {
@@ -94,8 +95,7 @@ function runTraced(setup: Setup, adversary: Adversary, make: MakeMonitors): Said
   const monitors = make(setup);
   const world = new World(setup, adversary, monitors, true);
   world.run();
-  const { violations, availability } = monitors;
-  const { outages } = availability;
+  const { violations, outages } = monitors;
   const { findings, outages: found } = checkTrace(setup, world.context.trace.events, world.now);
   return {
     violations,

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type LocalTime, localTime } from '../../core/index.js';
+import { noCounts } from '../../properties/coverage.js';
 import { Monitors } from '../../properties/monitors/monitors.js';
 import type { Fault } from '../../scenarios/index.js';
 import { WITHIN_ASSUMPTIONS } from '../../search/fault-model.js';
@@ -36,7 +37,7 @@ class PlantedMonitors extends Monitors {
   private readonly held: { readonly lock: SimLock; readonly from: number; to: number }[] = [];
 
   constructor(setup: Setup, wrong: Wrong) {
-    super(setup);
+    super(setup, noCounts(), true);
     this.wrong = wrong;
   }
 

@@ -1,7 +1,7 @@
 import { allNodes, type NodeSet, oneNode, union, without } from '../../core/index.js';
 import { quorumOf, REFERENCE } from '../../deviations/index.js';
-import type { HoldEndCause, NodeList, Setup, SimLock, TrueTime } from '../../sim/index.js';
-import type { AttemptRecord, AttemptRegistry } from './attempt-registry.js';
+import type { NodeList, Setup, SimLock, TrueTime } from '../../sim/index.js';
+import type { AttemptRecord } from './attempt-registry.js';
 import type { HolderRegistry } from './holder-registry.js';
 import { Orphans } from './orphans.js';
 import type { Outage } from './outage.js';
@@ -24,18 +24,11 @@ export class Availability {
   private longestTtlMs = 0;
   private readonly roster: HolderRegistry;
   private readonly orphans: Orphans;
-  private readonly ledger: AttemptRegistry;
 
   /** `clients` are asked which nodes they know of; there is an outage when none of them can reach a quorum of its own. */
-  constructor(
-    setup: Setup,
-    ledger: AttemptRegistry,
-    roster: HolderRegistry,
-    clients: () => readonly { readonly list: NodeList }[],
-  ) {
+  constructor(setup: Setup, roster: HolderRegistry, clients: () => readonly { readonly list: NodeList }[]) {
     const { policy, cluster } = setup;
     this.setup = setup;
-    this.ledger = ledger;
     this.roster = roster;
     this.clients = clients;
     this.up = allNodes(cluster.nodes);
@@ -104,9 +97,9 @@ export class Availability {
     this.orphans.catchUp(now);
   }
 
-  /** A node sets a key that nobody has any use for. */
-  orphanCame(use: AttemptRecord, node: number, key: number, now: TrueTime): void {
-    this.orphans.came(use, node, key, now);
+  /** A node sets a key that nobody has any use for, from `since` on. */
+  orphanCame(use: AttemptRecord, since: number, node: number, key: number): void {
+    this.orphans.came(use, since, node, key);
   }
 
   /** Such a key is gone, or another's. */
@@ -114,9 +107,9 @@ export class Availability {
     this.orphans.went(use, now);
   }
 
-  /** An attempt has failed, its lock was released, or its client is about to die. */
-  over(use: AttemptRecord, now: TrueTime): void {
-    this.orphans.orphaned(use, now);
+  /** From `at` on, nobody has any use for the keys of an attempt. */
+  orphaned(use: AttemptRecord, at: number): void {
+    this.orphans.orphaned(use, at);
   }
 
   private endOutage(now: TrueTime): void {
@@ -132,15 +125,12 @@ export class Availability {
   }
 
   /** `isFirst` unless it goes on. */
-  claimed(lock: SimLock, now: TrueTime, isFirst: boolean): void {
-    this.orphans.claimed(lock, this.ledger.of(lock.token, lock), now, isFirst);
+  claimed(lock: SimLock, use: AttemptRecord | undefined, now: TrueTime, isFirst: boolean): void {
+    this.orphans.claimed(lock, use, now, isFirst);
   }
 
-  ended(lock: SimLock, cause: HoldEndCause, now: TrueTime): void {
+  ended(lock: SimLock, now: TrueTime): void {
     this.orphans.ended(lock, now);
-    const use = cause === 'expired' ? this.ledger.of(lock.token, lock) : undefined;
-    // Until its TTL is over, a key is there for a reason.
-    if (use !== undefined) this.orphans.orphaned(use, Math.max(now, use.keysUntil));
   }
 
   finished(now: TrueTime): void {

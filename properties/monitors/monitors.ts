@@ -20,13 +20,14 @@ import { instant } from './instant.js';
 import { Liveness } from './liveness/liveness.js';
 import { MutualExclusion } from './mutual-exclusion.js';
 import { NearMissMeter } from './near-miss-meter.js';
+import type { Outage } from './outage.js';
 import { Protocol } from './protocol.js';
 import { Validity } from './validity.js';
 
 /** All monitors of a run, behind one observer. */
 export class Monitors extends Observer {
   readonly violations: Violation[] = [];
-  readonly availability: Availability;
+  private readonly availability: Availability | null;
   readonly closeness: NearMissMeter = new NearMissMeter();
   readonly counters: Counters;
   /** Writes that reached the resource; without any, effects are unchecked. */
@@ -42,8 +43,11 @@ export class Monitors extends Observer {
   private readonly coverage: Coverage;
   private readonly lockDelayMs: number;
 
-  /** @param counts - Takes in what the run went through. */
-  constructor(setup: Setup, counts: Counts = noCounts()) {
+  /**
+   * @param counts - Takes in what the run went through.
+   * @param outages - Whether to tell when nobody can acquire as well. A search does not ask: no property is about that.
+   */
+  constructor(setup: Setup, counts: Counts = noCounts(), outages = false) {
     super();
     this.lockDelayMs = setup.policy.settings.lockDelayMs;
     this.roster = new HolderRegistry();
@@ -58,17 +62,22 @@ export class Monitors extends Observer {
     this.validity = new Validity(report, withdraw, resourceOf, this.closeness);
     this.actions = new ActionInBelief(setup.resource, report);
     this.ledger = new AttemptRegistry(setup.policy);
-    this.availability = new Availability(setup, this.ledger, this.roster, () => this.world?.clients ?? []);
+    this.availability = outages ? new Availability(setup, this.roster, () => this.world?.clients ?? []) : null;
     const ownerOf = (token: number): SimLock | null => this.world?.ownerOf(token) ?? null;
     this.liveness = new Liveness(setup, this.ledger, this.roster, report);
     this.protocol = new Protocol(setup, this.ledger, this, report, ownerOf);
+  }
+
+  /** The times in which nobody could acquire, where that was asked for. */
+  get outages(): readonly Outage[] {
+    return this.availability?.outages ?? [];
   }
 
   override begins(world: WatchedWorld): void {
     this.world = world;
     this.liveness.watch(world);
     this.protocol.begins(world);
-    this.availability.begins(world.now);
+    this.availability?.begins(world.now);
   }
 
   private withdraw(violation: Violation): void {
@@ -79,25 +88,34 @@ export class Monitors extends Observer {
 
   /** A key that nobody has any use for has come to a node, or has gone for a cause. */
   orphanChanged(use: AttemptRecord, node: number, key: number, cause: KeyRemovalCause | null, now: TrueTime): void {
-    if (cause === null) this.availability.orphanCame(use, node, key, now);
-    else this.availability.orphanWent(use, now);
+    if (cause === null) {
+      use.orphanedAt = Math.max(use.orphanedAt ?? 0, now);
+      this.availability?.orphanCame(use, use.orphanedAt, node, key);
+    } else this.availability?.orphanWent(use, now);
     const { attempt, lock } = use;
     if (cause !== 'deleted' || attempt < lock.state.attempt.number) this.liveness.orphanChanged(now);
   }
 
   /** Somebody is about to begin with a token that was used before. */
   takesOver(now: TrueTime): void {
-    this.availability.catchUp(now);
+    this.availability?.catchUp(now);
   }
 
   /** Keys that nobody had any use for are another's now. */
   takenOver(use: AttemptRecord, now: TrueTime): void {
-    this.availability.orphanWent(use, now);
+    this.availability?.orphanWent(use, now);
   }
 
   /** An attempt has failed, or its lock was released. */
   over(use: AttemptRecord, now: TrueTime): void {
-    this.availability.over(use, now);
+    this.orphaned(use, now);
+  }
+
+  /** From `at` on, nobody has any use for the keys of an attempt. */
+  private orphaned(use: AttemptRecord, at: number): void {
+    if (use.orphanedAt !== null && use.orphanedAt <= at) return;
+    use.orphanedAt = at;
+    this.availability?.orphaned(use, at);
   }
 
   /** The release of a lock is called. */
@@ -112,13 +130,13 @@ export class Monitors extends Observer {
       return;
     }
     this.coverage.asked(lock);
-    this.availability.asked(lock.plan.ttlMs);
+    this.availability?.asked(lock.plan.ttlMs);
     this.liveness.asked(lock, now);
     this.slowUs = this.liveness.slowUs;
   }
 
   override claimed(lock: SimLock, now: TrueTime): void {
-    this.availability.catchUp(now);
+    this.availability?.catchUp(now);
     this.liveness.catchUp(now);
     this.roster.claimed(lock);
     this.coverage.claimed(lock);
@@ -128,7 +146,7 @@ export class Monitors extends Observer {
   }
 
   override extended(lock: SimLock, before: LocalTime, now: TrueTime): void {
-    this.availability.catchUp(now);
+    this.availability?.catchUp(now);
     this.liveness.catchUp(now);
     this.validity.extended(lock, before, now);
     this.mutualExclusion.extended(lock, before, now);
@@ -141,19 +159,24 @@ export class Monitors extends Observer {
   private believes(lock: SimLock, now: TrueTime, isFirst: boolean): void {
     this.validity.check(lock, now);
     this.mutualExclusion.claimed(lock, now);
-    this.availability.claimed(lock, now, isFirst);
+    const use = this.ledger.of(lock.token, lock);
+    this.availability?.claimed(lock, use, now, isFirst);
+    if (use !== undefined) use.orphanedAt = null;
     this.liveness.claimed(lock, now);
   }
 
   override ended(lock: SimLock, cause: HoldEndCause, now: TrueTime): void {
-    this.availability.catchUp(now);
+    this.availability?.catchUp(now);
     this.liveness.catchUp(now);
     this.roster.ended(lock, now);
     this.coverage.ended(lock, cause, now);
     if (cause === 'released') this.protocol.untold(lock, now);
     this.validity.ended(lock, now);
     this.mutualExclusion.ended(lock, now);
-    this.availability.ended(lock, cause, now);
+    this.availability?.ended(lock, now);
+    const use = cause === 'expired' ? this.ledger.of(lock.token, lock) : undefined;
+    // Until its TTL is over, a key is there for a reason.
+    if (use !== undefined) this.orphaned(use, Math.max(now, use.keysUntil));
     this.liveness.ended(lock, now);
   }
 
@@ -178,7 +201,7 @@ export class Monitors extends Observer {
   override sent(lock: SimLock, to: NodeSet, command: Command, now: TrueTime): void {
     // An attempt may be over by this, and a lock released.
     this.liveness.catchUp(now);
-    if (command.operation === 'extend') this.availability.asked(command.ttlMs - this.lockDelayMs);
+    if (command.operation === 'extend') this.availability?.asked(command.ttlMs - this.lockDelayMs);
     this.protocol.sent(lock, to, command, now);
   }
 
@@ -199,14 +222,14 @@ export class Monitors extends Observer {
   }
 
   override keySet(node: number, key: number, token: number, now: TrueTime): void {
-    this.availability.catchUp(now);
+    this.availability?.catchUp(now);
     this.liveness.catchUp(now);
     this.validity.keySet(key, token, now);
     this.protocol.keySet(node, key, token, now);
   }
 
   override keyGone(node: number, key: number, token: number, cause: KeyRemovalCause, by: number, now: TrueTime): void {
-    this.availability.catchUp(now);
+    this.availability?.catchUp(now);
     this.liveness.catchUp(now);
     const owner = this.world?.ownerOf(token) ?? null;
     this.coverage.keyGone(owner, cause, now);
@@ -242,7 +265,7 @@ export class Monitors extends Observer {
   private clientDies(name: ProcessName, now: TrueTime): void {
     for (const lock of this.world?.clients.find((client) => client.name === name)?.locks ?? []) {
       const use = this.ledger.latestOf(lock);
-      if (use !== undefined) this.availability.over(use, now);
+      if (use !== undefined) this.orphaned(use, now);
     }
   }
 
@@ -254,14 +277,14 @@ export class Monitors extends Observer {
       return;
     }
     this.mutualExclusion.clockChanges(client, now);
-    this.availability.clockChanges(client, now);
+    this.availability?.clockChanges(client, now);
     this.validity.clockChanges(client, now);
   }
 
   override clientClockChanged(client: number, now: TrueTime): void {
     for (const lock of this.world?.clients[client]?.locks ?? []) this.validity.check(lock, now);
     this.mutualExclusion.clockChanged(client, now);
-    this.availability.clockChanged(now);
+    this.availability?.clockChanged(now);
   }
 
   override counterSet(node: number, counter: number, now: TrueTime): void {
@@ -275,7 +298,7 @@ export class Monitors extends Observer {
 
   override nodeDown(node: number, now: TrueTime, _power: boolean): void {
     this.counters.processEnds(node);
-    this.availability.nodeDown(node, now);
+    this.availability?.nodeDown(node, now);
     this.protocol.nodeDown(node, now);
     this.liveness.nodeDown(node);
   }
@@ -283,13 +306,13 @@ export class Monitors extends Observer {
   override nodeUp(node: number, now: TrueTime): void {
     this.counters.processEnds(node);
     this.coverage.nodeUp(now);
-    this.availability.nodeUp(node, now);
+    this.availability?.nodeUp(node, now);
     this.protocol.nodeUp(node, now);
     this.liveness.nodeUp(node, now);
   }
 
   override membershipChanged(now: TrueTime): void {
-    this.availability.membershipChanged(now);
+    this.availability?.membershipChanged(now);
   }
 
   override written(lock: SimLock, index: number, accepted: boolean, now: TrueTime): void {
@@ -303,7 +326,7 @@ export class Monitors extends Observer {
   override finished(now: TrueTime): void {
     this.mutualExclusion.finished(now);
     this.validity.finished(now);
-    this.availability.finished(now);
+    this.availability?.finished(now);
     this.liveness.finished(now);
     this.protocol.finished(now);
     for (const lock of this.roster.holders) this.protocol.untold(lock, now);

@@ -81,8 +81,6 @@ export class Orphans {
 
   /** From `at` on, nobody has any use for what a token has set. */
   orphaned(use: AttemptRecord, at: number): void {
-    if (use.orphanedAt !== null && use.orphanedAt <= at) return;
-    use.orphanedAt = at;
     if (use.holding === NO_NODES) return;
     const orphan = this.orphans.find((it) => it.use === use);
     if (orphan === undefined) this.orphans.push({ use, since: at, late: null });
@@ -94,10 +92,8 @@ export class Orphans {
     this.nextAt = Math.min(this.nextAt, at + this.graceUs);
   }
 
-  /** A node has set a key of an orphan; {@link catchUp} came before. */
-  came(use: AttemptRecord, node: number, key: number, now: TrueTime): void {
-    const since = Math.max(use.orphanedAt ?? 0, now);
-    use.orphanedAt = since;
+  /** A node has set a key of an orphan, which it is from `since` on; {@link catchUp} came before. */
+  came(use: AttemptRecord, since: number, node: number, key: number): void {
     const orphan = this.orphans.find((it) => it.use === use);
     if (orphan === undefined) this.orphans.push({ use, since, late: null });
     else {
@@ -120,7 +116,6 @@ export class Orphans {
     if (isFirst || this.lapsed.includes(lock)) this.begins(lock, now);
     if (this.lapsed.length > 0) remove(this.lapsed, lock);
     if (use !== undefined && use.orphanedAt !== null) {
-      use.orphanedAt = null;
       const at = this.orphans.findIndex((it) => it.use === use);
       if (at >= 0) removeAt(this.orphans, at);
     }
