@@ -7,7 +7,7 @@ import { NodeProxy } from '../proxy/index.js';
 import { canRunOnRedis } from '../testing/can-run.js';
 import { untilVoters } from '../testing/voters.js';
 import { clusterOfOne } from '../testing/wrapped-servers.js';
-import { LockError, Redlock, type RedlockClient } from './index.js';
+import { LockError, Redlock, type RedlockClient, type RedlockTransport } from './index.js';
 
 interface NodeRedis {
   createClient(options?: object): unknown;
@@ -32,19 +32,24 @@ function refusal(clients: readonly unknown[]): string {
   throw new Error('nothing was thrown');
 }
 
-const NODE_REDIS = 'a client of node-redis (package redis), not of ioredis: its SET would set no lock.';
+const NODE_REDIS =
+  'a pool, Cluster or Sentinel of node-redis, which sends commands later or again: use createClient, or a client of ioredis.';
 
 describe.each(['redis5', 'redis'])('of node-redis, %s', (name) => {
   const library: NodeRedis = require(name);
   const cluster = { rootNodes: [{ url: 'redis://127.0.0.1:1' }] };
   const sentinel = { name: 'm', sentinelRootNodes: [{ host: '127.0.0.1', port: 1 }] };
   test.each<[string, () => unknown]>([
-    ['a client', () => library.createClient()],
     ['a pool', () => library.createClientPool()],
     ['a cluster', () => library.createCluster(cluster)],
     ['a sentinel', () => library.createSentinel(sentinel)],
   ])('%s is refused by its name', (_, make) => {
     expect(refusal([make(), make(), make()])).toBe(`The client of n0 is ${NODE_REDIS}`);
+  });
+
+  test('clients of one server are one node', () => {
+    const clients = [0, 1].map((database) => library.createClient({ url: 'redis://localhost:1', database }));
+    expect(refusal(clients)).toBe('n0 and n1 are the same server, 127.0.0.1:1: it would vote twice.');
   });
 });
 
@@ -54,7 +59,10 @@ test.each<[unknown, string]>([
   [7, 'The client of n0 is a number, not a client.'],
   ['redis://127.0.0.1', 'The client of n0 is a string, not a client: make one with new Redis(url).'],
   [Promise.resolve(), 'The client of n0 is a promise, not a client: await it first.'],
-  [{}, 'The client of n0 is no ioredis client: it has no method duplicate.'],
+  [
+    {},
+    'The client of n0 is no client that is known: locks need a client of ioredis, iovalkey or node-redis, or a transport with the method openSession.',
+  ],
   [{ duplicate: () => undefined }, 'duplicate of a client makes no connections: locks need ioredis clients.'],
   [
     { duplicate: async () => ({}) },
@@ -96,19 +104,6 @@ describe.skipIf(!canRunOnRedis('clients of other shapes', 'processes'))('on real
     clients = nodes.nodes.map((node) => node.client());
   });
   afterAll(() => nodes?.stop());
-
-  test('iovalkey serves', async () => {
-    const { Redis: Valkey }: { Redis: typeof Redis } = require('iovalkey');
-    const own = nodes.urls.map((url) => new Valkey(url));
-    await using redlock = locks(own);
-    const lock = await redlock.acquire('iovalkey', 5000, { votesWanted: 'all' });
-    expect(await Promise.all(clients.map((client) => client.get('iovalkey')))).toEqual(Array(3).fill(lock.value));
-    expect(await clients[0]?.pttl('iovalkey')).toBeGreaterThan(0);
-    expect(await redlock.tryAcquire('iovalkey', 5000)).toBeNull();
-    await lock.extend(6000);
-    expect(await lock.release()).toMatchObject({ unreachable: 0, alreadyGone: 0 });
-    for (const client of own) client.disconnect();
-  });
 
   /** A client of no library: its connections are ioredis's, but for what `set` does. */
   function wrapped(client: Redis, set: (connection: Redis, ...args: unknown[]) => unknown): RedlockClient {
@@ -156,6 +151,24 @@ describe.skipIf(!canRunOnRedis('clients of other shapes', 'processes'))('on real
       message: expect.stringMatching(new RegExp(sentence.replace('n0', 'n[012]'))),
     });
     expect(await Promise.all(clients.map((client) => client.exists('probed')))).toEqual([0, 0, 0]);
+  });
+
+  test('a transport that loses words of a command is found out before the first lock', async () => {
+    const transport = (client: Redis): RedlockTransport => ({
+      openSession: ({ onReady }) => {
+        onReady();
+        return {
+          send: ([name = '', ...words]) => client.call(name, ...words.filter((word) => word !== 'NX')),
+          close: () => {},
+        };
+      },
+    });
+    await using redlock = locks(clients.map(transport));
+    await expect(redlock.acquire('worded', 5000)).rejects.toMatchObject({
+      code: 'ERR_LOCK_CONFIG',
+      message: expect.stringMatching(/^The client of n[012] makes no lock: SET with NX overwrote a key\.$/),
+    });
+    expect(await Promise.all(clients.map((client) => client.exists('worded')))).toEqual([0, 0, 0]);
   });
 
   test('a client of no library that does what it should serves, and leaves no trace of the probe', async () => {

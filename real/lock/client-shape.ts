@@ -1,4 +1,6 @@
+import type { NodeRedisClient } from './node-redis.js';
 import type { RedisConnection } from './request.js';
+import type { RedlockTransport } from './session.js';
 
 /** What an own connection must be able to do. */
 const METHODS: readonly (keyof RedisConnection)[] = [
@@ -14,21 +16,35 @@ const METHODS: readonly (keyof RedisConnection)[] = [
   'on',
 ];
 
+const NEEDED = 'locks need a client of ioredis, iovalkey or node-redis, or a transport with the method openSession';
+
 /**
- * What something is that was given as a client and is none of ioredis, to end a sentence with; `null` for a client of
- * ioredis, of its forks, and for what makes connections like theirs.
- *
- * The clients of node-redis have `duplicate` and `set` too, but take the options of SET as an object: the arguments of a
- * lock would set a key without NX and without a TTL.
+ * What something is that was given as a client and is none, to end a sentence with; `null` for what locks can use. Of
+ * node-redis only `createClient` serves: its pool and its Sentinel send a command again, or later, on another connection.
  */
 export function clientShapeError(client: unknown): string | null {
   if (typeof client === 'string') return 'a string, not a client: make one with new Redis(url)';
   if (typeof client !== 'object' || client === null) return `${nameOf(client)}, not a client`;
   if (has(client, 'then')) return 'a promise, not a client: await it first';
-  if (!has(client, 'defineCommand') && (has(client, 'scriptLoad') || has(client, 'evalSha'))) {
-    return 'a client of node-redis (package redis), not of ioredis: its SET would set no lock';
+  if (isTransport(client) || isNodeRedis(client)) return null;
+  if (isOfNodeRedis(client)) {
+    return 'a pool, Cluster or Sentinel of node-redis, which sends commands later or again: use createClient, or a client of ioredis';
   }
-  return has(client, 'duplicate') ? null : 'no ioredis client: it has no method duplicate';
+  return has(client, 'duplicate') ? null : `no client that is known: ${NEEDED}`;
+}
+
+/** Whether something is a {@link RedlockTransport}. */
+export function isTransport(client: object): client is RedlockTransport {
+  return has(client, 'openSession');
+}
+
+/** Whether something is what `createClient` of node-redis made. */
+export function isNodeRedis(client: object): client is NodeRedisClient {
+  return isOfNodeRedis(client) && has(client, 'createPool') && has(client, 'duplicate');
+}
+
+function isOfNodeRedis(client: object): boolean {
+  return !has(client, 'defineCommand') && (has(client, 'scriptLoad') || has(client, 'evalSha'));
 }
 
 /** The same of what `duplicate` of a client made. */

@@ -1,9 +1,12 @@
 import { createRequire } from 'node:module';
-import { Cluster, type Redis, type RedisOptions } from 'ioredis';
+import { Cluster, type Redis } from 'ioredis';
+import type { AnyClient } from 'lockstep-redlock';
+import { createClient } from 'redis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { COUNTER_KEYS } from '../../core/index.js';
 import { type Provision, provision } from '../provisioner/index.js';
 import { canRunOnRedis } from '../testing/can-run.js';
+import { CLIENT_KINDS, type MadeClient } from '../testing/client-kinds.js';
 import { untilVoters } from '../testing/voters.js';
 import { clusterOfOne } from '../testing/wrapped-servers.js';
 import { Redlock, type RedlockSettings } from './index.js';
@@ -15,33 +18,33 @@ const prefix = `lockstep:clients:${process.pid}`;
 let taken = 0;
 const fresh = (): string => `${prefix}:${taken++}`;
 
-interface Ioredis {
-  readonly Redis: new (url: string, options?: RedisOptions) => Redis;
-}
-const require = createRequire(import.meta.url);
-const versions = ['ioredis', 'ioredis6'].map((name) => {
-  const { version }: { version: string } = require(`${name}/package.json`);
-  const library: Ioredis = require(name);
-  return [version, library] as const;
-});
-
-test('both majors of ioredis are here', () => {
-  expect(versions.map(([version]) => version.split('.')[0])).toEqual(['5', '6']);
+test('both majors of ioredis and of node-redis are here', () => {
+  const require = createRequire(import.meta.url);
+  const majors = ['ioredis', 'ioredis6', 'redis5', 'redis'].map((name) => {
+    const { version }: { version: string } = require(`${name}/package.json`);
+    return version.split('.')[0];
+  });
+  expect(majors).toEqual(['5', '6', '5', '6']);
 });
 
 describe.skipIf(!canRunOnRedis('clients of each kind', 'processes'))('with clients of', () => {
-  describe.each(versions)('ioredis %s', (_, library) => {
-    let nodes: Provision;
-    let clients: Redis[];
+  let nodes: Provision;
+  let servers: Redis[];
+  beforeAll(async () => {
+    nodes = await provision({ nodes: 5, sources: ['processes'] });
+    servers = nodes.nodes.map((node) => node.client());
+  });
+  afterAll(() => nodes?.stop());
 
-    beforeAll(async () => {
-      nodes = await provision({ nodes: 5, sources: ['processes'] });
-      // With the options that a client has by default.
-      clients = nodes.urls.map((url) => new library.Redis(url).on('error', () => {}));
+  describe.each(CLIENT_KINDS)('%s', (_, make) => {
+    let made: MadeClient[];
+    let clients: AnyClient[];
+    beforeAll(() => {
+      made = nodes.urls.map(make);
+      clients = made.map(({ client }) => client);
     });
-    afterAll(async () => {
-      for (const client of clients ?? []) client.disconnect();
-      await nodes?.stop();
+    afterAll(() => {
+      for (const { close } of made ?? []) close();
     });
 
     test('locks are acquired, extended, looked at and released, on one key or several', async () => {
@@ -63,7 +66,7 @@ describe.skipIf(!canRunOnRedis('clients of each kind', 'processes'))('with clien
     test('a lost script cache is no obstacle', async () => {
       await using redlock = new Redlock(clients, PATIENT);
       const lock = await redlock.acquire(fresh(), 5000, { votesWanted: 'all' });
-      await Promise.all(clients.map((client) => client.script('FLUSH')));
+      await Promise.all(servers.map((server) => server.script('FLUSH')));
       await lock.extend(6000);
       expect(await lock.release()).toMatchObject({ alreadyGone: 0, unreachable: 0 });
     });
@@ -78,6 +81,29 @@ describe.skipIf(!canRunOnRedis('clients of each kind', 'processes'))('with clien
       await Promise.all([nodes.nodes[0]?.restart({ keepData: false }), nodes.nodes[1]?.resume()]);
       await untilVoters(redlock, 5);
     });
+  });
+});
+
+describe.skipIf(!canRunOnRedis('clients with a key prefix'))('clients with a key prefix', () => {
+  test('of all libraries that have one lock the same keys', async () => {
+    await using nodes = await provision({ nodes: 1 });
+    const [url = ''] = nodes.urls;
+    const server = nodes.nodes[0]?.client();
+    const options = { url, keyPrefix: 'app:' };
+    await using first = new Redlock([server?.duplicate({ keyPrefix: 'app:' }) as Redis], PATIENT);
+    await using second = new Redlock([createClient(options)], PATIENT);
+    const key = fresh();
+    for (const [own, other] of [
+      [first, second],
+      [second, first],
+    ] as const) {
+      const lock = await own.acquire(key, 5000);
+      expect(await server?.get(`app:${key}`)).toBe(lock.value);
+      expect(await other.tryAcquire(key, 5000)).toBeNull();
+      await lock.extend(9000);
+      expect(await lock.release()).toMatchObject({ released: 1 });
+      expect(await server?.exists(`app:${key}`)).toBe(0);
+    }
   });
 });
 

@@ -1,8 +1,10 @@
 import { withoutArguments } from '../../text/secrets.js';
-import { connectionShapeError } from './client-shape.js';
+import { connectionShapeError, isNodeRedis, isTransport } from './client-shape.js';
 import { configError } from './errors.js';
 import { type FirstLook, firstLook } from './first-look.js';
+import { type NodeRedisClient, nodeRedisTransport } from './node-redis.js';
 import { loadScripts, type RedisConnection, type Request, write } from './request.js';
+import { type RedlockTransport, SessionConnection } from './session.js';
 import { detectFastPath, type FastPath } from './shortcut.js';
 import { destroyStream, unrefStream } from './socket.js';
 
@@ -15,8 +17,6 @@ export interface ConnectionOptions {
   readonly retryStrategy: () => null;
   readonly sentinelRetryStrategy: () => null;
   readonly reconnectOnError: null;
-  readonly commandTimeout: undefined;
-  readonly socketTimeout: undefined;
   readonly enableAutoPipelining: false;
   readonly enableReadyCheck: true;
   readonly readOnly: false;
@@ -30,7 +30,7 @@ export interface ConnectionOptions {
  * Nothing is queued for a node that is away and nothing is sent twice: a SET that arrives after its lock was given up
  * would be a key that nobody releases. Time-outs are the lock's own.
  */
-const CONNECTION: ConnectionOptions = {
+const CONNECTION: ConnectionOptions & { readonly commandTimeout: undefined; readonly socketTimeout: undefined } = {
   lazyConnect: true,
   enableOfflineQueue: false,
   autoResendUnfulfilledCommands: false,
@@ -96,6 +96,9 @@ export interface RedlockClusterClient {
   readonly isCluster: boolean;
 }
 
+/** What leads to a node: clients of the libraries that the lock knows, and for others a {@link RedlockTransport}. */
+export type AnyClient = RedlockClient | RedlockClusterClient | NodeRedisClient | RedlockTransport;
+
 function isClusterClient(client: RedlockClient | RedlockClusterClient): client is RedlockClusterClient {
   return 'isCluster' in client && client.isCluster === true;
 }
@@ -122,7 +125,7 @@ export class NodeConnection {
   #shortcut: FastPath | null = null;
 
   /** @throws LockError `ERR_LOCK_CONFIG` if the client makes no connections. */
-  constructor(client: RedlockClient | RedlockClusterClient, owner: ConnectionListener) {
+  constructor(client: AnyClient, owner: ConnectionListener) {
     this.connection = connectionOf(client);
     this.#owner = owner;
     this.connection.on('error', (error: Error) => owner.onLinkError(withoutArguments(error)));
@@ -189,7 +192,13 @@ export class NodeConnection {
   }
 }
 
-function connectionOf(client: RedlockClient | RedlockClusterClient): RedisConnection {
+function connectionOf(client: AnyClient): RedisConnection {
+  if (isTransport(client)) return new SessionConnection(client);
+  if (isNodeRedis(client)) return new SessionConnection(nodeRedisTransport(client));
+  return duplicateOf(client);
+}
+
+function duplicateOf(client: RedlockClient | RedlockClusterClient): RedisConnection {
   let connection: RedisConnection;
   try {
     connection = isClusterClient(client)

@@ -2,6 +2,7 @@ import type { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type Provision, type ProvisionedNode, provision } from '../provisioner/index.js';
 import { canRunOnRedis } from '../testing/can-run.js';
+import { CLIENT_KINDS, type ClientKind, type MadeClient } from '../testing/client-kinds.js';
 import { LockError, Redlock } from './index.js';
 
 const TTL_MS = 10_000;
@@ -16,6 +17,11 @@ async function msOf(work: () => Promise<unknown>): Promise<number> {
 }
 
 describe.skipIf(!canRunOnRedis('faults of real nodes', 'processes'))('faults of real nodes', () => {
+  describe.each(CLIENT_KINDS)('with clients of %s', (_, make) => faultsWith(make));
+});
+
+function faultsWith(make: ClientKind): void {
+  let made: MadeClient[];
   let provided: Provision;
   let clients: Redis[];
   let redlock: Redlock;
@@ -26,7 +32,11 @@ describe.skipIf(!canRunOnRedis('faults of real nodes', 'processes'))('faults of 
     provided = await provision({ nodes: 5, sources: ['processes'] });
     nodes = provided.nodes;
     clients = nodes.map((node) => node.client());
-    redlock = new Redlock(clients, { retryCount: 0, nodeTimeoutMs: NODE_TIMEOUT_MS });
+    made = provided.urls.map(make);
+    redlock = new Redlock(
+      made.map(({ client }) => client),
+      { retryCount: 0, nodeTimeoutMs: NODE_TIMEOUT_MS },
+    );
     problems = [];
     redlock.on('error', (error) => problems.push(error));
     await (await redlock.acquire('warm', TTL_MS, { votesWanted: 'all' })).release();
@@ -34,6 +44,7 @@ describe.skipIf(!canRunOnRedis('faults of real nodes', 'processes'))('faults of 
   afterEach(async () => {
     await Promise.all(nodes.map((node) => node.resume().catch(() => undefined)));
     await redlock.quit();
+    for (const { close } of made) close();
     await provided.stop();
   });
 
@@ -161,4 +172,4 @@ describe.skipIf(!canRunOnRedis('faults of real nodes', 'processes'))('faults of 
     await expect(waiting).rejects.toMatchObject({ code: 'ERR_LOCK_TIMEOUT' });
     await expect.poll(() => onAll('a')).toEqual([null, null, null, null, null]);
   });
-});
+}

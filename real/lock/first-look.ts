@@ -27,7 +27,8 @@ const PROBE_TTL_MS = 10_000;
 export function firstLook(connection: RedisConnection & Asked): Promise<FirstLook> | undefined {
   const known = isOfIoredis(connection);
   const identified =
-    connection.isCluster === true || (connection.stream !== undefined && typeof connection.info === 'function');
+    connection.isCluster === true ||
+    ((connection.stream !== undefined || !known) && typeof connection.info === 'function');
   if (known && !identified) return undefined;
   return Promise.all([identified ? serversOf(connection) : [], known ? null : faultOfSet(connection)]).then(
     ([servers, fault]) => ({ servers, fault }),

@@ -1,17 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type Provision, provision } from '../provisioner/index.js';
 import { NodeProxy } from '../proxy/index.js';
 import { canRunOnRedis } from '../testing/can-run.js';
+import { CLIENT_KINDS, type ClientKind, type MadeClient } from '../testing/client-kinds.js';
 import { Redlock } from './index.js';
 
 const TTL_MS = 60_000;
 
 describe.skipIf(!canRunOnRedis('half-open connections'))('a connection whose other end vanished without a word', () => {
+  describe.each(CLIENT_KINDS)('of %s', (_, make) => halfOpenWith(make));
+});
+
+function halfOpenWith(make: ClientKind): void {
   let nodes: Provision;
   let proxies: NodeProxy[];
-  let clients: Redis[];
+  let made: MadeClient[];
   let redlock: Redlock;
 
   beforeEach(async () => {
@@ -19,13 +23,16 @@ describe.skipIf(!canRunOnRedis('half-open connections'))('a connection whose oth
     proxies = await Promise.all(
       nodes.urls.map((url) => NodeProxy.open({ host: new URL(url).hostname, port: Number(new URL(url).port) })),
     );
-    clients = proxies.map(({ url }) => new Redis(url, { disconnectTimeout: 1 }).on('error', () => {}));
-    redlock = new Redlock(clients, { retryCount: 0 });
+    made = proxies.map(({ url }) => make(url));
+    redlock = new Redlock(
+      made.map(({ client }) => client),
+      { retryCount: 0, nodeTimeoutMs: 1000 },
+    );
     await (await redlock.acquire('warm', TTL_MS, { votesWanted: 'all' })).release();
   });
   afterEach(async () => {
     await redlock.quit();
-    for (const client of clients) client.disconnect();
+    for (const { close } of made) close();
     await Promise.all(proxies.map((proxy) => proxy.close()));
     await nodes.stop();
   });
@@ -61,4 +68,4 @@ describe.skipIf(!canRunOnRedis('half-open connections'))('a connection whose oth
     await other.release();
     await expect.poll(() => direct?.get('c'), { timeout: 5000 }).toBeNull();
   });
-});
+}

@@ -1,9 +1,17 @@
 export { compareFencingTokens, type FencingToken } from '../../core/index.js';
-export type { ClusterConnectionOptions, ConnectionOptions, RedlockClient, RedlockClusterClient } from './connection.js';
+export type {
+  AnyClient,
+  ClusterConnectionOptions,
+  ConnectionOptions,
+  RedlockClient,
+  RedlockClusterClient,
+} from './connection.js';
 export { LockError, type LockErrorCode, type LockErrorDetails, type LockOperation, type LockVotes } from './errors.js';
 export type { Inspection } from './inspect.js';
 export { Lock, type LockSignal } from './lock.js';
+export type { NodeRedisClient } from './node-redis.js';
 export { Redlock, type RedlockEvents, type Routine } from './redlock.js';
 export type { RedisConnection } from './request.js';
 export type { ReleaseReport } from './run.js';
+export type { RedlockSession, RedlockTransport, SessionListener } from './session.js';
 export type { AcquireSettings, PolicyOnly, RedlockSettings } from './settings.js';

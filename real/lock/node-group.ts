@@ -1,14 +1,11 @@
 import { MOST_NODES, SOUND } from '../../core/index.js';
 import { clientShapeError } from './client-shape.js';
 import type { Clock } from './clock.js';
-import type { RedlockClient, RedlockClusterClient } from './connection.js';
+import type { AnyClient } from './connection.js';
 import { configError } from './errors.js';
 import type { FirstLook } from './first-look.js';
 import { LockNode, type NodeOwner } from './node.js';
 import { Pacer } from './pacer.js';
-
-/** What leads to a node. */
-export type AnyClient = RedlockClient | RedlockClusterClient;
 
 /** Name look-ups and encryption make a first connection slow, ms. */
 const FIRST_CONNECT_MS = 1000;
@@ -124,6 +121,7 @@ export function checkClients(clients: Iterable<AnyClient>): AnyClient[] {
 }
 
 interface AddressOptions {
+  readonly socket?: AddressOptions;
   readonly host?: unknown;
   readonly port?: unknown;
   readonly path?: unknown;
@@ -133,9 +131,11 @@ interface AddressOptions {
 
 /** The server that a client leads to, whichever of its databases; `undefined` if it does not tell. */
 function addressOf(client: AnyClient): string | undefined {
-  const options: AddressOptions | undefined = client.options;
+  const given: AddressOptions | undefined = 'options' in client ? client.options : undefined;
   // Clusters of several addresses can share one: it cannot be told from here whether they are one.
-  if (options === undefined || ('isCluster' in client && client.isCluster === true)) return undefined;
+  if (given === undefined || ('isCluster' in client && client.isCluster === true)) return undefined;
+  // node-redis has its address among the options of the socket.
+  const options = given.socket ?? given;
   if (options.path) return String(options.path);
   // Of each only its place: they may have passwords.
   if (Array.isArray(options.sentinels)) {

@@ -1,7 +1,7 @@
 import type { Command, LocalTime } from '../../core/index.js';
 import { withoutArguments } from '../../text/secrets.js';
 import type { Clock } from './clock.js';
-import { NodeConnection, type RedlockClient, type RedlockClusterClient } from './connection.js';
+import { type AnyClient, NodeConnection } from './connection.js';
 import type { Receiver, Voter } from './driver.js';
 import type { FirstLook } from './first-look.js';
 import {
@@ -44,7 +44,7 @@ const MOST_OWED = 1000;
  */
 export class LockNode implements Voter {
   readonly index: number;
-  readonly #client: RedlockClient | RedlockClusterClient;
+  readonly #client: AnyClient;
   readonly #clock: Clock;
   readonly #owner: NodeOwner;
   #link: NodeConnection;
@@ -76,7 +76,7 @@ export class LockNode implements Voter {
   readonly #owed = new Set<Request>();
 
   /** Does not connect yet: see {@link LockNode.open}. */
-  constructor(index: number, client: RedlockClient | RedlockClusterClient, clock: Clock, owner: NodeOwner) {
+  constructor(index: number, client: AnyClient, clock: Clock, owner: NodeOwner) {
     this.index = index;
     this.#client = client;
     this.#clock = clock;

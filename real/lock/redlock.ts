@@ -2,11 +2,12 @@ import { EventEmitter } from 'node:events';
 import type { LockPolicy } from '../../core/index.js';
 import { onAbort, orAborted } from './abort.js';
 import { checkResources, checkSignal, isRecord, readable, show } from './arguments.js';
+import type { AnyClient } from './connection.js';
 import { configError, LockError, type LockOperation } from './errors.js';
 import { type Inspection, inspect } from './inspect.js';
 import { Lock, type LockSignal } from './lock.js';
 import { DEFAULT_RUNTIME, type LockRuntime } from './machine.js';
-import { type AnyClient, checkClients, NodeGroup, warnOfEvenNumber } from './node-group.js';
+import { checkClients, NodeGroup, warnOfEvenNumber } from './node-group.js';
 import { recoverCounters } from './recover.js';
 import { LockRun, type ReleaseReport } from './run.js';
 import {
@@ -66,9 +67,10 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
   } | null = null;
 
   /**
-   * @param clients - One ioredis client for each node; iovalkey and other forks of ioredis serve too, node-redis does not.
-   * Of a client of no known kind, the first connection sets a key of its own twice and looks at it before the node gets a
-   * vote, so that one whose SET sets no lock is found out; other clients cost one INFO a connection. The nodes must be independent of each other: masters without a
+   * @param clients - One client for each node: of ioredis 5 or 6, iovalkey and other forks, `createClient` of node-redis 5 or 6,
+   * or a {@link RedlockTransport} for any other; all kinds may be mixed. What is none is refused, and a connection of a client
+   * of no known kind sets a key of its own twice and looks at it before the node gets a vote, so that one whose SET sets no lock
+   * is found out; clients of ioredis cost one INFO a connection. The nodes must be independent of each other: masters without a
    * common replica set, that do not fail together. An odd number is best. A node may be a Cluster, or be found through
    * Sentinel; a failover in it is then a node that forgets: replication is asynchronous, so the new master may not have
    * the key. `votesWanted` says how many such nodes a lock tolerates. On a Cluster all resources of one lock need the
@@ -76,7 +78,7 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
    * @param settings - See {@link RedlockSettings}.
    * @param machine - For simulations, in which one thread is many processes; else left out.
    * @throws LockError `ERR_LOCK_CONFIG` for no nodes, the same server twice (by its address; another database of it is
-   * the same server), what is no ioredis client, or a setting that is wrong or unknown. What only a connection shows, one
+   * the same server), what is no client, or a setting that is wrong or unknown. What only a connection shows, one
    * server under two addresses, is thrown by {@link Redlock.acquire}.
    */
   constructor(clients: Iterable<AnyClient>, settings: RedlockSettings = {}, machine: LockRuntime = DEFAULT_RUNTIME) {

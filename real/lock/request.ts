@@ -141,9 +141,12 @@ export async function look(connection: RedisConnection, key: string): Promise<Se
   return { token, leftMs: typeof leftMs === 'number' && leftMs >= 0 ? leftMs : Number.POSITIVE_INFINITY };
 }
 
-/** Whether the node itself said so, and not the connection that it was lost. */
+/**
+ * Whether the node itself said so, and not the connection that it was lost: ioredis says which it is, and the replies of all
+ * servers begin with a code in capitals, which no other client's own errors do.
+ */
 export function isErrorReply(error: unknown): boolean {
-  return error instanceof Error && error.name === 'ReplyError';
+  return error instanceof Error && (error.name === 'ReplyError' || /^[A-Z][A-Z0-9]+ /.test(error.message));
 }
 
 /** Whether an error reply says that the node does not have the script. */

@@ -2,9 +2,18 @@ import { createRequire } from 'node:module';
 import { createServer, type Server } from 'node:net';
 import { inspect } from 'node:util';
 import type { Redis, RedisOptions } from 'ioredis';
+import { createClient } from 'redis';
+import { createClient as createClient5 } from 'redis5';
 import { afterEach, describe, expect, test } from 'vitest';
 import { provision } from '../provisioner/index.js';
 import { LockError, Redlock } from './index.js';
+
+interface NodeRedisOptions {
+  url?: string;
+  username?: string;
+  password?: string;
+  socket?: { host: string; port: number };
+}
 
 const PASSWORD = 'hunter2secret';
 const require = createRequire(import.meta.url);
@@ -68,6 +77,27 @@ async function emitted(client: ConstructorParameters<typeof Redlock>[0] extends 
   await first;
   return [...texts, shown(failure), shown(redlock), shown(await redlock.inspect('a'))].join('\n');
 }
+
+describe.each([
+  ['node-redis 5', (options: NodeRedisOptions) => createClient5(options)],
+  ['node-redis 6', (options: NodeRedisOptions) => createClient(options)],
+])('with %s, no password is emitted', (_, create) => {
+  test.each([{ password: PASSWORD }, { username: 'bob', password: PASSWORD }])('that is wrong: %j', async (given) => {
+    const port = await refusing(() => 'WRONGPASS invalid username-password pair or user is disabled.');
+    const text = await emitted(create({ socket: { host: '127.0.0.1', port }, ...given }));
+    expect(text).toContain('WRONGPASS');
+    expect(text).not.toContain(PASSWORD);
+  });
+
+  test('that a server repeats which does not know the command', async () => {
+    const port = await refusing(
+      ([name, ...args]) => `ERR unknown command \`${name}\`, with args beginning with: \`${args.join('`, `')}\`, `,
+    );
+    const text = await emitted(create({ url: `redis://:${PASSWORD}@127.0.0.1:${port}` }));
+    expect(text).toContain('unknown command');
+    expect(text).not.toContain(PASSWORD);
+  });
+});
 
 describe.each(clients)('with %s, no password is emitted', (_, Client) => {
   const make = (options: RedisOptions): Redis => {

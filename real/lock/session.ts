@@ -1,0 +1,139 @@
+import { EventEmitter } from 'node:events';
+import type { RedisConnection } from './request.js';
+
+/** One connection to a node, made for locks alone. */
+export interface RedlockSession {
+  /**
+   * Sends a command at once and once: nothing is queued while the node is away, nothing is sent a second time. Commands about
+   * one key are carried out in the order in which they were sent.
+   *
+   * @param words - The command: its name and its arguments.
+   * @returns The reply: bulk and simple strings as strings, integers as numbers, nil as `null`. An error reply rejects with an
+   * error whose message is the server's (`NOSCRIPT No matching script.`); a connection that is lost rejects with any other.
+   */
+  send(words: readonly string[]): Promise<unknown>;
+  /** Ends the connection at once, or stops making it. What it has not answered rejects. */
+  close(): void;
+}
+
+/** Who is told how a {@link RedlockSession} fares. */
+export interface SessionListener {
+  /** Commands may be sent. Called once. */
+  onReady(): void;
+  /** The connection could not be made, or is lost. Called once, with the reason; not needed after `close`. */
+  onEnd(reason: unknown): void;
+}
+
+/** What leads to a node, for clients that the lock does not know: see the guide `clients.md`. */
+export interface RedlockTransport {
+  /**
+   * Begins to make a connection of its own. It does not connect again by itself, and does not keep the process alive.
+   */
+  openSession(listener: SessionListener): RedlockSession;
+  /** What the keys of this node begin with. Default: nothing. */
+  readonly keyPrefix?: string;
+}
+
+/** The sessions of a transport, one after the other, with those methods of an ioredis connection that locks use. */
+export class SessionConnection extends EventEmitter implements RedisConnection {
+  readonly #transport: RedlockTransport;
+  readonly #keyPrefix: string;
+  #session: RedlockSession | null = null;
+  #isReady = false;
+  #unanswered = 0;
+
+  constructor(transport: RedlockTransport) {
+    super();
+    this.#transport = transport;
+    this.#keyPrefix = transport.keyPrefix ?? '';
+  }
+
+  async connect(): Promise<void> {
+    let isOver = false;
+    const onEnd = (reason: unknown) => {
+      if (isOver) return;
+      isOver = true;
+      this.#end(session, reason instanceof Error ? reason : new Error(String(reason)));
+    };
+    let session: RedlockSession | null = null;
+    try {
+      // In a microtask: whoever is ready at once says so before the session is returned.
+      const onReady = () => queueMicrotask(() => this.#begin(isOver ? null : session));
+      session = this.#transport.openSession({ onReady, onEnd });
+    } catch (reason) {
+      onEnd(reason);
+      return;
+    }
+    // One that ended before it was returned is over.
+    if (isOver) session.close();
+    else this.#session = session;
+  }
+
+  #begin(session: RedlockSession | null): void {
+    if (session === null || session !== this.#session || this.#isReady) return;
+    this.#isReady = true;
+    this.emit('ready');
+  }
+
+  #end(session: RedlockSession | null, reason: Error | null): void {
+    // Of another one that has been replaced or closed.
+    if (session !== this.#session) return;
+    this.#session = null;
+    this.#isReady = false;
+    session?.close();
+    if (reason !== null) this.emit('error', reason);
+    this.emit('end');
+  }
+
+  disconnect(): void {
+    if (this.#session !== null) this.#end(this.#session, null);
+  }
+
+  /** Resolves once all that was sent is answered; the connection stays. */
+  quit(): Promise<unknown> {
+    return this.#unanswered === 0 ? Promise.resolve() : new Promise((resolve) => this.once('answered', resolve));
+  }
+
+  set(key: string, value: string, ...rest: readonly (string | number)[]): Promise<unknown> {
+    return this.#send('SET', this.#keyPrefix + key, value, ...rest);
+  }
+
+  eval(lua: string, keys: number, ...args: readonly (string | number)[]): Promise<unknown> {
+    return this.#script('EVAL', lua, keys, args);
+  }
+
+  evalsha(sha: string, keys: number, ...args: readonly (string | number)[]): Promise<unknown> {
+    return this.#script('EVALSHA', sha, keys, args);
+  }
+
+  #script(name: string, script: string, keys: number, args: readonly (string | number)[]): Promise<unknown> {
+    const prefixed = args.map((arg, index) => (index < Number(keys) ? `${this.#keyPrefix}${arg}` : arg));
+    return this.#send(name, script, keys, ...prefixed);
+  }
+
+  get(key: string): Promise<unknown> {
+    return this.#send('GET', this.#keyPrefix + key);
+  }
+
+  pttl(key: string): Promise<unknown> {
+    return this.#send('PTTL', this.#keyPrefix + key);
+  }
+
+  script(load: 'LOAD', lua: string): Promise<unknown> {
+    return this.#send('SCRIPT', load, lua);
+  }
+
+  info(section: 'server'): Promise<unknown> {
+    return this.#send('INFO', section);
+  }
+
+  async #send(...words: readonly (string | number)[]): Promise<unknown> {
+    if (this.#session === null || !this.#isReady) throw new Error('The node is not connected.');
+    this.#unanswered++;
+    try {
+      return await this.#session.send(words.map(String));
+    } finally {
+      if (--this.#unanswered === 0) this.emit('answered');
+    }
+  }
+}
