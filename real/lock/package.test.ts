@@ -103,7 +103,9 @@ describe.skipIf(!canRunOnRedis('the packed lock on three real nodes'))('the pack
 
   beforeAll(async () => {
     nodes = await provision({ nodes: 3 });
-    symlinkSync(join(ROOT, 'node_modules/ioredis'), join(folder, 'node_modules/ioredis'));
+    for (const name of ['ioredis', 'redis']) {
+      symlinkSync(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name));
+    }
   });
   afterAll(() => nodes?.stop());
 
@@ -130,6 +132,14 @@ describe.skipIf(!canRunOnRedis('the packed lock on three real nodes'))('the pack
   test('locks with require', async () => {
     const requires = "const { Redlock } = require('lockstep-redlock');\nconst { Redis } = require('ioredis');\n";
     expect(await print('lock.cjs', requires + program())).toEqual(locked);
+  });
+
+  test('locks on clients of node-redis', async () => {
+    const imports = "import { Redlock } from 'lockstep-redlock';\nimport { createClient } from 'redis';\n";
+    const made = program()
+      .replace('new Redis(url)', 'createClient({ url })')
+      .replace(/for \(const client.*/, '');
+    expect(await print('node-redis.mjs', imports + made)).toEqual(locked);
   });
 
   const codeOf = (language: string): string =>
