@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { createRequire } from 'node:module';
+import { Redis as Upstash } from '@upstash/redis';
 import { Cluster, Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Provision, provision } from '../provisioner/index.js';
@@ -57,11 +58,12 @@ test.each<[unknown, string]>([
   [undefined, 'The client of n0 is undefined, not a client.'],
   [null, 'The client of n0 is null, not a client.'],
   [7, 'The client of n0 is a number, not a client.'],
-  ['redis://127.0.0.1', 'The client of n0 is a string, not a client: make one with new Redis(url).'],
+  ['127.0.0.1:6379', 'The client of n0 is a string, but no URL such as redis://host:port.'],
+  ['https://one.upstash.io', 'The client of n0 is a string, but no URL such as redis://host:port.'],
   [Promise.resolve(), 'The client of n0 is a promise, not a client: await it first.'],
   [
     {},
-    'The client of n0 is no client that is known: locks need a client of ioredis, iovalkey or node-redis, or a transport with the method openSession.',
+    'The client of n0 is no client that is known: locks need a client of ioredis, iovalkey, node-redis or Upstash, or a transport with the method openSession.',
   ],
   [{ duplicate: () => undefined }, 'duplicate of a client makes no connections: locks need ioredis clients.'],
   [
@@ -87,6 +89,17 @@ test.each<[unknown, string]>([
 test('databases of one server are one node', () => {
   const clients = [0, 1, 2].map((db) => new Redis({ port: 1, db, lazyConnect: true }));
   expect(refusal(clients)).toBe('n0 and n1 are the same server, 127.0.0.1:1: it would vote twice.');
+});
+
+test('clients and addresses of one database of Upstash are one node', () => {
+  const address = { url: 'https://one.upstash.io', token: 'any' };
+  const clients = [address, new Upstash({ ...address, enableTelemetry: false })];
+  expect(refusal(clients)).toBe('n0 and n1 are the same server, one.upstash.io: it would vote twice.');
+});
+
+test('URLs of one server are one node', () => {
+  const urls = ['redis://:secret@localhost/1', 'redis://127.0.0.1:6379'];
+  expect(refusal(urls)).toBe('n0 and n1 are the same server, 127.0.0.1:6379: it would vote twice.');
 });
 
 test('ioredis-mock serves', async () => {

@@ -1,6 +1,8 @@
 import type { NodeRedisClient } from './node-redis.js';
 import type { RedisConnection } from './request.js';
+import { restAddressOf } from './rest.js';
 import type { RedlockTransport } from './session.js';
+import { isRedisUrl } from './url.js';
 
 /** What an own connection must be able to do. */
 const METHODS: readonly (keyof RedisConnection)[] = [
@@ -16,17 +18,18 @@ const METHODS: readonly (keyof RedisConnection)[] = [
   'on',
 ];
 
-const NEEDED = 'locks need a client of ioredis, iovalkey or node-redis, or a transport with the method openSession';
+const NEEDED =
+  'locks need a client of ioredis, iovalkey, node-redis or Upstash, or a transport with the method openSession';
 
 /**
  * What something is that was given as a client and is none, to end a sentence with; `null` for what locks can use. Of
  * node-redis only `createClient` serves: its pool and its Sentinel send a command again, or later, on another connection.
  */
 export function clientShapeError(client: unknown): string | null {
-  if (typeof client === 'string') return 'a string, not a client: make one with new Redis(url)';
+  if (typeof client === 'string') return isRedisUrl(client) ? null : 'a string, but no URL such as redis://host:port';
   if (typeof client !== 'object' || client === null) return `${nameOf(client)}, not a client`;
   if (has(client, 'then')) return 'a promise, not a client: await it first';
-  if (isTransport(client) || isNodeRedis(client)) return null;
+  if (isTransport(client) || isNodeRedis(client) || restAddressOf(client) !== null) return null;
   if (isOfNodeRedis(client)) {
     return 'a pool, Cluster or Sentinel of node-redis, which sends commands later or again: use createClient, or a client of ioredis';
   }

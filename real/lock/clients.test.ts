@@ -39,8 +39,8 @@ describe.skipIf(!canRunOnRedis('clients of each kind', 'processes'))('with clien
   describe.each(CLIENT_KINDS)('%s', (_, make) => {
     let made: MadeClient[];
     let clients: AnyClient[];
-    beforeAll(() => {
-      made = nodes.urls.map(make);
+    beforeAll(async () => {
+      made = await Promise.all(nodes.urls.map(make));
       clients = made.map(({ client }) => client);
     });
     afterAll(() => {
@@ -90,7 +90,10 @@ describe.skipIf(!canRunOnRedis('clients with a key prefix'))('clients with a key
     const [url = ''] = nodes.urls;
     const server = nodes.nodes[0]?.client();
     const options = { url, keyPrefix: 'app:' };
-    await using first = new Redlock([server?.duplicate({ keyPrefix: 'app:' }) as Redis], PATIENT);
+    await using first = new Redlock(
+      nodes.nodes.map((node) => node.client({ keyPrefix: 'app:' })),
+      PATIENT,
+    );
     await using second = new Redlock([createClient(options)], PATIENT);
     const key = fresh();
     for (const [own, other] of [

@@ -4,9 +4,11 @@ import { configError } from './errors.js';
 import { type FirstLook, firstLook } from './first-look.js';
 import { type NodeRedisClient, nodeRedisTransport } from './node-redis.js';
 import { loadScripts, type RedisConnection, type Request, write } from './request.js';
+import { type RestAddress, restAddressOf, restTransport, type UpstashClient } from './rest.js';
 import { type RedlockTransport, SessionConnection } from './session.js';
 import { detectFastPath, type FastPath } from './shortcut.js';
 import { destroyStream, unrefStream } from './socket.js';
+import { urlTransport } from './url.js';
 
 /** The options of an own connection, which overrule those of the client it is made from. */
 export interface ConnectionOptions {
@@ -96,8 +98,16 @@ export interface RedlockClusterClient {
   readonly isCluster: boolean;
 }
 
-/** What leads to a node: clients of the libraries that the lock knows, and for others a {@link RedlockTransport}. */
-export type AnyClient = RedlockClient | RedlockClusterClient | NodeRedisClient | RedlockTransport;
+/** What leads to a node: clients of the libraries that the lock knows, and for others a
+ * {@link RedlockTransport}; a text is the URL of a server (`redis://…`, `rediss://…`), reached by node-redis or else ioredis. */
+export type AnyClient =
+  | RedlockClient
+  | RedlockClusterClient
+  | NodeRedisClient
+  | UpstashClient
+  | RestAddress
+  | RedlockTransport
+  | string;
 
 function isClusterClient(client: RedlockClient | RedlockClusterClient): client is RedlockClusterClient {
   return 'isCluster' in client && client.isCluster === true;
@@ -193,9 +203,12 @@ export class NodeConnection {
 }
 
 function connectionOf(client: AnyClient): RedisConnection {
+  if (typeof client === 'string') return new SessionConnection(urlTransport(client));
   if (isTransport(client)) return new SessionConnection(client);
   if (isNodeRedis(client)) return new SessionConnection(nodeRedisTransport(client));
-  return duplicateOf(client);
+  const address = restAddressOf(client);
+  if (address !== null) return new SessionConnection(restTransport(address));
+  return duplicateOf(client as RedlockClient | RedlockClusterClient);
 }
 
 function duplicateOf(client: RedlockClient | RedlockClusterClient): RedisConnection {

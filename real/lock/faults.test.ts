@@ -32,7 +32,7 @@ function faultsWith(make: ClientKind): void {
     provided = await provision({ nodes: 5, sources: ['processes'] });
     nodes = provided.nodes;
     clients = nodes.map((node) => node.client());
-    made = provided.urls.map(make);
+    made = await Promise.all(provided.urls.map(make));
     redlock = new Redlock(
       made.map(({ client }) => client),
       { retryCount: 0, nodeTimeoutMs: NODE_TIMEOUT_MS },

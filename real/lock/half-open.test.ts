@@ -23,7 +23,7 @@ function halfOpenWith(make: ClientKind): void {
     proxies = await Promise.all(
       nodes.urls.map((url) => NodeProxy.open({ host: new URL(url).hostname, port: Number(new URL(url).port) })),
     );
-    made = proxies.map(({ url }) => make(url));
+    made = await Promise.all(proxies.map(({ url }) => make(url)));
     redlock = new Redlock(
       made.map(({ client }) => client),
       { retryCount: 0, nodeTimeoutMs: 1000 },

@@ -12,6 +12,7 @@ export { Lock, type LockSignal } from './lock.js';
 export type { NodeRedisClient } from './node-redis.js';
 export { Redlock, type RedlockEvents, type Routine } from './redlock.js';
 export type { RedisConnection } from './request.js';
+export type { RestAddress, UpstashClient } from './rest.js';
 export type { ReleaseReport } from './run.js';
 export type { RedlockSession, RedlockTransport, SessionListener } from './session.js';
 export type { AcquireSettings, PolicyOnly, RedlockSettings } from './settings.js';

@@ -6,6 +6,7 @@ import { configError } from './errors.js';
 import type { FirstLook } from './first-look.js';
 import { LockNode, type NodeOwner } from './node.js';
 import { Pacer } from './pacer.js';
+import { restAddressOf } from './rest.js';
 
 /** Name look-ups and encryption make a first connection slow, ms. */
 const FIRST_CONNECT_MS = 1000;
@@ -131,6 +132,12 @@ interface AddressOptions {
 
 /** The server that a client leads to, whichever of its databases; `undefined` if it does not tell. */
 function addressOf(client: AnyClient): string | undefined {
+  if (typeof client === 'string') {
+    const { hostname, port } = new URL(client);
+    return placeOf({ host: hostname, port });
+  }
+  const rest = restAddressOf(client);
+  if (rest !== null) return new URL(rest.url).host;
   const given: AddressOptions | undefined = 'options' in client ? client.options : undefined;
   // Clusters of several addresses can share one: it cannot be told from here whether they are one.
   if (given === undefined || ('isCluster' in client && client.isCluster === true)) return undefined;
@@ -142,8 +149,11 @@ function addressOf(client: AnyClient): string | undefined {
     const places = options.sentinels.map((it: AddressOptions | null) => `${it?.host}:${it?.port ?? SENTINEL_PORT}`);
     return `${places.join(' ')} ${options.name}`;
   }
-  const host = options.host === undefined || options.host === 'localhost' ? '127.0.0.1' : options.host;
-  return `${host}:${options.port ?? 6379}`;
+  return placeOf(options);
+}
+
+function placeOf({ host, port }: AddressOptions): string {
+  return `${host === undefined || host === 'localhost' ? '127.0.0.1' : host}:${port || 6379}`;
 }
 
 const warnedOf = new Set<number>();

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
@@ -34,6 +34,24 @@ async function print(name: string, text: string): Promise<unknown> {
   writeFileSync(join(folder, name), text);
   const { stdout, stderr } = await exec(process.execPath, [name], { cwd: folder, timeout: 30_000 });
   expect(stderr).toBe('');
+  return JSON.parse(stdout);
+}
+
+/** The same where of the clients for URLs only those are installed; the others are folders with nothing to import. */
+async function printWith(clients: readonly string[], text: string): Promise<unknown> {
+  const own = mkdtempSync(join(tmpdir(), 'lockstep-redlock-'));
+  const modules = join(own, 'node_modules');
+  cpSync(join(folder, 'node_modules/lockstep-redlock'), join(modules, 'lockstep-redlock'), { recursive: true });
+  for (const name of ['ioredis', 'redis']) {
+    if (clients.includes(name)) symlinkSync(join(ROOT, 'node_modules', name), join(modules, name));
+    else {
+      mkdirSync(join(modules, name));
+      writeFileSync(join(modules, name, 'package.json'), '{}\n');
+    }
+  }
+  writeFileSync(join(own, 'own.cjs'), `const { Redlock } = require('lockstep-redlock');\n${text}`);
+  const { stdout } = await exec(process.execPath, ['own.cjs'], { cwd: own, timeout: 30_000 });
+  await rm(own, { recursive: true });
   return JSON.parse(stdout);
 }
 
@@ -74,6 +92,13 @@ describe('the packed lock', () => {
        })));`,
     );
     expect(both).toEqual({ imported: Object.keys(sources).sort(), same: true });
+  });
+
+  test('says what a URL needs, where neither client is installed', async () => {
+    const text = `const redlock = new Redlock(['redis://127.0.0.1:1'], { retryCount: 0 });
+      redlock.acquire('a', 1000).catch(({ code, cause }) => console.log(JSON.stringify([code, cause.message])));`;
+    const message = 'A URL needs a client to be installed: npm install redis, or ioredis.';
+    expect(await printWith([], text)).toEqual(['ERR_LOCK_QUORUM_UNREACHABLE', message]);
   });
 
   test('has types for import and for require, where ioredis is not installed', async () => {
@@ -132,6 +157,13 @@ describe.skipIf(!canRunOnRedis('the packed lock on three real nodes'))('the pack
   test('locks with require', async () => {
     const requires = "const { Redlock } = require('lockstep-redlock');\nconst { Redis } = require('ioredis');\n";
     expect(await print('lock.cjs', requires + program())).toEqual(locked);
+  });
+
+  test.each(['ioredis', 'redis'])('locks at URLs with %s alone', async (name) => {
+    const text = program()
+      .replace('.map((url) => new Redis(url))', '')
+      .replace(/for \(const client.*/, '');
+    expect(await printWith([name], text)).toEqual(locked);
   });
 
   test('locks on clients of node-redis', async () => {

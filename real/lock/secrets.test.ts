@@ -6,6 +6,7 @@ import { createClient } from 'redis';
 import { createClient as createClient5 } from 'redis5';
 import { afterEach, describe, expect, test } from 'vitest';
 import { provision } from '../provisioner/index.js';
+import { RestBridge } from '../testing/rest-bridge.js';
 import { LockError, Redlock } from './index.js';
 
 interface NodeRedisOptions {
@@ -144,6 +145,14 @@ test('no password of a Cluster is emitted', async () => {
   const cluster = new Cluster([`redis://:${PASSWORD}@127.0.0.1:${port}`], options);
   opened.push(cluster.on('error', () => {}));
   expect(await emitted(cluster)).not.toContain(PASSWORD);
+});
+
+test('no token of Upstash is emitted', async () => {
+  const bridge = await RestBridge.open('redis://127.0.0.1:1', 'another token');
+  const text = await emitted({ url: bridge.url, token: PASSWORD });
+  bridge.close();
+  expect(text).toContain('WRONGPASS');
+  expect(text).not.toContain(PASSWORD);
 });
 
 test('no password of LOCKSTEP_REDIS is in an error, nor in what comes with it', async () => {

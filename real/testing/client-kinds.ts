@@ -1,9 +1,11 @@
+import { Redis as Upstash } from '@upstash/redis';
 import { Redis } from 'ioredis';
 import { Redis as Redis6 } from 'ioredis6';
 import { Redis as Valkey } from 'iovalkey';
 import type { AnyClient, NodeRedisClient, RedlockTransport } from 'lockstep-redlock';
 import { createClient } from 'redis';
 import { createClient as createClient5 } from 'redis5';
+import { RestBridge } from './rest-bridge.js';
 
 /** A client as a program has it, with the options that its library has by default. */
 export interface MadeClient {
@@ -13,10 +15,10 @@ export interface MadeClient {
 }
 
 /** Makes clients of one library. */
-export type ClientKind = (url: string) => MadeClient;
+export type ClientKind = (url: string) => Promise<MadeClient>;
 
 function ofIoredis(make: (url: string) => Redis | Redis6 | Valkey): ClientKind {
-  return (url) => {
+  return async (url) => {
     const client = make(url);
     client.on('error', () => {});
     return { client, close: () => client.disconnect() };
@@ -25,11 +27,11 @@ function ofIoredis(make: (url: string) => Redis | Redis6 | Valkey): ClientKind {
 
 /** The program's own client is not connected: locks do not use it. */
 function ofNodeRedis(make: (url: string) => NodeRedisClient): ClientKind {
-  return (url) => ({ client: make(url), close: () => {} });
+  return async (url) => ({ client: make(url), close: () => {} });
 }
 
 /** A transport as anybody could write it, on a library that the lock does not know in this form. */
-const ofTransport: ClientKind = (url) => {
+const ofTransport: ClientKind = async (url) => {
   const transport: RedlockTransport = {
     openSession: ({ onReady, onEnd }) => {
       const connection = new Valkey(url, { lazyConnect: true, retryStrategy: () => null, enableOfflineQueue: false });
@@ -50,12 +52,20 @@ const ofTransport: ClientKind = (url) => {
   return { client: transport, close: () => {} };
 };
 
+/** Upstash by its own client. */
+const ofUpstash: ClientKind = async (url) => {
+  const bridge = await RestBridge.open(url, 'the-token');
+  return { client: new Upstash({ url: bridge.url, token: bridge.token }), close: () => bridge.close() };
+};
+
 const kinds: readonly [string, ClientKind][] = [
   ['ioredis 5', ofIoredis((url) => new Redis(url))],
   ['ioredis 6', ofIoredis((url) => new Redis6(url))],
   ['iovalkey', ofIoredis((url) => new Valkey(url))],
   ['node-redis 5', ofNodeRedis((url) => createClient5({ url }))],
   ['node-redis 6', ofNodeRedis((url) => createClient({ url }))],
+  ['Upstash', ofUpstash],
+  ['a URL', async (url) => ({ client: url, close: () => {} })],
   ['a transport', ofTransport],
 ];
 
