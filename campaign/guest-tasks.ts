@@ -1,6 +1,6 @@
 // Before anything that a guest may load.
 import '../guests/host/installed.js';
-import { type GuestCell, type LibraryTestPlan, testLibrary } from '../guests/test-library.js';
+import { type GuestCell, type LibraryTestPlan, type TestedLibrary, testLibrary } from '../guests/test-library.js';
 import { InputError } from '../scenarios/index.js';
 import { runGuestUnit } from './guest-unit.js';
 import type { CampaignRange, GuestPlan } from './spec.js';
@@ -11,10 +11,7 @@ import type { UnitResult } from './unit.js';
  */
 
 /** What came of one library with some classes of faults. */
-export interface GuestCells {
-  readonly library: string;
-  readonly version: string;
-  readonly belief: string;
+export interface GuestCells extends TestedLibrary {
   readonly cells: readonly GuestCell[];
   /** What is wrong with a file of one's own. An error would come out of its worker without its name. */
   readonly refused: string | null;
@@ -33,11 +30,11 @@ export function guestUnit({
 
 /** Tests one library. */
 export async function testCells(plan: LibraryTestPlan): Promise<GuestCells> {
-  let about = { library: plan.guest.id, version: '', belief: '' };
+  let about: TestedLibrary = { library: plan.guest.id, version: '', belief: '', nodes: null };
   const cells: GuestCell[] = [];
   try {
     await testLibrary(plan, (news) => {
-      if (news.type === 'library') about = { library: news.name, version: news.version, belief: news.belief };
+      if (news.type === 'library') about = news.about;
       if (news.type === 'cell') cells.push(news.cell);
     });
   } catch (error) {

@@ -10,6 +10,8 @@ export interface MatrixRow {
   readonly library: string;
   readonly version: string;
   readonly belief: string;
+  /** On how many nodes it runs; `null` where each class of faults says that. */
+  readonly nodes: number | null;
   readonly cells: readonly GuestCell[];
   /** Why the library could not be run, or not to the end. */
   readonly error: string | null;
@@ -82,9 +84,9 @@ export async function runMatrix(
 function rowOf(id: string, outcomes: readonly Outcome[]): MatrixRow | null {
   if (outcomes.length === 0) return null;
   const made = outcomes.flatMap((it) => it.made ?? []);
-  const { library, version, belief } = made[0] ?? { library: id, version: '', belief: '' };
+  const { library, version, belief, nodes } = made[0] ?? { library: id, version: '', belief: '', nodes: null };
   const error = outcomes.find((it) => it.error !== null)?.error ?? null;
-  return { id, library, version, belief, cells: made.flatMap(({ cells }) => cells), error };
+  return { id, library, version, belief, nodes, cells: made.flatMap(({ cells }) => cells), error };
 }
 
 function inGroups(faults: readonly string[]): string[][] {

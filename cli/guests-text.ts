@@ -21,18 +21,13 @@ export function matrixText(
   const faults = FAULT_CLASSES.filter(({ id }) => rows.some(({ cells }) => cells.some((it) => it.fault === id)));
   const unable = rows.flatMap(({ id, error }) => (error === null ? [] : [`${id} could not be run: ${error}\n`]));
   if (faults.length === 0) return unable.join('');
-  const table = textTable(
-    ['fault', ...rows.map(({ id }) => id)],
-    faults.map(({ id }) => [id, ...rows.map((row) => cellText(row, id))]),
-    1,
-  );
   const legend = faults.map(({ id, story }) => `  ${id.padEnd(18)} ${story}`).join('\n');
   const beliefs = rows
     .filter(({ cells }) => cells.length > 0)
     .map(({ library, version, belief }) => `  ${`${library} ${version}`.trim()}: ${belief}`)
     .join('\n');
   return [
-    `${table}\n`,
+    ...tablesOf(rows),
     'runs with a violation of all runs; behind "!", those that keep to what Redlock takes for granted. These are',
     'shares of the schedules that this search draws, not rates in production.\n',
     `${legend}\n`,
@@ -43,6 +38,19 @@ export function matrixText(
   ]
     .filter((it) => it !== '')
     .join('\n');
+}
+
+/** A table for those on several nodes, and one for those that are made for one. */
+function tablesOf(rows: readonly MatrixRow[]): string[] {
+  const [several, one] = [rows.filter(({ nodes }) => nodes !== 1), rows.filter(({ nodes }) => nodes === 1)];
+  return [several, one].filter((some) => some.some(({ cells }) => cells.length > 0)).map(tableOf);
+}
+
+function tableOf(rows: readonly MatrixRow[]): string {
+  const faults = FAULT_CLASSES.filter(({ id }) => rows.some(({ cells }) => cells.some((it) => it.fault === id)));
+  const head = rows.every(({ nodes }) => nodes === 1) ? 'on one node' : 'fault';
+  const lines = faults.map(({ id }) => [id, ...rows.map((row) => cellText(row, id))]);
+  return `${textTable([head, ...rows.map(({ id }) => id)], lines, 1)}\n`;
 }
 
 function cellText({ cells }: MatrixRow, fault: string): string {

@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import type { MatrixRow } from '../campaign/matrix.js';
 import { type ClientFailure, parseClientSchedule, replayOf } from '../guests/failure-file.js';
-import { LIBRARIES, OLDER_VERSIONS } from '../guests/libraries/index.js';
+import { MATRIX, ONLY_BY_NAME } from '../guests/libraries/index.js';
 import { guestPage } from '../guests/recording.js';
 import { FAULT_CLASSES, onNodes } from '../guests/search/fault-classes.js';
 import { UnsupportedClient } from '../guests/session.js';
@@ -83,8 +83,8 @@ function namesOf({ library, libraries }: Pick<GuestsFlags, 'library' | 'librarie
   if (library !== undefined) {
     return [ownGuest(library, io.cwd, '--library')];
   }
-  const ids = LIBRARIES.map(({ id }) => id);
-  known(libraries ?? [], [...ids, ...OLDER_VERSIONS.map(({ id }) => id)], '--libraries');
+  const ids = MATRIX.map(({ id }) => id);
+  known(libraries ?? [], [...ids, ...ONLY_BY_NAME.map(({ id }) => id)], '--libraries');
   return (libraries ?? ids).map((id) => ({ id }));
 }
 

@@ -20,6 +20,7 @@ import { as, current } from './host/owner.js';
 import { watchdog } from './host/watchdog.js';
 import { type ClientViolation, failure } from './judges/failure.js';
 import type { ByteLine } from './net/byte-log.js';
+import { kindOf } from './search/kinds.js';
 import { type GuestProcess, type LockFactory, type OpenCall, Session, type Uncaught } from './session.js';
 
 /** A run of guests, with what monitors say about it. */
@@ -158,7 +159,12 @@ class Running {
   /** What is known by now. */
   get violations(): readonly ClientViolation[] {
     const { session, monitors } = this;
-    return [...monitors.violations.filter((it) => isJudged(it) && !session.wasPausedThroughout(it)), ...session.told];
+    const found = monitors.violations.filter((it) => isJudged(it) && !session.wasPausedThroughout(it));
+    return [...found, ...session.told].filter((it) => this.isPromised(it));
+  }
+
+  private isPromised(violation: ClientViolation): boolean {
+    return !this.session.notPromised.includes(kindOf(violation));
   }
 
   finish(): GuestRun {
@@ -172,7 +178,7 @@ class Running {
     const clients = waiting.map(({ client }) => client);
     const violations: ClientViolation[] = [
       ...this.violations,
-      ...(isWhole ? monitors.found(clients, world.now) : []),
+      ...(isWhole ? monitors.found(clients, world.now) : []).filter((it) => this.isPromised(it)),
       ...waiting.filter((call) => this.isToBlame(call)).map((call) => this.hangOf(call)),
       ...(goesInCircles ? [circles(world)] : []),
     ];

@@ -17,6 +17,7 @@ import type { Wire } from './redis/client.js';
 import { Effects } from './redis/effect.js';
 import { RunNames } from './redis/names.js';
 import { Server } from './redis/server.js';
+import type { ViolationKind } from './search/kinds.js';
 import { testBedOf } from './test-bed.js';
 
 /** A lock client that can be run; see `lockFactoryOf`. */
@@ -32,6 +33,8 @@ export interface LockFactory {
   readonly scripts: Map<string, string>;
   /** What its clients have done so far, in all runs. */
   readonly seen: Seen;
+  /** Kinds of failure that it never promised to avoid, and that are not told; none where left out. */
+  readonly notPromised?: readonly ViolationKind[];
 }
 
 /** What clients have been seen to do. */
@@ -115,6 +118,7 @@ export class Session {
   refusal: UnsupportedClient | null = null;
   readonly commandTimeoutMs: number | undefined;
   readonly bounds: boolean;
+  readonly notPromised: readonly ViolationKind[];
   /** Whether locks are to extend themselves, where a client can do that. */
   readonly extendsItself: boolean;
   readonly seen: Seen;
@@ -150,6 +154,7 @@ export class Session {
     this.origins = context.trace.keeping ? new Origins(() => context.now) : null;
     this.commandTimeoutMs = subject.commandTimeoutMs;
     this.bounds = subject.bounds;
+    this.notPromised = subject.notPromised ?? [];
     this.extendsItself = extendsItself;
     this.names = new RunNames(context);
   }
@@ -258,7 +263,7 @@ export class Session {
   given(lock: SimLock, leftUs: number): void {
     if (leftUs > 0) return;
     const since = leftUs === 0 ? 'now' : Number.isFinite(leftUs) ? `${-leftUs / 1000} ms ago` : 'already';
-    const detail = `${lock.client.name} is given a lock that, as it says itself, ended ${since}`;
+    const detail = `${lock.client.name} is given a lock that ended ${since}`;
     this.told.push(failure('acquisition', [lock], this.context.now, detail));
   }
 

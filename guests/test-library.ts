@@ -3,7 +3,7 @@ import { InputError, type Schedule } from '../scenarios/index.js';
 import { counterexample } from './counterexample.js';
 import { install } from './host/install.js';
 import { watchdog } from './host/watchdog.js';
-import { LIBRARIES, type Library, loadSubject, OLDER_VERSIONS } from './libraries/index.js';
+import { type Library, loadSubject, MATRIX, ONLY_BY_NAME } from './libraries/index.js';
 import { COMMAND_TIMEOUT_MS, type LockFactory, lockFactoryOf } from './lock-factory.js';
 import type { MakeLock } from './lock-under-test.js';
 import { type Recording, record } from './recording.js';
@@ -51,9 +51,18 @@ export interface GuestCell extends Omit<Cell, 'found'> {
   readonly failures: readonly GuestFailure[];
 }
 
+/** Which library is tested, and what is taken for its belief. */
+export interface TestedLibrary {
+  readonly library: string;
+  readonly version: string;
+  readonly belief: string;
+  /** On how many nodes; `null` where each class of faults says that. */
+  readonly nodes: number | null;
+}
+
 /** What a worker tells of a test as it goes on. */
 type LibraryTestNews =
-  | { readonly type: 'library'; readonly name: string; readonly version: string; readonly belief: string }
+  | { readonly type: 'library'; readonly about: TestedLibrary }
   | { readonly type: 'progress'; readonly fault: string; readonly done: number }
   | { readonly type: 'cell'; readonly cell: GuestCell };
 
@@ -70,7 +79,7 @@ interface OwnModule {
  */
 export async function loadGuest({ id, path }: GuestName): Promise<LockFactory & { readonly library: Library | null }> {
   install();
-  const library = path === undefined ? [...LIBRARIES, ...OLDER_VERSIONS].find((it) => it.id === id) : undefined;
+  const library = path === undefined ? [...MATRIX, ...ONLY_BY_NAME].find((it) => it.id === id) : undefined;
   if (library !== undefined) return { ...(await loadSubject(library)), library };
   if (path === undefined) throw new RangeError(`there is no library "${id}"`);
   const module = (await moduleAt(path).catch((error: unknown) => {
@@ -106,14 +115,16 @@ export async function testLibrary(plan: LibraryTestPlan, tell: (news: LibraryTes
 async function testClasses(plan: LibraryTestPlan, tell: (news: LibraryTestNews) => void): Promise<void> {
   const subject = await loadGuest(plan.guest);
   const { library } = subject;
-  tell({
-    type: 'library',
-    name: library?.package ?? plan.guest.id,
+  const nodes = plan.nodes ?? library?.nodes;
+  const about = {
+    library: library?.package ?? plan.guest.id,
     version: library?.version ?? '',
     belief: library?.belief ?? 'what its locks say of themselves',
-  });
+    nodes: nodes ?? null,
+  };
+  tell({ type: 'library', about });
   for (const it of FAULT_CLASSES) {
-    const faults = plan.faults.includes(it.id) ? onNodes(it, plan.nodes) : null;
+    const faults = plan.faults.includes(it.id) ? onNodes(it, nodes) : null;
     if (faults === null) continue;
     const cell = await searchGuests(subject, faults, {
       seed: plan.seed,

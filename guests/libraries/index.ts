@@ -1,15 +1,22 @@
 import { install } from '../host/install.js';
 import { COMMAND_TIMEOUT_MS, type LockFactory, lockFactoryOf } from '../lock-factory.js';
+import { IOREDIS_LOCK } from './ioredis-lock.js';
 import type { Library } from './library.js';
 import { LOCKSTEP } from './lockstep.js';
+import { REDIS_KIT } from './redis-kit.js';
+import { REDIS_LOCK } from './redis-lock.js';
 import { REDIS_SEMAPHORE, REDIS_SEMAPHORE_5_3_0, REDIS_SEMAPHORE_5_3_1 } from './redis-semaphore.js';
 import { REDLOCK_UNIVERSAL } from './redlock-universal.js';
 import { REDLOCK_4 } from './redlock4.js';
 import { REDLOCK_5, SESAMECARE } from './redlock5.js';
+import { SIMPLE_REDIS_MUTEX } from './simple-redis-mutex.js';
+import { UPSTASH_LOCK } from './upstash-lock.js';
+import { VERROU, VERROU_IMMEDIATELY } from './verrou.js';
+import { WARLOCK } from './warlock.js';
 
 export type { Library } from './library.js';
 
-/** The libraries of the matrix, in its order. */
+/** The libraries of the matrix that are handed connections to several nodes, in its order. */
 export const LIBRARIES: readonly Library[] = [
   REDLOCK_4,
   REDLOCK_5,
@@ -19,8 +26,22 @@ export const LIBRARIES: readonly Library[] = [
   LOCKSTEP,
 ];
 
-/** Older versions, to compare with; only by name. */
-export const OLDER_VERSIONS: readonly Library[] = [REDIS_SEMAPHORE_5_3_0, REDIS_SEMAPHORE_5_3_1];
+/** Those that run on clients of their own, which connect to the nodes; in the order of the matrix. */
+export const CONNECTED: readonly Library[] = [
+  REDIS_KIT,
+  REDIS_LOCK,
+  WARLOCK,
+  SIMPLE_REDIS_MUTEX,
+  UPSTASH_LOCK,
+  VERROU,
+  IOREDIS_LOCK,
+];
+
+/** The matrix. */
+export const MATRIX: readonly Library[] = [...LIBRARIES, ...CONNECTED];
+
+/** Older versions to compare with, and other calls; only by name. */
+export const ONLY_BY_NAME: readonly Library[] = [REDIS_SEMAPHORE_5_3_0, REDIS_SEMAPHORE_5_3_1, VERROU_IMMEDIATELY];
 
 /** Loads a library behind the dispatchers. */
 export async function loadSubject(
@@ -31,16 +52,17 @@ export async function loadSubject(
   const make = await library.load().catch((error: unknown) => {
     throw missing(library, error);
   });
-  return lockFactoryOf(`${library.package} ${library.version}`, make, commandTimeoutMs);
+  const subject = await lockFactoryOf(`${library.package} ${library.version}`, make, commandTimeoutMs);
+  return { ...subject, notPromised: library.notPromised ?? [] };
 }
 
-const NOT_FOUND = /^Cannot find package '([^']+)'/;
+const NOT_FOUND = /^Cannot find (?:package|module) '([^'./][^']*)'/;
 
-/** What to do about a library that is not there; any other error as it is. */
-function missing(library: Library, error: unknown): unknown {
-  const name = error instanceof Error ? NOT_FOUND.exec(error.message)?.[1] : undefined;
-  if (name === undefined) return error;
-  const wanted = `${library.package}@${library.version}`;
-  const install = name === library.package ? wanted : `${name}@npm:${wanted}`;
-  return new Error(`it is not installed; npm install ${install}`, { cause: error });
+/** What to do about a library that is not there, or its client; any other error as it is. */
+function missing({ package: name, version, client }: Library, error: unknown): unknown {
+  const absent = error instanceof Error ? NOT_FOUND.exec(error.message)?.[1] : undefined;
+  if (absent === undefined) return error;
+  const wanted = `${name}@${version}`;
+  const install = client === undefined && absent !== name ? `${absent}@npm:${wanted}` : wanted;
+  return new Error(`it is not installed; npm install ${[install, client ?? ''].join(' ').trim()}`, { cause: error });
 }

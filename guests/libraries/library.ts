@@ -1,4 +1,5 @@
 import type { MakeLock } from '../lock-under-test.js';
+import type { ViolationKind } from '../search/kinds.js';
 
 /** An npm library that the matrix knows. */
 export interface Library {
@@ -7,10 +8,16 @@ export interface Library {
   /** The npm package, and its version. */
   readonly package: string;
   readonly version: string;
+  /** Its own client, where it brings none, as npm installs it: `redis4@npm:redis@4.7.1`. */
+  readonly client?: string;
   /** What is taken for its belief: what it exposes. */
   readonly belief: string;
   /** Whether it can keep a lock alive by itself. */
   readonly extendsItself: boolean;
+  /** A lock that is made for one node; for several where left out. */
+  readonly nodes?: 1;
+  /** Kinds of failure that it never promised to avoid, and that are not told; none where left out. */
+  readonly notPromised?: readonly ViolationKind[];
   /** Loads it, unmodified. The dispatchers are in their places by then. */
   readonly load: () => Promise<MakeLock>;
 }
@@ -23,3 +30,18 @@ export const RETRY_DELAY_MS = 100;
 
 /** What is drawn on top of it at most, ms. */
 export const RETRY_JITTER_MS = 50;
+
+/**
+ * What a lock on one node leaves to its TTL: a key that it has set without hearing of it. On several nodes such keys keep
+ * others from a majority, and Redlock deletes them.
+ */
+export const LEFT_TO_THE_TTL: readonly ViolationKind[] = ['leak'];
+
+/** Tries as often, for a library that leaves that to its caller. */
+export async function untilGiven<T>(attempt: () => Promise<T | null>): Promise<T | null> {
+  for (let retry = 0; ; retry++) {
+    const held = await attempt();
+    if (held !== null || retry === RETRIES) return held;
+    await new Promise((resolve) => setTimeout(resolve, RETRY_DELAY_MS));
+  }
+}

@@ -50,7 +50,7 @@ it('finds that redlock 5 hands over locks that are over, and shows it by a sched
   expect(minimal).toBe(true);
   expect(await isMinimalForGuest(subject, schedule, 'acquisition')).toBe(true);
   const text = await counterexample(subject, schedule, 'acquisition', where);
-  expect(text).toMatch(/is given a lock that, as it says itself, ended \d+(\.\d+)? ms ago/);
+  expect(text).toMatch(/is given a lock that ended \d+(\.\d+)? ms ago/);
   for (const library of [REDLOCK_4, LOCKSTEP]) expect(await kindsOn(library, schedule)).toEqual([]);
 });
 
