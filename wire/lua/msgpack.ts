@@ -252,23 +252,23 @@ class Reader {
   }
 }
 
-/** Reads up to `limit` values, all of them for 0; with the next place in front, -1 at the end, if that was asked for. */
-function unpack(stack: LuaStack, limit: number, offset: number, tellsNext: boolean): number {
+/** Reads up to `limit` values, with the next place in front, -1 at the end; or all, without a place, where both are 0. */
+function unpack(stack: LuaStack, limit: number, offset: number): number {
   const text = stack.checkText(1);
   if (offset < 0 || limit < 0)
-    throw new LuaError(`Invalid request to unpack with offset of ${offset} and limit of ${limit}.`);
+    throw new LuaError(`Invalid request to unpack with offset of ${offset} and limit of ${text.length}.`);
   if (offset > text.length) throw new LuaError(`Start offset ${offset} greater than input length ${text.length}.`);
   const reader = new Reader(text, offset, stack);
-  if (tellsNext) stack.pushNumber(0);
+  const isAll = limit === 0 && offset === 0;
   let count = 0;
-  while (reader.at < reader.bytes.length && (limit === 0 || count < limit)) {
+  while (reader.at < reader.bytes.length && (isAll || count < limit)) {
     reader.value();
     count++;
   }
-  if (!tellsNext) return count;
+  if (isAll) return count;
   const { module, state, top } = stack;
   module._lua_pushnumber(state, reader.at < reader.bytes.length ? reader.at : -1);
-  module._lua_insert(state, top - count);
+  module._lua_insert(state, top - count + 1);
   return count + 1;
 }
 
@@ -290,7 +290,7 @@ export const MSGPACK: Readonly<Record<string, LuaFunction>> = {
     stack.pushText(text);
     return 1;
   },
-  unpack: (stack) => unpack(stack, 0, 0, false),
-  unpack_one: (stack) => unpack(stack, 1, optional(stack, 2, 0), true),
-  unpack_limit: (stack) => unpack(stack, Math.trunc(stack.checkNumber(2)), optional(stack, 3, 0), true),
+  unpack: (stack) => unpack(stack, 0, 0),
+  unpack_one: (stack) => unpack(stack, 1, optional(stack, 2, 0)),
+  unpack_limit: (stack) => unpack(stack, Math.trunc(stack.checkNumber(2)), optional(stack, 3, 0)),
 };
