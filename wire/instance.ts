@@ -223,9 +223,10 @@ export class Instance {
       const names = [...this.ready];
       this.ready.clear();
       for (const name of names) {
+        const key = name.slice(name.indexOf(':') + 1);
         for (const session of [...(this.waiters.get(name) ?? [])]) {
           const { waiting } = session;
-          if (waiting === null || !waiting.retry()) continue;
+          if (waiting === null || !waiting.retry(key)) continue;
           this.stopWaiting(session);
           served.push(session);
         }

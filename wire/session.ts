@@ -12,8 +12,8 @@ export interface Waiting {
   readonly keys: readonly string[];
   /** When it gives up, µs of the node's clock, or infinity. */
   readonly until: number;
-  /** Tries again; `false` as long as there is nothing for it. */
-  readonly retry: () => boolean;
+  /** Tries again with a key that has changed; `false` as long as there is nothing for it. */
+  readonly retry: (key: string) => boolean;
   /** Answers that the time is over. */
   readonly giveUp: () => void;
 }

@@ -1,7 +1,9 @@
 import { at, listOf, sortedSetOf } from '../arguments.js';
 import type { Call, Handler, Row } from '../command.js';
-import { fail, NO_REPLY, NULL_ARRAY, type Reply } from '../reply.js';
+import { Failure, fail, NO_REPLY, NULL_ARRAY, type Reply } from '../reply.js';
+import { SortedSet } from '../sorted-set.js';
 import { parseDouble } from '../text.js';
+import { List } from '../values.js';
 import { moveElement, pop, popFirst, type Several, type Side, severalAt, sideAt } from './lists.js';
 import { popScored, popScoredFirst, scoreReply } from './sorted-pops.js';
 
@@ -20,87 +22,95 @@ function until(text: string, { instance }: Call): number {
 /** What a command that may wait finds, and what it answers when its time is over. */
 interface Wish {
   readonly names: readonly string[];
+  /** What it takes from: it waits on while a key holds something else. */
+  readonly source: typeof List | typeof SortedSet;
   readonly timeout: string;
-  /** `null` as long as there is nothing. */
-  readonly find: (call: Call) => Reply;
+  /** What the first of the keys has for it, `null` as long as there is nothing. */
+  readonly find: (names: readonly string[], call: Call) => Reply;
   readonly nothing: Reply;
 }
 
 /** Answers at once, or has the connection wait. */
-function waitFor({ names, timeout, find, nothing }: Wish, call: Call): Reply {
+function waitFor({ names, source, timeout, find, nothing }: Wish, call: Call): Reply {
   const giveUpAt = until(timeout, call);
-  const found = find(call);
+  const found = find(names, call);
   if (found !== null) return found;
   if (call.isNested) return nothing;
   const { instance, session } = call;
-  const retry = (): boolean => {
+  const retry = (key: string): boolean => {
     const keys = instance.keyspace(session.database);
-    let reply: Reply;
-    try {
-      reply = find({ ...call, keys });
-    } catch (error) {
-      // A key of another type has come: it waits on.
-      void error;
-      return false;
-    }
-    if (reply !== null) instance.push(session, reply);
-    return reply !== null;
+    if (!(keys.find(key)?.value instanceof source)) return false;
+    instance.push(
+      session,
+      attempt(() => find([key], { ...call, keys })),
+    );
+    return true;
   };
   const giveUp = (): void => instance.push(session, nothing);
   instance.wait(session, { database: session.database, keys: names, until: giveUpAt, retry, giveUp });
   return NO_REPLY;
 }
 
+/** Does something, or says why not: what it would move to is of another type. */
+function attempt(work: () => Reply): Reply {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof Failure) return error;
+    throw error;
+  }
+}
+
 const blockingPop =
   (side: Side): Handler =>
   (argv, call) => {
     const names = argv.slice(1, -1);
-    const find = (it: Call): Reply => {
-      for (const name of names) {
+    const find = (from: readonly string[], it: Call): Reply => {
+      for (const name of from) {
         if (listOf(it.keys.find(name)) !== null) return [name, ...pop(name, side, 1, it)];
       }
       return null;
     };
-    return waitFor({ names, timeout: at(argv, argv.length - 1), find, nothing: NULL_ARRAY }, call);
+    return waitFor({ names, source: List, timeout: at(argv, argv.length - 1), find, nothing: NULL_ARRAY }, call);
   };
 
 function blockingMove(argv: readonly string[], sides: readonly [Side, Side], call: Call): Reply {
   const [from, to] = [at(argv, 1), at(argv, 2)];
-  const find = (it: Call): Reply => moveElement(from, to, sides, it);
-  return waitFor({ names: [from], timeout: at(argv, argv.length - 1), find, nothing: null }, call);
+  const find = (_: readonly string[], it: Call): Reply => moveElement(from, to, sides, it);
+  return waitFor({ names: [from], source: List, timeout: at(argv, argv.length - 1), find, nothing: null }, call);
 }
 
 const blockingScored =
   (side: 'min' | 'max'): Handler =>
   (argv, call) => {
     const names = argv.slice(1, -1);
-    const find = (it: Call): Reply => {
-      for (const name of names) {
+    const find = (from: readonly string[], it: Call): Reply => {
+      for (const name of from) {
         if (sortedSetOf(it.keys.find(name)) === null) continue;
         const [first] = popScored(name, side, 1, it);
         if (first !== undefined) return [name, first.member, scoreReply(first.score)];
       }
       return null;
     };
-    return waitFor({ names, timeout: at(argv, argv.length - 1), find, nothing: NULL_ARRAY }, call);
+    return waitFor({ names, source: SortedSet, timeout: at(argv, argv.length - 1), find, nothing: NULL_ARRAY }, call);
   };
 
 const blockingSeveral =
-  (sides: readonly string[], find: (several: Several, call: Call) => Reply): Handler =>
+  (sides: readonly string[], source: Wish['source'], popFrom: (several: Several, call: Call) => Reply): Handler =>
   (argv, call) => {
     const several = severalAt(argv, 2, sides);
-    const { names } = several;
-    return waitFor({ names, timeout: at(argv, 1), find: (it) => find(several, it), nothing: NULL_ARRAY }, call);
+    const find = (names: readonly string[], it: Call): Reply => popFrom({ ...several, names }, it);
+    return waitFor({ names: several.names, source, timeout: at(argv, 1), find, nothing: NULL_ARRAY }, call);
   };
 
 /** Commands that wait for a list or a sorted set. */
 export const BLOCKING: Readonly<Record<string, Row>> = {
   blmove: [6, 'wms', (argv, call) => blockingMove(argv, [sideAt(argv, 3), sideAt(argv, 4)], call), [1, 2, 1]],
-  blmpop: [-5, 'w', blockingSeveral(['left', 'right'], popFirst)],
+  blmpop: [-5, 'w', blockingSeveral(['left', 'right'], List, popFirst)],
   blpop: [-3, 'ws', blockingPop('left'), [1, -2, 1]],
   brpop: [-3, 'ws', blockingPop('right'), [1, -2, 1]],
   brpoplpush: [4, 'wms', (argv, call) => blockingMove(argv, ['right', 'left'], call), [1, 2, 1]],
-  bzmpop: [-5, 'w', blockingSeveral(['min', 'max'], popScoredFirst)],
+  bzmpop: [-5, 'w', blockingSeveral(['min', 'max'], SortedSet, popScoredFirst)],
   bzpopmax: [-3, 'ws', blockingScored('max'), [1, -2, 1]],
   bzpopmin: [-3, 'ws', blockingScored('min'), [1, -2, 1]],
 };
