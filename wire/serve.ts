@@ -24,7 +24,8 @@ export async function serve(server: Server, port = 0): Promise<Served> {
     const address = `${socket.remoteAddress ?? '127.0.0.1'}:${socket.remotePort ?? 0}`;
     const connection = server.connect(
       (bytes) => socket.write(bytes, 'latin1'),
-      () => socket.end(),
+      // What the client still sends is not read: its system is told so.
+      () => socket.destroySoon(),
       address,
     );
     socket.on('data', (bytes: string) => {

@@ -1,47 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { type Connection, type Edition, loadLua, Server } from './index.js';
-
-/** A server with a clock in the test's hand, and connections that keep what they were sent. */
-class Bench {
-  nowUs = 1_700_000_000_000_000;
-  readonly server: Server;
-
-  constructor(settings: { readonly edition?: Edition; readonly password?: string } = {}) {
-    this.server = new Server({ now: () => this.nowUs, random: () => 0.5, ...settings });
-  }
-
-  connect(): Client {
-    return new Client(this.server);
-  }
-}
-
-class Client {
-  received = '';
-  closed = false;
-  readonly connection: Connection;
-
-  constructor(server: Server) {
-    this.connection = server.connect(
-      (bytes) => {
-        this.received += bytes;
-      },
-      () => {
-        this.closed = true;
-      },
-    );
-  }
-
-  /** Sends bytes, and takes what has come. */
-  raw(bytes: string): string {
-    this.received = '';
-    this.connection.receive(bytes);
-    return this.received;
-  }
-
-  ask(...argv: readonly string[]): string {
-    return this.raw(`*${argv.length}\r\n${argv.map((it) => `$${it.length}\r\n${it}\r\n`).join('')}`);
-  }
-}
+import { loadLua } from './index.js';
+import { Bench, type Client } from './testing/client.js';
 
 const client = (): Client => new Bench().connect();
 
@@ -106,6 +65,13 @@ describe('a connection', () => {
     expect(it.ask('CLIENT', 'REPLY', 'ON')).toBe('+OK\r\n');
   });
 
+  it('is told of its subscriptions all the same', () => {
+    const it = client();
+    it.ask('CLIENT', 'REPLY', 'OFF');
+    expect(it.ask('SUBSCRIBE', 'c')).toBe('*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n');
+    expect(it.ask('PING')).toBe('');
+  });
+
   it('has a database of its own choice', () => {
     const bench = new Bench();
     const [one, two] = [bench.connect(), bench.connect()];
@@ -113,6 +79,19 @@ describe('a connection', () => {
     one.ask('SET', 'a', '1');
     expect(two.ask('GET', 'a')).toBe('$-1\r\n');
     expect(one.ask('SELECT', '16')).toBe('-ERR DB index is out of range\r\n');
+  });
+});
+
+describe('scores', () => {
+  it('have a negative zero where a set is in its large form, and where it is made for an answer', () => {
+    const it = client();
+    it.ask('ZADD', 'z', '-1', 'm');
+    expect(it.ask('ZUNION', '1', 'z', 'WEIGHTS', '0', 'WITHSCORES')).toBe('*2\r\n$1\r\nm\r\n$2\r\n-0\r\n');
+    it.ask('ZUNIONSTORE', 's', '1', 'z', 'WEIGHTS', '0');
+    expect(it.ask('ZSCORE', 's', 'm')).toBe('$1\r\n0\r\n');
+    it.ask('ZADD', 'z', '1', 'n'.repeat(65));
+    it.ask('ZADD', 'z', '-0', 'm');
+    expect(it.ask('ZSCORE', 'z', 'm')).toBe('$2\r\n-0\r\n');
   });
 });
 
@@ -132,6 +111,19 @@ describe('transactions', () => {
     two.ask('SET', 'n', '7');
     expect(one.ask('EXEC')).toBe('*-1\r\n');
     expect(one.ask('GET', 'n')).toBe('$1\r\n7\r\n');
+  });
+
+  it('do not notice that databases were exchanged in which a watched key has expired', () => {
+    const bench = new Bench();
+    const [one, two] = [bench.connect(), bench.connect()];
+    two.ask('SELECT', '1');
+    two.ask('SET', 'a', '1', 'PX', '10');
+    bench.nowUs += 11_000;
+    one.ask('WATCH', 'a');
+    two.ask('SWAPDB', '0', '1');
+    one.ask('MULTI');
+    one.ask('PING');
+    expect(one.ask('EXEC')).toBe('*1\r\n+PONG\r\n');
   });
 
   it('notice that a watched key has expired', () => {
@@ -171,6 +163,53 @@ describe('time', () => {
     bench.server.expireWaiting();
     expect(one.received).toBe('*-1\r\n');
     expect(two.received).toBe('');
+  });
+});
+
+describe('commands that wait', () => {
+  it('are served from the key that has changed, whatever else they wait for', () => {
+    const bench = new Bench();
+    const [one, two] = [bench.connect(), bench.connect()];
+    one.ask('BLPOP', 'a', 'b', '0');
+    two.ask('SET', 'a', 'no list');
+    two.ask('RPUSH', 'b', 'x');
+    expect(one.received).toBe('*2\r\n$1\r\nb\r\n$1\r\nx\r\n');
+  });
+
+  it('are told where they cannot move what has come', () => {
+    const bench = new Bench();
+    const [one, two] = [bench.connect(), bench.connect()];
+    two.ask('SET', 'to', 'no list');
+    one.ask('BLMOVE', 'from', 'to', 'LEFT', 'LEFT', '0');
+    two.ask('SET', 'from', 'no list');
+    expect(one.received).toBe('');
+    two.ask('DEL', 'from');
+    two.ask('RPUSH', 'from', 'x');
+    expect(one.received).toContain('-WRONGTYPE');
+    expect(two.ask('LLEN', 'from')).toBe(':1\r\n');
+  });
+});
+
+describe('what is said of commands', () => {
+  it('is where their keys are', () => {
+    const it = client();
+    const keys = (...argv: readonly string[]): string => it.ask('COMMAND', 'GETKEYS', ...argv);
+    expect(keys('MSET', 'a', '1', 'b', '2')).toBe('*2\r\n$1\r\na\r\n$1\r\nb\r\n');
+    expect(keys('EVAL', 'return 1', '1', 'a', 'x')).toBe('*1\r\n$1\r\na\r\n');
+    expect(keys('ZUNIONSTORE', 'a', '1', 'b')).toBe('*2\r\n$1\r\na\r\n$1\r\nb\r\n');
+    expect(keys('MEMORY', 'USAGE', 'a')).toBe('*1\r\n$1\r\na\r\n');
+    expect(keys('PING', 'x')).toBe('-ERR The command has no key arguments\r\n');
+    expect(keys('EVAL', 'return 1', '2', 'a')).toBe('*0\r\n');
+    expect(keys('ZUNION', '2', 'a')).toBe('-ERR Invalid arguments specified for command\r\n');
+    expect(keys('GET', 'a', 'b')).toBe('-ERR Invalid number of arguments specified for command\r\n');
+  });
+
+  it('is their arity and their place in a list, of the edition', () => {
+    const it = client();
+    expect(it.ask('COMMAND', 'INFO', 'get', 'nope')).toMatch(/^\*2\r\n\*10\r\n\$3\r\nget\r\n:2\r\n.*\$-1\r\n$/s);
+    expect(it.ask('COMMAND', 'LIST', 'FILTERBY', 'PATTERN', 'client|no-*')).toBe('*1\r\n$15\r\nclient|no-evict\r\n');
+    expect(it.ask('COMMAND', 'LIST', 'FILTERBY')).toBe('-ERR syntax error\r\n');
+    expect(it.ask('COMMAND')).not.toContain('delex');
   });
 });
 
@@ -227,6 +266,12 @@ describe('scripts', () => {
     ['return cjson.decode(\'{"a":[1,2]}\').a[2]', ':2\r\n'],
     ['return bit.band(12, 10)', ':8\r\n'],
     ["return #cmsgpack.pack({1, 'x'})", ':4\r\n'],
+    ["return {cmsgpack.unpack_one(cmsgpack.pack('a', 'b'))}", '*2\r\n:2\r\n$1\r\na\r\n'],
+    ["return {cmsgpack.unpack_limit(cmsgpack.pack('a', 'b'), 1, 2)}", '*2\r\n:-1\r\n$1\r\nb\r\n'],
+    ['return loadstring(string.dump(function() return 1 end)) or 0', ':0\r\n'],
+    ['return load(function() return string.dump(function() end) end) or 0', ':0\r\n'],
+    ["return loadstring('return 7')()", ':7\r\n'],
+    ['\x1bLua', '-ERR Error compiling script (new function): user_script:1: unexpected symbol'],
     ["return {struct.unpack('>I2', '\\1\\2')}", '*2\r\n:258\r\n:3\r\n'],
     ["redis.setresp(3) redis.call('HSET', 'h', 'a', 'b') return redis.call('HGETALL', 'h').map.a", '$1\r\nb\r\n'],
     ["return redis.pcall('LPUSH')", '-ERR Wrong number of args calling Redis command from script\r\n'],
@@ -252,6 +297,9 @@ describe('scripts', () => {
     'local t = {} t.t = t return t',
     'error({})',
     'while true do end',
+    'while true do pcall(function() while true do end end) end',
+    'coroutine.wrap(function() while true do end end)()',
+    'while true do pcall(coroutine.wrap(function() for i = 1, 1e5 do end end)) end',
   ])('leave nothing behind for the next: %s', (text) => {
     const it = client();
     it.ask('EVAL', text, '0');
@@ -260,6 +308,10 @@ describe('scripts', () => {
     expect(it.ask('EVAL', next, '0')).toBe(
       '*6\r\n$8\r\nfunction\r\n$2\r\nxx\r\n$2\r\nyy\r\n$8\r\nfunction\r\n$5\r\nclean\r\n$5\r\nclean\r\n',
     );
+  });
+
+  it('may end with a table that has no end', () => {
+    expect(run('local a = {} local b = {a} a[1] = b return a')).toMatch(/^(\*1\r\n)+-ERR reached lua stack limit\r\n$/);
   });
 
   it('are in the cache after EVAL and SCRIPT LOAD', () => {

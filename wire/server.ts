@@ -1,7 +1,7 @@
 import type { Call, Command } from './command.js';
 import { COMMANDS } from './commands/index.js';
 import { Instance, type Settings } from './instance.js';
-import { Failure, fail, NO_REPLY, printed, type Reply, Status, wrongArity } from './reply.js';
+import { Failure, fail, NO_REPLY, Push, printed, type Reply, Several, Status, wrongArity } from './reply.js';
 import { encode, ProtocolError, RequestParser } from './resp.js';
 import { Session } from './session.js';
 
@@ -201,6 +201,11 @@ function hasArity({ arity }: Command, { length }: readonly string[]): boolean {
   return arity >= 0 ? length === arity : length >= -arity;
 }
 
+/** Whether it comes to those too who asked for silence. */
+function isPushed(reply: Reply): boolean {
+  return reply instanceof Several ? reply.replies.every(isPushed) : reply instanceof Push;
+}
+
 /** The server's side of one connection. */
 export class Connection {
   readonly session: Session;
@@ -261,7 +266,7 @@ export class Connection {
     const isSilent = session.replies === 'off' || session.replies === 'skip';
     if (session.replies === 'skip') session.replies = 'on';
     if (session.replies === 'skip-next') session.replies = 'skip';
-    if (!isSilent && reply !== NO_REPLY) this.out += encode(reply, session.protocol);
+    if ((!isSilent || isPushed(reply)) && reply !== NO_REPLY) this.out += encode(reply, session.protocol);
   }
 
   private send(bytes: string): void {

@@ -22,8 +22,8 @@ export class SortedSet {
   /** Sets the score of a member, new or not. */
   set(member: string, score: number): void {
     this.delete(member);
-    // A list pack keeps whole numbers as integers, which have no negative zero.
-    const kept = score + 0;
+    // The small form keeps whole numbers as integers, which have no negative zero.
+    const kept = this.large ? score : score + 0;
     this.scores.set(member, kept);
     this.order.splice(this.place(member, kept), 0, { member, score: kept });
   }
@@ -61,6 +61,13 @@ export class SortedSet {
   /** Grows into the large form where it has to: counted are members, and the bytes of one. */
   grow(maxEntries: number, maxBytes: number): void {
     if (!this.large) this.large = this.size > maxEntries || this.order.some(({ member }) => member.length > maxBytes);
+  }
+
+  /** Takes the form that its size asks for, whichever it had. */
+  settle(maxEntries: number, maxBytes: number): void {
+    this.large = false;
+    this.grow(maxEntries, maxBytes);
+    if (!this.large) for (const { member, score } of [...this.order]) if (score === 0) this.set(member, 0);
   }
 
   copy(): SortedSet {

@@ -87,6 +87,22 @@ export function copyOf(value: Value): Value {
   return set;
 }
 
+/** About how many bytes a value takes. */
+export function sizeOf(value: Value): number {
+  const sum = (texts: Iterable<string>): number => {
+    let size = 0;
+    for (const it of texts) size += it.length + ELEMENT_BYTES;
+    return size;
+  };
+  if (typeof value === 'string') return value.length;
+  if (value instanceof List) return sum(value.items);
+  if (value instanceof Hash) return sum(value.fields.keys()) + sum(value.fields.values());
+  if (value instanceof MemberSet) return sum(value.members);
+  return sum(value.all().map(({ member }) => member)) + value.size * ELEMENT_BYTES;
+}
+
+const ELEMENT_BYTES = 8;
+
 const EMBEDDED = 44;
 
 /** The name of the form in which Redis keeps a value, as `OBJECT ENCODING` answers it. */

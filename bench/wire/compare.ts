@@ -1,8 +1,8 @@
 import { type Answer, comparable } from './answers.js';
 import { below, fromTemplate, KEYS, oneOf, type Random, spoiled } from './draw.js';
-import { libraryScripts, OWN_SCRIPTS } from './scripts.js';
+import { libraryScripts, OWN_LIBRARIES, OWN_SCRIPTS } from './scripts.js';
 import { type ClockedServer, type Side, START_US } from './servers.js';
-import { EXACT, TEMPLATES } from './templates.js';
+import { EXACT, FUNCTION_CALLS, TEMPLATES } from './templates.js';
 
 /** A command that two servers answered in different ways. */
 export interface Difference {
@@ -37,8 +37,14 @@ function drawScript(random: Random): string[] {
   return [name, oneOf(random, ofLibrary ? LIBRARIES : OWN_SCRIPTS), String(keys.length), ...keys, ...argv];
 }
 
+function drawFunction(random: Random): string[] {
+  if (random() < 0.7) return fromTemplate(random, FUNCTION_CALLS[below(random, FUNCTION_CALLS.length)] ?? '');
+  return ['FUNCTION', 'LOAD', ...(random() < 0.7 ? ['REPLACE'] : []), oneOf(random, OWN_LIBRARIES)];
+}
+
 function drawCommand(random: Random): readonly string[] {
   if (random() < 0.04) return drawScript(random);
+  if (random() < 0.02) return drawFunction(random);
   const argv = fromTemplate(random, oneOf(random, TEMPLATES));
   const name = (argv[0] ?? '').toLowerCase();
   return EXACT.has(name) || argv[1] === 'level' ? argv : spoiled(random, argv);
@@ -73,7 +79,7 @@ export class Comparison {
       this.queued[i] = null;
       await Promise.all(sides.map((side) => side.ask([['RESET']])));
     }
-    await this.keep([['FLUSHALL']]);
+    await this.keep([['FLUSHALL'], ['FUNCTION', 'FLUSH']]);
     for (let i = 0; i < BATCHES; i++) {
       await this.batch(below(this.random, CONNECTIONS));
       await this.elapse();

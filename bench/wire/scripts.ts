@@ -66,3 +66,17 @@ export const OWN_SCRIPTS: readonly string[] = [
   "local t = redis.call('HGETALL', KEYS[1]) return #t",
   'return string.format("%s %d %5.2f", ARGV[1] or "", 3, 1.005)',
 ];
+
+/** Libraries of functions, and such that are refused. */
+export const OWN_LIBRARIES: readonly string[] = [
+  "#!lua name=one\nlocal n = 0 redis.register_function('f', function(keys, argv) n = n + 1 return {n, keys, argv} end)",
+  "#!lua name=two\nredis.register_function('g', function(keys, argv) return redis.call('SET', keys[1], argv[1]) end)",
+  "#!lua name=two\nredis.register_function{function_name='r', description='d', flags={'no-writes'}, callback=function(keys, argv) return redis.pcall(argv[1] or 'GET', keys[1]) end}",
+  "#!lua name=three\nredis.register_function('f', function() return 3 end)",
+  '#!lua name=four\nreturn 4',
+  '#!lua name=five\nredis.call("PING")',
+  '#!lua name=a-b\nreturn 4',
+  '#!lua x=y\nreturn 4',
+  'return 4',
+  "#!lua name=six\nredis.register_function('h', 1)",
+];

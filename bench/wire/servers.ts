@@ -52,7 +52,8 @@ function faketime(): string {
   return found;
 }
 
-async function freePort(): Promise<number> {
+/** A port of the loopback that nobody listens on. */
+export async function freePort(): Promise<number> {
   const listener = createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => listener.once('listening', resolve));
   const address = listener.address();
@@ -98,7 +99,8 @@ export async function real(): Promise<ClockedServer> {
   };
 }
 
-async function listening(port: number): Promise<void> {
+/** Waits until somebody listens on a port of the loopback. */
+export async function listening(port: number): Promise<void> {
   for (let tries = 100; ; tries--) {
     try {
       (await connected(port)).destroy();

@@ -87,6 +87,14 @@ export const TEMPLATES: readonly string[] = [
   ...['BLPOP keys -1', 'BRPOP key x', 'BLMOVE key key side side -1', 'BZPOPMIN key x', 'BLMPOP x counted side'],
 ];
 
+/** Calls of functions, and what is said of them. */
+export const FUNCTION_CALLS: readonly string[] = [
+  ...['FCALL f counted', 'FCALL g 1 key value', 'FCALL r 1 key value', 'FCALL_RO r 1 key', 'FCALL_RO g 1 key value'],
+  ...['FCALL F 0 value value', 'FCALL nope 0', 'FUNCTION LIST [LIBRARYNAME T*] [WITHCODE]', 'FUNCTION STATS'],
+  ...['FUNCTION DELETE one', 'FUNCTION DELETE three', 'FUNCTION FLUSH [SYNC|x]', 'COMMAND GETKEYS EVAL x counted'],
+  ...['COMMAND GETKEYS ZUNIONSTORE key counted', 'COMMAND GETKEYS MSET keyPairs', 'COMMAND GETKEYS NOPE key'],
+];
+
 /** Those in which nothing may be changed: what they would answer then is left to chance. */
 export const EXACT: ReadonlySet<string> = new Set([
   ...['hrandfield', 'srandmember', 'spop', 'zrandmember', 'scan', 'swapdb', 'flushdb', 'wait'],

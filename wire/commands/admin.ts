@@ -43,6 +43,9 @@ const SECTIONS: Readonly<Record<string, Section>> = {
     'tracking_clients:0',
   ],
   memory: ({ instance }) => [
+    `number_of_cached_scripts:${instance.scripts.size}`,
+    `number_of_functions:${[...instance.libraries.values()].reduce((sum, it) => sum + it.functions.size, 0)}`,
+    `number_of_libraries:${instance.libraries.size}`,
     'used_memory:1048576',
     'used_memory_human:1.00M',
     `maxmemory:${instance.config.get('maxmemory')}`,
@@ -112,6 +115,7 @@ const UNITS: Readonly<Record<string, number>> = {
 function configValue(name: string, text: string, current: string): string {
   const bad = (why: string) => fail(`CONFIG SET failed (possibly related to argument '${name}') - ${why}`);
   if (IMMUTABLE.has(name)) throw bad("can't set immutable config");
+  if (name === 'notify-keyspace-events' && text !== '') throw bad('a simulated node publishes no events on keys');
   if (name === 'maxmemory') {
     const [, digits, unit = ''] = /^(\d+)([a-z]*)$/i.exec(text) ?? [];
     const factor = UNITS[unit.toLowerCase()];

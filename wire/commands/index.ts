@@ -1,9 +1,11 @@
 import { type Command, table } from '../command.js';
+import { commandAbout } from './about.js';
 import { ADMIN, ADMIN_CONTAINERS } from './admin.js';
 import { BLOCKING } from './blocking.js';
 import { CLIENT } from './clients.js';
 import { CONNECTION } from './connection.js';
 import { EXPIRY } from './expiry.js';
+import { FUNCTION_CONTAINERS, FUNCTIONS } from './functions.js';
 import { HASHES } from './hashes.js';
 import { ANY_KEYS, KEY_CONTAINERS } from './keys.js';
 import { LISTS } from './lists.js';
@@ -23,6 +25,7 @@ const TABLES = [
   BLOCKING,
   CONNECTION,
   EXPIRY,
+  FUNCTIONS,
   HASHES,
   LISTS,
   PUBLISHING,
@@ -36,10 +39,19 @@ const TABLES = [
   TRANSACTIONS,
 ];
 
-const CONTAINERS: readonly Command[] = [...ADMIN_CONTAINERS, CLIENT, ...KEY_CONTAINERS, PUBSUB, ...SCRIPT_CONTAINERS];
+const CONTAINERS: readonly Command[] = [
+  ...ADMIN_CONTAINERS,
+  CLIENT,
+  ...FUNCTION_CONTAINERS,
+  ...KEY_CONTAINERS,
+  PUBSUB,
+  ...SCRIPT_CONTAINERS,
+];
 
-/** All commands that a simulated server knows, by name; those of later versions say so. */
-export const COMMANDS: ReadonlyMap<string, Command> = new Map([
+const known = new Map([
   ...TABLES.flatMap((rows) => [...table(rows)]),
   ...CONTAINERS.map((command): [string, Command] => [command.name, command]),
 ]);
+
+/** All commands that a simulated server knows, by name; those of later versions say so. */
+export const COMMANDS: ReadonlyMap<string, Command> = known.set('command', commandAbout(known));

@@ -1,8 +1,8 @@
-import { at, option, ranged } from '../arguments.js';
+import { at, integer, option, ranged } from '../arguments.js';
 import { type Call, type Command, container, type Handler, KEY, KEYS, type Row } from '../command.js';
 import { fail, NO_KEY, OK, type Reply, Status, SYNTAX } from '../reply.js';
 import { matches } from '../text.js';
-import { copyOf, encodingOf, typeOf } from '../values.js';
+import { copyOf, encodingOf, sizeOf, typeOf } from '../values.js';
 import { scan } from './scan.js';
 
 const MAX_INT = 2 ** 31 - 1;
@@ -120,6 +120,19 @@ const OBJECT: Command = container('object', 'r', {
   refcount: [3, 'r', ofObject(() => 1), [2, 2, 1]],
 });
 
+const HEADER_BYTES = 56;
+
+/** About how many bytes a key takes. */
+const usage: Handler = (argv, { keys }) => {
+  const key = at(argv, 2);
+  if (argv.length > 3 && (argv.length !== 5 || option(argv, 3) !== 'samples')) throw SYNTAX;
+  if (argv.length === 5 && integer(at(argv, 4)) < 0) throw SYNTAX;
+  const entry = keys.find(key);
+  return entry === undefined ? null : HEADER_BYTES + key.length + sizeOf(entry.value);
+};
+
+const MEMORY: Command = container('memory', 'r', { usage: [-3, 'r', usage, [2, 2, 1]] });
+
 /** `FLUSHDB` and `FLUSHALL`. */
 const flush =
   (isAll: boolean): Handler =>
@@ -136,9 +149,11 @@ const swapdb: Handler = (argv, { instance }) => {
     ranged(at(argv, 2), -MAX_INT - 1, MAX_INT, fail('invalid second DB index')),
   ];
   const [a, b] = [instance.keyspace(first), instance.keyspace(second)];
+  // Those that have expired go before: nobody who watches such a key notices.
+  const names = [...a.keys(), ...b.keys()];
   instance.databases[first] = b;
   instance.databases[second] = a;
-  for (const index of [first, second]) instance.databaseReplaced(index, [...a.keys(), ...b.keys()]);
+  for (const index of [first, second]) instance.databaseReplaced(index, names);
   return OK;
 };
 
@@ -163,4 +178,4 @@ export const ANY_KEYS: Readonly<Record<string, Row>> = {
 };
 
 /** Commands on keys that have subcommands. */
-export const KEY_CONTAINERS: readonly Command[] = [OBJECT];
+export const KEY_CONTAINERS: readonly Command[] = [MEMORY, OBJECT];

@@ -1,5 +1,6 @@
 import { at, integer, option } from '../arguments.js';
 import { type Call, type Command, container, type Handler, type Row } from '../command.js';
+import type { ScriptHost } from '../lua/redis-library.js';
 import { sha1 } from '../lua/sha1.js';
 import { scriptOf } from '../lua/shebang.js';
 import { Failure, fail, NO_SCRIPT, OK, type Reply } from '../reply.js';
@@ -25,12 +26,17 @@ function run(argv: readonly string[], name: string | null, isReadOnly: boolean, 
   const text = call.instance.scripts.get(sha);
   if (text === undefined) throw NO_SCRIPT;
   const { body, flags } = scriptOf(text);
+  const host = hostFor(flags, isReadOnly, call);
+  const [keys, args] = [argv.slice(3, 3 + count), argv.slice(3 + count)];
+  return call.instance.machine().run({ text: body, name: CHUNK_NAME }, keys, args, { host, name: sha });
+}
+
+/** What carries out the commands of a script; throws where it may not run. @param flags - `null` where it has said none. */
+export function hostFor(flags: ReadonlySet<string> | null, isReadOnly: boolean, call: Call): ScriptHost {
   const writes = flags === null || !flags.has('no-writes');
   if (flags !== null && writes && isReadOnly)
     throw fail('Can not execute a script with write flag using *_ro command.');
-  const [keys, args] = [argv.slice(3, 3 + count), argv.slice(3 + count)];
-  const host = call.instance.scriptHost(call.session, isReadOnly || !writes);
-  return call.instance.machine().run({ text: body, name: CHUNK_NAME }, keys, args, { host, name: sha });
+  return call.instance.scriptHost(call.session, isReadOnly || !writes);
 }
 
 const evaluate =

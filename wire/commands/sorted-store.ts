@@ -1,5 +1,5 @@
 import { at, double, integer, option, positive } from '../arguments.js';
-import type { Call, Handler, Row } from '../command.js';
+import { type Call, type Handler, KEY, type Row } from '../command.js';
 import { NEVER } from '../keyspace.js';
 import { fail, SYNTAX, WRONG_TYPE } from '../reply.js';
 import { SortedSet } from '../sorted-set.js';
@@ -70,6 +70,7 @@ const AGGREGATES: Readonly<Record<Options['aggregate'], (a: number, b: number) =
 
 function combine(operation: Operation, sources: readonly Source[], aggregate: Options['aggregate']): SortedSet {
   const result = new SortedSet();
+  result.large = true;
   const join = AGGREGATES[aggregate];
   if (operation === 'diff') {
     const [first, ...others] = sources;
@@ -115,13 +116,14 @@ const operate =
       return 0;
     }
     const { limits } = call.instance;
-    combined.grow(limits.zsetEntries, limits.zsetValue);
+    combined.settle(limits.zsetEntries, limits.zsetValue);
     call.keys.store(target, combined, NEVER);
     return combined.size;
   };
 
 function row(name: string, operation: Operation, result: Form['result']): Row {
-  return [result === 'store' ? -4 : -3, result === 'store' ? 'wm' : 'r', operate({ name, operation, result })];
+  const handler = operate({ name, operation, result });
+  return result === 'store' ? [-4, 'wm', handler, KEY] : [-3, 'r', handler];
 }
 
 /** Commands on several sorted sets, or sets, at once. */

@@ -17,6 +17,8 @@ import { type LuaStack, TYPE } from './stack.js';
 
 const MIN_LONG = -(2n ** 63n);
 const ROOM = 8;
+/** How deep tables may be nested in a result. Redis goes on to the end of Lua's own stack, at 8000. */
+const MAX_DEPTH = 1000;
 
 /** Puts a reply on the stack as a script sees it. @param protocol - What the script has asked for with `setresp`. */
 export function pushReply(stack: LuaStack, reply: Reply, protocol: 2 | 3): void {
@@ -152,7 +154,7 @@ export function popReply(stack: LuaStack, protocol: 2 | 3): Reply {
 }
 
 function readReply(stack: LuaStack, protocol: 2 | 3): Reply {
-  if (!stack.reserve(ROOM)) return new Failure('ERR reached lua stack limit');
+  if (stack.top > MAX_DEPTH || !stack.reserve(ROOM)) return new Failure('ERR reached lua stack limit');
   switch (stack.type(-1)) {
     case TYPE.string:
       return stack.text(-1);

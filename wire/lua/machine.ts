@@ -1,15 +1,11 @@
 import { Failure, fail, printed, type Reply } from '../reply.js';
-import { baseLibrary } from './base.js';
-import { BIT } from './bit.js';
 import { popReply } from './convert.js';
-import { jsonLibrary } from './json.js';
+import type { Library, Registered } from './library.js';
 import { type LuaModule, luaModule, type Pointer } from './module.js';
-import { MSGPACK } from './msgpack.js';
 import { PRELUDE, PRELUDE_NAME } from './prelude.js';
-import { randomLibrary } from './random.js';
-import { redisLibrary, type ScriptHost } from './redis-library.js';
+import { rawLibraries } from './raw.js';
+import type { ScriptHost } from './redis-library.js';
 import { BadArgument, LuaError, type LuaFunction, LuaStack, RedisError, TYPE } from './stack.js';
-import { STRUCT } from './struct.js';
 
 const REGISTRY = -10_000;
 /** The first value that belongs to a function of JavaScript: its number. */
@@ -17,6 +13,12 @@ const FIRST_UPVALUE = -10_003;
 
 /** What a script may take, in millions of instructions, before it is held to be endless. */
 const MAX_MILLIONS = 50;
+/** The same for a library that is loaded. */
+const MAX_MILLIONS_TO_LOAD = 5;
+const ENDLESS = 'the script does not come to an end and was stopped';
+
+/** How many libraries keep what their functions keep to themselves, those used last; others are loaded anew. */
+const MAX_LIBRARIES = 64;
 
 /** How a script's text is to be run: it is compiled once. */
 interface Chunk {
@@ -45,7 +47,9 @@ export class LuaMachine {
   private host: ScriptHost | null = null;
   private ticks = 0;
   private broken: { readonly error: unknown } | null = null;
-  private refs = { globals: 0, face: 0, handler: 0, isPristine: 0 };
+  private refs = { globals: 0, face: 0, handler: 0, isPristine: 0, functionFace: 0, setLoading: 0 };
+  private readonly libraries = new Map<Library, Registered>();
+  private registered: Registered | null = null;
   private readonly version: string;
 
   /** @param version - Of the server, which scripts can ask for. */
@@ -59,6 +63,7 @@ export class LuaMachine {
     this.module._lua_close(this.stack.state);
     this.stack.dispose();
     this.chunks.clear();
+    this.libraries.clear();
   }
 
   private reopen(): void {
@@ -81,11 +86,12 @@ export class LuaMachine {
     const guarded = module._luaL_ref(state, REGISTRY);
     this.pushRaw(stack, guarded);
     module._lua_rawgeti(state, REGISTRY, guarded);
-    if (module._lua_pcall(state, 2, 4, 0) !== 0) throw new Error(stack.text(-1));
-    const [globals = 0, isPristine = 0, handler = 0, face = 0] = [1, 2, 3, 4].map(() =>
-      module._luaL_ref(state, REGISTRY),
+    if (module._lua_pcall(state, 2, 6, 0) !== 0) throw new Error(stack.text(-1));
+    const [setLoading = 0, functionFace = 0, globals = 0, isPristine = 0, handler = 0, face = 0] = Array.from(
+      { length: 6 },
+      () => module._luaL_ref(state, REGISTRY),
     );
-    this.refs = { globals, isPristine, handler, face };
+    this.refs = { globals, isPristine, handler, face, functionFace, setLoading };
     this.broken = null;
     return stack;
   }
@@ -94,6 +100,8 @@ export class LuaMachine {
   private load(stack: LuaStack, text: string, name: string): string | null {
     const { module } = this;
     const { state } = stack;
+    // What was compiled before is not loaded: it could do anything.
+    if (text.startsWith('\x1b')) return `${name.slice(1)}:1: unexpected symbol near 'char(27)'`;
     const namePlace = module._malloc(name.length + 1);
     for (let i = 0; i <= name.length; i++) module.HEAPU8[namePlace + i] = i < name.length ? name.charCodeAt(i) : 0;
     const status = module._luaL_loadbuffer(state, stack.write(text), text.length, namePlace);
@@ -113,15 +121,11 @@ export class LuaMachine {
 
   private pushRaw(stack: LuaStack, guarded: number): void {
     stack.pushTable(0, 12);
-    const libraries: Readonly<Record<string, Readonly<Record<string, LuaFunction>>>> = {
-      bit: BIT,
-      struct: STRUCT,
-      cmsgpack: MSGPACK,
-      cjson: jsonLibrary(),
-      math: randomLibrary(() => this.currentHost().random),
-      redis: redisLibrary(() => this.currentHost()),
-      base: baseLibrary(guarded),
-    };
+    const libraries = rawLibraries({
+      guarded,
+      host: () => this.currentHost(),
+      registered: () => this.registered,
+    });
     for (const [name, functions] of Object.entries(libraries)) {
       stack.pushText(name);
       stack.pushTable(0, 16);
@@ -142,10 +146,17 @@ export class LuaMachine {
     stack.setPair();
     stack.pushText('tick');
     this.pushFunction(stack, (it) => {
-      it.pushBoolean(++this.ticks > MAX_MILLIONS);
+      this.ticks += it.number(1) / 1_000_000;
+      if (!this.isOver) it.pushNil();
+      else it.pushText(this.registered === null ? ENDLESS : 'FUNCTION LOAD timeout');
       return 1;
     });
     stack.setPair();
+  }
+
+  /** It has taken too long. */
+  private get isOver(): boolean {
+    return this.ticks > (this.registered === null ? MAX_MILLIONS : MAX_MILLIONS_TO_LOAD);
   }
 
   private currentHost(): ScriptHost {
@@ -214,23 +225,104 @@ export class LuaMachine {
     this.begin(context.host);
     module._lua_rawgeti(state, REGISTRY, this.refs.handler);
     module._lua_rawgeti(state, REGISTRY, this.refs.globals);
-    this.pushStrings('KEYS', keys);
-    this.pushStrings('ARGV', argv);
+    this.setGlobal('KEYS', keys);
+    this.setGlobal('ARGV', argv);
     stack.pop();
     module._lua_rawgeti(state, REGISTRY, this.chunks.get(chunk.text) ?? 0);
     return this.finish(() => module._lua_pcall(state, 0, 1, 1), context);
   }
 
-  private pushStrings(name: string, values: readonly string[]): void {
+  private setGlobal(name: string, values: readonly string[] | null): void {
+    this.stack.pushText(name);
+    if (values === null) this.stack.pushNil();
+    else this.pushStrings(values);
+    this.stack.setPair();
+  }
+
+  private pushStrings(values: readonly string[]): void {
     const { stack } = this;
-    stack.pushText(name);
     stack.pushTable(values.length, 0);
     for (const [i, value] of values.entries()) {
       stack.pushText(value);
       stack.setItem(i + 1);
     }
-    stack.setPair();
   }
+
+  // ——— functions ———
+
+  /** Has a library register its functions. Throws a `Failure` that says what is wrong with it. */
+  addLibrary(text: Pick<Library, 'name' | 'code' | 'body'>): Library {
+    const functions = this.register(text.body);
+    const library: Library = { ...text, functions };
+    this.keep(library, functions);
+    return library;
+  }
+
+  /** Forgets a library, and what its functions keep to themselves. */
+  forget(library: Library): void {
+    for (const { ref } of this.libraries.get(library)?.values() ?? [])
+      this.module._luaL_unref(this.stack.state, REGISTRY, ref);
+    this.libraries.delete(library);
+  }
+
+  /** Calls a function of a library to its end. */
+  call(library: Library, words: Arguments, context: RunContext): Reply {
+    const registered = this.libraries.get(library) ?? this.register(library.body);
+    this.keep(library, registered);
+    const { module, stack } = this;
+    const { state } = stack;
+    this.begin(context.host);
+    module._lua_rawgeti(state, REGISTRY, this.refs.handler);
+    module._lua_rawgeti(state, REGISTRY, this.refs.globals);
+    for (const name of ['KEYS', 'ARGV']) this.setGlobal(name, null);
+    stack.pop();
+    module._lua_rawgeti(state, REGISTRY, registered.get(context.name)?.ref ?? 0);
+    this.pushStrings(words.keys);
+    this.pushStrings(words.argv);
+    return this.finish(() => module._lua_pcall(state, 2, 1, 1), context);
+  }
+
+  private keep(library: Library, registered: Registered): void {
+    this.libraries.delete(library);
+    this.libraries.set(library, registered);
+    const [oldest] = this.libraries.keys();
+    if (oldest !== undefined && this.libraries.size > MAX_LIBRARIES) this.forget(oldest);
+  }
+
+  private register(body: string): Registered {
+    const { module, stack } = this;
+    const uncompiled = this.load(stack, body, '@user_function');
+    if (uncompiled !== null) throw fail(`Error compiling function: ${uncompiled}`);
+    module._lua_rawgeti(stack.state, REGISTRY, this.refs.functionFace);
+    module._lua_setfenv(stack.state, -2);
+    running = this;
+    this.ticks = 0;
+    const registered: Registered = new Map();
+    this.registered = registered;
+    this.setLoading(true);
+    const status = module._lua_pcall(stack.state, 0, 0, 0);
+    const { isOver } = this;
+    this.registered = null;
+    if (!isOver) this.setLoading(false);
+    const isText = stack.type(-1) === TYPE.string;
+    const why = status === 0 ? '' : `${isText ? 'ERR ' : ''}${this.messageOf('err')}`;
+    module._lua_settop(stack.state, 0);
+    const { broken } = this;
+    if (broken !== null || isOver) this.reopen();
+    if (broken !== null) throw broken.error;
+    if (status !== 0) throw fail(`Error registering functions: ${why}`);
+    if (registered.size === 0) throw fail('No functions registered');
+    return registered;
+  }
+
+  private setLoading(isLoading: boolean): void {
+    const { module, stack } = this;
+    module._lua_rawgeti(stack.state, REGISTRY, this.refs.setLoading);
+    stack.pushBoolean(isLoading);
+    module._lua_pcall(stack.state, 1, 0, 0);
+  }
+
+  // ——— ends ———
 
   private begin(host: ScriptHost): void {
     running = this;
@@ -251,7 +343,7 @@ export class LuaMachine {
     }
     this.host = null;
     const { broken } = this;
-    if (broken === null && this.isPristine()) {
+    if (broken === null && !this.isOver && this.isPristine()) {
       this.module._lua_settop(stack.state, 0);
       return reply;
     }
@@ -271,18 +363,28 @@ export class LuaMachine {
   private raised(name: string): Failure {
     const { stack } = this;
     if (stack.type(-1) !== TYPE.table) return fail(`Error running script ${name}, ${stack.text(-1).slice(0, 100)}`);
-    const read = (field: string): string => {
-      stack.getField(field);
-      const type = stack.type(-1);
-      const text = type === TYPE.string || type === TYPE.number ? stack.text(-1) : '';
-      stack.pop();
-      return text;
-    };
-    const [message, source, line] = [printed(read('err')), read('source'), read('line')];
+    const [message, source, line] = [printed(this.messageOf('err')), this.messageOf('source'), this.messageOf('line')];
     const where = source === '' || line === '' ? '' : ` script: ${name}, on ${source}:${line}.`;
     const text = message === '' ? 'ERR unknown error' : message;
     return new Failure(`${text.startsWith('-') ? text.slice(1) : text}${where}`);
   }
+
+  /** A field of the error at the top of the stack, or that text itself. */
+  private messageOf(field: string): string {
+    const { stack } = this;
+    if (stack.type(-1) !== TYPE.table) return stack.text(-1);
+    stack.getField(field);
+    const type = stack.type(-1);
+    const text = type === TYPE.string || type === TYPE.number ? stack.text(-1) : '';
+    stack.pop();
+    return text;
+  }
+}
+
+/** What a script or a function is given. */
+export interface Arguments {
+  readonly keys: readonly string[];
+  readonly argv: readonly string[];
 }
 
 /** Who runs a script, and what errors call it. */

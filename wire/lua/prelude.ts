@@ -3,8 +3,9 @@ export const PRELUDE_NAME = '=prelude';
 
 /**
  * Makes the globals of Redis out of the standard libraries and of `raw`, the functions of JavaScript by library. Those
- * answer whether they succeeded, and then their results, or the error's text. Returns the globals, the error handler, and
- * a function that says whether all is as it was.
+ * answer whether they succeeded, and then their results, or the error's text. Returns the globals, the error handler, a
+ * function that says whether all is as it was, the table behind the globals, the globals of functions, and a function that
+ * says whether a library is being loaded, which has other globals.
  *
  * Libraries and globals are empty tables that look their fields up in the real ones, so that they cannot be written to.
  */
@@ -34,11 +35,12 @@ local function library(functions, constants)
   return made
 end
 
-local redis = library(raw.redis, {
+local constants = {
   LOG_DEBUG = 0, LOG_VERBOSE = 1, LOG_NOTICE = 2, LOG_WARNING = 3,
   REPL_NONE = 0, REPL_AOF = 1, REPL_SLAVE = 2, REPL_REPLICA = 2, REPL_ALL = 3,
   REDIS_VERSION = raw.version, REDIS_VERSION_NUM = raw.versionNumber,
-})
+}
+local redis = library(raw.redis, constants)
 local cjson = library(raw.cjson, { null = raw.null, _NAME = 'cjson', _VERSION = '2.1.0' })
 local cmsgpack = library(raw.cmsgpack, {
   _NAME = 'cmsgpack', _VERSION = 'lua-cmsgpack 0.4.0',
@@ -71,13 +73,22 @@ function globals.collectgarbage(what)
   return 0
 end
 function globals.gcinfo() return 64, 64 end
+-- What was compiled before is not loaded: it could do anything.
+local BINARY = '\\27'
+local function isBinary(s) return native.type(s) == 'string' and string.sub(s, 1, 1) == BINARY end
 function globals.load(f, name)
-  local chunk, wrong = load(f, name)
+  local isFirst = true
+  local chunk, wrong = load(function()
+    local piece = f()
+    if isFirst and isBinary(piece) then return '?' end
+    if piece ~= '' then isFirst = false end
+    return piece
+  end, name)
   if chunk then native.setfenv(chunk, globals._G) end
   return chunk, wrong
 end
 function globals.loadstring(s, name)
-  local chunk, wrong = loadstring(s, name)
+  local chunk, wrong = loadstring(isBinary(s) and '?' or s, name)
   if chunk then native.setfenv(chunk, globals._G) end
   return chunk, wrong
 end
@@ -95,11 +106,12 @@ end
 native.getmetatable('').__index = string
 native.getmetatable('').__metatable = protect({ __index = faces.string })
 
-setmetatable(globals, {
+local strict = {
   __index = function(_, name)
     error("Script attempted to access nonexistent global variable '" .. native.tostring(name) .. "'", 2)
   end,
-})
+}
+setmetatable(globals, strict)
 local face = protect(globals)
 native.rawset(globals, '_G', face)
 native.rawset(globals, 'getmetatable', function(...)
@@ -108,6 +120,16 @@ native.rawset(globals, 'getmetatable', function(...)
   if native.select('#', ...) == 0 then error("bad argument #1 to 'getmetatable' (value expected)", 2) end
   return native.getmetatable(t)
 end)
+
+-- Of functions: while their library is loaded there is nothing but what registers them.
+local registering = library({ register_function = raw.library.register_function, log = raw.redis.log }, constants)
+local loading = setmetatable({ redis = protect(setmetatable(registering, strict)) }, strict)
+local functionFace = protect(globals)
+local setLoading
+do
+  local real = native.debug.getmetatable(functionFace)
+  setLoading = function(isLoading) real.__index = isLoading and loading or globals end
+end
 
 local getinfo = native.debug.getinfo
 local function handler(err)
@@ -132,10 +154,36 @@ local function isPristine()
   return true
 end
 
--- A script that never ends is ended here, again and again if it catches that.
-native.debug.sethook(function()
-  if raw.tick() then error('the script does not come to an end and was stopped', 0) end
-end, '', 1000000)
+-- A script that never ends is ended here: at every line from then on, so that it cannot catch that and go on.
+local sethook = native.debug.sethook
+local function hooked(count)
+  local function hook()
+    local why = raw.tick(count)
+    if not why then return end
+    sethook(hook, 'l', count)
+    error(why, 0)
+  end
+  return hook, '', count
+end
+sethook(hooked(1000000))
 
-return face, handler, isPristine, globals
+-- Each coroutine has a hook of its own.
+local create, resume = coroutine.create, coroutine.resume
+function coroutineFace.create(f)
+  local why = raw.tick(0)
+  if why then error(why, 0) end
+  local made = create(f)
+  sethook(made, hooked(1000))
+  return made
+end
+local function passOn(ok, ...)
+  if not ok then error((...), 0) end
+  return ...
+end
+function coroutineFace.wrap(f)
+  local made = coroutineFace.create(f)
+  return function(...) return passOn(resume(made, ...)) end
+end
+
+return face, handler, isPristine, globals, functionFace, setLoading
 `;
