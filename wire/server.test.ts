@@ -29,6 +29,8 @@ describe('requests', () => {
     [['CLIENT', 'anything'], "-ERR unknown subcommand 'anything'. Try CLIENT HELP.\r\n"],
     [['NOPE', 'x'], "-ERR unknown command 'NOPE', with args beginning with: 'x' \r\n"],
     [['SET', 'a', 'b', 'NX', 'XX'], '-ERR syntax error\r\n'],
+    [['SCAN', '-'], '-ERR invalid cursor\r\n'],
+    [['SCAN', ''], '*2\r\n$1\r\n0\r\n*0\r\n'],
     [['SET', 'a', 'b', 'EX', '0'], "-ERR invalid expire time in 'set' command\r\n"],
     [['CLIENT', 'SETINFO', 'LIB-NAME', 'x'], "-ERR unknown subcommand 'SETINFO'. Try CLIENT HELP.\r\n"],
   ])('that are wrong are refused in the words of Redis: %j', (argv, answer) => {

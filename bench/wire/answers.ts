@@ -77,7 +77,8 @@ const UNORDERED: ReadonlySet<string> = new Set([
   'zscan',
 ]);
 
-/** Commands that answer times: beyond 2^53 ms, some 285 000 years, simulated servers have the nearest double. */
+const DIGITS = 15;
+/** Commands that answer times: beyond 2^53 ms, some 285 000 years, simulated servers have a double near them. */
 const TIMES: ReadonlySet<string> = new Set(['ttl', 'pttl', 'expiretime', 'pexpiretime']);
 
 /** An answer as text that is equal where two servers agree. @param queued - The names of the commands of an `EXEC`. */
@@ -87,7 +88,7 @@ export function comparable(name: string, answer: Answer, queued: readonly string
     return `exec(${content.map((it: Answer, i) => comparable(queued[i] ?? '', it)).join(' ')})`;
   if (name === 'hello' && Array.isArray(content))
     return JSON.stringify(content.map((it: Answer, i) => (i === 7 ? 'its id' : it)));
-  if (TIMES.has(name) && mark === ':') return String(Number(content));
+  if (TIMES.has(name) && mark === ':') return Number(content).toPrecision(DIGITS);
   if (UNORDERED.has(name)) return sorted(answer);
   return JSON.stringify(answer);
 }

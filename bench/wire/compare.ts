@@ -97,7 +97,7 @@ export class Comparison {
     await this.keep(
       DATABASES.flatMap((index) => [
         ['SELECT', index],
-        ['EXISTS', ...KEYS],
+        ['SCAN', '0', 'COUNT', '100000'],
       ]),
     );
   }

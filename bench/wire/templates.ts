@@ -91,8 +91,8 @@ export const TEMPLATES: readonly string[] = [
 export const FUNCTION_CALLS: readonly string[] = [
   ...['FCALL f counted', 'FCALL g 1 key value', 'FCALL r 1 key value', 'FCALL_RO r 1 key', 'FCALL_RO g 1 key value'],
   ...['FCALL F 0 value value', 'FCALL nope 0', 'FUNCTION LIST [LIBRARYNAME T*] [WITHCODE]', 'FUNCTION STATS'],
-  ...['FUNCTION DELETE one', 'FUNCTION DELETE three', 'FUNCTION FLUSH [SYNC|x]', 'COMMAND GETKEYS EVAL x counted'],
-  ...['COMMAND GETKEYS ZUNIONSTORE key counted', 'COMMAND GETKEYS MSET keyPairs', 'COMMAND GETKEYS NOPE key'],
+  ...['FUNCTION DELETE one', 'FUNCTION DELETE three', 'FUNCTION FLUSH [SYNC|x]', 'COMMAND GETKEYS EVAL x 2 keys'],
+  ...['COMMAND GETKEYS ZUNIONSTORE key 1 keys', 'COMMAND GETKEYS MSET keyPairs', 'COMMAND GETKEYS NOPE key'],
 ];
 
 /** Those in which nothing may be changed: what they would answer then is left to chance. */

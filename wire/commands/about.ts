@@ -46,12 +46,9 @@ function keysOf({ name, keys }: Command, argv: readonly string[]): string[] | nu
   }
   const place = COUNTED[name];
   if (place === undefined) return fixed;
-  const text = at(argv, place);
-  // A count that is no integer is read up to where it is one, in an older way, in which other keys come last.
-  const count = Number.parseInt(text, 10);
-  if (!(count > 0) || place + count >= argv.length) return null;
-  const counted = argv.slice(place + 1, place + 1 + count);
-  return parseInteger(text) === null ? [...counted, ...fixed] : [...fixed, ...counted];
+  const count = Number(parseInteger(at(argv, place)) ?? 0);
+  if (count <= 0 || place + count >= argv.length) return null;
+  return [...fixed, ...argv.slice(place + 1, place + 1 + count)];
 }
 
 function getKeys(commands: Commands, words: readonly string[]): Reply {

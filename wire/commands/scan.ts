@@ -29,6 +29,7 @@ function optionsOf(argv: readonly string[], from: number, takesType: boolean): O
 }
 
 function cursorOf(text: string): number {
+  if (text === '') return 0;
   if (!/^[+-]?\d{1,20}$/.test(text)) throw fail('invalid cursor');
   // `strtoul` takes a sign, and lets negative numbers begin again from the greatest.
   return Number(BigInt.asUintN(64, BigInt(text.replace('+', ''))));
