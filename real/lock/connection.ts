@@ -3,7 +3,15 @@ import { connectionShapeError, isNodeRedis, isTransport } from './client-shape.j
 import { configError } from './errors.js';
 import { type FirstLook, firstLook } from './first-look.js';
 import { type NodeRedisClient, nodeRedisTransport } from './node-redis.js';
-import { loadScripts, type RedisConnection, type Request, write } from './request.js';
+import {
+  type Comparisons,
+  type LockWords,
+  loadScripts,
+  NO_COMPARISONS,
+  type RedisConnection,
+  type Request,
+  write,
+} from './request.js';
 import { type RestAddress, restAddressOf, restTransport, type UpstashClient } from './rest.js';
 import { type RedlockTransport, SessionConnection } from './session.js';
 import { detectFastPath, type FastPath } from './shortcut.js';
@@ -121,7 +129,7 @@ interface ConnectionListener {
   onLinkError(error: Error): void;
 }
 
-const UNSEEN: FirstLook = { servers: [], fault: null };
+const UNSEEN: FirstLook = { servers: [], comparisons: NO_COMPARISONS, fault: null };
 /** How long a node that took a connection may take to answer what is asked first, ms. */
 const FIRST_LOOK_MS = 2000;
 
@@ -132,7 +140,10 @@ export class NodeConnection {
   #ready = false;
   /** Counts connections made and lost, so that what was asked of one that is gone is not taken for the next one's. */
   #turn = 0;
+  /** Another one for each connection that it made. */
+  session: object = {};
   #shortcut: FastPath | null = null;
+  #comparisons: Comparisons = NO_COMPARISONS;
 
   /** @throws LockError `ERR_LOCK_CONFIG` if the client makes no connections. */
   constructor(client: AnyClient, owner: ConnectionListener) {
@@ -153,14 +164,30 @@ export class NodeConnection {
     return this.#ready;
   }
 
-  /** Sends a request. The reply is read by `replyOf`; an error reply rejects, and so does the end of the connection. */
-  send(request: Request): Promise<unknown> {
-    return this.#shortcut === null ? write(this.connection, request.words) : this.#shortcut(request);
+  /**
+   * A request in words that compare without a script; `null` where this server, or the client, takes a script. ioredis's own
+   * methods put no key prefix before keys of commands that it does not know.
+   */
+  comparing(request: Request): LockWords | null {
+    if (!this.#comparisons.sets) return null;
+    const passesAll = this.#shortcut !== null || this.connection instanceof SessionConnection;
+    return passesAll ? request.comparedBy(this.#comparisons) : null;
+  }
+
+  /** Takes scripts from now on: the server refused to compare. */
+  stopComparing(): void {
+    this.#comparisons = NO_COMPARISONS;
+  }
+
+  /** Sends a command. The reply is read by `replyOf`; an error reply rejects, and so does the end of the connection. */
+  send(words: LockWords): Promise<unknown> {
+    return this.#shortcut === null ? write(this.connection, words) : this.#shortcut(words);
   }
 
   /** It is ready for locks once it is known where it leads to and what its SET does. */
   #prepare(): void {
     const turn = ++this.#turn;
+    this.session = {};
     void loadScripts(this.connection);
     void this.#findShortcut();
     const looking = firstLook(this.connection);
@@ -177,6 +204,7 @@ export class NodeConnection {
 
   #admit(look: FirstLook): void {
     this.#ready = true;
+    this.#comparisons = look.comparisons;
     if (!this.#owner.onLinkReady(this, look)) this.drop();
   }
 

@@ -66,6 +66,8 @@ export abstract class LockDriver implements Environment<LockDriver>, Receiver {
   /** Nodes that the SET of this attempt could not be sent to. */
   #missed: NodeSet = NO_NODES;
   #unanswered = 0;
+  /** The longest TTL that its keys may have been given, ms. */
+  #longestMs = 0;
   /** Rounds that are not with the sockets yet, and when the last of them was: node time-outs count from then. */
   #unwritten = 0;
   #writtenAt: LocalTime = localTime(-LONGEST_US);
@@ -169,7 +171,8 @@ export abstract class LockDriver implements Environment<LockDriver>, Receiver {
 
   #sendNow(to: NodeSet, command: Command, now: LocalTime): void {
     const { operation } = command;
-    const request = new Request(command, this.resources, this.policy.rules);
+    const request = new Request(command, this.resources, this.policy.rules, command.ttlMs < this.#longestMs);
+    this.#longestMs = Math.max(this.#longestMs, command.ttlMs);
     const isOfAttempt = this.#isOfAttempt(command);
     if (operation === 'acquire') this.#missed = without(this.#missed, to);
     for (const node of this.#nodes) {

@@ -1,11 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { isOfIoredis } from './client-shape.js';
-import { isErrorReply, type RedisConnection } from './request.js';
+import { type Comparisons, comparisonsOf, isErrorReply, NO_COMPARISONS, type RedisConnection } from './request.js';
 
 /** What is found out about a connection before it carries the first lock. */
 export interface FirstLook {
   /** Names of the server behind it, each its own alone: two connections that share one lead to one server. */
   readonly servers: readonly string[];
+  /** What it compares by itself. */
+  readonly comparisons: Comparisons;
   /** What its SET did that no lock can be made of; `null` if it did what it should, or nothing could be seen. */
   readonly fault: string | null;
 }
@@ -30,22 +32,25 @@ export function firstLook(connection: RedisConnection & Asked): Promise<FirstLoo
     connection.isCluster === true ||
     ((connection.stream !== undefined || !known) && typeof connection.info === 'function');
   if (known && !identified) return undefined;
-  return Promise.all([identified ? serversOf(connection) : [], known ? null : faultOfSet(connection)]).then(
-    ([servers, fault]) => ({ servers, fault }),
+  return Promise.all([identified ? identify(connection) : NOTHING, known ? null : faultOfSet(connection)]).then(
+    ([identity, fault]) => ({ ...identity, fault }),
   );
 }
 
-/** Empty where the server does not tell, such as for want of a permission. */
-async function serversOf(connection: Asked): Promise<string[]> {
+const NOTHING: Omit<FirstLook, 'fault'> = { servers: [], comparisons: NO_COMPARISONS };
+
+/** Nothing where the server does not tell, such as for want of a permission. A Cluster may have servers of several versions. */
+async function identify(connection: Asked): Promise<Omit<FirstLook, 'fault'>> {
   try {
     if (connection.isCluster) {
       const text = String(await connection.cluster?.('NODES'));
-      return text.split('\n').flatMap((line) => /^[0-9a-f]{40}(?= )/.exec(line) ?? []);
+      return { ...NOTHING, servers: text.split('\n').flatMap((line) => /^[0-9a-f]{40}(?= )/.exec(line) ?? []) };
     }
-    const id = /^run_id:([0-9a-f]{40})\s*$/m.exec(String(await connection.info?.('server')));
-    return id?.[1] === undefined ? [] : [id[1]];
+    const info = String(await connection.info?.('server'));
+    const id = /^run_id:([0-9a-f]{40})\s*$/m.exec(info);
+    return { servers: id?.[1] === undefined ? [] : [id[1]], comparisons: comparisonsOf(info) };
   } catch {
-    return [];
+    return NOTHING;
   }
 }
 

@@ -68,19 +68,70 @@ export function encodeCommand<Name extends string>(name: Name, args: readonly st
 const ABOUT_COUNTER: readonly Operation[] = ['read-counter', 'raise-counter', 'join-counter'];
 
 /** A command of a lock in words. */
-type LockWords = EncodedCommand<'set' | 'eval' | 'evalsha'>;
+export type LockWords = EncodedCommand<'set' | 'eval' | 'evalsha' | 'delex' | 'delifeq'>;
+
+/** What a server compares with the token by itself, so that one key needs no script. */
+export interface Comparisons {
+  /** Whether it has `SET … IFEQ`. */
+  readonly sets: boolean;
+  /** Its command to delete. */
+  readonly deletes: 'delex' | 'delifeq' | null;
+}
+
+/** Of a server that has scripts alone. */
+export const NO_COMPARISONS: Comparisons = { sets: false, deletes: null };
+const OF_REDIS: Comparisons = { sets: true, deletes: 'delex' };
+const OF_VALKEY_8: Comparisons = { sets: true, deletes: null };
+const OF_VALKEY_9: Comparisons = { sets: true, deletes: 'delifeq' };
+
+/** By what a server says of itself: Redis from 8.4 and Valkey from 8.1 compare. */
+export function comparisonsOf(info: string): Comparisons {
+  const valkey = /^valkey_version:(\d+)\.(\d+)/m.exec(info);
+  if (valkey !== null) {
+    const version = Number(valkey[1]) * 1000 + Number(valkey[2]);
+    return version >= 9000 ? OF_VALKEY_9 : version >= 8001 ? OF_VALKEY_8 : NO_COMPARISONS;
+  }
+  const redis = /^redis_version:(\d+)\.(\d+)/m.exec(info);
+  return Number(redis?.[1]) * 1000 + Number(redis?.[2]) >= 8004 ? OF_REDIS : NO_COMPARISONS;
+}
 
 /** A command with the keys it is about: one for all nodes that it goes to, so that it is put into words once. */
 export class Request {
   readonly command: Command;
   readonly #keys: readonly string[];
   readonly #rules: Rules;
+  readonly #isShorter: boolean;
   #words: LockWords | undefined;
+  #comparisons: Comparisons = NO_COMPARISONS;
+  #compared: LockWords | null = null;
 
-  constructor(command: Command, keys: readonly string[], rules: Rules = SOUND) {
+  /** @param isShorter - Whether the keys may have been given a longer TTL before, which must stay. */
+  constructor(command: Command, keys: readonly string[], rules: Rules = SOUND, isShorter = false) {
     this.command = command;
     this.#keys = keys;
     this.#rules = rules;
+    this.#isShorter = isShorter;
+  }
+
+  /** The same by what a server compares itself; `null` if it takes a script. */
+  comparedBy(comparisons: Comparisons): LockWords | null {
+    if (comparisons !== this.#comparisons) {
+      this.#comparisons = comparisons;
+      this.#compared = this.#compare(comparisons);
+    }
+    return this.#compared;
+  }
+
+  #compare({ sets, deletes }: Comparisons): LockWords | null {
+    const [key, other] = this.#keys;
+    if (key === undefined || other !== undefined || this.#rules.scripts !== SOUND.scripts) return null;
+    const { operation } = this.command;
+    const token = String(this.command.token);
+    if (operation === 'release' && deletes === 'delex') return encodeCommand('delex', [key, 'IFEQ', token]);
+    if (operation === 'release' && deletes === 'delifeq') return encodeCommand('delifeq', [key, token]);
+    // It gives the key this TTL whatever it has, where the script never shortens.
+    if (operation !== 'extend' || !sets || this.#isShorter) return null;
+    return encodeCommand('set', [key, token, 'IFEQ', token, 'PX', String(this.#lifeMs)]);
   }
 
   /** `SET` where that will do, else its script by its hash. */
@@ -127,7 +178,7 @@ export class Request {
 
 /** Sends a command by ioredis's own methods. The reply is read by {@link replyOf}; an error reply rejects. */
 export function write(connection: RedisConnection, { name, args }: LockWords): Promise<unknown> {
-  return Reflect.apply(connection[name], connection, args);
+  return Reflect.apply(Reflect.get(connection, name), connection, args);
 }
 
 /** What a node has under a key: whose token, and for how long, ms; `null` is nothing. */

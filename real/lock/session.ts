@@ -98,6 +98,14 @@ export class SessionConnection extends EventEmitter implements RedisConnection {
     return this.#send('SET', this.#keyPrefix + key, value, ...rest);
   }
 
+  delex(key: string, ...rest: readonly string[]): Promise<unknown> {
+    return this.#send('DELEX', this.#keyPrefix + key, ...rest);
+  }
+
+  delifeq(key: string, value: string): Promise<unknown> {
+    return this.#send('DELIFEQ', this.#keyPrefix + key, value);
+  }
+
   eval(lua: string, keys: number, ...args: readonly (string | number)[]): Promise<unknown> {
     return this.#script('EVAL', lua, keys, args);
   }

@@ -51,15 +51,15 @@ describe.skipIf(!canRunOnRedis('the shortcut', 'processes'))('the shortcut', () 
       const keys = [`{${library}} a`, `{${library}} b`];
       const [key = ''] = keys;
       const replies = await Promise.all([
-        send?.(new Request(command('acquire'), [key])),
+        send?.(new Request(command('acquire'), [key]).words),
         client.get(key),
-        send?.(new Request(command('acquire'), [key])),
-        send?.(new Request(command('extend'), [key])),
-        send?.(new Request(command('release'), [key])),
+        send?.(new Request(command('acquire'), [key]).words),
+        send?.(new Request(command('extend'), [key]).words),
+        send?.(new Request(command('release'), [key]).words),
         client.get(key),
-        send?.(new Request(command('acquire'), keys)),
-        send?.(new Request(command('release', 'another' as Token), keys)),
-        send?.(new Request(command('release'), keys)),
+        send?.(new Request(command('acquire'), keys).words),
+        send?.(new Request(command('release', 'another' as Token), keys).words),
+        send?.(new Request(command('release'), keys).words),
       ]);
       expect([replies[1], replies[5]]).toEqual([TOKEN, null]);
       const votes = replies.filter((_, index) => index !== 1 && index !== 5).map(answerOf);
@@ -69,10 +69,10 @@ describe.skipIf(!canRunOnRedis('the shortcut', 'processes'))('the shortcut', () 
     test('rejects with error replies, and when the connection ends', async () => {
       const { client, send } = await connect(library);
       await client.script('FLUSH');
-      const missing = await send?.(new Request(command('extend'), ['k'])).catch((reason: unknown) => reason);
+      const missing = await send?.(new Request(command('extend'), ['k']).words).catch((reason: unknown) => reason);
       expect([isErrorReply(missing), isMissingScript(missing)]).toEqual([true, true]);
       await client.client('PAUSE', 300, 'ALL');
-      const cut = send?.(new Request(command('acquire'), ['k'])).catch((reason: unknown) => reason);
+      const cut = send?.(new Request(command('acquire'), ['k']).words).catch((reason: unknown) => reason);
       client.disconnect();
       const lost = await cut;
       expect([lost instanceof Error, isErrorReply(lost)]).toEqual([true, false]);

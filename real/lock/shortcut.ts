@@ -1,7 +1,7 @@
-import { type EncodedCommand, encodeCommand, type RedisConnection, type Request } from './request.js';
+import { type EncodedCommand, encodeCommand, type RedisConnection } from './request.js';
 
-/** Sends a request, and resolves with the reply: its strings are buffers. */
-export type FastPath = (request: Request) => Promise<unknown>;
+/** Sends a command, and resolves with the reply: its strings are buffers. */
+export type FastPath = (words: EncodedCommand) => Promise<unknown>;
 
 /** What lies below the methods of an ioredis connection. A Cluster and ioredis-mock do not have all of it. */
 interface Depths {
@@ -34,7 +34,7 @@ export async function detectFastPath(connection: RedisConnection & Depths): Prom
   };
   try {
     const reply = await send(encodeCommand('echo', [TRIAL]));
-    return String(reply) === TRIAL ? ({ words }) => send(words) : null;
+    return String(reply) === TRIAL ? send : null;
   } catch {
     return null;
   }
