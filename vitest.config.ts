@@ -63,7 +63,7 @@ const config: ViteUserConfig = defineConfig({
           name: 'guests',
           // All of them replace the same globals, once; clients take most of a second to load.
           isolate: false,
-          include: ['guests/**/*.test.ts'],
+          include: ['{guests,audit}/**/*.test.ts'],
           exclude: LONGER,
         },
       },
@@ -94,7 +94,7 @@ const config: ViteUserConfig = defineConfig({
         test: {
           ...ALONE,
           name: 'guest-searches',
-          include: ['guests/**/*.prop.test.ts', 'examples/home-made-lock/*.test.ts'],
+          include: ['{guests,audit}/**/*.prop.test.ts', 'examples/home-made-lock/*.test.ts'],
         },
       },
       {
@@ -103,7 +103,7 @@ const config: ViteUserConfig = defineConfig({
           ...ALONE,
           name: 'slow',
           include: [
-            '{core,deviations,scenarios,sim,properties,search,explore,wire,guests,campaign,cli,bench,test}/**/*.slow.test.ts',
+            '{core,deviations,scenarios,sim,properties,search,explore,wire,guests,audit,campaign,cli,bench,test}/**/*.slow.test.ts',
           ],
         },
       },

@@ -42,7 +42,7 @@ export function authorsLine({ stack = '' }: Error): string | null {
 
 /** Its tests and examples stand for those of others. */
 function isOwn(path: string): boolean {
-  return path.startsWith(HERE) && !/\.test\.|[\\/](?:testing|examples)[\\/]/.test(path);
+  return path.startsWith(HERE) && !/\.test\.|[\\/](?:testing|examples|wild)[\\/]/.test(path);
 }
 
 /** Failures in which somebody else's command may be what decided. */

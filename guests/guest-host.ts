@@ -21,17 +21,17 @@ import {
   nodeName,
   type QueueEvent,
   type SimLock,
-  type SimNode,
   type TrueTime,
 } from '../sim/index.js';
+import type { Addressed } from './addressed.js';
 import { as, current, type OwnedTimer } from './host/owner.js';
-import { addressOf } from './net/addresses.js';
+import { unreachable } from './net/addresses.js';
 import type { Connection } from './net/connection.js';
 import type { ProcessNetwork } from './net/process-network.js';
 import { isGreeting, Segment } from './net/segment.js';
 import { GuestTimer, ProcessTimers } from './process-timers.js';
 import type { Sent, Wire } from './redis/client.js';
-import { meaningOf } from './redis/meaning.js';
+import { type Meaning, meaningOf } from './redis/meaning.js';
 import { RemoteCommands } from './redis/remote.js';
 import { saidBy } from './redis/said.js';
 import type { GuestProcess, Session } from './session.js';
@@ -226,13 +226,20 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
   }
 
   private send(place: number, node: number, commands: readonly (readonly string[])[]): Sent {
-    const { session } = this;
     const addressed = this.addressed(place, node, commands);
     if (addressed === null)
       return { replies: Promise.reject(new Error('no lock was asked for yet')), abandon: () => {} };
     const { lock, command, said, at } = addressed;
     this.noteFrame(node, said);
-    const remote = new RemoteCommands(lock, at, session.serverOf(at), commands, said, session.names, this.context);
+    const remote = new RemoteCommands(
+      lock,
+      at,
+      this.session.serverOf(at),
+      commands,
+      said,
+      this.session.names,
+      this.context,
+    );
     this.host.send(lock, oneNode(place), command, remote);
     return remote;
   }
@@ -247,6 +254,12 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
 
   /** Sends commands over a connection that guest code has opened itself. */
   transmit(connection: Connection, node: number, commands: readonly (readonly string[])[]): void {
+    const { tap, origins } = this.session;
+    const send = (): void => this.transmitNow(connection, node, commands);
+    if (!(tap?.keeps(this, connection, commands, origins?.keep(send) ?? send) ?? false)) send();
+  }
+
+  private transmitNow(connection: Connection, node: number, commands: readonly (readonly string[])[]): void {
     const place = this.current?.list.nodes.indexOf(node) ?? -1;
     const addressed = place < 0 ? null : this.addressed(place, node, commands);
     if (addressed === null) return;
@@ -278,8 +291,8 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
       textOf: (sha) => session.textOf(sha),
       effectOf: (text, rest) => session.effects.ofScript(text, rest, isAcquiring),
     });
-    const known = meaning.value === null ? undefined : session.names.known(meaning.value);
-    const owner = known === undefined ? null : this.context.ownerOf(known);
+    session.tap?.sent({ process: this, node, commands, meaning });
+    const owner = this.ownerOf(meaning);
     const lock = owner?.client === this ? owner : this.current;
     const at = session.nodes[node];
     if (lock === null || at === undefined) return null;
@@ -296,6 +309,16 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
       counter: 0,
     };
     return { lock, command, said: saidBy(commands, meaning), at };
+  }
+
+  /** Whose lock the value of a command belongs to. Of one that a process uses again and again, it is the latest lock. */
+  private ownerOf({ value, operation }: Meaning): SimLock | null {
+    const { names, tap } = this.session;
+    const owner = value === null ? null : this.context.ownerOf(names.known(value) ?? 0);
+    const isUsedAgain = tap !== null && operation === 'acquire' && owner?.client === this && owner !== this.current;
+    if (!isUsedAgain || this.current?.state.phase !== 'acquiring' || value === null) return owner;
+    names.renew(value, this.current);
+    return this.current;
   }
 
   private networkMade: ProcessNetwork | null = null;
@@ -366,19 +389,8 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     const isAwaited = remote instanceof Segment ? isAnswer : remote.isAwaited;
     if (isAwaited) this.session.judge.heard(command, this.context.now);
     if (isAnswer) this.answered(lock, place, answer);
+    if (isAnswer) this.session.tap?.answered(this, lock.list.nodes[place] ?? place, command.operation, answer);
     if (command.operation === 'extend' && answer === 'yes' && isAwaited) this.extensionGranted(lock, place);
     this.enter(() => remote.arrive(counter));
   }
-}
-
-/** Commands, and what they are about. */
-interface Addressed {
-  readonly lock: SimLock;
-  readonly command: Command;
-  readonly said: string;
-  readonly at: SimNode;
-}
-
-function unreachable(where: string): string {
-  return `the client connects to ${where}, which is no node of the simulated world: take addresses, as ${addressOf(0).url}`;
 }

@@ -15,15 +15,17 @@ export const COMMAND_TIMEOUT_MS = 500;
  * acquires while a node is silent: whether it bounds how long it waits is the same in all of its runs.
  *
  * @param commandTimeoutMs - What commands of its connections reject after; `undefined` for never.
+ * @param hooks - What listens to its clients, and where they find nodes.
  */
 export async function lockFactoryOf(
   name: string,
   make: MakeLock,
   commandTimeoutMs: number | undefined,
+  hooks: Pick<LockFactory, 'tap' | 'nodeAt'> = {},
 ): Promise<LockFactory> {
   await loadLua();
   const seen = nothingSeen();
-  const subject: LockFactory = { name, make, commandTimeoutMs, bounds: false, scripts: new Map(), seen };
+  const subject: LockFactory = { name, make, commandTimeoutMs, bounds: false, scripts: new Map(), seen, ...hooks };
   for (const extendsItself of [false, true]) await replayGuests(subject, REHEARSAL, { extendsItself });
   const { monitors } = await replayGuests({ ...subject, commandTimeoutMs: undefined }, SILENT_NODE);
   return { ...subject, bounds: monitors.bounds, seen: { ...nothingSeen(), sockets: seen.sockets } };

@@ -9,6 +9,7 @@ import { LOOP_ANSWERS } from './haste.js';
 import type { ProcessContext } from './host/owner.js';
 import { type ClientViolation, failure } from './judges/failure.js';
 import { type LockUnderTest, type MakeLock, whatIsWrongWith } from './lock-under-test.js';
+import { nodeAt } from './net/addresses.js';
 import type { ByteLine, Trouble } from './net/byte-log.js';
 import { type NetworkUser, ProcessNetwork } from './net/process-network.js';
 import { Origins } from './origins.js';
@@ -18,6 +19,7 @@ import { Effects } from './redis/effect.js';
 import { RunNames } from './redis/names.js';
 import { Server } from './redis/server.js';
 import type { ViolationKind } from './search/kinds.js';
+import type { Tap } from './tap.js';
 import { testBedOf } from './test-bed.js';
 
 /** A lock client that can be run; see `lockFactoryOf`. */
@@ -35,6 +37,10 @@ export interface LockFactory {
   readonly seen: Seen;
   /** Kinds of failure that it never promised to avoid, and that are not told; none where left out. */
   readonly notPromised?: readonly ViolationKind[];
+  /** Listens to its clients' own connections. */
+  readonly tap?: Tap | undefined;
+  /** The index of the node at a place that clients connect to; -1 for none. Default: nodes by their own addresses. */
+  readonly nodeAt?: ((host: string, port: number) => number) | undefined;
 }
 
 /** What clients have been seen to do. */
@@ -122,6 +128,7 @@ export class Session {
   /** Whether locks are to extend themselves, where a client can do that. */
   readonly extendsItself: boolean;
   readonly seen: Seen;
+  readonly tap: Tap | null;
   /** Is told what calls come to. */
   readonly judge: GuestMonitors;
   private readonly subject: LockFactory;
@@ -148,6 +155,7 @@ export class Session {
   constructor(subject: LockFactory, context: World['context'], judge: GuestMonitors, extendsItself: boolean) {
     this.subject = subject;
     this.seen = subject.seen;
+    this.tap = subject.tap ?? null;
     this.judge = judge;
     this.context = context;
     this.bytes = context.trace.keeping ? [] : null;
@@ -209,7 +217,12 @@ export class Session {
   /** The network of a process; all those that there are hear of what becomes of nodes. */
   networkFor(user: NetworkUser): ProcessNetwork {
     this.seen.sockets = true;
-    const machines = { nodes: this.nodes, off: this.off, serverOf: (node: SimNode) => this.serverOf(node) };
+    const machines = {
+      nodes: this.nodes,
+      off: this.off,
+      serverOf: (node: SimNode) => this.serverOf(node),
+      nodeAt: this.subject.nodeAt ?? nodeAt,
+    };
     const network = new ProcessNetwork(user, machines);
     this.networks.set(user.index, network);
     return network;

@@ -24,6 +24,7 @@ const EVERY_ROOM = [
   'report',
   'real',
   'guests',
+  'audit',
   'campaign',
 ];
 
@@ -41,6 +42,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   wire: ['core', 'sim'],
   real: GROUND,
   guests: [...GROUND, 'sim', 'wire', 'properties', 'search', 'report', 'real'],
+  audit: [...GROUND, 'sim', 'wire', 'properties', 'report', 'guests'],
   campaign: [...GROUND, 'sim', 'properties', 'search', 'guests'],
   cli: EVERY_ROOM,
   bench: [...EVERY_ROOM, 'cli'],

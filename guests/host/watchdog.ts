@@ -52,6 +52,11 @@ export class Watchdog {
     this.worker.unref();
   }
 
+  /** What another thread looks at: how often the client has let go, and whether it has the thread at all. */
+  get shared(): Int32Array {
+    return this.beats;
+  }
+
   /** The client has let go of the thread, or is about to get it; `isAway` once it will not get it any more. */
   beat(isAway = false): void {
     Atomics.add(this.beats, 0, 1);

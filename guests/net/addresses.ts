@@ -12,6 +12,8 @@ export interface NodeAddress {
 }
 
 const PORT = 6379;
+/** Of REST interfaces. */
+export const HTTPS_PORT = 443;
 
 /** The address of node number `node`. */
 export function addressOf(node: number): NodeAddress {
@@ -26,7 +28,12 @@ export function ipOf(node: number): string {
 
 /** The number of the node at this host, by its name or its IPv4 address; -1 for none. */
 export function nodeAt(host: string, port: number = PORT): number {
-  if (port !== PORT) return -1;
+  if (port !== PORT && port !== HTTPS_PORT) return -1;
   const byIp = /^10\.0\.0\.(\d+)$/.exec(host);
   return byIp === null ? nodeIndex(host) : Number(byIp[1]) - 1;
+}
+
+/** What is wrong with a client that connects to another place. */
+export function unreachable(where: string): string {
+  return `the client connects to ${where}, which is no node of the simulated world: take addresses, as ${addressOf(0).url}`;
 }

@@ -1,7 +1,7 @@
 import { allNodes, NO_NODES, type NodeSet, oneNode, union, without } from '../../core/index.js';
 import type { SimNode } from '../../sim/index.js';
 import type { Server } from '../redis/server.js';
-import { addressOf, ipOf, nodeAt } from './addresses.js';
+import { addressOf, HTTPS_PORT, ipOf } from './addresses.js';
 import { type ClientEnd, Connection, type Line, type Opener } from './connection.js';
 import { type Group, Requests } from './requests.js';
 import { Rest } from './rest.js';
@@ -11,6 +11,8 @@ import type { Network } from './socket.js';
 interface Machines {
   readonly nodes: readonly SimNode[];
   serverOf(node: SimNode): Server;
+  /** The index of the node at this place; -1 for none. */
+  nodeAt(host: string, port: number): number;
   /** Nodes whose machines are off. */
   readonly off: ReadonlySet<number>;
 }
@@ -39,7 +41,7 @@ export class ProcessNetwork implements Network {
   /** @param where - The same place, as its user has written it. */
   connect(host: string, port: number, end: ClientEnd, where: string = port > 0 ? `${host}:${port}` : host): Line {
     const { user, machines } = this;
-    const index = nodeAt(host, port);
+    const index = machines.nodeAt(host, port);
     const node = machines.nodes[index];
     if (node === undefined) {
       user.unreachable(where);
@@ -76,14 +78,14 @@ export class ProcessNetwork implements Network {
 
   get rest(): Rest {
     this.restMade ??= new Rest({
-      connect: (url, end) => this.connect(url.hostname, addressOf(0).port, end, url.host),
+      connect: (url, end) => this.connect(url.hostname, HTTPS_PORT, end, url.host),
       refuses: (what) => this.user.refuses(what),
     });
     return this.restMade;
   }
 
   lookup(host: string): string | null {
-    const index = nodeAt(host);
+    const index = this.machines.nodeAt(host, addressOf(0).port);
     return this.machines.nodes[index] === undefined ? null : ipOf(index);
   }
 
@@ -101,7 +103,8 @@ export class ProcessNetwork implements Network {
     for (const [connection, index] of this.connections)
       if (connection.isInUse) used = union(used, oneNode(index));
       else waiting = union(waiting, oneNode(index));
-    for (const host of this.restMade?.missed ?? []) waiting = union(waiting, oneNode(nodeAt(host)));
+    for (const host of this.restMade?.missed ?? [])
+      waiting = union(waiting, oneNode(this.machines.nodeAt(host, HTTPS_PORT)));
     return union(without(allNodes(this.machines.nodes.length), used), waiting);
   }
 

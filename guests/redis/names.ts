@@ -29,8 +29,11 @@ export class RunNames implements Names {
 
   /** The token of a value, which is this lock's if nobody has used it yet. */
   claimFor(value: string, lock: SimLock): number {
-    const known = this.tokens.get(value);
-    if (known !== undefined) return known;
+    return this.tokens.get(value) ?? this.renew(value, lock);
+  }
+
+  /** Gives a value that was used before to another lock. */
+  renew(value: string, lock: SimLock): number {
     const token = this.numbering.newToken(lock);
     this.tokens.set(value, token);
     this.values[token] = value;

@@ -27,6 +27,8 @@ export interface FaultClass {
   readonly dying?: boolean;
   /** Every lock is extended, some of them late. */
   readonly extending?: boolean;
+  /** Locks are released about when their keys expire. */
+  readonly lateRelease?: boolean;
   /** All clients begin in one instant, with clocks that show the same. */
   readonly atOnce?: boolean;
   /** When everything has healed, each client asks once more, alone. */

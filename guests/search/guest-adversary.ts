@@ -73,6 +73,9 @@ const MOST_DEATHS = 2;
 /** Share of those that ask, or have a lock, that die soon after, as long as any may die. */
 const DEATH_PPM = 400_000;
 
+/** When locks are released that are released late, thousandths of their TTL. */
+const LATE_PERMILLE = [970, 1_000] as const;
+
 /** Extensions of a lock where every lock is extended. */
 const MOST_EXTENSIONS = 3;
 
@@ -136,6 +139,12 @@ export class GuestAdversary implements Adversary {
     const plan = this.inOneInstant(client, view) ? { ...drawn, atUs: AT_ONCE_US } : drawn;
     const ttlUs = this.runConfig.ttlMs * 1000;
     const holdUs = plan.holdUs ?? this.draw.between(ttlUs, 3 * ttlUs);
+    if (this.faults.lateRelease)
+      return {
+        ...plan,
+        holdUs: Math.floor((ttlUs / 1000) * this.draw.between(LATE_PERMILLE[0], LATE_PERMILLE[1])),
+        writes: [],
+      };
     if (this.faults.extending)
       return { ...plan, holdUs: 3 * ttlUs, writes: [], extensions: this.drawExtensions(ttlUs) };
     if (!this.faults.writes || !this.draw.chance(WRITERS_PPM)) return { ...plan, holdUs, writes: [] };

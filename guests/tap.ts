@@ -1,0 +1,31 @@
+import type { Answer } from '../core/index.js';
+import type { ProcessContext } from './host/owner.js';
+import type { Meaning } from './redis/meaning.js';
+
+/** Commands that a simulated process sends to one node at once. */
+export interface SentCommands {
+  readonly process: ProcessContext;
+  /** The index of the node. */
+  readonly node: number;
+  readonly commands: readonly (readonly string[])[];
+  readonly meaning: Meaning;
+}
+
+/** Listens to what the processes of a lock under test send over their own connections, and may delay it. */
+export interface Tap {
+  /** Commands leave a process. */
+  sent(sent: SentCommands): void;
+  /** A process is about to read an answer. */
+  answered(process: ProcessContext, node: number, operation: Meaning['operation'], answer: Answer): void;
+  /**
+   * Whether commands are kept back, as if the process had not come to them yet; `send` sends them later.
+   *
+   * @param connection - Later commands of one connection do not overtake earlier ones.
+   */
+  keeps(
+    process: ProcessContext,
+    connection: object,
+    commands: readonly (readonly string[])[],
+    send: () => void,
+  ): boolean;
+}
