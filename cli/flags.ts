@@ -1,3 +1,4 @@
+import type { ClientKind } from '../audit/clients.js';
 import type { Health, Shape } from '../real/bench/index.js';
 import type { PropertyId } from '../scenarios/scenario.js';
 import type { BoundId } from '../search/fault-model.js';
@@ -173,5 +174,19 @@ export interface SweepFlags {
 export interface VerifyFlags {
   /** Least error of all time stamps, µs. */
   readonly clockError?: number;
+  readonly json?: boolean;
+}
+
+/** Flags of `audit`. */
+export interface AuditFlags {
+  /** The functions that acquire and release. */
+  readonly acquire?: string;
+  readonly release?: string;
+  readonly client?: ClientKind;
+  readonly nodes?: number;
+  readonly runs?: number;
+  readonly seed?: string;
+  /** Writes a test; `true` beside the file. */
+  readonly test?: string | true;
   readonly json?: boolean;
 }

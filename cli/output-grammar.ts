@@ -290,6 +290,30 @@ const guests = z.strictObject({
   ),
 });
 
+const sentence = z.string();
+const audit = z.strictObject({
+  schema: z.literal('lockstep.audit/1'),
+  file: z.string(),
+  verdict: z.enum(['passed', 'violated', 'inconclusive']),
+  understood: z.array(sentence).describe('how the lock is used, as far as it was understood'),
+  promise: z.strictObject({ kind: z.enum(['single', 'redlock', 'guard']), judged: sentence, notMade: sentence }),
+  findings: z.array(
+    z.strictObject({
+      id: z.string(),
+      property: z.string(),
+      sentence,
+      fix: sentence.nullable(),
+      decidedBy: z.string().nullable().describe('the line that sent the command that decided'),
+      assumptionsBroken: z.array(z.string()),
+      schedule: z.string().nullable(),
+      report: z.string().nullable(),
+    }),
+  ),
+  notes: z.array(sentence),
+  runs: count,
+  acquired: count,
+});
+
 const campaign = z.strictObject({
   schema: z.literal('lockstep.campaign-result/1'),
   verdict: z.enum(['passed', 'violated', 'inconclusive']),
@@ -330,6 +354,7 @@ export const outputGrammar: z.ZodType = z.union([
   mutants,
   verify,
   guests,
+  audit,
   campaign,
   doctor,
 ]);

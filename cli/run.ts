@@ -3,6 +3,7 @@ import { Command, CommanderError } from 'commander';
 import { InputError } from '../scenarios/input-error.js';
 import { withoutPasswords } from '../text/secrets.js';
 import { shellCommand } from '../text/shell.js';
+import { defineAudit } from './audit-command.js';
 import { defineBench } from './bench-command.js';
 import { defineCampaign } from './campaign-command.js';
 import { defineCheck } from './check-command.js';
@@ -95,6 +96,7 @@ function makeProgram(io: Io, finish: Finish): Command {
   defineList(program, io, finish);
   defineMutants(program, io, finish);
   defineGuests(program, io, finish);
+  defineAudit(program, io, finish);
   defineVerify(program, io, finish);
   defineBench(program, io, finish);
   defineCampaign(program, io, finish);

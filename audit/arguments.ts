@@ -1,0 +1,232 @@
+import type { Parameter } from './shapes.js';
+
+/** What a call of the lock may be given. */
+export interface Given {
+  readonly key: string;
+  readonly ttlMs: number;
+  /** A value that is this acquisition's own. */
+  readonly token: string;
+  /** Of all nodes; the first is that of a lock on one node. */
+  readonly clients: () => readonly unknown[];
+  readonly urls: readonly string[];
+  readonly library: unknown;
+  /** What is run under the lock. */
+  readonly work?: (...given: readonly unknown[]) => unknown;
+  /** What an acquisition gave, for its release. */
+  readonly held?: unknown;
+  /** How many ms a TTL of 1 means. */
+  readonly unitMs: number;
+}
+
+/** What a parameter is for. */
+export type Role =
+  | 'client'
+  | 'clients'
+  | 'url'
+  | 'urls'
+  | 'library'
+  | 'key'
+  | 'keys'
+  | 'ttl'
+  | 'token'
+  | 'work'
+  | 'held'
+  | 'options'
+  | 'retries'
+  | 'delay'
+  | 'patience'
+  | 'logger'
+  | 'signal'
+  | 'flag'
+  | 'number'
+  | 'unknown';
+
+const IS_CLIENT_TYPE =
+  /\b(?:Redis|IORedis|Valkey|RedisClient\w*|RedisLike|RedisConnection|Commander|Cluster|Upstash\w*|KV)\b|Redis(?:Client|Like|Connection|Instance)?\b/;
+const IS_CLIENT_NAME =
+  /^_?(?:redis\w*|client|valkey|conn|connection|kv|store|cache|db|node|upstash|rc|r|ioredis|cmd|backend)$|(?:redis|client|conn(?:ection)?)$/i;
+const IS_CLIENTS_NAME =
+  /^_?(?:clients|nodes|servers|instances|redises|connections|masters|stores)$|(?:clients|instances|connections|redises|nodes)$/i;
+const NAMES: readonly (readonly [Role, RegExp])[] = [
+  ['urls', /^(?:urls|addresses|endpoints|hosts|uris)$|Urls$/],
+  ['url', /^(?:url|uri|redisUrl|connectionString|endpoint|dsn)$|Url$/],
+  ['signal', /^(?:signal|abortSignal)$/],
+  ['logger', /^(?:log|logger|console|metrics|tracer|telemetry)$/i],
+  ['retries', /retr(?:y|ies)(?:Count|Max|Limit)?$|attempts?$|^tries$|max(?:Retr|Attempt|Tr)/i],
+  ['delay', /(?:delay|interval|backoff|jitter|pollMs|every|sleep)/i],
+  ['patience', /(?:wait|acquireTimeout|acquisitionTimeout|deadline|patience|blockFor|maxWait|giveUp)/i],
+  ['ttl', /(?:ttl|timeout|expir|lease|duration|^px$|^ex$|^ms$|^seconds$|^secs?$|lifetime|holdFor|lockFor|validity)/i],
+  ['held', /^(?:lock|handle|lease|held|acquired|acquisition|guard|mutex|result|grant|claim|ticket|permit)$/i],
+  [
+    'token',
+    /(?:token|owner|value|uuid|nonce|secret|identifier|holder|lockId|clientId|^val$|^id$|^me$|worker|instance)/i,
+  ],
+  ['keys', /^(?:keys|resources|names)$/],
+  ['key', /(?:key|resource|name|job|slug|lock|task|topic|order|user|account|path|target|entity|id$|subject|what)/i],
+];
+const IS_WORK_NAME =
+  /^(?:fn|cb|callback|task|work|job|routine|action|func|function|handler|body|operation|section|criticalSection|run|execute|f|effect|inner|next|thunk)$/i;
+
+/** What a parameter is for, by its type and its name. */
+export function roleOf(parameter: Parameter, isRelease = false): Role {
+  const { name, type, fields } = parameter;
+  const isFunction = parameter.isFunction && (parameter.isGuessed !== true || IS_WORK_NAME.test(name));
+  const isText = /^(?:readonly\s+)?string\b(?!\s*\[)/.test(type);
+  const isNumber = /^number\b(?!\s*\[)/.test(type);
+  if (isFunction && !IS_CLIENT_NAME.test(name)) return /log|metric|on[A-Z]/.test(name) ? 'logger' : 'work';
+  if (/AbortSignal/.test(type)) return 'signal';
+  if (type === 'boolean') return 'flag';
+  if (IS_CLIENTS_NAME.test(name) && !isText && !isNumber) return /string/.test(type) ? 'urls' : 'clients';
+  if (/\[\]$|^(?:Readonly)?Array</.test(type.trim())) {
+    if (IS_CLIENT_TYPE.test(type)) return 'clients';
+    return /url|node|server|host|address/i.test(name) ? 'urls' : 'keys';
+  }
+  if (!isText && !isNumber && IS_CLIENT_TYPE.test(type) && !/Options|Config|Lock\b/.test(type))
+    return /typeof|new \(/.test(type) ? 'library' : 'client';
+  if (type === '' && IS_WORK_NAME.test(name)) return name === 'job' || name === 'task' ? 'key' : 'work';
+  const isObject =
+    fields.length > 0 ||
+    /^\{|Options|Config|Settings|Params|Props/.test(type) ||
+    /^(?:opts?|options|config|cfg|settings|params|args|deps|ctx)$/i.test(name) ||
+    name === '';
+  if (!isText && !isNumber && IS_CLIENT_NAME.test(name) && type !== 'Request') return 'client';
+  if (
+    isRelease &&
+    !isText &&
+    !isNumber &&
+    /^(?:lock|handle|lease|held|acquired|guard|grant|claim|ticket|permit|result)$/i.test(name)
+  )
+    return 'held';
+  if (isObject && !isText && !isNumber) return 'options';
+  const [role] = NAMES.find(([, pattern]) => pattern.test(name)) ?? [];
+  if (isNumber)
+    return role === 'retries' || role === 'delay' || role === 'patience'
+      ? role
+      : role === 'ttl' || role === undefined
+        ? 'ttl'
+        : 'number';
+  if (isText) return role === 'token' || role === 'url' ? role : 'key';
+  if (role === 'held' && !isRelease) return 'key';
+  return role ?? 'unknown';
+}
+
+/** How many ms a TTL of 1 means, by the name of its parameter; `null` where that does not tell. */
+export function unitIn(name: string): number | null {
+  if (/ms$|milli|^px$/i.test(name)) return 1;
+  return /sec(?:ond)?s?$|^ex$|[a-z]S$/.test(name) ? 1_000 : null;
+}
+
+const QUIET: object = new Proxy(() => QUIET, { get: (_, name) => (name === 'then' ? undefined : QUIET) });
+
+/** Arguments for a function, in its order; what it can do without is left out at the end. */
+export function argumentsFor(parameters: readonly Parameter[], given: Given, isRelease = false): unknown[] {
+  const values = parameters.map((it) => argumentFor(it, given, isRelease));
+  let last = values.length;
+  while (last > 0 && values[last - 1] === undefined) last--;
+  return values.slice(0, last);
+}
+
+/** What a token is in what an acquisition gave. */
+export function tokenIn(held: unknown, otherwise: string): unknown {
+  if (typeof held === 'string' && held !== 'OK') return held;
+  if (typeof held !== 'object' || held === null) return otherwise;
+  for (const name of [
+    'token',
+    'value',
+    'lockValue',
+    'owner',
+    'id',
+    'lockId',
+    'uuid',
+    'identifier',
+    'nonce',
+    'secret',
+    'holder',
+  ]) {
+    const value: unknown = Reflect.get(held, name);
+    if (typeof value === 'string') return value;
+  }
+  return otherwise;
+}
+
+function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): unknown {
+  const role = roleOf(parameter, isRelease);
+  const { isOptional, name } = parameter;
+  switch (role) {
+    case 'client':
+      return given.clients()[0];
+    case 'clients':
+      return given.clients();
+    case 'url':
+      return given.urls[0];
+    case 'urls':
+      return given.urls;
+    case 'library':
+      return given.library;
+    case 'key':
+      return given.key;
+    case 'keys':
+      return [given.key];
+    case 'ttl':
+      return Math.max(1, Math.round(given.ttlMs / (unitIn(name) ?? given.unitMs)));
+    case 'token':
+      if (given.held !== undefined) return tokenIn(given.held, given.token);
+      return isOptional ? undefined : given.token;
+    case 'work':
+      return given.work ?? (isOptional ? undefined : () => undefined);
+    case 'held':
+      return given.held;
+    case 'options':
+      return optionsFor(parameter, given, isRelease);
+    case 'logger':
+      return isOptional ? undefined : QUIET;
+    case 'retries':
+      return isOptional ? undefined : 5;
+    case 'delay':
+      return isOptional ? undefined : 50;
+    case 'patience':
+      return isOptional ? undefined : 1_000;
+    case 'flag':
+      return isOptional ? undefined : false;
+    case 'number':
+      return isOptional ? undefined : 1;
+    default:
+      return isOptional ? undefined : unknownValue();
+  }
+}
+
+function optionsFor(parameter: Parameter, given: Given, isRelease: boolean): unknown {
+  const { fields, isOptional } = parameter;
+  const made: Record<string, unknown> = {};
+  const isNeeded = (it: Parameter): boolean => {
+    const role = roleOf(it, isRelease);
+    return !it.isOptional || ['client', 'clients', 'url', 'urls', 'key', 'ttl', 'work'].includes(role);
+  };
+  for (const field of fields.filter(isNeeded)) {
+    const value = argumentFor(field, given, isRelease);
+    if (value !== undefined) made[field.name] = value;
+  }
+  if (Object.keys(made).length === 0 && isOptional) return undefined;
+  return fields.every((it) => it.isGuessed) && !isOptional ? unknownValue(made) : made;
+}
+
+/**
+ * Stands for what little is known of: an object of which every part is another, that reads as a short text.
+ *
+ * @param known - Parts that are known.
+ */
+export function unknownValue(known: Readonly<Record<string, unknown>> = {}): unknown {
+  const target = (): unknown => made;
+  const made: unknown = new Proxy(target, {
+    get: (_, name) => {
+      if (name === 'then') return undefined;
+      if (typeof name === 'string' && Object.hasOwn(known, name)) return known[name];
+      if (name === Symbol.toPrimitive) return (hint: string) => (hint === 'number' ? 1 : 'a');
+      if (name === 'toString' || name === 'toJSON') return () => 'a';
+      if (name === Symbol.iterator) return undefined;
+      return unknownValue();
+    },
+    set: () => true,
+  });
+  return made;
+}

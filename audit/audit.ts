@@ -1,0 +1,272 @@
+import { policyOf } from '../deviations/index.js';
+import { counterexample } from '../guests/counterexample.js';
+import { formatClientFailure } from '../guests/failure-file.js';
+import { decidedBy } from '../guests/frames.js';
+import { install } from '../guests/host/install.js';
+import { type Recording, record } from '../guests/recording.js';
+import { type GuestRun, replayGuests } from '../guests/run.js';
+import { kindOf, PROPERTY_OF, type ViolationKind } from '../guests/search/kinds.js';
+import { shrinkForGuest } from '../guests/search/shrink-guests.js';
+import { UnsupportedClient } from '../guests/session.js';
+import { assumptions } from '../properties/index.js';
+import { propertyLabel } from '../report/index.js';
+import { InputError } from '../scenarios/input-error.js';
+import { loadLua } from '../wire/index.js';
+import { type PromiseKind, promiseOf } from './cases.js';
+import { CLIENT_KINDS, type ClientKind, clientKindIn, loadClient } from './clients.js';
+import { type Defect, defectsOf } from './diagnosis.js';
+import type { Bench } from './drive.js';
+import { environmentFor } from './environment.js';
+import { mute } from './mute.js';
+import { firstLineOf, Program } from './program.js';
+import { type Failing, type Searched, searchAudit } from './search.js';
+import { understoodIn } from './telling.js';
+import { type FoundLock, reasonOf, type Said, understand } from './understand.js';
+import { Wire } from './wire.js';
+
+/** What is to be audited, and how; plain, so that it can be sent to a worker. */
+export interface AuditPlan extends Said {
+  /** The file of the lock. */
+  readonly path: string;
+  readonly client?: ClientKind | undefined;
+  /** Most runs. */
+  readonly runs: number;
+  readonly seed: string;
+  /** Real time for the search, ms. */
+  readonly budgetMs: number;
+}
+
+/** A finding of an audit. */
+export interface Finding {
+  /** `blind-release`; the kind of failure where no defect explains it. */
+  readonly id: string;
+  readonly property: string;
+  readonly kind: ViolationKind | null;
+  readonly sentence: string;
+  readonly fix: string | null;
+  /** `lock.ts:42:17   DEL a of c1`; `null` where it is not known. */
+  readonly decidedBy: string | null;
+  /** What the schedule that shows it does not keep of what locks may assume. */
+  readonly assumptionsBroken: readonly string[];
+  /** The schedule in at most twenty lines; empty where it takes none. */
+  readonly text: string;
+  /** The text of the file of the schedule. */
+  readonly file: string | null;
+  readonly recording: Recording | null;
+}
+
+/** What came of an audit. */
+export interface AuditResult {
+  /** The name of the file. */
+  readonly name: string;
+  readonly verdict: 'passed' | 'violated' | 'inconclusive';
+  /** What was understood of how the lock is used, one sentence each. */
+  readonly understood: readonly string[];
+  readonly promise: PromiseKind;
+  readonly findings: readonly Finding[];
+  /** What is no failure, and good to know. */
+  readonly notes: readonly string[];
+  readonly runs: number;
+  readonly acquired: number;
+  readonly classes: Readonly<Record<string, number>>;
+  readonly isInterrupted: boolean;
+}
+
+/** What an audit tells as it goes on. */
+export type Tell = (news: { readonly doing: string; readonly done: number; readonly of: number }) => void;
+
+/** Stands for the command that shows a failure again, and for the path of its page. */
+export const AUDIT_REPLAY = '<replay>';
+
+const MOST_FINDINGS = 3;
+const MOST_SHRINKING = 400;
+
+/** Loads a file, finds out how its lock is used, and searches for the schedule that breaks it. */
+export async function auditFile(
+  plan: AuditPlan,
+  tell: Tell,
+  isStopped: () => boolean = () => false,
+): Promise<AuditResult> {
+  install();
+  await loadLua();
+  const unmute = mute();
+  const before = { ...process.env };
+  try {
+    return await audited(plan, tell, isStopped);
+  } catch (error) {
+    if (!(error instanceof UnsupportedClient)) throw error;
+    throw new InputError(reasonOf(error, plan.path) ?? error.message, { cause: error });
+  } finally {
+    unmute();
+    for (const name of Object.keys(process.env)) if (!Object.hasOwn(before, name)) delete process.env[name];
+    Object.assign(process.env, before);
+  }
+}
+
+const MOST_NODES = 5;
+
+async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): Promise<AuditResult> {
+  const { runs } = plan;
+  tell({ doing: 'reads the file', done: 0, of: runs });
+  const program = await Program.load(plan.path);
+  Object.assign(process.env, environmentFor(program.sources, plan.nodes ?? MOST_NODES));
+  const guessed = clientKindIn(program.sources);
+  const kinds =
+    plan.client === undefined
+      ? [guessed.kind, ...(guessed.isCertain ? [] : CLIENT_KINDS.filter((it) => it !== guessed.kind))]
+      : [plan.client];
+  const [bench, found] = await firstUnderstood(program, kinds, plan);
+  const searched = await searchAudit(bench, found, {
+    ...plan,
+    isStopped,
+    onRun: (done) => tell({ doing: 'searches', done, of: runs }),
+  });
+  const findings: Finding[] = [];
+  const defects = defectsOf(found);
+  for (const failing of distinct(searched.failing)) {
+    if (findings.length >= MOST_FINDINGS || isStopped()) break;
+    tell({ doing: `makes ${failing.kind} small`, done: searched.runs, of: runs });
+    findings.push(await findingOf(failing, defects, plan));
+  }
+  for (const defect of defects)
+    if (defect.isShown && !findings.some(({ sentence }) => sentence.includes(defect.sentence)))
+      findings.push(shownFinding(defect));
+  return {
+    name: program.name,
+    verdict:
+      findings.length > 0
+        ? 'violated'
+        : searched.acquired === 0 || searched.isInterrupted || searched.differs
+          ? 'inconclusive'
+          : 'passed',
+    understood: understoodIn(program, found),
+    promise: promiseOf(found.how),
+    findings: joined(findings),
+    notes: notesOn(
+      searched,
+      defects.filter(({ sentence }) => !findings.some((it) => it.sentence.includes(sentence))),
+    ),
+    runs: searched.runs,
+    acquired: searched.acquired,
+    classes: searched.classes,
+    isInterrupted: searched.isInterrupted,
+  };
+}
+
+/** Tries clients until the lock can be used with one. */
+async function firstUnderstood(
+  program: Program,
+  kinds: readonly ClientKind[],
+  said: Said,
+): Promise<[Bench, FoundLock]> {
+  let problem: unknown = null;
+  for (const kind of kinds) {
+    try {
+      const bench = { program, wire: new Wire(), clients: await loadClient(kind, program.path) };
+      return [bench, await understand(bench, said)];
+    } catch (error) {
+      problem ??= error;
+    }
+  }
+  throw problem;
+}
+
+/** The failures that are told: two kinds may come of one thing, and the worst is enough then. */
+function distinct(failing: readonly Failing[]): readonly Failing[] {
+  const exclusion: readonly ViolationKind[] = ['belief', 'state', 'token', 'margin', 'continuity'];
+  const [first] = failing.filter(({ kind }) => exclusion.includes(kind));
+  return failing.filter((it) => it === first || !exclusion.includes(it.kind));
+}
+
+async function findingOf(
+  { kind, schedule: found, subject, extending, run, events, violation }: Failing,
+  defects: readonly Defect[],
+  plan: AuditPlan,
+): Promise<Finding> {
+  const how = { extendsItself: extending };
+  const { schedule, minimal, tried } = await shrinkForGuest(subject, found, kind, how, MOST_SHRINKING);
+  const played = await replayGuests(subject, schedule, { ...how, trace: true });
+  const shown = played.violations.find((it) => kindOf(it) === kind) ?? violation;
+  const text = await counterexample(
+    subject,
+    schedule,
+    kind,
+    {
+      run,
+      runs: plan.runs,
+      seed: plan.seed,
+      foundEvents: events,
+      replay: AUDIT_REPLAY,
+      showsAll: 'the report',
+      ...(minimal ? {} : { shrinkingEndedAfter: tried }),
+    },
+    how,
+  );
+  const [defect, ...others] = defects.filter(({ brings }) => brings.includes(kind));
+  const sentences = [defect?.sentence ?? shown.detail, ...others.map(({ sentence }) => `also, ${sentence}`)];
+  const client = { from: 'file', name: plan.path } as const;
+  return {
+    id: defect?.id ?? kind,
+    property: propertyLabel(PROPERTY_OF[kind]),
+    kind,
+    sentence: sentences.join('; '),
+    fix: defect?.fix ?? null,
+    decidedBy: lineOf(played, defect?.verb) ?? decidedBy(shown, played.run.trace, played.frames) ?? lineOf(played),
+    assumptionsBroken: assumptions(schedule, policyOf(schedule.policy)),
+    text,
+    file: formatClientFailure({
+      client,
+      kind,
+      extending,
+      commandTimeoutMs: subject.commandTimeoutMs ?? null,
+      schedule,
+    }),
+    recording: await record(subject, schedule, how),
+  };
+}
+
+/** The author's line that has sent such a command last; of all commands where none is named. */
+function lineOf({ frames }: GuestRun, verb = ''): string | null {
+  const frame = frames.findLast(({ where, said }) => where !== null && said.toUpperCase().startsWith(verb));
+  return frame === undefined ? null : `${frame.where}   ${frame.said} of ${frame.client}`;
+}
+
+/** What plain use has shown. */
+function shownFinding({ id, sentence, fix, brings }: Defect): Finding {
+  const [kind = 'state'] = brings;
+  return {
+    id,
+    property: propertyLabel(PROPERTY_OF[kind]),
+    kind: null,
+    sentence,
+    fix,
+    decidedBy: null,
+    assumptionsBroken: [],
+    text: '',
+    file: null,
+    recording: null,
+  };
+}
+
+/** One finding for each defect. */
+function joined(findings: readonly Finding[]): Finding[] {
+  return findings.filter(({ id }, i) => findings.findIndex((it) => it.id === id) === i);
+}
+
+function notesOn(
+  { uncaught, differs, acquired, rejection, isInterrupted }: Searched,
+  defects: readonly Defect[],
+): string[] {
+  const notes: string[] = [];
+  if (acquired === 0)
+    notes.push(
+      `nobody ever got the lock, so nothing was tested${rejection === undefined ? '' : `; its acquisition was last rejected with ${firstLineOf(rejection)}`}`,
+    );
+  if (differs)
+    notes.push('two runs of one schedule differed: it keeps something between runs, or waits for something real');
+  if (isInterrupted) notes.push('the search was interrupted');
+  if (uncaught !== null) notes.push(`it threw where nobody catches it, which ends a process: ${uncaught}`);
+  const suspected = defects.filter(({ isShown, id }) => !isShown && id !== 'silent-loss');
+  for (const { sentence } of suspected) notes.push(`${sentence} (no schedule was found on which that matters)`);
+  return notes;
+}

@@ -1,0 +1,94 @@
+import { casesOf } from '../guests/search/cases.js';
+import { type FaultClass, withstood } from '../guests/search/fault-classes.js';
+import { VIOLATION_KINDS, type ViolationKind } from '../guests/search/kinds.js';
+import type { Understood } from './plan.js';
+
+/** What a lock promises to its users. */
+export type PromiseKind = 'single' | 'redlock' | 'guard';
+
+/** What a lock is judged by: a lock on one node lives and dies with it; one that is never released is a guard of a period. */
+export function promiseOf({ nodes, releases, plan }: Understood): PromiseKind {
+  if (nodes > 1) return 'redlock';
+  return releases || plan.use === 'pair' || plan.use === 'with' ? 'single' : 'guard';
+}
+
+/** What counts against each, the worst first. */
+const KINDS: Readonly<Record<PromiseKind, readonly ViolationKind[]>> = {
+  // A key that is left behind ends with its TTL, and nobody has promised more than what the key says.
+  single: ['belief', 'state', 'lifetime', 'continuity', 'token', 'hang', 'rejection'],
+  redlock: VIOLATION_KINDS.filter((kind) => kind !== 'effect' && kind !== 'signal'),
+  guard: ['belief', 'lifetime'],
+};
+
+/** The kinds of failure that count against a lock. */
+export function kindsFor(promise: PromiseKind): readonly ViolationKind[] {
+  return KINDS[promise];
+}
+
+/** What a lock on one node has not promised to withstand: the loss of what the node knows. */
+const LOSES_DATA: readonly string[] = ['restart-delayed', 'machines', 'even', 'one-dead'];
+const EXTENDS: readonly string[] = ['extending', 'silent-extension'];
+
+/** Releases that come when the key is about to expire, or has just expired, over a network that is slow then. */
+const LATE: readonly FaultClass[] = [40_000, 300_000].map((spikePpm, i) => ({
+  id: `late-release-${i + 1}`,
+  title: 'late releases',
+  story: 'locks are released as their keys expire, and some messages are late',
+  faultModel: { spikePpm },
+  link: 'fifo',
+  lateRelease: true,
+}));
+
+/** What one run goes through. */
+export interface Trouble {
+  readonly faults: FaultClass;
+  readonly commandTimeoutMs: number | undefined;
+}
+
+/** What run number `n` of an audit goes through. */
+export function troublesFor(how: Understood): (n: number) => Trouble {
+  const ttls = ttlsFor(how);
+  if (promiseOf(how) === 'redlock') {
+    const caseOf = casesOf({ nodes: how.nodes }, true);
+    return (n) => {
+      const { faults, commandTimeoutMs } = caseOf(n);
+      return {
+        faults: {
+          ...faults,
+          faultModel: {
+            ...faults.faultModel,
+            ttlsMs: faults.minority ? (how.fixedTtlMs === null ? [10_000] : ttls) : ttls,
+          },
+        },
+        commandTimeoutMs,
+      };
+    };
+  }
+  const isOwnWork = how.plan.use === 'handler' || how.plan.use === 'script';
+  const classes = withstood(true)
+    .filter(({ id, minority }) => !LOSES_DATA.includes(id) && !minority && !(isOwnWork && EXTENDS.includes(id)))
+    .map((it) => withoutCrashes(it));
+  classes.push(...LATE, ...LATE);
+  return (n) => {
+    const faults = classes[n % classes.length] as FaultClass;
+    const alike = Math.floor(n / classes.length) % 2 === 0 ? {} : { longestOffsetMs: 1 };
+    return {
+      faults: { ...faults, faultModel: { ...faults.faultModel, clients: 3, nodes: 1, ttlsMs: ttls, ...alike } },
+      commandTimeoutMs: undefined,
+    };
+  };
+}
+
+function withoutCrashes(faults: FaultClass): FaultClass {
+  const { crashes, stretch, ...rest } = faults.faultModel;
+  if (!crashes) return faults;
+  return {
+    ...faults,
+    faultModel: { ...rest, ...(stretch === undefined ? {} : { stretch: { ...stretch, restart: 0 } }) },
+  };
+}
+
+function ttlsFor({ fixedTtlMs, unitMs }: Understood): [number, ...number[]] {
+  if (fixedTtlMs !== null) return [fixedTtlMs];
+  return unitMs > 1 ? [10_000, 3_000] : [10_000, 2_500, 730];
+}

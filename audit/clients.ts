@@ -1,0 +1,103 @@
+import { createRequire } from 'node:module';
+import { pathToFileURL } from 'node:url';
+import type { NodeAddress } from '../guests/net/addresses.js';
+import { InputError } from '../scenarios/input-error.js';
+import type { SourceFile } from './shapes.js';
+
+/** Clients that a lock may be handed. */
+export const CLIENT_KINDS = ['ioredis', 'node-redis', 'upstash', 'iovalkey'] as const;
+
+/** One of {@link CLIENT_KINDS}. */
+export type ClientKind = (typeof CLIENT_KINDS)[number];
+
+const PACKAGES: Readonly<Record<ClientKind, string>> = {
+  ioredis: 'ioredis',
+  'node-redis': 'redis',
+  upstash: '@upstash/redis',
+  iovalkey: 'iovalkey',
+};
+
+/** What is imported from where, and how it is called. */
+const SIGNS: readonly (readonly [ClientKind, number, RegExp])[] = [
+  ['ioredis', 10, /['"]ioredis['"]/],
+  ['iovalkey', 10, /['"]iovalkey['"]/],
+  ['node-redis', 10, /['"](?:redis|@redis\/client)['"]/],
+  ['upstash', 10, /['"](?:@upstash\/redis(?:\/\w+)?|@vercel\/kv)['"]/],
+  ['node-redis', 4, /RedisClientType|RedisClientOptions/],
+  ['node-redis', 3, /\b(?:NX|XX|PX|EX|PXAT|EXAT)\s*:/],
+  ['node-redis', 3, /\bkeys\s*:[^;]*\barguments\s*:/s],
+  ['node-redis', 3, /\.(?:pExpire|setNX|evalSha|scriptLoad|sendCommand|pTTL)\s*\(/],
+  ['upstash', 3, /\b(?:nx|xx|px|ex)\s*:/],
+  ['upstash', 3, /\.eval\w*(?:<[^>]*>)?\s*\(\s*\w+\s*,\s*\[/],
+  ['ioredis', 3, /\.set\s*\([^;]*?,\s*['"](?:PX|EX|NX|px|ex|nx)['"]/s],
+  ['ioredis', 3, /\.eval(?:sha)?\s*\(\s*[^;]*?,\s*\d\s*,/s],
+  ['ioredis', 2, /\.(?:pexpire|setnx|defineCommand|psetex|pttl)\s*\(/],
+];
+
+/** Which client the files use, by what they import and how they call it; ioredis where nothing tells. */
+export function clientKindIn(sources: readonly SourceFile[]): {
+  readonly kind: ClientKind;
+  readonly isCertain: boolean;
+} {
+  const scores = new Map<ClientKind, number>();
+  for (const [kind, score, sign] of SIGNS)
+    if (sources.some(({ text }) => sign.test(text))) scores.set(kind, (scores.get(kind) ?? 0) + score);
+  const [best, second] = [...scores].sort((a, b) => b[1] - a[1]);
+  return { kind: best?.[0] ?? 'ioredis', isCertain: best !== undefined && best[1] > (second?.[1] ?? 0) };
+}
+
+type Listening = { on(event: string, listener: () => void): unknown };
+type Constructor = new (...given: readonly unknown[]) => Listening;
+type NodeRedis = Listening & { connect(): Promise<unknown> };
+
+/** Commands of clients that are handed to a lock on several nodes reject after this, ms: one that is silent must not stop all. */
+const COMMAND_TIMEOUT_MS = 500;
+
+/** Makes clients of one kind, as users make them. */
+export interface ClientMaker {
+  readonly kind: ClientKind;
+  make(address: NodeAddress, nodes: number): unknown;
+  /** The class of the client, for a lock that makes its own from what it is handed. */
+  readonly library: unknown;
+}
+
+/** Loads a client, preferably the one that the file at `path` would get. @throws InputError where it is not installed. */
+export async function loadClient(kind: ClientKind, path: string): Promise<ClientMaker> {
+  const name = PACKAGES[kind];
+  const library = (await moduleNear(name, path)) as Readonly<Record<string, unknown>>;
+  return { kind, library, make: (address, nodes) => MAKERS[kind](library, address, nodes) };
+}
+
+async function moduleNear(name: string, path: string): Promise<unknown> {
+  for (const from of [path, import.meta.url]) {
+    try {
+      return await import(pathToFileURL(createRequire(from).resolve(name)).href);
+    } catch {
+      // The other place.
+    }
+  }
+  throw new InputError(`the lock takes a client of ${name}, which is not installed; run npm install ${name}`);
+}
+
+type Make = (library: Readonly<Record<string, unknown>>, address: NodeAddress, nodes: number) => unknown;
+
+const likeIoredis: Make = (library, { url }, nodes) => {
+  const Client = (library.Redis ?? library.default) as Constructor;
+  return new Client(url, nodes > 1 ? { commandTimeout: COMMAND_TIMEOUT_MS } : {}).on('error', () => {});
+};
+
+const MAKERS: Readonly<Record<ClientKind, Make>> = {
+  ioredis: likeIoredis,
+  iovalkey: likeIoredis,
+  'node-redis': (library, { url }, nodes) => {
+    const create = library.createClient as (options: object) => NodeRedis;
+    const client = create({ url, ...(nodes > 1 ? { commandOptions: { timeout: COMMAND_TIMEOUT_MS } } : {}) });
+    client.on('error', () => {});
+    client.connect().catch(() => {});
+    return client;
+  },
+  upstash: (library, { restUrl }) => {
+    const Client = library.Redis as new (options: object) => unknown;
+    return new Client({ url: restUrl, token: 'token' });
+  },
+};

@@ -1,0 +1,208 @@
+import type { ViolationKind } from '../guests/search/kinds.js';
+import type { Said } from './said.js';
+import type { FoundLock } from './understand.js';
+import type { Trial } from './wire.js';
+import { seconds } from './words.js';
+
+/** What is wrong with a lock, and what shows it. */
+export interface Defect {
+  /** Short, for programs: `blind-release`. */
+  readonly id: string;
+  readonly sentence: string;
+  readonly fix: string;
+  /** Kinds of failure that it brings about. */
+  readonly brings: readonly ViolationKind[];
+  /** Using the lock with nothing in its way has shown it: no search is needed. */
+  readonly isShown: boolean;
+  /** The command in which it lies, in upper case, where it lies in one. */
+  readonly verb?: string;
+}
+
+/** What the lock sends for its key. */
+interface Commands {
+  readonly trial: Trial;
+  readonly acquire: Said | undefined;
+  readonly before: readonly Said[];
+  readonly extensions: readonly Said[];
+  readonly releases: readonly Said[];
+  readonly readsBeforeRelease: boolean;
+  readonly watches: boolean;
+}
+
+function commandsOf(trial: Trial): Commands {
+  const own = trial.sent.filter(({ key }) => key === trial.key);
+  const first = own.findIndex(({ operation }) => operation === 'acquire');
+  const release = own.findIndex(({ operation }) => operation === 'release');
+  return {
+    trial,
+    acquire: own[first],
+    before: own.slice(0, Math.max(0, first)),
+    extensions: own.filter(({ operation }) => operation === 'extend'),
+    releases: own.filter(({ operation }) => operation === 'release'),
+    readsBeforeRelease:
+      release > 0 && own.slice(first + 1, release).some(({ verb }) => verb === 'get' || verb === 'mget'),
+    watches: trial.sent.some(({ verb }) => verb === 'watch'),
+  };
+}
+
+const EXCLUSION: readonly ViolationKind[] = ['belief', 'state', 'token', 'continuity', 'margin'];
+
+/** What the commands of a lock say of its defects, those first that bring about most. */
+export function defectsOf({ how, seen }: FoundLock): Defect[] {
+  const { trial } = seen.alone;
+  if (trial === null) return [];
+  const commands = commandsOf(trial);
+  return [
+    ...acquisitionDefects(commands, seen),
+    ...releaseDefects(commands, how.releases),
+    ...valueDefects(commands, seen, how.releases),
+    ...extensionDefects(commands, seen, how.renews),
+    ...lifetimeDefects(commands, seen),
+    ...workDefects(seen, how.releases),
+  ];
+}
+
+function acquisitionDefects({ acquire, before }: Commands, seen: FoundLock['seen']): Defect[] {
+  const found: Defect[] = [];
+  const looks = before.some(({ verb }) => ['get', 'exists', 'ttl', 'pttl'].includes(verb));
+  if (
+    acquire !== undefined &&
+    !acquire.ifNew &&
+    (acquire.verb === 'set' || acquire.verb.endsWith('setex') || acquire.verb === 'psetex')
+  )
+    found.push({
+      id: 'check-then-set',
+      sentence: looks
+        ? `it looks whether the key is there and sets it with a second command (${before.at(-1)?.verb.toUpperCase()}, then ${acquire.verb.toUpperCase()} without NX): two processes can both find it free`
+        : `it sets the key whether or not it is there (${acquire.verb.toUpperCase()} without NX): whoever asks takes the lock from its holder`,
+      fix: 'acquire with one command: SET key token NX PX ttl',
+      brings: EXCLUSION,
+      isShown: false,
+      verb: acquire.verb.toUpperCase(),
+    });
+  const [one, two] = seen.both;
+  if (two?.held && one?.held && two.trial?.isGranted === false)
+    found.push({
+      id: 'fails-open',
+      sentence:
+        'its work goes on without the lock: a second process ran while the first one held it, though Redis had refused it the key',
+      fix: 'do no work where SET … NX answers null, and throw or return instead',
+      brings: EXCLUSION,
+      isShown: true,
+    });
+  return found;
+}
+
+function valueDefects({ trial }: Commands, { both }: FoundLock['seen'], releases: boolean): Defect[] {
+  const [one, two] = both;
+  const isSame = one?.trial && two?.trial && one.trial.value === two.trial.value && trial.value !== '';
+  if (isSame && releases)
+    return [
+      {
+        id: 'shared-value',
+        sentence: `all processes store the same value (${JSON.stringify(trial.value.slice(0, 40))}), so that nobody can tell whose lock a key is`,
+        fix: 'store a random token for each acquisition, and compare it on release',
+        brings: EXCLUSION,
+        isShown: false,
+      },
+    ];
+  return [];
+}
+
+function releaseDefects({ releases, readsBeforeRelease, watches }: Commands, isReleased: boolean): Defect[] {
+  const plain = releases.find(({ verb, compares }) => verb !== 'script' && !compares);
+  if (!isReleased || plain === undefined || watches) return [];
+  const verb = plain.verb.toUpperCase();
+  if (readsBeforeRelease)
+    return [
+      {
+        id: 'two-step-release',
+        sentence: `its release compares and deletes with two commands (GET, then ${verb}): between them the key can expire and become another's, whose lock is then deleted`,
+        fix: 'compare and delete in one step: a Lua script, or DELEX … IFEQ',
+        brings: EXCLUSION,
+        isShown: false,
+        verb,
+      },
+    ];
+  return [
+    {
+      id: 'blind-release',
+      sentence: `its release deletes the key without looking whose it is (${verb}): where the work outlasts the TTL, it deletes the lock of the next holder`,
+      fix: 'delete the key only where it still has your token: a Lua script, or DELEX … IFEQ',
+      brings: EXCLUSION,
+      isShown: false,
+      verb,
+    },
+  ];
+}
+
+function extensionDefects({ extensions, acquire }: Commands, seen: FoundLock['seen'], renews: boolean): Defect[] {
+  const found: Defect[] = [];
+  const held = seen.renewed?.trial;
+  const all = [
+    ...extensions,
+    ...(held?.sent.filter(({ operation, key }) => operation === 'extend' && key === held.key) ?? []),
+  ];
+  const blind = all.find(
+    ({ verb, compares, atMs }) => verb !== 'script' && !compares && atMs > (acquire?.atMs ?? 0) + 1_000,
+  );
+  if (blind !== undefined)
+    found.push({
+      id: 'blind-extension',
+      sentence: `it extends the key without looking whose it is (${blind.verb.toUpperCase()}): when its own key has gone, it keeps another's alive and goes on as if it held the lock`,
+      fix: 'extend the key only where it still has your token, and tell the work where it has not',
+      brings: EXCLUSION,
+      isShown: false,
+      verb: blind.verb.toUpperCase(),
+    });
+  if (renews)
+    found.push({
+      id: 'silent-loss',
+      sentence:
+        'it keeps its lock alive by itself, and the work is not told in time when that fails: the key expires, another process gets the lock, and both work',
+      fix: 'count the time since the last extension that succeeded, and abort the work (AbortSignal) before the TTL is over',
+      brings: ['belief', 'state', 'margin'],
+      isShown: false,
+    });
+  return found;
+}
+
+function lifetimeDefects({ acquire, extensions }: Commands, seen: FoundLock['seen']): Defect[] {
+  if (acquire === undefined || acquire.ttlMs !== null) return [];
+  const later = extensions[0];
+  const soon = later !== undefined && later.atMs - acquire.atMs < 1_000;
+  return [
+    {
+      id: soon ? 'ttl-by-second-command' : 'no-ttl',
+      sentence: soon
+        ? `its key gets its TTL by a second command (${acquire.verb.toUpperCase()}, then ${later.verb.toUpperCase()}): a process that dies between them leaves the key for ever, and nobody gets the lock again`
+        : `its key has no TTL (${acquire.verb.toUpperCase()}): a process that dies with the lock leaves the key for ever, and nobody gets the lock again`,
+      fix: 'set key and TTL with one command: SET key token NX PX ttl',
+      brings: ['lifetime', 'unavailable'],
+      isShown: !soon && seen.alone.held !== null,
+    },
+  ];
+}
+
+function workDefects({ ownWorkMs, alone, thrown }: FoundLock['seen'], releases: boolean): Defect[] {
+  const found: Defect[] = [];
+  const ttlMs = alone.trial?.ttlMs ?? null;
+  if (ownWorkMs !== null && ttlMs !== null && ownWorkMs > ttlMs)
+    found.push({
+      id: 'work-outlasts-ttl',
+      sentence: `its work takes ${seconds(ownWorkMs)}, and its key lives for ${seconds(ttlMs)}: the lock is over before the work is`,
+      fix: 'a longer TTL, or an extension while the work goes on',
+      brings: ['belief', 'state'],
+      isShown: true,
+    });
+  const sends = thrown?.trial?.sent.some(({ operation }) => operation === 'release') ?? true;
+  if (thrown?.held && releases && !sends)
+    found.push({
+      id: 'kept-on-error',
+      sentence: 'it does not release the lock when the work throws: nobody gets it until its TTL is over',
+      fix: 'release in a finally block',
+      brings: ['leak', 'lifetime'],
+      isShown: true,
+    });
+  return found;
+}

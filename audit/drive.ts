@@ -1,0 +1,330 @@
+import { randomUUID } from 'node:crypto';
+import { current, type ProcessContext } from '../guests/host/owner.js';
+import { beliefIn, type LockUnderTest, type MakeLock } from '../guests/lock-under-test.js';
+import type { NodeAddress } from '../guests/net/addresses.js';
+import { argumentsFor, type Given, roleOf } from './arguments.js';
+import type { ClientMaker } from './clients.js';
+import type { Step, Understood } from './plan.js';
+import { type Exports, exportsOf, insideOf, type Program } from './program.js';
+import type { Parameter } from './shapes.js';
+import { type Callable, Shapes } from './surface.js';
+import { type Trial, usable, type Wire } from './wire.js';
+
+/** What is needed to run the file of a lock in simulated processes. */
+export interface Bench {
+  readonly program: Program;
+  readonly wire: Wire;
+  readonly clients: ClientMaker;
+}
+
+/** What one process has of the file. */
+interface Loaded {
+  readonly exports: Exports;
+  readonly shapes: Shapes;
+  readonly given: Omit<Given, 'key' | 'ttlMs' | 'token' | 'unitMs'>;
+}
+
+/** What an acquisition has given, and how to give it back. */
+export interface HeldByFile {
+  readonly trial: Trial;
+  /** What the file's own function returned, or handed to the work. */
+  readonly result: unknown;
+  /** Ends the work: with an error, it throws. */
+  leave(error?: Error): Promise<unknown>;
+  readonly signal?: AbortSignal;
+  expiresAt?: number;
+  isHeld?: () => boolean;
+}
+
+/** Loads the file in the process that is current. */
+export async function loadIn(bench: Bench, addresses: readonly NodeAddress[]): Promise<Loaded> {
+  const { program, clients } = bench;
+  const exports = await program.evaluate();
+  let made: unknown[] | null = null;
+  const all = (): readonly unknown[] => {
+    made ??= addresses.map((it) => clients.make(it, addresses.length));
+    return made;
+  };
+  const isRest = clients.kind === 'upstash';
+  const urls = addresses.map(({ url, restUrl }) => (isRest ? restUrl : url));
+  return { exports, shapes: new Shapes(program), given: { clients: all, urls, library: clients.library } };
+}
+
+/** Makes the lock of a file, as `plan` says that it is used. */
+export function lockMaker(bench: Bench, how: Understood): MakeLock {
+  return async ({ addresses }) => {
+    const process = current.owner;
+    if (process === null) throw new Error('a lock is made outside of its process');
+    const loaded = await loadIn(bench, addresses.slice(0, how.nodes) as [NodeAddress, ...NodeAddress[]]);
+    const user = new LockUser(bench, how, loaded, process);
+    const lock: LockUnderTest = {
+      acquire: (resource, ttlMs) => user.acquire(resource, ttlMs),
+      release: (held) => (held as HeldByFile).leave(),
+    };
+    if (how.plan.use === 'pair' && user.canExtend)
+      lock.extend = (held, ttlMs) => user.extend(held as HeldByFile, ttlMs);
+    return lock;
+  };
+}
+
+/** Goes from the exports of a file to what a path leads to. */
+export async function follow(loaded: Loaded, path: readonly Step[], given: Given): Promise<unknown> {
+  let at: unknown = loaded.exports;
+  let owner: unknown;
+  for (const { kind, name } of path) {
+    const before: unknown = at;
+    if (kind === 'export') at = exportsOf(loaded.exports).get(name);
+    else if (kind === 'inside') at = insideOf(loaded.exports)[name];
+    else if (kind === 'member') at = (at as Readonly<Record<string, unknown>>)[name];
+    else {
+      const callable = at as Callable;
+      const values = argumentsFor(loaded.shapes.of(callable, name).parameters, given);
+      at = kind === 'new' ? Reflect.construct(callable, values) : await callable.apply(owner, values);
+    }
+    owner = before;
+  }
+  return at;
+}
+
+const RELEASES = [
+  'release',
+  'unlock',
+  'free',
+  'dispose',
+  'done',
+  'end',
+  'close',
+  'stop',
+  'leave',
+  'drop',
+  'giveBack',
+  'releaseLock',
+];
+const REFUSALS = [
+  'acquired',
+  'ok',
+  'success',
+  'locked',
+  'held',
+  'isLocked',
+  'granted',
+  'obtained',
+  'isAcquired',
+  'gotLock',
+  'won',
+];
+const EXTENSIONS = ['extend', 'renew', 'refresh', 'prolong', 'touch'];
+
+class LockUser {
+  private readonly bench: Bench;
+  private readonly how: Understood;
+  private readonly loaded: Loaded;
+  private readonly process: ProcessContext;
+  /** Made once, unless it is made for a key. */
+  private target: unknown;
+  private isMade = false;
+
+  constructor(bench: Bench, how: Understood, loaded: Loaded, process: ProcessContext) {
+    this.bench = bench;
+    this.how = how;
+    this.loaded = loaded;
+    this.process = process;
+  }
+
+  get canExtend(): boolean {
+    return this.how.plan.extend !== null || this.how.plan.give === null;
+  }
+
+  private async targetFor(given: Given): Promise<unknown> {
+    const { path } = this.how.plan;
+    if (this.isMade) return this.target;
+    const target = await follow(this.loaded, path, given);
+    this.target = target;
+    this.isMade = !path.some(({ kind }) => kind === 'new' || kind === 'call') || !(await this.takesKey(path, given));
+    return target;
+  }
+
+  private async takesKey(path: readonly Step[], given: Given): Promise<boolean> {
+    for (const [i, { kind, name }] of path.entries()) {
+      if (kind !== 'new' && kind !== 'call') continue;
+      const callable = (await follow(this.loaded, path.slice(0, i), given)) as Callable;
+      const { parameters } = this.loaded.shapes.of(callable, name);
+      const isKey = (it: Parameter): boolean =>
+        roleOf(it) === 'key' ||
+        (roleOf(it) === 'options' && it.fields.some((field) => roleOf(field) === 'key' && !field.isOptional));
+      if (parameters.some(isKey)) return true;
+    }
+    return false;
+  }
+
+  async acquire(key: string, ttlMs: number): Promise<HeldByFile | null> {
+    const { how, loaded, process } = this;
+    const { plan } = how;
+    const base: Given = { ...loaded.given, key, ttlMs, token: randomUUID(), unitMs: how.unitMs };
+    const isOwnWork = plan.use === 'handler' || plan.use === 'script';
+    const trial = this.bench.wire.begin(process, Math.floor(how.nodes / 2) + 1, isOwnWork);
+    if (plan.use === 'script')
+      return this.worksItself(
+        trial,
+        loadIn(this.bench, []).then(() => undefined),
+      );
+    const target = await this.targetFor(base);
+    const taker = (plan.take === '' ? target : (target as Readonly<Record<string, unknown>>)[plan.take]) as Callable;
+    const shownName =
+      plan.take ||
+      plan.path.findLast(({ kind }) => kind === 'export' || kind === 'inside' || kind === 'member')?.name ||
+      '';
+    const { parameters } = loaded.shapes.of(taker, shownName);
+    const call = (given: Given): unknown =>
+      taker.apply(plan.take === '' ? undefined : target, argumentsFor(parameters, given));
+    if (plan.use === 'with') return this.runsWork(trial, base, call);
+    if (isOwnWork) return this.worksItself(trial, (async () => call(base))());
+    const result: unknown = await call(base);
+    if (isRefusal(result, how.voidHolds)) return null;
+    return this.held(trial, ttlMs, result, (error) => this.giveBack(target, result, { ...base, held: result }, error));
+  }
+
+  /** The lock is handed work, and holds while that is done. */
+  private async runsWork(trial: Trial, base: Given, call: (given: Given) => unknown): Promise<HeldByFile | null> {
+    let leave: (error?: Error) => void = () => {};
+    let enter: (given: readonly unknown[]) => void = () => {};
+    const entered = new Promise<readonly unknown[]>((resolve) => {
+      enter = resolve;
+    });
+    const work = (...given: readonly unknown[]): Promise<unknown> => {
+      enter(given);
+      return new Promise((resolve, reject) => {
+        leave = (error) => (error === undefined ? resolve(true) : reject(error));
+      });
+    };
+    const done = (async () => {
+      const result = await call({ ...base, work });
+      // A wrapper gives a function that does the work.
+      return typeof result === 'function' ? await (result as Callable)() : result;
+    })();
+    done.catch(() => {});
+    const given = await Promise.race([entered, done.then(() => null)]);
+    if (given === null) return null;
+    const signal = given
+      .map((it) => (it instanceof AbortSignal ? it : (it as { signal?: unknown } | null)?.signal))
+      .find((it) => it instanceof AbortSignal);
+    return this.held(
+      trial,
+      base.ttlMs,
+      given[0],
+      async (error) => {
+        leave(error);
+        return done;
+      },
+      signal,
+    );
+  }
+
+  /** The function does its own work; what it sends at the end of it is kept back until that is over. */
+  private async worksItself(trial: Trial, done: Promise<unknown>): Promise<HeldByFile | null> {
+    done.catch(() => {});
+    const isGranted = await Promise.race([trial.granted.then(() => true), done.then(() => trial.isGranted)]);
+    if (!isGranted) {
+      trial.letGo();
+      return null;
+    }
+    return this.held(trial, 0, undefined, async () => {
+      trial.letGo();
+      return done;
+    });
+  }
+
+  private held(
+    trial: Trial,
+    ttlMs: number,
+    result: unknown,
+    leave: HeldByFile['leave'],
+    signal?: AbortSignal,
+  ): HeldByFile {
+    const { how, process } = this;
+    const held: HeldByFile = { trial, result, leave, ...(signal === undefined ? {} : { signal }) };
+    const own = ownBelief(result, process.wallMs());
+    const says = signal === undefined ? own : null;
+    if (how.renews) {
+      if (says !== null)
+        held.isHeld = () => beliefIn(result, process.wallMs(), Number.POSITIVE_INFINITY) > process.wallMs();
+      else if (signal === undefined) held.expiresAt = Number.POSITIVE_INFINITY;
+      return held;
+    }
+    if (how.nodes > 1 && signal !== undefined) return held;
+    const until = trial.reliableUntil(process.wallMs(), how.fixedTtlMs ?? ttlMs);
+    held.expiresAt = how.nodes > 1 && typeof own === 'number' && Number.isFinite(own) ? own : until;
+    return held;
+  }
+
+  private async giveBack(target: unknown, result: unknown, given: Given, error?: Error): Promise<unknown> {
+    const { plan } = this.how;
+    if (error !== undefined) return undefined;
+    if (typeof result === 'function') return (result as Callable)();
+    if (typeof result === 'object' && result !== null) {
+      const own = RELEASES.find((name) => typeof Reflect.get(result, name) === 'function');
+      if (own !== undefined) return (Reflect.get(result, own) as Callable).call(result);
+      for (const symbol of [Symbol.asyncDispose, Symbol.dispose]) {
+        const dispose: unknown = symbol === undefined ? undefined : Reflect.get(result, symbol);
+        if (typeof dispose === 'function') return (dispose as Callable).call(result);
+      }
+    }
+    if (plan.give === null) return undefined;
+    const giver = this.functionBeside(target, plan.give);
+    const { parameters } = this.loaded.shapes.of(giver, plan.give);
+    return giver.apply(plan.take === '' ? undefined : target, argumentsFor(parameters, given, true));
+  }
+
+  /** A method of the same object, or a function that is exported beside it. */
+  private functionBeside(target: unknown, name: string): Callable {
+    const { plan } = this.how;
+    if (plan.take !== '') return (target as Readonly<Record<string, Callable>>)[name] as Callable;
+    const from =
+      plan.path[0]?.kind === 'inside'
+        ? insideOf(this.loaded.exports)
+        : Object.fromEntries(exportsOf(this.loaded.exports));
+    return from[name] as Callable;
+  }
+
+  async extend(held: HeldByFile, ttlMs: number): Promise<boolean | undefined> {
+    const { plan } = this.how;
+    const { result } = held;
+    const calledMs = this.process.wallMs();
+    const own =
+      typeof result === 'object' && result !== null
+        ? EXTENSIONS.find((name) => typeof Reflect.get(result, name) === 'function')
+        : undefined;
+    const target: unknown = own !== undefined ? result : this.target;
+    const name = own ?? plan.extend;
+    if (name === null || name === undefined) return undefined;
+    const extend =
+      own !== undefined ? (Reflect.get(result as object, own) as Callable) : this.functionBeside(target, name);
+    const { parameters } = this.loaded.shapes.of(extend, name);
+    const given: Given = { ...this.loaded.given, key: 'a', ttlMs, token: '', unitMs: this.how.unitMs, held: result };
+    const said: unknown = await extend.apply(target, argumentsFor(parameters, given, true));
+    if (said === false || said === null || said === 0) return false;
+    if (held.expiresAt !== undefined && Number.isFinite(held.expiresAt))
+      held.expiresAt = calledMs + usable(this.how.fixedTtlMs ?? ttlMs);
+    return true;
+  }
+}
+
+function isRefusal(result: unknown, voidHolds: boolean): boolean {
+  if (result === undefined) return !voidHolds;
+  if (result === null || result === false || result === 0 || result === '') return true;
+  if (Array.isArray(result)) return result.length === 0 || isRefusal(result[0], false);
+  if (typeof result !== 'object') return false;
+  return REFUSALS.some((name) => Reflect.get(result, name) === false || Reflect.get(result, name) === null);
+}
+
+/** What it says of itself; `null` for nothing. */
+function ownBelief(result: unknown, nowMs: number): number | null {
+  const belief = beliefIn(result, nowMs, Number.NaN);
+  return Number.isNaN(belief) ? null : belief;
+}
+
+/** What a function or a class makes, for looking at it. */
+export async function makeFor(loaded: Loaded, value: Callable, { kind, name }: Step, given: Given): Promise<unknown> {
+  const values = argumentsFor(loaded.shapes.of(value, name).parameters, given);
+  return kind === 'new' ? Reflect.construct(value, values) : value(...values);
+}

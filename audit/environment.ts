@@ -1,0 +1,56 @@
+import { addressOf } from '../guests/net/addresses.js';
+import type { SourceFile } from './shapes.js';
+
+/** Read by packages rather than by the file. */
+const USUAL: readonly string[] = [
+  'REDIS_URL',
+  'UPSTASH_REDIS_REST_URL',
+  'UPSTASH_REDIS_REST_TOKEN',
+  'KV_REST_API_URL',
+  'KV_REST_API_TOKEN',
+];
+
+const READ = /\benv(?:\.([A-Z][A-Z0-9_]*)|\[\s*['"]([A-Z][A-Z0-9_]*)['"]\s*\])/g;
+const TAKEN = /\{([^{}]*)\}\s*=\s*process\.env\b/g;
+
+/** Names that files read from the environment, in the order in which they are written. */
+function namesIn(sources: readonly SourceFile[]): string[] {
+  const names = sources.flatMap(({ text }) => [
+    ...[...text.matchAll(READ)].map(([, dotted, quoted]) => dotted ?? quoted ?? ''),
+    ...[...text.matchAll(TAKEN)].flatMap(([, inner = '']) => inner.match(/[A-Z][A-Z0-9_]+/g) ?? []),
+  ]);
+  return [...new Set([...names, ...USUAL])];
+}
+
+type Kind = 'rest' | 'token' | 'list' | 'url' | 'host' | 'port';
+
+const IS_REDIS = /REDIS|VALKEY|UPSTASH|KV|LOCK|CACHE|NODE_\d|SENTINEL|CLUSTER|KEYDB|DRAGONFLY/;
+
+function kindOf(name: string): Kind | null {
+  if (/REST.*URL|UPSTASH.*URL/.test(name)) return 'rest';
+  if (/REST.*TOKEN|UPSTASH.*TOKEN|KV.*TOKEN/.test(name)) return 'token';
+  if (!IS_REDIS.test(name) || /TTL|TIMEOUT|PASS|USER|PREFIX|DB$|_MS$|TLS|SECRET|KEY/.test(name)) return null;
+  if (/(URLS|URIS|NODES|HOSTS|SERVERS|ADDRS|ADDRESSES|ENDPOINTS|INSTANCES)$/.test(name)) return 'list';
+  if (/PORT/.test(name)) return 'port';
+  if (/HOST(NAME)?|ADDR$/.test(name)) return 'host';
+  return /URL|URI|DSN|CONNECTION|ENDPOINT|REDIS|NODE|VALKEY|SERVER/.test(name) ? 'url' : null;
+}
+
+/** Values for the environment that a file reads its servers from: they lead to the simulated nodes. */
+export function environmentFor(sources: readonly SourceFile[], nodes: number): Record<string, string> {
+  const values: Record<string, string> = {};
+  const counts = new Map<Kind, number>();
+  const splitsPorts = sources.some(({ text }) => /split\(\s*['"]:['"]\s*\)/.test(text));
+  for (const name of namesIn(sources)) {
+    const kind = kindOf(name);
+    if (kind === null) continue;
+    const isUsual = USUAL.includes(name);
+    const nth = isUsual ? 0 : (counts.get(kind) ?? 0);
+    if (!isUsual) counts.set(kind, nth + 1);
+    const { host, port, url, restUrl } = addressOf(nth);
+    const all = Array.from({ length: nodes }, (_, i) => addressOf(i));
+    const lists = all.map((it) => (splitsPorts || /HOSTS$/.test(name) ? `${it.host}:${it.port}` : it.url)).join(',');
+    values[name] = { rest: restUrl, token: 'token', list: lists, url, host, port: String(port) }[kind];
+  }
+  return values;
+}

@@ -1,0 +1,83 @@
+import { existsSync } from 'node:fs';
+import { basename } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Worker } from 'node:worker_threads';
+import { InputError } from '../scenarios/input-error.js';
+import { type AuditPlan, type AuditResult, auditFile, type Tell } from './audit.js';
+
+/** A lock that has not let go of its thread for this long never will, ms. */
+const STUCK_MS = 12_000;
+const LOOK_MS = 250;
+/** An audit that was asked to stop has this long for it, ms. */
+const STOP_MS = 5_000;
+
+type Message =
+  | { readonly type: 'beats'; readonly beats: Int32Array }
+  | { readonly type: 'news'; readonly news: Parameters<Tell>[0] }
+  | { readonly type: 'result'; readonly result: AuditResult }
+  | { readonly type: 'error'; readonly message: string; readonly stack?: string; readonly isInput: boolean };
+
+const WORKER = fileURLToPath(new URL('./worker.js', import.meta.url));
+
+/**
+ * Audits in a thread of its own, which is ended where the lock keeps it for good.
+ *
+ * @throws InputError in one sentence for a file that cannot be audited.
+ */
+export async function auditInThread(plan: AuditPlan, tell: Tell, signal: AbortSignal): Promise<AuditResult> {
+  // From the source there is nothing that a thread could load.
+  if (!existsSync(WORKER)) return auditFile(plan, tell, () => signal.aborted);
+  const stop = new Int32Array(new SharedArrayBuffer(4));
+  const worker = new Worker(WORKER, { workerData: { plan, stop }, stdout: true, stderr: true });
+  const end = (): void => {
+    Atomics.store(stop, 0, 1);
+  };
+  signal.addEventListener('abort', end, { once: true });
+  try {
+    return await resultOf(worker, plan, tell, signal);
+  } finally {
+    signal.removeEventListener('abort', end);
+    await worker.terminate();
+  }
+}
+
+function resultOf(worker: Worker, plan: AuditPlan, tell: Tell, signal: AbortSignal): Promise<AuditResult> {
+  return new Promise((resolve, reject) => {
+    let beats: Int32Array | null = null;
+    let [last, sinceMs, stopMs] = [-1, 0, 0];
+    const look = setInterval(() => {
+      const now = beats === null ? -1 : Atomics.load(beats, 0);
+      const isAway = beats === null || Atomics.load(beats, 1) === 0;
+      sinceMs = now !== last || isAway ? 0 : sinceMs + LOOK_MS;
+      last = now;
+      stopMs = signal.aborted ? stopMs + LOOK_MS : 0;
+      if (sinceMs >= STUCK_MS) over(() => reject(new InputError(stuck(plan))));
+      else if (stopMs >= STOP_MS)
+        over(() => reject(new InputError('the audit was interrupted before it had found anything')));
+    }, LOOK_MS);
+    const over = (then: () => void): void => {
+      clearInterval(look);
+      then();
+    };
+    worker.on('message', (message: Message) => {
+      if (message.type === 'beats') beats = message.beats;
+      else if (message.type === 'news') tell(message.news);
+      else if (message.type === 'result') over(() => resolve(message.result));
+      else over(() => reject(errorOf(message)));
+    });
+    worker.on('error', (error) => over(() => reject(error)));
+    worker.on('exit', () =>
+      over(() => reject(new InputError(`${basename(plan.path)} ended the thread that it was audited in`))),
+    );
+  });
+}
+
+function stuck({ path }: AuditPlan): string {
+  return `${basename(path)} goes round in a loop that waits for nothing: it has kept its thread for ${STUCK_MS / 1000} s, so that its audit was ended`;
+}
+
+function errorOf({ message, stack, isInput }: Extract<Message, { readonly type: 'error' }>): Error {
+  const error = isInput ? new InputError(message) : new Error(message);
+  if (stack !== undefined) error.stack = stack;
+  return error;
+}

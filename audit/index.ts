@@ -1,0 +1,4 @@
+export { AUDIT_REPLAY, type AuditPlan, type AuditResult, type Finding } from './audit.js';
+export { CLIENT_KINDS, type ClientKind } from './clients.js';
+export { auditInThread } from './in-thread.js';
+export { PROMISES } from './telling.js';

@@ -1,0 +1,52 @@
+import type { ClientKind } from './clients.js';
+
+/** A step from the exports of a file to what has the lock's functions. */
+export interface Step {
+  /** `inside` is a name that the file does not export. */
+  readonly kind: 'export' | 'inside' | 'member' | 'call' | 'new';
+  readonly name: string;
+}
+
+/** How a lock is used: as far as it was understood. */
+export interface Plan {
+  readonly path: readonly Step[];
+  /** Runs work under the lock; is acquired and released; or does its own work, as a request handler or a job. */
+  readonly use: 'with' | 'pair' | 'handler' | 'script';
+  /** The function that acquires, of what the path leads to; empty for that itself. */
+  readonly take: string;
+  /** The function that releases; `null` where what was acquired does so itself, or nothing does. */
+  readonly give: string | null;
+  readonly extend: string | null;
+}
+
+/** What was found out about a lock by using it. */
+export interface Understood {
+  readonly plan: Plan;
+  readonly nodes: number;
+  readonly client: ClientKind;
+  /** How many ms a TTL of 1 means, where the lock is given one. */
+  readonly unitMs: number;
+  /** The TTL of its key, ms, where it is not given one; `null` where it is. */
+  readonly fixedTtlMs: number | null;
+  /** An acquisition that gives nothing has succeeded. */
+  readonly voidHolds: boolean;
+  /** Its key is kept alive while it is held. */
+  readonly renews: boolean;
+  /** It deletes its key when its work is done. */
+  readonly releases: boolean;
+}
+
+/** As little as is known before a lock was used. */
+export const NOTHING_KNOWN: Omit<Understood, 'plan' | 'nodes' | 'client'> = {
+  unitMs: 1,
+  fixedTtlMs: null,
+  voidHolds: false,
+  renews: false,
+  releases: true,
+};
+
+/** The name of the function or class that a person knows. */
+export function nameOfPlan({ path, take }: Plan): string {
+  const names = path.filter(({ kind }) => kind !== 'call' && kind !== 'new').map(({ name }) => name);
+  return [...names, take].filter((it) => it !== '' && it !== 'default').join('.') || 'the default export';
+}

@@ -1,0 +1,249 @@
+import { readFileSync } from 'node:fs';
+import { builtinModules, createRequire } from 'node:module';
+import { basename, dirname, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { compileFunction } from 'node:vm';
+import { createJiti, type Jiti } from 'jiti';
+import { InputError } from '../scenarios/input-error.js';
+import { readSource, type Shape, type SourceFile } from './shapes.js';
+
+/** What a module exports. */
+export type Exports = Readonly<Record<string, unknown>>;
+
+type Evaluate = (...given: readonly unknown[]) => unknown;
+
+/** A file of the lock's author, ready to be evaluated in each simulated process. */
+interface OwnFile {
+  readonly path: string;
+  readonly source: SourceFile;
+  /** Written with `import` and `export`. */
+  readonly isModule: boolean;
+  /** It awaits something as it is loaded. */
+  readonly awaits: boolean;
+  readonly evaluate: Evaluate;
+  /** What its requests lead to. */
+  readonly targets: ReadonlyMap<string, Target>;
+}
+
+/** A file of the author, or something that all simulated processes share. */
+type Target = { readonly own: string } | { readonly namespace: Exports; readonly exports: unknown };
+
+/** The name under which a file's own functions are to be found, exported or not. */
+const INSIDE = '__lockstepInside';
+
+const REQUESTS = /\b(?:jitiImport|require)\(\s*(["'])([^"'\n]+)\1\s*\)/g;
+const MODULE_SYNTAX = /^\s*(?:import\b(?!\s*\()|export\b)/m;
+
+const SILENT: Console = Object.fromEntries(
+  Object.keys(console).map((name) => [name, () => undefined]),
+) as unknown as Console;
+
+/** A file with all that it imports. Packages are loaded once; its author's files once for each simulated process. */
+export class Program {
+  readonly path: string;
+  private readonly jiti: Jiti = createJiti(import.meta.url, {
+    moduleCache: false,
+    fsCache: false,
+    tsconfigPaths: true,
+  });
+  private readonly files = new Map<string, OwnFile>();
+
+  private constructor(path: string) {
+    this.path = path;
+  }
+
+  /** @throws InputError in one sentence for a file that cannot be read, or that imports what is not there. */
+  static async load(path: string): Promise<Program> {
+    const program = new Program(path);
+    await program.add(path);
+    return program;
+  }
+
+  /** The name of the file in sentences. */
+  get name(): string {
+    return basename(this.path);
+  }
+
+  /** All that its author has written. */
+  get sources(): readonly SourceFile[] {
+    return [...this.files.values()].map(({ source }) => source);
+  }
+
+  get shapes(): readonly Shape[] {
+    return this.sources.flatMap(({ shapes }) => shapes);
+  }
+
+  private async add(path: string): Promise<void> {
+    if (this.files.has(path)) return;
+    const name = relative(dirname(this.path), path) || basename(path);
+    const text = readFileSync(path, 'utf8');
+    const source = readSource(text, name);
+    const isModule = MODULE_SYNTAX.test(text);
+    const { code, awaits } = this.transformed(text, path, source);
+    const targets = new Map<string, Target>();
+    // Before what it imports: files may import each other.
+    this.files.set(path, { path, source, isModule, awaits, evaluate: code, targets });
+    for (const request of this.requestsIn(text, path)) targets.set(request, await this.targetOf(request, path, name));
+  }
+
+  private requestsIn(text: string, path: string): string[] {
+    const transformed = this.jiti.transform({
+      source: text,
+      filename: path,
+      ts: !/\.[cm]?js$/.test(path),
+      interopDefault: false,
+    });
+    return [...new Set([...transformed.matchAll(REQUESTS)].map(([, , request = '']) => request))];
+  }
+
+  private transformed(text: string, path: string, { names }: SourceFile): { code: Evaluate; awaits: boolean } {
+    const inside = names.map((it) => `get ${it}() { return ${it}; }`).join(', ');
+    const of = (awaits: boolean): Evaluate => {
+      const source = this.jiti.transform({
+        source: text,
+        filename: path,
+        ts: !/\.[cm]?js$/.test(path),
+        retainLines: true,
+        interopDefault: false,
+        async: awaits,
+      });
+      const body = `return (${awaits ? 'async ' : ''}() => {${source}\n;exports.${INSIDE} = { ${inside} };})();`;
+      return compileFunction(body, [...PARAMETERS], { filename: path }) as Evaluate;
+    };
+    try {
+      return { code: of(false), awaits: false };
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error;
+      return { code: of(true), awaits: true };
+    }
+  }
+
+  private async targetOf(request: string, from: string, name: string): Promise<Target> {
+    const isBuiltin = request.startsWith('node:') || builtinModules.includes(request);
+    const resolved = isBuiltin ? request : this.jiti.esmResolve(request, { parentURL: from, try: true });
+    const isOwn = request.startsWith('.') || request.startsWith('/');
+    if (resolved === undefined) {
+      const how = isOwn ? 'which is not there' : `which is not installed; run npm install ${packageOf(request)}`;
+      throw new InputError(`${name} imports ${request}, ${how}`);
+    }
+    const path = resolved.startsWith('file:') ? fileURLToPath(resolved) : resolved;
+    if (!isBuiltin && !path.includes('/node_modules/') && /\.[cm]?[jt]sx?$/.test(path)) {
+      await this.add(path);
+      return { own: path };
+    }
+    if (path.endsWith('.json')) {
+      const exports: unknown = JSON.parse(readFileSync(path, 'utf8'));
+      return { namespace: { default: exports }, exports };
+    }
+    try {
+      const namespace: Exports = await import(resolved);
+      return { namespace, exports: requireOr(request, from, namespace) };
+    } catch (error) {
+      throw new InputError(`${name} imports ${request}, which cannot be loaded: ${firstLineOf(error)}`, {
+        cause: error,
+      });
+    }
+  }
+
+  /** Evaluates the file, and its author's other files, as a process does that begins. */
+  async evaluate(): Promise<Exports> {
+    return await new Evaluation(this.files).of(this.path);
+  }
+}
+
+const PARAMETERS = ['exports', 'require', 'module', '__filename', '__dirname', 'jitiImport', 'console'] as const;
+
+/** What one process has of each file. */
+class Evaluation {
+  private readonly files: ReadonlyMap<string, OwnFile>;
+  private readonly modules = new Map<string, { exports: Record<string, unknown>; done: unknown }>();
+  private readonly allAwait: boolean;
+
+  constructor(files: ReadonlyMap<string, OwnFile>) {
+    this.files = files;
+    this.allAwait = [...files.values()].some(({ awaits }) => awaits);
+  }
+
+  async of(path: string): Promise<Exports> {
+    const module = this.begin(path);
+    await module.done;
+    return module.exports;
+  }
+
+  private begin(path: string): { exports: Record<string, unknown>; done: unknown } {
+    const known = this.modules.get(path);
+    if (known !== undefined) return known;
+    const file = this.files.get(path);
+    const module: { exports: Record<string, unknown>; done: unknown } = { exports: {}, done: null };
+    this.modules.set(path, module);
+    if (file === undefined) return module;
+    const require = (request: string): unknown => this.required(file, request);
+    const load = (request: string): unknown => this.imported(file, request);
+    const outer = module.exports;
+    module.done = file.evaluate(outer, require, module, path, dirname(path), load, SILENT);
+    const { [INSIDE]: inside } = outer;
+    // A file may have put something else in the place of its exports.
+    if (module.exports !== outer && inside !== undefined && isObject(module.exports)) module.exports[INSIDE] ??= inside;
+    return module;
+  }
+
+  private required(file: OwnFile, request: string): unknown {
+    const target = file.targets.get(request);
+    if (target === undefined) return createRequire(file.path)(request);
+    if ('own' in target)
+      return file.isModule ? asNamespace(this.begin(target.own).exports) : this.begin(target.own).exports;
+    return file.isModule ? target.namespace : target.exports;
+  }
+
+  private imported(file: OwnFile, request: string): unknown {
+    const target = file.targets.get(request);
+    if (target === undefined || !('own' in target)) return target?.namespace;
+    const module = this.begin(target.own);
+    return this.allAwait
+      ? Promise.resolve(module.done).then(() => asNamespace(module.exports))
+      : asNamespace(module.exports);
+  }
+}
+
+/** Exports as `import` gives them: those of a CommonJS module are its default. */
+function asNamespace(exports: Record<string, unknown>): Record<string, unknown> {
+  return exports.__esModule === true ? exports : { ...exports, default: exports };
+}
+
+/** The functions of a file that it does not export, by name. */
+export function insideOf(exports: Exports): Exports {
+  const inside = exports[INSIDE];
+  return isObject(inside) ? (inside as Exports) : {};
+}
+
+/** What a file exports, without what is added here. */
+export function exportsOf(exports: Exports): Map<string, unknown> {
+  const shown = new Map<string, unknown>();
+  if (typeof exports === 'function') shown.set('default', exports);
+  for (const name of Object.keys(exports)) if (name !== INSIDE && name !== '__esModule') shown.set(name, exports[name]);
+  return shown;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return (typeof value === 'object' && value !== null) || typeof value === 'function';
+}
+
+function requireOr(request: string, from: string, namespace: Exports): unknown {
+  try {
+    return createRequire(from)(request);
+  } catch {
+    return namespace;
+  }
+}
+
+function packageOf(request: string): string {
+  return request
+    .split('/')
+    .slice(0, request.startsWith('@') ? 2 : 1)
+    .join('/');
+}
+
+/** The first line of what was thrown. */
+export function firstLineOf(error: unknown): string {
+  return (error instanceof Error ? `${error.name}: ${error.message}` : String(error)).split('\n', 1)[0] ?? '';
+}

@@ -1,0 +1,127 @@
+import { current } from '../guests/host/owner.js';
+import type { LockFactory } from '../guests/lock-factory.js';
+import type { LockUnderTest, MakeLock } from '../guests/lock-under-test.js';
+import { replayGuests } from '../guests/run.js';
+import { nothingSeen } from '../guests/session.js';
+import { type LockPlan, plainCluster, plainLock, type Schedule } from '../scenarios/index.js';
+import { type Bench, type HeldByFile, lockMaker } from './drive.js';
+import type { Hosts } from './hosts.js';
+import type { Understood } from './plan.js';
+import type { Trial } from './wire.js';
+
+/** What became of one acquisition in a rehearsal. */
+export interface Attempt {
+  readonly client: string;
+  readonly trial: Trial | null;
+  /** What it gave; `null` where it was refused, or failed. */
+  held: HeldByFile | null;
+  error: unknown;
+  acquiredMs: number;
+  releasedMs: number;
+  releaseError: unknown;
+}
+
+/** How a rehearsal differs from plain use. */
+interface Ways {
+  /** The work under the lock throws. */
+  readonly throws?: boolean;
+  /** What a function sends at the end of its own work is not kept back. */
+  readonly naturally?: boolean;
+}
+
+/** A world in which nothing goes wrong. */
+export function calm(nodes: number, clients: readonly (readonly LockPlan[])[], untilUs: number): Schedule {
+  return {
+    schema: 'lockstep.schedule/2',
+    cluster: plainCluster(nodes),
+    policy: { profile: 'reference', habits: { clock: 'wall' } },
+    clients: clients.map((locks, i) => ({ id: `c${i + 1}`, locks: [...locks] })),
+    faults: [],
+    fates: [],
+    untilUs,
+  };
+}
+
+/** One lock of a rehearsal. */
+export function use(atMs: number, ttlMs: number, holdMs: number): LockPlan {
+  return plainLock(atMs * 1000, ttlMs, { holdUs: Math.round(holdMs * 1000) });
+}
+
+/** A lock that can be run, as it is before anything is known of it. */
+export function factoryFor(name: string, make: MakeLock, bench: Bench, hosts: Hosts): LockFactory {
+  return {
+    name,
+    make,
+    commandTimeoutMs: undefined,
+    bounds: false,
+    scripts: new Map(),
+    seen: nothingSeen(),
+    tap: bench.wire,
+    nodeAt: hosts.nodeAt,
+  };
+}
+
+/** Uses a lock in a world in which nothing goes wrong, and says what became of each acquisition. */
+export async function rehearse(
+  bench: Bench,
+  hosts: Hosts,
+  how: Understood,
+  schedule: Schedule,
+  ways: Ways = {},
+): Promise<Attempt[]> {
+  const attempts: Attempt[] = [];
+  const make = lockMaker(bench, how);
+  const watched: MakeLock = async (bed) => {
+    const lock = await make(bed);
+    return { ...lock, ...watchedCalls(lock, attempts, bench, ways) };
+  };
+  bench.wire.naturally = ways.naturally ?? false;
+  try {
+    await replayGuests(factoryFor(bench.program.name, watched, bench, hosts), schedule);
+  } finally {
+    bench.wire.naturally = false;
+  }
+  return attempts;
+}
+
+function watchedCalls(
+  lock: LockUnderTest,
+  attempts: Attempt[],
+  { wire }: Bench,
+  { throws = false }: Ways,
+): Pick<LockUnderTest, 'acquire' | 'release'> {
+  const nowMs = (): number => current.owner?.wallMs() ?? Number.NaN;
+  return {
+    async acquire(resource, ttlMs) {
+      const process = current.owner;
+      const asked = lock.acquire?.(resource, ttlMs);
+      const attempt: Attempt = {
+        client: process?.name ?? '',
+        trial: process === null ? null : wire.trialOf(process),
+        held: null,
+        error: null,
+        acquiredMs: Number.NaN,
+        releasedMs: Number.NaN,
+        releaseError: null,
+      };
+      attempts.push(attempt);
+      try {
+        attempt.held = ((await asked) ?? null) as HeldByFile | null;
+      } catch (error) {
+        attempt.error = error;
+        throw error;
+      }
+      if (attempt.held !== null) attempt.acquiredMs = nowMs();
+      return attempt.held;
+    },
+    async release(held) {
+      const attempt = attempts.find((it) => it.held === held);
+      if (attempt !== undefined) attempt.releasedMs = nowMs();
+      try {
+        await (held as HeldByFile).leave(throws ? new Error('the work failed') : undefined);
+      } catch (error) {
+        if (attempt !== undefined) attempt.releaseError = error;
+      }
+    },
+  };
+}

@@ -1,0 +1,85 @@
+import type { Meaning } from '../guests/redis/meaning.js';
+
+/** A command that a process sent. */
+export interface Said {
+  /** In lower case; `script` for one that Lua carries out. */
+  readonly verb: string;
+  readonly key: string;
+  readonly operation: Meaning['operation'];
+  /** What marks its key as its own, if there is that in it. */
+  readonly value: string | null;
+  /** What its key lives for, ms; `null` where it does not say. */
+  readonly ttlMs: number | null;
+  /** It acts only where there is no such key. */
+  readonly ifNew: boolean;
+  /** It looks at what the key has before it acts. */
+  readonly compares: boolean;
+  readonly node: number;
+  /** By the wall clock of its process, ms. */
+  readonly atMs: number;
+  readonly words: readonly string[];
+}
+
+function optionAfter(words: readonly string[], name: string): number | null {
+  const at = words.findIndex((it) => it.toLowerCase() === name);
+  return at < 0 ? null : Number(words[at + 1]);
+}
+
+function ttlOf(verb: string, words: readonly string[], nowMs: number, meaning: Meaning): number | null {
+  const number = Number(words[2]);
+  switch (verb) {
+    case 'set': {
+      const px = optionAfter(words, 'px');
+      const ex = optionAfter(words, 'ex');
+      const pxat = optionAfter(words, 'pxat');
+      const exat = optionAfter(words, 'exat');
+      if (px !== null) return px;
+      if (ex !== null) return ex * 1000;
+      if (pxat !== null) return pxat - nowMs;
+      return exat === null ? null : exat * 1000 - nowMs;
+    }
+    case 'setex':
+    case 'expire':
+      return number * 1000;
+    case 'psetex':
+    case 'pexpire':
+      return number;
+    case 'eval':
+    case 'evalsha':
+    case 'fcall':
+      return meaning.ttlMs > 0 ? meaning.ttlMs : null;
+    default:
+      return null;
+  }
+}
+
+const SCRIPTS: readonly string[] = ['eval', 'evalsha', 'fcall'];
+
+/** Reads a command. */
+export function readCommand(words: readonly string[], meaning: Meaning, node: number, atMs: number): Said {
+  const verb = (words[0] ?? '').toLowerCase();
+  const isScript = SCRIPTS.includes(verb);
+  const ifNew = verb === 'setnx' || (verb === 'set' && words.some((it) => it.toLowerCase() === 'nx'));
+  const isConditional = words.some((it) => /^if(?:eq|deq)$/i.test(it)) || verb === 'delex' || verb === 'delifeq';
+  return {
+    verb: isScript ? 'script' : verb,
+    key: (isScript ? meaning.keys[0] : words[1]) ?? '',
+    operation: operationOf(verb, meaning, words),
+    value: isScript ? meaning.value : verb === 'set' || verb === 'setnx' ? (words[2] ?? null) : null,
+    ttlMs: ttlOf(verb, words, atMs, meaning),
+    ifNew: ifNew || (isScript && meaning.operation === 'acquire' && (meaning.script?.setsNew ?? false)),
+    compares: isConditional || (isScript && (meaning.script?.reads ?? true)),
+    node,
+    atMs,
+    words,
+  };
+}
+
+function operationOf(verb: string, meaning: Meaning, words: readonly string[]): Meaning['operation'] {
+  if (SCRIPTS.includes(verb)) return meaning.operation;
+  if (verb === 'setex' || verb === 'psetex' || verb === 'getset') return 'acquire';
+  if (verb === 'set') return words.some((it) => it.toLowerCase() === 'xx') ? 'extend' : 'acquire';
+  if (['setnx'].includes(verb)) return 'acquire';
+  if (['del', 'unlink', 'getdel', 'delex', 'delifeq'].includes(verb)) return 'release';
+  return ['expire', 'pexpire', 'expireat', 'pexpireat', 'persist'].includes(verb) ? 'extend' : 'read-counter';
+}

@@ -1,0 +1,113 @@
+import { natives } from '../guests/host/natives.js';
+import { type LockFactory, lockFactoryOf } from '../guests/lock-factory.js';
+import { replayGuests } from '../guests/run.js';
+import { kindOf, type ViolationKind } from '../guests/search/kinds.js';
+import { claimsIn, drawGuestRun } from '../guests/search/search.js';
+import type { Violation } from '../properties/index.js';
+import type { Schedule } from '../scenarios/index.js';
+import { RandomStreams } from '../sim/index.js';
+import { kindsFor, promiseOf, type Trouble, troublesFor } from './cases.js';
+import { type Bench, lockMaker } from './drive.js';
+import { firstLineOf } from './program.js';
+import type { FoundLock } from './understand.js';
+
+/** A schedule on which a lock fails, the first of its kind. */
+export interface Failing {
+  readonly kind: ViolationKind;
+  readonly run: number;
+  readonly violation: Violation;
+  readonly schedule: Schedule;
+  readonly extending: boolean;
+  readonly events: number;
+  /** The lock, as it was run. */
+  readonly subject: LockFactory;
+}
+
+/** What came of a search. */
+export interface Searched {
+  readonly runs: number;
+  /** Locks that were acquired in them. */
+  readonly acquired: number;
+  readonly classes: Readonly<Record<string, number>>;
+  readonly failing: readonly Failing[];
+  /** What guest code threw where nobody caught it, in a line. */
+  readonly uncaught: string | null;
+  /** Two runs of one schedule differed. */
+  readonly differs: boolean;
+  readonly isInterrupted: boolean;
+  readonly rejection: unknown;
+}
+
+/** How long is searched. */
+export interface SearchLimits {
+  readonly runs: number;
+  readonly seed: string;
+  /** Real time, ms: no further run begins after that. */
+  readonly budgetMs: number;
+  readonly onRun: (done: number) => void;
+  readonly isStopped: () => boolean;
+}
+
+/** Every so many runs, one is made a second time. */
+const TWICE_EVERY = 8;
+
+/** Goes through the troubles that the lock's promise covers. */
+export async function searchAudit(bench: Bench, { how, hosts }: FoundLock, limits: SearchLimits): Promise<Searched> {
+  const made = await lockFactoryOf(bench.program.name, lockMaker(bench, how), undefined, {
+    tap: bench.wire,
+    nodeAt: hosts.nodeAt,
+  });
+  const streams = new RandomStreams(limits.seed);
+  const troubleOf = troublesFor(how);
+  const kinds = kindsFor(promiseOf(how));
+  const failing = new Map<ViolationKind, Failing>();
+  const classes: Record<string, number> = {};
+  let [runs, acquired, differs, isInterrupted] = [0, 0, false, false];
+  let uncaught: string | null = null;
+  const endMs = natives.now() + limits.budgetMs;
+  for (; runs < limits.runs && natives.now() < endMs; runs++) {
+    if (limits.isStopped()) {
+      isInterrupted = true;
+      break;
+    }
+    const { faults, commandTimeoutMs }: Trouble = troubleOf(runs);
+    const subject = { ...made, commandTimeoutMs };
+    const run = await drawGuestRun(subject, faults, streams, runs);
+    classes[faults.id] = (classes[faults.id] ?? 0) + 1;
+    acquired += claimsIn(run);
+    const extending = faults.extendsItself ?? false;
+    const bad = run.violations.filter((it) => kinds.includes(kindOf(it)));
+    const fresh = bad.filter((it) => !failing.has(kindOf(it)));
+    if (fresh.length > 0 || runs % TWICE_EVERY === 0) {
+      const again = await replayGuests(subject, run.schedule, { extendsItself: extending });
+      differs ||= again.run.hash !== run.run.hash;
+    }
+    const [first] = run.uncaught;
+    if (first !== undefined) uncaught ??= firstLineOf(first.error);
+    for (const violation of fresh) {
+      const kind = kindOf(violation);
+      if (!failing.has(kind))
+        failing.set(kind, {
+          kind,
+          run: runs,
+          violation,
+          schedule: run.schedule,
+          extending,
+          events: run.run.events,
+          subject,
+        });
+    }
+    limits.onRun(runs + 1);
+  }
+  const ordered = kinds.flatMap((kind) => failing.get(kind) ?? []);
+  return {
+    runs,
+    acquired,
+    classes,
+    failing: ordered,
+    uncaught,
+    differs,
+    isInterrupted,
+    rejection: made.seen.rejection,
+  };
+}

@@ -1,0 +1,244 @@
+import { isNode, part, parts, type SyntaxNode, syntaxOf, visit } from './syntax.js';
+
+/** A parameter of a function, or a property of an object that it takes. */
+export interface Parameter {
+  readonly name: string;
+  /** As it is written; empty where nothing is. */
+  readonly type: string;
+  readonly isOptional: boolean;
+  /** It is a function: its type says so, or it is called. */
+  readonly isFunction: boolean;
+  /** Nothing but its uses tells of it: of a property that is read of a parameter without a type. */
+  readonly isGuessed?: boolean;
+  /** The properties of an object, as far as they are known. */
+  readonly fields: readonly Parameter[];
+}
+
+/** A function, a method or a class, as it is called. */
+export interface Shape {
+  readonly name: string;
+  readonly parameters: readonly Parameter[];
+  /** `lock.ts:12`. */
+  readonly where: string;
+  /** The class that it is a method of. */
+  readonly className: string | null;
+  readonly text: string;
+}
+
+/** What is written in a file. */
+export interface SourceFile {
+  readonly text: string;
+  readonly shapes: readonly Shape[];
+  /** Names of the top of the file that can be called. */
+  readonly names: readonly string[];
+  /** Packages and files that it imports, types included. */
+  readonly imports: readonly string[];
+}
+
+const FUNCTIONS = [
+  'FunctionDeclaration',
+  'FunctionExpression',
+  'ArrowFunctionExpression',
+  'ObjectMethod',
+  'ClassMethod',
+];
+
+/** Reads a file. @throws InputError for a syntax error. */
+export function readSource(text: string, name: string): SourceFile {
+  const program = syntaxOf(text, name);
+  return new Reader(text, name).read(program);
+}
+
+class Reader {
+  private readonly text: string;
+  private readonly file: string;
+  private readonly objects = new Map<string, readonly SyntaxNode[]>();
+  private readonly shapes: Shape[] = [];
+
+  constructor(text: string, file: string) {
+    this.text = text;
+    this.file = file;
+  }
+
+  read(program: SyntaxNode): SourceFile {
+    const imports: string[] = [];
+    visit(program, (node) => {
+      if (node.type === 'TSInterfaceDeclaration') this.noteObject(node, parts(part(node, 'body') ?? node, 'body'));
+      if (node.type === 'TSTypeAliasDeclaration')
+        this.noteObject(node, parts(part(node, 'typeAnnotation') ?? node, 'members'));
+      const from = part(node, 'source');
+      if (node.type.startsWith('Import') || node.type.startsWith('Export')) imports.push(String(from?.value ?? ''));
+      const callee = part(node, 'callee');
+      if (callee?.name === 'require' || callee?.type === 'Import')
+        imports.push(String(parts(node, 'arguments')[0]?.value ?? ''));
+    });
+    this.look(program, null, null);
+    const names = parts(program, 'body').flatMap((it) => topNames(it));
+    return { text: this.text, shapes: this.shapes, names, imports: imports.filter((it) => it !== '') };
+  }
+
+  private noteObject(node: SyntaxNode, members: readonly SyntaxNode[]): void {
+    this.objects.set(nameOf(part(node, 'id')), members);
+  }
+
+  private look(node: SyntaxNode, name: string | null, className: string | null): void {
+    const own = nameOf(part(node, 'id')) || nameOf(part(node, 'key')) || name || '';
+    if (
+      node.type.startsWith('Class') &&
+      node.type !== 'ClassMethod' &&
+      node.type.endsWith('Body') === false &&
+      part(node, 'body')?.type === 'ClassBody'
+    ) {
+      const members = parts(part(node, 'body') ?? node, 'body');
+      const made = members.find(({ kind }) => kind === 'constructor');
+      this.shapes.push({
+        ...this.shapeOf(made ?? node, own, null),
+        name: own,
+        where: this.where(node),
+        text: this.textOf(node),
+      });
+      for (const it of members) this.look(it, null, own);
+      return;
+    }
+    if (FUNCTIONS.includes(node.type) && node.kind !== 'constructor')
+      this.shapes.push(this.shapeOf(node, own, className));
+    for (const [field, value] of Object.entries(node)) {
+      const inner = field === 'init' || field === 'value' || field === 'right' || field === 'declaration' ? own : null;
+      const left = part(node, 'left');
+      const given = field === 'right' && left !== null ? nameOf(part(left, 'property') ?? left) : inner;
+      const of = node.type === 'ClassProperty' ? className : null;
+      if (isNode(value)) this.look(value, given, of);
+      else if (Array.isArray(value)) for (const it of value) if (isNode(it)) this.look(it, null, of);
+    }
+  }
+
+  private where(node: SyntaxNode): string {
+    return `${this.file}:${node.loc.start.line}`;
+  }
+
+  private textOf(node: SyntaxNode | null): string {
+    return node === null ? '' : this.text.slice(node.start, node.end);
+  }
+
+  private shapeOf(node: SyntaxNode, name: string, className: string | null): Shape {
+    const body = part(node, 'body');
+    const parameters =
+      node.type.startsWith('Class') && node.type !== 'ClassMethod'
+        ? []
+        : parts(node, 'params').map((it) => this.parameterOf(it, body));
+    return { name, parameters, where: this.where(node), className, text: this.textOf(node) };
+  }
+
+  private parameterOf(node: SyntaxNode, body: SyntaxNode | null): Parameter {
+    if (node.type === 'TSParameterProperty') return this.parameterOf(part(node, 'parameter') ?? node, body);
+    if (node.type === 'AssignmentPattern')
+      return { ...this.parameterOf(part(node, 'left') ?? node, body), isOptional: true };
+    if (node.type === 'RestElement')
+      return { ...this.parameterOf(part(node, 'argument') ?? node, body), isOptional: true };
+    const annotation = part(part(node, 'typeAnnotation') ?? node, 'typeAnnotation');
+    const type = this.textOf(annotation);
+    const name = node.type === 'ObjectPattern' ? '' : nameOf(node);
+    const isFunction = /=>|\bFunction\b/.test(type) || (name !== '' && body !== null && calls(body, name));
+    const ofType = this.fieldsOfType(annotation);
+    const fields =
+      node.type === 'ObjectPattern'
+        ? this.fieldsOfPattern(node, body, ofType)
+        : ofType.length > 0
+          ? ofType
+          : fieldsRead(name, body);
+    return { name, type, isOptional: node.optional === true, isFunction, fields };
+  }
+
+  private fieldsOfPattern(node: SyntaxNode, body: SyntaxNode | null, ofType: readonly Parameter[]): Parameter[] {
+    const own = parts(node, 'properties').flatMap((it): Parameter[] => {
+      const value = part(it, 'value');
+      if (it.type !== 'ObjectProperty' || value === null) return [];
+      const inner = this.parameterOf(value, body);
+      const name = nameOf(part(it, 'key'));
+      const typed = ofType.find((field) => field.name === name);
+      return [
+        {
+          ...inner,
+          name,
+          type: typed?.type ?? inner.type,
+          isOptional: inner.isOptional || (typed?.isOptional ?? false),
+          isFunction: inner.isFunction || (typed?.isFunction ?? false),
+          fields: typed?.fields ?? inner.fields,
+        },
+      ];
+    });
+    return [...own, ...ofType.filter(({ name }) => !own.some((it) => it.name === name))];
+  }
+
+  private fieldsOfType(annotation: SyntaxNode | null): Parameter[] {
+    if (annotation === null) return [];
+    const name = nameOf(part(annotation, 'typeName'));
+    const isPartial = name === 'Partial';
+    const inner = isPartial
+      ? parts(part(annotation, 'typeParameters') ?? part(annotation, 'typeArguments') ?? annotation, 'params')[0]
+      : undefined;
+    if (inner !== undefined) return this.fieldsOfType(inner).map((it) => ({ ...it, isOptional: true }));
+    const members = annotation.type === 'TSTypeLiteral' ? parts(annotation, 'members') : (this.objects.get(name) ?? []);
+    return members.flatMap((it): Parameter[] => {
+      const type = this.textOf(part(part(it, 'typeAnnotation') ?? it, 'typeAnnotation'));
+      const field = nameOf(part(it, 'key'));
+      const isMethod = it.type === 'TSMethodSignature';
+      return [
+        {
+          name: field,
+          type,
+          isOptional: it.optional === true,
+          isFunction: isMethod || type.includes('=>'),
+          fields: [],
+        },
+      ];
+    });
+  }
+}
+
+function nameOf(node: SyntaxNode | null): string {
+  if (node === null) return '';
+  if (typeof node.name === 'string') return node.name;
+  if (typeof node.value === 'string') return node.value;
+  return nameOf(part(node, 'id'));
+}
+
+function calls(body: SyntaxNode, name: string): boolean {
+  let found = false;
+  visit(body, (node) => {
+    found ||= node.type.endsWith('CallExpression') && part(node, 'callee')?.name === name;
+  });
+  return found;
+}
+
+/** The properties of a parameter that a function reads; whether it can do without them is not known. */
+function fieldsRead(name: string, body: SyntaxNode | null): Parameter[] {
+  const found = new Map<string, Parameter>();
+  if (name === '' || body === null) return [];
+  visit(body, (node) => {
+    const isCall = node.type.endsWith('CallExpression');
+    const member = isCall ? part(node, 'callee') : node;
+    const property = member === null ? '' : nameOf(part(member, 'property'));
+    if (member === null || !member.type.endsWith('MemberExpression') || part(member, 'object')?.name !== name) return;
+    if (member.computed === true || property === '') return;
+    const isFunction = isCall || (found.get(property)?.isFunction ?? false);
+    found.set(property, { name: property, type: '', isOptional: true, isFunction, isGuessed: true, fields: [] });
+  });
+  return [...found.values()];
+}
+
+/** What a statement at the top of a file declares that can be called. */
+function topNames(statement: SyntaxNode): string[] {
+  const inner = statement.type.startsWith('Export') ? part(statement, 'declaration') : statement;
+  if (inner === null) return [];
+  if (inner.type === 'FunctionDeclaration' || inner.type === 'ClassDeclaration')
+    return [nameOf(part(inner, 'id'))].filter((it) => it !== '');
+  if (inner.type !== 'VariableDeclaration') return [];
+  return parts(inner, 'declarations').flatMap((it) => {
+    const made = part(it, 'init')?.type ?? '';
+    const isCallable =
+      FUNCTIONS.includes(made) || made.startsWith('Class') || made === 'NewExpression' || made === 'ObjectExpression';
+    const name = part(it, 'id')?.type === 'Identifier' ? nameOf(part(it, 'id')) : '';
+    return isCallable && name !== '' ? [name] : [];
+  });
+}

@@ -1,0 +1,217 @@
+import { roleOf } from './arguments.js';
+import type { Plan, Step } from './plan.js';
+import type { Program } from './program.js';
+import { type Parameter, readSource, type Shape } from './shapes.js';
+
+/** Something that can be called. */
+export type Callable = (...given: readonly unknown[]) => unknown;
+
+const TAKES =
+  /^_?(?:try|do|attempt)?_?(?:acquire|lock|obtain|take|claim|grab|get|enter|reserve|begin|start|hold|wait|checkout|own|set)(?:.*(?:lock|lease|mutex|claim|leader\w*|slot))?(?:Once|With\w+|For\w*|OrThrow|OrNull|Async)?$/i;
+const GIVES =
+  /^_?(?:try|safe|do)?_?(?:release|unlock|free|giveBack|drop|leave|del|delete|remove|end|exit|dispose|close|finish|relinquish|abandon|yield|clear|put)(?:.*(?:lock|lease|mutex|key|claim|leader\w*|slot))?(?:Safe|Async)?$/i;
+const EXTENDS = /^_?(?:try)?_?(?:extend|renew|refresh|touch|prolong|keepAlive|heartbeat|bump)/i;
+const MAKES =
+  /^_?(?:create|make|build|new|init|setup|use|define|factory|for|get)(?=[A-Z_]|$)|(?:factory|Factory)$|^(?:lock|mutex|locker|redlock|default|lease|semaphore)$|(?:Lock|Mutex|Lease|Locker)$/;
+const RUNS = /with|using|lock|exclusive|guard|run|mutex|critical|protect|once|leader|exec|perform|sync/i;
+
+/** How functions of the lock's author look, found by what they are at run time. */
+export class Shapes {
+  private readonly known: readonly Shape[];
+  private readonly read = new Map<string, Shape>();
+
+  constructor(program: Program) {
+    this.known = program.shapes;
+  }
+
+  /** @param name - Where it was found. */
+  of(it: Callable, name: string): Shape {
+    const text = Function.prototype.toString.call(it);
+    const key = `${name} ${text}`;
+    const before = this.read.get(key);
+    if (before !== undefined) return before;
+    const made = this.typed(this.fromText(text, name, it), isClass(it) ? it.name : name, it.name);
+    this.read.set(key, made);
+    return made;
+  }
+
+  private fromText(text: string, name: string, it: Callable): Shape {
+    for (const form of [`(${text})`, `({ ${text} })`, `({ async ${text} })`]) {
+      try {
+        const { shapes } = readSource(form, 'code.js');
+        const [outermost] = shapes;
+        if (outermost !== undefined) return { ...outermost, name };
+      } catch {
+        // Another form.
+      }
+    }
+    const parameters = Array.from(
+      { length: it.length },
+      (_, i): Parameter => ({ name: `p${i}`, type: '', isOptional: false, isFunction: false, fields: [] }),
+    );
+    return { name, parameters, where: '', className: null, text };
+  }
+
+  /** The same as it is written in the file, with types. */
+  private typed(made: Shape, ...names: readonly string[]): Shape {
+    const like = this.known.filter((it) => it.parameters.length === made.parameters.length);
+    const named = like.filter(({ name }) => names.includes(name));
+    const same = (it: Shape): boolean => it.parameters.every((p, i) => p.name === made.parameters[i]?.name);
+    return named.find(same) ?? like.find((it) => same(it) && made.parameters.length > 0) ?? named[0] ?? made;
+  }
+}
+
+/** Whether it is made with `new`. */
+export function isClass(it: unknown): it is Callable {
+  return typeof it === 'function' && /^class\b/.test(Function.prototype.toString.call(it));
+}
+
+/** What can be called of a value: itself, or its methods. */
+export function methodsOf(value: unknown): Map<string, Callable> {
+  const found = new Map<string, Callable>();
+  if (typeof value !== 'object' && typeof value !== 'function') return found;
+  for (
+    let at: object | null = value;
+    at !== null && at !== Object.prototype && at !== Function.prototype;
+    at = Object.getPrototypeOf(at)
+  ) {
+    for (const name of Object.getOwnPropertyNames(at)) {
+      if (
+        name === 'constructor' ||
+        found.has(name) ||
+        (typeof value === 'function' && ['length', 'name', 'prototype'].includes(name))
+      )
+        continue;
+      const own = Object.getOwnPropertyDescriptor(at, name);
+      if (typeof own?.value === 'function') found.set(name, own.value as Callable);
+    }
+  }
+  return found;
+}
+
+function hasRole(parameters: readonly Parameter[], role: ReturnType<typeof roleOf>): boolean {
+  return parameters.some(
+    (it) => roleOf(it) === role || (roleOf(it) === 'options' && it.fields.some((field) => roleOf(field) === role)),
+  );
+}
+
+/** A function that may be asked for a lock, with what else goes with it. */
+interface Found {
+  readonly plan: Plan;
+  readonly score: number;
+}
+
+/** Makes an object or a function from a factory or a class. */
+export type Make = (value: Callable, step: Step) => Promise<unknown>;
+
+const MOST_DEPTH = 2;
+
+/** Looks through what a file exports for locks. */
+export class Surface {
+  private readonly shapes: Shapes;
+  private readonly make: Make;
+  private readonly found: Found[] = [];
+
+  constructor(shapes: Shapes, make: Make) {
+    this.shapes = shapes;
+    this.make = make;
+  }
+
+  /** Plans for what these values offer, the likeliest first. */
+  async plansFor(values: ReadonlyMap<string, unknown>, kind: 'export' | 'inside'): Promise<Plan[]> {
+    const functions = new Map<string, Callable>();
+    for (const [name, value] of values) {
+      const step: Step = { kind, name };
+      if (isClass(value)) await this.made(value, [step], { kind: 'new', name }, 0);
+      else if (typeof value === 'function') functions.set(name, value as Callable);
+      else await this.look(value, [step], 0);
+    }
+    await this.group(functions, (name) => [{ kind, name }], 0);
+    return this.found.sort((a, b) => b.score - a.score).map(({ plan }) => plan);
+  }
+
+  private async made(value: Callable, path: readonly Step[], step: Step, depth: number): Promise<void> {
+    if (depth > MOST_DEPTH) return;
+    const made: unknown = await this.make(value, step).catch(() => undefined);
+    await this.look(made, [...path, step], depth + 1);
+  }
+
+  private async look(value: unknown, path: readonly Step[], depth: number): Promise<void> {
+    if (typeof value === 'function') await this.group(new Map([['', value as Callable]]), () => path, depth, path);
+    else if (typeof value === 'object' && value !== null && !isClient(value))
+      await this.group(methodsOf(value), () => path, depth, path);
+  }
+
+  /**
+   * Looks at functions that belong together.
+   *
+   * @param object - Where they are methods: of what.
+   */
+  private async group(
+    functions: ReadonlyMap<string, Callable>,
+    pathOf: (name: string) => readonly Step[],
+    depth: number,
+    object: readonly Step[] | null = null,
+  ): Promise<void> {
+    const nameIn = (name: string): string => (object === null ? '' : name);
+    const known = (name: string): string =>
+      name || object?.findLast(({ kind }) => kind !== 'call' && kind !== 'new')?.name || '';
+    const givers = [...functions.keys()].filter((name) => GIVES.test(name)).sort((a, b) => rank(a) - rank(b));
+    const extend = [...functions.keys()].find((name) => EXTENDS.test(name)) ?? null;
+    for (const [name, it] of functions) {
+      const shown = known(name);
+      const { parameters } = this.shapes.of(it, name || shown);
+      if (givers.includes(name) || EXTENDS.test(name) || name.startsWith('#')) continue;
+      const plan = { path: pathOf(name), take: nameIn(name), give: null, extend: null };
+      const isHidden = name.startsWith('_') ? 20 : 0;
+      const length = -depth - isHidden;
+      if (hasRole(parameters, 'work')) {
+        this.found.push({ plan: { ...plan, use: 'with' }, score: 100 + (RUNS.test(shown) ? 10 : 0) + length });
+        continue;
+      }
+      const isTaker = TAKES.test(shown) || (object !== null && name === '' && hasRole(parameters, 'key'));
+      if (isTaker) {
+        const give = givers[0] ?? null;
+        const isExact = /acquire|obtain|lock/i.test(shown) ? 10 : 0;
+        const isTry = /^try/i.test(shown) ? -1 : 0;
+        this.found.push({
+          plan: { ...plan, use: 'pair', give, extend },
+          score: (give === null ? 60 : 80) + isExact + isTry + length,
+        });
+      }
+      if (
+        MAKES.test(shown) ||
+        (hasRole(parameters, 'client') && !hasRole(parameters, 'key')) ||
+        hasRole(parameters, 'clients')
+      ) {
+        if (object === null || name !== '')
+          await this.made(
+            it,
+            [...pathOf(name), ...(object === null ? [] : [{ kind: 'member', name } as const])],
+            { kind: 'call', name },
+            depth + 1,
+          );
+      }
+      if (!isTaker && !MAKES.test(shown))
+        this.found.push({
+          plan: { ...plan, use: 'handler' },
+          score:
+            40 +
+            (/handle|run|job|cron|process|tick|main|work|POST|GET|execute|nightly|sync/i.test(shown) ? 5 : 0) +
+            length,
+        });
+      else this.found.push({ plan: { ...plan, use: 'handler' }, score: 10 + length });
+    }
+  }
+}
+
+function rank(name: string): number {
+  return /release|unlock/i.test(name) ? 0 : /free|drop|give/i.test(name) ? 1 : 2;
+}
+
+/** Clients of Redis are no locks, whatever they can do. */
+function isClient(value: object): boolean {
+  return ['hgetall', 'hGetAll', 'lpush', 'lPush', 'zadd'].some(
+    (name) => typeof Reflect.get(value, name) === 'function',
+  );
+}

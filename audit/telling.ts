@@ -1,0 +1,61 @@
+import type { PromiseKind } from './cases.js';
+import { nameOfPlan } from './plan.js';
+import type { Program } from './program.js';
+import type { FoundLock } from './understand.js';
+import { seconds } from './words.js';
+
+const CLIENTS = {
+  ioredis: 'ioredis',
+  iovalkey: 'iovalkey',
+  'node-redis': 'node-redis',
+  upstash: 'Upstash REST',
+} as const;
+
+/** What was understood of how a lock is used, one sentence each. */
+export function understoodIn(program: Program, { how, seen }: FoundLock): string[] {
+  const { plan, nodes, client, fixedTtlMs, unitMs, renews, releases } = how;
+  const name = nameOfPlan(plan);
+  const last = plan.take || plan.path.findLast(({ kind }) => kind !== 'call' && kind !== 'new')?.name || '';
+  const shape =
+    program.shapes.find((it) => it.name === last) ??
+    program.shapes.find(({ name: its }) => its === '' && last === 'default');
+  const where = shape === undefined ? program.name : shape.where;
+  const uses = {
+    with: 'runs work under the lock',
+    pair: plan.give === null ? 'acquires, and what it gives releases' : `acquires, and ${plan.give} releases`,
+    handler: 'does its own work under the lock',
+    script: 'does its work under the lock as it is loaded',
+  }[plan.use];
+  const key = seen.alone.trial?.key ?? '';
+  const ttl =
+    fixedTtlMs === null
+      ? `its TTL is what it is given, in ${unitMs === 1 ? 'ms' : 's'}`
+      : `its TTL is ${seconds(fixedTtlMs)}`;
+  const noTtl = seen.alone.trial?.ttlMs === null;
+  return [
+    `${plan.use === 'script' ? program.name : name} (${where}) ${uses}`,
+    `${nodes === 1 ? 'one node' : `${nodes} nodes`}, by ${CLIENTS[client]}; its key is ${JSON.stringify(key)}, and ${noTtl ? 'it has no TTL' : ttl}`,
+    ...(renews ? ['it extends its lock by itself while it is held'] : []),
+    ...(releases ? [] : ['it never deletes its key: what it guards is done once in a TTL']),
+  ];
+}
+
+/** What was judged, and what was not. */
+export const PROMISES: Readonly<Record<PromiseKind, { readonly judged: string; readonly notMade: string }>> = {
+  single: {
+    judged:
+      'that of a lock on a single node: one holder at a time for as long as a TTL lasts, and a key that ends by itself',
+    notMade:
+      'it is lost with its node: a crash without the key on disk, or a failover to a replica, can give it to two; work that outlasts the TTL needs a fencing token',
+  },
+  redlock: {
+    judged:
+      'that of Redlock: one holder at a time on a majority of nodes, whatever a minority does, and nodes that return after a TTL',
+    notMade:
+      'nodes that are back without their keys before a TTL has passed, and clocks that jump; work that outlasts the TTL needs a fencing token',
+  },
+  guard: {
+    judged: 'that of a guard: once in the TTL of its key',
+    notMade: 'exclusion for longer than the TTL, and a second try where the work has failed; it is lost with its node',
+  },
+};

@@ -1,0 +1,219 @@
+import { current } from '../guests/host/owner.js';
+import { replayGuests } from '../guests/run.js';
+import { UnsupportedClient } from '../guests/session.js';
+import type { Schedule } from '../scenarios/index.js';
+import { InputError } from '../scenarios/input-error.js';
+import type { Given } from './arguments.js';
+import { type Bench, loadIn, makeFor } from './drive.js';
+import { Hosts, knownServiceAt } from './hosts.js';
+import { NOTHING_KNOWN, type Plan, type Understood } from './plan.js';
+import { exportsOf, firstLineOf, insideOf } from './program.js';
+import { type Attempt, calm, factoryFor, rehearse, use } from './rehearsal.js';
+import { Surface } from './surface.js';
+
+/** What was seen of a lock while it was used with nothing in its way. */
+export interface Seen {
+  /** One acquisition by itself. */
+  readonly alone: Attempt;
+  /** Two of two processes: the second asks while the first holds the lock. */
+  readonly both: readonly Attempt[];
+  /** The lock was held for three TTLs; `null` where that was not tried. */
+  readonly renewed: Attempt | null;
+  /** The work threw; `null` where that was not tried. */
+  readonly thrown: Attempt | null;
+  /** How long a function's own work takes, ms; `null` where it is handed work. */
+  readonly ownWorkMs: number | null;
+}
+
+/** A lock that was found in a file. */
+export interface FoundLock {
+  readonly how: Understood;
+  readonly hosts: Hosts;
+  readonly seen: Seen;
+}
+
+/** What is known of the lock's surroundings, where somebody says so. */
+export interface Said {
+  readonly nodes?: number | undefined;
+  /** The function that acquires, and the one that releases, by name. */
+  readonly acquire?: string | undefined;
+  readonly release?: string | undefined;
+}
+
+const MOST_NODES = 5;
+/** One that nobody is likely to have written down. */
+const FIRST_TTL_MS = 7_000;
+const MOST_PLANS = 16;
+
+/** Finds out how the lock in a file is used. @throws InputError in one sentence for a file in which none is found. */
+export async function understand(bench: Bench, said: Said): Promise<FoundLock> {
+  const hosts = new Hosts(MOST_NODES);
+  const plans = chosen(await plansIn(bench, hosts), said, bench.program.name);
+  const problems: unknown[] = [];
+  for (const plan of plans.slice(0, MOST_PLANS)) {
+    try {
+      const found = await tried(bench, plan, said);
+      if (found !== null) return found;
+    } catch (error) {
+      problems.push(error);
+    }
+  }
+  throw notFound(bench.program.name, plans, problems);
+}
+
+function notFound(name: string, plans: readonly Plan[], problems: readonly unknown[]): InputError {
+  const reasons = problems.map((it) => reasonOf(it, name));
+  const elsewhere = reasons.find((it) => it !== null);
+  if (elsewhere !== undefined && elsewhere !== null) return new InputError(elsewhere);
+  const tried =
+    plans.length === 0
+      ? 'it exports nothing that could be called'
+      : `${plans.length} ways to call it were tried, and none of them set a key in Redis`;
+  const problem = problems.length === 0 ? '' : ` (${firstLineOf(problems[0])})`;
+  return new InputError(
+    `${name}: no lock was found in it: ${tried}${problem}; --acquire <name> says which function acquires`,
+  );
+}
+
+/** What kept a lock from being used, in a sentence; `null` where it may be that it is no lock. */
+export function reasonOf(error: unknown, name: string): string | null {
+  if (!(error instanceof UnsupportedClient)) return null;
+  const where = /connects to (\S+), which is no node/.exec(error.message)?.[1];
+  if (where === undefined) return error.message;
+  const service = knownServiceAt(where);
+  return `${name} connects to ${where}${service === null ? '' : ` (${service})`}: only Redis is simulated, so that a lock that needs anything else cannot be audited`;
+}
+
+/** The ways in which a file can be used, the likeliest first. */
+async function plansIn(bench: Bench, hosts: Hosts): Promise<Plan[]> {
+  const plans: Plan[] = [];
+  let problem: unknown = null;
+  const schedule: Schedule = calm(MOST_NODES, [[use(0, FIRST_TTL_MS, 1)]], 5_000_000);
+  const subject = factoryFor(
+    bench.program.name,
+    async ({ addresses }) => {
+      const process = current.owner;
+      const trial = process === null ? null : bench.wire.begin(process, 1, false);
+      try {
+        const loaded = await loadIn(bench, addresses);
+        const given: Given = { ...loaded.given, key: 'a', ttlMs: FIRST_TTL_MS, token: 'token', unitMs: 1 };
+        const surface = new Surface(loaded.shapes, (value, step) => makeFor(loaded, value, step, given));
+        plans.push(...(await surface.plansFor(exportsOf(loaded.exports), 'export')));
+        const inner = new Surface(loaded.shapes, (value, step) => makeFor(loaded, value, step, given));
+        if (plans.length === 0 && trial?.sent.some(({ operation }) => operation === 'acquire') === true)
+          plans.push({ path: [], use: 'script', take: '', give: null, extend: null });
+        plans.push(...(await inner.plansFor(new Map(Object.entries(insideOf(loaded.exports))), 'inside')));
+      } catch (error) {
+        problem = error;
+      }
+      return { acquire: () => null, release: () => undefined };
+    },
+    bench,
+    hosts,
+  );
+  try {
+    await replayGuests(subject, schedule);
+  } catch (error) {
+    problem ??= error;
+  }
+  if (plans.length > 0 || problem === null) return plans;
+  const { name } = bench.program;
+  if (problem instanceof InputError) throw problem;
+  throw new InputError(reasonOf(problem, name) ?? `${name} throws as it is loaded: ${firstLineOf(problem)}`, {
+    cause: problem,
+  });
+}
+
+function chosen(plans: readonly Plan[], { acquire, release }: Said, name: string): Plan[] {
+  if (acquire === undefined) return plans.map((it) => (release === undefined ? it : { ...it, give: release }));
+  const nameOf = ({ take, path }: Plan): string => take || (path.at(-1)?.name ?? '');
+  const named = plans.filter((it) => nameOf(it) === acquire);
+  if (named.length === 0)
+    throw new InputError(
+      `--acquire: ${name} has no function ${acquire}; it has ${[...new Set(plans.map(nameOf))].join(', ') || 'none'}`,
+    );
+  return named.map((it) => (release === undefined || it.use === 'with' ? it : { ...it, use: 'pair', give: release }));
+}
+
+/** Uses a lock in one of the ways; `null` where that is none. */
+async function tried(bench: Bench, plan: Plan, said: Said): Promise<FoundLock | null> {
+  const hosts = new Hosts(said.nodes ?? MOST_NODES);
+  const first: Understood = { ...NOTHING_KNOWN, plan, nodes: said.nodes ?? MOST_NODES, client: bench.clients.kind };
+  const looking = await firstUse(bench, hosts, first, 1);
+  if (looking === null) return null;
+  const nodes =
+    said.nodes ??
+    new Set(looking.trial?.sent.filter(({ operation }) => operation === 'acquire').map(({ node }) => node)).size;
+  const narrowed = new Hosts(Math.max(nodes, hosts.met));
+  let how: Understood = {
+    ...first,
+    nodes: Math.max(1, nodes),
+    voidHolds: looking.held === null || looking.held.result === undefined,
+  };
+  how = { ...how, ...lifetimeOf(looking, how) };
+  const again = await firstUse(bench, narrowed, how, how.nodes);
+  if (again === null) return null;
+  const known = { ...how, ...lifetimeOf(again, how), releases: releasesIn(again) };
+  return await examined(bench, narrowed, known, again);
+}
+
+async function firstUse(bench: Bench, hosts: Hosts, how: Understood, needed: number): Promise<Attempt | null> {
+  const schedule = calm(needed === 1 ? how.nodes : needed, [[use(10, FIRST_TTL_MS, 500)]], 60_000_000);
+  bench.wire.neededAtFirst = needed === 1 ? 1 : null;
+  try {
+    for (const voidHolds of [how.voidHolds, true]) {
+      const [attempt] = await rehearse(bench, hosts, { ...how, voidHolds }, schedule);
+      if (attempt?.trial?.isGranted !== true) return null;
+      if (attempt.held !== null) return attempt;
+    }
+    return null;
+  } finally {
+    bench.wire.neededAtFirst = null;
+  }
+}
+
+/** Whether the lock's TTL is what was asked for, and in which unit; else what it is. */
+function lifetimeOf({ trial }: Attempt, { plan, unitMs }: Understood): Pick<Understood, 'unitMs' | 'fixedTtlMs'> {
+  const ttlMs = trial?.ttlMs ?? null;
+  if (plan.use === 'handler' || plan.use === 'script') return { unitMs, fixedTtlMs: ttlMs };
+  if (ttlMs === FIRST_TTL_MS) return { unitMs, fixedTtlMs: null };
+  if (ttlMs === FIRST_TTL_MS * 1000 && unitMs === 1) return { unitMs: 1000, fixedTtlMs: null };
+  return { unitMs, fixedTtlMs: ttlMs };
+}
+
+function releasesIn({ trial }: Attempt): boolean {
+  return trial?.sent.some(({ operation, key }) => operation === 'release' && key === trial.key) ?? false;
+}
+
+async function examined(bench: Bench, hosts: Hosts, how: Understood, alone: Attempt): Promise<FoundLock> {
+  const ttlMs = how.fixedTtlMs ?? FIRST_TTL_MS;
+  const long = calm(how.nodes, [[use(10, ttlMs, 3 * ttlMs)]], (5 * ttlMs + 60_000) * 1000);
+  const isOwnWork = how.plan.use === 'handler' || how.plan.use === 'script';
+  const [held] = isOwnWork ? [] : await rehearse(bench, hosts, how, long);
+  const renews =
+    (held?.trial?.extensions ?? 0) > 0 &&
+    held?.trial?.sent.some((it) => it.operation === 'extend' && it.atMs > held.acquiredMs + ttlMs / 20) === true;
+  const known = { ...how, renews };
+  const part = ttlMs / 3;
+  const two = calm(
+    how.nodes,
+    [[use(10, ttlMs, part)], [use(10 + part / 2, ttlMs, part / 4)]],
+    (4 * ttlMs + 60_000) * 1000,
+  );
+  const both = await rehearse(bench, hosts, known, two);
+  const [thrown] =
+    how.plan.use === 'with'
+      ? await rehearse(bench, hosts, known, calm(how.nodes, [[use(10, ttlMs, part)]], (2 * ttlMs + 30_000) * 1000), {
+          throws: true,
+        })
+      : [];
+  const [natural] = isOwnWork
+    ? await rehearse(bench, hosts, known, calm(how.nodes, [[use(10, ttlMs, 1)]], (8 * ttlMs + 120_000) * 1000), {
+        naturally: true,
+      })
+    : [];
+  const trial = natural?.trial;
+  const ownWorkMs =
+    trial === undefined || trial === null || Number.isNaN(trial.endedMs) ? null : trial.endedMs - trial.grantedMs;
+  return { how: known, hosts, seen: { alone, both, renewed: held ?? null, thrown: thrown ?? null, ownWorkMs } };
+}

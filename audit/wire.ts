@@ -1,0 +1,165 @@
+import type { Answer } from '../core/index.js';
+import type { ProcessContext } from '../guests/host/owner.js';
+import type { SentCommands, Tap } from '../guests/tap.js';
+import { readCommand, type Said } from './said.js';
+
+/** What is taken of a TTL for work: clocks differ by a little, and who relies on the last of it relies on chance. */
+const USABLE_SHARE = 0.98;
+const USABLE_LESS_MS = 3;
+
+/** A value that a process offered for its lock. */
+interface Offer {
+  readonly atMs: number;
+  ttlMs: number | null;
+  readonly nodes: Set<number>;
+}
+
+/** One acquisition of one process, as its connections show it. */
+export class Trial {
+  readonly sent: Said[] = [];
+  /** Resolves when enough nodes have granted the lock. */
+  readonly granted: Promise<void>;
+  isGranted = false;
+  /** When the lock was granted, and when its process first touched the key again, ms by the wall clock. */
+  grantedMs: number = Number.NaN;
+  endedMs: number = Number.NaN;
+  /** The key that is asked for first. */
+  key: string | null = null;
+  refusals = 0;
+  errors = 0;
+  extensions = 0;
+  private readonly offers = new Map<string, Offer>();
+  private latest = '';
+  private readonly needed: number;
+  private tell: () => void = () => {};
+  /** What waits until the work is done; `null` where nothing is kept back. */
+  kept: { readonly connections: Set<object>; readonly sends: (() => void)[] } | null = null;
+
+  constructor(needed: number) {
+    this.needed = needed;
+    this.granted = new Promise((resolve) => {
+      this.tell = resolve;
+    });
+  }
+
+  heard(said: Said): void {
+    this.sent.push(said);
+    if (said.operation === 'acquire' && said.value !== null && !this.isGranted) {
+      this.key ??= said.key;
+      if (said.key !== this.key) return;
+      this.latest = said.value;
+      const offer = this.offers.get(said.value) ?? { atMs: said.atMs, ttlMs: said.ttlMs, nodes: new Set() };
+      // Each further try of the same value on one node begins anew.
+      const isAgain = this.sent.some(
+        (it) => it !== said && it.value === said.value && it.node === said.node && it.operation === 'acquire',
+      );
+      this.offers.set(said.value, isAgain ? { ...offer, atMs: said.atMs } : offer);
+    }
+    if (said.operation === 'extend' && said.key === this.key) {
+      this.extensions++;
+      const offer = this.offers.get(this.latest);
+      if (offer !== undefined && offer.ttlMs === null) offer.ttlMs = said.ttlMs;
+    }
+  }
+
+  answered(node: number, operation: Said['operation'], answer: Answer, nowMs: number): void {
+    if (operation === 'extend') return;
+    if (operation !== 'acquire' || this.isGranted) return;
+    if (answer !== 'yes') {
+      if (answer === 'no') this.refusals++;
+      else this.errors++;
+      return;
+    }
+    const offer = this.offers.get(this.latest);
+    if (offer === undefined) return;
+    offer.nodes.add(node);
+    if (offer.nodes.size < this.needed) return;
+    this.isGranted = true;
+    this.grantedMs = nowMs;
+    this.tell();
+  }
+
+  /** What its key lives for, ms; `null` for ever. */
+  get ttlMs(): number | null {
+    return this.offers.get(this.latest)?.ttlMs ?? null;
+  }
+
+  /** The value that it has offered last. */
+  get value(): string {
+    return this.latest;
+  }
+
+  /** Until when its caller may rely on it, ms by the wall clock, if its TTL is what ends it. */
+  reliableUntil(nowMs: number, otherwiseMs: number): number {
+    const offer = this.offers.get(this.latest);
+    const ttlMs = offer === undefined ? otherwiseMs : offer.ttlMs;
+    if (ttlMs === null) return Number.POSITIVE_INFINITY;
+    return (this.isGranted && offer !== undefined ? offer.atMs : nowMs) + usable(ttlMs);
+  }
+
+  letGo(): void {
+    const { kept } = this;
+    this.kept = null;
+    for (const send of kept?.sends ?? []) send();
+  }
+}
+
+/** How much of a TTL a caller may rely on, ms. */
+export function usable(ttlMs: number): number {
+  return ttlMs * USABLE_SHARE - USABLE_LESS_MS;
+}
+
+/** Listens to all processes of all runs. */
+export class Wire implements Tap {
+  private readonly trials = new WeakMap<ProcessContext, Trial>();
+  /** Nothing is kept back. */
+  naturally = false;
+  /** How many nodes have to grant a lock of which it is not known yet how many there are. */
+  neededAtFirst: number | null = null;
+
+  begin(process: ProcessContext, needed: number, keepsBack: boolean): Trial {
+    const trial = new Trial(this.neededAtFirst ?? needed);
+    if (keepsBack && !this.naturally) trial.kept = { connections: new Set(), sends: [] };
+    this.trials.set(process, trial);
+    return trial;
+  }
+
+  /** The latest acquisition of a process. */
+  trialOf(process: ProcessContext): Trial | null {
+    return this.trials.get(process) ?? null;
+  }
+
+  sent({ process, node, commands, meaning }: SentCommands): void {
+    const trial = this.trials.get(process);
+    if (trial === undefined) return;
+    const about = commands.find((it) => it.length > 1);
+    for (const words of commands) {
+      if (words.length < 2) continue;
+      const plain = words === about ? meaning : { ...meaning, operation: 'read-counter' as const, value: null };
+      trial.heard(readCommand(words, plain, node, process.wallMs()));
+    }
+  }
+
+  answered(process: ProcessContext, node: number, operation: Said['operation'], answer: Answer): void {
+    this.trials.get(process)?.answered(node, operation, answer, process.wallMs());
+  }
+
+  keeps(
+    process: ProcessContext,
+    connection: object,
+    commands: readonly (readonly string[])[],
+    send: () => void,
+  ): boolean {
+    const trial = this.trials.get(process);
+    if (trial === undefined || !trial.isGranted || trial.key === null) return false;
+    const isAbout = commands.some((words) => words.slice(1).includes(trial.key ?? ''));
+    const isExtension = commands.some(([verb = '']) => /^p?expire$/i.test(verb));
+    if (isAbout && !isExtension && Number.isNaN(trial.endedMs)) trial.endedMs = process.wallMs();
+    const { kept } = trial;
+    if (kept === null) return false;
+    if (!kept.connections.has(connection) && (!isAbout || isExtension)) return false;
+    kept.connections.add(connection);
+    kept.sends.push(send);
+    return true;
+  }
+}

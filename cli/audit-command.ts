@@ -1,0 +1,49 @@
+import { type Command, Option } from 'commander';
+import type { ClientKind } from '../audit/clients.js';
+import type { AuditFlags } from './flags.js';
+import type { Finish, Io } from './io.js';
+import { option } from './option.js';
+import { flag, whole, word } from './values.js';
+
+const MOST_NODES = 31;
+const MOST_RUNS = 1_000_000;
+const CLIENTS: readonly [ClientKind, ...ClientKind[]] = ['ioredis', 'node-redis', 'upstash', 'iovalkey'];
+
+const EXAMPLES = `
+Loads a file of yours, as it is, inside simulated processes, and finds out how its lock is used: functions
+that run work under the lock, pairs that acquire and release, classes, factories, request handlers, cron
+guards. Its clients lead to simulated Redis nodes, whether it makes them itself or is handed them. Then it
+searches for the schedule that breaks the lock. A lock on one node is not blamed for the loss of its node.
+Exits with 1 if the lock is not safe, and with 64 if the file cannot be audited.
+
+Examples:
+  lockstep audit ./lock.ts
+  lockstep audit ./lock.ts --test             write a test that can be committed
+  lockstep audit ./lock.ts --acquire tryLock --release unlock
+  lockstep audit ./lock.ts --json`;
+
+/** Defines `audit`. */
+export function defineAudit(program: Command, io: Io, finish: Finish): void {
+  program
+    .command('audit')
+    .description('is the lock in this file safe? any file, no adapter')
+    .argument('<file>', 'JavaScript or TypeScript')
+    .option('--acquire <name>', 'function or method that acquires, where it is not found')
+    .option('--release <name>', 'function or method that releases')
+    .addOption(
+      new Option(
+        '--client <name>',
+        'client that the lock is handed: ioredis, node-redis, upstash or iovalkey',
+      ).argParser(flag('--client', word(...CLIENTS))),
+    )
+    .addOption(option('--nodes <n>', 'number of nodes (what it connects to)', whole(1, MOST_NODES)))
+    .addOption(option('--runs <n>', 'most schedules (120)', whole(1, MOST_RUNS)))
+    .option('--seed <text>', 'any text (lockstep)')
+    .option('--test [file]', 'write a test for vitest beside the file')
+    .option('--json', 'print one JSON object')
+    .addHelpText('after', EXAMPLES)
+    .action(async (file: string, flags: AuditFlags) => {
+      const { audit } = await import('./audit.js');
+      finish(await audit(file, flags, io));
+    });
+}
