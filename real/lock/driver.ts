@@ -43,7 +43,7 @@ export interface Voter {
 }
 
 /** What locks share: the nodes, and who says when the next round may go to them. */
-interface SharedNodes {
+export interface SharedNodes {
   readonly nodes: readonly Voter[];
   readonly pacer: Pacer;
 }

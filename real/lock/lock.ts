@@ -1,3 +1,4 @@
+import { type InspectOptions, inspect } from 'node:util';
 import type { FencingToken } from '../../core/index.js';
 import type { LockError, LockVotes } from './errors.js';
 import type { LockRun, ReleaseReport } from './run.js';
@@ -7,6 +8,15 @@ import { checkTtl } from './settings.js';
 export interface LockSignal extends AbortSignal {
   /** The reason, under the name that node-redlock gives it; `undefined` while the lock is held. */
   readonly error?: LockError;
+}
+
+/** A lock as logs show it. */
+export interface LockInfo {
+  readonly resources: readonly string[];
+  /** What is left of the validity, ms. */
+  readonly remainingMs: number;
+  readonly votes: LockVotes;
+  readonly fencingToken: FencingToken | null;
 }
 
 /**
@@ -106,6 +116,20 @@ export class Lock implements AsyncDisposable {
    */
   release(): Promise<ReleaseReport> {
     return this.#run.release();
+  }
+
+  /** What may be logged: not the token, by which anybody could release the lock. */
+  toJSON(): LockInfo {
+    const { resources, votes, fencingToken } = this;
+    return { resources, remainingMs: this.remaining(), votes, fencingToken };
+  }
+
+  static {
+    Object.defineProperty(Lock.prototype, inspect.custom, {
+      value(this: Lock, _depth: number, options: InspectOptions) {
+        return `Lock ${inspect(this.toJSON(), options)}`;
+      },
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

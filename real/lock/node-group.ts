@@ -7,6 +7,7 @@ import type { FirstLook } from './first-look.js';
 import { LockNode, type NodeOwner } from './node.js';
 import { Pacer } from './pacer.js';
 import { restAddressOf } from './rest.js';
+import type { Watch } from './watch.js';
 
 /** Name look-ups and encryption make a first connection slow, ms. */
 const FIRST_CONNECT_MS = 1000;
@@ -17,6 +18,8 @@ const SENTINEL_PORT = 26_379;
 export class NodeGroup implements NodeOwner {
   readonly nodes: readonly LockNode[];
   readonly pacer: Pacer = new Pacer();
+  /** Who is told what happens to their locks. */
+  readonly watch: Watch;
   /** Why there can be no locks: nodes that are one, or of which no lock can be made, as their first connections showed. */
   fault: string | null = null;
   readonly #onError: (error: Error, node: LockNode) => void;
@@ -25,7 +28,13 @@ export class NodeGroup implements NodeOwner {
   #firstConnect: Promise<void> | undefined;
 
   /** Connects to the nodes of clients that {@link checkClients} has passed. */
-  constructor(clients: readonly AnyClient[], clock: Clock, onError: (error: Error, node: LockNode) => void) {
+  constructor(
+    clients: readonly AnyClient[],
+    clock: Clock,
+    watch: Watch,
+    onError: (error: Error, node: LockNode) => void,
+  ) {
+    this.watch = watch;
     this.#onError = onError;
     this.nodes = clients.map((client, index) => new LockNode(index, client, clock, this));
     for (const node of this.nodes) node.open();

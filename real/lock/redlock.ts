@@ -19,9 +19,10 @@ import {
   resolveSettings,
 } from './settings.js';
 import { Slots } from './slots.js';
+import { emitSafely, type LockNotices, Watch } from './watch.js';
 
 /** What a {@link Redlock} emits. */
-export interface RedlockEvents {
+export interface RedlockEvents extends LockNotices {
   /**
    * A node's connection failed, or a node answered with an error. For logs: locks count it as a failed vote. Unlike
    * other emitters, nothing is thrown if nobody listens.
@@ -54,6 +55,7 @@ export type Routine<T> = (signal: LockSignal, lock: Lock) => Promise<T>;
  */
 export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposable {
   readonly #group: NodeGroup;
+  readonly #watch: Watch;
   readonly #settings: ResolvedSettings;
   readonly #machine: LockRuntime;
   /** Acquisitions under way. */
@@ -87,19 +89,13 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
     this.#settings = resolveSettings(DEFAULTS, settings, list.length);
     this.#machine = machine;
     if (machine === DEFAULT_RUNTIME) warnOfEvenNumber(list.length);
-    this.#group = new NodeGroup(list, machine.clock, (error, node) => this.#tell(error, node.index));
+    this.#watch = new Watch(this);
+    this.#group = new NodeGroup(list, machine.clock, this.#watch, (error, node) => this.#tell(error, node.index));
   }
 
-  /** What a listener throws is thrown where it harms no lock. */
   #tell(error: Error, node: number): void {
-    if (this.listenerCount('error') === 0) return;
-    try {
-      this.emit('error', error, node);
-    } catch (thrown) {
-      process.nextTick(() => {
-        throw thrown;
-      });
-    }
+    this.#watch.logError(error, node);
+    if (this.listenerCount('error') > 0) emitSafely(() => this.emit('error', error, node));
   }
 
   /**

@@ -2,6 +2,9 @@ import {
   allNodes,
   type FencingToken,
   forgetfulNodesTolerated,
+  type LocalTime,
+  type LockPolicy,
+  localTime,
   members,
   type Outcome,
   SOUND,
@@ -11,9 +14,11 @@ import {
   votesOf,
   without,
 } from '../../core/index.js';
-import { LockDriver } from './driver.js';
-import type { LockError, LockVotes } from './errors.js';
+import { LockDriver, type SharedNodes } from './driver.js';
+import type { LockError, LockErrorCode, LockVotes } from './errors.js';
+import type { LockRuntime } from './machine.js';
 import { acquisitionFailed, extensionFailed, lockLost } from './outcomes.js';
+import type { LockNotice, Watch } from './watch.js';
 
 /** What a release found on the nodes, as numbers of nodes. */
 export interface ReleaseReport {
@@ -32,6 +37,22 @@ interface Waiter<T> {
   reject(reason: LockError): void;
 }
 
+const START: LocalTime = localTime(0);
+
+const OPERATIONS: Readonly<Record<Outcome['type'], LockNotice['operation']>> = {
+  acquired: 'acquire',
+  failed: 'acquire',
+  extended: 'extend',
+  'not-extended': 'extend',
+  lost: 'hold',
+  released: 'release',
+};
+
+function eventOf(outcome: Outcome): LockNotice['event'] {
+  if (outcome.type === 'failed') return outcome.reason === 'contended' ? 'contended' : 'failed';
+  return outcome.type === 'not-extended' ? 'failed' : outcome.type;
+}
+
 /** One lock as its owner has it: promises and errors for what {@link LockDriver} tells. */
 export class LockRun extends LockDriver {
   /** Set when the claim has ended by itself. */
@@ -44,7 +65,20 @@ export class LockRun extends LockDriver {
   #extension: Waiter<void> | null = null;
   #extensionFailure: LockError | null = null;
   #afterRound: (() => void)[] = [];
+  #acquiredAt: LocalTime = START;
+  #releasedAt: LocalTime = START;
+  readonly #watch: Watch;
   #release: { readonly promise: Promise<ReleaseReport>; settle(report: ReleaseReport): void } | null = null;
+
+  constructor(
+    group: SharedNodes & { readonly watch: Watch },
+    policy: LockPolicy,
+    resources: readonly string[],
+    machine: LockRuntime,
+  ) {
+    super(group, policy, resources, machine);
+    this.#watch = group.watch;
+  }
 
   /** Resolves when the lock is held. */
   acquire(ttlMs: number): Promise<void> {
@@ -68,7 +102,7 @@ export class LockRun extends LockDriver {
     const now = this.machine.clock.now();
     if (this.state.phase === 'idle') {
       const votes = votesOf(this.state.votes, SOUND.quorum(this.nodes, 'acquire'));
-      this.onOutcome({ type: 'failed', reason: 'abandoned', attempts: 0, votes });
+      this.onOutcome({ type: 'failed', reason: 'abandoned', attempts: 0, votes }, now);
     } else this.feed({ type: 'release', now });
   }
 
@@ -96,7 +130,8 @@ export class LockRun extends LockDriver {
         settle = resolve;
       });
       this.#release = { promise, settle };
-      this.feed({ type: 'release', now: this.machine.clock.now() });
+      this.#releasedAt = this.machine.clock.now();
+      this.feed({ type: 'release', now: this.#releasedAt });
     }
     return this.#release.promise;
   }
@@ -143,7 +178,10 @@ export class LockRun extends LockDriver {
     };
   }
 
-  protected override onOutcome(outcome: Outcome): void {
+  protected override onOutcome(outcome: Outcome, now: LocalTime): void {
+    if (outcome.type === 'acquired') this.#acquiredAt = now;
+    const event = eventOf(outcome);
+    if (this.#watch.wants(event)) this.#watch.tell(this.#noticeOf(event, outcome, now));
     switch (outcome.type) {
       case 'acquired':
         this.fence = outcome.fence;
@@ -169,6 +207,36 @@ export class LockRun extends LockDriver {
         this.#reportReleased(outcome);
         break;
     }
+  }
+
+  #noticeOf(event: LockNotice['event'], outcome: Outcome, now: LocalTime): LockNotice {
+    const { attempt, calledAt, extension, hold } = this.state;
+    const operation = OPERATIONS[outcome.type];
+    const isOpened = outcome.type !== 'not-extended' || /^(lost|unreachable|too-late)$/.test(outcome.reason);
+    const from = {
+      acquire: calledAt,
+      extend: isOpened ? extension.startedAt : now,
+      hold: now,
+      release: this.#releasedAt,
+    };
+    return {
+      event,
+      operation,
+      resources: this.resources,
+      durationMs: this.state.phase === 'idle' ? 0 : (now - from[operation]) / 1000,
+      heldMs: operation === 'acquire' ? 0 : (now - this.#acquiredAt) / 1000,
+      remainingMs: this.state.phase === 'held' ? Math.max(0, hold.deadline - now) / 1000 : 0,
+      attempts: attempt.number + 1,
+      extensions: hold.extensions,
+      votes: outcome.type === 'lost' ? this.votes : this.votesFrom(outcome.votes),
+      code: this.#codeOf(outcome),
+    };
+  }
+
+  #codeOf(outcome: Outcome): LockErrorCode | null {
+    if (outcome.type === 'failed') return acquisitionFailed(this, outcome, null).code;
+    if (outcome.type === 'lost') return 'ERR_LOCK_LOST';
+    return outcome.type === 'not-extended' ? extensionFailed(this, outcome, null, null).code : null;
   }
 
   #reportNotExtended(outcome: Outcome & { type: 'not-extended' }): void {
