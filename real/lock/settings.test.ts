@@ -122,8 +122,8 @@ describe('new Redlock', () => {
     expect(messageOf(() => new Redlock(client(1) as unknown as Redis[]))).toBe(
       'Redlock needs at least one client, one for each independent Redis node.',
     );
-    expect(messageOf(() => new Redlock([wrong]))).toBe(
-      'The client of n0 is no ioredis client: it has no method duplicate.',
+    expect(messageOf(() => new Redlock([wrong]))).toEqual(
+      expect.stringMatching(/^The client of n0 is no client that is known: /),
     );
   });
 
