@@ -42,29 +42,37 @@ export function nodeRedisOf(module: string): (address: NodeAddress) => NodeRedis
   return ({ host, port }) => client.duplicate({ socket: { host, port } }).on('error', () => {});
 }
 
-/** A client, and when its last SET was sent, by `performance.now()`. */
+/** A client, and when it sent the SET that was granted, by `performance.now()`. */
 export interface Noting<T> {
   readonly client: T;
   readonly sentAt: () => number;
 }
 
 /**
- * The same client, which notes when it sends a SET: the TTL of a key begins no sooner. Of a library that tries again and says
- * nothing of time, no caller could know more.
+ * The same client for one acquisition, which notes when it sent the first SET that is answered with OK: the TTL of its key begins
+ * no sooner. Of a library that tries again and says nothing of time, no caller could know more.
  */
 export function noting<T extends object>(of: T): Noting<T> {
-  let at = Number.NEGATIVE_INFINITY;
+  let at: number | null = null;
   const client = new Proxy(of, {
     get(target, name) {
       const value: unknown = Reflect.get(target, name, target);
       if (typeof value !== 'function') return value;
       return (...argv: unknown[]) => {
-        if (name === 'set') at = performance.now();
-        return Reflect.apply(value, target, argv);
+        const now = performance.now();
+        const answer: unknown = Reflect.apply(value, target, argv);
+        if (name === 'set' && answer instanceof Promise)
+          answer.then(
+            (said) => {
+              if (said === 'OK') at ??= now;
+            },
+            () => {},
+          );
+        return answer;
       };
     },
   });
-  return { client, sentAt: () => at };
+  return { client, sentAt: () => at ?? Number.NEGATIVE_INFINITY };
 }
 
 /**

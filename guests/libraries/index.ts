@@ -3,13 +3,14 @@ import { COMMAND_TIMEOUT_MS, type LockFactory, lockFactoryOf } from '../lock-fac
 import { IOREDIS_LOCK } from './ioredis-lock.js';
 import type { Library } from './library.js';
 import { LOCKSTEP } from './lockstep.js';
+import { PLAIN_NODE_REDIS_5, PLAIN_NODE_REDIS_6 } from './plain-node-redis.js';
 import { REDIS_KIT } from './redis-kit.js';
 import { REDIS_LOCK } from './redis-lock.js';
 import { REDIS_SEMAPHORE, REDIS_SEMAPHORE_5_3_0, REDIS_SEMAPHORE_5_3_1 } from './redis-semaphore.js';
 import { REDLOCK_UNIVERSAL } from './redlock-universal.js';
 import { REDLOCK_4 } from './redlock4.js';
 import { REDLOCK_5, SESAMECARE } from './redlock5.js';
-import { SIMPLE_REDIS_MUTEX } from './simple-redis-mutex.js';
+import { SIMPLE_REDIS_MUTEX, SIMPLE_REDIS_MUTEX_KEYS } from './simple-redis-mutex.js';
 import { UPSTASH_LOCK } from './upstash-lock.js';
 import { VERROU, VERROU_IMMEDIATELY } from './verrou.js';
 import { WARLOCK } from './warlock.js';
@@ -40,8 +41,15 @@ export const CONNECTED: readonly Library[] = [
 /** The matrix. */
 export const MATRIX: readonly Library[] = [...LIBRARIES, ...CONNECTED];
 
-/** Older versions to compare with, and other calls; only by name. */
-export const ONLY_BY_NAME: readonly Library[] = [REDIS_SEMAPHORE_5_3_0, REDIS_SEMAPHORE_5_3_1, VERROU_IMMEDIATELY];
+/** Older versions to compare with, other calls, and what is no library; only by name. */
+export const ONLY_BY_NAME: readonly Library[] = [
+  REDIS_SEMAPHORE_5_3_0,
+  REDIS_SEMAPHORE_5_3_1,
+  SIMPLE_REDIS_MUTEX_KEYS,
+  VERROU_IMMEDIATELY,
+  PLAIN_NODE_REDIS_5,
+  PLAIN_NODE_REDIS_6,
+];
 
 /** Loads a library behind the dispatchers. */
 export async function loadSubject(

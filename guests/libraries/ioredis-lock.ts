@@ -51,7 +51,8 @@ export const IOREDIS_LOCK: Library = {
   package: '@microfleet/ioredis-lock',
   version: '6.0.1',
   client: 'ioredis@5.11.1',
-  belief: 'it says nothing: for a TTL from when its last SET, or its extension, was sent, or until release()',
+  belief:
+    'it says nothing: for a TTL from when the SET that was granted, or its extension, was sent, or until release()',
   extendsItself: false,
   nodes: 1,
   notPromised: LEFT_TO_THE_TTL,

@@ -26,7 +26,7 @@ export const REDIS_LOCK: Library = {
   package: 'redis-lock',
   version: '1.0.0',
   client: 'redis4@npm:redis@4.7.1',
-  belief: 'it says nothing: for a TTL from when its last SET was sent, or until release()',
+  belief: 'it says nothing: for a TTL from when the SET that was granted was sent, or until release()',
   extendsItself: false,
   nodes: 1,
   notPromised: LEFT_TO_THE_TTL,

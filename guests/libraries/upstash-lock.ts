@@ -55,7 +55,7 @@ export const UPSTASH_LOCK: Library = {
   version: '0.2.1',
   client: '@upstash/redis@1.39.0',
   belief:
-    'it says nothing: for a lease from when its last SET was sent, and what it was extended by; or until release()',
+    'it says nothing: for a lease from when the SET that was granted was sent, and what it was extended by; or until release()',
   extendsItself: false,
   nodes: 1,
   notPromised: LEFT_TO_THE_TTL,
