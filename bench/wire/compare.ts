@@ -19,7 +19,7 @@ const STEPS = 64;
 const CONNECTIONS = 3;
 const BATCHES = 12;
 const BATCH = 120;
-const DATABASES = ['0', '1', '2'] as const;
+const DATABASES = Array.from({ length: 16 }, (_, index) => String(index));
 
 const LIBRARIES: readonly string[] = libraryScripts();
 
