@@ -51,6 +51,28 @@ it.each([
   expect(violations.map(({ property }) => property)).toEqual(expected);
 });
 
+it('the exit code of a guest is not that of the process it is tested in', async () => {
+  const before = process.exitCode;
+  const seen: unknown[] = [];
+  const make: MakeLock = () => {
+    process.exitCode = 3;
+    return {
+      acquire: async () => {
+        process.exitCode = 4;
+        seen.push(process.exitCode);
+        return null;
+      },
+      release: () => undefined,
+    };
+  };
+  const schedule = scheduleOf([[plan(0, 1_000)]]);
+  const subject = await lockFactoryOf('a lock', make, undefined);
+  await replayGuests(subject, schedule);
+  expect([seen.length > 0, process.exitCode]).toEqual([true, before]);
+  await inMacrotask(() => replayGuestsAtOnce(subject, schedule));
+  expect(process.exitCode).toBe(before);
+});
+
 it('a lock may count before it sets anything', async () => {
   const counted: number[] = [];
   const make: MakeLock = ({ nodes: [node] }) => ({

@@ -15,6 +15,7 @@ import type { Frame } from './frames.js';
 import { GuestClient } from './guest-client.js';
 import { GuestMonitors } from './guest-monitors.js';
 import { drainAtOnce, drainByImmediates } from './host/drain.js';
+import { keepExitCode } from './host/exits.js';
 import { install } from './host/install.js';
 import { as, current } from './host/owner.js';
 import { watchdog } from './host/watchdog.js';
@@ -78,6 +79,8 @@ class Running {
   readonly world: World;
   readonly monitors: GuestMonitors;
   private readonly session: Session;
+  /** What guests did to it, as they were made or later, is undone. */
+  private readonly restoreExitCode = keepExitCode();
   private readonly watch: ((run: RunSoFar) => void) | undefined;
   /** How many immediates have run in this instant. */
   private immediates = 0;
@@ -105,7 +108,7 @@ class Running {
     this.world.begin();
     if (this.world.setup.cluster.clocks.some(({ ratePpm }) => ratePpm !== 0)) this.monitors.clocksDiffer();
     const { seen, origins } = this.session;
-    const restore = [catchErrors('unhandledRejection'), catchErrors('uncaughtException')];
+    const restore = [this.restoreExitCode, catchErrors('unhandledRejection'), catchErrors('uncaughtException')];
     // The connections of `nodes` send at once.
     if (seen.sockets) origins?.start();
     return () => {

@@ -35,6 +35,17 @@ export function installExits(): void {
   }
 }
 
+/**
+ * Gives what puts the exit code of the real process back: that of a simulated one means nothing to it. Node lets nobody put
+ * something else in the place of `process.exitCode`.
+ */
+export function keepExitCode(): () => void {
+  const { exitCode } = process;
+  return () => {
+    process.exitCode = exitCode;
+  };
+}
+
 /** What signal 0 says, which ends nothing: a simulated process is alone on its machine. */
 function isAlive({ pid }: ProcessContext, asked: unknown): true {
   if (Number(asked) === pid) return true;
