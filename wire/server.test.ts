@@ -148,6 +148,7 @@ describe('time', () => {
     bench.nowUs += 10_999;
     expect(it.ask('PTTL', 'a')).toBe(':0\r\n');
     bench.nowUs += 1;
+    expect(it.ask('DBSIZE')).toBe(':0\r\n');
     expect(it.ask('PTTL', 'a')).toBe(':-2\r\n');
     expect(it.ask('TIME')).toBe('*2\r\n$10\r\n1700000000\r\n$5\r\n11000\r\n');
   });

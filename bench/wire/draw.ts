@@ -20,6 +20,8 @@ const INTEGERS = [
   ...['0', '1', '2', '3', '5', '10', '-1', '-2', '-3', '-10', '100', '1000', '9007199254740993'],
   ...['9223372036854775807', '-9223372036854775808', '9223372036854775808', '01', '+1', '1.0', 'x', '', '-0'],
 ] as const;
+/** Those that times are drawn from: simulated servers have doubles for times beyond 2^53. */
+const TIMES = INTEGERS.filter((it) => it !== '9007199254740993' && it !== '9223372036854775807');
 const FLOATS = [
   ...['0', '1', '-1', '1.5', '-2.25', '0.1', '3.14159', '1e3', '1e-5', '123456789.123', '1e20', '5.0e-324'],
   ...['inf', '-inf', '+inf', 'nan', 'x', '', '1e400', '0x10', ' 1', '1 ', '-0'],
@@ -70,8 +72,8 @@ const DRAWERS: Readonly<Record<string, (random: Random) => readonly string[]>> =
     Array.from({ length: 1 + below(random, 3) }, () => [oneOf(random, SCORES), oneOf(random, MEMBERS)]).flat(),
   ttl: (random) => [oneOf(random, TTLS)],
   seconds: (random) => [oneOf(random, ['1', '2', '3', '100', ...TTLS])],
-  at: (random) => [random() < 0.8 ? String(1_735_689_600 + below(random, 200)) : oneOf(random, INTEGERS)],
-  atMs: (random) => [random() < 0.8 ? String(1_735_689_600_000 + below(random, 100_000)) : oneOf(random, INTEGERS)],
+  at: (random) => [random() < 0.8 ? String(1_735_689_600 + below(random, 200)) : oneOf(random, TIMES)],
+  atMs: (random) => [random() < 0.8 ? String(1_735_689_600_000 + below(random, 100_000)) : oneOf(random, TIMES)],
   pattern: (random) => [oneOf(random, PATTERNS)],
   side: (random) => [oneOf(random, ['LEFT', 'right', 'RIGHT', 'left', 'up'])],
   minmax: (random) => [oneOf(random, ['MIN', 'max', 'min', 'MAX', 'mid'])],
@@ -104,5 +106,5 @@ export function spoiled(random: Random, argv: readonly string[]): readonly strin
   if (chance < 0.02) return argv.slice(0, Math.max(1, argv.length - 1));
   if (chance < 0.04) return [...argv, oneOf(random, ['x', '1', 'NX', 'a'])];
   const place = 1 + below(random, argv.length);
-  return argv.map((it, i) => (i === place ? oneOf(random, [...INTEGERS, 'NX', 'LIMIT']) : it));
+  return argv.map((it, i) => (i === place ? oneOf(random, [...TIMES, 'NX', 'LIMIT']) : it));
 }

@@ -76,7 +76,18 @@ export async function real(): Promise<ClockedServer> {
   };
   setClock(START_US);
   const port = await freePort();
-  const argv = ['--port', String(port), '--save', '', '--dir', folder, '--bind', '127.0.0.1'];
+  const argv = [
+    '--port',
+    String(port),
+    '--save',
+    '',
+    '--dir',
+    folder,
+    '--bind',
+    '127.0.0.1',
+    '--enable-debug-command',
+    'yes',
+  ];
   const child: ChildProcess = spawn('redis-server', argv, {
     stdio: 'ignore',
     env: {
@@ -89,6 +100,10 @@ export async function real(): Promise<ClockedServer> {
     },
   });
   await listening(port);
+  // When it would look for expired keys by itself is its own affair.
+  const socket = await connected(port);
+  await socketSide(socket).ask([['DEBUG', 'SET-ACTIVE-EXPIRE', '0']]);
+  socket.destroy();
   return {
     setClock,
     open: async () => socketSide(await connected(port)),

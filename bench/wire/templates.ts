@@ -1,4 +1,7 @@
-/** Forms of commands as {@link fromTemplate} reads them. What is left to chance in a server is not among them. */
+/**
+ * Forms of commands as {@link fromTemplate} reads them. What is left to chance in a server is not among them, nor is `DBSIZE`:
+ * Redis counts keys that have expired until it finds them.
+ */
 export const TEMPLATES: readonly string[] = [
   'SET key value [NX|XX] [GET] [EX seconds|PX ttl|EXAT at|PXAT atMs|KEEPTTL]',
   'SET key value [GET] [NX] [PX ttl] [XX|KEEPTTL]',
@@ -17,7 +20,7 @@ export const TEMPLATES: readonly string[] = [
   ...['INCRBYFLOAT key float', 'APPEND key value', 'STRLEN key', 'SETRANGE key offset value', 'GETRANGE key int int'],
   ...['SUBSTR key int int', 'SETBIT key offset int', 'GETBIT key offset', 'DEL keys', 'UNLINK keys', 'EXISTS keys'],
   ...['TOUCH keys', 'TYPE key', 'KEYS pattern', 'SCAN 0 COUNT 1000 [MATCH pattern] [TYPE string|TYPE hash|TYPE x]'],
-  ...['RENAME key key', 'RENAMENX key key', 'COPY key key [REPLACE|DB db] [REPLACE]', 'MOVE key db', 'DBSIZE', 'TIME'],
+  ...['RENAME key key', 'RENAMENX key key', 'COPY key key [REPLACE|DB db] [REPLACE]', 'MOVE key db', 'TIME'],
   ...['OBJECT ENCODING key', 'OBJECT NOPE key', 'OBJECT FREQ key', 'SELECT db', 'PING', 'PING value', 'ECHO value'],
   'EXPIRE key seconds [NX|XX|GT|LT] [GT|LT|x]',
   'PEXPIRE key ttl [NX|XX|GT|LT]',
@@ -97,6 +100,18 @@ export const FUNCTION_CALLS: readonly string[] = [
 
 /** Those in which nothing may be changed: what they would answer then is left to chance. */
 export const EXACT: ReadonlySet<string> = new Set([
-  ...['hrandfield', 'srandmember', 'spop', 'zrandmember', 'scan', 'swapdb', 'flushdb', 'wait'],
+  ...[
+    'hrandfield',
+    'srandmember',
+    'spop',
+    'zrandmember',
+    'scan',
+    'sscan',
+    'hscan',
+    'zscan',
+    'swapdb',
+    'flushdb',
+    'wait',
+  ],
   ...['blpop', 'brpop', 'blmove', 'bzpopmin', 'blmpop'],
 ]);

@@ -50,6 +50,7 @@ const SECTIONS: Readonly<Record<string, Section>> = {
     'used_memory_human:1.00M',
     `maxmemory:${instance.config.get('maxmemory')}`,
     `maxmemory_policy:${instance.config.get('maxmemory-policy')}`,
+    'mem_allocator:jemalloc-5.3.0',
   ],
   persistence: () => [
     'loading:0',
