@@ -20,6 +20,7 @@ function declarationsOfEntries(): { readonly entry: string; readonly path: strin
   const ofTool = Object.entries(exports).filter(([name, path]) => name !== '.' && path.endsWith('.js'));
   return [
     { entry: 'lockstep-redlock', path: 'real/lock/dist/types/real/lock/index.d.ts' },
+    { entry: 'lockstep-redlock/compat', path: 'real/lock/dist/types/real/lock/compat.d.ts' },
     ...ofTool.map(([name, path]) => ({ entry: `lockstep${name.slice(1)}`, path: path.replace(/\.js$/, '.d.ts') })),
   ];
 }
@@ -42,7 +43,7 @@ export function apiReference(): EntryReference[] {
     const about = source.getFullText().match(/^\/\*\*(.*?)\*\//s)?.[1];
     return {
       entry,
-      file: `docs/api/${entry.replace('lockstep/', '')}.md`,
+      file: `docs/api/${entry.replace('lockstep/', '').replace('/', '-')}.md`,
       names: exported.map(([it]) => it),
       text: [
         `# ${entry}\n`,

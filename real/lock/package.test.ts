@@ -101,6 +101,21 @@ describe('the packed lock', () => {
     expect(await printWith([], text)).toEqual(['ERR_LOCK_QUORUM_UNREACHABLE', message]);
   });
 
+  test('has a drop-in for node-redlock, for import and for require, whose errors are those of the lock', async () => {
+    const both = await print(
+      'compat.cjs',
+      `const { LockError } = require('lockstep-redlock');
+       const required = require('lockstep-redlock/compat');
+       import('lockstep-redlock/compat').then(async ({ default: Redlock, ExecutionError }) => {
+         const error = await new Redlock([{ openSession: () => ({}) }]).acquire(['a'], 0).catch((error) => error);
+         const same = [Redlock === required.default, Redlock === required.Redlock, ExecutionError === required.ExecutionError];
+         console.log(JSON.stringify({ same, isLockError: error instanceof LockError }));
+         process.exit();
+       });`,
+    );
+    expect(both).toEqual({ same: [true, true, true], isLockError: true });
+  });
+
   test('has types for import and for require, where ioredis is not installed', async () => {
     const text = `
       import { type FencingToken, LockError, Redlock, type RedlockClient } from 'lockstep-redlock';
@@ -111,7 +126,10 @@ describe('the packed lock', () => {
           throw error;
         });
         return lock?.fencingToken ?? null;
-      }`;
+      }
+      import Compat, { ExecutionError } from 'lockstep-redlock/compat';
+      export const compat = (clients: RedlockClient[]): Promise<string | ExecutionError> =>
+        new Compat(clients).acquire(['a'], 1000).then(({ value }) => value, (error: ExecutionError) => error);`;
     const files = ['right.mts', 'right.cts', 'wrong.mts', 'wrong.cts'];
     for (const file of files)
       writeFileSync(join(folder, file), file.startsWith('right') ? text : text.replace('1000', "'1000'"));

@@ -8,7 +8,14 @@ export function isRedisUrl(text: string): boolean {
 
 /** The way to the node at a URL, by node-redis or else ioredis: whichever is installed. */
 export function urlTransport(url: string): RedlockTransport {
-  return { openSession: (listener) => new LateSession(transportTo(url), listener) };
+  // Once: to make a client of node-redis takes longer than to connect it.
+  let transport: Promise<RedlockTransport> | undefined;
+  return {
+    openSession: (listener) => {
+      transport ??= transportTo(url);
+      return new LateSession(transport, listener);
+    },
+  };
 }
 
 async function transportTo(url: string): Promise<RedlockTransport> {

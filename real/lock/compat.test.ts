@@ -1,0 +1,184 @@
+import { createRequire } from 'node:module';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Redis } from 'ioredis';
+import { createClient } from 'redis';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Provision, provision } from '../provisioner/index.js';
+import { canRunOnRedis } from '../testing/can-run.js';
+import * as compat from './compat.js';
+
+type Library = typeof compat;
+const original: Library = createRequire(import.meta.url)('redlock5');
+
+const LIBRARIES: readonly [string, Library][] = [
+  ['node-redlock 5', original],
+  ['compat', compat],
+];
+const QUICK = { retryCount: 2, retryDelay: 5, retryJitter: 2 };
+const HOUR = 3_600_000;
+
+describe.skipIf(!canRunOnRedis('the interface of node-redlock', 'processes'))(
+  'with the interface of node-redlock',
+  () => {
+    let nodes: Provision;
+    let clients: Redis[];
+    let taken = 0;
+    const fresh = (): string => `compat:${taken++}`;
+    const onAll = (key: string) => Promise.all(clients.map((client) => client.get(key)));
+
+    beforeAll(async () => {
+      nodes = await provision({ nodes: 3, sources: ['processes'] });
+      clients = nodes.nodes.map((node) => node.client());
+    });
+    afterAll(() => nodes?.stop());
+
+    describe.each(LIBRARIES)('%s', (_, { default: Redlock, ExecutionError, Lock, ResourceLockedError }) => {
+      test('acquires, extends and releases, also several resources; each extension is another lock', async () => {
+        const redlock = new Redlock(clients);
+        const resources = [fresh(), fresh()];
+        const first = await redlock.acquire(resources, HOUR);
+        expect(first).toBeInstanceOf(Lock);
+        expect(first.redlock).toBe(redlock);
+        expect(first.resources).toEqual(resources);
+        await expect.poll(() => onAll(resources[1] ?? '')).toEqual(Array(3).fill(first.value));
+        expect(Math.abs(first.expiration - Date.now() - HOUR * 0.99)).toBeLessThan(2000);
+        const second = await first.extend(2 * HOUR);
+        expect([second.value, first.expiration]).toEqual([first.value, 0]);
+        expect(Math.abs(second.expiration - Date.now() - 2 * HOUR * 0.99)).toBeLessThan(2000);
+        await expect.poll(async () => clients[2]?.pttl(resources[0] ?? '')).toBeGreaterThan(HOUR);
+        const { attempts } = await second.release();
+        expect(attempts.length).toBe(1);
+        expect(second.expiration).toBe(0);
+        await expect.poll(() => onAll(resources[0] ?? '')).toEqual([null, null, null]);
+      });
+
+      test('says of each attempt who voted against, and why', async () => {
+        const redlock = new Redlock(clients, QUICK);
+        const errors: Error[] = [];
+        redlock.on('error', (error) => errors.push(error));
+        const key = fresh();
+        const lock = await redlock.acquire([key], HOUR);
+        await expect.poll(() => onAll(key)).toEqual(Array(3).fill(lock.value));
+        const error = await redlock.acquire([key], HOUR).catch((reason: unknown) => reason);
+        if (!(error instanceof ExecutionError)) throw error;
+        expect(error).toMatchObject({
+          name: 'ExecutionError',
+          message: 'The operation was unable to achieve a quorum during its retry window.',
+        });
+        expect(error.attempts.length).toBe(3);
+        for (const { membershipSize, quorumSize, votesFor, votesAgainst } of await Promise.all(error.attempts)) {
+          expect([membershipSize, quorumSize, votesFor.size]).toEqual([3, 2, 0]);
+          expect(votesAgainst.size).toBeGreaterThan(1);
+          for (const [client, against] of votesAgainst) {
+            expect(clients).toContain(client);
+            expect(against).toBeInstanceOf(ResourceLockedError);
+            expect(against.message).toBe('The operation was applied to: 0 of the 1 requested resources.');
+          }
+        }
+        expect(errors.filter((it) => it instanceof ResourceLockedError).length).toBeGreaterThanOrEqual(6);
+        await lock.release();
+      });
+
+      test('goes on without a minority, whose votes are among the attempts', async () => {
+        const redlock = new Redlock(clients, QUICK);
+        const key = fresh();
+        await clients[2]?.set(key, 'another');
+        const lock = await redlock.acquire([key], HOUR);
+        const longer = await lock.extend(2 * HOUR);
+        await longer.release();
+        await expect.poll(() => onAll(key)).toEqual([null, null, 'another']);
+      });
+
+      test('refuses to extend what has expired, and to release what is gone', async () => {
+        const redlock = new Redlock(clients, QUICK);
+        const expired = await redlock.acquire([fresh()], 30);
+        await sleep(60);
+        const error = await expired.extend(HOUR).catch((reason: unknown) => reason);
+        expect(error).toBeInstanceOf(ExecutionError);
+        expect(error).toMatchObject({ message: 'Cannot extend an already-expired lock.', attempts: [] });
+        await expect(expired.release()).rejects.toBeInstanceOf(ExecutionError);
+        const lost = await redlock.acquire([fresh()], HOUR);
+        await Promise.all(clients.map((client) => client.del(lost.resources)));
+        await expect(lost.extend(HOUR)).rejects.toBeInstanceOf(ExecutionError);
+        await expect(lost.release()).rejects.toBeInstanceOf(ExecutionError);
+      });
+
+      test('runs routines, extends meanwhile, and releases whatever they do', async () => {
+        const redlock = new Redlock(clients, QUICK);
+        const key = fresh();
+        const settings = { automaticExtensionThreshold: 150 };
+        const result = await redlock.using([key], 300, settings, async (signal) => {
+          const value = await clients[0]?.get(key);
+          await expect(redlock.acquire([key], HOUR, { retryCount: 0 })).rejects.toBeInstanceOf(ExecutionError);
+          await sleep(500);
+          expect([signal.aborted, signal.error]).toEqual([false, undefined]);
+          expect(await clients[0]?.get(key)).toBe(value);
+          return 'done';
+        });
+        expect(result).toBe('done');
+        await expect.poll(() => onAll(key)).toEqual([null, null, null]);
+        let runs = 0;
+        const failing = redlock.using([key], 1000, async () => {
+          runs++;
+          throw new Error('mine');
+        });
+        await expect(failing).rejects.toThrow('mine');
+        expect(runs).toBe(1);
+        await expect.poll(() => onAll(key)).toEqual([null, null, null]);
+      });
+
+      test('refuses what node-redlock refuses, in its words', async () => {
+        const redlock = new Redlock(clients);
+        expect(() => new Redlock([])).toThrow('Redlock must be instantiated with at least one redis client.');
+        const whole = 'Duration must be an integer value in milliseconds.';
+        await expect(redlock.acquire([fresh()], 1.5)).rejects.toThrow(whole);
+        await expect(redlock.using([fresh()], 1.5, async () => {})).rejects.toThrow(whole);
+        await expect(redlock.using([fresh()], 500, async () => {})).rejects.toThrow('at least 100ms greater');
+        expect(redlock.settings).toEqual({
+          driftFactor: 0.01,
+          retryCount: 10,
+          retryDelay: 200,
+          retryJitter: 100,
+          automaticExtensionThreshold: 500,
+        });
+      });
+
+      test('takes a duration of ten thousand years', async () => {
+        const redlock = new Redlock(clients, QUICK);
+        const lock = await redlock.acquire([fresh()], 9e14);
+        expect(await clients[0]?.pttl(lock.resources[0] ?? '')).toBeGreaterThan(4e12);
+        await lock.release();
+      });
+
+      test('fails as it does where no server is', async () => {
+        const away = clients.map((client, index) => client.duplicate({ port: index + 1, retryStrategy: () => null }));
+        for (const client of away) client.on('error', () => {});
+        const redlock = new Redlock(away, QUICK);
+        const error = await redlock.acquire([fresh()], 1000).catch((reason: unknown) => reason);
+        if (!(error instanceof ExecutionError)) throw error;
+        const stats = await Promise.all(error.attempts);
+        expect(stats.length).toBe(3);
+        for (const { votesAgainst } of stats) expect(votesAgainst.size).toBeGreaterThan(1);
+        for (const { message } of stats.at(-1)?.votesAgainst.values() ?? [])
+          expect(message).toBe('Connection is closed.');
+      });
+    });
+
+    test('takes clients that node-redlock does not, and says that scripts cannot be replaced', async () => {
+      const redlock = new compat.Redlock(nodes.urls.map((url) => createClient({ url })));
+      const lock = await redlock.acquire([fresh()], HOUR);
+      const stats = await lock.attempts.at(-1);
+      expect(stats?.votesFor.size).toBeGreaterThan(1);
+      await lock.release();
+      expect(() => new compat.Redlock(clients, {}, { acquireScript: 'return 1' })).toThrow('cannot be replaced');
+    });
+
+    test('closes the clients with it, as node-redlock does', async () => {
+      const own = nodes.nodes.map((node) => node.client());
+      const redlock = new compat.Redlock(own);
+      await (await redlock.acquire([fresh()], HOUR)).release();
+      await redlock.quit();
+      await expect.poll(() => own.map(({ status }) => status)).toEqual(['end', 'end', 'end']);
+    });
+  },
+);
