@@ -24,6 +24,8 @@ export interface Control {
   readonly direction: Direction;
   /** The kernel of the node takes it, though the process may stand still. */
   readonly isForKernel: boolean;
+  /** The node wakes itself: nothing goes over the network, and a node that stands still wakes later. */
+  readonly isOfNode?: boolean;
   /** It has arrived. */
   arrive(): void;
 }

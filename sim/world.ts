@@ -213,7 +213,7 @@ export class World implements WorldView, WatchedWorld, ClientHost {
         return this.exchange.resend(subject as Message, event.process as ClientProcess);
       case EventKind.control: {
         const control = subject as Control;
-        if (event.slot === WAITING) this.sendControl(control);
+        if (event.slot === WAITING && control.isOfNode !== true) this.sendControl(control);
         else control.arrive();
         break;
       }
@@ -296,7 +296,8 @@ export class World implements WorldView, WatchedWorld, ClientHost {
   sendControl(control: Control, afterUs = 0): void {
     if (afterUs > 0) {
       const at = after(this.now, afterUs);
-      const event = this.put(EventKind.control, at, this.links.nextRank(), null, control);
+      const process = control.isOfNode === true ? (this.nodes[control.node] ?? null) : null;
+      const event = this.put(EventKind.control, at, this.links.nextRank(), process, control);
       event.slot = WAITING;
       this.queue.push(event);
       return;

@@ -57,6 +57,8 @@ export class Instance {
   /** By database and key: those who wait, in the order of their coming. */
   private readonly waiters = new Map<string, Session[]>();
   private readonly ready = new Set<string>();
+  /** Those who waited, and do not any more: what they sent meanwhile is to be carried out. */
+  readonly released: Session[] = [];
   private readonly scriptRandom = new ScriptRandom();
   private nextId = 1;
   commandsProcessed = 0;
@@ -208,6 +210,7 @@ export class Instance {
   stopWaiting(session: Session): void {
     const { waiting } = session;
     session.waiting = null;
+    if (waiting !== null) this.released.push(session);
     for (const key of waiting?.keys ?? []) {
       const name = nameOf(waiting?.database ?? 0, key);
       const left = (this.waiters.get(name) ?? []).filter((it) => it !== session);
@@ -216,9 +219,8 @@ export class Instance {
     }
   }
 
-  /** Serves those who wait for keys that came since; says whom. */
-  serveWaiting(): Session[] {
-    const served: Session[] = [];
+  /** Serves those who wait for keys that came since. */
+  serveWaiting(): void {
     while (this.ready.size > 0) {
       const names = [...this.ready];
       this.ready.clear();
@@ -228,11 +230,9 @@ export class Instance {
           const { waiting } = session;
           if (waiting === null || !waiting.retry(key)) continue;
           this.stopWaiting(session);
-          served.push(session);
         }
       }
     }
-    return served;
   }
 }
 

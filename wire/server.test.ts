@@ -179,6 +179,18 @@ describe('commands that wait', () => {
     expect(one.received).toBe('*2\r\n$1\r\nb\r\n$1\r\nx\r\n');
   });
 
+  it('let those come that were sent meanwhile, however the waiting ends', () => {
+    const bench = new Bench();
+    const [one, two] = [bench.connect(), bench.connect()];
+    one.raw('BLPOP l 1\r\nCLIENT ID\r\n');
+    bench.nowUs += 1_000_000;
+    bench.server.expireWaiting();
+    expect(one.received).toBe('*-1\r\n:1\r\n');
+    one.raw('BLPOP l 0\r\nPING\r\n');
+    expect(two.ask('CLIENT', 'UNBLOCK', '1')).toBe(':1\r\n');
+    expect(one.received).toBe('*-1\r\n+PONG\r\n');
+  });
+
   it('are told where they cannot move what has come', () => {
     const bench = new Bench();
     const [one, two] = [bench.connect(), bench.connect()];

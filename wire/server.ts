@@ -81,6 +81,7 @@ export class Server {
       waiting.giveUp();
       instance.stopWaiting(session);
     }
+    this.resumeReleased();
   }
 
   /** The command of this name, or of this name and subcommand, in this edition. */
@@ -165,8 +166,8 @@ export class Server {
   /** Serves those who wait for what a command has brought, and closes connections that are to be closed. */
   afterCommand(): void {
     const { instance } = this;
-    const served = instance.atOneInstant(() => instance.serveWaiting());
-    for (const session of served) this.resumed(session);
+    instance.atOneInstant(() => instance.serveWaiting());
+    this.resumeReleased();
     for (const session of [...instance.sessions.keys()]) if (session.isClosing) this.closing(session);
   }
 
@@ -187,8 +188,8 @@ export class Server {
     this.connections.delete(session);
   }
 
-  private resumed(session: Session): void {
-    this.connections.get(session)?.resume();
+  private resumeReleased(): void {
+    for (const session of this.instance.released.splice(0)) this.connections.get(session)?.resume();
   }
 
   private closing(session: Session): void {

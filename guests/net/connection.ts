@@ -1,3 +1,4 @@
+import { localTime } from '../../core/index.js';
 import type { Connection as Carrier, Control, Direction, Message } from '../../sim/index.js';
 import { type SimNode, sentAgainUs } from '../../sim/index.js';
 import type { Connection as ServerSide } from '../../wire/index.js';
@@ -79,6 +80,8 @@ export class Connection implements Carrier {
   /** What was sent over it last: what the server says by itself goes by that. */
   private last: Message | null = null;
   private isExecuting = false;
+  /** When the server looks at its clock for this connection, µs of that clock; -1 if it does not. */
+  private wakesAtUs = -1;
   /** When something was sent last, and when that was of which a machine that is off did not hear, µs. */
   private sentUs = 0;
   private unheardUs: number | null = null;
@@ -215,7 +218,37 @@ export class Connection implements Carrier {
     this.isExecuting = true;
     this.peer.server.receive(side, requests, site);
     this.isExecuting = false;
+    this.wakeServer(side);
     return this.taken();
+  }
+
+  /** Has the server look at its clock when the command that waits on this connection has waited for long enough. */
+  private wakeServer({ session }: ServerSide): void {
+    const untilUs = session.waiting?.until ?? Number.POSITIVE_INFINITY;
+    if (!Number.isFinite(untilUs) || this.wakesAtUs === untilUs) return;
+    this.wakesAtUs = untilUs;
+    const { opener, peer } = this;
+    const { node, now } = opener.siteOf(peer.node);
+    const afterUs = Math.max(1, node.clock.when(localTime(untilUs), now) - now);
+    const arrive = (): void => {
+      this.wakesAtUs = -1;
+      const side = this.liveSide();
+      if (side === null) return;
+      peer.server.expireWaiting(opener.siteOf(peer.node));
+      this.wakeServer(side);
+    };
+    opener.sendControl(
+      {
+        connection: this,
+        client: opener.index,
+        node: node.index,
+        direction: 'request',
+        isForKernel: false,
+        isOfNode: true,
+        arrive,
+      },
+      afterUs,
+    );
   }
 
   /** What an error of the node says, in the place of what was asked for. */

@@ -2,7 +2,7 @@ import dns from 'node:dns/promises';
 import net from 'node:net';
 import tls from 'node:tls';
 import { describe, expect, it } from 'vitest';
-import type { Fault, Schedule } from '../../scenarios/index.js';
+import { type Fault, plainCluster, type Schedule } from '../../scenarios/index.js';
 import { lockFactoryOf } from '../lock-factory.js';
 import { replayGuests } from '../run.js';
 import { plan, scheduleOf } from '../testing/schedules.js';
@@ -56,6 +56,20 @@ describe('a connection', () => {
       });
     });
     expect(seen).toEqual(['2 connect', '4 data +PONG', '6 end', '6 close false']);
+  });
+
+  it.each([
+    ['*3\r\n$5\r\nBLPOP\r\n$1\r\nk\r\n$3\r\n0.1\r\n', '*-1'],
+    ['*3\r\n$4\r\nWAIT\r\n$1\r\n1\r\n$3\r\n100\r\n', ':0'],
+  ])('carries what a command answers that has waited in vain, and goes on: %j', async (bytes, answer) => {
+    const script: Script = (note) => {
+      watched(note).write(bytes + PING);
+    };
+    expect(await noted(script)).toEqual(['2 connect', `104 data ${answer}`, '104 data +PONG']);
+    // By the clock of the node.
+    const clocks = [{ process: 'n0', offsetUs: 0, ratePpm: 500_000 }];
+    const fast = { cluster: { ...plainCluster(5), clocks } };
+    expect(await noted(script, [], fast)).toEqual(['2 connect', `71 data ${answer}`, '71 data +PONG']);
   });
 
   it('is refused by a machine that is on, whatever was to be turned off while it was down', async () => {

@@ -126,6 +126,14 @@ export class Server {
     this.isConnected = false;
   }
 
+  /** Tells those on a connection's server who have waited for too long. */
+  expireWaiting(site: Site): void {
+    this.keyspace.site = site;
+    this.isConnected = true;
+    this.processOf(site.node).expireWaiting();
+    this.isConnected = false;
+  }
+
   private get nowUs(): number {
     const { site } = this.keyspace;
     return site === null ? 0 : site.node.clock.read(site.now);
