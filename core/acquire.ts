@@ -103,7 +103,8 @@ function releaseForgotten({ policy, s, sink }: Turn, { command, node }: Reply): 
   const all = allNodes(s.electorate.nodes);
   const refused = { yes: NO_NODES, no: all, failed: NO_NODES };
   if (!has(rules.releaseTo('clean-up', refused, all), node)) return;
-  sink.send(oneNode(node), { ...command, operation: 'release', ttlMs: 0 });
+  const { attempt, round, token, counter } = command;
+  sink.send(oneNode(node), { operation: 'release', attempt, round, token, ttlMs: 0, counter });
 }
 
 function vote(turn: Turn, { node, counter }: Reply, answer: Answer): void {

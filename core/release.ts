@@ -43,7 +43,8 @@ export function onReleaseVote(turn: Turn, { answer, command, node }: Reply): voi
   const { policy, s, sink } = turn;
   const it = oneNode(node);
   if (answer === 'yes' && command.round === 0 && policy.rules.scripts.release.asks !== null) {
-    sink.send(it, { ...command, round: 1 });
+    const { operation, attempt, token, ttlMs, counter } = command;
+    sink.send(it, { operation, attempt, round: 1, token, ttlMs, counter });
     return;
   }
   if (command.attempt !== s.attempt.number || !has(s.release.sent, node)) return;

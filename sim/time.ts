@@ -4,14 +4,18 @@
  */
 export type TrueTime = number & { readonly __time: 'true' };
 
-/** A true time from a number, µs. */
+/**
+ * A true time from a number, µs. One that fits is a small integer to the engine as well, though it may be the difference of
+ * two large numbers: where a field gets the one and then the other, all that was compiled for its objects is thrown away.
+ */
 export function trueTime(us: number): TrueTime {
-  return us as TrueTime;
+  const small = us | 0;
+  return (small === us ? small : us) as TrueTime;
 }
 
 /** `at` moved by `us` microseconds. */
 export function after(at: TrueTime, us: number): TrueTime {
-  return (at + us) as TrueTime;
+  return trueTime(at + us);
 }
 
 /** A chosen instant, which must not lie before `now`, nor at it if `strictly`: a choice about the past would not replay. */

@@ -2,7 +2,6 @@ import {
   type Answer,
   type Command,
   type LocalTime,
-  localTime,
   NO_NODES,
   type NodeSet,
   oneNode,
@@ -110,14 +109,16 @@ export class AttemptRegistry {
   /** Opens the books for an attempt whose first command is being sent. */
   begin(lock: SimLock, token: number, attempt: number, now: TrueTime): AttemptRecord {
     const before = this.uses[token];
+    const startedAt = lock.client.clock.read(now);
     const use: AttemptRecord = {
       lock,
       attempt,
-      startedAt: lock.client.clock.read(now),
+      startedAt,
       asked: NO_NODES,
       granted: NO_NODES,
       round: -1,
-      roundAt: localTime(0),
+      // Of one kind with the times that come: the engine gives a record another shape where a small integer becomes a large one.
+      roundAt: startedAt,
       roundTtlMs: 0,
       extended: NO_NODES,
       holding: NO_NODES,

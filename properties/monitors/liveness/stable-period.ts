@@ -12,9 +12,10 @@ const MILLION = 1_000_000;
 export class StablePeriod {
   /** True time, µs. */
   since = 0;
-  /** Rate of the slowest clock so far, as a divisor of durations, and what clocks of nodes were set or held back in all, µs. */
-  slowness = 1;
+  /** What clocks of nodes were set or held back in all, µs. */
   setBackUs = 0;
+  /** Error of the slowest clock so far, at most 0. */
+  private slowestPpm = 0;
   private down: NodeSet = NO_NODES;
   /** Nodes that have lost their fencing counter: no vote until a lock has given them one. */
   private counterless: NodeSet = NO_NODES;
@@ -31,7 +32,7 @@ export class StablePeriod {
   }
 
   private runs(ppm: number): void {
-    this.slowness = Math.min(this.slowness, 1 + ppm / MILLION);
+    if (ppm < this.slowestPpm) this.slowestPpm = ppm;
   }
 
   /** Something gets in the way at `now`, and ends at `until`. */
@@ -43,10 +44,15 @@ export class StablePeriod {
     if (at === 0 || this.ends[at - 1] !== until) insertAt(this.ends, at, until);
   }
 
+  /** Rate of the slowest clock so far, as a divisor of durations. */
+  get slowness(): number {
+    return 1 + this.slowestPpm / MILLION;
+  }
+
   /** The latest true time at which a process that counts `us` from `at` on its own clock is done, µs. */
   after(at: number, us: number): number {
     // On a slow clock, two roundings may add up.
-    return this.slowness === 1 ? at + us : at + Math.ceil(us / this.slowness) + 2;
+    return this.slowestPpm === 0 ? at + us : at + Math.ceil(us / this.slowness) + 2;
   }
 
   get nextEnd(): number {
