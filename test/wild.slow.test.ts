@@ -1,0 +1,45 @@
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+
+interface WildLock {
+  readonly file: string;
+  readonly verdict: 'right' | 'wrong';
+  readonly promise: 'single' | 'redlock' | 'fenced';
+  /** Of a wrong one: a sentence. */
+  readonly defect?: string;
+  /** Of a wrong one: patterns that any true text on its defect matches. */
+  readonly words?: readonly string[];
+  /** Why its audit does not come to this verdict yet. */
+  readonly open?: string;
+}
+
+const FOLDER = new URL('wild/', import.meta.url);
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const { locks } = JSON.parse(readFileSync(new URL('verdicts.json', FOLDER), 'utf8')) as { locks: WildLock[] };
+
+/** Every second of those whose audit comes to their verdict; `WILD=all` takes all forty. */
+const tried =
+  process.env.WILD === 'all' ? locks : locks.filter(({ open }) => open === undefined).filter((_, at) => at % 2 === 0);
+
+function audit(file: string): { status: number | null; text: string } {
+  const argv = ['dist/cli/main.js', 'audit', `test/wild/${file}`];
+  const { status, stdout, stderr } = spawnSync(process.execPath, argv, { cwd: ROOT, encoding: 'utf8' });
+  return { status, text: stdout + stderr };
+}
+
+describe('forty locks as people write them', () => {
+  it('are all in the table', () => {
+    const files = readdirSync(FOLDER).filter((name) => name !== 'verdicts.json');
+    expect(locks.map(({ file }) => file).sort()).toEqual(files.sort());
+    expect(locks).toHaveLength(40);
+  });
+
+  it.each(tried)('audits $file, which is $verdict', ({ file, verdict, words = [] }) => {
+    const { status, text } = audit(file);
+    expect(text).not.toBe('');
+    expect(status, text).toBe(verdict === 'right' ? 0 : 1);
+    for (const word of words) expect(text).toMatch(new RegExp(word, 'i'));
+  });
+});
