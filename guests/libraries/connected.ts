@@ -42,6 +42,17 @@ export function nodeRedisOf(module: string): (address: NodeAddress) => NodeRedis
   return ({ host, port }) => client.duplicate({ socket: { host, port } }).on('error', () => {});
 }
 
+/** node-redis as it was up to 3: with callbacks. */
+export interface OldClient {
+  on(event: 'error', listener: () => void): OldClient;
+}
+
+/** Makes such clients. */
+export function oldClientOf(): (address: NodeAddress) => OldClient {
+  const { createClient }: { createClient: (address: Partial<NodeAddress>) => OldClient } = require('redis3');
+  return ({ host, port }) => createClient({ host, port }).on('error', () => {});
+}
+
 /** A client, and when it sent the SET that was granted, by `performance.now()`. */
 export interface Noting<T> {
   readonly client: T;

@@ -5,8 +5,10 @@ import type { Library } from './library.js';
 import { LOCKSTEP } from './lockstep.js';
 import { PLAIN_NODE_REDIS_5, PLAIN_NODE_REDIS_6 } from './plain-node-redis.js';
 import { REDIS_KIT } from './redis-kit.js';
+import { REDIS_LEADER } from './redis-leader.js';
 import { REDIS_LOCK } from './redis-lock.js';
 import { REDIS_SEMAPHORE, REDIS_SEMAPHORE_5_3_0, REDIS_SEMAPHORE_5_3_1 } from './redis-semaphore.js';
+import { REDISLOCK } from './redislock.js';
 import { REDLOCK_UNIVERSAL } from './redlock-universal.js';
 import { REDLOCK_4 } from './redlock4.js';
 import { REDLOCK_5, SESAMECARE } from './redlock5.js';
@@ -36,6 +38,8 @@ export const CONNECTED: readonly Library[] = [
   UPSTASH_LOCK,
   VERROU,
   IOREDIS_LOCK,
+  REDISLOCK,
+  REDIS_LEADER,
 ];
 
 /** The matrix. */

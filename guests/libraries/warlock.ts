@@ -1,6 +1,5 @@
 import type { HeldLock, MakeLock } from '../lock-under-test.js';
-import type { NodeAddress } from '../net/addresses.js';
-import { type Counted, extended, leftOf, ownCopy, require, unlessOver } from './connected.js';
+import { type Counted, extended, leftOf, type OldClient, oldClientOf, ownCopy, unlessOver } from './connected.js';
 import { LEFT_TO_THE_TTL, type Library, untilGiven } from './library.js';
 
 type Callback<T> = (error: Error | null, value: T, id: string) => void;
@@ -10,17 +9,12 @@ interface Warlock {
   touch(key: string, id: string, ttlMs: number): Promise<'OK' | 0>;
 }
 
-/** node-redis as it was up to 3: with callbacks. */
-interface OldClient {
-  on(event: 'error', listener: () => void): OldClient;
-}
-
 async function load(): Promise<MakeLock> {
-  const { createClient }: { createClient: (address: Partial<NodeAddress>) => OldClient } = require('redis3');
-  return ({ addresses: [{ host, port }] }) => {
+  const clientOf = oldClientOf();
+  return ({ addresses: [address] }) => {
     // Its tokens count on from the last one that their process has made.
     const warlockOf = ownCopy('node-redis-warlock', 'uuid') as (client: OldClient) => Warlock;
-    const warlock = warlockOf(createClient({ host, port }).on('error', () => {}));
+    const warlock = warlockOf(clientOf(address));
     return { acquire: (resource, ttlMs) => untilGiven(() => attempt(warlock, resource, ttlMs)) };
   };
 }
