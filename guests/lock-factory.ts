@@ -15,20 +15,24 @@ export const COMMAND_TIMEOUT_MS = 500;
  * acquires while a node is silent: whether it bounds how long it waits is the same in all of its runs.
  *
  * @param commandTimeoutMs - What commands of its connections reject after; `undefined` for never.
- * @param hooks - What listens to its clients, and where they find nodes.
+ * @param hooks - What listens to its clients, and where they find nodes; of how many nodes it knows the addresses. Default 3.
  */
 export async function lockFactoryOf(
   name: string,
   make: MakeLock,
   commandTimeoutMs: number | undefined,
-  hooks: Pick<LockFactory, 'tap' | 'nodeAt'> = {},
+  { nodes = 3, ...hooks }: Pick<LockFactory, 'tap' | 'nodeAt'> & { readonly nodes?: number } = {},
 ): Promise<LockFactory> {
   await loadLua();
   const seen = nothingSeen();
   const subject: LockFactory = { name, make, commandTimeoutMs, bounds: false, scripts: new Map(), seen, ...hooks };
-  for (const extendsItself of [false, true]) await replayGuests(subject, REHEARSAL, { extendsItself });
-  const { monitors } = await replayGuests({ ...subject, commandTimeoutMs: undefined }, SILENT_NODE);
+  for (const extendsItself of [false, true]) await replayGuests(subject, onNodes(REHEARSAL, nodes), { extendsItself });
+  const { monitors } = await replayGuests({ ...subject, commandTimeoutMs: undefined }, onNodes(SILENT_NODE, nodes));
   return { ...subject, bounds: monitors.bounds, seen: { ...nothingSeen(), sockets: seen.sockets } };
+}
+
+function onNodes(schedule: Schedule, nodes: number): Schedule {
+  return { ...schedule, cluster: plainCluster(nodes) };
 }
 
 function lock(atUs: number): LockPlan {

@@ -28,18 +28,27 @@ class Failure {
   /** Of the latest run. */
   events = 0;
   private mayOverlap: boolean | null = null;
+  /** As many nodes as its clients know the addresses of, where these are their own. */
+  private readonly nodes: number | null;
 
   /** @param from - The schedule that fails: what it keeps is to be kept. */
   constructor(subject: LockFactory, kind: ViolationKind, from: Schedule, options: GuestRunOptions) {
     this.subject = subject;
     this.kind = kind;
     this.options = options;
+    this.nodes = subject.nodeAt === undefined ? null : from.cluster.nodes;
     this.allowed = assumptions(from, policyOf(from.policy));
   }
 
   /** Whether a schedule breaks no assumption that is not among the allowed. */
   keeps(schedule: Schedule): boolean {
+    if (!this.isPossible(schedule)) return false;
     return assumptions(schedule, policyOf(schedule.policy)).every((it) => this.allowed.includes(it));
+  }
+
+  /** Whether all the nodes are there that its clients know the addresses of. */
+  private isPossible(schedule: Schedule): boolean {
+    return this.nodes === null || schedule.cluster.nodes === this.nodes;
   }
 
   /** The first run that is looked at says whether calls of one process may overlap. */
@@ -64,6 +73,7 @@ class Failure {
   }
 
   async explain(schedule: Schedule): Promise<Explained['without']> {
+    if (!this.isPossible(schedule)) return 'fails otherwise';
     if (!this.isIn(await replayGuests(this.subject, schedule, this.options))) return 'passes';
     return this.keeps(schedule) ? 'fails' : 'fails otherwise';
   }
