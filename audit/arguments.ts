@@ -50,6 +50,7 @@ const IS_CLIENTS_NAME =
 const NAMES: readonly (readonly [Role, RegExp])[] = [
   ['urls', /^(?:urls|addresses|endpoints|hosts|uris)$|Urls$/],
   ['url', /^(?:url|uri|redisUrl|connectionString|endpoint|dsn)$|Url$/],
+  ['unknown', /prefix|namespace|version|region/i],
   ['signal', /^(?:signal|abortSignal)$/],
   ['logger', /^(?:log|logger|console|metrics|tracer|telemetry)$/i],
   ['retries', /retr(?:y|ies)(?:Count|Max|Limit)?$|attempts?$|^tries$|max(?:Retr|Attempt|Tr)/i],
@@ -75,6 +76,7 @@ export function roleOf(parameter: Parameter, isRelease = false): Role {
   const isNumber = /^number\b(?!\s*\[)/.test(type);
   if (isFunction && !IS_CLIENT_NAME.test(name)) return /log|metric|on[A-Z]/.test(name) ? 'logger' : 'work';
   if (/AbortSignal/.test(type)) return 'signal';
+  if (isLikeClient(fields)) return 'client';
   if (type === 'boolean') return 'flag';
   if (IS_CLIENTS_NAME.test(name) && !isText && !isNumber) return /string/.test(type) ? 'urls' : 'clients';
   if (/\[\]$|^(?:Readonly)?Array</.test(type.trim())) {
@@ -110,6 +112,12 @@ export function roleOf(parameter: Parameter, isRelease = false): Role {
   return role ?? 'unknown';
 }
 
+/** Whether an object is described by what is asked of a client. */
+function isLikeClient(fields: readonly Parameter[]): boolean {
+  const has = (name: string): boolean => fields.some((it) => it.name === name && it.isFunction);
+  return has('set') && (has('eval') || has('del') || has('get'));
+}
+
 /** How many ms a TTL of 1 means, by the name of its parameter; `null` where that does not tell. */
 export function unitIn(name: string): number | null {
   if (/ms$|milli|^px$/i.test(name)) return 1;
@@ -120,10 +128,20 @@ const QUIET: object = new Proxy(() => QUIET, { get: (_, name) => (name === 'then
 
 /** Arguments for a function, in its order; what it can do without is left out at the end. */
 export function argumentsFor(parameters: readonly Parameter[], given: Given, isRelease = false): unknown[] {
-  const values = parameters.map((it) => argumentFor(it, given, isRelease));
+  const values = withKey(parameters, isRelease).map((it) => argumentFor(it, given, isRelease));
   let last = values.length;
   while (last > 0 && values[last - 1] === undefined) last--;
   return values.slice(0, last);
+}
+
+/** Where nothing is called a key, it is the first thing that has a number or a name. */
+function withKey(parameters: readonly Parameter[], isRelease: boolean): readonly Parameter[] {
+  const roles = parameters.map((it) => roleOf(it, isRelease));
+  if (roles.some((it) => it === 'key' || it === 'keys' || it === 'options' || it === 'held')) return parameters;
+  const at = parameters.findIndex(
+    ({ name }, i) => roles[i] === 'token' && /(?:^|[a-z])(?:id|Id|worker|instance)$/.test(name),
+  );
+  return parameters.map((it, i) => (i === at ? { ...it, name: 'key' } : it));
 }
 
 /** What a token is in what an acquisition gave. */
@@ -173,7 +191,7 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
       if (given.held !== undefined) return tokenIn(given.held, given.token);
       return isOptional ? undefined : given.token;
     case 'work':
-      return given.work ?? (isOptional ? undefined : () => undefined);
+      return given.work ?? (isOptional ? undefined : unknownValue());
     case 'held':
       return given.held;
     case 'options':

@@ -13,14 +13,14 @@ import { propertyLabel } from '../report/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import { loadLua } from '../wire/index.js';
 import { type PromiseKind, promiseOf } from './cases.js';
-import { CLIENT_KINDS, type ClientKind, clientKindIn, loadClient } from './clients.js';
-import { type Defect, defectsOf } from './diagnosis.js';
+import { CLIENT_KINDS, type ClientKind, clientKindIn, keepClassesOfNodeRedis, loadClient } from './clients.js';
+import { type Defect, defectsOf, FAILURES } from './diagnosis.js';
 import type { Bench } from './drive.js';
 import { environmentFor } from './environment.js';
 import { mute } from './mute.js';
 import { firstLineOf, Program } from './program.js';
 import { type Failing, type Searched, searchAudit } from './search.js';
-import { understoodIn } from './telling.js';
+import { understoodIn, whereOf } from './telling.js';
 import { type FoundLock, reasonOf, type Said, understand } from './understand.js';
 import { Wire } from './wire.js';
 
@@ -110,6 +110,7 @@ async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): P
   tell({ doing: 'reads the file', done: 0, of: runs });
   const program = await Program.load(plan.path);
   Object.assign(process.env, environmentFor(program.sources, plan.nodes ?? MOST_NODES));
+  keepClassesOfNodeRedis(plan.path);
   const guessed = clientKindIn(program.sources);
   const kinds =
     plan.client === undefined
@@ -126,11 +127,11 @@ async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): P
   for (const failing of distinct(searched.failing)) {
     if (findings.length >= MOST_FINDINGS || isStopped()) break;
     tell({ doing: `makes ${failing.kind} small`, done: searched.runs, of: runs });
-    findings.push(await findingOf(failing, defects, plan));
+    findings.push(await findingOf(failing, defects, plan, whereOf(program, found.how)));
   }
   for (const defect of defects)
     if (defect.isShown && !findings.some(({ sentence }) => sentence.includes(defect.sentence)))
-      findings.push(shownFinding(defect));
+      findings.push(shownFinding(defect, whereOf(program, found.how)));
   return {
     name: program.name,
     verdict:
@@ -182,6 +183,7 @@ async function findingOf(
   { kind, schedule: found, subject, extending, run, events, violation }: Failing,
   defects: readonly Defect[],
   plan: AuditPlan,
+  where: string,
 ): Promise<Finding> {
   const how = { extendsItself: extending };
   const { schedule, minimal, tried } = await shrinkForGuest(subject, found, kind, how, MOST_SHRINKING);
@@ -203,15 +205,17 @@ async function findingOf(
     how,
   );
   const [defect, ...others] = defects.filter(({ brings }) => brings.includes(kind));
-  const sentences = [defect?.sentence ?? shown.detail, ...others.map(({ sentence }) => `also, ${sentence}`)];
+  const known = defect ?? FAILURES[kind];
+  const sentences = [known?.sentence ?? shown.detail, ...others.map(({ sentence }) => `also, ${sentence}`)];
   const client = { from: 'file', name: plan.path } as const;
   return {
     id: defect?.id ?? kind,
     property: propertyLabel(PROPERTY_OF[kind]),
     kind,
     sentence: sentences.join('; '),
-    fix: defect?.fix ?? null,
-    decidedBy: lineOf(played, defect?.verb) ?? decidedBy(shown, played.run.trace, played.frames) ?? lineOf(played),
+    fix: known?.fix ?? null,
+    decidedBy:
+      lineOf(played, defect?.verb) ?? decidedBy(shown, played.run.trace, played.frames) ?? lineOf(played) ?? where,
     assumptionsBroken: assumptions(schedule, policyOf(schedule.policy)),
     text,
     file: formatClientFailure({
@@ -232,7 +236,7 @@ function lineOf({ frames }: GuestRun, verb = ''): string | null {
 }
 
 /** What plain use has shown. */
-function shownFinding({ id, sentence, fix, brings }: Defect): Finding {
+function shownFinding({ id, sentence, fix, brings }: Defect, where: string): Finding {
   const [kind = 'state'] = brings;
   return {
     id,
@@ -240,7 +244,7 @@ function shownFinding({ id, sentence, fix, brings }: Defect): Finding {
     kind: null,
     sentence,
     fix,
-    decidedBy: null,
+    decidedBy: where,
     assumptionsBroken: [],
     text: '',
     file: null,

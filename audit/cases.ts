@@ -7,22 +7,31 @@ import type { Understood } from './plan.js';
 export type PromiseKind = 'single' | 'redlock' | 'guard';
 
 /** What a lock is judged by: a lock on one node lives and dies with it; one that is never released is a guard of a period. */
-export function promiseOf({ nodes, releases, plan }: Understood): PromiseKind {
+export function promiseOf({ nodes, releases }: Understood): PromiseKind {
   if (nodes > 1) return 'redlock';
-  return releases || plan.use === 'pair' || plan.use === 'with' ? 'single' : 'guard';
+  return releases ? 'single' : 'guard';
 }
 
 /** What counts against each, the worst first. */
-const KINDS: Readonly<Record<PromiseKind, readonly ViolationKind[]>> = {
+const KINDS: Readonly<Record<PromiseKind | 'ownWork', readonly ViolationKind[]>> = {
   // A key that is left behind ends with its TTL, and nobody has promised more than what the key says.
-  single: ['belief', 'state', 'lifetime', 'continuity', 'token', 'hang', 'rejection'],
+  single: ['belief', 'state', 'lifetime', 'token', 'hang', 'rejection'],
+  ownWork: ['belief', 'state', 'lifetime', 'token'],
   redlock: VIOLATION_KINDS.filter((kind) => kind !== 'effect' && kind !== 'signal'),
   guard: ['belief', 'lifetime'],
 };
 
 /** The kinds of failure that count against a lock. */
-export function kindsFor(promise: PromiseKind): readonly ViolationKind[] {
-  return KINDS[promise];
+export function kindsFor(how: Understood): readonly ViolationKind[] {
+  const promise = promiseOf(how);
+  if (how.keyVaries) return ['lifetime'];
+  // What it does besides is not known, and takes as long as it takes.
+  return KINDS[promise === 'single' && isOwnWork(how) ? 'ownWork' : promise];
+}
+
+/** Whether it does work of its own under the lock, and is handed none. */
+export function isOwnWork({ plan }: Understood): boolean {
+  return plan.use === 'handler' || plan.use === 'script';
 }
 
 /** What a lock on one node has not promised to withstand: the loss of what the node knows. */
@@ -64,9 +73,8 @@ export function troublesFor(how: Understood): (n: number) => Trouble {
       };
     };
   }
-  const isOwnWork = how.plan.use === 'handler' || how.plan.use === 'script';
   const classes = withstood(true)
-    .filter(({ id, minority }) => !LOSES_DATA.includes(id) && !minority && !(isOwnWork && EXTENDS.includes(id)))
+    .filter(({ id, minority }) => !LOSES_DATA.includes(id) && !minority && !(isOwnWork(how) && EXTENDS.includes(id)))
     .map((it) => withoutCrashes(it));
   classes.push(...LATE, ...LATE);
   return (n) => {

@@ -1,4 +1,5 @@
 import type { ViolationKind } from '../guests/search/kinds.js';
+import { FIRST_TTL_MS } from './examine.js';
 import type { Said } from './said.js';
 import type { FoundLock } from './understand.js';
 import type { Trial } from './wire.js';
@@ -45,6 +46,9 @@ function commandsOf(trial: Trial): Commands {
   };
 }
 
+/** Less than any extension waits for, ms. */
+const SOON_MS = 200;
+
 const EXCLUSION: readonly ViolationKind[] = ['belief', 'state', 'token', 'continuity', 'margin'];
 
 /** What the commands of a lock say of its defects, those first that bring about most. */
@@ -54,11 +58,13 @@ export function defectsOf({ how, seen }: FoundLock): Defect[] {
   const commands = commandsOf(trial);
   return [
     ...acquisitionDefects(commands, seen),
+    ...errorDefects(seen, how.nodes),
     ...releaseDefects(commands, how.releases),
     ...valueDefects(commands, seen, how.releases),
-    ...extensionDefects(commands, seen, how.renews),
+    ...extensionDefects(seen, how.renews),
     ...lifetimeDefects(commands, seen),
     ...workDefects(seen, how.releases),
+    ...unitDefects(how),
   ];
 }
 
@@ -91,6 +97,25 @@ function acquisitionDefects({ acquire, before }: Commands, seen: FoundLock['seen
       isShown: true,
     });
   return found;
+}
+
+/** What it does where no majority of its nodes is there. */
+function errorDefects({ unreached }: FoundLock['seen'], nodes: number): Defect[] {
+  if (unreached?.held == null || unreached.trial?.isGranted !== false) return [];
+  const isOne = nodes === 1;
+  return [
+    {
+      id: isOne ? 'fails-open-on-error' : 'no-majority',
+      sentence: isOne
+        ? 'its work goes on without the lock where Redis cannot be reached or a command fails: two processes that both fail to ask both work'
+        : `it takes ${Math.floor(nodes / 2)} of ${nodes} nodes for enough, which is no majority: two processes can both have the lock`,
+      fix: isOne
+        ? 'do no work where the lock could not be asked for: throw'
+        : 'ask for more than half of all nodes, whether they answer or not',
+      brings: EXCLUSION,
+      isShown: true,
+    },
+  ];
 }
 
 function valueDefects({ trial }: Commands, { both }: FoundLock['seen'], releases: boolean): Defect[] {
@@ -136,16 +161,15 @@ function releaseDefects({ releases, readsBeforeRelease, watches }: Commands, isR
   ];
 }
 
-function extensionDefects({ extensions, acquire }: Commands, seen: FoundLock['seen'], renews: boolean): Defect[] {
+function extensionDefects(seen: FoundLock['seen'], renews: boolean): Defect[] {
   const found: Defect[] = [];
-  const held = seen.renewed?.trial;
-  const all = [
-    ...extensions,
-    ...(held?.sent.filter(({ operation, key }) => operation === 'extend' && key === held.key) ?? []),
-  ];
-  const blind = all.find(
-    ({ verb, compares, atMs }) => verb !== 'script' && !compares && atMs > (acquire?.atMs ?? 0) + 1_000,
+  // What follows its acquisition at once gives the key its TTL.
+  const all = [seen.renewed?.trial, seen.extended?.trial].flatMap((trial) =>
+    (trial?.sent ?? []).filter(
+      ({ operation, key, atMs }) => operation === 'extend' && key === trial?.key && atMs > trial.grantedMs + SOON_MS,
+    ),
   );
+  const blind = all.find(({ verb, compares }) => verb !== 'script' && !compares);
   if (blind !== undefined)
     found.push({
       id: 'blind-extension',
@@ -167,8 +191,25 @@ function extensionDefects({ extensions, acquire }: Commands, seen: FoundLock['se
   return found;
 }
 
+function unitDefects({ fixedTtlMs, plan }: FoundLock['how']): Defect[] {
+  if (plan.use === 'handler' || plan.use === 'script') return [];
+  const isLong = fixedTtlMs === 1000 * FIRST_TTL_MS;
+  if (!isLong && fixedTtlMs !== FIRST_TTL_MS / 1000) return [];
+  return [
+    {
+      id: isLong ? 'ms-as-seconds' : 'seconds-as-ms',
+      sentence: isLong
+        ? 'it is given its TTL in milliseconds and hands it to Redis as seconds (EX): a key that nobody deletes is there for a thousand times as long'
+        : 'it is given its TTL in seconds and hands it to Redis as milliseconds (PX): its key is gone after a thousandth of that, and another process gets the lock',
+      fix: isLong ? 'PX, or divide by 1000' : 'EX, or multiply by 1000',
+      brings: isLong ? ['lifetime'] : ['belief', 'state'],
+      isShown: true,
+    },
+  ];
+}
+
 function lifetimeDefects({ acquire, extensions }: Commands, seen: FoundLock['seen']): Defect[] {
-  if (acquire === undefined || acquire.ttlMs !== null) return [];
+  if (acquire === undefined || acquire.ttlMs !== null || !acquire.ifNew) return [];
   const later = extensions[0];
   const soon = later !== undefined && later.atMs - acquire.atMs < 1_000;
   return [
@@ -179,6 +220,7 @@ function lifetimeDefects({ acquire, extensions }: Commands, seen: FoundLock['see
         : `its key has no TTL (${acquire.verb.toUpperCase()}): a process that dies with the lock leaves the key for ever, and nobody gets the lock again`,
       fix: 'set key and TTL with one command: SET key token NX PX ttl',
       brings: ['lifetime', 'unavailable'],
+      verb: acquire.verb.toUpperCase(),
       isShown: !soon && seen.alone.held !== null,
     },
   ];
@@ -206,3 +248,22 @@ function workDefects({ ownWorkMs, alone, thrown }: FoundLock['seen'], releases: 
     });
   return found;
 }
+
+/** What a failure says of a lock of which the commands say nothing. */
+export const FAILURES: Readonly<Partial<Record<ViolationKind, { readonly sentence: string; readonly fix: string }>>> = {
+  acquisition: {
+    sentence:
+      'it does not look how much of the TTL is left when a majority has answered: it hands over a lock that is over already',
+    fix: 'subtract the time since the first SET was sent, and an allowance for drift, from the TTL; release where nothing is left',
+  },
+  margin: {
+    sentence:
+      'it takes the lock for held for longer than its keys last for certain: the time that its commands took is not subtracted',
+    fix: 'count the TTL from before the first command was sent',
+  },
+  leak: {
+    sentence:
+      'it leaves its key behind on nodes: after an attempt that has failed, or a release, it does not release all of them',
+    fix: 'send the release to all nodes, whatever they have answered',
+  },
+};

@@ -50,6 +50,13 @@ export async function loadIn(bench: Bench, addresses: readonly NodeAddress[]): P
   return { exports, shapes: new Shapes(program), given: { clients: all, urls, library: clients.library } };
 }
 
+/** A file that does its work as it is loaded has this long for it, ms of simulated time. */
+const SCRIPT_MS = 15_000;
+
+function later(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
 /** Makes the lock of a file, as `plan` says that it is used. */
 export function lockMaker(bench: Bench, how: Understood): MakeLock {
   return async ({ addresses }) => {
@@ -163,11 +170,11 @@ class LockUser {
     const base: Given = { ...loaded.given, key, ttlMs, token: randomUUID(), unitMs: how.unitMs };
     const isOwnWork = plan.use === 'handler' || plan.use === 'script';
     const trial = this.bench.wire.begin(process, Math.floor(how.nodes / 2) + 1, isOwnWork);
-    if (plan.use === 'script')
-      return this.worksItself(
-        trial,
-        loadIn(this.bench, []).then(() => undefined),
-      );
+    if (plan.use === 'script') {
+      // What it has begun as it was loaded goes on.
+      const loading = loadIn(this.bench, []).then(() => later(SCRIPT_MS));
+      return this.worksItself(trial, loading);
+    }
     const target = await this.targetFor(base);
     const taker = (plan.take === '' ? target : (target as Readonly<Record<string, unknown>>)[plan.take]) as Callable;
     const shownName =
@@ -245,7 +252,10 @@ class LockUser {
     const held: HeldByFile = { trial, result, leave, ...(signal === undefined ? {} : { signal }) };
     const own = ownBelief(result, process.wallMs());
     const says = signal === undefined ? own : null;
-    if (how.renews) {
+    const nowMs = process.wallMs();
+    // Who hears of its lock when that is over cannot work under it.
+    const isOver = how.nodes === 1 && trial.isGranted && trial.reliableUntil(nowMs, ttlMs) <= nowMs;
+    if (how.renews && !isOver) {
       if (says !== null)
         held.isHeld = () => beliefIn(result, process.wallMs(), Number.POSITIVE_INFINITY) > process.wallMs();
       else if (signal === undefined) held.expiresAt = Number.POSITIVE_INFINITY;

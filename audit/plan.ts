@@ -32,6 +32,8 @@ export interface Understood {
   readonly voidHolds: boolean;
   /** Its key is kept alive while it is held. */
   readonly renews: boolean;
+  /** Its key is another one at another time. */
+  readonly keyVaries: boolean;
   /** It deletes its key when its work is done. */
   readonly releases: boolean;
 }
@@ -42,6 +44,7 @@ export const NOTHING_KNOWN: Omit<Understood, 'plan' | 'nodes' | 'client'> = {
   fixedTtlMs: null,
   voidHolds: false,
   renews: false,
+  keyVaries: false,
   releases: true,
 };
 

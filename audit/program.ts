@@ -38,6 +38,24 @@ const SILENT: Console = Object.fromEntries(
   Object.keys(console).map((name) => [name, () => undefined]),
 ) as unknown as Console;
 
+/** What is thrown where a file ends its process. */
+export class ProcessExit extends Error {
+  override readonly name: string = 'ProcessExit';
+}
+
+/** The process, as a file sees it: a simulated one ends by itself. */
+const PROCESS: NodeJS.Process = new Proxy(process, {
+  get(target, name) {
+    if (name === 'exit')
+      return () => {
+        throw new ProcessExit('the file ends its process');
+      };
+    // Listeners of simulated processes would outlive them.
+    if (name === 'on' || name === 'once') return () => PROCESS;
+    return Reflect.get(target, name);
+  },
+});
+
 /** A file with all that it imports. Packages are loaded once; its author's files once for each simulated process. */
 export class Program {
   readonly path: string;
@@ -151,7 +169,16 @@ export class Program {
   }
 }
 
-const PARAMETERS = ['exports', 'require', 'module', '__filename', '__dirname', 'jitiImport', 'console'] as const;
+const PARAMETERS = [
+  'exports',
+  'require',
+  'module',
+  '__filename',
+  '__dirname',
+  'jitiImport',
+  'console',
+  'process',
+] as const;
 
 /** What one process has of each file. */
 class Evaluation {
@@ -180,7 +207,7 @@ class Evaluation {
     const require = (request: string): unknown => this.required(file, request);
     const load = (request: string): unknown => this.imported(file, request);
     const outer = module.exports;
-    module.done = file.evaluate(outer, require, module, path, dirname(path), load, SILENT);
+    module.done = file.evaluate(outer, require, module, path, dirname(path), load, SILENT, PROCESS);
     const { [INSIDE]: inside } = outer;
     // A file may have put something else in the place of its exports.
     if (module.exports !== outer && inside !== undefined && isObject(module.exports)) module.exports[INSIDE] ??= inside;

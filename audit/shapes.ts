@@ -189,6 +189,7 @@ class Reader {
           type,
           isOptional: it.optional === true,
           isFunction: isMethod || type.includes('=>'),
+          isGuessed: isMethod,
           fields: [],
         },
       ];

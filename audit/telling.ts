@@ -15,11 +15,7 @@ const CLIENTS = {
 export function understoodIn(program: Program, { how, seen }: FoundLock): string[] {
   const { plan, nodes, client, fixedTtlMs, unitMs, renews, releases } = how;
   const name = nameOfPlan(plan);
-  const last = plan.take || plan.path.findLast(({ kind }) => kind !== 'call' && kind !== 'new')?.name || '';
-  const shape =
-    program.shapes.find((it) => it.name === last) ??
-    program.shapes.find(({ name: its }) => its === '' && last === 'default');
-  const where = shape === undefined ? program.name : shape.where;
+  const where = whereOf(program, how);
   const uses = {
     with: 'runs work under the lock',
     pair: plan.give === null ? 'acquires, and what it gives releases' : `acquires, and ${plan.give} releases`,
@@ -34,10 +30,26 @@ export function understoodIn(program: Program, { how, seen }: FoundLock): string
   const noTtl = seen.alone.trial?.ttlMs === null;
   return [
     `${plan.use === 'script' ? program.name : name} (${where}) ${uses}`,
-    `${nodes === 1 ? 'one node' : `${nodes} nodes`}, by ${CLIENTS[client]}; its key is ${JSON.stringify(key)}, and ${noTtl ? 'it has no TTL' : ttl}`,
+    `${nodes === 1 ? 'one node' : `${nodes} nodes`}, by ${hasOwnConnections(program) ? 'connections of its own' : CLIENTS[client]}; its key is ${JSON.stringify(key)}, and ${noTtl ? 'it has no TTL' : ttl}`,
     ...(renews ? ['it extends its lock by itself while it is held'] : []),
     ...(releases ? [] : ['it never deletes its key: what it guards is done once in a TTL']),
   ];
+}
+
+/** Where the function is that acquires: `lock.ts:12`. */
+export function whereOf(program: Program, { plan }: FoundLock['how']): string {
+  const last = plan.take || (plan.path.findLast(({ kind }) => kind !== 'call' && kind !== 'new')?.name ?? '');
+  const named = program.shapes.find(({ name }) => name === last || (name === '' && last === 'default'));
+  return named?.where ?? program.name;
+}
+
+/** Whether it speaks to servers without any client. */
+function hasOwnConnections({ sources }: Program): boolean {
+  const imports = sources.flatMap((it) => it.imports);
+  return (
+    !imports.some((it) => /redis|valkey|kv/.test(it)) &&
+    sources.some(({ text }) => /['"](?:node:)?(?:net|tls)['"]|\bfetch\(/.test(text))
+  );
 }
 
 /** What was judged, and what was not. */

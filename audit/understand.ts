@@ -1,29 +1,15 @@
-import { current } from '../guests/host/owner.js';
 import { replayGuests } from '../guests/run.js';
 import { UnsupportedClient } from '../guests/session.js';
 import type { Schedule } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import type { Given } from './arguments.js';
 import { type Bench, loadIn, makeFor } from './drive.js';
+import { examine, FIRST_TTL_MS, type Seen } from './examine.js';
 import { Hosts, knownServiceAt } from './hosts.js';
 import { NOTHING_KNOWN, type Plan, type Understood } from './plan.js';
 import { exportsOf, firstLineOf, insideOf } from './program.js';
 import { type Attempt, calm, factoryFor, rehearse, use } from './rehearsal.js';
 import { Surface } from './surface.js';
-
-/** What was seen of a lock while it was used with nothing in its way. */
-export interface Seen {
-  /** One acquisition by itself. */
-  readonly alone: Attempt;
-  /** Two of two processes: the second asks while the first holds the lock. */
-  readonly both: readonly Attempt[];
-  /** The lock was held for three TTLs; `null` where that was not tried. */
-  readonly renewed: Attempt | null;
-  /** The work threw; `null` where that was not tried. */
-  readonly thrown: Attempt | null;
-  /** How long a function's own work takes, ms; `null` where it is handed work. */
-  readonly ownWorkMs: number | null;
-}
 
 /** A lock that was found in a file. */
 export interface FoundLock {
@@ -41,8 +27,6 @@ export interface Said {
 }
 
 const MOST_NODES = 5;
-/** One that nobody is likely to have written down. */
-const FIRST_TTL_MS = 7_000;
 const MOST_PLANS = 16;
 
 /** Finds out how the lock in a file is used. @throws InputError in one sentence for a file in which none is found. */
@@ -92,15 +76,13 @@ async function plansIn(bench: Bench, hosts: Hosts): Promise<Plan[]> {
   const subject = factoryFor(
     bench.program.name,
     async ({ addresses }) => {
-      const process = current.owner;
-      const trial = process === null ? null : bench.wire.begin(process, 1, false);
       try {
         const loaded = await loadIn(bench, addresses);
         const given: Given = { ...loaded.given, key: 'a', ttlMs: FIRST_TTL_MS, token: 'token', unitMs: 1 };
         const surface = new Surface(loaded.shapes, (value, step) => makeFor(loaded, value, step, given));
         plans.push(...(await surface.plansFor(exportsOf(loaded.exports), 'export')));
         const inner = new Surface(loaded.shapes, (value, step) => makeFor(loaded, value, step, given));
-        if (plans.length === 0 && trial?.sent.some(({ operation }) => operation === 'acquire') === true)
+        if (exportsOf(loaded.exports).size === 0)
           plans.push({ path: [], use: 'script', take: '', give: null, extend: null });
         plans.push(...(await inner.plansFor(new Map(Object.entries(insideOf(loaded.exports))), 'inside')));
       } catch (error) {
@@ -154,7 +136,7 @@ async function tried(bench: Bench, plan: Plan, said: Said): Promise<FoundLock | 
   const again = await firstUse(bench, narrowed, how, how.nodes);
   if (again === null) return null;
   const known = { ...how, ...lifetimeOf(again, how), releases: releasesIn(again) };
-  return await examined(bench, narrowed, known, again);
+  return { hosts: narrowed, ...(await examine(bench, narrowed, known, again)) };
 }
 
 async function firstUse(bench: Bench, hosts: Hosts, how: Understood, needed: number): Promise<Attempt | null> {
@@ -183,37 +165,4 @@ function lifetimeOf({ trial }: Attempt, { plan, unitMs }: Understood): Pick<Unde
 
 function releasesIn({ trial }: Attempt): boolean {
   return trial?.sent.some(({ operation, key }) => operation === 'release' && key === trial.key) ?? false;
-}
-
-async function examined(bench: Bench, hosts: Hosts, how: Understood, alone: Attempt): Promise<FoundLock> {
-  const ttlMs = how.fixedTtlMs ?? FIRST_TTL_MS;
-  const long = calm(how.nodes, [[use(10, ttlMs, 3 * ttlMs)]], (5 * ttlMs + 60_000) * 1000);
-  const isOwnWork = how.plan.use === 'handler' || how.plan.use === 'script';
-  const [held] = isOwnWork ? [] : await rehearse(bench, hosts, how, long);
-  const renews =
-    (held?.trial?.extensions ?? 0) > 0 &&
-    held?.trial?.sent.some((it) => it.operation === 'extend' && it.atMs > held.acquiredMs + ttlMs / 20) === true;
-  const known = { ...how, renews };
-  const part = ttlMs / 3;
-  const two = calm(
-    how.nodes,
-    [[use(10, ttlMs, part)], [use(10 + part / 2, ttlMs, part / 4)]],
-    (4 * ttlMs + 60_000) * 1000,
-  );
-  const both = await rehearse(bench, hosts, known, two);
-  const [thrown] =
-    how.plan.use === 'with'
-      ? await rehearse(bench, hosts, known, calm(how.nodes, [[use(10, ttlMs, part)]], (2 * ttlMs + 30_000) * 1000), {
-          throws: true,
-        })
-      : [];
-  const [natural] = isOwnWork
-    ? await rehearse(bench, hosts, known, calm(how.nodes, [[use(10, ttlMs, 1)]], (8 * ttlMs + 120_000) * 1000), {
-        naturally: true,
-      })
-    : [];
-  const trial = natural?.trial;
-  const ownWorkMs =
-    trial === undefined || trial === null || Number.isNaN(trial.endedMs) ? null : trial.endedMs - trial.grantedMs;
-  return { how: known, hosts, seen: { alone, both, renewed: held ?? null, thrown: thrown ?? null, ownWorkMs } };
 }

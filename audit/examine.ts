@@ -1,0 +1,108 @@
+import type { Fault, LockPlan, Schedule } from '../scenarios/index.js';
+import { isOwnWork } from './cases.js';
+import type { Bench } from './drive.js';
+import type { Hosts } from './hosts.js';
+import type { Understood } from './plan.js';
+import { type Attempt, calm, rehearse, use } from './rehearsal.js';
+
+/** What was seen of a lock while it was used with nothing in its way. */
+export interface Seen {
+  /** One acquisition by itself. */
+  readonly alone: Attempt;
+  /** Two of two processes: the second asks while the first holds the lock. */
+  readonly both: readonly Attempt[];
+  /** The lock was held for three TTLs; `null` where that was not tried. */
+  readonly renewed: Attempt | null;
+  /** It was extended while it was held; `null` where it cannot be. */
+  readonly extended: Attempt | null;
+  /** The work threw; `null` where that was not tried. */
+  readonly thrown: Attempt | null;
+  /** How long a function's own work takes, ms; `null` where it is handed work. */
+  readonly ownWorkMs: number | null;
+  /** No majority of the nodes was there; `null` where it did not come to that. */
+  readonly unreached: Attempt | null;
+}
+
+/** What a lock is asked for at first: a TTL that nobody is likely to have written down, ms. */
+export const FIRST_TTL_MS = 7_000;
+
+/** A key that is made of the time is another one so much later, ms. */
+const LATER_MS = 86_400_000;
+
+/** Calls are given so long to come to an end, ms. */
+const REST_MS = 60_000;
+
+/** Uses a lock in several ways with nothing in its way, and keeps what is seen of it. */
+export async function examine(
+  bench: Bench,
+  hosts: Hosts,
+  how: Understood,
+  alone: Attempt,
+): Promise<{ readonly how: Understood; readonly seen: Seen }> {
+  const ttlMs = how.fixedTtlMs ?? FIRST_TTL_MS;
+  const partMs = ttlMs / 3;
+  const plays = (...clients: readonly LockPlan[]): Schedule =>
+    calm(
+      how.nodes,
+      clients.map((it) => [it]),
+      (Math.max(...clients.map(({ atUs }) => atUs / 1000)) + 8 * ttlMs + 2 * REST_MS) * 1000,
+    );
+  const ownWork = isOwnWork(how);
+  const [renewed] = ownWork ? [] : await rehearse(bench, hosts, how, plays(use(10, ttlMs, 3 * ttlMs)));
+  const known = { ...how, renews: renewed !== undefined && isRenewed(renewed, ttlMs) };
+  const later = await rehearse(bench, hosts, known, plays(use(ttlMs + LATER_MS, ttlMs, 1)));
+  const keyVaries = later[0]?.trial?.key !== alone.trial?.key;
+  const [, unreached] = await rehearse(bench, hosts, known, withoutNodes(how.nodes, ttlMs));
+  const both = await rehearse(
+    bench,
+    hosts,
+    known,
+    plays(use(10, ttlMs, partMs), use(10 + partMs / 2, ttlMs, partMs / 4)),
+  );
+  const extensions = [{ afterUs: Math.round(partMs * 500), ttlMs }];
+  const [extended] =
+    how.plan.use === 'pair'
+      ? await rehearse(bench, hosts, known, plays({ ...use(10, ttlMs, partMs), extensions }))
+      : [];
+  const [thrown] =
+    how.plan.use === 'with' ? await rehearse(bench, hosts, known, plays(use(10, ttlMs, partMs)), { throws: true }) : [];
+  const [natural] = ownWork ? await rehearse(bench, hosts, known, plays(use(10, ttlMs, 1)), { naturally: true }) : [];
+  return {
+    how: { ...known, keyVaries },
+    seen: {
+      alone,
+      both,
+      renewed: renewed ?? null,
+      extended: extended ?? null,
+      thrown: thrown ?? null,
+      ownWorkMs: workIn(natural),
+      unreached: unreached ?? null,
+    },
+  };
+}
+
+/** So many nodes die that no majority is left, while a client has nothing to do, which then asks again. */
+function withoutNodes(nodes: number, ttlMs: number): Schedule {
+  const again = 2 * ttlMs + 10_000;
+  const schedule = calm(nodes, [[use(10, ttlMs, 100), use(again, ttlMs, 100)]], (again + ttlMs + 2 * REST_MS) * 1000);
+  const die = (_: unknown, i: number): Fault => ({
+    kind: 'crash',
+    node: `n${i}`,
+    atUs: again * 1000 - 1_000_000,
+    restartAfterUs: null,
+  });
+  return { ...schedule, faults: Array.from({ length: Math.ceil(nodes / 2) }, die) };
+}
+
+/** It was extended later than as it was acquired. */
+function isRenewed({ trial, acquiredMs }: Attempt, ttlMs: number): boolean {
+  return (
+    trial?.sent.some((it) => it.operation === 'extend' && it.key === trial.key && it.atMs > acquiredMs + ttlMs / 20) ??
+    false
+  );
+}
+
+function workIn(natural: Attempt | undefined): number | null {
+  const trial = natural?.trial ?? null;
+  return trial === null || Number.isNaN(trial.endedMs) ? null : trial.endedMs - trial.grantedMs;
+}
