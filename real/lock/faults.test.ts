@@ -72,10 +72,10 @@ function faultsWith(make: ClientKind): void {
     await on([0, 1, 2], (node) => node.pause());
     const from = performance.now();
     const error = await redlock
-      .acquire('a', TTL_MS, { nodeTimeoutMs: 50, retryCount: 2, retryDelay: 100, retryJitter: 50 })
+      .acquire('a', TTL_MS, { nodeTimeoutMs: 200, retryCount: 2, retryDelay: 100, retryJitter: 50 })
       .catch((reason: unknown) => reason);
-    // 3 attempts of 50 ms and 2 pauses of at most 150 ms, with room for a slow machine.
-    expect(performance.now() - from).toBeLessThan(2000);
+    // 3 attempts of 200 ms and 2 pauses of at most 150 ms, with room for a slow machine.
+    expect(performance.now() - from).toBeLessThan(5000);
     expect(error).toBeInstanceOf(LockError);
     expect(error).toMatchObject({
       code: 'ERR_LOCK_QUORUM_UNREACHABLE',
@@ -85,12 +85,16 @@ function faultsWith(make: ClientKind): void {
     // The stopped nodes have the SETs in their sockets and apply them now: late successes of failed attempts.
     await on([0, 1, 2], (node) => node.resume());
     await sleep(100);
-    expect(await onAll('a')).toEqual([null, null, null, null, null]);
+    await expect.poll(() => onAll('a'), { timeout: 5000 }).toEqual([null, null, null, null, null]);
   });
 
   test('three killed: fails as unreachable at once, with the reason in the error event', async () => {
     await on([0, 1, 2], (node) => node.kill());
-    while (problems.length === 0) await sleep(1);
+    // Where there are requests and no connection, it shows when something is asked.
+    while (problems.length === 0) {
+      await redlock.inspect('a');
+      await sleep(1);
+    }
     let error: unknown;
     const ms = await msOf(async () => {
       error = await redlock.acquire('a', TTL_MS).catch((reason: unknown) => reason);
@@ -139,7 +143,7 @@ function faultsWith(make: ClientKind): void {
     expect(ms).toBeLessThan(NODE_TIMEOUT_MS / 2);
     await on([0, 1, 2], (node) => node.resume());
     await sleep(100);
-    expect(await onAll('a')).toEqual([null, null, null, null, null]);
+    await expect.poll(() => onAll('a'), { timeout: 5000 }).toEqual([null, null, null, null, null]);
   });
 
   test('an extension refused by a quorum leaves the lock its validity; its keys gone, it is lost', async () => {
@@ -166,7 +170,7 @@ function faultsWith(make: ClientKind): void {
 
   test('a quorum that comes too late for the TTL is no lock', async () => {
     await on([0, 1, 2], (node) => node.pause());
-    const waiting = redlock.acquire('a', 1000, { nodeTimeoutMs: 100_000, minValidityMs: 900 });
+    const waiting = redlock.acquire('a', TTL_MS, { nodeTimeoutMs: 100_000, minValidityMs: TTL_MS - 200 });
     await sleep(200);
     await on([0, 1, 2], (node) => node.resume());
     await expect(waiting).rejects.toMatchObject({ code: 'ERR_LOCK_TIMEOUT' });
