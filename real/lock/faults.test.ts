@@ -39,7 +39,12 @@ function faultsWith(make: ClientKind): void {
     );
     problems = [];
     redlock.on('error', (error) => problems.push(error));
-    await (await redlock.acquire('warm', TTL_MS, { votesWanted: 'all' })).release();
+    // On a busy machine the first connections take longer than an acquisition waits for them.
+    for (let voters = 0; voters < nodes.length; ) {
+      const lock = await redlock.acquire('warm', TTL_MS, { votesWanted: 'all', retryCount: 20 });
+      voters = lock.votes.granted.length;
+      await lock.release();
+    }
   });
   afterEach(async () => {
     await Promise.all(nodes.map((node) => node.resume().catch(() => undefined)));
