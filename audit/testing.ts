@@ -1,5 +1,4 @@
 /** For a user's own test suite: the lock in a file, tested as `lockstep audit` does. */
-import '../guests/host/installed.js';
 
 export type { AuditResult, Finding } from './audit.js';
 export type { ClientKind } from './clients.js';

@@ -22,7 +22,8 @@ const FAILURES = '.lockstep/audit';
 /** Tells whether the lock in a file is safe. */
 export async function audit(file: string, flags: AuditFlags, io: Io): Promise<ExitCode> {
   const path = resolve(io.cwd, file);
-  if (!existsSync(path) || !statSync(path).isFile()) throw new InputError(`audit: there is no file ${show(file)}`);
+  if (!existsSync(path) || !statSync(path).isFile())
+    throw new InputError(`audit: there is no such file: ${show(file)}`);
   const { runs = RUNS, seed = SEED, nodes, client, acquire, release } = flags;
   const line = new ProgressLine(io);
   const plan = { path, runs, seed, budgetMs: BUDGET_MS, nodes, client, acquire, release };

@@ -25,7 +25,7 @@ async function examplesOf(verb: string): Promise<string[]> {
 /** What examples do on a machine without Redis, where it is not to pass; and how long ones are cut short. */
 function expectedOf(example: string): { readonly codes: readonly number[]; readonly stopAfterMs?: number } {
   if (/^bench|--real/.test(example)) return { codes: [2] };
-  if (/^verify/.test(example)) return { codes: [64] };
+  if (/^(verify|audit)/.test(example)) return { codes: [64] };
   if (/^replay \.lockstep/.test(example)) return { codes: [64] };
   if (/^check --faults|^check --past|^explore --crash 1 --restart-delay 0|^explore --bug|^check S13/.test(example))
     return { codes: [1] };
