@@ -38,7 +38,7 @@ describe.each(EDITIONS)('on servers of %s', (edition, extension, release) => {
         made.map(({ client }) => client),
         PATIENT,
       );
-      await (await redlock.acquire(`${kind}:warm`, 5000, { votesWanted: 'all' })).release();
+      await (await redlock.acquire(`${kind}:warm`, 5000, { votesWanted: 'all', retryCount: 20 })).release();
     });
     afterAll(async () => {
       await redlock.quit();

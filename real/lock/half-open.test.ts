@@ -28,7 +28,7 @@ function halfOpenWith(make: ClientKind): void {
       made.map(({ client }) => client),
       { retryCount: 0, nodeTimeoutMs: 1000 },
     );
-    await (await redlock.acquire('warm', TTL_MS, { votesWanted: 'all' })).release();
+    await (await redlock.acquire('warm', TTL_MS, { votesWanted: 'all', retryCount: 20 })).release();
   });
   afterEach(async () => {
     await redlock.quit();
