@@ -24,7 +24,7 @@ export interface SessionListener {
   onEnd(reason: unknown): void;
 }
 
-/** What leads to a node, for clients that the lock does not know: see the guide `clients.md`. */
+/** What leads to a node, for clients that the lock does not know. The README of the package has an example, under "Other clients". */
 export interface RedlockTransport {
   /**
    * Begins to make a connection of its own. It does not connect again by itself, and does not keep the process alive.
