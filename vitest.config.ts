@@ -15,6 +15,9 @@ const ALONE: Share = { maxWorkers: availableParallelism(), sequence: { groupOrde
 /** What measures, plays schedules in real time, or fills the machine by itself. */
 const ONE_BY_ONE: Share = { maxWorkers: 1, sequence: { groupOrder: 2 } };
 
+/** Those that wait beside those that need the processor, in one more worker than there are processors. */
+const MIXED: Share = { maxWorkers: availableParallelism() + 1, sequence: { groupOrder: 3 } };
+
 /** Suites of other projects, by their names. */
 const LONGER: string[] = [
   '**/node_modules/**',
@@ -100,7 +103,7 @@ const config: ViteUserConfig = defineConfig({
       {
         extends: true,
         test: {
-          ...ALONE,
+          ...MIXED,
           name: 'slow',
           include: [
             '{core,deviations,scenarios,sim,properties,search,explore,wire,guests,audit,campaign,cli,bench,test}/**/*.slow.test.ts',
@@ -111,7 +114,7 @@ const config: ViteUserConfig = defineConfig({
       {
         extends: true,
         test: {
-          ...WAITING,
+          ...MIXED,
           name: 'long',
           include: ['{campaign,test}/**/*.long.test.ts'],
         },
