@@ -28,7 +28,10 @@ const STRINGS_ONLY = new Failure('ERR simulated nodes keep nothing but strings')
 export class NodeKeyspace implements Keyspace {
   /** Where commands are carried out now. */
   site: Site | null = null;
-  private readonly seen = new Set<string>();
+  /** Is told of every change of a key, for those who watch it or wait for it. */
+  listener: (key: string) => void = () => {};
+  /** Whether a key was there when it was looked at last: nodes drop by themselves what has expired or is lost. */
+  private readonly seen = new Map<string, boolean>();
 
   private get at(): Site {
     if (this.site === null) throw new Error('a key without a node');
@@ -48,7 +51,11 @@ export class NodeKeyspace implements Keyspace {
     const { node, now, names } = this.at;
     const index = this.indexOf(key);
     const token = node.stored(index, now);
-    if (token === NO_TOKEN) return undefined;
+    if (token === NO_TOKEN) {
+      if (this.seen.get(key) === true) this.note(key, false);
+      return undefined;
+    }
+    this.seen.set(key, true);
     const left = node.ttlMs(index, now);
     const expiresAt = left === NO_EXPIRY ? NEVER : this.nowMs + left;
     return { value: toBytes(names.valueOf(token)), expiresAt, form: 'auto' };
@@ -57,19 +64,27 @@ export class NodeKeyspace implements Keyspace {
   store(key: string, value: Entry['value'], expiresAt: number): void {
     if (typeof value !== 'string') throw STRINGS_ONLY;
     const { node, now, names } = this.at;
-    this.seen.add(key);
     const ttlMs = expiresAt === KEEP ? 'keep' : expiresAt === NEVER ? null : expiresAt - this.nowMs;
     node.store(this.indexOf(key), names.tokenOf(fromBytes(value)), ttlMs, now);
+    this.note(key, true);
+  }
+
+  private note(key: string, isThere: boolean): void {
+    this.seen.set(key, isThere);
+    this.listener(key);
   }
 
   remove(key: string): boolean {
     const { node, now, by } = this.at;
-    return node.remove(this.indexOf(key), by, now);
+    const wasThere = node.remove(this.indexOf(key), by, now);
+    if (wasThere) this.note(key, false);
+    return wasThere;
   }
 
   expire(key: string, expiresAt: number): void {
     const { node, now } = this.at;
     node.expireIn(this.indexOf(key), expiresAt === NEVER ? null : expiresAt - this.nowMs, now);
+    this.listener(key);
   }
 
   /** Nothing but strings is kept, and those are stored again. */
@@ -77,7 +92,7 @@ export class NodeKeyspace implements Keyspace {
 
   *keys(): Iterable<string> {
     const { node, now } = this.at;
-    for (const key of this.seen) if (node.ttlMs(this.indexOf(key), now) !== NO_KEY) yield key;
+    for (const key of this.seen.keys()) if (node.ttlMs(this.indexOf(key), now) !== NO_KEY) yield key;
   }
 
   get size(): number {

@@ -7,6 +7,7 @@ import { QueueEvent } from '../../sim/queue.js';
 import { RunContext } from '../../sim/run-context.js';
 import { Failure, loadLua, type Reply, sha1 } from '../../wire/index.js';
 import { type Sent, SimRedis } from './client.js';
+import type { Site } from './node-keyspace.js';
 import { toUser } from './reply.js';
 import { Server } from './server.js';
 
@@ -28,6 +29,25 @@ class Bench {
     },
     valueOf: (token: number): string => this.values[token] ?? '?',
   };
+
+  /** A connection that is handed a line of commands, and gives what the server writes. */
+  connect(): (...lines: string[]) => string {
+    const site = (): Site => {
+      this.context.now = trueTime(this.nowMs * 1000);
+      return { node: this.node, now: this.context.now, names: this.names, by: 0 };
+    };
+    const bytes: string[] = [];
+    const connection = this.server.connect(
+      site(),
+      (it) => bytes.push(it),
+      () => {},
+    );
+    return (...lines) => {
+      const requests = lines.map((it) => it.split(' '));
+      this.server.receive(connection, requests, site());
+      return bytes.splice(0).join('').replaceAll('\r\n', ' ').trim();
+    };
+  }
 
   run(...args: (string | number)[]): unknown {
     const reply = this.reply(...args);
@@ -153,6 +173,47 @@ describe('the server', () => {
     expect(redis.lua('return (')).toMatch(/^-ERR Error compiling script/);
     expect(redis.lua("return redis.call('eval', 'return 1', 0)")).toMatch(/not allowed from script/);
     expect(redis.run('eval', 'return 1', 2, 'a')).toBe("-ERR Number of keys can't be greater than number of args");
+  });
+});
+
+describe('a transaction on watched keys', () => {
+  const ways: readonly [string, (redis: Bench) => unknown, string][] = [
+    ['nobody has changed', (redis) => redis.run('set', 'b', 'x'), '*1 :1'],
+    ['another has set', (redis) => redis.run('set', 'a', 'x'), '*-1'],
+    ['another has set to the same', (redis) => redis.run('set', 'a', '1'), '*-1'],
+    ['another has deleted', (redis) => redis.run('del', 'a'), '*-1'],
+    ['another has extended', (redis) => redis.run('pexpire', 'a', 900), '*-1'],
+    ['another has changed in a script', (redis) => redis.lua("redis.call('append', KEYS[1], 1)", ['a']), '*-1'],
+    ['have expired', (redis) => Object.assign(redis, { nowMs: 101 }), '*-1'],
+    ['are gone as all are', (redis) => redis.run('flushall'), '*-1'],
+    ['the node has lost', ({ node }) => node.lose(null, trueTime(0)), '*-1'],
+  ];
+
+  it.each(ways)('that %s', (_, change, answer) => {
+    const redis = new Bench();
+    redis.run('set', 'a', '1', 'px', 100);
+    const send = redis.connect();
+    expect(send('WATCH a', 'GET a')).toBe('+OK $1 1');
+    change(redis);
+    expect(send('MULTI', 'DEL a', 'EXEC')).toBe(`+OK +QUEUED ${answer}`);
+  });
+
+  it('that have expired, and were set by another', () => {
+    const redis = new Bench();
+    redis.run('set', 'a', '1', 'px', 100);
+    const send = redis.connect();
+    send('WATCH a', 'GET a');
+    redis.nowMs = 200;
+    expect(redis.run('set', 'a', '2', 'nx', 'px', 100)).toBe('OK');
+    expect(send('MULTI', 'DEL a', 'EXEC')).toBe('+OK +QUEUED *-1');
+    expect(redis.run('get', 'a')).toBe('2');
+    // On another connection, and after EXEC, nothing is watched.
+    expect(send('MULTI', 'DEL a', 'EXEC')).toBe('+OK +QUEUED *1 :1');
+  });
+
+  it('that were not there, and are not there', () => {
+    const send = new Bench().connect();
+    expect(send('WATCH a', 'MULTI', 'SET a 1', 'EXEC')).toBe('+OK +OK +QUEUED *1 +OK');
   });
 });
 

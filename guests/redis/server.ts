@@ -106,7 +106,10 @@ export class Server {
       random: () => (this.drawn++ % 1009) / 1009,
       databases: 1,
       edition: EDITION,
-      keyspace: () => this.keyspace,
+      keyspace: (_, changed) => {
+        this.keyspace.listener = changed;
+        return this.keyspace;
+      },
     });
     server.allows = (name) => this.isConnected || SUPPORTED.has(name);
     return server;
