@@ -59,6 +59,8 @@ export class SimNode extends Process {
   hasReplica = true;
   /** By resource: the TTL it was given last, ticks; kept where a restart makes use of it. */
   private readonly lives: number[] = [];
+  /** By resource: when it was written last; kept where it may come back with what it had before. */
+  private readonly written: TrueTime[] = [];
   private readonly ttlRestarts: boolean;
   private readonly journaling: boolean;
   private readonly context: RunContext;
@@ -170,6 +172,16 @@ export class SimNode extends Process {
   }
 
   // ——— what a server does for commands that are not the core's ———
+
+  /** Whether it may come back with what it had before. */
+  get keepsHistory(): boolean {
+    return this.journaling;
+  }
+
+  /** When what it has under a key was written. */
+  writtenAt(key: number): TrueTime {
+    return this.written[key] ?? trueTime(0);
+  }
 
   /** The token stored under a key at `now`, or {@link NO_TOKEN}. */
   stored(key: number, now: TrueTime): number {
@@ -344,7 +356,9 @@ export class SimNode extends Process {
   /** Writes a change down, where a disk or a replica may have to tell of it. */
   private record(key: number, token: number, now: TrueTime): void {
     if (this.ttlRestarts) this.lives[key] = (this.when[key] ?? 0) - this.nowTicks(now);
-    if (this.journaling) this.journal.push({ at: now, key, token, when: this.when[key] ?? 0 });
+    if (!this.journaling) return;
+    this.written[key] = now;
+    this.journal.push({ at: now, key, token, when: this.when[key] ?? 0 });
   }
 
   /** A replica takes over with what its master had done by `until`. Expiry is absolute, and by the replica's own clock. */
@@ -366,6 +380,7 @@ export class SimNode extends Process {
       if (token !== (this.tokens[key] ?? NO_TOKEN)) this.forget(key);
       if (last === undefined || token === NO_TOKEN) continue;
       this.when[key] = last.when;
+      this.written[key] = last.at;
       if (this.tokens[key] !== token) {
         this.tokens[key] = token;
         this.context.keySet(this, key, token, this.goneAt(key));

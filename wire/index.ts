@@ -9,3 +9,4 @@ export { encode, RequestParser } from './resp.js';
 export { type Served, serve } from './serve.js';
 export { type Connection, Server } from './server.js';
 export { Session } from './session.js';
+export { copyOf, Hash, List, MemberSet, type Value } from './values.js';

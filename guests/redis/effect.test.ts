@@ -34,6 +34,17 @@ test('a value may be a number, and a TTL none', () => {
   });
 });
 
+test.each(['hset', 'sadd', 'rpush', 'zadd'])('a value may be in a collection: %s', (command) => {
+  const rest = command === 'hset' ? 'ARGV[2], 1' : command === 'zadd' ? '1, ARGV[2]' : 'ARGV[2]';
+  const set = `redis.call('${command}', KEYS[1], ${rest}) return redis.call('pexpire', KEYS[1], ARGV[1])`;
+  expect(new Effects().ofScript(set, ['1', 'a', '900', 'f00'], true)).toEqual({
+    operation: 'acquire',
+    keys: ['a'],
+    value: 'f00',
+    ttlMs: 900,
+  });
+});
+
 test('nothing is said of a script that only looks, or fails', () => {
   const effects = new Effects();
   expect(effects.ofScript("return redis.call('get', KEYS[1])", ['1', 'a', 'f00'], true)).toBeNull();

@@ -1,6 +1,7 @@
 import type { Operation } from '../../core/index.js';
 import { type Entry, NEVER, Server, Session } from '../../wire/index.js';
 import { fromBytes, toBytes } from './bytes.js';
+import { textsOf } from './collections.js';
 
 /** What a command does to a node. */
 export interface Effect {
@@ -52,9 +53,10 @@ export class Effects {
 
   private whereNothingIs(argv: readonly string[], values: readonly string[]): Effect | null {
     const after = this.run(argv, [], '');
-    const stored = [...after].map(
-      ([key, { value }]) => [key, typeof value === 'string' ? fromBytes(value) : ''] as const,
-    );
+    const stored = [...after].map(([key, { value }]) => {
+      const texts = textsOf(value).map(fromBytes);
+      return [key, texts.find((it) => values.includes(it)) ?? texts[0] ?? ''] as const;
+    });
     const own = stored.filter(([, value]) => values.includes(value));
     const [first] = own.length > 0 ? own : stored;
     if (first === undefined) return null;

@@ -1,6 +1,7 @@
 import type { SimNode } from '../../sim/index.js';
-import { type Entry, Failure, KEEP, type Keyspace, NEVER } from '../../wire/index.js';
+import { type Entry, KEEP, type Keyspace, NEVER, type Value } from '../../wire/index.js';
 import { fromBytes, toBytes } from './bytes.js';
+import { Collections, textsOf } from './collections.js';
 
 /** What strings are called in the world: its keys and tokens are numbers. */
 export interface Names {
@@ -22,8 +23,6 @@ const NO_TOKEN = 0;
 const NO_KEY = -2;
 const NO_EXPIRY = -1;
 
-const STRINGS_ONLY = new Failure('ERR simulated nodes keep nothing but strings');
-
 /** The keys of a simulated node, which a server works on: expiry, journal and what the world is told are the node's. */
 export class NodeKeyspace implements Keyspace {
   /** Where commands are carried out now. */
@@ -32,6 +31,7 @@ export class NodeKeyspace implements Keyspace {
   listener: (key: string) => void = () => {};
   /** Whether a key was there when it was looked at last: nodes drop by themselves what has expired or is lost. */
   private readonly seen = new Map<string, boolean>();
+  private readonly collections = new Collections();
 
   private get at(): Site {
     if (this.site === null) throw new Error('a key without a node');
@@ -58,15 +58,29 @@ export class NodeKeyspace implements Keyspace {
     this.seen.set(key, true);
     const left = node.ttlMs(index, now);
     const expiresAt = left === NO_EXPIRY ? NEVER : this.nowMs + left;
-    return { value: toBytes(names.valueOf(token)), expiresAt, form: 'auto' };
+    const collection = this.collections.get(key, token, node.keepsHistory ? node.writtenAt(index) : now);
+    return { value: collection ?? toBytes(names.valueOf(token)), expiresAt, form: 'auto' };
   }
 
   store(key: string, value: Entry['value'], expiresAt: number): void {
-    if (typeof value !== 'string') throw STRINGS_ONLY;
-    const { node, now, names } = this.at;
+    if (typeof value !== 'string' && textsOf(value).length === 0) this.collections.begin(key, value);
+    else this.storeAs(this.tokenFor(value, NO_TOKEN), key, value, expiresAt);
+  }
+
+  private storeAs(token: number, key: string, value: Value, expiresAt: number): void {
+    const { node, now } = this.at;
     const ttlMs = expiresAt === KEEP ? 'keep' : expiresAt === NEVER ? null : expiresAt - this.nowMs;
-    node.store(this.indexOf(key), names.tokenOf(fromBytes(value)), ttlMs, now);
+    node.store(this.indexOf(key), token, ttlMs, now);
+    this.collections.set(key, token, value, { atUs: now, keeps: node.keepsHistory });
     this.note(key, true);
+  }
+
+  /** A collection is told by the value of the client that writes it, if that is in it: a lock may be a field or a member. */
+  private tokenFor(value: Value, before: number): number {
+    const { node, names, by } = this.at;
+    if (typeof value === 'string') return names.tokenOf(fromBytes(value));
+    if (by !== NO_TOKEN && textsOf(value).includes(toBytes(names.valueOf(by)))) return by;
+    return before === NO_TOKEN ? names.tokenOf(this.collections.nextName(node.index)) : before;
   }
 
   private note(key: string, isThere: boolean): void {
@@ -76,6 +90,7 @@ export class NodeKeyspace implements Keyspace {
 
   remove(key: string): boolean {
     const { node, now, by } = this.at;
+    this.collections.drop(key);
     const wasThere = node.remove(this.indexOf(key), by, now);
     if (wasThere) this.note(key, false);
     return wasThere;
@@ -87,8 +102,12 @@ export class NodeKeyspace implements Keyspace {
     this.listener(key);
   }
 
-  /** Nothing but strings is kept, and those are stored again. */
-  changed(): void {}
+  changed(key: string): void {
+    const changed = this.collections.changed(key);
+    if (changed === undefined) return;
+    const { token, value } = changed;
+    this.storeAs(this.tokenFor(value, token), key, value, KEEP);
+  }
 
   *keys(): Iterable<string> {
     const { node, now } = this.at;

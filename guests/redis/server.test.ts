@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { plainCluster } from '../../scenarios/index.js';
-import { trueTime } from '../../sim/index.js';
+import { type ClusterSetup, trueTime } from '../../sim/index.js';
 import { SimNode } from '../../sim/node.js';
 import { Observer } from '../../sim/observer.js';
 import { QueueEvent } from '../../sim/queue.js';
@@ -18,7 +18,7 @@ class Bench {
   readonly server = new Server();
   nowMs = 0;
   private readonly context = new RunContext([], new Observer(), false);
-  readonly node = new SimNode(0, plainCluster(1), this.context, () => new QueueEvent(), 0, 0);
+  readonly node: SimNode;
   private readonly values = [''];
 
   private readonly names = {
@@ -29,6 +29,10 @@ class Bench {
     },
     valueOf: (token: number): string => this.values[token] ?? '?',
   };
+
+  constructor(change: Partial<ClusterSetup> = {}) {
+    this.node = new SimNode(0, { ...plainCluster(1), ...change }, this.context, () => new QueueEvent(), 0, 0);
+  }
 
   /** A connection that is handed a line of commands, and gives what the server writes. */
   connect(): (...lines: string[]) => string {
@@ -111,7 +115,7 @@ describe('the server', () => {
 
   it('says what it does not know, and what is missing', () => {
     const redis = new Bench();
-    expect(redis.run('hset', 'a')).toBe("-ERR unknown command 'hset', with args beginning with: 'a' ");
+    expect(redis.run('subscribe', 'a')).toBe("-ERR unknown command 'subscribe', with args beginning with: 'a' ");
     expect(redis.run('get')).toBe("-ERR wrong number of arguments for 'get' command");
   });
 
@@ -164,7 +168,7 @@ describe('the server', () => {
     expect(redis.run('pexpire', 'a', 9000, 'foo')).toBe('-ERR Unsupported option foo');
     expect(redis.run('get', 'a', 'b')).toMatch(/wrong number of arguments/);
     expect(redis.run('client', 'anything')).toMatch(/unknown subcommand/);
-    expect(redis.run('hset', 'h', 'f', 'v')).toMatch(/unknown command/);
+    expect(redis.run('blpop', 'h', 0)).toMatch(/unknown command/);
     expect(redis.run('set', 'é', 'ü')).toBe('OK');
     expect(redis.lua("return redis.call('get', KEYS[1])", ['é'])).toBe('ü');
     expect(redis.run('strlen', 'é')).toBe(2);
@@ -173,6 +177,62 @@ describe('the server', () => {
     expect(redis.lua('return (')).toMatch(/^-ERR Error compiling script/);
     expect(redis.lua("return redis.call('eval', 'return 1', 0)")).toMatch(/not allowed from script/);
     expect(redis.run('eval', 'return 1', 2, 'a')).toBe("-ERR Number of keys can't be greater than number of args");
+  });
+});
+
+describe('collections', () => {
+  it('are kept as Redis keeps them, with a TTL, in scripts and under other names', () => {
+    const redis = new Bench();
+    expect(redis.run('rpush', 'l', 'a', 'b')).toBe(2);
+    expect(redis.run('lpush', 'l', 'c')).toBe(3);
+    expect(redis.run('lrange', 'l', 0, -1)).toEqual(['c', 'a', 'b']);
+    expect(redis.run('hset', 'h', 'f', 'é', 'g', 1)).toBe(2);
+    expect(redis.run('hincrby', 'h', 'g', 4)).toBe(5);
+    expect(redis.run('hgetall', 'h')).toEqual(['f', 'é', 'g', '5']);
+    expect(redis.run('sadd', 's', 3, 1, 2)).toBe(3);
+    expect(redis.run('smembers', 's')).toEqual(['1', '2', '3']);
+    expect(redis.run('zadd', 'z', 2, 'b', 1, 'a')).toBe(2);
+    expect(redis.run('zrange', 'z', 0, -1)).toEqual(['a', 'b']);
+    expect(['l', 'h', 's', 'z'].map((key) => redis.run('type', key))).toEqual(['list', 'hash', 'set', 'zset']);
+    expect(redis.run('get', 'l')).toMatch(/^-WRONGTYPE/);
+    expect(redis.lua("redis.call('rpush', KEYS[1], 'd') return redis.call('llen', KEYS[1])", ['l'])).toBe(4);
+    redis.run('pexpire', 'l', 100);
+    redis.run('rename', 'l', 'm');
+    redis.run('copy', 'm', 'n');
+    redis.run('lpop', 'm');
+    expect(redis.run('lrange', 'm', 0, -1)).toEqual(['a', 'b', 'd']);
+    expect(redis.run('lrange', 'n', 0, -1)).toEqual(['c', 'a', 'b', 'd']);
+    expect(redis.run('pttl', 'm')).toBe(100);
+    redis.nowMs = 101;
+    expect(redis.run('exists', 'm', 'n')).toBe(0);
+    expect(redis.run('rpop', 'l')).toBeNull();
+    redis.run('set', 'h', 'text');
+    expect(redis.run('get', 'h')).toBe('text');
+    expect(redis.run('srem', 's', 1, 2, 3)).toBe(3);
+    expect(redis.run('keys', '*')).toEqual(['h', 'z']);
+  });
+
+  it('go back with their node to what it has kept, and over to a replica', () => {
+    const redis = new Bench({ persistence: 'always' });
+    redis.run('rpush', 'l', 'a');
+    redis.nowMs = 1;
+    redis.run('rpush', 'l', 'b');
+    redis.nowMs = 2;
+    redis.run('del', 'l');
+    redis.node.restart(1000, trueTime(3000));
+    expect(redis.run('lrange', 'l', 0, -1)).toEqual(['a', 'b']);
+    redis.node.restart(0, trueTime(3000));
+    expect(redis.run('lrange', 'l', 0, -1)).toEqual(['a']);
+  });
+
+  it('wake those who wait for them', () => {
+    const redis = new Bench();
+    const send = redis.connect();
+    expect(send('BLPOP l 0')).toBe('');
+    redis.run('rpush', 'l', 'a');
+    const pushing = redis.connect();
+    expect(pushing('RPUSH l b')).toBe(':2');
+    expect(send('LLEN l')).toBe('*2 $1 l $1 a :1');
   });
 });
 

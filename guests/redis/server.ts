@@ -12,68 +12,26 @@ import {
 import { toBytes } from './bytes.js';
 import { NodeKeyspace, type Site } from './node-keyspace.js';
 
-/** What simulated nodes carry out for libraries: commands on strings, which locks use, and nothing that a connection keeps. */
-const SUPPORTED: ReadonlySet<string> = new Set([
-  ...[
-    'append',
-    'client',
-    'config',
-    'dbsize',
-    'decr',
-    'decrby',
-    'del',
-    'echo',
-    'eval',
-    'eval_ro',
-    'evalsha',
-    'evalsha_ro',
-  ],
-  ...[
-    'exists',
-    'expire',
-    'expireat',
-    'expiretime',
-    'flushall',
-    'flushdb',
-    'get',
-    'getdel',
-    'getex',
-    'getrange',
-    'getset',
-  ],
-  ...[
-    'incr',
-    'incrby',
-    'incrbyfloat',
-    'info',
-    'keys',
-    'mget',
-    'mset',
-    'msetnx',
-    'object',
-    'persist',
-    'pexpire',
-    'pexpireat',
-  ],
-  ...[
-    'pexpiretime',
-    'ping',
-    'psetex',
-    'pttl',
-    'rename',
-    'renamenx',
-    'role',
-    'scan',
-    'script',
-    'select',
-    'set',
-    'setex',
-  ],
-  ...['setnx', 'setrange', 'strlen', 'time', 'touch', 'ttl', 'type', 'unlink', 'wait'],
+/** What may not be in a script, and asks nothing of the connection that it comes over. */
+const WITHOUT_CONNECTION: ReadonlySet<string> = new Set([
+  'client',
+  'config',
+  'eval',
+  'eval_ro',
+  'evalsha',
+  'evalsha_ro',
+  'role',
+  'script',
+  'wait',
 ]);
 
+/** Whether a node carries it out for those who are handed a connection: all but what a connection keeps or waits for. */
+function isSupported(name: string): boolean {
+  return WITHOUT_CONNECTION.has(name) || !(COMMANDS.get(name)?.flags.includes('s') ?? true);
+}
+
 /** The names of all commands that a simulated node knows. */
-export const COMMAND_NAMES: readonly string[] = [...COMMANDS.keys()].filter((name) => SUPPORTED.has(name));
+export const COMMAND_NAMES: readonly string[] = [...COMMANDS.keys()].filter(isSupported);
 
 /** A version that knows what clients say of themselves as they connect (`CLIENT SETINFO`, since 7.2). */
 const EDITION: Edition = { flavour: 'redis', version: '7.4.7' };
@@ -111,7 +69,7 @@ export class Server {
         return this.keyspace;
       },
     });
-    server.allows = (name) => this.isConnected || SUPPORTED.has(name);
+    server.allows = (name) => this.isConnected || isSupported(name);
     return server;
   }
 
