@@ -2,6 +2,7 @@ import { relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Violation } from '../properties/index.js';
 import type { TraceEvent } from '../sim/index.js';
+import { isGreeting } from './net/segment.js';
 
 /** A command, and the line of the client's author that sent it. */
 export interface Frame {
@@ -28,21 +29,21 @@ export function stackNow(): Error {
   return error;
 }
 
-/** The innermost line on a stack that is neither Node's, nor a package's, nor of this project. */
-export function authorsLine({ stack = '' }: Error): string | null {
+/** The innermost line on a stack that is neither Node's, nor a package's, nor of this project, which is `here`. */
+export function authorsLine({ stack = '' }: Error, here: string = HERE): string | null {
   for (const line of stack.split('\n').slice(1)) {
     const place = PLACE.exec(line.trim())?.[1];
     if (place === undefined || place.startsWith('node:') || place.includes(`${sep}node_modules${sep}`)) continue;
     const path = place.startsWith('file://') ? fileURLToPath(place) : place;
-    if (isOwn(path)) continue;
+    if (isOwn(path, here)) continue;
     return relative(process.cwd(), path);
   }
   return null;
 }
 
 /** Its tests and examples stand for those of others. */
-function isOwn(path: string): boolean {
-  return path.startsWith(HERE) && !/\.test\.|[\\/](?:testing|examples|wild)[\\/]/.test(path);
+function isOwn(path: string, here: string): boolean {
+  return path.startsWith(here) && !/\.test\.|[\\/](?:testing|examples|wild)[\\/]/.test(path.slice(here.length - 1));
 }
 
 /** Failures in which somebody else's command may be what decided. */
@@ -50,7 +51,8 @@ const BY_OTHERS: readonly string[] = ['mutual-exclusion', 'validity', 'continuit
 
 /**
  * The command that decided a violation, and where it comes from; `null` if nobody knows. It is the latest that has deleted
- * what was another's, where that may have been it; else the one that was carried out or answered last.
+ * what was another's, where that may have been it; else the one that was carried out or answered last. What clients send by
+ * themselves as they connect decides nothing.
  */
 export function decidedBy(
   { property, clients, atUs }: Violation,
@@ -62,7 +64,10 @@ export function decidedBy(
   const isAbout = (client: unknown): boolean => isByOthers || clients.includes(String(client));
   const last =
     (isByOthers ? foreignDeletion(before) : undefined) ??
-    before.findLast((it) => (it.kind === 'execute' || it.kind === 'reply') && isAbout(it.detail.client));
+    before.findLast(
+      (it) =>
+        (it.kind === 'execute' || it.kind === 'reply') && isAbout(it.detail.client) && !isGreetingSaid(it.detail.said),
+    );
   const { client, node, said } = last?.detail ?? {};
   const frame = frames.findLast(
     (it) => it.client === client && it.node === node && it.said === said && it.sentUs <= atUs,
@@ -74,8 +79,28 @@ function foreignDeletion(trace: readonly TraceEvent[]): TraceEvent | undefined {
   for (let at = trace.length - 1; at >= 0; at--) {
     const gone = trace[at];
     if (gone?.kind !== 'key-gone' || (gone.detail.how !== 'deleted' && gone.detail.how !== 'overwritten')) continue;
+    if (!isOfLock(gone, trace)) continue;
     const done = trace.slice(0, at).findLast((it) => it.kind === 'execute' && it.process === gone.process);
     if (done !== undefined && done.detail.client !== gone.detail.owner) return done;
   }
   return undefined;
+}
+
+/**
+ * Whether an acquisition has set this key, if any was seen to set one. What locks guard uses others, and one process may well
+ * write there what another wrote.
+ */
+function isOfLock({ detail: { resource } }: TraceEvent, trace: readonly TraceEvent[]): boolean {
+  const doing = new Map<string, unknown>();
+  const keys = new Set<unknown>();
+  for (const { kind, process, detail } of trace) {
+    if (kind === 'execute') doing.set(process, detail.operation);
+    else if (kind === 'key-set' && doing.get(process) === 'acquire') keys.add(detail.resource);
+  }
+  return keys.size === 0 || keys.has(resource);
+}
+
+/** Whether this is what clients send by themselves. */
+export function isGreetingSaid(said: unknown): boolean {
+  return typeof said === 'string' && isGreeting(said.split(/[ ;]/));
 }

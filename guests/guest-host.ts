@@ -24,6 +24,7 @@ import {
   type TrueTime,
 } from '../sim/index.js';
 import type { Addressed } from './addressed.js';
+import { isGreetingSaid } from './frames.js';
 import { as, current, type OwnedTimer } from './host/owner.js';
 import { unreachable } from './net/addresses.js';
 import type { Connection } from './net/connection.js';
@@ -249,7 +250,9 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     const { name: client } = this;
     const sentUs = this.context.now;
     const { frames, origins } = this.session;
-    if (origins !== null) frames.push({ client, node: nodeName(node), said, sentUs, where: origins.lineNow() });
+    if (origins === null) return;
+    const where = isGreetingSaid(said) ? null : origins.lineNow();
+    frames.push({ client, node: nodeName(node), said, sentUs, where });
   }
 
   /** Sends commands over a connection that guest code has opened itself. */
