@@ -46,9 +46,8 @@ const MOST_READINGS = 100_000;
 /** Timers of at most this, µs, are no pause: Node makes it of a delay of 0. */
 const NO_PAUSE_US = 1_000;
 
-const FIRST_PID = 101;
-/** Numbers of processes that begin in the place of one that died are so far apart. */
-const LIVES = 1_000;
+/** Each process is alone in a container: all of them have this number, and so has what comes in the place of one that died. */
+const PID = 1;
 
 const NO_VOTES: Tally = { yes: NO_NODES, no: NO_NODES, failed: NO_NODES };
 
@@ -84,7 +83,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
   // ——— what the dispatchers ask ———
 
   get pid(): number {
-    return FIRST_PID + this.index + LIVES * this.life;
+    return PID;
   }
 
   wallMs(): number {

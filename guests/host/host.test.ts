@@ -96,7 +96,12 @@ it('refuses it as well where a test runner has put an exit of its own in place, 
 
 it('gives each simulated process a number and a machine of its own', () => {
   const [pid, host] = [process.pid, os.hostname()];
-  expect(as(new Fake(), () => [process.pid, os.hostname()])).toEqual([7, 'c1']);
+  expect(as(new Fake(), () => [process.pid, os.hostname(), process.env.HOSTNAME, process.env.PATH])).toEqual([
+    7,
+    'c1',
+    'c1',
+    process.env.PATH,
+  ]);
   expect([process.pid, os.hostname()]).toEqual([pid, host]);
 });
 
