@@ -9,9 +9,11 @@ const USABLE_LESS_MS = 3;
 
 /** A value that a process offered for its lock. */
 interface Offer {
-  readonly atMs: number;
   ttlMs: number | null;
-  readonly nodes: Set<number>;
+  /** When it was sent to each node last: a further try on a node begins anew there. */
+  readonly sentMs: Map<number, number>;
+  /** When that was sent which a node has granted. */
+  readonly grantedMs: Map<number, number>;
 }
 
 /** One acquisition of one process, as its connections show it. */
@@ -48,12 +50,9 @@ export class Trial {
       this.key ??= said.key;
       if (said.key !== this.key) return;
       this.latest = said.value;
-      const offer = this.offers.get(said.value) ?? { atMs: said.atMs, ttlMs: said.ttlMs, nodes: new Set() };
-      // Each further try of the same value on one node begins anew.
-      const isAgain = this.sent.some(
-        (it) => it !== said && it.value === said.value && it.node === said.node && it.operation === 'acquire',
-      );
-      this.offers.set(said.value, isAgain ? { ...offer, atMs: said.atMs } : offer);
+      const offer = this.offers.get(said.value) ?? { ttlMs: said.ttlMs, sentMs: new Map(), grantedMs: new Map() };
+      offer.sentMs.set(said.node, said.atMs);
+      this.offers.set(said.value, offer);
     }
     if (said.operation === 'extend' && said.key === this.key) {
       this.extensions++;
@@ -72,8 +71,8 @@ export class Trial {
     }
     const offer = this.offers.get(this.latest);
     if (offer === undefined) return;
-    offer.nodes.add(node);
-    if (offer.nodes.size < this.needed) return;
+    offer.grantedMs.set(node, offer.sentMs.get(node) ?? nowMs);
+    if (offer.grantedMs.size < this.needed) return;
     this.isGranted = true;
     this.grantedMs = nowMs;
     this.tell();
@@ -94,7 +93,8 @@ export class Trial {
     const offer = this.offers.get(this.latest);
     const ttlMs = offer === undefined ? otherwiseMs : offer.ttlMs;
     if (ttlMs === null) return Number.POSITIVE_INFINITY;
-    return (this.isGranted && offer !== undefined ? offer.atMs : nowMs) + usable(ttlMs);
+    // The key that was asked for first ends first.
+    return (this.isGranted && offer !== undefined ? Math.min(...offer.grantedMs.values()) : nowMs) + usable(ttlMs);
   }
 
   letGo(): void {

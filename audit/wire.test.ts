@@ -1,0 +1,43 @@
+import { describe, expect, it } from 'vitest';
+import type { Said } from './said.js';
+import { Trial, usable } from './wire.js';
+
+const TTL_MS = 1_000;
+
+/** A lock that asks nodes with one token, and hears `yes` or `no` a little later. */
+function trialOf(
+  needed: number,
+  ...asked: readonly (readonly [node: number, atMs: number, answer: 'yes' | 'no'])[]
+): Trial {
+  const trial = new Trial(needed);
+  for (const [node, atMs] of asked) {
+    const said: Said = {
+      verb: 'set',
+      key: 'a',
+      operation: 'acquire',
+      value: 'token',
+      ttlMs: TTL_MS,
+      ifNew: true,
+      compares: false,
+      node,
+      atMs,
+      words: [],
+    };
+    trial.heard(said);
+  }
+  for (const [node, atMs, answer] of asked) trial.answered(node, 'acquire', answer, atMs + 1);
+  return trial;
+}
+
+describe('until when a lock may be relied on', () => {
+  it('counts from the first of its nodes, though one was asked again later', () => {
+    const trial = trialOf(2, [0, 10, 'yes'], [1, 10, 'yes'], [2, 10, 'no'], [2, 500, 'no']);
+    expect(trial.isGranted).toBe(true);
+    expect(trial.reliableUntil(600, TTL_MS)).toBe(10 + usable(TTL_MS));
+  });
+
+  it('counts from the further try on a node that has refused before', () => {
+    const trial = trialOf(1, [0, 10, 'no'], [0, 300, 'yes']);
+    expect(trial.reliableUntil(400, TTL_MS)).toBe(300 + usable(TTL_MS));
+  });
+});
