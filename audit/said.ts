@@ -10,6 +10,8 @@ export interface Said {
   readonly value: string | null;
   /** What its key lives for, ms; `null` where it does not say. */
   readonly ttlMs: number | null;
+  /** The key itself has no end: its value says when it is over, and whoever comes then takes it. */
+  readonly endsByValue: boolean;
   /** It acts only where there is no such key. */
   readonly ifNew: boolean;
   /** It looks at what the key has before it acts. */
@@ -53,6 +55,17 @@ function ttlOf(verb: string, words: readonly string[], nowMs: number, meaning: M
   }
 }
 
+/** A time by the wall clock, ms. */
+const TIME_MS = /(?<!\d)\d{13}(?!\d)/g;
+/** No lock is meant to last for longer, ms. */
+const LONGEST_MS = 24 * 3600 * 1000;
+
+/** How long it is until a time that is in a value, ms; `null` where none is, or only the time at which it was sent. */
+function untilTimeIn(value: string | null, nowMs: number): number | null {
+  const times = [...(value ?? '').matchAll(TIME_MS)].map(([it]) => Number(it) - nowMs);
+  return times.find((it) => it > 1 && it <= LONGEST_MS) ?? null;
+}
+
 const SCRIPTS: readonly string[] = ['eval', 'evalsha', 'fcall'];
 
 /** Reads a command. */
@@ -60,13 +73,17 @@ export function readCommand(words: readonly string[], meaning: Meaning, node: nu
   const verb = (words[0] ?? '').toLowerCase();
   const isScript = SCRIPTS.includes(verb);
   const ifNew = verb === 'setnx' || (verb === 'set' && words.some((it) => it.toLowerCase() === 'nx'));
+  const value = isScript ? meaning.value : verb === 'set' || verb === 'setnx' ? (words[2] ?? null) : null;
+  const ttlMs = ttlOf(verb, words, atMs, meaning);
+  const byValue = ttlMs === null && ifNew && !isScript ? untilTimeIn(value, atMs) : null;
   const isConditional = words.some((it) => /^if(?:eq|deq)$/i.test(it)) || verb === 'delex' || verb === 'delifeq';
   return {
     verb: isScript ? 'script' : verb,
     key: (isScript ? meaning.keys[0] : words[1]) ?? '',
     operation: operationOf(verb, meaning, words),
-    value: isScript ? meaning.value : verb === 'set' || verb === 'setnx' ? (words[2] ?? null) : null,
-    ttlMs: ttlOf(verb, words, atMs, meaning),
+    value,
+    ttlMs: ttlMs ?? byValue,
+    endsByValue: byValue !== null,
     ifNew: ifNew || (isScript && meaning.operation === 'acquire' && (meaning.script?.setsNew ?? false)),
     compares: isConditional || (isScript && (meaning.script?.reads ?? true)),
     node,

@@ -158,7 +158,10 @@ async function firstUse(bench: Bench, hosts: Hosts, how: Understood, needed: num
 function lifetimeOf({ trial }: Attempt, { plan, unitMs }: Understood): Pick<Understood, 'unitMs' | 'fixedTtlMs'> {
   const ttlMs = trial?.ttlMs ?? null;
   if (plan.use === 'handler' || plan.use === 'script') return { unitMs, fixedTtlMs: ttlMs };
-  if (ttlMs === FIRST_TTL_MS) return { unitMs, fixedTtlMs: null };
+  // A time in the value counts from when it was read, which is before the command was sent.
+  const mayDifferMs = trial?.endsByValue ? 50 : 0;
+  const isGiven = ttlMs !== null && Math.abs(ttlMs - FIRST_TTL_MS) <= mayDifferMs;
+  if (isGiven) return { unitMs, fixedTtlMs: null };
   if (ttlMs === FIRST_TTL_MS * 1000 && unitMs === 1) return { unitMs: 1000, fixedTtlMs: null };
   return { unitMs, fixedTtlMs: ttlMs };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Said } from './said.js';
+import { readCommand, type Said } from './said.js';
 import { Trial, usable } from './wire.js';
 
 const TTL_MS = 1_000;
@@ -17,6 +17,7 @@ function trialOf(
       operation: 'acquire',
       value: 'token',
       ttlMs: TTL_MS,
+      endsByValue: false,
       ifNew: true,
       compares: false,
       node,
@@ -40,4 +41,19 @@ describe('until when a lock may be relied on', () => {
     const trial = trialOf(1, [0, 10, 'no'], [0, 300, 'yes']);
     expect(trial.reliableUntil(400, TTL_MS)).toBe(300 + usable(TTL_MS));
   });
+});
+
+const NOW_MS = 2_000_000_000_000;
+const ACQUIRES = { operation: 'acquire', keys: ['a'], value: 'token', ttlMs: 0 } as const;
+
+it.each([
+  ['SETNX a 2000000005001', 5_001, true],
+  ['SET a token:2000000005000 NX', 5_000, true],
+  // When it was sent is no end, nor is what follows a TTL.
+  ['SETNX a token:2000000000000', null, false],
+  ['SETNX a 20000000050010', null, false],
+  ['SET a 2000000009000 NX PX 5000', 5_000, false],
+  ['SET a 2000000009000', null, false],
+])('reads what a key lives for from its value, where it has no TTL: %s', (said, ttlMs, endsByValue) => {
+  expect(readCommand(said.split(' '), ACQUIRES, 0, NOW_MS)).toMatchObject({ ttlMs, endsByValue });
 });

@@ -83,6 +83,11 @@ export class Trial {
     return this.offers.get(this.latest)?.ttlMs ?? null;
   }
 
+  /** Its key has no end of its own: see {@link Said.endsByValue}. */
+  get endsByValue(): boolean {
+    return this.sent.some((it) => it.endsByValue && it.key === this.key) && this.extensions === 0;
+  }
+
   /** The value that it has offered last. */
   get value(): string {
     return this.latest;
