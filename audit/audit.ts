@@ -13,8 +13,9 @@ import { propertyLabel } from '../report/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import { loadLua } from '../wire/index.js';
 import { type PromiseKind, promiseOf } from './cases.js';
+import { causeOf } from './causes.js';
 import { CLIENT_KINDS, type ClientKind, clientKindIn, keepClassesOfNodeRedis, loadClient } from './clients.js';
-import { type Defect, defectsOf, FAILURES } from './diagnosis.js';
+import { type Defect, defectsOf } from './diagnosis.js';
 import type { Bench } from './drive.js';
 import { environmentFor } from './environment.js';
 import { mute } from './mute.js';
@@ -205,7 +206,7 @@ async function findingOf(
     how,
   );
   const [defect, ...others] = defects.filter(({ brings }) => brings.includes(kind));
-  const known = defect ?? FAILURES[kind];
+  const known = defect ?? causeOf(kind, shown, played, schedule);
   const sentences = [known?.sentence ?? shown.detail, ...others.map(({ sentence }) => `also, ${sentence}`)];
   const client = { from: 'file', name: plan.path } as const;
   return {

@@ -64,7 +64,7 @@ export function defectsOf({ how, seen }: FoundLock): Defect[] {
     ...extensionDefects(seen, how.renews),
     ...lifetimeDefects(commands, seen),
     ...workDefects(seen, how.releases),
-    ...unitDefects(how),
+    ...unitDefects(how, commands),
   ];
 }
 
@@ -191,7 +191,25 @@ function extensionDefects(seen: FoundLock['seen'], renews: boolean): Defect[] {
   return found;
 }
 
-function unitDefects({ fixedTtlMs, plan }: FoundLock['how']): Defect[] {
+/** A number of seconds that was meant as ms: more than an hour, in whole thousands, and no number of hours. */
+function isMsAsSeconds(words: readonly string[]): boolean {
+  const at = /^set$/i.test(words[0] ?? '') ? words.findIndex((it) => /^ex$/i.test(it)) : 1;
+  const ttlS = at > 0 && /^(?:set|setex|expire)$/i.test(words[0] ?? '') ? Number(words[at + 1]) : Number.NaN;
+  return ttlS >= 5_000 && ttlS % 1000 === 0 && ttlS % 3600 !== 0;
+}
+
+function unitDefects({ fixedTtlMs, plan, releases }: FoundLock['how'], { acquire, extensions }: Commands): Defect[] {
+  const inSeconds = [acquire, ...extensions].find((it) => it !== undefined && isMsAsSeconds(it.words));
+  if (inSeconds !== undefined && releases && fixedTtlMs !== null && fixedTtlMs !== 1000 * FIRST_TTL_MS)
+    return [
+      {
+        id: 'ms-as-seconds',
+        sentence: `its TTL is ${seconds(fixedTtlMs)}: ${fixedTtlMs / 1000} is handed to Redis as seconds (${inSeconds.verb === 'set' ? 'EX' : inSeconds.verb.toUpperCase()}), as if it were milliseconds; after a crash nobody gets the lock for so long`,
+        fix: 'PX, or divide by 1000',
+        brings: ['lifetime'],
+        isShown: true,
+      },
+    ];
   if (plan.use === 'handler' || plan.use === 'script') return [];
   const isLong = fixedTtlMs === 1000 * FIRST_TTL_MS;
   if (!isLong && fixedTtlMs !== FIRST_TTL_MS / 1000) return [];
@@ -248,22 +266,3 @@ function workDefects({ ownWorkMs, alone, thrown }: FoundLock['seen'], releases: 
     });
   return found;
 }
-
-/** What a failure says of a lock of which the commands say nothing. */
-export const FAILURES: Readonly<Partial<Record<ViolationKind, { readonly sentence: string; readonly fix: string }>>> = {
-  acquisition: {
-    sentence:
-      'it does not look how much of the TTL is left when a majority has answered: it hands over a lock that is over already',
-    fix: 'subtract the time since the first SET was sent, and an allowance for drift, from the TTL; release where nothing is left',
-  },
-  margin: {
-    sentence:
-      'it takes the lock for held for longer than its keys last for certain: the time that its commands took is not subtracted',
-    fix: 'count the TTL from before the first command was sent',
-  },
-  leak: {
-    sentence:
-      'it leaves its key behind on nodes: after an attempt that has failed, or a release, it does not release all of them',
-    fix: 'send the release to all nodes, whatever they have answered',
-  },
-};

@@ -75,7 +75,8 @@ export function decidedBy(
   return frame === undefined || frame.where === null ? null : `${frame.where}   ${frame.said} of ${frame.client}`;
 }
 
-function foreignDeletion(trace: readonly TraceEvent[]): TraceEvent | undefined {
+/** The latest command that has deleted or overwritten what was another's. */
+export function foreignDeletion(trace: readonly TraceEvent[]): TraceEvent | undefined {
   for (let at = trace.length - 1; at >= 0; at--) {
     const gone = trace[at];
     if (gone?.kind !== 'key-gone' || (gone.detail.how !== 'deleted' && gone.detail.how !== 'overwritten')) continue;

@@ -1,0 +1,67 @@
+import { foreignDeletion } from '../guests/frames.js';
+import type { GuestRun } from '../guests/run.js';
+import type { ViolationKind } from '../guests/search/kinds.js';
+import type { Violation } from '../properties/index.js';
+import type { Schedule } from '../scenarios/index.js';
+
+/** What is wrong, and what mends it. */
+export interface Cause {
+  readonly sentence: string;
+  readonly fix: string;
+}
+
+/** What a failure says of a lock of which the commands say nothing. */
+const FAILURES: Readonly<Partial<Record<ViolationKind, Cause>>> = {
+  acquisition: {
+    sentence:
+      'it does not look how much of the TTL is left when a majority has answered: it hands over a lock that is over already',
+    fix: 'subtract the time since the first SET was sent, and an allowance for drift, from the TTL; release where nothing is left',
+  },
+  margin: {
+    sentence:
+      'it takes the lock for held for longer than its keys last for certain: the time that its commands took is not subtracted',
+    fix: 'count the TTL from before the first command was sent',
+  },
+  leak: {
+    sentence:
+      'it leaves its key behind on nodes: after an attempt that has failed, or a release, it does not release all of them',
+    fix: 'send the release to all nodes, whatever they have answered',
+  },
+};
+
+const DELETES_OTHERS: Cause = {
+  sentence:
+    "it deletes a key that another process has: its release runs when its own key has expired, and does not compare all that tells one lock from another's",
+  fix: 'store a random token for each acquisition, and delete the key only where its whole value is that token',
+};
+const OVERWRITES: Cause = {
+  sentence: 'it overwrites the key of another process, which still works under it',
+  fix: 'set the key only where there is none: SET key token NX PX ttl',
+};
+const NO_DRIFT: Cause = {
+  sentence:
+    'it takes the lock for held when its keys have expired: it counts on the whole TTL, and leaves no allowance for clocks that differ',
+  fix: 'subtract an allowance for drift from the TTL: 1 % of it and 2 ms, as Redlock does',
+};
+const TOO_LONG: Cause = {
+  sentence:
+    'it takes the lock for held when its keys have expired: the time that its commands took is not subtracted from the TTL',
+  fix: 'count the TTL from before the first command was sent',
+};
+
+/** What a failure says of a lock, by its kind and by what its run shows; `null` where that is not known. */
+export function causeOf(
+  kind: ViolationKind,
+  { atUs, clients }: Violation,
+  { run }: GuestRun,
+  { cluster }: Schedule,
+): Cause | null {
+  if (kind !== 'belief' && kind !== 'state') return FAILURES[kind] ?? null;
+  const before = run.trace.filter((it) => it.atUs <= atUs);
+  const done = foreignDeletion(before);
+  const gone = before.findLast((it) => it.kind === 'key-gone' && clients.includes(String(it.detail.owner)));
+  if (done !== undefined && gone?.detail.how === 'deleted') return DELETES_OTHERS;
+  if (done !== undefined && gone?.detail.how === 'overwritten') return OVERWRITES;
+  if (gone?.detail.how !== 'expired') return null;
+  return cluster.clocks.some(({ ratePpm }) => ratePpm !== 0) ? NO_DRIFT : TOO_LONG;
+}
