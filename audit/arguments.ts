@@ -9,6 +9,8 @@ export interface Given {
   /** Of all nodes; the first is that of a lock on one node. */
   readonly clients: () => readonly unknown[];
   readonly urls: readonly string[];
+  /** The same for a file that takes addresses apart, or puts them together: `n0:6379`. */
+  readonly places: readonly string[];
   readonly library: unknown;
   /** What is run under the lock. */
   readonly work?: (...given: readonly unknown[]) => unknown;
@@ -78,10 +80,10 @@ export function roleOf(parameter: Parameter, isRelease = false): Role {
   if (/AbortSignal/.test(type)) return 'signal';
   if (isLikeClient(fields)) return 'client';
   if (type === 'boolean') return 'flag';
-  if (IS_CLIENTS_NAME.test(name) && !isText && !isNumber) return /string/.test(type) ? 'urls' : 'clients';
-  if (/\[\]$|^(?:Readonly)?Array</.test(type.trim())) {
+  if (IS_CLIENTS_NAME.test(name) && !isText && !isNumber) return /string|host/.test(type) ? 'urls' : 'clients';
+  if (isListType(type) || (type === '' && isUsedAsList(fields))) {
     if (IS_CLIENT_TYPE.test(type)) return 'clients';
-    return /url|node|server|host|address/i.test(name) ? 'urls' : 'keys';
+    return /ur[li]s?$|node|server|host|addr|endpoint|master|instance/i.test(name) ? 'urls' : 'keys';
   }
   if (!isText && !isNumber && IS_CLIENT_TYPE.test(type) && !/Options|Config|Lock\b/.test(type))
     return /typeof|new \(/.test(type) ? 'library' : 'client';
@@ -112,6 +114,17 @@ export function roleOf(parameter: Parameter, isRelease = false): Role {
   return role ?? 'unknown';
 }
 
+function isListType(type: string): boolean {
+  return /\[\]$|^(?:readonly\s+)?(?:Readonly)?Array</.test(type.trim());
+}
+
+/** Whether all that is asked of something without a type is what lists have. */
+function isUsedAsList(fields: readonly Parameter[]): boolean {
+  const isOfList = ({ name }: Parameter): boolean =>
+    /^(?:map|flatMap|forEach|filter|reduce|entries|length)$/.test(name);
+  return fields.some(({ name, isFunction }) => name !== 'length' && isFunction) && fields.every(isOfList);
+}
+
 /** Whether an object is described by what is asked of a client. */
 function isLikeClient(fields: readonly Parameter[]): boolean {
   const has = (name: string): boolean => fields.some((it) => it.name === name && it.isFunction);
@@ -128,7 +141,10 @@ const QUIET: object = new Proxy(() => QUIET, { get: (_, name) => (name === 'then
 
 /** Arguments for a function, in its order; what it can do without is left out at the end. */
 export function argumentsFor(parameters: readonly Parameter[], given: Given, isRelease = false): unknown[] {
-  const values = withKey(parameters, isRelease).map((it) => argumentFor(it, given, isRelease));
+  const values = withKey(parameters, isRelease).flatMap((it) => {
+    const value = argumentFor(it, given, isRelease);
+    return it.isRest === true && Array.isArray(value) ? (value as unknown[]) : [value];
+  });
   let last = values.length;
   while (last > 0 && values[last - 1] === undefined) last--;
   return values.slice(0, last);
@@ -178,11 +194,11 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
     case 'url':
       return given.urls[0];
     case 'urls':
-      return given.urls;
+      return addressesFor(parameter, given);
     case 'library':
       return given.library;
     case 'key':
-      return given.key;
+      return isRelease ? (textIn(given.held, name) ?? given.key) : given.key;
     case 'keys':
       return [given.key];
     case 'ttl':
@@ -190,12 +206,14 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
     case 'token':
       if (given.held !== undefined) return tokenIn(given.held, given.token);
       return isOptional ? undefined : given.token;
-    case 'work':
-      return given.work ?? (isOptional ? undefined : unknownValue());
+    case 'work': {
+      const work = given.work ?? (isOptional ? undefined : unknownValue());
+      return work !== undefined && isListType(parameter.type) ? [work] : work;
+    }
     case 'held':
       return given.held;
     case 'options':
-      return optionsFor(parameter, given, isRelease);
+      return isRelease && isLike(given.held, parameter.fields) ? given.held : optionsFor(parameter, given, isRelease);
     case 'logger':
       return isOptional ? undefined : QUIET;
     case 'retries':
@@ -213,6 +231,24 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
   }
 }
 
+function addressesFor({ name, type }: Parameter, { urls, places }: Given): unknown {
+  if (/\bhost\b/.test(type))
+    return urls.map((it) => ({ host: new URL(it).hostname, port: Number(new URL(it).port || 6379) }));
+  return /ur[li]s?$/i.test(name) ? urls : places;
+}
+
+/** A text in what was acquired, where it has one of this name. */
+function textIn(held: unknown, name: string): string | undefined {
+  const value: unknown = typeof held === 'object' && held !== null ? Reflect.get(held, name) : undefined;
+  return typeof value === 'string' ? value : undefined;
+}
+
+/** Whether what was acquired has all that is asked for. */
+function isLike(held: unknown, fields: readonly Parameter[]): boolean {
+  const asked = fields.filter(({ isOptional, isGuessed }) => !isOptional || isGuessed === true);
+  return typeof held === 'object' && held !== null && asked.length > 0 && asked.every(({ name }) => name in held);
+}
+
 function optionsFor(parameter: Parameter, given: Given, isRelease: boolean): unknown {
   const { fields, isOptional } = parameter;
   const made: Record<string, unknown> = {};
@@ -228,6 +264,13 @@ function optionsFor(parameter: Parameter, given: Given, isRelease: boolean): unk
   return fields.every((it) => it.isGuessed) && !isOptional ? unknownValue(made) : made;
 }
 
+const IS_UNKNOWN = Symbol('unknown');
+
+/** Whether it stands for what is not known. */
+export function isUnknown(value: unknown): boolean {
+  return typeof value === 'function' && Reflect.get(value, IS_UNKNOWN) === true;
+}
+
 /**
  * Stands for what little is known of: an object of which every part is another, that reads as a short text.
  *
@@ -238,6 +281,7 @@ export function unknownValue(known: Readonly<Record<string, unknown>> = {}): unk
   const made: unknown = new Proxy(target, {
     get: (_, name) => {
       if (name === 'then') return undefined;
+      if (name === IS_UNKNOWN) return true;
       if (typeof name === 'string' && Object.hasOwn(known, name)) return known[name];
       if (name === Symbol.toPrimitive) return (hint: string) => (hint === 'number' ? 1 : 'a');
       if (name === 'toString' || name === 'toJSON') return () => 'a';

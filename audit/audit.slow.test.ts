@@ -3,9 +3,9 @@ import { expect, it } from 'vitest';
 import { type AuditResult, auditFile } from './audit.js';
 
 /** Audits one of the locks in `testing/locks`. */
-function audited(file: string): Promise<AuditResult> {
+function audited(file: string, runs = 72): Promise<AuditResult> {
   const path = fileURLToPath(new URL(`testing/locks/${file}`, import.meta.url));
-  return auditFile({ path, runs: 72, seed: 'lockstep', budgetMs: 60_000 }, () => {});
+  return auditFile({ path, runs, seed: 'lockstep', budgetMs: 60_000 }, () => {});
 }
 
 it.each([
@@ -28,4 +28,27 @@ it.each([
   expect(verdict).toBe('violated');
   expect(findings[0]).toMatchObject({ id, assumptionsBroken: [] });
   expect(findings[0]?.decidedBy).toContain(line);
+});
+
+it.each([
+  ['static-lease.ts', 'single', 'Lease.take (static-lease.ts:14) acquires, and what it gives releases'],
+  ['curried.mjs', 'single', 'serialized (curried.mjs:9) runs work under the lock'],
+  ['address-list.cjs', 'redlock', 'acquire (address-list.cjs:18) acquires, and release releases'],
+])('knows how %s is used, which is safe as %s', async (file, promise, understood) => {
+  const result = await audited(file, 30);
+  expect(result.understood[0]).toBe(understood);
+  expect(result).toMatchObject({ verdict: 'passed', promise, findings: [] });
+});
+
+it('finds a pair by what it locks, and a TTL in the wrong unit', async () => {
+  const { understood, findings } = await audited('named-pair.ts', 8);
+  expect(understood[0]).toBe('lockInvoice (named-pair.ts:15) acquires, and unlockInvoice releases');
+  expect(findings.map(({ id }) => id)).toEqual(['ms-as-seconds']);
+  expect(findings[0]?.sentence).toContain('20000 is handed to Redis as seconds (EX)');
+});
+
+it('finds a release in what a function gives, and says what it does to others', async () => {
+  const { understood, findings } = await audited('shared-owner.ts');
+  expect(understood[0]).toBe('leadQueue (shared-owner.ts:17) acquires, and what it gives releases');
+  expect(findings[0]?.sentence).toMatch(/^it deletes a key that another process has/);
 });

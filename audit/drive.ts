@@ -1,13 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { current, type ProcessContext } from '../guests/host/owner.js';
-import { beliefIn, type LockUnderTest, type MakeLock } from '../guests/lock-under-test.js';
+import type { LockUnderTest, MakeLock } from '../guests/lock-under-test.js';
 import type { NodeAddress } from '../guests/net/addresses.js';
 import { argumentsFor, type Given, roleOf } from './arguments.js';
 import type { ClientMaker } from './clients.js';
+import { placesFor } from './environment.js';
+import { beliefOf, releaserIn } from './held.js';
 import type { Step, Understood } from './plan.js';
 import { type Exports, exportsOf, insideOf, type Program } from './program.js';
 import type { Parameter } from './shapes.js';
-import { type Callable, Shapes } from './surface.js';
+import { type Callable, type Make, Shapes } from './surface.js';
 import { type Trial, usable, type Wire } from './wire.js';
 
 /** What is needed to run the file of a lock in simulated processes. */
@@ -47,11 +49,15 @@ export async function loadIn(bench: Bench, addresses: readonly NodeAddress[]): P
   };
   const isRest = clients.kind === 'upstash';
   const urls = addresses.map(({ url, restUrl }) => (isRest ? restUrl : url));
-  return { exports, shapes: new Shapes(program), given: { clients: all, urls, library: clients.library } };
+  const places = isRest ? urls : placesFor(program.sources, addresses);
+  return { exports, shapes: new Shapes(program), given: { clients: all, urls, places, library: clients.library } };
 }
 
 /** A file that does its work as it is loaded has this long for it, ms of simulated time. */
 const SCRIPT_MS = 15_000;
+
+/** Within this clients are connected, ms of simulated time. */
+const CONNECTING_MS = 100;
 
 function later(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
@@ -64,6 +70,7 @@ export function lockMaker(bench: Bench, how: Understood): MakeLock {
     if (process === null) throw new Error('a lock is made outside of its process');
     const loaded = await loadIn(bench, addresses.slice(0, how.nodes) as [NodeAddress, ...NodeAddress[]]);
     const user = new LockUser(bench, how, loaded, process);
+    await user.prepare();
     const lock: LockUnderTest = {
       acquire: (resource, ttlMs) => user.acquire(resource, ttlMs),
       release: (held) => (held as HeldByFile).leave(),
@@ -93,20 +100,6 @@ export async function follow(loaded: Loaded, path: readonly Step[], given: Given
   return at;
 }
 
-const RELEASES = [
-  'release',
-  'unlock',
-  'free',
-  'dispose',
-  'done',
-  'end',
-  'close',
-  'stop',
-  'leave',
-  'drop',
-  'giveBack',
-  'releaseLock',
-];
 const REFUSALS = [
   'acquired',
   'ok',
@@ -149,6 +142,20 @@ class LockUser {
     this.target = target;
     this.isMade = !path.some(({ kind }) => kind === 'new' || kind === 'call') || !(await this.takesKey(path, given));
     return target;
+  }
+
+  /** A client that refuses what it is asked for before it is connected is made as its process begins. */
+  async prepare(): Promise<void> {
+    const { sources } = this.bench.program;
+    if (!sources.some(({ text }) => /\bdisableOfflineQueue:\s*true|\benableOfflineQueue:\s*false/.test(text))) return;
+    await this.targetFor({
+      ...this.loaded.given,
+      key: 'a',
+      ttlMs: 1_000,
+      token: randomUUID(),
+      unitMs: this.how.unitMs,
+    });
+    await later(CONNECTING_MS);
   }
 
   private async takesKey(path: readonly Step[], given: Given): Promise<boolean> {
@@ -207,7 +214,9 @@ class LockUser {
     const done = (async () => {
       const result = await call({ ...base, work });
       // A wrapper gives a function that does the work.
-      return typeof result === 'function' ? await (result as Callable)() : result;
+      if (typeof result !== 'function') return result;
+      const { parameters } = this.loaded.shapes.of(result as Callable, '');
+      return await (result as Callable)(...argumentsFor(parameters, base));
     })();
     done.catch(() => {});
     const given = await Promise.race([entered, done.then(() => null)]);
@@ -250,35 +259,29 @@ class LockUser {
   ): HeldByFile {
     const { how, process } = this;
     const held: HeldByFile = { trial, result, leave, ...(signal === undefined ? {} : { signal }) };
-    const own = ownBelief(result, process.wallMs());
-    const says = signal === undefined ? own : null;
     const nowMs = process.wallMs();
     // Who hears of its lock when that is over cannot work under it.
     const isOver = how.nodes === 1 && trial.isGranted && trial.reliableUntil(nowMs, ttlMs) <= nowMs;
+    const asks = (how.renews && !isOver) || how.nodes > 1;
+    const says = asks && signal === undefined ? beliefOf(result, this.besides, process) : null;
+    if (says !== null) {
+      held.isHeld = says;
+      return held;
+    }
     if (how.renews && !isOver) {
-      if (says !== null)
-        held.isHeld = () => beliefIn(result, process.wallMs(), Number.POSITIVE_INFINITY) > process.wallMs();
-      else if (signal === undefined) held.expiresAt = Number.POSITIVE_INFINITY;
+      if (signal === undefined) held.expiresAt = Number.POSITIVE_INFINITY;
       return held;
     }
     if (how.nodes > 1 && signal !== undefined) return held;
-    const until = trial.reliableUntil(process.wallMs(), how.fixedTtlMs ?? ttlMs);
-    held.expiresAt = how.nodes > 1 && typeof own === 'number' && Number.isFinite(own) ? own : until;
+    held.expiresAt = trial.reliableUntil(process.wallMs(), how.fixedTtlMs ?? ttlMs);
     return held;
   }
 
   private async giveBack(target: unknown, result: unknown, given: Given, error?: Error): Promise<unknown> {
     const { plan } = this.how;
     if (error !== undefined) return undefined;
-    if (typeof result === 'function') return (result as Callable)();
-    if (typeof result === 'object' && result !== null) {
-      const own = RELEASES.find((name) => typeof Reflect.get(result, name) === 'function');
-      if (own !== undefined) return (Reflect.get(result, own) as Callable).call(result);
-      for (const symbol of [Symbol.asyncDispose, Symbol.dispose]) {
-        const dispose: unknown = symbol === undefined ? undefined : Reflect.get(result, symbol);
-        if (typeof dispose === 'function') return (dispose as Callable).call(result);
-      }
-    }
+    const own = releaserIn(result);
+    if (own !== null) return own.call(result);
     if (plan.give === null) return undefined;
     const giver = this.functionBeside(target, plan.give);
     const { parameters } = this.loaded.shapes.of(giver, plan.give);
@@ -287,13 +290,17 @@ class LockUser {
 
   /** A method of the same object, or a function that is exported beside it. */
   private functionBeside(target: unknown, name: string): Callable {
-    const { plan } = this.how;
-    if (plan.take !== '') return (target as Readonly<Record<string, Callable>>)[name] as Callable;
-    const from =
-      plan.path[0]?.kind === 'inside'
-        ? insideOf(this.loaded.exports)
-        : Object.fromEntries(exportsOf(this.loaded.exports));
-    return from[name] as Callable;
+    if (this.how.plan.take !== '') return (target as Readonly<Record<string, Callable>>)[name] as Callable;
+    return this.besides[name] as Callable;
+  }
+
+  /** What the function that acquires is found in. */
+  private get besides(): Readonly<Record<string, unknown>> {
+    const { take, path } = this.how.plan;
+    if (take !== '') return this.target as Readonly<Record<string, unknown>>;
+    return path[0]?.kind === 'inside'
+      ? insideOf(this.loaded.exports)
+      : Object.fromEntries(exportsOf(this.loaded.exports));
   }
 
   async extend(held: HeldByFile, ttlMs: number): Promise<boolean | undefined> {
@@ -327,14 +334,10 @@ function isRefusal(result: unknown, voidHolds: boolean): boolean {
   return REFUSALS.some((name) => Reflect.get(result, name) === false || Reflect.get(result, name) === null);
 }
 
-/** What it says of itself; `null` for nothing. */
-function ownBelief(result: unknown, nowMs: number): number | null {
-  const belief = beliefIn(result, nowMs, Number.NaN);
-  return Number.isNaN(belief) ? null : belief;
-}
-
 /** What a function or a class makes, for looking at it. */
-export async function makeFor(loaded: Loaded, value: Callable, { kind, name }: Step, given: Given): Promise<unknown> {
-  const values = argumentsFor(loaded.shapes.of(value, name).parameters, given);
-  return kind === 'new' ? Reflect.construct(value, values) : value(...values);
+export function makeFor(loaded: Loaded, given: Given): Make {
+  return async (value, { kind, name }, owner) => {
+    const values = argumentsFor(loaded.shapes.of(value, name).parameters, given);
+    return kind === 'new' ? Reflect.construct(value, values) : value.apply(owner, values);
+  };
 }

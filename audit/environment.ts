@@ -1,4 +1,4 @@
-import { addressOf } from '../guests/net/addresses.js';
+import { addressOf, type NodeAddress } from '../guests/net/addresses.js';
 import type { SourceFile } from './shapes.js';
 
 /** Read by packages rather than by the file. */
@@ -36,11 +36,22 @@ function kindOf(name: string): Kind | null {
   return /URL|URI|DSN|CONNECTION|ENDPOINT|REDIS|NODE|VALKEY|SERVER/.test(name) ? 'url' : null;
 }
 
+/** Whether files take `host:port` apart, or make a URL of it. */
+function takesPlaces(sources: readonly SourceFile[]): boolean {
+  return sources.some(({ text }) => /split\(\s*['"]:['"]|`rediss?:\/\/\$\{/.test(text));
+}
+
+/** Addresses as a file wants them: `n0:6379`, or `redis://n0:6379`. */
+export function placesFor(sources: readonly SourceFile[], addresses: readonly NodeAddress[]): string[] {
+  const short = takesPlaces(sources);
+  return addresses.map(({ host, port, url }) => (short ? `${host}:${port}` : url));
+}
+
 /** Values for the environment that a file reads its servers from: they lead to the simulated nodes. */
 export function environmentFor(sources: readonly SourceFile[], nodes: number): Record<string, string> {
   const values: Record<string, string> = {};
   const counts = new Map<Kind, number>();
-  const splitsPorts = sources.some(({ text }) => /split\(\s*['"]:['"]\s*\)/.test(text));
+  const short = takesPlaces(sources);
   for (const name of namesIn(sources)) {
     const kind = kindOf(name);
     if (kind === null) continue;
@@ -49,7 +60,7 @@ export function environmentFor(sources: readonly SourceFile[], nodes: number): R
     if (!isUsual) counts.set(kind, nth + 1);
     const { host, port, url, restUrl } = addressOf(nth);
     const all = Array.from({ length: nodes }, (_, i) => addressOf(i));
-    const lists = all.map((it) => (splitsPorts || /HOSTS$/.test(name) ? `${it.host}:${it.port}` : it.url)).join(',');
+    const lists = all.map((it) => (short || /HOSTS$/.test(name) ? `${it.host}:${it.port}` : it.url)).join(',');
     values[name] = { rest: restUrl, token: 'token', list: lists, url, host, port: String(port) }[kind];
   }
   return values;

@@ -17,6 +17,8 @@ export interface Attempt {
   held: HeldByFile | null;
   error: unknown;
   acquiredMs: number;
+  /** Its key was deleted before the call was over. */
+  isOver: boolean;
   releasedMs: number;
   releaseError: unknown;
 }
@@ -84,6 +86,11 @@ export async function rehearse(
   return attempts;
 }
 
+/** Whether an acquisition has deleted its key after that was granted. */
+function releasedIn({ sent, key, grantedMs }: Trial): boolean {
+  return sent.some((it) => it.operation === 'release' && it.key === key && it.atMs >= grantedMs);
+}
+
 function watchedCalls(
   lock: LockUnderTest,
   attempts: Attempt[],
@@ -101,6 +108,7 @@ function watchedCalls(
         held: null,
         error: null,
         acquiredMs: Number.NaN,
+        isOver: false,
         releasedMs: Number.NaN,
         releaseError: null,
       };
@@ -111,6 +119,8 @@ function watchedCalls(
         attempt.error = error;
         throw error;
       }
+      const { trial } = attempt;
+      attempt.isOver = trial?.isGranted === true && releasedIn(trial);
       if (attempt.held !== null) attempt.acquiredMs = nowMs();
       return attempt.held;
     },

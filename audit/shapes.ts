@@ -10,6 +10,8 @@ export interface Parameter {
   readonly isFunction: boolean;
   /** Nothing but its uses tells of it: of a property that is read of a parameter without a type. */
   readonly isGuessed?: boolean;
+  /** It is what is left of the arguments. */
+  readonly isRest?: boolean;
   /** The properties of an object, as far as they are known. */
   readonly fields: readonly Parameter[];
 }
@@ -23,6 +25,8 @@ export interface Shape {
   /** The class that it is a method of. */
   readonly className: string | null;
   readonly text: string;
+  /** What it returns is written as a function. */
+  readonly returnsFunction?: boolean;
 }
 
 /** What is written in a file. */
@@ -42,6 +46,9 @@ const FUNCTIONS = [
   'ObjectMethod',
   'ClassMethod',
 ];
+
+/** What makes a client of each part of a list takes addresses. */
+const MAKES_CLIENTS = /\bnew (?:\w*Redis|Valkey|Client)\(|\bcreateClient\(/;
 
 /** Reads a file. @throws InputError for a syntax error. */
 export function readSource(text: string, name: string): SourceFile {
@@ -126,19 +133,23 @@ class Reader {
       node.type.startsWith('Class') && node.type !== 'ClassMethod'
         ? []
         : parts(node, 'params').map((it) => this.parameterOf(it, body));
-    return { name, parameters, where: this.where(node), className, text: this.textOf(node) };
+    const returnsFunction = isFunctionReturned(body);
+    return { name, parameters, where: this.where(node), className, text: this.textOf(node), returnsFunction };
   }
 
   private parameterOf(node: SyntaxNode, body: SyntaxNode | null): Parameter {
     if (node.type === 'TSParameterProperty') return this.parameterOf(part(node, 'parameter') ?? node, body);
     if (node.type === 'AssignmentPattern')
       return { ...this.parameterOf(part(node, 'left') ?? node, body), isOptional: true };
-    if (node.type === 'RestElement')
-      return { ...this.parameterOf(part(node, 'argument') ?? node, body), isOptional: true };
+    if (node.type === 'RestElement') {
+      const all = this.parameterOf(part(node, 'argument') ?? node, body);
+      const type = this.textOf(part(part(node, 'typeAnnotation') ?? node, 'typeAnnotation')) || all.type;
+      return { ...all, type, isOptional: true, isRest: true };
+    }
     const annotation = part(part(node, 'typeAnnotation') ?? node, 'typeAnnotation');
-    const type = this.textOf(annotation);
     const name = node.type === 'ObjectPattern' ? '' : nameOf(node);
-    const isFunction = /=>|\bFunction\b/.test(type) || (name !== '' && body !== null && calls(body, name));
+    const isFunction =
+      /=>|\bFunction\b/.test(this.textOf(annotation)) || (name !== '' && body !== null && calls(body, name));
     const ofType = this.fieldsOfType(annotation);
     const fields =
       node.type === 'ObjectPattern'
@@ -146,6 +157,8 @@ class Reader {
         : ofType.length > 0
           ? ofType
           : fieldsRead(name, body);
+    const isMade = fields.some((it) => it.name === 'map') && MAKES_CLIENTS.test(this.textOf(body));
+    const type = this.textOf(annotation) || (isMade ? 'string[]' : '');
     return { name, type, isOptional: node.optional === true, isFunction, fields };
   }
 
@@ -202,6 +215,13 @@ function nameOf(node: SyntaxNode | null): string {
   if (typeof node.name === 'string') return node.name;
   if (typeof node.value === 'string') return node.value;
   return nameOf(part(node, 'id'));
+}
+
+function isFunctionReturned(body: SyntaxNode | null): boolean {
+  if (body === null || body.type !== 'BlockStatement') return body !== null && FUNCTIONS.includes(body.type);
+  return parts(body, 'body').some(
+    (it) => it.type === 'ReturnStatement' && FUNCTIONS.includes(part(it, 'argument')?.type ?? ''),
+  );
 }
 
 function calls(body: SyntaxNode, name: string): boolean {

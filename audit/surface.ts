@@ -10,6 +10,11 @@ const TAKES =
   /^_?(?:try|do|attempt)?_?(?:acquire|lock|obtain|take|claim|grab|get|enter|reserve|begin|start|hold|wait|checkout|own|set)(?:.*(?:lock|lease|mutex|claim|leader\w*|slot))?(?:Once|With\w+|For\w*|OrThrow|OrNull|Async)?$/i;
 const GIVES =
   /^_?(?:try|safe|do)?_?(?:release|unlock|free|giveBack|drop|leave|del|delete|remove|end|exit|dispose|close|finish|relinquish|abandon|yield|clear|put)(?:.*(?:lock|lease|mutex|key|claim|leader\w*|slot))?(?:Safe|Async)?$/i;
+/** Names that say what they acquire, or release: `lockBilling`, `unlockBilling`. */
+const TAKES_WHAT =
+  /^_?(?:try|Try)?_?(?:[aA]cquire|[lL]ock|[oO]btain|[cC]laim|[gG]rab|[rR]eserve|[oO]wn|[lL]ease|[hH]old|[tT]ake)(?:[A-Z_]\w*)?$/;
+const GIVES_WHAT =
+  /^_?(?:try|Try)?_?(?:[rR]elease|[uU]nlock|[fF]ree|[rR]elinquish|[dD]isown|[gG]iveBack|[uU]nclaim|[yY]ield)(?:[A-Z_]\w*)?$/;
 const EXTENDS = /^_?(?:try)?_?(?:extend|renew|refresh|touch|prolong|keepAlive|heartbeat|bump)/i;
 const MAKES =
   /^_?(?:create|make|build|new|init|setup|use|define|factory|for|get)(?=[A-Z_]|$)|(?:factory|Factory)$|^(?:lock|mutex|locker|redlock|default|lease|semaphore)$|(?:Lock|Mutex|Lease|Locker)$/;
@@ -101,8 +106,14 @@ interface Found {
   readonly score: number;
 }
 
-/** Makes an object or a function from a factory or a class. */
-export type Make = (value: Callable, step: Step) => Promise<unknown>;
+/** Makes an object or a function from a factory or a class, of which `owner` has it. */
+export type Make = (value: Callable, step: Step, owner: unknown) => Promise<unknown>;
+
+/** What functions are the methods of. */
+interface Owner {
+  readonly path: readonly Step[];
+  readonly value: unknown;
+}
 
 const MOST_DEPTH = 2;
 
@@ -122,24 +133,32 @@ export class Surface {
     const functions = new Map<string, Callable>();
     for (const [name, value] of values) {
       const step: Step = { kind, name };
-      if (isClass(value)) await this.made(value, [step], { kind: 'new', name }, 0);
-      else if (typeof value === 'function') functions.set(name, value as Callable);
+      if (isClass(value)) {
+        await this.group(methodsOf(value), () => [step], 0, { path: [step], value });
+        await this.made({ value, owner: undefined }, [step], { kind: 'new', name }, 0);
+      } else if (typeof value === 'function') functions.set(name, value as Callable);
       else await this.look(value, [step], 0);
     }
     await this.group(functions, (name) => [{ kind, name }], 0);
     return this.found.sort((a, b) => b.score - a.score).map(({ plan }) => plan);
   }
 
-  private async made(value: Callable, path: readonly Step[], step: Step, depth: number): Promise<void> {
+  private async made(
+    { value, owner }: { readonly value: Callable; readonly owner: unknown },
+    path: readonly Step[],
+    step: Step,
+    depth: number,
+  ): Promise<void> {
     if (depth > MOST_DEPTH) return;
-    const made: unknown = await this.make(value, step).catch(() => undefined);
+    const made: unknown = await this.make(value, step, owner).catch(() => undefined);
     await this.look(made, [...path, step], depth + 1);
   }
 
   private async look(value: unknown, path: readonly Step[], depth: number): Promise<void> {
-    if (typeof value === 'function') await this.group(new Map([['', value as Callable]]), () => path, depth, path);
+    if (typeof value === 'function')
+      await this.group(new Map([['', value as Callable]]), () => path, depth, { path, value: undefined });
     else if (typeof value === 'object' && value !== null && !isClient(value))
-      await this.group(methodsOf(value), () => path, depth, path);
+      await this.group(methodsOf(value), () => path, depth, { path, value });
   }
 
   /**
@@ -151,16 +170,19 @@ export class Surface {
     functions: ReadonlyMap<string, Callable>,
     pathOf: (name: string) => readonly Step[],
     depth: number,
-    object: readonly Step[] | null = null,
+    object: Owner | null = null,
   ): Promise<void> {
     const nameIn = (name: string): string => (object === null ? '' : name);
     const known = (name: string): string =>
-      name || object?.findLast(({ kind }) => kind !== 'call' && kind !== 'new')?.name || '';
-    const givers = [...functions.keys()].filter((name) => GIVES.test(name)).sort((a, b) => rank(a) - rank(b));
+      name || object?.path.findLast(({ kind }) => kind !== 'call' && kind !== 'new')?.name || '';
+    const givers = [...functions.keys()]
+      .filter((name) => GIVES.test(name) || GIVES_WHAT.test(name))
+      .sort((a, b) => rank(a) - rank(b));
     const extend = [...functions.keys()].find((name) => EXTENDS.test(name)) ?? null;
     for (const [name, it] of functions) {
       const shown = known(name);
-      const { parameters } = this.shapes.of(it, name || shown);
+      const shape = this.shapes.of(it, name || shown);
+      const { parameters } = shape;
       if (givers.includes(name) || EXTENDS.test(name) || name.startsWith('#')) continue;
       const plan = { path: pathOf(name), take: nameIn(name), give: null, extend: null };
       const isHidden = name.startsWith('_') ? 20 : 0;
@@ -169,9 +191,9 @@ export class Surface {
         this.found.push({ plan: { ...plan, use: 'with' }, score: 100 + (RUNS.test(shown) ? 10 : 0) + length });
         continue;
       }
-      const isTaker = TAKES.test(shown) || (object !== null && name === '' && hasRole(parameters, 'key'));
-      if (isTaker) {
-        const give = givers[0] ?? null;
+      const takes = isTaker(shown) || (object !== null && name === '' && hasRole(parameters, 'key'));
+      if (takes) {
+        const give = givers.find((other) => whatOf(other) === whatOf(name)) ?? givers[0] ?? null;
         const isExact = /acquire|obtain|lock/i.test(shown) ? 10 : 0;
         const isTry = /^try/i.test(shown) ? -1 : 0;
         this.found.push({
@@ -181,18 +203,20 @@ export class Surface {
       }
       if (
         MAKES.test(shown) ||
+        (shape.returnsFunction === true && !isAsync(it)) ||
         (hasRole(parameters, 'client') && !hasRole(parameters, 'key')) ||
-        hasRole(parameters, 'clients')
+        hasRole(parameters, 'clients') ||
+        hasRole(parameters, 'urls')
       ) {
         if (object === null || name !== '')
           await this.made(
-            it,
+            { value: it, owner: object?.value },
             [...pathOf(name), ...(object === null ? [] : [{ kind: 'member', name } as const])],
             { kind: 'call', name },
             depth + 1,
           );
       }
-      if (!isTaker && !MAKES.test(shown))
+      if (!takes && !MAKES.test(shown))
         this.found.push({
           plan: { ...plan, use: 'handler' },
           score:
@@ -203,6 +227,20 @@ export class Surface {
       else this.found.push({ plan: { ...plan, use: 'handler' }, score: 10 + length });
     }
   }
+}
+
+/** Whether a function acquires, by its name. */
+export function isTaker(name: string): boolean {
+  return TAKES.test(name) || TAKES_WHAT.test(name);
+}
+
+/** What a function acquires or releases, by its name: `Billing` of `lockBilling`. */
+function whatOf(name: string): string {
+  return name.replace(/^_?(?:try|do|attempt)?_?[a-zA-Z][a-z]*/, '');
+}
+
+function isAsync(it: Callable): boolean {
+  return Object.prototype.toString.call(it) === '[object AsyncFunction]';
 }
 
 function rank(name: string): number {

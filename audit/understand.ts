@@ -5,11 +5,12 @@ import { InputError } from '../scenarios/input-error.js';
 import type { Given } from './arguments.js';
 import { type Bench, loadIn, makeFor } from './drive.js';
 import { examine, FIRST_TTL_MS, type Seen } from './examine.js';
+import { releaserIn } from './held.js';
 import { Hosts, knownServiceAt } from './hosts.js';
 import { NOTHING_KNOWN, type Plan, type Understood } from './plan.js';
 import { exportsOf, firstLineOf, insideOf } from './program.js';
 import { type Attempt, calm, factoryFor, rehearse, use } from './rehearsal.js';
-import { Surface } from './surface.js';
+import { isTaker, Surface } from './surface.js';
 
 /** A lock that was found in a file. */
 export interface FoundLock {
@@ -79,9 +80,9 @@ async function plansIn(bench: Bench, hosts: Hosts): Promise<Plan[]> {
       try {
         const loaded = await loadIn(bench, addresses);
         const given: Given = { ...loaded.given, key: 'a', ttlMs: FIRST_TTL_MS, token: 'token', unitMs: 1 };
-        const surface = new Surface(loaded.shapes, (value, step) => makeFor(loaded, value, step, given));
+        const surface = new Surface(loaded.shapes, makeFor(loaded, given));
         plans.push(...(await surface.plansFor(exportsOf(loaded.exports), 'export')));
-        const inner = new Surface(loaded.shapes, (value, step) => makeFor(loaded, value, step, given));
+        const inner = new Surface(loaded.shapes, makeFor(loaded, given));
         if (exportsOf(loaded.exports).size === 0)
           plans.push({ path: [], use: 'script', take: '', give: null, extend: null });
         plans.push(...(await inner.plansFor(new Map(Object.entries(insideOf(loaded.exports))), 'inside')));
@@ -119,10 +120,24 @@ function chosen(plans: readonly Plan[], { acquire, release }: Said, name: string
 
 /** Uses a lock in one of the ways; `null` where that is none. */
 async function tried(bench: Bench, plan: Plan, said: Said): Promise<FoundLock | null> {
+  // What seems to do its own work may give something that releases.
+  const found = plan.use === 'handler' ? await triedAs(bench, { ...plan, use: 'pair' }, said) : null;
+  return found ?? (await triedAs(bench, plan, said));
+}
+
+/** Whether an acquisition has ended with what may be a lock that is held. */
+function isPlausible({ held, isOver }: Attempt, { use, give, take, path }: Plan): boolean {
+  if (use !== 'pair') return true;
+  if (isOver) return false;
+  const isNamed = isTaker(take || (path.findLast(({ kind }) => kind !== 'call' && kind !== 'new')?.name ?? ''));
+  return give !== null || isNamed || releaserIn(held?.result) !== null;
+}
+
+async function triedAs(bench: Bench, plan: Plan, said: Said): Promise<FoundLock | null> {
   const hosts = new Hosts(said.nodes ?? MOST_NODES);
   const first: Understood = { ...NOTHING_KNOWN, plan, nodes: said.nodes ?? MOST_NODES, client: bench.clients.kind };
   const looking = await firstUse(bench, hosts, first, 1);
-  if (looking === null) return null;
+  if (looking === null || !isPlausible(looking, plan)) return null;
   const nodes =
     said.nodes ??
     new Set(looking.trial?.sent.filter(({ operation }) => operation === 'acquire').map(({ node }) => node)).size;

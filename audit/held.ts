@@ -1,0 +1,92 @@
+import type { ProcessContext } from '../guests/host/owner.js';
+import { beliefIn } from '../guests/lock-under-test.js';
+import { isUnknown } from './arguments.js';
+import { type Callable, methodsOf } from './surface.js';
+
+const RELEASES = [
+  'release',
+  'unlock',
+  'free',
+  'dispose',
+  'done',
+  'end',
+  'close',
+  'stop',
+  'leave',
+  'drop',
+  'giveBack',
+  'releaseLock',
+];
+
+/** What releases a lock, of what its acquisition gave: that itself, or a method of it; `null` for none. */
+export function releaserIn(result: unknown): Callable | null {
+  if (isUnknown(result)) return null;
+  if (typeof result === 'function') return result as Callable;
+  if (typeof result !== 'object' || result === null) return null;
+  const methods = methodsOf(result);
+  const named =
+    RELEASES.find((name) => methods.has(name)) ?? [...methods.keys()].find((it) => /^(?:release|unlock)/.test(it));
+  if (named !== undefined) return methods.get(named) ?? null;
+  // Node 18 has no such symbols by itself.
+  const symbols = [Symbol.asyncDispose, Symbol.dispose].filter((it) => it !== undefined);
+  for (const symbol of symbols) {
+    const dispose: unknown = Reflect.get(result, symbol);
+    if (typeof dispose === 'function') return dispose as Callable;
+  }
+  return null;
+}
+
+/** What says whether a lock is held, and which answer says so. */
+const PREDICATES: readonly (readonly [string, boolean])[] = [
+  ['isValid', true],
+  ['isHeld', true],
+  ['stillValid', true],
+  ['stillHeld', true],
+  ['isExpired', false],
+  ['hasExpired', false],
+  ['expired', false],
+];
+
+/** Times of `performance.now()` are less than this, and those of `Date.now()` are more, ms. */
+const EARLIEST_DATE_MS = 1e11;
+
+/**
+ * What tells at each instant whether a lock is held, as far as its author's code does: what was acquired, or what it was
+ * acquired of, which is asked about it. `null` where neither says anything.
+ */
+export function beliefOf(
+  result: unknown,
+  of: Readonly<Record<string, unknown>>,
+  process: ProcessContext,
+): (() => boolean) | null {
+  if (typeof result === 'function') return msLeft(result as () => unknown);
+  if (typeof result !== 'object' || result === null || isUnknown(result)) return null;
+  const nowMs = process.wallMs();
+  const own = beliefIn(result, nowMs, Number.NaN);
+  if (own < EARLIEST_DATE_MS && own > 0) return () => beliefIn(result, 0, 0) > process.monotonicUs() / 1000;
+  if (!Number.isNaN(own)) return () => beliefIn(result, process.wallMs(), Number.POSITIVE_INFINITY) > process.wallMs();
+  for (const name of ['validity', 'validityTime', 'validityMs']) {
+    const forMs: unknown = Reflect.get(result, name);
+    if (typeof forMs === 'number') return () => process.wallMs() < nowMs + forMs;
+  }
+  for (const [name, whenHeld] of PREDICATES) {
+    for (const [at, given] of [
+      [result, []],
+      [of, [result]],
+    ] as const) {
+      const says: unknown = Reflect.get(at, name);
+      if (typeof says !== 'function' || says.length !== given.length) continue;
+      const ask = (): unknown => Reflect.apply(says, at, given);
+      if (ask() === whenHeld) return () => ask() === whenHeld;
+    }
+  }
+  return null;
+}
+
+/** A function that work is handed may tell how many ms are left. */
+function msLeft(told: () => unknown): (() => boolean) | null {
+  const text = Function.prototype.toString.call(told);
+  if (!/\bnow\(\)/.test(text) || /\bawait\b|\bthen\(/.test(text)) return null;
+  const left = (): unknown => told();
+  return typeof left() === 'number' ? () => Number(left()) > 0 : null;
+}
