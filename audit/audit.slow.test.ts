@@ -51,4 +51,10 @@ it('finds a release in what a function gives, and says what it does to others', 
   const { understood, findings } = await audited('shared-owner.ts');
   expect(understood[0]).toBe('leadQueue (shared-owner.ts:17) acquires, and what it gives releases');
   expect(findings[0]?.sentence).toMatch(/^it deletes a key that another process has/);
+  expect(findings[0]?.decidedBy).toContain('shared-owner.ts:22');
+});
+
+it('finds an extension that goes on after a release that has failed', async () => {
+  const { findings } = await audited('watchdog.mjs', 4);
+  expect(findings.map(({ id }) => id)).toContain('extends-after-release');
 });

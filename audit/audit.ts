@@ -216,7 +216,10 @@ async function findingOf(
     sentence: sentences.join('; '),
     fix: known?.fix ?? null,
     decidedBy:
-      lineOf(played, defect?.verb) ?? decidedBy(shown, played.run.trace, played.frames) ?? lineOf(played) ?? where,
+      (defect?.verb === undefined ? null : lineOf(played, defect.verb)) ??
+      decidedBy(shown, played.run.trace, played.frames) ??
+      lineOf(played) ??
+      where,
     assumptionsBroken: assumptions(schedule, policyOf(schedule.policy)),
     text,
     file: formatClientFailure({

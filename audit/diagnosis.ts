@@ -179,6 +179,15 @@ function extensionDefects(seen: FoundLock['seen'], renews: boolean): Defect[] {
       isShown: false,
       verb: blind.verb.toUpperCase(),
     });
+  if (seen.extendsOn)
+    found.push({
+      id: 'extends-after-release',
+      sentence:
+        'it goes on extending its key when its release has failed: nobody else gets the lock for as long as the process lives',
+      fix: 'stop the timer of the extension before the release, or in a finally block around it',
+      brings: ['lifetime', 'unavailable'],
+      isShown: true,
+    });
   if (renews)
     found.push({
       id: 'silent-loss',

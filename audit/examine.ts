@@ -4,6 +4,7 @@ import type { Bench } from './drive.js';
 import type { Hosts } from './hosts.js';
 import type { Understood } from './plan.js';
 import { type Attempt, calm, rehearse, use } from './rehearsal.js';
+import type { Said } from './said.js';
 
 /** What was seen of a lock while it was used with nothing in its way. */
 export interface Seen {
@@ -21,6 +22,8 @@ export interface Seen {
   readonly ownWorkMs: number | null;
   /** No majority of the nodes was there; `null` where it did not come to that. */
   readonly unreached: Attempt | null;
+  /** It went on to extend its key for long after a release that had failed. */
+  readonly extendsOn: boolean;
 }
 
 /** What a lock is asked for at first: a TTL that nobody is likely to have written down, ms. */
@@ -66,6 +69,7 @@ export async function examine(
       : [];
   const [thrown] =
     how.plan.use === 'with' ? await rehearse(bench, hosts, known, plays(use(10, ttlMs, partMs)), { throws: true }) : [];
+  const [unreleased] = known.renews ? await rehearse(bench, hosts, known, withoutRelease(how.nodes, ttlMs)) : [];
   const [natural] = ownWork ? await rehearse(bench, hosts, known, plays(use(10, ttlMs, 1)), { naturally: true }) : [];
   return {
     how: { ...known, keyVaries },
@@ -77,6 +81,7 @@ export async function examine(
       thrown: thrown ?? null,
       ownWorkMs: workIn(natural),
       unreached: unreached ?? null,
+      extendsOn: unreleased !== undefined && isExtendedOn(unreleased, ttlMs),
     },
   };
 }
@@ -92,6 +97,27 @@ function withoutNodes(nodes: number, ttlMs: number): Schedule {
     restartAfterUs: null,
   });
   return { ...schedule, faults: Array.from({ length: Math.ceil(nodes / 2) }, die) };
+}
+
+/** All nodes are dead for so long when a lock is released that no client tries again, ms. */
+const DEAD_MS = 40_000;
+
+function withoutRelease(nodes: number, ttlMs: number): Schedule {
+  const holdMs = ttlMs / 2;
+  const schedule = calm(nodes, [[use(10, ttlMs, holdMs)]], (DEAD_MS + 8 * ttlMs + REST_MS) * 1000);
+  const die = (_: unknown, i: number): Fault => ({
+    kind: 'crash',
+    node: `n${i}`,
+    atUs: Math.round(holdMs * 1000),
+    restartAfterUs: DEAD_MS * 1000,
+  });
+  return { ...schedule, faults: Array.from({ length: nodes }, die) };
+}
+
+function isExtendedOn({ trial, releasedMs, releaseError }: Attempt, ttlMs: number): boolean {
+  const longAfter = releasedMs + DEAD_MS + 2 * ttlMs + 5_000;
+  const isExtension = (it: Said): boolean => it.operation === 'extend' && it.key === trial?.key && it.atMs > longAfter;
+  return releaseError !== null && (trial?.sent.some(isExtension) ?? false);
 }
 
 /** It was extended later than as it was acquired. */
