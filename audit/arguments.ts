@@ -18,6 +18,8 @@ export interface Given {
   readonly held?: unknown;
   /** How many ms a TTL of 1 means. */
   readonly unitMs: number;
+  /** What the function that acquires calls its parameters. */
+  named?: readonly string[];
 }
 
 /** What a parameter is for. */
@@ -198,7 +200,8 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
     case 'library':
       return given.library;
     case 'key':
-      return isRelease ? (textIn(given.held, name) ?? given.key) : given.key;
+      // What both call by one name is one thing; else it may be the name that its key has.
+      return (isRelease && given.named?.includes(name) !== true ? textIn(given.held, name) : undefined) ?? given.key;
     case 'keys':
       return [given.key];
     case 'ttl':

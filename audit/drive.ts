@@ -189,6 +189,7 @@ class LockUser {
       plan.path.findLast(({ kind }) => kind === 'export' || kind === 'inside' || kind === 'member')?.name ||
       '';
     const { parameters } = loaded.shapes.of(taker, shownName);
+    base.named = parameters.map(({ name }) => name);
     const call = (given: Given): unknown =>
       taker.apply(plan.take === '' ? undefined : target, argumentsFor(parameters, given));
     if (plan.use === 'with') return this.runsWork(trial, base, call);
@@ -263,7 +264,7 @@ class LockUser {
     // Who hears of its lock when that is over cannot work under it.
     const isOver = how.nodes === 1 && trial.isGranted && trial.reliableUntil(nowMs, ttlMs) <= nowMs;
     const asks = (how.renews && !isOver) || how.nodes > 1;
-    const says = asks && signal === undefined ? beliefOf(result, this.besides, process) : null;
+    const says = asks && signal === undefined ? beliefOf(result, this.besides, process, how.renews) : null;
     if (says !== null) {
       held.isHeld = says;
       return held;

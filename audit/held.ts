@@ -1,4 +1,4 @@
-import type { ProcessContext } from '../guests/host/owner.js';
+import { as, type ProcessContext } from '../guests/host/owner.js';
 import { beliefIn } from '../guests/lock-under-test.js';
 import { isUnknown } from './arguments.js';
 import { type Callable, methodsOf } from './surface.js';
@@ -47,24 +47,28 @@ const PREDICATES: readonly (readonly [string, boolean])[] = [
   ['expired', false],
 ];
 
-/** Times of `performance.now()` are less than this, and those of `Date.now()` are more, ms. */
-const EARLIEST_DATE_MS = 1e11;
+/** No lock is taken for longer, ms: what is further from the time that a clock shows is not of that clock. */
+const LONGEST_MS = 86_400_000;
 
 /**
  * What tells at each instant whether a lock is held, as far as its author's code does: what was acquired, or what it was
  * acquired of, which is asked about it. `null` where neither says anything.
+ *
+ * @param alsoFlags - What says so without a clock counts, too: somebody keeps it true.
  */
 export function beliefOf(
   result: unknown,
   of: Readonly<Record<string, unknown>>,
   process: ProcessContext,
+  alsoFlags: boolean,
 ): (() => boolean) | null {
   if (typeof result === 'function') return msLeft(result as () => unknown);
   if (typeof result !== 'object' || result === null || isUnknown(result)) return null;
   const nowMs = process.wallMs();
   const own = beliefIn(result, nowMs, Number.NaN);
-  if (own < EARLIEST_DATE_MS && own > 0) return () => beliefIn(result, 0, 0) > process.monotonicUs() / 1000;
-  if (!Number.isNaN(own)) return () => beliefIn(result, process.wallMs(), Number.POSITIVE_INFINITY) > process.wallMs();
+  if (Number.isFinite(own)) return untilField(result, own, process);
+  const isOwn = (): boolean => beliefIn(result, process.wallMs(), Number.POSITIVE_INFINITY) > process.wallMs();
+  if (!Number.isNaN(own) && (alsoFlags || readsClock(process, () => beliefIn(result, nowMs, 0)))) return isOwn;
   for (const name of ['validity', 'validityTime', 'validityMs']) {
     const forMs: unknown = Reflect.get(result, name);
     if (typeof forMs === 'number') return () => process.wallMs() < nowMs + forMs;
@@ -77,10 +81,34 @@ export function beliefOf(
       const says: unknown = Reflect.get(at, name);
       if (typeof says !== 'function' || says.length !== given.length) continue;
       const ask = (): unknown => Reflect.apply(says, at, given);
-      if (ask() === whenHeld) return () => ask() === whenHeld;
+      if (ask() === whenHeld && (alsoFlags || readsClock(process, ask))) return () => ask() === whenHeld;
     }
   }
   return null;
+}
+
+/** By the clock that its time is of. */
+function untilField(result: unknown, own: number, process: ProcessContext): (() => boolean) | null {
+  const clocks = [() => process.wallMs(), () => process.monotonicUs() / 1000];
+  for (const clock of clocks)
+    if (Math.abs(own - clock()) < LONGEST_MS)
+      return () => beliefIn(result, clock(), Number.NEGATIVE_INFINITY) > clock();
+  return null;
+}
+
+/** Whether what is asked looks at a clock of its process. */
+function readsClock(process: ProcessContext, ask: () => unknown): boolean {
+  let reads = false;
+  const noting = (clock: () => number) => () => {
+    reads = true;
+    return clock();
+  };
+  const watched = Object.create(process, {
+    wallMs: { value: noting(() => process.wallMs()) },
+    monotonicUs: { value: noting(() => process.monotonicUs()) },
+  }) as ProcessContext;
+  as(watched, ask);
+  return reads;
 }
 
 /** A function that work is handed may tell how many ms are left. */
