@@ -19,9 +19,9 @@ const FOLDER = new URL('wild/', import.meta.url);
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const { locks } = JSON.parse(readFileSync(new URL('verdicts.json', FOLDER), 'utf8')) as { locks: WildLock[] };
 
-/** Every second of those whose audit comes to their verdict; `WILD=all` takes all forty. */
+/** Every third of those whose audit comes to their verdict; `WILD=all` takes all forty. */
 const tried =
-  process.env.WILD === 'all' ? locks : locks.filter(({ open }) => open === undefined).filter((_, at) => at % 2 === 0);
+  process.env.WILD === 'all' ? locks : locks.filter(({ open }) => open === undefined).filter((_, at) => at % 3 === 0);
 
 function audit(file: string): { status: number | null; text: string } {
   const argv = ['dist/cli/main.js', 'audit', `test/wild/${file}`];
