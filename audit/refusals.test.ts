@@ -25,6 +25,10 @@ it.each([
     "import net from 'node:net';\nexport const lock = () => new Promise((done) => net.connect(5432, 'db').on('connect', done));",
     'lock.ts connects to db:5432 (PostgreSQL): only Redis is simulated, so that a lock that needs anything else cannot be audited',
   ],
+  [
+    "import net from 'node:net';\nexport const lock = async () => { for (let i = 1; i < 8; i++) net.connect(7000 + i, 'localhost'); };",
+    'lock.ts connects to localhost:7006 besides as many other servers as there are simulated nodes: 5, or what --nodes says',
+  ],
   ["throw new Error('no configuration');", 'lock.ts throws as it is loaded: Error: no configuration'],
   [
     'export const add = (a: number, b: number): number => a + b;',

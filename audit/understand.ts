@@ -66,6 +66,8 @@ export function reasonOf(error: unknown, name: string): string | null {
   const where = /connects to (\S+), which is no node/.exec(error.message)?.[1];
   if (where === undefined) return error.message;
   const service = knownServiceAt(where);
+  if (service === null && /:\d+$/.test(where) && !/:443$|\.sock/.test(where))
+    return `${name} connects to ${where} besides as many other servers as there are simulated nodes: ${MOST_NODES}, or what --nodes says`;
   return `${name} connects to ${where}${service === null ? '' : ` (${service})`}: only Redis is simulated, so that a lock that needs anything else cannot be audited`;
 }
 
