@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -15,6 +15,9 @@ import { type Block, blocksOf, commandsIn, documents, type Told } from './blocks
 const TOP = fileURLToPath(new URL('..', import.meta.url));
 const SCRIPTS = (JSON.parse(readFileSync(join(TOP, 'package.json'), 'utf8')) as { scripts: Record<string, string> })
   .scripts;
+
+/** A lock that is safe, as somebody may have it in a file. */
+const LOCK_FILE = join(TOP, 'audit/testing/locks/with-node-redis.ts');
 
 /** Tested elsewhere, line by line and with their verdicts, as the pages of findings are. */
 const OWN_TESTS = ['README.md', 'docs/tour.md', 'docs/frontier.md'];
@@ -125,6 +128,8 @@ describe.skipIf(!canRunOnRedis(title))(title, () => {
       join(cwd, 'my-lock.ts'),
       blocksOf('docs/guests.md').find(({ text }) => text.includes('makeLock'))?.text ?? '',
     );
+    cpSync(LOCK_FILE, join(cwd, 'src/lock.ts'));
+    symlinkSync(join(TOP, 'node_modules'), join(cwd, 'node_modules'));
     const env = { LOCKSTEP_QUEUE: server.nodes[0]?.url ?? '' };
     for (const command of commands) {
       const argv = quick(command.argv);
@@ -148,8 +153,8 @@ describe.skipIf(!canRunOnRedis('code of the documents'))('code of the documents'
     .flatMap(blocksOf)
     .filter(({ language }) => language === 'ts');
 
-  it('is a use of the lock, a record of one, a test of one, or a lock to plug in', () => {
-    const kinds = [/new Redlock\(/, /new Recorder\(/, /expectSafe\(/, /export const makeLock/];
+  it('is a use of the lock, a record of one, a test of one or of a file, or a lock to plug in', () => {
+    const kinds = [/new Redlock\(/, /new Recorder\(/, /expectSafe\(/, /expectSafeFile\(/, /export const makeLock/];
     for (const { document, text } of code) expect(kinds.filter((kind) => kind.test(text)).length, document).toBe(1);
     expect(code.length).toBeGreaterThan(3);
   });
@@ -213,6 +218,22 @@ describe.skipIf(!canRunOnRedis('code of the documents'))('code of the documents'
       rmSync(folder, { recursive: true });
     }
   });
+
+  it.each(code.filter(({ text }) => text.includes('expectSafeFile(')))(
+    '$document: a test of a file',
+    async ({ text }) => {
+      const folder = folderWithin();
+      try {
+        cpSync(LOCK_FILE, join(folder, 'lock.ts'));
+        writeFileSync(join(folder, 'lock.test.ts'), text.replace("from 'vitest'", "from 'node:test'"));
+        const argv = ['--import', 'tsx', '--test', join(folder, 'lock.test.ts')];
+        const { stdout } = await promisify(execFile)(process.execPath, argv, { cwd: TOP });
+        expect(stdout).toContain('# pass 1');
+      } finally {
+        rmSync(folder, { recursive: true });
+      }
+    },
+  );
 
   it('says the same of a lock to plug in wherever it does', () => {
     const locks = code.filter(({ text }) => text.includes('makeLock')).map(({ text }) => text);
