@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Provision, provision } from '../provisioner/index.js';
 import { canRunOnRedis } from '../testing/can-run.js';
 import * as compat from './compat.js';
+import { Redlock } from './index.js';
 
 type Library = typeof compat;
 const original: Library = createRequire(import.meta.url)('redlock5');
@@ -171,6 +172,30 @@ describe.skipIf(!canRunOnRedis('the interface of node-redlock', 'processes'))(
       expect(stats?.votesFor.size).toBeGreaterThan(1);
       await lock.release();
       expect(() => new compat.Redlock(clients, {}, { acquireScript: 'return 1' })).toThrow('cannot be replaced');
+    });
+
+    test('runs a routine once, also where it fails by another lock', async () => {
+      const [key, taken] = [fresh(), fresh()];
+      const redlock = new compat.Redlock(clients, QUICK);
+      const other = new Redlock(clients, { retryCount: 0 });
+      const holder = await other.acquire(taken, HOUR);
+      let runs = 0;
+      const failing = redlock.using([key], 1000, async () => {
+        runs++;
+        await other.acquire(taken, HOUR);
+      });
+      await expect(failing).rejects.toMatchObject({ code: 'ERR_LOCK_CONTENDED' });
+      expect(runs).toBe(1);
+      await holder.release();
+      await other.quit();
+    });
+
+    test('gives up a lock whose keys are gone, however often it may try', async () => {
+      const redlock = new compat.Redlock(clients, { ...QUICK, retryCount: -1 });
+      const lock = await redlock.acquire([fresh()], HOUR);
+      await expect.poll(() => onAll(lock.resources[0] ?? '')).toEqual(Array(3).fill(lock.value));
+      await Promise.all(clients.map((client) => client.del(lock.resources)));
+      await expect(lock.extend(HOUR)).rejects.toBeInstanceOf(compat.ExecutionError);
     });
 
     test('closes the clients with it, as node-redlock does', async () => {

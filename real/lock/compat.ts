@@ -150,8 +150,10 @@ export class Redlock extends EventEmitter {
   /** @throws ExecutionError if the lock has expired, or no attempt got a quorum. */
   async extend(existing: Lock, duration: number, settings: Partial<Settings> = {}): Promise<Lock> {
     const chosen = this.#checked(duration, settings);
-    if (existing.expiration < Date.now()) throw new ExecutionError('Cannot extend an already-expired lock.', []);
     const { inner, resources } = existing;
+    if (existing.expiration === 0 || inner.remaining() === 0) {
+      throw new ExecutionError('Cannot extend an already-expired lock.', []);
+    }
     const { attempts } = await this.#attempt(chosen, () => inner.extend(clamped(duration)));
     existing.expiration = 0;
     return new Lock(this, inner, [...attempts, this.#statsOf(inner.votes, resources.length, undefined)]);
@@ -184,9 +186,9 @@ export class Redlock extends EventEmitter {
         'A lock `duration` must be at least 100ms greater than the `automaticExtensionThreshold` setting.',
       );
     }
-    const started = { isStarted: false };
+    let isStarted = false;
     const run = async (signal: LockSignal, inner: LockstepLock): Promise<T> => {
-      started.isStarted = true;
+      isStarted = true;
       try {
         return await routine(signal);
       } finally {
@@ -196,7 +198,7 @@ export class Redlock extends EventEmitter {
     const { value } = await this.#attempt(
       chosen,
       () => this.#inner.using(resources, clamped(duration), { ...chosen, retryCount: 0 }, run),
-      started,
+      () => isStarted,
     );
     return value;
   }
@@ -206,21 +208,25 @@ export class Redlock extends EventEmitter {
     return numbersOf(settings, this.settings);
   }
 
-  /** Tries as node-redlock does: each attempt by itself, with a pause in between. */
+  /**
+   * Tries as node-redlock does: each attempt by itself, with a pause in between.
+   *
+   * @param isAcquired - Whether what fails is no longer the acquisition: that is not tried again.
+   */
   async #attempt<T>(
     { retryCount, retryDelay, retryJitter }: Settings,
     act: () => Promise<T>,
-    { isStarted }: { readonly isStarted: boolean } = { isStarted: false },
+    isAcquired: () => boolean = () => false,
   ): Promise<{ value: T; attempts: Promise<ExecutionStats>[] }> {
     const attempts: Promise<ExecutionStats>[] = [];
     for (;;) {
       try {
         return { value: await act(), attempts };
       } catch (error) {
-        if (isStarted || !(error instanceof LockError) || error.votes === null) throw error;
+        if (isAcquired() || !(error instanceof LockError) || error.votes === null) throw error;
         attempts.push(this.#statsOf(error.votes, error.resources.length, error.cause));
-        const isOver = error.code === 'ERR_LOCK_LOST' || attempts.length > retryCount;
-        if (isOver && retryCount !== -1) throw new ExecutionError(NO_QUORUM, attempts, { cause: error });
+        const isLast = retryCount !== -1 && attempts.length > retryCount;
+        if (isLast || error.code === 'ERR_LOCK_LOST') throw new ExecutionError(NO_QUORUM, attempts, { cause: error });
       }
       await sleep(Math.max(0, retryDelay + Math.floor((Math.random() * 2 - 1) * retryJitter)));
     }
