@@ -106,8 +106,10 @@ export interface RedlockClusterClient {
   readonly isCluster: boolean;
 }
 
-/** What leads to a node: clients of the libraries that the lock knows, and for others a
- * {@link RedlockTransport}; a text is the URL of a server (`redis://…`, `rediss://…`), reached by node-redis or else ioredis. */
+/**
+ * What leads to a node: a client of a library that the lock knows, and for others a {@link RedlockTransport}. A text is the URL
+ * of a server (`redis://…`, `rediss://…`), reached by node-redis or else by ioredis.
+ */
 export type AnyClient =
   | RedlockClient
   | RedlockClusterClient

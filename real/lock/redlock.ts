@@ -70,9 +70,9 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
 
   /**
    * @param clients - One client for each node: of ioredis 5 or 6, iovalkey and other forks, `createClient` of node-redis 5 or 6,
-   * Upstash's REST client or `{ url, token }`, a URL, or a {@link RedlockTransport} for any other; all kinds may be mixed. What is none is refused, and a connection of a client
-   * of no known kind sets a key of its own twice and looks at it before the node gets a vote, so that one whose SET sets no lock
-   * is found out; clients of ioredis cost one INFO a connection. The nodes must be independent of each other: masters without a
+   * Upstash's REST client or `{ url, token }`, a URL, or a {@link RedlockTransport} for any other; all kinds may be mixed. What is
+   * none is refused. A connection that is not one of ioredis sets a key of its own twice and looks at it before the node gets a
+   * vote, so that one whose SET sets no lock is found out; all cost one INFO. The nodes must be independent of each other: masters without a
    * common replica set, that do not fail together. An odd number is best. A node may be a Cluster, or be found through
    * Sentinel; a failover in it is then a node that forgets: replication is asynchronous, so the new master may not have
    * the key. `votesWanted` says how many such nodes a lock tolerates. On a Cluster all resources of one lock need the

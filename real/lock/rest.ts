@@ -95,7 +95,7 @@ class RestSession implements RedlockSession {
       this.#requests.add(request);
       request.on('close', () => this.#requests.delete(request));
       request.on('error', lose);
-      // Whoever waits for an answer holds the process with a timer.
+      // A lock that waits for an answer keeps the process alive by a timer.
       request.on('socket', (socket) => socket.unref());
       request.end(JSON.stringify(words));
     });

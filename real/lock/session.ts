@@ -57,7 +57,7 @@ export class SessionConnection extends EventEmitter implements RedisConnection {
     };
     let session: RedlockSession | null = null;
     try {
-      // In a microtask: whoever is ready at once says so before the session is returned.
+      // In a microtask: a session that is ready at once says so before it is returned.
       const onReady = () => queueMicrotask(() => this.#begin(isOver ? null : session));
       session = this.#transport.openSession({ onReady, onEnd });
     } catch (reason) {

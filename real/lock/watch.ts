@@ -47,7 +47,7 @@ interface Emitter {
   emit(event: LockNotice['event'], notice: LockNotice): boolean;
 }
 
-/** Tells whoever listens what happens to locks, and costs next to nothing where nobody does. */
+/** Tells listeners what happens to locks. Without any it makes nothing. */
 export class Watch {
   readonly #emitter: Emitter;
 
