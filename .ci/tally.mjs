@@ -1,17 +1,24 @@
-// Prints what vitest JSON reports count together, as the one line `N passed, N failed, N skipped`. Fails if one of them is
-// missing or counts no test, or for a failure. A test file that could not even be loaded counts as one failure.
+// Prints what vitest JSON reports count together, as the one line `N passed, N failed, N skipped`, and before it each test that
+// failed with its message: who reads the end of a log has to see them. Fails if a report is missing or counts no test, or for a
+// failure. A test file that could not even be loaded counts as one failure.
 import { readFileSync } from 'node:fs';
 
 const total = { passed: 0, failed: 0, skipped: 0 };
 let isWhole = process.argv.length > 2;
+const told = (name, message) => console.log(`FAILED ${name}\n${message.split('\n').slice(0, 12).join('\n')}\n`);
 for (const path of process.argv.slice(2)) {
   try {
     const report = JSON.parse(readFileSync(path, 'utf8'));
-    const unloaded = report.testResults.filter(
-      (file) => file.status === 'failed' && file.assertionResults.length === 0,
-    );
+    for (const file of report.testResults) {
+      const failed = file.assertionResults.filter((test) => test.status === 'failed');
+      for (const test of failed) told(`${file.name} > ${test.fullName}`, test.failureMessages.join('\n'));
+      if (file.status === 'failed' && file.assertionResults.length === 0) {
+        total.failed++;
+        told(file.name, file.message);
+      }
+    }
     total.passed += report.numPassedTests;
-    total.failed += report.numFailedTests + unloaded.length;
+    total.failed += report.numFailedTests;
     total.skipped += report.numPendingTests + report.numTodoTests;
     isWhole &&= report.numPassedTests > 0;
   } catch (error) {
