@@ -80,7 +80,7 @@ function acquisitionDefects({ acquire, before }: Commands, seen: FoundLock['seen
       id: 'check-then-set',
       sentence: looks
         ? `it looks whether the key is there and sets it with a second command (${before.at(-1)?.verb.toUpperCase()}, then ${acquire.verb.toUpperCase()} without NX): two processes can both find it free`
-        : `it sets the key whether or not it is there (${acquire.verb.toUpperCase()} without NX): whoever asks takes the lock from its holder`,
+        : `it sets the key whether or not it is there (${acquire.verb.toUpperCase()} without NX): every client that asks takes the lock from its holder`,
       fix: 'acquire with one command: SET key token NX PX ttl',
       brings: EXCLUSION,
       isShown: false,

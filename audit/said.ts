@@ -10,7 +10,7 @@ export interface Said {
   readonly value: string | null;
   /** What its key lives for, ms; `null` where it does not say. */
   readonly ttlMs: number | null;
-  /** The key itself has no end: its value says when it is over, and whoever comes then takes it. */
+  /** The key itself has no end: its value says when it is over, and a client that comes then takes it. */
   readonly endsByValue: boolean;
   /** It acts only where there is no such key. */
   readonly ifNew: boolean;

@@ -10,7 +10,7 @@ const USABLE_LESS_MS = 3;
 /** A value that a process offered for its lock. */
 interface Offer {
   ttlMs: number | null;
-  /** When it was sent to each node last: a further try on a node begins anew there. */
+  /** When it was sent to each node last: a further try on a node counts from its own time. */
   readonly sentMs: Map<number, number>;
   /** When that was sent which a node has granted. */
   readonly grantedMs: Map<number, number>;

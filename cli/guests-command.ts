@@ -13,7 +13,7 @@ const EXAMPLES = `
 Each library runs unmodified inside the simulated world, once for each kind of faults, in a fresh
 worker. A cell says in how many of its runs something was violated. These are shares of the schedules
 that this search draws, not rates in production. A violation is "inside" if its schedule keeps to what
-Redlock takes for granted. Counterexamples go to .lockstep/guests, each with the page of its recorded
+Redlock assumes. Counterexamples go to .lockstep/guests, each with the page of its recorded
 run. Exits with 1 if a library of your own (--library) is violated inside.
 
 Examples:

@@ -28,7 +28,7 @@ export function matrixText(
     .join('\n');
   return [
     ...tablesOf(rows),
-    'runs with a violation of all runs; behind "!", those that keep to what Redlock takes for granted. These are',
+    'runs with a violation of all runs; behind "!", those inside what Redlock assumes. These are',
     'shares of the schedules that this search draws, not rates in production.\n',
     `${legend}\n`,
     `what is taken for a belief\n${beliefs}\n`,

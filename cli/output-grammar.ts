@@ -272,7 +272,7 @@ const guests = z.strictObject({
       runs: count,
       violations: count.describe('schedules with one'),
       kinds: z.record(z.string(), count),
-      inside: count.describe('of them, those that keep to what Redlock takes for granted'),
+      inside: count.describe('of them, those inside what Redlock assumes'),
       outside: count,
       claims: count,
       uncaught: count,

@@ -29,7 +29,7 @@ Examples:
   lockstep sweep ttl=1s..30s drift=0..2% latency=1ms
   lockstep sweep drift restart-delay ttl=10s            how long must a crashed node stay away?
   lockstep sweep votes faulty nodes=7                   how many nodes may forget?
-  lockstep sweep guard pause ttl=30s                    how long may a process stand still?
+  lockstep sweep guard pause ttl=30s                    how long may a process be paused?
   lockstep sweep ttl drift --report frontier.html       the same as a page with a chart`;
 
 /** Defines `sweep`. */

@@ -40,7 +40,7 @@ describe.each(MATRIX)('$package $version', (library) => {
 it.each([
   ['redlock5', ['lost-lock']],
   ['lockstep', []],
-])('%s: a signal that aborts after using() has returned is told of', async (id, expected) => {
+])('%s: a signal that aborts after using() has returned is reported', async (id, expected) => {
   const library = MATRIX.find((it) => it.id === id);
   if (library === undefined) throw new Error(`no library ${id}`);
   const late: Fate = { client: 'c1', operation: 'extend', node: 'n0', direction: 'reply', delayUs: 300_000 };

@@ -111,7 +111,7 @@ describe('a connection', () => {
     expect(back).toEqual(['2 connect', '1452 error read ECONNRESET', '1452 close true']);
   });
 
-  it('is silent as long as a partition lasts, or the server stands still', async () => {
+  it('is silent as long as a partition lasts, or the server is paused', async () => {
     const script: Script = (note) => {
       watched(note).write(PING);
     };
@@ -121,7 +121,7 @@ describe('a connection', () => {
     expect(await noted(script, [hung])).toEqual(['2 connect', '701 data +PONG']);
   });
 
-  it('is read later by a process that stands still, all at once', async () => {
+  it('is read later by a process that was paused, all at once', async () => {
     const script: Script = (note) => {
       watched(note).write(PING);
     };

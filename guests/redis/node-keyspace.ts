@@ -27,7 +27,7 @@ const NO_EXPIRY = -1;
 export class NodeKeyspace implements Keyspace {
   /** Where commands are carried out now. */
   site: Site | null = null;
-  /** Is told of every change of a key, for those who watch it or wait for it. */
+  /** Called at every change of a key, for those who watch it or wait for it. */
   listener: (key: string) => void = () => {};
   /** Whether a key was there when it was looked at last: nodes drop by themselves what has expired or is lost. */
   private readonly seen = new Map<string, boolean>();

@@ -139,7 +139,7 @@ const FOR_TESTS: readonly FaultClass[] = [
     extending: true,
   },
   withoutMinority('dead', 'minority dead', 'as many nodes as a lock can do without never answer'),
-  withoutMinority('hung', 'minority hung', 'as many nodes as a lock can do without stand still'),
+  withoutMinority('hung', 'minority hung', 'as many nodes as a lock can do without are paused'),
   withoutMinority('refusing', 'minority refuses', 'as many nodes as a lock can do without answer with errors'),
   withoutMinority('mute', 'minority mute', 'as many nodes as a lock can do without act, and their answers are lost'),
 ];
@@ -220,7 +220,7 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
   {
     id: 'pauses',
     title: 'pauses',
-    story: 'clients and nodes stand still for up to two TTLs; clients write while they hold',
+    story: 'clients and nodes are paused for up to two TTLs; clients write while they hold',
     faultModel: { pauses: 2 },
     always: 'pauses',
     writes: true,
