@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { MOST_NODES } from '../core/nodes.js';
-import { HEALTHS, SHAPES } from '../real/bench/types.js';
+import { BENCH_CLIENTS, HEALTHS, SHAPES } from '../real/bench/types.js';
 import { parseDuration } from '../scenarios/duration.js';
 import { InputError, show } from '../scenarios/input-error.js';
 import type { ExitCode } from './exit-codes.js';
@@ -19,6 +19,7 @@ Examples:
   lockstep bench                          five nodes, about ten minutes
   lockstep bench --nodes 1,3,5 --json
   lockstep bench --shapes serial --healths healthy,one-stopped --rounds 7
+  lockstep bench --no-peers --shapes serial --healths healthy --clients node-redis@5,node-redis@6
   lockstep bench --require                exits with 4 if a threshold is missed
   lockstep bench --safety                 exits with 1 if the lock claims what it has not
   lockstep bench --torture 60s            real nodes are killed, stopped, cut off and skewed within the
@@ -36,6 +37,13 @@ export function defineBench(program: Command, io: Io, finish: Finish): void {
     .addOption(listOption('--healths <h,…>', `of ${HEALTHS.join(', ')} (all)`, wordList('a health', HEALTHS)))
     .addOption(option('--rounds <n>', 'measured rounds (21)', whole(1, MOST_ROUNDS)))
     .addOption(option('--effort <x>', 'scales what is done in a round (1)', positive))
+    .addOption(
+      listOption(
+        '--clients <c,…>',
+        `the lock on these clients too, each beside its own floor: ${BENCH_CLIENTS.join(', ')} (none)`,
+        wordList('a client', BENCH_CLIENTS),
+      ),
+    )
     .option('--no-peers', 'measure no other libraries')
     .option('--picture <file.svg>', 'draw the result too')
     .option('--require', 'exit with 4 if a threshold is missed')

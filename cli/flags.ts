@@ -1,5 +1,5 @@
 import type { ClientKind } from '../audit/clients.js';
-import type { Health, Shape } from '../real/bench/index.js';
+import type { BenchClient, Health, Shape } from '../real/bench/types.js';
 import type { PropertyId } from '../scenarios/scenario.js';
 import type { BoundId } from '../search/fault-model.js';
 import type { StrategyName } from '../search/strategy-info.js';
@@ -87,6 +87,7 @@ export interface BenchFlags {
   readonly healths?: readonly Health[];
   readonly rounds?: number;
   readonly effort?: number;
+  readonly clients?: readonly BenchClient[];
   readonly peers: boolean;
   readonly require?: boolean;
   /** Where the picture goes. */

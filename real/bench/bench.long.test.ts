@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { canRunOnRedis } from '../testing/can-run.js';
-import { type BenchProgress, runBench, runSafety } from './index.js';
+import { BENCH_CLIENTS, type BenchProgress, runBench, runSafety } from './index.js';
 
 describe.skipIf(!canRunOnRedis('the benchmark', 'processes'))('the benchmark on real nodes', () => {
   test('gives a row for each subject, shape and health, side by side with peers and floors', async () => {
@@ -38,6 +38,30 @@ describe.skipIf(!canRunOnRedis('the benchmark', 'processes'))('the benchmark on 
       expect({ subject, failed, some: operations > 0 }).toEqual({ subject, failed: 0, some: true });
     }
     expect(new Set(result.rows.map(({ subject }) => subject)).size).toBe(9);
+  });
+
+  test('the lock on a client is measured beside the floor on that client', async () => {
+    const result = await runBench({
+      nodes: [3],
+      shapes: ['serial'],
+      rounds: 1,
+      effort: 0.05,
+      healths: ['healthy'],
+      peers: false,
+      clients: BENCH_CLIENTS,
+    });
+    expect(result.missing).toEqual([]);
+    const subjects = BENCH_CLIENTS.flatMap((client) => [`lockstep on ${client}`, `floor on ${client}`]);
+    const rows = result.rows.slice(-subjects.length);
+    expect(rows.map(({ subject, failed }) => [subject, failed])).toEqual(subjects.map((subject) => [subject, 0]));
+    for (const { operations, ratioToFloor } of rows) {
+      expect(operations).toBeGreaterThan(0);
+      expect(ratioToFloor).toBeGreaterThan(0);
+    }
+    const pairs = result.comparisons.filter(({ subject }) => subject !== 'lockstep');
+    expect(pairs.map(({ subject, against }) => [subject, against])).toEqual(
+      BENCH_CLIENTS.map((client) => [`lockstep on ${client}`, `floor on ${client}`]),
+    );
   });
 
   test('stops cleanly when its signal aborts, with what it has', async () => {

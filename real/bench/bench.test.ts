@@ -46,7 +46,7 @@ const ROW = {
 
 test('a threshold is missed by a slow lock, by a wrong failure, and by one that comes too late', () => {
   const ratio = (median: number) => ({ median, low: median - 0.1, high: median + 0.1 });
-  const compared = (against: 'floor' | 'redlock@4.2.0', median: number) =>
+  const compared = (against: 'floor' | 'redlock@4.2.0' | 'floor on node-redis@6', median: number) =>
     ({
       nodes: 5,
       shape: 'serial',
@@ -66,6 +66,10 @@ test('a threshold is missed by a slow lock, by a wrong failure, and by one that 
   expect(metOf([], [compared('floor', 1.04)])).toEqual([false, true]);
   expect(metOf([peer], [compared('redlock@4.2.0', 0.91)])).toEqual([true]);
   expect(metOf([peer], [compared('redlock@4.2.0', 0.89)])).toEqual([false]);
+  const onClient = { ...ROW, subject: 'lockstep on node-redis@6', health: 'healthy', opsPerSecond: 9_999 } as const;
+  expect(metOf([peer, onClient], [compared('redlock@4.2.0', 0.91)])).toEqual([true]);
+  expect(metOf([], [compared('floor on node-redis@6', 0.9)])).toEqual([true]);
+  expect(metOf([], [compared('floor on node-redis@6', 0.89)])).toEqual([false]);
   expect(metOf([ROW], [])).toEqual([true]);
   expect(metOf([{ ...ROW, failed: 9 }], [])).toEqual([false]);
   expect(metOf([{ ...ROW, failures: ['stalled'] }], [])).toEqual([false]);
@@ -123,7 +127,8 @@ test('a result prints as tables', () => {
     └───────────────┴───────┴─────────────┴────────────┴───────┴────────┴────────────┴────────┴─────────┴─────────────┴──────────────────┘
     medians of 7 rounds (interrupted), in which all subjects took turns; p50 and p99 of the
     acquisition alone (of the extension in extend), failed ones too; ratios to the floor of the same round, with
-    their 95 % interval; floor: SET NX PX on all nodes, all replies, then EVALSHA on all
+    their 95 % interval; floor: SET NX PX on all nodes, all replies, then EVALSHA on all; floor on a client: the
+    same by its own sendCommand or call, the replies of a quorum, with a time-out of 50 ms armed for each round
 
     ┌──────────────────────────┬───────┬─────────────┬──────────────┬─────────────┬─────────┬──────────┐
     │ 16 workers, one resource │ nodes │ hand-offs/s │ Jain's index │ wait p99 ms │ starved │ at worst │

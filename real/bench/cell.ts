@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { clientSubjects, isClientInstalled } from './clients.js';
 import type { BenchCluster } from './cluster.js';
 import { type Load, measure, Series } from './measure.js';
 import { isInstalled, PEERS } from './peers.js';
@@ -67,22 +68,36 @@ function warmUpOf(load: Load): Load {
   return { ...load, operations: Math.max(operations, WARM_UP), durationMs: Math.min(WARM_UP_MS, durationMs) };
 }
 
+/** What is measured, and whom of others. */
+export type Resolved = BenchOptions & { readonly rounds: number; readonly effort: number; readonly peers: boolean };
+
+/** Makes a subject that works on a cluster. */
+type MakeOn = (cluster: BenchCluster, retries: Retries) => Promise<Subject>;
+
+function ofIoredis(make: MakeSubject): MakeOn {
+  return (cluster, retries) => make((given) => cluster.makeClients(given), retries);
+}
+
 /** Who takes part: floors do not contend, and do not end where a node does not answer. */
-function takingPart({ shape, health }: Cell, peers: boolean): MakeSubject[] {
-  const floors = shape !== 'contended16' && health === 'healthy' ? FLOORS : [];
+function takingPart({ shape, health }: Cell, { peers, clients = [] }: Resolved): MakeOn[] {
+  const hasFloors = shape !== 'contended16' && health === 'healthy';
   const others = peers ? PEERS.filter(isInstalled).map(({ make }) => make) : [];
-  return [makeLockstep, ...floors, ...others];
+  const onClients = health === 'healthy' ? clients.filter(isClientInstalled).map(clientSubjects) : [];
+  return [
+    ...[makeLockstep, ...(hasFloors ? FLOORS : []), ...others].map(ofIoredis),
+    ...onClients.flatMap((makes) => (hasFloors ? makes : makes.slice(0, 1))),
+  ];
 }
 
 /** How many measurements a cell takes. */
-export function measurementsOf(cell: Cell, peers: boolean, rounds: number): number {
-  return rounds * (takingPart(cell, peers).length + (cell.health === 'healthy' ? 0 : 1));
+export function measurementsOf(cell: Cell, options: Resolved): number {
+  return options.rounds * (takingPart(cell, options).length + (cell.health === 'healthy' ? 0 : 1));
 }
 
 /** Measures a cell on `cluster`, and in bad health the lock on `healthyCluster` beside it. */
 export async function runCell(
   cell: Cell,
-  options: BenchOptions & { readonly rounds: number; readonly effort: number; readonly peers: boolean },
+  options: Resolved,
   cluster: BenchCluster,
   healthyCluster: BenchCluster | null,
   onMeasured: () => void,
@@ -92,15 +107,15 @@ export async function runCell(
   const retries = cell.shape === 'contended16' ? ENDLESS_RETRIES : FEW_RETRIES;
   const prefix = `lockstep:bench:${randomBytes(4).toString('hex')}`;
   const turns: { readonly subject: Subject; readonly series: Series; readonly key: string }[] = [];
-  const add = async (make: MakeSubject, on: BenchCluster) => {
-    const subject = await make((given) => on.makeClients(given), retries);
+  const add = async (make: MakeOn, on: BenchCluster) => {
+    const subject = await make(on, retries);
     turns.push({ subject, series: new Series(), key: `${prefix}:${turns.length}` });
   };
   try {
     await cluster.prepare(cell.health);
-    for (const make of takingPart(cell, options.peers)) await add(make, cluster);
+    for (const make of takingPart(cell, options)) await add(make, cluster);
     const own = turns.length;
-    if (healthyCluster !== null) await add(makeLockstep, healthyCluster);
+    if (healthyCluster !== null) await add(ofIoredis(makeLockstep), healthyCluster);
     for (const { subject, key } of turns) await measure(subject, warmUpOf(load), key, new Series(), signal);
     await cluster.harm(cell.health);
     for (let round = 0; round < rounds; round++) {

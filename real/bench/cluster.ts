@@ -32,6 +32,11 @@ export class BenchCluster implements AsyncDisposable {
     return new BenchCluster(await provision({ nodes, ...(sources === undefined ? {} : { sources }) }));
   }
 
+  /** Where the nodes are, without the proxies. */
+  get urls(): readonly string[] {
+    return this.provision.nodes.map(({ url }) => url);
+  }
+
   /** Slows down nodes that are to be slow: before clients are made. */
   async prepare(health: Health): Promise<void> {
     const harm = HARMS[health];

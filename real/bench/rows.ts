@@ -5,7 +5,6 @@ import type { BenchRow, Comparison, Contention, Delay, Ratio, SubjectName } from
 
 /** The lines of a cell, in the order in which its subjects were made. */
 export function rowsOf(cell: CellResult): BenchRow[] {
-  const floor = cell.series.get('floor');
   return [...cell.series]
     .filter(([, { operations, stalledMs }]) => operations > 0 || stalledMs !== null)
     .map(([subject, series]) => ({
@@ -17,7 +16,7 @@ export function rowsOf(cell: CellResult): BenchRow[] {
       p50Us: microseconds(series, 50),
       p99Us: microseconds(series, 99),
       cpuUsPerOp: Math.round(median(series.rounds.map((round) => round.cpuUsPerOp))),
-      ratioToFloor: floor === undefined ? null : ratioOf(series, floor, (round) => round.opsPerSecond).median,
+      ratioToFloor: ratioToFloor(cell, subject, series),
       operations: series.operations,
       failed: series.failed,
       failures: [...series.failures].sort(),
@@ -26,22 +25,34 @@ export function rowsOf(cell: CellResult): BenchRow[] {
     }));
 }
 
-/** The lock against each other subject of the cell. */
+/** The floor of a client is the bare commands on the same client. */
+function ratioToFloor({ series }: CellResult, subject: SubjectName, own: Series): number | null {
+  const [, client] = subject.split(' on ');
+  const floor = series.get(client === undefined ? 'floor' : (`floor on ${client}` as SubjectName));
+  return floor === undefined ? null : ratioOf(own, floor, (round) => round.opsPerSecond).median;
+}
+
+/** The lock against each other subject of the cell, and the lock on a client against the floor on that. */
 export function comparisonsOf(cell: CellResult): Comparison[] {
-  const own = cell.series.get('lockstep');
-  if (own === undefined || own.rounds.length === 0) return [];
-  const others = [...cell.series].filter(
-    ([name, { rounds, stalledMs }]) => name !== 'lockstep' && rounds.length > 0 && stalledMs === null,
-  );
-  return others.map(([against, series]) => ({
-    nodes: cell.nodes,
-    shape: cell.shape,
-    health: cell.health,
-    subject: 'lockstep' as SubjectName,
-    against,
-    ops: ratioOf(own, series, (round) => round.opsPerSecond),
-    cpu: ratioOf(own, series, (round) => round.cpuUsPerOp),
-  }));
+  return [...cell.series].flatMap(([against, series]) => {
+    const subject = (
+      against.startsWith('floor on ') ? against.replace('floor', 'lockstep') : 'lockstep'
+    ) as SubjectName;
+    const own = cell.series.get(subject);
+    if (own === undefined || against === subject || own.rounds.length === 0) return [];
+    if (series.rounds.length === 0 || series.stalledMs !== null) return [];
+    return [
+      {
+        nodes: cell.nodes,
+        shape: cell.shape,
+        health: cell.health,
+        subject,
+        against,
+        ops: ratioOf(own, series, (round) => round.opsPerSecond),
+        cpu: ratioOf(own, series, (round) => round.cpuUsPerOp),
+      },
+    ];
+  });
 }
 
 /** What bad health costs the lock; nothing for a cell of good health. */

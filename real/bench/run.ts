@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
 import { cpus } from 'node:os';
-import { type Cell, type CellResult, measurementsOf, runCell } from './cell.js';
+import { type Cell, type CellResult, measurementsOf, type Resolved, runCell } from './cell.js';
+import { isClientInstalled } from './clients.js';
 import { BenchCluster } from './cluster.js';
 import { isInstalled, PEERS } from './peers.js';
 import { comparisonsOf, delayOf, rowsOf } from './rows.js';
@@ -50,7 +51,10 @@ export async function runBench(options: BenchOptions = {}): Promise<BenchResult>
     comparisons,
     delays,
     thresholds: thresholdsOf(rows, comparisons, delays),
-    missing: peers ? PEERS.filter((peer) => !isInstalled(peer)).map(({ name }) => name) : [],
+    missing: [
+      ...(peers ? PEERS.filter((peer) => !isInstalled(peer)).map(({ name }) => name) : []),
+      ...(options.clients ?? []).filter((name) => !isClientInstalled(name)),
+    ],
   };
 }
 
@@ -58,11 +62,9 @@ function badCell(health: Health): Cell {
   return { nodes: BAD_HEALTH_NODES, shape: 'serial', health };
 }
 
-type Resolved = BenchOptions & { readonly rounds: number; readonly effort: number; readonly peers: boolean };
-
 async function runCells(cells: readonly Cell[], options: Resolved): Promise<CellResult[]> {
-  const { signal, onProgress, peers, rounds } = options;
-  const total = cells.reduce((sum, cell) => sum + measurementsOf(cell, peers, rounds), 0);
+  const { signal, onProgress } = options;
+  const total = cells.reduce((sum, cell) => sum + measurementsOf(cell, options), 0);
   const results: CellResult[] = [];
   let done = 0;
   for (const cell of cells) {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Redis, RedisOptions } from 'ioredis';
-import { Redlock } from 'lockstep-redlock';
+import { Redlock, type RedlockSettings } from 'lockstep-redlock';
 import { SOUND, scriptsOf } from '../../core/index.js';
 import { DEFAULT_RUNTIME } from '../lock/parts.js';
 import type { SubjectName } from './types.js';
@@ -46,14 +46,18 @@ type MakeClients = (options?: RedisOptions) => Redis[];
 export type MakeSubject = (makeClients: MakeClients, retries: Retries, ttlMs?: number) => Promise<Subject>;
 
 /** The lock of this project. */
-export const makeLockstep: MakeSubject = async (makeClients, retries, ttlMs = TTL_MS) => {
-  const redlock = new Redlock(makeClients(), {
-    retryCount: retries.count === Infinity ? -1 : retries.count,
-    retryDelay: retries.delayMs,
-    retryJitter: retries.jitterMs,
-  });
+export const makeLockstep: MakeSubject = async (makeClients, retries, ttlMs) =>
+  subjectOf('lockstep', new Redlock(makeClients(), lockSettings(retries)), ttlMs);
+
+/** How the lock is told of retries. */
+export function lockSettings({ count, delayMs, jitterMs }: Retries): RedlockSettings {
+  return { retryCount: count === Infinity ? -1 : count, retryDelay: delayMs, retryJitter: jitterMs };
+}
+
+/** A lock of this project, as something to measure. */
+export function subjectOf(name: SubjectName, redlock: Redlock, ttlMs: number = TTL_MS): Subject {
   return {
-    name: 'lockstep',
+    name,
     worker: (resource) => ({
       async acquire() {
         const lock = await redlock.acquire(resource, ttlMs);
@@ -66,7 +70,7 @@ export const makeLockstep: MakeSubject = async (makeClients, retries, ttlMs = TT
     }),
     close: () => redlock.quit(),
   };
-};
+}
 
 interface Script {
   readonly lua: string;
@@ -81,38 +85,83 @@ const EXTEND = scriptOf(scriptsOf(SOUND.scripts).extend);
 const RELEASE = scriptOf(scriptsOf(SOUND.scripts).release);
 
 /** All replies awaited: the least that a lock in lockstep with its nodes can do. */
-export const makeFloor: MakeSubject = (makeClients) => floor('floor', makeClients(), (replies) => Promise.all(replies));
+export const makeFloor: MakeSubject = (makeClients) => floor('floor', makeClients().map(bareNode), allReplies);
 
 /** The same on clients with ioredis's auto-pipelining. */
 export const makePipelinedFloor: MakeSubject = (makeClients) =>
-  floor('floor-auto-pipelined', makeClients({ enableAutoPipelining: true }), (replies) => Promise.all(replies));
+  floor('floor-auto-pipelined', makeClients({ enableAutoPipelining: true }).map(bareNode), allReplies);
 
 /** The replies of a quorum awaited, those of the others left to come. */
-export const makeQuorumFloor: MakeSubject = (makeClients) => floor('floor-at-quorum', makeClients(), firstQuorum);
+export const makeQuorumFloor: MakeSubject = (makeClients) =>
+  floor('floor-at-quorum', makeClients().map(bareNode), firstQuorum);
 
-/** Has no clock, no time-out and no clean-up: what it costs to send the commands and to read the replies. */
+/** The same on any client, with a time-out that is armed for each round, and cleared by the quorum. */
+export function floorOn(name: SubjectName, senders: readonly SendWords[]): Promise<Subject> {
+  const nodes = senders.map((send) => ({
+    load: (lua: string) => send(['SCRIPT', 'LOAD', lua]),
+    set: (key: string, token: string) => send(['SET', key, token, 'PX', TTL_WORD, 'NX']),
+    extend: (key: string, token: string) => send(['EVALSHA', EXTEND.sha, '1', key, token, TTL_WORD]),
+    release: (key: string, token: string) => send(['EVALSHA', RELEASE.sha, '1', key, token]),
+  }));
+  return floor(name, nodes, async (replies) => {
+    const timer = setTimeout(() => {}, NODE_TIMEOUT_MS);
+    const got = await firstQuorum(replies);
+    clearTimeout(timer);
+    return got;
+  });
+}
+
+/** Sends a command to one node. */
+export type SendWords = (words: readonly string[]) => Promise<unknown>;
+
+/** The commands of a floor on one node. */
+interface BareNode {
+  load(lua: string): Promise<unknown>;
+  set(key: string, token: string): Promise<unknown>;
+  extend(key: string, token: string): Promise<unknown>;
+  release(key: string, token: string): Promise<unknown>;
+}
+
+function bareNode(client: Redis): BareNode {
+  return {
+    load: (lua) => client.script('LOAD', lua),
+    set: (key, token) => client.set(key, token, 'PX', TTL_MS, 'NX'),
+    extend: (key, token) => client.evalsha(EXTEND.sha, 1, key, token, TTL_MS),
+    release: (key, token) => client.evalsha(RELEASE.sha, 1, key, token),
+  };
+}
+
+const TTL_WORD = String(TTL_MS);
+/** That of the lock by default. */
+const NODE_TIMEOUT_MS = 50;
+
+/** Has no clock and no clean-up: what it costs to send the commands and to read the replies. */
 async function floor(
   name: SubjectName,
-  clients: readonly Redis[],
+  nodes: readonly BareNode[],
   settle: (replies: Promise<unknown>[]) => Promise<readonly unknown[]>,
 ): Promise<Subject> {
-  await Promise.all(clients.flatMap((client) => [EXTEND, RELEASE].map(({ lua }) => client.script('LOAD', lua))));
+  await Promise.all(nodes.flatMap((node) => [EXTEND, RELEASE].map(({ lua }) => node.load(lua))));
   return {
     name,
     worker: (resource) => ({
       async acquire() {
         const token = String(DEFAULT_RUNTIME.chance.draw().token);
-        const votes = await settle(clients.map((client) => client.set(resource, token, 'PX', TTL_MS, 'NX')));
+        const votes = await settle(nodes.map((node) => node.set(resource, token)));
         if (votes.includes(null)) throw new Error(`The floor found ${resource} held: something is left from before.`);
         return {
-          extend: () => settle(clients.map((client) => client.evalsha(EXTEND.sha, 1, resource, token, TTL_MS))),
+          extend: () => settle(nodes.map((node) => node.extend(resource, token))),
           claimedMs: () => null,
-          release: () => settle(clients.map((client) => client.evalsha(RELEASE.sha, 1, resource, token))),
+          release: () => settle(nodes.map((node) => node.release(resource, token))),
         };
       },
     }),
     close: async () => {},
   };
+}
+
+function allReplies(replies: Promise<unknown>[]): Promise<unknown[]> {
+  return Promise.all(replies);
 }
 
 function firstQuorum(replies: readonly Promise<unknown>[]): Promise<readonly unknown[]> {

@@ -1,4 +1,5 @@
 import {
+  BENCH_CLIENTS,
   type BenchRow,
   type Comparison,
   type Delay,
@@ -45,9 +46,16 @@ function healthyThresholds(rows: readonly BenchRow[], comparisons: readonly Comp
       atLeast('64 concurrent: ratio to the auto-pipelined floor', ops.median, 0.85),
     ),
     ...best('concurrent64').map(({ against, ops }) =>
-      atLeast(`64 concurrent: ratio to the best peer (${against})`, ops.median, 2),
+      atLeast(`64 concurrent: ratio to the best peer (${against})`, ops.median, 4),
     ),
-    ...found('extend', 'floor').map(({ ops }) => atLeast('extension: ratio to its floor', ops.median, 1.4)),
+    ...found('extend', 'floor-at-quorum').map(({ ops }) =>
+      atLeast('extension: ratio to the floor of a quorum', ops.median, 0.95),
+    ),
+    ...BENCH_CLIENTS.flatMap((client) =>
+      found('serial', `floor on ${client}`).map(({ ops }) =>
+        atLeast(`serial on ${client}: ratio to the floor on it`, ops.median, 0.9),
+      ),
+    ),
   ];
 }
 
@@ -59,7 +67,7 @@ function bestPeer(rows: readonly BenchRow[], shape: Shape): string[] {
       row.health === 'healthy' &&
       row.shape === shape &&
       row.subject !== 'lockstep' &&
-      !row.subject.startsWith('floor'),
+      !/^floor| on /.test(row.subject),
   );
   const best = peers.toSorted((a, b) => b.opsPerSecond - a.opsPerSecond)[0];
   return best === undefined ? [] : [best.subject];

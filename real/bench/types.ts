@@ -38,11 +38,30 @@ export type PeerName =
   | 'redis-semaphore@5.8.0'
   | '@sesamecare-oss/redlock@1.4.0';
 
+/** Clients that the lock is measured on where that is asked for, at the versions that this package is developed with. */
+export type BenchClient = 'ioredis@5' | 'ioredis@6' | 'iovalkey' | 'node-redis@5' | 'node-redis@6';
+
+/** All of them. */
+export const BENCH_CLIENTS: readonly BenchClient[] = Object.freeze([
+  'ioredis@5',
+  'ioredis@6',
+  'iovalkey',
+  'node-redis@5',
+  'node-redis@6',
+]);
+
 /**
  * What is measured: the lock of this package, other libraries, and floors, which are the bare commands on bare ioredis
- * clients: all replies awaited, or those of a quorum, or all on clients with auto-pipelining.
+ * clients: all replies awaited, or those of a quorum, or all on clients with auto-pipelining. The floor on a client awaits
+ * the replies of a quorum, with a time-out for each round, as a lock has to.
  */
-export type SubjectName = 'lockstep' | 'floor' | 'floor-at-quorum' | 'floor-auto-pipelined' | PeerName;
+export type SubjectName =
+  | 'lockstep'
+  | 'floor'
+  | 'floor-at-quorum'
+  | 'floor-auto-pipelined'
+  | `${'lockstep' | 'floor'} on ${BenchClient}`
+  | PeerName;
 
 /** What is measured. */
 export interface BenchOptions {
@@ -52,6 +71,8 @@ export interface BenchOptions {
   readonly shapes?: readonly Shape[];
   /** Default all, where the nodes are ours to harm, else `healthy`. */
   readonly healths?: readonly Health[];
+  /** On which clients the lock is measured besides, each beside its own floor, on healthy nodes. Default none. */
+  readonly clients?: readonly BenchClient[];
   /** Whether other libraries are measured too, as far as they are installed. Default true. */
   readonly peers?: boolean;
   /** Measured rounds; in each, every subject runs once, in an order that rotates. Default 21. */
@@ -163,6 +184,6 @@ export interface BenchResult {
   readonly comparisons: readonly Comparison[];
   readonly delays: readonly Delay[];
   readonly thresholds: readonly Threshold[];
-  /** Other libraries that are not installed. */
-  readonly missing: readonly PeerName[];
+  /** Other libraries and clients that are not installed. */
+  readonly missing: readonly (PeerName | BenchClient)[];
 }
