@@ -49,6 +49,6 @@ export function size(set: NodeSet): number {
 /** The members, lowest index first. */
 export function members(set: NodeSet): number[] {
   const list: number[] = [];
-  for (let node = 0; node < MOST_NODES; node++) if (has(set, node)) list.push(node);
+  for (let rest: number = set; rest !== 0; rest &= rest - 1) list.push(31 - Math.clz32(rest & -rest));
   return list;
 }

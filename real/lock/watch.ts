@@ -63,8 +63,8 @@ export class Watch {
   tell(notice: LockNotice): void {
     const { event, resources, durationMs, heldMs, attempts, code } = notice;
     CHANNELS[event].publish(notice);
-    log('%s %j', event, { resources, durationMs, heldMs, attempts, code: code ?? undefined });
-    emitSafely(() => this.#emitter.emit(event, notice));
+    if (log.enabled) log('%s %j', event, { resources, durationMs, heldMs, attempts, code: code ?? undefined });
+    if (this.#emitter.listenerCount(event) > 0) emitSafely(() => this.#emitter.emit(event, notice));
   }
 
   /** A node's error, for the log alone. */
