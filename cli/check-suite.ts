@@ -35,8 +35,13 @@ export function checkSuite(
 }
 
 function told({ text, counterexample }: { readonly text: string; readonly counterexample: CounterexampleJson }) {
-  const { detail, schedule } = counterexample;
-  return { message: detail, text, ...(schedule === null ? {} : { file: schedule }) };
+  const { detail, schedule, replay } = counterexample;
+  return {
+    message: detail,
+    text,
+    ...(schedule === null ? {} : { file: schedule }),
+    ...(replay === null ? {} : { replay }),
+  };
 }
 
 function knownCases(known: Regressions): Case[] {

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { InputError } from '../scenarios/input-error.js';
 import { withoutPasswords } from '../text/secrets.js';
@@ -21,6 +20,7 @@ import { refuseRepeats } from './option.js';
 import { defineReplay } from './replay-command.js';
 import { defineSweep } from './sweep-command.js';
 import { defineVerify } from './verify-command.js';
+import { version } from './version.js';
 
 const DEFAULT_VERB = 'check';
 /** What somebody sees who has only just met the command. */
@@ -113,19 +113,6 @@ function withVerb(argv: readonly string[]): string[] {
   const own = ['-h', '--help', '-V', '--version'];
   const isFlag = first === undefined || (first.startsWith('-') && !own.includes(first));
   return isFlag ? [DEFAULT_VERB, ...argv] : [...argv];
-}
-
-function version(): string {
-  // From the source or from the build in `dist/cli`.
-  for (const place of ['../package.json', '../../package.json']) {
-    try {
-      const { name, version } = JSON.parse(readFileSync(new URL(place, import.meta.url), 'utf8'));
-      if (name === 'lockstep') return String(version);
-    } catch {
-      // The other place.
-    }
-  }
-  return 'unknown';
 }
 
 const HELP_CODES: readonly string[] = ['commander.help', 'commander.helpDisplayed', 'commander.version'];

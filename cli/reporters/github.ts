@@ -4,8 +4,12 @@ import type { Case, Suite } from './outcome.js';
 export function annotations({ cases }: Suite): string {
   return cases
     .filter(({ result }) => result === 'failed' || result === 'undecided')
-    .map(({ name, result, message = '', text = '', file }) => {
-      const properties = [`title=${property(name)}`, ...(file === undefined ? [] : [`file=${property(file)}`])];
+    .map(({ name, result, message = '', text = '', file, line }) => {
+      const properties = [
+        `title=${property(name)}`,
+        ...(file === undefined ? [] : [`file=${property(file)}`]),
+        ...(line === undefined ? [] : [`line=${line}`]),
+      ];
       const command = result === 'failed' ? 'error' : 'warning';
       return `::${command} ${properties.join(',')}::${data([message, text].filter((it) => it !== '').join('\n'))}\n`;
     })

@@ -1,5 +1,5 @@
 /** How results may be told. */
-export const REPORTERS = ['default', 'json', 'junit', 'github', 'minimal'] as const;
+export const REPORTERS = ['default', 'json', 'junit', 'github', 'sarif', 'minimal'] as const;
 
 /** Who tells of what was tried. */
 export type Reporter = (typeof REPORTERS)[number];
@@ -14,6 +14,14 @@ export interface Case {
   readonly text?: string;
   /** The file that it is about, from the working directory. */
   readonly file?: string;
+  /** Of that file, from 1. */
+  readonly line?: number;
+  /** What it is about, for programs: the id of a property. Default: `name`. */
+  readonly rule?: string;
+  /** The command that shows it again. */
+  readonly replay?: string;
+  /** It fails, and is known to: it was skipped for that. */
+  readonly isAccepted?: boolean;
 }
 
 /** What a verb tried, as continuous integration sees it. */
@@ -28,5 +36,5 @@ export interface Suite {
 
 /** Whether a reporter says all there is to say, so that the usual text is left out. */
 export function isAlone(reporter: Reporter): boolean {
-  return reporter === 'json' || reporter === 'junit' || reporter === 'minimal';
+  return reporter !== 'default' && reporter !== 'github';
 }

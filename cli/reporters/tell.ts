@@ -1,10 +1,12 @@
 import { appendFileSync } from 'node:fs';
 import { printable, printableLines } from '../../text/printable.js';
 import { type Io, say } from '../io.js';
+import { version } from '../version.js';
 import { reasonNotWritten } from '../write-file.js';
 import { annotations, jobSummary } from './github.js';
 import { junitXml } from './junit.js';
 import type { Reporter, Suite } from './outcome.js';
+import { sarifLog } from './sarif.js';
 
 const LONGEST_NAME = 200;
 const LONGEST_MESSAGE = 1_000;
@@ -15,6 +17,9 @@ export function tellSuite(reporter: Reporter, given: Suite, io: Io): void {
   switch (reporter) {
     case 'junit':
       io.stdout.write(junitXml(suite));
+      return;
+    case 'sarif':
+      io.stdout.write(sarifLog(suite, version()));
       return;
     case 'minimal':
       io.stdout.write(minimal(suite));
@@ -33,9 +38,9 @@ export function tellSuite(reporter: Reporter, given: Suite, io: Io): void {
 function shown({ cases, ...suite }: Suite): Suite {
   return {
     ...suite,
-    cases: cases.map(({ name, result, message, text, file }) => ({
+    cases: cases.map(({ name, message, text, file, ...it }) => ({
+      ...it,
       name: printable(name, LONGEST_NAME),
-      result,
       ...(message === undefined ? {} : { message: printable(message, LONGEST_MESSAGE) }),
       ...(text === undefined ? {} : { text: printableLines(text) }),
       ...(file === undefined ? {} : { file: printable(file) }),
