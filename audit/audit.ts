@@ -1,6 +1,6 @@
+import { dirname, resolve } from 'node:path';
 import { policyOf } from '../deviations/index.js';
 import { counterexample } from '../guests/counterexample.js';
-import { formatClientFailure } from '../guests/failure-file.js';
 import { decidedBy } from '../guests/frames.js';
 import { install } from '../guests/host/install.js';
 import { type Recording, record } from '../guests/recording.js';
@@ -20,7 +20,7 @@ import type { Bench } from './drive.js';
 import { environmentFor } from './environment.js';
 import { mute } from './mute.js';
 import { firstLineOf, Program } from './program.js';
-import { type Failing, type Searched, searchAudit } from './search.js';
+import { type Failing, type FoundBefore, type Searched, searchAudit } from './search.js';
 import { understoodIn, whereOf } from './telling.js';
 import { type FoundLock, reasonOf, type Said, understand } from './understand.js';
 import { Wire } from './wire.js';
@@ -35,6 +35,8 @@ export interface AuditPlan extends Said {
   readonly seed: string;
   /** Real time for the search, ms. */
   readonly budgetMs: number;
+  /** What was found before, to be shown again; nothing is searched then. */
+  readonly replay?: FoundBefore | undefined;
 }
 
 /** A finding of an audit. */
@@ -47,12 +49,14 @@ export interface Finding {
   readonly fix: string | null;
   /** `lock.ts:42:17   DEL a of c1`; `null` where it is not known. */
   readonly decidedBy: string | null;
+  /** The same as the path of a file and a line of it, from 1. */
+  readonly place: { readonly path: string; readonly line: number } | null;
   /** What the schedule that shows it does not keep of what locks may assume. */
   readonly assumptionsBroken: readonly string[];
   /** The schedule in at most twenty lines; empty where it takes none. */
   readonly text: string;
-  /** The text of the file of the schedule. */
-  readonly file: string | null;
+  /** What shows it again; `null` where plain use has shown it. */
+  readonly found: FoundBefore | null;
   readonly recording: Recording | null;
 }
 
@@ -123,35 +127,34 @@ async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): P
     isStopped,
     onRun: (done) => tell({ doing: 'searches', done, of: runs }),
   });
+  const where = whereOf(program, found.how);
   const findings: Finding[] = [];
   const defects = defectsOf(found);
   for (const failing of distinct(searched.failing)) {
     if (findings.length >= MOST_FINDINGS || isStopped()) break;
     tell({ doing: `makes ${failing.kind} small`, done: searched.runs, of: runs });
-    findings.push(await findingOf(failing, defects, plan, whereOf(program, found.how)));
+    findings.push(await findingOf(failing, defects, { ...plan, where, isStopped }));
   }
-  for (const defect of defects)
-    if (defect.isShown && !findings.some(({ sentence }) => sentence.includes(defect.sentence)))
-      findings.push(shownFinding(defect, whereOf(program, found.how)));
+  const isNew = (defect: Defect): boolean => !findings.some(({ sentence }) => sentence.includes(defect.sentence));
+  if (plan.replay === undefined)
+    findings.push(...defects.filter((it) => it.isShown && isNew(it)).map((it) => shownFinding(it, where, plan.path)));
+  const isInterrupted = searched.isInterrupted || isStopped();
   return {
     name: program.name,
     verdict:
       findings.length > 0
         ? 'violated'
-        : searched.acquired === 0 || searched.isInterrupted || searched.differs
+        : searched.acquired === 0 || isInterrupted || searched.differs
           ? 'inconclusive'
           : 'passed',
     understood: understoodIn(program, found),
     promise: promiseOf(found.how),
     findings: joined(findings),
-    notes: notesOn(
-      searched,
-      defects.filter(({ sentence }) => !findings.some((it) => it.sentence.includes(sentence))),
-    ),
+    notes: notesOn({ ...searched, isInterrupted }, defects.filter(isNew)),
     runs: searched.runs,
     acquired: searched.acquired,
     classes: searched.classes,
-    isInterrupted: searched.isInterrupted,
+    isInterrupted,
   };
 }
 
@@ -183,11 +186,14 @@ function distinct(failing: readonly Failing[]): readonly Failing[] {
 async function findingOf(
   { kind, schedule: found, subject, extending, run, events, violation }: Failing,
   defects: readonly Defect[],
-  plan: AuditPlan,
-  where: string,
+  plan: AuditPlan & { readonly where: string; readonly isStopped: () => boolean },
 ): Promise<Finding> {
   const how = { extendsItself: extending };
-  const { schedule, minimal, tried } = await shrinkForGuest(subject, found, kind, how, MOST_SHRINKING);
+  const { isStopped, where } = plan;
+  const { schedule, minimal, tried } =
+    plan.replay === undefined
+      ? await shrinkForGuest(subject, found, kind, how, { mostTried: MOST_SHRINKING, isStopped })
+      : { schedule: found, minimal: true, tried: 0 };
   const played = await replayGuests(subject, schedule, { ...how, trace: true });
   const shown = played.violations.find((it) => kindOf(it) === kind) ?? violation;
   const text = await counterexample(
@@ -197,7 +203,7 @@ async function findingOf(
     {
       run,
       runs: plan.runs,
-      seed: plan.seed,
+      seed: plan.replay === undefined ? plan.seed : null,
       foundEvents: events,
       replay: AUDIT_REPLAY,
       showsAll: 'the report',
@@ -208,27 +214,21 @@ async function findingOf(
   const [defect, ...others] = defects.filter(({ brings }) => brings.includes(kind));
   const known = defect ?? causeOf(kind, shown, played, schedule);
   const sentences = [known?.sentence ?? shown.detail, ...others.map(({ sentence }) => `also, ${sentence}`)];
-  const client = { from: 'file', name: plan.path } as const;
+  const sent =
+    (defect?.verb === undefined ? null : lineOf(played, defect.verb)) ??
+    decidedBy(shown, played.run.trace, played.frames) ??
+    lineOf(played);
   return {
     id: defect?.id ?? kind,
     property: propertyLabel(PROPERTY_OF[kind]),
     kind,
     sentence: sentences.join('; '),
     fix: known?.fix ?? null,
-    decidedBy:
-      (defect?.verb === undefined ? null : lineOf(played, defect.verb)) ??
-      decidedBy(shown, played.run.trace, played.frames) ??
-      lineOf(played) ??
-      where,
+    decidedBy: sent ?? where,
+    place: sent === null ? placeOf(where, dirname(plan.path)) : placeOf(sent, process.cwd()),
     assumptionsBroken: assumptions(schedule, policyOf(schedule.policy)),
     text,
-    file: formatClientFailure({
-      client,
-      kind,
-      extending,
-      commandTimeoutMs: subject.commandTimeoutMs ?? null,
-      schedule,
-    }),
+    found: { kind, extending, commandTimeoutMs: subject.commandTimeoutMs ?? null, schedule },
     recording: await record(subject, schedule, how),
   };
 }
@@ -239,8 +239,14 @@ function lineOf({ frames }: GuestRun, verb = ''): string | null {
   return frame === undefined ? null : `${frame.where}   ${frame.said} of ${frame.client}`;
 }
 
+/** The file and the line that a text begins with. */
+function placeOf(text: string, folder: string): Finding['place'] {
+  const [, path, line] = /^(.+?):(\d+)(?::\d+)?(?: {3}|$)/.exec(text) ?? [];
+  return path === undefined ? null : { path: resolve(folder, path), line: Number(line) };
+}
+
 /** What plain use has shown. */
-function shownFinding({ id, sentence, fix, brings }: Defect, where: string): Finding {
+function shownFinding({ id, sentence, fix, brings }: Defect, where: string, path: string): Finding {
   const [kind = 'state'] = brings;
   return {
     id,
@@ -249,9 +255,10 @@ function shownFinding({ id, sentence, fix, brings }: Defect, where: string): Fin
     sentence,
     fix,
     decidedBy: where,
+    place: placeOf(where, dirname(path)),
     assumptionsBroken: [],
     text: '',
-    file: null,
+    found: null,
     recording: null,
   };
 }

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { InputError } from '../scenarios/input-error.js';
 import { type AuditPlan, type AuditResult, auditFile, type Tell } from './audit.js';
+import { NoLockError } from './understand.js';
 
 /** A lock that has not let go of its thread for this long never will, ms. */
 const STUCK_MS = 12_000;
@@ -11,11 +12,13 @@ const LOOK_MS = 250;
 /** An audit that was asked to stop has this long for it, ms. */
 const STOP_MS = 5_000;
 
+const ERRORS = { 'no-lock': NoLockError, input: InputError, bug: Error };
+
 type Message =
   | { readonly type: 'beats'; readonly beats: Int32Array }
   | { readonly type: 'news'; readonly news: Parameters<Tell>[0] }
   | { readonly type: 'result'; readonly result: AuditResult }
-  | { readonly type: 'error'; readonly message: string; readonly stack?: string; readonly isInput: boolean };
+  | { readonly type: 'error'; readonly message: string; readonly stack?: string; readonly kind: keyof typeof ERRORS };
 
 const WORKER = fileURLToPath(new URL('./worker.js', import.meta.url));
 
@@ -76,8 +79,8 @@ function stuck({ path }: AuditPlan): string {
   return `${basename(path)} goes round in a loop that waits for nothing: it has kept its thread for ${STUCK_MS / 1000} s, so that its audit was ended`;
 }
 
-function errorOf({ message, stack, isInput }: Extract<Message, { readonly type: 'error' }>): Error {
-  const error = isInput ? new InputError(message) : new Error(message);
+function errorOf({ message, stack, kind }: Extract<Message, { readonly type: 'error' }>): Error {
+  const error = new ERRORS[kind](message);
   if (stack !== undefined) error.stack = stack;
   return error;
 }

@@ -1,3 +1,4 @@
+import type { ClientFailure } from '../guests/failure-file.js';
 import { natives } from '../guests/host/natives.js';
 import { type LockFactory, lockFactoryOf } from '../guests/lock-factory.js';
 import { replayGuests } from '../guests/run.js';
@@ -23,6 +24,9 @@ export interface Failing {
   readonly subject: LockFactory;
 }
 
+/** A failure on a schedule, with all that its run depends on beside the file. */
+export type FoundBefore = Pick<ClientFailure, 'kind' | 'extending' | 'commandTimeoutMs' | 'schedule'>;
+
 /** What came of a search. */
 export interface Searched {
   readonly runs: number;
@@ -46,6 +50,7 @@ export interface SearchLimits {
   readonly budgetMs: number;
   readonly onRun: (done: number) => void;
   readonly isStopped: () => boolean;
+  readonly replay?: FoundBefore | undefined;
 }
 
 /** What harms nobody where it is rare: what waits for a TTL then, or is asked for again. Counts where this share of runs has it. */
@@ -60,7 +65,29 @@ function isCertain(violation: Violation): boolean {
   return kindOf(violation) !== 'lifetime' || violation.detail.includes('for ever');
 }
 
-/** Goes through the troubles that the lock's promise covers. */
+/** One run, of a schedule that failed before. */
+async function playedAgain(
+  made: LockFactory,
+  { kind, extending, commandTimeoutMs, schedule }: FoundBefore,
+): Promise<Searched> {
+  const subject = { ...made, commandTimeoutMs: commandTimeoutMs ?? undefined };
+  const run = await replayGuests(subject, schedule, { extendsItself: extending });
+  const violation = run.violations.find((it) => kindOf(it) === kind);
+  const { events } = run.run;
+  const failing = violation === undefined ? [] : [{ kind, run: 0, violation, schedule, extending, events, subject }];
+  return {
+    runs: 1,
+    acquired: claimsIn(run),
+    classes: {},
+    failing,
+    uncaught: null,
+    differs: false,
+    isInterrupted: false,
+    rejection: made.seen.rejection,
+  };
+}
+
+/** Goes through the troubles that the lock's promise covers, or plays again what was found before. */
 export async function searchAudit(
   bench: Bench,
   { how, hosts, seen }: FoundLock,
@@ -71,6 +98,7 @@ export async function searchAudit(
     nodeAt: hosts.nodeAt,
     nodes: Math.max(3, how.nodes, hosts.met),
   });
+  if (limits.replay !== undefined) return playedAgain(made, limits.replay);
   const streams = new RandomStreams(limits.seed);
   const troubleOf = troublesFor(how);
   // A key that ends by its value may stay there for ever.

@@ -30,6 +30,11 @@ export interface Said {
 const MOST_NODES = 5;
 const MOST_PLANS = 16;
 
+/** What is wrong with a file in which there is nothing to audit. */
+export class NoLockError extends InputError {
+  override readonly name: string = 'NoLockError';
+}
+
 /** Finds out how the lock in a file is used. @throws InputError in one sentence for a file in which none is found. */
 export async function understand(bench: Bench, said: Said): Promise<FoundLock> {
   const hosts = new Hosts(MOST_NODES);
@@ -55,7 +60,7 @@ function notFound(name: string, plans: readonly Plan[], problems: readonly unkno
       ? 'it exports nothing that could be called'
       : `${plans.length} ways to call it were tried, and none of them set a key in Redis`;
   const problem = problems.length === 0 ? '' : ` (${firstLineOf(problems[0])})`;
-  return new InputError(
+  return new NoLockError(
     `${name}: no lock was found in it: ${tried}${problem}; --acquire <name> says which function acquires`,
   );
 }

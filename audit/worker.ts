@@ -2,6 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { watchdog } from '../guests/host/watchdog.js';
 import { InputError } from '../scenarios/input-error.js';
 import { type AuditPlan, auditFile } from './audit.js';
+import { NoLockError } from './understand.js';
 
 /*
  * An audit in a thread of its own: its author's code may never let go of it.
@@ -20,5 +21,6 @@ try {
 } catch (error) {
   const message = error instanceof Error ? error.message : String(error);
   const stack = error instanceof Error ? error.stack : undefined;
-  parentPort?.postMessage({ type: 'error', message, stack, isInput: error instanceof InputError });
+  const kind = error instanceof NoLockError ? 'no-lock' : error instanceof InputError ? 'input' : 'bug';
+  parentPort?.postMessage({ type: 'error', message, stack, kind });
 }

@@ -189,5 +189,13 @@ export interface AuditFlags {
   readonly seed?: string;
   /** Writes a test; `true` beside the file. */
   readonly test?: string | true;
+  /** Leaves out files without a lock, though only one is named. */
+  readonly skip?: boolean;
+  /** The file of accepted findings, and whether those that are found are added to it. */
+  readonly baseline?: string;
+  readonly accept?: boolean;
+  /** The file of a finding to show again. */
+  readonly replay?: string;
+  readonly reporter?: Reporter;
   readonly json?: boolean;
 }

@@ -166,6 +166,8 @@ function guestOf(flags: GuestsFlags, failure: ClientFailure | null, file: string
   const isNamed = flags.library !== undefined || flags.libraries !== undefined;
   if (!isNamed && failure?.client.from === 'library') return onlyOne({ libraries: [failure.client.name] }, io);
   if (!isNamed && failure?.client.from === 'file') return onlyOne({ library: failure.client.name }, io);
+  if (!isNamed && failure?.client.from === 'audit')
+    throw new InputError(`--replay: ${file} was found by an audit; run ${replayOf(failure, file, io.command)}`);
   if (!isNamed && failure?.client.from === 'test') {
     const again = replayOf(failure, file, io.command);
     throw new InputError(`--replay: ${file} was recorded with the client of a test; let that test call ${again}`);

@@ -291,9 +291,8 @@ const guests = z.strictObject({
 });
 
 const sentence = z.string();
-const audit = z.strictObject({
-  schema: z.literal('lockstep.audit/1'),
-  file: z.string(),
+const audited = {
+  file: z.string().describe('its path, from the working directory'),
   verdict: z.enum(['passed', 'violated', 'inconclusive']),
   understood: z.array(sentence).describe('how the lock is used, as far as it was understood'),
   promise: z.strictObject({ kind: z.enum(['single', 'redlock', 'guard']), judged: sentence, notMade: sentence }),
@@ -307,11 +306,27 @@ const audit = z.strictObject({
       assumptionsBroken: z.array(z.string()),
       schedule: z.string().nullable(),
       report: z.string().nullable(),
+      replay: command,
+      accepted: z.boolean().optional().describe('whether it is in the baseline; left out without one'),
     }),
   ),
   notes: z.array(sentence),
   runs: count,
   acquired: count,
+};
+const known = { file: z.string(), property: z.string(), cause: z.string() };
+const noLongerFound = z
+  .array(z.strictObject(known))
+  .optional()
+  .describe('what the baseline has, and should not have any more; left out without one');
+const audit = z.strictObject({ schema: z.literal('lockstep.audit/1'), ...audited, noLongerFound });
+const unaudited = z.array(z.strictObject({ file: z.string(), why: sentence }));
+const audits = z.strictObject({
+  schema: z.literal('lockstep.audits/1'),
+  audits: z.array(z.strictObject(audited)),
+  skipped: unaudited.describe('files without a lock'),
+  notAudited: unaudited.describe('files of which nothing can be said'),
+  noLongerFound,
 });
 
 const campaign = z.strictObject({
@@ -355,6 +370,7 @@ export const outputGrammar: z.ZodType = z.union([
   verify,
   guests,
   audit,
+  audits,
   campaign,
   doctor,
 ]);

@@ -15,6 +15,14 @@ it('reads what it has written, and a schedule that is nobody’s', () => {
   expect(parseClientSchedule(formatSchedule(schedule), 'a.json')).toEqual({ schedule, failure: null });
 });
 
+it('keeps what was said of an audited lock', () => {
+  const said = { acquire: 'take', release: 'drop', client: 'node-redis', nodes: 3 };
+  const audited = { ...failure, client: { from: 'audit', name: 'src/lock.ts', said } } as const;
+  expect(parseClientSchedule(formatClientFailure(audited), 'a.json').failure).toMatchObject(audited);
+  const text = formatClientFailure(audited).replace('"nodes": 3', '"nodes": 0');
+  expect(() => parseClientSchedule(text, 'a.json')).toThrow('a.json: /client/said/nodes: 0 is not');
+});
+
 it('says what is wrong in a file', () => {
   const text = formatClientFailure(failure).replace('"belief"', '"believe"');
   expect(() => parseClientSchedule(text, 'a.json')).toThrow('a.json: /kind: "believe" is unknown');
@@ -22,11 +30,12 @@ it('says what is wrong in a file', () => {
 });
 
 it('names what shows it again, to be pasted', () => {
-  const of = (from: 'library' | 'file' | 'test', name: string, extending = false): string =>
+  const of = (from: 'library' | 'file' | 'test' | 'audit', name: string, extending = false): string =>
     replayOf({ client: { from, name }, extending }, 'x/a b.json', 'npx lockstep');
   expect(of('library', 'redlock5', true)).toBe(
     "npx lockstep guests --replay 'x/a b.json' --libraries redlock5 --extending",
   );
   expect(of('file', './my-lock.ts')).toBe("npx lockstep guests --replay 'x/a b.json' --library ./my-lock.ts");
+  expect(of('audit', 'src/lock.ts')).toBe("npx lockstep audit --replay 'x/a b.json'");
   expect(of('test', 'the client')).toBe("expectSafe(…, { replay: 'x/a b.json' })");
 });

