@@ -1,4 +1,4 @@
-import { casesOf } from '../guests/search/cases.js';
+import { casesOf, tasksIn } from '../guests/search/cases.js';
 import { type FaultClass, withstood } from '../guests/search/fault-classes.js';
 import { VIOLATION_KINDS, type ViolationKind } from '../guests/search/kinds.js';
 import type { Understood } from './plan.js';
@@ -58,7 +58,7 @@ export interface Trouble {
 export function troublesFor(how: Understood): (n: number) => Trouble {
   const ttls = ttlsFor(how);
   if (promiseOf(how) === 'redlock') {
-    const caseOf = casesOf({ nodes: how.nodes }, true);
+    const caseOf = casesOf({ nodes: how.nodes }, true, how.besides);
     return (n) => {
       const { faults, commandTimeoutMs } = caseOf(n);
       return {
@@ -78,7 +78,7 @@ export function troublesFor(how: Understood): (n: number) => Trouble {
     .map((it) => withoutCrashes(it));
   classes.push(...LATE, ...LATE);
   return (n) => {
-    const faults = classes[n % classes.length] as FaultClass;
+    const faults = tasksIn(n, how.besides) ?? (classes[n % classes.length] as FaultClass);
     const alike = Math.floor(n / classes.length) % 2 === 0 ? {} : { longestOffsetMs: 1 };
     return {
       faults: { ...faults, faultModel: { ...faults.faultModel, clients: 3, nodes: 1, ttlsMs: ttls, ...alike } },

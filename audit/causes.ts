@@ -49,6 +49,12 @@ const TOO_LONG: Cause = {
   fix: 'count the TTL from before the first command was sent',
 };
 
+const LETS_TASKS_IN: Cause = {
+  sentence:
+    'it lets two tasks of one process in at once: what the process knows of its own lock counts for all that goes on in it',
+  fix: 'have each acquisition take its own token, and refuse it where the key has another one',
+};
+
 /** What a failure says of a lock, by its kind and by what its run shows; `null` where that is not known. */
 export function causeOf(
   kind: ViolationKind,
@@ -57,6 +63,7 @@ export function causeOf(
   { cluster }: Schedule,
 ): Cause | null {
   if (kind !== 'belief' && kind !== 'state') return FAILURES[kind] ?? null;
+  if (kind === 'belief' && clients[0] === clients[1]) return LETS_TASKS_IN;
   const before = run.trace.filter((it) => it.atUs <= atUs);
   const done = foreignDeletion(before);
   const gone = before.findLast((it) => it.kind === 'key-gone' && clients.includes(String(it.detail.owner)));

@@ -61,6 +61,7 @@ export function defectsOf({ how, seen }: FoundLock): Defect[] {
     ...errorDefects(seen, how.nodes),
     ...releaseDefects(commands, how.releases),
     ...valueDefects(commands, seen, how.releases),
+    ...sharedDefects(seen, how.releases),
     ...extensionDefects(seen, how.renews),
     ...lifetimeDefects(commands, seen),
     ...workDefects(seen, how.releases),
@@ -157,6 +158,21 @@ function releaseDefects({ releases, readsBeforeRelease, watches }: Commands, isR
       brings: EXCLUSION,
       isShown: false,
       verb,
+    },
+  ];
+}
+
+/** What one acquisition of a process does to another one. */
+function sharedDefects({ keeps }: FoundLock['seen'], isReleased: boolean): Defect[] {
+  if (keeps === null || !isReleased) return [];
+  const when = keeps === 'a' ? 'a second one that is refused' : 'a second one, for another resource,';
+  return [
+    {
+      id: 'shared-state',
+      sentence: `acquisitions of one process share what ought to be each one's own, as the token of its release: ${when} replaces that of the first, whose release then deletes nothing, and nobody gets that lock until its TTL is over`,
+      fix: 'keep the token with each acquisition: in a local variable, or in what it returns',
+      brings: ['leak'],
+      isShown: true,
     },
   ];
 }

@@ -34,6 +34,8 @@ export interface Understood {
   readonly renews: boolean;
   /** Its key is another one at another time. */
   readonly keyVaries: boolean;
+  /** What a process may acquire besides a lock that it has: what it promises to keep apart. */
+  readonly besides: readonly string[];
   /** It deletes its key when its work is done. */
   readonly releases: boolean;
 }
@@ -45,6 +47,7 @@ export const NOTHING_KNOWN: Omit<Understood, 'plan' | 'nodes' | 'client'> = {
   voidHolds: false,
   renews: false,
   keyVaries: false,
+  besides: [],
   releases: true,
 };
 

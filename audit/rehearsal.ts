@@ -16,6 +16,7 @@ export interface Attempt {
   /** What it gave; `null` where it was refused, or failed. */
   held: HeldByFile | null;
   error: unknown;
+  askedMs: number;
   acquiredMs: number;
   /** Its key was deleted before the call was over. */
   isOver: boolean;
@@ -107,6 +108,7 @@ function watchedCalls(
         trial: process === null ? null : wire.trialOf(process),
         held: null,
         error: null,
+        askedMs: nowMs(),
         acquiredMs: Number.NaN,
         isOver: false,
         releasedMs: Number.NaN,

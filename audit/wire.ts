@@ -1,6 +1,6 @@
 import type { Answer } from '../core/index.js';
 import type { ProcessContext } from '../guests/host/owner.js';
-import type { SentCommands, Tap } from '../guests/tap.js';
+import type { Asked, SentCommands, Tap } from '../guests/tap.js';
 import { readCommand, type Said } from './said.js';
 
 /** What is taken of a TTL for work: clocks differ by a little, and who relies on the last of it relies on chance. */
@@ -117,6 +117,7 @@ export function usable(ttlMs: number): number {
 /** Listens to all processes of all runs. */
 export class Wire implements Tap {
   private readonly trials = new WeakMap<ProcessContext, Trial>();
+  private readonly byLock = new WeakMap<object, Trial>();
   /** Nothing is kept back. */
   naturally = false;
   /** How many nodes have to grant a lock of which it is not known yet how many there are. */
@@ -126,6 +127,7 @@ export class Wire implements Tap {
     const trial = new Trial(this.neededAtFirst ?? needed);
     if (keepsBack && !this.naturally) trial.kept = { connections: new Set(), sends: [] };
     this.trials.set(process, trial);
+    if (process.task) this.byLock.set(process.task, trial);
     return trial;
   }
 
@@ -134,8 +136,12 @@ export class Wire implements Tap {
     return this.trials.get(process) ?? null;
   }
 
-  sent({ process, node, commands, meaning }: SentCommands): void {
-    const trial = this.trials.get(process);
+  private of(process: ProcessContext, lock: object | null): Trial | undefined {
+    return (lock === null ? undefined : this.byLock.get(lock)) ?? this.trials.get(process);
+  }
+
+  sent({ process, lock, node, commands, meaning }: SentCommands): void {
+    const trial = this.of(process, lock);
     if (trial === undefined) return;
     const about = commands.find((it) => it.length > 1);
     for (const words of commands) {
@@ -145,8 +151,8 @@ export class Wire implements Tap {
     }
   }
 
-  answered(process: ProcessContext, node: number, operation: Said['operation'], answer: Answer): void {
-    this.trials.get(process)?.answered(node, operation, answer, process.wallMs());
+  answered({ process, lock, node }: Asked, operation: Said['operation'], answer: Answer): void {
+    this.of(process, lock)?.answered(node, operation, answer, process.wallMs());
   }
 
   keeps(

@@ -72,8 +72,8 @@ describe('expectSafe', () => {
     ];
     for (const make of makes) {
       const { classes } = await expectSafe(make, { runs: 36, reportTo });
-      expect(Object.keys(classes)).toHaveLength(18);
-      expect(classes).toMatchObject({ drift: 2, 'minority-mute': 2, 'all-at-once': 2 });
+      expect(Object.keys(classes)).toHaveLength(19);
+      expect(classes).toMatchObject({ drift: 2, 'two-tasks': 3, 'minority-mute': 2, 'all-at-once': 2 });
     }
   });
 

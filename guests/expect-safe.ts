@@ -142,7 +142,8 @@ class Search {
       return { runs: 1, claims: this.claims, classes: {} };
     }
     const streams = new RandomStreams(seed);
-    const caseOf = casesOf(this.options, this.subject.seen.sockets);
+    const { besides, seen } = this.subject;
+    const caseOf = casesOf(this.options, seen.sockets, this.options.tasks === 1 ? [] : besides);
     const classes: Record<string, number> = {};
     for (let number = 0; number < runs; number++) {
       signal?.throwIfAborted();

@@ -8,6 +8,7 @@ import {
   type Token,
 } from '../core/index.js';
 import { Kind, type QueueEvent, type SimLock, type TrueTime, trueTime } from '../sim/index.js';
+import { isOpen } from './asker.js';
 import { follow } from './follow.js';
 import { EPOCH_MS, GuestHost } from './guest-host.js';
 import { BeliefEnd, Hold } from './hold.js';
@@ -120,7 +121,7 @@ export class GuestClient extends GuestHost {
   override acquire(lock: SimLock): void {
     this.context.called(Kind.call, lock);
     lock.repeats = true;
-    this.current = lock;
+    this.task = lock;
     this.randomCalls = 0;
     const { places, majority } = lock.list;
     const phase: Phase = 'acquiring';
@@ -131,8 +132,22 @@ export class GuestClient extends GuestHost {
     const hold = new Hold(lock, resource, calledMs);
     this.holds.set(lock, hold);
     this.session.judge.called(lock, this.context.now);
+    this.noteTasks(lock);
+    this.asking = lock;
     this.enter(() => this.ask(hold));
+    this.asking = null;
     this.host.attempted(lock);
+  }
+
+  /** Whether what its acquisitions have given tells them apart. */
+  get tellsApart(): boolean {
+    const given = [...this.holds.values()].map(({ held }) => held);
+    return new Set(given).size === given.length && given.every((it) => it !== null && it !== true);
+  }
+
+  private noteTasks(lock: SimLock): void {
+    if (!this.locks.some((other) => other !== lock && isOpen(other))) return;
+    this.session.overlapping.add(this.name);
   }
 
   private ask(hold: Hold): void {
@@ -164,6 +179,7 @@ export class GuestClient extends GuestHost {
   private askOf(client: LockUnderTest, hold: Hold, done: () => void): void {
     const { ttlMs } = hold.lock.plan;
     const { acquire, using } = client;
+    this.task = hold.lock;
     if (using !== undefined && (acquire === undefined || this.session.extendsItself)) {
       this.use(hold, client, using, done);
       return;

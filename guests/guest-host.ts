@@ -24,6 +24,7 @@ import {
   type TrueTime,
 } from '../sim/index.js';
 import type { Addressed } from './addressed.js';
+import { askerOf } from './asker.js';
 import { isGreetingSaid } from './frames.js';
 import { as, current, type OwnedTimer } from './host/owner.js';
 import { unreachable } from './net/addresses.js';
@@ -56,7 +57,9 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
   readonly session: Session;
   protected readonly timers: ProcessTimers;
   /** The lock that was asked for last: what is sent belongs to it, unless its token says otherwise. */
-  protected current: SimLock | null = null;
+  task: SimLock | null = null;
+  /** The lock that is just being asked for: its call has not returned. */
+  asking: SimLock | null = null;
   protected randomCalls = 0;
   /** How often it has waited for a timer, or was asked for something. */
   protected pauses = 0;
@@ -121,7 +124,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
 
   /** From the schedule's jitter, so that a replay draws the same, and apart in the last digits for tokens made of it. */
   random(): number {
-    const lock = this.current;
+    const lock = this.task;
     const ppm = lock === null ? 500_000 : this.host.jitterPpm(lock, this.randomCalls++);
     return (ppm + (this.randomWord() >>> 0) / 2 ** 32) / 1_000_000;
   }
@@ -191,9 +194,8 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
   override wake(subject: object, event: QueueEvent): boolean {
     if (!(subject instanceof GuestTimer)) return super.wake(subject, event);
     if (subject.event !== event) return false;
-    const now = this.clocks.monotonic.read(this.context.now);
     if (subject.delayUs > NO_PAUSE_US) this.pauses++;
-    this.enter(() => this.timers.fire(subject, now));
+    this.enter(() => this.timers.fire(subject, this.clocks.monotonic.read(this.context.now)));
     return true;
   }
 
@@ -246,12 +248,11 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
 
   /** Keeps the line that sends this, where a trace is kept. */
   private noteFrame(node: number, said: string): void {
-    const { name: client } = this;
-    const sentUs = this.context.now;
-    const { frames, origins } = this.session;
+    const { name: client, context, session } = this;
+    const { frames, origins } = session;
     if (origins === null) return;
     const where = isGreetingSaid(said) ? null : origins.lineNow();
-    frames.push({ client, node: nodeName(node), said, sentUs, where });
+    frames.push({ client, node: nodeName(node), said, sentUs: context.now, where });
   }
 
   /** Sends commands over a connection that guest code has opened itself. */
@@ -262,7 +263,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
   }
 
   private transmitNow(connection: Connection, node: number, commands: readonly (readonly string[])[]): void {
-    const place = this.current?.list.nodes.indexOf(node) ?? -1;
+    const place = this.task?.list.nodes.indexOf(node) ?? -1;
     const addressed = place < 0 ? null : this.addressed(place, node, commands);
     if (addressed === null) return;
     const { lock, command, said, at } = addressed;
@@ -288,14 +289,14 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     session.sends(this);
     if (!commands.every(isGreeting)) this.asked = union(this.asked, oneNode(node));
     session.seen.nodesAsked = Math.max(session.seen.nodesAsked, size(this.asked));
-    const isAcquiring = this.current?.state.phase === 'acquiring';
+    const isAcquiring = this.task?.state.phase === 'acquiring';
     const meaning = meaningOf(commands.find((it) => it.length > 1) ?? [], {
       textOf: (sha) => session.textOf(sha),
       effectOf: (text, rest) => session.effects.ofScript(text, rest, isAcquiring),
     });
-    session.tap?.sent({ process: this, node, commands, meaning });
     const owner = this.ownerOf(meaning);
-    const lock = owner?.client === this ? owner : this.current;
+    const lock = owner?.client === this ? owner : askerOf(meaning, this, session);
+    session.tap?.sent({ process: this, lock, node, commands, meaning });
     const at = session.nodes[node];
     if (lock === null || at === undefined) return null;
     const token = meaning.value === null ? lock.token : session.names.claimFor(meaning.value, lock);
@@ -317,10 +318,10 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
   private ownerOf({ value, operation }: Meaning): SimLock | null {
     const { names, tap } = this.session;
     const owner = value === null ? null : this.context.ownerOf(names.known(value) ?? 0);
-    const isUsedAgain = tap !== null && operation === 'acquire' && owner?.client === this && owner !== this.current;
-    if (!isUsedAgain || this.current?.state.phase !== 'acquiring' || value === null) return owner;
-    names.renew(value, this.current);
-    return this.current;
+    const isUsedAgain = tap !== null && operation === 'acquire' && owner?.client === this && owner !== this.task;
+    if (!isUsedAgain || this.task?.state.phase !== 'acquiring' || value === null) return owner;
+    names.renew(value, this.task);
+    return this.task;
   }
 
   private networkMade: ProcessNetwork | null = null;
@@ -356,6 +357,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     this.session.judge.tokenOver(lock.token, this.context.now);
     lock.token = token;
     lock.keys = keys.map((key) => this.context.keyOf(key));
+    this.session.learnKey(keys[0], lock);
     const attempt = { ...lock.state.attempt, token: token as unknown as Token };
     this.setState(lock, { attempt, votes: NO_VOTES });
   }
@@ -374,7 +376,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
   }
 
   override receive(message: Message, answer: Answer, counter: number): void {
-    const { remote, command, place } = message;
+    const { remote, command, place, node } = message;
     const lock = this.locks[message.lock];
     if (!(remote instanceof RemoteCommands || remote instanceof Segment) || lock === undefined) return;
     // What a server says by itself answers nothing, nor does what nobody reads.
@@ -391,7 +393,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     const isAwaited = remote instanceof Segment ? isAnswer : remote.isAwaited;
     if (isAwaited) this.session.judge.heard(command, this.context.now);
     if (isAnswer) this.answered(lock, place, answer);
-    if (isAnswer) this.session.tap?.answered(this, lock.list.nodes[place] ?? place, command.operation, answer);
+    if (isAnswer) this.session.tap?.answered({ process: this, lock, node }, command.operation, answer);
     if (command.operation === 'extend' && answer === 'yes' && isAwaited) this.extensionGranted(lock, place);
     this.enter(() => remote.arrive(counter));
   }

@@ -1,5 +1,7 @@
 import { type LockPlan, plainCluster, plainLock, type Schedule } from '../scenarios/index.js';
+import type { ClientProcess } from '../sim/index.js';
 import { loadLua } from '../wire/index.js';
+import { GuestClient } from './guest-client.js';
 import type { MakeLock } from './lock-under-test.js';
 import { replayGuests } from './run.js';
 import { type LockFactory, nothingSeen } from './session.js';
@@ -21,14 +23,23 @@ export async function lockFactoryOf(
   name: string,
   make: MakeLock,
   commandTimeoutMs: number | undefined,
-  { nodes = 3, ...hooks }: Pick<LockFactory, 'tap' | 'nodeAt'> & { readonly nodes?: number } = {},
+  { nodes = 3, ...hooks }: Pick<LockFactory, 'tap' | 'nodeAt' | 'besides'> & { readonly nodes?: number } = {},
 ): Promise<LockFactory> {
   await loadLua();
   const seen = nothingSeen();
   const subject: LockFactory = { name, make, commandTimeoutMs, bounds: false, scripts: new Map(), seen, ...hooks };
   for (const extendsItself of [false, true]) await replayGuests(subject, onNodes(REHEARSAL, nodes), { extendsItself });
   const { monitors } = await replayGuests({ ...subject, commandTimeoutMs: undefined }, onNodes(SILENT_NODE, nodes));
-  return { ...subject, bounds: monitors.bounds, seen: { ...nothingSeen(), sockets: seen.sockets } };
+  const { world } = await replayGuests(subject, onNodes(TWO_RESOURCES, nodes));
+  const known = { ...subject, bounds: monitors.bounds, seen: { ...nothingSeen(), sockets: seen.sockets } };
+  return { besides: besidesOf(world.clients[0]), ...known };
+}
+
+/** Acquisitions of one process are kept apart by a client that gives something of its own for each. */
+function besidesOf(client: ClientProcess | undefined): readonly string[] {
+  if (!(client instanceof GuestClient) || !client.tellsApart) return [];
+  const [first, second] = client.locks.map(({ keys }) => keys[0]);
+  return first === second ? ['a'] : ['a', 'b'];
 }
 
 function onNodes(schedule: Schedule, nodes: number): Schedule {
@@ -51,6 +62,11 @@ const REHEARSAL: Schedule = {
   faults: [],
   fates: [],
   untilUs: 5_000_000,
+};
+
+const TWO_RESOURCES: Schedule = {
+  ...REHEARSAL,
+  clients: [{ id: 'c1', locks: [lock(0), { ...lock(2_500_000), resources: ['b'] }] }],
 };
 
 /** Long enough for any time-out of a client. */

@@ -21,7 +21,6 @@ import { as, current } from './host/owner.js';
 import { watchdog } from './host/watchdog.js';
 import { type ClientViolation, failure } from './judges/failure.js';
 import type { ByteLine } from './net/byte-log.js';
-import { kindOf } from './search/kinds.js';
 import { type GuestProcess, type LockFactory, type OpenCall, Session, type Uncaught } from './session.js';
 
 /** A run of guests, with what monitors say about it. */
@@ -163,11 +162,7 @@ class Running {
   get violations(): readonly ClientViolation[] {
     const { session, monitors } = this;
     const found = monitors.violations.filter((it) => isJudged(it) && !session.wasPausedThroughout(it));
-    return [...found, ...session.told].filter((it) => this.isPromised(it));
-  }
-
-  private isPromised(violation: ClientViolation): boolean {
-    return !this.session.notPromised.includes(kindOf(violation));
+    return [...found, ...session.told].filter((it) => session.counts(it));
   }
 
   finish(): GuestRun {
@@ -181,7 +176,7 @@ class Running {
     const clients = waiting.map(({ client }) => client);
     const violations: ClientViolation[] = [
       ...this.violations,
-      ...(isWhole ? monitors.found(clients, world.now) : []).filter((it) => this.isPromised(it)),
+      ...(isWhole ? monitors.found(clients, world.now) : []).filter((it) => session.counts(it)),
       ...waiting.filter((call) => this.isToBlame(call)).map((call) => this.hangOf(call)),
       ...(goesInCircles ? [circles(world)] : []),
     ];

@@ -18,7 +18,7 @@ import type { Wire } from './redis/client.js';
 import { Effects } from './redis/effect.js';
 import { RunNames } from './redis/names.js';
 import { Server } from './redis/server.js';
-import type { ViolationKind } from './search/kinds.js';
+import { kindOf, type ViolationKind } from './search/kinds.js';
 import type { Tap } from './tap.js';
 import { testBedOf } from './test-bed.js';
 
@@ -37,6 +37,8 @@ export interface LockFactory {
   readonly seen: Seen;
   /** Kinds of failure that it never promised to avoid, and that are not told; none where left out. */
   readonly notPromised?: readonly ViolationKind[];
+  /** What a process may acquire besides a lock of `a` that it has or asks for; none where the client promises nothing on that. */
+  readonly besides?: readonly string[];
   /** Listens to its clients' own connections. */
   readonly tap?: Tap | undefined;
   /** The index of the node at a place that clients connect to; -1 for none. Default: nodes by their own addresses. */
@@ -150,6 +152,12 @@ export class Session {
   private readonly sentAt = new Map<string, number>();
   private readonly shared = new Set<SimLock>();
   private readonly hasty = new Set<SimLock>();
+  /** Processes that have asked for a lock while they had another one, or asked for that. */
+  readonly overlapping: Set<string> = new Set();
+  /** Those of them of which it is not certain which value is of which of their locks. */
+  readonly guessed: Set<string> = new Set();
+  /** By key: of which resource it is. */
+  private readonly keyNames = new Map<string, string>();
   private readonly pauses: { readonly client: string; readonly sinceUs: number; readonly untilUs: number }[] = [];
 
   constructor(subject: LockFactory, context: World['context'], judge: GuestMonitors, extendsItself: boolean) {
@@ -265,6 +273,27 @@ export class Session {
       if (text !== null && !this.subject.scripts.has(sha1(toBytes(text))))
         this.subject.scripts.set(sha1(toBytes(text)), text);
     }
+  }
+
+  /** Remembers the key of a lock. */
+  learnKey(key: string | undefined, { plan, client }: SimLock): void {
+    const [resource] = plan.resources;
+    if (key !== undefined && resource !== undefined && !this.guessed.has(client.name)) this.keyNames.set(key, resource);
+  }
+
+  /** Whether this is the key of a lock, by what was seen of others, or by its name. */
+  isKeyOf(key: string, { plan }: SimLock): boolean {
+    const known = this.keyNames.get(key);
+    const words = key.split(/[^a-z0-9]+/i);
+    return plan.resources.some((it) => (known === undefined ? words.includes(it) : known === it));
+  }
+
+  /** Whether it counts: of who has two locks at once, not all is known for certain. */
+  counts(violation: ClientViolation): boolean {
+    const kind = kindOf(violation);
+    if (this.notPromised.includes(kind)) return false;
+    const isIn = (names: ReadonlySet<string>): boolean => violation.clients.some((it) => names.has(it));
+    return kind === 'belief' || kind === 'hang' || !isIn(kind === 'leak' ? this.guessed : this.overlapping);
   }
 
   uncaught(client: GuestProcess, error: unknown): void {

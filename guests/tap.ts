@@ -2,11 +2,17 @@ import type { Answer } from '../core/index.js';
 import type { ProcessContext } from './host/owner.js';
 import type { Meaning } from './redis/meaning.js';
 
-/** Commands that a simulated process sends to one node at once. */
-export interface SentCommands {
+/** Who asks a node. */
+export interface Asked {
   readonly process: ProcessContext;
+  /** The acquisition that it is for; `null` before there is any. */
+  readonly lock: object | null;
   /** The index of the node. */
   readonly node: number;
+}
+
+/** Commands that a simulated process sends to one node at once. */
+export interface SentCommands extends Asked {
   readonly commands: readonly (readonly string[])[];
   readonly meaning: Meaning;
 }
@@ -16,7 +22,7 @@ export interface Tap {
   /** Commands leave a process. */
   sent(sent: SentCommands): void;
   /** A process is about to read an answer. */
-  answered(process: ProcessContext, node: number, operation: Meaning['operation'], answer: Answer): void;
+  answered(asked: Asked, operation: Meaning['operation'], answer: Answer): void;
   /**
    * Whether commands are kept back, as if the process had not come to them yet; `send` sends them later.
    *

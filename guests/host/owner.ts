@@ -8,6 +8,8 @@ export interface OwnedTimer {
 export interface ProcessContext {
   /** In a word, for messages: `c1`. */
   readonly name: string;
+  /** The acquisition that it was asked for last. */
+  readonly task?: object | null;
   /** What `process.pid` shows. */
   readonly pid: number;
   /** What `Date.now()` shows: its wall clock, whole ms since the epoch. */

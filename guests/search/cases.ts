@@ -1,7 +1,7 @@
 import type { FaultModel } from '../../search/fault-model.js';
 import { COMMAND_TIMEOUT_MS } from '../lock-factory.js';
 import type { ExpectSafeOptions, TestFaults } from '../options.js';
-import { type FaultClass, withstood } from './fault-classes.js';
+import { type FaultClass, twoTasks, withstood } from './fault-classes.js';
 
 const DEFAULT_TTL_MS = 10_000;
 /** One that is no whole number of seconds, and a short one, among them. */
@@ -16,8 +16,30 @@ interface Trial {
   readonly commandTimeoutMs: number | undefined;
 }
 
-/** What case number `n` of a test may go through. @param hasConnections - Clients open their own. */
-export function casesOf(options: ExpectSafeOptions, hasConnections: boolean): (n: number) => Trial {
+/** Every so many cases, each process makes two acquisitions at once. */
+const TURNS_OF_TASKS = 10;
+
+/**
+ * The class of case number `n`, in the place of that of its turn, if each process makes two acquisitions at once in it.
+ *
+ * @param besides - What the second may be of.
+ */
+export function tasksIn(n: number, besides: readonly string[]): FaultClass | null {
+  const [first, ...rest] = besides;
+  return first === undefined || n % TURNS_OF_TASKS !== TURNS_OF_TASKS - 1 ? null : twoTasks([first, ...rest]);
+}
+
+/**
+ * What case number `n` of a test may go through.
+ *
+ * @param hasConnections - Clients open their own.
+ * @param besides - What a process may acquire while it has a lock.
+ */
+export function casesOf(
+  options: ExpectSafeOptions,
+  hasConnections: boolean,
+  besides: readonly string[] = [],
+): (n: number) => Trial {
   const {
     commandTimeoutMs = COMMAND_TIMEOUT_MS,
     faults,
@@ -49,7 +71,7 @@ export function casesOf(options: ExpectSafeOptions, hasConnections: boolean): (n
   );
   return (n) => {
     const turn = Math.floor(n / classes.length);
-    const it = classes[n % classes.length] as FaultClass;
+    const it = tasksIn(n, besides) ?? (classes[n % classes.length] as FaultClass);
     // Clocks of one zone in every other turn: what is made of the time comes twice then.
     const alike = turn % 2 === 0 ? {} : { longestOffsetMs: 1 };
     // The class knows better where only some TTLs will do.

@@ -33,6 +33,8 @@ export interface FaultClass {
   readonly atOnce?: boolean;
   /** When everything has healed, each client asks once more, alone. */
   readonly heals?: boolean;
+  /** Each process makes two acquisitions at once: the second is of one of these. */
+  readonly besides?: readonly [string, ...string[]];
   /** Clients write to a resource while they hold the lock, having looked at it just before. */
   readonly writes?: boolean;
 }
@@ -158,6 +160,22 @@ const ALL_AT_ONCE: FaultClass = {
     spikePpm: 50_000,
   },
 };
+
+/**
+ * What a lock goes through that promises to keep two acquisitions of one process apart.
+ *
+ * @param besides - What the second may be of.
+ */
+export function twoTasks(besides: readonly [string, ...string[]]): FaultClass {
+  return {
+    id: 'two-tasks',
+    title: 'two tasks',
+    story: 'nothing goes wrong, and each process makes two acquisitions at once, of one resource or of two',
+    faultModel: {},
+    besides,
+    heals: true,
+  };
+}
 
 /** The columns of the matrix, in its order. */
 export const FAULT_CLASSES: readonly FaultClass[] = [

@@ -63,6 +63,7 @@ function alike(cluster: RunConfig['setup']['cluster']): RunConfig['setup']['clus
 
 const GUEST_CONCERN = 6;
 const CONNECTION_CONCERN = 7;
+const TASK_CONCERN = 8;
 
 /** Where all begin in one instant, it is this one, µs. */
 const AT_ONCE_US = 1_000;
@@ -91,6 +92,10 @@ const SEND_AFTER_US = 1_000;
 /** Share of the locks under which is written. */
 const WRITERS_PPM = 500_000;
 
+function isBusy({ gone, state }: SimLock): boolean {
+  return !gone && !['failed', 'released', 'lost'].includes(state.phase);
+}
+
 /** Draws what happens to guests: as for the lock of `core`, but with work that suits libraries. */
 export class GuestAdversary implements Adversary {
   private readonly faults: FaultClass;
@@ -104,6 +109,9 @@ export class GuestAdversary implements Adversary {
   /** Whose process has been told to die. */
   private dead: SimLock | null = null;
   private begins: Fault[];
+  private readonly tasks: RandomStream;
+  /** By client: what it acquires besides the lock that was drawn last. */
+  private readonly second: (LockPlan | null)[] = [];
   private readonly connections: ConnectionTrouble | null;
 
   constructor(faults: FaultClass, runConfig: RunConfig, streams: StreamSource, run: number) {
@@ -111,6 +119,7 @@ export class GuestAdversary implements Adversary {
     this.runConfig = runConfig;
     this.drawn = new RandomAdversary(weatherOf(faults), runConfig, streams, run);
     this.draw = streams.stream(run, GUEST_CONCERN);
+    this.tasks = streams.stream(run, TASK_CONCERN);
     const { connections } = faults;
     this.connections =
       connections === undefined ? null : new ConnectionTrouble(connections, streams.stream(run, CONNECTION_CONCERN));
@@ -132,8 +141,30 @@ export class GuestAdversary implements Adversary {
     });
   }
 
-  /** Held to the end or past it, and released some day: a lock that extends itself would be held for ever. */
   nextLock(client: number, view: WorldView): LockPlan | null {
+    const { besides } = this.faults;
+    if (besides === undefined) return this.oneLock(client, view);
+    const second = this.second[client] ?? null;
+    this.second[client] = null;
+    if (second !== null) return second;
+    // Both tasks are over before the next two begin.
+    if (view.clients[client]?.locks.some(isBusy)) return null;
+    const first = this.oneLock(client, view);
+    if (first === null || first.atUs >= this.healedUs) return first;
+    this.second[client] = this.besideOf(first, besides);
+    return { ...first, extensions: [] };
+  }
+
+  private besideOf({ atUs, ttlMs }: LockPlan, besides: readonly [string, ...string[]]): LockPlan {
+    const { tasks } = this;
+    const ttlUs = ttlMs * 1000;
+    const afterUs = tasks.pick([0, tasks.below(20_000), tasks.below(ttlUs), tasks.below(2 * ttlUs)]);
+    const holdUs = tasks.pick([tasks.below(20_000), tasks.below(ttlUs), tasks.between(ttlUs, 3 * ttlUs)]);
+    return plainLock(atUs + afterUs, ttlMs, { holdUs, resources: [tasks.pick(besides)] });
+  }
+
+  /** Held to the end or past it, and released some day: a lock that extends itself would be held for ever. */
+  private oneLock(client: number, view: WorldView): LockPlan | null {
     const drawn = this.drawn.nextLock(client, view);
     if (drawn === null) return this.lastLock(client, view);
     const plan = this.inOneInstant(client, view) ? { ...drawn, atUs: AT_ONCE_US } : drawn;
@@ -167,8 +198,8 @@ export class GuestAdversary implements Adversary {
   private lastLock(client: number, view: WorldView): LockPlan | null {
     const atUs = this.healedUs + client * TURN_US;
     const last = view.clients[client]?.locks.at(-1);
-    const isBusy = last !== undefined && !last.gone && !['failed', 'released', 'lost'].includes(last.state.phase);
-    if (this.isDone[client] || isBusy || view.now >= atUs || !Number.isFinite(atUs)) return null;
+    if (this.isDone[client] || (last !== undefined && isBusy(last)) || view.now >= atUs || !Number.isFinite(atUs))
+      return null;
     this.isDone[client] = true;
     return plainLock(atUs, this.runConfig.ttlMs, { holdUs: LAST_HOLD_US });
   }

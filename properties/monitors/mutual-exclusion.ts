@@ -62,7 +62,7 @@ export class MutualExclusion {
         untilUs: null,
         resource,
         clients: [other.client.name, lock.client.name],
-        detail: `${other.client.name} and ${lock.client.name} both believe to hold ${resource}`,
+        detail: `${whose(other, lock)} both believe to hold ${resource}`,
       };
       this.open.push({ violation, first: other, second: lock, key });
       this.report(violation);
@@ -139,4 +139,8 @@ export class MutualExclusion {
     }
     return closed;
   }
+}
+
+function whose({ client: a }: SimLock, { client: b }: SimLock): string {
+  return a === b ? `two acquisitions of ${a.name}` : `${a.name} and ${b.name}`;
 }
