@@ -60,7 +60,8 @@ describe('the house', () => {
 
   it('has a tool that uses the lock as its users do, but for the parts that it plays schedules with', () => {
     const used = [...house]
-      .filter(([path]) => !path.startsWith('real/lock/'))
+      // What it costs to be watched is measured against a lock that cannot be: its inside is replaced.
+      .filter(([path]) => !path.startsWith('real/lock/') && path !== 'bench/watching.ts')
       .flatMap(([, imports]) => imports.map(({ target }) => target))
       .filter((target) => target.startsWith('real/lock/'));
     expect([...new Set(used)].sort()).toEqual(['real/lock/index.ts', 'real/lock/parts.ts']);
