@@ -41,6 +41,7 @@ const config: ViteUserConfig = defineConfig({
     // Vite each goes through a getter, and searches take twice as long.
     experimental: { viteModuleRunner: false, nodeLoader: false },
     execArgv: ['--import', 'tsx'],
+    globalSetup: ['./test/own-temporary-folder.mjs'],
     // Ends what hangs, and nothing else: a busy machine is no failure.
     testTimeout: 300_000,
     hookTimeout: 300_000,
