@@ -132,7 +132,7 @@ describe('a damaged checkpoint', () => {
     const path = join(cwd, 'a.space');
     const file = readFileSync(path);
     expect(readCheckpoint('a.space', cwd)?.states.length).toBeGreaterThan(0);
-    expect(bitsOf(file).filter((bit) => unsealed('lockstep.exploration/2', flipped(file, bit)) !== null)).toEqual([]);
+    expect(bitsOf(file).filter((bit) => unsealed('lockstep.exploration/3', flipped(file, bit)) !== null)).toEqual([]);
     for (const bit of [0, 300, file.length * 4, file.length * 8 - 1]) {
       writeFileSync(path, flipped(file, bit));
       expect(() => readCheckpoint('a.space', cwd), `bit ${bit}`).toThrow(NO_CHECKPOINT);

@@ -8,7 +8,7 @@ import { readBytes } from './read-text.js';
 import { sealed, unsealed } from './sealed.js';
 import { writeIfPossible } from './write-file.js';
 
-const KIND = 'lockstep.exploration/2';
+const KIND = 'lockstep.exploration/3';
 const A_CHECKPOINT = 'a file that "explore --checkpoint" has written';
 
 /**
@@ -30,7 +30,7 @@ export function readCheckpoint(file: string, cwd: string): Checkpoint | null {
   );
 }
 
-const LISTS = ['commands', 'replies', 'counters', 'locals', 'nodes', 'links', 'stack'] as const;
+const LISTS = ['bits', 'commands', 'replies', 'counters', 'locals', 'nodes', 'links', 'stack'] as const;
 const COUNTS = ['cursor', 'depth', 'depthEnds', 'transitions'] as const;
 
 function isCheckpoint(read: unknown): read is Checkpoint {

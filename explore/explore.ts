@@ -2,7 +2,9 @@ import type { Action } from './action.js';
 import { type ExploredProperty, type ExploreScope, scopeError } from './bounds.js';
 import type { Checkpoint } from './checkpoint.js';
 import { copy } from './copy.js';
-import { BATCH, NO_PARENT, StateStore } from './store.js';
+import { Packing } from './packing.js';
+import { Recent } from './recent.js';
+import { BATCH, hashOf, NO_PARENT, StateStore } from './store.js';
 import { Symmetry } from './symmetry.js';
 import { StateModel } from './world.js';
 
@@ -51,12 +53,8 @@ const RECOGNIZED = 500;
 
 const PROGRESS_EVERY = 1 << 14;
 
-/** Successors, as they came, of which it is remembered that they were met: nearly half of all are among the latest ones. */
-const RECENT = 1 << 19;
-/** States from which on remembering them is worth its memory. */
+/** States from which on it is worth the memory to remember the latest successors. */
 const MANY_STATES = 1 << 14;
-/** No state is all ones: a state of nothing but zeros there is. */
-const NO_STATE = 0xffff_ffff;
 
 /**
  * Meets every state of a bounded world, or a violation. Throws a `RangeError` that says what is wrong with the bounds.
@@ -79,11 +77,15 @@ export class Explorer {
   transitions = 0;
   private readonly options: ExploreOptions;
   private readonly symmetry: Symmetry | null;
+  /** Whether other states may stand for those that are met. */
+  private readonly renames: boolean;
+  private packing: Packing;
   private readonly state: Uint16Array;
-  private readonly words: Uint32Array;
-  private readonly wide: Uint16Array;
   private readonly successor: Uint16Array;
-  private readonly successorWords: Uint32Array;
+  /** What goes into the store. */
+  private readonly taken: Uint16Array;
+  /** A successor, packed; there is room for the widest way. */
+  private readonly words: Uint32Array;
   private readonly onSuccessor: () => void;
   private stack: number[] = [];
   private current = NO_PARENT;
@@ -96,30 +98,33 @@ export class Explorer {
   private depthEnds = 1;
   /** Successors that were met and are not in the store yet, one after the other, and what each was reached from. */
   private readonly batch: Uint32Array;
+  private readonly batchHashes = new Uint32Array(BATCH);
   private readonly batchParents = new Uint32Array(BATCH);
   private batched = 0;
   /** Kept so that reading ahead is not left out. */
   prefetched = 0;
-  /** The latest successors by a hash of theirs, before they were replaced by what stands for them. */
-  private recent: Uint32Array | null = null;
+  /** The latest successors as they came, where to find what stands for them takes long. */
+  private recent: Recent | null = null;
 
   constructor(options: ExploreOptions) {
     this.options = options;
     const { bounds, property = 'mutual-exclusion', reduced = true } = options;
     this.world = new StateModel(bounds, property, reduced);
     this.symmetry = (options.symmetry ?? true) ? new Symmetry(this.world) : null;
-    const width = Math.ceil(this.world.size / 2);
-    this.store = new StateStore(width);
-    this.words = new Uint32Array(width);
-    this.wide = new Uint16Array(this.words.buffer);
-    this.state = this.wide.subarray(0, this.world.size);
-    this.successorWords = new Uint32Array(width);
-    this.successor = new Uint16Array(this.successorWords.buffer, 0, this.world.size);
+    this.renames = this.symmetry !== null || bounds.forever;
+    const { size, kinds } = this.world;
+    const first = this.world.initial();
+    this.packing = Packing.for(kinds, first);
+    this.store = new StateStore(this.packing.width);
+    this.state = new Uint16Array(size);
+    this.successor = new Uint16Array(size);
+    this.taken = new Uint16Array(size);
+    this.words = new Uint32Array(size);
+    this.batch = new Uint32Array(size * BATCH);
     this.deep = options.order === 'depth';
-    this.batch = new Uint32Array(width * BATCH);
     this.onSuccessor = () => this.met();
-    this.successor.set(this.world.initial());
-    this.insert();
+    this.normalize(first);
+    this.insert(first);
   }
 
   /** Explores to the end, or until something stops it. */
@@ -141,8 +146,7 @@ export class Explorer {
       const number = this.advance();
       if (number < 0) return false;
       this.current = number;
-      this.store.read(number, this.words);
-      this.world.successors(this.state, this.onSuccessor);
+      this.world.successors(this.read(number), this.onSuccessor);
     }
     this.flush();
     return this.violation < 0 && this.waiting > 0;
@@ -152,7 +156,7 @@ export class Explorer {
   checkpoint(): Checkpoint {
     const { world, store, stack, cursor, depth, depthEnds, transitions } = this;
     return {
-      schema: 'lockstep.exploration/2',
+      schema: 'lockstep.exploration/3',
       bounds: world.bounds,
       asked: askedOf(this.options),
       commands: world.commands.values,
@@ -161,6 +165,7 @@ export class Explorer {
       locals: world.locks.values,
       nodes: world.nodes.values,
       links: world.links.values,
+      bits: this.packing.bits,
       ...store.dump(),
       stack: [...stack],
       cursor,
@@ -176,7 +181,8 @@ export class Explorer {
     const same = JSON.stringify([from.bounds, from.asked]) === JSON.stringify([options.bounds, askedOf(options)]);
     if (!same) throw new RangeError('the checkpoint is of an exploration with other bounds or options');
     explorer.world.restore(from);
-    explorer.store = StateStore.restored(explorer.store.width, from.states, from.parents);
+    explorer.packing = new Packing(explorer.world.kinds, from.bits);
+    explorer.store = StateStore.restored(explorer.packing.width, from.states, from.parents);
     explorer.stack = [...from.stack];
     explorer.cursor = from.cursor;
     explorer.depth = from.depth;
@@ -198,7 +204,7 @@ export class Explorer {
 
   /** A state by its number, until the next one is read. */
   read(number: number): Uint16Array {
-    this.store.read(number, this.words);
+    this.store.read(number, this.packing, this.state);
     return this.state;
   }
 
@@ -208,8 +214,13 @@ export class Explorer {
     this.world.successors(state, (action) => {
       this.successor.set(this.world.next);
       this.normalize(this.successor);
-      on(action, state, this.store.find(this.successorWords));
+      on(action, state, this.find());
     });
+  }
+
+  /** The number of the successor in hand, -1 if it was never met. */
+  private find(): number {
+    return this.packing.pack(this.successor, this.words, 0) ? this.store.find(this.words) : -1;
   }
 
   /** The next state to look at; -1 when there is none. */
@@ -226,72 +237,72 @@ export class Explorer {
 
   private met(): void {
     this.transitions++;
-    const { successor } = this;
-    copy(this.world.next, successor);
-    if (this.wasMetLately()) return;
-    if (this.deep) this.insert();
-    else this.putOff();
+    const { next } = this.world;
+    let met = next;
+    if (this.renames) {
+      if (this.wasMetLately(next)) return;
+      met = this.successor;
+      copy(next, met);
+      this.normalize(met);
+    }
+    if (this.deep) this.insert(met);
+    else this.putOff(met);
   }
 
-  /** Whether this very successor is remembered; if not, it is from now on, in the place of another. */
-  private wasMetLately(): boolean {
+  private wasMetLately(state: Uint16Array): boolean {
     if (this.recent === null && this.store.count < MANY_STATES) return false;
-    const { successorWords: words } = this;
-    this.recent ??= new Uint32Array(words.length * RECENT).fill(NO_STATE);
-    const { recent } = this;
-    let h = 0;
-    for (let i = 0; i < words.length; i++) {
-      h = Math.imul(h ^ (words[i] ?? 0), 0xcc9e2d51);
-      h ^= h >>> 15;
-    }
-    const at = ((h ^ (h >>> 16)) & (RECENT - 1)) * words.length;
-    let same = true;
-    for (let i = 0; i < words.length; i++) {
-      const word = words[i] ?? 0;
-      if (recent[at + i] === word) continue;
-      same = false;
-      recent[at + i] = word;
-    }
-    return same;
+    this.pack(state, this.words, 0);
+    this.recent ??= new Recent(this.packing.width);
+    return this.recent.has(this.words);
   }
 
-  /** Leaves a successor for the next {@link flush}. The order in which states are met stays what it is. */
-  private putOff(): void {
-    this.normalize(this.successor);
-    const { successorWords: words, batch } = this;
-    const from = this.batched * words.length;
-    for (let i = 0; i < words.length; i++) batch[from + i] = words[i] ?? 0;
+  /** Packs a state, after so many others. Where one of its numbers is too great, all are packed in a wider way from now on. */
+  private pack(state: Uint16Array, words: Uint32Array, place: number): void {
+    if (this.packing.pack(state, words, place * this.packing.width)) return;
+    this.flush();
+    this.packing = this.store.repack(this.packing, state);
+    this.recent = null;
+    this.packing.pack(state, words, 0);
+  }
+
+  /** Leaves a state for the next {@link flush}. The order in which states are met stays what it is. */
+  private putOff(state: Uint16Array): void {
+    const { batch } = this;
+    this.pack(state, batch, this.batched);
+    const { width } = this.packing;
+    this.batchHashes[this.batched] = hashOf(batch, this.batched * width, width);
     this.batchParents[this.batched++] = this.current;
     const left = (this.options.mostStates ?? MOST_STATES) - this.store.count;
     if (this.batched === BATCH || this.batched >= left) this.flush();
   }
 
   private flush(): void {
-    const { store, successorWords: words, batch, batched } = this;
+    const { store, batch, batchHashes, batched } = this;
     if (batched === 0) return;
-    this.prefetched = store.prefetch(batch, batched);
+    const { width } = this.packing;
+    this.prefetched = store.prefetch(batchHashes, batched);
     for (let number = 0; number < batched; number++) {
-      const from = number * words.length;
       const parent = this.batchParents[number] ?? NO_PARENT;
       // The states that follow a violation are left out, but for its brothers. Their transitions have been counted by then.
       if (this.violation >= 0 && parent !== store.parentOf(this.violation)) break;
-      for (let i = 0; i < words.length; i++) words[i] = batch[from + i] ?? 0;
-      this.take(parent);
+      this.take(batch, number * width, batchHashes[number] ?? 0, parent);
     }
     this.batched = 0;
   }
 
-  private insert(): void {
-    this.normalize(this.successor);
-    this.take(this.current);
+  private insert(state: Uint16Array): void {
+    this.pack(state, this.words, 0);
+    this.take(this.words, 0, hashOf(this.words, 0, this.packing.width), this.current);
   }
 
-  /** Takes the successor in hand into the store, unless it is there. */
-  private take(parent: number): void {
-    const number = this.store.add(this.successorWords, parent);
+  /** Takes the state that begins at `from` into the store, unless it is there. */
+  private take(words: Uint32Array, from: number, h: number, parent: number): void {
+    const number = this.store.add(words, from, h, parent);
     if (number < 0) return;
     if (this.deep) this.stack.push(number);
-    if (this.violation < 0 && this.violates(this.successor)) this.violation = number;
+    if (this.violation >= 0) return;
+    this.packing.unpack(words, from, this.taken);
+    if (this.violates(this.taken)) this.violation = number;
   }
 
   /** Replaces a state by the one that stands for all that cannot be told from it. */
@@ -345,7 +356,7 @@ export class Explorer {
         if (found !== null) return;
         this.successor.set(this.world.next);
         this.normalize(this.successor);
-        if (this.store.find(this.successorWords) !== target) return;
+        if (this.find() !== target) return;
         found = action;
         chosen.set(this.world.next);
         if (this.options.bounds.forever) this.world.attempts.renumber(chosen);

@@ -1,4 +1,6 @@
-/** A state, as so many words of 32 bits. */
+import { Packing } from './packing.js';
+
+/** States, as so many words of 32 bits each. */
 type Words = Uint32Array;
 
 /** The state that has no parent. */
@@ -19,7 +21,8 @@ export const BATCH = 1024;
  * millions fit.
  */
 export class StateStore {
-  readonly width: number;
+  /** Words of a state. */
+  width: number;
   count = 0;
   private states: Uint32Array;
   private parents: Uint32Array;
@@ -28,7 +31,6 @@ export class StateStore {
   private mask: number;
   private readonly ahead = new Uint32Array(BATCH);
 
-  /** @param width - Words of a state. */
   constructor(width: number) {
     this.width = width;
     this.states = new Uint32Array(FIRST_CAPACITY * width);
@@ -37,48 +39,47 @@ export class StateStore {
     this.mask = this.slots.length - 1;
   }
 
-  /** Takes a state in. Its number if it is new, -1 if it was known. */
-  add(state: Words, parent: number): number {
+  /** Takes in the state that begins at `from`, whose hash is `h`. Its number if it is new, -1 if it was known. */
+  add(words: Words, from: number, h: number, parent: number): number {
     const { width, slots, mask } = this;
-    const h = hash(state, 0, width);
     let slot = h & mask;
     for (;;) {
       const taken = slots[slot] ?? 0;
       if (taken === 0) break;
-      if (isTagOf(taken, h) && this.equals(numberIn(taken), state)) return -1;
+      if (isTagOf(taken, h) && this.equals(numberIn(taken), words, from)) return -1;
       slot = (slot + 1) & mask;
     }
     const number = this.count++;
     if (number === this.parents.length) this.grow();
     const { states } = this;
-    const from = number * width;
-    for (let i = 0; i < width; i++) states[from + i] = state[i] ?? 0;
+    const at = number * width;
+    for (let i = 0; i < width; i++) states[at + i] = words[from + i] ?? 0;
     this.parents[number] = parent;
     slots[slot] = slotFor(h, number);
-    if (this.count > slots.length * FULLEST) this.rehash();
+    if (this.count > slots.length * FULLEST) this.rehash(2 * slots.length);
     return number;
   }
 
   /** The number of a state, -1 if it was never met. */
   find(state: Words): number {
-    const h = hash(state, 0, this.width);
+    const h = hashOf(state, 0, this.width);
     let slot = h & this.mask;
     for (;;) {
       const taken = this.slots[slot] ?? 0;
       if (taken === 0) return -1;
-      if (isTagOf(taken, h) && this.equals(numberIn(taken), state)) return numberIn(taken);
+      if (isTagOf(taken, h) && this.equals(numberIn(taken), state, 0)) return numberIn(taken);
       slot = (slot + 1) & this.mask;
     }
   }
 
   /**
-   * Reads what adding so many states, one after the other in `batch`, will have to read, so that the processor waits for
-   * all of it at once. What it returns means nothing; it keeps the reads from being left out.
+   * Reads what adding so many states with these hashes, one after the other, will have to read, so that the processor waits
+   * for all of it at once. What it returns means nothing; it keeps the reads from being left out.
    */
-  prefetch(batch: Words, states: number): number {
+  prefetch(hashes: Uint32Array, states: number): number {
     const { width, mask, slots, ahead, states: words } = this;
     let sum = 0;
-    for (let i = 0; i < states; i++) ahead[i] = slots[hash(batch, i * width, width) & mask] ?? 0;
+    for (let i = 0; i < states; i++) ahead[i] = slots[(hashes[i] ?? 0) & mask] ?? 0;
     for (let i = 0; i < states; i++) {
       const taken = ahead[i] ?? 0;
       if (taken !== 0) sum ^= words[numberIn(taken) * width] ?? 0;
@@ -86,10 +87,9 @@ export class StateStore {
     return sum;
   }
 
-  /** Copies a state out. */
-  read(number: number, into: Words): void {
-    const from = number * this.width;
-    for (let i = 0; i < this.width; i++) into[i] = this.states[from + i] ?? 0;
+  /** Reads a state, which is packed so. */
+  read(number: number, packing: Packing, state: Uint16Array): void {
+    packing.unpack(this.states, number * this.width, state);
   }
 
   parentOf(number: number): number {
@@ -110,14 +110,34 @@ export class StateStore {
   static restored(width: number, states: Uint32Array, parents: Uint32Array): StateStore {
     const store = new StateStore(width);
     for (let i = 0; i < parents.length; i++) {
-      store.add(states.subarray(i * width, (i + 1) * width), parents[i] ?? NO_PARENT);
+      store.add(states, i * width, hashOf(states, i * width, width), parents[i] ?? NO_PARENT);
     }
     return store;
   }
 
-  private equals(number: number, state: Words): boolean {
-    const from = number * this.width;
-    for (let i = 0; i < this.width; i++) if (this.states[from + i] !== state[i]) return false;
+  /** Packs all states, which are packed in this way, so that one fits that does not. Returns the new way. */
+  repack(from: Packing, unfit: Uint16Array): Packing {
+    const { states, count } = this;
+    const greatest = unfit.slice();
+    const state = new Uint16Array(greatest.length);
+    for (let number = 0; number < count; number++) {
+      from.unpack(states, number * from.width, state);
+      for (let at = 0; at < state.length; at++) greatest[at] = Math.max(greatest[at] ?? 0, state[at] ?? 0);
+    }
+    const to = Packing.for(from.kinds, greatest);
+    this.states = new Uint32Array(this.parents.length * to.width);
+    for (let number = 0; number < count; number++) {
+      from.unpack(states, number * from.width, state);
+      to.pack(state, this.states, number * to.width);
+    }
+    this.width = to.width;
+    this.rehash(this.slots.length);
+    return to;
+  }
+
+  private equals(number: number, words: Words, from: number): boolean {
+    const at = number * this.width;
+    for (let i = 0; i < this.width; i++) if (this.states[at + i] !== words[from + i]) return false;
     return true;
   }
 
@@ -132,12 +152,12 @@ export class StateStore {
     this.parents = parents;
   }
 
-  private rehash(): void {
+  private rehash(size: number): void {
     const { width, states } = this;
-    const slots = new Uint32Array(this.slots.length * 2);
-    const mask = slots.length - 1;
+    const slots = new Uint32Array(size);
+    const mask = size - 1;
     for (let number = 0; number < this.count; number++) {
-      const h = hash(states, number * width, width);
+      const h = hashOf(states, number * width, width);
       let slot = h & mask;
       while (slots[slot] !== 0) slot = (slot + 1) & mask;
       slots[slot] = slotFor(h, number);
@@ -160,7 +180,7 @@ function numberIn(slot: number): number {
 }
 
 /** Murmur3's mixing of the words of one state, which begins at `from`. */
-function hash(words: Words, from: number, width: number): number {
+export function hashOf(words: Words, from: number, width: number): number {
   let h = 0;
   for (let i = from; i < from + width; i++) {
     let k = Math.imul(words[i] ?? 0, 0xcc9e2d51);

@@ -24,6 +24,8 @@ export class Symmetry {
   private readonly order: number[];
   private readonly to: number[];
   private readonly toClient: number[];
+  /** By node: its state with the clients renamed. */
+  private readonly stored: number[];
   private readonly candidate: Uint16Array;
   private readonly best: Uint16Array;
 
@@ -34,6 +36,7 @@ export class Symmetry {
     for (const [index, to] of permutations(nodes).entries()) this.nodeOrderIndex.set(digits(to), index);
     this.order = Array.from({ length: nodes }, (_, node) => node);
     this.to = [...this.order];
+    this.stored = [...this.order];
     this.toClient = Array.from({ length: clients }, (_, client) => client);
     this.candidate = new Uint16Array(world.size);
     this.best = new Uint16Array(world.size);
@@ -63,10 +66,11 @@ export class Symmetry {
 
   /** Writes the state with its clients in this order, and its nodes sorted, to the candidate. */
   private rename(state: Uint16Array, byClient: readonly number[]): void {
-    const { world, order, to, toClient, candidate } = this;
+    const { world, order, to, toClient, stored, candidate } = this;
     const { locks, nodes, firstNode, faultsAt, countersAt } = world;
     const count = world.bounds.nodes;
     for (let place = 0; place < firstNode; place++) toClient[byClient[place] ?? 0] = place;
+    for (let node = 0; node < count; node++) stored[node] = nodes.renamed(state[firstNode + node] ?? 0, toClient);
     for (let i = 0; i < count; i++) {
       let place = i;
       while (place > 0 && this.compare(state, byClient, order[place - 1] ?? 0, i) > 0) {
@@ -84,7 +88,7 @@ export class Symmetry {
         candidate[world.linkAt(place, at)] = state[world.linkAt(client, order[at] ?? 0)] ?? 0;
     }
     for (let at = 0; at < count; at++) {
-      candidate[firstNode + at] = nodes.renamed(state[firstNode + (order[at] ?? 0)] ?? 0, toClient);
+      candidate[firstNode + at] = stored[order[at] ?? 0] ?? 0;
     }
     candidate[faultsAt] = state[faultsAt] ?? 0;
     if (!world.fenced) return;
@@ -96,9 +100,8 @@ export class Symmetry {
 
   /** Orders two nodes by everything that the world knows of them. Equal ones can change places unnoticed. */
   private compare(state: Uint16Array, byClient: readonly number[], a: number, b: number): number {
-    const { world } = this;
-    const stored = world.nodes.renamed(state[world.firstNode + a] ?? 0, this.toClient);
-    const difference = stored - world.nodes.renamed(state[world.firstNode + b] ?? 0, this.toClient);
+    const { world, stored } = this;
+    const difference = (stored[a] ?? 0) - (stored[b] ?? 0);
     if (difference !== 0) return difference;
     for (const client of byClient) {
       const onTheWay = (state[world.linkAt(client, a)] ?? 0) - (state[world.linkAt(client, b)] ?? 0);

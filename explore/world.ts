@@ -44,6 +44,8 @@ export class StateModel {
   readonly quorum: number;
   /** Numbers in a state, and where its parts begin. The clients come first. */
   readonly size: number;
+  /** By place in a state: what the number there counts. 0 clients, 1 nodes, 2 links, 3 what may still go wrong, 4 counters. */
+  readonly kinds: readonly number[];
   readonly firstNode: number;
   readonly firstLink: number;
   readonly faultsAt: number;
@@ -85,6 +87,8 @@ export class StateModel {
     this.countersAt = this.faultsAt + 1;
     this.fenced = hasFencingTokens(this.policy);
     this.size = this.countersAt + (this.fenced ? 1 + bounds.clients : 0);
+    const starts = [0, this.firstNode, this.firstLink, this.faultsAt, this.countersAt];
+    this.kinds = Array.from({ length: this.size }, (_, at) => starts.findLastIndex((start) => start <= at));
     this.counterId(0);
     this.next = new Uint16Array(this.size);
     this.attempts = new Attempts(this);
