@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type LocalTime, localTime } from '../../core/index.js';
 import { noCounts } from '../../properties/coverage.js';
 import { Monitors } from '../../properties/monitors/monitors.js';
+import type { Violation } from '../../properties/violation.js';
 import type { Fault } from '../../scenarios/index.js';
 import { WITHIN_ASSUMPTIONS } from '../../search/fault-model.js';
 import { generateRun } from '../../search/generated-run.js';
@@ -36,6 +37,8 @@ class PlantedMonitors extends Monitors {
   private readonly wrong: Wrong;
   private readonly held: { readonly lock: SimLock; readonly from: number; to: number }[] = [];
 
+  private endUs = 0;
+
   constructor(setup: Setup, wrong: Wrong) {
     super(setup, noCounts(), true);
     this.wrong = wrong;
@@ -68,23 +71,34 @@ class PlantedMonitors extends Monitors {
     if (this.wrong !== 'looks only when somebody claims') super.clientClockChanged(client, now);
   }
 
-  /** What it found in its own way takes the place of what the usual monitor found. */
   override finished(now: TrueTime): void {
     super.finished(now);
-    if (this.wrong !== 'closed intervals' && this.wrong !== 'ignores the release') return;
-    const rest = this.violations.filter(({ property }) => property !== 'mutual-exclusion');
-    this.violations.splice(0, this.violations.length, ...rest);
-    for (const [i, a] of this.held.entries()) for (const b of this.held.slice(i + 1)) this.compare(a, b, now);
+    this.endUs = now;
   }
 
-  private compare(a: (typeof this.held)[number], b: (typeof this.held)[number], now: TrueTime): void {
-    const [atUs, untilUs] = [Math.max(a.from, b.from), Math.min(a.to, b.to, now)];
-    if (!(this.wrong === 'closed intervals' ? atUs <= untilUs : atUs < untilUs)) return;
-    for (const resource of a.lock.plan.resources.filter((it) => b.lock.plan.resources.includes(it))) {
-      const clients = [a.lock.client.name, b.lock.client.name];
-      const property = 'mutual-exclusion' as const;
-      this.violations.push({ property, kind: 'belief', atUs, untilUs, resource, clients, detail: '' });
-    }
+  /** What it found in its own way takes the place of what the usual monitor found. */
+  override get violations(): readonly Violation[] {
+    const usual = super.violations;
+    if (this.wrong !== 'closed intervals' && this.wrong !== 'ignores the release') return usual;
+    const rest = usual.filter(({ property }) => property !== 'mutual-exclusion');
+    return [...rest, ...this.held.flatMap((a, i) => this.held.slice(i + 1).flatMap((b) => this.overlaps(a, b)))];
+  }
+
+  private overlaps(a: (typeof this.held)[number], b: (typeof this.held)[number]): Violation[] {
+    const [atUs, untilUs] = [Math.max(a.from, b.from), Math.min(a.to, b.to, this.endUs)];
+    if (!(this.wrong === 'closed intervals' ? atUs <= untilUs : atUs < untilUs)) return [];
+    const clients = [a.lock.client.name, b.lock.client.name];
+    return a.lock.plan.resources
+      .filter((it) => b.lock.plan.resources.includes(it))
+      .map((resource) => ({
+        property: 'mutual-exclusion',
+        kind: 'belief',
+        atUs,
+        untilUs,
+        resource,
+        clients,
+        detail: '',
+      }));
   }
 }
 

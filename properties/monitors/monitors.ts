@@ -1,5 +1,5 @@
 import type { Answer, Command, LocalTime, NodeSet } from '../../core/index.js';
-import type { Fault, ProcessName } from '../../scenarios/index.js';
+import type { Fault, ProcessName, PropertyId } from '../../scenarios/index.js';
 import {
   type HoldEndCause,
   type KeyRemovalCause,
@@ -24,9 +24,12 @@ import type { Outage } from './outage.js';
 import { Protocol } from './protocol.js';
 import { Validity } from './validity.js';
 
+/** What is violated for a time; all else is violated in an instant. */
+const LASTING: readonly PropertyId[] = ['mutual-exclusion', 'validity'];
+
 /** All monitors of a run, behind one observer. */
 export class Monitors extends Observer {
-  readonly violations: Violation[] = [];
+  private readonly reported: Violation[] = [];
   private readonly availability: Availability | null;
   readonly closeness: NearMissMeter = new NearMissMeter();
   readonly counters: Counters;
@@ -54,18 +57,22 @@ export class Monitors extends Observer {
     this.counters = new Counters(setup.cluster.nodes);
     this.coverage = new Coverage(setup, counts, this.roster);
     const report = (violation: Violation): void => {
-      this.violations.push(violation);
+      this.reported.push(violation);
     };
     const resourceOf = (key: number): string => this.world?.resourceOf(key) ?? '?';
-    const withdraw = (violation: Violation): void => this.withdraw(violation);
-    this.mutualExclusion = new MutualExclusion(report, withdraw, resourceOf);
-    this.validity = new Validity(report, withdraw, resourceOf, this.closeness);
+    this.mutualExclusion = new MutualExclusion(report, resourceOf);
+    this.validity = new Validity(report, resourceOf, this.closeness);
     this.actions = new ActionInBelief(setup.resource, report);
     this.ledger = new AttemptRegistry(setup.policy);
     this.availability = outages ? new Availability(setup, this.roster, () => this.world?.clients ?? []) : null;
     const ownerOf = (token: number): SimLock | null => this.world?.ownerOf(token) ?? null;
     this.liveness = new Liveness(setup, this.ledger, this.roster, report);
     this.protocol = new Protocol(setup, this.ledger, this, report, ownerOf);
+  }
+
+  /** What does not hold, in the order in which it began. What lasts, and ended in the instant in which it began, never was. */
+  get violations(): readonly Violation[] {
+    return this.reported.filter(({ property, atUs, untilUs }) => untilUs !== atUs || !LASTING.includes(property));
   }
 
   /** The times in which nobody could acquire, where that was asked for. */
@@ -78,10 +85,6 @@ export class Monitors extends Observer {
     this.liveness.watch(world);
     this.protocol.begins(world);
     this.availability?.begins(world.now);
-  }
-
-  private withdraw(violation: Violation): void {
-    this.violations.splice(this.violations.indexOf(violation), 1);
   }
 
   // ——— what the protocol tells of the keys ———
@@ -332,7 +335,7 @@ export class Monitors extends Observer {
     for (const lock of this.roster.holders) this.protocol.untold(lock, now);
     if (this.world?.isStuck === true) {
       const detail = 'clients try again and again, and next to no time passes';
-      this.violations.push(instant('progress', 'liveness', this.roster.waiters, now, detail));
+      this.reported.push(instant('progress', 'liveness', this.roster.waiters, now, detail));
     }
   }
 }

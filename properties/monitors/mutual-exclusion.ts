@@ -2,7 +2,7 @@ import type { LocalTime } from '../../core/index.js';
 import type { SimLock, TrueTime } from '../../sim/index.js';
 import type { Violation } from '../violation.js';
 import { believes, claimEnd, interrupted, lapsedBefore } from './belief.js';
-import { remove } from './remove.js';
+import { remove, removeAt } from './remove.js';
 
 interface Overlap {
   readonly violation: Violation;
@@ -23,17 +23,11 @@ export class MutualExclusion {
   private readonly holders: SimLock[][] = [];
   private readonly open: Overlap[] = [];
   private readonly report: (violation: Violation) => void;
-  private readonly withdraw: (violation: Violation) => void;
   private readonly resourceOf: (key: number) => string;
 
-  /** An overlap is reported as soon as it begins, and withdrawn if it ends in the same instant. */
-  constructor(
-    report: (violation: Violation) => void,
-    withdraw: (violation: Violation) => void,
-    resourceOf: (key: number) => string,
-  ) {
+  /** An overlap is reported as soon as it begins. If it ends in the same instant, it never was. */
+  constructor(report: (violation: Violation) => void, resourceOf: (key: number) => string) {
     this.report = report;
-    this.withdraw = withdraw;
     this.resourceOf = resourceOf;
   }
 
@@ -118,15 +112,7 @@ export class MutualExclusion {
     this.closed(() => true, now);
   }
 
-  /** Closes overlaps, and takes back those that ended as they began. */
-  private closed(which: (overlap: Overlap) => boolean, now: TrueTime, endOf?: EndOf): void {
-    for (const it of this.close(which, now, endOf)) {
-      if (it.untilUs === it.atUs) this.withdraw(it);
-    }
-  }
-
-  private close(which: (overlap: Overlap) => boolean, now: TrueTime, endOf: EndOf = claimEnd): Violation[] {
-    const closed: Violation[] = [];
+  private closed(which: (overlap: Overlap) => boolean, now: TrueTime, endOf: EndOf = claimEnd): void {
     for (let i = this.open.length - 1; i >= 0; i--) {
       const overlap = this.open[i];
       if (overlap === undefined || !which(overlap)) continue;
@@ -134,10 +120,8 @@ export class MutualExclusion {
       // A client that was frozen when its claim ended hears of it later than it ended.
       const end = Math.min(now, ...[first, second].map((lock) => endOf(lock, violation.atUs as TrueTime)));
       violation.untilUs = Math.max(end, violation.atUs);
-      this.open.splice(i, 1);
-      closed.push(violation);
+      removeAt(this.open, i);
     }
-    return closed;
   }
 }
 

@@ -15,20 +15,13 @@ export class Validity {
   private readonly counts: number[][] = [];
   private readonly open: { readonly lock: SimLock; readonly key: number; readonly violation: Violation }[] = [];
   private readonly report: (violation: Violation) => void;
-  private readonly withdraw: (violation: Violation) => void;
   private readonly resourceOf: (key: number) => string;
   private readonly closeness: NearMissMeter;
 
-  /** A violation is reported as soon as it begins, and withdrawn if it, or the belief, ends in the same instant. */
-  constructor(
-    report: (violation: Violation) => void,
-    withdraw: (violation: Violation) => void,
-    resourceOf: (key: number) => string,
-    closeness: NearMissMeter,
-  ) {
+  /** A violation is reported as soon as it begins. If it, or the belief, ends in the same instant, it never was. */
+  constructor(report: (violation: Violation) => void, resourceOf: (key: number) => string, closeness: NearMissMeter) {
     this.closeness = closeness;
     this.report = report;
-    this.withdraw = withdraw;
     this.resourceOf = resourceOf;
   }
 
@@ -49,8 +42,7 @@ export class Validity {
     for (const { lock, key: missing, violation } of [...this.open]) {
       if (lock.token !== token || missing !== key || violation.atUs !== now) continue;
       if ((this.counts[key]?.[token] ?? 0) < lock.list.majority) continue;
-      this.close(lock, now);
-      this.withdraw(violation);
+      this.ended(lock, now);
       if (lock.believing) this.check(lock, now);
     }
   }
@@ -121,23 +113,17 @@ export class Validity {
 
   /** A belief is over; it ran to a deadline. */
   ended(lock: SimLock, now: TrueTime, deadline?: LocalTime): void {
-    const violation = this.close(lock, now, deadline);
-    if (violation !== undefined && violation.untilUs === violation.atUs) this.withdraw(violation);
+    if (this.open.length === 0) return;
+    const at = this.open.findIndex((it) => it.lock === lock);
+    const violation = this.open[at]?.violation;
+    if (violation === undefined) return;
+    violation.untilUs = Math.max(violation.atUs, Math.min(now, claimEnd(lock, violation.atUs as TrueTime, deadline)));
+    removeAt(this.open, at);
   }
 
   /** The run is over. */
   finished(now: TrueTime): void {
     for (const { lock } of [...this.open]) this.ended(lock, now);
-  }
-
-  private close(lock: SimLock, now: TrueTime, deadline?: LocalTime): Violation | undefined {
-    if (this.open.length === 0) return undefined;
-    const at = this.open.findIndex((it) => it.lock === lock);
-    const violation = this.open[at]?.violation;
-    if (violation === undefined) return undefined;
-    violation.untilUs = Math.max(violation.atUs, Math.min(now, claimEnd(lock, violation.atUs as TrueTime, deadline)));
-    removeAt(this.open, at);
-    return violation;
   }
 }
 
