@@ -2,7 +2,7 @@ import { current } from '../guests/host/owner.js';
 import type { LockFactory } from '../guests/lock-factory.js';
 import type { LockUnderTest, MakeLock } from '../guests/lock-under-test.js';
 import { replayGuests } from '../guests/run.js';
-import { nothingSeen } from '../guests/session.js';
+import { nothingSeen } from '../guests/seen.js';
 import { type LockPlan, plainCluster, plainLock, type Schedule } from '../scenarios/index.js';
 import { type Bench, type HeldByFile, lockMaker } from './drive.js';
 import type { Hosts } from './hosts.js';

@@ -1,6 +1,13 @@
 // Before anything that a guest may load.
 import '../guests/host/installed.js';
-import { type GuestCell, type LibraryTestPlan, type TestedLibrary, testLibrary } from '../guests/test-library.js';
+import { type AloneResult, type PairPlan, type PairResult, searchPair, testAlone } from '../guests/search/pairs.js';
+import {
+  type GuestCell,
+  type LibraryTestPlan,
+  loadGuest,
+  type TestedLibrary,
+  testLibrary,
+} from '../guests/test-library.js';
 import { InputError } from '../scenarios/index.js';
 import { runGuestUnit } from './guest-unit.js';
 import type { CampaignRange, GuestPlan } from './spec.js';
@@ -42,4 +49,25 @@ export async function testCells(plan: LibraryTestPlan): Promise<GuestCells> {
     throw error;
   }
   return { ...about, cells, refused: null };
+}
+
+/** What one library of the matrix does by itself, before it is put beside others. */
+export async function alone({ id, plan }: { readonly id: string; readonly plan: PairPlan }): Promise<AloneResult> {
+  return testAlone(await loadGuest({ id }), plan);
+}
+
+/** Some pairs: an old library, and those that join it, each with the classes of faults that both withstand. */
+export interface PairTask {
+  readonly old: string;
+  readonly joining: readonly { readonly id: string; readonly withstood: readonly string[] }[];
+  readonly plan: PairPlan;
+}
+
+/** Puts libraries beside another, one after the other. */
+export async function pairs({ old, joining, plan }: PairTask): Promise<PairResult[]> {
+  const first = await loadGuest({ id: old });
+  const results: PairResult[] = [];
+  for (const { id, withstood } of joining)
+    results.push(await searchPair(first, await loadGuest({ id }), (it) => withstood.includes(it), plan));
+  return results;
 }

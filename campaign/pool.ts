@@ -21,6 +21,8 @@ const FILES: Readonly<Record<TaskName, string>> = {
   hunt: TASKS,
   testCells: GUEST_TASKS,
   guestUnit: GUEST_TASKS,
+  alone: GUEST_TASKS,
+  pairs: GUEST_TASKS,
 };
 /** A worker that is to end is in the middle of a task, and hears nothing until that is over. */
 const TERMINATE_MS = 5_000;

@@ -148,6 +148,11 @@ export interface GuestsFlags {
   readonly libraries?: readonly string[];
   /** A module of the user's own. */
   readonly library?: string;
+  /** Two libraries beside each other; all pairs of them. */
+  readonly pair?: readonly string[];
+  readonly pairs?: boolean;
+  /** Of pairs: only those that are given one key, or not. */
+  readonly sameKey?: boolean;
   readonly faults?: readonly string[];
   readonly nodes?: number;
   readonly runs?: number;

@@ -12,8 +12,14 @@ export function ownGuest(file: string, cwd: string, flag: string): GuestName {
   return { id: basename(path).replace(/\.[cm]?[jt]sx?$/, ''), path };
 }
 
+/** Two libraries of the matrix beside each other. */
+export function pairNamed(ids: readonly string[], sameKey: boolean): GuestName {
+  return { id: ids.join(), ...(sameKey ? { sameKey } : {}) };
+}
+
 /** Whose client that is, as a file says it that lies below `cwd`. */
-export function clientOf({ id, path }: GuestName, cwd: string): RecordedClient {
+export function clientOf({ id, path, sameKey }: GuestName, cwd: string): RecordedClient {
+  if (id.includes(',') && path === undefined) return { from: 'pair', name: id, ...(sameKey ? { sameKey } : {}) };
   if (path === undefined) return { from: 'library', name: id };
   const name = relative(cwd, path);
   return { from: 'file', name: name.startsWith('..') ? name : `./${name}` };

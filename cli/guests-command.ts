@@ -21,6 +21,7 @@ Examples:
   lockstep guests --libraries redlock4,redlock5 --faults spikes-reordering,even --runs 200
   lockstep guests --library ./my-lock.ts
   lockstep guests --library ./my-lock.ts --nodes 1    a lock that is made for a single node
+  lockstep guests --pair redlock4,redis-semaphore     may both run at once, as in a migration?
   lockstep guests --replay .lockstep/guests/redlock5-even-hang.json --libraries redlock5
   lockstep guests --replay .lockstep/guests/redlock5-even-hang.json --libraries redlock5 --open
                                                       what was recorded of it, as a page`;
@@ -40,6 +41,11 @@ export function defineGuests(program: Command, io: Io, finish: Finish): void {
     .description('torture npm lock libraries, or your own: libraries by kinds of faults')
     .addOption(listOption('--libraries <ids>', 'only these, with commas between (all)', words))
     .option('--library <file>', 'a lock of your own: a module that exports makeLock({ nodes })')
+    .addOption(
+      listOption('--pair <old,joining>', 'two libraries beside each other on one lock, as in a migration', words),
+    )
+    .option('--pairs', 'all libraries beside each other, two by two')
+    .option('--same-key', 'of pairs: give one of the two the key of the other for a name')
     .addOption(listOption('--faults <ids>', 'only these kinds, with commas between (all)', words))
     .addOption(option('--runs <n>', 'schedules for each cell (50)', MOST_RUNS))
     .option('--seed <text>', 'any text (lockstep)')
@@ -59,6 +65,8 @@ export function defineGuests(program: Command, io: Io, finish: Finish): void {
     .action(async (flags: GuestsFlags) => {
       if (flags.replay === undefined && (flags.open || flags.format !== undefined))
         throw new InputError('--open and --format are about one schedule; name it, as in --replay <file>');
+      const odd = flags.pair === undefined && !flags.pairs ? flags.sameKey && '--same-key' : flags.faults && '--faults';
+      if (odd) throw new InputError(`${odd} has no effect on what is asked for; leave it out`);
       if (flags.replay !== undefined && flags.nodes !== undefined)
         throw new InputError('--nodes: a schedule says it for itself; leave it out with --replay');
       const { guests } = await import('./guests.js');

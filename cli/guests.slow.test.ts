@@ -132,3 +132,34 @@ it('says which file is not there', async () => {
   expect(code).toBe(Exit.usage);
   expect(stderr).toContain('there is no file ./nowhere.ts');
 });
+
+it('puts two libraries beside each other, and shows again what it finds', async () => {
+  const two = ['--pair', 'redlock4,redis-semaphore'];
+  const hunt = started(['guests', ...two, '--nodes', '1', '--runs', '2']);
+  const { code, stdout } = await hunt.end;
+  expect(code).toBe(Exit.violated);
+  expect(stdout).toContain(
+    'redlock4, joined by redis-semaphore, on one node, with one name: each library alone is safe',
+  );
+  expect(stdout).toContain('1 002  c2      n0 granted');
+  expect(stdout).toContain('✓ nothing found   redlock4, joined by redis-semaphore, on one node, with one key');
+  const file = join(hunt.cwd, '.lockstep/guests/pair-redlock4-redis-semaphore-1.json');
+  const again = await lockstep('guests', '--replay', file);
+  expect(again).toMatchObject({ code: Exit.violated, stderr: '' });
+  expect(again.stdout).toContain('all kept, so this is a bug of the two together');
+  expect(await lockstep('guests', '--replay', file, ...two)).toEqual(again);
+  expect(await lockstep('guests', '--replay', file, ...two, '--same-key')).toMatchObject({ code: Exit.ok });
+});
+
+it.each([
+  [['--pair', 'redlock4'], '--pair takes two libraries'],
+  [['--pair', 'redlock4,nothing'], '--pair: "nothing" is not one of its values'],
+  [['--pair', 'redlock4,redlock5', '--same-key'], '--same-key: no name makes these'],
+  [['--pair', 'redlock4,redlock5', '--nodes', '5'], '--nodes: libraries are put beside each other'],
+  [['--pair', 'redlock4,redlock5', '--faults', 'drift'], '--faults has no effect'],
+  [['--same-key'], '--same-key has no effect'],
+])('takes %j for wrong input', async (argv, said) => {
+  const { code, stderr } = await lockstep('guests', ...argv);
+  expect(code).toBe(Exit.usage);
+  expect(stderr).toContain(said);
+});

@@ -12,7 +12,7 @@ import { InputError } from '../scenarios/input-error.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { writeGuestFailure } from './failure-file.js';
 import type { GuestsFlags } from './flags.js';
-import { clientOf, known, ownGuest } from './guest-names.js';
+import { clientOf, known, ownGuest, pairNamed } from './guest-names.js';
 import { failureName, matrixText, type Written } from './guests-text.js';
 import { type Io, say, writeJson } from './io.js';
 import { ProgressLine } from './progress.js';
@@ -28,6 +28,7 @@ const SEED = 'lockstep';
 /** Tests npm lock libraries, or one of the user's own. */
 export async function guests(flags: GuestsFlags, io: Io): Promise<ExitCode> {
   if (flags.replay !== undefined) return replay(flags, io);
+  if (flags.pair !== undefined || flags.pairs) return (await import('./guest-pairs.js')).guestPairs(flags, io);
   const names = namesOf(flags, io);
   const faults = faultsOf(flags);
   const { runs = RUNS, seed = SEED, shrink, nodes } = flags;
@@ -163,7 +164,11 @@ async function replay(flags: GuestsFlags, io: Io): Promise<ExitCode> {
 
 /** Who is to run on a schedule: who is named, else who it was recorded with. */
 function guestOf(flags: GuestsFlags, failure: ClientFailure | null, file: string, io: Io): GuestName {
+  const { pair, sameKey = false } = flags;
+  if (pair !== undefined) return pairNamed(pair, sameKey);
   const isNamed = flags.library !== undefined || flags.libraries !== undefined;
+  if (!isNamed && failure?.client.from === 'pair')
+    return pairNamed([failure.client.name], failure.client.sameKey ?? false);
   if (!isNamed && failure?.client.from === 'library') return onlyOne({ libraries: [failure.client.name] }, io);
   if (!isNamed && failure?.client.from === 'file') return onlyOne({ library: failure.client.name }, io);
   if (!isNamed && failure?.client.from === 'audit')

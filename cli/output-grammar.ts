@@ -1,6 +1,7 @@
 import { PROPERTIES } from '../properties/property-info.js';
 import * as z from '../scenarios/zod.js';
 import { PARAMETERS } from '../search/frontier/index.js';
+import { guestPairs } from './pairs-grammar.js';
 
 /*
  * What the verbs print with `--json`, for programs that read it.
@@ -369,6 +370,7 @@ export const outputGrammar: z.ZodType = z.union([
   mutants,
   verify,
   guests,
+  guestPairs,
   audit,
   audits,
   campaign,

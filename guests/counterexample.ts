@@ -49,6 +49,7 @@ export async function counterexample(
     violation,
     preventions: null,
     lock: 'foreign',
+    ...(subject.members === undefined ? {} : { culprit: 'the two together' }),
     explained,
     events,
     decidedBy: decidedBy(violation, run.run.trace, run.frames),

@@ -10,11 +10,16 @@ import { printable } from '../text/printable.js';
 import { shellCommand } from '../text/shell.js';
 import { VIOLATION_KINDS, type ViolationKind } from './search/kinds.js';
 
-/** Whose client ran: a library of the matrix, that of a file, one that a test had made, or one that was audited. */
+/**
+ * Whose client ran: a library of the matrix, two of them beside each other, that of a file, one that a test had made, or one
+ * that was audited.
+ */
 export interface RecordedClient {
-  readonly from: 'library' | 'file' | 'test' | 'audit';
-  /** The library's id, the path of the file, or what the test calls its client. */
+  readonly from: 'library' | 'pair' | 'file' | 'test' | 'audit';
+  /** The library's id, two with a comma between, the path of the file, or what the test calls its client. */
   readonly name: string;
+  /** Of two: whether they use one key, where some names do that. Default `false`. */
+  readonly sameKey?: boolean | undefined;
   /** Of an audit: the flags that said how the lock is used. */
   readonly said?: SaidOfLock | undefined;
 }
@@ -43,8 +48,9 @@ const grammar: z.ZodType<ClientFailure> = exactly<ClientFailure>()(
   record('a failure of a client', {
     schema: oneOf('lockstep.client-failure/1'),
     client: record('a client', {
-      from: oneOf('library', 'file', 'test', 'audit'),
+      from: oneOf('library', 'pair', 'file', 'test', 'audit'),
       name: text('the name of a client'),
+      sameKey: flag().optional(),
       said: record('what was said of a lock', {
         acquire: text('the name of a function').optional(),
         release: text('the name of a function').optional(),
@@ -115,6 +121,7 @@ export function replayOf(
 ): string {
   if (client.from === 'audit') return shellCommand(command, 'audit', '--replay', path);
   if (client.from === 'test') return `expectSafe(…, { replay: '${printable(path.replaceAll(/[\\']/g, '\\$&'))}' })`;
-  const which = client.from === 'library' ? '--libraries' : '--library';
-  return shellCommand(command, 'guests', '--replay', path, which, client.name, ...(extending ? ['--extending'] : []));
+  const which = { library: '--libraries', pair: '--pair', file: '--library' }[client.from];
+  const how = [...(client.sameKey ? ['--same-key'] : []), ...(extending ? ['--extending'] : [])];
+  return shellCommand(command, 'guests', '--replay', path, which, client.name, ...how);
 }

@@ -129,7 +129,7 @@ export class GuestClient extends GuestHost {
     Object.assign(lock.state, { ...initialState(), phase, electorate, ttlMs: lock.plan.ttlMs });
     const [resource = 'a'] = lock.plan.resources;
     const calledMs = this.wallMs();
-    const hold = new Hold(lock, resource, calledMs);
+    const hold = new Hold(lock, this.session.resourceFor(this, resource), calledMs);
     this.holds.set(lock, hold);
     this.session.judge.called(lock, this.context.now);
     this.noteTasks(lock);

@@ -4,7 +4,8 @@ import { loadLua } from '../wire/index.js';
 import { GuestClient } from './guest-client.js';
 import type { MakeLock } from './lock-under-test.js';
 import { replayGuests } from './run.js';
-import { type LockFactory, nothingSeen } from './session.js';
+import { nothingSeen } from './seen.js';
+import type { LockFactory } from './session.js';
 
 export type { LockFactory } from './session.js';
 

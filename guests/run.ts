@@ -21,7 +21,8 @@ import { as, current } from './host/owner.js';
 import { watchdog } from './host/watchdog.js';
 import { type ClientViolation, failure } from './judges/failure.js';
 import type { ByteLine } from './net/byte-log.js';
-import { type GuestProcess, type LockFactory, type OpenCall, Session, type Uncaught } from './session.js';
+import type { OpenCall } from './seen.js';
+import { type GuestProcess, type LockFactory, Session, type Uncaught } from './session.js';
 
 /** A run of guests, with what monitors say about it. */
 export interface GuestRun {

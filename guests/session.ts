@@ -9,6 +9,7 @@ import { LOOP_ANSWERS } from './haste.js';
 import type { ProcessContext } from './host/owner.js';
 import { type ClientViolation, failure } from './judges/failure.js';
 import { type LockUnderTest, type MakeLock, whatIsWrongWith } from './lock-under-test.js';
+import { memberIndex } from './member-index.js';
 import { nodeAt } from './net/addresses.js';
 import type { ByteLine, Trouble } from './net/byte-log.js';
 import { type NetworkUser, ProcessNetwork } from './net/process-network.js';
@@ -19,6 +20,7 @@ import { Effects } from './redis/effect.js';
 import { RunNames } from './redis/names.js';
 import { Server } from './redis/server.js';
 import { kindOf, type ViolationKind } from './search/kinds.js';
+import type { OpenCall, Seen } from './seen.js';
 import type { Tap } from './tap.js';
 import { testBedOf } from './test-bed.js';
 
@@ -39,34 +41,21 @@ export interface LockFactory {
   readonly notPromised?: readonly ViolationKind[];
   /** What a process may acquire besides a lock of `a` that it has or asks for; none where the client promises nothing on that. */
   readonly besides?: readonly string[];
+  /** Of two libraries beside each other: them. Only what the first holds is judged then. */
+  readonly members?: readonly [Member, Member];
   /** Listens to its clients' own connections. */
   readonly tap?: Tap | undefined;
   /** The index of the node at a place that clients connect to; -1 for none. Default: nodes by their own addresses. */
   readonly nodeAt?: ((host: string, port: number) => number) | undefined;
 }
 
-/** What clients have been seen to do. */
-interface Seen {
-  /** Most nodes that one process was given, and that one has sent something to. */
-  nodesGiven: number;
-  nodesAsked: number;
-  /** A lock was extended; a routine was given a signal. */
-  extension: boolean;
-  signal: boolean;
-  /** A process has used a socket of its own. */
-  sockets: boolean;
-  /** What an acquisition was last rejected with. */
-  rejection: unknown;
-  /** A call that has not returned because a node does not answer, of a client that leaves time-outs to its connections. */
-  waitsWithNodes: OpenCall['operation'] | null;
-  /** After so many events runs were broken off, whose rest was not judged; 0 if none was. */
-  brokenOffAfter: number;
-}
-
-/** Nothing yet. */
-export function nothingSeen(): Seen {
-  const none = { nodesGiven: 0, nodesAsked: 0, extension: false, signal: false, sockets: false };
-  return { ...none, rejection: undefined, waitsWithNodes: null, brokenOffAfter: 0 };
+/** One of two libraries beside each other. */
+export interface Member {
+  readonly factory: LockFactory;
+  /** The names of the nodes that it is told of; all of the cluster where left out. */
+  readonly nodes?: readonly string[];
+  /** What it is told for the name of a lock. */
+  readonly nameOf: (resource: string) => string;
 }
 
 /** Something that guest code threw where nobody could catch it. */
@@ -74,13 +63,6 @@ export interface Uncaught {
   readonly client: string;
   readonly atUs: number;
   readonly error: unknown;
-}
-
-/** A call of a client that has not returned. */
-export interface OpenCall {
-  readonly client: string;
-  readonly operation: 'acquire' | 'extend' | 'release';
-  readonly sinceUs: number;
 }
 
 const LONGEST_MESSAGE = 1_000;
@@ -126,7 +108,7 @@ export class Session {
   refusal: UnsupportedClient | null = null;
   readonly commandTimeoutMs: number | undefined;
   readonly bounds: boolean;
-  readonly notPromised: readonly ViolationKind[];
+  private readonly notPromised: readonly ViolationKind[];
   /** Whether locks are to extend themselves, where a client can do that. */
   readonly extendsItself: boolean;
   readonly seen: Seen;
@@ -177,13 +159,23 @@ export class Session {
 
   /** Makes the client of a process. Throws an {@link UnsupportedClient} for what is none. */
   makeClient(
-    process: { wireTo(place: number, node: number): Wire },
+    process: { readonly name: string; wireTo(place: number, node: number): Wire },
     lock: SimLock,
   ): LockUnderTest | Promise<LockUnderTest> {
     this.seen.nodesGiven = Math.max(this.seen.nodesGiven, lock.list.nodes.length);
     const bed = testBedOf(lock, (place, node) => process.wireTo(place, node), this.commandTimeoutMs);
-    const client: unknown = this.subject.make(bed);
+    const { make } = this.memberOf(process)?.factory ?? this.subject;
+    const client: unknown = make(bed);
     return client instanceof Promise ? client.then((it) => this.checked(it)) : this.checked(client);
+  }
+
+  private memberOf({ name }: Pick<GuestProcess, 'name'>): Member | undefined {
+    return this.subject.members?.[memberIndex(name)];
+  }
+
+  /** What the client of a process is told for the name of a lock. */
+  resourceFor(process: GuestProcess, resource: string): string {
+    return this.memberOf(process)?.nameOf(resource) ?? resource;
   }
 
   private checked(client: unknown): LockUnderTest {
@@ -288,10 +280,11 @@ export class Session {
     return plan.resources.some((it) => (known === undefined ? words.includes(it) : known === it));
   }
 
-  /** Whether it counts: of who has two locks at once, not all is known for certain. */
+  /** Whether it counts: of who has two locks at once, not all is known for certain; of two libraries, what the first holds. */
   counts(violation: ClientViolation): boolean {
     const kind = kindOf(violation);
-    if (this.notPromised.includes(kind)) return false;
+    const isOfOther = this.subject.members !== undefined && memberIndex(violation.clients[0] ?? '') !== 0;
+    if (isOfOther || this.notPromised.includes(kind)) return false;
     const isIn = (names: ReadonlySet<string>): boolean => violation.clients.some((it) => names.has(it));
     return kind === 'belief' || kind === 'hang' || !isIn(kind === 'leak' ? this.guessed : this.overlapping);
   }

@@ -3,9 +3,10 @@ import { InputError, type Schedule } from '../scenarios/index.js';
 import { counterexample } from './counterexample.js';
 import { install } from './host/install.js';
 import { watchdog } from './host/watchdog.js';
-import { type Library, loadSubject, MATRIX, ONLY_BY_NAME } from './libraries/index.js';
+import { loadSubject, MATRIX, ONLY_BY_NAME } from './libraries/index.js';
 import { COMMAND_TIMEOUT_MS, type LockFactory, lockFactoryOf } from './lock-factory.js';
 import type { MakeLock } from './lock-under-test.js';
+import { type Loaded, mixOf } from './mix.js';
 import { type Recording, record } from './recording.js';
 import { replayGuests } from './run.js';
 import { FAULT_CLASSES, type FaultClass, onNodes } from './search/fault-classes.js';
@@ -13,12 +14,14 @@ import { kindOf, type ViolationKind } from './search/kinds.js';
 import { type Cell, searchGuests } from './search/search.js';
 import { shrinkForGuest } from './search/shrink-guests.js';
 
-/** A library to test: one of the matrix, or a file of somebody's own. */
+/** A library to test: one of the matrix, or a file of somebody's own; or two of the matrix, beside each other. */
 export interface GuestName {
-  /** Its name in commands. */
+  /** Its name in commands; of two, with a comma between. */
   readonly id: string;
   /** Of a library of one's own: the module's path. */
   readonly path?: string;
+  /** Of two: whether they use one key, where some names do that. */
+  readonly sameKey?: boolean;
 }
 
 /** What is to be done to a library; plain, so that it can be sent to a worker. */
@@ -77,8 +80,11 @@ interface OwnModule {
  *
  * @throws InputError for a file of one's own that cannot be loaded, or makes no lock.
  */
-export async function loadGuest({ id, path }: GuestName): Promise<LockFactory & { readonly library: Library | null }> {
+export async function loadGuest({ id, path, sameKey = false }: GuestName): Promise<Loaded> {
   install();
+  const [old, joining] = path === undefined ? id.split(',') : [];
+  if (old !== undefined && joining !== undefined)
+    return { ...mixOf(await loadGuest({ id: old }), await loadGuest({ id: joining }), sameKey), library: null };
   const library = path === undefined ? [...MATRIX, ...ONLY_BY_NAME].find((it) => it.id === id) : undefined;
   if (library !== undefined) return { ...(await loadSubject(library)), library };
   if (path === undefined) throw new RangeError(`there is no library "${id}"`);

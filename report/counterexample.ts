@@ -43,6 +43,8 @@ interface CounterexampleText {
   readonly showsAll?: string;
   /** Whose lock the clients ran. Default `own`. */
   readonly lock?: 'own' | 'foreign';
+  /** Whose bug it is if all assumptions are kept. Default `the lock`. */
+  readonly culprit?: string;
   readonly paint?: Painter;
 }
 
@@ -76,7 +78,15 @@ const LABEL_WIDTH = 14;
 const MOST_SENTENCE_LINES = 3;
 
 function footLines(
-  { violation, preventions, explained = [], replay, report = null, decidedBy = null }: CounterexampleText,
+  {
+    violation,
+    preventions,
+    explained = [],
+    replay,
+    report = null,
+    decidedBy = null,
+    culprit = 'the lock',
+  }: CounterexampleText,
   telling: TimelineModel,
 ): string[] {
   const sentence = shortened(wrap(violationSentence(violation, telling), WIDTH - 2), MOST_SENTENCE_LINES);
@@ -90,7 +100,7 @@ function footLines(
     '',
     ...sentence.map((line) => `  ${line}`),
     ...(assumptions.length === 0
-      ? [labelled('assumptions', 'all kept, so this is a bug of the lock')]
+      ? [labelled('assumptions', `all kept, so this is a bug of ${culprit}`)]
       : assumptions.slice(0, 2).map((line, i) => labelled(i === 0 ? 'assumptions' : '', `broken: ${line}`))),
     ...(needed === null ? [] : neededLines(needed)),
     ...(decidedBy === null ? [] : [labelled('decided by', decidedBy)]),

@@ -14,6 +14,8 @@ export interface Library {
   readonly belief: string;
   /** Whether it can keep a lock alive by itself. */
   readonly extendsItself: boolean;
+  /** The key that it makes of the name of a lock; that name where left out. */
+  readonly keyOf?: (name: string) => string;
   /** A lock that is made for one node; for several where left out. */
   readonly nodes?: 1;
   /** Kinds of failure that it never promised to avoid, and that are not told; none where left out. */

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { MakeLock } from '../lock-under-test.js';
@@ -72,6 +73,7 @@ export const REDIS_LEADER: Library = {
   client: 'ioredis@5.11.1',
   belief: 'from "elected", kept alive by a renewal every half of the TTL, until "demoted" or stop()',
   extendsItself: true,
+  keyOf: (it) => `leader: ${createHash('sha1').update(it).digest('hex')}`,
   nodes: 1,
   notPromised: LEFT_TO_THE_TTL,
   load,

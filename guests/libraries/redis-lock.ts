@@ -28,6 +28,7 @@ export const REDIS_LOCK: Library = {
   client: 'redis4@npm:redis@4.7.1',
   belief: 'it says nothing: for a TTL from when the SET that was granted was sent, or until release()',
   extendsItself: false,
+  keyOf: (it) => `lock.${it}`,
   nodes: 1,
   notPromised: LEFT_TO_THE_TTL,
   load,

@@ -44,6 +44,7 @@ function versionOf(version: string, id: string, name: string, loading: typeof lo
     version,
     belief: 'while mutex.isAcquired, which it keeps alive by a refresh every 0.8 TTL: until onLockLost, or release()',
     extendsItself: true,
+    keyOf: (it) => `mutex:${it}`,
     load: () => loading(name),
   };
 }

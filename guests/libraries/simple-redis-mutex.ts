@@ -65,6 +65,7 @@ export const SIMPLE_REDIS_MUTEX: Library = {
   belief:
     'it says nothing: for a TTL from when the SET that was granted, or refreshTimeout(), was sent, or until release()',
   extendsItself: false,
+  keyOf: (it) => `@simple-redis-mutex:lock-${it}`,
   nodes: 1,
   notPromised: LEFT_TO_THE_TTL,
   load,

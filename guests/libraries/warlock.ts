@@ -45,6 +45,7 @@ export const WARLOCK: Library = {
   client: 'redis3@npm:redis@3.1.2',
   belief: 'it says nothing: for a TTL from the call of lock() or touch() that was granted, or until unlock()',
   extendsItself: false,
+  keyOf: (it) => `${it}:lock`,
   nodes: 1,
   notPromised: LEFT_TO_THE_TTL,
   load,

@@ -1,6 +1,7 @@
 import { type Policy, policyWith } from '../../deviations/index.js';
 import type { Cluster } from '../../scenarios/index.js';
 import { type FaultModel, NO_FAULTS, NO_STRETCH } from '../../search/fault-model.js';
+import type { ClientView } from '../../sim/index.js';
 import type { ConnectionTroubleOptions } from './connection-trouble.js';
 
 /** A column of the matrix: what is done to a library, and nothing else. */
@@ -37,6 +38,8 @@ export interface FaultClass {
   readonly besides?: readonly [string, ...string[]];
   /** Clients write to a resource while they hold the lock, having looked at it just before. */
   readonly writes?: boolean;
+  /** By client: which nodes it is told of, if not of all. */
+  readonly views?: readonly ClientView[];
 }
 
 /** What the monitors take a guest for: a lock by the wall clock, with the allowance for drift that redis.io names. */
@@ -177,6 +180,25 @@ export function twoTasks(besides: readonly [string, ...string[]]): FaultClass {
   };
 }
 
+/** What two libraries beside each other go through when nothing goes wrong. */
+const WITHOUT_FAULTS: readonly FaultClass[] = [
+  { id: 'calm', title: 'no faults', story: 'nothing goes wrong', faultModel: {} },
+  {
+    id: 'calm-extending',
+    title: 'no faults, extending',
+    story: 'nothing goes wrong, and every lock is extended',
+    faultModel: {},
+    extending: true,
+  },
+  {
+    id: 'calm-late-release',
+    title: 'no faults, released late',
+    story: 'nothing goes wrong, and locks are released about when their keys expire',
+    faultModel: {},
+    lateRelease: true,
+  },
+];
+
 /** The columns of the matrix, in its order. */
 export const FAULT_CLASSES: readonly FaultClass[] = [
   {
@@ -264,4 +286,13 @@ export const FAULT_CLASSES: readonly FaultClass[] = [
     faultModel: {},
     deadNode: true,
   },
+];
+
+/** Classes of faults for two libraries beside each other: none first, then what one of them alone may well tolerate. */
+const WITH_FAULTS = ['small', 'spikes-reordering', 'drift', 'long-delays', 'restart-delayed', 'one-dead'];
+
+/** What two libraries beside each other go through, in this order. */
+export const PAIR_CLASSES: readonly FaultClass[] = [
+  ...WITHOUT_FAULTS,
+  ...FAULT_CLASSES.filter(({ id }) => WITH_FAULTS.includes(id)),
 ];

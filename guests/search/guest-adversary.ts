@@ -48,6 +48,7 @@ export function drawGuestPremise(faults: FaultClass, streams: StreamSource, run:
     setup: {
       ...setup,
       policy: weatherOf(faults).policy,
+      ...(faults.views === undefined ? {} : { views: faults.views }),
       cluster: faults.atOnce ? alike({ ...setup.cluster, link }) : { ...setup.cluster, link },
       untilUs: faults.heals
         ? healedUs(drawn.ttlMs) + setup.clients.length * TURN_US + REST_US

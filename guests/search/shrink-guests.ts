@@ -6,6 +6,7 @@ import { piecesOf } from '../../search/shrinking/pieces.js';
 import { oneStepsOf, reduce } from '../../search/shrinking/reduce.js';
 
 import { inMacrotask } from '../host/drain.js';
+import { aloneOf } from '../mix.js';
 import { type GuestRun, type GuestRunOptions, replayGuests, replayGuestsAtOnce } from '../run.js';
 import type { LockFactory } from '../session.js';
 import { kindOf, type ViolationKind } from './kinds.js';
@@ -28,7 +29,7 @@ class Failure {
   /** Of the latest run. */
   events = 0;
   private mayOverlap: boolean | null = null;
-  /** As many nodes as its clients know the addresses of, where these are their own. */
+  /** As many nodes as its clients know the addresses of, where these are their own, or are libraries' on other nodes each. */
   private readonly nodes: number | null;
 
   /** @param from - The schedule that fails: what it keeps is to be kept. */
@@ -36,7 +37,8 @@ class Failure {
     this.subject = subject;
     this.kind = kind;
     this.options = options;
-    this.nodes = subject.nodeAt === undefined ? null : from.cluster.nodes;
+    const isFixed = subject.nodeAt !== undefined || subject.members !== undefined;
+    this.nodes = isFixed ? from.cluster.nodes : null;
     this.allowed = assumptions(from, policyOf(from.policy));
   }
 
@@ -52,10 +54,11 @@ class Failure {
   }
 
   /** The first run that is looked at says whether calls of one process may overlap. */
-  isIn({ violations, uncaught, monitors }: GuestRun): boolean {
+  isIn(run: GuestRun): boolean {
+    const { uncaught, monitors } = run;
     this.mayOverlap ??= monitors.overlap;
     if (monitors.overlap && !this.mayOverlap) return false;
-    return uncaught.length === 0 && violations.some((it) => kindOf(it) === this.kind);
+    return uncaught.length === 0 && this.fails(run);
   }
 
   /** Of a schedule, drained at once. Only from a macrotask. */
@@ -64,18 +67,31 @@ class Failure {
     if (!this.keeps(schedule)) return false;
     const run = replayGuestsAtOnce(this.subject, schedule, this.options);
     this.events = run.run.events;
-    return this.isIn(run);
+    return (
+      this.isIn(run) && aloneOf(this.subject, schedule).every(([it, its]) => !this.fails(replayGuestsAtOnce(it, its)))
+    );
   }
 
   /** Of a schedule, drained by documented means. */
   async isOf(schedule: Schedule): Promise<boolean> {
-    return this.keeps(schedule) && this.isIn(await replayGuests(this.subject, schedule, this.options));
+    if (!this.keeps(schedule) || !this.isIn(await replayGuests(this.subject, schedule, this.options))) return false;
+    return !(await this.isOfOneAlone(schedule));
+  }
+
+  /** Of two libraries beside each other: whether one of them fails on it by itself. */
+  private async isOfOneAlone(schedule: Schedule): Promise<boolean> {
+    for (const [it, its] of aloneOf(this.subject, schedule)) if (this.fails(await replayGuests(it, its))) return true;
+    return false;
+  }
+
+  private fails({ violations }: GuestRun): boolean {
+    return violations.some((it) => kindOf(it) === this.kind);
   }
 
   async explain(schedule: Schedule): Promise<Explained['without']> {
     if (!this.isPossible(schedule)) return 'fails otherwise';
     if (!this.isIn(await replayGuests(this.subject, schedule, this.options))) return 'passes';
-    return this.keeps(schedule) ? 'fails' : 'fails otherwise';
+    return this.keeps(schedule) && !(await this.isOfOneAlone(schedule)) ? 'fails' : 'fails otherwise';
   }
 }
 
