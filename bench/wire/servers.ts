@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { connect, createServer, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findFaketime } from '../../real/provisioner/fake-clock.js';
+import { freePort } from '../../real/provisioner/free-port.js';
 import { loadLua, Server } from '../../wire/index.js';
 import { type Answer, AnswerReader, encodeRequest } from './answers.js';
 
@@ -50,15 +51,6 @@ function faketime(): string {
   const found = findFaketime();
   if (found === undefined) throw new Error('libfaketime is not found: apt-get install faketime');
   return found;
-}
-
-/** A port of the loopback that nobody listens on. */
-export async function freePort(): Promise<number> {
-  const listener = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => listener.once('listening', resolve));
-  const address = listener.address();
-  await new Promise((resolve) => listener.close(resolve));
-  return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
 /** A redis-server of this machine, under libfaketime. */

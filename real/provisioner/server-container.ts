@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import type { ContainerRuntimeClient, StartedTestContainer } from 'testcontainers';
 import { probe } from './clients.js';
+import { freePort } from './free-port.js';
 import { type Persistence, ProvisionError, type RestartOptions } from './types.js';
 
 const REDIS_PORT = 6379;
@@ -45,9 +46,8 @@ export class ServerContainer {
 
   /** The first start, on a free port. Somebody else may take it in between, then on another. */
   async start(): Promise<void> {
-    const ports = new this.#engine.testcontainers.RandomPortGenerator();
     for (let tries = 1; ; tries++) {
-      this.#port = await ports.generatePort();
+      this.#port = await freePort();
       try {
         await this.#create();
         return;

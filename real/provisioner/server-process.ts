@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { AppendOnlyFile } from './append-only-file.js';
 import { probe } from './clients.js';
 import type { FakeClock } from './fake-clock.js';
+import { freePort } from './free-port.js';
 import { type ClockSetting, type Persistence, ProvisionError, type RestartOptions } from './types.js';
 
 const START_MS = 10_000;
@@ -165,18 +165,6 @@ async function isServing(url: string): Promise<boolean> {
   } catch {
     return false;
   }
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      const port = typeof address === 'object' && address !== null ? address.port : 0;
-      server.close(() => resolve(port));
-    });
-  });
 }
 
 function lastLine(file: string): string {

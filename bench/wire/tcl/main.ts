@@ -3,7 +3,8 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { freePort, listening } from '../servers.js';
+import { freePort } from '../../../real/provisioner/free-port.js';
+import { listening } from '../servers.js';
 import { compareUnit, type Verdict } from './compare.js';
 import { runUnit } from './suite.js';
 

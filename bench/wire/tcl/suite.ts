@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { freePort } from '../servers.js';
+import { freePort } from '../../../real/provisioner/free-port.js';
 
 /** What came of one test of the suite. */
 export interface Outcome {
