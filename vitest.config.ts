@@ -6,17 +6,14 @@ interface Share {
   readonly sequence: { readonly groupOrder: number };
 }
 
-/** What meets browsers and queues waits for them most of the time, so that two files can go on beside each other. */
-const WAITING: Share = { maxWorkers: 2, sequence: { groupOrder: 0 } };
+/**
+ * One file more at a time than there are processors: those that wait for servers, browsers and fleets run beside those that
+ * need the processor.
+ */
+const TOGETHER: Share = { maxWorkers: availableParallelism() + 1, sequence: { groupOrder: 0 } };
 
-/** What needs the processor and nothing else takes all of it, afterwards. */
-const ALONE: Share = { maxWorkers: availableParallelism(), sequence: { groupOrder: 1 } };
-
-/** What measures, plays schedules in real time, or fills the machine by itself. */
-const ONE_BY_ONE: Share = { maxWorkers: 1, sequence: { groupOrder: 2 } };
-
-/** Those that wait beside those that need the processor, in one more worker than there are processors. */
-const MIXED: Share = { maxWorkers: availableParallelism() + 1, sequence: { groupOrder: 3 } };
+/** What measures, or plays schedules in real time for minutes: after the others, so that nothing runs beside it. */
+const ONE_BY_ONE: Share = { maxWorkers: 1, sequence: { groupOrder: 1 } };
 
 /** Suites of other projects, by their names. */
 const LONGER: string[] = [
@@ -49,7 +46,7 @@ const config: ViteUserConfig = defineConfig({
       {
         extends: true,
         test: {
-          ...ALONE,
+          ...TOGETHER,
           name: 'unit',
           // Most of the time of a quick file goes into loading its modules, and these files change nothing global.
           isolate: false,
@@ -63,7 +60,7 @@ const config: ViteUserConfig = defineConfig({
       {
         extends: true,
         test: {
-          ...ALONE,
+          ...TOGETHER,
           name: 'guests',
           // All of them replace the same globals, once; clients take most of a second to load.
           isolate: false,
@@ -74,7 +71,7 @@ const config: ViteUserConfig = defineConfig({
       {
         extends: true,
         test: {
-          ...ALONE,
+          ...TOGETHER,
           name: 'mock',
           // Each replaces modules, which takes the module runner.
           experimental: { viteModuleRunner: true },
@@ -86,7 +83,7 @@ const config: ViteUserConfig = defineConfig({
       {
         extends: true,
         test: {
-          ...ALONE,
+          ...TOGETHER,
           name: 'properties',
           isolate: false,
           setupFiles: ['./test/leaves-no-trace.ts'],
@@ -96,7 +93,7 @@ const config: ViteUserConfig = defineConfig({
       {
         extends: true,
         test: {
-          ...ALONE,
+          ...TOGETHER,
           name: 'guest-searches',
           include: ['{guests,audit}/**/*.prop.test.ts', 'examples/home-made-lock/*.test.ts'],
         },
@@ -104,7 +101,7 @@ const config: ViteUserConfig = defineConfig({
       {
         extends: true,
         test: {
-          ...MIXED,
+          ...TOGETHER,
           name: 'slow',
           include: [
             '{core,deviations,scenarios,sim,properties,search,explore,wire,guests,audit,campaign,cli,bench,test}/**/*.slow.test.ts',
@@ -115,7 +112,7 @@ const config: ViteUserConfig = defineConfig({
       {
         extends: true,
         test: {
-          ...MIXED,
+          ...TOGETHER,
           name: 'long',
           include: ['{campaign,test}/**/*.long.test.ts'],
         },
@@ -134,7 +131,7 @@ const config: ViteUserConfig = defineConfig({
       {
         extends: true,
         test: {
-          ...WAITING,
+          ...TOGETHER,
           name: 'campaign',
           include: ['campaign/**/*.{redis,browser}.test.ts'],
         },
@@ -142,7 +139,7 @@ const config: ViteUserConfig = defineConfig({
       {
         extends: true,
         test: {
-          ...WAITING,
+          ...TOGETHER,
           name: 'browser',
           include: ['{report,cli}/**/*.{browser,shell}.test.ts'],
         },
@@ -150,7 +147,7 @@ const config: ViteUserConfig = defineConfig({
       {
         extends: true,
         test: {
-          ...ONE_BY_ONE,
+          ...TOGETHER,
           name: 'real',
           include: ['real/**/*.test.ts', '{wire,examples,test}/**/*.redis.test.ts'],
           exclude: LONGER.filter((it) => !it.includes('redis')),
