@@ -68,7 +68,7 @@ describe('the files of an audit', () => {
 
   it.each([
     [[], 'audit what? Give a file, or a pattern such as "src/**/*lock*.ts"'],
-    [['lib/*.ts'], 'audit: no file is like "lib/*.ts"'],
+    [['lib/*.ts'], 'audit: there is no such file: "lib/*.ts"'],
     [['src'], 'audit: there is no such file: "src"'],
     [['src/*.ts', '--test', 'x.ts'], '--test: one file cannot test many; leave out its name, and each gets its own'],
     [['src/lock.ts', '--accept'], '--accept: say into which file, as in --baseline lockstep-baseline.json'],

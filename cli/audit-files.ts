@@ -20,13 +20,17 @@ export function auditFiles(words: readonly string[], skip: boolean, cwd: string)
   let isMany = skip || words.length > 1;
   const files = words.flatMap((word) => {
     if (statSync(resolve(cwd, word), { throwIfNoEntry: false })?.isFile()) return [pathFrom(cwd, resolve(cwd, word))];
-    if (!isDynamicPattern(word)) throw new InputError(`audit: there is no such file: ${show(word)}`);
+    if (!isDynamicPattern(word)) throw noSuchFile(word);
     isMany = true;
     const found = globSync(word, { cwd, ignore: ['**/node_modules/**'], expandDirectories: false }).sort();
-    if (found.length === 0) throw new InputError(`audit: no file is like ${show(word)}`);
+    if (found.length === 0) throw noSuchFile(word);
     return found;
   });
   return { files: [...new Set(files)], isMany };
+}
+
+function noSuchFile(word: string): InputError {
+  return new InputError(`audit: there is no such file: ${show(word)}`);
 }
 
 /** A path as it is written down: from a folder, with slashes, so that it is the same on every machine. */

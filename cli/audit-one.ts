@@ -22,7 +22,15 @@ const BUDGET_MS = 35_000;
 const FAILURES = '.lockstep/audit';
 
 /** What a person says of the lock in a file, and of the search. */
-export type AuditChoice = Pick<AuditFlags, 'acquire' | 'release' | 'client' | 'nodes' | 'runs' | 'seed'>;
+type AuditChoice = {
+  readonly [Name in 'acquire' | 'release' | 'client' | 'nodes' | 'runs' | 'seed']?: AuditFlags[Name] | undefined;
+} & {
+  /** Real time for the search, ms. */
+  readonly budgetMs?: number;
+};
+
+/** Hears what an audit is doing. */
+export type OnNews = Parameters<typeof auditInThread>[1];
 
 /**
  * Audits one file, and writes its findings down below the working directory.
@@ -30,13 +38,13 @@ export type AuditChoice = Pick<AuditFlags, 'acquire' | 'release' | 'client' | 'n
  * @param file - From the working directory.
  * @throws InputError in one sentence for a file that cannot be audited.
  */
-export async function auditOf(file: string, choice: AuditChoice, io: Io): Promise<Audited> {
-  const { runs = RUNS, seed = SEED, ...rest } = choice;
+export async function auditOf(file: string, choice: AuditChoice, io: Io, onNews: OnNews = () => {}): Promise<Audited> {
+  const { runs = RUNS, seed = SEED, budgetMs = BUDGET_MS, ...rest } = choice;
   const said = saidIn(rest);
   const flags = Object.entries(said).flatMap(([name, value]) => [`--${name}`, String(value)]);
   const again = shellCommand(io.command, 'audit', file, ...flags);
-  const plan = { path: resolve(io.cwd, file), runs, seed, budgetMs: BUDGET_MS, ...said };
-  return audited(file, plan, io, (finding, name) => {
+  const plan = { path: resolve(io.cwd, file), runs, seed, budgetMs, ...said };
+  return audited(file, plan, { io, onNews }, (finding, name) => {
     if (finding.found === null) return { ...finding, schedule: null, page: null, replay: again };
     const text = formatClientFailure({
       client: { from: 'audit', name: file, ...(flags.length === 0 ? {} : { said }) },
@@ -49,7 +57,12 @@ export async function auditOf(file: string, choice: AuditChoice, io: Io): Promis
 }
 
 /** What was said of a lock, without what was not. */
-function saidIn({ acquire, release, client, nodes }: AuditChoice): Omit<AuditChoice, 'runs' | 'seed'> {
+function saidIn({
+  acquire,
+  release,
+  client,
+  nodes,
+}: AuditChoice): Pick<AuditFlags, 'acquire' | 'release' | 'client' | 'nodes'> {
   return {
     ...(acquire === undefined ? {} : { acquire }),
     ...(release === undefined ? {} : { release }),
@@ -62,40 +75,45 @@ function saidIn({ acquire, release, client, nodes }: AuditChoice): Omit<AuditCho
  * Plays the finding in a file again, with what was said of its lock when it was found.
  *
  * @param path - Of the finding, from the working directory.
+ * @param check - Throws for a file that may not be audited.
  * @throws InputError in one sentence for what is no finding of an audit, or if its lock cannot be audited any more.
  */
-export async function auditAgain(path: string, io: Io): Promise<Audited> {
+export async function auditAgain(path: string, io: Io, check: (file: string) => void = () => {}): Promise<Audited> {
   const text = readText(path, io.cwd, 'the file of a finding, as audit writes it', FAILURES);
   const { client, kind, extending, commandTimeoutMs, schedule } = parseClientFailure(text, path);
   if (client.from !== 'audit') {
     const again = replayOf({ client, extending }, path, io.command);
     throw new InputError(`--replay: ${path} was not found by an audit; run ${again}`);
   }
-  const { acquire, release, nodes, client: kindOfClient } = client.said ?? {};
   const file = client.name;
   if (!existsSync(resolve(io.cwd, file)))
     throw new InputError(`--replay: there is no ${show(file)} any more, in which it was found`);
+  check(file);
+  const kindOfClient = client.said?.client;
   const said = saidIn({
-    ...(acquire === undefined ? {} : { acquire }),
-    ...(release === undefined ? {} : { release }),
-    ...(nodes === undefined ? {} : { nodes }),
-    ...(kindOfClient === undefined ? {} : { client: flag(`${path}: client`, word(...CLIENT_KINDS))(kindOfClient) }),
+    ...client.said,
+    client: kindOfClient === undefined ? undefined : flag(`${path}: client`, word(...CLIENT_KINDS))(kindOfClient),
   });
   const replay = { kind, extending, commandTimeoutMs, schedule };
   const plan = { path: resolve(io.cwd, file), runs: 1, seed: SEED, budgetMs: BUDGET_MS, ...said, replay };
-  return audited(file, plan, io, (finding, name) => withPage(finding, name, { path, again: '' }, io));
+  return audited(file, plan, { io, onNews: () => {} }, (finding, name) =>
+    withPage(finding, name, { path, again: '' }, io),
+  );
 }
 
 async function audited(
   file: string,
   plan: AuditPlan,
-  io: Io,
+  { io, onNews }: { readonly io: Io; readonly onNews: OnNews },
   write: (finding: Finding, name: string) => WrittenFinding,
 ): Promise<Audited> {
   const line = new ProgressLine(io);
   const result = await auditInThread(
     plan,
-    ({ doing, done, of }) => line.show(`${file}: ${doing}, ${done} of ${of} runs`),
+    (news) => {
+      onNews(news);
+      line.show(`${file}: ${news.doing}, ${news.done} of ${news.of} runs`);
+    },
     io.signal,
   ).finally(() => line.end());
   return { kind: 'audited', file, result, findings: result.findings.map((it) => write(it, result.name)) };

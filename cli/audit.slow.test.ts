@@ -39,16 +39,16 @@ export async function drop(client, key) {
 `;
 
 describe('audit of many files', () => {
-  const cwd = projectWith('named-pair.ts', 'with-node-redis.ts');
+  const cwd = projectWith('named-pair.ts');
   writeFileSync(join(cwd, 'src/other-lock.ts'), 'export const add = (a: number, b: number): number => a + b;\n');
   writeFileSync(join(cwd, 'src/broken-lock.ts'), 'export function lock( {\n');
-  const files = ['src/{named-pair,other-lock}.ts', 'src/with-node-redis.ts', '--runs', '4'];
+  const files = ['src/named-pair.ts', 'src/other-lock.ts', '--runs', '4'];
 
   it('leaves out those without a lock, and accepts what the baseline has', async () => {
     const found = await audit(cwd, ...files, '--reporter', 'github');
     expect(found.code).toBe(1);
     expect(found.stdout).toContain('– src/other-lock.ts: other-lock.ts: no lock was found in it');
-    expect(found.stdout).toMatch(/^3 files: 1 not safe, 1 without a finding and 1 skipped; 1 finding$/m);
+    expect(found.stdout).toMatch(/^2 files: 1 not safe and 1 skipped; 1 finding$/m);
     expect(found.stdout).toMatch(/^::error title=.*ms-as-seconds,file=src\/named-pair\.ts,line=15::its TTL is/m);
     const accepted = await audit(cwd, ...files, '--baseline', 'base.json', '--accept', '--json');
     expect(accepted.code).toBe(0);

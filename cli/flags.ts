@@ -183,6 +183,12 @@ export interface VerifyFlags {
   readonly json?: boolean;
 }
 
+/** Flags of `mcp`. */
+export interface McpFlags {
+  /** Nothing above this folder is read or written. */
+  readonly root?: string;
+}
+
 /** Flags of `audit`. */
 export interface AuditFlags {
   /** The functions that acquire and release. */

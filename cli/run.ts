@@ -15,6 +15,7 @@ import { defineGuests } from './guests-command.js';
 import { defineHelp, fitted } from './help-command.js';
 import { type Finish, type Io, printableOut, say, widthOf } from './io.js';
 import { defineList } from './list-command.js';
+import { defineMcp } from './mcp-command.js';
 import { defineMutants } from './mutants-command.js';
 import { refuseRepeats } from './option.js';
 import { defineReplay } from './replay-command.js';
@@ -87,7 +88,7 @@ function makeProgram(io: Io, finish: Finish): Command {
     })
     .addHelpText(
       'after',
-      `\nWithout a verb: ${DEFAULT_VERB}; without anything: ${DEMONSTRATION.join(' ')}. Every verb has --help and --json.\n${CONFIGURATION}\n${EXIT_CODES}`,
+      `\nWithout a verb: ${DEFAULT_VERB}; without anything: ${DEMONSTRATION.join(' ')}. Every verb has --help, and all but mcp have --json.\n${CONFIGURATION}\n${EXIT_CODES}`,
     );
   defineCheck(program, io, finish);
   defineReplay(program, io, finish);
@@ -97,6 +98,7 @@ function makeProgram(io: Io, finish: Finish): Command {
   defineMutants(program, io, finish);
   defineGuests(program, io, finish);
   defineAudit(program, io, finish);
+  defineMcp(program, io, finish);
   defineVerify(program, io, finish);
   defineBench(program, io, finish);
   defineCampaign(program, io, finish);

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { describe, expect, it } from 'vitest';
 
 interface WildLock {
@@ -23,8 +24,11 @@ const { locks } = JSON.parse(readFileSync(new URL('verdicts.json', FOLDER), 'utf
 const tried =
   process.env.WILD === 'all' ? locks : locks.filter(({ open }) => open === undefined).filter((_, at) => at % 3 === 0);
 
+/** What a program may have to spend on one verdict. */
+const MOST_TOKENS = 1_500;
+
 function audit(file: string): { status: number | null; text: string } {
-  const argv = ['dist/cli/main.js', 'audit', `test/wild/first/${file}`];
+  const argv = ['dist/cli/main.js', 'audit', `test/wild/first/${file}`, '--json'];
   const { status, stdout, stderr } = spawnSync(process.execPath, argv, { cwd: ROOT, encoding: 'utf8' });
   return { status, text: stdout + stderr };
 }
@@ -40,6 +44,7 @@ describe('forty locks as people write them', () => {
     const { status, text } = audit(file);
     expect(text).not.toBe('');
     expect(status, text).toBe(verdict === 'right' ? 0 : 1);
+    expect(countTokens(text)).toBeLessThanOrEqual(MOST_TOKENS);
     for (const word of words) expect(text).toMatch(new RegExp(word, 'i'));
   });
 });
