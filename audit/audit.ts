@@ -150,7 +150,7 @@ async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): P
     understood: understoodIn(program, found),
     promise: promiseOf(found.how),
     findings: joined(findings),
-    notes: notesOn({ ...searched, isInterrupted }, defects.filter(isNew)),
+    notes: notesOn({ ...searched, isInterrupted }, defects.filter(isNew), found.how),
     runs: searched.runs,
     acquired: searched.acquired,
     classes: searched.classes,
@@ -271,6 +271,7 @@ function joined(findings: readonly Finding[]): Finding[] {
 function notesOn(
   { uncaught, differs, acquired, rejection, isInterrupted }: Searched,
   defects: readonly Defect[],
+  { besides, releases }: FoundLock['how'],
 ): string[] {
   const notes: string[] = [];
   if (acquired === 0)
@@ -279,6 +280,7 @@ function notesOn(
     );
   if (differs)
     notes.push('two runs of one schedule differed: it keeps something between runs, or waits for something real');
+  if (besides.length === 0 && releases) notes.push('it was not tried by two tasks of one process at once');
   if (isInterrupted) notes.push('the search was interrupted');
   if (uncaught !== null) notes.push(`it threw where nobody catches it, which ends a process: ${uncaught}`);
   const suspected = defects.filter(({ isShown, id }) => !isShown && id !== 'silent-loss');

@@ -119,7 +119,11 @@ function errorDefects({ unreached }: FoundLock['seen'], nodes: number): Defect[]
   ];
 }
 
-function valueDefects({ trial }: Commands, { both }: FoundLock['seen'], releases: boolean): Defect[] {
+function valueDefects(
+  { trial }: Commands,
+  { both, sameValue, deletesNext }: FoundLock['seen'],
+  releases: boolean,
+): Defect[] {
   const [one, two] = both;
   const isSame = one?.trial && two?.trial && one.trial.value === two.trial.value && trial.value !== '';
   if (isSame && releases)
@@ -132,7 +136,16 @@ function valueDefects({ trial }: Commands, { both }: FoundLock['seen'], releases
         isShown: false,
       },
     ];
-  return [];
+  if (sameValue === null || !releases) return [];
+  return [
+    {
+      id: 'value-of-process',
+      sentence: `all acquisitions of one process store the same value (${JSON.stringify(sameValue.slice(0, 40))}), so that the release of one whose key has expired deletes the key of the next`,
+      fix: 'store a random token for each acquisition, and compare it on release',
+      brings: EXCLUSION,
+      isShown: deletesNext,
+    },
+  ];
 }
 
 function releaseDefects({ releases, readsBeforeRelease, watches }: Commands, isReleased: boolean): Defect[] {

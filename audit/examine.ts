@@ -5,10 +5,10 @@ import type { Hosts } from './hosts.js';
 import type { Understood } from './plan.js';
 import { type Attempt, calm, rehearse, use } from './rehearsal.js';
 import type { Said } from './said.js';
-import { twoTasks } from './tasks.js';
+import { type TwoTasks, twoTasks } from './tasks.js';
 
 /** What was seen of a lock while it was used with nothing in its way. */
-export interface Seen {
+export interface Seen extends Omit<TwoTasks, 'besides'> {
   /** One acquisition by itself. */
   readonly alone: Attempt;
   /** Two of two processes: the second asks while the first holds the lock. */
@@ -23,8 +23,6 @@ export interface Seen {
   readonly ownWorkMs: number | null;
   /** No majority of the nodes was there; `null` where it did not come to that. */
   readonly unreached: Attempt | null;
-  /** What a process has released is kept from others, as it had acquired this meanwhile; `null` where it is not. */
-  readonly keeps: string | null;
   /** It went on to extend its key for long after a release that had failed. */
   readonly extendsOn: boolean;
 }
@@ -74,11 +72,11 @@ export async function examine(
     how.plan.use === 'with' ? await rehearse(bench, hosts, known, plays(use(10, ttlMs, partMs)), { throws: true }) : [];
   const [unreleased] = known.renews ? await rehearse(bench, hosts, known, withoutRelease(how.nodes, ttlMs)) : [];
   const [natural] = ownWork ? await rehearse(bench, hosts, known, plays(use(10, ttlMs, 1)), { naturally: true }) : [];
-  const { besides, keeps } = await twoTasks(bench, hosts, known, ttlMs);
+  const { besides, ...tasks } = await twoTasks(bench, hosts, known, ttlMs);
   return {
     how: { ...known, keyVaries, besides },
     seen: {
-      keeps,
+      ...tasks,
       alone,
       both,
       renewed: renewed ?? null,

@@ -47,7 +47,7 @@ export function calm(nodes: number, clients: readonly (readonly LockPlan[])[], u
 
 /** One lock of a rehearsal. */
 export function use(atMs: number, ttlMs: number, holdMs: number): LockPlan {
-  return plainLock(atMs * 1000, ttlMs, { holdUs: Math.round(holdMs * 1000) });
+  return plainLock(Math.round(atMs * 1000), ttlMs, { holdUs: Math.round(holdMs * 1000) });
 }
 
 /** A lock that can be run, as it is before anything is known of it. */

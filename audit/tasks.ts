@@ -1,4 +1,4 @@
-import { type LockPlan, plainLock } from '../scenarios/index.js';
+import type { LockPlan } from '../scenarios/index.js';
 import { isOwnWork } from './cases.js';
 import type { Bench } from './drive.js';
 import type { Hosts } from './hosts.js';
@@ -14,6 +14,10 @@ export interface TwoTasks {
   readonly besides: readonly string[];
   /** What was acquired first, and released meanwhile, nobody else gets: as the second was of this. */
   readonly keeps: string | null;
+  /** Acquisitions of one process, one after the other, stored this. */
+  readonly sameValue: string | null;
+  /** The release of one whose key had expired gave the next one of its process away. */
+  readonly deletesNext: boolean;
 }
 
 /** Finds out whether acquisitions of one process are kept apart, and whether they ought to be. */
@@ -24,21 +28,40 @@ export async function twoTasks(bench: Bench, hosts: Hosts, how: Understood, ttlM
   const of = (resource: string, lock: LockPlan): LockPlan => ({ ...lock, resources: [resource] });
   const oneByOne = await plays([use(10, ttlMs, 1), of('b', use(2 * ttlMs, ttlMs, 1))]);
   const besides = besidesOf(how, oneByOne);
+  const [value, next] = oneByOne.map(({ trial }) => trial?.value);
+  const sameValue = value !== undefined && value !== '' && value === next ? value : null;
+  const none = { besides, keeps: null, sameValue, deletesNext: false };
+  if (besides.length === 0) return none;
+  const late = [use(10, ttlMs, 1.5 * ttlMs), use(1.1 * ttlMs, ttlMs, ttlMs)];
+  const deletesNext =
+    sameValue !== null && besides.includes('a') && areBothHeld(await plays(late, [use(1.6 * ttlMs, ttlMs, 1)]));
   const other = [use(10 + 2 * partMs, ttlMs, 1)];
   const isFree = (attempts: readonly Attempt[]): boolean =>
     attempts.some(({ client, acquiredMs, askedMs }) => client === 'c2' && acquiredMs - askedMs < partMs / 2);
-  if (besides.length === 0 || !isFree(await plays([use(10, ttlMs, partMs)], other))) return { besides, keeps: null };
+  if (!isFree(await plays([use(10, ttlMs, partMs)], other))) return { ...none, deletesNext };
   for (const resource of besides) {
     const holdMs = resource === 'a' ? 1 : 2 * partMs;
-    const second = of(resource, plainLock((10 + partMs / 4) * 1000, ttlMs, { holdUs: holdMs * 1000 }));
-    if (!isFree(await plays([use(10, ttlMs, partMs), second], other))) return { besides, keeps: resource };
+    const second = of(resource, use(10 + partMs / 4, ttlMs, holdMs));
+    if (!isFree(await plays([use(10, ttlMs, partMs), second], other))) return { ...none, deletesNext, keeps: resource };
   }
-  return { besides, keeps: null };
+  return { ...none, deletesNext };
+}
+
+/** Whether the second acquisition of the one process is held while the other process acquires. */
+function areBothHeld(attempts: readonly Attempt[]): boolean {
+  const [, second] = attempts.filter(({ client }) => client === 'c1');
+  const other = attempts.find(({ client }) => client === 'c2');
+  return (
+    second !== undefined &&
+    other !== undefined &&
+    second.acquiredMs < other.askedMs &&
+    other.acquiredMs < second.releasedMs
+  );
 }
 
 /**
- * An object that is acquired and released is one lock, and a process makes one for each; what gives something for each
- * acquisition, or is handed the work, promises to keep them apart.
+ * What is handed the work, or gives something for each acquisition, promises to keep them apart. What says only whether it was
+ * acquired promises that for different keys: whoever is told the key by each call can have several.
  */
 function besidesOf(how: Understood, [one, two]: readonly Attempt[]): readonly string[] {
   const { plan } = how;
@@ -46,8 +69,6 @@ function besidesOf(how: Understood, [one, two]: readonly Attempt[]): readonly st
   const differs = one.trial?.key !== two.trial?.key;
   const [first, second] = [one.held.result, two.held.result];
   const tellsApart = plan.use === 'with' || (isHandle(first) && first !== second);
-  const isMade = plan.path.some(({ kind }) => kind === 'new' || kind === 'call');
-  if (!tellsApart && isMade) return [];
   return [...(tellsApart ? ['a'] : []), ...(differs ? ['b'] : [])];
 }
 

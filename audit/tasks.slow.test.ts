@@ -1,0 +1,34 @@
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { type AuditResult, auditFile } from './audit.js';
+
+function audited(file: string, runs: number): Promise<AuditResult> {
+  const path = fileURLToPath(new URL(`testing/locks/${file}`, import.meta.url));
+  return auditFile({ path, runs, seed: 'lockstep', budgetMs: 60_000 }, () => {});
+}
+
+describe('two tasks of one process', () => {
+  it('share a token where an object keeps it', async () => {
+    const { findings } = await audited('service-token.ts', 4);
+    expect(findings.map(({ id }) => id)).toEqual(['shared-state']);
+    expect(findings[0]?.sentence).toContain('a second one, for another resource, replaces that of the first');
+  });
+
+  it('are let in both where a process counts how often it has entered', async () => {
+    const { findings } = await audited('entered-by-process.mjs', 20);
+    expect(findings.map(({ kind }) => kind)).toEqual(['belief']);
+    expect(findings[0]?.sentence).toMatch(/^it lets two tasks of one process in at once/);
+    expect(findings[0]?.text).toContain('c1 held a twice');
+  });
+
+  it('are told apart by a lock that its own work may enter again', async () => {
+    const { verdict, findings, classes } = await audited('entered-by-task.mjs', 20);
+    expect({ verdict, findings, tasks: classes['two-tasks'] }).toEqual({ verdict: 'passed', findings: [], tasks: 2 });
+  });
+
+  it('delete the key of each other where all locks of a process have one value', async () => {
+    const { findings } = await audited('host-owner.ts', 4);
+    expect(findings.map(({ id }) => id)).toEqual(['value-of-process']);
+    expect(findings[0]?.sentence).toMatch(/^all acquisitions of one process store the same value/);
+  });
+});
