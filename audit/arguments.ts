@@ -18,6 +18,8 @@ export interface Given {
   readonly held?: unknown;
   /** How many ms a TTL of 1 means. */
   readonly unitMs: number;
+  /** What a function can do without is left to its defaults. */
+  readonly isBare?: boolean;
   /** What the function that acquires calls its parameters. */
   named?: readonly string[];
 }
@@ -42,6 +44,7 @@ export type Role =
   | 'logger'
   | 'signal'
   | 'flag'
+  | 'share'
   | 'number'
   | 'unknown';
 
@@ -55,10 +58,12 @@ const NAMES: readonly (readonly [Role, RegExp])[] = [
   ['urls', /^(?:urls|addresses|endpoints|hosts|uris)$|Urls$/],
   ['url', /^(?:url|uri|redisUrl|connectionString|endpoint|dsn)$|Url$/],
   ['unknown', /prefix|namespace|version|region/i],
+  ['share', /factor|ratio|fraction|drift|skew/i],
   ['signal', /^(?:signal|abortSignal)$/],
   ['logger', /^(?:log|logger|console|metrics|tracer|telemetry)$/i],
   ['retries', /retr(?:y|ies)(?:Count|Max|Limit)?$|attempts?$|^tries$|max(?:Retr|Attempt|Tr)/i],
   ['delay', /(?:delay|interval|backoff|jitter|pollMs|every|sleep)/i],
+  ['patience', /(?:node|server|redis|command|cmd|request|reply|response|call|op|connect|socket|network)_?timeout/i],
   ['patience', /(?:wait|acquireTimeout|acquisitionTimeout|deadline|patience|blockFor|maxWait|giveUp)/i],
   ['ttl', /(?:ttl|timeout|expir|lease|duration|^px$|^ex$|^ms$|^seconds$|^secs?$|lifetime|holdFor|lockFor|validity)/i],
   ['held', /^(?:lock|handle|lease|held|acquired|acquisition|guard|mutex|result|grant|claim|ticket|permit)$/i],
@@ -105,12 +110,13 @@ export function roleOf(parameter: Parameter, isRelease = false): Role {
     return 'held';
   if (isObject && !isText && !isNumber) return 'options';
   const [role] = NAMES.find(([, pattern]) => pattern.test(name)) ?? [];
-  if (isNumber)
-    return role === 'retries' || role === 'delay' || role === 'patience'
-      ? role
-      : role === 'ttl' || role === undefined
-        ? 'ttl'
-        : 'number';
+  if (isNumber) {
+    if (role === 'retries' || role === 'delay' || role === 'patience' || role === 'share' || role === 'ttl')
+      return role;
+    // What has a default is no more than a number, unless its name says that it is a TTL.
+    return role === undefined && !parameter.isOptional ? 'ttl' : 'number';
+  }
+  if (isText && role === 'unknown' && parameter.isOptional) return role;
   if (isText) return role === 'token' || role === 'url' ? role : 'key';
   if (role === 'held' && !isRelease) return 'key';
   return role ?? 'unknown';
@@ -227,6 +233,8 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
       return isOptional ? undefined : 1_000;
     case 'flag':
       return isOptional ? undefined : false;
+    case 'share':
+      return isOptional ? undefined : 0.01;
     case 'number':
       return isOptional ? undefined : 1;
     default:
@@ -257,7 +265,10 @@ function optionsFor(parameter: Parameter, given: Given, isRelease: boolean): unk
   const made: Record<string, unknown> = {};
   const isNeeded = (it: Parameter): boolean => {
     const role = roleOf(it, isRelease);
-    return !it.isOptional || ['client', 'clients', 'url', 'urls', 'key', 'ttl', 'work'].includes(role);
+    return (
+      !it.isOptional ||
+      ['client', 'clients', 'url', 'urls', 'work', ...(given.isBare ? [] : ['key', 'ttl'])].includes(role)
+    );
   };
   for (const field of fields.filter(isNeeded)) {
     const value = argumentFor(field, given, isRelease);

@@ -12,6 +12,8 @@ it.each([
   ['with-node-redis.ts', 'single', 'withLock (with-node-redis.ts:10) runs work under the lock'],
   ['redlock-class.ts', 'redlock', 'DistributedLock.acquire (redlock-class.ts:13) acquires, and release releases'],
   ['cron.ts', 'guard', 'nightly (cron.ts:5) does its own work under the lock'],
+  ['options-class.ts', 'redlock', 'Quorum.acquire (options-class.ts:31) acquires, and release releases'],
+  ['extending.ts', 'single', 'Lease.take (extending.ts:31) acquires, and release releases'],
 ])('%s is safe as %s', async (file, promise, understood) => {
   const result = await audited(file);
   expect(result).toMatchObject({ verdict: 'passed', promise, findings: [] });
@@ -23,6 +25,8 @@ it.each([
   ['handler.mjs', 'blind-release', 'handler.mjs:'],
   ['factory.cjs', 'two-step-release', 'factory.cjs:'],
   ['await-using.ts', 'blind-extension', 'await-using.ts:'],
+  ['options-class-blind.ts', 'blind-extension', 'options-class-blind.ts:'],
+  ['extending-blind.ts', 'blind-extension', 'extending-blind.ts:'],
 ])('%s is not: %s', async (file, id, line) => {
   const { verdict, findings } = await audited(file);
   expect(verdict).toBe('violated');

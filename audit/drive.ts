@@ -29,8 +29,10 @@ interface Loaded {
 /** What an acquisition has given, and how to give it back. */
 export interface HeldByFile {
   readonly trial: Trial;
-  /** What the file's own function returned, or handed to the work. */
-  readonly result: unknown;
+  /** What the file's own function returned, or handed to the work; what an extension returned takes its place. */
+  result: unknown;
+  /** The TTL that was asked for, ms. */
+  readonly ttlMs: number;
   /** Ends the work: with an error, it throws. */
   leave(error?: Error): Promise<unknown>;
   readonly signal?: AbortSignal;
@@ -115,6 +117,9 @@ const REFUSALS = [
 ];
 const EXTENSIONS = ['extend', 'renew', 'refresh', 'prolong', 'touch'];
 
+/** The least that a lock may be held for, ms. */
+const LEAST_MS = 0.001;
+
 class LockUser {
   private readonly bench: Bench;
   private readonly how: Understood;
@@ -154,6 +159,7 @@ class LockUser {
       ttlMs: 1_000,
       token: randomUUID(),
       unitMs: this.how.unitMs,
+      isBare: this.how.isBare,
     });
     await later(CONNECTING_MS);
   }
@@ -174,7 +180,7 @@ class LockUser {
   async acquire(key: string, ttlMs: number): Promise<HeldByFile | null> {
     const { how, loaded, process } = this;
     const { plan } = how;
-    const base: Given = { ...loaded.given, key, ttlMs, token: randomUUID(), unitMs: how.unitMs };
+    const base: Given = { ...loaded.given, key, ttlMs, token: randomUUID(), unitMs: how.unitMs, isBare: how.isBare };
     const isOwnWork = plan.use === 'handler' || plan.use === 'script';
     const trial = this.bench.wire.begin(process, Math.floor(how.nodes / 2) + 1, isOwnWork);
     if (plan.use === 'script') {
@@ -196,7 +202,8 @@ class LockUser {
     if (isOwnWork) return this.worksItself(trial, (async () => call(base))());
     const result: unknown = await call(base);
     if (isRefusal(result, how.voidHolds)) return null;
-    return this.held(trial, ttlMs, result, (error) => this.giveBack(target, result, { ...base, held: result }, error));
+    const held = this.held(trial, ttlMs, result, (error) => this.giveBack(target, held.result, base, error));
+    return held;
   }
 
   /** The lock is handed work, and holds while that is done. */
@@ -259,8 +266,9 @@ class LockUser {
     signal?: AbortSignal,
   ): HeldByFile {
     const { how, process } = this;
-    const held: HeldByFile = { trial, result, leave, ...(signal === undefined ? {} : { signal }) };
+    const held: HeldByFile = { trial, result, ttlMs, leave, ...(signal === undefined ? {} : { signal }) };
     const nowMs = process.wallMs();
+    trial.isHeld = true;
     // Who hears of its lock when that is over cannot work under it.
     const isOver = how.nodes === 1 && trial.isGranted && trial.reliableUntil(nowMs, ttlMs) <= nowMs;
     const asks = (how.renews && !isOver) || how.nodes > 1;
@@ -274,12 +282,15 @@ class LockUser {
       return held;
     }
     if (how.nodes > 1 && signal !== undefined) return held;
-    held.expiresAt = trial.reliableUntil(process.wallMs(), how.fixedTtlMs ?? ttlMs);
+    held.expiresAt = trial.reliableUntil(nowMs, how.fixedTtlMs ?? ttlMs);
+    // What is left may be less than the allowance made here, and more than the lock's own.
+    if (how.nodes > 1 && held.expiresAt <= nowMs && trial.endMs > nowMs) held.expiresAt = nowMs + LEAST_MS;
     return held;
   }
 
-  private async giveBack(target: unknown, result: unknown, given: Given, error?: Error): Promise<unknown> {
+  private async giveBack(target: unknown, result: unknown, base: Given, error?: Error): Promise<unknown> {
     const { plan } = this.how;
+    const given: Given = { ...base, held: result };
     if (error !== undefined) return undefined;
     const own = releaserIn(result);
     if (own !== null) return own.call(result);
@@ -304,27 +315,52 @@ class LockUser {
       : Object.fromEntries(exportsOf(this.loaded.exports));
   }
 
-  async extend(held: HeldByFile, ttlMs: number): Promise<boolean | undefined> {
-    const { plan } = this.how;
+  /** Extends a lock by what it was acquired for, or more: by less, nobody extends. What fails, nobody relies on. */
+  async extend(held: HeldByFile, askedMs: number): Promise<boolean | undefined> {
+    const { how, process } = this;
+    const ttlMs = Math.max(askedMs, held.ttlMs);
     const { result } = held;
-    const calledMs = this.process.wallMs();
+    const calledMs = process.wallMs();
     const own =
       typeof result === 'object' && result !== null
         ? EXTENSIONS.find((name) => typeof Reflect.get(result, name) === 'function')
         : undefined;
     const target: unknown = own !== undefined ? result : this.target;
-    const name = own ?? plan.extend;
+    const name = own ?? how.plan.extend;
     if (name === null || name === undefined) return undefined;
     const extend =
       own !== undefined ? (Reflect.get(result as object, own) as Callable) : this.functionBeside(target, name);
     const { parameters } = this.loaded.shapes.of(extend, name);
-    const given: Given = { ...this.loaded.given, key: 'a', ttlMs, token: '', unitMs: this.how.unitMs, held: result };
-    const said: unknown = await extend.apply(target, argumentsFor(parameters, given, true));
-    if (said === false || said === null || said === 0) return false;
+    const given: Given = { ...this.loaded.given, key: 'a', ttlMs, token: '', unitMs: how.unitMs, held: result };
+    try {
+      const said: unknown = await extend.apply(target, argumentsFor(parameters, given, true));
+      if (isRefusal(said, true)) {
+        endNow(held, process);
+        return false;
+      }
+      if (isLike(said, result)) held.result = said;
+    } catch (error) {
+      endNow(held, process);
+      throw error;
+    }
     if (held.expiresAt !== undefined && Number.isFinite(held.expiresAt))
-      held.expiresAt = calledMs + usable(this.how.fixedTtlMs ?? ttlMs);
+      held.expiresAt = calledMs + usable(how.fixedTtlMs ?? ttlMs);
+    else if (held.isHeld !== undefined && held.result !== result)
+      held.isHeld = beliefOf(held.result, this.besides, process, how.renews) ?? held.isHeld;
     return true;
   }
+}
+
+/** A lock that could not be extended is no longer relied on. */
+function endNow(held: HeldByFile, process: ProcessContext): void {
+  if (held.expiresAt !== undefined) held.expiresAt = Math.min(held.expiresAt, process.wallMs());
+  if (held.isHeld !== undefined) held.isHeld = () => false;
+}
+
+/** Whether an extension has returned what takes the place of the lock: all that this has. */
+function isLike(said: unknown, before: unknown): boolean {
+  if (typeof said !== 'object' || said === null || typeof before !== 'object' || before === null) return false;
+  return said !== before && Object.keys(before).every((name) => name in said);
 }
 
 function isRefusal(result: unknown, voidHolds: boolean): boolean {

@@ -30,6 +30,8 @@ export interface Understood {
   readonly fixedTtlMs: number | null;
   /** An acquisition that gives nothing has succeeded. */
   readonly voidHolds: boolean;
+  /** What its functions can do without is left to their defaults. */
+  readonly isBare: boolean;
   /** Its key is kept alive while it is held. */
   readonly renews: boolean;
   /** Its key is another one at another time. */
@@ -45,6 +47,7 @@ export const NOTHING_KNOWN: Omit<Understood, 'plan' | 'nodes' | 'client'> = {
   unitMs: 1,
   fixedTtlMs: null,
   voidHolds: false,
+  isBare: false,
   renews: false,
   keyVaries: false,
   besides: [],

@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events';
 import { roleOf } from './arguments.js';
 import type { Plan, Step } from './plan.js';
 import type { Program } from './program.js';
@@ -35,6 +36,9 @@ export class Shapes {
     const key = `${name} ${text}`;
     const before = this.read.get(key);
     if (before !== undefined) return before;
+    const base: unknown = Object.getPrototypeOf(it);
+    // A class without a constructor is made as the one that it extends.
+    if (isClass(it) && isClass(base) && !/\bconstructor\s*\(/.test(text)) return this.of(base, base.name);
     const made = this.typed(this.fromText(text, name, it), isClass(it) ? it.name : name, it.name);
     this.read.set(key, made);
     return made;
@@ -71,15 +75,19 @@ export function isClass(it: unknown): it is Callable {
   return typeof it === 'function' && /^class\b/.test(Function.prototype.toString.call(it));
 }
 
+/** What comes with Node is no part of a lock. */
+const NOT_ITS_OWN: ReadonlySet<object> = new Set([
+  Object.prototype,
+  Function.prototype,
+  EventEmitter,
+  EventEmitter.prototype,
+]);
+
 /** What can be called of a value: itself, or its methods. */
 export function methodsOf(value: unknown): Map<string, Callable> {
   const found = new Map<string, Callable>();
   if (typeof value !== 'object' && typeof value !== 'function') return found;
-  for (
-    let at: object | null = value;
-    at !== null && at !== Object.prototype && at !== Function.prototype;
-    at = Object.getPrototypeOf(at)
-  ) {
+  for (let at: object | null = value; at !== null && !NOT_ITS_OWN.has(at); at = Object.getPrototypeOf(at)) {
     for (const name of Object.getOwnPropertyNames(at)) {
       if (
         name === 'constructor' ||

@@ -7,7 +7,7 @@ import { type Bench, loadIn, makeFor } from './drive.js';
 import { examine, FIRST_TTL_MS, type Seen } from './examine.js';
 import { releaserIn } from './held.js';
 import { Hosts, knownServiceAt } from './hosts.js';
-import { NOTHING_KNOWN, type Plan, type Understood } from './plan.js';
+import { NOTHING_KNOWN, nameOfPlan, type Plan, type Understood } from './plan.js';
 import { exportsOf, firstLineOf, insideOf } from './program.js';
 import { type Attempt, calm, factoryFor, rehearse, use } from './rehearsal.js';
 import { isTaker, Surface } from './surface.js';
@@ -35,6 +35,14 @@ export class NoLockError extends InputError {
   override readonly name: string = 'NoLockError';
 }
 
+/** A function that sets a key, and gives no lock though nothing is in its way. */
+class NotGivenError extends Error {
+  constructor(name: string, error: unknown) {
+    const how = error === null ? 'gave no lock' : `was rejected with ${firstLineOf(error)}`;
+    super(`${name} set a key in Redis and ${how}, with nothing in its way`);
+  }
+}
+
 /** Finds out how the lock in a file is used. @throws InputError in one sentence for a file in which none is found. */
 export async function understand(bench: Bench, said: Said): Promise<FoundLock> {
   const hosts = new Hosts(MOST_NODES);
@@ -55,11 +63,14 @@ function notFound(name: string, plans: readonly Plan[], problems: readonly unkno
   const reasons = problems.map((it) => reasonOf(it, name));
   const elsewhere = reasons.find((it) => it !== null);
   if (elsewhere !== undefined && elsewhere !== null) return new InputError(elsewhere);
+  const notGiven = problems.find((it) => it instanceof NotGivenError);
   const tried =
     plans.length === 0
       ? 'it exports nothing that could be called'
-      : `${plans.length} ways to call it were tried, and none of them set a key in Redis`;
-  const problem = problems.length === 0 ? '' : ` (${firstLineOf(problems[0])})`;
+      : notGiven !== undefined
+        ? notGiven.message
+        : `${plans.length} ways to call it were tried, and none of them set a key in Redis`;
+  const problem = problems.length === 0 || notGiven !== undefined ? '' : ` (${firstLineOf(problems[0])})`;
   return new NoLockError(
     `${name}: no lock was found in it: ${tried}${problem}; --acquire <name> says which function acquires`,
   );
@@ -128,8 +139,14 @@ function chosen(plans: readonly Plan[], { acquire, release }: Said, name: string
 /** Uses a lock in one of the ways; `null` where that is none. */
 async function tried(bench: Bench, plan: Plan, said: Said): Promise<FoundLock | null> {
   // What seems to do its own work may give something that releases.
-  const found = plan.use === 'handler' ? await triedAs(bench, { ...plan, use: 'pair' }, said) : null;
+  const found =
+    plan.use === 'handler' ? await triedAs(bench, { ...plan, use: 'pair' }, said).catch(otherThanNotGiven) : null;
   return found ?? (await triedAs(bench, plan, said));
+}
+
+function otherThanNotGiven(error: unknown): null {
+  if (error instanceof NotGivenError) return null;
+  throw error;
 }
 
 /** Whether an acquisition has ended with what may be a lock that is held. */
@@ -141,10 +158,29 @@ function isPlausible({ held, isOver }: Attempt, { use, give, take, path }: Plan)
 }
 
 async function triedAs(bench: Bench, plan: Plan, said: Said): Promise<FoundLock | null> {
-  const hosts = new Hosts(said.nodes ?? MOST_NODES);
-  const first: Understood = { ...NOTHING_KNOWN, plan, nodes: said.nodes ?? MOST_NODES, client: bench.clients.kind };
-  const looking = await firstUse(bench, hosts, first, 1);
-  if (looking === null || !isPlausible(looking, plan)) return null;
+  const most = said.nodes ?? MOST_NODES;
+  let problem: NotGivenError | null = null;
+  // What its options were given may be the reason why it gives no lock.
+  for (const isBare of [false, true]) {
+    const hosts = new Hosts(most);
+    const first: Understood = { ...NOTHING_KNOWN, plan, nodes: most, client: bench.clients.kind, isBare };
+    const looking = await firstUse(bench, hosts, first, 1);
+    if (looking === null) break;
+    if (isTaken(looking)) return isPlausible(looking, plan) ? triedWith(bench, hosts, first, looking, said) : null;
+    if (!setsKey(looking)) break;
+    problem ??= new NotGivenError(nameOfPlan(plan), looking.error);
+  }
+  if (problem !== null && plan.use !== 'handler') throw problem;
+  return null;
+}
+
+async function triedWith(
+  bench: Bench,
+  hosts: Hosts,
+  first: Understood,
+  looking: Attempt,
+  said: Said,
+): Promise<FoundLock | null> {
   const nodes =
     said.nodes ??
     new Set(looking.trial?.sent.filter(({ operation }) => operation === 'acquire').map(({ node }) => node)).size;
@@ -156,21 +192,28 @@ async function triedAs(bench: Bench, plan: Plan, said: Said): Promise<FoundLock 
   };
   how = { ...how, ...lifetimeOf(looking, how) };
   const again = await firstUse(bench, narrowed, how, how.nodes);
-  if (again === null) return null;
+  if (again === null || !isTaken(again)) return null;
   const known = { ...how, ...lifetimeOf(again, how), releases: releasesIn(again) };
   return { hosts: narrowed, ...(await examine(bench, narrowed, known, again)) };
 }
 
+function isTaken(attempt: Attempt): boolean {
+  return attempt.trial?.isGranted === true && attempt.held !== null;
+}
+
+function setsKey({ trial }: Attempt): boolean {
+  return trial?.sent.some(({ operation }) => operation === 'acquire') ?? false;
+}
+
+/** Uses the lock once; where nothing that it gives is a lock, what it gives nothing for may be. */
 async function firstUse(bench: Bench, hosts: Hosts, how: Understood, needed: number): Promise<Attempt | null> {
   const schedule = calm(needed === 1 ? how.nodes : needed, [[use(10, FIRST_TTL_MS, 500)]], 60_000_000);
   bench.wire.neededAtFirst = needed === 1 ? 1 : null;
   try {
-    for (const voidHolds of [how.voidHolds, true]) {
-      const [attempt] = await rehearse(bench, hosts, { ...how, voidHolds }, schedule);
-      if (attempt?.trial?.isGranted !== true) return null;
-      if (attempt.held !== null) return attempt;
-    }
-    return null;
+    const [attempt] = await rehearse(bench, hosts, how, schedule);
+    if (how.voidHolds || attempt?.trial?.isGranted !== true || attempt.held !== null) return attempt ?? null;
+    const [another] = await rehearse(bench, hosts, { ...how, voidHolds: true }, schedule);
+    return another ?? null;
   } finally {
     bench.wire.neededAtFirst = null;
   }

@@ -4,28 +4,18 @@ import { Trial, usable } from './wire.js';
 
 const TTL_MS = 1_000;
 
+function saidOf(node: number, atMs: number, value = 'token', operation: Said['operation'] = 'acquire'): Said {
+  const plain = { verb: 'set', key: 'a', endsByValue: false, ifNew: true, compares: false, words: [] };
+  return { ...plain, operation, value, ttlMs: TTL_MS, node, atMs };
+}
+
 /** A lock that asks nodes with one token, and hears `yes` or `no` a little later. */
 function trialOf(
   needed: number,
   ...asked: readonly (readonly [node: number, atMs: number, answer: 'yes' | 'no'])[]
 ): Trial {
   const trial = new Trial(needed);
-  for (const [node, atMs] of asked) {
-    const said: Said = {
-      verb: 'set',
-      key: 'a',
-      operation: 'acquire',
-      value: 'token',
-      ttlMs: TTL_MS,
-      endsByValue: false,
-      ifNew: true,
-      compares: false,
-      node,
-      atMs,
-      words: [],
-    };
-    trial.heard(said);
-  }
+  for (const [node, atMs] of asked) trial.heard(saidOf(node, atMs));
   for (const [node, atMs, answer] of asked) trial.answered(node, 'acquire', answer, atMs + 1);
   return trial;
 }
@@ -40,6 +30,18 @@ describe('until when a lock may be relied on', () => {
   it('counts from the further try on a node that has refused before', () => {
     const trial = trialOf(1, [0, 10, 'no'], [0, 300, 'yes']);
     expect(trial.reliableUntil(400, TTL_MS)).toBe(300 + usable(TTL_MS));
+  });
+
+  it.each(['token', 'another'])('counts from the last try where one that was granted came to nothing: %s', (value) => {
+    const trial = trialOf(1, [0, 10, 'yes']);
+    trial.heard(saidOf(0, 400, 'token', 'release'));
+    trial.heard(saidOf(0, 900, value));
+    expect(trial.isGranted).toBe(false);
+    trial.answered(0, 'acquire', 'yes', 901);
+    expect(trial.reliableUntil(950, TTL_MS)).toBe(900 + usable(TTL_MS));
+    trial.isHeld = true;
+    trial.heard(saidOf(0, 1_500, 'a third'));
+    expect(trial.reliableUntil(1_600, TTL_MS)).toBe(900 + usable(TTL_MS));
   });
 });
 

@@ -14,6 +14,8 @@ interface Offer {
   readonly sentMs: Map<number, number>;
   /** When that was sent which a node has granted. */
   readonly grantedMs: Map<number, number>;
+  /** The nodes on which it was deleted since. */
+  readonly deletedOn: Set<number>;
 }
 
 /** One acquisition of one process, as its connections show it. */
@@ -22,6 +24,8 @@ export class Trial {
   /** Resolves when enough nodes have granted the lock. */
   readonly granted: Promise<void>;
   isGranted = false;
+  /** Its call has ended with the lock: what is sent from now on is no further try. */
+  isHeld = false;
   /** When the lock was granted, and when its process first touched the key again, ms by the wall clock. */
   grantedMs: number = Number.NaN;
   endedMs: number = Number.NaN;
@@ -46,19 +50,31 @@ export class Trial {
 
   heard(said: Said): void {
     this.sent.push(said);
-    if (said.operation === 'acquire' && said.value !== null && !this.isGranted) {
+    if (said.operation === 'acquire' && said.value !== null && !this.isHeld) {
       this.key ??= said.key;
       if (said.key !== this.key) return;
-      this.latest = said.value;
-      const offer = this.offers.get(said.value) ?? { ttlMs: said.ttlMs, sentMs: new Map(), grantedMs: new Map() };
-      offer.sentMs.set(said.node, said.atMs);
-      this.offers.set(said.value, offer);
+      this.offered(said.value, said);
     }
+    if (said.operation === 'release' && said.key === this.key) this.offers.get(this.latest)?.deletedOn.add(said.node);
     if (said.operation === 'extend' && said.key === this.key) {
       this.extensions++;
       const offer = this.offers.get(this.latest);
       if (offer !== undefined && offer.ttlMs === null) offer.ttlMs = said.ttlMs;
     }
+  }
+
+  private offered(value: string, { node, atMs, ttlMs }: Said): void {
+    const known = this.offers.get(value);
+    const offer = known ?? { ttlMs, sentMs: new Map(), grantedMs: new Map(), deletedOn: new Set() };
+    const isAnotherTry = known === undefined || known.deletedOn.delete(node);
+    // The try before has failed, whatever nodes have answered.
+    if (isAnotherTry) {
+      offer.grantedMs.delete(node);
+      this.isGranted = false;
+    }
+    this.latest = value;
+    offer.sentMs.set(node, atMs);
+    this.offers.set(value, offer);
   }
 
   answered(node: number, operation: Said['operation'], answer: Answer, nowMs: number): void {
@@ -100,6 +116,14 @@ export class Trial {
     if (ttlMs === null) return Number.POSITIVE_INFINITY;
     // The key that was asked for first ends first.
     return (this.isGranted && offer !== undefined ? Math.min(...offer.grantedMs.values()) : nowMs) + usable(ttlMs);
+  }
+
+  /** When the first of the keys that it was granted ends, ms by the wall clock. */
+  get endMs(): number {
+    const offer = this.offers.get(this.latest);
+    return offer === undefined || offer.ttlMs === null
+      ? Number.NaN
+      : Math.min(...offer.grantedMs.values()) + offer.ttlMs;
   }
 
   letGo(): void {
