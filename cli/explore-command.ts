@@ -52,6 +52,7 @@ export function defineExplore(program: Command, io: Io, finish: Finish): void {
     .addOption(option('--pause <n>', 'frozen clients, for as long as they like (0)', whole(0, 7)))
     .addOption(option('--retries <n>', 'tries after the first, or forever (0)', ticksOr(0, 'forever')))
     .addOption(option('--extensions <n>', 'extensions of each client (0)', whole(0, 7)))
+    .option('--healing', 'extensions also set keys that are missing')
     .option('--releases', 'clients may release, at any time')
     .addOption(option('--link <kind>', 'fifo or reordering (fifo)', word('fifo', 'reordering')))
     .addOption(option('--timeout <ticks>', 'how long a client waits for a node, or never (never)', ticksOr(1, 'never')))

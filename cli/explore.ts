@@ -1,4 +1,4 @@
-import { parseDeviation, REFERENCE } from '../deviations/index.js';
+import { parseDeviation, policyPlus, policyWith, REFERENCE } from '../deviations/index.js';
 import {
   type Checkpoint,
   DEFAULT_SCOPE,
@@ -63,6 +63,7 @@ export async function exploreSpace(flags: ExploreFlags, io: Io): Promise<ExitCod
 function boundsOf(flags: ExploreFlags): ExploreScope {
   const ttl = flags.ttl ?? DEFAULT_SCOPE.ttl;
   const { retries = 0, restartDelay = 'never', timeout = 'never' } = flags;
+  const bug = flags.bug === undefined ? {} : policyChange(flags.bug);
   return {
     ...DEFAULT_SCOPE,
     nodes: flags.nodes ?? DEFAULT_SCOPE.nodes,
@@ -83,9 +84,11 @@ function boundsOf(flags: ExploreFlags): ExploreScope {
     timeout: timeout === 'never' ? null : timeout,
     // Fencing tokens rise whatever the votes and the clocks do.
     votes: flags.property === 'fencing' ? 'granted' : 'asked',
-    policy: flags.bug === undefined ? {} : policyChange(flags.bug),
+    policy: flags.healing ? { ...bug, deviations: policyPlus(bug, HEALING).deviations } : bug,
   };
 }
+
+const HEALING = policyWith({ deviations: ['extension-heals'] });
 
 /** What a planted bug changes of the policy. Where it changes the allowance for drift, that of the bounds gives way. */
 function policyChange(id: string): ExploreScope['policy'] {
@@ -207,6 +210,7 @@ function boundsLine(bounds: ExploreScope, flags: ExploreFlags): string {
     ...(bounds.releases ? ['releases'] : []),
     ...(bounds.timeout === null ? [] : [`time-out ${plural(bounds.timeout, 'tick')}`]),
     ...(bounds.link === 'reordering' ? ['links that reorder'] : []),
+    ...(flags.healing ? ['healing extensions'] : []),
     ...(flags.bug === undefined ? [] : [`planted bug ${flags.bug}`]),
   ];
   return `explore ${flags.liveness ? 'deadlock freedom' : propertyLabel(flags.property ?? 'mutual-exclusion')}: ${parts.join(', ')}`;
@@ -270,7 +274,7 @@ function propertyOf(flags: ExploreFlags): PropertyId {
 function nameOf(bounds: ExploreScope, flags: ExploreFlags): string {
   const { nodes, clients, ttl, crashes, restartDelay, rollbacks, drift, allowance } = bounds;
   const what = flags.liveness ? 'liveness' : (flags.property ?? 'mutual-exclusion');
-  return `${what}-n${nodes}c${clients}t${ttl}-crash${crashes}r${restartDelay ?? 'never'}${rollbacks > 0 ? `-rollback${rollbacks}` : ''}-drift${drift}a${allowance}${flags.bug === undefined ? '' : `-${flags.bug}`}`;
+  return `${what}-n${nodes}c${clients}t${ttl}-crash${crashes}r${restartDelay ?? 'never'}${rollbacks > 0 ? `-rollback${rollbacks}` : ''}-drift${drift}a${allowance}${flags.healing ? '-healing' : ''}${flags.bug === undefined ? '' : `-${flags.bug}`}`;
 }
 
 function exploreJson(

@@ -118,6 +118,7 @@ export interface ExploreFlags {
   readonly releases?: boolean;
   readonly link?: 'fifo' | 'reordering';
   readonly timeout?: number | 'never';
+  readonly healing?: boolean;
   /** Of a planted bug. */
   readonly bug?: string;
   readonly property?: 'mutual-exclusion' | 'validity' | 'acquisition' | 'fencing';

@@ -3,6 +3,26 @@ import { allNodes } from './index.js';
 import { NO_ANSWERS } from './tally.js';
 import { heldLock, ms, TestLock } from './testing/lock.js';
 
+describe('an extension that heals', () => {
+  const healing = { deviations: ['extension-heals'] };
+
+  it('counts a node that had lost the key, and one that never had it', () => {
+    const lock = heldLock(healing).at(5_000).extend(20_000).yes(3, 4, 0);
+    expect(lock.outcome).toMatchObject({ type: 'extended', votes: { granted: 0b11001 } });
+  });
+
+  it('has a node released again whose yes comes behind its release, whatever that found', () => {
+    for (const answer of ['yes', 'no'] as const) {
+      const lock = heldLock(healing).at(5_000).extend(20_000).release()[answer](4);
+      lock.answer(lock.newest('extend'), 'yes', 4);
+      expect(lock.sent).toMatchObject([{ operation: 'release', to: [4] }]);
+    }
+    const lock = heldLock().at(5_000).extend(20_000).release().yes(4);
+    lock.answer(lock.newest('extend'), 'yes', 4);
+    expect(lock.sent).toEqual([]);
+  });
+});
+
 describe('an extension', () => {
   it('asks every node, with the token of the lock and the TTL wanted', () => {
     const lock = heldLock().at(5_000).extend(20_000);

@@ -1,6 +1,6 @@
 import type { ExtensionFailure, Reply } from './event.js';
 import { allNodes, size } from './nodes.js';
-import { release } from './release.js';
+import { noteLateGrant, release } from './release.js';
 import { extendsItself } from './settings.js';
 import { counted, NO_ANSWERS, timedOut, votesOf } from './tally.js';
 import { type LocalTime, later } from './time.js';
@@ -82,8 +82,10 @@ export function onExtensionVote(turn: Turn, reply: Reply): void {
   if (s.extension.isOpen && command.round === s.extension.number) {
     s.extension.votes = counted(s.extension.votes, node, answer);
     decide(turn);
-  } else if (command.round === s.hold.votedRound && (s.phase === 'held' || s.phase === 'lost')) {
-    s.votes = counted(s.votes, node, answer);
+  } else if (s.phase === 'held' || s.phase === 'lost') {
+    if (command.round === s.hold.votedRound) s.votes = counted(s.votes, node, answer);
+  } else if (answer === 'yes' && policy.rules.scripts.extend.onto === 'heals' && policy.rules.releasesLate()) {
+    noteLateGrant(turn, node, true);
   }
 }
 

@@ -29,6 +29,7 @@ export {
   type Electorate,
   type FencingRules,
   forgetfulNodesTolerated,
+  HEALING,
   type ReleaseCause,
   type Round,
   type Rules,

@@ -105,13 +105,13 @@ export function unreleased({ release: { sent, todo, votes } }: DraftState): Node
 
 /**
  * A success of an attempt that is over. If the release of that node came first, the key is still there: it is released
- * again. Whether it came first shows in the answer to the release.
+ * again. Whether it came first shows in the answer to the release, unless there was a key already that this deleted.
  */
-export function noteLateGrant(turn: Turn, node: number): void {
+export function noteLateGrant(turn: Turn, node: number, hadKey = false): void {
   const { s } = turn;
   const { sent, votes } = s.release;
   s.votes = counted(s.votes, node, 'yes');
-  if (!has(sent, node) || has(votes.yes, node)) return;
+  if (!has(sent, node) || (has(votes.yes, node) && !hadKey)) return;
   const it = oneNode(node);
   if (has(answered(votes), node)) {
     s.release.votes = forgotten(votes, it);

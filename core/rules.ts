@@ -2,7 +2,7 @@ import type { Answer, Token } from './commands.js';
 import type { FailureReason } from './event.js';
 import type { FencingToken } from './fencing-token.js';
 import { NO_NODES, type NodeSet, size, union } from './nodes.js';
-import { type NodeScripts, SOUND_SCRIPTS } from './scripts.js';
+import { HEALING_SCRIPTS, type NodeScripts, SOUND_SCRIPTS } from './scripts.js';
 import { type Drift, exactAllowance, type Settings } from './settings.js';
 import { answered, type Tally } from './tally.js';
 import { type LocalTime, later } from './time.js';
@@ -152,6 +152,12 @@ export const SOUND: Rules = {
     token: ({ fencing }, counter, attempt) => (fencing ? { counter, attempt } : null),
   },
 };
+
+/**
+ * The sound lock whose extensions heal: a vote of a node that had lost its key, or never had it, counts as one of a node that
+ * lengthened it. Both have the key from before the deadline to the new one, which is all that an extension relies on.
+ */
+export const HEALING: Rules = { ...SOUND, scripts: HEALING_SCRIPTS };
 
 /**
  * How many of the voting nodes may forget a lock held with `votes` of `nodes` before another client can gather

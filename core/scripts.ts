@@ -17,9 +17,12 @@ interface KeyScript {
   readonly plain: boolean;
 }
 
-/** Gives keys a new TTL: lengthens the owner's own, gives any that is present a new one, or sets keys again. */
+/**
+ * Gives keys a new TTL: lengthens the owner's own, and with `heals` sets missing ones besides; or gives any that is present a new
+ * one, or sets keys again.
+ */
 interface ExtendScript extends KeyScript {
-  readonly onto: 'own' | 'own-or-missing' | 'present' | 'any';
+  readonly onto: 'own' | 'heals' | 'own-or-missing' | 'present' | 'any';
 }
 
 /** Deletes keys. */
@@ -74,6 +77,17 @@ for _, key in ipairs(KEYS) do
 end
 return 1`;
 
+// A missing key has a TTL of -2.
+const HEAL = `
+for _, key in ipairs(KEYS) do
+  local value = redis.call('get', key)
+  if value and value ~= ARGV[1] then return 0 end
+end
+for _, key in ipairs(KEYS) do
+  if redis.call('pttl', key) < tonumber(ARGV[2]) then redis.call('set', key, ARGV[1], 'PX', ARGV[2]) end
+end
+return 1`;
+
 const RELEASE = `
 local mine = 0
 for _, key in ipairs(KEYS) do
@@ -90,6 +104,12 @@ export const SOUND_SCRIPTS: NodeScripts = {
   extend: { onto: 'own', lua: EXTEND.trim(), plain: false },
   release: { onto: 'own', asks: null, lua: RELEASE.trim(), plain: false },
   counter: { rejoin: 'copy', counts: OWN_LIFE_COUNTS, raises: 'higher', raise: RAISE_COUNTER, countsGrants: false },
+};
+
+/** The same, and an extension sets missing keys besides: it wins back nodes that lost them, or were away. */
+export const HEALING_SCRIPTS: NodeScripts = {
+  ...SOUND_SCRIPTS,
+  extend: { onto: 'heals', lua: HEAL.trim(), plain: false },
 };
 
 /**

@@ -1,4 +1,4 @@
-import type { NodeScripts } from '../core/index.js';
+import { HEALING, type NodeScripts } from '../core/index.js';
 import { type Deviation, replaces, wraps } from './deviation.js';
 
 /** For ever, and the most. */
@@ -98,6 +98,12 @@ export const KEYS: Readonly<Record<string, Deviation>> = {
     lua: SET_OWN_OR_MISSING,
     plain: false,
   }),
+  // Sound, and offered by the lock for production.
+  'extension-heals': script(
+    'extend',
+    'an extension sets keys again that are missing, and shortens none',
+    HEALING.scripts.extend,
+  ),
   'extends-present': script(
     'extend',
     'an extension gives any key that is there a new expiry, without a look at its token',

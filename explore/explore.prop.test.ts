@@ -74,6 +74,27 @@ describe('a planted bug', () => {
   });
 });
 
+describe('extensions that heal', () => {
+  const healing = (...deviations: string[]): Partial<ExploreScope> => ({
+    extensions: 1,
+    policy: { deviations: ['extension-heals', ...deviations] },
+  });
+
+  // With a crash, a delayed restart and a drift as well it takes minutes: docs/results.md.
+  it('are safe while nothing goes wrong but messages', () => {
+    expect(exploring(healing())).toMatchObject({ verdict: 'safe', exhausted: true, states: 477_977 });
+  });
+
+  it.each([
+    ['a vote too few is enough', 'extension-votes:-1', 16],
+    ['the validity counts from the answers', 'extension-counts-from-reply', 18],
+  ])('are not where %s, which replays', (_, deviation, depth) => {
+    const found = exploring(healing(deviation));
+    expect(found).toMatchObject({ verdict: 'violated', depth });
+    expect(replayed(healing(deviation), found)).toContain('mutual-exclusion');
+  });
+});
+
 describe('fencing tokens', () => {
   const fenced = (change: Partial<ExploreScope>): Partial<ExploreScope> => ({ ...change, votes: 'granted' });
 

@@ -152,6 +152,8 @@ export class Locks {
         return lock.phase !== 'acquiring' && forgotten;
       }
       case 'extend':
+        // A late yes of a healing one is looked at again by who releases.
+        if (answer === 'yes' && this.bounds.releases && deviates(this.policy, 'extension-heals')) return false;
         return !(lock.extension.isOpen && round === lock.extension.number);
       case 'read-counter':
       case 'raise-counter':

@@ -50,7 +50,7 @@ test('ioredis-mock lets a key go a millisecond before its server would', async (
 });
 
 test('a node that ignores NX, or whose extension makes keys again, would be noticed', async () => {
-  for (const planted of ['no-nx', 'own-or-missing'] as const) {
+  for (const planted of ['no-nx', 'own-or-missing', 'heals'] as const) {
     const wrong = (): Target => {
       const node = new SimTarget();
       const perform: Target['perform'] = (act) =>

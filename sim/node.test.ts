@@ -100,6 +100,24 @@ describe('a command', () => {
     };
     expect(keys(parts())).toHaveLength(2);
     expect(keys(parts('extends-missing')).at(-1)).toEqual([11_000, 'c1', 'set']);
+    expect(keys(parts('extension-heals')).at(-1)).toEqual([11_000, 'c1', 'set']);
+  });
+
+  it('that heals undercuts no longer life, and what it sets after its release is released again', () => {
+    const parts = (holdUs: number | null, ttlMs: number, delayUs: number, heals = true): Parts => ({
+      cluster: { link: 'reordering' },
+      policy: { deviations: [heals ? 'extension-heals' : 'extends-missing'] },
+      locks: [[lock(0, { holdUs, extensions: [{ afterUs: 1_000, ttlMs }] })]],
+      fates: [{ client: 'c1', operation: 'extend', node: 'n0', direction: 'request', delayUs }],
+      untilUs: 11_000_000,
+    });
+    expect(keys(parts(null, 100, 1_000)).at(-1)).toEqual([10_002_000, 'c1', 'expired']);
+    expect(keys(parts(null, 100, 1_000, false)).at(-1)).toEqual([105_000, 'c1', 'expired']);
+    expect(keys(parts(5_000, 10_000, 9_000)).slice(1)).toEqual([
+      [8_000, 'c1', 'deleted'],
+      [12_000, 'c1', 'set'],
+      [14_000, 'c1', 'deleted'],
+    ]);
   });
 });
 

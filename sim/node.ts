@@ -135,16 +135,22 @@ export class SimNode extends Process {
       const extendable =
         onto === 'any' ||
         (onto === 'present' ? stored !== NO_TOKEN : stored === token) ||
-        (stored === NO_TOKEN && onto === 'own-or-missing');
+        (stored === NO_TOKEN && (onto === 'heals' || onto === 'own-or-missing'));
       if (!extendable) return false;
     }
     if (onto === 'any' || onto === 'own-or-missing') this.setAll(keys, token, end, now);
     else {
+      if (onto === 'heals') this.setMissing(keys, token, end, now);
       for (const key of keys) {
         if (onto === 'present' || (this.when[key] ?? 0) < end) this.setExpiry(key, end, now);
       }
     }
     return true;
+  }
+
+  private setMissing(keys: readonly number[], token: number, end: number, now: TrueTime): void {
+    const missing = keys.filter((key) => !this.holds(key));
+    if (missing.length > 0) this.setAll(missing, token, end, now);
   }
 
   private setExpiry(key: number, when: number, now: TrueTime): void {

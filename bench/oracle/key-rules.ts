@@ -1,4 +1,4 @@
-import { releasesInTurn } from '../../deviations/index.js';
+import { deviates, releasesInTurn } from '../../deviations/index.js';
 import { finding, store } from './claim-rules.js';
 import type { Finding } from './finding.js';
 import { groupBy } from './group-by.js';
@@ -115,6 +115,8 @@ function isRevived(
   number: number,
   { how, seq, node, cause }: KeyChange,
 ): boolean {
+  const { policy } = record.setup;
+  if (deviates(policy, 'extension-heals') && !deviates(policy, 'late-grants-stay')) return false;
   const { detail } = record.executions.get(cause) ?? {};
   if (how !== 'set' || detail?.operation !== 'extend' || Number(detail.attempt) !== number) return false;
   return senderOf(record, cause) === lock && emptied.some((it) => it.node === node && it.seq < seq);

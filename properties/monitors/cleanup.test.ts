@@ -120,6 +120,11 @@ describe('cleanup', () => {
     expect(found('cleanup', parts(4_999, 'extends-missing'))).toEqual([]);
     expect(found('cleanup', parts(5_001))).toEqual([]);
     expect(disagreementOn(schedule(parts(5_001, 'extends-missing')))).toBeNull();
+    // One that is to heal releases what it sets late, unless that is left out.
+    expect(found('cleanup', parts(5_001, 'extension-heals'))).toEqual([]);
+    expect(found('cleanup', parts(5_001, 'extension-heals', 'late-grants-stay'))).toEqual(['c1 8001']);
+    for (const more of [[], ['late-grants-stay']])
+      expect(disagreementOn(schedule(parts(5_001, 'extension-heals', ...more)))).toBeNull();
   });
 
   it('counts only where it is asked for', () => {

@@ -1,5 +1,5 @@
 import type { Answer, Command, NodeSet } from '../../core/index.js';
-import { releasesInTurn } from '../../deviations/index.js';
+import { deviates, releasesInTurn } from '../../deviations/index.js';
 import type { KeyRemovalCause, Setup, SimLock, TrueTime, WatchedWorld } from '../../sim/index.js';
 import { Acquisition } from './acquisition.js';
 import type { AttemptRecord, AttemptRegistry } from './attempt-registry.js';
@@ -31,6 +31,8 @@ interface UseListener {
 /** The monitors of what clients and nodes have to do one by one; they keep the ledger that others look things up in. */
 export class Protocol {
   private readonly atOnce: boolean;
+  /** What an extension sets after its release is released once more. */
+  private readonly heals: boolean;
   private readonly ledger: AttemptRegistry;
   private readonly listener: UseListener;
   private readonly acquisition: Acquisition;
@@ -55,6 +57,7 @@ export class Protocol {
   ) {
     const { policy } = setup;
     this.atOnce = !releasesInTurn(policy);
+    this.heals = deviates(policy, 'extension-heals') && !deviates(policy, 'late-grants-stay');
     this.ledger = ledger;
     this.listener = listener;
     this.acquisition = new Acquisition(policy, report);
@@ -183,7 +186,8 @@ export class Protocol {
     const sender = executing === null ? undefined : ledger.senderOf(executing);
     if (ledger.shares && sender !== undefined) this.releaseOwn.keySet(node, key, token, sender.lock);
     if (use === undefined) return;
-    if (use.over) this.cleanup.keySet(use, node, sender === use && executing?.operation === 'extend', now);
+    const isRevived = sender === use && executing?.operation === 'extend' && !this.heals;
+    if (use.over) this.cleanup.keySet(use, node, isRevived, now);
     if (use.orphanedAt !== null) this.listener.orphanChanged(use, node, key, null, now);
   }
 

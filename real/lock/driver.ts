@@ -63,7 +63,7 @@ export abstract class LockDriver implements Environment<LockDriver>, Receiver {
   protected cause: unknown;
   readonly #nodes: readonly Voter[];
   readonly #alarms: LockTimers;
-  /** Nodes that the SET of this attempt could not be sent to. */
+  /** Nodes that the SET of this attempt could not be sent to, nor an extension that heals. */
   #missed: NodeSet = NO_NODES;
   #unanswered = 0;
   /** The longest TTL that its keys may have been given, ms. */
@@ -180,8 +180,10 @@ export abstract class LockDriver implements Environment<LockDriver>, Receiver {
       this.#unanswered++;
       // It never got the SET. A hung node would only pile up releases of nothing.
       if (operation === 'release' && isOfAttempt && has(this.#missed, node.index)) node.decline(command, this);
-      else if (!node.perform(request, this, now) && operation === 'acquire') {
-        this.#missed = union(this.#missed, oneNode(node.index));
+      else if (!node.perform(request, this, now)) {
+        if (operation === 'acquire') this.#missed = union(this.#missed, oneNode(node.index));
+      } else if (operation === 'extend' && this.policy.rules.scripts.extend.onto === 'heals') {
+        this.#missed = without(this.#missed, oneNode(node.index));
       }
     }
     if (isOfAttempt && afterCork(this)) this.#unwritten++;

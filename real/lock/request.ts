@@ -124,14 +124,20 @@ export class Request {
 
   #compare({ sets, deletes }: Comparisons): LockWords | null {
     const [key, other] = this.#keys;
-    if (key === undefined || other !== undefined || this.#rules.scripts !== SOUND.scripts) return null;
     const { operation } = this.command;
+    if (key === undefined || other !== undefined) return null;
+    // One that heals sets missing keys too, and no single command does both.
+    if ((operation === 'extend' || operation === 'release') && !this.#isSound(operation)) return null;
     const token = String(this.command.token);
     if (operation === 'release' && deletes === 'delex') return encodeCommand('delex', [key, 'IFEQ', token]);
     if (operation === 'release' && deletes === 'delifeq') return encodeCommand('delifeq', [key, token]);
     // It gives the key this TTL whatever it has, where the script never shortens.
     if (operation !== 'extend' || !sets || this.#isShorter) return null;
     return encodeCommand('set', [key, token, 'IFEQ', token, 'PX', String(this.#lifeMs)]);
+  }
+
+  #isSound(operation: 'extend' | 'release'): boolean {
+    return this.#rules.scripts[operation] === SOUND.scripts[operation];
   }
 
   /** `SET` where that will do, else its script by its hash. */

@@ -1,6 +1,7 @@
 import {
   DEFAULT_SETTINGS,
   type Drift,
+  HEALING,
   LONGEST_US,
   type LockPolicy,
   type Rules,
@@ -63,6 +64,11 @@ export interface RedlockSettings extends PolicyOnly {
    * permission for INFO. Default `false`.
    */
   readonly fencing?: boolean;
+  /**
+   * Whether an extension also sets the key again on nodes that lost it in a restart, and on those that were away when the lock was
+   * acquired. It helps where nodes are restarted one after the other, as in a rolling update. Default `false`.
+   */
+  readonly healing?: boolean;
   /** A lock with less validity left than this when its quorum has answered is given up, ms. Default 0. */
   readonly minValidityMs?: number;
 }
@@ -87,6 +93,7 @@ export const DEFAULTS: ResolvedSettings = Object.freeze({
   votesWanted: 'quorum',
   maxExtensions: null,
   fencing: false,
+  healing: false,
   minValidityMs: 0,
 });
 
@@ -138,6 +145,7 @@ const RULES: Readonly<Record<keyof ResolvedSettings, Rule>> = {
     expected: 'a whole number, 0 or more, or null for no limit',
   },
   fencing: { accepts: (value) => typeof value === 'boolean', expected: 'true or false' },
+  healing: { accepts: (value) => typeof value === 'boolean', expected: 'true or false' },
   minValidityMs: durationFrom0,
 };
 
@@ -202,7 +210,7 @@ export function policyFor(settings: ResolvedSettings, ttlMs: number, autoExtend:
     // A failed extension is tried again while there is time: several times within the threshold.
     autoExtendSpacingUs: Math.min(DEFAULT_SETTINGS.autoExtendSpacingUs, Math.ceil(thresholdUs / 4)),
   };
-  return { settings: chosen, rules: SOUND };
+  return { settings: chosen, rules: settings.healing ? HEALING : SOUND };
 }
 
 /**

@@ -49,6 +49,7 @@ a=1/500 b=2/500 | acquire@no-nx 1 a,b,c 100
 | acquire 1 a 100; release 1 a; acquire 2 a 900
 | extend 1 a 100
 | extend@own-or-missing 1 a 100
+| extend@heals 1 a 100
 | extend@extend-any 1 a 100
 a=1/500 | extend 1 a 900
 a=1/500 | extend 1 a 500
@@ -56,14 +57,19 @@ a=1/500 | extend 1 a 100
 a=1/500 | extend 1 a 1ms
 a=1/500 | extend@text 1 a 900
 a=1/500 | extend@own-or-missing 1 a 900
+a=1/500 | extend@heals 1 a 900
 a=1/500 | extend@own-or-missing 1 a 100
+a=1/500 | extend@heals 1 a 100
 a=1/500 | extend@extend-any 1 a 100
 a=2/500 | extend 1 a 900
 a=2/500 | extend@own-or-missing 1 a 900
+a=2/500 | extend@heals 1 a 900
 a=2/500 | extend@extend-any 1 a 900
 a=1/2ms | wait 30; extend 1 a 100
 a=1/2ms | wait 30; extend@own-or-missing 1 a 100
+a=1/2ms | wait 30; extend@heals 1 a 100
 a=2/2ms | wait 30; extend@own-or-missing 1 a 100
+a=2/2ms | wait 30; extend@heals 1 a 100
 a=1/2ms | wait 30; extend@extend-any 1 a 100
 a=2/2ms | wait 30; extend@extend-any 1 a 100
 a=1/500 | extend 1 a 31536000000
@@ -76,12 +82,15 @@ a=1/500 b=2/500 | extend 1 a,b 900
 a=2/500 b=1/500 | extend 1 a,b 900
 a=1/500 b=1/2ms | wait 30; extend 1 a,b 900
 a=1/500 | extend@own-or-missing 1 a,b 900
+a=1/500 | extend@heals 1 a,b 900
 a=1/500 b=2/500 | extend@own-or-missing 1 a,b 900
+a=1/500 b=2/500 | extend@heals 1 a,b 900
 a=1/500 b=2/500 | extend@extend-any 1 a,b 900
 a=1/500 b=1/500 c=1/500 | extend 1 a,b,c 900
 a=1/500 b=1/500 c=2/500 | extend 1 a,b,c 900
 a=1/500 b=1/500 | extend 1 a,b,c 900
 a=1/500 b=1/500 | extend@own-or-missing 1 a,b,c 900
+a=1/500 b=1/500 | extend@heals 1 a,b,c 900
 a=1/500 | extend 1 a,a 900
 a=1/100 | extend 1 a 500; extend 1 a 300; extend 1 a 900
 | release 1 a
@@ -96,6 +105,7 @@ a=1/2ms | wait 30; release@plain-del 1 a
 a=1/500 | release 1 a; release 1 a
 a=1/500 | release 1 a; extend 1 a 900
 a=1/500 | release 1 a; extend@own-or-missing 1 a 900
+a=1/500 | release 1 a; extend@heals 1 a 900
 a=1/500 b=1/500 | release 1 a,b
 a=1/500 | release 1 a,b
 b=1/500 | release 1 a,b

@@ -10,7 +10,17 @@ type Variants = readonly [Variant, ...Variant[]];
 /** What the lock itself sends. */
 export const OWN: Variants = ['wire', 'text'];
 /** What clients of every policy send. */
-export const ALL: Variants = ['wire', 'wire', 'wire', 'text', 'no-nx', 'own-or-missing', 'extend-any', 'plain-del'];
+export const ALL: Variants = [
+  'wire',
+  'wire',
+  'wire',
+  'text',
+  'no-nx',
+  'own-or-missing',
+  'heals',
+  'extend-any',
+  'plain-del',
+];
 
 /** A random command; `ttlMs` draws its TTL. */
 export function drawAct(stream: RandomStream, variants: Variants, ttlMs: () => number): Act {

@@ -5,7 +5,7 @@ import { type KeyState, StandaloneNode } from '../../sim/index.js';
 import { answerOf, isMissingScript, Request, write } from '../lock/request.js';
 
 /** How a command is sent: as the lock does, with the text of its script, or by the scripts of another policy. */
-export type Variant = 'wire' | 'text' | 'no-nx' | 'own-or-missing' | 'extend-any' | 'plain-del';
+export type Variant = 'wire' | 'text' | 'no-nx' | 'own-or-missing' | 'heals' | 'extend-any' | 'plain-del';
 
 /** The policy of each variant. */
 export const VARIANTS: Readonly<Record<Variant, Policy>> = {
@@ -13,6 +13,7 @@ export const VARIANTS: Readonly<Record<Variant, Policy>> = {
   text: REFERENCE,
   'no-nx': policyWith({ deviations: ['sets-any'] }),
   'own-or-missing': policyWith({ deviations: ['extends-missing'] }),
+  heals: policyWith({ deviations: ['extension-heals'] }),
   'extend-any': policyWith({ deviations: ['extends-any'] }),
   'plain-del': policyWith({ deviations: ['deletes-any'] }),
 };

@@ -47,6 +47,8 @@ const EXPOSED_BY: Readonly<Record<string, string>> = {
   M36: 'S43b',
   M37: 'S43d',
   M38: 'S45',
+  M38b: 'S45',
+  M38c: 'S43',
   M41: 'S24',
   M45: 'S03',
   M48: 'S08b',
@@ -64,6 +66,13 @@ const EXPOSED_BY: Readonly<Record<string, string>> = {
 
 function late(operation: Fate['operation'], nodes: readonly string[], delayUs: number): Fate[] {
   return nodes.map((node) => ({ client: 'c1', operation, node, direction: 'reply', delayUs }));
+}
+
+const REORDERING = { link: 'reordering' } as const;
+
+/** The first round of this takes so long to these nodes. */
+function delayed(operation: Fate['operation'], nodes: readonly string[], delayUs: number): Fate[] {
+  return nodes.map((node) => ({ client: 'c1', operation, node, direction: 'request', round: 0, delayUs }));
 }
 
 /** S47 with other pauses for each client, if there is any jitter. */
@@ -99,6 +108,24 @@ const OWN: Readonly<Record<string, () => Schedule>> = {
   M34: () => {
     const locks = [[lock(0, { extensions: [{ afterUs: 99_000, ttlMs: 10_000 }] })], [lock(100_000)]];
     return schedule({ policy: { settings: { tries: 1 } }, locks, fates: unreached('c1', 'n4') });
+  },
+  // The extension to 1 s has failed before it arrives, at 350 ms, behind one to 10 s: the keys expire at 1 350 ms.
+  M38d: () => {
+    const extensions = [
+      { afterUs: 99_000, ttlMs: 1_000 },
+      { afterUs: 199_000, ttlMs: 10_000 },
+    ];
+    return schedule({
+      cluster: REORDERING,
+      locks: [[lock(0, { extensions })]],
+      fates: delayed('extend', NODES, 249_000),
+    });
+  },
+  // The extension reaches n4 after the release: n4 had the key, deletes it, and is given it again.
+  M38e: () => {
+    const extensions = [{ afterUs: 99_000, ttlMs: 10_000 }];
+    const locks = [[lock(0, { extensions, holdUs: 110_000 })]];
+    return schedule({ cluster: REORDERING, locks, fates: delayed('extend', ['n4'], 99_000) });
   },
   M40: () => schedule({ locks: [[lock(0, { ttlMs: 1_000 })]] }),
   // The keys of c1 are gone at 8 ms, c2 claims at 10 ms, c1 hears of its release at 48 ms.

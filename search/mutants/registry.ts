@@ -1,4 +1,4 @@
-import { policyPlus, policyWith } from '../../deviations/index.js';
+import { type PolicyChange, policyPlus, policyWith } from '../../deviations/index.js';
 import { type FaultModel, NO_STRETCH, WITHIN_ASSUMPTIONS } from '../fault-model.js';
 import type { Mutant } from './mutant.js';
 import { PROTOCOL_BUGS } from './protocol-bugs.js';
@@ -141,6 +141,9 @@ const RELEASES: readonly Mutant[] = [
   },
 ];
 
+/** The sound lock with extensions that heal. */
+const HEALING: PolicyChange = { deviations: ['extension-heals'] };
+
 const EXTENSIONS: readonly Mutant[] = [
   {
     id: 'M34',
@@ -178,6 +181,42 @@ const EXTENSIONS: readonly Mutant[] = [
     // One that is refused may have shortened its keys, which shows sooner.
     by: ['continuity'],
     expect: 'continuity',
+  },
+  {
+    id: 'M38b',
+    story: 'A healing extension that comes late wins back the keys of a lock that is over.',
+    instance: 'M38 in the lock for production: what healing must not be',
+    base: HEALING,
+    change: { deviations: ['extends-late'] },
+    by: ['continuity'],
+    expect: 'continuity',
+  },
+  {
+    id: 'M38c',
+    story:
+      'A healing extension counts one vote too few, as if the keys it set were votes of the nodes that have yet to answer.',
+    instance: 'M35 in the lock for production: what healing must not be',
+    base: HEALING,
+    change: { deviations: ['extension-votes:-1'] },
+    expect: 'extension',
+  },
+  {
+    id: 'M38d',
+    story: 'A healing extension sets keys whatever TTL they have, so that one that is late undercuts a longer one.',
+    instance: 'redlock-cpp, antirez/redlock-rb: SET in place of PEXPIRE',
+    base: HEALING,
+    change: { deviations: ['extends-missing'] },
+    by: ['validity'],
+    expect: 'validity',
+  },
+  {
+    id: 'M38e',
+    story: 'What a healing extension set after its release was sent stays, and keeps others out.',
+    instance: 'a late SET of an acquisition, which is known, and one of an extension, which is forgotten',
+    base: HEALING,
+    change: { deviations: ['late-grants-stay'] },
+    by: ['cleanup', 'release-quorum'],
+    expect: 'cleanup',
   },
 ];
 
