@@ -38,7 +38,7 @@ export class GuestClient extends GuestHost {
     for (const hold of this.holds.values()) {
       if (hold.lock.believing) this.readBelief(hold);
       // It goes on with the lock, and so has taken it for extended.
-      if (hold.isExtended && hold.lock.believing) this.noteExtended(hold.lock, hold.lock.state.hold.deadline);
+      if (hold.isExtended && hold.lock.believing) this.noteExtended(hold.lock);
       hold.isExtended = false;
     }
   }
@@ -69,6 +69,7 @@ export class GuestClient extends GuestHost {
     if (deadline === lock.state.hold.deadline) return;
     const ends = deadline <= this.clock.read(this.context.now);
     this.setDeadline(lock, deadline);
+    lock.findEnd();
     if (ends) this.believeNoMore(hold);
     else this.watch(hold);
   }
@@ -339,17 +340,16 @@ export class GuestClient extends GuestHost {
     }
     if (typeof held === 'object' && held !== null) hold.held = held;
     hold.otherwise = otherwise;
-    const before = lock.state.hold.deadline;
     this.setState(lock, { phase: 'held' });
     this.setDeadline(lock, this.deadlineOf(hold));
-    this.noteExtended(lock, before);
+    this.noteExtended(lock);
     this.watch(hold);
     this.host.claimed(lock);
   }
 
-  private noteExtended(lock: SimLock, before: LocalTime): void {
+  private noteExtended(lock: SimLock): void {
     this.session.seen.extension = true;
-    this.context.extended(lock, before);
+    this.context.extended(lock);
   }
 
   protected override remaining(lock: SimLock): number {

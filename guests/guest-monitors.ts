@@ -1,4 +1,4 @@
-import { type Answer, type Command, LONGEST_US, type LocalTime, type NodeSet } from '../core/index.js';
+import { type Answer, type Command, LONGEST_US, type NodeSet } from '../core/index.js';
 import { Monitors } from '../properties/index.js';
 import type { Fault, ProcessName } from '../scenarios/index.js';
 import {
@@ -156,8 +156,8 @@ export class GuestMonitors extends Monitors {
     this.says(lock, now);
   }
 
-  override extended(lock: SimLock, before: LocalTime, now: TrueTime): void {
-    super.extended(lock, before, now);
+  override extended(lock: SimLock, now: TrueTime): void {
+    super.extended(lock, now);
     this.says(lock, now);
   }
 

@@ -144,6 +144,7 @@ export abstract class ClientProcess extends Process {
   /** Its clock changed: every timer is due at another true time now. */
   clockChanged(_now: TrueTime): void {
     for (const lock of this.locks) {
+      if (lock.believing) lock.findEnd();
       for (const event of lock.armed) if (event !== null) this.armSlot(lock, event.slot, event.local);
     }
   }

@@ -44,8 +44,6 @@ export class SimClient extends ClientProcess implements Environment<SimLock> {
   private readonly habits: Habits;
   /** What is happening to a lock, for the length of a step. */
   private readonly event = new Occurrence();
-  /** Until when the lock was held that steps, before the step. */
-  private heldUntil: LocalTime = localTime(0);
   /** The token that it drew last, where one serves as long as the process lives; 0 for none. */
   private ownToken = 0;
 
@@ -146,7 +144,6 @@ export class SimClient extends ClientProcess implements Environment<SimLock> {
   private step(lock: SimLock, type: LockEvent['type']): void {
     const { event } = this;
     this.steps++;
-    this.heldUntil = lock.state.hold.deadline;
     event.type = type;
     event.now = this.localNow();
     drive(this, lock, event as LockEvent);
@@ -174,7 +171,7 @@ export class SimClient extends ClientProcess implements Environment<SimLock> {
         host.claimed(lock);
         break;
       case 'extended':
-        context.extended(lock, this.heldUntil);
+        context.extended(lock);
         host.claimed(lock);
         break;
       case 'not-extended':

@@ -1,4 +1,4 @@
-import type { Answer, Command, LocalTime, NodeSet } from '../core/index.js';
+import type { Answer, Command, NodeSet } from '../core/index.js';
 import type { Fault } from '../scenarios/index.js';
 import type { NodeList } from './node-list.js';
 import type { Process } from './process.js';
@@ -43,8 +43,10 @@ export class Observer {
   attempted(_lock: SimLock, _now: TrueTime): void {}
   /** A client begins to believe that it holds the lock. */
   claimed(_lock: SimLock, _now: TrueTime): void {}
-  /** A client was told of a new deadline; `before` is the one that it had until then. */
-  extended(_lock: SimLock, _before: LocalTime, _now: TrueTime): void {}
+  /** A client is about to be told of a new deadline. */
+  extends(_lock: SimLock, _now: TrueTime): void {}
+  /** A client was told of a new deadline. */
+  extended(_lock: SimLock, _now: TrueTime): void {}
   /** A client stops believing. */
   ended(_lock: SimLock, _cause: HoldEndCause, _now: TrueTime): void {}
   /** An acquisition failed for good. */

@@ -121,16 +121,19 @@ export class RunContext {
 
   claimed(lock: SimLock): void {
     lock.believing = true;
+    lock.findEnd();
     this.noteLock(Kind.claim, lock, lock.voters);
     if (this.trace.keeping) this.trace.detail(this.claimDetail(lock));
     this.observer.claimed(lock, this.now);
   }
 
-  extended(lock: SimLock, before: LocalTime): void {
+  extended(lock: SimLock): void {
+    this.observer.extends(lock, this.now);
     lock.believing = true;
+    lock.findEnd();
     this.noteLock(Kind.extended, lock, lock.voters);
     if (this.trace.keeping) this.trace.detail(this.claimDetail(lock));
-    this.observer.extended(lock, before, this.now);
+    this.observer.extended(lock, this.now);
   }
 
   private claimDetail(lock: SimLock): Record<string, string | number | readonly string[]> {

@@ -3,7 +3,7 @@ import type { LockPlan } from '../scenarios/index.js';
 import type { NodeList } from './node-list.js';
 import type { Process } from './process.js';
 import type { QueueEvent } from './queue.js';
-import type { TrueTime } from './time.js';
+import { type TrueTime, trueTime } from './time.js';
 
 /** Timers of one lock by slot: the lock's own six, the release after the hold, then extensions, checks and writes. */
 export const HOLD_SLOT = 6;
@@ -32,6 +32,8 @@ export class SimLock {
   repeats = false;
   /** From the claim until the release is called, the client is told of the loss, or it dies. */
   believing = false;
+  /** When the claim that its client was told of last ends by the client's clock, if that does not change. */
+  endsAt: TrueTime = trueTime(0);
   /** Armed timers, by slot; an event of the queue that is not among them is stale. */
   readonly armed: (QueueEvent | null)[] = [null, null, null, null, null, null, null, null, null, null];
   /** By attempt and node: how many releases were sent. */
@@ -60,7 +62,13 @@ export class SimLock {
 
   /** Whether its client believes at `now` that it holds the lock: it was granted, not released, and its clock says so. */
   believes(now: TrueTime): boolean {
-    return this.believing && this.client.clock.read(now) < this.state.hold.deadline;
+    return this.believing && now < this.endsAt;
+  }
+
+  /** Its client was told of another deadline, or the clock of its client has changed. */
+  findEnd(): void {
+    const { clock } = this.client;
+    this.endsAt = clock.when(this.state.hold.deadline, clock.changedAt);
   }
 
   /** How often this command has been sent to this node before. */

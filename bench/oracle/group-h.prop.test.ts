@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { type LocalTime, localTime } from '../../core/index.js';
+import { localTime } from '../../core/index.js';
 import { noCounts } from '../../properties/coverage.js';
 import { Monitors } from '../../properties/monitors/monitors.js';
 import type { Violation } from '../../properties/violation.js';
@@ -49,8 +49,8 @@ class PlantedMonitors extends Monitors {
     this.held.push({ lock: it, from: now, to: it.client.clock.when(it.state.hold.deadline, now) });
   }
 
-  override extended(it: SimLock, before: LocalTime, now: TrueTime): void {
-    super.extended(it, before, now);
+  override extended(it: SimLock, now: TrueTime): void {
+    super.extended(it, now);
     const last = this.held.findLast((hold) => hold.lock === it);
     if (last !== undefined) last.to = it.client.clock.when(it.state.hold.deadline, now);
   }

@@ -1,6 +1,5 @@
-import type { LocalTime } from '../../core/index.js';
 import type { SimLock, TrueTime } from '../../sim/index.js';
-import { removeAt } from './remove.js';
+import { remove, removeAt } from './remove.js';
 
 /** Who asks for locks and who holds them: kept once, for all monitors that want to know. */
 export class HolderRegistry {
@@ -9,8 +8,6 @@ export class HolderRegistry {
   readonly waitingSince: number[] = [];
   /** Locks that were taken, until their clients are told that they are over, or end them. */
   readonly holders: SimLock[] = [];
-  /** Until when they were told that they hold them: what the lock itself says may have changed in this very step. */
-  private readonly deadlines: LocalTime[] = [];
   private readonly free: number[] = [];
 
   /** An attempt begins; says whether it is the first of its lock. */
@@ -23,19 +20,7 @@ export class HolderRegistry {
 
   claimed(lock: SimLock): void {
     this.stopped(lock);
-    const at = this.holders.indexOf(lock);
-    const { deadline } = lock.state.hold;
-    if (at >= 0) this.deadlines[at] = deadline;
-    else {
-      this.holders.push(lock);
-      this.deadlines.push(deadline);
-    }
-  }
-
-  /** Until when the client of a lock holds it by its own clock, as it was told last. */
-  deadlineOf(lock: SimLock): LocalTime {
-    const at = this.holders.indexOf(lock);
-    return at < 0 ? lock.state.hold.deadline : (this.deadlines[at] as LocalTime);
+    if (!this.holders.includes(lock)) this.holders.push(lock);
   }
 
   /** The lock is asked for no more: it has failed, or its client is dead. */
@@ -47,11 +32,7 @@ export class HolderRegistry {
   }
 
   ended(lock: SimLock, now: TrueTime): void {
-    const at = this.holders.indexOf(lock);
-    if (at >= 0) {
-      removeAt(this.holders, at);
-      removeAt(this.deadlines, at);
-    }
+    remove(this.holders, lock);
     for (const key of lock.resources) {
       while (this.free.length <= key) this.free.push(0);
       this.free[key] = now;

@@ -1,7 +1,7 @@
 import { size } from '../../core/index.js';
 import { type SimLock, type TrueTime, trueTime } from '../../sim/index.js';
 import type { AttemptRecord } from './attempt-registry.js';
-import { believes, claimEnd } from './belief.js';
+import { believes } from './belief.js';
 import { instant, type Report } from './instant.js';
 import { removeAt } from './remove.js';
 
@@ -44,7 +44,7 @@ export class LostLock {
     const { client } = lock;
     if (client.down || believes(lock, now)) return;
     // Who is frozen cannot be told.
-    const end = Math.max(claimEnd(lock, trueTime(0)), client.pausedUntil) as TrueTime;
+    const end = trueTime(Math.max(lock.endsAt, client.pausedUntil));
     if (end >= now) return;
     const detail = `the claim of ${client.name} is over, ${NOT_TOLD}`;
     this.report(instant('lost-lock', 'state', [lock], end, detail));

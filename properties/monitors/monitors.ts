@@ -1,4 +1,4 @@
-import type { Answer, Command, LocalTime, NodeSet } from '../../core/index.js';
+import type { Answer, Command, NodeSet } from '../../core/index.js';
 import type { Fault, ProcessName, PropertyId } from '../../scenarios/index.js';
 import {
   type HoldEndCause,
@@ -148,11 +148,23 @@ export class Monitors extends Observer {
     this.believes(lock, now, true);
   }
 
-  override extended(lock: SimLock, before: LocalTime, now: TrueTime): void {
+  override extends(lock: SimLock, now: TrueTime): void {
     this.availability?.catchUp(now);
     this.liveness.catchUp(now);
-    this.validity.extended(lock, before, now);
-    this.mutualExclusion.extended(lock, before, now);
+    this.lapse(lock, now);
+  }
+
+  /** When a claim ends is about to change. */
+  private lapse(lock: SimLock, now: TrueTime): void {
+    this.validity.lapse(lock, now);
+    this.mutualExclusion.lapse(lock, now);
+  }
+
+  override extended(lock: SimLock, now: TrueTime): void {
+    if (!lock.believes(now)) {
+      this.validity.ended(lock, now, now);
+      this.mutualExclusion.cut(lock, now);
+    }
     this.roster.claimed(lock);
     this.coverage.extended();
     this.protocol.extended(lock, now);
@@ -279,9 +291,8 @@ export class Monitors extends Observer {
       if (node >= 0) this.protocol.nodeChanges(node, now);
       return;
     }
-    this.mutualExclusion.clockChanges(client, now);
     this.availability?.clockChanges(client, now);
-    this.validity.clockChanges(client, now);
+    for (const lock of this.roster.holders) if (lock.client.index === client) this.lapse(lock, now);
   }
 
   override clientClockChanged(client: number, now: TrueTime): void {

@@ -1,7 +1,6 @@
-import type { LocalTime } from '../../core/index.js';
 import type { SimLock, TrueTime } from '../../sim/index.js';
 import type { Violation } from '../violation.js';
-import { believes, claimEnd, interrupted, lapsedBefore } from './belief.js';
+import { believes } from './belief.js';
 import { remove, removeAt } from './remove.js';
 
 interface Overlap {
@@ -11,8 +10,10 @@ interface Overlap {
   readonly key: number;
 }
 
-/** When a claim ended that was believed in at an instant. */
-type EndOf = (lock: SimLock, from: TrueTime) => TrueTime;
+/** When a claim ended, by its client's clock. */
+type EndOf = (lock: SimLock) => number;
+
+const endOfClaim: EndOf = ({ endsAt }) => endsAt;
 
 /**
  * Belief: at no instant do two locks on one resource believe to be held. Intervals are half-open, so that a claim that
@@ -76,26 +77,23 @@ export class MutualExclusion {
       if (holders !== undefined) remove(holders, lock);
     }
     if (this.open.length === 0) return;
-    this.closed((overlap) => overlap.first === lock || overlap.second === lock, now);
+    this.closed((it) => concerns(it, lock), now);
   }
 
-  /** A claim that ran to `before` is extended: an overlap that it does not bridge ends where it ended. */
-  extended(lock: SimLock, before: LocalTime, now: TrueTime): void {
+  /** The end of a claim is about to change. If it has ended unnoticed, because its client is frozen, one can tell when. */
+  lapse(lock: SimLock, now: TrueTime): void {
+    if (this.open.length === 0) return;
+    this.closed((it) => concerns(it, lock) && Math.max(it.violation.atUs, lock.endsAt) < now, now);
+  }
+
+  /** A claim that had not ended is extended to an end that is over. */
+  cut(lock: SimLock, now: TrueTime): void {
     if (this.open.length === 0) return;
     this.closed(
-      ({ first, second, violation }) =>
-        (first === lock || second === lock) && interrupted(lock, violation.atUs, before, now),
+      (it) => concerns(it, lock),
       now,
-      (it, from) => claimEnd(it, from, it === lock ? before : undefined),
+      (it) => (it === lock ? now : it.endsAt),
     );
-  }
-
-  /** A client's clock is about to change. What ended unnoticed, because the client is frozen, ends while it can tell when. */
-  clockChanges(client: number, now: TrueTime): void {
-    if (this.open.length === 0) return;
-    const lapsed = (lock: SimLock, since: number): boolean =>
-      lock.client.index === client && lapsedBefore(lock, since, now);
-    this.closed(({ first, second, violation }) => lapsed(first, violation.atUs) || lapsed(second, violation.atUs), now);
   }
 
   /** A client's clock changed: a belief that its clock had ended may be back. */
@@ -112,17 +110,21 @@ export class MutualExclusion {
     this.closed(() => true, now);
   }
 
-  private closed(which: (overlap: Overlap) => boolean, now: TrueTime, endOf: EndOf = claimEnd): void {
+  private closed(which: (overlap: Overlap) => boolean, now: TrueTime, endOf: EndOf = endOfClaim): void {
     for (let i = this.open.length - 1; i >= 0; i--) {
       const overlap = this.open[i];
       if (overlap === undefined || !which(overlap)) continue;
       const { violation, first, second } = overlap;
       // A client that was frozen when its claim ended hears of it later than it ended.
-      const end = Math.min(now, ...[first, second].map((lock) => endOf(lock, violation.atUs as TrueTime)));
+      const end = Math.min(now, endOf(first), endOf(second));
       violation.untilUs = Math.max(end, violation.atUs);
       removeAt(this.open, i);
     }
   }
+}
+
+function concerns({ first, second }: Overlap, lock: SimLock): boolean {
+  return first === lock || second === lock;
 }
 
 function whose({ client: a }: SimLock, { client: b }: SimLock): string {

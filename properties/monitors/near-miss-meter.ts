@@ -19,8 +19,7 @@ export class NearMissMeter {
 
   /** A write reached the resource. */
   written(lock: SimLock, now: TrueTime): void {
-    if (believes(lock, now))
-      this.slackUs = Math.min(this.slackUs, lock.client.clock.when(lock.state.hold.deadline, now) - now);
+    if (believes(lock, now)) this.slackUs = Math.min(this.slackUs, lock.endsAt - now);
   }
 
   /** A node lost the key of a lock, and so many votes beyond the majority are left: -1 if it is gone with this one. */

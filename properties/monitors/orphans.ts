@@ -1,13 +1,11 @@
 import { MOST_NODES, members, NO_NODES, type NodeSet, oneNode, union, without } from '../../core/index.js';
 import { type NodeList, type SimLock, type TrueTime, trueTime } from '../../sim/index.js';
 import type { AttemptRecord } from './attempt-registry.js';
-import { claimEnd } from './belief.js';
 import type { HolderRegistry } from './holder-registry.js';
 import type { Outage } from './outage.js';
 import { remove, removeAt } from './remove.js';
 
 const NEVER = Number.POSITIVE_INFINITY;
-const START = trueTime(0);
 
 /** A use whose keys nobody has any use for. */
 interface Orphan {
@@ -138,7 +136,7 @@ export class Orphans {
 
   /** Whether a holder's clock says that its claim goes on; of one that is just being told of the end, that it did so far. */
   private holds(lock: SimLock, now: TrueTime): boolean {
-    return lock.client.clock.read(now) < this.roster.deadlineOf(lock);
+    return now < lock.endsAt;
   }
 
   /** A belief is over by its client's clock; who is frozen is told of it later. */
@@ -149,7 +147,7 @@ export class Orphans {
   }
 
   private free(lock: SimLock, now: TrueTime): void {
-    const at = this.holds(lock, now) ? now : Math.min(now, claimEnd(lock, START, this.roster.deadlineOf(lock)));
+    const at = Math.min(now, lock.endsAt);
     for (const key of lock.resources) {
       while (this.freeAt.length <= key) this.freeAt.push(0);
       this.freeAt[key] = Math.max(this.freeAt[key] ?? 0, at);
@@ -325,7 +323,7 @@ export class Orphans {
     for (const lock of this.roster.holders) {
       if (!lock.resources.includes(key)) continue;
       if (this.holds(lock, now)) {
-        this.nextAt = Math.min(this.nextAt, claimEnd(lock, now, this.roster.deadlineOf(lock)));
+        this.nextAt = Math.min(this.nextAt, lock.endsAt);
         return true;
       }
       this.lapses(lock, now);

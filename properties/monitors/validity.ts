@@ -1,7 +1,6 @@
-import type { LocalTime } from '../../core/index.js';
 import type { SimLock, TrueTime } from '../../sim/index.js';
 import type { Violation } from '../violation.js';
-import { believes, claimEnd, interrupted, lapsedBefore } from './belief.js';
+import { believes } from './belief.js';
 import type { NearMissMeter } from './near-miss-meter.js';
 import { removeAt } from './remove.js';
 
@@ -97,27 +96,19 @@ export class Validity {
     return this.open.length > 0 && this.open.some((it) => it.lock === lock);
   }
 
-  /** A client's clock is about to change. What ended unnoticed, because the client is frozen, ends while it can tell when. */
-  clockChanges(client: number, now: TrueTime): void {
-    if (this.open.length === 0) return;
-    for (const { lock, violation } of [...this.open]) {
-      if (lock.client.index === client && lapsedBefore(lock, violation.atUs, now)) this.ended(lock, now);
-    }
-  }
-
-  /** A claim that ran to `before` is extended: what it does not bridge ends where it ended. */
-  extended(lock: SimLock, before: LocalTime, now: TrueTime): void {
+  /** The end of a claim is about to change. If it has ended unnoticed, because its client is frozen, one can tell when. */
+  lapse(lock: SimLock, now: TrueTime): void {
     const violation = this.open.find((it) => it.lock === lock)?.violation;
-    if (violation !== undefined && interrupted(lock, violation.atUs, before, now)) this.ended(lock, now, before);
+    if (violation !== undefined && Math.max(violation.atUs, lock.endsAt) < now) this.ended(lock, now);
   }
 
-  /** A belief is over; it ran to a deadline. */
-  ended(lock: SimLock, now: TrueTime, deadline?: LocalTime): void {
+  /** A belief is over, which ran to `endsAt` by its client's clock. */
+  ended(lock: SimLock, now: TrueTime, endsAt: TrueTime = lock.endsAt): void {
     if (this.open.length === 0) return;
     const at = this.open.findIndex((it) => it.lock === lock);
     const violation = this.open[at]?.violation;
     if (violation === undefined) return;
-    violation.untilUs = Math.max(violation.atUs, Math.min(now, claimEnd(lock, violation.atUs as TrueTime, deadline)));
+    violation.untilUs = Math.max(violation.atUs, Math.min(now, endsAt));
     removeAt(this.open, at);
   }
 

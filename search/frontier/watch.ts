@@ -1,4 +1,3 @@
-import type { LocalTime } from '../../core/index.js';
 import { quorumOf } from '../../deviations/index.js';
 import { believes } from '../../properties/monitors/belief.js';
 import { Monitors } from '../../properties/monitors/monitors.js';
@@ -81,8 +80,8 @@ class Watch extends Monitors {
     this.look(now);
   }
 
-  override extended(lock: SimLock, before: LocalTime, now: TrueTime): void {
-    super.extended(lock, before, now);
+  override extended(lock: SimLock, now: TrueTime): void {
+    super.extended(lock, now);
     this.extensions.push({ client: lock.client.name, atUs: now });
   }
 

@@ -49,7 +49,7 @@ export class Liveness {
     this.loneWait = new UncontendedWait(this.durations, this.calm, ledger, report);
     this.calls = new PendingCalls(policy, this.durations, this.calm, report);
     this.progress = new Progress(this.calm, report);
-    this.holds = new UnboundedHold(policy, this.calm, roster, report);
+    this.holds = new UnboundedHold(policy, this.calm, report);
   }
 
   watch(world: WatchedWorld): void {

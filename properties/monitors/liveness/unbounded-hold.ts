@@ -1,7 +1,6 @@
 import { extendsItself } from '../../../core/index.js';
 import { type Policy, REFERENCE } from '../../../deviations/index.js';
 import { type SimLock, type TrueTime, trueTime } from '../../../sim/index.js';
-import type { HolderRegistry } from '../holder-registry.js';
 import { instant, type Report } from '../instant.js';
 import { removeAt } from '../remove.js';
 import type { StablePeriod } from './stable-period.js';
@@ -21,12 +20,10 @@ export class UnboundedHold {
   private readonly dues: number[] = [];
   private readonly policy: Policy;
   private readonly calm: StablePeriod;
-  private readonly roster: HolderRegistry;
   private readonly report: Report;
 
-  constructor(policy: Policy, calm: StablePeriod, roster: HolderRegistry, report: Report) {
+  constructor(policy: Policy, calm: StablePeriod, report: Report) {
     this.policy = policy;
-    this.roster = roster;
     this.calm = calm;
     this.report = report;
   }
@@ -56,7 +53,7 @@ export class UnboundedHold {
     for (let i = this.holds.length - 1; i >= 0; i--) {
       const lock = this.holds[i];
       if (lock === undefined || (this.dues[i] ?? NEVER) > due) continue;
-      if (lock.client.clock.read(trueTime(due)) >= this.roster.deadlineOf(lock)) {
+      if (due >= lock.endsAt) {
         this.dues[i] = NEVER;
         continue;
       }
