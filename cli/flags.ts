@@ -188,6 +188,8 @@ export interface VerifyFlags {
 export interface McpFlags {
   /** Nothing above this folder is read or written. */
   readonly root?: string;
+  /** Longest time of a call, µs. */
+  readonly limit?: number;
 }
 
 /** Flags of `audit`. */

@@ -16,10 +16,10 @@ import { type Call, serve, type Tool } from './mcp-protocol.js';
 import { version } from './version.js';
 import { writeWhole } from './write-file.js';
 
-/** Many clients give up on a call after a minute. Then what was found so far is better than nothing, ms. */
-const MOST_MS = 50_000;
-/** Of that, for the search, ms. */
-const BUDGET_MS = 20_000;
+/** Many clients give up on a call after a minute. Then what was found so far is better than nothing, µs. */
+const LIMIT_US = 50_000_000;
+/** How much of that is for the search: what is found has to be made small as well. */
+const SEARCHED = 0.4;
 const LONGEST_SOURCE = 200_000;
 const LONGEST_NAME = 400;
 const MOST_RUNS = 1_000;
@@ -55,12 +55,25 @@ export async function mcp(flags: McpFlags, io: Io, input: NodeJS.ReadableStream 
     throw new InputError(`--root: ${show(flags.root ?? root)} is no folder`);
   // Lines of a file are told from the working directory.
   process.chdir(root);
-  const server = { tools: toolsIn(realpathSync(root), io), version: version(), instructions: INSTRUCTIONS };
+  const limitMs = (flags.limit ?? LIMIT_US) / 1000;
+  const server = {
+    tools: toolsIn({ root: realpathSync(root), limitMs, io }),
+    version: version(),
+    instructions: INSTRUCTIONS,
+  };
   await serve(server, input, (line) => io.stdout.write(line), io.signal);
   return io.signal.aborted ? Exit.interrupted : Exit.ok;
 }
 
-function toolsIn(root: string, io: Io): Tool[] {
+/** Where tools work, and for how long. */
+interface Place {
+  readonly root: string;
+  readonly limitMs: number;
+  readonly io: Io;
+}
+
+function toolsIn(place: Place): Tool[] {
+  const { root, limitMs } = place;
   return [
     {
       name: 'audit',
@@ -71,8 +84,13 @@ function toolsIn(root: string, io: Io): Tool[] {
         const { file, source, ...choice } = read(auditGrammar, given);
         if ((file === undefined) === (source === undefined)) throw new InputError('audit: give either file or source');
         const path = file ?? writeSource(root, source ?? '');
-        return within(call, io, root, async (bounded, onNews) => {
-          const audited = await auditOf(inside(root, path), { ...choice, budgetMs: BUDGET_MS }, bounded, onNews);
+        return within(call, place, async (bounded, onNews) => {
+          const audited = await auditOf(
+            inside(root, path),
+            { ...choice, budgetMs: limitMs * SEARCHED },
+            bounded,
+            onNews,
+          );
           return { schema: 'lockstep.audit/1', ...auditJson(audited) };
         });
       },
@@ -83,7 +101,7 @@ function toolsIn(root: string, io: Io): Tool[] {
       inputSchema: z.toJSONSchema(replayGrammar),
       call: async (given, call) => {
         const path = inside(root, read(replayGrammar, given).schedule);
-        return within(call, io, root, async (bounded) => {
+        return within(call, place, async (bounded) => {
           const audited = await auditAgain(path, bounded, (file) => inside(root, file));
           return { reproduced: audited.findings.length > 0, ...auditJson(audited) };
         });
@@ -130,10 +148,9 @@ function writeSource(root: string, source: string): string {
 /** Audits below the root, for as long as a client waits; what it has to say beside the result goes to stderr. */
 async function within(
   { signal, progress }: Call,
-  io: Io,
-  root: string,
+  { root, limitMs, io }: Place,
   audit: (bounded: Io, onNews: OnNews) => Promise<object>,
 ): Promise<object> {
-  const bounded = { ...io, cwd: root, signal: AbortSignal.any([io.signal, signal, AbortSignal.timeout(MOST_MS)]) };
+  const bounded = { ...io, cwd: root, signal: AbortSignal.any([io.signal, signal, AbortSignal.timeout(limitMs)]) };
   return audit(bounded, ({ doing, done, of }) => progress(done, of, doing));
 }
