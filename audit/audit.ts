@@ -8,14 +8,15 @@ import { type GuestRun, replayGuests } from '../guests/run.js';
 import { kindOf, PROPERTY_OF, type ViolationKind } from '../guests/search/kinds.js';
 import { shrinkForGuest } from '../guests/search/shrink-guests.js';
 import { UnsupportedClient } from '../guests/session.js';
-import { assumptions } from '../properties/index.js';
+import { assumptions, type Violation } from '../properties/index.js';
 import { propertyLabel } from '../report/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import { loadLua } from '../wire/index.js';
 import { type PromiseKind, promiseOf } from './cases.js';
-import { causeOf } from './causes.js';
+import { causeOf, lastGone } from './causes.js';
 import { CLIENT_KINDS, type ClientKind, clientKindIn, keepClassesOfNodeRedis, loadClient } from './clients.js';
-import { type Defect, defectsOf } from './diagnosis.js';
+import type { Defect } from './defect.js';
+import { defectsOf } from './diagnosis.js';
 import type { Bench } from './drive.js';
 import { environmentFor } from './environment.js';
 import { mute } from './mute.js';
@@ -33,7 +34,7 @@ export interface AuditPlan extends Said {
   /** Most runs. */
   readonly runs: number;
   readonly seed: string;
-  /** Real time for the search, ms. */
+  /** Time of the processor for the search, ms: how busy the machine is changes nothing. */
   readonly budgetMs: number;
   /** What was found before, to be shown again; nothing is searched then. */
   readonly replay?: FoundBefore | undefined;
@@ -72,6 +73,8 @@ export interface AuditResult {
   /** What is no failure, and good to know. */
   readonly notes: readonly string[];
   readonly runs: number;
+  /** Runs that were asked for, and that the budget left no time for. */
+  readonly left: number;
   readonly acquired: number;
   readonly classes: Readonly<Record<string, number>>;
   readonly isInterrupted: boolean;
@@ -135,7 +138,7 @@ async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): P
     tell({ doing: `makes ${failing.kind} small`, done: searched.runs, of: runs });
     findings.push(await findingOf(failing, defects, { ...plan, where, isStopped }));
   }
-  const isNew = (defect: Defect): boolean => !findings.some(({ sentence }) => sentence.includes(defect.sentence));
+  const isNew = (defect: Defect): boolean => !findings.some(({ sentence }) => sentence === defect.sentence);
   if (plan.replay === undefined)
     findings.push(...defects.filter((it) => it.isShown && isNew(it)).map((it) => shownFinding(it, where, plan.path)));
   const isInterrupted = searched.isInterrupted || isStopped();
@@ -152,6 +155,7 @@ async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): P
     findings: joined(findings),
     notes: notesOn({ ...searched, isInterrupted }, defects.filter(isNew), found.how),
     runs: searched.runs,
+    left: isInterrupted || plan.replay !== undefined ? 0 : runs - searched.runs,
     acquired: searched.acquired,
     classes: searched.classes,
     isInterrupted,
@@ -211,18 +215,17 @@ async function findingOf(
     },
     how,
   );
-  const [defect, ...others] = defects.filter(({ brings }) => brings.includes(kind));
+  const defect = shownDefect(defects, kind, shown, played);
   const known = defect ?? causeOf(kind, shown, played, schedule);
-  const sentences = [known?.sentence ?? shown.detail, ...others.map(({ sentence }) => `also, ${sentence}`)];
   const sent =
     (defect?.verb === undefined ? null : lineOf(played, defect.verb)) ??
     decidedBy(shown, played.run.trace, played.frames) ??
     lineOf(played);
   return {
     id: defect?.id ?? kind,
-    property: propertyLabel(PROPERTY_OF[kind]),
+    property: propertyLabel(shown.property),
     kind,
-    sentence: sentences.join('; '),
+    sentence: known?.sentence ?? shown.detail,
     fix: known?.fix ?? null,
     decidedBy: sent ?? where,
     place: sent === null ? placeOf(where, dirname(plan.path)) : placeOf(sent, process.cwd()),
@@ -231,6 +234,20 @@ async function findingOf(
     found: { kind, extending, commandTimeoutMs: subject.commandTimeoutMs ?? null, schedule },
     recording: await record(subject, schedule, how),
   };
+}
+
+/** The defect that explains a failure: one by which a key goes as it has gone there, where there is one. */
+function shownDefect(
+  defects: readonly Defect[],
+  kind: ViolationKind,
+  { atUs, clients }: Violation,
+  { run }: GuestRun,
+): Defect | undefined {
+  const gone = lastGone(run.trace, atUs, clients)?.detail.how;
+  const able = defects.filter(({ brings }) => brings.includes(kind));
+  // Where all store one value, a run does not show whose key has gone.
+  if (gone === undefined || defects.some(({ id }) => id === 'shared-value')) return able[0];
+  return able.find(({ takes }) => takes === gone) ?? able.find(({ takes }) => takes === undefined);
 }
 
 /** The author's line that has sent such a command last; of all commands where none is named. */

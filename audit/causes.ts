@@ -3,6 +3,7 @@ import type { GuestRun } from '../guests/run.js';
 import type { ViolationKind } from '../guests/search/kinds.js';
 import type { Violation } from '../properties/index.js';
 import type { Schedule } from '../scenarios/index.js';
+import type { TraceEvent } from '../sim/index.js';
 
 /** What is wrong, and what mends it. */
 export interface Cause {
@@ -30,6 +31,10 @@ const FAILURES: Readonly<Partial<Record<ViolationKind, Cause>>> = {
 };
 
 const DELETES_OTHERS: Cause = {
+  sentence: 'it deletes a key that another process has, without looking whose it is',
+  fix: 'delete the key only where its whole value is your token, also where a failed try is taken back',
+};
+const DELETES_LATE: Cause = {
   sentence:
     "it deletes a key that another process has: its release runs when its own key has expired, and does not compare all that tells one lock from another's",
   fix: 'store a random token for each acquisition, and delete the key only where its whole value is that token',
@@ -48,12 +53,36 @@ const TOO_LONG: Cause = {
     'it takes the lock for held when its keys have expired: the time that its commands took is not subtracted from the TTL',
   fix: 'count the TTL from before the first command was sent',
 };
+const HOLDS_ON: Cause = {
+  sentence: 'it takes the lock for held when its keys have expired',
+  fix: 'rely on the lock for no longer than its TTL, counted from before its command was sent, or from the last extension that succeeded',
+};
 
 const LETS_TASKS_IN: Cause = {
   sentence:
     'it lets two tasks of one process in at once: what the process knows of its own lock counts for all that goes on in it',
   fix: 'have each acquisition take its own token, and refuse it where the key has another one',
 };
+
+/** The last key of one of these clients that has gone. */
+export function lastGone(
+  trace: readonly TraceEvent[],
+  atUs: number,
+  clients: readonly string[],
+): TraceEvent | undefined {
+  return trace.findLast((it) => it.atUs <= atUs && it.kind === 'key-gone' && clients.includes(String(it.detail.owner)));
+}
+
+/** How long it took from the command that set a key until its lock was held, µs. */
+function timeOfCommands({ process, detail }: TraceEvent, trace: readonly TraceEvent[]): number {
+  const event = (seq: number | undefined): TraceEvent | undefined => trace.find((it) => it.seq === seq);
+  const set = trace.findLast(
+    (it) => it.kind === 'key-set' && it.process === process && it.detail.token === detail.token,
+  );
+  const sent = event(event(set?.cause)?.cause);
+  const claim = trace.find((it) => it.kind === 'claim' && it.process === detail.owner && it.seq > (set?.seq ?? 0));
+  return sent === undefined || claim === undefined ? 0 : claim.atUs - sent.atUs;
+}
 
 /** What a failure says of a lock, by its kind and by what its run shows; `null` where that is not known. */
 export function causeOf(
@@ -66,9 +95,13 @@ export function causeOf(
   if (kind === 'belief' && clients[0] === clients[1]) return LETS_TASKS_IN;
   const before = run.trace.filter((it) => it.atUs <= atUs);
   const done = foreignDeletion(before);
-  const gone = before.findLast((it) => it.kind === 'key-gone' && clients.includes(String(it.detail.owner)));
-  if (done !== undefined && gone?.detail.how === 'deleted') return DELETES_OTHERS;
+  const gone = lastGone(run.trace, atUs, clients);
+  if (done !== undefined && gone?.detail.how === 'deleted')
+    return lastGone(run.trace, atUs, [String(done.detail.client)])?.detail.how === 'expired'
+      ? DELETES_LATE
+      : DELETES_OTHERS;
   if (done !== undefined && gone?.detail.how === 'overwritten') return OVERWRITES;
   if (gone?.detail.how !== 'expired') return null;
-  return cluster.clocks.some(({ ratePpm }) => ratePpm !== 0) ? NO_DRIFT : TOO_LONG;
+  if (cluster.clocks.some(({ ratePpm }) => ratePpm !== 0)) return NO_DRIFT;
+  return atUs - gone.atUs <= timeOfCommands(gone, before) ? TOO_LONG : HOLDS_ON;
 }

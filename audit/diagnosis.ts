@@ -1,55 +1,11 @@
-import type { ViolationKind } from '../guests/search/kinds.js';
+import { type Commands, commandsOf, type Defect, EXCLUSION } from './defect.js';
 import { FIRST_TTL_MS } from './examine.js';
-import type { Said } from './said.js';
+import { refusedDefects, releaseDefects, sharedDefects } from './release-defects.js';
 import type { FoundLock } from './understand.js';
-import type { Trial } from './wire.js';
 import { seconds } from './words.js';
-
-/** What is wrong with a lock, and what shows it. */
-export interface Defect {
-  /** Short, for programs: `blind-release`. */
-  readonly id: string;
-  readonly sentence: string;
-  readonly fix: string;
-  /** Kinds of failure that it brings about. */
-  readonly brings: readonly ViolationKind[];
-  /** Using the lock with nothing in its way has shown it: no search is needed. */
-  readonly isShown: boolean;
-  /** The command in which it lies, in upper case, where it lies in one. */
-  readonly verb?: string;
-}
-
-/** What the lock sends for its key. */
-interface Commands {
-  readonly trial: Trial;
-  readonly acquire: Said | undefined;
-  readonly before: readonly Said[];
-  readonly extensions: readonly Said[];
-  readonly releases: readonly Said[];
-  readonly readsBeforeRelease: boolean;
-  readonly watches: boolean;
-}
-
-function commandsOf(trial: Trial): Commands {
-  const own = trial.sent.filter(({ key }) => key === trial.key);
-  const first = own.findIndex(({ operation }) => operation === 'acquire');
-  const release = own.findIndex(({ operation }) => operation === 'release');
-  return {
-    trial,
-    acquire: own[first],
-    before: own.slice(0, Math.max(0, first)),
-    extensions: own.filter(({ operation }) => operation === 'extend'),
-    releases: own.filter(({ operation }) => operation === 'release'),
-    readsBeforeRelease:
-      release > 0 && own.slice(first + 1, release).some(({ verb }) => verb === 'get' || verb === 'mget'),
-    watches: trial.sent.some(({ verb }) => verb === 'watch'),
-  };
-}
 
 /** Less than any extension waits for, ms. */
 const SOON_MS = 200;
-
-const EXCLUSION: readonly ViolationKind[] = ['belief', 'state', 'token', 'continuity', 'margin'];
 
 /** What the commands of a lock say of its defects, those first that bring about most. */
 export function defectsOf({ how, seen }: FoundLock): Defect[] {
@@ -58,11 +14,13 @@ export function defectsOf({ how, seen }: FoundLock): Defect[] {
   const commands = commandsOf(trial);
   return [
     ...acquisitionDefects(commands, seen),
-    ...errorDefects(seen, how.nodes),
-    ...releaseDefects(commands, how.releases),
+    ...errorDefects(seen),
+    ...refusedDefects(seen),
+    ...releaseDefects(commands, seen, how),
     ...valueDefects(commands, seen, how.releases),
     ...sharedDefects(seen, how.releases),
     ...extensionDefects(seen, how.renews),
+    ...beliefDefects(seen),
     ...lifetimeDefects(commands, seen),
     ...workDefects(seen, how.releases),
     ...unitDefects(how, commands),
@@ -86,6 +44,7 @@ function acquisitionDefects({ acquire, before }: Commands, seen: FoundLock['seen
       brings: EXCLUSION,
       isShown: false,
       verb: acquire.verb.toUpperCase(),
+      takes: 'overwritten',
     });
   const [one, two] = seen.both;
   if (two?.held && one?.held && two.trial?.isGranted === false)
@@ -101,8 +60,9 @@ function acquisitionDefects({ acquire, before }: Commands, seen: FoundLock['seen
 }
 
 /** What it does where no majority of its nodes is there. */
-function errorDefects({ unreached }: FoundLock['seen'], nodes: number): Defect[] {
-  if (unreached?.held == null || unreached.trial?.isGranted !== false) return [];
+function errorDefects({ unreached }: FoundLock['seen']): Defect[] {
+  if (unreached?.attempt.held == null || unreached.attempt.trial?.isGranted !== false) return [];
+  const { nodes } = unreached;
   const isOne = nodes === 1;
   return [
     {
@@ -148,48 +108,6 @@ function valueDefects(
   ];
 }
 
-function releaseDefects({ releases, readsBeforeRelease, watches }: Commands, isReleased: boolean): Defect[] {
-  const plain = releases.find(({ verb, compares }) => verb !== 'script' && !compares);
-  if (!isReleased || plain === undefined || watches) return [];
-  const verb = plain.verb.toUpperCase();
-  if (readsBeforeRelease)
-    return [
-      {
-        id: 'two-step-release',
-        sentence: `its release compares and deletes with two commands (GET, then ${verb}): between them the key can expire and become another's, whose lock is then deleted`,
-        fix: 'compare and delete in one step: a Lua script, or DELEX … IFEQ',
-        brings: EXCLUSION,
-        isShown: false,
-        verb,
-      },
-    ];
-  return [
-    {
-      id: 'blind-release',
-      sentence: `its release deletes the key without looking whose it is (${verb}): where the work outlasts the TTL, it deletes the lock of the next holder`,
-      fix: 'delete the key only where it still has your token: a Lua script, or DELEX … IFEQ',
-      brings: EXCLUSION,
-      isShown: false,
-      verb,
-    },
-  ];
-}
-
-/** What one acquisition of a process does to another one. */
-function sharedDefects({ keeps }: FoundLock['seen'], isReleased: boolean): Defect[] {
-  if (keeps === null || !isReleased) return [];
-  const when = keeps === 'a' ? 'a second one that is refused' : 'a second one, for another resource,';
-  return [
-    {
-      id: 'shared-state',
-      sentence: `acquisitions of one process share what ought to be each one's own, as the token of its release: ${when} replaces that of the first, whose release then deletes nothing, and nobody gets that lock until its TTL is over`,
-      fix: 'keep the token with each acquisition: in a local variable, or in what it returns',
-      brings: ['leak'],
-      isShown: true,
-    },
-  ];
-}
-
 function extensionDefects(seen: FoundLock['seen'], renews: boolean): Defect[] {
   const found: Defect[] = [];
   // What follows its acquisition at once gives the key its TTL.
@@ -207,6 +125,7 @@ function extensionDefects(seen: FoundLock['seen'], renews: boolean): Defect[] {
       brings: EXCLUSION,
       isShown: false,
       verb: blind.verb.toUpperCase(),
+      takes: 'expired',
     });
   if (seen.extendsOn)
     found.push({
@@ -217,7 +136,9 @@ function extensionDefects(seen: FoundLock['seen'], renews: boolean): Defect[] {
       brings: ['lifetime', 'unavailable'],
       isShown: true,
     });
-  if (renews)
+  const late = lateExtension(seen.renewed);
+  if (late !== null) found.push(late);
+  else if (renews)
     found.push({
       id: 'silent-loss',
       sentence:
@@ -225,8 +146,57 @@ function extensionDefects(seen: FoundLock['seen'], renews: boolean): Defect[] {
       fix: 'count the time since the last extension that succeeded, and abort the work (AbortSignal) before the TTL is over',
       brings: ['belief', 'state', 'margin'],
       isShown: false,
+      takes: 'expired',
     });
   return found;
+}
+
+/** Its key has expired before it is extended for the first time. */
+function lateExtension(renewed: FoundLock['seen']['renewed']): Defect | null {
+  const trial = renewed?.trial ?? null;
+  const ttlMs = trial?.ttlMs ?? null;
+  const first = trial?.sent.find(
+    (it) => it.operation === 'extend' && it.key === trial.key && it.atMs > trial.grantedMs + SOON_MS,
+  );
+  if (trial === null || ttlMs === null || first === undefined || first.atMs <= trial.grantedMs + ttlMs) return null;
+  return {
+    id: 'late-extension',
+    sentence: `it extends its key for the first time after ${seconds(first.atMs - trial.grantedMs)}, and its key lives for ${seconds(ttlMs)}: between them another process gets the lock, and both work`,
+    fix: 'extend the key after a third of its TTL',
+    brings: EXCLUSION,
+    isShown: true,
+    takes: 'expired',
+  };
+}
+
+/** Nobody means seconds and writes milliseconds at another factor than about this. */
+const SECOND = { least: 900, most: 1_050 } as const;
+
+/** It says that it is held long after its key has expired. */
+function beliefDefects({ renewed }: FoundLock['seen']): Defect[] {
+  const trial = renewed?.trial ?? null;
+  const ttlMs = trial?.ttlMs ?? null;
+  if (renewed?.held?.isHeld === undefined || !renewed.believes || trial === null || ttlMs === null) return [];
+  if (trial.extensions > 0) return [];
+  const saidMs = renewed.saidMs;
+  const factor = (saidMs ?? 0) / ttlMs;
+  const isUnit = factor >= SECOND.least && factor <= SECOND.most;
+  const says =
+    saidMs === null
+      ? 'it says that it is held for three times as long'
+      : `it says that it is held for ${seconds(saidMs)}`;
+  return [
+    {
+      id: isUnit ? 'seconds-as-ms' : 'outlives-key',
+      sentence: `its key lives for ${seconds(ttlMs)}, and ${says}${isUnit ? ': its TTL in seconds is handed to Redis as milliseconds (PX)' : ''}`,
+      fix: isUnit
+        ? 'EX, or multiply by 1000'
+        : 'count from the TTL that the key is given, from before its command was sent',
+      brings: ['belief', 'state', 'margin'],
+      isShown: true,
+      takes: 'expired',
+    },
+  ];
 }
 
 /** A number of seconds that was meant as ms: more than an hour, in whole thousands, and no number of hours. */
@@ -268,6 +238,7 @@ function lifetimeDefects({ acquire, extensions }: Commands, seen: FoundLock['see
   if (acquire === undefined || acquire.ttlMs !== null || !acquire.ifNew) return [];
   const later = extensions[0];
   const soon = later !== undefined && later.atMs - acquire.atMs < 1_000;
+  if (soon && acquire.inMulti && later.inMulti) return [];
   return [
     {
       id: soon ? 'ttl-by-second-command' : 'no-ttl',

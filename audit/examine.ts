@@ -21,8 +21,10 @@ export interface Seen extends Omit<TwoTasks, 'besides'> {
   readonly thrown: Attempt | null;
   /** How long a function's own work takes, ms; `null` where it is handed work. */
   readonly ownWorkMs: number | null;
-  /** No majority of the nodes was there; `null` where it did not come to that. */
-  readonly unreached: Attempt | null;
+  /** No majority of so many nodes was there; `null` where it did not come to that. */
+  readonly unreached: { readonly attempt: Attempt; readonly nodes: number } | null;
+  /** One held the lock and released it, and another asked after that, before the TTL of the first was over. */
+  readonly next: readonly Attempt[];
   /** It went on to extend its key for long after a release that had failed. */
   readonly extendsOn: boolean;
 }
@@ -57,6 +59,7 @@ export async function examine(
   const later = await rehearse(bench, hosts, known, plays(use(ttlMs + LATER_MS, ttlMs, 1)));
   const keyVaries = later[0]?.trial?.key !== alone.trial?.key;
   const [, unreached] = await rehearse(bench, hosts, known, withoutNodes(how.nodes, ttlMs));
+  const next = await rehearse(bench, hosts, known, plays(use(10, ttlMs, partMs / 4), use(10 + partMs, ttlMs, 1)));
   const both = await rehearse(
     bench,
     hosts,
@@ -83,7 +86,8 @@ export async function examine(
       extended: extended ?? null,
       thrown: thrown ?? null,
       ownWorkMs: workIn(natural),
-      unreached: unreached ?? null,
+      unreached: unreached === undefined ? null : { attempt: unreached, nodes: how.nodes },
+      next,
       extendsOn: unreleased !== undefined && isExtendedOn(unreleased, ttlMs),
     },
   };

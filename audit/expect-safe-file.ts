@@ -18,7 +18,7 @@ export interface FileOptions {
   readonly runs?: number;
   /** Any text; another one draws other schedules. Default `lockstep`. */
   readonly seed?: string;
-  /** Real time for the search, ms. Default 35000. */
+  /** Time of the processor for the search, ms, of all threads of its process. Default 35000. */
   readonly budgetMs?: number;
 }
 

@@ -1,6 +1,6 @@
 import { current } from '../guests/host/owner.js';
 import type { LockFactory } from '../guests/lock-factory.js';
-import type { LockUnderTest, MakeLock } from '../guests/lock-under-test.js';
+import { beliefIn, type LockUnderTest, type MakeLock } from '../guests/lock-under-test.js';
 import { replayGuests } from '../guests/run.js';
 import { nothingSeen } from '../guests/seen.js';
 import { type LockPlan, plainCluster, plainLock, type Schedule } from '../scenarios/index.js';
@@ -22,6 +22,10 @@ export interface Attempt {
   isOver: boolean;
   releasedMs: number;
   releaseError: unknown;
+  /** For how long it says that it is held, as it was acquired, ms; `null` where it gives no time. */
+  saidMs: number | null;
+  /** As its time ended, it still took itself for the holder, by what it says or by its TTL. */
+  believes: boolean;
 }
 
 /** How a rehearsal differs from plain use. */
@@ -92,6 +96,11 @@ function releasedIn({ sent, key, grantedMs }: Trial): boolean {
   return sent.some((it) => it.operation === 'release' && it.key === key && it.atMs >= grantedMs);
 }
 
+function believesIn({ signal, isHeld, expiresAt = Number.POSITIVE_INFINITY }: HeldByFile, nowMs: number): boolean {
+  if (signal?.aborted) return false;
+  return isHeld === undefined ? nowMs < expiresAt : isHeld();
+}
+
 function watchedCalls(
   lock: LockUnderTest,
   attempts: Attempt[],
@@ -113,6 +122,8 @@ function watchedCalls(
         isOver: false,
         releasedMs: Number.NaN,
         releaseError: null,
+        saidMs: null,
+        believes: false,
       };
       attempts.push(attempt);
       try {
@@ -123,12 +134,19 @@ function watchedCalls(
       }
       const { trial } = attempt;
       attempt.isOver = trial?.isGranted === true && releasedIn(trial);
-      if (attempt.held !== null) attempt.acquiredMs = nowMs();
+      if (attempt.held !== null) {
+        attempt.acquiredMs = nowMs();
+        const untilMs = beliefIn(attempt.held.result, attempt.acquiredMs, Number.NaN);
+        if (Number.isFinite(untilMs)) attempt.saidMs = untilMs - attempt.acquiredMs;
+      }
       return attempt.held;
     },
     async release(held) {
       const attempt = attempts.find((it) => it.held === held);
-      if (attempt !== undefined) attempt.releasedMs = nowMs();
+      if (attempt !== undefined) {
+        attempt.releasedMs = nowMs();
+        attempt.believes = believesIn(held as HeldByFile, attempt.releasedMs);
+      }
       try {
         await (held as HeldByFile).leave(throws ? new Error('the work failed') : undefined);
       } catch (error) {

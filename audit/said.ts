@@ -16,6 +16,8 @@ export interface Said {
   readonly ifNew: boolean;
   /** It looks at what the key has before it acts. */
   readonly compares: boolean;
+  /** It went out in one MULTI with others. */
+  readonly inMulti?: boolean;
   readonly node: number;
   /** By the wall clock of its process, ms. */
   readonly atMs: number;

@@ -46,7 +46,7 @@ export interface Searched {
 export interface SearchLimits {
   readonly runs: number;
   readonly seed: string;
-  /** Real time, ms: no further run begins after that. */
+  /** Time of the processor, ms: no further run begins after that. */
   readonly budgetMs: number;
   readonly onRun: (done: number) => void;
   readonly isStopped: () => boolean;
@@ -109,8 +109,8 @@ export async function searchAudit(
   const classes: Record<string, number> = {};
   let [runs, acquired, differs, isInterrupted] = [0, 0, false, false];
   let uncaught: string | null = null;
-  const endMs = natives.now() + limits.budgetMs;
-  for (; runs < limits.runs && natives.now() < endMs; runs++) {
+  const endMs = natives.cpuMs() + limits.budgetMs;
+  for (; runs < limits.runs && natives.cpuMs() < endMs; runs++) {
     if (limits.isStopped()) {
       isInterrupted = true;
       break;

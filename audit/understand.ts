@@ -232,5 +232,9 @@ function lifetimeOf({ trial }: Attempt, { plan, unitMs }: Understood): Pick<Unde
 }
 
 function releasesIn({ trial }: Attempt): boolean {
-  return trial?.sent.some(({ operation, key }) => operation === 'release' && key === trial.key) ?? false;
+  if (trial === null) return false;
+  // One that deletes what has its own token means its own key, whichever it names.
+  return trial.sent.some(
+    (it) => it.operation === 'release' && (it.key === trial.key || it.words.includes(trial.value)),
+  );
 }

@@ -168,10 +168,11 @@ export class Wire implements Tap {
     const trial = this.of(process, lock);
     if (trial === undefined) return;
     const about = commands.find((it) => it.length > 1);
+    const inMulti = commands.some(([verb = '']) => /^multi$/i.test(verb));
     for (const words of commands) {
       if (words.length < 2) continue;
       const plain = words === about ? meaning : { ...meaning, operation: 'read-counter' as const, value: null };
-      trial.heard(readCommand(words, plain, node, process.wallMs()));
+      trial.heard({ ...readCommand(words, plain, node, process.wallMs()), inMulti });
     }
   }
 

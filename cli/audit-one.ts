@@ -17,7 +17,7 @@ import { fileName, writeIfPossible } from './write-file.js';
 
 const RUNS = 120;
 const SEED = 'lockstep';
-/** Of real time for the search, ms: what is found has to be made small as well, within a minute. */
+/** Time of the processor for the search, ms: what is found has to be made small as well, within a minute. */
 const BUDGET_MS = 35_000;
 const FAILURES = '.lockstep/audit';
 

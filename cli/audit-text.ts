@@ -31,10 +31,11 @@ const LABEL = 12;
 /** How an audit is told to a person. */
 export function auditText({ result, findings }: Audited, width: number): string {
   const { judged, notMade } = PROMISES[result.promise];
-  const { verdict, runs, acquired, name } = result;
+  const { verdict, acquired, name } = result;
+  const runs = runsOf(result);
   const said = {
-    passed: `${name}: no schedule was found that breaks it, in ${plural(runs, 'run')} with ${plural(acquired, 'acquisition')}; that is no proof`,
-    violated: `${name} is not safe: ${plural(findings.length, 'finding')} in ${plural(runs, 'run')}${acceptedOf(findings)}`,
+    passed: `${name}: no schedule was found that breaks it, in ${runs} with ${plural(acquired, 'acquisition')}; that is no proof`,
+    violated: `${name} is not safe: ${plural(findings.length, 'finding')} in ${runs}${acceptedOf(findings)}`,
     inconclusive: `${name}: nothing can be said of it`,
   }[verdict];
   const lines = [
@@ -47,6 +48,11 @@ export function auditText({ result, findings }: Audited, width: number): string 
     ...findings.flatMap((it, i) => ['', ...findingLines(it, i, width)]),
   ];
   return `${lines.join('\n')}\n`;
+}
+
+/** How much was searched, and what was not. */
+function runsOf({ runs, left }: AuditResult): string {
+  return left === 0 ? plural(runs, 'run') : `${runs} of ${runs + left} runs (its time for the search ended there)`;
 }
 
 function acceptedOf(findings: readonly WrittenFinding[]): string {
@@ -90,7 +96,7 @@ export function auditSummary(outcomes: readonly FileOutcome[]): string {
 
 /** What an audit comes to for programs, in few words: all of it is to be read by those who have little room. */
 export function auditJson({ file, result, findings }: Audited): object {
-  const { verdict, understood, promise, notes, runs, acquired } = result;
+  const { verdict, understood, promise, notes, runs, left, acquired } = result;
   return {
     file,
     verdict,
@@ -112,6 +118,7 @@ export function auditJson({ file, result, findings }: Audited): object {
     ),
     notes,
     runs,
+    ...(left === 0 ? {} : { left }),
     acquired,
   };
 }

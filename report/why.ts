@@ -112,7 +112,15 @@ function takenAway(gone: TraceEvent, token: string, claim: Hold, told: ReportCon
     .filter((it) => it.kind === 'key-gone' && numberOf(it, 'token') === claim.token && textOf(it, 'how') === how)
     .filter((it) => trace[it.cause]?.process === it.process && it.atUs === gone.atUs)
     .map((it) => it.process);
-  return `${who} itself ${verb} ${token} on ${nodeList(nodes)}, by what it had sent${when} for an earlier try`;
+  const set = trace.findLast(
+    (it) =>
+      it.kind === 'key-set' &&
+      it.process === gone.process &&
+      it.seq < gone.seq &&
+      it.detail.token === gone.detail.token,
+  );
+  const isLater = sent !== undefined && set !== undefined && sent.seq > set.seq;
+  return `${who} itself ${verb} ${token} on ${nodeList(nodes)}, by what it ${isLater ? `sent${when}` : `had sent${when} for an earlier try`}`;
 }
 
 function expiredWords(claim: Hold, gone: readonly TraceEvent[], token: string, told: ReportContext): string {

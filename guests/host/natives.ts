@@ -7,10 +7,19 @@ interface Natives {
   readonly setTimeout: typeof setTimeout;
   readonly clearTimeout: typeof clearTimeout;
   readonly now: () => number;
+  /** What this process has used of the processor, ms: how busy the machine is does not change it. */
+  readonly cpuMs: () => number;
   readonly Date: DateConstructor;
 }
 
 const KEY = Symbol.for('lockstep.guests.natives');
+
+function cpuMsBy(usage: typeof process.cpuUsage): () => number {
+  return () => {
+    const { user, system } = usage();
+    return (user + system) / 1000;
+  };
+}
 
 function nativesOfThread(): Natives {
   const holder = globalThis as unknown as Record<symbol, Natives | undefined>;
@@ -22,6 +31,7 @@ function nativesOfThread(): Natives {
     clearTimeout: globalThis.clearTimeout,
     now: performance.now.bind(performance),
     Date: globalThis.Date,
+    cpuMs: cpuMsBy(process.cpuUsage.bind(process)),
   };
   holder[KEY] = natives;
   return natives;

@@ -1,0 +1,118 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { auditFile } from './audit.js';
+
+/** What using a lock with nothing in its way says of it; nothing is searched. */
+async function saidOf(text: string): Promise<string> {
+  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.ts');
+  writeFileSync(path, text);
+  const { findings, notes } = await auditFile({ path, runs: 0, seed: '', budgetMs: 1_000 }, () => {});
+  return [...findings.map(({ id, sentence }) => `${id}: ${sentence}`), ...notes].join('\n');
+}
+
+const COMPARES = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+
+const HEAD = `import type { Redis } from 'ioredis';
+const UNLOCK = ${JSON.stringify(COMPARES)};
+const EXTEND = ${JSON.stringify(COMPARES.replace("'del', KEYS[1]", "'pexpire', KEYS[1], ARGV[2]"))};
+const later = (ms: number) => new Promise((done) => setTimeout(done, ms));
+`;
+
+const withLock = (rest: string): string => `${HEAD}
+export async function withLock(redis: Redis, key: string, fn: () => Promise<void>) {
+  const token = String(Math.random());
+  ${rest}
+}`;
+
+const TAKE = "if ((await redis.set(key, token, 'PX', 8000, 'NX')) !== 'OK') throw new Error('locked');";
+const FREE = 'finally { await redis.eval(UNLOCK, 1, key, token); }';
+
+const pairOf = (acquire: string, release: string): string => `${HEAD}
+export async function acquire(redis: Redis, key: string, token: string) { ${acquire} }
+export async function release(redis: Redis, key: string, token: string) { ${release} }`;
+
+const SET = "return (await redis.set(key, token, 'PX', 8000, 'NX')) === 'OK';";
+const renewing = (everyMs: number): string => `${TAKE}
+  const timer = setInterval(() => redis.eval(EXTEND, 1, key, token, 8000), ${everyMs});
+  try { await fn(); } finally { clearInterval(timer); await redis.eval(UNLOCK, 1, key, token); }`;
+
+const several = (claimedMs: number): string => `${HEAD}
+export class Quorum {
+  constructor(private nodes: Redis[]) {}
+  async acquire(key: string) {
+    const token = String(Math.random());
+    const from = Date.now();
+    const all = await Promise.all(this.nodes.map((it) => it.set(key, token, 'PX', 30, 'NX').catch(() => null)));
+    if (all.filter((it) => it === 'OK').length <= this.nodes.length / 2) return null;
+    return { key, token, validUntil: from + ${claimedMs} };
+  }
+  async release({ key, token }: { key: string; token: string }) {
+    await Promise.allSettled(this.nodes.map((it) => it.eval(UNLOCK, 1, key, token)));
+  }
+}`;
+
+it.each([
+  [
+    'releases-early: it releases the lock before its work is done',
+    withLock(`${TAKE} try { return fn(); } ${FREE}`),
+    withLock(`${TAKE} try { return await fn(); } ${FREE}`),
+  ],
+  [
+    'never-frees: its release does not delete its key',
+    pairOf(SET, "await redis.eval(UNLOCK, 1, key, 'x', token);"),
+    pairOf(SET, 'await redis.eval(UNLOCK, 1, key, token);'),
+  ],
+  // Who finds a result asks for nothing: that does not say that the key is there.
+  [
+    'never-frees: its release does not delete its key',
+    withLock(`${TAKE} try { await fn(); } finally { await redis.eval(UNLOCK, 1, token, key); }`),
+    withLock(
+      `if (await redis.get('result')) return; ${TAKE} try { await fn(); await redis.set('result', '1'); } ${FREE}`,
+    ),
+  ],
+  [
+    'refused-release: a process that was refused the key deletes it all the same, without looking whose it is (DEL)',
+    pairOf(
+      `const got = (await redis.set(key, token, 'PX', 8000, 'NX')) === 'OK'; if (!got) await redis.del(key); return got;`,
+      'await redis.eval(UNLOCK, 1, key, token);',
+    ),
+    pairOf(
+      `const got = (await redis.set(key, token, 'PX', 8000, 'NX')) === 'OK'; if (!got) await redis.eval(UNLOCK, 1, key, token); return got;`,
+      'await redis.eval(UNLOCK, 1, key, token);',
+    ),
+  ],
+  [
+    'refused-extension: a process that was refused the key gives it a new TTL all the same (PEXPIRE)',
+    pairOf(
+      'const all = await redis.multi().setnx(key, token).pexpire(key, 8000).exec(); return all?.[0]?.[1] === 1;',
+      'await redis.eval(UNLOCK, 1, key, token);',
+    ),
+    pairOf(
+      "const all = await redis.multi().setnx(key, token).pexpire(key, 8000, 'NX').exec(); return all?.[0]?.[1] === 1;",
+      'await redis.eval(UNLOCK, 1, key, token);',
+    ),
+  ],
+  [
+    'its release compares before it watches (GET, then WATCH, then DEL)',
+    pairOf(
+      SET,
+      'if ((await redis.get(key)) !== token) return; await redis.watch(key); await redis.multi().del(key).exec();',
+    ),
+    pairOf(
+      SET,
+      'await redis.watch(key); if ((await redis.get(key)) !== token) return redis.unwatch(); await redis.multi().del(key).exec();',
+    ),
+  ],
+  [
+    'late-extension: it extends its key for the first time after 12 s, and its key lives for 8 s',
+    withLock(renewing(12_000)),
+    withLock(renewing(2_000)),
+  ],
+  ['seconds-as-ms: its key lives for 30 ms, and it says that it is held for 29.9 s', several(29_900), several(25)],
+])('says %s, and not of a lock that does not', async (sentence, wrong, right) => {
+  expect(await saidOf(wrong)).toContain(sentence);
+  const said = (await saidOf(right)).split('\n');
+  expect(said.filter((it) => !/^(?:nobody ever got the lock|it was not tried by two tasks)/.test(it))).toEqual([]);
+});

@@ -1,0 +1,146 @@
+import { type Commands, type Defect, EXCLUSION } from './defect.js';
+import type { Said } from './said.js';
+import type { FoundLock } from './understand.js';
+
+/** What a process does to the key that another one holds. */
+export function refusedDefects({ both }: FoundLock['seen']): Defect[] {
+  const trial = both[1]?.trial ?? null;
+  const done = (operation: Said['operation']): string | undefined =>
+    trial?.sent
+      .find(
+        ({ operation: what, key, compares, words, atMs }) =>
+          what === operation &&
+          key === trial.key &&
+          !compares &&
+          !(atMs >= trial.grantedMs) &&
+          // A TTL where there is none yet.
+          !words.some((it) => /^nx$/i.test(it)),
+      )
+      ?.verb.toUpperCase();
+  const [deletes, extend] = [done('release'), done('extend')];
+  const found: Defect[] = [];
+  if (deletes !== undefined)
+    found.push({
+      id: 'refused-release',
+      sentence: `a process that was refused the key deletes it all the same, without looking whose it is (${deletes}): its holder works on, and a third process gets the lock`,
+      fix: 'release only what was acquired, and delete the key only where it still has your token: a Lua script, or DELEX … IFEQ',
+      brings: EXCLUSION,
+      isShown: true,
+      verb: deletes,
+      takes: 'deleted',
+    });
+  if (extend !== undefined)
+    found.push({
+      id: 'refused-extension',
+      sentence: `a process that was refused the key gives it a new TTL all the same (${extend}): for as long as others ask, the key of a process that has died does not end`,
+      fix: 'give the key its TTL where it is set, and only there: SET key token NX PX ttl',
+      brings: ['state', 'lifetime', 'unavailable'],
+      isShown: true,
+      verb: extend,
+    });
+  return found;
+}
+
+/** A release that is sent too early, or does not delete. */
+function releaseCalls({ alone, next }: FoundLock['seen'], { plan }: FoundLock['how']): Defect[] {
+  const { trial } = alone;
+  const early = trial?.sent.find(
+    (it) =>
+      it.operation === 'release' &&
+      it.key === trial.key &&
+      it.atMs >= trial.grantedMs &&
+      it.atMs < Math.min(alone.releasedMs, trial.grantedMs + (trial.ttlMs ?? Number.POSITIVE_INFINITY) / 2),
+  );
+  if (plan.use === 'with' && early !== undefined)
+    return [
+      {
+        id: 'releases-early',
+        sentence:
+          'it releases the lock before its work is done: it does not wait for the promise that the work has returned',
+        fix: 'await the work before the release: return await fn() in try … finally',
+        brings: EXCLUSION,
+        isShown: true,
+        takes: 'deleted',
+      },
+    ];
+  const [one, two] = next;
+  if (one?.trial == null || two?.trial == null || one.held === null || one.releaseError !== null) return [];
+  const { value, grantedMs, ttlMs } = one.trial;
+  const sent = one.trial.sent.filter(({ atMs }) => atMs >= one.releasedMs);
+  // Where another function releases, it may be that it was handed something else than it wants: its token shows that it was not.
+  const isUnderstood = plan.use !== 'pair' || plan.give === null || sent.some(({ words }) => words.includes(value));
+  const isFree = two.trial.grantedMs < grantedMs + (ttlMs ?? Number.POSITIVE_INFINITY);
+  const asked = two.trial.sent.find(({ operation, key }) => operation === 'acquire' && key === two.trial?.key);
+  if (isFree || two.trial.refusals === 0 || asked === undefined || asked.atMs < one.releasedMs) return [];
+  if (!isUnderstood || sent.length === 0) return [];
+  return [
+    {
+      id: 'never-frees',
+      sentence:
+        'its release does not delete its key, though nothing is in its way: nobody gets the lock before its TTL is over',
+      fix: 'look whether KEYS and ARGV of the script, from 1, are what is handed to it, and throw where it does not answer 1',
+      brings: ['leak', 'lifetime', 'unavailable'],
+      isShown: true,
+    },
+  ];
+}
+
+/** What is wrong with the release of a lock. */
+export function releaseDefects(
+  { releases, readAt, watchedAt }: Commands,
+  seen: FoundLock['seen'],
+  how: FoundLock['how'],
+): Defect[] {
+  const plain = releases.find(({ verb, compares }) => verb !== 'script' && !compares);
+  if (!how.releases) return [];
+  const calls = releaseCalls(seen, how);
+  // Who has watched the key before it read it is told of what happens in between.
+  if (plain === undefined || (watchedAt >= 0 && readAt > watchedAt)) return calls;
+  const verb = plain.verb.toUpperCase();
+  const takes = 'deleted';
+  if (readAt >= 0)
+    return [
+      ...calls,
+      {
+        id: 'two-step-release',
+        sentence:
+          watchedAt < 0
+            ? `its release compares and deletes with two commands (GET, then ${verb}): between them the key can expire and become another's, whose lock is then deleted`
+            : `its release compares before it watches (GET, then WATCH, then ${verb}): between them the key can expire and become another's, whose lock is then deleted`,
+        fix: `compare and delete in one step: a Lua script, or DELEX … IFEQ${watchedAt < 0 ? '' : '; or WATCH before GET'}`,
+        brings: EXCLUSION,
+        isShown: false,
+        verb,
+        takes,
+      },
+    ];
+  if (watchedAt >= 0) return calls;
+  if (refusedDefects(seen).some((it) => it.verb === verb)) return calls;
+  return [
+    ...calls,
+    {
+      id: 'blind-release',
+      sentence: `its release deletes the key without looking whose it is (${verb}): where the work outlasts the TTL, it deletes the lock of the next holder`,
+      fix: 'delete the key only where it still has your token: a Lua script, or DELEX … IFEQ',
+      brings: EXCLUSION,
+      isShown: false,
+      verb,
+      takes,
+    },
+  ];
+}
+
+/** What one acquisition of a process does to another one. */
+export function sharedDefects({ keeps }: FoundLock['seen'], isReleased: boolean): Defect[] {
+  if (keeps === null || !isReleased) return [];
+  const when = keeps === 'a' ? 'a second one that is refused' : 'a second one, for another resource,';
+  return [
+    {
+      id: 'shared-state',
+      sentence: `acquisitions of one process share what ought to be each one's own, as the token of its release: ${when} replaces that of the first, whose release then deletes nothing, and nobody gets that lock until its TTL is over`,
+      fix: 'keep the token with each acquisition: in a local variable, or in what it returns',
+      brings: ['leak'],
+      isShown: true,
+    },
+  ];
+}
