@@ -4,7 +4,7 @@ import { InputError, show } from '../scenarios/input-error.js';
 import { integer } from '../scenarios/mitigation-values.js';
 import type { ExploreFlags } from './flags.js';
 import type { Finish, Io } from './io.js';
-import { option } from './option.js';
+import { listOption, option } from './option.js';
 import { whole, word } from './values.js';
 
 const MOST_TICKS = 60;
@@ -19,6 +19,7 @@ Examples:
   lockstep explore --crash 1 --restart-delay 0      a node forgets, and is back at once
   lockstep explore --crash 1 --restart-delay ttl    the same with a delayed restart
   lockstep explore --drift 1 --allowance 1          a clock is off by a tick, which the lock allows for
+  lockstep explore --sets 012,013 --ttl 2           two clients with other nodes, as in a rolling change of one
   lockstep explore --property fencing --crash 1 --restart-delay 0 --rollback 1
   lockstep explore --bug M07 --nodes 4              a planted bug ("lockstep mutants" names them)
   lockstep explore --liveness --retries forever --timeout 1 --clients 1 --crash 1
@@ -55,6 +56,16 @@ export function defineExplore(program: Command, io: Io, finish: Finish): void {
     .option('--healing', 'extensions also set keys that are missing')
     .option('--releases', 'clients may release, at any time')
     .addOption(option('--link <kind>', 'fifo or reordering (fifo)', word('fifo', 'reordering')))
+    .addOption(
+      listOption('--sets <list>', 'by client: the nodes it is told of, by their digits, as in 012,013 (all)', (it) =>
+        it.split(',').map((set) => set.trim()),
+      ),
+    )
+    .addOption(
+      option('--wait <ticks>', 'until clients with another set than the first ask; or ttl (0)', ticksOr(0, 'ttl')),
+    )
+    .option('--off <nodes>', 'nodes that go off for good as that wait begins, by their digits')
+    .option('--drain', 'clients with the first set ask for nothing as that wait begins')
     .addOption(option('--timeout <ticks>', 'how long a client waits for a node, or never (never)', ticksOr(1, 'never')))
     .addOption(option('--bug <id>', 'a planted bug of the policy', (id) => id))
     .addOption(

@@ -11,6 +11,7 @@ import {
   type LivenessResult,
   livenessOf,
   MOST_STATES,
+  type NodeSetChange,
   scheduleOf,
   scopeError,
 } from '../explore/index.js';
@@ -64,10 +65,13 @@ function boundsOf(flags: ExploreFlags): ExploreScope {
   const ttl = flags.ttl ?? DEFAULT_SCOPE.ttl;
   const { retries = 0, restartDelay = 'never', timeout = 'never' } = flags;
   const bug = flags.bug === undefined ? {} : policyChange(flags.bug);
+  const change = changeOf(flags, ttl);
+  const nodes = change === null ? DEFAULT_SCOPE.nodes : Math.max(...change.sets.flat()) + 1;
   return {
     ...DEFAULT_SCOPE,
-    nodes: flags.nodes ?? DEFAULT_SCOPE.nodes,
-    clients: flags.clients ?? DEFAULT_SCOPE.clients,
+    nodes: flags.nodes ?? nodes,
+    clients: flags.clients ?? change?.sets.length ?? DEFAULT_SCOPE.clients,
+    change,
     ttl,
     allowance: flags.allowance ?? 0,
     drift: flags.drift ?? 0,
@@ -89,6 +93,28 @@ function boundsOf(flags: ExploreFlags): ExploreScope {
 }
 
 const HEALING = policyWith({ deviations: ['extension-heals'] });
+
+function changeOf({ sets, wait, off, drain = false }: ExploreFlags, ttl: number): NodeSetChange | null {
+  if (sets === undefined) {
+    const odd = wait !== undefined ? '--wait' : off !== undefined ? '--off' : drain ? '--drain' : null;
+    if (odd !== null)
+      throw new InputError(`${odd} is about a change of nodes; name the nodes of each client, by --sets`);
+    return null;
+  }
+  const waits = wait ?? (off !== undefined || drain ? 0 : null);
+  return {
+    sets: sets.map((it) => nodesIn('--sets', it)),
+    wait: waits === 'ttl' ? ttl : waits,
+    off: off === undefined ? [] : nodesIn('--off', off),
+    drained: drain,
+  };
+}
+
+function nodesIn(flag: string, text: string): number[] {
+  if (!/^[0-6]+$/.test(text))
+    throw new InputError(`${flag}: ${show(text)} names no nodes; write their digits, as in 013`);
+  return [...text].map(Number);
+}
 
 /** What a planted bug changes of the policy. Where it changes the allowance for drift, that of the bounds gives way. */
 function policyChange(id: string): ExploreScope['policy'] {
@@ -208,12 +234,24 @@ function boundsLine(bounds: ExploreScope, flags: ExploreFlags): string {
     ...(bounds.forever ? ['retries for ever'] : retries > 0 ? [plural(retries, 'retry', 'retries')] : []),
     ...(extensions > 0 ? [plural(extensions, 'extension')] : []),
     ...(bounds.releases ? ['releases'] : []),
+    ...changeWords(bounds),
     ...(bounds.timeout === null ? [] : [`time-out ${plural(bounds.timeout, 'tick')}`]),
     ...(bounds.link === 'reordering' ? ['links that reorder'] : []),
     ...(flags.healing ? ['healing extensions'] : []),
     ...(flags.bug === undefined ? [] : [`planted bug ${flags.bug}`]),
   ];
   return `explore ${flags.liveness ? 'deadlock freedom' : propertyLabel(flags.property ?? 'mutual-exclusion')}: ${parts.join(', ')}`;
+}
+
+function changeWords({ change }: ExploreScope): string[] {
+  if (change === null) return [];
+  const { sets, wait, off, drained } = change;
+  const names = (some: readonly number[]): string => some.map((it) => `n${it}`).join(' ');
+  const begins = [...(off.length > 0 ? [`${names(off)} off`] : []), ...(drained ? ['old clients drained'] : [])];
+  return [
+    `told of ${sets.map(names).join(' | ')}`,
+    ...(wait === null ? [] : [`${[...begins, 'then'].join(', ')} a wait of ${plural(wait, 'tick')}`]),
+  ];
 }
 
 function verdictLines({ result, seconds, interrupted, isKept }: Explored, flags: ExploreFlags, paint: Painter): string {
@@ -274,7 +312,13 @@ function propertyOf(flags: ExploreFlags): PropertyId {
 function nameOf(bounds: ExploreScope, flags: ExploreFlags): string {
   const { nodes, clients, ttl, crashes, restartDelay, rollbacks, drift, allowance } = bounds;
   const what = flags.liveness ? 'liveness' : (flags.property ?? 'mutual-exclusion');
-  return `${what}-n${nodes}c${clients}t${ttl}-crash${crashes}r${restartDelay ?? 'never'}${rollbacks > 0 ? `-rollback${rollbacks}` : ''}-drift${drift}a${allowance}${flags.healing ? '-healing' : ''}${flags.bug === undefined ? '' : `-${flags.bug}`}`;
+  return `${what}-n${nodes}c${clients}t${ttl}-crash${crashes}r${restartDelay ?? 'never'}${rollbacks > 0 ? `-rollback${rollbacks}` : ''}-drift${drift}a${allowance}${nameOfChange(bounds)}${flags.healing ? '-healing' : ''}${flags.bug === undefined ? '' : `-${flags.bug}`}`;
+}
+
+function nameOfChange({ change }: ExploreScope): string {
+  if (change === null) return '';
+  const { sets, wait, off, drained } = change;
+  return `-sets${sets.map((it) => it.join('')).join('-')}${wait === null ? '' : `w${wait}`}${off.length > 0 ? `off${off.join('')}` : ''}${drained ? 'drained' : ''}`;
 }
 
 function exploreJson(

@@ -117,6 +117,11 @@ export interface ExploreFlags {
   readonly extensions?: number;
   readonly releases?: boolean;
   readonly link?: 'fifo' | 'reordering';
+  /** By client: the nodes that it is told of, by their numbers. */
+  readonly sets?: readonly string[];
+  readonly wait?: number | 'ttl';
+  readonly off?: string;
+  readonly drain?: boolean;
   readonly timeout?: number | 'never';
   readonly healing?: boolean;
   /** Of a planted bug. */

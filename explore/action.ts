@@ -13,6 +13,8 @@ export const ActionKind = {
   drift: 8,
   /** A node's process dies, and comes back at once with its oldest dump. */
   rollBack: 9,
+  /** A change of nodes begins. */
+  change: 10,
 } as const;
 /** One of {@link ActionKind}. */
 export type ActionKind = (typeof ActionKind)[keyof typeof ActionKind];

@@ -19,6 +19,18 @@ export const TICK_US = 1000;
  */
 export type ExploredProperty = 'mutual-exclusion' | 'validity' | 'acquisition' | 'fencing' | 'none';
 
+/** A change of the nodes that clients are told of, while it is made. */
+export interface NodeSetChange {
+  /** By client: the nodes that it is told of. Those with the set of the first client are the old ones. */
+  readonly sets: readonly (readonly number[])[];
+  /** So many ticks after the change has begun the first of the others may ask, 0 to 60; `null` for at any time. */
+  readonly wait: number | null;
+  /** Nodes that are turned off for good as it begins. */
+  readonly off: readonly number[];
+  /** From then on, the old clients ask for no lock and extend none. */
+  readonly drained: boolean;
+}
+
 /** How large a world to exhaust. Times are in ticks (1 tick = 1 ms); counts are totals over the whole world. */
 export interface ExploreScope {
   /** 1 to 7. */
@@ -63,6 +75,8 @@ export interface ExploreScope {
    * made, which asks nothing of votes and clocks.
    */
   readonly votes: 'asked' | 'granted';
+  /** `null` where all clients are told of all nodes. */
+  readonly change: NodeSetChange | null;
   /** What is added to the sound policy: a planted bug. */
   readonly policy: PolicyChange;
 }
@@ -87,6 +101,7 @@ export const DEFAULT_SCOPE: ExploreScope = {
   timeout: null,
   retryDelay: 1,
   votes: 'asked',
+  change: null,
   policy: {},
 };
 
@@ -160,6 +175,8 @@ export function scopeError(bounds: ExploreScope): string | null {
   if (restartDelay !== null && (!Number.isInteger(restartDelay) || restartDelay < 0 || restartDelay > 60)) {
     return `restartDelay must be a whole number of ticks from 0 to 60, or null, not ${restartDelay}`;
   }
+  const wrong = bounds.change === null ? null : changeError(bounds, bounds.change);
+  if (wrong !== null) return wrong;
   const policy = policyWithin(bounds);
   for (const [habit, reason] of Object.entries(NOT_EXPLORED) as [keyof Habits, string][]) {
     if (policy.habits[habit] !== REFERENCE.habits[habit]) return `${habit}: ${reason}`;
@@ -181,4 +198,19 @@ export function scopeError(bounds: ExploreScope): string | null {
   return bounds.allowance >= bounds.ttl
     ? 'the allowance must be less than the TTL, or nobody ever holds the lock'
     : null;
+}
+
+function changeError({ nodes, clients, retries, forever, votes }: ExploreScope, change: NodeSetChange): string | null {
+  const { sets, wait, off, drained } = change;
+  if (sets.length !== clients) return `sets: there are ${sets.length} for ${clients} clients`;
+  const isNode = (it: number): boolean => Number.isInteger(it) && it >= 0 && it < nodes;
+  const odd = sets.find((set) => set.length === 0 || !set.every(isNode) || new Set(set).size < set.length);
+  if (odd !== undefined) return `sets: ${odd.join('')} has to name some of the nodes 0 to ${nodes - 1}, each once`;
+  if (!off.every(isNode)) return `off: only nodes 0 to ${nodes - 1} can be turned off`;
+  if (wait !== null && (!Number.isInteger(wait) || wait < 0 || wait > 60))
+    return `wait must be a whole number of ticks from 0 to 60, not ${wait}`;
+  if (wait === null && (drained || off.length > 0))
+    return 'a change that drains, or turns nodes off, has to say how long it waits';
+  if (drained && (retries > 0 || forever)) return 'clients that are drained try once only';
+  return votes === 'granted' ? 'sets have no effect on fencing tokens, whose world has no votes' : null;
 }

@@ -1,5 +1,19 @@
+import type { Command } from '../core/index.js';
 import type { ExploreScope } from './bounds.js';
-import type { Parts } from './world.js';
+import type { Link, NumberedReply } from './links.js';
+import type { Local } from './locks.js';
+import type { NodeState } from './nodes.js';
+import type { StateModel } from './world.js';
+
+/** What the numbers in a state stand for. */
+export interface Parts {
+  readonly commands: readonly Command[];
+  readonly replies: readonly NumberedReply[];
+  readonly counters: readonly number[];
+  readonly locals: readonly Local[];
+  readonly nodes: readonly NodeState[];
+  readonly links: readonly Link[];
+}
 
 /**
  * An exploration that was stopped, to go on with. States are numbers of parts, so that the parts belong to it, in the
@@ -19,4 +33,14 @@ export interface Checkpoint extends Parts {
   readonly depth: number;
   readonly depthEnds: number;
   readonly transitions: number;
+}
+
+/** Has a world take over the parts of another one in their order, so that its numbers mean the same there. */
+export function restoreParts(world: StateModel, parts: Parts): void {
+  for (const command of parts.commands) world.commands.idOf(command);
+  for (const reply of parts.replies) world.commands.replyId(reply);
+  for (const counter of parts.counters) world.counterId(counter);
+  for (const local of parts.locals) world.locks.idOf(local);
+  for (const node of parts.nodes) world.nodes.idOf(node);
+  for (const link of parts.links) world.links.idOf(link);
 }

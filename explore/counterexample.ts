@@ -101,7 +101,9 @@ class Writer {
               jitterPpm: [],
             },
           ];
-    return { id: clientName(client), locks };
+    const { bounds, sets } = this.world;
+    const nodes = bounds.change === null ? {} : { nodes: sets.sets[client]?.map(nodeName) ?? [] };
+    return { id: clientName(client), ...nodes, locks };
   }
 
   private play(action: Action): void {
@@ -141,6 +143,9 @@ class Writer {
           ageUs: this.nowUs,
         });
         break;
+      case ActionKind.change:
+        for (const it of this.world.sets.off) this.downSince.set(it, this.downSince.get(it) ?? this.nowUs);
+        break;
       case ActionKind.tick:
         this.ticked();
         break;
@@ -178,7 +183,8 @@ class Writer {
 
   /** Notes what a client sent on an event. */
   private sent(before: Uint16Array, client: number, event: number): void {
-    for (const { node, command } of this.world.locks.sends(before[client] ?? 0, event)) {
+    for (const { node: place, command } of this.world.locks.sends(before[client] ?? 0, event)) {
+      const node = this.world.sets.nodeAt(client, place);
       const it = this.world.commands.at(command);
       const fate = { ...address(client, node, it), send: this.sendNumber(client, node, it) };
       list(this.requests, linkKey(client, node, command)).push({ fate, sentUs: this.nowUs });
@@ -214,7 +220,7 @@ class Writer {
     const travelling = list(this.replies, linkKey(client, node, world.commands.reply(reply).command)).shift();
     if (travelling === undefined) return;
     this.fates.push({ ...travelling.fate, ...this.journey(travelling, lost) });
-    if (!lost) this.sent(before, client, world.locks.replyEvent(node, reply));
+    if (!lost) this.sent(before, client, world.locks.replyEvent(world.sets.placeOf(client, node), reply));
   }
 
   private journey({ sentUs }: Travelling, lost: boolean): Pick<Fate, 'lost' | 'delayUs'> {

@@ -1,6 +1,7 @@
+import { quorumOf } from '../deviations/index.js';
 import type { Action } from './action.js';
 import { type ExploredProperty, type ExploreScope, scopeError } from './bounds.js';
-import type { Checkpoint } from './checkpoint.js';
+import { type Checkpoint, restoreParts } from './checkpoint.js';
 import { copy } from './copy.js';
 import { Packing } from './packing.js';
 import { Recent } from './recent.js';
@@ -180,7 +181,7 @@ export class Explorer {
     const explorer = new Explorer(options);
     const same = JSON.stringify([from.bounds, from.asked]) === JSON.stringify([options.bounds, askedOf(options)]);
     if (!same) throw new RangeError('the checkpoint is of an exploration with other bounds or options');
-    explorer.world.restore(from);
+    restoreParts(explorer.world, from);
     explorer.packing = new Packing(explorer.world.kinds, from.bits);
     explorer.store = StateStore.restored(explorer.packing.width, from.states, from.parents);
     explorer.stack = [...from.stack];
@@ -320,7 +321,7 @@ export class Explorer {
     if (property === 'fencing') return world.wentBackwards(state);
     for (let client = 0; client < world.bounds.clients; client++) {
       const token = world.tokenBelieved(state, client);
-      if (token !== 0 && world.holders(state, token) < world.quorum) return true;
+      if (token !== 0 && world.holders(state, token) < quorumOf(world.policy, world.sets.sizeOf(client))) return true;
     }
     return false;
   }

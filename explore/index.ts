@@ -1,4 +1,4 @@
-export { DEFAULT_SCOPE, type ExploreScope, scopeError } from './bounds.js';
+export { DEFAULT_SCOPE, type ExploreScope, type NodeSetChange, scopeError } from './bounds.js';
 export type { Checkpoint } from './checkpoint.js';
 export { scheduleOf } from './counterexample.js';
 export {

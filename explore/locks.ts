@@ -35,9 +35,11 @@ export interface Local {
   /** By the order of {@link TIMERS}: ticks from now, 0 when due, {@link UNARMED}. */
   readonly timers: readonly number[];
   readonly paused: boolean;
+  /** How many nodes it is told of. */
+  readonly nodes: number;
 }
 
-/** A command that a step sends, and to which node. */
+/** A command that a step sends, and to which of the nodes that the client is told of. */
 interface Send {
   readonly node: number;
   readonly command: number;
@@ -93,7 +95,12 @@ export class Locks {
     this.bounds = bounds;
     this.policy = policy;
     this.commands = commands;
-    this.idOf({ lock: initialState(), timers: TIMERS.map(() => UNARMED), paused: false });
+    this.initial(bounds.nodes);
+  }
+
+  /** A client that has asked for nothing yet, and is told of so many nodes. */
+  initial(nodes: number): number {
+    return this.idOf({ lock: initialState(), timers: TIMERS.map(() => UNARMED), paused: false, nodes });
   }
 
   at(id: number): Local {
@@ -204,8 +211,9 @@ export class Locks {
   }
 
   idOf(local: Local): number {
-    const { lock, timers, paused } = local;
-    const id = this.locals.intern(`${paused ? 'p' : ''}${timers.join()} ${lockKey(lock)}`, local);
+    const { lock, timers, paused, nodes } = local;
+    const of = `${nodes === this.bounds.nodes ? '' : `${nodes} `}${paused ? 'p' : ''}${timers.join()}`;
+    const id = this.locals.intern(`${of} ${lockKey(lock)}`, local);
     if (id === this.believes.length) {
       const held = lock.phase === 'held' && lock.hold.deadline > 0;
       this.believes.push(held ? Number(lock.attempt.token) : 0);
@@ -217,7 +225,7 @@ export class Locks {
       const marks = [...lock.counters.marks].sort((a, b) => a - b);
       const counted = { ...lock, counters: { ...lock.counters, marks } };
       const nameless = lockKey(mapNodeSets(counted, (set) => size(set) as NodeSet));
-      this.shapes.push(this.shapeIds.intern(`${paused ? 'p' : ''}${timers.join()} ${nameless}`, null));
+      this.shapes.push(this.shapeIds.intern(`${of} ${nameless}`, null));
     }
     return id;
   }
@@ -237,13 +245,13 @@ function react(policy: Policy, bounds: ExploreScope, commands: Commands, local: 
     return { local: { ...local, paused: event === PAUSE }, sends: NO_SENDS, hollow: false };
   }
   const timers = [...local.timers];
-  const happened = eventOf(bounds, commands, local.lock, event);
+  const happened = eventOf(bounds, commands, local, event);
   if (happened.type === 'timer') timers[TIMERS.indexOf(happened.timer)] = UNARMED;
   const { state, effects } = stepWithin(bounds, lockPolicyOf(policy), local.lock, happened);
   const sends: Send[] = [];
   for (const effect of effects) carryOut(effect, timers, sends, commands);
   const hollow = isTrying(local.lock) && state.phase === 'held' && state.hold.deadline <= 0;
-  return { local: { lock: canonicalLock(policy, bounds, state), timers, paused: local.paused }, sends, hollow };
+  return { local: { ...local, lock: canonicalLock(policy, bounds, state), timers }, sends, hollow };
 }
 
 /**
@@ -282,10 +290,10 @@ function carryOut(effect: Effect, timers: number[], sends: Send[], commands: Com
 }
 
 /** An event in the words of the lock. Its clock always shows 0. */
-function eventOf(bounds: ExploreScope, commands: Commands, lock: LockState, event: number): LockEvent {
+function eventOf(bounds: ExploreScope, commands: Commands, { lock, nodes }: Local, event: number): LockEvent {
   const now = localTime(0);
   const chance = (attempt: number) => ({ token: (attempt + 1) as Token, jitterPpm: 0 });
-  if (event === CALL) return { type: 'acquire', now, nodes: bounds.nodes, ttlMs: bounds.ttl, chance: chance(0) };
+  if (event === CALL) return { type: 'acquire', now, nodes, ttlMs: bounds.ttl, chance: chance(0) };
   if (event === RELEASE) return { type: 'release', now };
   if (event === EXTEND) return { type: 'extend', now, ttlMs: bounds.ttl };
   if (event >= REPLIES) {
@@ -310,7 +318,7 @@ function older(policy: Policy, bounds: ExploreScope, local: Local, ticks: number
     extension: { ...lock.extension, startedAt: by(lock.extension.startedAt) },
   };
   const timers = local.timers.map((at) => (at === UNARMED ? UNARMED : Math.max(0, at - ticks)));
-  return { lock: canonicalLock(policy, bounds, aged), timers, paused: local.paused };
+  return { ...local, lock: canonicalLock(policy, bounds, aged), timers };
 }
 
 function permute(lock: LockState, to: readonly number[]): LockState {

@@ -19,6 +19,7 @@ function permutations(n: number): number[][] {
 export class Symmetry {
   private readonly world: StateModel;
   private readonly clientOrders: readonly (readonly number[])[];
+  private readonly alike: number;
   /** By the digits of a permutation of the nodes in base 8. */
   private readonly nodeOrderIndex = new Map<number, number>();
   private readonly order: number[];
@@ -32,7 +33,10 @@ export class Symmetry {
   constructor(world: StateModel) {
     this.world = world;
     const { nodes, clients } = world.bounds;
-    this.clientOrders = permutations(clients);
+    const { change } = world.bounds;
+    // Clients that are told of other nodes, or wait, are not alike.
+    this.clientOrders = change === null ? permutations(clients) : permutations(clients).slice(0, 1);
+    this.alike = world.sets.alike;
     for (const [index, to] of permutations(nodes).entries()) this.nodeOrderIndex.set(digits(to), index);
     this.order = Array.from({ length: nodes }, (_, node) => node);
     this.to = [...this.order];
@@ -46,7 +50,7 @@ export class Symmetry {
   canonicalize(state: Uint16Array): void {
     let first = true;
     for (const byClient of this.clientOrders) {
-      if (!this.inOrder(state, byClient)) continue;
+      if (this.clientOrders.length > 1 && !this.inOrder(state, byClient)) continue;
       this.rename(state, byClient);
       if (first || smaller(this.candidate, this.best)) copy(this.candidate, this.best);
       first = false;
@@ -73,7 +77,7 @@ export class Symmetry {
     for (let node = 0; node < count; node++) stored[node] = nodes.renamed(state[firstNode + node] ?? 0, toClient);
     for (let i = 0; i < count; i++) {
       let place = i;
-      while (place > 0 && this.compare(state, byClient, order[place - 1] ?? 0, i) > 0) {
+      while (i < this.alike && place > 0 && this.compare(state, byClient, order[place - 1] ?? 0, i) > 0) {
         order[place] = order[place - 1] ?? 0;
         place--;
       }
@@ -91,6 +95,7 @@ export class Symmetry {
       candidate[firstNode + at] = stored[order[at] ?? 0] ?? 0;
     }
     candidate[faultsAt] = state[faultsAt] ?? 0;
+    if (world.sets.begins) candidate[world.changeAt] = state[world.changeAt] ?? 0;
     if (!world.fenced) return;
     candidate[countersAt] = state[countersAt] ?? 0;
     for (let place = 0; place < firstNode; place++) {

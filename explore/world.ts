@@ -1,26 +1,19 @@
-import { type Command, isFencing } from '../core/index.js';
-import { hasFencingTokens, type Policy, quorumOf } from '../deviations/index.js';
+import { isFencing } from '../core/index.js';
+import { hasFencingTokens, type Policy } from '../deviations/index.js';
 import { type Action, ActionKind, actionOf } from './action.js';
 import { Attempts } from './attempts.js';
 import { type ExploredProperty, type ExploreScope, policyWithin } from './bounds.js';
 import { copy } from './copy.js';
 import { Interner } from './interner.js';
-import { Commands, IDLE_LINK, type Link, Links, type NumberedReply } from './links.js';
-import { CALL, EXTEND, type Local, Locks, PAUSE, RELEASE, RESUME } from './locks.js';
-import { NOBODY, type NodeState, Nodes } from './nodes.js';
+import { Commands, IDLE_LINK, Links } from './links.js';
+import { CALL, EXTEND, Locks, PAUSE, RELEASE, RESUME } from './locks.js';
+import { NodeSets } from './node-sets.js';
+import { NOBODY, Nodes } from './nodes.js';
+
+type Loss = typeof ActionKind.loseRequest | typeof ActionKind.loseReply;
 
 /** Takes each successor, as it is written into {@link StateModel.next}. */
 type OnSuccessor = (action: Action) => void;
-
-/** What the numbers in a state stand for. */
-export interface Parts {
-  readonly commands: readonly Command[];
-  readonly replies: readonly NumberedReply[];
-  readonly counters: readonly number[];
-  readonly locals: readonly Local[];
-  readonly nodes: readonly NodeState[];
-  readonly links: readonly Link[];
-}
 
 /** What may still go wrong, packed into one number. */
 const FAULTS = { crashes: 1, losses: 8, drift: 64, pauses: 512, rollbacks: 16_384 } as const;
@@ -41,7 +34,6 @@ export class StateModel {
   readonly locks: Locks;
   readonly nodes: Nodes;
   readonly links: Links;
-  readonly quorum: number;
   /** Numbers in a state, and where its parts begin. The clients come first. */
   readonly size: number;
   /** By place in a state: what the number there counts. 0 clients, 1 nodes, 2 links, 3 what may still go wrong, 4 counters. */
@@ -49,13 +41,13 @@ export class StateModel {
   readonly firstNode: number;
   readonly firstLink: number;
   readonly faultsAt: number;
-  /**
-   * With fencing, where the greatest counter that was claimed with stands; behind it, by client, the greatest when it began
-   * to ask for its own. Numbers of {@link StateModel.counters}.
-   */
+  /** With fencing, the greatest counter that was claimed with; behind it, by client, that when it began to ask for its own. */
   readonly countersAt: number;
   readonly fenced: boolean;
   readonly counters: Interner<number> = new Interner<number>('fencing counters', 65_535);
+  /** Where a change of nodes stands that waits: 0 before it begins, then one more than the ticks that are left to wait. */
+  readonly changeAt: number;
+  readonly sets: NodeSets;
   /** The successor in hand. */
   readonly next: Uint16Array;
   readonly attempts: Attempts;
@@ -80,13 +72,14 @@ export class StateModel {
     this.locks = new Locks(bounds, this.policy, this.commands);
     this.nodes = new Nodes(this.policy, this.commands, tokensPerClient);
     this.links = new Links(bounds.link);
-    this.quorum = quorumOf(this.policy, bounds.nodes);
+    this.sets = new NodeSets(bounds);
     this.firstNode = bounds.clients;
     this.firstLink = this.firstNode + bounds.nodes;
     this.faultsAt = this.firstLink + bounds.clients * bounds.nodes;
     this.countersAt = this.faultsAt + 1;
     this.fenced = hasFencingTokens(this.policy);
-    this.size = this.countersAt + (this.fenced ? 1 + bounds.clients : 0);
+    this.changeAt = this.countersAt + (this.fenced ? 1 + bounds.clients : 0);
+    this.size = this.changeAt + (this.sets.begins ? 1 : 0);
     const starts = [0, this.firstNode, this.firstLink, this.faultsAt, this.countersAt];
     this.kinds = Array.from({ length: this.size }, (_, at) => starts.findLastIndex((start) => start <= at));
     this.counterId(0);
@@ -100,17 +93,8 @@ export class StateModel {
     let faults = 0;
     for (const fault of Object.keys(FAULTS) as (keyof typeof FAULTS)[]) faults += this.bounds[fault] * FAULTS[fault];
     state[this.faultsAt] = faults;
+    for (const [client, { length }] of this.sets.sets.entries()) state[client] = this.locks.initial(length);
     return state;
-  }
-
-  /** Takes over the parts of another world in their order, so that its numbers mean the same here. */
-  restore(parts: Parts): void {
-    for (const command of parts.commands) this.commands.idOf(command);
-    for (const reply of parts.replies) this.commands.replyId(reply);
-    for (const counter of parts.counters) this.counterId(counter);
-    for (const local of parts.locals) this.locks.idOf(local);
-    for (const node of parts.nodes) this.nodes.idOf(node);
-    for (const link of parts.links) this.links.idOf(link);
   }
 
   /** How many clients believe that they hold the lock. */
@@ -168,6 +152,7 @@ export class StateModel {
     this.clients(state, on);
     this.messages(state, on);
     this.crashes(state, on);
+    this.change(state, on);
     if (this.bounds.votes === 'asked') this.ticks(state, on);
   }
 
@@ -195,18 +180,32 @@ export class StateModel {
     for (let client = 0; client < this.bounds.clients; client++) {
       const id = state[client] ?? 0;
       const { lock, paused } = this.locks.at(id);
-      const calls = paused ? RESUME : lock.phase === 'idle' ? CALL : -1;
+      const mayAsk = this.sets.mayAsk(client, state[this.changeAt] ?? 0);
+      const calls = paused ? RESUME : lock.phase === 'idle' && mayAsk ? CALL : -1;
       if (calls >= 0) this.call(state, client, calls, on);
       if (paused) continue;
       const had = lock.phase === 'held' || lock.phase === 'lost';
       if (had && releases) this.call(state, client, RELEASE, on);
-      if (had && !lock.extension.isOpen && lock.extension.number + 1 < extensions) this.call(state, client, EXTEND, on);
+      if (had && mayAsk && !lock.extension.isOpen && lock.extension.number + 1 < extensions)
+        this.call(state, client, EXTEND, on);
       if (pauses > 0 && lock.phase !== 'idle') {
         this.happens(state, client, PAUSE);
         this.spend(FAULTS.pauses);
         on(actionOf(ActionKind.call, client, 0, PAUSE));
       }
     }
+  }
+
+  /** A change of nodes begins, once. */
+  private change(state: Uint16Array, on: OnSuccessor): void {
+    if (!this.sets.begins || state[this.changeAt] !== 0) return;
+    copy(state, this.next);
+    this.next[this.changeAt] = this.sets.begun;
+    for (const node of this.sets.off) {
+      const at = this.firstNode + node;
+      this.next[at] = this.nodes.crashed(state[at] ?? 0, null);
+    }
+    on(actionOf(ActionKind.change, 0, 0, 0));
   }
 
   private call(state: Uint16Array, client: number, event: number, on: OnSuccessor): void {
@@ -223,7 +222,7 @@ export class StateModel {
     if (locks.isHollow(id, event)) next[this.faultsAt] = (next[this.faultsAt] ?? 0) | HOLLOW;
     if (this.fenced) this.count(client, id, event);
     for (const { node, command } of locks.sends(id, event)) {
-      const at = this.linkAt(client, node);
+      const at = this.linkAt(client, this.sets.nodeAt(client, node));
       next[at] = links.withRequest(next[at] ?? 0, command);
     }
   }
@@ -245,7 +244,7 @@ export class StateModel {
     if (!asks) next[own] = 0;
   }
 
-  private counterId(counter: number): number {
+  counterId(counter: number): number {
     return this.counters.intern(String(counter), counter);
   }
 
@@ -293,22 +292,16 @@ export class StateModel {
 
   /** An answer arrives. */
   private reply(state: Uint16Array, client: number, node: number, place: number, reply: number): void {
-    this.happens(state, client, this.locks.replyEvent(node, reply));
+    this.happens(state, client, this.locks.replyEvent(this.sets.placeOf(client, node), reply));
     const at = this.linkAt(client, node);
     // What the answer made the client send is behind it on the same link, in the other direction.
     const rest = this.links.withoutReply(this.next[at] ?? 0, place);
     this.next[at] = rest;
-    if (this.reduced && rest === IDLE_LINK) this.next[client] = this.locks.settled(this.next[client] ?? 0, node);
+    if (this.reduced && rest === IDLE_LINK)
+      this.next[client] = this.locks.settled(this.next[client] ?? 0, this.sets.placeOf(client, node));
   }
 
-  private lose(
-    state: Uint16Array,
-    client: number,
-    node: number,
-    place: number,
-    kind: typeof ActionKind.loseRequest | typeof ActionKind.loseReply,
-    on: OnSuccessor,
-  ): void {
+  private lose(state: Uint16Array, client: number, node: number, place: number, kind: Loss, on: OnSuccessor): void {
     const { next, links } = this;
     const at = this.linkAt(client, node);
     const id = state[at] ?? 0;
@@ -326,7 +319,11 @@ export class StateModel {
       for (let node = 0; node < nodes; node++) {
         const { replies } = this.links.at(state[this.linkAt(client, node)] ?? IDLE_LINK);
         for (let place = 0; place < replies.length; place++) {
-          if (!this.links.canCome(replies, place) || !this.locks.isStale(id, node, replies[place] ?? 0)) continue;
+          if (
+            !this.links.canCome(replies, place) ||
+            !this.locks.isStale(id, this.sets.placeOf(client, node), replies[place] ?? 0)
+          )
+            continue;
           this.reply(state, client, node, place, replies[place] ?? 0);
           on(actionOf(ActionKind.reply, client, node, place));
           return true;
@@ -377,6 +374,8 @@ export class StateModel {
   private tick(state: Uint16Array): void {
     copy(state, this.next);
     for (let process = 0; process < this.firstLink; process++) this.next[process] = this.later(state, process, 1);
+    const left = state[this.changeAt] ?? 0;
+    if (left > 1) this.next[this.changeAt] = left - 1;
   }
 
   private later(state: Uint16Array, process: number, ticks: number): number {

@@ -107,6 +107,8 @@ export class PlainWorld {
         return this.restart(node, 'empty', this.bounds.restartDelay);
       case ActionKind.rollBack:
         return this.restart(node, 'dump', 0);
+      case ActionKind.change:
+        throw new RangeError('all clients of a plain world are told of all nodes');
       case ActionKind.tick:
         return this.tick(-1, 1);
       case ActionKind.drift:
