@@ -66,6 +66,8 @@ export abstract class LockDriver implements Environment<LockDriver>, Receiver {
   /** Nodes that the SET of this attempt could not be sent to, nor an extension that heals. */
   #missed: NodeSet = NO_NODES;
   #unanswered = 0;
+  /** Pauses that were cut short. */
+  #hurried = 0;
   /** The longest TTL that its keys may have been given, ms. */
   #longestMs = 0;
   /** Rounds that are not with the sockets yet, and when the last of them was: node time-outs count from then. */
@@ -115,8 +117,32 @@ export abstract class LockDriver implements Environment<LockDriver>, Receiver {
   }
 
   onTimer(timer: Timer, now: LocalTime): void {
-    if (timer === 'retry' || timer === 'auto-extend') this.pacer.run(() => this.#beginRound(timer));
+    if (timer === 'retry' && !this.mayTry()) this.#alarms.arm('retry', this.#afterPause(now), now);
+    else if (timer === 'retry' || timer === 'auto-extend') this.pacer.run(() => this.#beginRound(timer));
     else if (timer === 'expiry' || !this.#isEarly(timer, now)) this.feed(dueTimer(this, this, timer, now));
+  }
+
+  /** Whether the next attempt may begin as its pause ends; if not, it pauses again. */
+  protected mayTry(): boolean {
+    return true;
+  }
+
+  #afterPause(now: LocalTime): LocalTime {
+    const { rules, settings } = this.policy;
+    return later(now, rules.pause(settings, this.machine.chance.draw().jitterPpm));
+  }
+
+  /**
+   * Begins the next attempt now, if the lock pauses before one. Where attempts are limited, at most every second pause is cut
+   * short, so that at least half of the time stays that its owner is willing to wait.
+   */
+  hurry(): boolean {
+    if (!this.#alarms.isArmed('retry')) return false;
+    if (this.policy.settings.tries !== null && 2 * this.#hurried > this.state.attempt.number) return false;
+    this.#hurried++;
+    this.#alarms.cancel('retry');
+    this.pacer.run(() => this.#beginRound('retry'));
+    return true;
   }
 
   #beginRound(timer: 'retry' | 'auto-extend'): void {

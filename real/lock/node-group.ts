@@ -6,6 +6,7 @@ import { configError } from './errors.js';
 import type { FirstLook } from './first-look.js';
 import { LockNode, type NodeOwner } from './node.js';
 import { Pacer } from './pacer.js';
+import { WaitingQueue } from './queue.js';
 import { restAddressOf } from './rest.js';
 import type { Watch } from './watch.js';
 
@@ -18,6 +19,7 @@ const SENTINEL_PORT = 26_379;
 export class NodeGroup implements NodeOwner {
   readonly nodes: readonly LockNode[];
   readonly pacer: Pacer = new Pacer();
+  readonly queue: WaitingQueue = new WaitingQueue();
   /** Who is told what happens to their locks. */
   readonly watch: Watch;
   /** Why there can be no locks: nodes that are one, or of which no lock can be made, as their first connections showed. */

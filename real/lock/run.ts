@@ -9,6 +9,7 @@ import {
   type Outcome,
   SOUND,
   size,
+  type Timer,
   union,
   type Votes,
   votesOf,
@@ -18,6 +19,7 @@ import { LockDriver, type SharedNodes } from './driver.js';
 import type { LockError, LockErrorCode, LockVotes } from './errors.js';
 import type { LockRuntime } from './machine.js';
 import { acquisitionFailed, extensionFailed, lockLost } from './outcomes.js';
+import type { WaitingQueue } from './queue.js';
 import type { LockNotice, Watch } from './watch.js';
 
 /** What a release found on the nodes, as numbers of nodes. */
@@ -36,6 +38,9 @@ interface Waiter<T> {
   resolve(value: T): void;
   reject(reason: LockError): void;
 }
+
+/** The first may wait for something else besides, or try more seldom: nobody waits for it for ever. */
+const MOST_SKIPPED = 10;
 
 const START: LocalTime = localTime(0);
 
@@ -68,16 +73,21 @@ export class LockRun extends LockDriver {
   #acquiredAt: LocalTime = START;
   #releasedAt: LocalTime = START;
   readonly #watch: Watch;
+  readonly #queue: WaitingQueue;
+  #isQueued = false;
+  /** Attempts that it left to the first of the queue since its last one. */
+  #skipped = 0;
   #release: { readonly promise: Promise<ReleaseReport>; settle(report: ReleaseReport): void } | null = null;
 
   constructor(
-    group: SharedNodes & { readonly watch: Watch },
+    group: SharedNodes & { readonly watch: Watch; readonly queue: WaitingQueue },
     policy: LockPolicy,
     resources: readonly string[],
     machine: LockRuntime,
   ) {
     super(group, policy, resources, machine);
     this.#watch = group.watch;
+    this.#queue = group.queue;
   }
 
   /** Resolves when the lock is held. */
@@ -178,7 +188,24 @@ export class LockRun extends LockDriver {
     };
   }
 
+  override arm(lock: LockDriver, timer: Timer, at: LocalTime, now: LocalTime): void {
+    super.arm(lock, timer, at, now);
+    if (timer !== 'retry' || this.#isQueued) return;
+    this.#isQueued = true;
+    this.#queue.join(this);
+  }
+
+  protected override mayTry(): boolean {
+    const isDue = this.policy.settings.tries !== null || this.#skipped === MOST_SKIPPED || this.#queue.isFirst(this);
+    this.#skipped = isDue ? 0 : this.#skipped + 1;
+    return isDue;
+  }
+
   protected override onOutcome(outcome: Outcome, now: LocalTime): void {
+    if (this.#isQueued && (outcome.type === 'acquired' || outcome.type === 'failed')) {
+      this.#isQueued = false;
+      this.#queue.leave(this);
+    }
     if (outcome.type === 'acquired') this.#acquiredAt = now;
     const event = eventOf(outcome);
     if (this.#watch.wants(event)) this.#watch.tell(this.#noticeOf(event, outcome, now));
@@ -200,10 +227,12 @@ export class LockRun extends LockDriver {
         this.#endRound();
         break;
       case 'lost':
+        this.#queue.wake(this.resources);
         this.lost = lockLost(this, this.#extensionFailure);
         this.onLost?.(this.lost);
         break;
       case 'released':
+        this.#queue.wake(this.resources);
         this.#reportReleased(outcome);
         break;
     }
