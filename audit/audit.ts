@@ -18,7 +18,7 @@ import { CLIENT_KINDS, type ClientKind, clientKindIn, keepClassesOfNodeRedis, lo
 import type { Defect } from './defect.js';
 import { defectsOf } from './diagnosis.js';
 import type { Bench } from './drive.js';
-import { environmentFor } from './environment.js';
+import { environmentFor, serversIn } from './environment.js';
 import { mute } from './mute.js';
 import { firstLineOf, Program } from './program.js';
 import { type Failing, type FoundBefore, type Searched, searchAudit } from './search.js';
@@ -117,7 +117,7 @@ async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): P
   const { runs } = plan;
   tell({ doing: 'reads the file', done: 0, of: runs });
   const program = await Program.load(plan.path);
-  Object.assign(process.env, environmentFor(program.sources, plan.nodes ?? MOST_NODES));
+  Object.assign(process.env, environmentFor(program.sources, plan.nodes ?? serversIn(program.sources) ?? MOST_NODES));
   keepClassesOfNodeRedis(plan.path);
   const guessed = clientKindIn(program.sources);
   const kinds =

@@ -53,7 +53,50 @@ export class Quorum {
   }
 }`;
 
+const quorumOf = (nodes: string, needed: string, renew: string): string => `${HEAD}
+export class Quorum {
+  constructor(private nodes: Redis[]${nodes}) {}
+  async withLock(key: string, fn: (signal: AbortSignal) => Promise<void>) {
+    const token = String(Math.random());
+    const lost = new AbortController();
+    const ask = (it: (node: Redis) => Promise<unknown>) =>
+      Promise.all(this.nodes.map((node) => Promise.race([it(node).catch(() => null), later(100)])));
+    let until = Date.now() + 7_900;
+    const votes = await ask((it) => it.set(key, token, 'PX', 8000, 'NX'));
+    if (votes.filter((it) => it === 'OK').length < ${needed}) {
+      await ask((it) => it.eval(UNLOCK, 1, key, token));
+      throw new Error('locked');
+    }
+    const timer = setInterval(async () => {
+      const from = Date.now();
+      const done = (await ask((it) => it.eval(EXTEND, 1, key, token, 8000))).filter((it) => it === 1).length;
+      if (${renew}) until = from + 7_900;
+      else if (Date.now() > until - 2_500) lost.abort();
+    }, 2_000);
+    try { await fn(lost.signal); } finally { clearInterval(timer); await ask((it) => it.eval(UNLOCK, 1, key, token)); }
+  }
+}`;
+const MAJORITY = 'Math.floor(this.nodes.length / 2) + 1';
+const HALF = 'Math.ceil(this.nodes.length / 2)';
+const LISTED = " = 'a:1,b:2,c:3'.split(',').map((it) => it as unknown as Redis)";
+
 it.each([
+  [
+    'no-majority: it takes 2 of 4 nodes for enough',
+    quorumOf('', HALF, `done >= ${HALF}`),
+    quorumOf('', MAJORITY, `done >= ${MAJORITY}`),
+  ],
+  // Half of three is a majority where it is rounded up.
+  [
+    'no-majority: it takes 2 of 4 nodes for enough',
+    quorumOf(LISTED.replace('c:3', 'c:3,d:4'), HALF, `done >= ${HALF}`),
+    quorumOf(LISTED, HALF, `done >= ${HALF}`),
+  ],
+  [
+    'extends-by-few: it takes an extension for done that fewer than a majority of its nodes have granted',
+    quorumOf('', MAJORITY, 'done > 0'),
+    quorumOf('', MAJORITY, `done >= ${MAJORITY}`),
+  ],
   [
     'releases-early: it releases the lock before its work is done',
     withLock(`${TAKE} try { return fn(); } ${FREE}`),

@@ -138,6 +138,16 @@ function extensionDefects(seen: FoundLock['seen'], renews: boolean): Defect[] {
     });
   const late = lateExtension(seen.renewed);
   if (late !== null) found.push(late);
+  else if (seen.extendsByFew)
+    found.push({
+      id: 'extends-by-few',
+      sentence:
+        'it takes an extension for done that fewer than a majority of its nodes have granted: its other keys expire, another process gets the lock, and both work',
+      fix: 'count the nodes that have extended, and tell the work that the lock is lost where they are no majority',
+      brings: ['belief', 'state', 'margin'],
+      isShown: true,
+      takes: 'expired',
+    });
   else if (renews)
     found.push({
       id: 'silent-loss',

@@ -4,7 +4,7 @@ import type { LockUnderTest, MakeLock } from '../guests/lock-under-test.js';
 import type { NodeAddress } from '../guests/net/addresses.js';
 import { argumentsFor, type Given, roleOf } from './arguments.js';
 import type { ClientMaker } from './clients.js';
-import { placesFor } from './environment.js';
+import { environmentFor, placesFor } from './environment.js';
 import { beliefOf, releaserIn } from './held.js';
 import type { Step, Understood } from './plan.js';
 import { type Exports, exportsOf, insideOf, type Program } from './program.js';
@@ -70,7 +70,10 @@ export function lockMaker(bench: Bench, how: Understood): MakeLock {
   return async ({ addresses }) => {
     const process = current.owner;
     if (process === null) throw new Error('a lock is made outside of its process');
-    const loaded = await loadIn(bench, addresses.slice(0, how.nodes) as [NodeAddress, ...NodeAddress[]]);
+    const own = addresses.slice(0, how.nodes) as [NodeAddress, ...NodeAddress[]];
+    if (how.isOpen && how.nodes > 1)
+      Object.assign(globalThis.process.env, environmentFor(bench.program.sources, own.length));
+    const loaded = await loadIn(bench, own);
     const user = new LockUser(bench, how, loaded, process);
     await user.prepare();
     const lock: LockUnderTest = {

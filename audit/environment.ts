@@ -41,6 +41,26 @@ function takesPlaces(sources: readonly SourceFile[]): boolean {
   return sources.some(({ text }) => /split\(\s*['"]:['"]|`rediss?:\/\/\$\{/.test(text));
 }
 
+/** A list of servers in one text, or in texts that follow each other. */
+const LISTS =
+  /(['"`])((?:rediss?:\/\/)?[\w.-]+(?::\d+)?(?:\s*,\s*(?:rediss?:\/\/)?[\w.-]+(?::\d+)?)+)\1|\[\s*((?:(['"`])rediss?:\/\/[^'"`\s]+\4\s*,?\s*)+)\]/g;
+
+/** How many servers a file lists; `null` where it lists none. */
+export function serversIn(sources: readonly SourceFile[]): number | null {
+  const lists = sources.flatMap(({ text }) => [...text.matchAll(LISTS)].map(([, , one, many]) => one ?? many ?? ''));
+  const counts = lists
+    .map((it) =>
+      it
+        .split(',')
+        .map((server) => server.replace(/['"`\s]/g, ''))
+        .filter((server) => server !== ''),
+    )
+    .filter((servers) => servers.every((server) => /^rediss?:|:\d+$/.test(server)))
+    .map((servers) => new Set(servers).size);
+  const most = Math.max(0, ...counts);
+  return most > 1 ? most : null;
+}
+
 /** Addresses as a file wants them: `n0:6379`, or `redis://n0:6379`. */
 export function placesFor(sources: readonly SourceFile[], addresses: readonly NodeAddress[]): string[] {
   const short = takesPlaces(sources);

@@ -23,6 +23,8 @@ export interface Seen extends Omit<TwoTasks, 'besides'> {
   readonly ownWorkMs: number | null;
   /** No majority of so many nodes was there; `null` where it did not come to that. */
   readonly unreached: { readonly attempt: Attempt; readonly nodes: number } | null;
+  /** It goes on as the holder where a minority of its nodes extends its key, and not where none does. */
+  readonly extendsByFew: boolean;
   /** One held the lock and released it, and another asked after that, before the TTL of the first was over. */
   readonly next: readonly Attempt[];
   /** It went on to extend its key for long after a release that had failed. */
@@ -58,7 +60,18 @@ export async function examine(
   const known = { ...how, renews: renewed !== undefined && isRenewed(renewed, ttlMs) };
   const later = await rehearse(bench, hosts, known, plays(use(ttlMs + LATER_MS, ttlMs, 1)));
   const keyVaries = later[0]?.trial?.key !== alone.trial?.key;
-  const [, unreached] = await rehearse(bench, hosts, known, withoutNodes(how.nodes, ttlMs));
+  let unreached: Seen['unreached'] = null;
+  // Half of an even number is where a majority is counted wrongly.
+  for (const nodes of how.isOpen && how.nodes > 3 ? [how.nodes, how.nodes - 1] : [how.nodes]) {
+    const [, attempt] = await rehearse(bench, hosts, known, withoutNodes(nodes, ttlMs));
+    if (attempt !== undefined && (unreached === null || attempt.held !== null)) unreached = { attempt, nodes };
+  }
+  const cut = async (dead: number): Promise<boolean> => {
+    const [attempt] = await rehearse(bench, hosts, known, withDying(how.nodes, dead, ttlMs));
+    return attempt?.believes ?? true;
+  };
+  const extendsByFew =
+    how.nodes > 1 && known.renews && !(await cut(how.nodes)) && (await cut(Math.floor(how.nodes / 2) + 1));
   const next = await rehearse(bench, hosts, known, plays(use(10, ttlMs, partMs / 4), use(10 + partMs, ttlMs, 1)));
   const both = await rehearse(
     bench,
@@ -86,7 +99,8 @@ export async function examine(
       extended: extended ?? null,
       thrown: thrown ?? null,
       ownWorkMs: workIn(natural),
-      unreached: unreached === undefined ? null : { attempt: unreached, nodes: how.nodes },
+      unreached,
+      extendsByFew,
       next,
       extendsOn: unreleased !== undefined && isExtendedOn(unreleased, ttlMs),
     },
@@ -104,6 +118,18 @@ function withoutNodes(nodes: number, ttlMs: number): Schedule {
     restartAfterUs: null,
   });
   return { ...schedule, faults: Array.from({ length: Math.ceil(nodes / 2) }, die) };
+}
+
+/** So many nodes die for good while a lock is held for three TTLs. */
+function withDying(nodes: number, dead: number, ttlMs: number): Schedule {
+  const schedule = calm(nodes, [[use(10, ttlMs, 3 * ttlMs)]], (8 * ttlMs + REST_MS) * 1000);
+  const die = (_: unknown, i: number): Fault => ({
+    kind: 'crash',
+    node: `n${i}`,
+    atUs: Math.round(ttlMs * 500),
+    restartAfterUs: null,
+  });
+  return { ...schedule, faults: Array.from({ length: dead }, die) };
 }
 
 /** All nodes are dead for so long when a lock is released that no client tries again, ms. */

@@ -29,7 +29,7 @@ const HTTPS = 443;
 export class Hosts {
   private readonly known = new Map<string, number>();
   /** Most nodes that there may be. */
-  private readonly most: number;
+  readonly most: number;
 
   constructor(most: number) {
     this.most = most;

@@ -23,6 +23,8 @@ export interface Plan {
 export interface Understood {
   readonly plan: Plan;
   readonly nodes: number;
+  /** It is handed its nodes, and nothing says how many. */
+  readonly isOpen: boolean;
   readonly client: ClientKind;
   /** How many ms a TTL of 1 means, where the lock is given one. */
   readonly unitMs: number;
@@ -44,6 +46,7 @@ export interface Understood {
 
 /** As little as is known before a lock was used. */
 export const NOTHING_KNOWN: Omit<Understood, 'plan' | 'nodes' | 'client'> = {
+  isOpen: false,
   unitMs: 1,
   fixedTtlMs: null,
   voidHolds: false,

@@ -4,6 +4,7 @@ import type { Schedule } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import type { Given } from './arguments.js';
 import { type Bench, loadIn, makeFor } from './drive.js';
+import { serversIn } from './environment.js';
 import { examine, FIRST_TTL_MS, type Seen } from './examine.js';
 import { releaserIn } from './held.js';
 import { Hosts, knownServiceAt } from './hosts.js';
@@ -158,12 +159,14 @@ function isPlausible({ held, isOver }: Attempt, { use, give, take, path }: Plan)
 }
 
 async function triedAs(bench: Bench, plan: Plan, said: Said): Promise<FoundLock | null> {
-  const most = said.nodes ?? MOST_NODES;
+  const servers = serversIn(bench.program.sources);
+  const most = said.nodes ?? servers ?? MOST_NODES;
+  const isOpen = said.nodes === undefined && servers === null;
   let problem: NotGivenError | null = null;
   // What its options were given may be the reason why it gives no lock.
   for (const isBare of [false, true]) {
-    const hosts = new Hosts(most);
-    const first: Understood = { ...NOTHING_KNOWN, plan, nodes: most, client: bench.clients.kind, isBare };
+    const hosts = new Hosts(said.nodes ?? Math.max(most, MOST_NODES));
+    const first: Understood = { ...NOTHING_KNOWN, plan, nodes: most, isOpen, client: bench.clients.kind, isBare };
     const looking = await firstUse(bench, hosts, first, 1);
     if (looking === null) break;
     if (isTaken(looking)) return isPlausible(looking, plan) ? triedWith(bench, hosts, first, looking, said) : null;
@@ -207,7 +210,11 @@ function setsKey({ trial }: Attempt): boolean {
 
 /** Uses the lock once; where nothing that it gives is a lock, what it gives nothing for may be. */
 async function firstUse(bench: Bench, hosts: Hosts, how: Understood, needed: number): Promise<Attempt | null> {
-  const schedule = calm(needed === 1 ? how.nodes : needed, [[use(10, FIRST_TTL_MS, 500)]], 60_000_000);
+  const schedule = calm(
+    needed === 1 && how.nodes > 1 ? hosts.most : needed,
+    [[use(10, FIRST_TTL_MS, 500)]],
+    60_000_000,
+  );
   bench.wire.neededAtFirst = needed === 1 ? 1 : null;
   try {
     const [attempt] = await rehearse(bench, hosts, how, schedule);
