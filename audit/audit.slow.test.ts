@@ -13,6 +13,11 @@ it.each([
   ['redlock-class.ts', 'redlock', 'DistributedLock.acquire (redlock-class.ts:13) acquires, and release releases'],
   ['cron.ts', 'guard', 'nightly (cron.ts:5) does its own work under the lock'],
   ['options-class.ts', 'redlock', 'Quorum.acquire (options-class.ts:31) acquires, and release releases'],
+  [
+    'election.ts',
+    'single',
+    'Office.begin (election.ts:24) asks for the lock; inCharge says who has it, and quit releases',
+  ],
   ['extending.ts', 'single', 'Lease.take (extending.ts:31) acquires, and release releases'],
 ])('%s is safe as %s', async (file, promise, understood) => {
   const result = await audited(file);
@@ -21,6 +26,7 @@ it.each([
 });
 
 it.each([
+  ['election-stale.ts', 'silent-loss', 'election.ts:'],
   ['blind-delete.ts', 'blind-release', 'blind-delete.ts:'],
   ['handler.mjs', 'blind-release', 'handler.mjs:'],
   ['factory.cjs', 'two-step-release', 'factory.cjs:'],
@@ -61,4 +67,8 @@ it('finds a release in what a function gives, and says what it does to others', 
 it('finds an extension that goes on after a release that has failed', async () => {
   const { findings } = await audited('watchdog.mjs', 4);
   expect(findings.map(({ id }) => id)).toContain('extends-after-release');
+});
+
+it('audits no election that tells nobody who is in charge', async () => {
+  await expect(audited('election-mute.ts', 4)).rejects.toThrow('nothing was found that says who has the lock');
 });

@@ -5,7 +5,7 @@ import type { NodeAddress } from '../guests/net/addresses.js';
 import { argumentsFor, type Given, roleOf } from './arguments.js';
 import type { ClientMaker } from './clients.js';
 import { environmentFor, placesFor } from './environment.js';
-import { beliefOf, releaserIn } from './held.js';
+import { answerOf, beliefOf, isLike, isRefusal, releaserIn } from './held.js';
 import type { Step, Understood } from './plan.js';
 import { type Exports, exportsOf, insideOf, type Program } from './program.js';
 import type { Parameter } from './shapes.js';
@@ -33,6 +33,8 @@ export interface HeldByFile {
   result: unknown;
   /** The TTL that was asked for, ms. */
   readonly ttlMs: number;
+  /** What the function that acquired is a method of, or is found beside. */
+  readonly owner: unknown;
   /** Ends the work: with an error, it throws. */
   leave(error?: Error): Promise<unknown>;
   readonly signal?: AbortSignal;
@@ -105,20 +107,10 @@ export async function follow(loaded: Loaded, path: readonly Step[], given: Given
   return at;
 }
 
-const REFUSALS = [
-  'acquired',
-  'ok',
-  'success',
-  'locked',
-  'held',
-  'isLocked',
-  'granted',
-  'obtained',
-  'isAcquired',
-  'gotLock',
-  'won',
-];
 const EXTENSIONS = ['extend', 'renew', 'refresh', 'prolong', 'touch'];
+
+/** How often it is looked whether a campaign has been won. */
+const MOST_LOOKS = 200;
 
 /** The least that a lock may be held for, ms. */
 const LEAST_MS = 0.001;
@@ -203,10 +195,34 @@ class LockUser {
       taker.apply(plan.take === '' ? undefined : target, argumentsFor(parameters, given));
     if (plan.use === 'with') return this.runsWork(trial, base, call);
     if (isOwnWork) return this.worksItself(trial, (async () => call(base))());
+    const owner: unknown = plan.take === '' ? this.besides : target;
     const result: unknown = await call(base);
     if (isRefusal(result, how.voidHolds)) return null;
+    if (how.campaigns) {
+      // Each campaign is one of its own.
+      this.isMade = false;
+      if (!(await this.isElected(owner, how.fixedTtlMs ?? ttlMs))) {
+        await this.giveBack(target, result, base);
+        return null;
+      }
+      return this.held(trial, ttlMs, result, (error) => this.giveBack(target, result, base, error), undefined, owner);
+    }
     const held = this.held(trial, ttlMs, result, (error) => this.giveBack(target, held.result, base, error));
     return held;
+  }
+
+  /** Waits until a campaign has been won; for no longer than it takes for a lock that was left behind to end. */
+  private async isElected(owner: unknown, ttlMs: number): Promise<boolean> {
+    for (let i = 0; i < MOST_LOOKS; i++) {
+      if (this.saysSo(owner, owner)) return true;
+      await later(Math.max(1, (2 * ttlMs) / MOST_LOOKS));
+    }
+    return false;
+  }
+
+  private saysSo(result: unknown, owner: unknown): boolean {
+    const { sign } = this.how;
+    return sign !== null && answerOf(sign.of === 'owner' ? owner : result, sign.name) === sign.whenHeld;
   }
 
   /** The lock is handed work, and holds while that is done. */
@@ -267,15 +283,18 @@ class LockUser {
     result: unknown,
     leave: HeldByFile['leave'],
     signal?: AbortSignal,
+    owner: unknown = this.besides,
   ): HeldByFile {
     const { how, process } = this;
-    const held: HeldByFile = { trial, result, ttlMs, leave, ...(signal === undefined ? {} : { signal }) };
+    const held: HeldByFile = { trial, result, ttlMs, owner, leave, ...(signal === undefined ? {} : { signal }) };
     const nowMs = process.wallMs();
     trial.isHeld = true;
     // Who hears of its lock when that is over cannot work under it.
     const isOver = how.nodes === 1 && trial.isGranted && trial.reliableUntil(nowMs, ttlMs) <= nowMs;
     const asks = (how.renews && !isOver) || how.nodes > 1;
-    const says = asks && signal === undefined ? beliefOf(result, this.besides, process, how.renews) : null;
+    const named = asks && signal === undefined ? beliefOf(result, this.besides, process, how.renews) : null;
+    const isSaid = how.campaigns || (asks && how.sign !== null && signal === undefined);
+    const says = named ?? (isSaid ? () => this.saysSo(held.result, owner) : null);
     if (says !== null) {
       held.isHeld = says;
       return held;
@@ -358,20 +377,6 @@ class LockUser {
 function endNow(held: HeldByFile, process: ProcessContext): void {
   if (held.expiresAt !== undefined) held.expiresAt = Math.min(held.expiresAt, process.wallMs());
   if (held.isHeld !== undefined) held.isHeld = () => false;
-}
-
-/** Whether an extension has returned what takes the place of the lock: all that this has. */
-function isLike(said: unknown, before: unknown): boolean {
-  if (typeof said !== 'object' || said === null || typeof before !== 'object' || before === null) return false;
-  return said !== before && Object.keys(before).every((name) => name in said);
-}
-
-function isRefusal(result: unknown, voidHolds: boolean): boolean {
-  if (result === undefined) return !voidHolds;
-  if (result === null || result === false || result === 0 || result === '') return true;
-  if (Array.isArray(result)) return result.length === 0 || isRefusal(result[0], false);
-  if (typeof result !== 'object') return false;
-  return REFUSALS.some((name) => Reflect.get(result, name) === false || Reflect.get(result, name) === null);
 }
 
 /** What a function or a class makes, for looking at it. */

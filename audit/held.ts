@@ -1,7 +1,7 @@
 import { as, type ProcessContext } from '../guests/host/owner.js';
 import { beliefIn } from '../guests/lock-under-test.js';
 import { isUnknown } from './arguments.js';
-import { type Callable, methodsOf } from './surface.js';
+import { type Callable, membersOf, methodsOf } from './surface.js';
 
 const RELEASES = [
   'release',
@@ -117,4 +117,59 @@ function msLeft(told: () => unknown): (() => boolean) | null {
   if (!/\bnow\(\)/.test(text) || /\bawait\b|\bthen\(/.test(text)) return null;
   const left = (): unknown => told();
   return typeof left() === 'number' ? () => Number(left()) > 0 : null;
+}
+
+/** What a function that only looks does not do. */
+const ACTS =
+  /\bawait\b|[^=!<>]=[^=>]|\+\+|--|\bnew Promise\b|\.(?:then|catch|emit|set|del|eval|delete|push|apply)\(|(?:clear|set)(?:Timeout|Interval)\(/;
+
+function onlyLooks(it: Callable): boolean {
+  const text = Function.prototype.toString.call(it);
+  return it.length === 0 && !/^async\b/.test(text) && !ACTS.test(text.replace(/\b(?:const|let)\s+\w+\s*=/g, ''));
+}
+
+/** What can be asked of a value for yes or no, and says so now: its fields, getters, and methods that only look. */
+export function answersOf(value: unknown): Map<string, boolean> {
+  const found = new Map<string, boolean>();
+  if (typeof value !== 'object' || value === null || isUnknown(value)) return found;
+  for (const name of membersOf(value)) {
+    const answer = answerOf(value, name);
+    if (typeof answer === 'boolean') found.set(name, answer);
+  }
+  return found;
+}
+
+/** The answer of a value to a question by its name; `undefined` where it is none. */
+export function answerOf(value: unknown, name: string): unknown {
+  const says: unknown = Reflect.get(value as object, name);
+  return typeof says === 'function' ? (onlyLooks(says as Callable) ? says.call(value) : undefined) : says;
+}
+
+const REFUSALS = [
+  'acquired',
+  'ok',
+  'success',
+  'locked',
+  'held',
+  'isLocked',
+  'granted',
+  'obtained',
+  'isAcquired',
+  'gotLock',
+  'won',
+];
+
+/** Whether what an acquisition gave says that there is no lock. @param voidHolds - Nothing says that there is one. */
+export function isRefusal(result: unknown, voidHolds: boolean): boolean {
+  if (result === undefined) return !voidHolds;
+  if (result === null || result === false || result === 0 || result === '') return true;
+  if (Array.isArray(result)) return result.length === 0 || isRefusal(result[0], false);
+  if (typeof result !== 'object') return false;
+  return REFUSALS.some((name) => Reflect.get(result, name) === false || Reflect.get(result, name) === null);
+}
+
+/** Whether an extension has returned what takes the place of the lock: all that this has. */
+export function isLike(said: unknown, before: unknown): boolean {
+  if (typeof said !== 'object' || said === null || typeof before !== 'object' || before === null) return false;
+  return said !== before && Object.keys(before).every((name) => name in said);
 }

@@ -19,6 +19,13 @@ export interface Plan {
   readonly extend: string | null;
 }
 
+/** What says whether a lock is held, found by what it does: by the name that it has in what was acquired, or in its owner. */
+export interface Sign {
+  readonly of: 'result' | 'owner';
+  readonly name: string;
+  readonly whenHeld: boolean;
+}
+
 /** What was found out about a lock by using it. */
 export interface Understood {
   readonly plan: Plan;
@@ -32,6 +39,10 @@ export interface Understood {
   readonly fixedTtlMs: number | null;
   /** An acquisition that gives nothing has succeeded. */
   readonly voidHolds: boolean;
+  /** What says whether it is held, where that was found out; see {@link Sign}. */
+  readonly sign: Sign | null;
+  /** It goes on asking for the lock when its call has returned, and {@link sign} says when it has it. */
+  readonly campaigns: boolean;
   /** What its functions can do without is left to their defaults. */
   readonly isBare: boolean;
   /** Its key is kept alive while it is held. */
@@ -50,6 +61,8 @@ export const NOTHING_KNOWN: Omit<Understood, 'plan' | 'nodes' | 'client'> = {
   unitMs: 1,
   fixedTtlMs: null,
   voidHolds: false,
+  sign: null,
+  campaigns: false,
   isBare: false,
   renews: false,
   keyVaries: false,

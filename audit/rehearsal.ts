@@ -5,8 +5,9 @@ import { replayGuests } from '../guests/run.js';
 import { nothingSeen } from '../guests/seen.js';
 import { type LockPlan, plainCluster, plainLock, type Schedule } from '../scenarios/index.js';
 import { type Bench, type HeldByFile, lockMaker } from './drive.js';
+import { answersOf } from './held.js';
 import type { Hosts } from './hosts.js';
-import type { Understood } from './plan.js';
+import type { Sign, Understood } from './plan.js';
 import type { Trial } from './wire.js';
 
 /** What became of one acquisition in a rehearsal. */
@@ -26,6 +27,8 @@ export interface Attempt {
   saidMs: number | null;
   /** As its time ended, it still took itself for the holder, by what it says or by its TTL. */
   believes: boolean;
+  /** What was said of the lock while it was held, and no longer when it was not. */
+  sign: Sign | null;
 }
 
 /** How a rehearsal differs from plain use. */
@@ -34,6 +37,8 @@ interface Ways {
   readonly throws?: boolean;
   /** What a function sends at the end of its own work is not kept back. */
   readonly naturally?: boolean;
+  /** What the lock and its owner say is looked at before and after it is released. */
+  readonly looks?: boolean;
 }
 
 /** A world in which nothing goes wrong. */
@@ -101,11 +106,25 @@ function believesIn({ signal, isHeld, expiresAt = Number.POSITIVE_INFINITY }: He
   return isHeld === undefined ? nowMs < expiresAt : isHeld();
 }
 
+/** What was said before, and is no longer said. */
+function signIn(said: readonly ReadonlyMap<string, boolean>[], of: readonly unknown[]): Sign | null {
+  for (const [i, before] of said.entries()) {
+    const after = answersOf(of[i]);
+    // What can be asked comes before what is kept for it.
+    const changed = [...before].filter(([name, answer]) => after.get(name) === !answer);
+    const asked = ([name]: readonly [string, boolean]): boolean =>
+      typeof Reflect.get(of[i] as object, name) === 'function' || !Object.hasOwn(of[i] as object, name);
+    const [name, whenHeld] = changed.find(asked) ?? changed[0] ?? [];
+    if (name !== undefined && whenHeld !== undefined) return { of: i === 0 ? 'result' : 'owner', name, whenHeld };
+  }
+  return null;
+}
+
 function watchedCalls(
   lock: LockUnderTest,
   attempts: Attempt[],
   { wire }: Bench,
-  { throws = false }: Ways,
+  { throws = false, looks = false }: Ways,
 ): Pick<LockUnderTest, 'acquire' | 'release'> {
   const nowMs = (): number => current.owner?.wallMs() ?? Number.NaN;
   return {
@@ -124,6 +143,7 @@ function watchedCalls(
         releaseError: null,
         saidMs: null,
         believes: false,
+        sign: null,
       };
       attempts.push(attempt);
       try {
@@ -147,11 +167,14 @@ function watchedCalls(
         attempt.releasedMs = nowMs();
         attempt.believes = believesIn(held as HeldByFile, attempt.releasedMs);
       }
+      const { result, owner } = held as HeldByFile;
+      const said = looks ? ([result, owner] as const).map(answersOf) : [];
       try {
         await (held as HeldByFile).leave(throws ? new Error('the work failed') : undefined);
       } catch (error) {
         if (attempt !== undefined) attempt.releaseError = error;
       }
+      if (attempt !== undefined && looks) attempt.sign = signIn(said, [result, owner]);
     },
   };
 }

@@ -10,7 +10,7 @@ export type Callable = (...given: readonly unknown[]) => unknown;
 const TAKES =
   /^_?(?:try|do|attempt)?_?(?:acquire|lock|obtain|take|claim|grab|get|enter|reserve|begin|start|hold|wait|checkout|own|set)(?:.*(?:lock|lease|mutex|claim|leader\w*|slot))?(?:Once|With\w+|For\w*|OrThrow|OrNull|Async)?$/i;
 const GIVES =
-  /^_?(?:try|safe|do)?_?(?:release|unlock|free|giveBack|drop|leave|del|delete|remove|end|exit|dispose|close|finish|relinquish|abandon|yield|clear|put)(?:.*(?:lock|lease|mutex|key|claim|leader\w*|slot))?(?:Safe|Async)?$/i;
+  /^_?(?:try|safe|do)?_?(?:release|unlock|free|giveBack|drop|leave|del|delete|remove|end|exit|dispose|close|finish|relinquish|abandon|yield|clear|put|stop|resign|abdicate|stepDown|quit|withdraw|shutdown)(?:.*(?:lock|lease|mutex|key|claim|leader\w*|slot))?(?:Safe|Async)?$/i;
 /** Names that say what they acquire, or release: `lockBilling`, `unlockBilling`. */
 const TAKES_WHAT =
   /^_?(?:try|Try)?_?(?:[aA]cquire|[lL]ock|[oO]btain|[cC]laim|[gG]rab|[rR]eserve|[oO]wn|[lL]ease|[hH]old|[tT]ake)(?:[A-Z_]\w*)?$/;
@@ -83,23 +83,32 @@ const NOT_ITS_OWN: ReadonlySet<object> = new Set([
   EventEmitter.prototype,
 ]);
 
+/** The names of all that a value has of its author. */
+export function membersOf(value: object): Set<string> {
+  const found = new Set<string>();
+  for (let at: object | null = value; at !== null && !NOT_ITS_OWN.has(at); at = Object.getPrototypeOf(at))
+    for (const name of Object.getOwnPropertyNames(at)) if (name !== 'constructor') found.add(name);
+  return found;
+}
+
 /** What can be called of a value: itself, or its methods. */
 export function methodsOf(value: unknown): Map<string, Callable> {
   const found = new Map<string, Callable>();
-  if (typeof value !== 'object' && typeof value !== 'function') return found;
-  for (let at: object | null = value; at !== null && !NOT_ITS_OWN.has(at); at = Object.getPrototypeOf(at)) {
-    for (const name of Object.getOwnPropertyNames(at)) {
-      if (
-        name === 'constructor' ||
-        found.has(name) ||
-        (typeof value === 'function' && ['length', 'name', 'prototype'].includes(name))
-      )
-        continue;
-      const own = Object.getOwnPropertyDescriptor(at, name);
-      if (typeof own?.value === 'function') found.set(name, own.value as Callable);
-    }
+  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return found;
+  for (const name of membersOf(value)) {
+    if (typeof value === 'function' && ['length', 'name', 'prototype'].includes(name)) continue;
+    const own = descriptorOf(value, name);
+    if (typeof own?.value === 'function') found.set(name, own.value as Callable);
   }
   return found;
+}
+
+function descriptorOf(value: object, name: string): PropertyDescriptor | undefined {
+  for (let at: object | null = value; at !== null; at = Object.getPrototypeOf(at)) {
+    const own = Object.getOwnPropertyDescriptor(at, name);
+    if (own !== undefined) return own;
+  }
+  return undefined;
 }
 
 function hasRole(parameters: readonly Parameter[], role: ReturnType<typeof roleOf>): boolean {

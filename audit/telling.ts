@@ -18,7 +18,11 @@ export function understoodIn(program: Program, { how, seen }: FoundLock): string
   const where = whereOf(program, how);
   const uses = {
     with: 'runs work under the lock',
-    pair: plan.give === null ? 'acquires, and what it gives releases' : `acquires, and ${plan.give} releases`,
+    pair: how.campaigns
+      ? `asks for the lock; ${how.sign?.name} says who has it, and ${plan.give} releases`
+      : plan.give === null
+        ? 'acquires, and what it gives releases'
+        : `acquires, and ${plan.give} releases`,
     handler: 'does its own work under the lock',
     script: 'does its work under the lock as it is loaded',
   }[plan.use];

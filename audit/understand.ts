@@ -11,6 +11,7 @@ import { Hosts, knownServiceAt } from './hosts.js';
 import { NOTHING_KNOWN, nameOfPlan, type Plan, type Understood } from './plan.js';
 import { exportsOf, firstLineOf, insideOf } from './program.js';
 import { type Attempt, calm, factoryFor, rehearse, use } from './rehearsal.js';
+import type { Said as SaidCommand } from './said.js';
 import { isTaker, Surface } from './surface.js';
 
 /** A lock that was found in a file. */
@@ -36,11 +37,13 @@ export class NoLockError extends InputError {
   override readonly name: string = 'NoLockError';
 }
 
+const UNSAID = 'returned before that was granted, and nothing was found that says who has the lock';
+
 /** A function that sets a key, and gives no lock though nothing is in its way. */
 class NotGivenError extends Error {
   constructor(name: string, error: unknown) {
-    const how = error === null ? 'gave no lock' : `was rejected with ${firstLineOf(error)}`;
-    super(`${name} set a key in Redis and ${how}, with nothing in its way`);
+    const rejected = error === null ? 'gave no lock' : `was rejected with ${firstLineOf(error)}`;
+    super(`${name} set a key in Redis and ${error === UNSAID ? UNSAID : `${rejected}, with nothing in its way`}`);
   }
 }
 
@@ -187,6 +190,7 @@ async function triedWith(
   const nodes =
     said.nodes ??
     new Set(looking.trial?.sent.filter(({ operation }) => operation === 'acquire').map(({ node }) => node)).size;
+  const { plan } = first;
   const narrowed = new Hosts(Math.max(nodes, hosts.met));
   let how: Understood = {
     ...first,
@@ -196,12 +200,32 @@ async function triedWith(
   how = { ...how, ...lifetimeOf(looking, how) };
   const again = await firstUse(bench, narrowed, how, how.nodes);
   if (again === null || !isTaken(again)) return null;
-  const known = { ...how, ...lifetimeOf(again, how), releases: releasesIn(again) };
-  return { hosts: narrowed, ...(await examine(bench, narrowed, known, again)) };
+  const { sign } = again;
+  // One that gives nothing, and is asked who has it, need not have it when its call returns.
+  const campaigns = plan.use === 'pair' && how.voidHolds && sign?.of === 'owner';
+  const isEarly = !(again.acquiredMs >= (again.trial?.grantedMs ?? Number.NaN));
+  if (how.voidHolds && plan.use === 'pair' && isEarly && !campaigns) throw new NotGivenError(nameOfPlan(plan), UNSAID);
+  const known = { ...how, ...lifetimeOf(again, how), releases: releasesIn(again), sign, campaigns };
+  const found = { hosts: narrowed, ...(await examine(bench, narrowed, known, again)) };
+  if (how.voidHolds && !campaigns && plan.use === 'pair' && asksOn(found.seen.both[1]))
+    throw new NotGivenError(nameOfPlan(plan), UNSAID);
+  return found;
+}
+
+/** Whether it still asks for the lock, though its call has returned. */
+function asksOn(attempt: Attempt | undefined): boolean {
+  const { trial, acquiredMs } = attempt ?? {};
+  const isLater = ({ operation, atMs }: SaidCommand): boolean => operation === 'acquire' && atMs > Number(acquiredMs);
+  return trial?.sent.some(isLater) ?? false;
 }
 
 function isTaken(attempt: Attempt): boolean {
-  return attempt.trial?.isGranted === true && attempt.held !== null;
+  return isGranted(attempt) && attempt.held !== null;
+}
+
+/** Whether it was granted some time: one that asks for its lock in the background may have lost it since. */
+function isGranted({ trial }: Attempt): boolean {
+  return trial !== null && !Number.isNaN(trial.grantedMs);
 }
 
 function setsKey({ trial }: Attempt): boolean {
@@ -217,9 +241,9 @@ async function firstUse(bench: Bench, hosts: Hosts, how: Understood, needed: num
   );
   bench.wire.neededAtFirst = needed === 1 ? 1 : null;
   try {
-    const [attempt] = await rehearse(bench, hosts, how, schedule);
-    if (how.voidHolds || attempt?.trial?.isGranted !== true || attempt.held !== null) return attempt ?? null;
-    const [another] = await rehearse(bench, hosts, { ...how, voidHolds: true }, schedule);
+    const [attempt] = await rehearse(bench, hosts, how, schedule, { looks: true });
+    if (how.voidHolds || attempt === undefined || !isGranted(attempt) || attempt.held !== null) return attempt ?? null;
+    const [another] = await rehearse(bench, hosts, { ...how, voidHolds: true }, schedule, { looks: true });
     return another ?? null;
   } finally {
     bench.wire.neededAtFirst = null;

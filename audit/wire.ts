@@ -24,7 +24,7 @@ export class Trial {
   /** Resolves when enough nodes have granted the lock. */
   readonly granted: Promise<void>;
   isGranted = false;
-  /** Its call has ended with the lock: what is sent from now on is no further try. */
+  /** Its call has ended with the lock: once that is granted, what is sent is no further try. */
   isHeld = false;
   /** When the lock was granted, and when its process first touched the key again, ms by the wall clock. */
   grantedMs: number = Number.NaN;
@@ -50,7 +50,7 @@ export class Trial {
 
   heard(said: Said): void {
     this.sent.push(said);
-    if (said.operation === 'acquire' && said.value !== null && !this.isHeld) {
+    if (said.operation === 'acquire' && said.value !== null && !(this.isHeld && this.isGranted)) {
       this.key ??= said.key;
       if (said.key !== this.key) return;
       this.offered(said.value, said);
