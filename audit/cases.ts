@@ -2,20 +2,25 @@ import { casesOf, tasksIn } from '../guests/search/cases.js';
 import { type FaultClass, withstood } from '../guests/search/fault-classes.js';
 import { VIOLATION_KINDS, type ViolationKind } from '../guests/search/kinds.js';
 import type { Understood } from './plan.js';
+import { REPLICA_LAG_US } from './replica.js';
 
 /** What a lock promises to its users. */
-export type PromiseKind = 'single' | 'redlock' | 'guard';
+export type PromiseKind = 'single' | 'replicated' | 'redlock' | 'guard';
 
 /** What a lock is judged by: a lock on one node lives and dies with it; one that is never released is a guard of a period. */
-export function promiseOf({ nodes, releases }: Understood): PromiseKind {
+export function promiseOf({ nodes, releases, waits }: Understood): PromiseKind {
   if (nodes > 1) return 'redlock';
-  return releases ? 'single' : 'guard';
+  if (!releases) return 'guard';
+  return waits ? 'replicated' : 'single';
 }
+
+/** A key that is left behind ends with its TTL, and nobody has promised more than what the key says. */
+const SINGLE: readonly ViolationKind[] = ['belief', 'state', 'lifetime', 'token', 'hang', 'rejection'];
 
 /** What counts against each, the worst first. */
 const KINDS: Readonly<Record<PromiseKind | 'ownWork', readonly ViolationKind[]>> = {
-  // A key that is left behind ends with its TTL, and nobody has promised more than what the key says.
-  single: ['belief', 'state', 'lifetime', 'token', 'hang', 'rejection'],
+  single: SINGLE,
+  replicated: SINGLE,
   ownWork: ['belief', 'state', 'lifetime', 'token'],
   redlock: VIOLATION_KINDS.filter((kind) => kind !== 'effect' && kind !== 'signal'),
   guard: ['belief', 'lifetime'],
@@ -26,7 +31,7 @@ export function kindsFor(how: Understood): readonly ViolationKind[] {
   const promise = promiseOf(how);
   if (how.keyVaries) return ['lifetime'];
   // What it does besides is not known, and takes as long as it takes.
-  return KINDS[promise === 'single' && isOwnWork(how) ? 'ownWork' : promise];
+  return KINDS[KINDS[promise] === SINGLE && isOwnWork(how) ? 'ownWork' : promise];
 }
 
 /** Whether it does work of its own under the lock, and is handed none. */
@@ -77,11 +82,16 @@ export function troublesFor(how: Understood): (n: number) => Trouble {
     .filter(({ id, minority }) => !LOSES_DATA.includes(id) && !minority && !(isOwnWork(how) && EXTENDS.includes(id)))
     .map((it) => withoutCrashes(it));
   classes.push(...LATE, ...LATE);
+  const replica = how.waits ? { replicaLagUs: REPLICA_LAG_US } : {};
   return (n) => {
     const faults = tasksIn(n, how.besides) ?? (classes[n % classes.length] as FaultClass);
     const alike = Math.floor(n / classes.length) % 2 === 0 ? {} : { longestOffsetMs: 1 };
     return {
-      faults: { ...faults, faultModel: { ...faults.faultModel, clients: 3, nodes: 1, ttlsMs: ttls, ...alike } },
+      faults: {
+        ...faults,
+        ...replica,
+        faultModel: { ...faults.faultModel, clients: 3, nodes: 1, ttlsMs: ttls, ...alike },
+      },
       commandTimeoutMs: undefined,
     };
   };

@@ -18,6 +18,7 @@ export function defectsOf({ how, seen }: FoundLock): Defect[] {
     ...refusedDefects(seen),
     ...releaseDefects(commands, seen, how),
     ...valueDefects(commands, seen, how.releases),
+    ...failoverDefects(seen),
     ...sharedDefects(seen, how.releases),
     ...extensionDefects(seen, how.renews),
     ...beliefDefects(seen),
@@ -108,6 +109,19 @@ function valueDefects(
   ];
 }
 
+function failoverDefects({ lostInFailover }: FoundLock['seen']): Defect[] {
+  if (!lostInFailover) return [];
+  return [
+    {
+      id: 'wait-unheeded',
+      sentence:
+        'it waits for a replica (WAIT), and is held though none has its key: a failover to one that is behind gives the lock to another process',
+      fix: 'compare the answer of WAIT with the replicas that are needed; where there are fewer, delete the key and refuse the lock',
+      brings: EXCLUSION,
+      isShown: true,
+    },
+  ];
+}
 function extensionDefects(seen: FoundLock['seen'], renews: boolean): Defect[] {
   const found: Defect[] = [];
   // What follows its acquisition at once gives the key its TTL.

@@ -1,6 +1,7 @@
 import type { Fault, LockPlan, Schedule } from '../scenarios/index.js';
 import { isOwnWork } from './cases.js';
 import type { Bench } from './drive.js';
+import { isLostInFailover } from './failover.js';
 import type { Hosts } from './hosts.js';
 import type { Understood } from './plan.js';
 import { type Attempt, calm, rehearse, use } from './rehearsal.js';
@@ -27,6 +28,8 @@ export interface Seen extends Omit<TwoTasks, 'besides'> {
   readonly extendsByFew: boolean;
   /** One held the lock and released it, and another asked after that, before the TTL of the first was over. */
   readonly next: readonly Attempt[];
+  /** It waits for a replica, and is held without: a failover gives it to another process. */
+  readonly lostInFailover: boolean;
   /** It went on to extend its key for long after a release that had failed. */
   readonly extendsOn: boolean;
 }
@@ -93,6 +96,7 @@ export async function examine(
     how: { ...known, keyVaries, besides },
     seen: {
       ...tasks,
+      lostInFailover: known.waits && !ownWork && (await isLostInFailover(bench, hosts, known, ttlMs)),
       alone,
       both,
       renewed: renewed ?? null,

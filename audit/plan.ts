@@ -51,6 +51,8 @@ export interface Understood {
   readonly keyVaries: boolean;
   /** What a process may acquire besides a lock that it has: what it promises to keep apart. */
   readonly besides: readonly string[];
+  /** It waits until a replica of its node has its key. */
+  readonly waits: boolean;
   /** It deletes its key when its work is done. */
   readonly releases: boolean;
 }
@@ -67,6 +69,7 @@ export const NOTHING_KNOWN: Omit<Understood, 'plan' | 'nodes' | 'client'> = {
   renews: false,
   keyVaries: false,
   besides: [],
+  waits: false,
   releases: true,
 };
 

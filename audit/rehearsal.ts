@@ -8,6 +8,7 @@ import { type Bench, type HeldByFile, lockMaker } from './drive.js';
 import { answersOf } from './held.js';
 import type { Hosts } from './hosts.js';
 import type { Sign, Understood } from './plan.js';
+import { withReplica } from './replica.js';
 import type { Trial } from './wire.js';
 
 /** What became of one acquisition in a rehearsal. */
@@ -89,7 +90,7 @@ export async function rehearse(
   };
   bench.wire.naturally = ways.naturally ?? false;
   try {
-    await replayGuests(factoryFor(bench.program.name, watched, bench, hosts), schedule);
+    await replayGuests(factoryFor(bench.program.name, watched, bench, hosts), withReplica(bench.program, schedule));
   } finally {
     bench.wire.naturally = false;
   }

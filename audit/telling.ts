@@ -64,6 +64,12 @@ export const PROMISES: Readonly<Record<PromiseKind, { readonly judged: string; r
     notMade:
       'it is lost with its node: a crash without the key on disk, or a failover to a replica, can give it to two; work that outlasts the TTL needs a fencing token',
   },
+  replicated: {
+    judged:
+      'that of a lock on a node with a replica: one holder at a time for as long as a TTL lasts, also where that replica takes over while the lock is held, and a key that ends by itself',
+    notMade:
+      'what was extended or released just before a failover, a replica that takes over later and has not caught up, and both masters of a split network; work that outlasts the TTL needs a fencing token',
+  },
   redlock: {
     judged:
       'that of Redlock: one holder at a time on a majority of nodes, whatever a minority does, and nodes that return after a TTL',

@@ -205,7 +205,14 @@ async function triedWith(
   const campaigns = plan.use === 'pair' && how.voidHolds && sign?.of === 'owner';
   const isEarly = !(again.acquiredMs >= (again.trial?.grantedMs ?? Number.NaN));
   if (how.voidHolds && plan.use === 'pair' && isEarly && !campaigns) throw new NotGivenError(nameOfPlan(plan), UNSAID);
-  const known = { ...how, ...lifetimeOf(again, how), releases: releasesIn(again), sign, campaigns };
+  const known = {
+    ...how,
+    ...lifetimeOf(again, how),
+    releases: releasesIn(again),
+    waits: waitsIn(again),
+    sign,
+    campaigns,
+  };
   const found = { hosts: narrowed, ...(await examine(bench, narrowed, known, again)) };
   if (how.voidHolds && !campaigns && plan.use === 'pair' && asksOn(found.seen.both[1]))
     throw new NotGivenError(nameOfPlan(plan), UNSAID);
@@ -268,4 +275,8 @@ function releasesIn({ trial }: Attempt): boolean {
   return trial.sent.some(
     (it) => it.operation === 'release' && (it.key === trial.key || it.words.includes(trial.value)),
   );
+}
+
+function waitsIn({ trial }: Attempt): boolean {
+  return trial?.sent.some(({ verb }) => verb === 'wait') ?? false;
 }

@@ -296,7 +296,11 @@ const audited = {
   file: z.string().describe('its path, from the working directory'),
   verdict: z.enum(['passed', 'violated', 'inconclusive']),
   understood: z.array(sentence).describe('how the lock is used, as far as it was understood'),
-  promise: z.strictObject({ kind: z.enum(['single', 'redlock', 'guard']), judged: sentence, notMade: sentence }),
+  promise: z.strictObject({
+    kind: z.enum(['single', 'replicated', 'redlock', 'guard']),
+    judged: sentence,
+    notMade: sentence,
+  }),
   findings: z.array(
     z.strictObject({
       id: z.string(),

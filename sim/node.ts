@@ -57,6 +57,8 @@ export class SimNode extends Process {
   private refusesUntil: TrueTime = trueTime(0);
   /** Whether a replica listens: one that has taken over does not. */
   hasReplica = true;
+  /** How far it is behind, µs; `null` for none. */
+  readonly replicaLagUs: number | null;
   /** By resource: the TTL it was given last, ticks; kept where a restart makes use of it. */
   private readonly lives: number[] = [];
   /** By resource: when it was written last; kept where it may come back with what it had before. */
@@ -81,6 +83,7 @@ export class SimNode extends Process {
     super(index, nodeName(index), NODE_BASE + index, new Clock(offsetUs, ratePpm));
     this.context = context;
     this.armExpiryEvent = armExpiry;
+    this.replicaLagUs = cluster.replicaLagUs;
     this.journaling = cluster.replicaLagUs !== null || cluster.persistence !== 'none';
     this.ttlRestarts = cluster.expiryAtLoad === 'restarts';
     this.tickUs = cluster.resolutionUs;

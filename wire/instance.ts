@@ -25,6 +25,8 @@ export interface Settings {
   /** Chance, from 0 to 1, excluded. */
   readonly random: () => number;
   readonly edition?: Edition;
+  /** How far its one replica is behind, µs; `null` for none, which is the default. */
+  readonly replicaLagUs?: () => number | null;
   /** How many databases there are (default: 16). */
   readonly databases?: number;
   /** Has connections authenticate (default: none). */
@@ -43,6 +45,7 @@ const machines = new Map<string, LuaMachine>();
 export class Instance {
   readonly edition: Edition;
   readonly random: () => number;
+  readonly replicaLagUs: () => number | null;
   readonly config: Map<string, string>;
   readonly scripts: ScriptTexts = new Map();
   readonly libraries: Map<string, Library> = new Map();
@@ -73,6 +76,7 @@ export class Instance {
     this.edition = settings.edition ?? REDIS_7_0;
     this.clock = settings.now;
     this.random = settings.random;
+    this.replicaLagUs = settings.replicaLagUs ?? (() => null);
     this.config = defaultConfig(settings);
     this.startedAt = this.nowUs;
     const make =

@@ -72,6 +72,15 @@ describe('a connection', () => {
     expect(await noted(script, [], fast)).toEqual(['2 connect', `71 data ${answer}`, '71 data +PONG']);
   });
 
+  it('carries what a replica has, when it has it', async () => {
+    const script: Script = (note) => {
+      watched(note).write('*3\r\n$4\r\nWAIT\r\n$1\r\n1\r\n$3\r\n100\r\n');
+    };
+    const behind = (replicaLagUs: number) => ({ cluster: { ...plainCluster(5), replicaLagUs } });
+    expect(await noted(script, [], behind(7_000))).toEqual(['2 connect', '11 data :1']);
+    expect(await noted(script, [], behind(700_000))).toEqual(['2 connect', '104 data :0']);
+  });
+
   it('is refused by a machine that is on, whatever was to be turned off while it was down', async () => {
     const down = { ...crash, atUs: 100_000, restartAfterUs: 100_000 };
     const faults = [down, { ...crash, atUs: 150_000, power: true }, { ...crash, atUs: 300_000 }];

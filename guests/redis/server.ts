@@ -64,6 +64,7 @@ export class Server {
       random: () => (this.drawn++ % 1009) / 1009,
       databases: 1,
       edition: EDITION,
+      replicaLagUs: () => this.keyspace.site?.node.replicaLagUs ?? null,
       keyspace: (_, changed) => {
         this.keyspace.listener = changed;
         return this.keyspace;

@@ -36,6 +36,8 @@ export interface FaultClass {
   readonly heals?: boolean;
   /** Each process makes two acquisitions at once: the second is of one of these. */
   readonly besides?: readonly [string, ...string[]];
+  /** Each node has a replica so far behind, µs. */
+  readonly replicaLagUs?: number;
   /** Clients write to a resource while they hold the lock, having looked at it just before. */
   readonly writes?: boolean;
   /** By client: which nodes it is told of, if not of all. */

@@ -39,6 +39,8 @@ export function drawGuestPremise(faults: FaultClass, streams: StreamSource, run:
   const drawn = drawPremise(weatherOf(faults), COMBINED, premiseStream(streams, run));
   const { setup } = drawn;
   const link = faults.link ?? setup.cluster.link;
+  const { replicaLagUs = setup.cluster.replicaLagUs } = faults;
+  const cluster = { ...setup.cluster, link, replicaLagUs };
   return {
     ...drawn,
     ...(faults.always === undefined ? {} : { [faults.always]: true }),
@@ -49,7 +51,7 @@ export function drawGuestPremise(faults: FaultClass, streams: StreamSource, run:
       ...setup,
       policy: weatherOf(faults).policy,
       ...(faults.views === undefined ? {} : { views: faults.views }),
-      cluster: faults.atOnce ? alike({ ...setup.cluster, link }) : { ...setup.cluster, link },
+      cluster: faults.atOnce ? alike(cluster) : cluster,
       untilUs: faults.heals
         ? healedUs(drawn.ttlMs) + setup.clients.length * TURN_US + REST_US
         : 8 * drawn.ttlMs * 1000 + REST_US,

@@ -161,16 +161,18 @@ const CONFIG: Command = container('config', 's', {
   set: [-4, 's', configSet],
 });
 
-// ——— replication, as of a node alone ———
+// ——— replication, as of a node with one replica at most ———
 
-/** There are no replicas: it waits in vain, or not at all. */
+/** It waits until the replica, which is always as far behind, has what came before; without one, in vain. */
 const wait: Handler = (argv, { instance, session, isNested }): Reply => {
   const wanted = integer(at(argv, 1));
   const timeout = wide(at(argv, 2), fail('timeout is not an integer or out of range'));
   if (timeout < 0n) throw fail('timeout is negative');
   if (wanted <= 0 || isNested) return 0;
-  const until = timeout === 0n ? Number.POSITIVE_INFINITY : instance.nowUs + Number(timeout) * 1000;
-  const giveUp = (): void => instance.push(session, 0);
+  const lagUs = instance.replicaLagUs() ?? Number.POSITIVE_INFINITY;
+  const forUs = timeout === 0n ? Number.POSITIVE_INFINITY : Number(timeout) * 1000;
+  const until = instance.nowUs + (wanted === 1 ? Math.min(lagUs, forUs) : forUs);
+  const giveUp = (): void => instance.push(session, lagUs <= forUs ? 1 : 0);
   instance.wait(session, { database: session.database, keys: [], until, retry: () => false, giveUp });
   return NO_REPLY;
 };
