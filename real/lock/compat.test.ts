@@ -107,11 +107,11 @@ describe.skipIf(!canRunOnRedis('the interface of node-redlock', 'processes'))(
       test('runs routines, extends meanwhile, and releases whatever they do', async () => {
         const redlock = new Redlock(clients, QUICK);
         const key = fresh();
-        const settings = { automaticExtensionThreshold: 150 };
-        const result = await redlock.using([key], 300, settings, async (signal) => {
+        const settings = { automaticExtensionThreshold: 1000 };
+        const result = await redlock.using([key], 1500, settings, async (signal) => {
           const value = await clients[0]?.get(key);
           await expect(redlock.acquire([key], HOUR, { retryCount: 0 })).rejects.toBeInstanceOf(ExecutionError);
-          await sleep(500);
+          await sleep(1700);
           expect([signal.aborted, signal.error]).toEqual([false, undefined]);
           expect(await clients[0]?.get(key)).toBe(value);
           return 'done';
@@ -119,7 +119,7 @@ describe.skipIf(!canRunOnRedis('the interface of node-redlock', 'processes'))(
         expect(result).toBe('done');
         await expect.poll(() => onAll(key)).toEqual([null, null, null]);
         let runs = 0;
-        const failing = redlock.using([key], 1000, async () => {
+        const failing = redlock.using([key], 10_000, async () => {
           runs++;
           throw new Error('mine');
         });
@@ -180,7 +180,7 @@ describe.skipIf(!canRunOnRedis('the interface of node-redlock', 'processes'))(
       const other = new Redlock(clients, { retryCount: 0 });
       const holder = await other.acquire(taken, HOUR);
       let runs = 0;
-      const failing = redlock.using([key], 1000, async () => {
+      const failing = redlock.using([key], 10_000, async () => {
         runs++;
         await other.acquire(taken, HOUR);
       });

@@ -102,9 +102,9 @@ describe.skipIf(!canRunOnRedis('the lock on five real nodes'))('the lock on five
 
   test('using extends the lock while the routine runs', async () => {
     const resource = fresh();
-    const outcome = await redlock.using([resource], 300, async (signal, lock) => {
-      await sleep(1000);
-      await expect(rival.acquire(resource, 300)).rejects.toMatchObject({ code: 'ERR_LOCK_CONTENDED' });
+    const outcome = await redlock.using([resource], 1500, async (signal, lock) => {
+      await sleep(2500);
+      await expect(rival.acquire(resource, 1500)).rejects.toMatchObject({ code: 'ERR_LOCK_CONTENDED' });
       return [signal.aborted, lock.remaining() > 0];
     });
     expect(outcome).toEqual([false, true]);
@@ -127,10 +127,10 @@ describe.skipIf(!canRunOnRedis('the lock on five real nodes'))('the lock on five
     await sleep(50);
     expect(await lock.release()).toMatchObject({ released: 0, unreachable: 0 });
 
-    const released = await redlock.acquire(resource, 200);
+    const released = await redlock.acquire(resource, 1000);
     const kept = released.signal;
     await released.release();
-    await sleep(300);
+    await sleep(1100);
     expect(kept.aborted).toBe(false);
   });
 
