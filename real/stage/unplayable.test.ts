@@ -200,6 +200,18 @@ const BASES: readonly Parts[] = [
     locks: [[lock(0, { holdUs: 2_000_000 })], [lock(30_000)]],
     fates: [late({ client: 'c2', operation: 'release', node: 'n1', direction: 'request', lost: true })],
   },
+  // Nodes that miss the SET and the release, and hear the extension between them.
+  {
+    policy: { settings: { retryJitterUs: 0, tries: 2 } },
+    locks: [
+      [lock(0, { holdUs: 700_000, extensions: [{ afterUs: 300_000, ttlMs: 10_000 }] })],
+      [lock(950_000, { holdUs: 50_000 })],
+    ],
+    fates: [
+      ...['n0', 'n1'].map((node) => late({ operation: 'acquire', node, direction: 'request', lost: true })),
+      ...['n0', 'n1', 'n2'].map((node) => late({ operation: 'release', node, direction: 'request', lost: true })),
+    ],
+  },
   // A holder whose clock is set back, others whose machines stand still, one of them while it extends itself.
   {
     policy: {

@@ -127,7 +127,7 @@ const LOCK_FIELDS: Fields<LockPlan> = {
 const AT = { kind: 'played', atUs: 'played', edge: 'moot' } as const;
 
 /** Extensions that set keys are refused with the acquisitions, and those that do not with nothing else. */
-const setsKeys = (policy: Policy): boolean => deviates(policy, 'extends-any', 'extends-missing');
+const setsKeys = (policy: Policy): boolean => deviates(policy, 'extends-any', 'extends-missing', 'extension-heals');
 
 const FAULT_FIELDS: FaultFields = {
   crash: {
