@@ -36,12 +36,25 @@ describe('until when a lock may be relied on', () => {
     const trial = trialOf(1, [0, 10, 'yes']);
     trial.heard(saidOf(0, 400, 'token', 'release'));
     trial.heard(saidOf(0, 900, value));
-    expect(trial.isGranted).toBe(false);
     trial.answered(0, 'acquire', 'yes', 901);
     expect(trial.reliableUntil(950, TTL_MS)).toBe(900 + usable(TTL_MS));
     trial.isHeld = true;
     trial.heard(saidOf(0, 1_500, 'a third'));
     expect(trial.reliableUntil(1_600, TTL_MS)).toBe(900 + usable(TTL_MS));
+  });
+
+  it('counts from when it was sent where the caller has heard before it was noticed here', () => {
+    const trial = trialOf(2, [0, 10, 'yes'], [1, 10, 'no']);
+    expect(trial.isGranted).toBe(false);
+    expect(trial.reliableUntil(90, TTL_MS)).toBe(10 + usable(TTL_MS));
+  });
+
+  it('counts from what won, though a client sends what it was asked for long before after that', () => {
+    const trial = trialOf(2, [1, 500, 'yes'], [2, 500, 'yes']);
+    trial.heard(saidOf(0, 700, 'of a try before'));
+    trial.answered(0, 'acquire', 'no', 701);
+    expect(trial).toMatchObject({ isGranted: true, value: 'token' });
+    expect(trial.reliableUntil(702, TTL_MS)).toBe(500 + usable(TTL_MS));
   });
 });
 

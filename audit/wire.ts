@@ -9,6 +9,7 @@ const USABLE_LESS_MS = 3;
 
 /** A value that a process offered for its lock. */
 interface Offer {
+  readonly value: string;
   ttlMs: number | null;
   /** When it was sent to each node last: a further try on a node counts from its own time. */
   readonly sentMs: Map<number, number>;
@@ -23,7 +24,6 @@ export class Trial {
   readonly sent: Said[] = [];
   /** Resolves when enough nodes have granted the lock. */
   readonly granted: Promise<void>;
-  isGranted = false;
   /** Its call has ended with the lock: once that is granted, what is sent is no further try. */
   isHeld = false;
   /** When the lock was granted, and when its process first touched the key again, ms by the wall clock. */
@@ -36,6 +36,10 @@ export class Trial {
   extensions = 0;
   private readonly offers = new Map<string, Offer>();
   private latest = '';
+  /** Of the offers that enough nodes have granted, the one that was granted last. */
+  private won: Offer | null = null;
+  /** What each node was asked for last: its next answer is about that. */
+  private readonly asked = new Map<number, Offer>();
   private readonly needed: number;
   private tell: () => void = () => {};
   /** What waits until the work is done; `null` where nothing is kept back. */
@@ -48,6 +52,14 @@ export class Trial {
     });
   }
 
+  get isGranted(): boolean {
+    return this.won !== null;
+  }
+
+  private get offer(): Offer | undefined {
+    return this.won ?? this.offers.get(this.latest);
+  }
+
   heard(said: Said): void {
     this.sent.push(said);
     if (said.operation === 'acquire' && said.value !== null && !(this.isHeld && this.isGranted)) {
@@ -55,48 +67,53 @@ export class Trial {
       if (said.key !== this.key) return;
       this.offered(said.value, said);
     }
-    if (said.operation === 'release' && said.key === this.key) this.offers.get(this.latest)?.deletedOn.add(said.node);
+    if (said.operation === 'release' && said.key === this.key) this.offer?.deletedOn.add(said.node);
     if (said.operation === 'extend' && said.key === this.key) {
       this.extensions++;
-      const offer = this.offers.get(this.latest);
+      const { offer } = this;
       if (offer !== undefined && offer.ttlMs === null) offer.ttlMs = said.ttlMs;
     }
   }
 
   private offered(value: string, { node, atMs, ttlMs }: Said): void {
-    const known = this.offers.get(value);
-    const offer = known ?? { ttlMs, sentMs: new Map(), grantedMs: new Map(), deletedOn: new Set() };
-    const isAnotherTry = known === undefined || known.deletedOn.delete(node);
-    // The try before has failed, whatever nodes have answered.
-    if (isAnotherTry) {
+    const offer = this.offers.get(value) ?? {
+      value,
+      ttlMs,
+      sentMs: new Map(),
+      grantedMs: new Map(),
+      deletedOn: new Set(),
+    };
+    // It is granted again, or not at all.
+    if (offer.deletedOn.delete(node)) {
       offer.grantedMs.delete(node);
-      this.isGranted = false;
+      if (this.won === offer) this.won = null;
     }
     this.latest = value;
+    this.asked.set(node, offer);
     offer.sentMs.set(node, atMs);
     this.offers.set(value, offer);
   }
 
   answered(node: number, operation: Said['operation'], answer: Answer, nowMs: number): void {
     if (operation === 'extend') return;
-    if (operation !== 'acquire' || this.isGranted) return;
+    if (operation !== 'acquire' || (this.isHeld && this.isGranted)) return;
     if (answer !== 'yes') {
       if (answer === 'no') this.refusals++;
       else this.errors++;
       return;
     }
-    const offer = this.offers.get(this.latest);
+    const offer = this.asked.get(node);
     if (offer === undefined) return;
     offer.grantedMs.set(node, offer.sentMs.get(node) ?? nowMs);
-    if (offer.grantedMs.size < this.needed) return;
-    this.isGranted = true;
+    if (offer.grantedMs.size < this.needed || this.won === offer) return;
+    this.won = offer;
     this.grantedMs = nowMs;
     this.tell();
   }
 
   /** What its key lives for, ms; `null` for ever. */
   get ttlMs(): number | null {
-    return this.offers.get(this.latest)?.ttlMs ?? null;
+    return this.offer?.ttlMs ?? null;
   }
 
   /** Its key has no end of its own: see {@link Said.endsByValue}. */
@@ -104,23 +121,24 @@ export class Trial {
     return this.sent.some((it) => it.endsByValue && it.key === this.key) && this.extensions === 0;
   }
 
-  /** The value that it has offered last. */
+  /** The value that was granted, or else the one that it has offered last. */
   get value(): string {
-    return this.latest;
+    return this.won?.value ?? this.latest;
   }
 
   /** Until when its caller may rely on it, ms by the wall clock, if its TTL is what ends it. */
   reliableUntil(nowMs: number, otherwiseMs: number): number {
-    const offer = this.offers.get(this.latest);
+    const { offer } = this;
     const ttlMs = offer === undefined ? otherwiseMs : offer.ttlMs;
     if (ttlMs === null) return Number.POSITIVE_INFINITY;
-    // The key that was asked for first ends first.
-    return (this.isGranted && offer !== undefined ? Math.min(...offer.grantedMs.values()) : nowMs) + usable(ttlMs);
+    // The key that was asked for first ends first. An answer may be on its way to here, and with the caller already.
+    const fromMs = offer === undefined ? [] : [...(this.isGranted ? offer.grantedMs : offer.sentMs).values()];
+    return Math.min(nowMs, ...fromMs) + usable(ttlMs);
   }
 
   /** When the first of the keys that it was granted ends, ms by the wall clock. */
   get endMs(): number {
-    const offer = this.offers.get(this.latest);
+    const { offer } = this;
     return offer === undefined || offer.ttlMs === null
       ? Number.NaN
       : Math.min(...offer.grantedMs.values()) + offer.ttlMs;
