@@ -28,7 +28,11 @@ function expectedOf(example: string): { readonly codes: readonly number[]; reado
   if (/^bench|--real/.test(example)) return { codes: [2] };
   if (/^(verify|audit)/.test(example)) return { codes: [64] };
   if (/^replay \.lockstep/.test(example)) return { codes: [64] };
-  if (/^check --faults|^check --past|^explore --crash 1 --restart-delay 0|^explore --bug|^explore --sets \S+ --ttl 2$|^check S13/.test(example))
+  if (
+    /^check --faults|^check --past|^explore --crash 1 --restart-delay 0|^explore --bug|^explore --sets \S+ --ttl 2$|^check S13/.test(
+      example,
+    )
+  )
     return { codes: [1] };
   if (/--checkpoint|--budget|^mutants/.test(example)) return { codes: [130, 0, 2, 4], stopAfterMs: 300 };
   return { codes: [0] };
