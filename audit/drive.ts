@@ -6,7 +6,7 @@ import { argumentsFor, type Given, roleOf } from './arguments.js';
 import type { ClientMaker } from './clients.js';
 import { environmentFor, placesFor } from './environment.js';
 import { answerOf, beliefOf, isLike, isRefusal, releaserIn } from './held.js';
-import type { Step, Understood } from './plan.js';
+import { type Step, saysWhether, type Understood } from './plan.js';
 import { type Exports, exportsOf, insideOf, type Program } from './program.js';
 import type { Parameter } from './shapes.js';
 import { type Callable, type Make, Shapes } from './surface.js';
@@ -207,6 +207,7 @@ class LockUser {
       }
       return this.held(trial, ttlMs, result, (error) => this.giveBack(target, result, base, error), undefined, owner);
     }
+    if (saysWhether(how) && !this.saysSo(owner, owner)) return null;
     const held = this.held(trial, ttlMs, result, (error) => this.giveBack(target, held.result, base, error));
     return held;
   }

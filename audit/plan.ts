@@ -57,6 +57,11 @@ export interface Understood {
   readonly releases: boolean;
 }
 
+/** Whether its acquisition gives nothing, and its owner is asked whether it has the lock. */
+export function saysWhether({ plan, voidHolds, sign }: Pick<Understood, 'plan' | 'voidHolds' | 'sign'>): boolean {
+  return plan.use === 'pair' && voidHolds && sign?.of === 'owner';
+}
+
 /** As little as is known before a lock was used. */
 export const NOTHING_KNOWN: Omit<Understood, 'plan' | 'nodes' | 'client'> = {
   isOpen: false,

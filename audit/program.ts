@@ -74,6 +74,7 @@ export class Program {
   static async load(path: string): Promise<Program> {
     const program = new Program(path);
     await program.add(path);
+    program.awaitImports();
     return program;
   }
 
@@ -97,10 +98,9 @@ export class Program {
     const text = readFileSync(path, 'utf8');
     const source = readSource(text, name);
     const isModule = MODULE_SYNTAX.test(text);
-    const { code, awaits } = this.transformed(text, path, source);
     const targets = new Map<string, Target>();
     // Before what it imports: files may import each other.
-    this.files.set(path, { path, source, isModule, awaits, evaluate: code, targets });
+    this.files.set(path, { path, source, isModule, targets, ...this.compiled(path, source) });
     for (const request of this.requestsIn(text, path)) targets.set(request, await this.targetOf(request, path, name));
   }
 
@@ -114,25 +114,38 @@ export class Program {
     return [...new Set([...transformed.matchAll(REQUESTS)].map(([, , request = '']) => request))];
   }
 
-  private transformed(text: string, path: string, { names }: SourceFile): { code: Evaluate; awaits: boolean } {
-    const inside = names.map((it) => `get ${it}() { return ${it}; }`).join(', ');
-    const of = (awaits: boolean): Evaluate => {
-      const source = this.jiti.transform({
-        source: text,
-        filename: path,
-        ts: !/\.[cm]?js$/.test(path),
-        retainLines: true,
-        interopDefault: false,
-        async: awaits,
-      });
-      const body = `return (${awaits ? 'async ' : ''}() => {${source}\n;exports.${INSIDE} = { ${inside} };})();`;
-      return compileFunction(body, [...PARAMETERS], { filename: path }) as Evaluate;
-    };
+  private compiled(path: string, source: SourceFile): Pick<OwnFile, 'evaluate' | 'awaits'> {
     try {
-      return { code: of(false), awaits: false };
+      return { evaluate: this.compiledAs(false, path, source), awaits: false };
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error;
-      return { code: of(true), awaits: true };
+      return { evaluate: this.compiledAs(true, path, source), awaits: true };
+    }
+  }
+
+  private compiledAs(awaits: boolean, path: string, { names, text }: SourceFile): Evaluate {
+    const inside = names.map((it) => `get ${it}() { return ${it}; }`).join(', ');
+    const source = this.jiti.transform({
+      source: text,
+      filename: path,
+      ts: !/\.[cm]?js$/.test(path),
+      retainLines: true,
+      interopDefault: false,
+      async: awaits,
+    });
+    const body = `return (${awaits ? 'async ' : ''}() => {${source}\n;exports.${INSIDE} = { ${inside} };})();`;
+    return compileFunction(body, [...PARAMETERS], { filename: path }) as Evaluate;
+  }
+
+  /** A file that imports one that awaits as it is loaded has to await that. */
+  private awaitImports(): void {
+    const isOfAwaiting = ({ isModule, awaits, targets }: OwnFile): boolean =>
+      isModule && !awaits && [...targets.values()].some((to) => 'own' in to && this.files.get(to.own)?.awaits);
+    for (;;) {
+      const file = [...this.files.values()].find(isOfAwaiting);
+      if (file === undefined) return;
+      const { path, source } = file;
+      this.files.set(path, { ...file, awaits: true, evaluate: this.compiledAs(true, path, source) });
     }
   }
 

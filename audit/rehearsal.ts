@@ -20,6 +20,8 @@ export interface Attempt {
   error: unknown;
   askedMs: number;
   acquiredMs: number;
+  /** When its call returned, whatever it gave. */
+  returnedMs: number;
   /** Its key was deleted before the call was over. */
   isOver: boolean;
   releasedMs: number;
@@ -139,6 +141,7 @@ function watchedCalls(
         error: null,
         askedMs: nowMs(),
         acquiredMs: Number.NaN,
+        returnedMs: Number.NaN,
         isOver: false,
         releasedMs: Number.NaN,
         releaseError: null,
@@ -152,6 +155,8 @@ function watchedCalls(
       } catch (error) {
         attempt.error = error;
         throw error;
+      } finally {
+        attempt.returnedMs = nowMs();
       }
       const { trial } = attempt;
       attempt.isOver = trial?.isGranted === true && releasedIn(trial);

@@ -1,7 +1,7 @@
 import type { ClientFailure } from '../guests/failure-file.js';
 import { natives } from '../guests/host/natives.js';
 import { type LockFactory, lockFactoryOf } from '../guests/lock-factory.js';
-import { replayGuests } from '../guests/run.js';
+import { type GuestRun, replayGuests } from '../guests/run.js';
 import { kindOf, type ViolationKind } from '../guests/search/kinds.js';
 import { claimsIn, drawGuestRun } from '../guests/search/search.js';
 import type { Violation } from '../properties/index.js';
@@ -65,6 +65,11 @@ function isCertain(violation: Violation): boolean {
   return kindOf(violation) !== 'lifetime' || violation.detail.includes('for ever');
 }
 
+/** Whether a process that it is about had ended by then: Node ends one that leaves an error uncaught. */
+function isOfEnded({ clients, atUs }: Violation, { uncaught }: GuestRun): boolean {
+  return uncaught.some((it) => it.atUs <= atUs && clients.includes(it.client));
+}
+
 /** One run, of a schedule that failed before. */
 async function playedAgain(
   made: LockFactory,
@@ -105,6 +110,8 @@ export async function searchAudit(
   const endsByValue = seen.alone.trial?.endsByValue ?? false;
   const kinds = kindsFor(how).filter((kind) => !(endsByValue && kind === 'lifetime'));
   const failing = new Map<ViolationKind, Failing>();
+  /** Of those, what failed in a run in which all errors were caught: it can be made small. */
+  const caught = new Set<ViolationKind>();
   const counts = new Map<ViolationKind, number>();
   const classes: Record<string, number> = {};
   let [runs, acquired, differs, isInterrupted] = [0, 0, false, false];
@@ -121,9 +128,10 @@ export async function searchAudit(
     classes[faults.id] = (classes[faults.id] ?? 0) + 1;
     acquired += claimsIn(run);
     const extending = faults.extendsItself ?? false;
-    const bad = run.violations.filter((it) => kinds.includes(kindOf(it)) && isCertain(it));
+    const bad = run.violations.filter((it) => kinds.includes(kindOf(it)) && isCertain(it) && !isOfEnded(it, run));
     for (const kind of new Set(bad.map(kindOf))) counts.set(kind, (counts.get(kind) ?? 0) + 1);
-    const fresh = bad.filter((it) => !failing.has(kindOf(it)));
+    const isCaught = run.uncaught.length === 0;
+    const fresh = bad.filter((it) => !failing.has(kindOf(it)) || (isCaught && !caught.has(kindOf(it))));
     if (fresh.length > 0 || runs % TWICE_EVERY === 0) {
       const again = await replayGuests(subject, run.schedule, { extendsItself: extending });
       differs ||= again.run.hash !== run.run.hash;
@@ -132,16 +140,10 @@ export async function searchAudit(
     if (first !== undefined) uncaught ??= firstLineOf(first.error);
     for (const violation of fresh) {
       const kind = kindOf(violation);
-      if (!failing.has(kind))
-        failing.set(kind, {
-          kind,
-          run: runs,
-          violation,
-          schedule: run.schedule,
-          extending,
-          events: run.run.events,
-          subject,
-        });
+      if (failing.has(kind) && (!isCaught || caught.has(kind))) continue;
+      if (isCaught) caught.add(kind);
+      const { schedule } = run;
+      failing.set(kind, { kind, run: runs, violation, schedule, extending, events: run.run.events, subject });
     }
     limits.onRun(runs + 1);
   }

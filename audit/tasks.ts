@@ -61,7 +61,7 @@ function areBothHeld(attempts: readonly Attempt[]): boolean {
 
 /**
  * What is handed the work, or gives something for each acquisition, promises to keep them apart. What says only whether it was
- * acquired promises that for different keys: whoever is told the key by each call can have several.
+ * acquired promises that for different keys: a lock that takes the key with each call can have several.
  */
 function besidesOf(how: Understood, [one, two]: readonly Attempt[]): readonly string[] {
   const { plan } = how;

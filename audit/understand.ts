@@ -8,7 +8,7 @@ import { serversIn } from './environment.js';
 import { examine, FIRST_TTL_MS, type Seen } from './examine.js';
 import { releaserIn } from './held.js';
 import { Hosts, knownServiceAt } from './hosts.js';
-import { NOTHING_KNOWN, nameOfPlan, type Plan, type Understood } from './plan.js';
+import { NOTHING_KNOWN, nameOfPlan, type Plan, saysWhether, type Understood } from './plan.js';
 import { exportsOf, firstLineOf, insideOf } from './program.js';
 import { type Attempt, calm, factoryFor, rehearse, use } from './rehearsal.js';
 import type { Said as SaidCommand } from './said.js';
@@ -201,10 +201,11 @@ async function triedWith(
   const again = await firstUse(bench, narrowed, how, how.nodes);
   if (again === null || !isTaken(again)) return null;
   const { sign } = again;
-  // One that gives nothing, and is asked who has it, need not have it when its call returns.
-  const campaigns = plan.use === 'pair' && how.voidHolds && sign?.of === 'owner';
+  const isVoid = how.voidHolds && plan.use === 'pair';
   const isEarly = !(again.acquiredMs >= (again.trial?.grantedMs ?? Number.NaN));
-  if (how.voidHolds && plan.use === 'pair' && isEarly && !campaigns) throw new NotGivenError(nameOfPlan(plan), UNSAID);
+  // One that gives nothing, and is asked who has it, need not have it when its call returns.
+  const campaigns = isEarly && saysWhether({ plan, voidHolds: how.voidHolds, sign });
+  if (isVoid && isEarly && !campaigns) throw new NotGivenError(nameOfPlan(plan), UNSAID);
   const known = {
     ...how,
     ...lifetimeOf(again, how),
@@ -214,15 +215,15 @@ async function triedWith(
     campaigns,
   };
   const found = { hosts: narrowed, ...(await examine(bench, narrowed, known, again)) };
-  if (how.voidHolds && !campaigns && plan.use === 'pair' && asksOn(found.seen.both[1]))
-    throw new NotGivenError(nameOfPlan(plan), UNSAID);
-  return found;
+  if (!isVoid || campaigns || !asksOn(found.seen.both[1])) return found;
+  if (!saysWhether(known)) throw new NotGivenError(nameOfPlan(plan), UNSAID);
+  return { hosts: narrowed, ...(await examine(bench, narrowed, { ...known, campaigns: true }, again)) };
 }
 
 /** Whether it still asks for the lock, though its call has returned. */
 function asksOn(attempt: Attempt | undefined): boolean {
-  const { trial, acquiredMs } = attempt ?? {};
-  const isLater = ({ operation, atMs }: SaidCommand): boolean => operation === 'acquire' && atMs > Number(acquiredMs);
+  const { trial, returnedMs } = attempt ?? {};
+  const isLater = ({ operation, atMs }: SaidCommand): boolean => operation === 'acquire' && atMs > Number(returnedMs);
   return trial?.sent.some(isLater) ?? false;
 }
 
