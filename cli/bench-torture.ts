@@ -3,26 +3,37 @@ import { createReadStream } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type HistoryVerdict, verifyHistory } from '../properties/history/verify.js';
-import { type ChaosPhase, runTorture, type TortureResult } from '../real/torture/index.js';
+import type { OtherServer } from '../real/provisioner/index.js';
+import { type ChaosPhase, runTorture, type TortureClient, type TortureResult } from '../real/torture/index.js';
+import { InputError } from '../scenarios/input-error.js';
 import { plural } from '../text/format.js';
+import { serverCommand } from '../wire/index.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { type Io, writeJson } from './io.js';
 import { ProgressLine } from './progress.js';
+import type { SimulatedEdition } from './torture-words.js';
 import { findingLines } from './verify.js';
 
 /** Flags of `bench --torture`. */
 export interface TortureFlags {
-  /** µs, of each of the two parts. */
+  /** µs, of the part within the assumptions. */
   readonly torture: number;
-  readonly nodes?: number;
+  readonly nodes?: number | undefined;
   /** What the faults come from; drawn if left out. */
-  readonly seed?: string;
+  readonly seed?: string | undefined;
+  readonly clients?: readonly TortureClient[] | undefined;
+  readonly simulated?: readonly SimulatedEdition[] | undefined;
   readonly json?: boolean;
 }
 
 /** Histories are left below the folder that the command runs in. */
 const FOLDER = '.lockstep/torture';
 const MOST_SHOWN = 3;
+const DEFAULT_NODES = 5;
+/** The part outside the assumptions needs one violation, not many, ms. */
+const MOST_OUTSIDE_MS = 60_000;
+/** One process for each client at least. */
+const FEWEST_CLIENTS = 6;
 /** Short enough to be typed again. */
 const MOST_SEED = 1_000_000;
 
@@ -48,9 +59,17 @@ export async function torture(flags: TortureFlags, io: Io): Promise<ExitCode> {
 
 async function tortured(
   faultModel: ChaosPhase,
-  { torture: forUs, nodes, seed }: TortureFlags & { readonly seed: string },
+  {
+    torture: forUs,
+    nodes = DEFAULT_NODES,
+    seed,
+    clients = ['ioredis@5'],
+    simulated = [],
+  }: TortureFlags & { readonly seed: string },
   io: Io,
 ): Promise<Part> {
+  if (simulated.length > nodes)
+    throw new InputError(`--simulated names ${simulated.length} nodes, but there are ${plural(nodes, 'node')}`);
   const line = new ProgressLine(io);
   const history = join(FOLDER, `${faultModel}.jsonl`);
   const plan = join(FOLDER, `${faultModel}.plan.json`);
@@ -60,9 +79,12 @@ async function tortured(
     seed,
     historyPath,
     planPath: join(io.cwd, plan),
-    forMs: forUs / 1000,
+    forMs: faultModel === 'within' ? forUs / 1000 : Math.min(forUs / 1000, MOST_OUTSIDE_MS),
     signal: io.signal,
-    ...(nodes === undefined ? {} : { nodes }),
+    nodes,
+    libraries: clients,
+    clients: Math.max(FEWEST_CLIENTS, clients.length),
+    others: simulated.map(serverOf),
     onProgress: ({ doneMs, forMs, calls, faults }) =>
       line.show(
         `${faultModel} the assumptions: ${seconds(Math.min(doneMs, forMs))} of ${seconds(forMs)}, ${plural(calls, 'call')}, ${plural(faults, 'fault')}`,
@@ -72,6 +94,13 @@ async function tortured(
   const lines: string[] = [];
   for await (const text of createInterface({ input: createReadStream(historyPath) })) lines.push(text);
   return { ...result, history, plan, ...verifyHistory(lines) };
+}
+
+/** A simulated server as a process of its own. */
+function serverOf(name: SimulatedEdition): OtherServer {
+  const [flavour, version = ''] = name.split('@');
+  const edition = { flavour: flavour === 'valkey' ? 'valkey' : 'redis', version } as const;
+  return { name: `simulated ${flavour} ${version}`, command: serverCommand(edition) };
 }
 
 function seconds(ms: number): string {
@@ -95,6 +124,9 @@ function partLines(part: Part): string[] {
       `${part.clients} processes, TTL ${part.ttlMs} ms, ${part.seconds} s${part.interrupted ? ', interrupted' : ''}`,
     ),
     row('operations', `${part.operations} recorded, ${part.acquired} locks acquired`),
+    ...struckRows(Object.entries(part.acquiredBy).map(([name, count]) => `${count} by ${name}`)).map((text, i) =>
+      row(i === 0 ? 'acquired' : '', text),
+    ),
     row(
       'seed',
       `${part.seed}: ${part.planned} faults planned, begun late by ${part.lateMs.median} ms (median), ${part.lateMs.most} ms (most)`,

@@ -6,7 +6,7 @@ export { loadLua } from './lua/module.js';
 export { sha1 } from './lua/sha1.js';
 export { Double, Failure, fail, MapReply, NULL_ARRAY, OK, type Reply, SetReply, Status, Verbatim } from './reply.js';
 export { encode, RequestParser } from './resp.js';
-export { type Served, serve } from './serve.js';
+export { type Served, serve, serverCommand } from './serve.js';
 export { type Connection, Server } from './server.js';
 export { Session } from './session.js';
 export { copyOf, Hash, List, MemberSet, type Value } from './values.js';

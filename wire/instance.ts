@@ -190,7 +190,7 @@ export class Instance {
     if (this.waiters.has(name)) this.ready.add(name);
   }
 
-  /** Whoever watches or waits for a key of this database is told that it is another one. */
+  /** Marks the keys of this database as changed for connections that watch them or wait for them. */
   databaseReplaced(database: number, keys: Iterable<string>): void {
     for (const key of keys) {
       const name = nameOf(database, key);

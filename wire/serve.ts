@@ -1,4 +1,6 @@
 import { type AddressInfo, createServer } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import type { Edition } from './instance.js';
 import type { Server } from './server.js';
 
 /** A server on a real port. */
@@ -52,4 +54,12 @@ export async function serve(server: Server, port = 0): Promise<Served> {
       await new Promise((resolve) => listener.close(resolve));
     },
   };
+}
+
+const IS_SOURCE = import.meta.url.endsWith('.ts');
+
+/** The command that starts a simulated server as a process of its own, to be followed by `--port` and its number. */
+export function serverCommand({ flavour, version }: Edition): readonly string[] {
+  const program = fileURLToPath(new URL(`./program.${IS_SOURCE ? 'ts' : 'js'}`, import.meta.url));
+  return [process.execPath, ...(IS_SOURCE ? ['--import', 'tsx'] : []), program, flavour, version];
 }

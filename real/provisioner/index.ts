@@ -6,7 +6,14 @@ import { type Provision, ProvisionError, type ProvisionOptions, type Source } fr
 import { provisionUrls } from './urls.js';
 
 export { findFaketime } from './fake-clock.js';
-export { type Persistence, type Provision, ProvisionError, type ProvisionedNode, type Source } from './types.js';
+export {
+  type OtherServer,
+  type Persistence,
+  type Provision,
+  ProvisionError,
+  type ProvisionedNode,
+  type Source,
+} from './types.js';
 
 /** How to get real Redis nodes, for messages that say that there are none. */
 export const WAYS_TO_GET_REDIS: readonly string[] = Object.freeze([
@@ -25,12 +32,13 @@ const REAL: readonly Source[] = ['urls', 'processes', 'containers', 'package'];
  * @throws ProvisionError naming the ways to get nodes, what is wrong with the URLs given, or what the other sources lack.
  */
 export async function provision(options: ProvisionOptions): Promise<Provision> {
-  const { nodes, sources = REAL, persistence = 'none', clocks = false, env = process.env } = options;
+  const { nodes, sources = REAL, persistence = 'none', clocks = false, others = [], env = process.env } = options;
+  const own = { persistence, clocks, others };
   const urls = env.LOCKSTEP_REDIS;
   if (sources.includes('urls') && urls !== undefined && urls !== '') return provisionUrls(urls, nodes);
   if (sources.includes('processes')) {
     const program = findServerProgram(env.PATH);
-    if (program !== undefined) return provisionProcesses(nodes, { program, persistence, clocks, source: 'processes' });
+    if (program !== undefined) return provisionProcesses(nodes, { ...own, program, source: 'processes' });
   }
   const lacking: string[] = [];
   if (sources.includes('containers')) {
@@ -40,8 +48,7 @@ export async function provision(options: ProvisionOptions): Promise<Provision> {
   }
   if (sources.includes('package')) {
     const program = await unpackedServer(env);
-    if (!(program instanceof ProvisionError))
-      return provisionProcesses(nodes, { program, persistence, clocks, source: 'package' });
+    if (!(program instanceof ProvisionError)) return provisionProcesses(nodes, { ...own, program, source: 'package' });
     lacking.push(program.message);
   }
   const mock = sources.includes('mock') ? await provisionMock(nodes) : undefined;

@@ -8,7 +8,7 @@ import { Clients } from './clients.js';
 import { FakeClock, findFaketime } from './fake-clock.js';
 import { provisionOf } from './provision-of.js';
 import { ServerProcess } from './server-process.js';
-import type { Persistence, Provision } from './types.js';
+import type { OtherServer, Persistence, Provision } from './types.js';
 
 const PROGRAMS = ['redis-server', 'valkey-server'];
 
@@ -31,17 +31,19 @@ interface ProcessOptions {
   /** Whether they get clocks that can be set, where that is possible. */
   readonly clocks: boolean;
   readonly source: 'processes' | 'package';
+  readonly others: readonly OtherServer[];
 }
 
 /** Nodes as processes of our own, gone without a trace when they are stopped or this process ends. */
 export async function provisionProcesses(nodes: number, options: ProcessOptions): Promise<Provision> {
-  const { program, persistence, source } = options;
+  const { program, persistence, source, others } = options;
   const folder = mkdtempSync(join(tmpdir(), 'lockstep-redis-'));
   const library = options.clocks ? findFaketime() : undefined;
   const servers = Array.from({ length: nodes }, (_, i) => {
     const own = join(folder, `n${i}`);
     const clock = library === undefined ? null : new FakeClock(library, join(folder, `n${i}.clock`));
-    return new ServerProcess(`n${i}`, program, own, persistence, clock);
+    const command = others[i - (nodes - others.length)]?.command ?? [program];
+    return new ServerProcess(`n${i}`, command, { folder: own, persistence, clock });
   });
   const clients = new Clients();
   const forget = atExit(() => {
@@ -56,7 +58,11 @@ export async function provisionProcesses(nodes: number, options: ProcessOptions)
   };
   try {
     await Promise.all(servers.map((server) => server.start()));
-    const description = `${nodes} × ${await versionOf(program)} on 127.0.0.1`;
+    const names = [
+      `${nodes - others.length} × ${await versionOf(program)}`,
+      ...others.map(({ name }) => `1 × ${name}`),
+    ];
+    const description = `${names.join(', ')} on 127.0.0.1`;
     return provisionOf({ source, description, clocks: library !== undefined }, servers, clients, stop);
   } catch (error) {
     await stop();

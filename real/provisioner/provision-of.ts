@@ -41,7 +41,7 @@ function nodeOf(server: Server, clients: Clients): ProvisionedNode {
  * The provision of nodes that are not ours, at these URLs, with the clients made for them.
  *
  * @param connect - Makes a client of the node at a place.
- * @param refusal - What is said to whoever wants to strike one.
+ * @param refusal - The error for a caller that wants to inject a fault into one.
  */
 export function provisionOfOthers(
   what: Pick<Provision, 'source' | 'description'>,

@@ -9,13 +9,15 @@ import type { FakeClock } from './fake-clock.js';
 import { freePort } from './free-port.js';
 import { type ClockSetting, type Persistence, ProvisionError, type RestartOptions } from './types.js';
 
-const START_MS = 10_000;
+/** Generous: a machine that does much else may take half a minute for what else takes a tenth of a second. */
+const START_MS = 120_000;
+const PROBE_MS = 5_000;
 const PORT_TRIES = 5;
 
 /** One redis-server or valkey-server of our own, on a free port of the loopback. */
 export class ServerProcess {
   readonly name: string;
-  readonly #program: string;
+  readonly #command: readonly string[];
   readonly #folder: string;
   readonly #persistence: Persistence;
   readonly #clock: FakeClock | null;
@@ -24,10 +26,17 @@ export class ServerProcess {
   #child: ChildProcess | undefined;
   #exited: Promise<void> = Promise.resolve();
 
-  /** `folder` is the server's own, and goes when it restarts empty; `clock` is `null` for the machine's. */
-  constructor(name: string, program: string, folder: string, persistence: Persistence, clock: FakeClock | null) {
+  /**
+   * `command` is the program, with what comes before the options of redis-server. `folder` is the server's own, and goes when it
+   * restarts empty; `clock` is `null` for the machine's.
+   */
+  constructor(
+    name: string,
+    command: readonly string[],
+    { folder, persistence, clock }: { folder: string; persistence: Persistence; clock: FakeClock | null },
+  ) {
     this.name = name;
-    this.#program = program;
+    this.#command = command;
     this.#folder = folder;
     this.#persistence = persistence;
     this.#clock = clock;
@@ -125,7 +134,12 @@ export class ServerProcess {
     const output = openSync(log, 'a');
     // In a process group of its own, so that Ctrl-C in a terminal reaches us alone and we end it in order.
     const env = { ...process.env, ...this.#clock?.environment() };
-    const child = spawn(this.#program, this.#arguments(), { stdio: ['ignore', output, output], detached: true, env });
+    const [program = '', ...first] = this.#command;
+    const child = spawn(program, [...first, ...this.#arguments()], {
+      stdio: ['ignore', output, output],
+      detached: true,
+      env,
+    });
     closeSync(output);
     child.unref();
     this.#child = child;
@@ -145,7 +159,7 @@ export class ServerProcess {
       await sleep(5);
     }
     await this.kill();
-    throw new ProvisionError(`${this.#program} ${ended ?? 'was not ready in time'}: ${lastLine(log)}`);
+    throw new ProvisionError(`${program} ${ended ?? 'was not ready in time'}: ${lastLine(log)}`);
   }
 
   #arguments(): string[] {
@@ -160,7 +174,7 @@ export class ServerProcess {
 
 async function isServing(url: string): Promise<boolean> {
   try {
-    await probe(url, 1000);
+    await probe(url, PROBE_MS);
     return true;
   } catch {
     return false;

@@ -15,6 +15,13 @@ export type Source = 'urls' | 'processes' | 'containers' | 'package' | 'mock';
  */
 export type Persistence = 'none' | 'rdb' | 'no' | 'everysec' | 'always';
 
+/** A program that is a server too, and takes the options of redis-server. */
+export interface OtherServer {
+  /** For a person. */
+  readonly name: string;
+  readonly command: readonly string[];
+}
+
 /** Which nodes are wanted. */
 export interface ProvisionOptions {
   /** How many nodes. */
@@ -25,6 +32,8 @@ export interface ProvisionOptions {
   readonly persistence?: Persistence;
   /** Gives own processes clocks that can be set, where libfaketime is found. Default `false`: it costs speed. */
   readonly clocks?: boolean;
+  /** Programs that the last of own processes run instead, one each. Default none. */
+  readonly others?: readonly OtherServer[];
   /** Where `LOCKSTEP_REDIS`, `PATH` and `LOCKSTEP_REDIS_IMAGE` are looked up. Default `process.env`. */
   readonly env?: Readonly<Record<string, string | undefined>>;
 }

@@ -8,14 +8,22 @@ import { findServerProgram } from '../provisioner/processes.js';
 /** The name under which {@link sentinelOf} knows its master. */
 export const MASTER_NAME = 'm';
 
-/** A Redis Cluster of one server, which has all slots. */
-export async function clusterOfOne(): Promise<Provision> {
+const SLOTS = 16_384;
+
+/** A Redis Cluster of servers that share the slots. */
+export async function clusterOf(servers: number): Promise<Provision> {
   const nodes = await wrapped(
     (program) => `exec ${program} "$@" --cluster-enabled yes --cluster-announce-ip 127.0.0.1`,
+    servers,
   );
-  const client = nodes.nodes[0]?.client();
-  await client?.cluster('ADDSLOTSRANGE', 0, 16_383);
-  while (!String(await client?.cluster('INFO')).includes('cluster_state:ok')) await sleep(20);
+  const clients = nodes.nodes.map((node) => node.client());
+  const share = Math.ceil(SLOTS / servers);
+  for (const [place, client] of clients.entries()) {
+    await client.cluster('ADDSLOTSRANGE', place * share, Math.min(SLOTS, (place + 1) * share) - 1);
+    await clients[0]?.cluster('MEET', '127.0.0.1', Number(new URL(nodes.urls[place] ?? '').port));
+  }
+  const whole = new RegExp(`cluster_state:ok[\\s\\S]*cluster_size:${servers}\\b`);
+  for (const client of clients) while (!whole.test(String(await client.cluster('INFO')))) await sleep(20);
   return nodes;
 }
 
@@ -39,10 +47,10 @@ exec ${program} "$dir/sentinel.conf" --sentinel`,
   );
 }
 
-/** One server that is started by a script in place of its program. */
-function wrapped(script: (program: string) => string): Promise<Provision> {
+/** Servers that are started by a script in place of their program. */
+function wrapped(script: (program: string) => string, servers: number = 1): Promise<Provision> {
   const folder = mkdtempSync(join(tmpdir(), 'lockstep-wrapped-'));
   const program = findServerProgram(process.env.PATH) ?? '';
   writeFileSync(join(folder, 'redis-server'), `#!/bin/sh\n${script(program)}\n`, { mode: 0o755 });
-  return provision({ nodes: 1, sources: ['processes'], env: { PATH: folder } });
+  return provision({ nodes: servers, sources: ['processes'], env: { PATH: folder } });
 }

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { appendFileSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import type { ClientOrders, ClientReport } from './types.js';
+import { appendFileSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { ClientOrders, ClientReport, TortureClient } from './types.js';
 
 /** How long a client may take to finish what it is doing when it is told to stop, ms. */
 const STOP_MS = 15_000;
@@ -12,6 +12,7 @@ const SCRIPT = new URL(`./client.${SOURCE ? 'ts' : 'js'}`, import.meta.url);
 
 interface Member {
   readonly name: string;
+  readonly library: TortureClient;
   readonly historyPath: string;
   readonly child: ChildProcess;
   readonly ended: Promise<number | null>;
@@ -44,7 +45,7 @@ export class ClientPool {
       child.once('error', () => resolve(1));
     });
     const report: ClientReport = { calls: 0, acquired: 0, longestCallMs: 0 };
-    const member: Member = { name, historyPath, child, ended, killed: false, report };
+    const member: Member = { name, library: orders.library, historyPath, child, ended, killed: false, report };
     child.on('message', (told) => {
       member.report = told as ClientReport;
     });
@@ -73,6 +74,13 @@ export class ClientPool {
     return this.#members.map(({ report }) => report);
   }
 
+  /** Locks that were acquired by each library. */
+  get acquiredBy(): Readonly<Partial<Record<TortureClient, number>>> {
+    const counts: Partial<Record<TortureClient, number>> = {};
+    for (const { library, report } of this.#members) counts[library] = (counts[library] ?? 0) + report.acquired;
+    return counts;
+  }
+
   /** Has everybody finish. Returns the names of those that did not, or not by themselves, or whose call took longer. */
   async dismiss(boundMs: number): Promise<string[]> {
     const wrong = await Promise.all(
@@ -96,8 +104,16 @@ export class ClientPool {
     for (const { child } of this.#members) child.kill('SIGKILL');
   }
 
+  /** Ends everybody, and waits until they are gone. */
+  async kill(): Promise<void> {
+    this.killNow();
+    await Promise.all(this.#members.map(({ ended }) => ended));
+  }
+
   /** Joins what all have recorded; of a client that was killed, without a line that it had not finished. */
   joinHistories(path: string): void {
+    mkdirSync(dirname(path), { recursive: true });
+    rmSync(path, { force: true });
     for (const { historyPath } of this.#members) {
       const text = textOf(historyPath);
       appendFileSync(path, text.slice(0, text.lastIndexOf('\n') + 1));

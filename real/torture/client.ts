@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Redis } from 'ioredis';
-import { LockError, Redlock } from 'lockstep-redlock';
+import { type AnyClient, LockError, Redlock } from 'lockstep-redlock';
+import { openClient } from '../client-libraries.js';
 import { openHistory, type RecordedLock, Recorder } from '../history/recorder.js';
 import { type Draw, streamOf } from './plan.js';
-import type { ClientOrders, ClientReport } from './types.js';
+import { RestBridge } from './rest-bridge.js';
+import type { ClientOrders, ClientReport, TortureClient } from './types.js';
 
 /*
  * A client process of a torture run: takes and releases locks as real programs do, records what happens, and tells
@@ -78,12 +79,19 @@ class TorturedClient {
   }
 }
 
+/** A client of one node. REST goes through a bridge in this process, which reaches the node on the same way as others. */
+async function openNode(library: TortureClient, url: string): Promise<{ readonly client: AnyClient; close(): void }> {
+  if (library !== 'upstash') return openClient(library, url);
+  const bridge = await RestBridge.open(url, 'the-token');
+  return { client: { url: bridge.url, token: bridge.token }, close: () => bridge.close() };
+}
+
 async function main(orders: ClientOrders): Promise<void> {
   // Ctrl-C in a terminal reaches the whole group; the parent decides when this process ends.
   process.on('SIGINT', () => {});
   process.on('disconnect', () => process.exit(0));
-  const clients = orders.urls.map((url) => new Redis(url, { disconnectTimeout: 1 }));
-  for (const client of clients) client.on('error', () => {});
+  const made = await Promise.all(orders.urls.map((url) => openNode(orders.library, url)));
+  const clients = made.map(({ client }) => client);
   using file = openHistory(orders.historyPath);
   const redlock = new Redlock(clients, { retryCount: 4, retryDelay: 40, retryJitter: 30 });
   const recorder = new Recorder(redlock, { client: orders.client, append: file.append });
@@ -95,7 +103,7 @@ async function main(orders: ClientOrders): Promise<void> {
   } finally {
     clearInterval(telling);
     await redlock.quit();
-    for (const client of clients) client.disconnect();
+    for (const { close } of made) close();
   }
   tortured.tell();
   // From here on nothing holds the process, or it is stuck.

@@ -20,8 +20,8 @@ interface StormOptions {
   readonly ttlMs: number;
   /** Whether the clocks of nodes can be skewed; else those faults of the plan are left out. */
   readonly clocks: boolean;
-  /** Ends the storm. */
-  readonly signal: AbortSignal;
+  /** Ends the storm; a fault that cannot be carried out does so, too. */
+  readonly ending: AbortController;
 }
 
 /** The clock of a node: how far it is ahead by what was done to it, at which rate it runs, and since when. */
@@ -71,7 +71,15 @@ export class RandomFaultInjector {
       const name = laneOf(fault);
       lanes.set(name, [...(lanes.get(name) ?? []), index]);
     }
-    await Promise.all([...lanes.values()].map((lane) => this.#follow(lane)));
+    const following = [...lanes.values()].map((lane) => this.#follow(lane));
+    try {
+      await Promise.all(following);
+    } catch (error) {
+      this.#options.ending.abort();
+      // No lane may start a server again that nobody ends.
+      await Promise.allSettled(following);
+      throw error;
+    }
   }
 
   async #follow(lane: readonly number[]): Promise<void> {
@@ -118,7 +126,7 @@ export class RandomFaultInjector {
     switch (kind) {
       case 'kill':
         await node.kill();
-        // The delay is kept even if the storm ends: whoever holds a lock still counts on it.
+        // The delay is kept even if the fault plan ends: a holder still counts on it.
         await sleep(forMs);
         await node.restart({ keepData: false });
         break;
@@ -168,7 +176,7 @@ export class RandomFaultInjector {
 
   /** Waits, and says whether the storm goes on. */
   async #wait(ms: number): Promise<boolean> {
-    const { signal } = this.#options;
+    const { signal } = this.#options.ending;
     try {
       await sleep(Math.max(0, ms), undefined, { signal });
       return true;

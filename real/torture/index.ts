@@ -1,2 +1,2 @@
 export { runTorture } from './torture.js';
-export type { ChaosPhase, TortureResult } from './types.js';
+export type { ChaosPhase, TortureClient, TortureResult } from './types.js';

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { type HistoryVerdict, verifyHistory } from '../../properties/history/verify.js';
+import { serverCommand } from '../../wire/index.js';
 import { canRunOnRedis } from '../testing/can-run.js';
 import { runTorture, type TortureResult } from './index.js';
 import { planFaults } from './plan.js';
@@ -47,6 +48,22 @@ describe.skipIf(!canRunOnRedis('torture', 'processes'))('client processes on fiv
     expect(Object.keys(result.faults).length).toBeGreaterThan(5);
   });
 
+  test('on every kind of client, and on servers of several dialects, never hold one lock at once', async () => {
+    const libraries = ['ioredis@5', 'ioredis@6', 'iovalkey', 'node-redis@5', 'node-redis@6', 'upstash'] as const;
+    const others = (['redis 8.4.0', 'valkey 9.0.0'] as const).map((name) => {
+      const [flavour, version] = name.split(' ') as ['redis' | 'valkey', string];
+      return { name, command: serverCommand({ flavour, version }) };
+    });
+    const { result, verdict, written } = await tortured({ faultModel: 'within', forMs: 3 * FOR_MS, libraries, others });
+    expect(verdict.violations).toEqual([]);
+    expect(result).toMatchObject({ stuck: [], keysLeft: 0 });
+    expect(result.nodes).toMatch(/^3 × .*, 1 × redis 8\.4\.0, 1 × valkey 9\.0\.0 on 127\.0\.0\.1$/);
+    expect(written).toMatchObject({ libraries, others: ['redis 8.4.0', 'valkey 9.0.0'] });
+    // On a slow machine REST may be too late for all of them.
+    const [first, ...rest] = libraries.filter((library) => (result.acquiredBy[library] ?? 0) > 0);
+    expect([first, rest.length >= 3]).toEqual([expect.any(String), true]);
+  });
+
   test('are seen to hold one lock at once when a majority of the nodes forgets', async () => {
     const verdicts: HistoryVerdict[] = [];
     // Somebody has to hold the lock as they forget, which a slow machine may miss in one run.
@@ -68,6 +85,28 @@ describe.skipIf(!canRunOnRedis('torture', 'processes'))('client processes on fiv
       await sleep(2_500);
       controller.abort();
       expect((await running).result.interrupted).toBe(true);
+      expect(children().filter((child) => !before.includes(child))).toEqual([]);
+    },
+  );
+
+  test.skipIf(process.platform !== 'linux')(
+    'whose server does not come back end with its reason, and leave what was seen and no process',
+    async () => {
+      const folder = mkdtempSync(join(tmpdir(), 'lockstep-torture-test-'));
+      const [begun, historyPath, planPath] = ['begun', 'run.jsonl', 'run.plan.json'].map((name) => join(folder, name));
+      const script = `[ -e ${begun} ] && exit 7; touch ${begun}; exec redis-server "$@"`;
+      const others = [{ name: 'a server that starts once', command: ['sh', '-c', script, 'sh'] }];
+      // The clients are at work by then, on a slow machine too.
+      const plan = { faultModel: 'within', clients: 6, ttlMs: 1000, nodes: 5, forMs: 120_000 } as const;
+      const seed = Array.from({ length: 1_000 }, (_, i) => `${i}`).find((it) => {
+        const first = planFaults({ ...plan, seed: it }).find(({ kind, nodes }) => kind === 'kill' && nodes[0] === 4);
+        return first !== undefined && first.atMs > 25_000 && first.atMs < 60_000;
+      });
+      const options = { ...plan, seed: String(seed), others };
+      const before = children();
+      const run = runTorture({ ...options, historyPath: String(historyPath), planPath: String(planPath) });
+      await expect(run).rejects.toThrow('ended with code 7');
+      expect(readFileSync(String(historyPath), 'utf8')).toContain('"type":"acquire"');
       expect(children().filter((child) => !before.includes(child))).toEqual([]);
     },
   );

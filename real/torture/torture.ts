@@ -15,8 +15,11 @@ import type { TortureOptions, TorturePlan, TortureResult } from './types.js';
 const PROGRESS_MS = 500;
 /** What a call may take on a machine that does much else, and while its process is stopped, ms. */
 const SLACK_MS = 10_000;
-/** How long keys may take to go once every TTL is over: a redis-server removes expired ones when it finds the time. */
-const CLEAN_UP_MS = 3_000;
+/**
+ * How long keys may take to go once the TTLs of locks are over: the key that a fresh connection is looked at by lives 10 s where
+ * its removal was lost, and a redis-server removes expired ones when it finds the time.
+ */
+const CLEAN_UP_MS = 13_000;
 
 /**
  * Has client processes contend for locks on real nodes, own server processes, while these are killed, stopped,
@@ -28,20 +31,29 @@ const CLEAN_UP_MS = 3_000;
  */
 export async function runTorture(options: TortureOptions): Promise<TortureResult> {
   const { forMs, faultModel, seed, clients = 6, ttlMs = 1000, nodes = 5, signal, onProgress } = options;
+  const { libraries = ['ioredis@5'], others = [] } = options;
   const settings = { seed, faultModel, clients, resources: options.resources ?? 6, ttlMs, nodes, forMs };
   const plan = planFaults(settings);
-  const written: TorturePlan = { schema: 'lockstep.torture-plan/1', ...settings, plan, performed: [] };
+  const asked = { ...settings, libraries, others: others.map(({ name }) => name) };
+  const written: TorturePlan = { schema: 'lockstep.torture-plan/1', ...asked, plan, performed: [] };
   writeTo(options.planPath, written);
-  await using provided = await provision({ nodes, sources: ['processes', 'package'], clocks: faultModel === 'within' });
+  const clocks = faultModel === 'within';
+  await using provided = await provision({ nodes, sources: ['processes', 'package'], clocks, others });
   const folder = mkdtempSync(join(tmpdir(), 'lockstep-torture-'));
   const places = await openWays(provided);
   const resources = Array.from({ length: settings.resources }, (_, i) => `lockstep:torture:${i}`);
-  const pool = new ClientPool(folder, (place) => ({ seed, urls: urlsOf(places, place % SIDES), resources, ttlMs }));
+  const pool = new ClientPool(folder, (place) => ({
+    seed,
+    library: libraries[place % libraries.length] ?? 'ioredis@5',
+    urls: urlsOf(places, place % SIDES),
+    resources,
+    ttlMs,
+  }));
   const forget = atExit(() => pool.killNow());
   const ending = new AbortController();
   // Everybody who strikes waits on it.
   setMaxListeners(0, ending.signal);
-  const storm = new RandomFaultInjector({ plan, places, pool, ttlMs, clocks: provided.clocks, signal: ending.signal });
+  const storm = new RandomFaultInjector({ plan, places, pool, ttlMs, clocks: provided.clocks, ending });
   const begun = performance.now();
   const telling = setInterval(
     () => onProgress?.({ ...progressOf(pool, storm), doneMs: performance.now() - begun, forMs }),
@@ -50,7 +62,8 @@ export async function runTorture(options: TortureOptions): Promise<TortureResult
   try {
     for (let place = 0; place < clients; place++) pool.hire(place);
     const raging = storm.rage();
-    const time = sleep(forMs, undefined, signal === undefined ? {} : { signal }).catch(() => {});
+    const ends = AbortSignal.any([ending.signal, ...(signal === undefined ? [] : [signal])]);
+    const time = sleep(forMs, undefined, { signal: ends }).catch(() => {});
     // A storm that fails ends the run at once, with its reason; one whose plan is done lets it go on.
     await Promise.race([time, raging.then(() => time)]);
     ending.abort();
@@ -59,38 +72,39 @@ export async function runTorture(options: TortureOptions): Promise<TortureResult
     const stuck = await pool.dismiss(boundMs);
     const seconds = (performance.now() - begun) / 1000;
     const keysLeft = signal?.aborted ? null : await keysAfter(provided, ttlMs);
-    writeTo(options.planPath, { ...written, performed: storm.performed });
-    mkdirSync(dirname(options.historyPath), { recursive: true });
-    rmSync(options.historyPath, { force: true });
-    pool.joinHistories(options.historyPath);
-    const { reports } = pool;
     return {
-      faultModel,
-      seed,
+      ...{ faultModel, seed, clients, libraries, ttlMs, boundMs, stuck, keysLeft },
       planned: plan.length,
       lateMs: lateness(written, storm),
       nodes: provided.description,
       skewed: provided.clocks,
-      clients,
-      ttlMs,
       seconds: Math.round(seconds * 10) / 10,
       interrupted: signal?.aborted ?? false,
-      calls: sum(reports.map(({ calls }) => calls)),
-      acquired: sum(reports.map(({ acquired }) => acquired)),
       faults: storm.faults,
-      longestCallMs: Math.round(Math.max(0, ...reports.map(({ longestCallMs }) => longestCallMs))),
-      boundMs,
-      stuck,
-      keysLeft,
+      ...toldBy(pool),
     };
   } finally {
     clearInterval(telling);
     ending.abort();
-    pool.killNow();
+    await pool.kill();
     forget();
+    // Also of a run that failed: what was seen until then stays.
+    writeTo(options.planPath, { ...written, performed: storm.performed });
+    pool.joinHistories(options.historyPath);
     await Promise.all(places.flatMap(({ ways }) => ways.map((way) => way.close())));
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** What the clients told of their calls. */
+function toldBy(pool: ClientPool): Pick<TortureResult, 'calls' | 'acquired' | 'acquiredBy' | 'longestCallMs'> {
+  const { reports, acquiredBy } = pool;
+  return {
+    calls: sum(reports.map(({ calls }) => calls)),
+    acquired: sum(reports.map(({ acquired }) => acquired)),
+    acquiredBy,
+    longestCallMs: Math.round(Math.max(0, ...reports.map(({ longestCallMs }) => longestCallMs))),
+  };
 }
 
 function writeTo(path: string, plan: TorturePlan): void {

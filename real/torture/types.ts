@@ -1,3 +1,9 @@
+import type { ClientLibrary } from '../client-libraries.js';
+import type { OtherServer } from '../provisioner/index.js';
+
+/** What a client process reaches the nodes by: a client of a program, or REST, as Upstash has it, through a bridge of its own. */
+export type TortureClient = ClientLibrary | 'upstash';
+
 /** Whether the nodes keep to what the lock assumes, or restart at once without what they knew. */
 export type ChaosPhase = 'within' | 'outside';
 
@@ -14,6 +20,10 @@ export interface TortureOptions {
   readonly planPath: string;
   /** Client processes. Default 6. */
   readonly clients?: number;
+  /** What they reach the nodes by, in turns. Default `ioredis@5` alone. */
+  readonly libraries?: readonly TortureClient[];
+  /** Servers of other kinds that the last nodes are, one each. Default none. */
+  readonly others?: readonly OtherServer[];
   /** How many resources they contend for. Default 6. */
   readonly resources?: number;
   /** Time to live of all locks, ms. Default 1000. */
@@ -87,6 +97,8 @@ export interface TorturePlan {
   readonly resources: number;
   readonly ttlMs: number;
   readonly nodes: number;
+  readonly libraries: readonly TortureClient[];
+  readonly others: readonly string[];
   readonly forMs: number;
   /** The same for the same values above. */
   readonly plan: readonly PlannedFault[];
@@ -105,13 +117,15 @@ export interface TortureResult {
   /** Whether nodes had clocks to skew. */
   readonly skewed: boolean;
   readonly clients: number;
+  readonly libraries: readonly TortureClient[];
   readonly ttlMs: number;
   readonly seconds: number;
   readonly interrupted: boolean;
   /** Calls that have returned, those of clients that were killed included. */
   readonly calls: number;
-  /** Locks that were acquired. */
+  /** Locks that were acquired, and by which clients. */
   readonly acquired: number;
+  readonly acquiredBy: Readonly<Partial<Record<TortureClient, number>>>;
   /** How often each fault struck. */
   readonly faults: Readonly<Partial<Record<ChaosFault, number>>>;
   /** The longest call, ms, and what no call may take. */
@@ -127,6 +141,7 @@ export interface TortureResult {
 export interface ClientOrders {
   readonly client: string;
   readonly seed: string;
+  readonly library: TortureClient;
   readonly urls: readonly string[];
   readonly historyPath: string;
   readonly resources: readonly string[];

@@ -17,7 +17,7 @@ const MAX_MILLIONS = 50;
 const MAX_MILLIONS_TO_LOAD = 5;
 const ENDLESS = 'the script does not come to an end and was stopped';
 
-/** How many libraries keep what their functions keep to themselves, those used last; others are loaded anew. */
+/** How many libraries keep what their functions keep to themselves, those used last; others are loaded again. */
 const MAX_LIBRARIES = 64;
 
 /** How a script's text is to be run: it is compiled once. */
