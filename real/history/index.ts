@@ -1,5 +1,5 @@
 /*
- * What real clients did, written down for `lockstep verify`.
+ * What real clients did, written down for `lockstep verify`; and what the lock wrote of its steps, replayed.
  */
 export type { CrashedLine, HistoryLine, HistoryLineType, LockLine } from '../../scenarios/history-line.js';
 export {
@@ -12,3 +12,4 @@ export {
   Recorder,
   type RecorderOptions,
 } from './recorder.js';
+export { replaySteps, type StepDifference, type StepsReplay } from './steps.js';

@@ -70,7 +70,7 @@ type Stamp = Pick<LockLine, 'lock' | 'atUs' | 'errorUs'>;
  * own and a clock that is kept near the others', and says how near: {@link RecorderOptions.errorUs}. Two holds are only
  * called a violation if they overlap by more than that.
  *
- * A process that dies cannot say so. Whoever sees it, and lets others in before its locks have expired, notes it in the
+ * A process that dies cannot say so. A supervisor that sees it, and lets others in before its locks have expired, notes it in the
  * history: `{ type: 'crashed', client, atUs, errorUs }`, with the time that passed since it was last alive as the error.
  *
  * @example
@@ -158,7 +158,7 @@ export class RecordedLock<L extends RecordableLock = Lock> {
     return report;
   }
 
-  /** Notes that `resource` took a write under this lock; called by whoever sees it happen. */
+  /** Notes that `resource` took a write under this lock; called by the code that sees it happen. */
   wrote(resource: string): void {
     this.#append({ type: 'write', ...this.#stamp(), resource });
   }

@@ -7,7 +7,7 @@ import { type Provision, provision } from '../provisioner/index.js';
 import { NodeProxy } from '../proxy/index.js';
 import { canRunOnRedis } from '../testing/can-run.js';
 import { untilVoters } from '../testing/voters.js';
-import { clusterOfOne } from '../testing/wrapped-servers.js';
+import { clusterOf } from '../testing/wrapped-servers.js';
 import { LockError, Redlock, type RedlockClient, type RedlockTransport } from './index.js';
 
 interface NodeRedis {
@@ -237,7 +237,7 @@ describe.skipIf(!canRunOnRedis('clients of other shapes', 'processes'))('on real
   });
 
   test('one Cluster under two clients is found out', async () => {
-    const clustered = await clusterOfOne();
+    const clustered = await clusterOf(1);
     const own = [0, 1].map(() => new Cluster([...clustered.urls], { clusterRetryStrategy: () => 100 }));
     for (const client of own) client.on('error', () => {});
     const redlock = new Redlock([...own, ...clients.slice(0, 1)], { nodeTimeoutMs: 2000 });

@@ -8,7 +8,7 @@ import { type Provision, provision } from '../provisioner/index.js';
 import { canRunOnRedis } from '../testing/can-run.js';
 import { CLIENT_KINDS, type MadeClient } from '../testing/client-kinds.js';
 import { untilVoters } from '../testing/voters.js';
-import { clusterOfOne } from '../testing/wrapped-servers.js';
+import { clusterOf } from '../testing/wrapped-servers.js';
 import { Redlock, type RedlockSettings } from './index.js';
 
 /** All votes are looked at, also on a busy machine. */
@@ -121,7 +121,7 @@ describe.skipIf(!canRunOnRedis('a Redis Cluster as a node', 'processes'))('a Red
   let clients: (Redis | Cluster)[];
 
   beforeAll(async () => {
-    [plain, clustered] = await Promise.all([provision({ nodes: 2, sources: ['processes'] }), clusterOfOne()]);
+    [plain, clustered] = await Promise.all([provision({ nodes: 2, sources: ['processes'] }), clusterOf(1)]);
     const cluster = new Cluster([...clustered.urls], { clusterRetryStrategy: () => 100 });
     cluster.on('error', () => {});
     clients = [cluster, ...plain.nodes.map((node) => node.client())];
@@ -140,6 +140,18 @@ describe.skipIf(!canRunOnRedis('a Redis Cluster as a node', 'processes'))('a Red
     expect(await redlock.inspect(resources[0] ?? '')).toMatchObject({ state: 'held', value: lock.value });
     expect(await lock.release()).toMatchObject({ alreadyGone: 0, unreachable: 0 });
     await expect.poll(() => clients[0]?.exists(resources[0] ?? '')).toBe(0);
+  });
+
+  test('votes with the first command, whichever of its servers has the key', async () => {
+    await using many = await clusterOf(3);
+    const cluster = new Cluster([...many.urls]);
+    cluster.on('error', () => {});
+    for (let i = 0; i < 5; i++) {
+      await using redlock = new Redlock([cluster], PATIENT);
+      const locks = await Promise.all(Array.from({ length: 5 }, () => redlock.acquire(fresh(), 5000)));
+      for (const lock of locks) await lock.release();
+    }
+    cluster.disconnect();
   });
 
   test('counts fencing tokens', async () => {

@@ -2,20 +2,20 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { later, type Timer } from '../../core/index.js';
 import { LockTimers } from './alarms.js';
-import { LocalClock } from './clock.js';
+import { bootStepOf, LocalClock } from './clock.js';
 import { DEFAULT_RUNTIME } from './machine.js';
 
 const HOUR_US = 3_600_000_000;
 
 const TICK_US = 10_000;
 
-function fakeMachine(phaseUs = 0) {
+function fakeMachine(phaseUs = 0, tickUs = TICK_US) {
   const time = { monotonicUs: 1_000_000 + phaseUs, suspendedUs: 0, stepUs: 0, tellsBoot: true };
   const clock = new LocalClock({
     monotonicUs: () => time.monotonicUs,
     wallMs: () => Math.floor((1_700_000_000_000_000 + time.monotonicUs + time.suspendedUs + time.stepUs) / 1000),
-    bootUs: () => (time.tellsBoot ? Math.floor((time.monotonicUs + time.suspendedUs) / TICK_US) * TICK_US : null),
-    bootStepUs: TICK_US,
+    bootUs: () => (time.tellsBoot ? Math.floor((time.monotonicUs + time.suspendedUs) / tickUs) * tickUs : null),
+    bootStepUs: tickUs,
   });
   return { time, clock };
 }
@@ -88,6 +88,18 @@ describe('the clock of locks', () => {
         expect(clock.checkedNow() - from).toBeGreaterThanOrEqual(suspendedUs);
       }),
     );
+  });
+
+  test('takes whole seconds of boot time, which Bun and Deno tell, for no suspend', () => {
+    expect(bootStepOf('linux', { node: '20.0.0' })).toBe(TICK_US);
+    const stepUs = bootStepOf('linux', { node: '26.0.0', deno: '2.0.0' });
+    expect([stepUs, bootStepOf('linux', { bun: '1.0.0' })]).toEqual([1_000_000, 1_000_000]);
+    const { time, clock } = fakeMachine(900_000, stepUs);
+    const from = clock.checkedNow();
+    time.monotonicUs += 150_000;
+    expect(clock.checkedNow() - from).toBe(150_000);
+    time.suspendedUs += 5_000_000;
+    expect(clock.checkedNow() - from).toBeGreaterThanOrEqual(5_150_000);
   });
 
   test('takes a process that is stopped between two readings for no suspend', () => {

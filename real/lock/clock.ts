@@ -28,6 +28,16 @@ export interface TimeSources {
 const BOOT_STEPS_US: { readonly [platform: string]: number } = { linux: 10_000, win32: 16_000 };
 const COARSEST_BOOT_STEP_US = 1_000_000;
 
+/**
+ * What `os.uptime()` comes in steps of, µs.
+ *
+ * @param versions - As `process.versions`: Bun and Deno tell whole seconds on all platforms.
+ */
+export function bootStepOf(platform: string, versions: object): number {
+  if ('bun' in versions || 'deno' in versions) return COARSEST_BOOT_STEP_US;
+  return BOOT_STEPS_US[platform] ?? COARSEST_BOOT_STEP_US;
+}
+
 const SYSTEM: TimeSources = {
   monotonicUs: () => performance.now() * 1000,
   wallMs: () => Date.now(),
@@ -38,7 +48,7 @@ const SYSTEM: TimeSources = {
       return null;
     }
   },
-  bootStepUs: BOOT_STEPS_US[process.platform] ?? COARSEST_BOOT_STEP_US,
+  bootStepUs: bootStepOf(process.platform, process.versions),
 };
 
 /** The wall clock is read in steps of this, so that a difference to it varies by as much for no reason, either way. */

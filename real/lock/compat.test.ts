@@ -144,11 +144,14 @@ describe.skipIf(!canRunOnRedis('the interface of node-redlock', 'processes'))(
         });
       });
 
-      test('takes a duration of ten thousand years', async () => {
+      test('takes durations of ten thousand years, and keys last as long', async () => {
         const redlock = new Redlock(clients, QUICK);
-        const lock = await redlock.acquire([fresh()], 9e14);
-        expect(await clients[0]?.pttl(lock.resources[0] ?? '')).toBeGreaterThan(4e12);
-        await lock.release();
+        const lock = await redlock.acquire([fresh()], 3e14);
+        const pttl = async () => clients[0]?.pttl(lock.resources[0] ?? '');
+        await expect.poll(pttl).toBeGreaterThan(3e14 - HOUR);
+        const longer = await lock.extend(9e14);
+        await expect.poll(pttl).toBeGreaterThan(9e14 - HOUR);
+        await longer.release();
       });
 
       test('fails as it does where no server is', async () => {
@@ -204,6 +207,10 @@ describe.skipIf(!canRunOnRedis('the interface of node-redlock', 'processes'))(
       await (await redlock.acquire([fresh()], HOUR)).release();
       await redlock.quit();
       await expect.poll(() => own.map(({ status }) => status)).toEqual(['end', 'end', 'end']);
+      const connected = createClient({ url: nodes.urls[0] ?? '' });
+      await connected.connect();
+      await new compat.Redlock([connected, createClient({ url: nodes.urls[1] ?? '' })]).quit();
+      expect(connected.isOpen).toBe(false);
     });
   },
 );

@@ -1,6 +1,5 @@
 import { EventEmitter } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LONGEST_US } from '../../core/index.js';
 import {
   type AnyClient,
   LockError,
@@ -61,8 +60,6 @@ const DEFAULTS: Settings = {
 };
 /** node-redlock waits as long as the client does. Only where no quorum answers does it matter, ms. */
 const NODE_TIMEOUT_MS = 1000;
-/** 142 years: what is longer is that long. */
-const LONGEST_MS: number = Math.floor(LONGEST_US / 1000);
 const NO_QUORUM = 'The operation was unable to achieve a quorum during its retry window.';
 
 /** A lock that was acquired. `extend` resolves with another one, and ends this. */
@@ -119,19 +116,14 @@ export class Redlock extends EventEmitter {
   /** Closes the lock's connections and, as node-redlock does, the clients. */
   async quit(): Promise<void> {
     await this.#inner.quit();
-    await Promise.all(
-      [...this.clients].map((client) => {
-        const quit: unknown = typeof client === 'object' ? Reflect.get(client, 'quit') : undefined;
-        return typeof quit === 'function' ? quit.call(client) : undefined;
-      }),
-    );
+    await Promise.all([...this.clients].map(quitClient));
   }
 
   /** @throws ExecutionError if no attempt got a quorum. */
   async acquire(resources: string[], duration: number, settings: Partial<Settings> = {}): Promise<Lock> {
     const chosen = this.#checked(duration, settings);
     const { value, attempts } = await this.#attempt(chosen, () =>
-      this.#inner.acquire(resources, clamped(duration), { ...chosen, retryCount: 0 }),
+      this.#inner.acquire(resources, duration, { ...chosen, retryCount: 0 }),
     );
     return new Lock(this, value, [...attempts, this.#statsOf(value.votes, resources.length, undefined)]);
   }
@@ -154,7 +146,7 @@ export class Redlock extends EventEmitter {
     if (existing.expiration === 0 || inner.remaining() === 0) {
       throw new ExecutionError('Cannot extend an already-expired lock.', []);
     }
-    const { attempts } = await this.#attempt(chosen, () => inner.extend(clamped(duration)));
+    const { attempts } = await this.#attempt(chosen, () => inner.extend(duration));
     existing.expiration = 0;
     return new Lock(this, inner, [...attempts, this.#statsOf(inner.votes, resources.length, undefined)]);
   }
@@ -197,7 +189,7 @@ export class Redlock extends EventEmitter {
     };
     const { value } = await this.#attempt(
       chosen,
-      () => this.#inner.using(resources, clamped(duration), { ...chosen, retryCount: 0 }, run),
+      () => this.#inner.using(resources, duration, { ...chosen, retryCount: 0 }, run),
       () => isStarted,
     );
     return value;
@@ -252,6 +244,13 @@ export class Redlock extends EventEmitter {
   }
 }
 
+/** A client of node-redis that was never connected, as the lock does not need it to be, has nothing to quit. */
+async function quitClient(client: AnyClient): Promise<void> {
+  if (typeof client !== 'object' || Reflect.get(client, 'isOpen') === false) return;
+  const quit: unknown = Reflect.get(client, 'quit');
+  if (typeof quit === 'function') await quit.call(client);
+}
+
 /** Why a node failed, in ioredis's words where it is not connected. */
 function failureOf(cause: unknown): Error {
   if (!(cause instanceof Error)) return new Error('The node did not answer in time.');
@@ -265,10 +264,6 @@ function votesOfRelease(report: ReleaseReport, votes: LockVotes): LockVotes {
   const granted = take(report.released);
   const refused = take(report.alreadyGone);
   return { ...votes, granted, refused, failed: take(report.unreachable), unanswered: nodes };
-}
-
-function clamped(duration: number): number {
-  return Math.min(duration, LONGEST_MS);
 }
 
 function numbersOf(given: Partial<Settings>, base: Settings): Settings {

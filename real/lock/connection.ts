@@ -152,7 +152,7 @@ export class NodeConnection {
     this.connection = connectionOf(client);
     this.#owner = owner;
     this.connection.on('error', (error: Error) => owner.onLinkError(withoutArguments(error)));
-    // Lets the process end: whoever waits for an answer holds it with a timer.
+    // Lets the process end: a caller that waits for an answer keeps it alive with a timer.
     this.connection.on('connect', () => unrefStream(this.connection));
     this.connection.on('ready', () => this.#prepare());
     this.connection.on('close', () => this.#lose());

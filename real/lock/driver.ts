@@ -27,6 +27,9 @@ import type { Pacer } from './pacer.js';
 import { type Reply, Request } from './request.js';
 import { afterCork } from './socket.js';
 
+/** The longest that a lock can be valid, 142 years, ms. Keys may live longer. */
+export const LONGEST_TTL_MS: number = Math.floor(LONGEST_US / 1000);
+
 /** Who is told what a node answered, and when. `error` is given where the answer is `error` and somebody said why. */
 export interface Receiver {
   onReply(node: number, command: Command, reply: Reply, error: Error | null, now: LocalTime): void;
@@ -68,6 +71,8 @@ export abstract class LockDriver implements Environment<LockDriver>, Receiver {
   #unanswered = 0;
   /** Pauses that were cut short. */
   #hurried = 0;
+  /** The TTL that its owner asked for last, ms. */
+  #askedMs = 0;
   /** The longest TTL that its keys may have been given, ms. */
   #longestMs = 0;
   /** Rounds that are not with the sockets yet, and when the last of them was: node time-outs count from then. */
@@ -99,10 +104,21 @@ export abstract class LockDriver implements Environment<LockDriver>, Receiver {
 
   protected start(ttlMs: number): void {
     const now = this.machine.clock.now();
-    this.feed({ type: 'acquire', now, nodes: this.nodes, ttlMs, chance: this.draw(this, 0) });
+    this.feed({ type: 'acquire', now, nodes: this.nodes, ttlMs: this.counted(ttlMs), chance: this.draw(this, 0) });
   }
 
-  /** Whoever hears of an outcome may call back at once, so everything else is done by then. */
+  /** As much of a TTL as the lock counts. Its keys get the whole of it. */
+  protected counted(ttlMs: number): number {
+    this.#askedMs = ttlMs;
+    return Math.min(ttlMs, LONGEST_TTL_MS);
+  }
+
+  #whole(command: Command): Command {
+    if (command.ttlMs < LONGEST_TTL_MS) return command;
+    return { ...command, ttlMs: Math.max(command.ttlMs, this.#askedMs) };
+  }
+
+  /** A listener may call back as soon as it hears of an outcome, so everything else is done by then. */
   protected feed(event: LockEvent): void {
     drive(this, this, event);
     while (this.#outcomes.length > 0) this.onOutcome(this.#outcomes.shift() as Outcome, event.now);
@@ -195,7 +211,8 @@ export abstract class LockDriver implements Environment<LockDriver>, Receiver {
     this.#deferredTimer = null;
   }
 
-  #sendNow(to: NodeSet, command: Command, now: LocalTime): void {
+  #sendNow(to: NodeSet, counted: Command, now: LocalTime): void {
+    const command = this.#whole(counted);
     const { operation } = command;
     const request = new Request(command, this.resources, this.policy.rules, command.ttlMs < this.#longestMs);
     this.#longestMs = Math.max(this.#longestMs, command.ttlMs);

@@ -76,6 +76,15 @@ export class LockError extends Error {
   }
 }
 
+/**
+ * Shows the callers in the stack of an error that an answer or a timer brought about. Call it in an async function that
+ * they await, and throw what it returns.
+ */
+export function withCallers(error: unknown): unknown {
+  if (error instanceof LockError) Error.captureStackTrace(error, withCallers);
+  return error;
+}
+
 /** A mistake in settings, nodes or arguments, in one sentence. */
 export function configError(message: string, operation: LockOperation = 'configure', cause?: unknown): LockError {
   return new LockError(message, { code: 'ERR_LOCK_CONFIG', operation, cause });

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isOfIoredis } from './client-shape.js';
 import { type Comparisons, comparisonsOf, isErrorReply, NO_COMPARISONS, type RedisConnection } from './request.js';
 
@@ -18,9 +19,12 @@ interface Asked {
   readonly isCluster?: boolean;
   info?(section: 'server'): Promise<unknown>;
   cluster?(subcommand: 'NODES'): Promise<unknown>;
+  nodes?(role: 'master'): readonly { ping(): Promise<unknown> }[];
 }
 
 const PROBE_TTL_MS = 10_000;
+/** How long the servers of a Cluster may take to be connected, ms: one that is away must not keep the others from voting. */
+const SERVERS_MS = 1000;
 
 /**
  * Looks at a fresh connection, in one round trip, or three where its kind is not known; never again while it lives.
@@ -43,6 +47,7 @@ const NOTHING: Omit<FirstLook, 'fault'> = { servers: [], comparisons: NO_COMPARI
 async function identify(connection: Asked): Promise<Omit<FirstLook, 'fault'>> {
   try {
     if (connection.isCluster) {
+      await connectServers(connection);
       const text = String(await connection.cluster?.('NODES'));
       return { ...NOTHING, servers: text.split('\n').flatMap((line) => /^[0-9a-f]{40}(?= )/.exec(line) ?? []) };
     }
@@ -52,6 +57,12 @@ async function identify(connection: Asked): Promise<Omit<FirstLook, 'fault'>> {
   } catch {
     return NOTHING;
   }
+}
+
+/** ioredis connects a Cluster to a server with the first command for it, and refuses all others until that is done. */
+async function connectServers(cluster: Asked): Promise<void> {
+  const connected = (cluster.nodes?.('master') ?? []).map((server) => server.ping());
+  await Promise.race([Promise.allSettled(connected), sleep(SERVERS_MS, undefined, { ref: false })]);
 }
 
 /** Sets a key twice as a lock does, with NX and a TTL, and looks at what came of it. */

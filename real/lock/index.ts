@@ -10,6 +10,7 @@ export { LockError, type LockErrorCode, type LockErrorDetails, type LockOperatio
 export type { Inspection } from './inspect.js';
 export { Lock, type LockInfo, type LockSignal } from './lock.js';
 export type { NodeRedisClient } from './node-redis.js';
+export type { Recording, RecordingOptions } from './recording.js';
 export { Redlock, type RedlockEvents, type Routine } from './redlock.js';
 export type { RedisConnection } from './request.js';
 export type { RestAddress, UpstashClient } from './rest.js';

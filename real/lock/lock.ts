@@ -1,6 +1,6 @@
 import { type InspectOptions, inspect } from 'node:util';
 import type { FencingToken } from '../../core/index.js';
-import type { LockError, LockVotes } from './errors.js';
+import { type LockError, type LockVotes, withCallers } from './errors.js';
 import type { LockRun, ReleaseReport } from './run.js';
 import { checkTtl } from './settings.js';
 
@@ -106,7 +106,11 @@ export class Lock implements AsyncDisposable {
    */
   async extend(ttlMs: number): Promise<this> {
     checkTtl(this.#run.policy.settings, ttlMs, 0, 'extend');
-    await this.#run.extend(ttlMs);
+    try {
+      await this.#run.extend(ttlMs);
+    } catch (error) {
+      throw withCallers(error);
+    }
     return this;
   }
 

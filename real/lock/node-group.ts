@@ -67,7 +67,7 @@ export class NodeGroup implements NodeOwner {
   /**
    * Waits for connections that are being made for the first time, so that a lock asked for right after start-up is not
    * refused for want of nodes: for all of them until `withinMs` have passed, then for a quorum until
-   * {@link FIRST_CONNECT_MS}. Whoever asks later waits with the first. Returns `undefined` if there is no need.
+   * {@link FIRST_CONNECT_MS}. Later callers wait with the first. Returns `undefined` if there is no need.
    */
   whenConnected(withinMs: number): Promise<void> | undefined {
     if (this.#warm) return undefined;

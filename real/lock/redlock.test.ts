@@ -243,7 +243,7 @@ describe.skipIf(!canRunOnRedis('the lock on five real nodes'))('the lock on five
     },
   );
 
-  test('fencing tokens grow from lock to lock, whoever holds it and on whatever', async () => {
+  test('fencing tokens grow from lock to lock, for every holder and every resource', async () => {
     await redlock.recoverFencing(0);
     const tokens: FencingToken[] = [];
     for (let i = 0; i < 12; i++) {

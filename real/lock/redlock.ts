@@ -3,11 +3,12 @@ import type { LockPolicy } from '../../core/index.js';
 import { onAbort, orAborted } from './abort.js';
 import { checkResources, checkSignal, isRecord, readable, show } from './arguments.js';
 import type { AnyClient } from './connection.js';
-import { configError, LockError, type LockOperation } from './errors.js';
+import { configError, LockError, type LockOperation, withCallers } from './errors.js';
 import { type Inspection, inspect } from './inspect.js';
 import { Lock, type LockSignal } from './lock.js';
 import { DEFAULT_RUNTIME, type LockRuntime } from './machine.js';
 import { checkClients, NodeGroup, warnOfEvenNumber } from './node-group.js';
+import { LockRecording, type Recording, type RecordingOptions } from './recording.js';
 import { recoverCounters } from './recover.js';
 import { LockRun, type ReleaseReport } from './run.js';
 import {
@@ -60,6 +61,7 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
   readonly #machine: LockRuntime;
   /** Acquisitions under way. */
   readonly #acquiring = new Slots<LockRun>();
+  #recording: LockRecording | null = null;
   #closed = false;
   #lastPolicy: {
     readonly settings: ResolvedSettings;
@@ -169,6 +171,24 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
     await recoverCounters(this.#group.nodes, greatest, withinMs);
   }
 
+  /**
+   * Records locks that are acquired from now on: their history, for `lockstep verify`, and each step of their state machines. It
+   * is kept in memory, at most `maxEntries`, of which the oldest locks make room; nothing is written until it is asked for. A
+   * further call begins another recording, which takes the place of this one for new locks.
+   *
+   * @example
+   * ```ts
+   * const recording = redlock.record({ client: 'worker-1' });
+   * await redlock.using('invoice:42', 10_000, charge);
+   * writeFileSync('worker-1.jsonl', recording.history()); // lockstep verify worker-1.jsonl
+   * ```
+   * @throws LockError `ERR_LOCK_CONFIG` for options that are wrong.
+   */
+  record(options: RecordingOptions): Recording {
+    this.#recording = new LockRecording(options, this.#machine.clock);
+    return this.#recording;
+  }
+
   /** Extends a lock: see {@link Lock.extend}. */
   async extend(lock: Lock, ttlMs: number): Promise<Lock> {
     return checkLock(lock, 'extend').extend(ttlMs);
@@ -246,10 +266,13 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
     if (this.#group.fault !== null) throw configError(this.#group.fault, 'acquire');
     if (signal?.aborted) throw abortedBefore(keys, signal.reason);
     const run = new LockRun(this.#group, policy, keys, this.#machine);
+    if (this.#recording !== null) run.log = this.#recording.begin(run);
     const forget = signal === undefined ? undefined : onAbort(signal, () => run.abandon(signal.reason));
     const slot = this.#acquiring.add(run);
     try {
       await run.acquire(ttlMs);
+    } catch (error) {
+      throw withCallers(error);
     } finally {
       this.#acquiring.remove(slot);
       forget?.();

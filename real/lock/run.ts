@@ -1,11 +1,14 @@
 import {
   allNodes,
+  type Command,
   type FencingToken,
   forgetfulNodesTolerated,
   type LocalTime,
+  type LockEvent,
   type LockPolicy,
   localTime,
   members,
+  type NodeSet,
   type Outcome,
   SOUND,
   size,
@@ -20,6 +23,7 @@ import type { LockError, LockErrorCode, LockVotes } from './errors.js';
 import type { LockRuntime } from './machine.js';
 import { acquisitionFailed, extensionFailed, lockLost } from './outcomes.js';
 import type { WaitingQueue } from './queue.js';
+import type { LockLog } from './recording.js';
 import type { LockNotice, Watch } from './watch.js';
 
 /** What a release found on the nodes, as numbers of nodes. */
@@ -66,6 +70,8 @@ export class LockRun extends LockDriver {
   onLost: ((reason: LockError) => void) | null = null;
   /** The fencing token, once the lock is held, if the policy has them. */
   fence: FencingToken | null = null;
+  /** Where what happens is noted, if it is recorded. */
+  log: LockLog | null = null;
   #acquisition: Waiter<void> | null = null;
   #extension: Waiter<void> | null = null;
   #extensionFailure: LockError | null = null;
@@ -129,7 +135,7 @@ export class LockRun extends LockDriver {
       return;
     }
     this.#extension = waiter;
-    this.feed({ type: 'extend', now: this.machine.clock.now(), ttlMs });
+    this.feed({ type: 'extend', now: this.machine.clock.now(), ttlMs: this.counted(ttlMs) });
   }
 
   /** Gives the lock back. However often it is called, it is released once. */
@@ -188,7 +194,28 @@ export class LockRun extends LockDriver {
     };
   }
 
+  protected override feed(event: LockEvent): void {
+    this.log?.onEvent(this.state, event);
+    super.feed(event);
+  }
+
+  override send(lock: LockDriver, to: NodeSet, command: Command, now: LocalTime): void {
+    this.log?.onEffect(this.state, { type: 'send', to, command });
+    super.send(lock, to, command, now);
+  }
+
+  override cancel(lock: LockDriver, timer: Timer): void {
+    this.log?.onEffect(this.state, { type: 'cancel', timer });
+    super.cancel(lock, timer);
+  }
+
+  override report(lock: LockDriver, outcome: Outcome): void {
+    this.log?.onEffect(this.state, { type: 'report', outcome });
+    super.report(lock, outcome);
+  }
+
   override arm(lock: LockDriver, timer: Timer, at: LocalTime, now: LocalTime): void {
+    this.log?.onEffect(this.state, { type: 'arm', timer, at });
     super.arm(lock, timer, at, now);
     if (timer !== 'retry' || this.#isQueued) return;
     this.#isQueued = true;

@@ -6,7 +6,7 @@ import { createClient } from 'redis';
 import { createClient as createClient5 } from 'redis5';
 import { afterEach, describe, expect, test } from 'vitest';
 import { provision } from '../provisioner/index.js';
-import { RestBridge } from '../testing/rest-bridge.js';
+import { RestBridge } from '../torture/rest-bridge.js';
 import { LockError, Redlock } from './index.js';
 
 interface NodeRedisOptions {
@@ -52,7 +52,7 @@ async function refusing(reply: (command: readonly string[]) => string): Promise<
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
-/** All that can be seen of a value, by whoever logs or serializes it. */
+/** All that logging or serializing shows of a value. */
 function shown(value: unknown): string {
   const stacks = value instanceof Error ? [String(value), value.message, value.stack] : [];
   return [inspect(value, { depth: Number.POSITIVE_INFINITY, showHidden: true }), JSON.stringify(value), ...stacks].join(

@@ -83,10 +83,10 @@ describe('settings', () => {
   });
 
   test.each<[number, string]>([
-    [-1, 'The TTL is -1, but it must be a whole number of milliseconds from 1 to 4503599627370.'],
-    [0, 'The TTL is 0, but it must be a whole number of milliseconds from 1 to 4503599627370.'],
-    [1.5, 'The TTL is 1.5, but it must be a whole number of milliseconds from 1 to 4503599627370.'],
-    [Infinity, 'The TTL is Infinity, but it must be a whole number of milliseconds from 1 to 4503599627370.'],
+    [-1, 'The TTL is -1, but it must be a whole number of milliseconds from 1 to 9007199254740991.'],
+    [0, 'The TTL is 0, but it must be a whole number of milliseconds from 1 to 9007199254740991.'],
+    [1.5, 'The TTL is 1.5, but it must be a whole number of milliseconds from 1 to 9007199254740991.'],
+    [Infinity, 'The TTL is Infinity, but it must be a whole number of milliseconds from 1 to 9007199254740991.'],
     [3, 'A TTL of 3 ms does not leave anything after the drift allowance of 3 ms.'],
   ])('refuse a TTL of %d ms', (ttlMs, message) => {
     expect(messageOf(() => policyFor(DEFAULTS, ttlMs, false))).toBe(message);

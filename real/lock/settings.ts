@@ -9,6 +9,7 @@ import {
   SOUND,
 } from '../../core/index.js';
 import { isRecord, readable, show } from './arguments.js';
+import { LONGEST_TTL_MS } from './driver.js';
 import { configError, type LockOperation } from './errors.js';
 
 /**
@@ -219,15 +220,15 @@ export function policyFor(settings: ResolvedSettings, ttlMs: number, autoExtend:
  * @throws LockError `ERR_LOCK_CONFIG` if there is none, or the TTL is no TTL.
  */
 export function checkTtl(drift: Drift, ttlMs: number, minValidityMs: number, operation: LockOperation): number {
-  const longestMs = Math.floor(LONGEST_US / 1000);
-  if (!Number.isSafeInteger(ttlMs) || ttlMs < 1 || ttlMs > longestMs) {
+  if (!Number.isSafeInteger(ttlMs) || ttlMs < 1) {
     throw configError(
-      `The TTL is ${show(ttlMs)}, but it must be a whole number of milliseconds from 1 to ${longestMs}.`,
+      `The TTL is ${show(ttlMs)}, but it must be a whole number of milliseconds from 1 to ${Number.MAX_SAFE_INTEGER}.`,
       operation,
     );
   }
-  const driftUs = SOUND.allowance(ttlMs * 1000, drift);
-  const validityUs = ttlMs * 1000 - driftUs;
+  const countedUs = Math.min(ttlMs, LONGEST_TTL_MS) * 1000;
+  const driftUs = SOUND.allowance(countedUs, drift);
+  const validityUs = countedUs - driftUs;
   if (validityUs <= 0 || validityUs <= minValidityMs * 1000) {
     const needed = minValidityMs > 0 ? `more than the ${minValidityMs} ms of minValidityMs` : 'anything';
     throw configError(

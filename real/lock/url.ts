@@ -26,10 +26,13 @@ async function transportTo(url: string): Promise<RedlockTransport> {
   throw new Error('A URL needs a client to be installed: npm install redis, or ioredis.');
 }
 
-/** `null` if it is not there. The name is no literal, so that bundlers do not ask for what need not be there. */
+/**
+ * `null` if it is not there. Bundlers leave the import as it is, by the comments and as the name is no literal: what it names need
+ * not be there when they run.
+ */
 async function installed<T>(name: string): Promise<T | null> {
   try {
-    return await import(name);
+    return await import(/* webpackIgnore: true */ /* turbopackIgnore: true */ /* @vite-ignore */ name);
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND') return null;
     throw error;

@@ -4,7 +4,7 @@ import { inspect } from 'node:util';
 import type { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Provision, provision } from '../provisioner/index.js';
-import { type LockNotice, Redlock } from './index.js';
+import { LockError, type LockNotice, Redlock } from './index.js';
 
 const EVENTS = ['acquired', 'contended', 'failed', 'extended', 'lost', 'released'] as const;
 
@@ -105,6 +105,26 @@ describe('what happens to locks is told', () => {
     });
     await (await redlock.acquire('thrown', 5000)).release();
     expect(await thrown).toMatchObject({ message: 'mine' });
+  });
+
+  test('errors show who called, also through what awaited it', async () => {
+    const held = await redlock.acquire('stack', 5000, { votesWanted: 'all' });
+    async function caller(act: () => Promise<unknown>): Promise<string | undefined> {
+      const error = await act().catch((reason: unknown) => reason);
+      return error instanceof LockError ? error.stack : undefined;
+    }
+    async function helper(): Promise<void> {
+      await redlock.using('stack', 5000, async () => {});
+    }
+    await held.release();
+    const other = await redlock.acquire('stack', 5000);
+    for (const act of [() => redlock.acquire('stack', 5000), helper, () => held.extend(5000)]) {
+      const stack = await caller(act);
+      expect(stack).toMatch(/^LockError: .*stack/);
+      expect(stack).toContain('at async caller');
+    }
+    expect(await caller(helper)).toContain('at async helper');
+    await other.release();
   });
 
   test('a lock is shown without its token', async () => {
