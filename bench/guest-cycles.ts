@@ -1,7 +1,8 @@
 import '../guests/host/installed.js';
 import FakeTimers from '@sinonjs/fake-timers';
 import RedisMock from 'ioredis-mock';
-import { LIBRARIES, type Library, loadSubject } from '../guests/libraries/index.js';
+import { handed } from '../guests/libraries/connected.js';
+import { LIBRARIES, type Library } from '../guests/libraries/index.js';
 import { COMMAND_TIMEOUT_MS, type LockFactory, lockFactoryOf } from '../guests/lock-factory.js';
 import { type LockUnderTest, releaseOf } from '../guests/lock-under-test.js';
 import { replayGuests } from '../guests/run.js';
@@ -45,10 +46,11 @@ function libraryNamed(): Library {
   return library;
 }
 
-/** A library, or a lock above a client that opens its own connections. */
+/** A library on connections that it is handed, or a lock above a client that opens its own. */
 async function subjectNamed(): Promise<LockFactory> {
   const makeFor = SOCKET_CLIENTS[id];
-  return makeFor === undefined ? loadSubject(libraryNamed()) : lockFactoryOf(id, makeFor('own'), undefined);
+  if (makeFor !== undefined) return lockFactoryOf(id, makeFor('own'), undefined);
+  return lockFactoryOf(id, await libraryNamed().load(handed), COMMAND_TIMEOUT_MS);
 }
 
 /** In the simulated world: a network, nodes with clocks of their own, monitors, drained by documented means. */
@@ -84,7 +86,7 @@ function inTurn(count: number): Schedule {
 
 /** As in a test suite: ioredis-mock for nodes, time that the test moves on. One clock for all, no network. */
 async function withFakeTimers(it: Library): Promise<(count: number) => Promise<number>> {
-  const make = await it.load();
+  const make = await it.load(handed);
   const options = { commandTimeout: COMMAND_TIMEOUT_MS };
   const nodes = Array.from({ length: NODES }, (_, i) => new RedisMock({ ...options, host: `n${i}`, port: 6379 }));
   const client: LockUnderTest = await make({ nodes: nodes as never, addresses: [] as never });

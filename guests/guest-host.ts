@@ -41,7 +41,7 @@ import type { GuestProcess, Session } from './session.js';
 /** What `Date.now()` shows when a wall clock shows nothing, ms: 2033-05-18, which no native clock shows today. */
 export const EPOCH_MS = 2_000_000_000_000;
 
-/** Whoever reads a clock more often than this in one instant waits for it. */
+/** A lock that reads a clock more often than this in one instant waits for it. */
 const MOST_READINGS = 100_000;
 
 /** Timers of at most this, µs, are no pause: Node makes it of a delay of 0. */
@@ -282,7 +282,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     if (lock.token !== 0) this.session.judge.keepsRelease(lock.token, kept, this.context.now);
   }
 
-  /** What commands are about, for whoever looks at messages: their lock above all. `null` before there is any. */
+  /** What commands are about, for observers of messages: their lock above all. `null` before there is any. */
   private addressed(place: number, node: number, commands: readonly (readonly string[])[]): Addressed | null {
     const { session } = this;
     session.learn(commands);

@@ -43,7 +43,7 @@ export interface ExpectSafeOptions {
   readonly clients?: number;
   /**
    * Acquisitions that one process makes at once. Default 2 in one of ten cases, without `faults`, for a client that gives something
-   * of its own for each. Say 1 if they are meant to be one: a lock that a process may enter again, whoever in it asks.
+   * of its own for each. Say 1 if they are meant to be one: a lock that any task of a process may enter again.
    */
   readonly tasks?: 1 | 2;
   /** TTL that locks are asked for, ms. Default 10000; without `faults`, 10000, 2500 and 730 by chance. */

@@ -40,8 +40,15 @@ export function drainByImmediates(turn: Turn): Promise<void> {
   });
 }
 
-/** Runs all ticks and microtasks; not documented by Node. */
-const tickCallback = (process as unknown as { readonly _tickCallback?: () => void })._tickCallback;
+/** Not documented by Node. */
+interface Undocumented {
+  /** Runs all ticks and microtasks. */
+  readonly _tickCallback?: () => void;
+  /** Tells who listens of an error that nobody has caught, and ends what was under way when it was thrown. */
+  readonly _fatalException?: (error: unknown) => boolean;
+}
+
+const { _tickCallback: tickCallback, _fatalException: fatalException } = process as unknown as Undocumented;
 
 /** Turns between two looks whether draining still works. */
 const CANARY_EVERY = 4096;
@@ -56,21 +63,25 @@ function drains(tick: () => void): boolean {
   return sung;
 }
 
-/** Runs all of them, whatever one throws: what nobody catches goes where Node has it go. */
+/**
+ * Runs all of them, whatever one throws: what nobody catches goes where Node has it go. A tick that throws stays on Node's
+ * stack of what is under way; where that is not emptied, Node takes it for damaged and ends the process.
+ */
 function tickOn(tick: () => void): void {
   for (;;) {
     try {
       tick();
       return;
     } catch (error) {
-      if (!process.emit('uncaughtException', error instanceof Error ? error : new Error(String(error)))) throw error;
+      if (fatalException === undefined || process.listenerCount('uncaughtException') === 0) throw error;
+      fatalException(error);
     }
   }
 }
 
 /**
  * The same at once, several times as fast, by what Node does not document. From inside a microtask it would do nothing:
- * a canary tells, and then this throws. Whoever uses it compares it with {@link drainByImmediates}.
+ * a canary tells, and then this throws. Callers compare it with {@link drainByImmediates}.
  */
 export function drainAtOnce(turn: Turn): void {
   const tick = tickCallback;

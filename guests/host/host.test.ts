@@ -270,6 +270,24 @@ describe('a drain', () => {
     expect(current.owner).toBeNull();
   });
 
+  it('at once goes on after ticks that throw, as Node does', async () => {
+    const thrown: unknown[] = [];
+    const listeners = process.listeners('uncaughtException');
+    process.removeAllListeners('uncaughtException').on('uncaughtException', (error) => thrown.push(error));
+    let turns = 0;
+    const turn = (): boolean => {
+      process.nextTick(() => {
+        throw new Error(`tick ${turns}`);
+      });
+      return ++turns < 4;
+    };
+    await inMacrotask(() => drainAtOnce(turn));
+    await new Promise((done) => setImmediate(done));
+    process.removeAllListeners('uncaughtException');
+    for (const it of listeners) process.on('uncaughtException', it);
+    expect(thrown.map(String)).toEqual([1, 2, 3, 4].map((it) => `Error: tick ${it}`));
+  });
+
   it('at once says so where it would do nothing', async () => {
     await Promise.resolve();
     expect(() => drainAtOnce(() => false)).toThrow('has to be called from a macrotask');

@@ -1,4 +1,4 @@
 import { install } from './install.js';
 
-// Whoever imports this first has dispatchers from here on.
+// A module that imports this first has dispatchers from here on.
 install();

@@ -32,7 +32,7 @@ function lockWith(change: Partial<Parts>): MakeLock {
 
 const dies: Fault = { kind: 'client-crash', client: 'c1', atUs: 2_500 };
 
-it('tells nothing of a right lock, whoever dies', async () => {
+it('reports nothing of a right lock, whichever process dies', async () => {
   const make = lockWith({});
   expect(await found(make)).toEqual([]);
   expect(await found(make, [dies])).toEqual([]);

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { sep } from 'node:path';
 import type { Redis, RedisOptions } from 'ioredis';
-import type { HeldLock } from '../lock-under-test.js';
+import type { HeldLock, TestBed } from '../lock-under-test.js';
 import type { NodeAddress } from '../net/addresses.js';
 
 /** A client of node-redis 4 or later, before a library has it. */
@@ -29,11 +29,25 @@ export function ownCopy(name: string, ...others: readonly string[]): unknown {
 /** After so many ms without an answer a command of ioredis is rejected. */
 const TIMEOUT_MS = 500;
 
-/** A client of ioredis, of a node. Errors of its connection are for its commands to tell. */
-export function ioredisOf({ host, port }: NodeAddress): Redis {
+/** Makes clients of ioredis. Errors of their connections are for their commands to tell. */
+export function ioredisWith(options: RedisOptions): (address: NodeAddress) => Redis {
   const { Redis: Client }: { Redis: new (options: RedisOptions) => Redis } = require('ioredis');
-  return new Client({ host, port, commandTimeout: TIMEOUT_MS }).on('error', () => {});
+  return ({ host, port }) => new Client({ host, port, commandTimeout: TIMEOUT_MS, ...options }).on('error', () => {});
 }
+
+/** A client of ioredis, of a node. */
+export function ioredisOf(address: NodeAddress): Redis {
+  return ioredisWith({})(address);
+}
+
+/** How a library for several nodes gets its clients. */
+export type Connect = (bed: TestBed) => readonly Redis[];
+
+/** It makes them, as in production. */
+export const byIoredis: Connect = ({ addresses }) => addresses.map(ioredisOf);
+
+/** It is handed them. */
+export const handed: Connect = ({ nodes }) => nodes;
 
 /** Makes such clients: copies of one, which are made in a hundredth of the time that others take. */
 export function nodeRedisOf(module: string): (address: NodeAddress) => NodeRedis {

@@ -1,5 +1,6 @@
 import type { MakeLock } from '../lock-under-test.js';
 import type { ViolationKind } from '../search/kinds.js';
+import type { Connect } from './connected.js';
 
 /** An npm library that the matrix knows. */
 export interface Library {
@@ -20,8 +21,12 @@ export interface Library {
   readonly nodes?: 1;
   /** Kinds of failure that it never promised to avoid, and that are not told; none where left out. */
   readonly notPromised?: readonly ViolationKind[];
-  /** Loads it, unmodified. The dispatchers are in their places by then. */
-  readonly load: () => Promise<MakeLock>;
+  /**
+   * Loads it, unmodified. The dispatchers are in their places by then.
+   *
+   * @param connect - For several nodes: how it gets its clients. It makes them where left out.
+   */
+  readonly load: (connect?: Connect) => Promise<MakeLock>;
 }
 
 /** Retries of an acquisition, and the pause between them, ms: few and short, so that a run is short. */

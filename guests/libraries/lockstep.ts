@@ -1,14 +1,15 @@
 import type { MakeLock } from '../lock-under-test.js';
+import { byIoredis, type Connect } from './connected.js';
 import { type Library, RETRIES, RETRY_DELAY_MS, RETRY_JITTER_MS } from './library.js';
 
-async function load(): Promise<MakeLock> {
+async function load(connect: Connect = byIoredis): Promise<MakeLock> {
   const { Redlock } = await import('lockstep-redlock');
   const { newRuntime } = await import('../../real/lock/parts.js');
-  return ({ nodes }) => {
+  return (bed) => {
     const settings = { retryCount: RETRIES, retryDelay: RETRY_DELAY_MS, retryJitter: RETRY_JITTER_MS };
     // Its connections are its own, made from these. Simulated processes share what is at the top of modules, so each is
     // given the clock and the randomness that a process of its own would have there.
-    const redlock = new Redlock(nodes, settings, newRuntime());
+    const redlock = new Redlock(connect(bed), settings, newRuntime());
     return {
       acquire: (resource, ttlMs) => redlock.acquire([resource], ttlMs),
       using: (resource, ttlMs, routine) => redlock.using([resource], ttlMs, routine),
@@ -21,6 +22,7 @@ export const LOCKSTEP: Library = {
   id: 'lockstep',
   package: 'lockstep-redlock',
   version: '0.1.0',
+  client: 'ioredis@5.11.1',
   belief: 'while lock.remaining() is above zero, or until release(); in using(), until the signal aborts',
   extendsItself: true,
   load,

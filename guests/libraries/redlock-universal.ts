@@ -1,4 +1,5 @@
 import type { MakeLock } from '../lock-under-test.js';
+import { byIoredis, type Connect } from './connected.js';
 import { type Library, RETRIES, RETRY_DELAY_MS } from './library.js';
 
 interface Handle {
@@ -25,11 +26,11 @@ interface Held {
   expiresAt: number;
 }
 
-async function load(): Promise<MakeLock> {
+async function load(connect: Connect = byIoredis): Promise<MakeLock> {
   const name = 'redlock-universal';
   const { createRedlock, IoredisAdapter } = (await import(name)) as RedlockUniversal;
-  return ({ nodes }) => {
-    const adapters = nodes.map((node) => new IoredisAdapter(node));
+  return (bed) => {
+    const adapters = connect(bed).map((client) => new IoredisAdapter(client));
     const lockOn = (key: string, ttl: number): RedLock =>
       createRedlock({ adapters, key, ttl, retryAttempts: RETRIES, retryDelay: RETRY_DELAY_MS });
     return {
@@ -59,6 +60,7 @@ export const REDLOCK_UNIVERSAL: Library = {
   id: 'redlock-universal',
   package: 'redlock-universal',
   version: '0.8.5',
+  client: 'ioredis@5.11.1',
   belief:
     'until handle.acquiredAt + handle.ttl by Date.now(), or release(); an extension counts from its call; in using(), until the signal aborts',
   extendsItself: true,

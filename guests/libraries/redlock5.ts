@@ -1,4 +1,5 @@
 import type { LockUnderTest, MakeLock } from '../lock-under-test.js';
+import { byIoredis } from './connected.js';
 import { type Library, RETRIES, RETRY_DELAY_MS, RETRY_JITTER_MS } from './library.js';
 
 /** What redlock 5 and its descendant have in common. */
@@ -25,13 +26,14 @@ export const REDLOCK_5: Library = {
   id: 'redlock5',
   package: 'redlock',
   version: '5.0.0-beta.2',
+  client: 'ioredis@5.11.1',
   belief: BELIEF,
   extendsItself: true,
-  async load(): Promise<MakeLock> {
+  async load(connect = byIoredis): Promise<MakeLock> {
     // Its ES module cannot be loaded by Node as published (extensionless imports); this is what `require` gets.
     const { createRequire } = await import('node:module');
     const { default: Redlock } = createRequire(import.meta.url)('redlock5') as { readonly default: Redlock5Class };
-    return ({ nodes }) => driven(new Redlock(nodes, SETTINGS));
+    return (bed) => driven(new Redlock(connect(bed), SETTINGS));
   },
 };
 
@@ -40,11 +42,12 @@ export const SESAMECARE: Library = {
   id: 'sesamecare',
   package: '@sesamecare-oss/redlock',
   version: '1.4.0',
+  client: 'ioredis@5.11.1',
   belief: BELIEF,
   extendsItself: true,
-  async load(): Promise<MakeLock> {
+  async load(connect = byIoredis): Promise<MakeLock> {
     const name = '@sesamecare-oss/redlock';
     const { Redlock } = (await import(name)) as { readonly Redlock: Redlock5Class };
-    return ({ nodes }) => driven(new Redlock(nodes, SETTINGS));
+    return (bed) => driven(new Redlock(connect(bed), SETTINGS));
   },
 };

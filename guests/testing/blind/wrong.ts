@@ -137,7 +137,7 @@ const TOKENS: readonly WrongLock[] = [
 ];
 
 const RELEASES: readonly WrongLock[] = [
-  part('DEL, whoever holds it', HELD_TWICE, { drop: (node, key) => node.del(key) }),
+  part('DEL, without a look at the holder', HELD_TWICE, { drop: (node, key) => node.del(key) }),
   part('GET, and then DEL', ['leak', ...HELD_TWICE], {
     drop: async (node, key, token) => (await node.get(key)) === token && node.del(key),
   }),
