@@ -18,7 +18,7 @@ export const guestPairs: z.ZodType = z.strictObject({
       verdict: z.enum(['safe', 'unsafe']),
       fault: z.string().nullable(),
       schedule: z.string().nullable(),
-      events: count.describe('up to the violation, those of connections among them'),
+      events: count.describe('locks asked for, extended and released, faults, messages lost or late, wrong clocks'),
       left: z.array(z.string()).describe('classes of faults that one of the two alone does not withstand'),
       runs: count,
     }),

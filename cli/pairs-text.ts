@@ -1,7 +1,7 @@
 import { MATRIX } from '../guests/libraries/index.js';
 import { canShareKey, type Migration } from '../guests/mix.js';
-import type { LockPlan, Schedule } from '../scenarios/index.js';
-import { piecesOf } from '../search/shrinking/pieces.js';
+import type { Fate, Fault, LockPlan, Schedule } from '../scenarios/index.js';
+import { faultName } from '../search/shrinking/pieces.js';
 import { textTable } from './text-table.js';
 
 /** What `guests --pairs --json` prints. */
@@ -31,7 +31,7 @@ export interface ReportedPair extends Migration {
   readonly fault: string | null;
   /** The name of its schedule; `null` where it is safe. */
   readonly schedule: string | null;
-  /** Of the run of that schedule up to the violation, those of connections among them. */
+  /** What its schedule says: locks asked for, extended and released, faults, messages lost or late, wrong clocks. */
   readonly events: number;
   /** Classes of faults that one of the two does not withstand by itself. */
   readonly left: readonly string[];
@@ -43,13 +43,18 @@ const NEVER = '–';
 
 /** The matrix of pairs, for a person: a table for each of the ways in which libraries are put beside each other. */
 export function pairsText(report: PairsReport): string {
-  const rows = report.libraries.map(({ id, version, commands }, i) => [`${i + 1}`, id, version, commands.join('; ')]);
+  const rows = report.libraries.map(({ id, version, commands }, i) => [
+    `${i + 1}`,
+    id,
+    version,
+    commands.filter((it) => !it.startsWith('SCRIPT LOAD')).join('; '),
+  ]);
   return [
     `${textTable(['', 'library', 'version', 'what it sends for a lock on "a"'], rows)}\n`,
     ...tablesOf(report),
     `The row holds the lock, the column joins. ${SAFE} nothing found; a name: the schedule on which somebody else gets the`,
     `lock as well; ${NEVER} no name makes the two use one key. Each schedule is safe with either library alone.\n`,
-    ...Object.entries(report.schedules).map(([name, it]) => `${name}  ${scheduleText(it).join('\n    ')}`),
+    ...Object.entries(report.schedules).map(([name, it]) => `${name.padEnd(4)}${scheduleText(it).join('\n    ')}`),
     '',
   ].join('\n');
 }
@@ -87,14 +92,31 @@ function cellOf(report: PairsReport, { old, joining, nodes, sameKey }: Place): s
 }
 
 /** What happens in a schedule, a line for each client and each thing that goes wrong. */
-export function scheduleText(schedule: Schedule): string[] {
-  const clients = schedule.clients.map(({ id, locks }) => {
+export function scheduleText({ cluster, clients, faults, fates }: Schedule): string[] {
+  const plans = clients.map(({ id, locks }) => {
     const who = Number(id.slice(1)) % 2 === 1 ? 'old' : 'joining';
     return `${id} (${who}) ${locks.map(lockText).join('; ')}`;
   });
-  const wrong = piecesOf(schedule).filter(({ kind }) => kind === 'fault' || kind === 'message' || kind === 'clock');
-  const { nodes } = schedule.cluster;
-  return [`${nodes} node${nodes === 1 ? '' : 's'}`, ...clients, ...wrong.map(({ name }) => name)];
+  const clocks = cluster.clocks.map(({ process }) => `the clock of ${process} is wrong`);
+  const nodes = `${cluster.nodes} node${cluster.nodes === 1 ? '' : 's'}`;
+  return [nodes, ...plans, ...faults.map(faultText), ...fates.map(fateText), ...clocks];
+}
+
+function faultText(fault: Fault): string {
+  if (fault.kind !== 'crash') return faultName(fault);
+  const { restartAfterUs } = fault;
+  return `${faultName(fault)}, ${restartAfterUs === null ? 'for good' : `back ${ms(restartAfterUs)} later`}`;
+}
+
+/** A command that has no part in the algorithm is addressed as `read-counter`: a greeting, say. */
+function fateText({ operation, direction, client, node, lost, delayUs }: Fate): string {
+  const command = operation === 'read-counter' ? 'another command' : `the ${operation}`;
+  const message =
+    direction === 'request'
+      ? `${command} from ${client} to ${node}`
+      : `the answer to ${command} from ${node} to ${client}`;
+  if (lost) return `${message} is lost`;
+  return delayUs === undefined ? `${message} comes twice` : `${message} takes ${ms(delayUs)}`;
 }
 
 function lockText({ atUs, ttlMs, holdUs, extensions }: LockPlan): string {
