@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { textTable } from '../cli/text-table.js';
-import { BOUNDARY_PAIRS, playTwin, twinsMarkdown } from './bounds/boundary-pairs.js';
+import { assumptionsTable, BOUNDARY_PAIRS, playPair } from './bounds/boundary-pairs.js';
 import { decimals } from './bounds/markdown.js';
 import type { Row } from './bounds/row.js';
 import { boundsTable } from './bounds/table.js';
@@ -17,18 +17,18 @@ const { values } = parseArgs({
   options: { json: { type: 'boolean', default: false }, assumptions: { type: 'boolean', default: false } },
 });
 
-if (values.assumptions) showTwins();
+if (values.assumptions) showAssumptions();
 else showBounds();
 
 /** Both sides of each assumption, played. */
-function showTwins(): void {
-  const rows = BOUNDARY_PAIRS.map((twin) => ({ twin, holds: playTwin(twin).holds }));
+function showAssumptions(): void {
+  const rows = BOUNDARY_PAIRS.map((pair) => ({ pair, holds: playPair(pair).holds }));
   const disagree = rows.filter(({ holds }) => !holds).length;
-  const table = rows.map(({ twin: { assumption, what, inside, outside, breaks }, holds }) => {
+  const table = rows.map(({ pair: { assumption, what, inside, outside, breaks }, holds }) => {
     return { assumption, what, inside, outside, breaks, agrees: holds };
   });
   const schema = 'lockstep.bench-assumptions/1';
-  const text = `${twinsMarkdown()}\n\n${rows.length - disagree} agree, ${disagree} differ\n`;
+  const text = `${assumptionsTable()}\n\n${rows.length - disagree} agree, ${disagree} differ\n`;
   process.stdout.write(values.json ? `${JSON.stringify({ schema, rows: table })}\n` : text);
   if (disagree > 0) process.exitCode = 1;
 }

@@ -3,9 +3,9 @@ import { textTable } from '../cli/text-table.js';
 import { DEFAULT_SCOPE, type Exploration, type ExploreOptions, type ExploreScope, explore } from '../explore/index.js';
 import { formatCount } from '../text/format.js';
 import { machine, machineLine } from './machine.js';
-import { checkTwin, hasSpin } from './spin/twin.js';
+import { hasSpin, runSpin } from './spin/promela.js';
 
-/** How fast bounded worlds are exhausted, beside Spin on their twin in the same run. */
+/** How fast bounded worlds are exhausted, beside Spin on their Promela model in the same run. */
 interface Measured {
   readonly world: string;
   readonly by: 'lockstep' | 'lockstep, symmetry' | 'Spin';
@@ -14,7 +14,7 @@ interface Measured {
   readonly seconds: number;
   readonly statesPerSecond: number;
   readonly bytesPerState: number | null;
-  /** Time against Spin's; `null` where Spin has no twin. */
+  /** Time against Spin's; `null` where Spin has no model of it. */
   readonly ratioToSpin: number | null;
 }
 
@@ -31,7 +31,7 @@ process.stdout.write(values.json ? `${JSON.stringify(result)}\n` : describe());
 /** The delayed-restart space, by both. */
 function besideSpin(): Measured[] {
   const world = '3 nodes, 2 clients, ttl 3, 1 crash, delayed restart';
-  const spin = hasSpin() ? checkTwin({ ttl: 3, allowance: 0, crashes: 1, delay: 3, drift: 0 }) : null;
+  const spin = hasSpin() ? runSpin({ ttl: 3, allowance: 0, crashes: 1, delay: 3, drift: 0 }) : null;
   const seconds = spin?.seconds ?? null;
   return [
     ...(spin === null
@@ -42,7 +42,7 @@ function besideSpin(): Measured[] {
   ];
 }
 
-/** Larger spaces, which have no twin. */
+/** Larger spaces, which have no Promela model. */
 function ours(): Measured[] {
   const spaces: readonly (readonly [string, Partial<ExploreScope>])[] = [
     ['the same, ttl 4', { crashes: 1, ttl: 4, restartDelay: 4 }],

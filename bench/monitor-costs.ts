@@ -19,7 +19,7 @@ const PARTS = {
   continuity: ['protocol', 'continuity'],
   'lost-lock': ['protocol', 'lostLock'],
   'token-unique, one-lock-per-token': ['protocol', 'tokenUnique'],
-  'bounded-key-lifetime': ['protocol', 'keyLifetime'],
+  'bounded-key-lifetime': ['keyLifetime'],
   'release-own': ['protocol', 'releaseOwn'],
   'release-quorum': ['protocol', 'releaseQuorum'],
   cleanup: ['protocol', 'cleanup'],

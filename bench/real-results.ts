@@ -5,6 +5,8 @@ import { torture } from '../cli/bench-torture.js';
 import { Exit } from '../cli/exit-codes.js';
 import type { Io } from '../cli/io.js';
 import { ProgressLine } from '../cli/progress.js';
+import { SIMULATED_EDITIONS, TORTURE_CLIENTS } from '../cli/torture-words.js';
+import { wordList } from '../cli/values.js';
 import { benchDocument, safetyDocument } from '../real/bench/document.js';
 import { drawBench, type Health, runBench, runSafety, type Shape } from '../real/bench/index.js';
 import { parseDuration } from '../scenarios/duration.js';
@@ -13,6 +15,7 @@ import { parseDuration } from '../scenarios/duration.js';
  * Measures on real nodes, and writes what was found into docs/results.md and docs/bench.svg:
  *
  *   node dist/bench/real-results.js [bench] [safety] [torture] [--effort 1] [--rounds 21] [--nodes 5,3,1] [--torture 60s]
+ *     [--seed 24] [--clients ioredis@6,node-redis@6] [--simulated redis@8.4.0]
  *
  * Each part is written as soon as it is there. A part that was interrupted is not.
  */
@@ -26,6 +29,9 @@ const { values, positionals } = parseArgs({
     shapes: { type: 'string' },
     healths: { type: 'string' },
     torture: { type: 'string', default: '60s' },
+    seed: { type: 'string' },
+    clients: { type: 'string', default: 'ioredis@5' },
+    simulated: { type: 'string', default: '' },
     into: { type: 'string', default: 'docs' },
   },
 });
@@ -84,7 +90,12 @@ async function recordTorture(): Promise<number> {
   let told = '';
   mkdirSync('.lockstep/torture', { recursive: true });
   const code = await torture(
-    { torture: parseDuration(values.torture) },
+    {
+      torture: parseDuration(values.torture),
+      seed: values.seed,
+      clients: wordList('a client', TORTURE_CLIENTS)(values.clients),
+      simulated: values.simulated === '' ? [] : wordList('an edition', SIMULATED_EDITIONS)(values.simulated),
+    },
     { ...io, stdout: { write: (text) => (told += text) } },
   );
   if (code !== Exit.interrupted)

@@ -9,7 +9,8 @@ import { machineLine } from './machine.js';
 /*
  * What it costs to be watched: CPU time of this process for each lock, in short turns that alternate, on five own servers:
  * `npm run bench:watching -- [turns]`. Blind is the lock with the question left out whether anybody listens; metrics are a
- * histogram of the durations of each event and one of the times that locks were held, fed by the diagnostics channels.
+ * histogram of the durations of each event and one of the times that locks were held, fed by the diagnostics channels; history
+ * and steps are with a recording that is full.
  */
 const TURNS = Number(process.argv[2] ?? 200);
 const SHAPES = { serial: { workers: 1, locks: 100 }, concurrent64: { workers: 64, locks: 15 } } as const;
@@ -50,20 +51,26 @@ function listen(isOn: boolean): void {
   for (const event of EVENTS) (isOn ? subscribe : unsubscribe)(`lockstep-redlock:${event}`, meter);
 }
 
-type Arm = 'blind' | 'nobody listens' | 'metrics';
-const ARMS: readonly Arm[] = ['blind', 'nobody listens', 'metrics'];
+type Arm = 'blind' | 'nobody listens' | 'metrics' | 'history' | 'steps';
+const ARMS: readonly Arm[] = ['blind', 'nobody listens', 'metrics', 'history', 'steps'];
 
 await using provided = await provision({ nodes: 5, sources: ['processes', 'package'] });
 const redlock = new Redlock(provided.nodes.map((node) => node.client()));
+const [history, steps] = [false, true].map((hasSteps) => {
+  const recorded = new Redlock(provided.nodes.map((node) => node.client()));
+  recorded.record({ client: 'bench', steps: hasSteps });
+  return recorded;
+});
 
 /** Microseconds of CPU for each lock. */
 async function turn(arm: Arm, { workers, locks }: (typeof SHAPES)[keyof typeof SHAPES]): Promise<number> {
   isBlind = arm === 'blind';
   if (arm === 'metrics') listen(true);
+  const subject = (arm === 'history' ? history : arm === 'steps' ? steps : undefined) ?? redlock;
   const before = process.cpuUsage();
   await Promise.all(
     Array.from({ length: workers }, async (_, worker) => {
-      for (let i = 0; i < locks; i++) await (await redlock.acquire(`lockstep:watching:${worker}`, 30_000)).release();
+      for (let i = 0; i < locks; i++) await (await subject.acquire(`lockstep:watching:${worker}`, 30_000)).release();
     }),
   );
   const { user, system } = process.cpuUsage(before);
@@ -74,7 +81,7 @@ async function turn(arm: Arm, { workers, locks }: (typeof SHAPES)[keyof typeof S
 const rows: string[][] = [];
 for (const [name, shape] of Object.entries(SHAPES)) {
   for (let i = 0; i < 30; i++) for (const arm of ARMS) await turn(arm, shape);
-  const found: Record<Arm, number[]> = { blind: [], 'nobody listens': [], metrics: [] };
+  const found: Record<Arm, number[]> = { blind: [], 'nobody listens': [], metrics: [], history: [], steps: [] };
   for (let i = 0; i < TURNS; i++) {
     for (let k = 0; k < ARMS.length; k++) {
       const arm = ARMS[(i + k) % ARMS.length] as Arm;
@@ -84,6 +91,8 @@ for (const [name, shape] of Object.entries(SHAPES)) {
   for (const [arm, against] of [
     ['nobody listens', 'blind'],
     ['metrics', 'nobody listens'],
+    ['history', 'nobody listens'],
+    ['steps', 'nobody listens'],
   ] as const) {
     const ratios = found[arm].map((cpu, at) => (cpu / (found[against][at] as number) - 1) * 100);
     const { median, low, high } = medianWithInterval(ratios);
@@ -91,7 +100,7 @@ for (const [name, shape] of Object.entries(SHAPES)) {
     rows.push([name, arm, against, cpu, `${median.toFixed(2)} %`, `${low.toFixed(2)} to ${high.toFixed(2)}`]);
   }
 }
-await redlock.quit();
+await Promise.all([redlock, history, steps].map((it) => it?.quit()));
 
 const events = [...metrics.values()].reduce((sum, { count }) => sum + count, 0);
 process.stdout.write(`${textTable(['shape', '', 'beside', 'CPU µs', 'more CPU', '95 % interval'], rows, 2)}

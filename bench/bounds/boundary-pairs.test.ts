@@ -2,17 +2,17 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { Assumption } from '../../properties/assumptions.js';
 import { parseSchedule } from '../../scenarios/index.js';
-import { BOUNDARY_PAIRS, playTwin, twinsMarkdown } from './boundary-pairs.js';
+import { assumptionsTable, BOUNDARY_PAIRS, playPair } from './boundary-pairs.js';
 
 describe('what the lock assumes', () => {
-  it.each(BOUNDARY_PAIRS)('$assumption, $what: safe at $inside, broken at $outside', (twin) => {
-    const { within, beyond } = playTwin(twin);
+  it.each(BOUNDARY_PAIRS)('$assumption, $what: safe at $inside, broken at $outside', (pair) => {
+    const { within, beyond } = playPair(pair);
     expect(within).toEqual({ assumptions: [], violated: [] });
-    expect(beyond.assumptions).toEqual([twin.assumption]);
-    expect(beyond.violated).toContain(twin.breaks);
+    expect(beyond.assumptions).toEqual([pair.assumption]);
+    expect(beyond.violated).toContain(pair.breaks);
   });
 
-  it('has twins for every assumption, and valid ones', () => {
+  it('has pairs for every assumption, and valid ones', () => {
     const all: Record<Assumption, true> = {
       'clock-rate': true,
       'clock-step': true,
@@ -30,6 +30,6 @@ describe('what the lock assumes', () => {
   });
 
   it('is in the results as it is played', () => {
-    expect(readFileSync(new URL('../../docs/results.md', import.meta.url), 'utf8')).toContain(twinsMarkdown());
+    expect(readFileSync(new URL('../../docs/results.md', import.meta.url), 'utf8')).toContain(assumptionsTable());
   });
 });

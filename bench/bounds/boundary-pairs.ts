@@ -202,26 +202,26 @@ export const BOUNDARY_PAIRS: readonly BoundaryPair[] = [
   },
 ];
 
-/** What a twin shows: nothing broken within; beyond, one assumption and the property that rests on it. */
-interface TwinResult {
+/** What a pair shows: nothing broken within; beyond, one assumption and the property that rests on it. */
+interface PairResult {
   readonly within: { readonly assumptions: readonly Assumption[]; readonly violated: readonly PropertyId[] };
   readonly beyond: { readonly assumptions: readonly Assumption[]; readonly violated: readonly PropertyId[] };
   readonly holds: boolean;
 }
 
-/** Runs both schedules of a twin. */
-export function playTwin(twin: BoundaryPair): TwinResult {
-  const within = play(twin.within, twin.votes);
-  const beyond = play(twin.beyond);
+/** Runs both schedules of a pair. */
+export function playPair(pair: BoundaryPair): PairResult {
+  const within = play(pair.within, pair.votes);
+  const beyond = play(pair.beyond);
   const holds =
     within.assumptions.length === 0 &&
     within.violated.length === 0 &&
-    beyond.assumptions.join() === twin.assumption &&
-    beyond.violated.includes(twin.breaks);
+    beyond.assumptions.join() === pair.assumption &&
+    beyond.violated.includes(pair.breaks);
   return { within, beyond, holds };
 }
 
-function play(schedule: Schedule, votes?: number): TwinResult['within'] {
+function play(schedule: Schedule, votes?: number): PairResult['within'] {
   const { violations, assumptionsBroken } = judge(schedule, ['validity']);
   return {
     assumptions: votes === undefined ? assumptionsBroken : assumptions(schedule, policyOf(schedule.policy), { votes }),
@@ -229,8 +229,8 @@ function play(schedule: Schedule, votes?: number): TwinResult['within'] {
   };
 }
 
-/** The twins as a table of Markdown. */
-export function twinsMarkdown(): string {
+/** The pairs as a table of Markdown. */
+export function assumptionsTable(): string {
   const rows = BOUNDARY_PAIRS.map(({ assumption, what, inside, outside, breaks }) => {
     return `| \`${assumption}\` | ${what} | ${inside} | ${outside} | \`${breaks}\` |`;
   });

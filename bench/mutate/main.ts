@@ -62,7 +62,7 @@ function progress(what: string): void {
 const { built, tests } = await makeCopies(root, join(root, FOLDER), modules);
 const jobs = Math.max(1, Number(values.jobs));
 const runs = Number(values.runs);
-// Number 0 is no mutant: if that is killed, whoever kills it is wrong.
+// Number 0 is no mutant: if that is killed, the test that kills it is wrong.
 const checks = new Map<number, string>();
 const NEVER_MS = 600_000;
 const patience = { scenarios: 0, variants: 0, quick: 0, long: 0 };

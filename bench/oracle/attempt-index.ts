@@ -233,7 +233,7 @@ export class AttemptIndex {
   private executed(event: TraceEvent): void {
     const { operation, token, attempt, ttlMs } = event.detail;
     if (operation !== 'acquire' && operation !== 'extend') return;
-    // Whoever has not answered holds a yes back.
+    // A node that has not answered may hold a yes back.
     if ((this.answers.get(event.seq) ?? 'yes') !== 'yes') return;
     const lock = this.record.lockOf(String(event.detail.client), Number(event.detail.lock));
     const use = lock === undefined ? undefined : this.byToken.get(Number(token))?.get(lock);

@@ -61,7 +61,7 @@ function dueOf(waits: WaitIndex, { lock, from, to, boundUs }: Open): number {
   return due;
 }
 
-/** Whoever gives up has made all its tries, and has paused between them. */
+/** A client that gives up has made all its attempts, and has paused between them. */
 export function tries({ record }: WaitIndex): Finding[] {
   const { policy } = record.setup;
   // Who has only so much time may use it up first.

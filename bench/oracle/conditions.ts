@@ -28,7 +28,7 @@ export class Conditions {
   private readonly all: readonly string[];
   private readonly up = new Map<string, Note<boolean>[]>();
   private readonly frozen = new Map<string, Note<number>[]>();
-  /** Machines that stand still, whoever runs on them. */
+  /** Machines that are suspended, with every process on them. */
   private readonly still = new Map<string, Note<number>[]>();
   private readonly refusing = new Map<string, Note<number>[]>();
   private readonly counted = new Map<string, Note<boolean>[]>();

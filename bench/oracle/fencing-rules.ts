@@ -27,7 +27,7 @@ export function fencing(record: TraceIndex): Finding[] {
   return [...issuing(record), ...writing(record), ...losing(record)];
 }
 
-/** Whoever is told that too few nodes know their counter. */
+/** Locks that fail because too few nodes know their counter. */
 function losing({ locks }: TraceIndex): Finding[] {
   return locks.flatMap((lock) =>
     lock.failed?.reason === 'counters-lost' ? [finding('fencing', [lock], lock.failed.atUs)] : [],

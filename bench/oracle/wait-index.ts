@@ -47,7 +47,7 @@ export class WaitIndex {
     return this.uses.strays.map(({ seq, atUs }) => ({ seq, atUs, untilUs: atUs }));
   }
 
-  /** Messages that were lost, copied, sent again, or slow by the measure of whoever had begun to ask by then. */
+  /** Messages that were lost, copied, sent again, or slow by the node time-out of a lock that had begun to ask by then. */
   private messages(): Trouble[] {
     const { events, locks, setup } = this.record;
     // What a lock sends as it begins is not looked at by its own measure yet.

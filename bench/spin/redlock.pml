@@ -1,5 +1,5 @@
 /*
- * Redlock in a bounded world, written by hand from the algorithm's description: the twin of what `lockstep explore`
+ * Redlock in a bounded world, written by hand from the algorithm's description: the model of what `lockstep explore`
  * exhausts with three nodes and two clients, one attempt each, no time-outs. Times are in ticks.
  * Build with -DTTL=3 -DALLOWANCE=0 -DCRASHES=1 -DDELAY=3 -DDRIFT=0; DELAY 0 restarts at once, FOREVER never.
  */

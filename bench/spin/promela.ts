@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
-/** What the Promela twin of a bounded world is built with. It has three nodes and two clients. */
-export interface TwinBounds {
+/** What the Promela model of a bounded world is built with. It has three nodes and two clients. */
+export interface SpinBounds {
   readonly ttl: number;
   readonly allowance: number;
   readonly crashes: number;
@@ -13,7 +13,7 @@ export interface TwinBounds {
 }
 
 /** What Spin says of it. */
-interface TwinResult {
+interface SpinResult {
   readonly violated: boolean;
   readonly states: number;
   /** Of the search alone, without generating and compiling. */
@@ -34,8 +34,8 @@ export function hasSpin(): boolean {
   }
 }
 
-/** Checks the twin with Spin, exhaustively. */
-export function checkTwin({ ttl, allowance, crashes, delay, drift }: TwinBounds): TwinResult {
+/** Checks the model with Spin, exhaustively. */
+export function runSpin({ ttl, allowance, crashes, delay, drift }: SpinBounds): SpinResult {
   const folder = mkdtempSync(join(tmpdir(), 'lockstep-spin-'));
   const run = (command: string, ...args: string[]): string =>
     execFileSync(command, args, { cwd: folder, encoding: 'utf8', maxBuffer: 1 << 24 });
