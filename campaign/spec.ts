@@ -97,7 +97,7 @@ function turnOf(weights: readonly number[]): { search: number; before: number }[
   });
 }
 
-/** Names a spec by what it says: whoever says the same means the same campaign. */
+/** Names a spec by what it says: equal specs are the same campaign. */
 export function specHash(spec: CampaignSpec): string {
   return createHash('sha256').update(JSON.stringify(spec)).digest('hex').slice(0, 16);
 }

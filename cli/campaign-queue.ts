@@ -75,7 +75,7 @@ export async function status(flags: StatusFlags, io: Io): Promise<ExitCode> {
   return state.isOver ? Exit.ok : Exit.inconclusive;
 }
 
-/** A line now and then, for whoever has a log and no browser; returns when the campaign is over, or Ctrl-C was pressed. */
+/** A line now and then, for a log; returns when the campaign is over, or Ctrl-C was pressed. */
 async function followed(queued: QueuedCampaign, { follow, json }: StatusFlags, io: Io): Promise<CampaignState> {
   // One JSON object is all that goes to stdout with `--json`.
   const log = json ? io.stderr : io.stdout;

@@ -91,7 +91,7 @@ test('drift and votes wanted are the clients’ own', () => {
   expect(faultModel.policy).toMatchObject({ profile: 'reference', settings: { driftPpm: 20_000, votesWanted: 'all' } });
 });
 
-test('whoever looks for broken fencing gets tokens and a resource that looks at them, or those of the scenario', () => {
+test('a search for broken fencing has tokens and a resource that checks them, or those of the scenario', () => {
   const planned = (...args: Parameters<typeof planOf>) => {
     const { faultModel } = planOf(...args);
     return [faultModel.policy.settings.fencing, faultModel.policy.deviations, faultModel.resource];

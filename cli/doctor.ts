@@ -49,7 +49,7 @@ async function look({ env }: Io): Promise<Finding[]> {
     ),
     optional('faketime', findFaketime() === undefined ? null : 'libfaketime', 'no drifting clocks on real nodes'),
     optional('browser', browser(env), 'replay --open and reports have nothing to be shown by; no tests of pages'),
-    optional('spin', version('spin', ['-V'], env), "the explorer's twin in Promela is not run beside it"),
+    optional('spin', version('spin', ['-V'], env), 'the Promela model of the explorer is not run beside it'),
   ];
 }
 

@@ -1,10 +1,12 @@
 import type { ClientKind } from '../audit/clients.js';
-import type { BenchClient, Health, Shape } from '../real/bench/types.js';
+import type { Health, Shape } from '../real/bench/types.js';
+import type { TortureClient } from '../real/torture/index.js';
 import type { PropertyId } from '../scenarios/scenario.js';
 import type { BoundId } from '../search/fault-model.js';
 import type { StrategyName } from '../search/strategy-info.js';
 import type { FaultChoice } from './faults.js';
 import type { Reporter } from './reporters/outcome.js';
+import type { SimulatedEdition } from './torture-words.js';
 
 /*
  * What the flags of each verb are once they are read.
@@ -87,7 +89,7 @@ export interface BenchFlags {
   readonly healths?: readonly Health[];
   readonly rounds?: number;
   readonly effort?: number;
-  readonly clients?: readonly BenchClient[];
+  readonly clients?: readonly TortureClient[];
   readonly peers: boolean;
   readonly require?: boolean;
   /** Where the picture goes. */
@@ -98,6 +100,8 @@ export interface BenchFlags {
   readonly torture?: number;
   /** What the faults of a torture run come from. */
   readonly seed?: string;
+  /** Editions of simulated servers among its nodes. */
+  readonly simulated?: readonly SimulatedEdition[];
   readonly json?: boolean;
 }
 

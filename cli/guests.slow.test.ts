@@ -49,7 +49,7 @@ it('takes --open and --format for one schedule only', async () => {
   expect(stderr).toContain('--open and --format are about one schedule');
 });
 
-/** Takes whoever answers first for a majority, and deletes whatever key is there. */
+/** Takes the nodes that answer first for a majority, and deletes whatever key is there. */
 const MINE = `import { randomUUID } from 'node:crypto';
 export default ({ nodes }) => ({
   async acquire(resource: string, ttlMs: number) {
@@ -141,7 +141,7 @@ it('puts two libraries beside each other, and shows again what it finds', async 
   expect(stdout).toContain(
     'redlock4, joined by redis-semaphore, on one node, with one name: each library alone is safe',
   );
-  expect(stdout).toContain('1 002  c2      n0 granted');
+  expect(stdout).toContain('1 008  c2      n0 granted');
   expect(stdout).toContain('✓ nothing found   redlock4, joined by redis-semaphore, on one node, with one key');
   const file = join(hunt.cwd, '.lockstep/guests/pair-redlock4-redis-semaphore-1.json');
   const again = await lockstep('guests', '--replay', file);

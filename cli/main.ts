@@ -12,7 +12,7 @@ const SAME_INTERRUPT_MS = 500;
 const controller = new AbortController();
 let interruptedAt = 0;
 process.on('SIGINT', () => {
-  // The first one stops with what there is; whoever repeats it wants out.
+  // The first one stops with what there is; a second one ends the process.
   if (!controller.signal.aborted) {
     interruptedAt = performance.now();
     controller.abort();

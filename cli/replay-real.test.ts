@@ -25,6 +25,13 @@ test.each([
   [['replay', '--real'], 'replay what?'],
   [['bench', '--torture', '5'], '--torture: duration "5" has no unit'],
   [['bench', '--torture', '5s', '--rounds', '3'], '--torture measures nothing'],
+  [['bench', '--clients', 'upstash'], '--clients upstash goes with --torture only'],
+  [['bench', '--simulated', 'redis@8.4.0'], '--simulated goes with --torture only'],
+  [['bench', '--torture', '5s', '--simulated', 'redis@8.4'], '--simulated: "redis@8.4" is not an edition'],
+  [
+    ['bench', '--torture', '5s', '--nodes', '1', '--simulated', 'redis@8.4.0,valkey@9.0.0'],
+    '--simulated names 2 nodes',
+  ],
 ])('%s is refused in one sentence', async (argv, sentence) => {
   const { code, stdout, stderr } = await lockstep(argv);
   expect({ code, stdout }).toEqual({ code: 64, stdout: '' });

@@ -199,7 +199,7 @@ describe('an extension without its quorum', () => {
     expect(lock.outcome).toMatchObject({ type: 'not-extended', reason: 'unreachable' });
   });
 
-  it('fails by its time-out, and counts whoever was silent', () => {
+  it('fails by its time-out, and counts the silent nodes', () => {
     const lock = heldLock().at(100).extend().yes(0, 1).at(150).fire('extension');
     expect(lock.outcome).toMatchObject({
       type: 'not-extended',

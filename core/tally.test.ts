@@ -26,7 +26,7 @@ describe('a tally', () => {
     expect(counted(counted(SOME, 2, 'yes'), 3, 'yes')).toEqual({ yes: allNodes(4), no: NO_NODES, failed: NO_NODES });
   });
 
-  it('takes whoever was asked and is silent for failed when the time is up, and nobody else', () => {
+  it('counts nodes that were asked and are silent as failed when the time is up, and no others', () => {
     expect(timedOut(SOME, set(0, 1, 2, 3, 5))).toEqual({ ...SOME, failed: set(3, 5) });
     expect(timedOut(NO_ANSWERS, NO_NODES)).toEqual(NO_ANSWERS);
   });

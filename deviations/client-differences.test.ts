@@ -137,7 +137,7 @@ describe('validity', () => {
     expect(isEnough(lockPolicyOf(REFERENCE), -1)).toBe(false);
   });
 
-  it('is the whole TTL from the grant on to whoever knows nothing else', () => {
+  it('is the whole TTL from the grant on to a client that knows nothing else', () => {
     const lock = new TestLock({ deviations: ['deadline-whole-ttl'] }).acquire().at(40).yes(0, 1, 2);
     expect(lock.state.hold.deadline).toBe(ms(10_040));
     expect(new TestLock().acquire().at(40).yes(0, 1, 2).state.hold.deadline).toBe(ms(9_898));
@@ -341,7 +341,7 @@ describe('what a release has to come to', () => {
     expect(last.yes(2, 3, 4).outcome).toMatchObject({ type: 'released', enough: true });
   });
 
-  it('is heard of from every node by whoever waits for all', () => {
+  it('has an answer of every node where the client waits for all', () => {
     const lock = new TestLock({ deviations: ['settles-with-all', 'release-awaits-all'] })
       .acquire()
       .yes(0, 1, 2, 3, 4)

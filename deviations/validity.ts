@@ -42,7 +42,7 @@ export const VALIDITY: Readonly<Record<string, Deviation>> = {
     (below) => (leftUs, settings, round) => round === 'extend' || below.enough(leftUs, settings, round),
   ),
 
-  // Whoever looks at cut stamps sees the end no sooner than the first one that is not before it.
+  // A client that compares truncated timestamps sees the end at the first one that is not before it.
   'deadline-stamps-us': numbered(
     'deadline',
     'the deadline is looked at through stamps cut to so many µs',

@@ -17,7 +17,7 @@ export interface Parts {
 
 /**
  * An exploration that was stopped, to go on with. States are numbers of parts, so that the parts belong to it, in the
- * order in which they were met. Plain data: whoever keeps it chooses how.
+ * order in which they were met. Plain data: the caller chooses how to keep it.
  */
 export interface Checkpoint extends Parts {
   readonly schema: 'lockstep.exploration/3';

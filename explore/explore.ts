@@ -317,7 +317,7 @@ export class Explorer {
     const property = this.options.property ?? 'mutual-exclusion';
     if (property === 'mutual-exclusion') return world.believers(state) > 1;
     if (property === 'none') return false;
-    if (property === 'acquisition') return world.claimedHollow(state);
+    if (property === 'acquisition') return world.claimedTooLate(state);
     if (property === 'fencing') return world.wentBackwards(state);
     for (let client = 0; client < world.bounds.clients; client++) {
       const token = world.tokenBelieved(state, client);

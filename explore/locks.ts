@@ -79,7 +79,7 @@ export class Locks {
   private readonly ticked = new Memo();
   private readonly permuted = new Memo();
   private readonly settledOf = new Memo();
-  private readonly hollow = new Memo();
+  private readonly tooLate = new Memo();
   /** By client state: its token while it believes that it holds the lock, the timer that is due, and what it may do. */
   readonly believes: number[] = [];
   readonly due: number[] = [];
@@ -124,8 +124,8 @@ export class Locks {
   after(id: number, event: number): number {
     const known = this.next.get(id, event);
     if (known >= 0) return known;
-    const { local, sends, hollow } = react(this.policy, this.bounds, this.commands, this.at(id), event);
-    if (hollow) this.hollow.set(id, event, 1);
+    const { local, sends, tooLate } = react(this.policy, this.bounds, this.commands, this.at(id), event);
+    if (tooLate) this.tooLate.set(id, event, 1);
     if (sends.length === 0) this.sent.set(id, event, 0);
     else this.sent.set(id, event, this.sendsOf.push(sends) - 1);
     return this.next.set(id, event, this.idOf(local));
@@ -206,8 +206,8 @@ export class Locks {
   }
 
   /** Whether the client claims on this event what is over already. Only after {@link after}. */
-  isHollow(id: number, event: number): boolean {
-    return this.hollow.get(id, event) === 1;
+  isTooLate(id: number, event: number): boolean {
+    return this.tooLate.get(id, event) === 1;
   }
 
   idOf(local: Local): number {
@@ -236,13 +236,13 @@ interface Reaction {
   readonly local: Local;
   readonly sends: readonly Send[];
   /** It claims the lock although nothing is left of the claim. */
-  readonly hollow: boolean;
+  readonly tooLate: boolean;
 }
 
 /** What happens to a client on an event, unremembered: the production lock's step, carried out. */
 function react(policy: Policy, bounds: ExploreScope, commands: Commands, local: Local, event: number): Reaction {
   if (event === PAUSE || event === RESUME) {
-    return { local: { ...local, paused: event === PAUSE }, sends: NO_SENDS, hollow: false };
+    return { local: { ...local, paused: event === PAUSE }, sends: NO_SENDS, tooLate: false };
   }
   const timers = [...local.timers];
   const happened = eventOf(bounds, commands, local, event);
@@ -250,8 +250,8 @@ function react(policy: Policy, bounds: ExploreScope, commands: Commands, local: 
   const { state, effects } = stepWithin(bounds, lockPolicyOf(policy), local.lock, happened);
   const sends: Send[] = [];
   for (const effect of effects) carryOut(effect, timers, sends, commands);
-  const hollow = isTrying(local.lock) && state.phase === 'held' && state.hold.deadline <= 0;
-  return { local: { ...local, lock: canonicalLock(policy, bounds, state), timers }, sends, hollow };
+  const tooLate = isTrying(local.lock) && state.phase === 'held' && state.hold.deadline <= 0;
+  return { local: { ...local, lock: canonicalLock(policy, bounds, state), timers }, sends, tooLate };
 }
 
 /**

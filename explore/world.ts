@@ -19,7 +19,7 @@ type OnSuccessor = (action: Action) => void;
 const FAULTS = { crashes: 1, losses: 8, drift: 64, pauses: 512, rollbacks: 16_384 } as const;
 
 /** Set beside them once somebody claimed what was over already, and once fencing tokens went back. */
-const HOLLOW = 4096;
+const LATE_HOLD = 4096;
 const BACKWARDS = 8192;
 
 /**
@@ -112,8 +112,8 @@ export class StateModel {
   }
 
   /** Whether somebody has claimed the lock when nothing was left of the claim. */
-  claimedHollow(state: Uint16Array): boolean {
-    return ((state[this.faultsAt] ?? 0) & HOLLOW) !== 0;
+  claimedTooLate(state: Uint16Array): boolean {
+    return ((state[this.faultsAt] ?? 0) & LATE_HOLD) !== 0;
   }
 
   /** Whether somebody claimed with a counter no greater than one that was claimed with before it began to ask. */
@@ -219,7 +219,7 @@ export class StateModel {
     copy(state, next);
     const id = state[client] ?? 0;
     next[client] = locks.after(id, event);
-    if (locks.isHollow(id, event)) next[this.faultsAt] = (next[this.faultsAt] ?? 0) | HOLLOW;
+    if (locks.isTooLate(id, event)) next[this.faultsAt] = (next[this.faultsAt] ?? 0) | LATE_HOLD;
     if (this.fenced) this.count(client, id, event);
     for (const { node, command } of locks.sends(id, event)) {
       const at = this.linkAt(client, this.sets.nodeAt(client, node));

@@ -106,7 +106,7 @@ describe('clock steps', () => {
     expect(broken({ faults: [step('n0', -9_000_000), step('c1', 9_000_000)], policy: wall })).toEqual([]);
   });
 
-  it('of a client concern its wall clock, whoever reads that', () => {
+  it('of a client concern its wall clock, even if its lock reads another', () => {
     for (const clock of ['boot', 'monotonic'] as const) {
       expect(broken({ faults: [step('c1', -9_000_000)], policy: { habits: { clock } } })).toEqual([]);
     }

@@ -104,7 +104,7 @@ function sameNodes({ clients, cluster, faults }: Schedule): boolean {
   const later = faults.flatMap((it) =>
     it.kind === 'reconfigure' && clients.some(({ id }) => id === it.client) ? [it.nodes] : [],
   );
-  // Whoever goes to a replica that took over goes to its master.
+  // A client that goes to a replica which took over goes to its master.
   const master = (name: ProcessName): ProcessName =>
     faults.find((it): it is Failover => it.kind === 'failover' && it.to === name)?.node ?? name;
   const lists = [...own.map(({ nodes }) => nodes), ...later].map((list) => list.map(master));

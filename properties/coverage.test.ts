@@ -26,7 +26,7 @@ it('counts how claims begin and end', () => {
   });
 });
 
-it('counts a claim as contended once, whoever came first, and only for the same resource', () => {
+it('counts a claim as contended once, in either order, and only for the same resource', () => {
   const policy = { settings: { tries: 2 } };
   expect(exercised({ policy, locks: [[lock(0)], [lock(500)]] })).toMatchObject({ claims: 1, contendedClaims: 1 });
   expect(exercised({ policy, locks: [[lock(0)], [lock(50_000)], [lock(60_000)]] })).toMatchObject({

@@ -7,7 +7,6 @@ import {
   type SimLock,
   type TrueTime,
 } from '../sim/index.js';
-import { believes } from './monitors/belief.js';
 import type { HolderRegistry } from './monitors/holder-registry.js';
 
 /** Every situation that is counted; `SITUATIONS` has them in words. */
@@ -126,7 +125,7 @@ export class Coverage {
   keyGone(owner: SimLock | null, cause: KeyRemovalCause, now: TrueTime): void {
     if (owner === null) return;
     if (cause === 'expired' && owner.state.extension.isOpen) this.counts.expiriesInExtension++;
-    if (!believes(owner, now)) return;
+    if (!owner.believes(now)) return;
     this.counts.votesLostInClaim++;
     if (cause === 'forgotten') this.counts.votesForgottenInClaim++;
   }
@@ -156,7 +155,7 @@ export class Coverage {
   }
 
   private isInClaim(now: TrueTime): boolean {
-    for (const lock of this.roster.holders) if (believes(lock, now)) return true;
+    for (const lock of this.roster.holders) if (lock.believes(now)) return true;
     return false;
   }
 }

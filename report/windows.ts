@@ -8,7 +8,7 @@ import type { RunSnapshot } from './run-snapshot.js';
 /** Events of one window. */
 export const WINDOW = 20_000;
 
-/** What is still in force as a trace goes by: whoever looks at a window only has to know it. */
+/** What is still in force at an event of the trace: a window on later events needs it. */
 class InForce {
   private readonly keys = new Map<string, readonly TraceEvent[]>();
   private readonly down = new Map<string, TraceEvent>();

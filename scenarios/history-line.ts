@@ -47,7 +47,7 @@ export type LockLine = {
 }[LockLineType];
 
 /**
- * The process of a client died, and with it all that it believed. Whoever writes it need not be the client's observer, and
+ * The process of a client died, and with it all that it believed. Another observer than that of the client may write it, and
  * if they only know that it was dead by then, `errorUs` says for how long it may have been.
  */
 export interface CrashedLine extends Stamped {

@@ -3,7 +3,7 @@ import type { ClientTiming, PolicyChoice } from '../deviations/index.js';
 
 /**
  * One run, written down completely: cluster, clients and their work, faults with their times, and what became of each
- * message. Whoever made it (a person, a random search, a shrinker), it replays to the same trace. Instants are true
+ * message. Written by a person, a random search or a shrinker, it replays to the same trace. Instants are true
  * time from the start of the run, in whole microseconds; what a process measures is on its own clock.
  */
 export interface Schedule {

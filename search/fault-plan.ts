@@ -1,5 +1,4 @@
 import { extendsItself, members, type Operation, size } from '../core/index.js';
-import { claimEnd } from '../properties/monitors/belief.js';
 import type { ClockPlan, Crash, Fault, ProcessName } from '../scenarios/index.js';
 import { nodeName, type RandomStream, type SimLock, type WorldView } from '../sim/index.js';
 import { type FaultModel, mostDownOf } from './fault-model.js';
@@ -243,7 +242,7 @@ export class FaultPlan {
   ): { readonly atUs: number; readonly edge: 'after' } {
     const { draw, runConfig } = this;
     const { now } = view;
-    const end = Math.min(heldUntil ?? Number.POSITIVE_INFINITY, claimEnd(lock, now));
+    const end = Math.min(heldUntil ?? Number.POSITIVE_INFINITY, Math.max(lock.endsAt, now));
     const left = end - now;
     if (!runConfig.tactics.biased) {
       const range = heldUntil === null ? runConfig.setup.untilUs - now : left;

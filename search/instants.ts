@@ -1,4 +1,3 @@
-import { believes, claimEnd } from '../properties/monitors/belief.js';
 import { HOLD_SLOT, type WorldView } from '../sim/index.js';
 
 /** True times ahead at which claims end or keys expire, as things stand: where leases break, if they do. */
@@ -7,7 +6,7 @@ export function instantsAhead(view: WorldView): number[] {
   const instants: number[] = [];
   for (const client of view.clients) {
     const lock = client.locks[client.locks.length - 1];
-    if (lock !== undefined && believes(lock, now)) instants.push(claimEnd(lock, now));
+    if (lock?.believes(now)) instants.push(lock.endsAt);
   }
   for (const node of view.nodes) {
     for (let key = 0; key < node.tokens.length; key++) {

@@ -24,7 +24,7 @@ export interface LivenessConfig {
 
 const OUT_OF_ORDER: readonly NodeOutage[] = ['dead', 'hung', 'refusing', 'cut-off'];
 
-/** A node is out of order only in a way that may befall it for less long, too. */
+/** A node fails for long only in a way in which it may fail for a short time, too. */
 function may(how: NodeOutage, faultModel: FaultModel): boolean {
   switch (how) {
     case 'dead':

@@ -1,5 +1,4 @@
 import { type Counts, noCounts } from '../properties/coverage.js';
-import { believes } from '../properties/monitors/belief.js';
 import type { ExtensionPlan, Fault, LockPlan, WritePlan } from '../scenarios/index.js';
 import type {
   Adversary,
@@ -251,7 +250,7 @@ export class RandomAdversary implements Adversary {
 export function isInClaim({ clients, now }: WorldView): boolean {
   for (const { locks } of clients) {
     const lock = locks[locks.length - 1];
-    if (lock !== undefined && believes(lock, now)) return true;
+    if (lock?.believes(now)) return true;
   }
   return false;
 }

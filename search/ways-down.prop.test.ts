@@ -60,7 +60,7 @@ it('of all that may happen by default, one kind can be left out', () => {
   }
 });
 
-it('only faults that are wanted befall nodes from the beginning to the end', () => {
+it('only faults that are wanted are injected into nodes from the beginning to the end', () => {
   const faults = drawn({ ...NO_FAULTS, stretch: NO_STRETCH, pauses: 1 }).flat();
   expect([...new Set(faults.map(({ kind }) => kind))].sort()).toEqual(['pause', 'reconfigure']);
 });

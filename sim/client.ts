@@ -121,7 +121,7 @@ export class SimClient extends ClientProcess implements Environment<SimLock> {
     return { token, jitterPpm: this.host.jitterPpm(lock, attempt) };
   }
 
-  /** A token that somebody may have had before: this process itself, or whoever drew one at the same time. */
+  /** A token that somebody may have had before: this process itself, or one that drew its token at the same time. */
   private oldToken(lock: SimLock): number {
     const { context, habits } = this;
     const { tokenFrom, tokenPerProcess } = habits;

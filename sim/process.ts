@@ -13,7 +13,7 @@ export class Process {
   readonly clock: Clock;
   /** Frozen until then; in the past if not. */
   pausedUntil: TrueTime = trueTime(-1);
-  /** Its machine stands still until then, whoever runs on it. */
+  /** Its machine is suspended until then, with every process on it. */
   machineStillUntil: TrueTime = trueTime(-1);
   /** Of what waits until then: timers ahead of deliveries, or behind them. */
   timersFirst = false;

@@ -38,7 +38,7 @@ describe('a resource', () => {
     ]);
   });
 
-  it('that compares and sets has the token of whoever came last, and takes writes with that only', () => {
+  it('that compares and sets has the token of the last writer, and takes writes with that only', () => {
     expect(writes('cas')).toEqual(['c2 0 arrived', 'c1 0 arrived stale', 'c1 1 arrived stale', 'c2 1 refused']);
     expect(writes('cas', { faults: [] })).toEqual(['c1 0 arrived', 'c1 1 arrived', 'c2 0 arrived', 'c2 1 arrived']);
   });

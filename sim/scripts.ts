@@ -3,7 +3,7 @@ import type { Command, Operation, Rules } from '../core/index.js';
 /** In the place of a counter: the node does not know the script of the command. */
 export const NO_SCRIPT = -1;
 
-/** Whether a command is a script: one key is set, and deleted or given a TTL by whoever does not look, without any. */
+/** Whether a command is a script: one key is set without a script, and deleted or given a TTL without one by a client that does not look at the owner. */
 export function isScript({ scripts }: Rules, { operation }: Command, keys: readonly number[]): boolean {
   switch (operation) {
     case 'acquire':

@@ -22,7 +22,7 @@ export class SimLock {
   /** The resources, by the run's index, and the keys that stand for them on the nodes; from the call on. */
   resources: readonly number[] = [];
   keys: readonly number[] = [];
-  /** Its client alone writes to it, in every step: whoever wants to keep some of it has to copy that. */
+  /** Its client alone writes to it, in every step: a reader that keeps some of it has to copy that. */
   readonly state: LockState = initialState();
   /** Which life of its client asked for it; -1 before the call. */
   life = -1;

@@ -24,7 +24,7 @@ interface Style {
   readonly rooms: Readonly<Record<string, number>>;
 }
 
-/** Where the longest are, for whoever has to mend them. */
+/** Where the longest are. */
 export interface Longest {
   readonly path: string;
   readonly line: number;

@@ -163,8 +163,8 @@ describe('in an empty folder, with nothing else installed', () => {
     const guests = await lockstep('guests', '--runs', '1', '--libraries', 'redlock4,redis-semaphore');
     expect(guests).toMatchObject({ code: 2, stderr: '' });
     expect(guests.stdout).toBe(
-      'redlock4 could not be run: it is not installed; npm install redlock4@npm:redlock@4.2.0\n' +
-        'redis-semaphore could not be run: it is not installed; npm install redis-semaphore@5.8.0\n',
+      'redlock4 could not be run: it is not installed; npm install redlock4@npm:redlock@4.2.0 ioredis@5.11.1\n' +
+        'redis-semaphore could not be run: it is not installed; npm install redis-semaphore@5.8.0 ioredis@5.11.1\n',
     );
   });
 

@@ -2,7 +2,7 @@ const HIDDEN = '***';
 
 /** `url` fit to be shown: without its password, also where one stands among the options behind the question mark. */
 export function withoutPassword(url: string): string {
-  // To the last "@": whoever does not encode a password may have "@" or "/" in it.
+  // To the last "@": a password that is not encoded may have "@" or "/" in it.
   return (
     url
       .replace(

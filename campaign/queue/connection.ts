@@ -32,7 +32,7 @@ export async function connect({ url }: QueueAddress): Promise<Redis> {
     retryStrategy: () => (wasReady ? RETRY_MS : null),
   });
   let why = '';
-  // Told once, by whoever needs the connection; ioredis would print it each time.
+  // The function that needs the connection reports it once; ioredis would print it each time.
   redis.on('error', (error: Error) => {
     why ||= withoutArguments(error).message;
   });

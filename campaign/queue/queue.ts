@@ -130,7 +130,7 @@ export class QueuedCampaign implements AsyncDisposable {
       const isEmpty = waiting + active === 0;
       if (isEmpty && wasEmpty) await this.enqueue(spec);
       wasEmpty = isEmpty;
-      // An abort ends the wait; whoever waits looks for it.
+      // An abort ends the wait; the caller checks the signal.
       await sleep(LOOK_MS, undefined, { signal }).catch(() => {});
     }
   }

@@ -41,7 +41,7 @@ const KEYS = ['spec', 'ranges', 'totals', 'failures', 'failed', 'pace'] as const
 export const PACE_S = 10;
 
 /**
- * What is kept of a campaign in Redis, beside the queue: each range once, whoever makes it and however often. The queue
+ * What is kept of a campaign in Redis, beside the queue: each range once, however many workers run it and however often. The queue
  * may lose a job or give it out twice; what counts is written here, by one script for each range.
  */
 export class ResultStore {

@@ -129,7 +129,7 @@ function mangledLines(whole: Buffer, random: () => number): Buffer {
   return Buffer.from(lines.join('\n'));
 }
 
-/** As whoever knows of the hash would write it. */
+/** A part as a forger who knows of the hash would write it. */
 function forgedPart(whole: Buffer, random: () => number): Buffer {
   const { sha256: _, ...part } = JSON.parse(whole.toString());
   altered(part, random);

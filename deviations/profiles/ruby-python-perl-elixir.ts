@@ -90,7 +90,7 @@ const GLASSLION: Policy = policyOfClient('glasslion-redlock', {
   habits: { clock: 'wall' },
 });
 
-/** Extends by SET XX, or else by SET NX, whoever owns the key; cleans up nothing. */
+/** Extends by SET XX, or else by SET NX, without a look at the owner of the key; cleans up nothing. */
 const REDIS_DISTLOCK: Policy = policyOfClient('redis-distlock', {
   settings: { nodeTimeoutUs: null, tries: 3, maxExtensions: null, ...between(0, 200) },
   deviations: [

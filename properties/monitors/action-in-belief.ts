@@ -1,7 +1,6 @@
 import type { ResourceGuard } from '../../scenarios/index.js';
 import type { SimLock, TrueTime } from '../../sim/index.js';
 import type { Violation } from '../violation.js';
-import { believes } from './belief.js';
 
 /**
  * Effect: a write reaches the protected resource only while its writer believes to hold the lock. A resource that looks
@@ -17,7 +16,7 @@ export class ActionInBelief {
   }
 
   written(lock: SimLock, index: number, now: TrueTime): void {
-    if (this.guard !== 'none' || believes(lock, now)) return;
+    if (this.guard !== 'none' || lock.believes(now)) return;
     const { name } = lock.client;
     const resource = lock.plan.resources[0] ?? '?';
     this.report({

@@ -28,7 +28,7 @@ export interface AttemptRecord {
   extended: NodeSet;
   /** Nodes that have a key of it: with its token, and not taken over by a later attempt with the same token. */
   holding: NodeSet;
-  /** Nodes on which its token is stored for all of the lock's resources, whoever did that. */
+  /** Nodes on which its token is stored for all of the lock's resources, no matter which attempt did that. */
   whole: NodeSet;
   /** The same by resource: of locks on several, and where a later attempt has taken keys over; else `null`. */
   parts: readonly Part[] | null;

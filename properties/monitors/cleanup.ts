@@ -19,7 +19,7 @@ const NEVER_SENT = 'where it never sent a release';
  * Liveness: once an attempt has failed or its lock was released, no key of it is on a node that was never sent a
  * release. What the network does to a release is nobody's fault; that none was sent keeps everybody else out until the
  * TTL is over. Nor is it on a node whose release came before its SET, once its client has heard of both: it knows then
- * that it has to release it again. An extension sets no key where the release has been carried out: whoever extends has
+ * that it has to release it again. An extension sets no key where the release has been carried out: a client that extends has
  * no business with a key that is not there, unless it is to heal, and what it sets late is released once more.
  */
 export class Cleanup {

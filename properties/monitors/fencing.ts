@@ -12,7 +12,7 @@ interface Issued {
 }
 
 /**
- * State: fencing tokens rise. Whoever begins to ask for one when another was granted already gets a higher counter, and no
+ * State: fencing tokens rise. A client that begins to ask for one when another was granted already gets a higher counter, and no
  * two holders of a resource have the same token, however they overlap.
  *
  * Effect: a resource that looks at tokens takes none that is lower than one it has seen, and refuses no other.

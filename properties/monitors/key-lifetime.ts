@@ -115,7 +115,8 @@ export class KeyLifetime {
     if (token === 0 || since < 0 || !stored.up) return;
     const { clock } = stored.process;
     const due = stored.due[token] ?? 0;
-    if (due === 0) return;
+    // Most keys go in time, and to read a clock takes less than to find out when it showed something.
+    if (due === 0 || clock.read(now) < due) return;
     const at = clock.when(localTime(due), trueTime(since));
     if (at >= now) return;
     stored.since[key] = -1;

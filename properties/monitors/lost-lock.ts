@@ -1,7 +1,6 @@
 import { size } from '../../core/index.js';
 import { type SimLock, type TrueTime, trueTime } from '../../sim/index.js';
 import type { AttemptRecord } from './attempt-registry.js';
-import { believes } from './belief.js';
 import { instant, type Report } from './instant.js';
 import { removeAt } from './remove.js';
 
@@ -25,7 +24,7 @@ export class LostLock {
   keyGone(use: AttemptRecord, token: number, now: TrueTime): void {
     const { lock } = use;
     if (!lock.believing || lock.token !== token || size(use.whole) >= lock.list.majority) return;
-    if (!believes(lock, now) || this.lost.includes(use)) return;
+    if (!lock.believes(now) || this.lost.includes(use)) return;
     this.lost.push(use);
     this.lostAt.push(now);
   }
@@ -42,7 +41,7 @@ export class LostLock {
   /** Somebody gives a lock back, or the run ends, and nobody was told that the claim is over. */
   check(lock: SimLock, now: TrueTime): void {
     const { client } = lock;
-    if (client.down || believes(lock, now)) return;
+    if (client.down || lock.believes(now)) return;
     // Who is frozen cannot be told.
     const end = trueTime(Math.max(lock.endsAt, client.pausedUntil));
     if (end >= now) return;

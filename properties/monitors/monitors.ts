@@ -17,6 +17,7 @@ import { Availability } from './availability.js';
 import { Counters } from './counters.js';
 import { HolderRegistry } from './holder-registry.js';
 import { instant } from './instant.js';
+import { KeyLifetime } from './key-lifetime.js';
 import { Liveness } from './liveness/liveness.js';
 import { MutualExclusion } from './mutual-exclusion.js';
 import { NearMissMeter } from './near-miss-meter.js';
@@ -41,6 +42,7 @@ export class Monitors extends Observer {
   private readonly actions: ActionInBelief;
   private readonly ledger: AttemptRegistry;
   private readonly protocol: Protocol;
+  private readonly keyLifetime: KeyLifetime;
   private readonly liveness: Liveness;
   private readonly roster: HolderRegistry;
   private readonly coverage: Coverage;
@@ -68,6 +70,7 @@ export class Monitors extends Observer {
     const ownerOf = (token: number): SimLock | null => this.world?.ownerOf(token) ?? null;
     this.liveness = new Liveness(setup, this.ledger, this.roster, report);
     this.protocol = new Protocol(setup, this.ledger, this, report, ownerOf);
+    this.keyLifetime = new KeyLifetime(setup, report, ownerOf);
   }
 
   /** What does not hold, in the order in which it began. What lasts, and ended in the instant in which it began, never was. */
@@ -83,7 +86,7 @@ export class Monitors extends Observer {
   override begins(world: WatchedWorld): void {
     this.world = world;
     this.liveness.watch(world);
-    this.protocol.begins(world);
+    this.keyLifetime.begins(world);
     this.availability?.begins(world.now);
   }
 
@@ -221,7 +224,8 @@ export class Monitors extends Observer {
   }
 
   override executes(node: number, command: Command, now: TrueTime): void {
-    this.protocol.executes(node, command, now);
+    this.protocol.executes(command);
+    this.keyLifetime.executes(node, command, now);
   }
 
   override executed(node: number, command: Command, answer: Answer, now: TrueTime): void {
@@ -240,6 +244,7 @@ export class Monitors extends Observer {
     this.availability?.catchUp(now);
     this.liveness.catchUp(now);
     this.validity.keySet(key, token, now);
+    this.keyLifetime.keySet(node, key, token, now);
     this.protocol.keySet(node, key, token, now);
   }
 
@@ -250,6 +255,8 @@ export class Monitors extends Observer {
     this.coverage.keyGone(owner, cause, now);
     this.validity.keyGone(key, token, owner, now);
     if (this.ledger.shares) this.othersLoseVote(owner, key, token, now);
+    // That it was there too long began before it went.
+    this.keyLifetime.keyGone(node, key, now);
     this.protocol.keyGone(node, key, token, cause, by, now);
   }
 
@@ -288,7 +295,7 @@ export class Monitors extends Observer {
     const client = this.world?.clients.findIndex(({ name }) => name === process) ?? -1;
     if (client < 0) {
       const node = this.world?.nodes.findIndex(({ name }) => name === process) ?? -1;
-      if (node >= 0) this.protocol.nodeChanges(node, now);
+      if (node >= 0) this.keyLifetime.check(node, now);
       return;
     }
     this.availability?.clockChanges(client, now);
@@ -307,13 +314,13 @@ export class Monitors extends Observer {
   }
 
   override tookOver(node: number, now: TrueTime): void {
-    this.protocol.tookOver(node, now);
+    this.keyLifetime.tookOver(node, now);
   }
 
   override nodeDown(node: number, now: TrueTime, _power: boolean): void {
     this.counters.processEnds(node);
     this.availability?.nodeDown(node, now);
-    this.protocol.nodeDown(node, now);
+    this.keyLifetime.nodeDown(node, now);
     this.liveness.nodeDown(node);
   }
 
@@ -321,7 +328,7 @@ export class Monitors extends Observer {
     this.counters.processEnds(node);
     this.coverage.nodeUp(now);
     this.availability?.nodeUp(node, now);
-    this.protocol.nodeUp(node, now);
+    this.keyLifetime.nodeUp(node, now);
     this.liveness.nodeUp(node, now);
   }
 
@@ -342,7 +349,7 @@ export class Monitors extends Observer {
     this.validity.finished(now);
     this.availability?.finished(now);
     this.liveness.finished(now);
-    this.protocol.finished(now);
+    this.keyLifetime.finished(now);
     for (const lock of this.roster.holders) this.protocol.untold(lock, now);
     if (this.world?.isStuck === true) {
       const detail = 'clients try again and again, and next to no time passes';

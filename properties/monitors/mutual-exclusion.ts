@@ -1,6 +1,5 @@
 import type { SimLock, TrueTime } from '../../sim/index.js';
 import type { Violation } from '../violation.js';
-import { believes } from './belief.js';
 import { remove, removeAt } from './remove.js';
 
 interface Overlap {
@@ -46,9 +45,9 @@ export class MutualExclusion {
   }
 
   private check(lock: SimLock, holders: readonly SimLock[], key: number, now: TrueTime): void {
-    if (!believes(lock, now)) return;
+    if (!lock.believes(now)) return;
     for (const other of holders) {
-      if (other === lock || !believes(other, now) || this.isOpen(lock, other, key)) continue;
+      if (other === lock || !other.believes(now) || this.isOpen(lock, other, key)) continue;
       const resource = this.resourceOf(key);
       const violation: Violation = {
         property: 'mutual-exclusion',

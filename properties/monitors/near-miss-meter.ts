@@ -1,6 +1,5 @@
 import type { SimLock, TrueTime } from '../../sim/index.js';
 import { trueTime } from '../../sim/index.js';
-import { believes } from './belief.js';
 
 const START = trueTime(0);
 
@@ -19,14 +18,14 @@ export class NearMissMeter {
 
   /** A write reached the resource. */
   written(lock: SimLock, now: TrueTime): void {
-    if (believes(lock, now)) this.slackUs = Math.min(this.slackUs, lock.endsAt - now);
+    if (lock.believes(now)) this.slackUs = Math.min(this.slackUs, lock.endsAt - now);
   }
 
   /** A node lost the key of a lock, and so many votes beyond the majority are left: -1 if it is gone with this one. */
   voteLost(lock: SimLock, spare: number, now: TrueTime): void {
     const { phase } = lock.state;
     if (lock.gone || (phase !== 'held' && phase !== 'lost')) return;
-    if (lock.believing && believes(lock, now)) {
+    if (lock.believes(now)) {
       if (spare < this.spareVotes) this.spareVotes = spare;
     } else if (spare === -1) {
       const { clock } = lock.client;

@@ -1,6 +1,6 @@
 import type { Answer, Command, NodeSet } from '../../core/index.js';
 import { deviates, releasesInTurn } from '../../deviations/index.js';
-import type { KeyRemovalCause, Setup, SimLock, TrueTime, WatchedWorld } from '../../sim/index.js';
+import type { KeyRemovalCause, Setup, SimLock, TrueTime } from '../../sim/index.js';
 import { Acquisition } from './acquisition.js';
 import type { AttemptRecord, AttemptRegistry } from './attempt-registry.js';
 import { Cleanup } from './cleanup.js';
@@ -8,7 +8,6 @@ import { Continuity } from './continuity.js';
 import { Extension } from './extension.js';
 import { Fencing } from './fencing.js';
 import type { Report } from './instant.js';
-import { KeyLifetime } from './key-lifetime.js';
 import { LostLock } from './lost-lock.js';
 import { ReleaseOwn } from './release-own.js';
 import { ReleaseQuorum } from './release-quorum.js';
@@ -43,7 +42,6 @@ export class Protocol {
   private readonly releaseOwn: ReleaseOwn;
   private readonly releaseQuorum: ReleaseQuorum;
   private readonly cleanup: Cleanup;
-  private readonly keyLifetime: KeyLifetime;
   private readonly fencing: Fencing;
   /** The command that a node is carrying out. */
   private executing: Command | null = null;
@@ -68,7 +66,6 @@ export class Protocol {
     this.releaseOwn = new ReleaseOwn(report, ownerOf);
     this.releaseQuorum = new ReleaseQuorum(report);
     this.cleanup = new Cleanup(report);
-    this.keyLifetime = new KeyLifetime(setup, report, ownerOf);
     this.fencing = new Fencing(setup, report);
   }
 
@@ -119,13 +116,8 @@ export class Protocol {
     if (forGood) this.listener.over(use, now);
   }
 
-  begins(world: WatchedWorld): void {
-    this.keyLifetime.begins(world);
-  }
-
-  executes(node: number, command: Command, now: TrueTime): void {
+  executes(command: Command): void {
     this.executing = command;
-    this.keyLifetime.executes(node, command, now);
   }
 
   executed(node: number, command: Command, answer: Answer, now: TrueTime): void {
@@ -182,7 +174,6 @@ export class Protocol {
   keySet(node: number, key: number, token: number, now: TrueTime): void {
     const { ledger, executing } = this;
     const use = ledger.keySet(node, key, token);
-    this.keyLifetime.keySet(node, key, token, now);
     const sender = executing === null ? undefined : ledger.senderOf(executing);
     if (ledger.shares && sender !== undefined) this.releaseOwn.keySet(node, key, token, sender.lock);
     if (use === undefined) return;
@@ -196,33 +187,11 @@ export class Protocol {
     const sender = executing === null || !ledger.shares ? undefined : ledger.senderOf(executing);
     if (by !== token || sender !== undefined)
       this.releaseOwn.keyGone({ node, key, token, cause, by }, sender?.lock ?? null, now);
-    this.keyLifetime.keyGone(node, key, now);
     const use = ledger.keyGone(node, key, token);
     if (use === undefined) return;
     if (use.lock.believing) this.lostLock.keyGone(use, token, now);
     if (use.parts !== null) this.othersLose(use, token, now);
     if (use.orphanedAt !== null) this.listener.orphanChanged(use, node, key, cause, now);
-  }
-
-  /** A node's clock is about to change, or the node is down from now on. */
-  nodeChanges(node: number, now: TrueTime): void {
-    this.keyLifetime.check(node, now);
-  }
-
-  tookOver(node: number, now: TrueTime): void {
-    this.keyLifetime.tookOver(node, now);
-  }
-
-  nodeUp(node: number, now: TrueTime): void {
-    this.keyLifetime.nodeUp(node, now);
-  }
-
-  nodeDown(node: number, now: TrueTime): void {
-    this.keyLifetime.nodeDown(node, now);
-  }
-
-  finished(now: TrueTime): void {
-    this.keyLifetime.finished(now);
   }
 
   /** A key is gone that others have, too, who use the same token. */

@@ -1,6 +1,5 @@
 import type { SimLock, TrueTime } from '../../sim/index.js';
 import type { Violation } from '../violation.js';
-import { believes } from './belief.js';
 import type { NearMissMeter } from './near-miss-meter.js';
 import { removeAt } from './remove.js';
 
@@ -70,7 +69,7 @@ export class Validity {
 
   /** Looks whether the majority behind a belief is there: at a claim, an extension, a change of clock. */
   check(lock: SimLock, now: TrueTime): void {
-    if (this.isOpen(lock) || !believes(lock, now)) return;
+    if (this.isOpen(lock) || !lock.believes(now)) return;
     const { majority } = lock.list;
     for (const [index, key] of lock.keys.entries()) {
       const holding = this.counts[key]?.[lock.token] ?? 0;

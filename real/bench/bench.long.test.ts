@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { CLIENT_LIBRARIES } from '../client-libraries.js';
 import { canRunOnRedis } from '../testing/can-run.js';
-import { BENCH_CLIENTS, type BenchProgress, runBench, runSafety } from './index.js';
+import { type BenchProgress, runBench, runSafety } from './index.js';
 
 describe.skipIf(!canRunOnRedis('the benchmark', 'processes'))('the benchmark on real nodes', () => {
   test('gives a row for each subject, shape and health, side by side with peers and floors', async () => {
@@ -48,10 +49,10 @@ describe.skipIf(!canRunOnRedis('the benchmark', 'processes'))('the benchmark on 
       effort: 0.05,
       healths: ['healthy'],
       peers: false,
-      clients: BENCH_CLIENTS,
+      clients: CLIENT_LIBRARIES,
     });
     expect(result.missing).toEqual([]);
-    const subjects = BENCH_CLIENTS.flatMap((client) => [`lockstep on ${client}`, `floor on ${client}`]);
+    const subjects = CLIENT_LIBRARIES.flatMap((client) => [`lockstep on ${client}`, `floor on ${client}`]);
     const rows = result.rows.slice(-subjects.length);
     expect(rows.map(({ subject, failed }) => [subject, failed])).toEqual(subjects.map((subject) => [subject, 0]));
     for (const { operations, ratioToFloor } of rows) {
@@ -60,7 +61,7 @@ describe.skipIf(!canRunOnRedis('the benchmark', 'processes'))('the benchmark on 
     }
     const pairs = result.comparisons.filter(({ subject }) => subject !== 'lockstep');
     expect(pairs.map(({ subject, against }) => [subject, against])).toEqual(
-      BENCH_CLIENTS.map((client) => [`lockstep on ${client}`, `floor on ${client}`]),
+      CLIENT_LIBRARIES.map((client) => [`lockstep on ${client}`, `floor on ${client}`]),
     );
   });
 

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { clientSubjects, isClientInstalled } from './clients.js';
+import { isLibraryInstalled } from '../client-libraries.js';
+import { clientSubjects } from './clients.js';
 import type { BenchCluster } from './cluster.js';
 import { type Load, measure, Series } from './measure.js';
 import { isInstalled, PEERS } from './peers.js';
@@ -82,7 +83,7 @@ function ofIoredis(make: MakeSubject): MakeOn {
 function takingPart({ shape, health }: Cell, { peers, clients = [] }: Resolved): MakeOn[] {
   const hasFloors = shape !== 'contended16' && health === 'healthy';
   const others = peers ? PEERS.filter(isInstalled).map(({ make }) => make) : [];
-  const onClients = health === 'healthy' ? clients.filter(isClientInstalled).map(clientSubjects) : [];
+  const onClients = health === 'healthy' ? clients.filter(isLibraryInstalled).map(clientSubjects) : [];
   return [
     ...[makeLockstep, ...(hasFloors ? FLOORS : []), ...others].map(ofIoredis),
     ...onClients.flatMap((makes) => (hasFloors ? makes : makes.slice(0, 1))),

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { cpus } from 'node:os';
+import { isLibraryInstalled } from '../client-libraries.js';
 import { type Cell, type CellResult, measurementsOf, type Resolved, runCell } from './cell.js';
-import { isClientInstalled } from './clients.js';
 import { BenchCluster } from './cluster.js';
 import { isInstalled, PEERS } from './peers.js';
 import { comparisonsOf, delayOf, rowsOf } from './rows.js';
@@ -53,7 +53,7 @@ export async function runBench(options: BenchOptions = {}): Promise<BenchResult>
     thresholds: thresholdsOf(rows, comparisons, delays),
     missing: [
       ...(peers ? PEERS.filter((peer) => !isInstalled(peer)).map(({ name }) => name) : []),
-      ...(options.clients ?? []).filter((name) => !isClientInstalled(name)),
+      ...(options.clients ?? []).filter((name) => !isLibraryInstalled(name)),
     ],
   };
 }

@@ -39,7 +39,7 @@ export interface Subject {
   close(): Promise<void>;
 }
 
-/** Makes one client for each node. Whoever hands it out closes them. */
+/** Makes one client for each node. The benchmark that hands it out closes them. */
 type MakeClients = (options?: RedisOptions) => Redis[];
 
 /** Makes a lock to measure from connections of its own. `ttlMs` is that of its locks, ms. */

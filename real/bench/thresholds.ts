@@ -1,5 +1,5 @@
+import { CLIENT_LIBRARIES } from '../client-libraries.js';
 import {
-  BENCH_CLIENTS,
   type BenchRow,
   type Comparison,
   type Delay,
@@ -51,7 +51,7 @@ function healthyThresholds(rows: readonly BenchRow[], comparisons: readonly Comp
     ...found('extend', 'floor-at-quorum').map(({ ops }) =>
       atLeast('extension: ratio to the floor of a quorum', ops.median, 0.95),
     ),
-    ...BENCH_CLIENTS.flatMap((client) =>
+    ...CLIENT_LIBRARIES.flatMap((client) =>
       found('serial', `floor on ${client}`).map(({ ops }) =>
         atLeast(`serial on ${client}: ratio to the floor on it`, ops.median, 0.9),
       ),

@@ -1,3 +1,5 @@
+import type { ClientLibrary } from '../client-libraries.js';
+
 /**
  * How locks are asked for: one after the other; by 64 workers at once, each on a resource of its own; by 16 workers that
  * want the same resource (hold 1 ms, think 20 ms, retry after 10 ± 5 ms); or one lock extended again and again.
@@ -38,18 +40,6 @@ export type PeerName =
   | 'redis-semaphore@5.8.0'
   | '@sesamecare-oss/redlock@1.4.0';
 
-/** Clients that the lock is measured on where that is asked for, at the versions that this package is developed with. */
-export type BenchClient = 'ioredis@5' | 'ioredis@6' | 'iovalkey' | 'node-redis@5' | 'node-redis@6';
-
-/** All of them. */
-export const BENCH_CLIENTS: readonly BenchClient[] = Object.freeze([
-  'ioredis@5',
-  'ioredis@6',
-  'iovalkey',
-  'node-redis@5',
-  'node-redis@6',
-]);
-
 /**
  * What is measured: the lock of this package, other libraries, and floors, which are the bare commands on bare ioredis
  * clients: all replies awaited, or those of a quorum, or all on clients with auto-pipelining. The floor on a client awaits
@@ -60,7 +50,7 @@ export type SubjectName =
   | 'floor'
   | 'floor-at-quorum'
   | 'floor-auto-pipelined'
-  | `${'lockstep' | 'floor'} on ${BenchClient}`
+  | `${'lockstep' | 'floor'} on ${ClientLibrary}`
   | PeerName;
 
 /** What is measured. */
@@ -72,7 +62,7 @@ export interface BenchOptions {
   /** Default all, where the nodes are ours to harm, else `healthy`. */
   readonly healths?: readonly Health[];
   /** On which clients the lock is measured besides, each beside its own floor, on healthy nodes. Default none. */
-  readonly clients?: readonly BenchClient[];
+  readonly clients?: readonly ClientLibrary[];
   /** Whether other libraries are measured too, as far as they are installed. Default true. */
   readonly peers?: boolean;
   /** Measured rounds; in each, every subject runs once, in an order that rotates. Default 21. */
@@ -185,5 +175,5 @@ export interface BenchResult {
   readonly delays: readonly Delay[];
   readonly thresholds: readonly Threshold[];
   /** Other libraries and clients that are not installed. */
-  readonly missing: readonly (PeerName | BenchClient)[];
+  readonly missing: readonly (PeerName | ClientLibrary)[];
 }

@@ -138,7 +138,7 @@ const FAULT_FIELDS: FaultFields = {
         : null,
     node: 'played',
     power: 'played',
-    // Whoever is killed has handed over to the kernel what a shutdown would have written.
+    // A server that is killed has handed over to the kernel what a shutdown would have written.
     clean: 'moot',
     ageUs: only(0, 'no disk of a real node is set back'),
     restartAfterUs: 'played',

@@ -139,7 +139,7 @@ function sidesOf(
   return { a: { opened: written, name: 'as written' }, b: { opened, name: having || 'now' }, mine: 'b' };
 }
 
-/** Whoever did not say what to look at wants to see what went wrong. */
+/** Opens at the first violation if the address names no event. */
 function selectedIn(opened: Opened, place: Place): number {
   return place.event < 0 ? moved(opened, [], 0, 'violation') : indexOf(opened.scene, place.event);
 }

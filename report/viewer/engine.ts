@@ -1,6 +1,6 @@
 /*
  * What runs schedules in the page. It is a bundle of its own, which the viewer starts when there is something to run:
- * whoever only looks does not need it.
+ * a reader who only looks does not need it.
  */
 import { mitigate, type PropertyId, type Schedule } from '../../scenarios/index.js';
 import { type Watched, watch } from '../lock-states.js';

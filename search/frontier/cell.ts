@@ -31,12 +31,12 @@ export function measure(point: Point, change: PolicyChange = {}): Cell {
   const calm = alone(setting);
   if (observeRun(calm).claims.length === 0) return { verdict: 'unavailable', property: null, schedule: calm };
   const strike = attack(setting);
-  // Whoever may crash a node may also leave it alone, so that a rival can make use of it.
+  // An adversary that may crash a node may also leave it alone, so that a rival can use it.
   const others = point['restart-delay'] === null ? [] : [{ ...point, 'restart-delay': null }];
   const strikes = [strike, ...others.map((it) => attack(settingOf(it, change, struck(it))))];
   const shared = strikes.find(({ overlap }) => overlap);
   if (shared !== undefined) return { verdict: 'violated', property: 'mutual-exclusion', schedule: shared.schedule };
-  // Whoever may set the clock by which a node stays away may also leave it alone, so that the node is away for longer.
+  // An adversary that may set the clock of a restart delay may also leave it alone, so that the node is away for longer.
   const away = alone(settingOf(point, change, struck({ ...point, step: 0 })));
   const verdict = isOut(away) ? 'unavailable' : 'safe';
   if (point.pause === 0) return { verdict, property: null, schedule: strike.schedule };

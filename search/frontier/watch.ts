@@ -1,5 +1,4 @@
 import { quorumOf } from '../../deviations/index.js';
-import { believes } from '../../properties/monitors/belief.js';
 import { Monitors } from '../../properties/monitors/monitors.js';
 import type { Schedule } from '../../scenarios/index.js';
 import {
@@ -104,7 +103,7 @@ class Watch extends Monitors {
   }
 
   private countVotes(lock: SimLock, now: TrueTime): void {
-    if (!believes(lock, now)) return;
+    if (!lock.believes(now)) return;
     if (this.stored.filter((token) => token === lock.token).length < this.quorum) this.quorumLost = true;
   }
 

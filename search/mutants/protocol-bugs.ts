@@ -98,7 +98,7 @@ export const PROTOCOL_BUGS: readonly Mutant[] = [
   {
     id: 'M29',
     story: 'An attempt ends while requests are in flight: one that is overtaken by its release sets a key for nobody.',
-    instance: 'redsync, option fail-fast; whoever cancels what it no longer waits for',
+    instance: 'redsync, option fail-fast; clients that cancel requests they no longer wait for',
     change: { deviations: ['late-grants-stay'] },
     expect: 'cleanup',
   },

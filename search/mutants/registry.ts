@@ -72,7 +72,7 @@ const CLAIMS: readonly Mutant[] = [
   },
   {
     id: 'M17',
-    story: 'The key is set whether or not it is there: whoever comes last takes the lock from its holder.',
+    story: 'The key is set whether or not it is there: the last client takes the lock from its holder.',
     instance: 'SET without NX, in many home-made locks',
     change: { deviations: ['sets-any'] },
     expect: 'release-own',
@@ -106,7 +106,7 @@ const CLOCKS: readonly Mutant[] = [
 const RELEASES: readonly Mutant[] = [
   {
     id: 'M09',
-    story: 'A plain DEL on release removes the key of whoever holds the lock by then.',
+    story: 'A plain DEL on release removes the key of the client that holds the lock by then.',
     instance: 'the blog post that most home-made locks are copied from',
     change: { deviations: ['deletes-any'] },
     expect: 'release-own',
@@ -147,7 +147,7 @@ const HEALING: PolicyChange = { deviations: ['extension-heals'] };
 const EXTENSIONS: readonly Mutant[] = [
   {
     id: 'M34',
-    story: 'An extension sets the key whoever it belongs to.',
+    story: 'An extension sets the key without a look at its owner.',
     instance: 'PEXPIRE or SET XX without a look at the token',
     change: { deviations: ['extends-any'] },
     expect: 'release-own',
@@ -257,14 +257,14 @@ const FENCING: readonly Mutant[] = [
   {
     id: 'M54c',
     story: 'Each node counts its grants, and the sum over the voters is taken for a fencing token.',
-    instance: 'the same, by whoever has seen that the highest count does not rise',
+    instance: 'the same, by an author who has seen that the highest count does not rise',
     change: { settings: { fencing: false }, deviations: ['fence-sum', 'grants-count'] },
     ...FENCED,
   },
   {
     id: 'M54d',
     story: 'Each node counts its grants, and the lowest count of the voters is taken for a fencing token.',
-    instance: 'the same, by whoever wants a number that all voters have reached',
+    instance: 'the same, by an author who wants a number that all voters have reached',
     change: { settings: { fencing: false }, deviations: ['fence-min', 'grants-count'] },
     ...FENCED,
   },

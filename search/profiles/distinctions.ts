@@ -96,7 +96,7 @@ export const CLIENT_DIFFERENCES: readonly Distinction[] = [
           'glasslion-redlock',
           'lyokato-redlock',
         ],
-        'whoever computes the end by the same wall clock',
+        'clients that compute the end by the same wall clock',
       ],
     ],
     spared: [],

@@ -12,7 +12,7 @@ const MOST_EXTENSIONS = REFERENCE.settings.maxExtensions ?? 0;
 
 /**
  * Liveness (`deadlock-free`): a lock that extends itself, and that its owner never releases, ends after (M + 1) TTLs.
- * If it does not, nobody else ever gets it, whoever hangs or has forgotten to release.
+ * If it does not, no other client ever gets it, if the owner hangs or never releases.
  */
 export class UnboundedHold {
   dueAt: number = NEVER;

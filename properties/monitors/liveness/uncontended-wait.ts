@@ -49,7 +49,7 @@ export class UncontendedWait {
     this.from = now;
   }
 
-  /** When whoever waits should have the lock at the latest, true time, µs. */
+  /** When the waiting client should have the lock at the latest, true time, µs. */
   get dueAt(): number {
     return this.calm.after(Math.max(this.from, this.calm.since), this.patienceUs);
   }
