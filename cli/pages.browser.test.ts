@@ -60,7 +60,13 @@ async function isRecording({ page, problems }: Watched, why: string): Promise<vo
 
 inBrowser('a run of a library is a page that says it is recorded', async (browser) => {
   const file = join(emptyFolder(), 'S03.json');
-  writeFileSync(file, JSON.stringify(findScenario('S03').schedule));
+  const { schedule } = findScenario('S03');
+  const [crash] = schedule.faults;
+  const [c1, c2] = schedule.clients;
+  // A real client connects and asks how its node is before its first command: n2 crashes after it has voted for c1.
+  const faults = [{ ...crash, atUs: 30_000 }];
+  const later = { ...c2, locks: c2?.locks.map((it) => ({ ...it, atUs: 40_000 })) };
+  writeFileSync(file, JSON.stringify({ ...schedule, faults, clients: [c1, later] }));
   const { code, stdout, stderr } = await lockstep(
     ...['guests', '--replay', file, '--libraries', 'redlock5', '--format', 'html'],
   );

@@ -7,16 +7,19 @@ export class Extensions {
 
   /** A node is asked; for the second time, this is a new round. */
   sent(node: number): void {
-    if (has(this.asked, node)) {
-      this.asked = NO_NODES;
-      this.granted = NO_NODES;
-    }
+    if (has(this.asked, node)) this.givenUp();
     this.asked = union(this.asked, oneNode(node));
+  }
+
+  /** The client gives the lock back: what nodes still say to earlier extensions counts no more. */
+  givenUp(): void {
+    this.asked = NO_NODES;
+    this.granted = NO_NODES;
   }
 
   /** A node said yes. Whether with this one it is a majority, for the first time in the round. */
   answered(node: number, majority: number): boolean {
-    if (has(this.granted, node)) return false;
+    if (has(this.granted, node) || !has(this.asked, node)) return false;
     this.granted = union(this.granted, oneNode(node));
     return size(this.granted) === majority;
   }

@@ -47,6 +47,10 @@ export class GuestClient extends GuestHost {
     this.holds.get(lock)?.extensions.sent(place);
   }
 
+  protected override releaseSent(lock: SimLock): void {
+    this.holds.get(lock)?.extensions.givenUp();
+  }
+
   protected override answered(lock: SimLock, place: number, answer: Answer): void {
     const hold = this.holds.get(lock);
     if (hold === undefined || hold.releasing || !lock.believing) return;
@@ -67,8 +71,11 @@ export class GuestClient extends GuestHost {
     const { lock } = hold;
     const deadline = this.deadlineOf(hold);
     if (deadline === lock.state.hold.deadline) return;
-    const ends = deadline <= this.clock.read(this.context.now);
-    this.setDeadline(lock, deadline);
+    const now = this.clock.read(this.context.now);
+    const ends = deadline <= now;
+    // One that says "no more" was held until now, whatever time it gives for its end.
+    const before = lock.state.hold.deadline;
+    this.setDeadline(lock, ends ? localTime(Math.min(before, now)) : deadline);
     lock.findEnd();
     if (ends) this.believeNoMore(hold);
     else this.watch(hold);

@@ -303,6 +303,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     if (meaning.operation === 'acquire' && owner !== null && owner.client !== this) session.sharesToken(lock, owner);
     this.noteAcquisition(lock, meaning.operation, token, meaning.keys);
     if (meaning.operation === 'extend') this.extensionSent(lock, place);
+    if (meaning.operation === 'release') this.releaseSent(lock);
     const command: Command = {
       operation: meaning.operation,
       attempt: 0,
@@ -364,6 +365,9 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
 
   /** A node is asked to extend a lock. */
   protected abstract extensionSent(lock: SimLock, place: number): void;
+
+  /** A node is asked to delete a lock. */
+  protected abstract releaseSent(lock: SimLock): void;
 
   /** A client hears the answer of a node to a command for its lock. */
   protected abstract answered(lock: SimLock, place: number, answer: Answer): void;
