@@ -128,7 +128,15 @@ describe('in an empty folder, with nothing else installed', () => {
     expect(again.stdout).toContain('c1 and c2 both held a');
   });
 
-  it('five lines of test catch a wrong lock, under node:test', async () => {
+  /** What makes a test run there, what else its file needs, and what the runner is asked. */
+  const RUNNERS: readonly (readonly [string, string, string, readonly string[]])[] = [
+    ['mocha', 'mocha@11.8.0', '', ['npx', 'mocha']],
+    ['jest', 'jest@30.5.2', '', ['node', '--experimental-vm-modules', 'node_modules/.bin/jest', '--runInBand']],
+    ['node:test', '', "import { test as it } from 'node:test';", ['node', '--test']],
+  ];
+
+  it.for(RUNNERS)('five lines of test catch a wrong lock under %s, and name its line', async (runner, { skip }) => {
+    const [name, needs, imports, command] = runner;
     // It asks whether the key is there, and then sets it.
     writeFileSync(
       join(folder, 'my-lock.mjs'),
@@ -141,17 +149,30 @@ describe('in an empty folder, with nothing else installed', () => {
         }
       }`,
     );
-    writeFileSync(
-      join(folder, 'my-lock.test.mjs'),
-      `import { test } from 'node:test';
-       import { expectSafe } from 'lockstep/testing';
-       import { MyLock } from './my-lock.mjs';
-       test('never two holders', () =>
-         expectSafe(({ nodes }) => new MyLock(nodes), { nodes: 1, faults: { loss: 0.1 } }));`,
-    );
-    const { code, stdout } = await ran('node', '--test', 'my-lock.test.mjs');
-    expect(code).toBe(1);
-    expect(stdout).toMatch(/c\d and c\d both held a for/);
+    // Jest runs both files in one process, each with globals of its own.
+    const files = ['my-lock.test.mjs', 'my-other-lock.test.mjs'];
+    for (const file of files) {
+      writeFileSync(
+        join(folder, file),
+        `${imports}
+         import { expectSafe } from 'lockstep/testing';
+         import { MyLock } from './my-lock.mjs';
+         it('never two holders', () =>
+           expectSafe(({ nodes }) => new MyLock(nodes), { nodes: 1, faults: { loss: 0.1 } }));`,
+      );
+    }
+    writeFileSync(join(folder, 'jest.config.json'), '{ "testMatch": ["**/*.test.mjs"], "transform": {} }');
+    if (needs !== '') {
+      const had = await ran('npm', 'install', '--no-save', '--prefer-offline', '--no-audit', '--no-fund', needs);
+      if (had.code !== 0) skip(`${name} cannot be had here: ${had.stderr}`);
+    }
+    const [program = '', ...argv] = command;
+    const { code, stdout, stderr } = await ran(program, ...argv, ...files);
+    expect(code).not.toBe(0);
+    const said = stdout + stderr;
+    expect(said.match(/c\d and c\d both held a for/g)?.length).toBeGreaterThanOrEqual(2);
+    expect(said).toMatch(/decided by +my-lock\.mjs:\d+:\d+/);
+    expect(said).not.toMatch(/RangeError|DeprecationWarning/);
   });
 
   it('what is not installed is named, with what installs it', async () => {

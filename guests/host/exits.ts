@@ -1,17 +1,10 @@
 import { current, type ProcessContext } from './owner.js';
+import { ofThread } from './thread.js';
 
 /** Ways in which a program ends its process, or all of a thread. */
 const EXITS = ['exit', 'reallyExit', 'abort', 'kill'] as const;
 
-const KEY = Symbol.for('lockstep.guests.exits');
-
-/** The dispatchers of this thread, whatever loads this module twice. */
-function dispatchersOfThread(): WeakSet<object> {
-  const holder = globalThis as unknown as Record<symbol, WeakSet<object> | undefined>;
-  const known = holder[KEY] ?? new WeakSet();
-  holder[KEY] = known;
-  return known;
-}
+const dispatchers = ofThread('exits', () => new WeakSet<object>());
 
 /**
  * Has a simulated process that ends the real one, or another, be refused by name instead. Test runners put their own
@@ -19,7 +12,6 @@ function dispatchersOfThread(): WeakSet<object> {
  */
 export function installExits(): void {
   const methods = process as unknown as Record<string, (...args: unknown[]) => unknown>;
-  const dispatchers = dispatchersOfThread();
   for (const name of EXITS) {
     const native = methods[name];
     if (native === undefined || dispatchers.has(native)) continue;

@@ -7,9 +7,10 @@ import { installIdentity } from './identity.js';
 import './natives.js';
 import { installNet } from '../net/install.js';
 import { installRefusals } from './refusals.js';
+import { ofThread } from './thread.js';
 import { installTimers } from './timers.js';
 
-const KEY = Symbol.for('lockstep.guests.installed');
+const dispatchers = ofThread('installed', () => ({ installed: false }));
 
 /**
  * Puts dispatchers in the place of clocks, timers and randomness. They equal the natives unless a simulated process owns
@@ -18,9 +19,8 @@ const KEY = Symbol.for('lockstep.guests.installed');
  */
 export function install(): void {
   installExits();
-  const holder = globalThis as unknown as Record<symbol, boolean | undefined>;
-  if (holder[KEY]) return;
-  holder[KEY] = true;
+  if (dispatchers.installed) return;
+  dispatchers.installed = true;
   installClocks();
   installTimers();
   installChance();

@@ -1,3 +1,5 @@
+import { ofThread } from './thread.js';
+
 /**
  * What the host itself goes on using once the dispatchers are in their places. Taken when this module is first loaded,
  * once for the whole thread.
@@ -12,8 +14,6 @@ interface Natives {
   readonly Date: DateConstructor;
 }
 
-const KEY = Symbol.for('lockstep.guests.natives');
-
 function cpuMsBy(usage: typeof process.cpuUsage): () => number {
   return () => {
     const { user, system } = usage();
@@ -21,21 +21,12 @@ function cpuMsBy(usage: typeof process.cpuUsage): () => number {
   };
 }
 
-function nativesOfThread(): Natives {
-  const holder = globalThis as unknown as Record<symbol, Natives | undefined>;
-  const known = holder[KEY];
-  if (known !== undefined) return known;
-  const natives: Natives = {
-    setImmediate: globalThis.setImmediate,
-    setTimeout: globalThis.setTimeout,
-    clearTimeout: globalThis.clearTimeout,
-    now: performance.now.bind(performance),
-    Date: globalThis.Date,
-    cpuMs: cpuMsBy(process.cpuUsage.bind(process)),
-  };
-  holder[KEY] = natives;
-  return natives;
-}
-
 /** What this thread had before the dispatchers took its place. */
-export const natives: Natives = nativesOfThread();
+export const natives: Natives = ofThread('natives', () => ({
+  setImmediate: globalThis.setImmediate,
+  setTimeout: globalThis.setTimeout,
+  clearTimeout: globalThis.clearTimeout,
+  now: performance.now.bind(performance),
+  Date: globalThis.Date,
+  cpuMs: cpuMsBy(process.cpuUsage.bind(process)),
+}));

@@ -1,3 +1,5 @@
+import { ofThread } from './thread.js';
+
 /** A timer of a simulated process. */
 export interface OwnedTimer {
   readonly id: number;
@@ -39,17 +41,8 @@ interface OwnerCell {
   owner: ProcessContext | null;
 }
 
-const KEY = Symbol.for('lockstep.guests.owner');
-
-function cellOfThread(): OwnerCell {
-  const holder = globalThis as unknown as Record<symbol, OwnerCell | undefined>;
-  const cell = holder[KEY] ?? { owner: null };
-  holder[KEY] = cell;
-  return cell;
-}
-
 /** Its `owner` is `null` outside of simulated processes. */
-export const current: OwnerCell = cellOfThread();
+export const current: OwnerCell = ofThread('owner', () => ({ owner: null }));
 
 /** Runs `work` as a part of what `owner` does, and leaves the owner as it was. */
 export function as<T>(owner: ProcessContext | null, work: () => T): T {
