@@ -25,3 +25,8 @@ export function follow(
     },
   );
 }
+
+/** What a trace says of what a client rejects with. */
+export function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.name : 'failed';
+}

@@ -1,5 +1,6 @@
 import {
   type Answer,
+  type Command,
   initialState,
   LONGEST_US,
   type LocalTime,
@@ -9,7 +10,7 @@ import {
 } from '../core/index.js';
 import { Kind, type QueueEvent, type SimLock, type TrueTime, trueTime } from '../sim/index.js';
 import { isOpen } from './asker.js';
-import { follow } from './follow.js';
+import { follow, reasonOf } from './follow.js';
 import { EPOCH_MS, GuestHost } from './guest-host.js';
 import { BeliefEnd, Hold } from './hold.js';
 import {
@@ -43,12 +44,10 @@ export class GuestClient extends GuestHost {
     }
   }
 
-  protected override extensionSent(lock: SimLock, place: number): void {
-    this.holds.get(lock)?.extensions.sent(place);
-  }
-
-  protected override releaseSent(lock: SimLock): void {
-    this.holds.get(lock)?.extensions.givenUp();
+  protected override asks(lock: SimLock, place: number, what: Command['operation']): void {
+    const extensions = this.holds.get(lock)?.extensions;
+    if (what === 'extend') extensions?.sent(place);
+    if (what === 'release') extensions?.givenUp();
   }
 
   protected override answered(lock: SimLock, place: number, answer: Answer): void {
@@ -74,8 +73,7 @@ export class GuestClient extends GuestHost {
     const now = this.clock.read(this.context.now);
     const ends = deadline <= now;
     // One that says "no more" was held until now, whatever time it gives for its end.
-    const before = lock.state.hold.deadline;
-    this.setDeadline(lock, ends ? localTime(Math.min(before, now)) : deadline);
+    this.setDeadline(lock, ends ? localTime(Math.min(lock.state.hold.deadline, now)) : deadline);
     lock.findEnd();
     if (ends) this.believeNoMore(hold);
     else this.watch(hold);
@@ -399,8 +397,4 @@ export class GuestClient extends GuestHost {
       this.readBelief(hold);
     }
   }
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.name : 'failed';
 }

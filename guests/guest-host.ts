@@ -302,8 +302,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     const token = meaning.value === null ? lock.token : session.names.claimFor(meaning.value, lock);
     if (meaning.operation === 'acquire' && owner !== null && owner.client !== this) session.sharesToken(lock, owner);
     this.noteAcquisition(lock, meaning.operation, token, meaning.keys);
-    if (meaning.operation === 'extend') this.extensionSent(lock, place);
-    if (meaning.operation === 'release') this.releaseSent(lock);
+    this.asks(lock, place, meaning.operation);
     const command: Command = {
       operation: meaning.operation,
       attempt: 0,
@@ -363,11 +362,8 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     this.setState(lock, { attempt, votes: NO_VOTES });
   }
 
-  /** A node is asked to extend a lock. */
-  protected abstract extensionSent(lock: SimLock, place: number): void;
-
-  /** A node is asked to delete a lock. */
-  protected abstract releaseSent(lock: SimLock): void;
+  /** A node is asked to do something about a lock. */
+  protected abstract asks(lock: SimLock, place: number, what: Command['operation']): void;
 
   /** A client hears the answer of a node to a command for its lock. */
   protected abstract answered(lock: SimLock, place: number, answer: Answer): void;
