@@ -183,7 +183,8 @@ export class NodeConnection {
 
   /** Sends a command. The reply is read by `replyOf`; an error reply rejects, and so does the end of the connection. */
   send(words: LockWords): Promise<unknown> {
-    return this.#shortcut === null ? write(this.connection, words) : this.#shortcut(words);
+    if (this.#shortcut !== null) return this.#shortcut(words);
+    return this.connection instanceof SessionConnection ? this.connection.send(words) : write(this.connection, words);
   }
 
   /** It is ready for locks once it is known where it leads to and what its SET does. */

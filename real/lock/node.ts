@@ -66,8 +66,9 @@ export class LockNode implements Voter {
   /** Settled by the first success or failure to connect. */
   #connecting = true;
   #whenConnected: (() => void)[] = [];
-  /** Who closes it waits for what it is owed. */
+  /** Who closes it waits for what it is owed, and then for its answers. */
   #whenBack: () => void = () => {};
+  #whenAnswered: () => void = () => {};
   #reconnectMs = FIRST_RECONNECT_MS;
   #reconnectTimer: NodeJS.Timeout | undefined;
   #unanswered = 0;
@@ -245,7 +246,12 @@ export class LockNode implements Voter {
         if (answers === this.#answers || this.#clock.now() > until) done();
         answers = this.#answers;
       };
-      this.#link.connection.quit().then(done, done);
+      const quit = () => {
+        if (this.#unanswered === 0) this.#link.connection.quit().then(done, done);
+      };
+      // An answer may have its lock send a release, which comes first.
+      this.#whenAnswered = () => queueMicrotask(quit);
+      quit();
     });
   }
 
@@ -311,6 +317,7 @@ export class LockNode implements Voter {
     this.#unanswered--;
     this.#answers++;
     this.#silentSince = now;
+    if (this.#unanswered === 0) this.#whenAnswered();
     if (this.#silent) {
       this.#silent = false;
       this.#endProbe();

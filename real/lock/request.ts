@@ -51,18 +51,35 @@ export async function loadScripts(connection: RedisConnection): Promise<void> {
   await Promise.allSettled(Object.values(textsOf(SOUND.scripts)).map(async (lua) => connection.script('LOAD', lua)));
 }
 
-/** A Redis command: its name, its arguments, and both as they go over the network, in RESP. */
-export interface EncodedCommand<Name = string> {
+/** A Redis command in the forms that connections take it in: each is made once for all nodes, and only where one takes it. */
+export class EncodedCommand<Name extends string = string> {
   readonly name: Name;
   readonly args: readonly string[];
-  readonly text: string;
+  #text: string | undefined;
+  #words: readonly string[] | undefined;
+
+  constructor(name: Name, args: readonly string[]) {
+    this.name = name;
+    this.args = args;
+  }
+
+  /** As it goes over the network, in RESP: an array of bulk strings. */
+  get text(): string {
+    this.#text ??= textOf([this.name, ...this.args]);
+    return this.#text;
+  }
+
+  /** The name, in capitals, and the arguments. Frozen: nodes share it. */
+  get words(): readonly string[] {
+    this.#words ??= Object.freeze([this.name.toUpperCase(), ...this.args]);
+    return this.#words;
+  }
 }
 
-/** An array of bulk strings. */
-export function encodeCommand<Name extends string>(name: Name, args: readonly string[]): EncodedCommand<Name> {
-  let text = `*${args.length + 1}\r\n$${Buffer.byteLength(name)}\r\n${name}\r\n`;
-  for (const word of args) text += `$${Buffer.byteLength(word)}\r\n${word}\r\n`;
-  return { name, args, text };
+function textOf(words: readonly string[]): string {
+  let text = `*${words.length}\r\n`;
+  for (const word of words) text += `$${Buffer.byteLength(word)}\r\n${word}\r\n`;
+  return text;
 }
 
 const ABOUT_COUNTER: readonly Operation[] = ['read-counter', 'raise-counter', 'join-counter'];
@@ -129,11 +146,11 @@ export class Request {
     // One that heals sets missing keys too, and no single command does both.
     if ((operation === 'extend' || operation === 'release') && !this.#isSound(operation)) return null;
     const token = String(this.command.token);
-    if (operation === 'release' && deletes === 'delex') return encodeCommand('delex', [key, 'IFEQ', token]);
-    if (operation === 'release' && deletes === 'delifeq') return encodeCommand('delifeq', [key, token]);
+    if (operation === 'release' && deletes === 'delex') return new EncodedCommand('delex', [key, 'IFEQ', token]);
+    if (operation === 'release' && deletes === 'delifeq') return new EncodedCommand('delifeq', [key, token]);
     // It gives the key this TTL whatever it has, where the script never shortens.
     if (operation !== 'extend' || !sets || this.#isShorter) return null;
-    return encodeCommand('set', [key, token, 'IFEQ', token, 'PX', String(this.#lifeMs)]);
+    return new EncodedCommand('set', [key, token, 'IFEQ', token, 'PX', String(this.#lifeMs)]);
   }
 
   #isSound(operation: 'extend' | 'release'): boolean {
@@ -156,7 +173,7 @@ export class Request {
     const { plain } = this.#rules.scripts.acquire;
     const [key, other] = this.#keys;
     if (operation !== 'acquire' || plain === null || key === undefined || other !== undefined) return null;
-    return encodeCommand('set', [key, String(token), 'PX', String(this.#lifeMs), ...plain]);
+    return new EncodedCommand('set', [key, String(token), 'PX', String(this.#lifeMs), ...plain]);
   }
 
   get #lua(): string {
@@ -174,7 +191,7 @@ export class Request {
     const args = [script, String(keys.length), ...keys, String(token)];
     if (isAboutCounter) args.push(String(counter), ...(mark === undefined ? [] : [String(mark)]));
     else if (operation !== 'release') args.push(String(this.#lifeMs));
-    return encodeCommand(name, args);
+    return new EncodedCommand(name, args);
   }
 
   get #lifeMs(): number {

@@ -1,4 +1,4 @@
-import { type EncodedCommand, encodeCommand, type RedisConnection } from './request.js';
+import { EncodedCommand, type RedisConnection } from './request.js';
 
 /** Sends a command, and resolves with the reply: its strings are buffers. */
 export type FastPath = (words: EncodedCommand) => Promise<unknown>;
@@ -33,7 +33,7 @@ export async function detectFastPath(connection: RedisConnection & Depths): Prom
     return command.promise;
   };
   try {
-    const reply = await send(encodeCommand('echo', [TRIAL]));
+    const reply = await send(new EncodedCommand('echo', [TRIAL]));
     return String(reply) === TRIAL ? send : null;
   } catch {
     return null;
@@ -81,12 +81,12 @@ function deriveCommandClass(prototype: object): CommandClass {
     isTraced = false;
     inTransaction = false;
     readonly transformed = true;
-    readonly #text: string;
+    readonly #command: EncodedCommand;
 
-    constructor({ name, args, text }: EncodedCommand) {
-      this.name = name;
-      this.args = args;
-      this.#text = text;
+    constructor(command: EncodedCommand) {
+      this.name = command.name;
+      this.args = command.args;
+      this.#command = command;
       let resolve: (reply: unknown) => void = () => {};
       let reject: (reason: Error) => void = () => {};
       this.promise = new Promise((onReply, onError) => {
@@ -98,7 +98,7 @@ function deriveCommandClass(prototype: object): CommandClass {
     }
 
     toWritable(): string {
-      return this.#text;
+      return this.#command.text;
     }
   }
   Object.setPrototypeOf(ShortCommand.prototype, prototype);
