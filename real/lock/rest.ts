@@ -102,10 +102,12 @@ class RestSession implements RedlockSession {
   }
 }
 
+const ABOUT_FIRST: readonly string[] = ['SET', 'GET', 'PTTL', 'DELEX', 'DELIFEQ'];
+
 /** The first key of a command; commands of one lock have the same. */
 function keyOf([name = '', first, , third]: readonly string[]): string | undefined {
   if (name === 'EVAL' || name === 'EVALSHA') return third;
-  return name === 'SET' || name === 'GET' || name === 'PTTL' ? first : undefined;
+  return ABOUT_FIRST.includes(name) ? first : undefined;
 }
 
 async function textOf(response: IncomingMessage): Promise<string> {
