@@ -1,4 +1,4 @@
-import type { Command, LocalTime, Token } from '../../core/index.js';
+import type { Command, LocalTime } from '../../core/index.js';
 import { withoutArguments } from '../../text/secrets.js';
 import type { Clock } from './clock.js';
 import { type AnyClient, NodeConnection } from './connection.js';
@@ -15,6 +15,7 @@ import {
   type Seen,
   write,
 } from './request.js';
+import { SentExtensions } from './sent-extensions.js';
 import { corkForThisTurn } from './socket.js';
 
 /** Who a node belongs to. */
@@ -22,13 +23,6 @@ export interface NodeOwner {
   onNodeError(error: Error, node: LockNode): void;
   /** Why a node that was just connected may not vote; `null` if it may. */
   objectionTo(node: LockNode, look: FirstLook): string | null;
-}
-
-/** An extension that a node carries out whatever TTL the key has. */
-interface SentExtension {
-  /** The connection that it went by. */
-  readonly by: object;
-  readonly ttlMs: number;
 }
 
 const FIRST_RECONNECT_MS = 20;
@@ -81,7 +75,7 @@ export class LockNode implements Voter {
   #silent = false;
   #checking = false;
   /** Extensions without a script that are not answered. */
-  readonly #extensions = new Map<Token, SentExtension>();
+  readonly #extensions = new SentExtensions();
   /** Releases that did not reach it. */
   readonly #owed = new Set<Request>();
 
@@ -132,49 +126,28 @@ export class LockNode implements Voter {
     }
     const link = this.#link;
     const compared = this.#extensions.size < MOST_OWED ? link.comparing(request) : null;
-    if (this.#extensions.size > 0 && !this.#mayFollow(command, link)) {
+    if (this.#extensions.size > 0 && !this.#extensions.mayFollow(command, link.session)) {
       this.decline(command, receiver);
       return false;
     }
-    const extension = compared === null || command.operation !== 'extend' ? null : this.#noteExtension(command, link);
+    const isNoted = compared !== null && command.operation === 'extend';
+    const extension = isNoted ? this.#extensions.note(command, link.session) : null;
     this.#onSend(now);
     if (isRelease) this.#releasing++;
     link.send(compared ?? request.words).then(
       (reply) => {
-        if (extension !== null) this.#settleExtension(command, extension);
+        if (extension !== null) this.#extensions.settle(command, extension);
         this.#answer(command, replyOf(command, reply), receiver);
       },
       (error) => {
         const isRefused = compared !== null && isErrorReply(error);
-        if (isRefused && extension !== null) this.#settleExtension(command, extension);
+        if (isRefused && extension !== null) this.#extensions.settle(command, extension);
         if (isRefused) link.stopComparing();
         if (isRefused || isMissingScript(error)) this.#retryWithText(link, request, receiver);
         else this.#fail(link, request, error, receiver);
       },
     );
     return true;
-  }
-
-  /**
-   * An extension without a script gives its TTL, whatever the key has. One whose connection was lost may still arrive: after
-   * a longer one that came by another connection, which is therefore not sent.
-   */
-  #mayFollow({ operation, token, ttlMs }: Command, link: NodeConnection): boolean {
-    if (operation === 'release') this.#extensions.delete(token);
-    const earlier = this.#extensions.get(token);
-    return earlier === undefined || earlier.by === link.session || ttlMs <= earlier.ttlMs;
-  }
-
-  #noteExtension({ token, ttlMs }: Command, link: NodeConnection): SentExtension {
-    const extension = { by: link.session, ttlMs };
-    const earlier = this.#extensions.get(token);
-    // One of a connection that was lost stays in doubt. On the same one the later stands for both.
-    if (earlier === undefined || earlier.by === link.session) this.#extensions.set(token, extension);
-    return extension;
-  }
-
-  #settleExtension({ token }: Command, extension: SentExtension): void {
-    if (this.#extensions.get(token) === extension) this.#extensions.delete(token);
   }
 
   /** Answers `error` in a microtask. */
