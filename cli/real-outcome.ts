@@ -1,9 +1,9 @@
 import { policyOf } from '../deviations/index.js';
 import { judgeAsExpected, judgedProperties } from '../properties/expectation.js';
 import { judgeObserved, type ObservedVerdict, showsOutside } from '../properties/history/observed.js';
-import { findReplayable, NOISE, type Noise, type Playable, standsIn } from '../properties/retime/margin.js';
 import { type Observation, playOnRedis, unplayableBecause } from '../real/stage/index.js';
 import type { Expectation, PropertyId, Schedule, Verdict } from '../scenarios/index.js';
+import { findReplayable, NOISE, type Noise, type Playable, standsIn } from './retime/margin.js';
 
 /** What came of a schedule on real nodes, beside what comes of it in the simulator. */
 export interface RealOutcome {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
+import { judgeAsExpected } from '../../properties/expectation.js';
 import { findScenario } from '../../scenarios/catalogue.js';
 import { formatSchedule, parseScheduleText } from '../../scenarios/index.js';
-import { judgeAsExpected } from '../expectation.js';
 import { findReplayable, NOISE } from './margin.js';
 
 function paced(id: string, noise = NOISE) {

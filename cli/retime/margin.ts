@@ -1,8 +1,8 @@
 import { policyOf } from '../../deviations/index.js';
+import { judgeAsExpected } from '../../properties/expectation.js';
+import type { Judgement } from '../../properties/judge.js';
 import type { Expectation, Fate, Fault, LockPlan, Schedule } from '../../scenarios/index.js';
 import { type RandomStream, RandomStreams } from '../../sim/index.js';
-import { judgeAsExpected } from '../expectation.js';
-import type { Judgement } from '../judge.js';
 import { rescale, writtenInstants } from './rescale.js';
 import { candidateScales, type TimeMap } from './time-map.js';
 
