@@ -20,7 +20,7 @@ export type LockErrorCode =
 /** What was being done: `hold` is the loss of a lock while nobody asked for anything. */
 export type LockOperation = 'configure' | 'acquire' | 'extend' | 'release' | 'hold' | 'recover';
 
-/** How each node voted, by its position among the clients given to `new Redlock`, from 0. */
+/** How each node voted, by its position among the clients given to `new Redlock`, from 0. The lists are frozen: events share them. */
 export interface LockVotes {
   readonly granted: readonly number[];
   /** Said no: another client holds the resource there, or (on an extension) the key is not ours. */

@@ -26,6 +26,19 @@ import type { WaitingQueue } from './queue.js';
 import type { LockLog } from './recording.js';
 import type { LockNotice, Watch } from './watch.js';
 
+const lists = new Map<NodeSet, readonly number[]>();
+/** All sets of ten nodes: of more nodes there are too many to keep. */
+const MOST_LISTS = 1024;
+
+/** The members of a set, frozen: events and errors share the list. */
+function listOf(set: NodeSet): readonly number[] {
+  const known = lists.get(set);
+  if (known !== undefined) return known;
+  const made = Object.freeze(members(set));
+  if (lists.size < MOST_LISTS) lists.set(set, made);
+  return made;
+}
+
 /** What a release found on the nodes, as numbers of nodes. */
 export interface ReleaseReport {
   /** Had the key and deleted it. */
@@ -183,12 +196,12 @@ export class LockRun extends LockDriver {
 
   votesFrom({ granted, refused, failed, quorum }: Votes): LockVotes {
     const { nodes } = this;
-    const unanswered = members(without(allNodes(nodes), union(granted, union(refused, failed))));
+    const unanswered = without(allNodes(nodes), union(granted, union(refused, failed)));
     return {
-      granted: members(granted),
-      refused: members(refused),
-      failed: members(failed),
-      unanswered,
+      granted: listOf(granted),
+      refused: listOf(refused),
+      failed: listOf(failed),
+      unanswered: listOf(unanswered),
       quorum,
       nodes,
     };

@@ -71,6 +71,15 @@ describe('what happens to locks is told', () => {
     expect(JSON.stringify(emitted)).not.toContain(lock.value);
   });
 
+  test('with lists of nodes that events share, and nobody can change', async () => {
+    listen();
+    for (let i = 0; i < 2; i++) await (await redlock.acquire('shared', 5000, { votesWanted: 'all' })).release();
+    const [first, , second] = emitted;
+    expect(first?.votes.granted).toEqual([0, 1, 2]);
+    expect(second?.votes.granted).toBe(first?.votes.granted);
+    expect(Object.values(second?.votes ?? {}).every(Object.isFrozen)).toBe(true);
+  });
+
   test('also the loss of a lock, and an acquisition that is given up before it began', async () => {
     listen();
     const lock = await redlock.acquire('lost', 50);
