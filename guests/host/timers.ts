@@ -183,9 +183,19 @@ function installAbortTimeout(): void {
     const { owner } = current;
     if (owner === null) return native(delayMs);
     const controller = new AbortController();
-    const abort = (): void =>
-      controller.abort(new DOMException('The operation was aborted due to timeout', 'TimeoutError'));
+    const abort = (): void => controller.abort(timeoutError());
     owner.setTimer(abort, delayOf(delayMs), false);
     return controller.signal;
   };
+}
+
+/** Made for each command that has ever had a time-out, mostly for nobody: a stack, which is the host's own, would take most of it. */
+function timeoutError(): DOMException {
+  const limit = Error.stackTraceLimit;
+  Error.stackTraceLimit = 0;
+  try {
+    return new DOMException('The operation was aborted due to timeout', 'TimeoutError');
+  } finally {
+    Error.stackTraceLimit = limit;
+  }
 }

@@ -177,7 +177,7 @@ export class Rest {
 }
 
 function askedBy({ pathname }: URL, body: string, headers: RequestInit['headers']): Asked {
-  const base64 = new Headers(headers).get('upstash-encoding') === 'base64';
+  const base64 = headerOf(headers, 'upstash-encoding') === 'base64';
   const given: unknown = body === '' ? [] : JSON.parse(body);
   const path = pathname.split('/').filter((it) => it !== '');
   const form = path[0] === 'pipeline' || path[0] === 'multi-exec' ? path[0] : 'one';
@@ -185,6 +185,14 @@ function askedBy({ pathname }: URL, body: string, headers: RequestInit['headers'
   if (form === 'one') return { commands: [[...path.map(decodeURIComponent), ...list.map(wordOf)]], form, base64 };
   const commands = list.map((words) => (Array.isArray(words) ? words.map(wordOf) : []));
   return { commands: form === 'pipeline' ? commands : [['MULTI'], ...commands, ['EXEC']], form, base64 };
+}
+
+/** As `Headers` reads it. Of an object, which is the usual form, without a copy that checks every other header. */
+function headerOf(headers: RequestInit['headers'], name: string): string | null {
+  if (headers === undefined || headers instanceof Headers || Symbol.iterator in headers)
+    return new Headers(headers).get(name);
+  const key = Object.keys(headers).find((it) => it.toLowerCase() === name);
+  return key === undefined ? null : String(headers[key]);
 }
 
 function wordOf(value: unknown): string {
