@@ -1,4 +1,6 @@
+import { isAddress, isId, isListType, namesResource, type Role, roleOf, unitIn } from './roles.js';
 import type { Parameter } from './shapes.js';
+import { partlyKnown, unknownValue } from './unknown.js';
 
 /** What a call of the lock may be given. */
 export interface Given {
@@ -20,136 +22,17 @@ export interface Given {
   readonly unitMs: number;
   /** What a function can do without is left to its defaults. */
   readonly isBare?: boolean;
+  /** It is the call that acquires. */
+  readonly isAcquiring?: boolean;
   /** What the function that acquires calls its parameters. */
   named?: readonly string[];
-}
-
-/** What a parameter is for. */
-export type Role =
-  | 'client'
-  | 'clients'
-  | 'url'
-  | 'urls'
-  | 'library'
-  | 'key'
-  | 'keys'
-  | 'ttl'
-  | 'token'
-  | 'work'
-  | 'held'
-  | 'options'
-  | 'retries'
-  | 'delay'
-  | 'patience'
-  | 'logger'
-  | 'signal'
-  | 'flag'
-  | 'share'
-  | 'number'
-  | 'unknown';
-
-const IS_CLIENT_TYPE =
-  /\b(?:Redis|IORedis|Valkey|RedisClient\w*|RedisLike|RedisConnection|Commander|Cluster|Upstash\w*|KV)\b|Redis(?:Client|Like|Connection|Instance)?\b/;
-const IS_CLIENT_NAME =
-  /^_?(?:redis\w*|client|valkey|conn|connection|kv|store|cache|db|node|upstash|rc|r|ioredis|cmd|backend)$|(?:redis|client|conn(?:ection)?)$/i;
-const IS_CLIENTS_NAME =
-  /^_?(?:clients|nodes|servers|instances|redises|connections|masters|stores)$|(?:clients|instances|connections|redises|nodes)$/i;
-const NAMES: readonly (readonly [Role, RegExp])[] = [
-  ['urls', /^(?:urls|addresses|endpoints|hosts|uris)$|Urls$/],
-  ['url', /^(?:url|uri|redisUrl|connectionString|endpoint|dsn)$|Url$/],
-  ['unknown', /prefix|namespace|version|region/i],
-  ['share', /factor|ratio|fraction|drift|skew/i],
-  ['signal', /^(?:signal|abortSignal)$/],
-  ['logger', /^(?:log|logger|console|metrics|tracer|telemetry)$/i],
-  ['retries', /retr(?:y|ies)(?:Count|Max|Limit)?$|attempts?$|^tries$|max(?:Retr|Attempt|Tr)/i],
-  ['delay', /(?:delay|interval|backoff|jitter|pollMs|every|sleep)/i],
-  ['patience', /(?:node|server|redis|command|cmd|request|reply|response|call|op|connect|socket|network)_?timeout/i],
-  ['patience', /(?:wait|acquireTimeout|acquisitionTimeout|deadline|patience|blockFor|maxWait|giveUp)/i],
-  ['ttl', /(?:ttl|timeout|expir|lease|duration|^px$|^ex$|^ms$|^seconds$|^secs?$|lifetime|holdFor|lockFor|validity)/i],
-  ['held', /^(?:lock|handle|lease|held|acquired|acquisition|guard|mutex|result|grant|claim|ticket|permit)$/i],
-  [
-    'token',
-    /(?:token|owner|value|uuid|nonce|secret|identifier|holder|lockId|clientId|^val$|^id$|^me$|worker|instance)/i,
-  ],
-  ['keys', /^(?:keys|resources|names)$/],
-  ['key', /(?:key|resource|name|job|slug|lock|task|topic|order|user|account|path|target|entity|id$|subject|what)/i],
-];
-const IS_WORK_NAME =
-  /^(?:fn|cb|callback|task|work|job|routine|action|func|function|handler|body|operation|section|criticalSection|run|execute|f|effect|inner|next|thunk)$/i;
-
-/** What a parameter is for, by its type and its name. */
-export function roleOf(parameter: Parameter, isRelease = false): Role {
-  const { name, type, fields } = parameter;
-  const isFunction = parameter.isFunction && (parameter.isGuessed !== true || IS_WORK_NAME.test(name));
-  const isText = /^(?:readonly\s+)?string\b(?!\s*\[)/.test(type);
-  const isNumber = /^number\b(?!\s*\[)/.test(type);
-  if (isFunction && !IS_CLIENT_NAME.test(name)) return /log|metric|on[A-Z]/.test(name) ? 'logger' : 'work';
-  if (/AbortSignal/.test(type)) return 'signal';
-  if (isLikeClient(fields)) return 'client';
-  if (type === 'boolean') return 'flag';
-  if (IS_CLIENTS_NAME.test(name) && !isText && !isNumber) return /string|host/.test(type) ? 'urls' : 'clients';
-  if (isListType(type) || (type === '' && isUsedAsList(fields))) {
-    if (IS_CLIENT_TYPE.test(type)) return 'clients';
-    return /ur[li]s?$|node|server|host|addr|endpoint|master|instance/i.test(name) ? 'urls' : 'keys';
-  }
-  if (!isText && !isNumber && IS_CLIENT_TYPE.test(type) && !/Options|Config|Lock\b/.test(type))
-    return /typeof|new \(/.test(type) ? 'library' : 'client';
-  if (type === '' && IS_WORK_NAME.test(name)) return name === 'job' || name === 'task' ? 'key' : 'work';
-  const isObject =
-    fields.length > 0 ||
-    /^\{|Options|Config|Settings|Params|Props/.test(type) ||
-    /^(?:opts?|options|config|cfg|settings|params|args|deps|ctx)$/i.test(name) ||
-    name === '';
-  if (!isText && !isNumber && IS_CLIENT_NAME.test(name) && type !== 'Request') return 'client';
-  if (
-    isRelease &&
-    !isText &&
-    !isNumber &&
-    /^(?:lock|handle|lease|held|acquired|guard|grant|claim|ticket|permit|result)$/i.test(name)
-  )
-    return 'held';
-  if (isObject && !isText && !isNumber) return 'options';
-  const [role] = NAMES.find(([, pattern]) => pattern.test(name)) ?? [];
-  if (isNumber) {
-    if (role === 'retries' || role === 'delay' || role === 'patience' || role === 'share' || role === 'ttl')
-      return role;
-    // What has a default is no more than a number, unless its name says that it is a TTL.
-    return role === undefined && !parameter.isOptional ? 'ttl' : 'number';
-  }
-  if (isText && role === 'unknown' && parameter.isOptional) return role;
-  if (isText) return role === 'token' || role === 'url' ? role : 'key';
-  if (role === 'held' && !isRelease) return 'key';
-  return role ?? 'unknown';
-}
-
-function isListType(type: string): boolean {
-  return /\[\]$|^(?:readonly\s+)?(?:Readonly)?Array</.test(type.trim());
-}
-
-/** Whether all that is asked of something without a type is what lists have. */
-function isUsedAsList(fields: readonly Parameter[]): boolean {
-  const isOfList = ({ name }: Parameter): boolean =>
-    /^(?:map|flatMap|forEach|filter|reduce|entries|length)$/.test(name);
-  return fields.some(({ name, isFunction }) => name !== 'length' && isFunction) && fields.every(isOfList);
-}
-
-/** Whether an object is described by what is asked of a client. */
-function isLikeClient(fields: readonly Parameter[]): boolean {
-  const has = (name: string): boolean => fields.some((it) => it.name === name && it.isFunction);
-  return has('set') && (has('eval') || has('del') || has('get'));
-}
-
-/** How many ms a TTL of 1 means, by the name of its parameter; `null` where that does not tell. */
-export function unitIn(name: string): number | null {
-  if (/ms$|milli|^px$/i.test(name)) return 1;
-  return /sec(?:ond)?s?$|^ex$|[a-z]S$/.test(name) ? 1_000 : null;
 }
 
 const QUIET: object = new Proxy(() => QUIET, { get: (_, name) => (name === 'then' ? undefined : QUIET) });
 
 /** Arguments for a function, in its order; what it can do without is left out at the end. */
 export function argumentsFor(parameters: readonly Parameter[], given: Given, isRelease = false): unknown[] {
-  const values = withKey(parameters, isRelease).flatMap((it) => {
+  const values = withKey(parameters, given, isRelease).flatMap((it) => {
     const value = argumentFor(it, given, isRelease);
     return it.isRest === true && Array.isArray(value) ? (value as unknown[]) : [value];
   });
@@ -159,13 +42,26 @@ export function argumentsFor(parameters: readonly Parameter[], given: Given, isR
 }
 
 /** Where nothing is called a key, it is the first thing that has a number or a name. */
-function withKey(parameters: readonly Parameter[], isRelease: boolean): readonly Parameter[] {
+function withKey(parameters: readonly Parameter[], given: Given, isRelease: boolean): readonly Parameter[] {
   const roles = parameters.map((it) => roleOf(it, isRelease));
-  if (roles.some((it) => it === 'key' || it === 'keys' || it === 'options' || it === 'held')) return parameters;
+  const says = ['key', 'keys', 'subject', 'held'];
+  if (roles.some((it) => says.includes(it)) || parameters.some(namesResource)) return parameters;
+  const isOptions = (_: unknown, i: number): boolean => roles[i] === 'options';
+  if (parameters.some(isOptions)) {
+    if (given.isAcquiring !== true) return parameters;
+    return parameters.map((it, i) => (isOptions(it, i) ? { ...it, fields: withId(it.fields) } : it));
+  }
+  return withId(parameters, roles);
+}
+
+function withId(
+  parameters: readonly Parameter[],
+  roles: readonly Role[] = parameters.map((it) => roleOf(it)),
+): readonly Parameter[] {
   const at = parameters.findIndex(
     ({ name }, i) => roles[i] === 'token' && /(?:^|[a-z])(?:id|Id|worker|instance)$/.test(name),
   );
-  return parameters.map((it, i) => (i === at ? { ...it, name: 'key' } : it));
+  return parameters.map((it, i) => (i === at ? { ...it, isKey: true } : it));
 }
 
 /** What a token is in what an acquisition gave. */
@@ -194,58 +90,112 @@ export function tokenIn(held: unknown, otherwise: string): unknown {
 function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): unknown {
   const role = roleOf(parameter, isRelease);
   const { isOptional, name } = parameter;
+  const needed = (value: unknown): unknown => (isOptional ? undefined : value);
   switch (role) {
-    case 'client':
-      return given.clients()[0];
-    case 'clients':
-      return given.clients();
-    case 'url':
-      return given.urls[0];
-    case 'urls':
-      return addressesFor(parameter, given);
-    case 'library':
-      return given.library;
     case 'key':
-      // What both call by one name is one thing; else it may be the name that its key has.
-      return (isRelease && given.named?.includes(name) !== true ? textIn(given.held, name) : undefined) ?? given.key;
+      return keyFor(parameter, given, isRelease);
     case 'keys':
       return [given.key];
+    case 'keyOf':
+      return () => given.key;
     case 'ttl':
       return Math.max(1, Math.round(given.ttlMs / (unitIn(name) ?? given.unitMs)));
     case 'token':
       if (given.held !== undefined) return tokenIn(given.held, given.token);
-      return isOptional ? undefined : given.token;
+      return needed(given.token);
     case 'work': {
-      const work = given.work ?? (isOptional ? undefined : unknownValue());
+      const work = given.work ?? needed(unknownValue());
       return work !== undefined && isListType(parameter.type) ? [work] : work;
     }
     case 'held':
       return given.held;
     case 'options':
       return isRelease && isLike(given.held, parameter.fields) ? given.held : optionsFor(parameter, given, isRelease);
-    case 'logger':
-      return isOptional ? undefined : QUIET;
-    case 'retries':
-      return isOptional ? undefined : 5;
-    case 'delay':
-      return isOptional ? undefined : 50;
-    case 'patience':
-      return isOptional ? undefined : 1_000;
-    case 'flag':
-      return isOptional ? undefined : false;
-    case 'share':
-      return isOptional ? undefined : 0.01;
-    case 'number':
-      return isOptional ? undefined : 1;
+    case 'subject':
+      if (isRelease && isLike(given.held, parameter.fields)) return given.held;
+      return needed(subjectFor(parameter.fields, given.key));
     default:
-      return isOptional ? undefined : unknownValue();
+      return role in SETTINGS ? needed(SETTINGS[role as keyof typeof SETTINGS]) : serverFor(role, parameter, given);
   }
 }
 
-function addressesFor({ name, type }: Parameter, { urls, places }: Given): unknown {
-  if (/\bhost\b/.test(type))
-    return urls.map((it) => ({ host: new URL(it).hostname, port: Number(new URL(it).port || 6379) }));
+/** What is handed to what a function cannot do without, and has nothing to do with its lock. */
+const SETTINGS = {
+  logger: QUIET,
+  retries: 5,
+  delay: 50,
+  patience: 1_000,
+  flag: false,
+  share: 0.01,
+  number: 1,
+} as const satisfies Partial<Record<Role, unknown>>;
+
+/** Where the servers are, or what speaks to them. */
+function serverFor(role: Role, parameter: Parameter, given: Given): unknown {
+  const [url = ''] = given.urls;
+  switch (role) {
+    case 'client':
+      return given.clients()[0];
+    case 'clients':
+      return given.clients();
+    case 'library':
+      return given.library;
+    case 'url':
+      return url;
+    case 'urls':
+      return addressesFor(parameter, given);
+    case 'host':
+      return placeOf(url).host;
+    case 'port':
+      return placeOf(url).port;
+    case 'connection':
+      return connectionTo(url);
+    case 'credential':
+      return undefined;
+    default:
+      return parameter.isOptional ? undefined : unknownValue();
+  }
+}
+
+function placeOf(url: string): { readonly host: string; readonly port: number } {
+  const { hostname, port } = new URL(url);
+  return { host: hostname, port: Number(port || 6379) };
+}
+
+/** Options as each of the clients takes them. */
+function connectionTo(url: string): object {
+  const { host, port } = placeOf(url);
+  return url.startsWith('https:') ? { url, token: 'token' } : { url, host, port, socket: { host, port } };
+}
+
+function addressesFor({ name, type, fields }: Parameter, { urls, places }: Given): unknown {
+  if (/\bhost\b/.test(type) || isAddress(fields)) return urls.map(connectionTo);
   return /ur[li]s?$/i.test(name) ? urls : places;
+}
+
+/** What both call by one name is one thing; else it may be the name that its key has. */
+function keyFor({ name, type }: Parameter, { key, named, held }: Given, isRelease: boolean): unknown {
+  if (/^(?:number|bigint)\b/.test(type)) return numberOf(key);
+  return (isRelease && named?.includes(name) !== true ? textIn(held, name) : undefined) ?? key;
+}
+
+/** The number of a thing of this name: another one for another name. */
+function numberOf(key: string): number {
+  return [...key].reduce((sum, letter) => sum * 31 + (letter.codePointAt(0) ?? 0), 0) % 1_000_003;
+}
+
+/** A job, an order or a request: all that tells it from others tells which resource it is. */
+function subjectFor(fields: readonly Parameter[], key: string): unknown {
+  const made: Record<string, unknown> = {};
+  for (const field of fields) {
+    const { name, type, isFunction, isGuessed } = field;
+    if (/^number\b/.test(type)) made[name] = isId(field) ? numberOf(key) : 1;
+    else if (type === 'boolean') made[name] = false;
+    else if (/^string\b(?!\s*\[)/.test(type) || (isGuessed === true && isId(field))) made[name] = key;
+    else if (field.fields.length > 0 && !isFunction && !isListType(type)) made[name] = subjectFor(field.fields, key);
+    else if (isListType(type)) made[name] = [];
+  }
+  return partlyKnown(made, key);
 }
 
 /** A text in what was acquired, where it has one of this name. */
@@ -260,14 +210,15 @@ function isLike(held: unknown, fields: readonly Parameter[]): boolean {
   return typeof held === 'object' && held !== null && asked.length > 0 && asked.every(({ name }) => name in held);
 }
 
+const SERVERS: readonly Role[] = ['client', 'clients', 'url', 'urls', 'host', 'port', 'connection'];
+
 function optionsFor(parameter: Parameter, given: Given, isRelease: boolean): unknown {
   const { fields, isOptional } = parameter;
   const made: Record<string, unknown> = {};
   const isNeeded = (it: Parameter): boolean => {
     const role = roleOf(it, isRelease);
     return (
-      !it.isOptional ||
-      ['client', 'clients', 'url', 'urls', 'work', ...(given.isBare ? [] : ['key', 'ttl'])].includes(role)
+      !it.isOptional || [...SERVERS, 'work', ...(given.isBare ? [] : ['key', 'keyOf', 'subject', 'ttl'])].includes(role)
     );
   };
   for (const field of fields.filter(isNeeded)) {
@@ -276,33 +227,4 @@ function optionsFor(parameter: Parameter, given: Given, isRelease: boolean): unk
   }
   if (Object.keys(made).length === 0 && isOptional) return undefined;
   return fields.every((it) => it.isGuessed) && !isOptional ? unknownValue(made) : made;
-}
-
-const IS_UNKNOWN = Symbol('unknown');
-
-/** Whether it stands for what is not known. */
-export function isUnknown(value: unknown): boolean {
-  return typeof value === 'function' && Reflect.get(value, IS_UNKNOWN) === true;
-}
-
-/**
- * Stands for what little is known of: an object of which every part is another, that reads as a short text.
- *
- * @param known - Parts that are known.
- */
-export function unknownValue(known: Readonly<Record<string, unknown>> = {}): unknown {
-  const target = (): unknown => made;
-  const made: unknown = new Proxy(target, {
-    get: (_, name) => {
-      if (name === 'then') return undefined;
-      if (name === IS_UNKNOWN) return true;
-      if (typeof name === 'string' && Object.hasOwn(known, name)) return known[name];
-      if (name === Symbol.toPrimitive) return (hint: string) => (hint === 'number' ? 1 : 'a');
-      if (name === 'toString' || name === 'toJSON') return () => 'a';
-      if (name === Symbol.iterator) return undefined;
-      return unknownValue();
-    },
-    set: () => true,
-  });
-  return made;
 }

@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { current, type ProcessContext } from '../guests/host/owner.js';
 import type { LockUnderTest, MakeLock } from '../guests/lock-under-test.js';
 import type { NodeAddress } from '../guests/net/addresses.js';
-import { argumentsFor, type Given, roleOf } from './arguments.js';
+import { argumentsFor, type Given } from './arguments.js';
 import type { ClientMaker } from './clients.js';
 import { environmentFor, placesFor } from './environment.js';
 import { answerOf, beliefOf, isLike, isRefusal, releaserIn } from './held.js';
 import { type Step, saysWhether, type Understood } from './plan.js';
 import { type Exports, exportsOf, insideOf, type Program } from './program.js';
-import type { Parameter } from './shapes.js';
+import { namesResource, roleOf } from './roles.js';
 import { type Callable, type Make, Shapes } from './surface.js';
 import { type Trial, usable, type Wire } from './wire.js';
 
@@ -163,11 +163,7 @@ class LockUser {
     for (const [i, { kind, name }] of path.entries()) {
       if (kind !== 'new' && kind !== 'call') continue;
       const callable = (await follow(this.loaded, path.slice(0, i), given)) as Callable;
-      const { parameters } = this.loaded.shapes.of(callable, name);
-      const isKey = (it: Parameter): boolean =>
-        roleOf(it) === 'key' ||
-        (roleOf(it) === 'options' && it.fields.some((field) => roleOf(field) === 'key' && !field.isOptional));
-      if (parameters.some(isKey)) return true;
+      if (this.loaded.shapes.of(callable, name).parameters.some(namesResource)) return true;
     }
     return false;
   }
@@ -192,8 +188,9 @@ class LockUser {
     const { parameters } = loaded.shapes.of(taker, shownName);
     base.named = parameters.map(({ name }) => name);
     const call = (given: Given): unknown =>
-      taker.apply(plan.take === '' ? undefined : target, argumentsFor(parameters, given));
-    if (plan.use === 'with') return this.runsWork(trial, base, call);
+      taker.apply(plan.take === '' ? undefined : target, argumentsFor(parameters, { ...given, isAcquiring: true }));
+    const type = parameters.find((it) => roleOf(it) === 'work')?.type ?? '';
+    if (plan.use === 'with') return this.runsWork(trial, base, call, type);
     if (isOwnWork) return this.worksItself(trial, (async () => call(base))());
     const owner: unknown = plan.take === '' ? this.besides : target;
     const result: unknown = await call(base);
@@ -227,7 +224,12 @@ class LockUser {
   }
 
   /** The lock is handed work, and holds while that is done. */
-  private async runsWork(trial: Trial, base: Given, call: (given: Given) => unknown): Promise<HeldByFile | null> {
+  private async runsWork(
+    trial: Trial,
+    base: Given,
+    call: (given: Given) => unknown,
+    type: string,
+  ): Promise<HeldByFile | null> {
     let leave: (error?: Error) => void = () => {};
     let enter: (given: readonly unknown[]) => void = () => {};
     const entered = new Promise<readonly unknown[]>((resolve) => {
@@ -236,7 +238,7 @@ class LockUser {
     const work = (...given: readonly unknown[]): Promise<unknown> => {
       enter(given);
       return new Promise((resolve, reject) => {
-        leave = (error) => (error === undefined ? resolve(true) : reject(error));
+        leave = (error) => (error === undefined ? resolve(resultFor(type)) : reject(error));
       });
     };
     const done = (async () => {
@@ -372,6 +374,12 @@ class LockUser {
       held.isHeld = beliefOf(held.result, this.besides, process, how.renews) ?? held.isHeld;
     return true;
   }
+}
+
+/** What the work returns, as its type wants it: some text where that says nothing. */
+function resultFor(type: string): unknown {
+  const [, kind] = /=>\s*(?:Promise(?:Like)?<\s*)?(\w+)/.exec(type) ?? [];
+  return kind === 'number' ? 1 : kind === 'boolean' ? true : kind === 'void' ? undefined : 'done';
 }
 
 /** A lock that could not be extended is no longer relied on. */

@@ -1,7 +1,7 @@
 import { as, type ProcessContext } from '../guests/host/owner.js';
 import { beliefIn } from '../guests/lock-under-test.js';
-import { isUnknown } from './arguments.js';
 import { type Callable, membersOf, methodsOf } from './surface.js';
+import { isUnknown } from './unknown.js';
 
 const RELEASES = [
   'release',

@@ -1,4 +1,5 @@
 import { isNode, part, parts, type SyntaxNode, syntaxOf, visit } from './syntax.js';
+import { calls, fieldsRead, nameOf, opens } from './uses.js';
 
 /** A parameter of a function, or a property of an object that it takes. */
 export interface Parameter {
@@ -12,7 +13,11 @@ export interface Parameter {
   readonly isGuessed?: boolean;
   /** It is what is left of the arguments. */
   readonly isRest?: boolean;
-  /** The properties of an object, as far as they are known. */
+  /** A client is made of it. */
+  readonly opens?: boolean;
+  /** It says which lock is meant, whatever its name says. */
+  readonly isKey?: boolean;
+  /** The properties of an object, or of each in a list, as far as they are known. */
   readonly fields: readonly Parameter[];
 }
 
@@ -151,15 +156,21 @@ class Reader {
     const isFunction =
       /=>|\bFunction\b/.test(this.textOf(annotation)) || (name !== '' && body !== null && calls(body, name));
     const ofType = this.fieldsOfType(annotation);
-    const fields =
+    const read =
       node.type === 'ObjectPattern'
         ? this.fieldsOfPattern(node, body, ofType)
         : ofType.length > 0
           ? ofType
           : fieldsRead(name, body);
+    const fields = read.map((it) => (opens(body, name, it.name) ? { ...it, opens: true } : it));
     const isMade = fields.some((it) => it.name === 'map') && MAKES_CLIENTS.test(this.textOf(body));
-    const type = this.textOf(annotation) || (isMade ? 'string[]' : '');
-    return { name, type, isOptional: node.optional === true, isFunction, fields };
+    const type = this.textOf(annotation) || (isMade ? this.addressesIn(body) : '');
+    return { name, type, isOptional: node.optional === true, isFunction, opens: opens(body, name), fields };
+  }
+
+  /** The type of a list of which each is made a client: of objects where their host is read. */
+  private addressesIn(body: SyntaxNode | null): string {
+    return /\{[^{}]*\bhost\b[^{}]*\}\s*\)?\s*=>|\w\.host\b/.test(this.textOf(body)) ? '{ host }[]' : 'string[]';
   }
 
   private fieldsOfPattern(node: SyntaxNode, body: SyntaxNode | null, ofType: readonly Parameter[]): Parameter[] {
@@ -183,69 +194,48 @@ class Reader {
     return [...own, ...ofType.filter(({ name }) => !own.some((it) => it.name === name))];
   }
 
-  private fieldsOfType(annotation: SyntaxNode | null): Parameter[] {
-    if (annotation === null) return [];
+  /** The fields of an object of a type, or of each in a list of these. */
+  private fieldsOfType(annotation: SyntaxNode | null, depth = 0): Parameter[] {
+    if (annotation === null || depth > MOST_DEPTH) return [];
     const name = nameOf(part(annotation, 'typeName'));
-    const isPartial = name === 'Partial';
-    const inner = isPartial
-      ? parts(part(annotation, 'typeParameters') ?? part(annotation, 'typeArguments') ?? annotation, 'params')[0]
-      : undefined;
-    if (inner !== undefined) return this.fieldsOfType(inner).map((it) => ({ ...it, isOptional: true }));
+    const [inner] = parts(
+      part(annotation, 'typeParameters') ?? part(annotation, 'typeArguments') ?? annotation,
+      'params',
+    );
+    if (name === 'Partial' && inner !== undefined)
+      return this.fieldsOfType(inner, depth).map((it) => ({ ...it, isOptional: true }));
+    const element = part(annotation, 'elementType') ?? (/^(?:Readonly)?Array$/.test(name) ? inner : undefined);
+    if (element !== undefined) return this.fieldsOfType(element, depth);
+    if (annotation.type === 'TSTypeOperator' || annotation.type === 'TSParenthesizedType')
+      return this.fieldsOfType(part(annotation, 'typeAnnotation'), depth);
     const members = annotation.type === 'TSTypeLiteral' ? parts(annotation, 'members') : (this.objects.get(name) ?? []);
-    return members.flatMap((it): Parameter[] => {
-      const type = this.textOf(part(part(it, 'typeAnnotation') ?? it, 'typeAnnotation'));
-      const field = nameOf(part(it, 'key'));
-      const isMethod = it.type === 'TSMethodSignature';
-      return [
-        {
-          name: field,
-          type,
-          isOptional: it.optional === true,
-          isFunction: isMethod || type.includes('=>'),
-          isGuessed: isMethod,
-          fields: [],
-        },
-      ];
-    });
+    return members.map((it) => this.fieldOfType(it, depth));
+  }
+
+  private fieldOfType(member: SyntaxNode, depth: number): Parameter {
+    const annotation = part(part(member, 'typeAnnotation') ?? member, 'typeAnnotation');
+    const type = this.textOf(annotation);
+    const isMethod = member.type === 'TSMethodSignature';
+    const isFunction = isMethod || type.includes('=>');
+    return {
+      name: nameOf(part(member, 'key')),
+      type,
+      isOptional: member.optional === true,
+      isFunction,
+      isGuessed: isMethod,
+      fields: isFunction ? [] : this.fieldsOfType(annotation, depth + 1),
+    };
   }
 }
 
-function nameOf(node: SyntaxNode | null): string {
-  if (node === null) return '';
-  if (typeof node.name === 'string') return node.name;
-  if (typeof node.value === 'string') return node.value;
-  return nameOf(part(node, 'id'));
-}
+/** Types may be made of themselves. */
+const MOST_DEPTH = 3;
 
 function isFunctionReturned(body: SyntaxNode | null): boolean {
   if (body === null || body.type !== 'BlockStatement') return body !== null && FUNCTIONS.includes(body.type);
   return parts(body, 'body').some(
     (it) => it.type === 'ReturnStatement' && FUNCTIONS.includes(part(it, 'argument')?.type ?? ''),
   );
-}
-
-function calls(body: SyntaxNode, name: string): boolean {
-  let found = false;
-  visit(body, (node) => {
-    found ||= node.type.endsWith('CallExpression') && part(node, 'callee')?.name === name;
-  });
-  return found;
-}
-
-/** The properties of a parameter that a function reads; whether it can do without them is not known. */
-function fieldsRead(name: string, body: SyntaxNode | null): Parameter[] {
-  const found = new Map<string, Parameter>();
-  if (name === '' || body === null) return [];
-  visit(body, (node) => {
-    const isCall = node.type.endsWith('CallExpression');
-    const member = isCall ? part(node, 'callee') : node;
-    const property = member === null ? '' : nameOf(part(member, 'property'));
-    if (member === null || !member.type.endsWith('MemberExpression') || part(member, 'object')?.name !== name) return;
-    if (member.computed === true || property === '') return;
-    const isFunction = isCall || (found.get(property)?.isFunction ?? false);
-    found.set(property, { name: property, type: '', isOptional: true, isFunction, isGuessed: true, fields: [] });
-  });
-  return [...found.values()];
 }
 
 /** What a statement at the top of a file declares that can be called. */

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
-import { roleOf } from './arguments.js';
 import type { Plan, Step } from './plan.js';
 import type { Program } from './program.js';
+import { namesResource, roleOf } from './roles.js';
 import { type Parameter, readSource, type Shape } from './shapes.js';
 
 /** Something that can be called. */
@@ -208,7 +208,7 @@ export class Surface {
         this.found.push({ plan: { ...plan, use: 'with' }, score: 100 + (RUNS.test(shown) ? 10 : 0) + length });
         continue;
       }
-      const takes = isTaker(shown) || (object !== null && name === '' && hasRole(parameters, 'key'));
+      const takes = isTaker(shown) || (object !== null && name === '' && parameters.some(namesResource));
       if (takes) {
         const give = givers.find((other) => whatOf(other) === whatOf(name)) ?? givers[0] ?? null;
         const isExact = /acquire|obtain|lock/i.test(shown) ? 10 : 0;

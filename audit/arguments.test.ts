@@ -1,0 +1,53 @@
+import { expect, it } from 'vitest';
+import { argumentsFor, type Given } from './arguments.js';
+import { readSource } from './shapes.js';
+
+const GIVEN: Given = {
+  key: 'a',
+  ttlMs: 7_000,
+  token: 'token',
+  clients: () => ['client 0', 'client 1'],
+  urls: ['redis://n0:6379', 'redis://n1:6379'],
+  places: ['n0:6379', 'n1:6379'],
+  library: null,
+  unitMs: 1,
+  isAcquiring: true,
+};
+
+/** What the function in a file is called with for a resource, as JSON has it. */
+function given(text: string, key = 'a'): unknown {
+  const [shape] = readSource(text, 'lock.ts').shapes;
+  return JSON.parse(JSON.stringify(argumentsFor(shape?.parameters ?? [], { ...GIVEN, key })));
+}
+
+const ADDRESS = { url: 'redis://n0:6379', host: 'n0', port: 6379, socket: { host: 'n0', port: 6379 } };
+
+it.each([
+  [
+    'interface Job { id: string; data: { userId: string; paid: boolean } }\nfunction run(job: Job) {}',
+    [{ id: 'b', data: { userId: 'b', paid: false } }],
+  ],
+  ['function run(order) { return order.orderId + order.customer.id; }', [{ orderId: 'b', customer: { id: 'b' } }]],
+  ['function run(job) { const { name, data: { id } } = job; }', [{ name: 'b', data: { id: 'b' } }]],
+  // Whose lock it is says nothing of which lock it is.
+  ['function lock({ key, owner }) {}', [{ key: 'b', owner: 'token' }]],
+  ['function lock({ id, ttlMs }) {}', [{ id: 'b', ttlMs: 7_000 }]],
+  // What is asked of any text makes no object of it.
+  ['function lock(name) { return name.trim().length + name.length; }', ['b']],
+])('says which resource is meant: %s', (text, expected) => expect(given(text, 'b')).toEqual(expected));
+
+it.each([
+  [
+    'function make({ host, port, ttlSeconds }: { host: string; port: number; ttlSeconds: number }) {}',
+    [{ host: 'n0', port: 6379, ttlSeconds: 7 }],
+  ],
+  ['function make(redis) { return new Redis(redis); }', [ADDRESS]],
+  ['function make(config: { redis: RedisOptions; db: number }) {}', [{ redis: ADDRESS }]],
+  ['function make(redis) { return redis.set; }', ['client 0']],
+])('says where the servers are: %s', (text, expected) => expect(given(text)).toEqual(expected));
+
+it('gives another number to another resource', () => {
+  const text = 'function lock(userId: number) {}';
+  expect(given(text, 'a')).toEqual(given(text, 'a'));
+  expect(given(text, 'a')).not.toEqual(given(text, 'b'));
+});

@@ -1,0 +1,208 @@
+import type { Parameter } from './shapes.js';
+
+/** What a parameter is for. */
+export type Role =
+  | 'client'
+  | 'clients'
+  | 'url'
+  | 'urls'
+  | 'host'
+  | 'port'
+  | 'connection'
+  | 'credential'
+  | 'library'
+  | 'key'
+  | 'keys'
+  | 'keyOf'
+  | 'subject'
+  | 'ttl'
+  | 'token'
+  | 'work'
+  | 'held'
+  | 'options'
+  | 'retries'
+  | 'delay'
+  | 'patience'
+  | 'logger'
+  | 'signal'
+  | 'flag'
+  | 'share'
+  | 'number'
+  | 'unknown';
+
+const IS_CLIENT_TYPE =
+  /\b(?:Redis|IORedis|Valkey|RedisClient\w*|RedisLike|RedisConnection|Commander|Cluster|Upstash\w*|KV)\b|Redis(?:Client|Like|Connection|Instance)?\b/;
+const IS_CONNECTION_TYPE =
+  /\b(?:\w*Redis\w*|Connection|Socket|Client|Server|Node)(?:Options|Config|Settings|Opts)\b|\b(?:Node|Server)Address\b/;
+const IS_CLIENT_NAME =
+  /^_?(?:redis\w*|client|valkey|conn|connection|kv|store|cache|db|node|upstash|rc|r|ioredis|cmd|backend)$|(?:redis|client|conn(?:ection)?)$/i;
+const IS_CLIENTS_NAME =
+  /^_?(?:clients|nodes|servers|instances|redises|connections|masters|stores)$|(?:clients|instances|connections|redises|nodes)$/i;
+const IS_KEY_MAKER =
+  /^(?:get|make|build|to|resolve)?_?(?:lock)?_?key|key(?:Fn|Of|For|By|Builder|Resolver|Generator)?$/i;
+const NAMES: readonly (readonly [Role, RegExp])[] = [
+  ['urls', /^(?:urls|addresses|endpoints|hosts|uris)$|Urls$/],
+  ['url', /^(?:url|uri|redisUrl|connectionString|endpoint|dsn)$|Url$/],
+  ['host', /^(?:redis_?)?host(?:_?name)?$/i],
+  ['port', /^(?:redis_?)?port$/i],
+  ['credential', /^(?:redis_?)?(?:pass(?:word)?|user(?:name)?_?pass|auth|username|db|database|tls)$/i],
+  ['unknown', /prefix|namespace|version|region/i],
+  ['share', /factor|ratio|fraction|drift|skew/i],
+  ['signal', /^(?:signal|abortSignal)$/],
+  ['logger', /^(?:log|logger|console|metrics|tracer|telemetry)$/i],
+  ['retries', /retr(?:y|ies)(?:Count|Max|Limit)?$|attempts?$|^tries$|max(?:Retr|Attempt|Tr)/i],
+  ['delay', /(?:delay|interval|backoff|jitter|pollMs|every|sleep)/i],
+  ['patience', /(?:node|server|redis|command|cmd|request|reply|response|call|op|connect|socket|network)_?timeout/i],
+  ['patience', /(?:wait|acquireTimeout|acquisitionTimeout|deadline|patience|blockFor|maxWait|giveUp)/i],
+  [
+    'ttl',
+    /(?:ttl|timeout|expir|lease|duration|^px$|^ex$|^ms$|^seconds$|^secs?$|lifetime|holdFor|lockFor|validity)|(?:lock|hold)\w*(?:ms|millis(?:econds)?|sec(?:ond)?s?)$/i,
+  ],
+  ['held', /^(?:lock|handle|lease|held|acquired|acquisition|guard|mutex|result|grant|claim|ticket|permit)$/i],
+  [
+    'token',
+    /(?:token|owner|value|uuid|nonce|secret|identifier|holder|lockId|clientId|^val$|^id$|^me$|worker|instance)/i,
+  ],
+  ['keys', /^(?:keys|resources|names)$/],
+  ['key', /(?:key|resource|name|job|slug|lock|task|topic|order|user|account|path|target|entity|id$|subject|what)/i],
+];
+const IS_WORK_NAME =
+  /^(?:fn|cb|callback|task|work|job|routine|action|func|function|handler|body|operation|section|criticalSection|run|execute|f|effect|inner|next|thunk)$/i;
+const IS_HELD_NAME = /^(?:lock|handle|lease|held|acquired|guard|grant|claim|ticket|permit|result)$/i;
+const IS_OPTIONS_TYPE = /Options|Config|Settings|Params|Props/;
+const IS_OPTIONS_NAME = /^(?:opts?|options|config|cfg|settings|params|args|deps)$/i;
+const IS_SUBJECT_NAME =
+  /^(?:job|task|order|req|request|ctx|context|event|message|msg|item|record|entity|row|document|doc|invoice|payment|booking|user|account|payload|data|input)$/i;
+const IS_ID_NAME =
+  /(?:^|_)(?:id|key|uuid|slug|code|sku|number|ref)$|[a-z](?:Id|ID|Key|Uuid|Slug|Code|Number|Ref)$|^(?:name|email)$/;
+
+/** What a parameter is for, by its type and its name. */
+export function roleOf(parameter: Parameter, isRelease = false): Role {
+  const { name, type, fields } = parameter;
+  if (parameter.isKey === true) return 'key';
+  const isFunction = parameter.isFunction && (parameter.isGuessed !== true || IS_WORK_NAME.test(name));
+  const isText = /^(?:readonly\s+)?string\b(?!\s*\[)/.test(type);
+  const isNumber = /^number\b(?!\s*\[)/.test(type);
+  if (isFunction && IS_KEY_MAKER.test(name)) return 'keyOf';
+  if (isFunction && !IS_CLIENT_NAME.test(name)) return /log|metric|on[A-Z]/.test(name) ? 'logger' : 'work';
+  if (/AbortSignal/.test(type)) return 'signal';
+  if (isLikeClient(fields)) return 'client';
+  if (type === 'boolean') return 'flag';
+  if (isText || isNumber) return roleOfPlain(parameter, isNumber);
+  return roleOfObject(parameter, isRelease);
+}
+
+/** Of a text or a number. */
+function roleOfPlain(parameter: Parameter, isNumber: boolean): Role {
+  const { name, isOptional } = parameter;
+  const role = roleByName(name);
+  if (role === 'host' || role === 'port' || role === 'credential') return role;
+  if (isNumber) {
+    if (role === 'retries' || role === 'delay' || role === 'patience' || role === 'share' || role === 'ttl')
+      return role;
+    if (/(?:id|number|no)$/i.test(name) && !isOptional) return 'key';
+    // What has a default is no more than a number, unless its name says that it is a TTL.
+    return role === undefined && !isOptional ? 'ttl' : 'number';
+  }
+  if (parameter.opens) return 'url';
+  if (role === 'unknown' && isOptional) return role;
+  return role === 'token' || role === 'url' ? role : 'key';
+}
+
+/** Of what is no text and no number, or of which its type does not tell. */
+function roleOfObject(parameter: Parameter, isRelease: boolean): Role {
+  const { name, type, fields, opens } = parameter;
+  if (IS_CLIENTS_NAME.test(name)) return /string|host/.test(type) || isAddress(fields) ? 'urls' : 'clients';
+  if (isListType(type) || (type === '' && isUsedAsList(fields))) {
+    if (IS_CLIENT_TYPE.test(type)) return 'clients';
+    return /ur[li]s?$|node|server|host|addr|endpoint|master|instance/i.test(name) ? 'urls' : 'keys';
+  }
+  if (IS_CONNECTION_TYPE.test(type) && (opens || IS_CLIENT_NAME.test(name))) return 'connection';
+  if (IS_CLIENT_TYPE.test(type) && !/Options|Config|Lock\b/.test(type))
+    return /typeof|new \(/.test(type) ? 'library' : 'client';
+  if (type === '' && fields.length === 0 && IS_WORK_NAME.test(name))
+    return name === 'job' || name === 'task' ? 'key' : 'work';
+  if (opens && fields.length === 0) return 'connection';
+  if (IS_CLIENT_NAME.test(name) && type !== 'Request') return opens || isAddress(fields) ? 'connection' : 'client';
+  if (isRelease && IS_HELD_NAME.test(name)) return 'held';
+  const isOptions = IS_OPTIONS_TYPE.test(type) || IS_OPTIONS_NAME.test(name) || name === '';
+  if (fields.length > 0 || type.startsWith('{') || isOptions) return isSubject(parameter) ? 'subject' : 'options';
+  const role = roleByName(name);
+  return role === 'held' && !isRelease ? 'key' : (role ?? 'unknown');
+}
+
+function roleByName(name: string): Role | undefined {
+  return NAMES.find(([, pattern]) => pattern.test(name))?.[0];
+}
+
+/** What no order, job or user has: it says how a lock is to be, or whose it is. */
+const OF_LOCKS: readonly Role[] = [
+  'client',
+  'clients',
+  'url',
+  'urls',
+  'host',
+  'port',
+  'connection',
+  'library',
+  'ttl',
+  'work',
+  'retries',
+  'delay',
+  'patience',
+  'logger',
+  'signal',
+];
+
+/** Whether an object is what a lock is about, as an order, rather than how it is to be. */
+function isSubject({ name, type, fields }: Parameter): boolean {
+  if (IS_OPTIONS_TYPE.test(type) || IS_OPTIONS_NAME.test(name)) return false;
+  if (fields.some((it) => OF_LOCKS.includes(roleOf(it)) || /token|nonce|owner|^(?:key|resource)$/i.test(it.name)))
+    return false;
+  return IS_SUBJECT_NAME.test(name) || hasId(fields);
+}
+
+function hasId(fields: readonly Parameter[]): boolean {
+  return fields.some((it) => isId(it) || hasId(it.fields));
+}
+
+/** Whether a field tells one thing from another of its kind. */
+export function isId({ name, isFunction }: Parameter): boolean {
+  return !isFunction && IS_ID_NAME.test(name);
+}
+
+/** Whether the fields of an object say where a server is. */
+export function isAddress(fields: readonly Parameter[]): boolean {
+  return fields.some(({ name, isFunction }) => !isFunction && /^(?:host|hostname|port|url)$/.test(name));
+}
+
+/** Whether what a parameter is given says which lock it is about. */
+export function namesResource(parameter: Parameter): boolean {
+  const role = roleOf(parameter);
+  if (role === 'options') return parameter.fields.some((it) => !it.isOptional && namesResource(it));
+  return role === 'key' || role === 'subject';
+}
+
+/** Whether the type of a parameter is that of a list. */
+export function isListType(type: string): boolean {
+  return /\[\]$|^(?:readonly\s+)?(?:Readonly)?Array</.test(type.trim());
+}
+
+/** Whether all that is asked of something without a type is what lists have. */
+function isUsedAsList(fields: readonly Parameter[]): boolean {
+  const isOfList = ({ name }: Parameter): boolean =>
+    /^(?:map|flatMap|forEach|filter|reduce|entries|length)$/.test(name);
+  return fields.some(({ name, isFunction }) => name !== 'length' && isFunction) && fields.every(isOfList);
+}
+
+/** Whether an object is described by what is asked of a client. */
+function isLikeClient(fields: readonly Parameter[]): boolean {
+  const has = (name: string): boolean => fields.some((it) => it.name === name && it.isFunction);
+  return has('set') && (has('eval') || has('del') || has('get'));
+}
+
+/** How many ms a TTL of 1 means, by the name of its parameter; `null` where that does not tell. */
+export function unitIn(name: string): number | null {
+  if (/ms$|milli|^px$/i.test(name)) return 1;
+  return /sec(?:ond)?s?$|^ex$/i.test(name) || /[a-z]S$/.test(name) ? 1_000 : null;
+}

@@ -1,0 +1,50 @@
+import { fileURLToPath } from 'node:url';
+import { expect, it } from 'vitest';
+import { type AuditResult, auditFile } from './audit.js';
+
+/** How one of the locks in `testing/locks` is used, and what is wrong with it. */
+interface Case {
+  readonly file: string;
+  /** What is understood of it; the file and its line are left out. */
+  readonly use: string;
+  readonly key: string;
+  /** Of its findings, the first; `null` for a right one. */
+  readonly id: string | null;
+}
+
+const RUNS = 24;
+
+function audited(file: string): Promise<AuditResult> {
+  const path = fileURLToPath(new URL(`testing/locks/${file}`, import.meta.url));
+  return auditFile({ path, runs: RUNS, seed: 'lockstep', budgetMs: 60_000 }, () => {});
+}
+
+async function check({ file, use, key, id }: Case): Promise<void> {
+  const { verdict, understood, findings, acquired } = await audited(file);
+  expect(understood[0]?.replace(/ \(.*?\)/, '')).toBe(use);
+  expect(understood[1]).toContain(`its key is ${JSON.stringify(key)}`);
+  expect(findings.map((it) => it.id).slice(0, 1)).toEqual(id === null ? [] : [id]);
+  expect(verdict).toBe(id === null ? 'passed' : 'violated');
+  expect(acquired).toBeGreaterThan(RUNS);
+}
+
+it.each<Case>([
+  { file: 'job-object.ts', use: 'runOnce runs work under the lock', key: 'job:a:a', id: null },
+  {
+    file: 'task-runner.mjs',
+    use: 'TaskRunner.process does its own work under the lock',
+    key: 'task:a:a',
+    id: 'two-step-release',
+  },
+])('hands $file a job of which the fields make the key', check);
+
+it.each<Case>([
+  { file: 'text-result.ts', use: 'rendered runs work under the lock', key: 'render:a', id: null },
+  { file: 'text-result-blind.mjs', use: 'shouted runs work under the lock', key: 'a', id: 'blind-release' },
+])('gives $file the result that it wants of its work', check);
+
+it.each<Case>([
+  { file: 'host-port.ts', use: 'createLocker.lock acquires, and what it gives releases', key: 'a', id: null },
+  { file: 'host-options.mjs', use: 'Locker.acquire acquires, and release releases', key: 'a', id: 'blind-release' },
+  { file: 'node-list.ts', use: 'Quorum.acquire acquires, and release releases', key: 'a', id: null },
+])('tells $file where its servers are', check);

@@ -1,0 +1,115 @@
+import type { Parameter } from './shapes.js';
+import { part, parts, type SyntaxNode, visit } from './syntax.js';
+
+/** The name of what a node declares, or is; empty where it has none. */
+export function nameOf(node: SyntaxNode | null): string {
+  if (node === null) return '';
+  if (typeof node.name === 'string') return node.name;
+  if (typeof node.value === 'string') return node.value;
+  return nameOf(part(node, 'id'));
+}
+
+/** Names from the outermost on: `job`, `data`, `id` of `job.data.id`; empty for what is no such chain. */
+function chainOf(node: SyntaxNode | null): readonly string[] {
+  if (node === null) return [];
+  if (node.type === 'Identifier') return [nameOf(node)];
+  if (node.type === 'ThisExpression') return ['this'];
+  if (node.type.startsWith('TS')) return chainOf(part(node, 'expression'));
+  if (!node.type.endsWith('MemberExpression') || node.computed === true) return [];
+  const [owner, name] = [chainOf(part(node, 'object')), nameOf(part(node, 'property'))];
+  return owner.length === 0 || name === '' ? [] : [...owner, name];
+}
+
+/** Whether a function calls what has this name. */
+export function calls(body: SyntaxNode, name: string): boolean {
+  let found = false;
+  visit(body, (node) => {
+    if (!node.type.endsWith('CallExpression')) return;
+    const [first, second, ...more] = chainOf(part(node, 'callee'));
+    const isByMethod = second === undefined || ((second === 'call' || second === 'apply') && more.length === 0);
+    found ||= first === name && isByMethod;
+  });
+  return found;
+}
+
+const MAKES_CLIENT = /^(?:\w*Redis|Valkey|createClient|createCluster|\w*Client)$/;
+
+/** Whether a function makes a client of what has this name: `new Redis(options.redis)` for `options`, `redis`. */
+export function opens(body: SyntaxNode | null, ...path: readonly string[]): boolean {
+  let found = false;
+  if (body === null) return found;
+  const isMeant = (node: SyntaxNode | null): boolean => {
+    const chain = chainOf(node);
+    return chain.length >= path.length && chain.slice(-path.length).join('.') === path.join('.');
+  };
+  visit(body, (node) => {
+    if (node.type !== 'NewExpression' && !node.type.endsWith('CallExpression')) return;
+    if (!MAKES_CLIENT.test(chainOf(part(node, 'callee')).at(-1) ?? '')) return;
+    const [first] = parts(node, 'arguments');
+    if (first === undefined) return;
+    const spread = parts(first, 'properties').filter(({ type }) => type === 'SpreadElement');
+    found ||= isMeant(first) || spread.some((it) => isMeant(part(it, 'argument')));
+  });
+  return found;
+}
+
+/** What is asked of any text, which says nothing of what it is. */
+function isOfTexts(name: string, isFunction: boolean): boolean {
+  return name === 'length' || (isFunction && name in String.prototype);
+}
+
+/** A tree of the properties that are read. */
+interface Read {
+  isFunction: boolean;
+  readonly inner: Map<string, Read>;
+}
+
+/** The properties of what has this name that a function reads; whether it can do without them is not known. */
+export function fieldsRead(name: string, body: SyntaxNode | null): Parameter[] {
+  const found: Read = { isFunction: false, inner: new Map() };
+  if (name === '' || body === null) return [];
+  const called = new Set<SyntaxNode | null>();
+  visit(body, (node) => {
+    const isCall = node.type.endsWith('CallExpression');
+    if (isCall) called.add(part(node, 'callee'));
+    const [first, ...path] = chainOf(isCall ? part(node, 'callee') : node);
+    if (first === name && path.length > 0 && !called.has(node) && (isCall || node.type.endsWith('MemberExpression')))
+      note(found, path, isCall);
+    const pattern = part(node, 'id');
+    const [source, ...from] = node.type === 'VariableDeclarator' ? chainOf(part(node, 'init')) : [];
+    if (source === name && pattern?.type === 'ObjectPattern') notePattern(found, from, pattern);
+  });
+  return parametersOf(found);
+}
+
+function note(found: Read, path: readonly string[], isCall: boolean): void {
+  let at = found;
+  for (const [i, name] of path.entries()) {
+    const isFunction = isCall && i === path.length - 1;
+    if (isOfTexts(name, isFunction)) return;
+    const next = at.inner.get(name) ?? { isFunction: false, inner: new Map() };
+    next.isFunction ||= isFunction;
+    at.inner.set(name, next);
+    at = next;
+  }
+}
+
+function notePattern(found: Read, from: readonly string[], pattern: SyntaxNode): void {
+  for (const it of parts(pattern, 'properties')) {
+    const path = [...from, nameOf(part(it, 'key'))];
+    const value = part(it, 'value');
+    if (value?.type === 'ObjectPattern') notePattern(found, path, value);
+    else if (it.type === 'ObjectProperty') note(found, path, false);
+  }
+}
+
+function parametersOf({ inner }: Read): Parameter[] {
+  return [...inner].map(([name, read]) => ({
+    name,
+    type: '',
+    isOptional: true,
+    isFunction: read.isFunction,
+    isGuessed: true,
+    fields: parametersOf(read),
+  }));
+}
