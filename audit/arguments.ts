@@ -1,5 +1,5 @@
+import type { Parameter } from './parameter.js';
 import { isAddress, isId, isListType, namesResource, type Role, roleOf, unitIn } from './roles.js';
-import type { Parameter } from './shapes.js';
 import { partlyKnown, unknownValue } from './unknown.js';
 
 /** What a call of the lock may be given. */

@@ -1,4 +1,4 @@
-import type { Parameter } from './shapes.js';
+import type { Parameter } from './parameter.js';
 
 /** What a parameter is for. */
 export type Role =

@@ -1,25 +1,6 @@
+import type { Parameter } from './parameter.js';
 import { isNode, part, parts, type SyntaxNode, syntaxOf, visit } from './syntax.js';
 import { calls, fieldsRead, nameOf, opens } from './uses.js';
-
-/** A parameter of a function, or a property of an object that it takes. */
-export interface Parameter {
-  readonly name: string;
-  /** As it is written; empty where nothing is. */
-  readonly type: string;
-  readonly isOptional: boolean;
-  /** It is a function: its type says so, or it is called. */
-  readonly isFunction: boolean;
-  /** Nothing but its uses tells of it: of a property that is read of a parameter without a type. */
-  readonly isGuessed?: boolean;
-  /** It is what is left of the arguments. */
-  readonly isRest?: boolean;
-  /** A client is made of it. */
-  readonly opens?: boolean;
-  /** It says which lock is meant, whatever its name says. */
-  readonly isKey?: boolean;
-  /** The properties of an object, or of each in a list, as far as they are known. */
-  readonly fields: readonly Parameter[];
-}
 
 /** A function, a method or a class, as it is called. */
 export interface Shape {

@@ -1,8 +1,9 @@
 import { EventEmitter } from 'node:events';
+import type { Parameter } from './parameter.js';
 import type { Plan, Step } from './plan.js';
 import type { Program } from './program.js';
 import { namesResource, roleOf } from './roles.js';
-import { type Parameter, readSource, type Shape } from './shapes.js';
+import { readSource, type Shape } from './shapes.js';
 
 /** Something that can be called. */
 export type Callable = (...given: readonly unknown[]) => unknown;

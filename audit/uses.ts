@@ -1,4 +1,4 @@
-import type { Parameter } from './shapes.js';
+import type { Parameter } from './parameter.js';
 import { part, parts, type SyntaxNode, visit } from './syntax.js';
 
 /** The name of what a node declares, or is; empty where it has none. */
