@@ -1,9 +1,10 @@
 import { createRequire } from 'node:module';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
+import { Redis } from 'ioredis';
 import { createClient } from 'redis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Provision, provision } from '../provisioner/index.js';
+import { NodeProxy } from '../proxy/index.js';
 import { canRunOnRedis } from '../testing/can-run.js';
 import * as compat from './compat.js';
 import { Redlock } from './index.js';
@@ -199,6 +200,27 @@ describe.skipIf(!canRunOnRedis('the interface of node-redlock', 'processes'))(
       await expect.poll(() => onAll(lock.resources[0] ?? '')).toEqual(Array(3).fill(lock.value));
       await Promise.all(clients.map((client) => client.del(lock.resources)));
       await expect(lock.extend(HOUR)).rejects.toBeInstanceOf(compat.ExecutionError);
+    });
+
+    test.each([1, 2])('has cleaned up when it gives up a lock of %d resources', async (count) => {
+      const { hostname: host, port } = new URL(nodes.urls[0] ?? '');
+      const proxy = await NodeProxy.open({ host, port: Number(port) });
+      proxy.delay(50, 0);
+      const own = nodes.nodes.slice(1).map((node) => node.client());
+      const redlock = new compat.Redlock([new Redis(proxy.url), ...own], { retryCount: 0 });
+      const resources = Array.from({ length: count }, fresh);
+      for (const [index, client] of clients.entries())
+        if (index > 0) await client.set(resources[0] ?? '', `of n${index}`);
+      // How often the slow node was asked to set or to delete something.
+      const asked = async () => (await clients[0]?.info('commandstats'))?.match(/^cmdstat_(set|evalsha):calls=\d+/gm);
+      const before = await asked();
+      await expect(redlock.acquire(resources, HOUR)).rejects.toBeInstanceOf(compat.ExecutionError);
+      const after = await asked();
+      expect(after).not.toEqual(before);
+      expect(await Promise.all(resources.map((key) => clients[0]?.get(key)))).toEqual(resources.map(() => null));
+      await redlock.quit();
+      expect(await asked()).toEqual(after);
+      await proxy.close();
     });
 
     test('closes the clients with it, as node-redlock does', async () => {

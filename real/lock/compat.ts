@@ -218,10 +218,16 @@ export class Redlock extends EventEmitter {
         if (isAcquired() || !(error instanceof LockError) || error.votes === null) throw error;
         attempts.push(this.#statsOf(error.votes, error.resources.length, error.cause));
         const isLast = retryCount !== -1 && attempts.length > retryCount;
+        if (isLast && error.operation === 'acquire') await this.#whenCleanedUp(error);
         if (isLast || error.code === 'ERR_LOCK_LOST') throw new ExecutionError(NO_QUORUM, attempts, { cause: error });
       }
       await sleep(Math.max(0, retryDelay + Math.floor((Math.random() * 2 - 1) * retryJitter)));
     }
+  }
+
+  /** As node-redlock waits for it. Each node answers after what it was sent before: the clean-up of the attempt. */
+  async #whenCleanedUp({ resources: [resource = ''] }: LockError): Promise<void> {
+    await this.#inner.inspect(resource).catch(() => undefined);
   }
 
   /** Each vote against is emitted as an error, as in node-redlock. */
