@@ -16,7 +16,8 @@ export interface LockInfo {
   /** What is left of the validity, ms. */
   readonly remainingMs: number;
   readonly votes: LockVotes;
-  readonly fencingToken: FencingToken | null;
+  /** That of the fencing token; `null` without one. The token itself is not for logs: its attempt is the lock's token. */
+  readonly fencingCounter: number | null;
 }
 
 /**
@@ -125,7 +126,7 @@ export class Lock implements AsyncDisposable {
   /** What may be logged: not the token, by which anybody could release the lock. */
   toJSON(): LockInfo {
     const { resources, votes, fencingToken } = this;
-    return { resources, remainingMs: this.remaining(), votes, fencingToken };
+    return { resources, remainingMs: this.remaining(), votes, fencingCounter: fencingToken?.counter ?? null };
   }
 
   static {

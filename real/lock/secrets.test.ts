@@ -6,6 +6,7 @@ import { createClient } from 'redis';
 import { createClient as createClient5 } from 'redis5';
 import { afterEach, describe, expect, test } from 'vitest';
 import { provision } from '../provisioner/index.js';
+import { canRunOnRedis } from '../testing/can-run.js';
 import { RestBridge } from '../torture/rest-bridge.js';
 import { LockError, Redlock } from './index.js';
 
@@ -153,6 +154,29 @@ test('no token of Upstash is emitted', async () => {
   bridge.close();
   expect(text).toContain('WRONGPASS');
   expect(text).not.toContain(PASSWORD);
+});
+
+describe.skipIf(!canRunOnRedis('logs without tokens'))('on real nodes', () => {
+  test.each([false, true])('no token is in what may be logged of a lock, with fencing: %j', async (fencing) => {
+    await using nodes = await provision({ nodes: 3 });
+    const settings = { fencing, nodeTimeoutMs: 2000, retryCount: 0 };
+    await using redlock = new Redlock([...nodes.urls], settings);
+    const told: unknown[] = [];
+    for (const event of ['acquired', 'extended', 'contended', 'released', 'failed'] as const) {
+      redlock.on(event, (notice) => told.push(notice));
+    }
+    if (fencing) await redlock.recoverFencing(0);
+    const lock = await redlock.acquire('a', 10_000, { votesWanted: 'all' });
+    expect(lock.fencingToken).toEqual(fencing ? { counter: 1, attempt: lock.value } : null);
+    expect(lock.toJSON()).toMatchObject({ resources: ['a'], fencingCounter: fencing ? 1 : null });
+    const contended = await redlock.acquire('a', 10_000).catch((error: unknown) => error);
+    await lock.extend(20_000);
+    const held = shown(lock);
+    await lock.release();
+    const late = await lock.extend(20_000).catch((error: unknown) => error);
+    expect(told.length).toBe(5);
+    expect([held, ...[lock, contended, late, told].map(shown)].join('\n')).not.toContain(lock.value);
+  });
 });
 
 test('no password of LOCKSTEP_REDIS is in an error, nor in what comes with it', async () => {

@@ -139,7 +139,7 @@ describe('what happens to locks is told', () => {
   test('a lock is shown without its token', async () => {
     await using lock = await redlock.acquire('shown', 5000, { votesWanted: 'all' });
     const json = JSON.parse(JSON.stringify({ lock })).lock;
-    expect(json).toMatchObject({ resources: ['shown'], votes: { granted: [0, 1, 2] }, fencingToken: null });
+    expect(json).toMatchObject({ resources: ['shown'], votes: { granted: [0, 1, 2] }, fencingCounter: null });
     expect(json.remainingMs).toBeGreaterThan(4000);
     expect(inspect({ lock }, { depth: 4 })).toMatch(/lock: Lock \{\s+resources: \[ 'shown' \],\s+remainingMs: 4\d+/);
     expect(inspect(lock, { showHidden: true }) + JSON.stringify(lock)).not.toContain(lock.value);
