@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { transformSync } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { importsOf } from '../../test/modules.js';
 import { findings, type Packed, packInto } from '../../test/packed.js';
 import { type Provision, provision } from '../provisioner/index.js';
 import { canRunOnRedis } from '../testing/can-run.js';
@@ -73,6 +74,18 @@ describe('the packed lock', () => {
     ]);
     const lines = readFileSync(join(HERE, 'README.md'), 'utf8').split('\n').slice(0, 10);
     expect(lines.join('\n')).toContain('await redlock.using(');
+  });
+
+  test('has the declarations that its own lead to, and no others', () => {
+    const declared = packed.files.map(({ path }) => path).filter((path) => path.endsWith('.d.ts'));
+    const imported = declared.flatMap((path) =>
+      importsOf(path, readFileSync(join(folder, 'node_modules/lockstep-redlock', path), 'utf8')).flatMap((it) =>
+        it.package ? [] : it.target.replace(/\.ts$/, '.d.ts'),
+      ),
+    );
+    // What the entries are for `require`.
+    const entries = ['dist/compat.d.ts', 'dist/index.d.ts'];
+    expect([...new Set([...imported, ...entries])].sort()).toEqual(declared.sort());
   });
 
   test('is as publint and are-the-types-wrong want it', async () => {
