@@ -16,6 +16,12 @@ export interface Given {
   readonly library: unknown;
   /** What is run under the lock. */
   readonly work?: (...given: readonly unknown[]) => unknown;
+  /** What is told by a callback of Node's style. */
+  readonly callback?: (error: unknown, result: unknown) => void;
+  /** The answer to a request. */
+  readonly response?: unknown;
+  /** What a decorator is given, whose value is the work. */
+  readonly descriptor?: PropertyDescriptor;
   /** What an acquisition gave, for its release. */
   readonly held?: unknown;
   /** How many ms a TTL of 1 means. */
@@ -107,6 +113,12 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
       const work = given.work ?? needed(unknownValue());
       return work !== undefined && isListType(parameter.type) ? [work] : work;
     }
+    case 'callback':
+      return given.callback;
+    case 'descriptor':
+      return given.descriptor;
+    case 'response':
+      return given.response ?? unknownValue();
     case 'held':
       return given.held;
     case 'options':

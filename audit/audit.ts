@@ -17,13 +17,14 @@ import { causeOf, lastGone } from './causes.js';
 import { CLIENT_KINDS, type ClientKind, clientKindIn, keepClassesOfNodeRedis, loadClient } from './clients.js';
 import type { Defect } from './defect.js';
 import { defectsOf } from './diagnosis.js';
-import type { Bench } from './drive.js';
 import { environmentFor, serversIn } from './environment.js';
+import type { Bench } from './load.js';
 import { mute } from './mute.js';
 import { firstLineOf, Program } from './program.js';
+import { MOST_NODES, reasonOf } from './refusal.js';
 import { type Failing, type FoundBefore, type Searched, searchAudit } from './search.js';
 import { understoodIn, whereOf } from './telling.js';
-import { type FoundLock, reasonOf, type Said, understand } from './understand.js';
+import { type FoundLock, type Said, understand } from './understand.js';
 import { Wire } from './wire.js';
 
 /** What is to be audited, and how; plain, so that it can be sent to a worker. */
@@ -110,8 +111,6 @@ export async function auditFile(
     Object.assign(process.env, before);
   }
 }
-
-const MOST_NODES = 5;
 
 async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): Promise<AuditResult> {
   const { runs } = plan;

@@ -34,6 +34,8 @@ export async function acquire(redis: Redis, key: string, token: string) { ${acqu
 export async function release(redis: Redis, key: string, token: string) { ${release} }`;
 
 const SET = "return (await redis.set(key, token, 'PX', 8000, 'NX')) === 'OK';";
+const FREES = 'await redis.eval(UNLOCK, 1, key, token);';
+const WATCHED = "return (await redis.multi().set(key, token, 'PX', 8000).exec()) !== null;";
 const renewing = (everyMs: number): string => `${TAKE}
   const timer = setInterval(() => redis.eval(EXTEND, 1, key, token, 8000), ${everyMs});
   try { await fn(); } finally { clearInterval(timer); await redis.eval(UNLOCK, 1, key, token); }`;
@@ -147,6 +149,11 @@ it.each([
       SET,
       'await redis.watch(key); if ((await redis.get(key)) !== token) return redis.unwatch(); await redis.multi().del(key).exec();',
     ),
+  ],
+  [
+    'it looks whether the key is there and sets it with a second command (EXISTS, then SET without NX)',
+    pairOf(`if (await redis.exists(key)) return false; ${WATCHED}`, FREES),
+    pairOf(`await redis.watch(key); if (await redis.exists(key)) return !(await redis.unwatch()); ${WATCHED}`, FREES),
   ],
   [
     'late-extension: it extends its key for the first time after 12 s, and its key lives for 8 s',

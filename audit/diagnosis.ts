@@ -23,7 +23,7 @@ export function defectsOf({ how, seen }: FoundLock): Defect[] {
     ...extensionDefects(seen, how.renews),
     ...beliefDefects(seen),
     ...lifetimeDefects(commands, seen),
-    ...workDefects(seen, how.releases),
+    ...workDefects(seen, how.releases && !how.handsRelease),
     ...unitDefects(how, commands),
   ];
 }
@@ -31,9 +31,12 @@ export function defectsOf({ how, seen }: FoundLock): Defect[] {
 function acquisitionDefects({ acquire, before }: Commands, seen: FoundLock['seen']): Defect[] {
   const found: Defect[] = [];
   const looks = before.some(({ verb }) => ['get', 'exists', 'ttl', 'pttl'].includes(verb));
+  // Who watches the key before it looks is refused where somebody has set it since.
+  const watches = acquire?.inMulti === true && before[0]?.verb === 'watch';
   if (
     acquire !== undefined &&
     !acquire.ifNew &&
+    !watches &&
     (acquire.verb === 'set' || acquire.verb.endsWith('setex') || acquire.verb === 'psetex')
   )
     found.push({

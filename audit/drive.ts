@@ -1,30 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { current, type ProcessContext } from '../guests/host/owner.js';
-import type { LockUnderTest, MakeLock } from '../guests/lock-under-test.js';
+import { LockOverError, type LockUnderTest, type MakeLock } from '../guests/lock-under-test.js';
 import type { NodeAddress } from '../guests/net/addresses.js';
 import { argumentsFor, type Given } from './arguments.js';
-import type { ClientMaker } from './clients.js';
-import { environmentFor, placesFor } from './environment.js';
+import { callOf, type Target, takesCallback } from './call.js';
+import { environmentFor } from './environment.js';
 import { answerOf, beliefOf, isLike, isRefusal, releaserIn } from './held.js';
+import { type Bench, beginIn, follow, type Loaded, loadIn, methodOf } from './load.js';
 import { type Step, saysWhether, type Understood } from './plan.js';
-import { type Exports, exportsOf, insideOf, type Program } from './program.js';
+import { exportsOf, insideOf } from './program.js';
+import { responseOf } from './response.js';
 import { namesResource, roleOf } from './roles.js';
-import { type Callable, type Make, Shapes } from './surface.js';
-import { type Trial, usable, type Wire } from './wire.js';
-
-/** What is needed to run the file of a lock in simulated processes. */
-export interface Bench {
-  readonly program: Program;
-  readonly wire: Wire;
-  readonly clients: ClientMaker;
-}
-
-/** What one process has of the file. */
-interface Loaded {
-  readonly exports: Exports;
-  readonly shapes: Shapes;
-  readonly given: Omit<Given, 'key' | 'ttlMs' | 'token' | 'unitMs'>;
-}
+import type { Callable } from './surface.js';
+import { type Trial, usable } from './wire.js';
+import { enter } from './work.js';
 
 /** What an acquisition has given, and how to give it back. */
 export interface HeldByFile {
@@ -40,21 +29,6 @@ export interface HeldByFile {
   readonly signal?: AbortSignal;
   expiresAt?: number;
   isHeld?: () => boolean;
-}
-
-/** Loads the file in the process that is current. */
-export async function loadIn(bench: Bench, addresses: readonly NodeAddress[]): Promise<Loaded> {
-  const { program, clients } = bench;
-  const exports = await program.evaluate();
-  let made: unknown[] | null = null;
-  const all = (): readonly unknown[] => {
-    made ??= addresses.map((it) => clients.make(it, addresses.length));
-    return made;
-  };
-  const isRest = clients.kind === 'upstash';
-  const urls = addresses.map(({ url, restUrl }) => (isRest ? restUrl : url));
-  const places = isRest ? urls : placesFor(program.sources, addresses);
-  return { exports, shapes: new Shapes(program), given: { clients: all, urls, places, library: clients.library } };
 }
 
 /** A file that does its work as it is loaded has this long for it, ms of simulated time. */
@@ -80,7 +54,7 @@ export function lockMaker(bench: Bench, how: Understood): MakeLock {
     await user.prepare();
     const lock: LockUnderTest = {
       acquire: (resource, ttlMs) => user.acquire(resource, ttlMs),
-      release: (held) => (held as HeldByFile).leave(),
+      release: (held) => user.release(held as HeldByFile),
     };
     if (how.plan.use === 'pair' && user.canExtend)
       lock.extend = (held, ttlMs) => user.extend(held as HeldByFile, ttlMs);
@@ -88,29 +62,13 @@ export function lockMaker(bench: Bench, how: Understood): MakeLock {
   };
 }
 
-/** Goes from the exports of a file to what a path leads to. */
-export async function follow(loaded: Loaded, path: readonly Step[], given: Given): Promise<unknown> {
-  let at: unknown = loaded.exports;
-  let owner: unknown;
-  for (const { kind, name } of path) {
-    const before: unknown = at;
-    if (kind === 'export') at = exportsOf(loaded.exports).get(name);
-    else if (kind === 'inside') at = insideOf(loaded.exports)[name];
-    else if (kind === 'member') at = (at as Readonly<Record<string, unknown>>)[name];
-    else {
-      const callable = at as Callable;
-      const values = argumentsFor(loaded.shapes.of(callable, name).parameters, given);
-      at = kind === 'new' ? Reflect.construct(callable, values) : await callable.apply(owner, values);
-    }
-    owner = before;
-  }
-  return at;
-}
-
 const EXTENSIONS = ['extend', 'renew', 'refresh', 'prolong', 'touch'];
 
 /** How often it is looked whether a campaign has been won. */
 const MOST_LOOKS = 200;
+
+/** A lock that gives its work up by itself does so after this share of its TTL. */
+const LATE_SHARE = 0.4;
 
 /** The least that a lock may be held for, ms. */
 const LEAST_MS = 0.001;
@@ -136,18 +94,24 @@ class LockUser {
   }
 
   private async targetFor(given: Given): Promise<unknown> {
-    const { path } = this.how.plan;
+    const { path, open, begin = [] } = this.how.plan;
     if (this.isMade) return this.target;
+    await beginIn(this.loaded, begin, given);
     const target = await follow(this.loaded, path, given);
+    if (open) await callOf(methodOf(this.loaded, target, open), given);
     this.target = target;
     this.isMade = !path.some(({ kind }) => kind === 'new' || kind === 'call') || !(await this.takesKey(path, given));
     return target;
   }
 
-  /** A client that refuses what it is asked for before it is connected is made as its process begins. */
+  /** What refuses before it is connected, or has to be begun, is made as its process begins. */
   async prepare(): Promise<void> {
     const { sources } = this.bench.program;
-    if (!sources.some(({ text }) => /\bdisableOfflineQueue:\s*true|\benableOfflineQueue:\s*false/.test(text))) return;
+    const { open, begin = [] } = this.how.plan;
+    const refuses = sources.some(({ text }) =>
+      /\bdisableOfflineQueue:\s*true|\benableOfflineQueue:\s*false/.test(text),
+    );
+    if (!refuses && !open && begin.length === 0) return;
     await this.targetFor({
       ...this.loaded.given,
       key: 'a',
@@ -156,7 +120,7 @@ class LockUser {
       unitMs: this.how.unitMs,
       isBare: this.how.isBare,
     });
-    await later(CONNECTING_MS);
+    if (refuses) await later(CONNECTING_MS);
   }
 
   private async takesKey(path: readonly Step[], given: Given): Promise<boolean> {
@@ -180,21 +144,16 @@ class LockUser {
       return this.worksItself(trial, loading);
     }
     const target = await this.targetFor(base);
-    const taker = (plan.take === '' ? target : (target as Readonly<Record<string, unknown>>)[plan.take]) as Callable;
-    const shownName =
-      plan.take ||
-      plan.path.findLast(({ kind }) => kind === 'export' || kind === 'inside' || kind === 'member')?.name ||
-      '';
-    const { parameters } = loaded.shapes.of(taker, shownName);
-    base.named = parameters.map(({ name }) => name);
-    const call = (given: Given): unknown =>
-      taker.apply(plan.take === '' ? undefined : target, argumentsFor(parameters, { ...given, isAcquiring: true }));
-    const type = parameters.find((it) => roleOf(it) === 'work')?.type ?? '';
-    if (plan.use === 'with') return this.runsWork(trial, base, call, type);
-    if (isOwnWork) return this.worksItself(trial, (async () => call(base))());
+    const taker = this.takerOf(target);
+    base.named = taker.parameters.map(({ name }) => name);
+    const acquiring = { ...base, isAcquiring: true };
+    if (plan.use === 'with') return this.runsWork(trial, acquiring, taker);
+    if (isOwnWork) return this.worksItself(trial, callOf(taker, { ...acquiring, response: responseOf().it }));
     const owner: unknown = plan.take === '' ? this.besides : target;
-    const result: unknown = await call(base);
-    if (isRefusal(result, how.voidHolds)) return null;
+    const given: unknown = await callOf(taker, acquiring);
+    // What gives its own object gives nothing that tells one lock from another.
+    const result = given === target ? undefined : given;
+    if (isRefusal(result, how.voidHolds, how.refusal)) return null;
     if (how.campaigns) {
       // Each campaign is one of its own.
       this.isMade = false;
@@ -207,6 +166,30 @@ class LockUser {
     if (saysWhether(how) && !this.saysSo(owner, owner)) return null;
     const held = this.held(trial, ttlMs, result, (error) => this.giveBack(target, held.result, base, error));
     return held;
+  }
+
+  /** @throws LockOverError where what rejects says that the lock is over. */
+  async release(held: HeldByFile): Promise<unknown> {
+    try {
+      return await held.leave();
+    } catch (error) {
+      throw this.isOver(held, error) ? new LockOverError('the lock is over', { cause: error }) : error;
+    }
+  }
+
+  private isOver({ signal, trial, ttlMs }: HeldByFile, error: unknown): boolean {
+    const { how, process } = this;
+    if (signal?.aborted || (error instanceof DOMException && /^(?:Abort|Timeout)Error$/.test(error.name))) return true;
+    const lastsMs = how.fixedTtlMs ?? ttlMs;
+    const forMs = process.wallMs() - trial.grantedMs;
+    return (how.rejectsLate && forMs > lastsMs * LATE_SHARE) || (!how.renews && forMs > lastsMs);
+  }
+
+  private takerOf(target: unknown): Target {
+    const { take, path } = this.how.plan;
+    const it = (take === '' ? target : Reflect.get(target as object, take)) as Callable;
+    const name = take || (path.findLast(({ kind }) => kind !== 'call' && kind !== 'new')?.name ?? '');
+    return { it, owner: take === '' ? undefined : target, parameters: this.loaded.shapes.of(it, name).parameters };
   }
 
   /** Waits until a campaign has been won; for no longer than it takes for a lock that was left behind to end. */
@@ -224,46 +207,23 @@ class LockUser {
   }
 
   /** The lock is handed work, and holds while that is done. */
-  private async runsWork(
-    trial: Trial,
-    base: Given,
-    call: (given: Given) => unknown,
-    type: string,
-  ): Promise<HeldByFile | null> {
-    let leave: (error?: Error) => void = () => {};
-    let enter: (given: readonly unknown[]) => void = () => {};
-    const entered = new Promise<readonly unknown[]>((resolve) => {
-      enter = resolve;
-    });
-    const work = (...given: readonly unknown[]): Promise<unknown> => {
-      enter(given);
-      return new Promise((resolve, reject) => {
-        leave = (error) => (error === undefined ? resolve(resultFor(type)) : reject(error));
-      });
-    };
-    const done = (async () => {
-      const result = await call({ ...base, work });
-      // A wrapper gives a function that does the work.
-      if (typeof result !== 'function') return result;
-      const { parameters } = this.loaded.shapes.of(result as Callable, '');
-      return await (result as Callable)(...argumentsFor(parameters, base));
-    })();
-    done.catch(() => {});
-    const given = await Promise.race([entered, done.then(() => null)]);
-    if (given === null) return null;
+  private async runsWork(trial: Trial, base: Given, target: Target): Promise<HeldByFile | null> {
+    const { it, owner, parameters } = target;
+    const type = parameters.find((one) => roleOf(one) === 'work')?.type ?? '';
+    const call = (given: Given): unknown => it.apply(owner, argumentsFor(parameters, given));
+    const entered = await enter(this.loaded.shapes, call, base, type);
+    if (entered === null) return null;
+    const { given } = entered;
     const signal = given
-      .map((it) => (it instanceof AbortSignal ? it : (it as { signal?: unknown } | null)?.signal))
-      .find((it) => it instanceof AbortSignal);
-    return this.held(
-      trial,
-      base.ttlMs,
-      given[0],
-      async (error) => {
-        leave(error);
-        return done;
-      },
-      signal,
-    );
+      .map((one) => (one instanceof AbortSignal ? one : (one as { signal?: unknown } | null)?.signal))
+      .find((one) => one instanceof AbortSignal);
+    const leave = async (error?: Error): Promise<unknown> => {
+      const left = entered.leave(error);
+      const [release] = given;
+      if (this.how.handsRelease && error === undefined) await (release as Callable)();
+      return left;
+    };
+    return this.held(trial, base.ttlMs, given[0], leave, signal);
   }
 
   /** The function does its own work; what it sends at the end of it is kept back until that is over. */
@@ -318,11 +278,14 @@ class LockUser {
     const given: Given = { ...base, held: result };
     if (error !== undefined) return undefined;
     const own = releaserIn(result);
-    if (own !== null) return own.call(result);
+    if (own !== null) {
+      const { parameters } = this.loaded.shapes.of(own, '');
+      return takesCallback(parameters) ? callOf({ it: own, owner: result, parameters }, given, true) : own.call(result);
+    }
     if (plan.give === null) return undefined;
-    const giver = this.functionBeside(target, plan.give);
-    const { parameters } = this.loaded.shapes.of(giver, plan.give);
-    return giver.apply(plan.take === '' ? undefined : target, argumentsFor(parameters, given, true));
+    const it = this.functionBeside(target, plan.give);
+    const { parameters } = this.loaded.shapes.of(it, plan.give);
+    return callOf({ it, owner: plan.take === '' ? undefined : target, parameters }, given, true);
   }
 
   /** A method of the same object, or a function that is exported beside it. */
@@ -358,7 +321,7 @@ class LockUser {
     const { parameters } = this.loaded.shapes.of(extend, name);
     const given: Given = { ...this.loaded.given, key: 'a', ttlMs, token: '', unitMs: how.unitMs, held: result };
     try {
-      const said: unknown = await extend.apply(target, argumentsFor(parameters, given, true));
+      const said: unknown = await callOf({ it: extend, owner: target, parameters }, given, true);
       if (isRefusal(said, true)) {
         endNow(held, process);
         return false;
@@ -376,22 +339,8 @@ class LockUser {
   }
 }
 
-/** What the work returns, as its type wants it: some text where that says nothing. */
-function resultFor(type: string): unknown {
-  const [, kind] = /=>\s*(?:Promise(?:Like)?<\s*)?(\w+)/.exec(type) ?? [];
-  return kind === 'number' ? 1 : kind === 'boolean' ? true : kind === 'void' ? undefined : 'done';
-}
-
 /** A lock that could not be extended is no longer relied on. */
 function endNow(held: HeldByFile, process: ProcessContext): void {
   if (held.expiresAt !== undefined) held.expiresAt = Math.min(held.expiresAt, process.wallMs());
   if (held.isHeld !== undefined) held.isHeld = () => false;
-}
-
-/** What a function or a class makes, for looking at it. */
-export function makeFor(loaded: Loaded, given: Given): Make {
-  return async (value, { kind, name }, owner) => {
-    const values = argumentsFor(loaded.shapes.of(value, name).parameters, given);
-    return kind === 'new' ? Reflect.construct(value, values) : value.apply(owner, values);
-  };
 }

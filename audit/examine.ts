@@ -1,8 +1,8 @@
 import type { Fault, LockPlan, Schedule } from '../scenarios/index.js';
 import { isOwnWork } from './cases.js';
-import type { Bench } from './drive.js';
 import { isLostInFailover } from './failover.js';
 import type { Hosts } from './hosts.js';
+import type { Bench } from './load.js';
 import type { Understood } from './plan.js';
 import { type Attempt, calm, rehearse, use } from './rehearsal.js';
 import type { Said } from './said.js';
@@ -60,7 +60,12 @@ export async function examine(
     );
   const ownWork = isOwnWork(how);
   const [renewed] = ownWork ? [] : await rehearse(bench, hosts, how, plays(use(10, ttlMs, 3 * ttlMs)));
-  const known = { ...how, renews: renewed !== undefined && isRenewed(renewed, ttlMs) };
+  const [late] = ownWork ? [] : await rehearse(bench, hosts, how, plays(use(10, ttlMs, 0.95 * ttlMs)));
+  const known = {
+    ...how,
+    renews: renewed !== undefined && isRenewed(renewed, ttlMs),
+    rejectsLate: alone.releaseError === null && (late?.releaseError ?? null) !== null,
+  };
   const later = await rehearse(bench, hosts, known, plays(use(ttlMs + LATER_MS, ttlMs, 1)));
   const keyVaries = later[0]?.trial?.key !== alone.trial?.key;
   let unreached: Seen['unreached'] = null;

@@ -1,6 +1,6 @@
 import type { Fault } from '../scenarios/index.js';
-import type { Bench } from './drive.js';
 import type { Hosts } from './hosts.js';
+import type { Bench } from './load.js';
 import type { Understood } from './plan.js';
 import { calm, rehearse, use } from './rehearsal.js';
 

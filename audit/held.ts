@@ -159,13 +159,44 @@ const REFUSALS = [
   'won',
 ];
 
+/** What an acquisition gives that was refused: this itself, or this in a field of it. */
+export interface RefusalSign {
+  readonly field: string | null;
+  readonly value: unknown;
+}
+
 /** Whether what an acquisition gave says that there is no lock. @param voidHolds - Nothing says that there is one. */
-export function isRefusal(result: unknown, voidHolds: boolean): boolean {
+export function isRefusal(result: unknown, voidHolds: boolean, sign: RefusalSign | null = null): boolean {
   if (result === undefined) return !voidHolds;
-  if (result === null || result === false || result === 0 || result === '') return true;
+  if (result === null || result === false || result === 0 || result === '' || result instanceof Error) return true;
+  if (sign !== null && saidIn(result, sign.field) === sign.value) return true;
   if (Array.isArray(result)) return result.length === 0 || isRefusal(result[0], false);
   if (typeof result !== 'object') return false;
   return REFUSALS.some((name) => Reflect.get(result, name) === false || Reflect.get(result, name) === null);
+}
+
+function saidIn(result: unknown, field: string | null): unknown {
+  if (field === null) return result;
+  return typeof result === 'object' && result !== null ? Reflect.get(result, field) : undefined;
+}
+
+/** What tells an acquisition that was refused from one that was granted, where two that were refused give the same. */
+export function refusalIn(granted: unknown, [one, two]: readonly [unknown, unknown]): RefusalSign | null {
+  const isObject = (it: unknown): it is object => typeof it === 'object' && it !== null;
+  const fields = isObject(one)
+    ? [...new Set([one, granted].filter(isObject).flatMap((it) => Object.keys(it)))]
+    : [null];
+  for (const field of fields) {
+    const value = saidIn(one, field);
+    if (value === saidIn(two, field) && value !== saidIn(granted, field) && saysNo(value)) return { field, value };
+  }
+  return null;
+}
+
+/** Whether a value may say no: most numbers, as of a time that was waited for, say something else. */
+function saysNo(value: unknown): boolean {
+  if (typeof value === 'number') return value <= 0;
+  return value === undefined || value === null || typeof value === 'boolean' || typeof value === 'string';
 }
 
 /** Whether an extension has returned what takes the place of the lock: all that this has. */

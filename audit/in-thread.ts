@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { InputError } from '../scenarios/input-error.js';
 import { type AuditPlan, type AuditResult, auditFile, type Tell } from './audit.js';
-import { NoLockError } from './understand.js';
+import { NoLockError } from './refusal.js';
 
 /** A lock that has not let go of its thread for this long never will, ms. */
 const STUCK_MS = 12_000;

@@ -1,6 +1,6 @@
 export { AUDIT_REPLAY, type AuditPlan, type AuditResult, type Finding } from './audit.js';
 export { CLIENT_KINDS, type ClientKind } from './clients.js';
 export { auditInThread } from './in-thread.js';
+export { NoLockError } from './refusal.js';
 export type { FoundBefore } from './search.js';
 export { PROMISES } from './telling.js';
-export { NoLockError } from './understand.js';

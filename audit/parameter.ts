@@ -10,6 +10,8 @@ export interface Parameter {
   readonly isGuessed?: boolean;
   /** It is what is left of the arguments. */
   readonly isRest?: boolean;
+  /** It is a callback of Node's style, which is told an error first. */
+  readonly isCallback?: boolean;
   /** A client is made of it. */
   readonly opens?: boolean;
   /** It says which lock is meant, whatever its name says. */

@@ -1,4 +1,5 @@
 import type { ClientKind } from './clients.js';
+import type { RefusalSign } from './held.js';
 
 /** A step from the exports of a file to what has the lock's functions. */
 export interface Step {
@@ -17,6 +18,10 @@ export interface Plan {
   /** The function that releases; `null` where what was acquired does so itself, or nothing does. */
   readonly give: string | null;
   readonly extend: string | null;
+  /** Of what the path leads to, what has to be called before it can be used, once: `connect`. */
+  readonly open?: string | null;
+  /** Exported functions that have to be called before all else, once in a process: `init`. */
+  readonly begin?: readonly string[];
 }
 
 /** What says whether a lock is held, found by what it does: by the name that it has in what was acquired, or in its owner. */
@@ -55,6 +60,12 @@ export interface Understood {
   readonly waits: boolean;
   /** It deletes its key when its work is done. */
   readonly releases: boolean;
+  /** What says that an acquisition was refused, where that was found out. */
+  readonly refusal: RefusalSign | null;
+  /** Its release rejects where the lock has been held for nearly its TTL, though it is there. */
+  readonly rejectsLate: boolean;
+  /** Its work is handed the function that releases. */
+  readonly handsRelease: boolean;
 }
 
 /** Whether its acquisition gives nothing, and its owner is asked whether it has the lock. */
@@ -76,6 +87,9 @@ export const NOTHING_KNOWN: Omit<Understood, 'plan' | 'nodes' | 'client'> = {
   besides: [],
   waits: false,
   releases: true,
+  refusal: null,
+  rejectsLate: false,
+  handsRelease: false,
 };
 
 /** The name of the function or class that a person knows. */

@@ -4,9 +4,10 @@ import { beliefIn, type LockUnderTest, type MakeLock } from '../guests/lock-unde
 import { replayGuests } from '../guests/run.js';
 import { nothingSeen } from '../guests/seen.js';
 import { type LockPlan, plainCluster, plainLock, type Schedule } from '../scenarios/index.js';
-import { type Bench, type HeldByFile, lockMaker } from './drive.js';
+import { type HeldByFile, lockMaker } from './drive.js';
 import { answersOf } from './held.js';
 import type { Hosts } from './hosts.js';
+import type { Bench } from './load.js';
 import type { Sign, Understood } from './plan.js';
 import { withReplica } from './replica.js';
 import type { Trial } from './wire.js';

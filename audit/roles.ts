@@ -18,6 +18,9 @@ export type Role =
   | 'ttl'
   | 'token'
   | 'work'
+  | 'callback'
+  | 'descriptor'
+  | 'response'
   | 'held'
   | 'options'
   | 'retries'
@@ -83,6 +86,9 @@ export function roleOf(parameter: Parameter, isRelease = false): Role {
   const isFunction = parameter.isFunction && (parameter.isGuessed !== true || IS_WORK_NAME.test(name));
   const isText = /^(?:readonly\s+)?string\b(?!\s*\[)/.test(type);
   const isNumber = /^number\b(?!\s*\[)/.test(type);
+  if (parameter.isCallback === true) return 'callback';
+  if (/\bPropertyDescriptor\b/.test(type) || /^(?:property)?_?descriptor$/i.test(name)) return 'descriptor';
+  if (isResponse(parameter)) return 'response';
   if (isFunction && IS_KEY_MAKER.test(name)) return 'keyOf';
   if (isFunction && !IS_CLIENT_NAME.test(name)) return /log|metric|on[A-Z]/.test(name) ? 'logger' : 'work';
   if (/AbortSignal/.test(type)) return 'signal';
@@ -174,6 +180,11 @@ export function isId({ name, isFunction }: Parameter): boolean {
 /** Whether the fields of an object say where a server is. */
 export function isAddress(fields: readonly Parameter[]): boolean {
   return fields.some(({ name, isFunction }) => !isFunction && /^(?:host|hostname|port|url)$/.test(name));
+}
+
+/** Whether it is the answer to a request. */
+export function isResponse({ name, type }: Parameter): boolean {
+  return /^_?(?:res|response|reply)$/.test(name) && (type === '' || /Response|Reply/.test(type));
 }
 
 /** Whether what a parameter is given says which lock it is about. */

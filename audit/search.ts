@@ -8,7 +8,8 @@ import type { Violation } from '../properties/index.js';
 import type { Schedule } from '../scenarios/index.js';
 import { RandomStreams } from '../sim/index.js';
 import { kindsFor, type Trouble, troublesFor } from './cases.js';
-import { type Bench, lockMaker } from './drive.js';
+import { lockMaker } from './drive.js';
+import type { Bench } from './load.js';
 import { firstLineOf, ProcessExit } from './program.js';
 import type { FoundLock } from './understand.js';
 

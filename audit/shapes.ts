@@ -1,6 +1,7 @@
 import type { Parameter } from './parameter.js';
+import { isResponse } from './roles.js';
 import { isNode, part, parts, type SyntaxNode, syntaxOf, visit } from './syntax.js';
-import { calls, fieldsRead, nameOf, opens } from './uses.js';
+import { calls, callsBack, fieldsRead, nameOf, opens } from './uses.js';
 
 /** A function, a method or a class, as it is called. */
 export interface Shape {
@@ -118,7 +119,7 @@ class Reader {
     const parameters =
       node.type.startsWith('Class') && node.type !== 'ClassMethod'
         ? []
-        : parts(node, 'params').map((it) => this.parameterOf(it, body));
+        : withoutCallbacks(parts(node, 'params').map((it) => this.parameterOf(it, body)));
     const returnsFunction = isFunctionReturned(body);
     return { name, parameters, where: this.where(node), className, text: this.textOf(node), returnsFunction };
   }
@@ -146,7 +147,8 @@ class Reader {
     const fields = read.map((it) => (opens(body, name, it.name) ? { ...it, opens: true } : it));
     const isMade = fields.some((it) => it.name === 'map') && MAKES_CLIENTS.test(this.textOf(body));
     const type = this.textOf(annotation) || (isMade ? this.addressesIn(body) : '');
-    return { name, type, isOptional: node.optional === true, isFunction, opens: opens(body, name), fields };
+    const isCallback = CALLBACK_TYPE.test(type) || (name !== '' && callsBack(body, name));
+    return { name, type, isOptional: node.optional === true, isFunction, isCallback, opens: opens(body, name), fields };
   }
 
   /** The type of a list of which each is made a client: of objects where their host is read. */
@@ -207,6 +209,14 @@ class Reader {
       fields: isFunction ? [] : this.fieldsOfType(annotation, depth + 1),
     };
   }
+}
+
+/** A function that is told an error first. */
+const CALLBACK_TYPE = /^\(\s*_?e(?:rr|rror)?\w*\??\s*:[^)]*\)\s*=>\s*(?:void|unknown|undefined)$/;
+
+/** Where there is an answer to a request, what goes on with that is told of errors too. */
+function withoutCallbacks(parameters: readonly Parameter[]): readonly Parameter[] {
+  return parameters.some(isResponse) ? parameters.map((it) => ({ ...it, isCallback: false })) : parameters;
 }
 
 /** Types may be made of themselves. */

@@ -19,7 +19,10 @@ const GIVES_WHAT =
   /^_?(?:try|Try)?_?(?:[rR]elease|[uU]nlock|[fF]ree|[rR]elinquish|[dD]isown|[gG]iveBack|[uU]nclaim|[yY]ield)(?:[A-Z_]\w*)?$/;
 const EXTENDS = /^_?(?:try)?_?(?:extend|renew|refresh|touch|prolong|keepAlive|heartbeat|bump)/i;
 const MAKES =
-  /^_?(?:create|make|build|new|init|setup|use|define|factory|for|get)(?=[A-Z_]|$)|(?:factory|Factory)$|^(?:lock|mutex|locker|redlock|default|lease|semaphore)$|(?:Lock|Mutex|Lease|Locker)$/;
+  /^_?(?:create|make|build|new|init|setup|use|define|factory|for|get|of|from|connect|open)(?=[A-Z_]|$)|(?:factory|Factory)$|^(?:lock|mutex|locker|redlock|default|lease|semaphore|elect(?:ion|or)|leader|registry|manager)(?:s|es)?$|(?:Lock|Mutex|Lease|Locker|Semaphore|Registry|Manager|Service|Provider)(?:s|es)?(?:For|Of|On|By)?$|^(?:lock|mutex|lease)(?:For|Of|On|By)$/;
+/** What has to be called before a lock can be used. */
+const OPENS =
+  /^_?(?:init|initiali[sz]e|connect|open|start|setup|setUp|boot|bootstrap|ready|prepare|load|configure)(?:[A-Z]\w*)?$|^(?:set|use)(?:Redis|Client|Connection)\w*$/;
 const RUNS = /with|using|lock|exclusive|guard|run|mutex|critical|protect|once|leader|exec|perform|sync/i;
 
 /** How functions of the lock's author look, found by what they are at run time. */
@@ -71,9 +74,12 @@ export class Shapes {
   }
 }
 
-/** Whether it is made with `new`. */
+/** Whether it is made with `new`: a class, or a function that has methods. */
 export function isClass(it: unknown): it is Callable {
-  return typeof it === 'function' && /^class\b/.test(Function.prototype.toString.call(it));
+  if (typeof it !== 'function') return false;
+  if (/^class\b/.test(Function.prototype.toString.call(it))) return true;
+  const methods: unknown = Reflect.get(it, 'prototype');
+  return typeof methods === 'object' && methods !== null && Object.keys(methods).length > 0;
 }
 
 /** What comes with Node is no part of a lock. */
@@ -133,13 +139,18 @@ interface Owner {
   readonly value: unknown;
 }
 
-const MOST_DEPTH = 2;
+const MOST_DEPTH = 3;
+
+/** What has not been made by then is not waited for, ms of simulated time. */
+const MAKING_MS = 500;
 
 /** Looks through what a file exports for locks. */
 export class Surface {
   private readonly shapes: Shapes;
   private readonly make: Make;
   private readonly found: Found[] = [];
+  /** Methods that say which lock their object is. */
+  private readonly setters = new Set<string>();
 
   constructor(shapes: Shapes, make: Make) {
     this.shapes = shapes;
@@ -147,7 +158,11 @@ export class Surface {
   }
 
   /** Plans for what these values offer, the likeliest first. */
-  async plansFor(values: ReadonlyMap<string, unknown>, kind: 'export' | 'inside'): Promise<Plan[]> {
+  async plansFor(
+    values: ReadonlyMap<string, unknown>,
+    kind: 'export' | 'inside',
+    begin: readonly string[] = [],
+  ): Promise<Plan[]> {
     const functions = new Map<string, Callable>();
     for (const [name, value] of values) {
       const step: Step = { kind, name };
@@ -158,7 +173,7 @@ export class Surface {
       else await this.look(value, [step], 0);
     }
     await this.group(functions, (name) => [{ kind, name }], 0);
-    return this.found.sort((a, b) => b.score - a.score).map(({ plan }) => plan);
+    return this.found.sort((a, b) => b.score - a.score).map(({ plan }) => ({ ...plan, begin }));
   }
 
   private async made(
@@ -168,7 +183,8 @@ export class Surface {
     depth: number,
   ): Promise<void> {
     if (depth > MOST_DEPTH) return;
-    const made: unknown = await this.make(value, step, owner).catch(() => undefined);
+    const never = new Promise((resolve) => setTimeout(resolve, MAKING_MS));
+    const made: unknown = await Promise.race([this.make(value, step, owner).catch(() => undefined), never]);
     await this.look(made, [...path, step], depth + 1);
   }
 
@@ -196,16 +212,18 @@ export class Surface {
     const givers = [...functions.keys()]
       .filter((name) => GIVES.test(name) || GIVES_WHAT.test(name))
       .sort((a, b) => rank(a) - rank(b));
-    const extend = [...functions.keys()].find((name) => EXTENDS.test(name)) ?? null;
+    const names = [...functions.keys()];
+    const extend = names.find((name) => EXTENDS.test(name)) ?? null;
     for (const [name, it] of functions) {
+      if (givers.includes(name) || EXTENDS.test(name) || name.startsWith('#')) continue;
       const shown = known(name);
       const shape = this.shapes.of(it, name || shown);
       const { parameters } = shape;
-      if (givers.includes(name) || EXTENDS.test(name) || name.startsWith('#')) continue;
-      const plan = { path: pathOf(name), take: nameIn(name), give: null, extend: null };
-      const isHidden = name.startsWith('_') ? 20 : 0;
-      const length = -depth - isHidden;
-      if (hasRole(parameters, 'work')) {
+      const open = object?.value === undefined ? null : (names.find((it) => OPENS.test(it) && it !== name) ?? null);
+      const plan = { path: pathOf(name), take: nameIn(name), give: null, extend: null, open };
+      const isNamed = plan.path.some(({ kind, name }) => kind === 'member' && this.setters.has(name));
+      const length = (isNamed && !parameters.some(namesResource) ? 8 : 0) - depth - (name.startsWith('_') ? 20 : 0);
+      if (hasRole(parameters, 'work') || hasRole(parameters, 'descriptor')) {
         this.found.push({ plan: { ...plan, use: 'with' }, score: 100 + (RUNS.test(shown) ? 10 : 0) + length });
         continue;
       }
@@ -214,37 +232,38 @@ export class Surface {
         const give = givers.find((other) => whatOf(other) === whatOf(name)) ?? givers[0] ?? null;
         const isExact = /acquire|obtain|lock/i.test(shown) ? 10 : 0;
         const isTry = /^try/i.test(shown) ? -1 : 0;
-        this.found.push({
-          plan: { ...plan, use: 'pair', give, extend },
-          score: (give === null ? 60 : 80) + isExact + isTry + length,
-        });
+        const score = (give === null ? 60 : 80) + isExact + isTry + length;
+        this.found.push({ plan: { ...plan, use: 'pair', give, extend }, score });
       }
-      if (
-        MAKES.test(shown) ||
-        (shape.returnsFunction === true && !isAsync(it)) ||
-        (hasRole(parameters, 'client') && !hasRole(parameters, 'key')) ||
-        hasRole(parameters, 'clients') ||
-        hasRole(parameters, 'urls')
-      ) {
-        if (object === null || name !== '')
-          await this.made(
-            { value: it, owner: object?.value },
-            [...pathOf(name), ...(object === null ? [] : [{ kind: 'member', name } as const])],
-            { kind: 'call', name },
-            depth + 1,
-          );
+      const isMaker = MAKES.test(shown);
+      const isSetter = object !== null && setsName(shape);
+      if (isSetter) this.setters.add(name);
+      if ((object === null || name !== '') && (isMaker || isSetter || makesByShape(shape, it))) {
+        const path = [...pathOf(name), ...(object === null ? [] : [{ kind: 'member', name } as const])];
+        await this.made({ value: it, owner: object?.value }, path, { kind: 'call', name }, depth + 1);
       }
-      if (!takes && !MAKES.test(shown))
-        this.found.push({
-          plan: { ...plan, use: 'handler' },
-          score:
-            40 +
-            (/handle|run|job|cron|process|tick|main|work|POST|GET|execute|nightly|sync/i.test(shown) ? 5 : 0) +
-            length,
-        });
-      else this.found.push({ plan: { ...plan, use: 'handler' }, score: 10 + length });
+      const isHandler = /handle|run|job|cron|process|tick|main|work|POST|GET|execute|nightly|sync/i.test(shown);
+      const score = takes || isMaker ? 10 : isHandler ? 45 : 40;
+      this.found.push({ plan: { ...plan, use: 'handler' }, score: score + length });
     }
   }
+}
+
+/** Whether a function gives something that has the lock's functions, by what it takes and returns. */
+function makesByShape({ parameters, returnsFunction }: Shape, it: Callable): boolean {
+  if (returnsFunction === true && !isAsync(it)) return true;
+  if (hasRole(parameters, 'client') && !hasRole(parameters, 'key')) return true;
+  return hasRole(parameters, 'clients') || hasRole(parameters, 'urls');
+}
+
+/** Whether a method says which lock an object is, and gives that object. */
+function setsName({ parameters, text }: Shape): boolean {
+  return parameters.some(namesResource) && /\breturn this\s*[;}]/.test(text);
+}
+
+/** The functions that may have to be called before all else, of those that a file exports. */
+export function openersIn(values: ReadonlyMap<string, unknown>): string[] {
+  return [...values].filter(([name, it]) => typeof it === 'function' && OPENS.test(name)).map(([name]) => name);
 }
 
 /** Whether a function acquires, by its name. */

@@ -1,7 +1,7 @@
 import type { LockPlan } from '../scenarios/index.js';
 import { isOwnWork } from './cases.js';
-import type { Bench } from './drive.js';
 import type { Hosts } from './hosts.js';
+import type { Bench } from './load.js';
 import type { Understood } from './plan.js';
 import { type Attempt, calm, rehearse, use } from './rehearsal.js';
 

@@ -1,18 +1,18 @@
 import { replayGuests } from '../guests/run.js';
-import { UnsupportedClient } from '../guests/session.js';
 import type { Schedule } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import type { Given } from './arguments.js';
-import { type Bench, loadIn, makeFor } from './drive.js';
 import { serversIn } from './environment.js';
 import { examine, FIRST_TTL_MS, type Seen } from './examine.js';
-import { releaserIn } from './held.js';
-import { Hosts, knownServiceAt } from './hosts.js';
+import { type RefusalSign, refusalIn, releaserIn } from './held.js';
+import { Hosts } from './hosts.js';
+import { type Bench, beginIn, loadIn, makeFor } from './load.js';
 import { NOTHING_KNOWN, nameOfPlan, type Plan, saysWhether, type Understood } from './plan.js';
 import { exportsOf, firstLineOf, insideOf } from './program.js';
+import { MOST_NODES, NotGivenError, notFound, OptimisticError, reasonOf, UNSAID } from './refusal.js';
 import { type Attempt, calm, factoryFor, rehearse, use } from './rehearsal.js';
 import type { Said as SaidCommand } from './said.js';
-import { isTaker, Surface } from './surface.js';
+import { isTaker, openersIn, Surface } from './surface.js';
 
 /** A lock that was found in a file. */
 export interface FoundLock {
@@ -29,70 +29,42 @@ export interface Said {
   readonly release?: string | undefined;
 }
 
-const MOST_NODES = 5;
 const MOST_PLANS = 16;
 
-/** What is wrong with a file in which there is nothing to audit. */
-export class NoLockError extends InputError {
-  override readonly name: string = 'NoLockError';
-}
-
-const UNSAID = 'returned before that was granted, and nothing was found that says who has the lock';
-
-/** A function that sets a key, and gives no lock though nothing is in its way. */
-class NotGivenError extends Error {
-  constructor(name: string, error: unknown) {
-    const rejected = error === null ? 'gave no lock' : `was rejected with ${firstLineOf(error)}`;
-    super(`${name} set a key in Redis and ${error === UNSAID ? UNSAID : `${rejected}, with nothing in its way`}`);
-  }
+/** Whether what was sent changes a value without an end where nobody has changed it since it was read. */
+function isOptimistic({ trial }: Attempt): boolean {
+  const of = (it: SaidCommand): boolean => it.key === trial?.key;
+  const own = trial?.sent.filter(of) ?? [];
+  const watched = own.findIndex(({ verb }) => verb === 'watch');
+  const set = own.findIndex(({ operation, inMulti }) => operation === 'acquire' && inMulti === true);
+  const ends = own.some(({ operation, ttlMs }) => operation === 'release' || ttlMs !== null);
+  return watched >= 0 && set > watched && own[set]?.ifNew === false && !ends;
 }
 
 /** Finds out how the lock in a file is used. @throws InputError in one sentence for a file in which none is found. */
 export async function understand(bench: Bench, said: Said): Promise<FoundLock> {
   const hosts = new Hosts(MOST_NODES);
-  const plans = chosen(await plansIn(bench, hosts), said, bench.program.name);
   const problems: unknown[] = [];
-  for (const plan of plans.slice(0, MOST_PLANS)) {
-    try {
-      const found = await tried(bench, plan, said);
-      if (found !== null) return found;
-    } catch (error) {
-      problems.push(error);
+  let plans: Plan[] = [];
+  // Where nothing works, something may have to be begun first.
+  for (const isBegun of [false, true]) {
+    const more = await plansIn(bench, hosts, isBegun);
+    if (isBegun && !more.some(({ begin = [] }) => begin.length > 0)) break;
+    plans = chosen(more, said, bench.program.name);
+    for (const plan of plans.slice(0, MOST_PLANS)) {
+      try {
+        const found = await tried(bench, plan, said);
+        if (found !== null) return found;
+      } catch (error) {
+        problems.push(error);
+      }
     }
   }
   throw notFound(bench.program.name, plans, problems);
 }
 
-function notFound(name: string, plans: readonly Plan[], problems: readonly unknown[]): InputError {
-  const reasons = problems.map((it) => reasonOf(it, name));
-  const elsewhere = reasons.find((it) => it !== null);
-  if (elsewhere !== undefined && elsewhere !== null) return new InputError(elsewhere);
-  const notGiven = problems.find((it) => it instanceof NotGivenError);
-  const tried =
-    plans.length === 0
-      ? 'it exports nothing that could be called'
-      : notGiven !== undefined
-        ? notGiven.message
-        : `${plans.length} ways to call it were tried, and none of them set a key in Redis`;
-  const problem = problems.length === 0 || notGiven !== undefined ? '' : ` (${firstLineOf(problems[0])})`;
-  return new NoLockError(
-    `${name}: no lock was found in it: ${tried}${problem}; --acquire <name> says which function acquires`,
-  );
-}
-
-/** What kept a lock from being used, in a sentence; `null` where it may be that it is no lock. */
-export function reasonOf(error: unknown, name: string): string | null {
-  if (!(error instanceof UnsupportedClient)) return null;
-  const where = /connects to (\S+), which is no node/.exec(error.message)?.[1];
-  if (where === undefined) return error.message;
-  const service = knownServiceAt(where);
-  if (service === null && /:\d+$/.test(where) && !/:443$|\.sock/.test(where))
-    return `${name} connects to ${where} besides as many other servers as there are simulated nodes: ${MOST_NODES}, or what --nodes says`;
-  return `${name} connects to ${where}${service === null ? '' : ` (${service})`}: only Redis is simulated, so that a lock that needs anything else cannot be audited`;
-}
-
 /** The ways in which a file can be used, the likeliest first. */
-async function plansIn(bench: Bench, hosts: Hosts): Promise<Plan[]> {
+async function plansIn(bench: Bench, hosts: Hosts, isBegun: boolean): Promise<Plan[]> {
   const plans: Plan[] = [];
   let problem: unknown = null;
   const schedule: Schedule = calm(MOST_NODES, [[use(0, FIRST_TTL_MS, 1)]], 5_000_000);
@@ -103,11 +75,13 @@ async function plansIn(bench: Bench, hosts: Hosts): Promise<Plan[]> {
         const loaded = await loadIn(bench, addresses);
         const given: Given = { ...loaded.given, key: 'a', ttlMs: FIRST_TTL_MS, token: 'token', unitMs: 1 };
         const surface = new Surface(loaded.shapes, makeFor(loaded, given));
-        plans.push(...(await surface.plansFor(exportsOf(loaded.exports), 'export')));
+        const begin = isBegun ? openersIn(exportsOf(loaded.exports)) : [];
+        await beginIn(loaded, begin, given).catch(() => {});
+        plans.push(...(await surface.plansFor(exportsOf(loaded.exports), 'export', begin)));
         const inner = new Surface(loaded.shapes, makeFor(loaded, given));
         if (exportsOf(loaded.exports).size === 0)
           plans.push({ path: [], use: 'script', take: '', give: null, extend: null });
-        plans.push(...(await inner.plansFor(new Map(Object.entries(insideOf(loaded.exports))), 'inside')));
+        plans.push(...(await inner.plansFor(new Map(Object.entries(insideOf(loaded.exports))), 'inside', begin)));
       } catch (error) {
         problem = error;
       }
@@ -140,8 +114,20 @@ function chosen(plans: readonly Plan[], { acquire, release }: Said, name: string
   return named.map((it) => (release === undefined || it.use === 'with' ? it : { ...it, use: 'pair', give: release }));
 }
 
-/** Uses a lock in one of the ways; `null` where that is none. */
-async function tried(bench: Bench, plan: Plan, said: Said): Promise<FoundLock | null> {
+/** Uses a lock in one of the ways, or where that fails once it has been opened; `null` where that is none. */
+async function tried(bench: Bench, { open, ...plan }: Plan, said: Said): Promise<FoundLock | null> {
+  if (!open) return triedOnce(bench, plan, said);
+  let problem: unknown = null;
+  const found = await triedOnce(bench, plan, said).catch((error: unknown) => {
+    problem = error;
+    return null;
+  });
+  const opened = found ?? (await triedOnce(bench, { ...plan, open }, said).catch(() => null));
+  if (opened === null && problem !== null) throw problem;
+  return opened;
+}
+
+async function triedOnce(bench: Bench, plan: Plan, said: Said): Promise<FoundLock | null> {
   // What seems to do its own work may give something that releases.
   const found =
     plan.use === 'handler' ? await triedAs(bench, { ...plan, use: 'pair' }, said).catch(otherThanNotGiven) : null;
@@ -172,6 +158,7 @@ async function triedAs(bench: Bench, plan: Plan, said: Said): Promise<FoundLock 
     const first: Understood = { ...NOTHING_KNOWN, plan, nodes: most, isOpen, client: bench.clients.kind, isBare };
     const looking = await firstUse(bench, hosts, first, 1);
     if (looking === null) break;
+    if (isOptimistic(looking)) throw new OptimisticError(nameOfPlan(plan), looking.trial?.key ?? '');
     if (isTaken(looking)) return isPlausible(looking, plan) ? triedWith(bench, hosts, first, looking, said) : null;
     if (!setsKey(looking)) break;
     problem ??= new NotGivenError(nameOfPlan(plan), looking.error);
@@ -198,8 +185,15 @@ async function triedWith(
     voidHolds: looking.held === null || looking.held.result === undefined,
   };
   how = { ...how, ...lifetimeOf(looking, how) };
-  const again = await firstUse(bench, narrowed, how, how.nodes);
+  let again = await firstUse(bench, narrowed, how, how.nodes);
   if (again === null || !isTaken(again)) return null;
+  if (plan.use === 'with' && !releasesIn(again) && typeof again.held?.result === 'function') {
+    const handed = await firstUse(bench, narrowed, { ...how, handsRelease: true }, how.nodes);
+    if (handed !== null && releasesIn(handed)) {
+      how = { ...how, handsRelease: true };
+      again = handed;
+    }
+  }
   const { sign } = again;
   const isVoid = how.voidHolds && plan.use === 'pair';
   const isEarly = !(again.acquiredMs >= (again.trial?.grantedMs ?? Number.NaN));
@@ -213,11 +207,24 @@ async function triedWith(
     waits: waitsIn(again),
     sign,
     campaigns,
+    refusal: plan.use === 'pair' && !isVoid ? await refusalFor(bench, narrowed, how) : null,
   };
   const found = { hosts: narrowed, ...(await examine(bench, narrowed, known, again)) };
   if (!isVoid || campaigns || !asksOn(found.seen.both[1])) return found;
   if (!saysWhether(known)) throw new NotGivenError(nameOfPlan(plan), UNSAID);
   return { hosts: narrowed, ...(await examine(bench, narrowed, { ...known, campaigns: true }, again)) };
+}
+
+/** What two processes are given that ask while another one holds the lock, where that is not what one is given that gets it. */
+async function refusalFor(bench: Bench, hosts: Hosts, how: Understood): Promise<RefusalSign | null> {
+  const ttlMs = how.fixedTtlMs ?? FIRST_TTL_MS;
+  // Who was refused may release the lock of another all the same.
+  const asks = [10, ttlMs / 20, ttlMs / 10].map((atMs) => [use(atMs, ttlMs, ttlMs * 0.9)]);
+  const attempts = await rehearse(bench, hosts, how, calm(how.nodes, asks, (2 * ttlMs + 60_000) * 1000));
+  const [granted, one, two] = ['c1', 'c2', 'c3'].map((name) => attempts.find(({ client }) => client === name));
+  const isRefused = (it: Attempt | undefined): boolean => it?.held != null && it.trial?.isGranted === false;
+  if (!granted?.held || !isRefused(one) || !isRefused(two)) return null;
+  return refusalIn(granted.held.result, [one?.held?.result, two?.held?.result]);
 }
 
 /** Whether it still asks for the lock, though its call has returned. */

@@ -48,3 +48,48 @@ it.each<Case>([
   { file: 'host-options.mjs', use: 'Locker.acquire acquires, and release releases', key: 'a', id: 'blind-release' },
   { file: 'node-list.ts', use: 'Quorum.acquire acquires, and release releases', key: 'a', id: null },
 ])('tells $file where its servers are', check);
+
+it.each<Case>([
+  { file: 'callback.cjs', use: 'the default export acquires, and what it gives releases', key: 'a', id: null },
+  { file: 'callback-mutex.cjs', use: 'Mutex.lock acquires, and unlock releases', key: 'a', id: 'blind-release' },
+  { file: 'handed-release.mjs', use: 'whenFree runs work under the lock', key: 'a', id: null },
+])('hears what $file tells by callbacks', check);
+
+it.each<Case>([
+  { file: 'begun-first.mjs', use: 'lockFor.acquire acquires, and release releases', key: 'a', id: null },
+  {
+    file: 'connects-first.ts',
+    use: 'LockManager.acquireLock acquires, and releaseLock releases',
+    key: 'a',
+    id: 'blind-release',
+  },
+])('begins $file before it is used', check);
+
+it.each<Case>([
+  { file: 'fluent.ts', use: 'Mutex.on.acquire acquires, and release releases', key: 'mutex:a', id: null },
+  {
+    file: 'election-fluent.ts',
+    use: 'Election.start asks for the lock; isLeader says who has it, and stop releases',
+    key: 'a',
+    id: null,
+  },
+  { file: 'plural.ts', use: 'locks.of.acquire acquires, and release releases', key: 'lock:a', id: 'blind-release' },
+])('finds the lock among what $file gives', check);
+
+it.each<Case>([
+  { file: 'decorated.ts', use: 'exclusive runs work under the lock', key: 'a', id: 'blind-release' },
+  { file: 'decorated-standard.ts', use: 'exclusive runs work under the lock', key: 'a', id: null },
+  { file: 'middleware.mjs', use: 'oneRequestAtATime runs work under the lock', key: 'request:a:a', id: null },
+  { file: 'middleware-blind.ts', use: 'oneAtATime runs work under the lock', key: 'lock:a', id: 'blind-release' },
+  { file: 'koa.mjs', use: 'koaLock runs work under the lock', key: 'koa:a', id: 'blind-release' },
+])('decorates a method, or serves a request, by $file', check);
+
+it.each<Case>([
+  { file: 'too-long.ts', use: 'guarded runs work under the lock', key: 'a', id: null },
+  { file: 'rejecting-release.ts', use: 'Gate.acquire acquires, and release releases', key: 'a', id: 'rejection' },
+])('hears of $file that the lock is over, and nothing else, from a release that rejects', check);
+
+it.each<Case>([
+  { file: 'status-result.ts', use: 'acquire acquires, and release releases', key: 'a', id: null },
+  { file: 'text-answer.mjs', use: 'acquire acquires, and release releases', key: 'a', id: 'fails-open-on-error' },
+])('tells by what $file gives whether it was refused', check);

@@ -32,6 +32,32 @@ export function calls(body: SyntaxNode, name: string): boolean {
   return found;
 }
 
+const IS_ERROR_NAME = /^_?e(?:rr\w*|x)?\d*$/;
+
+/** Whether a function calls what has this name with an error first, or with nothing in its place, or hands it on to be called so. */
+export function callsBack(body: SyntaxNode | null, name: string): boolean {
+  let found = false;
+  if (body === null || name === 'next') return found;
+  const isCallback = /^(?:cb|callback|done)$/i.test(name);
+  visit(body, (node) => {
+    if (!node.type.endsWith('CallExpression')) return;
+    const [callee = '', ...path] = chainOf(part(node, 'callee'));
+    const given = parts(node, 'arguments');
+    if (callee === name && path.length === 0) found ||= given[0] !== undefined && isErrorFirst(given[0]);
+    else found ||= isCallback && path.length > 0 && given.some((it) => nameOf(it) === name && it.type === 'Identifier');
+  });
+  return found;
+}
+
+function isErrorFirst(node: SyntaxNode): boolean {
+  if (node.type === 'NullLiteral') return true;
+  const either = [part(node, 'left') ?? part(node, 'consequent'), part(node, 'right') ?? part(node, 'alternate')];
+  if (/^(?:Logical|Conditional)Expression$/.test(node.type))
+    return either.some((it) => it !== null && isErrorFirst(it));
+  if (node.type === 'NewExpression') return /Error$/.test(nameOf(part(node, 'callee')));
+  return node.type === 'Identifier' && (nameOf(node) === 'undefined' || IS_ERROR_NAME.test(nameOf(node)));
+}
+
 const MAKES_CLIENT = /^(?:\w*Redis|Valkey|createClient|createCluster|\w*Client)$/;
 
 /** Whether a function makes a client of what has this name: `new Redis(options.redis)` for `options`, `redis`. */

@@ -2,7 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { watchdog } from '../guests/host/watchdog.js';
 import { InputError } from '../scenarios/input-error.js';
 import { type AuditPlan, auditFile } from './audit.js';
-import { NoLockError } from './understand.js';
+import { NoLockError } from './refusal.js';
 
 /*
  * An audit in a thread of its own: its author's code may never let go of it.

@@ -32,6 +32,11 @@ export interface LockUnderTest {
   using?(resource: string, ttlMs: number, routine: (signal?: AbortSignal) => Promise<void>): unknown;
 }
 
+/** What a release is rejected with that only says that its lock was over: no failure of the release. */
+export class LockOverError extends Error {
+  override readonly name: string = 'LockOverError';
+}
+
 /**
  * Makes the client of one simulated process, as it begins to work. What it rejects with, the acquisition that waits for it is
  * rejected with; the next one asks again.

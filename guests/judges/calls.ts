@@ -2,6 +2,7 @@ import { type Command, has, members, NO_NODES, type NodeSet, union } from '../..
 import type { ProcessName } from '../../scenarios/index.js';
 import type { SimLock, TrueTime, WatchedWorld } from '../../sim/index.js';
 import { printable } from '../../text/printable.js';
+import { LockOverError } from '../lock-under-test.js';
 import { type ClientViolation, failure } from './failure.js';
 import { type Keys, sharesResource } from './keys.js';
 import type { Quiet } from './quiet.js';
@@ -188,7 +189,8 @@ export class Calls {
     it.over = true;
     const { quiet } = this;
     const inOrder = quiet.nodesInOrder(now) === lock.list.nodes.length && quiet.holdsSince(it.sinceUs, now);
-    if (error === undefined || it.releasedUs === null || !inOrder || !this.wasConnected(it, now)) return;
+    if (error === undefined || error instanceof LockOverError) return;
+    if (it.releasedUs === null || !inOrder || !this.wasConnected(it, now)) return;
     const detail = `release of ${lock.client.name} is rejected with ${reasonIn(error)}, though it holds the lock and all nodes are in order`;
     this.tell('rejection', lock, now, detail);
   }

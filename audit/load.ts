@@ -1,0 +1,84 @@
+import type { NodeAddress } from '../guests/net/addresses.js';
+import { argumentsFor, type Given } from './arguments.js';
+import { callOf, type Target } from './call.js';
+import type { ClientMaker } from './clients.js';
+import { placesFor } from './environment.js';
+import type { Step } from './plan.js';
+import { type Exports, exportsOf, insideOf, type Program } from './program.js';
+import { type Callable, type Make, Shapes } from './surface.js';
+import type { Wire } from './wire.js';
+
+/** What is needed to run the file of a lock in simulated processes. */
+export interface Bench {
+  readonly program: Program;
+  readonly wire: Wire;
+  readonly clients: ClientMaker;
+}
+
+/** What one process has of the file. */
+export interface Loaded {
+  readonly exports: Exports;
+  readonly shapes: Shapes;
+  readonly given: Omit<Given, 'key' | 'ttlMs' | 'token' | 'unitMs'>;
+  /** Of what it exports, what was called before all else. */
+  readonly begun: Set<string>;
+}
+
+/** Loads the file in the process that is current. */
+export async function loadIn(bench: Bench, addresses: readonly NodeAddress[]): Promise<Loaded> {
+  const { program, clients } = bench;
+  const exports = await program.evaluate();
+  let made: unknown[] | null = null;
+  const all = (): readonly unknown[] => {
+    made ??= addresses.map((it) => clients.make(it, addresses.length));
+    return made;
+  };
+  const isRest = clients.kind === 'upstash';
+  const urls = addresses.map(({ url, restUrl }) => (isRest ? restUrl : url));
+  const places = isRest ? urls : placesFor(program.sources, addresses);
+  const given = { clients: all, urls, places, library: clients.library };
+  return { exports, shapes: new Shapes(program), given, begun: new Set() };
+}
+
+/** Goes from the exports of a file to what a path leads to. */
+export async function follow(loaded: Loaded, path: readonly Step[], given: Given): Promise<unknown> {
+  let at: unknown = loaded.exports;
+  let owner: unknown;
+  for (const { kind, name } of path) {
+    const before: unknown = at;
+    if (kind === 'export') at = exportsOf(loaded.exports).get(name);
+    else if (kind === 'inside') at = insideOf(loaded.exports)[name];
+    else if (kind === 'member') at = (at as Readonly<Record<string, unknown>>)[name];
+    else {
+      const callable = at as Callable;
+      const values = argumentsFor(loaded.shapes.of(callable, name).parameters, given);
+      at = kind === 'new' ? Reflect.construct(callable, values) : await callable.apply(owner, values);
+    }
+    owner = before;
+  }
+  return at;
+}
+
+/** A method of a value, ready to be called. */
+export function methodOf({ shapes }: Loaded, owner: unknown, name: string): Target {
+  const it = Reflect.get(owner as object, name) as Callable;
+  return { it, owner, parameters: shapes.of(it, name).parameters };
+}
+
+/** Calls exported functions that have to be called before any other, once in a process. */
+export async function beginIn(loaded: Loaded, names: readonly string[], given: Given): Promise<void> {
+  for (const name of names) {
+    if (loaded.begun.has(name)) continue;
+    loaded.begun.add(name);
+    const it = exportsOf(loaded.exports).get(name) as Callable;
+    await callOf({ it, owner: undefined, parameters: loaded.shapes.of(it, name).parameters }, given);
+  }
+}
+
+/** What a function or a class makes, for looking at it. */
+export function makeFor(loaded: Loaded, given: Given): Make {
+  return async (value, { kind, name }, owner) => {
+    const values = argumentsFor(loaded.shapes.of(value, name).parameters, given);
+    return kind === 'new' ? Reflect.construct(value, values) : value.apply(owner, values);
+  };
+}

@@ -1,0 +1,61 @@
+import { UnsupportedClient } from '../guests/session.js';
+import { InputError } from '../scenarios/input-error.js';
+import { knownServiceAt } from './hosts.js';
+import type { Plan } from './plan.js';
+import { firstLineOf } from './program.js';
+
+/** Most nodes of a lock of which nothing says how many it has. */
+export const MOST_NODES = 5;
+
+/** What is wrong with a file in which there is nothing to audit. */
+export class NoLockError extends InputError {
+  override readonly name: string = 'NoLockError';
+}
+
+/** Why a lock that gives nothing is none that is known. */
+export const UNSAID = 'returned before that was granted, and nothing was found that says who has the lock';
+
+/** A function that sets a key, and gives no lock though nothing is in its way. */
+export class NotGivenError extends Error {
+  constructor(name: string, error: unknown) {
+    const rejected = error === null ? 'gave no lock' : `was rejected with ${firstLineOf(error)}`;
+    super(`${name} set a key in Redis and ${error === UNSAID ? UNSAID : `${rejected}, with nothing in its way`}`);
+  }
+}
+
+/** A function that changes a value where nobody else has, and holds nothing. */
+export class OptimisticError extends NotGivenError {
+  constructor(name: string, key: string) {
+    super(name, null);
+    this.message = `${name} changes ${JSON.stringify(key)} by WATCH and MULTI: that is an optimistic update, in which nobody holds a lock`;
+  }
+}
+
+/** Says why no lock was found in a file. */
+export function notFound(name: string, plans: readonly Plan[], problems: readonly unknown[]): InputError {
+  const reasons = problems.map((it) => reasonOf(it, name));
+  const elsewhere = reasons.find((it) => it !== null);
+  if (elsewhere !== undefined && elsewhere !== null) return new InputError(elsewhere);
+  const notGiven = problems.find((it) => it instanceof NotGivenError);
+  const tried =
+    plans.length === 0
+      ? 'it exports nothing that could be called'
+      : notGiven !== undefined
+        ? notGiven.message
+        : `${plans.length} ways to call it were tried, and none of them set a key in Redis`;
+  const problem = problems.length === 0 || notGiven !== undefined ? '' : ` (${firstLineOf(problems[0])})`;
+  return new NoLockError(
+    `${name}: no lock was found in it: ${tried}${problem}; --acquire <name> says which function acquires`,
+  );
+}
+
+/** What kept a lock from being used, in a sentence; `null` where it may be that it is no lock. */
+export function reasonOf(error: unknown, name: string): string | null {
+  if (!(error instanceof UnsupportedClient)) return null;
+  const where = /connects to (\S+), which is no node/.exec(error.message)?.[1];
+  if (where === undefined) return error.message;
+  const service = knownServiceAt(where);
+  if (service === null && /:\d+$/.test(where) && !/:443$|\.sock/.test(where))
+    return `${name} connects to ${where} besides as many other servers as there are simulated nodes: ${MOST_NODES}, or what --nodes says`;
+  return `${name} connects to ${where}${service === null ? '' : ` (${service})`}: only Redis is simulated, so that a lock that needs anything else cannot be audited`;
+}
