@@ -1,7 +1,7 @@
 import { argumentsFor, type Given } from './arguments.js';
+import type { Callable } from './callables.js';
 import type { Parameter } from './parameter.js';
 import { roleOf } from './roles.js';
-import type { Callable } from './surface.js';
 
 /** A function of the lock's author, with what it is called on. */
 export interface Target {

@@ -4,6 +4,7 @@ import { LockOverError, type LockUnderTest, type MakeLock } from '../guests/lock
 import type { NodeAddress } from '../guests/net/addresses.js';
 import { argumentsFor, type Given } from './arguments.js';
 import { callOf, type Target, takesCallback } from './call.js';
+import type { Callable } from './callables.js';
 import { environmentFor } from './environment.js';
 import { answerOf, beliefOf, isLike, isRefusal, releaserIn } from './held.js';
 import { type Bench, beginIn, follow, type Loaded, loadIn, methodOf } from './load.js';
@@ -11,7 +12,6 @@ import { type Step, saysWhether, type Understood } from './plan.js';
 import { exportsOf, insideOf } from './program.js';
 import { responseOf } from './response.js';
 import { namesResource, roleOf } from './roles.js';
-import type { Callable } from './surface.js';
 import { type Trial, usable } from './wire.js';
 import { enter } from './work.js';
 

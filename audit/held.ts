@@ -1,6 +1,7 @@
 import { as, type ProcessContext } from '../guests/host/owner.js';
 import { beliefIn } from '../guests/lock-under-test.js';
-import { type Callable, membersOf, methodsOf } from './surface.js';
+import { type Callable, membersOf, methodsOf } from './callables.js';
+import type { RefusalSign } from './plan.js';
 import { isUnknown } from './unknown.js';
 
 const RELEASES = [
@@ -158,12 +159,6 @@ const REFUSALS = [
   'gotLock',
   'won',
 ];
-
-/** What an acquisition gives that was refused: this itself, or this in a field of it. */
-export interface RefusalSign {
-  readonly field: string | null;
-  readonly value: unknown;
-}
 
 /** Whether what an acquisition gave says that there is no lock. @param voidHolds - Nothing says that there is one. */
 export function isRefusal(result: unknown, voidHolds: boolean, sign: RefusalSign | null = null): boolean {

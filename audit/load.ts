@@ -1,11 +1,12 @@
 import type { NodeAddress } from '../guests/net/addresses.js';
 import { argumentsFor, type Given } from './arguments.js';
 import { callOf, type Target } from './call.js';
+import { type Callable, Shapes } from './callables.js';
 import type { ClientMaker } from './clients.js';
 import { placesFor } from './environment.js';
 import type { Step } from './plan.js';
 import { type Exports, exportsOf, insideOf, type Program } from './program.js';
-import { type Callable, type Make, Shapes } from './surface.js';
+import type { Make } from './surface.js';
 import type { Wire } from './wire.js';
 
 /** What is needed to run the file of a lock in simulated processes. */

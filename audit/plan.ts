@@ -1,5 +1,4 @@
 import type { ClientKind } from './clients.js';
-import type { RefusalSign } from './held.js';
 
 /** A step from the exports of a file to what has the lock's functions. */
 export interface Step {
@@ -29,6 +28,12 @@ export interface Sign {
   readonly of: 'result' | 'owner';
   readonly name: string;
   readonly whenHeld: boolean;
+}
+
+/** What an acquisition gives that was refused: this itself, or this in a field of it. */
+export interface RefusalSign {
+  readonly field: string | null;
+  readonly value: unknown;
 }
 
 /** What was found out about a lock by using it. */

@@ -36,7 +36,7 @@ export interface Attempt {
 }
 
 /** How a rehearsal differs from plain use. */
-interface Ways {
+export interface Ways {
   /** The work under the lock throws. */
   readonly throws?: boolean;
   /** What a function sends at the end of its own work is not kept back. */
@@ -44,6 +44,9 @@ interface Ways {
   /** What the lock and its owner say is looked at before and after it is released. */
   readonly looks?: boolean;
 }
+
+/** Calls are given so long to come to an end, ms. */
+export const REST_MS = 60_000;
 
 /** A world in which nothing goes wrong. */
 export function calm(nodes: number, clients: readonly (readonly LockPlan[])[], untilUs: number): Schedule {

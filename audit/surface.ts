@@ -1,12 +1,8 @@
-import { EventEmitter } from 'node:events';
+import { type Callable, isClass, methodsOf, type Shapes } from './callables.js';
 import type { Parameter } from './parameter.js';
 import type { Plan, Step } from './plan.js';
-import type { Program } from './program.js';
 import { namesResource, roleOf } from './roles.js';
-import { readSource, type Shape } from './shapes.js';
-
-/** Something that can be called. */
-export type Callable = (...given: readonly unknown[]) => unknown;
+import type { Shape } from './shapes.js';
 
 const TAKES =
   /^_?(?:try|do|attempt)?_?(?:acquire|lock|obtain|take|claim|grab|get|enter|reserve|begin|start|hold|wait|checkout|own|set)(?:.*(?:lock|lease|mutex|claim|leader\w*|slot))?(?:Once|With\w+|For\w*|OrThrow|OrNull|Async)?$/i;
@@ -24,99 +20,6 @@ const MAKES =
 const OPENS =
   /^_?(?:init|initiali[sz]e|connect|open|start|setup|setUp|boot|bootstrap|ready|prepare|load|configure)(?:[A-Z]\w*)?$|^(?:set|use)(?:Redis|Client|Connection)\w*$/;
 const RUNS = /with|using|lock|exclusive|guard|run|mutex|critical|protect|once|leader|exec|perform|sync/i;
-
-/** How functions of the lock's author look, found by what they are at run time. */
-export class Shapes {
-  private readonly known: readonly Shape[];
-  private readonly read = new Map<string, Shape>();
-
-  constructor(program: Program) {
-    this.known = program.shapes;
-  }
-
-  /** @param name - Where it was found. */
-  of(it: Callable, name: string): Shape {
-    const text = Function.prototype.toString.call(it);
-    const key = `${name} ${text}`;
-    const before = this.read.get(key);
-    if (before !== undefined) return before;
-    const base: unknown = Object.getPrototypeOf(it);
-    // A class without a constructor is made as the one that it extends.
-    if (isClass(it) && isClass(base) && !/\bconstructor\s*\(/.test(text)) return this.of(base, base.name);
-    const made = this.typed(this.fromText(text, name, it), isClass(it) ? it.name : name, it.name);
-    this.read.set(key, made);
-    return made;
-  }
-
-  private fromText(text: string, name: string, it: Callable): Shape {
-    for (const form of [`(${text})`, `({ ${text} })`, `({ async ${text} })`]) {
-      try {
-        const { shapes } = readSource(form, 'code.js');
-        const [outermost] = shapes;
-        if (outermost !== undefined) return { ...outermost, name };
-      } catch {
-        // Another form.
-      }
-    }
-    const parameters = Array.from(
-      { length: it.length },
-      (_, i): Parameter => ({ name: `p${i}`, type: '', isOptional: false, isFunction: false, fields: [] }),
-    );
-    return { name, parameters, where: '', className: null, text };
-  }
-
-  /** The same as it is written in the file, with types. */
-  private typed(made: Shape, ...names: readonly string[]): Shape {
-    const like = this.known.filter((it) => it.parameters.length === made.parameters.length);
-    const named = like.filter(({ name }) => names.includes(name));
-    const same = (it: Shape): boolean => it.parameters.every((p, i) => p.name === made.parameters[i]?.name);
-    return named.find(same) ?? like.find((it) => same(it) && made.parameters.length > 0) ?? named[0] ?? made;
-  }
-}
-
-/** Whether it is made with `new`: a class, or a function that has methods. */
-export function isClass(it: unknown): it is Callable {
-  if (typeof it !== 'function') return false;
-  if (/^class\b/.test(Function.prototype.toString.call(it))) return true;
-  const methods: unknown = Reflect.get(it, 'prototype');
-  return typeof methods === 'object' && methods !== null && Object.keys(methods).length > 0;
-}
-
-/** What comes with Node is no part of a lock. */
-const NOT_ITS_OWN: ReadonlySet<object> = new Set([
-  Object.prototype,
-  Function.prototype,
-  EventEmitter,
-  EventEmitter.prototype,
-]);
-
-/** The names of all that a value has of its author. */
-export function membersOf(value: object): Set<string> {
-  const found = new Set<string>();
-  for (let at: object | null = value; at !== null && !NOT_ITS_OWN.has(at); at = Object.getPrototypeOf(at))
-    for (const name of Object.getOwnPropertyNames(at)) if (name !== 'constructor') found.add(name);
-  return found;
-}
-
-/** What can be called of a value: itself, or its methods. */
-export function methodsOf(value: unknown): Map<string, Callable> {
-  const found = new Map<string, Callable>();
-  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return found;
-  for (const name of membersOf(value)) {
-    if (typeof value === 'function' && ['length', 'name', 'prototype'].includes(name)) continue;
-    const own = descriptorOf(value, name);
-    if (typeof own?.value === 'function') found.set(name, own.value as Callable);
-  }
-  return found;
-}
-
-function descriptorOf(value: object, name: string): PropertyDescriptor | undefined {
-  for (let at: object | null = value; at !== null; at = Object.getPrototypeOf(at)) {
-    const own = Object.getOwnPropertyDescriptor(at, name);
-    if (own !== undefined) return own;
-  }
-  return undefined;
-}
 
 function hasRole(parameters: readonly Parameter[], role: ReturnType<typeof roleOf>): boolean {
   return parameters.some(
@@ -137,6 +40,24 @@ export type Make = (value: Callable, step: Step, owner: unknown) => Promise<unkn
 interface Owner {
   readonly path: readonly Step[];
   readonly value: unknown;
+}
+
+/** A function, as it was found. */
+interface Candidate {
+  readonly name: string;
+  /** The name that a person knows. */
+  readonly shown: string;
+  readonly shape: Shape;
+  readonly path: readonly Step[];
+  readonly depth: number;
+}
+
+/** What a function was found beside. */
+interface Group {
+  readonly names: readonly string[];
+  /** Those that release, the likeliest first. */
+  readonly givers: readonly string[];
+  readonly object: Owner | null;
 }
 
 const MOST_DEPTH = 3;
@@ -206,46 +127,45 @@ export class Surface {
     depth: number,
     object: Owner | null = null,
   ): Promise<void> {
-    const nameIn = (name: string): string => (object === null ? '' : name);
-    const known = (name: string): string =>
-      name || object?.path.findLast(({ kind }) => kind !== 'call' && kind !== 'new')?.name || '';
-    const givers = [...functions.keys()]
-      .filter((name) => GIVES.test(name) || GIVES_WHAT.test(name))
-      .sort((a, b) => rank(a) - rank(b));
     const names = [...functions.keys()];
-    const extend = names.find((name) => EXTENDS.test(name)) ?? null;
+    const givers = names.filter((name) => GIVES.test(name) || GIVES_WHAT.test(name)).sort((a, b) => rank(a) - rank(b));
     for (const [name, it] of functions) {
       if (givers.includes(name) || EXTENDS.test(name) || name.startsWith('#')) continue;
-      const shown = known(name);
-      const shape = this.shapes.of(it, name || shown);
-      const { parameters } = shape;
-      const open = object?.value === undefined ? null : (names.find((it) => OPENS.test(it) && it !== name) ?? null);
-      const plan = { path: pathOf(name), take: nameIn(name), give: null, extend: null, open };
-      const isNamed = plan.path.some(({ kind, name }) => kind === 'member' && this.setters.has(name));
-      const length = (isNamed && !parameters.some(namesResource) ? 8 : 0) - depth - (name.startsWith('_') ? 20 : 0);
-      if (hasRole(parameters, 'work') || hasRole(parameters, 'descriptor')) {
-        this.found.push({ plan: { ...plan, use: 'with' }, score: 100 + (RUNS.test(shown) ? 10 : 0) + length });
-        continue;
-      }
-      const takes = isTaker(shown) || (object !== null && name === '' && parameters.some(namesResource));
-      if (takes) {
-        const give = givers.find((other) => whatOf(other) === whatOf(name)) ?? givers[0] ?? null;
-        const isExact = /acquire|obtain|lock/i.test(shown) ? 10 : 0;
-        const isTry = /^try/i.test(shown) ? -1 : 0;
-        const score = (give === null ? 60 : 80) + isExact + isTry + length;
-        this.found.push({ plan: { ...plan, use: 'pair', give, extend }, score });
-      }
-      const isMaker = MAKES.test(shown);
+      const shown = name || object?.path.findLast(({ kind }) => kind !== 'call' && kind !== 'new')?.name || '';
+      const shape = this.shapes.of(it, shown);
       const isSetter = object !== null && setsName(shape);
       if (isSetter) this.setters.add(name);
-      if ((object === null || name !== '') && (isMaker || isSetter || makesByShape(shape, it))) {
-        const path = [...pathOf(name), ...(object === null ? [] : [{ kind: 'member', name } as const])];
-        await this.made({ value: it, owner: object?.value }, path, { kind: 'call', name }, depth + 1);
-      }
-      const isHandler = /handle|run|job|cron|process|tick|main|work|POST|GET|execute|nightly|sync/i.test(shown);
-      const score = takes || isMaker ? 10 : isHandler ? 45 : 40;
-      this.found.push({ plan: { ...plan, use: 'handler' }, score: score + length });
+      const isUsed = this.noteUses({ name, shown, shape, path: pathOf(name), depth }, { names, givers, object });
+      if (isUsed || (object !== null && name === '')) continue;
+      if (!MAKES.test(shown) && !isSetter && !makesByShape(shape, it)) continue;
+      const path = [...pathOf(name), ...(object === null ? [] : [{ kind: 'member', name } as const])];
+      await this.made({ value: it, owner: object?.value }, path, { kind: 'call', name }, depth + 1);
     }
+  }
+
+  /** Notes the ways in which a function may be used. @returns Whether it runs work, and so makes nothing. */
+  private noteUses({ name, shown, shape, path, depth }: Candidate, { names, givers, object }: Group): boolean {
+    const { parameters } = shape;
+    const open = object?.value === undefined ? null : (names.find((it) => OPENS.test(it) && it !== name) ?? null);
+    const plan = { path, take: object === null ? '' : name, give: null, extend: null, open };
+    const isNamed = path.some((step) => step.kind === 'member' && this.setters.has(step.name));
+    const bonus = (isNamed && !parameters.some(namesResource) ? 8 : 0) - depth - (name.startsWith('_') ? 20 : 0);
+    if (hasRole(parameters, 'work') || hasRole(parameters, 'descriptor')) {
+      this.found.push({ plan: { ...plan, use: 'with' }, score: 100 + (RUNS.test(shown) ? 10 : 0) + bonus });
+      return true;
+    }
+    const takes = isTaker(shown) || (object !== null && name === '' && parameters.some(namesResource));
+    if (takes) {
+      const give = givers.find((other) => whatOf(other) === whatOf(name)) ?? givers[0] ?? null;
+      const extend = names.find((it) => EXTENDS.test(it)) ?? null;
+      const score =
+        (give === null ? 60 : 80) + (/acquire|obtain|lock/i.test(shown) ? 10 : 0) - (/^try/i.test(shown) ? 1 : 0);
+      this.found.push({ plan: { ...plan, use: 'pair', give, extend }, score: score + bonus });
+    }
+    const isHandler = /handle|run|job|cron|process|tick|main|work|POST|GET|execute|nightly|sync/i.test(shown);
+    const score = takes || MAKES.test(shown) ? 10 : isHandler ? 45 : 40;
+    this.found.push({ plan: { ...plan, use: 'handler' }, score: score + bonus });
+    return false;
   }
 }
 

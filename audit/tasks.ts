@@ -3,10 +3,7 @@ import { isOwnWork } from './cases.js';
 import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
 import type { Understood } from './plan.js';
-import { type Attempt, calm, rehearse, use } from './rehearsal.js';
-
-/** Calls are given so long to come to an end, ms. */
-const REST_MS = 60_000;
+import { type Attempt, calm, REST_MS, rehearse, use } from './rehearsal.js';
 
 /** What a lock does where one process makes two acquisitions at once. */
 export interface TwoTasks {

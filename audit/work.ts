@@ -1,6 +1,6 @@
 import { argumentsFor, type Given } from './arguments.js';
+import type { Callable, Shapes } from './callables.js';
 import { responseOf } from './response.js';
-import type { Callable, Shapes } from './surface.js';
 
 /** Work that has begun under a lock. */
 export interface Entered {

@@ -1,0 +1,100 @@
+import { EventEmitter } from 'node:events';
+import type { Parameter } from './parameter.js';
+import type { Program } from './program.js';
+import { readSource, type Shape } from './shapes.js';
+
+/** Something that can be called. */
+export type Callable = (...given: readonly unknown[]) => unknown;
+
+/** How functions of the lock's author look, found by what they are at run time. */
+export class Shapes {
+  private readonly known: readonly Shape[];
+  private readonly read = new Map<string, Shape>();
+
+  constructor(program: Program) {
+    this.known = program.shapes;
+  }
+
+  /** @param name - Where it was found. */
+  of(it: Callable, name: string): Shape {
+    const text = Function.prototype.toString.call(it);
+    const key = `${name} ${text}`;
+    const before = this.read.get(key);
+    if (before !== undefined) return before;
+    const base: unknown = Object.getPrototypeOf(it);
+    // A class without a constructor is made as the one that it extends.
+    if (isClass(it) && isClass(base) && !/\bconstructor\s*\(/.test(text)) return this.of(base, base.name);
+    const made = this.typed(this.fromText(text, name, it), isClass(it) ? it.name : name, it.name);
+    this.read.set(key, made);
+    return made;
+  }
+
+  private fromText(text: string, name: string, it: Callable): Shape {
+    for (const form of [`(${text})`, `({ ${text} })`, `({ async ${text} })`]) {
+      try {
+        const { shapes } = readSource(form, 'code.js');
+        const [outermost] = shapes;
+        if (outermost !== undefined) return { ...outermost, name };
+      } catch {
+        // Another form.
+      }
+    }
+    const parameters = Array.from(
+      { length: it.length },
+      (_, i): Parameter => ({ name: `p${i}`, type: '', isOptional: false, isFunction: false, fields: [] }),
+    );
+    return { name, parameters, where: '', className: null, text };
+  }
+
+  /** The same as it is written in the file, with types. */
+  private typed(made: Shape, ...names: readonly string[]): Shape {
+    const like = this.known.filter((it) => it.parameters.length === made.parameters.length);
+    const named = like.filter(({ name }) => names.includes(name));
+    const same = (it: Shape): boolean => it.parameters.every((p, i) => p.name === made.parameters[i]?.name);
+    return named.find(same) ?? like.find((it) => same(it) && made.parameters.length > 0) ?? named[0] ?? made;
+  }
+}
+
+/** Whether it is made with `new`: a class, or a function that has methods. */
+export function isClass(it: unknown): it is Callable {
+  if (typeof it !== 'function') return false;
+  if (/^class\b/.test(Function.prototype.toString.call(it))) return true;
+  const methods: unknown = Reflect.get(it, 'prototype');
+  return typeof methods === 'object' && methods !== null && Object.keys(methods).length > 0;
+}
+
+/** What comes with Node is no part of a lock. */
+const NOT_ITS_OWN: ReadonlySet<object> = new Set([
+  Object.prototype,
+  Function.prototype,
+  EventEmitter,
+  EventEmitter.prototype,
+]);
+
+/** The names of all that a value has of its author. */
+export function membersOf(value: object): Set<string> {
+  const found = new Set<string>();
+  for (let at: object | null = value; at !== null && !NOT_ITS_OWN.has(at); at = Object.getPrototypeOf(at))
+    for (const name of Object.getOwnPropertyNames(at)) if (name !== 'constructor') found.add(name);
+  return found;
+}
+
+/** What can be called of a value: itself, or its methods. */
+export function methodsOf(value: unknown): Map<string, Callable> {
+  const found = new Map<string, Callable>();
+  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return found;
+  for (const name of membersOf(value)) {
+    if (typeof value === 'function' && ['length', 'name', 'prototype'].includes(name)) continue;
+    const own = descriptorOf(value, name);
+    if (typeof own?.value === 'function') found.set(name, own.value as Callable);
+  }
+  return found;
+}
+
+function descriptorOf(value: object, name: string): PropertyDescriptor | undefined {
+  for (let at: object | null = value; at !== null; at = Object.getPrototypeOf(at)) {
+    const own = Object.getOwnPropertyDescriptor(at, name);
+    if (own !== undefined) return own;
+  }
+  return undefined;
+}

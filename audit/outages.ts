@@ -1,0 +1,81 @@
+import type { Fault, Schedule } from '../scenarios/index.js';
+import type { Hosts } from './hosts.js';
+import type { Bench } from './load.js';
+import type { Understood } from './plan.js';
+import { type Attempt, calm, REST_MS, rehearse, use } from './rehearsal.js';
+import type { Said } from './said.js';
+
+/** What is seen of a lock while nodes are dead. */
+export interface InOutages {
+  /** No majority of so many nodes was there; `null` where it did not come to that. */
+  readonly unreached: { readonly attempt: Attempt; readonly nodes: number } | null;
+  /** It goes on as the holder where a minority of its nodes extends its key, and not where none does. */
+  readonly extendsByFew: boolean;
+  /** It went on to extend its key for long after a release that had failed. */
+  readonly extendsOn: boolean;
+}
+
+/** Uses a lock while nodes die. */
+export async function inOutages(bench: Bench, hosts: Hosts, how: Understood, ttlMs: number): Promise<InOutages> {
+  const plays = (schedule: Schedule): Promise<Attempt[]> => rehearse(bench, hosts, how, schedule);
+  let unreached: InOutages['unreached'] = null;
+  // Half of an even number is where a majority is counted wrongly.
+  for (const nodes of how.isOpen && how.nodes > 3 ? [how.nodes, how.nodes - 1] : [how.nodes]) {
+    const [, attempt] = await plays(withoutNodes(nodes, ttlMs));
+    if (attempt !== undefined && (unreached === null || attempt.held !== null)) unreached = { attempt, nodes };
+  }
+  const believes = async (dead: number): Promise<boolean> => {
+    const [attempt] = await plays(withDying(how.nodes, dead, ttlMs));
+    return attempt?.believes ?? true;
+  };
+  const mayCount = how.nodes > 1 && how.renews;
+  const extendsByFew = mayCount && !(await believes(how.nodes)) && (await believes(Math.floor(how.nodes / 2) + 1));
+  const [unreleased] = how.renews ? await plays(withoutRelease(how.nodes, ttlMs)) : [];
+  return { unreached, extendsByFew, extendsOn: unreleased !== undefined && isExtendedOn(unreleased, ttlMs) };
+}
+
+/** So many nodes die that no majority is left, while a client has nothing to do, which then asks again. */
+function withoutNodes(nodes: number, ttlMs: number): Schedule {
+  const again = 2 * ttlMs + 10_000;
+  const schedule = calm(nodes, [[use(10, ttlMs, 100), use(again, ttlMs, 100)]], (again + ttlMs + 2 * REST_MS) * 1000);
+  const die = (_: unknown, i: number): Fault => ({
+    kind: 'crash',
+    node: `n${i}`,
+    atUs: again * 1000 - 1_000_000,
+    restartAfterUs: null,
+  });
+  return { ...schedule, faults: Array.from({ length: Math.ceil(nodes / 2) }, die) };
+}
+
+/** So many nodes die for good while a lock is held for three TTLs. */
+function withDying(nodes: number, dead: number, ttlMs: number): Schedule {
+  const schedule = calm(nodes, [[use(10, ttlMs, 3 * ttlMs)]], (8 * ttlMs + REST_MS) * 1000);
+  const die = (_: unknown, i: number): Fault => ({
+    kind: 'crash',
+    node: `n${i}`,
+    atUs: Math.round(ttlMs * 500),
+    restartAfterUs: null,
+  });
+  return { ...schedule, faults: Array.from({ length: dead }, die) };
+}
+
+/** All nodes are dead for so long when a lock is released that no client tries again, ms. */
+const DEAD_MS = 40_000;
+
+function withoutRelease(nodes: number, ttlMs: number): Schedule {
+  const holdMs = ttlMs / 2;
+  const schedule = calm(nodes, [[use(10, ttlMs, holdMs)]], (DEAD_MS + 8 * ttlMs + REST_MS) * 1000);
+  const die = (_: unknown, i: number): Fault => ({
+    kind: 'crash',
+    node: `n${i}`,
+    atUs: Math.round(holdMs * 1000),
+    restartAfterUs: DEAD_MS * 1000,
+  });
+  return { ...schedule, faults: Array.from({ length: nodes }, die) };
+}
+
+function isExtendedOn({ trial, releasedMs, releaseError }: Attempt, ttlMs: number): boolean {
+  const longAfter = releasedMs + DEAD_MS + 2 * ttlMs + 5_000;
+  const isExtension = (it: Said): boolean => it.operation === 'extend' && it.key === trial?.key && it.atMs > longAfter;
+  return releaseError !== null && (trial?.sent.some(isExtension) ?? false);
+}
