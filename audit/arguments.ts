@@ -1,5 +1,6 @@
 import type { Parameter } from './parameter.js';
-import { isAddress, isId, isListType, namesResource, type Role, roleOf, unitIn } from './roles.js';
+import { isAddress, isId, isListType, namesResource, type Role, roleOf } from './roles.js';
+import { unitIn } from './units.js';
 import { partlyKnown, unknownValue } from './unknown.js';
 
 /** What a call of the lock may be given. */
@@ -105,7 +106,8 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
     case 'keyOf':
       return () => given.key;
     case 'ttl':
-      return Math.max(1, Math.round(given.ttlMs / (unitIn(name) ?? given.unitMs)));
+      if (given.isBare && isOptional) return undefined;
+      return Math.max(1, Math.round(given.ttlMs / (parameter.unitMs ?? unitIn(name) ?? given.unitMs)));
     case 'token':
       if (given.held !== undefined) return tokenIn(given.held, given.token);
       return needed(given.token);

@@ -40,6 +40,18 @@ const renewing = (everyMs: number): string => `${TAKE}
   const timer = setInterval(() => redis.eval(EXTEND, 1, key, token, 8000), ${everyMs});
   try { await fn(); } finally { clearInterval(timer); await redis.eval(UNLOCK, 1, key, token); }`;
 
+const taking = (ttl: string): string => TAKE.replace("'PX', 8000", ttl);
+const lasting = (ttl: string, sent: string): string =>
+  withLock(`${taking(sent)} try { return await fn(); } ${FREE}`).replace('\nexport', `\nconst ${ttl}\nexport`);
+const withOptions = (ttl: string, otherwise: string, sent: string): string => `${HEAD}
+interface Options {
+  ${ttl}
+}
+export async function withLock(redis: Redis, key: string, fn: () => Promise<void>, { ttl = ${otherwise} }: Options = {}) {
+  const token = String(Math.random());
+  ${taking(sent)} try { return await fn(); } ${FREE}
+}`;
+
 const several = (claimedMs: number): string => `${HEAD}
 export class Quorum {
   constructor(private nodes: Redis[]) {}
@@ -159,6 +171,26 @@ it.each([
     'late-extension: it extends its key for the first time after 12 s, and its key lives for 8 s',
     withLock(renewing(12_000)),
     withLock(renewing(2_000)),
+  ],
+  [
+    'seconds-as-ms: its TTL is 90 ms: 90, which is LOCK_TTL_SECONDS, is handed to Redis as milliseconds (PX)',
+    lasting('LOCK_TTL_SECONDS = 90', "'PX', LOCK_TTL_SECONDS"),
+    lasting('LOCK_TTL_SECONDS = 90', "'PX', LOCK_TTL_SECONDS * 1000"),
+  ],
+  [
+    'ms-as-seconds: its TTL is 1500 s: 1500, which is LEASE, is handed to Redis as seconds (EX)',
+    lasting('LEASE = 1_500; // ms', "'EX', LEASE"),
+    lasting('LEASE = 1_500; // ms', "'PX', LEASE"),
+  ],
+  [
+    'seconds-as-ms: its TTL, where it is not given one, is 30 ms: 30 is handed to Redis as milliseconds (PX)',
+    withOptions('/** Lifetime. */ ttl?: number', '30', "'PX', ttl"),
+    withOptions('/** Lifetime. */ ttl?: number', '30', "'EX', ttl"),
+  ],
+  [
+    'seconds-as-ms: it is given its TTL in seconds and hands it to Redis as milliseconds (PX)',
+    withOptions('ttl?: number; // in seconds', '600', "'PX', ttl"),
+    withOptions('ttl?: number; // in ms', '600', "'PX', ttl"),
   ],
   ['seconds-as-ms: its key lives for 30 ms, and it says that it is held for 29.9 s', several(29_900), several(25)],
 ])('says %s, and not of a lock that does not', async (sentence, wrong, right) => {

@@ -1,7 +1,7 @@
 import { type Commands, commandsOf, type Defect, EXCLUSION } from './defect.js';
-import { FIRST_TTL_MS } from './examine.js';
 import { refusedDefects, releaseDefects, sharedDefects } from './release-defects.js';
 import type { FoundLock } from './understand.js';
+import { unitDefects } from './unit-defects.js';
 import { seconds } from './words.js';
 
 /** Less than any extension waits for, ms. */
@@ -24,7 +24,7 @@ export function defectsOf({ how, seen }: FoundLock): Defect[] {
     ...beliefDefects(seen),
     ...lifetimeDefects(commands, seen),
     ...workDefects(seen, how.releases && !how.handsRelease),
-    ...unitDefects(how, commands),
+    ...unitDefects({ how, seen }, commands),
   ];
 }
 
@@ -222,41 +222,6 @@ function beliefDefects({ renewed }: FoundLock['seen']): Defect[] {
       brings: ['belief', 'state', 'margin'],
       isShown: true,
       takes: 'expired',
-    },
-  ];
-}
-
-/** A number of seconds that was meant as ms: more than an hour, in whole thousands, and no number of hours. */
-function isMsAsSeconds(words: readonly string[]): boolean {
-  const at = /^set$/i.test(words[0] ?? '') ? words.findIndex((it) => /^ex$/i.test(it)) : 1;
-  const ttlS = at > 0 && /^(?:set|setex|expire)$/i.test(words[0] ?? '') ? Number(words[at + 1]) : Number.NaN;
-  return ttlS >= 5_000 && ttlS % 1000 === 0 && ttlS % 3600 !== 0;
-}
-
-function unitDefects({ fixedTtlMs, plan, releases }: FoundLock['how'], { acquire, extensions }: Commands): Defect[] {
-  const inSeconds = [acquire, ...extensions].find((it) => it !== undefined && isMsAsSeconds(it.words));
-  if (inSeconds !== undefined && releases && fixedTtlMs !== null && fixedTtlMs !== 1000 * FIRST_TTL_MS)
-    return [
-      {
-        id: 'ms-as-seconds',
-        sentence: `its TTL is ${seconds(fixedTtlMs)}: ${fixedTtlMs / 1000} is handed to Redis as seconds (${inSeconds.verb === 'set' ? 'EX' : inSeconds.verb.toUpperCase()}), as if it were milliseconds; after a crash nobody gets the lock for so long`,
-        fix: 'PX, or divide by 1000',
-        brings: ['lifetime'],
-        isShown: true,
-      },
-    ];
-  if (plan.use === 'handler' || plan.use === 'script') return [];
-  const isLong = fixedTtlMs === 1000 * FIRST_TTL_MS;
-  if (!isLong && fixedTtlMs !== FIRST_TTL_MS / 1000) return [];
-  return [
-    {
-      id: isLong ? 'ms-as-seconds' : 'seconds-as-ms',
-      sentence: isLong
-        ? 'it is given its TTL in milliseconds and hands it to Redis as seconds (EX): a key that nobody deletes is there for a thousand times as long'
-        : 'it is given its TTL in seconds and hands it to Redis as milliseconds (PX): its key is gone after a thousandth of that, and another process gets the lock',
-      fix: isLong ? 'PX, or divide by 1000' : 'EX, or multiply by 1000',
-      brings: isLong ? ['lifetime'] : ['belief', 'state'],
-      isShown: true,
     },
   ];
 }

@@ -7,6 +7,7 @@ import { type InOutages, inOutages } from './outages.js';
 import type { Understood } from './plan.js';
 import { type Attempt, calm, REST_MS, rehearse, use, type Ways } from './rehearsal.js';
 import { type TwoTasks, twoTasks } from './tasks.js';
+import { type Named, namedAs } from './units.js';
 
 /** What was seen of a lock while it was used with nothing in its way. */
 export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages {
@@ -14,6 +15,10 @@ export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages {
   readonly alone: Attempt;
   /** Two of two processes: the second asks while the first holds the lock. */
   readonly both: readonly Attempt[];
+  /** One that is not given the TTL that it can do without; `null` where it is given none, or needs one. */
+  readonly bare: Attempt | null;
+  /** What the file calls the number of its TTL in ms, and in seconds. */
+  readonly named: { readonly ms: Named | null; readonly seconds: Named | null };
   /** The lock was held for three TTLs; `null` where that was not tried. */
   readonly renewed: Attempt | null;
   /** It was extended while it was held; `null` where it cannot be. */
@@ -68,6 +73,10 @@ export async function examine(
   const extensions = [{ afterUs: Math.round(partMs * 500), ttlMs }];
   const [extended] = how.plan.use === 'pair' ? await plays([{ ...held, extensions }]) : [];
   const [thrown] = how.plan.use === 'with' ? await plays([held], { throws: true }) : [];
+  const [bare] = how.fixedTtlMs === null ? await playing({ ...known, isBare: true })([use(10, ttlMs, 1)]) : [];
+  const sentMs = (how.fixedTtlMs === null ? bare : alone)?.trial?.ttlMs ?? Number.NaN;
+  const { sources } = bench.program;
+  const named = { ms: namedAs(sources, sentMs), seconds: namedAs(sources, sentMs / 1000) };
   const [natural] = ownWork ? await plays([use(10, ttlMs, 1)], { naturally: true }) : [];
   const { besides, ...tasks } = await twoTasks(bench, hosts, known, ttlMs);
   return {
@@ -78,6 +87,8 @@ export async function examine(
       lostInFailover: known.waits && !ownWork && (await isLostInFailover(bench, hosts, known, ttlMs)),
       alone,
       both,
+      bare: bare ?? null,
+      named,
       renewed: renewed ?? null,
       extended: extended ?? null,
       thrown: thrown ?? null,

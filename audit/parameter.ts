@@ -10,6 +10,8 @@ export interface Parameter {
   readonly isGuessed?: boolean;
   /** It is what is left of the arguments. */
   readonly isRest?: boolean;
+  /** How many ms 1 of it means, where a comment says so. */
+  readonly unitMs?: number | null;
   /** It is a callback of Node's style, which is told an error first. */
   readonly isCallback?: boolean;
   /** A client is made of it. */

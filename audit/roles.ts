@@ -211,9 +211,3 @@ function isLikeClient(fields: readonly Parameter[]): boolean {
   const has = (name: string): boolean => fields.some((it) => it.name === name && it.isFunction);
   return has('set') && (has('eval') || has('del') || has('get'));
 }
-
-/** How many ms a TTL of 1 means, by the name of its parameter; `null` where that does not tell. */
-export function unitIn(name: string): number | null {
-  if (/ms$|milli|^px$/i.test(name)) return 1;
-  return /sec(?:ond)?s?$|^ex$/i.test(name) || /[a-z]S$/.test(name) ? 1_000 : null;
-}

@@ -1,6 +1,7 @@
 import type { Parameter } from './parameter.js';
 import { isResponse } from './roles.js';
 import { isNode, part, parts, type SyntaxNode, syntaxOf, visit } from './syntax.js';
+import { parameterSaid, propertySaid } from './units.js';
 import { calls, callsBack, fieldsRead, nameOf, opens } from './uses.js';
 
 /** A function, a method or a class, as it is called. */
@@ -119,7 +120,7 @@ class Reader {
     const parameters =
       node.type.startsWith('Class') && node.type !== 'ClassMethod'
         ? []
-        : withoutCallbacks(parts(node, 'params').map((it) => this.parameterOf(it, body)));
+        : withoutCallbacks(parts(node, 'params').map((it) => this.withUnit(this.parameterOf(it, body), node)));
     const returnsFunction = isFunctionReturned(body);
     return { name, parameters, where: this.where(node), className, text: this.textOf(node), returnsFunction };
   }
@@ -151,6 +152,13 @@ class Reader {
     return { name, type, isOptional: node.optional === true, isFunction, isCallback, opens: opens(body, name), fields };
   }
 
+  /** With the unit that the comment before its function says. */
+  private withUnit(parameter: Parameter, { start }: SyntaxNode): Parameter {
+    const before = this.text.slice(0, start);
+    const said = (it: Parameter): Parameter => ({ ...it, unitMs: it.unitMs ?? parameterSaid(before, it.name) });
+    return { ...said(parameter), fields: parameter.fields.map(said) };
+  }
+
   /** The type of a list of which each is made a client: of objects where their host is read. */
   private addressesIn(body: SyntaxNode | null): string {
     return /\{[^{}]*\bhost\b[^{}]*\}\s*\)?\s*=>|\w\.host\b/.test(this.textOf(body)) ? '{ host }[]' : 'string[]';
@@ -170,6 +178,7 @@ class Reader {
           type: typed?.type ?? inner.type,
           isOptional: inner.isOptional || (typed?.isOptional ?? false),
           isFunction: inner.isFunction || (typed?.isFunction ?? false),
+          unitMs: typed?.unitMs ?? null,
           fields: typed?.fields ?? inner.fields,
         },
       ];
@@ -206,6 +215,7 @@ class Reader {
       isOptional: member.optional === true,
       isFunction,
       isGuessed: isMethod,
+      unitMs: propertySaid(this.text.slice(0, member.start), this.text.slice(member.end)),
       fields: isFunction ? [] : this.fieldsOfType(annotation, depth + 1),
     };
   }

@@ -1,0 +1,54 @@
+/** How many ms a TTL of 1 means, by the name of what it is; `null` where that does not tell. */
+export function unitIn(name: string): number | null {
+  if (/ms$|milli|^px$/i.test(name)) return 1;
+  return /sec(?:ond)?s?$|^ex$/i.test(name) || /[a-z]S$/.test(name) ? 1_000 : null;
+}
+
+/** The same by what a comment says. */
+export function unitSaid(comment: string): number | null {
+  const isMs = /\b(?:milliseconds?|millis|ms)\b/i.test(comment);
+  const isS = /\b(?:seconds?|secs?)\b/i.test(comment);
+  return isMs === isS ? null : isMs ? 1 : 1_000;
+}
+
+const BLOCK_BEFORE =
+  /\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*(?:(?:export|default|async|function|public|private|protected|static|override|const|let|var|[\w$.]+\s*[:=])\s*)*$/;
+const LINE_BEFORE = /(?:\/\*\*?((?:(?!\*\/)[\s\S])*)\*\/|\/\/([^\n]*))\s*$/;
+/** Further before there is nothing that is about what comes after it. */
+const NEAR = 3_000;
+
+/** What the comment before a function says of one of its parameters. */
+export function parameterSaid(before: string, name: string): number | null {
+  const [, block = ''] = BLOCK_BEFORE.exec(before.slice(-NEAR)) ?? [];
+  const line = block.split('@').find((it) => new RegExp(`^param\\s[^\\n]*?(?:^|[\\s.[])${name}\\b`).test(it));
+  return name === '' || line === undefined ? null : unitSaid(line);
+}
+
+/** What the comment before or behind a property says of it. */
+export function propertySaid(before: string, after: string): number | null {
+  const [, block, line] = LINE_BEFORE.exec(before.slice(-NEAR)) ?? [];
+  const behind = /^[,;]?[^\S\n]*\/\/([^\n]*)/.exec(after)?.[1];
+  return unitSaid(behind ?? block ?? line ?? '');
+}
+
+const NUMBERS = /\b([A-Za-z_$][\w$]*)\s*(?::\s*number\s*)?[=:]\s*(\d[\d_]*(?:\s*\*\s*\d[\d_]*)*)(?![\w.])([^\n]*)/g;
+const IS_TTL = /ttl|lock|lease|expir|hold|timeout|duration|life|^sec(?:ond)?s$/i;
+
+/** A number that has a name, and the unit that this or a comment tells. */
+export interface Named {
+  readonly name: string;
+  readonly unitMs: number;
+}
+
+/** The name that files give to this number as a TTL; `null` where they do not agree. */
+export function namedAs(sources: readonly { readonly text: string }[], value: number): Named | null {
+  const found = sources.flatMap(({ text }) =>
+    [...text.matchAll(NUMBERS)].flatMap(([, name = '', product = '', rest = '']) => {
+      const number = product.split('*').reduce((all, it) => all * Number(it.replaceAll('_', '')), 1);
+      const unitMs = unitIn(name) ?? unitSaid(/\/\/(.*)/.exec(rest)?.[1] ?? '');
+      return number === value && unitMs !== null && IS_TTL.test(name) ? [{ name, unitMs }] : [];
+    }),
+  );
+  const [first = null] = found;
+  return found.every(({ unitMs }) => unitMs === first?.unitMs) ? first : null;
+}
