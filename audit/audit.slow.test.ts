@@ -21,6 +21,7 @@ it.each([
   ['extending.ts', 'single', 'Lease.take (extending.ts:31) acquires, and release releases'],
   // That it says that it is held does not say for how long.
   ['flagged.ts', 'single', 'Mutex.acquire (flagged.ts:26) acquires, and release releases'],
+  ['fresh-token.mjs', 'single', 'Fresh.acquire (reused-token.mjs:13) acquires, and release releases'],
 ])('%s is safe as %s', async (file, promise, understood) => {
   const result = await audited(file);
   expect(result).toMatchObject({ verdict: 'passed', promise, findings: [] });
@@ -36,6 +37,7 @@ it.each([
   ['await-using.ts', 'blind-extension', 'await-using.ts:'],
   ['options-class-blind.ts', 'blind-extension', 'options-class-blind.ts:'],
   ['extending-blind.ts', 'blind-extension', 'extending-blind.ts:'],
+  ['reused-token.mjs', 'reused-token', 'reused-token.mjs:'],
 ])('%s is not: %s', async (file, id, line) => {
   const { verdict, findings } = await audited(file);
   expect(verdict).toBe('violated');
@@ -57,7 +59,7 @@ it('finds a pair by what it locks, and a TTL in the wrong unit', async () => {
   const { understood, findings } = await audited('named-pair.ts', 8);
   expect(understood[0]).toBe('lockInvoice (named-pair.ts:15) acquires, and unlockInvoice releases');
   expect(findings.map(({ id }) => id)).toEqual(['ms-as-seconds']);
-  expect(findings[0]?.sentence).toContain('20000 is handed to Redis as seconds (EX)');
+  expect(findings[0]?.sentence).toContain('20000, which is LOCK_MS, is handed to Redis as seconds (EX)');
 });
 
 it('finds a release in what a function gives, and says what it does to others', async () => {

@@ -15,7 +15,7 @@ import { loadLua } from '../wire/index.js';
 import { type PromiseKind, promiseOf } from './cases.js';
 import { causeOf, lastGone } from './causes.js';
 import { CLIENT_KINDS, type ClientKind, clientKindIn, keepClassesOfNodeRedis, loadClient } from './clients.js';
-import type { Defect } from './defect.js';
+import { type Defect, EXCLUSION } from './defect.js';
 import { defectsOf } from './diagnosis.js';
 import { environmentFor, serversIn } from './environment.js';
 import type { Bench } from './load.js';
@@ -43,7 +43,7 @@ export interface AuditPlan extends Said {
 
 /** A finding of an audit. */
 export interface Finding {
-  /** `blind-release`; the kind of failure where no defect explains it. */
+  /** `blind-release`: what is wrong; the kind of failure where neither what the lock sends nor its run says that. */
   readonly id: string;
   readonly property: string;
   readonly kind: ViolationKind | null;
@@ -181,9 +181,8 @@ async function firstUnderstood(
 
 /** The failures that are told: two kinds may come of one thing, and the worst is enough then. */
 function distinct(failing: readonly Failing[]): readonly Failing[] {
-  const exclusion: readonly ViolationKind[] = ['belief', 'state', 'token', 'margin', 'continuity'];
-  const [first] = failing.filter(({ kind }) => exclusion.includes(kind));
-  return failing.filter((it) => it === first || !exclusion.includes(it.kind));
+  const [first] = failing.filter(({ kind }) => EXCLUSION.includes(kind));
+  return failing.filter((it) => it === first || !EXCLUSION.includes(it.kind));
 }
 
 async function findingOf(
@@ -215,13 +214,16 @@ async function findingOf(
     how,
   );
   const defect = shownDefect(defects, kind, shown, played);
-  const known = defect ?? causeOf(kind, shown, played, schedule);
+  const cause = causeOf(kind, shown, played, schedule);
+  // What deletes the key of a later try of its own is no release that deletes another's.
+  const isOwn = cause?.id === 'reused-token' && !(defect !== undefined && OF_VALUES.includes(defect.id));
+  const known = isOwn ? cause : (defect ?? cause);
   const sent =
     (defect?.verb === undefined ? null : lineOf(played, defect.verb)) ??
     decidedBy(shown, played.run.trace, played.frames) ??
     lineOf(played);
   return {
-    id: defect?.id ?? kind,
+    id: known?.id ?? (EXCLUSION.includes(kind) ? 'two-holders' : kind),
     property: propertyLabel(shown.property),
     kind,
     sentence: known?.sentence ?? shown.detail,
@@ -234,6 +236,9 @@ async function findingOf(
     recording: await record(subject, schedule, how),
   };
 }
+
+/** Defects of the value that acquisitions store, which explain more than one failure of its tries. */
+const OF_VALUES: readonly string[] = ['shared-value', 'value-of-process'];
 
 /** The defect that explains a failure: one by which a key goes as it has gone there, where there is one. */
 function shownDefect(
@@ -262,11 +267,11 @@ function placeOf(text: string, folder: string): Finding['place'] {
 }
 
 /** What plain use has shown. */
-function shownFinding({ id, sentence, fix, brings }: Defect, where: string, path: string): Finding {
+function shownFinding({ id, sentence, fix, brings, property }: Defect, where: string, path: string): Finding {
   const [kind = 'state'] = brings;
   return {
     id,
-    property: propertyLabel(PROPERTY_OF[kind]),
+    property: propertyLabel(property ?? PROPERTY_OF[kind]),
     kind: null,
     sentence,
     fix,

@@ -7,6 +7,8 @@ import type { TraceEvent } from '../sim/index.js';
 
 /** What is wrong, and what mends it. */
 export interface Cause {
+  /** Short, for programs. */
+  readonly id: string;
   readonly sentence: string;
   readonly fix: string;
 }
@@ -14,16 +16,19 @@ export interface Cause {
 /** What a failure says of a lock of which the commands say nothing. */
 const FAILURES: Readonly<Partial<Record<ViolationKind, Cause>>> = {
   acquisition: {
+    id: 'over-when-given',
     sentence:
       'it does not look how much of the TTL is left when a majority has answered: it hands over a lock that is over already',
     fix: 'subtract the time since the first SET was sent, and an allowance for drift, from the TTL; release where nothing is left',
   },
   margin: {
+    id: 'outlives-key',
     sentence:
       'it takes the lock for held for longer than its keys last for certain: the time that its commands took is not subtracted',
     fix: 'count the TTL from before the first command was sent',
   },
   leak: {
+    id: 'leaves-key',
     sentence:
       'it leaves its key behind on nodes: after an attempt that has failed, or a release, it does not release all of them',
     fix: 'send the release to all nodes, whatever they have answered',
@@ -31,37 +36,56 @@ const FAILURES: Readonly<Partial<Record<ViolationKind, Cause>>> = {
 };
 
 const DELETES_OTHERS: Cause = {
+  id: 'deletes-others',
   sentence: 'it deletes a key that another process has, without looking whose it is',
   fix: 'delete the key only where its whole value is your token, also where a failed try is taken back',
 };
 const DELETES_LATE: Cause = {
+  id: 'deletes-others',
   sentence:
     "it deletes a key that another process has: its release runs when its own key has expired, and does not compare all that tells one lock from another's",
   fix: 'store a random token for each acquisition, and delete the key only where its whole value is that token',
 };
 const OVERWRITES: Cause = {
+  id: 'overwrites',
   sentence: 'it overwrites the key of another process, which still works under it',
   fix: 'set the key only where there is none: SET key token NX PX ttl',
 };
 const NO_DRIFT: Cause = {
+  id: 'outlives-key',
   sentence:
     'it takes the lock for held when its keys have expired: it counts on the whole TTL, and leaves no allowance for clocks that differ',
   fix: 'subtract an allowance for drift from the TTL: 1 % of it and 2 ms, as Redlock does',
 };
 const TOO_LONG: Cause = {
+  id: 'outlives-key',
   sentence:
     'it takes the lock for held when its keys have expired: the time that its commands took is not subtracted from the TTL',
   fix: 'count the TTL from before the first command was sent',
 };
 const HOLDS_ON: Cause = {
+  id: 'outlives-key',
   sentence: 'it takes the lock for held when its keys have expired',
   fix: 'rely on the lock for no longer than its TTL, counted from before its command was sent, or from the last extension that succeeded',
 };
 
 const LETS_TASKS_IN: Cause = {
+  id: 'lets-tasks-in',
   sentence:
     'it lets two tasks of one process in at once: what the process knows of its own lock counts for all that goes on in it',
   fix: 'have each acquisition take its own token, and refuse it where the key has another one',
+};
+
+const REUSES_TOKEN: Cause = {
+  id: 'reused-token',
+  sentence:
+    'all tries of one acquisition store one token: what was sent to take an earlier try back arrives late, and deletes the key of a later one, which is held',
+  fix: 'make a new token for each try, inside the loop',
+};
+const RELEASES_WORKING: Cause = {
+  id: 'releases-early',
+  sentence: 'it deletes its own key while its work goes on: another process gets the lock, and both work',
+  fix: 'release the lock when the work has ended; to give the work up before, tell it (AbortSignal), and wait until it has stopped',
 };
 
 /** The last key of one of these clients that has gone. */
@@ -84,6 +108,18 @@ function timeOfCommands({ process, detail }: TraceEvent, trace: readonly TraceEv
   return sent === undefined || claim === undefined ? 0 : claim.atUs - sent.atUs;
 }
 
+/** Why a holder has deleted its own key; `null` where it has not. */
+function ownDeletion({ cause, detail, process, seq }: TraceEvent, trace: readonly TraceEvent[]): Cause | null {
+  const by = trace[cause];
+  if (by === undefined || by.detail.client !== detail.owner) return null;
+  const sent = trace[by.cause];
+  const set = trace.findLast(
+    (it) => it.kind === 'key-set' && it.process === process && it.seq < seq && it.detail.token === detail.token,
+  );
+  if (sent === undefined || set === undefined) return null;
+  return sent.seq < set.seq ? REUSES_TOKEN : RELEASES_WORKING;
+}
+
 /** What a failure says of a lock, by its kind and by what its run shows; `null` where that is not known. */
 export function causeOf(
   kind: ViolationKind,
@@ -101,6 +137,7 @@ export function causeOf(
       ? DELETES_LATE
       : DELETES_OTHERS;
   if (done !== undefined && gone?.detail.how === 'overwritten') return OVERWRITES;
+  if (gone?.detail.how === 'deleted') return ownDeletion(gone, run.trace);
   if (gone?.detail.how !== 'expired') return null;
   if (cluster.clocks.some(({ ratePpm }) => ratePpm !== 0)) return NO_DRIFT;
   return atUs - gone.atUs <= timeOfCommands(gone, before) ? TOO_LONG : HOLDS_ON;

@@ -1,4 +1,5 @@
 import type { ViolationKind } from '../guests/search/kinds.js';
+import type { PropertyId } from '../scenarios/index.js';
 import type { Said } from './said.js';
 import type { Trial } from './wire.js';
 
@@ -10,6 +11,8 @@ export interface Defect {
   readonly fix: string;
   /** Kinds of failure that it brings about. */
   readonly brings: readonly ViolationKind[];
+  /** The property that it breaks, where no failure that it brings about says so. */
+  readonly property?: PropertyId;
   /** Using the lock with nothing in its way has shown it: no search is needed. */
   readonly isShown: boolean;
   /** The command in which it lies, in upper case, where it lies in one. */

@@ -40,6 +40,15 @@ const renewing = (everyMs: number): string => `${TAKE}
   const timer = setInterval(() => redis.eval(EXTEND, 1, key, token, 8000), ${everyMs});
   try { await fn(); } finally { clearInterval(timer); await redis.eval(UNLOCK, 1, key, token); }`;
 
+const fenced = (fence: string): string => `${HEAD}
+let count = 0;
+export async function acquire(redis: Redis, key: string, ttlMs: number) {
+  const token = String(Math.random());
+  if ((await redis.set(key, token, 'PX', ttlMs, 'NX')) !== 'OK') return null;
+  return { token, fence: ${fence}, count };
+}
+export async function release(redis: Redis, key: string, { token }: { token: string }) { ${FREES} }`;
+
 const taking = (ttl: string): string => TAKE.replace("'PX', 8000", ttl);
 const lasting = (ttl: string, sent: string): string =>
   withLock(`${taking(sent)} try { return await fn(); } ${FREE}`).replace('\nexport', `\nconst ${ttl}\nexport`);
@@ -191,6 +200,16 @@ it.each([
     'seconds-as-ms: it is given its TTL in seconds and hands it to Redis as milliseconds (PX)',
     withOptions('ttl?: number; // in seconds', '600', "'PX', ttl"),
     withOptions('ttl?: number; // in ms', '600', "'PX', ttl"),
+  ],
+  [
+    'fencing-token: its fencing token does not rise from one holder to the next: it is the time that the clock',
+    fenced('Date.now()'),
+    fenced('await redis.incr("fence")'),
+  ],
+  [
+    'fencing-token: its fencing token does not rise from one holder to the next: each process counts by itself',
+    fenced('++count'),
+    fenced('await redis.incr("fence")'),
   ],
   ['seconds-as-ms: its key lives for 30 ms, and it says that it is held for 29.9 s', several(29_900), several(25)],
 ])('says %s, and not of a lock that does not', async (sentence, wrong, right) => {

@@ -1,4 +1,5 @@
 import { type Commands, commandsOf, type Defect, EXCLUSION } from './defect.js';
+import { fenceDefects } from './fences.js';
 import { refusedDefects, releaseDefects, sharedDefects } from './release-defects.js';
 import type { FoundLock } from './understand.js';
 import { unitDefects } from './unit-defects.js';
@@ -25,6 +26,7 @@ export function defectsOf({ how, seen }: FoundLock): Defect[] {
     ...lifetimeDefects(commands, seen),
     ...workDefects(seen, how.releases && !how.handsRelease),
     ...unitDefects({ how, seen }, commands),
+    ...fenceDefects(seen.fences),
   ];
 }
 

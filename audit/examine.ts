@@ -1,6 +1,7 @@
 import type { LockPlan } from '../scenarios/index.js';
 import { isOwnWork } from './cases.js';
 import { isLostInFailover } from './failover.js';
+import { type Fence, fencesOf } from './fences.js';
 import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
 import { type InOutages, inOutages } from './outages.js';
@@ -19,6 +20,8 @@ export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages {
   readonly bare: Attempt | null;
   /** What the file calls the number of its TTL in ms, and in seconds. */
   readonly named: { readonly ms: Named | null; readonly seconds: Named | null };
+  /** Of three acquisitions after each other, the last of another process; empty where there are none. */
+  readonly fences: readonly Fence[];
   /** The lock was held for three TTLs; `null` where that was not tried. */
   readonly renewed: Attempt | null;
   /** It was extended while it was held; `null` where it cannot be. */
@@ -89,6 +92,7 @@ export async function examine(
       both,
       bare: bare ?? null,
       named,
+      fences: await fencesOf(bench, hosts, known, ttlMs),
       renewed: renewed ?? null,
       extended: extended ?? null,
       thrown: thrown ?? null,

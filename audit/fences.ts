@@ -1,0 +1,80 @@
+import type { Schedule } from '../scenarios/index.js';
+import type { Defect } from './defect.js';
+import type { Hosts } from './hosts.js';
+import type { Bench } from './load.js';
+import type { Understood } from './plan.js';
+import { calm, REST_MS, rehearse, use } from './rehearsal.js';
+
+/** A fencing token, and what the clock of its process showed. */
+export interface Fence {
+  readonly value: number;
+  readonly wallMs: number;
+}
+
+/** So far is the clock of the second process behind, µs. */
+const BEHIND_US = 5_000_000;
+const BETWEEN_MS = 200;
+
+/**
+ * The fencing tokens of three acquisitions after each other: two of one process, and one of another, whose clock is behind.
+ * Empty where they have none.
+ */
+export async function fencesOf(bench: Bench, hosts: Hosts, how: Understood, ttlMs: number): Promise<readonly Fence[]> {
+  if (!how.releases || !speaksOfFencing(bench)) return [];
+  const clients = [[use(10, ttlMs, 1), use(10 + BETWEEN_MS, ttlMs, 1)], [use(10 + 2 * BETWEEN_MS, ttlMs, 1)]];
+  const schedule = calm(how.nodes, clients, (2 * ttlMs + REST_MS) * 1000);
+  const clocks = [{ process: 'c2', offsetUs: -BEHIND_US, ratePpm: 0 }];
+  const behind: Schedule = { ...schedule, cluster: { ...schedule.cluster, clocks } };
+  const attempts = await rehearse(bench, hosts, how, behind);
+  const found = attempts.flatMap(({ held, acquiredMs }) => {
+    const value = held === null ? null : (fenceIn(held.result) ?? fenceIn(held.owner));
+    return value === null ? [] : [{ value, wallMs: acquiredMs }];
+  });
+  return found.length === 3 ? found : [];
+}
+
+function speaksOfFencing({ program }: Bench): boolean {
+  return program.sources.some(({ text }) => /fenc/i.test(text));
+}
+
+/** A lock that speaks of fencing may call its token so, or otherwise; what is nothing but a number is one. */
+function fenceIn(value: unknown): number | null {
+  if (typeof value === 'number' || typeof value === 'bigint') return Number(value);
+  if (typeof value !== 'object' || value === null) return null;
+  const names = Object.keys(value);
+  for (const name of [
+    ...names.filter((it) => /fenc/i.test(it)),
+    ...names.filter((it) => /^(?:token|epoch|generation|term)$/.test(it)),
+  ]) {
+    const field: unknown = Reflect.get(value, name);
+    if (typeof field === 'number' || typeof field === 'bigint' || /^\d+$/.test(String(field))) return Number(field);
+  }
+  return null;
+}
+
+const DAY_MS = 86_400_000;
+
+/** What is wrong with fencing tokens that do not rise from holder to holder. */
+export function fenceDefects(fences: readonly Fence[]): Defect[] {
+  const [one, two, other] = fences;
+  if (one === undefined || two === undefined || other === undefined) return [];
+  if (two.value > one.value && other.value > two.value) return [];
+  const isTime = [1, 1_000].some((unit) => Math.abs(other.value * unit - other.wallMs) < DAY_MS);
+  const why = isTime
+    ? 'it is the time that the clock of its process shows, and falls back where another process acquires whose clock is behind'
+    : one.value === two.value && two.value === other.value
+      ? 'it is always the same'
+      : two.value <= one.value
+        ? 'it is not drawn from anything that rises'
+        : 'each process counts by itself, so that it falls back where another one acquires';
+  return [
+    {
+      id: 'fencing-token',
+      sentence: `its fencing token does not rise from one holder to the next: ${why}; what it guards refuses the new holder, or takes a late write of the one before`,
+      fix: 'draw the token by INCR on a key without a TTL, in the script that sets the lock',
+      brings: [],
+      property: 'fencing',
+      isShown: true,
+    },
+  ];
+}
