@@ -256,10 +256,10 @@ describe('a drain', () => {
     let turns = 0;
     await drainByImmediates(() => {
       current.owner = new Fake();
-      return ++turns < 20_000;
+      // However long the timer takes on a busy machine.
+      return ++turns < 20_000 || met.length < 4;
     });
     clearInterval(watch);
-    expect(met.length).toBeGreaterThan(3);
     expect(met.filter((it) => it !== null)).toEqual([]);
   });
 
