@@ -1,7 +1,7 @@
 import { Redis as IoRedis, type Redis } from 'ioredis';
 import { expect, it } from 'vitest';
 import type { Operation } from '../../core/index.js';
-import type { Fate, Fault } from '../../scenarios/index.js';
+import { type Fate, type Fault, plainCluster } from '../../scenarios/index.js';
 import { lockFactoryOf } from '../lock-factory.js';
 import type { LockUnderTest, MakeLock } from '../lock-under-test.js';
 import { replayGuests } from '../run.js';
@@ -158,6 +158,25 @@ it('counts an extension that comes to a node right behind the SET', async () => 
   const lost: Fate = { ...LOST_SET, operation: 'extend', node: 'n2' };
   const lock = plan(0, 3_000_000, { extensions: [{ afterUs: 20_000, ttlMs: 1_000 }] });
   expect(await found(lockWith({}), [], [...late, lost], lock)).toEqual([]);
+});
+
+it('counts an extension that a later one has overtaken from when that one was sent', async () => {
+  const overtaken = (node: string): Fate => ({
+    ...{ client: 'c1', node, operation: 'extend', send: 0, direction: 'request', delayUs: 700_000 },
+  });
+  const lost: Fate = { client: 'c1', node: 'n0', operation: 'extend', send: 1, direction: 'request', lost: true };
+  const extensions = [
+    { afterUs: 100_000, ttlMs: 1_000 },
+    { afterUs: 650_000, ttlMs: 1_000 },
+  ];
+  const cluster = { ...plainCluster(5), link: 'reordering' } as const;
+  const schedule = scheduleOf([[plan(0, 3_000_000, { extensions })]], {
+    cluster,
+    fates: [overtaken('n3'), overtaken('n4'), lost],
+  });
+  const subject = await lockFactoryOf('a lock', lockWith({}), 500);
+  const { violations } = await replayGuests(subject, schedule);
+  expect(violations.map(({ detail }) => detail)).toEqual([]);
 });
 
 it('tells of a token that two processes use at once', async () => {

@@ -15,14 +15,21 @@ interface Stored {
   readonly ttlMs: number;
 }
 
+/** A TTL that a key had been given at this time or later, and so until when it lasts at least, µs of true time. */
+interface Certain {
+  readonly token: number;
+  readonly fromUs: number;
+  readonly untilUs: number;
+}
+
 /**
  * Until when a lock can be relied on: a key may have been set as soon as its command was sent, and then it is gone a TTL
- * later. Who believes for longer than a majority of its keys last for certain, relies on messages that were slow.
+ * later. A command that another has overtaken was not carried out before that one was sent. Who believes for longer than a majority of its keys last for certain, relies on messages that were slow.
  */
 export class Margin {
   readonly violations: ClientViolation[] = [];
-  /** By lock, then by node and key: until when a key lasts for certain, µs of true time, with this token. */
-  private readonly certain = new Map<SimLock, Map<string, { readonly token: number; readonly untilUs: number }>>();
+  /** By lock, then by node and key: what is certain of its key, with this token. */
+  private readonly certain = new Map<SimLock, Map<string, Certain>>();
   private readonly told = new Set<SimLock>();
   private readonly sentAt = new WeakMap<Command, TrueTime>();
   private before: ReadonlyMap<number, Stored> = new Map();
@@ -61,9 +68,10 @@ export class Margin {
         if (was?.token === token && was.ttlMs !== NO_EXPIRY) this.tellForeign(lock, token, node, now);
         continue;
       }
-      const untilUs = ttlMs === NO_EXPIRY ? Number.POSITIVE_INFINITY : sentUs + ttlMs * 1000;
-      const ends = this.certain.get(lock) ?? new Map();
-      ends.set(`${node} ${key}`, { token, untilUs });
+      const ends = this.certain.get(lock) ?? new Map<string, Certain>();
+      const fromUs = Math.max(sentUs, ends.get(`${node} ${key}`)?.fromUs ?? 0);
+      const untilUs = ttlMs === NO_EXPIRY ? Number.POSITIVE_INFINITY : fromUs + ttlMs * 1000;
+      ends.set(`${node} ${key}`, { token, fromUs, untilUs });
       this.certain.set(lock, ends);
     }
   }
