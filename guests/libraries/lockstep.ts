@@ -7,9 +7,8 @@ async function load(connect: Connect = byIoredis): Promise<MakeLock> {
   const { newRuntime } = await import('../../real/lock/parts.js');
   return (bed) => {
     const settings = { retryCount: RETRIES, retryDelay: RETRY_DELAY_MS, retryJitter: RETRY_JITTER_MS };
-    // Its connections are its own, made from these. Simulated processes share what is at the top of modules, so each is
-    // given the clock and the randomness that a process of its own would have there.
-    const redlock = new Redlock(connect(bed), settings, newRuntime());
+    // Simulated processes draw few tokens each, and do not warn of an even number of nodes.
+    const redlock = new Redlock(connect(bed), settings, newRuntime(4));
     return {
       acquire: (resource, ttlMs) => redlock.acquire([resource], ttlMs),
       using: (resource, ttlMs, routine) => redlock.using([resource], ttlMs, routine),

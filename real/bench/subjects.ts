@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Redis, RedisOptions } from 'ioredis';
 import { Redlock, type RedlockSettings } from 'lockstep-redlock';
 import { SOUND, scriptsOf } from '../../core/index.js';
-import { DEFAULT_RUNTIME } from '../lock/parts.js';
+import { newRuntime } from '../lock/parts.js';
 import type { SubjectName } from './types.js';
 
 /** Long enough that no key of a benchmark expires while it counts. */
@@ -141,12 +141,13 @@ async function floor(
   nodes: readonly BareNode[],
   settle: (replies: Promise<unknown>[]) => Promise<readonly unknown[]>,
 ): Promise<Subject> {
+  const { chance } = newRuntime();
   await Promise.all(nodes.flatMap((node) => [EXTEND, RELEASE].map(({ lua }) => node.load(lua))));
   return {
     name,
     worker: (resource) => ({
       async acquire() {
-        const token = String(DEFAULT_RUNTIME.chance.draw().token);
+        const token = String(chance.draw().token);
         const votes = await settle(nodes.map((node) => node.set(resource, token)));
         if (votes.includes(null)) throw new Error(`The floor found ${resource} held: something is left from before.`);
         return {

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { later, type Timer } from '../../core/index.js';
 import { LockTimers } from './alarms.js';
 import { bootStepOf, LocalClock } from './clock.js';
-import { DEFAULT_RUNTIME } from './machine.js';
+import { newRuntime } from './machine.js';
 
 const HOUR_US = 3_600_000_000;
 
@@ -189,7 +189,8 @@ describe('alarms', () => {
 });
 
 test('tokens have 128 bits and do not repeat, jitter covers its range', () => {
-  const chances = Array.from({ length: 10_000 }, () => DEFAULT_RUNTIME.chance.draw());
+  const { chance } = newRuntime();
+  const chances = Array.from({ length: 10_000 }, () => chance.draw());
   expect(new Set(chances.map(({ token }) => token)).size).toBe(chances.length);
   expect(chances.every(({ token }) => /^[0-9a-f]{32}$/.test(String(token)))).toBe(true);
   const jitters = chances.map(({ jitterPpm }) => jitterPpm);

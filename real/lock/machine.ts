@@ -11,7 +11,7 @@ class RandomPool {
   #used: number;
 
   /** @param draws - How many are drawn in one go. */
-  constructor(draws: number = 256) {
+  constructor(draws: number) {
     this.#pool = Buffer.allocUnsafe(DRAW_BYTES * draws);
     this.#used = this.#pool.length;
   }
@@ -31,16 +31,16 @@ class RandomPool {
   }
 }
 
-/** What the locks of one process have in common. */
+/** What the locks of one `Redlock` have in common. */
 export interface LockRuntime {
   readonly clock: Clock;
   readonly chance: Pick<RandomPool, 'draw'>;
 }
 
-/** The clock and the random source that all locks of this process share. */
-export const DEFAULT_RUNTIME: LockRuntime = { clock: new LocalClock(), chance: new RandomPool() };
-
-/** A runtime of its own for each simulated process of a thread, with the clocks and the randomness that are there now. */
-export function newRuntime(): LockRuntime {
-  return { clock: new LocalClock(), chance: new RandomPool(4) };
+/**
+ * A clock and a random source. Each `Redlock` has its own: simulated processes share what is at the top of modules, and must
+ * have neither in common.
+ */
+export function newRuntime(draws: number = 256): LockRuntime {
+  return { clock: new LocalClock(), chance: new RandomPool(draws) };
 }

@@ -5,6 +5,6 @@
 
 export { type Clock, LocalClock, type TimeSources } from './clock.js';
 export { LockDriver, type Receiver, type Voter } from './driver.js';
-export { DEFAULT_RUNTIME, type LockRuntime, newRuntime } from './machine.js';
+export { type LockRuntime, newRuntime } from './machine.js';
 export { Pacer } from './pacer.js';
 export { type Reply, Request, replyOf } from './request.js';

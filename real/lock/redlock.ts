@@ -6,7 +6,7 @@ import type { AnyClient } from './connection.js';
 import { configError, LockError, type LockOperation, withCallers } from './errors.js';
 import { type Inspection, inspect } from './inspect.js';
 import { Lock, type LockSignal } from './lock.js';
-import { DEFAULT_RUNTIME, type LockRuntime } from './machine.js';
+import { type LockRuntime, newRuntime } from './machine.js';
 import { checkClients, NodeGroup, warnOfEvenNumber } from './node-group.js';
 import { LockRecording, type Recording, type RecordingOptions } from './recording.js';
 import { recoverCounters } from './recover.js';
@@ -80,19 +80,19 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
    * the key. `votesWanted` says how many such nodes a lock tolerates. On a Cluster all resources of one lock need the
    * same hash tag (`{order:1}:a`, `{order:1}:b`), or it has no vote; and only {@link Redlock.quit} lets the process end.
    * @param settings - See {@link RedlockSettings}.
-   * @param machine - For simulations, in which one thread is many processes; else left out.
+   * @param machine - For simulations that have a clock or a random source of their own; else left out.
    * @throws LockError `ERR_LOCK_CONFIG` for no nodes, the same server twice (by its address; another database of it is
    * the same server), what is no client, or a setting that is wrong or unknown. What only a connection shows, one
    * server under two addresses, is thrown by {@link Redlock.acquire}.
    */
-  constructor(clients: Iterable<AnyClient>, settings: RedlockSettings = {}, machine: LockRuntime = DEFAULT_RUNTIME) {
+  constructor(clients: Iterable<AnyClient>, settings: RedlockSettings = {}, machine?: LockRuntime) {
     super();
     const list = readable('The clients', () => checkClients(clients));
     this.#settings = resolveSettings(DEFAULTS, settings, list.length);
-    this.#machine = machine;
-    if (machine === DEFAULT_RUNTIME) warnOfEvenNumber(list.length);
+    if (machine === undefined) warnOfEvenNumber(list.length);
+    this.#machine = machine ?? newRuntime();
     this.#watch = new Watch(this);
-    this.#group = new NodeGroup(list, machine.clock, this.#watch, (error, node) => this.#tell(error, node.index));
+    this.#group = new NodeGroup(list, this.#machine.clock, this.#watch, (error, node) => this.#tell(error, node.index));
   }
 
   #tell(error: Error, node: number): void {

@@ -1,7 +1,7 @@
 import { LONGEST_US, type LocalTime, localTime, type Token } from '../../core/index.js';
 import type { Policy } from '../../deviations/index.js';
 import type { ClientPlan, LockPlan, ProcessName } from '../../scenarios/index.js';
-import { DEFAULT_RUNTIME, type LockRuntime, Pacer } from '../lock/parts.js';
+import { type LockRuntime, newRuntime, Pacer } from '../lock/parts.js';
 import { ActedLock, type Happening, type LockOwner } from './acted-lock.js';
 import { ClientClock } from './client-clock.js';
 import type { ObservationRecorder } from './observation-recorder.js';
@@ -54,7 +54,7 @@ export class ReplayClient implements LockOwner {
     this.clockwork = clockwork;
     this.script = script;
     this.clock = new ClientClock(clockwork.clock);
-    this.machine = { ...DEFAULT_RUNTIME, clock: this.clock };
+    this.machine = { ...newRuntime(), clock: this.clock };
   }
 
   #named(nodes: readonly ProcessName[]): Channel[] {

@@ -1,4 +1,4 @@
-import { type Clock, DEFAULT_RUNTIME } from '../lock/parts.js';
+import { type Clock, newRuntime } from '../lock/parts.js';
 
 /** The one clock of a run, and what is to happen by it. Notes how late it was at worst. */
 export class ReplayClock {
@@ -10,7 +10,7 @@ export class ReplayClock {
   readonly #timers = new Set<NodeJS.Timeout>();
   #stopped = false;
 
-  constructor(clock: Clock = DEFAULT_RUNTIME.clock) {
+  constructor(clock: Clock = newRuntime().clock) {
     this.clock = clock;
   }
 
