@@ -107,6 +107,12 @@ export abstract class LockDriver implements Environment<LockDriver>, Receiver {
     this.feed({ type: 'acquire', now, nodes: this.nodes, ttlMs: this.counted(ttlMs), chance: this.draw(this, 0) });
   }
 
+  /** Begins with a pause, as if the first attempt had been refused. */
+  protected startAfterPause(ttlMs: number, now: LocalTime): void {
+    this.#askedMs = ttlMs;
+    this.#alarms.arm('retry', this.#afterPause(now), now);
+  }
+
   /** As much of a TTL as the lock counts. Its keys get the whole of it. */
   protected counted(ttlMs: number): number {
     this.#askedMs = ttlMs;
@@ -164,7 +170,8 @@ export abstract class LockDriver implements Environment<LockDriver>, Receiver {
   #beginRound(timer: 'retry' | 'auto-extend'): void {
     // Extended by its owner while it waited for its turn.
     if (this.#alarms.isArmed(timer)) return;
-    this.feed(dueTimer(this, this, timer, this.machine.clock.now()));
+    if (this.state.phase === 'idle') this.start(this.#askedMs);
+    else this.feed(dueTimer(this, this, timer, this.machine.clock.now()));
   }
 
   /** Whether nodes have had less than the node time-out, because what they were sent was held back: then it begins again. */

@@ -75,6 +75,12 @@ function eventOf(outcome: Outcome): LockNotice['event'] {
   return outcome.type === 'not-extended' ? 'failed' : outcome.type;
 }
 
+/** For one that begins with a pause, which then waits no longer than with all its attempts. */
+function withoutFirstTry(policy: LockPolicy): LockPolicy {
+  const { settings, rules } = policy;
+  return settings.tries === null ? policy : { settings: { ...settings, tries: settings.tries - 1 }, rules };
+}
+
 /** One lock as its owner has it: promises and errors for what {@link LockDriver} tells. */
 export class LockRun extends LockDriver {
   /** Set when the claim has ended by itself. */
@@ -94,6 +100,8 @@ export class LockRun extends LockDriver {
   readonly #watch: Watch;
   readonly #queue: WaitingQueue;
   #isQueued = false;
+  /** When it began to wait behind others without an attempt of its own; `null` if it does not begin so. */
+  readonly #queuedAt: LocalTime | null;
   /** Attempts that it left to the first of the queue since its last one. */
   #skipped = 0;
   #release: { readonly promise: Promise<ReleaseReport>; settle(report: ReleaseReport): void } | null = null;
@@ -104,7 +112,10 @@ export class LockRun extends LockDriver {
     resources: readonly string[],
     machine: LockRuntime,
   ) {
-    super(group, policy, resources, machine);
+    const { tries } = policy.settings;
+    const beginsInQueue = tries !== 1 && group.queue.wouldOvertake(resources);
+    super(group, beginsInQueue ? withoutFirstTry(policy) : policy, resources, machine);
+    this.#queuedAt = beginsInQueue ? machine.clock.now() : null;
     this.#watch = group.watch;
     this.#queue = group.queue;
   }
@@ -114,14 +125,20 @@ export class LockRun extends LockDriver {
     return new Promise((resolve, reject) => {
       this.#acquisition = { resolve, reject };
       // Not `run`: a closure for each lock shows in a benchmark.
-      if (this.pacer.begins()) this.start(ttlMs);
-      else this.pacer.wait(() => this.#startInTurn(ttlMs));
+      if (this.#queuedAt !== null) this.#startInQueue(ttlMs, this.#queuedAt);
+      else if (this.pacer.begins()) this.start(ttlMs);
+      else this.pacer.wait(() => this.start(ttlMs));
     });
   }
 
-  #startInTurn(ttlMs: number): void {
+  #startInQueue(ttlMs: number, now: LocalTime): void {
+    this.startAfterPause(ttlMs, now);
+    this.#joinQueue();
+  }
+
+  protected override start(ttlMs: number): void {
     // Else it was given up while it waited for its turn.
-    if (this.#acquisition !== null) this.start(ttlMs);
+    if (this.#acquisition !== null) super.start(ttlMs);
   }
 
   /** Gives up an acquisition because of `reason`; no effect on a lock that is held. */
@@ -130,6 +147,7 @@ export class LockRun extends LockDriver {
     this.cause = reason;
     const now = this.machine.clock.now();
     if (this.state.phase === 'idle') {
+      this.stop();
       const votes = votesOf(this.state.votes, SOUND.quorum(this.nodes, 'acquire'));
       this.onOutcome({ type: 'failed', reason: 'abandoned', attempts: 0, votes }, now);
     } else this.feed({ type: 'release', now });
@@ -230,7 +248,10 @@ export class LockRun extends LockDriver {
   override arm(lock: LockDriver, timer: Timer, at: LocalTime, now: LocalTime): void {
     this.log?.onEffect(this.state, { type: 'arm', timer, at });
     super.arm(lock, timer, at, now);
-    if (timer !== 'retry' || this.#isQueued) return;
+    if (timer === 'retry') this.#joinQueue();
+  }
+
+  #joinQueue(): void {
     this.#isQueued = true;
     this.#queue.join(this);
   }
@@ -283,7 +304,7 @@ export class LockRun extends LockDriver {
     const operation = OPERATIONS[outcome.type];
     const isOpened = outcome.type !== 'not-extended' || /^(lost|unreachable|too-late)$/.test(outcome.reason);
     const from = {
-      acquire: calledAt,
+      acquire: this.#queuedAt ?? calledAt,
       extend: isOpened ? extension.startedAt : now,
       hold: now,
       release: this.#releasedAt,
@@ -292,10 +313,10 @@ export class LockRun extends LockDriver {
       event,
       operation,
       resources: this.resources,
-      durationMs: this.state.phase === 'idle' ? 0 : (now - from[operation]) / 1000,
+      durationMs: this.state.phase === 'idle' && this.#queuedAt === null ? 0 : (now - from[operation]) / 1000,
       heldMs: operation === 'acquire' ? 0 : (now - this.#acquiredAt) / 1000,
       remainingMs: this.state.phase === 'held' ? Math.max(0, hold.deadline - now) / 1000 : 0,
-      attempts: attempt.number + 1,
+      attempts: this.state.phase === 'idle' ? 0 : attempt.number + 1,
       extensions: hold.extensions,
       votes: outcome.type === 'lost' ? this.votes : this.votesFrom(outcome.votes),
       code: this.#codeOf(outcome),
