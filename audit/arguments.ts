@@ -48,11 +48,18 @@ export function argumentsFor(parameters: readonly Parameter[], given: Given, isR
   return values.slice(0, last);
 }
 
-/** Where nothing is called a key, it is the first thing that has a number or a name. */
+/**
+ * Where nothing is called a key, it is the first thing that has a number or a name: for a release, not what may be the id
+ * that the acquisition gave.
+ */
 function withKey(parameters: readonly Parameter[], given: Given, isRelease: boolean): readonly Parameter[] {
   const roles = parameters.map((it) => roleOf(it, isRelease));
   const says = ['key', 'keys', 'subject', 'held'];
   if (roles.some((it) => says.includes(it)) || parameters.some(namesResource)) return parameters;
+  if (isRelease && roles.filter((it) => it === 'token').length === 1 && tokenIn(given.held, '') !== '') {
+    const own = parameters.find((_, i) => roles[i] === 'token');
+    if (given.named?.includes(own?.name ?? '') !== true) return parameters;
+  }
   const isOptions = (_: unknown, i: number): boolean => roles[i] === 'options';
   if (parameters.some(isOptions)) {
     if (given.isAcquiring !== true) return parameters;

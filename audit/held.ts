@@ -1,6 +1,6 @@
 import { as, type ProcessContext } from '../guests/host/owner.js';
 import { beliefIn } from '../guests/lock-under-test.js';
-import { type Callable, membersOf, methodsOf } from './callables.js';
+import { type Callable, isClass, membersOf, methodsOf } from './callables.js';
 import type { RefusalSign } from './plan.js';
 import { isUnknown } from './unknown.js';
 
@@ -37,9 +37,11 @@ export function releaserIn(result: unknown): Callable | null {
   return null;
 }
 
-/** What says whether a lock is held, and which answer says so. */
+/** What says whether a lock is held, and which answer says so: a method, or a getter. */
 const PREDICATES: readonly (readonly [string, boolean])[] = [
   ['isValid', true],
+  ['valid', true],
+  ['alive', true],
   ['isHeld', true],
   ['stillValid', true],
   ['stillHeld', true],
@@ -47,6 +49,9 @@ const PREDICATES: readonly (readonly [string, boolean])[] = [
   ['hasExpired', false],
   ['expired', false],
 ];
+
+/** What says for how long it is held still. */
+const REMAINS = ['remainingMs', 'remainingTime', 'timeLeft', 'timeLeftMs', 'msLeft'];
 
 /** No lock is taken for longer, ms: what is further from the time that a clock shows is not of that clock. */
 const LONGEST_MS = 86_400_000;
@@ -79,13 +84,24 @@ export function beliefOf(
       [result, []],
       [of, [result]],
     ] as const) {
-      const says: unknown = Reflect.get(at, name);
-      if (typeof says !== 'function' || says.length !== given.length) continue;
-      const ask = (): unknown => Reflect.apply(says, at, given);
+      const ask = questionOf(at, name, given);
       if (ask() === whenHeld && (alsoFlags || readsClock(process, ask))) return () => ask() === whenHeld;
     }
   }
+  for (const name of REMAINS) {
+    const left = (): unknown => answerOf(result, name);
+    if (typeof left() === 'number' && readsClock(process, left)) return () => Number(left()) > 0;
+  }
   return null;
+}
+
+/** Asks a method, if it takes as much, or a getter. */
+function questionOf(at: object, name: string, given: readonly unknown[]): () => unknown {
+  return () => {
+    const says: unknown = Reflect.get(at, name);
+    if (typeof says !== 'function') return given.length === 0 ? says : undefined;
+    return says.length === given.length ? Reflect.apply(says, at, given) : undefined;
+  };
 }
 
 /** By the clock that its time is of. */
@@ -124,9 +140,13 @@ function msLeft(told: () => unknown): (() => boolean) | null {
 const ACTS =
   /\bawait\b|[^=!<>]=[^=>]|\+\+|--|\bnew Promise\b|\.(?:then|catch|emit|set|del|eval|delete|push|apply)\(|(?:clear|set)(?:Timeout|Interval)\(/;
 
+/** Classes are not asked, and what returns nothing answers nothing: a `close()` that only calls another. */
 function onlyLooks(it: Callable): boolean {
   const text = Function.prototype.toString.call(it);
-  return it.length === 0 && !/^async\b/.test(text) && !ACTS.test(text.replace(/\b(?:const|let)\s+\w+\s*=/g, ''));
+  const returns = it.length === 0 && /\breturn\b|=>\s*[^{\s]/.test(text);
+  return (
+    returns && !isClass(it) && !/^async\b/.test(text) && !ACTS.test(text.replace(/\b(?:const|let)\s+\w+\s*=/g, ''))
+  );
 }
 
 /** What can be asked of a value for yes or no, and says so now: its fields, getters, and methods that only look. */

@@ -11,6 +11,8 @@ const GIVES =
 /** Names that say what they acquire, or release: `lockBilling`, `unlockBilling`. */
 const TAKES_WHAT =
   /^_?(?:try|Try)?_?(?:[aA]cquire|[lL]ock|[oO]btain|[cC]laim|[gG]rab|[rR]eserve|[oO]wn|[lL]ease|[hH]old|[tT]ake)(?:[A-Z_]\w*)?$/;
+/** Names of which only what they are about says that they acquire it: `openLease`. */
+const TAKES_LOCK = /^_?(?:open|request|issue)\w*(?:Lock|Lease|Mutex|Claim|Slot)$/;
 const GIVES_WHAT =
   /^_?(?:try|Try)?_?(?:[rR]elease|[uU]nlock|[fF]ree|[rR]elinquish|[dD]isown|[gG]iveBack|[uU]nclaim|[yY]ield)(?:[A-Z_]\w*)?$/;
 const EXTENDS = /^_?(?:try)?_?(?:extend|renew|refresh|touch|prolong|keepAlive|heartbeat|bump)/i;
@@ -18,7 +20,10 @@ const MAKES =
   /^_?(?:create|make|build|new|init|setup|use|define|factory|for|get|of|from|connect|open)(?=[A-Z_]|$)|(?:factory|Factory)$|^(?:lock|mutex|locker|redlock|default|lease|semaphore|elect(?:ion|or)|leader|registry|manager)(?:s|es)?$|(?:Lock|Mutex|Lease|Locker|Semaphore|Registry|Manager|Service|Provider)(?:s|es)?(?:For|Of|On|By)?$|^(?:lock|mutex|lease)(?:For|Of|On|By)$/;
 /** What has to be called before a lock can be used. */
 const OPENS =
-  /^_?(?:init|initiali[sz]e|connect|open|start|setup|setUp|boot|bootstrap|ready|prepare|load|configure)(?:[A-Z]\w*)?$|^(?:set|use)(?:Redis|Client|Connection)\w*$/;
+  /^_?(?:init|initiali[sz]e|connect|open|start|setup|setUp|boot|bootstrap|ready|prepare|load|configure)(?:[A-Z]\w*)?$|^on(?:ModuleInit|ApplicationBootstrap)$|^(?:set|use)(?:Redis|Client|Connection)\w*$/;
+/** A lock that many may hold, and one beside it that excludes them. */
+const SHARES = /read|shared/i;
+const EXCLUDES = /write|exclusive/i;
 const RUNS = /with|using|lock|exclusive|guard|run|mutex|critical|protect|once|leader|exec|perform|sync/i;
 
 function hasRole(parameters: readonly Parameter[], role: ReturnType<typeof roleOf>): boolean {
@@ -149,7 +154,9 @@ export class Surface {
     const open = object?.value === undefined ? null : (names.find((it) => OPENS.test(it) && it !== name) ?? null);
     const plan = { path, take: object === null ? '' : name, give: null, extend: null, open };
     const isNamed = path.some((step) => step.kind === 'member' && this.setters.has(step.name));
-    const bonus = (isNamed && !parameters.some(namesResource) ? 8 : 0) - depth - (name.startsWith('_') ? 20 : 0);
+    const isShared = SHARES.test(shown) && names.some((it) => EXCLUDES.test(it));
+    const less = depth + (name.startsWith('_') ? 20 : 0) + (isShared ? 15 : 0);
+    const bonus = (isNamed && !parameters.some(namesResource) ? 8 : 0) - less;
     if (hasRole(parameters, 'work') || hasRole(parameters, 'descriptor')) {
       this.found.push({ plan: { ...plan, use: 'with' }, score: 100 + (RUNS.test(shown) ? 10 : 0) + bonus });
       return true;
@@ -188,7 +195,7 @@ export function openersIn(values: ReadonlyMap<string, unknown>): string[] {
 
 /** Whether a function acquires, by its name. */
 export function isTaker(name: string): boolean {
-  return TAKES.test(name) || TAKES_WHAT.test(name);
+  return [TAKES, TAKES_WHAT, TAKES_LOCK].some((it) => it.test(name));
 }
 
 /** What a function acquires or releases, by its name: `Billing` of `lockBilling`. */
