@@ -132,6 +132,10 @@ export function causeOf(
   const before = run.trace.filter((it) => it.atUs <= atUs);
   const done = foreignDeletion(before);
   const gone = lastGone(run.trace, atUs, clients);
+  const overwrote = before.some(
+    (it) => it.kind === 'key-gone' && it.cause === done?.seq && it.detail.how === 'overwritten',
+  );
+  if (overwrote && gone?.detail.how === 'deleted') return OVERWRITES;
   if (done !== undefined && gone?.detail.how === 'deleted')
     return lastGone(run.trace, atUs, [String(done.detail.client)])?.detail.how === 'expired'
       ? DELETES_LATE
