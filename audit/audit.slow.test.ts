@@ -38,6 +38,7 @@ it.each([
   ['options-class-blind.ts', 'blind-extension', 'options-class-blind.ts:'],
   ['extending-blind.ts', 'blind-extension', 'extending-blind.ts:'],
   ['reused-token.mjs', 'reused-token', 'reused-token.mjs:'],
+  ['counted-late.ts', 'outlives-key', 'counted-late.ts:'],
 ])('%s is not: %s', async (file, id, line) => {
   const { verdict, findings } = await audited(file);
   expect(verdict).toBe('violated');

@@ -6,7 +6,7 @@ import { argumentsFor, type Given } from './arguments.js';
 import { callOf, type Target, takesCallback } from './call.js';
 import type { Callable } from './callables.js';
 import { environmentFor } from './environment.js';
-import { answerOf, beliefOf, isLike, isRefusal, releaserIn } from './held.js';
+import { answerOf, beliefOf, comparedBeliefOf, isLike, isRefusal, releaserIn } from './held.js';
 import { type Bench, beginIn, follow, type Loaded, loadIn, methodOf } from './load.js';
 import { type Step, saysWhether, type Understood } from './plan.js';
 import { exportsOf, insideOf } from './program.js';
@@ -255,7 +255,8 @@ class LockUser {
     // Who hears of its lock when that is over cannot work under it.
     const isOver = how.nodes === 1 && trial.isGranted && trial.reliableUntil(nowMs, ttlMs) <= nowMs;
     const asks = (how.renews && !isOver) || how.nodes > 1;
-    const named = asks && signal === undefined ? beliefOf(result, this.besides, process, how.renews) : null;
+    const isAsked = signal === undefined && (asks || !how.renews);
+    const named = isAsked ? this.saidOf(result, how.fixedTtlMs ?? ttlMs) : null;
     const isSaid = how.campaigns || (asks && how.sign !== null && signal === undefined);
     const says = named ?? (isSaid ? () => this.saysSo(held.result, owner) : null);
     if (says !== null) {
@@ -271,6 +272,13 @@ class LockUser {
     // What is left may be less than the allowance made here, and more than the lock's own.
     if (how.nodes > 1 && held.expiresAt <= nowMs && trial.endMs > nowMs) held.expiresAt = nowMs + LEAST_MS;
     return held;
+  }
+
+  /** How a lock says that it is held: in any way, or, if nobody extends it, by comparing the time. */
+  private saidOf(result: unknown, ttlMs: number): (() => boolean) | null {
+    const { how, process } = this;
+    if (how.renews || how.nodes > 1) return beliefOf(result, this.besides, process, how.renews);
+    return comparedBeliefOf(result, this.besides, process, ttlMs - usable(ttlMs));
   }
 
   private async giveBack(target: unknown, result: unknown, base: Given, error?: Error): Promise<unknown> {
@@ -334,7 +342,7 @@ class LockUser {
     if (held.expiresAt !== undefined && Number.isFinite(held.expiresAt))
       held.expiresAt = calledMs + usable(how.fixedTtlMs ?? ttlMs);
     else if (held.isHeld !== undefined && held.result !== result)
-      held.isHeld = beliefOf(held.result, this.besides, process, how.renews) ?? held.isHeld;
+      held.isHeld = this.saidOf(held.result, ttlMs) ?? held.isHeld;
     return true;
   }
 }

@@ -73,19 +73,53 @@ export function beliefOf(
   const nowMs = process.wallMs();
   const own = beliefIn(result, nowMs, Number.NaN);
   if (Number.isFinite(own)) return untilField(result, own, process);
-  const isOwn = (): boolean => beliefIn(result, process.wallMs(), Number.POSITIVE_INFINITY) > process.wallMs();
-  if (!Number.isNaN(own) && (alsoFlags || readsClock(process, () => beliefIn(result, nowMs, 0)))) return isOwn;
+  const asked = askedOf(result, of, process, alsoFlags);
+  if (asked !== null) return asked;
   for (const name of ['validity', 'validityTime', 'validityMs']) {
     const forMs: unknown = Reflect.get(result, name);
     if (typeof forMs === 'number') return () => process.wallMs() < nowMs + forMs;
   }
+  return null;
+}
+
+/**
+ * The same of a lock that nobody extends, as far as it compares the time when it is asked. It may count on the whole of its
+ * TTL: no allowance for drift is asked of it.
+ *
+ * @param allowanceMs - The clock that it is shown is ahead by this.
+ */
+export function comparedBeliefOf(
+  result: unknown,
+  of: Readonly<Record<string, unknown>>,
+  process: ProcessContext,
+  allowanceMs: number,
+): (() => boolean) | null {
+  if (typeof result !== 'object' || result === null || isUnknown(result)) return null;
+  const ahead = Object.create(process, {
+    wallMs: { value: () => process.wallMs() + allowanceMs },
+    monotonicUs: { value: () => process.monotonicUs() + allowanceMs * 1000 },
+  }) as ProcessContext;
+  const asked = askedOf(result, of, ahead, false);
+  return asked === null ? null : () => as(ahead, asked);
+}
+
+/** What says so when it is asked: a method, or a getter. */
+function askedOf(
+  result: object,
+  of: Readonly<Record<string, unknown>>,
+  process: ProcessContext,
+  alsoFlags: boolean,
+): (() => boolean) | null {
+  const reads = (ask: () => unknown): boolean => alsoFlags || readsClock(process, ask);
+  const own = (nowMs: number): number => beliefIn(result, nowMs, Number.NaN);
+  if (!Number.isNaN(own(0)) && reads(() => own(0))) return () => own(process.wallMs()) > process.wallMs();
   for (const [name, whenHeld] of PREDICATES) {
     for (const [at, given] of [
       [result, []],
       [of, [result]],
     ] as const) {
       const ask = questionOf(at, name, given);
-      if (ask() === whenHeld && (alsoFlags || readsClock(process, ask))) return () => ask() === whenHeld;
+      if (ask() === whenHeld && reads(ask)) return () => ask() === whenHeld;
     }
   }
   for (const name of REMAINS) {
