@@ -197,7 +197,6 @@ describe.skipIf(!canRunOnRedis('the interface of node-redlock', 'processes'))(
     test('gives up a lock whose keys are gone, however often it may try', async () => {
       const redlock = new compat.Redlock(clients, { ...QUICK, retryCount: -1 });
       const lock = await redlock.acquire([fresh()], HOUR);
-      await expect.poll(() => onAll(lock.resources[0] ?? '')).toEqual(Array(3).fill(lock.value));
       await Promise.all(clients.map((client) => client.del(lock.resources)));
       await expect(lock.extend(HOUR)).rejects.toBeInstanceOf(compat.ExecutionError);
     });
