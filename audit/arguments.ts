@@ -1,5 +1,5 @@
 import type { Parameter } from './parameter.js';
-import { isAddress, isId, isListType, namesResource, type Role, roleOf } from './roles.js';
+import { hasClient, isAddress, isId, isListType, namesResource, type Role, roleOf } from './roles.js';
 import { unitIn } from './units.js';
 import { partlyKnown, unknownValue } from './unknown.js';
 
@@ -63,6 +63,8 @@ function withKey(parameters: readonly Parameter[], given: Given, isRelease: bool
   const isOptions = (_: unknown, i: number): boolean => roles[i] === 'options';
   if (parameters.some(isOptions)) {
     if (given.isAcquiring !== true) return parameters;
+    const own = withId(parameters, roles);
+    if (own.some(({ isKey }) => isKey)) return own;
     return parameters.map((it, i) => (isOptions(it, i) ? { ...it, fields: withId(it.fields) } : it));
   }
   return withId(parameters, roles);
@@ -135,6 +137,11 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
     case 'subject':
       if (isRelease && isLike(given.held, parameter.fields)) return given.held;
       return needed(subjectFor(parameter.fields, given.key));
+    case 'unknown':
+      // What only the release is handed is what was acquired.
+      if (isRelease && typeof given.held !== 'boolean' && given.named?.includes(name) !== true)
+        return needed(given.held ?? unknownFor(parameter));
+      return needed(unknownFor(parameter));
     default:
       return role in SETTINGS ? needed(SETTINGS[role as keyof typeof SETTINGS]) : serverFor(role, parameter, given);
   }
@@ -155,8 +162,11 @@ const SETTINGS = {
 function serverFor(role: Role, parameter: Parameter, given: Given): unknown {
   const [url = ''] = given.urls;
   switch (role) {
-    case 'client':
-      return given.clients()[0];
+    case 'client': {
+      if (parameter.hasDefault) return undefined;
+      const [client] = given.clients();
+      return hasClient(parameter) ? serviceWith(client as object) : client;
+    }
     case 'clients':
       return given.clients();
     case 'library':
@@ -171,11 +181,29 @@ function serverFor(role: Role, parameter: Parameter, given: Given): unknown {
       return placeOf(url).port;
     case 'connection':
       return connectionTo(url);
-    case 'credential':
-      return undefined;
     default:
-      return parameter.isOptional ? undefined : unknownValue();
+      return undefined;
   }
+}
+
+/** What an application calls that which has its client: the client is a property of it, or one of its methods gives it. */
+function serviceWith(client: object): unknown {
+  return new Proxy(client, {
+    get: (target, name) => {
+      if (typeof name === 'string' && /^_?(?:redis|client|connection|conn|instance|raw|native)$/i.test(name))
+        return client;
+      const own: unknown = Reflect.get(target, name);
+      if (typeof own === 'function') return own.bind(target);
+      const gives =
+        own === undefined && typeof name === 'string' && /^_?(?:get|use|connect|create|open|provide)/.test(name);
+      return gives ? () => client : own;
+    },
+  });
+}
+
+/** What reads as a text is one: what is sent to Redis, it is part of. */
+function unknownFor({ name, type }: Parameter): unknown {
+  return /^string\b(?!\s*\[)/.test(type) || /prefix|namespace|version|region/i.test(name) ? 'a' : unknownValue();
 }
 
 function placeOf(url: string): { readonly host: string; readonly port: number } {
@@ -210,7 +238,9 @@ function subjectFor(fields: readonly Parameter[], key: string): unknown {
   const made: Record<string, unknown> = {};
   for (const field of fields) {
     const { name, type, isFunction, isGuessed } = field;
-    if (/^number\b/.test(type)) made[name] = isId(field) ? numberOf(key) : 1;
+    const [, literal] = /^['"]([^'"]*)['"]/.exec(type) ?? [];
+    if (literal !== undefined) made[name] = literal;
+    else if (/^number\b/.test(type)) made[name] = isId(field) ? numberOf(key) : 1;
     else if (type === 'boolean') made[name] = false;
     else if (/^string\b(?!\s*\[)/.test(type) || (isGuessed === true && isId(field))) made[name] = key;
     else if (field.fields.length > 0 && !isFunction && !isListType(type)) made[name] = subjectFor(field.fields, key);

@@ -2,7 +2,9 @@ import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { type AuditResult, auditFile } from './audit.js';
 
-/** Audits one of the locks in `testing/locks`. */
+const [THIRD, FOURTH] = ['../../../test/wild/third', '../../../test/wild/fourth'];
+
+/** Audits one of the locks in `testing/locks`, or at a path from there. */
 function audited(file: string, runs = 72): Promise<AuditResult> {
   const path = fileURLToPath(new URL(`testing/locks/${file}`, import.meta.url));
   return auditFile({ path, runs, seed: 'lockstep', budgetMs: 60_000 }, () => {});
@@ -22,6 +24,12 @@ it.each([
   // That it says that it is held does not say for how long.
   ['flagged.ts', 'single', 'Mutex.acquire (flagged.ts:26) acquires, and release releases'],
   ['fresh-token.mjs', 'single', 'Fresh.acquire (reused-token.mjs:13) acquires, and release releases'],
+  [
+    `${THIRD}/feed-election.mjs`,
+    'single',
+    'FeedElection.start (feed-election.mjs:49) asks for the lock; isLeader says who has it, and stop releases',
+  ],
+  [`${THIRD}/catalog-locks.ts`, 'single', 'CatalogLocks.withWrite (catalog-locks.ts:45) runs work under the lock'],
 ])('%s is safe as %s', async (file, promise, understood) => {
   const result = await audited(file);
   expect(result).toMatchObject({ verdict: 'passed', promise, findings: [] });
@@ -39,6 +47,20 @@ it.each([
   ['extending-blind.ts', 'blind-extension', 'extending-blind.ts:'],
   ['reused-token.mjs', 'reused-token', 'reused-token.mjs:'],
   ['counted-late.ts', 'outlives-key', 'counted-late.ts:'],
+  [`${FOURTH}/wallet-lease.ts`, 'outlives-key', 'wallet-lease.ts:'],
+  [`${FOURTH}/meter-billing.ts`, 'fencing-token', 'meter-billing.ts:'],
+  [`${FOURTH}/table-order.ts`, 'fails-open', 'table-order.ts:'],
+  [`${FOURTH}/webhook-dispatch.cjs`, 'extends-others', 'webhook-dispatch.cjs:'],
+  [`${FOURTH}/loyalty-points.mjs`, 'blind-release', 'loyalty-points.mjs:'],
+  [`${FOURTH}/upload-session.ts`, 'blind-extension', 'upload-session.ts:'],
+  [`${FOURTH}/shard-owner.ts`, 'extends-by-few', 'shard-owner.ts:'],
+  [`${THIRD}/price-rw.ts`, 'reader-beside-writer', 'price-rw.ts:'],
+  [`${THIRD}/stamp-lock.js`, 'taken-by-clock', 'stamp-lock.js:'],
+  [`${THIRD}/seat-transaction.ts`, 'fails-open', 'seat-transaction.ts:'],
+  [`${THIRD}/CacheLock.cjs`, 'fails-open', 'CacheLock.cjs:'],
+  [`${THIRD}/payments.service.ts`, 'fails-open-on-error', 'payments.service.ts:'],
+  [`${THIRD}/transcode-worker.ts`, 'kept-on-error', 'transcode-worker.ts:'],
+  [`${THIRD}/ticket-middleware.js`, 'refused-release', 'ticket-middleware.js:'],
 ])('%s is not: %s', async (file, id, line) => {
   const { verdict, findings } = await audited(file);
   expect(verdict).toBe('violated');
@@ -55,6 +77,28 @@ it.each([
   ['counted-early.ts', 'single', 'tryAcquire (counted-early.ts:25) acquires, and what it gives releases'],
   ['module-init.ts', 'guard', 'DigestService.runOnce (module-init.ts:12) runs work under the lock'],
   ['dropped-by-id.cjs', 'single', 'createBook.take (dropped-by-id.cjs:9) acquires, and drop releases'],
+  [
+    `${FOURTH}/shipment-queue-lock.js`,
+    'single',
+    'createShipmentLock.using (shipment-queue-lock.js:54) runs work under the lock',
+  ],
+  [`${FOURTH}/booking-multi.ts`, 'single', 'BookingLock.withRooms (booking-multi.ts:45) runs work under the lock'],
+  [
+    `${FOURTH}/tenant-migration.cjs`,
+    'single',
+    'createMigrationLock.tryEnter (tenant-migration.cjs:39) acquires, and what it gives releases',
+  ],
+  [
+    `${FOURTH}/export-permits.mjs`,
+    'guard',
+    'ExportPermits.take (export-permits.mjs:47) acquires, and what it gives releases',
+  ],
+  [
+    'client-service.ts',
+    'single',
+    'LockingService.acquireLock (client-service.ts:18) acquires, and releaseLock releases',
+  ],
+  ['post-handler.ts', 'single', 'handle (post-handler.ts:18) does its own work under the lock'],
   ['address-list.cjs', 'redlock', 'acquire (address-list.cjs:18) acquires, and release releases'],
 ])('knows how %s is used, which is safe as %s', async (file, promise, understood) => {
   const result = await audited(file, 30);

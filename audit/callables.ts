@@ -69,6 +69,8 @@ const NOT_ITS_OWN: ReadonlySet<object> = new Set([
   Function.prototype,
   EventEmitter,
   EventEmitter.prototype,
+  Error,
+  Error.prototype,
 ]);
 
 /** The names of all that a value has of its author. */

@@ -84,9 +84,38 @@ const REUSES_TOKEN: Cause = {
 };
 const RELEASES_WORKING: Cause = {
   id: 'releases-early',
-  sentence: 'it deletes its own key while its work goes on: another process gets the lock, and both work',
+  sentence:
+    'it deletes its own key while its work goes on, as when a time limit is over: another process gets the lock, and both work',
   fix: 'release the lock when the work has ended; to give the work up before, tell it (AbortSignal), and wait until it has stopped',
 };
+
+const WATCH_LOST: Cause = {
+  id: 'overwrites',
+  sentence:
+    'it overwrites the key of another process: its WATCH is over when another acquisition on the same connection sends EXEC or UNWATCH, or when the client connects again',
+  fix: 'give each acquisition a connection of its own (duplicate()), or set the key with one command: SET key token NX PX ttl',
+};
+const EXTENDS_OTHERS: Cause = {
+  id: 'extends-others',
+  sentence:
+    'a process that has failed to get the key gives it a new TTL all the same: for as long as others ask, the key of a process that has died does not end',
+  fix: 'give the key its TTL where it is set, and only there: SET key token NX PX ttl',
+};
+const WITHOUT_KEY: Cause = {
+  id: 'fails-open',
+  sentence:
+    'it takes the lock for acquired though Redis has refused it the key, as when the time that it waits for is over: its work goes on beside that of the holder',
+  fix: 'when the wait is over, throw or return nothing; do no work',
+};
+
+/** Whether one of these clients believes that it holds what it has set no key for since it began to ask. */
+function isWithoutKey(trace: readonly TraceEvent[], clients: readonly string[]): boolean {
+  return clients.some((client) => {
+    const claim = trace.findLast((it) => it.kind === 'claim' && it.process === client);
+    const token = claim?.detail.token;
+    return claim !== undefined && !trace.some((it) => it.kind === 'key-set' && it.detail.token === token);
+  });
+}
 
 /** The last key of one of these clients that has gone. */
 export function lastGone(
@@ -123,24 +152,23 @@ function ownDeletion({ cause, detail, process, seq }: TraceEvent, trace: readonl
 /** What a failure says of a lock, by its kind and by what its run shows; `null` where that is not known. */
 export function causeOf(
   kind: ViolationKind,
-  { atUs, clients }: Violation,
+  { atUs, clients, property }: Violation,
   { run }: GuestRun,
   { cluster }: Schedule,
 ): Cause | null {
+  if (property === 'release-own') return EXTENDS_OTHERS;
   if (kind !== 'belief' && kind !== 'state') return FAILURES[kind] ?? null;
   if (kind === 'belief' && clients[0] === clients[1]) return LETS_TASKS_IN;
   const before = run.trace.filter((it) => it.atUs <= atUs);
-  const done = foreignDeletion(before);
+  if (kind === 'belief' && isWithoutKey(before, clients)) return WITHOUT_KEY;
+  const foreign = foreignDeletion(before);
   const gone = lastGone(run.trace, atUs, clients);
-  const overwrote = before.some(
-    (it) => it.kind === 'key-gone' && it.cause === done?.seq && it.detail.how === 'overwritten',
-  );
-  if (overwrote && gone?.detail.how === 'deleted') return OVERWRITES;
-  if (done !== undefined && gone?.detail.how === 'deleted')
-    return lastGone(run.trace, atUs, [String(done.detail.client)])?.detail.how === 'expired'
-      ? DELETES_LATE
-      : DELETES_OTHERS;
-  if (done !== undefined && gone?.detail.how === 'overwritten') return OVERWRITES;
+  if (foreign !== undefined && (gone?.detail.how === 'deleted' || gone?.detail.how === 'overwritten')) {
+    if (foreign.gone.detail.how === 'overwritten' || gone.detail.how === 'overwritten')
+      return String(foreign.by.detail.said).startsWith('MULTI;') ? WATCH_LOST : OVERWRITES;
+    const itsOwn = lastGone(run.trace, atUs, [String(foreign.by.detail.client)]);
+    return itsOwn?.detail.how === 'expired' ? DELETES_LATE : DELETES_OTHERS;
+  }
   if (gone?.detail.how === 'deleted') return ownDeletion(gone, run.trace);
   if (gone?.detail.how !== 'expired') return null;
   if (cluster.clocks.some(({ ratePpm }) => ratePpm !== 0)) return NO_DRIFT;

@@ -40,11 +40,13 @@ const renewing = (everyMs: number): string => `${TAKE}
   const timer = setInterval(() => redis.eval(EXTEND, 1, key, token, 8000), ${everyMs});
   try { await fn(); } finally { clearInterval(timer); await redis.eval(UNLOCK, 1, key, token); }`;
 
-const fenced = (fence: string): string => `${HEAD}
+const fenced = (fence: string, before = '', after = ''): string => `${HEAD}
 let count = 0;
 export async function acquire(redis: Redis, key: string, ttlMs: number) {
   const token = String(Math.random());
+  ${before}
   if ((await redis.set(key, token, 'PX', ttlMs, 'NX')) !== 'OK') return null;
+  ${after}
   return { token, fence: ${fence}, count };
 }
 export async function release(redis: Redis, key: string, { token }: { token: string }) { ${FREES} }`;
@@ -207,7 +209,12 @@ it.each([
     fenced('await redis.incr("fence")'),
   ],
   [
-    'fencing-token: its fencing token does not rise from one holder to the next: each process counts by itself',
+    'fencing-token: its fencing token is drawn before it has the lock',
+    fenced('drawn', "const drawn = await redis.incr('fence');"),
+    fenced('drawn', '', "const drawn = await redis.incr('fence');"),
+  ],
+  [
+    'fencing-token: its fencing token does not rise from one holder to the next: each process has a counter of its own',
     fenced('++count'),
     fenced('await redis.incr("fence")'),
   ],

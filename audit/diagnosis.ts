@@ -1,6 +1,8 @@
 import { type Commands, commandsOf, type Defect, EXCLUSION } from './defect.js';
 import { fenceDefects } from './fences.js';
+import type { Attempt } from './rehearsal.js';
 import { refusedDefects, releaseDefects, sharedDefects } from './release-defects.js';
+import type { Said } from './said.js';
 import type { FoundLock } from './understand.js';
 import { unitDefects } from './unit-defects.js';
 import { seconds } from './words.js';
@@ -15,6 +17,7 @@ export function defectsOf({ how, seen }: FoundLock): Defect[] {
   const commands = commandsOf(trial);
   return [
     ...acquisitionDefects(commands, seen),
+    ...readerDefects(commands, how),
     ...errorDefects(seen),
     ...refusedDefects(seen),
     ...releaseDefects(commands, seen, how),
@@ -26,7 +29,7 @@ export function defectsOf({ how, seen }: FoundLock): Defect[] {
     ...lifetimeDefects(commands, seen),
     ...workDefects(seen, how.releases && !how.handsRelease),
     ...unitDefects({ how, seen }, commands),
-    ...fenceDefects(seen.fences),
+    ...fenceDefects(seen.fences, commands),
   ];
 }
 
@@ -52,29 +55,77 @@ function acquisitionDefects({ acquire, before }: Commands, seen: FoundLock['seen
       verb: acquire.verb.toUpperCase(),
       takes: 'overwritten',
     });
-  const [one, two] = seen.both;
-  if (two?.held && one?.held && two.trial?.isGranted === false)
+  if (seen.takenByClock)
+    found.push({
+      id: 'taken-by-clock',
+      sentence:
+        'it takes the key of another process when that is over by its own clock (Date.now()): where this clock is ahead, the holder still works',
+      fix: 'let the key end by itself: SET key token NX PX ttl',
+      brings: EXCLUSION,
+      isShown: false,
+      takes: 'overwritten',
+    });
+  const isWatched = watches && isRefusedOne(seen.raced);
+  if (isWatched || isRefusedOne(seen.both))
     found.push({
       id: 'fails-open',
-      sentence:
-        'its work goes on without the lock: a second process ran while the first one held it, though Redis had refused it the key',
-      fix: 'do no work where SET … NX answers null, and throw or return instead',
+      ...(isWatched ? BY_EXEC : seen.alone.acquiredMs < Number(seen.alone.trial?.grantedMs) ? NOT_AWAITED : REFUSED),
       brings: EXCLUSION,
       isShown: true,
     });
   return found;
 }
 
+/** What looks for readers before it takes the lock. */
+function readerDefects({ acquire, trial }: Commands, { plan }: FoundLock['how']): Defect[] {
+  const before = acquire === undefined ? [] : trial.sent.slice(0, trial.sent.indexOf(acquire));
+  const looks = before.findLast(({ verb }) => ['get', 'exists', 'hlen', 'scard', 'zcard', 'llen'].includes(verb));
+  if (plan.shared === undefined || acquire === undefined || looks === undefined) return [];
+  return [
+    {
+      id: 'reader-beside-writer',
+      sentence: `it looks for readers and takes the lock by two commands (${looks.verb.toUpperCase()}, then ${acquire.verb.toUpperCase()}): a reader that comes in between reads beside the writer`,
+      fix: 'look for readers and set the key in one script, and do so for readers as well',
+      brings: ['belief'],
+      isShown: false,
+    },
+  ];
+}
+
+/** How a lock is held without the key. */
+const REFUSED = {
+  sentence:
+    'its work goes on without the lock: a second process ran while the first one held it, though Redis had refused it the key',
+  fix: 'do no work where SET … NX answers null, and throw or return instead',
+};
+const NOT_AWAITED = {
+  sentence:
+    'its work begins before Redis has answered whether it has the key (the command is not awaited): a second process ran while the first one held it',
+  fix: 'await the command, and do no work where it answers null',
+};
+const BY_EXEC = {
+  sentence:
+    'it takes the lock though EXEC answers null, which says that another process has changed the watched key: of two that find the key free, both work',
+  fix: 'compare the answer of EXEC with null, and refuse the lock',
+};
+
+/** Whether two processes had the lock, one of them without the key. */
+function isRefusedOne([one, two]: readonly Attempt[]): boolean {
+  return one?.held != null && two?.held != null && !(one.trial?.isGranted && two.trial?.isGranted);
+}
+
 /** What it does where no majority of its nodes is there. */
 function errorDefects({ unreached }: FoundLock['seen']): Defect[] {
-  if (unreached?.attempt.held == null || unreached.attempt.trial?.isGranted !== false) return [];
+  const trial = unreached?.attempt.trial;
+  if (unreached?.attempt.held == null || trial?.isGranted !== false) return [];
   const { nodes } = unreached;
   const isOne = nodes === 1;
+  const isAsked = trial.sent.some(({ operation }) => operation === 'acquire');
   return [
     {
       id: isOne ? 'fails-open-on-error' : 'no-majority',
       sentence: isOne
-        ? 'its work goes on without the lock where Redis cannot be reached or a command fails: two processes that both fail to ask both work'
+        ? `its work goes on without the lock where ${isAsked ? 'Redis cannot be reached or a command fails' : 'it has no connection to Redis: nothing asks for the key'}: two processes that both fail to ask both work`
         : `it takes ${Math.floor(nodes / 2)} of ${nodes} nodes for enough, which is no majority: two processes can both have the lock`,
       fix: isOne
         ? 'do no work where the lock could not be asked for: throw'
@@ -129,12 +180,7 @@ function failoverDefects({ lostInFailover }: FoundLock['seen']): Defect[] {
 }
 function extensionDefects(seen: FoundLock['seen'], renews: boolean): Defect[] {
   const found: Defect[] = [];
-  // What follows its acquisition at once gives the key its TTL.
-  const all = [seen.renewed?.trial, seen.extended?.trial].flatMap((trial) =>
-    (trial?.sent ?? []).filter(
-      ({ operation, key, atMs }) => operation === 'extend' && key === trial?.key && atMs > trial.grantedMs + SOON_MS,
-    ),
-  );
+  const all = [seen.renewed, seen.extended].flatMap(extensionsIn);
   const blind = all.find(({ verb, compares }) => verb !== 'script' && !compares);
   if (blind !== undefined)
     found.push({
@@ -180,13 +226,20 @@ function extensionDefects(seen: FoundLock['seen'], renews: boolean): Defect[] {
   return found;
 }
 
+/** What extends its key, after its acquisition. */
+function extensionsIn(attempt: Attempt | null): readonly Said[] {
+  const { sent = [], key, grantedMs = 0 } = attempt?.trial ?? {};
+  // What follows a command without a TTL at once gives the key its TTL.
+  const hasTtl = sent.some((it) => it.operation === 'acquire' && it.key === key && it.ttlMs !== null);
+  const fromMs = hasTtl ? grantedMs : grantedMs + SOON_MS;
+  return sent.filter((it) => it.operation === 'extend' && it.key === key && it.atMs >= fromMs);
+}
+
 /** Its key has expired before it is extended for the first time. */
 function lateExtension(renewed: FoundLock['seen']['renewed']): Defect | null {
   const trial = renewed?.trial ?? null;
   const ttlMs = trial?.ttlMs ?? null;
-  const first = trial?.sent.find(
-    (it) => it.operation === 'extend' && it.key === trial.key && it.atMs > trial.grantedMs + SOON_MS,
-  );
+  const [first] = extensionsIn(renewed);
   if (trial === null || ttlMs === null || first === undefined || first.atMs <= trial.grantedMs + ttlMs) return null;
   return {
     id: 'late-extension',
@@ -259,11 +312,14 @@ function workDefects({ ownWorkMs, alone, thrown }: FoundLock['seen'], releases: 
       isShown: true,
     });
   const sends = thrown?.trial?.sent.some(({ operation }) => operation === 'release') ?? true;
+  const isExtended = extensionsIn(thrown).some(({ atMs }) => atMs > Number(thrown?.releasedMs) + Number(ttlMs));
   if (thrown?.held && releases && !sends)
     found.push({
       id: 'kept-on-error',
-      sentence: 'it does not release the lock when the work throws: nobody gets it until its TTL is over',
-      fix: 'release in a finally block',
+      sentence: `it does not release the lock when the work throws${isExtended ? ', and goes on extending it: nobody gets it for as long as the process lives' : ': nobody gets it until its TTL is over'}`,
+      fix: isExtended
+        ? 'stop the timer of the extension, and release, in a finally block'
+        : 'release in a finally block',
       brings: ['leak', 'lifetime'],
       isShown: true,
     });

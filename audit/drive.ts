@@ -8,7 +8,7 @@ import type { Callable } from './callables.js';
 import { environmentFor } from './environment.js';
 import { answerOf, beliefOf, comparedBeliefOf, isLike, isRefusal, releaserIn } from './held.js';
 import { type Bench, beginIn, follow, type Loaded, loadIn, methodOf } from './load.js';
-import { type Step, saysWhether, type Understood } from './plan.js';
+import { type Plan, type Step, saysWhether, takerIn, type Understood } from './plan.js';
 import { exportsOf, insideOf } from './program.js';
 import { responseOf } from './response.js';
 import { namesResource, roleOf } from './roles.js';
@@ -34,6 +34,10 @@ export interface HeldByFile {
 /** A file that does its work as it is loaded has this long for it, ms of simulated time. */
 const SCRIPT_MS = 15_000;
 
+/** What may refuse a command, or go on without it, before it is connected. */
+const LOOKS_WHETHER_CONNECTED =
+  /\bdisableOfflineQueue:\s*true|\benableOfflineQueue:\s*false|\bis(?:Ready|Connected)\b|\.status\s*[!=]==?\s*['"]ready|\b(?:connected|ready)\s*=\s*true/;
+
 /** Within this clients are connected, ms of simulated time. */
 const CONNECTING_MS = 100;
 
@@ -41,8 +45,12 @@ function later(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** Makes the lock of a file, as `plan` says that it is used. */
-export function lockMaker(bench: Bench, how: Understood): MakeLock {
+/**
+ * Makes the lock of a file, as `plan` says that it is used.
+ *
+ * @param reads - {@link READER} takes it as those do who only read, where there is such a way.
+ */
+export function lockMaker(bench: Bench, how: Understood, reads = false): MakeLock {
   return async ({ addresses }) => {
     const process = current.owner;
     if (process === null) throw new Error('a lock is made outside of its process');
@@ -50,16 +58,24 @@ export function lockMaker(bench: Bench, how: Understood): MakeLock {
     if (how.isOpen && how.nodes > 1)
       Object.assign(globalThis.process.env, environmentFor(bench.program.sources, own.length));
     const loaded = await loadIn(bench, own);
-    const user = new LockUser(bench, how, loaded, process);
+    const plan = planFor(how, reads && process.name === READER);
+    const user = new LockUser(bench, { ...how, plan }, loaded, process);
     await user.prepare();
     const lock: LockUnderTest = {
       acquire: (resource, ttlMs) => user.acquire(resource, ttlMs),
       release: (held) => user.release(held as HeldByFile),
     };
-    if (how.plan.use === 'pair' && user.canExtend)
-      lock.extend = (held, ttlMs) => user.extend(held as HeldByFile, ttlMs);
+    if (plan.use === 'pair' && user.canExtend) lock.extend = (held, ttlMs) => user.extend(held as HeldByFile, ttlMs);
     return lock;
   };
+}
+
+/** The one process that reads, where there is a lock for readers: two of them may have it at once. */
+export const READER = 'c2';
+
+function planFor({ plan }: Understood, isReader: boolean): Plan {
+  const { shared, begin = [] } = plan;
+  return shared !== undefined && isReader ? { ...shared, begin } : plan;
 }
 
 const EXTENSIONS = ['extend', 'renew', 'refresh', 'prolong', 'touch'];
@@ -108,9 +124,7 @@ class LockUser {
   async prepare(): Promise<void> {
     const { sources } = this.bench.program;
     const { open, begin = [] } = this.how.plan;
-    const refuses = sources.some(({ text }) =>
-      /\bdisableOfflineQueue:\s*true|\benableOfflineQueue:\s*false/.test(text),
-    );
+    const refuses = sources.some(({ text }) => LOOKS_WHETHER_CONNECTED.test(text));
     if (!refuses && !open && begin.length === 0) return;
     await this.targetFor({
       ...this.loaded.given,
@@ -186,9 +200,9 @@ class LockUser {
   }
 
   private takerOf(target: unknown): Target {
-    const { take, path } = this.how.plan;
+    const { take } = this.how.plan;
     const it = (take === '' ? target : Reflect.get(target as object, take)) as Callable;
-    const name = take || (path.findLast(({ kind }) => kind !== 'call' && kind !== 'new')?.name ?? '');
+    const name = takerIn(this.how.plan);
     return { it, owner: take === '' ? undefined : target, parameters: this.loaded.shapes.of(it, name).parameters };
   }
 
@@ -253,11 +267,10 @@ class LockUser {
     const nowMs = process.wallMs();
     trial.isHeld = true;
     // Who hears of its lock when that is over cannot work under it.
-    const isOver = how.nodes === 1 && trial.isGranted && trial.reliableUntil(nowMs, ttlMs) <= nowMs;
-    const asks = (how.renews && !isOver) || how.nodes > 1;
-    const isAsked = signal === undefined && (asks || !how.renews);
-    const named = isAsked ? this.saidOf(result, how.fixedTtlMs ?? ttlMs) : null;
-    const isSaid = how.campaigns || (asks && how.sign !== null && signal === undefined);
+    const isOver = how.renews && how.nodes === 1 && trial.isGranted && trial.reliableUntil(nowMs, ttlMs) <= nowMs;
+    const canAsk = signal === undefined && !isOver;
+    const named = canAsk ? this.saidOf(result, how.fixedTtlMs ?? ttlMs) : null;
+    const isSaid = how.campaigns || (canAsk && how.sign !== null && (how.renews || how.nodes > 1));
     const says = named ?? (isSaid ? () => this.saysSo(held.result, owner) : null);
     if (says !== null) {
       held.isHeld = says;
@@ -277,8 +290,8 @@ class LockUser {
   /** How a lock says that it is held: in any way, or, if nobody extends it, by comparing the time. */
   private saidOf(result: unknown, ttlMs: number): (() => boolean) | null {
     const { how, process } = this;
-    if (how.renews || how.nodes > 1) return beliefOf(result, this.besides, process, how.renews);
-    return comparedBeliefOf(result, this.besides, process, ttlMs - usable(ttlMs));
+    const lock = { result, of: this.besides, process };
+    return how.renews || how.nodes > 1 ? beliefOf(lock, how.renews) : comparedBeliefOf(lock, ttlMs - usable(ttlMs));
   }
 
   private async giveBack(target: unknown, result: unknown, base: Given, error?: Error): Promise<unknown> {

@@ -1,4 +1,4 @@
-import type { LockPlan } from '../scenarios/index.js';
+import type { LockPlan, Schedule } from '../scenarios/index.js';
 import { isOwnWork } from './cases.js';
 import { isLostInFailover } from './failover.js';
 import { type Fence, fencesOf } from './fences.js';
@@ -6,7 +6,7 @@ import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
 import { type InOutages, inOutages } from './outages.js';
 import type { Understood } from './plan.js';
-import { type Attempt, calm, REST_MS, rehearse, use, type Ways } from './rehearsal.js';
+import { type Attempt, calm, REST_MS, rehearse, use, type Ways, withClock } from './rehearsal.js';
 import { type TwoTasks, twoTasks } from './tasks.js';
 import { type Named, namedAs } from './units.js';
 
@@ -16,6 +16,10 @@ export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages {
   readonly alone: Attempt;
   /** Two of two processes: the second asks while the first holds the lock. */
   readonly both: readonly Attempt[];
+  /** Two of two processes that ask at once. */
+  readonly raced: readonly Attempt[];
+  /** It was granted to a process whose clock is ahead, though another one held it. */
+  readonly takenByClock: boolean;
   /** One that is not given the TTL that it can do without; `null` where it is given none, or needs one. */
   readonly bare: Attempt | null;
   /** What the file calls the number of its TTL in ms, and in seconds. */
@@ -51,15 +55,18 @@ export async function examine(
 ): Promise<{ readonly how: Understood; readonly seen: Seen }> {
   const ttlMs = how.fixedTtlMs ?? FIRST_TTL_MS;
   const partMs = ttlMs / 3;
-  const playing = (as: Understood) => (clients: readonly LockPlan[], ways?: Ways) => {
+  // Two tasks of the process that reads may well read at once.
+  const { shared } = how.plan;
+  const calmFor = ({ nodes }: Understood, clients: readonly LockPlan[]): Schedule => {
     const lastMs = Math.max(...clients.map(({ atUs }) => atUs / 1000)) + 8 * ttlMs + 2 * REST_MS;
-    const schedule = calm(
-      as.nodes,
+    return calm(
+      nodes,
       clients.map((it) => [it]),
       lastMs * 1000,
     );
-    return rehearse(bench, hosts, as, schedule, ways);
   };
+  const playing = (as: Understood) => (clients: readonly LockPlan[], ways?: Ways) =>
+    rehearse(bench, hosts, as, calmFor(as, clients), ways);
   const ownWork = isOwnWork(how);
   const [renewed] = ownWork ? [] : await playing(how)([use(10, ttlMs, 3 * ttlMs)]);
   const [late] = ownWork ? [] : await playing(how)([use(10, ttlMs, 0.95 * ttlMs)]);
@@ -72,7 +79,10 @@ export async function examine(
   const held = use(10, ttlMs, partMs);
   const later = await plays([use(ttlMs + LATER_MS, ttlMs, 1)]);
   const next = await plays([use(10, ttlMs, partMs / 4), use(10 + partMs, ttlMs, 1)]);
-  const both = await plays([held, use(10 + partMs / 2, ttlMs, partMs / 4)]);
+  const two = [held, use(10 + partMs / 2, ttlMs, partMs / 4)];
+  const both = await plays(two);
+  const aheadMs = 2 * ttlMs;
+  const ahead = await rehearse(bench, hosts, known, withClock(calmFor(known, two), 'c2', aheadMs));
   const extensions = [{ afterUs: Math.round(partMs * 500), ttlMs }];
   const [extended] = how.plan.use === 'pair' ? await plays([{ ...held, extensions }]) : [];
   const [thrown] = how.plan.use === 'with' ? await plays([held], { throws: true }) : [];
@@ -83,13 +93,19 @@ export async function examine(
   const [natural] = ownWork ? await plays([use(10, ttlMs, 1)], { naturally: true }) : [];
   const { besides, ...tasks } = await twoTasks(bench, hosts, known, ttlMs);
   return {
-    how: { ...known, keyVaries: later[0]?.trial?.key !== alone.trial?.key, besides },
+    how: {
+      ...known,
+      keyVaries: later[0]?.trial?.key !== alone.trial?.key,
+      besides: shared === undefined ? besides : [],
+    },
     seen: {
       ...tasks,
       ...(await inOutages(bench, hosts, known, ttlMs)),
       lostInFailover: known.waits && !ownWork && (await isLostInFailover(bench, hosts, known, ttlMs)),
       alone,
       both,
+      raced: await plays([held, held]),
+      takenByClock: isHeldByBoth(ahead, aheadMs) && !isHeldByBoth(both, 0),
       bare: bare ?? null,
       named,
       fences: await fencesOf(bench, hosts, known, ttlMs),
@@ -100,6 +116,11 @@ export async function examine(
       next,
     },
   };
+}
+
+/** @param aheadMs - The clock of the second process is so far ahead of the first one's. */
+function isHeldByBoth([one, two]: readonly Attempt[], aheadMs: number): boolean {
+  return one !== undefined && two !== undefined && two.acquiredMs - aheadMs < one.releasedMs;
 }
 
 /** It was extended later than as it was acquired. */

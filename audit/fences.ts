@@ -1,9 +1,10 @@
-import type { Schedule } from '../scenarios/index.js';
-import type { Defect } from './defect.js';
+import type { Commands, Defect } from './defect.js';
 import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
 import type { Understood } from './plan.js';
-import { calm, REST_MS, rehearse, use } from './rehearsal.js';
+import { calm, REST_MS, rehearse, use, withClock } from './rehearsal.js';
+import type { Said } from './said.js';
+import type { Trial } from './wire.js';
 
 /** A fencing token, and what the clock of its process showed. */
 export interface Fence {
@@ -11,8 +12,8 @@ export interface Fence {
   readonly wallMs: number;
 }
 
-/** So far is the clock of the second process behind, µs. */
-const BEHIND_US = 5_000_000;
+/** So far is the clock of the second process behind, ms. */
+const BEHIND_MS = 5_000;
 const BETWEEN_MS = 200;
 
 /**
@@ -23,9 +24,7 @@ export async function fencesOf(bench: Bench, hosts: Hosts, how: Understood, ttlM
   if (!how.releases || !speaksOfFencing(bench)) return [];
   const clients = [[use(10, ttlMs, 1), use(10 + BETWEEN_MS, ttlMs, 1)], [use(10 + 2 * BETWEEN_MS, ttlMs, 1)]];
   const schedule = calm(how.nodes, clients, (2 * ttlMs + REST_MS) * 1000);
-  const clocks = [{ process: 'c2', offsetUs: -BEHIND_US, ratePpm: 0 }];
-  const behind: Schedule = { ...schedule, cluster: { ...schedule.cluster, clocks } };
-  const attempts = await rehearse(bench, hosts, how, behind);
+  const attempts = await rehearse(bench, hosts, how, withClock(schedule, 'c2', -BEHIND_MS));
   const found = attempts.flatMap(({ held, acquiredMs }) => {
     const value = held === null ? null : (fenceIn(held.result) ?? fenceIn(held.owner));
     return value === null ? [] : [{ value, wallMs: acquiredMs }];
@@ -54,11 +53,27 @@ function fenceIn(value: unknown): number | null {
 
 const DAY_MS = 86_400_000;
 
+const DRAWN_FIRST: Defect = {
+  id: 'fencing-token',
+  sentence:
+    'its fencing token is drawn before it has the lock: of two that ask at once, the one that gets the lock later may have the lower number, and what it guards refuses it, or takes a late write of the one before',
+  fix: 'draw the token when the lock is held, or in the script that sets it',
+  brings: [],
+  property: 'fencing',
+  isShown: true,
+};
+
+/** Whether a number is drawn before the lock is asked for, and none after that. */
+function isDrawnFirst({ sent }: Trial, acquire: Said | undefined): boolean {
+  const draws = sent.findLast(({ verb }) => /^h?incr(?:by)?$/.test(verb));
+  return draws !== undefined && acquire !== undefined && sent.indexOf(draws) < sent.indexOf(acquire);
+}
+
 /** What is wrong with fencing tokens that do not rise from holder to holder. */
-export function fenceDefects(fences: readonly Fence[]): Defect[] {
+export function fenceDefects(fences: readonly Fence[], { trial, acquire }: Commands): Defect[] {
   const [one, two, other] = fences;
   if (one === undefined || two === undefined || other === undefined) return [];
-  if (two.value > one.value && other.value > two.value) return [];
+  if (two.value > one.value && other.value > two.value) return isDrawnFirst(trial, acquire) ? [DRAWN_FIRST] : [];
   const isTime = [1, 1_000].some((unit) => Math.abs(other.value * unit - other.wallMs) < DAY_MS);
   const why = isTime
     ? 'it is the time that the clock of its process shows, and falls back where another process acquires whose clock is behind'
@@ -66,7 +81,7 @@ export function fenceDefects(fences: readonly Fence[]): Defect[] {
       ? 'it is always the same'
       : two.value <= one.value
         ? 'it is not drawn from anything that rises'
-        : 'each process counts by itself, so that it falls back where another one acquires';
+        : 'each process has a counter of its own, so that the number falls back where another one acquires';
   return [
     {
       id: 'fencing-token',

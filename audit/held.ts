@@ -50,30 +50,35 @@ const PREDICATES: readonly (readonly [string, boolean])[] = [
   ['expired', false],
 ];
 
+/** Names of what else says by the clock that a lock is over. */
+const SAYS_OVER = /expired|lost|over|gone|dead|ended|stale|aborted|closed|late|done|past/i;
+
 /** What says for how long it is held still. */
 const REMAINS = ['remainingMs', 'remainingTime', 'timeLeft', 'timeLeftMs', 'msLeft'];
 
 /** No lock is taken for longer, ms: what is further from the time that a clock shows is not of that clock. */
 const LONGEST_MS = 86_400_000;
 
+/** What was acquired; what it was acquired of, which may be asked about it; and the process that holds it. */
+interface Acquired {
+  readonly result: unknown;
+  readonly of: Readonly<Record<string, unknown>>;
+  readonly process: ProcessContext;
+}
+
 /**
- * What tells at each instant whether a lock is held, as far as its author's code does: what was acquired, or what it was
- * acquired of, which is asked about it. `null` where neither says anything.
+ * What tells at each instant whether a lock is held, as far as its author's code does; `null` where nothing says so.
  *
  * @param alsoFlags - What says so without a clock counts, too: somebody keeps it true.
  */
-export function beliefOf(
-  result: unknown,
-  of: Readonly<Record<string, unknown>>,
-  process: ProcessContext,
-  alsoFlags: boolean,
-): (() => boolean) | null {
+export function beliefOf(lock: Acquired, alsoFlags: boolean): (() => boolean) | null {
+  const { result, process } = lock;
   if (typeof result === 'function') return msLeft(result as () => unknown);
-  if (typeof result !== 'object' || result === null || isUnknown(result)) return null;
+  if (!isThing(result)) return null;
   const nowMs = process.wallMs();
   const own = beliefIn(result, nowMs, Number.NaN);
   if (Number.isFinite(own)) return untilField(result, own, process);
-  const asked = askedOf(result, of, process, alsoFlags);
+  const asked = askedOf(lock, alsoFlags);
   if (asked !== null) return asked;
   for (const name of ['validity', 'validityTime', 'validityMs']) {
     const forMs: unknown = Reflect.get(result, name);
@@ -88,28 +93,19 @@ export function beliefOf(
  *
  * @param allowanceMs - The clock that it is shown is ahead by this.
  */
-export function comparedBeliefOf(
-  result: unknown,
-  of: Readonly<Record<string, unknown>>,
-  process: ProcessContext,
-  allowanceMs: number,
-): (() => boolean) | null {
-  if (typeof result !== 'object' || result === null || isUnknown(result)) return null;
+export function comparedBeliefOf(lock: Acquired, allowanceMs: number): (() => boolean) | null {
+  const { process } = lock;
   const ahead = Object.create(process, {
     wallMs: { value: () => process.wallMs() + allowanceMs },
     monotonicUs: { value: () => process.monotonicUs() + allowanceMs * 1000 },
   }) as ProcessContext;
-  const asked = askedOf(result, of, ahead, false);
+  const asked = askedOf({ ...lock, process: ahead }, false);
   return asked === null ? null : () => as(ahead, asked);
 }
 
 /** What says so when it is asked: a method, or a getter. */
-function askedOf(
-  result: object,
-  of: Readonly<Record<string, unknown>>,
-  process: ProcessContext,
-  alsoFlags: boolean,
-): (() => boolean) | null {
+function askedOf({ result, of, process }: Acquired, alsoFlags: boolean): (() => boolean) | null {
+  if (!isThing(result)) return null;
   const reads = (ask: () => unknown): boolean => alsoFlags || readsClock(process, ask);
   const own = (nowMs: number): number => beliefIn(result, nowMs, Number.NaN);
   if (!Number.isNaN(own(0)) && reads(() => own(0))) return () => own(process.wallMs()) > process.wallMs();
@@ -126,7 +122,16 @@ function askedOf(
     const left = (): unknown => answerOf(result, name);
     if (typeof left() === 'number' && readsClock(process, left)) return () => Number(left()) > 0;
   }
+  for (const name of answersOf(result).keys()) {
+    const ask = (): unknown => answerOf(result, name);
+    const whenHeld = !SAYS_OVER.test(name);
+    if (readsClock(process, ask)) return () => ask() === whenHeld;
+  }
   return null;
+}
+
+function isThing(result: unknown): result is object {
+  return typeof result === 'object' && result !== null && !isUnknown(result);
 }
 
 /** Asks a method, if it takes as much, or a getter. */
@@ -170,9 +175,13 @@ function msLeft(told: () => unknown): (() => boolean) | null {
   return typeof left() === 'number' ? () => Number(left()) > 0 : null;
 }
 
+/** What ends or extends a lock, by its name, whatever it looks like. */
+const CHANGES =
+  /^_?(?:release|unlock|free|give|drop|extend|renew|refresh|stop|end|close|cancel|abort|quit|leave|yield|return|done|dispose|destroy|clear|remove|resign)(?![a-z])/;
+
 /** What a function that only looks does not do. */
 const ACTS =
-  /\bawait\b|[^=!<>]=[^=>]|\+\+|--|\bnew Promise\b|\.(?:then|catch|emit|set|del|eval|delete|push|apply)\(|(?:clear|set)(?:Timeout|Interval)\(/;
+  /\bawait\b|[^=!<>]=[^=>]|\+\+|--|\bnew Promise\b|\.(?:then|catch|emit|set|del|eval|delete|push|apply)\(|(?:clear|set)(?:Timeout|Interval)\(|(?:[cC]lient|[rR]edis|[vV]alkey|[cC]onnection)\??\.\w+\(/;
 
 /** Classes are not asked, and what returns nothing answers nothing: a `close()` that only calls another. */
 function onlyLooks(it: Callable): boolean {
@@ -197,7 +206,8 @@ export function answersOf(value: unknown): Map<string, boolean> {
 /** The answer of a value to a question by its name; `undefined` where it is none. */
 export function answerOf(value: unknown, name: string): unknown {
   const says: unknown = Reflect.get(value as object, name);
-  return typeof says === 'function' ? (onlyLooks(says as Callable) ? says.call(value) : undefined) : says;
+  if (typeof says !== 'function') return says;
+  return onlyLooks(says as Callable) && !CHANGES.test(name) ? says.call(value) : undefined;
 }
 
 const REFUSALS = [

@@ -25,11 +25,10 @@ export async function inOutages(bench: Bench, hosts: Hosts, how: Understood, ttl
     if (attempt !== undefined && (unreached === null || attempt.held !== null)) unreached = { attempt, nodes };
   }
   const believes = async (dead: number): Promise<boolean> => {
-    const [attempt] = await plays(withDying(how.nodes, dead, ttlMs));
+    const [attempt] = await plays(withDying(how, dead, ttlMs));
     return attempt?.believes ?? true;
   };
-  const mayCount = how.nodes > 1 && how.renews;
-  const extendsByFew = mayCount && !(await believes(how.nodes)) && (await believes(Math.floor(how.nodes / 2) + 1));
+  const extendsByFew = how.nodes > 1 && !(await believes(how.nodes)) && (await believes(Math.floor(how.nodes / 2) + 1));
   const [unreleased] = how.renews ? await plays(withoutRelease(how.nodes, ttlMs)) : [];
   return { unreached, extendsByFew, extendsOn: unreleased !== undefined && isExtendedOn(unreleased, ttlMs) };
 }
@@ -47,9 +46,10 @@ function withoutNodes(nodes: number, ttlMs: number): Schedule {
   return { ...schedule, faults: Array.from({ length: Math.ceil(nodes / 2) }, die) };
 }
 
-/** So many nodes die for good while a lock is held for three TTLs. */
-function withDying(nodes: number, dead: number, ttlMs: number): Schedule {
-  const schedule = calm(nodes, [[use(10, ttlMs, 3 * ttlMs)]], (8 * ttlMs + REST_MS) * 1000);
+/** So many nodes die for good while a lock is held for three TTLs; for one and a half if that does not extend itself. */
+function withDying({ nodes, renews }: Understood, dead: number, ttlMs: number): Schedule {
+  const extended = { ...use(10, ttlMs, 1.4 * ttlMs), extensions: [{ afterUs: Math.round(700 * ttlMs), ttlMs }] };
+  const schedule = calm(nodes, [[renews ? use(10, ttlMs, 3 * ttlMs) : extended]], (8 * ttlMs + REST_MS) * 1000);
   const die = (_: unknown, i: number): Fault => ({
     kind: 'crash',
     node: `n${i}`,

@@ -8,6 +8,8 @@ export interface Parameter {
   readonly isFunction: boolean;
   /** Nothing but its uses tells of it: of a property that is read of a parameter without a type. */
   readonly isGuessed?: boolean;
+  /** What it is where it is left out has a name: a client that the file has made, say. */
+  readonly hasDefault?: boolean;
   /** It is what is left of the arguments. */
   readonly isRest?: boolean;
   /** How many ms 1 of it means, where a comment says so. */

@@ -17,6 +17,8 @@ export interface Plan {
   /** The function that releases; `null` where what was acquired does so itself, or nothing does. */
   readonly give: string | null;
   readonly extend: string | null;
+  /** How the same lock is taken by those who only read: beside each other, and not beside its holder. */
+  readonly shared?: Plan;
   /** Of what the path leads to, what has to be called before it can be used, once: `connect`. */
   readonly open?: string | null;
   /** Exported functions that have to be called before all else, once in a process: `init`. */
@@ -97,8 +99,17 @@ export const NOTHING_KNOWN: Omit<Understood, 'plan' | 'nodes' | 'client'> = {
   handsRelease: false,
 };
 
+function namesIn(path: readonly Step[]): readonly string[] {
+  return path.filter(({ kind }) => kind !== 'call' && kind !== 'new').map(({ name }) => name);
+}
+
+/** The name of the function that acquires, or of what gives it. */
+export function takerIn({ path, take }: Pick<Plan, 'path' | 'take'>): string {
+  return take || (namesIn(path).at(-1) ?? '');
+}
+
 /** The name of the function or class that a person knows. */
 export function nameOfPlan({ path, take }: Plan): string {
-  const names = path.filter(({ kind }) => kind !== 'call' && kind !== 'new').map(({ name }) => name);
+  const names = namesIn(path);
   return [...names, take].filter((it) => it !== '' && it !== 'default').join('.') || 'the default export';
 }

@@ -15,11 +15,15 @@ export class NoLockError extends InputError {
 /** Why a lock that gives nothing is none that is known. */
 export const UNSAID = 'returned before that was granted, and nothing was found that says who has the lock';
 
+/** Why a function that a file does not export is no lock. */
+export const UNRELEASED = 'is not exported, and what was exported could not be used: nothing was seen that releases it';
+
 /** A function that sets a key, and gives no lock though nothing is in its way. */
 export class NotGivenError extends Error {
   constructor(name: string, error: unknown) {
     const rejected = error === null ? 'gave no lock' : `was rejected with ${firstLineOf(error)}`;
-    super(`${name} set a key in Redis and ${error === UNSAID ? UNSAID : `${rejected}, with nothing in its way`}`);
+    const isKnown = error === UNSAID || error === UNRELEASED;
+    super(`${name} set a key in Redis and ${isKnown ? error : `${rejected}, with nothing in its way`}`);
   }
 }
 
@@ -42,7 +46,7 @@ export function notFound(name: string, plans: readonly Plan[], problems: readonl
       ? 'it exports nothing that could be called'
       : notGiven !== undefined
         ? notGiven.message
-        : `${plans.length} ways to call it were tried, and none of them set a key in Redis`;
+        : `${plans.length} ways to call it were tried, and none of them set a key in Redis by SET, SETNX, or a script`;
   const problem = problems.length === 0 || notGiven !== undefined ? '' : ` (${firstLineOf(problems[0])})`;
   return new NoLockError(
     `${name}: no lock was found in it: ${tried}${problem}; --acquire <name> says which function acquires`,

@@ -32,7 +32,7 @@ it.each([
   ["throw new Error('no configuration');", 'lock.ts throws as it is loaded: Error: no configuration'],
   [
     'export const add = (a: number, b: number): number => a + b;',
-    'lock.ts: no lock was found in it: 2 ways to call it were tried, and none of them set a key in Redis; --acquire <name> says which function acquires',
+    'lock.ts: no lock was found in it: 2 ways to call it were tried, and none of them set a key in Redis by SET, SETNX, or a script; --acquire <name> says which function acquires',
   ],
   [
     `import type { Redis } from 'ioredis';

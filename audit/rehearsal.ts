@@ -61,6 +61,12 @@ export function calm(nodes: number, clients: readonly (readonly LockPlan[])[], u
   };
 }
 
+/** The same where the clock of one process is so far ahead of all others, or behind. */
+export function withClock(schedule: Schedule, process: string, aheadMs: number): Schedule {
+  const clocks = [{ process, offsetUs: aheadMs * 1000, ratePpm: 0 }];
+  return { ...schedule, cluster: { ...schedule.cluster, clocks } };
+}
+
 /** One lock of a rehearsal. */
 export function use(atMs: number, ttlMs: number, holdMs: number): LockPlan {
   return plainLock(Math.round(atMs * 1000), ttlMs, { holdUs: Math.round(holdMs * 1000) });

@@ -85,15 +85,35 @@ function releaseCalls({ alone, next }: FoundLock['seen'], { plan }: FoundLock['h
   ];
 }
 
+/** Whether a script compares numbers, where its token is none. */
+function comparesNumbers({ verb, words: [, text = ''] }: Said, token: string): boolean {
+  return (
+    verb === 'script' && /tonumber\s*\(\s*(?:ARGV|redis\.call\(\s*['"]get)/i.test(text) && Number.isNaN(Number(token))
+  );
+}
+
 /** What is wrong with the release of a lock. */
 export function releaseDefects(
-  { releases, readAt, watchedAt }: Commands,
+  { trial, releases, readAt, watchedAt }: Commands,
   seen: FoundLock['seen'],
   how: FoundLock['how'],
 ): Defect[] {
   const plain = releases.find(({ verb, compares }) => verb !== 'script' && !compares);
   if (!how.releases) return [];
   const calls = releaseCalls(seen, how);
+  if (releases.some((it) => comparesNumbers(it, trial.value)))
+    return [
+      ...calls,
+      {
+        id: 'blind-release',
+        sentence:
+          'its release compares its token as a number (tonumber), which it is not: nil equals nil, so that it deletes whichever key is there, that of the next holder too',
+        fix: 'compare the texts: GET KEYS[1] == ARGV[1], without tonumber',
+        brings: EXCLUSION,
+        isShown: false,
+        takes: 'deleted',
+      },
+    ];
   // Who has watched the key before it read it is told of what happens in between.
   if (plain === undefined || (watchedAt >= 0 && readAt > watchedAt)) return calls;
   const verb = plain.verb.toUpperCase();

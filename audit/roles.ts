@@ -34,7 +34,9 @@ export type Role =
   | 'unknown';
 
 const IS_CLIENT_TYPE =
-  /\b(?:Redis|IORedis|Valkey|RedisClient\w*|RedisLike|RedisConnection|Commander|Cluster|Upstash\w*|KV)\b|Redis(?:Client|Like|Connection|Instance)?\b/;
+  /\b(?:Redis|IORedis|Valkey|RedisClient\w*|RedisLike|RedisConnection|Commander|Cluster|Upstash\w*|KV)\b|Redis(?:Client|Like|Connection|Instance)?\b|Redis\w*(?:Service|Provider|Manager|Module|Factory|Holder|Pool)\b/;
+/** What has a client, and is asked for it. */
+const IS_SERVICE = /(?:Service|Provider|Manager|Module|Factory|Holder|Pool|Wrapper|Container)$/;
 const IS_CONNECTION_TYPE =
   /\b(?:\w*Redis\w*|Connection|Socket|Client|Server|Node)(?:Options|Config|Settings|Opts)\b|\b(?:Node|Server)Address\b/;
 const IS_CLIENT_NAME =
@@ -204,6 +206,11 @@ function isUsedAsList(fields: readonly Parameter[]): boolean {
   const isOfList = ({ name }: Parameter): boolean =>
     /^(?:map|flatMap|forEach|filter|reduce|entries|length)$/.test(name);
   return fields.some(({ name, isFunction }) => name !== 'length' && isFunction) && fields.every(isOfList);
+}
+
+/** Whether it is no client, and has one. */
+export function hasClient({ name, type }: Parameter): boolean {
+  return IS_SERVICE.test(type === '' ? name : type);
 }
 
 /** Whether an object is described by what is asked of a client. */

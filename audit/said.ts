@@ -77,7 +77,8 @@ export function readCommand(words: readonly string[], meaning: Meaning, node: nu
   const ifNew = verb === 'setnx' || (verb === 'set' && words.some((it) => it.toLowerCase() === 'nx'));
   const value = isScript ? meaning.value : verb === 'set' || verb === 'setnx' ? (words[2] ?? null) : null;
   const ttlMs = ttlOf(verb, words, atMs, meaning);
-  const byValue = ttlMs === null && ifNew && !isScript ? untilTimeIn(value, atMs) : null;
+  const isOffer = ifNew || (isScript && meaning.operation === 'acquire');
+  const byValue = ttlMs === null && isOffer ? untilTimeIn(value, atMs) : null;
   const isConditional = words.some((it) => /^if(?:eq|deq)$/i.test(it)) || verb === 'delex' || verb === 'delifeq';
   return {
     verb: isScript ? 'script' : verb,

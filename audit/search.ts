@@ -8,7 +8,7 @@ import type { Violation } from '../properties/index.js';
 import type { Schedule } from '../scenarios/index.js';
 import { RandomStreams } from '../sim/index.js';
 import { kindsFor, type Trouble, troublesFor } from './cases.js';
-import { lockMaker } from './drive.js';
+import { lockMaker, READER } from './drive.js';
 import type { Bench } from './load.js';
 import { firstLineOf, ProcessExit } from './program.js';
 import type { FoundLock } from './understand.js';
@@ -66,6 +66,11 @@ function isCertain(violation: Violation): boolean {
   return kindOf(violation) !== 'lifetime' || violation.detail.includes('for ever');
 }
 
+/** What the keys of readers mean is not known: of them counts what they do beside a writer. */
+function isOfReader(violation: Violation): boolean {
+  return kindOf(violation) !== 'belief' && violation.clients.includes(READER);
+}
+
 /** Whether a process that it is about had ended by then: Node ends one that leaves an error uncaught. */
 function isOfEnded({ clients, atUs }: Violation, { uncaught }: GuestRun): boolean {
   return uncaught.some((it) => it.atUs <= atUs && clients.includes(it.client));
@@ -99,7 +104,7 @@ export async function searchAudit(
   { how, hosts, seen }: FoundLock,
   limits: SearchLimits,
 ): Promise<Searched> {
-  const made = await lockFactoryOf(bench.program.name, lockMaker(bench, how), undefined, {
+  const made = await lockFactoryOf(bench.program.name, lockMaker(bench, how, true), undefined, {
     tap: bench.wire,
     nodeAt: hosts.nodeAt,
     nodes: Math.max(3, how.nodes, hosts.met),
@@ -110,6 +115,7 @@ export async function searchAudit(
   // A key that ends by its value may stay there for ever.
   const endsByValue = seen.alone.trial?.endsByValue ?? false;
   const kinds = kindsFor(how).filter((kind) => !(endsByValue && kind === 'lifetime'));
+  const reads = how.plan.shared !== undefined;
   const failing = new Map<ViolationKind, Failing>();
   /** Of those, what failed in a run in which all errors were caught: it can be made small. */
   const caught = new Set<ViolationKind>();
@@ -129,7 +135,9 @@ export async function searchAudit(
     classes[faults.id] = (classes[faults.id] ?? 0) + 1;
     acquired += claimsIn(run);
     const extending = faults.extendsItself ?? false;
-    const bad = run.violations.filter((it) => kinds.includes(kindOf(it)) && isCertain(it) && !isOfEnded(it, run));
+    const bad = run.violations.filter(
+      (it) => kinds.includes(kindOf(it)) && isCertain(it) && !isOfEnded(it, run) && !(reads && isOfReader(it)),
+    );
     for (const kind of new Set(bad.map(kindOf))) counts.set(kind, (counts.get(kind) ?? 0) + 1);
     const isCaught = run.uncaught.length === 0;
     const fresh = bad.filter((it) => !failing.has(kindOf(it)) || (isCaught && !caught.has(kindOf(it))));

@@ -128,7 +128,11 @@ class Reader {
   private parameterOf(node: SyntaxNode, body: SyntaxNode | null): Parameter {
     if (node.type === 'TSParameterProperty') return this.parameterOf(part(node, 'parameter') ?? node, body);
     if (node.type === 'AssignmentPattern')
-      return { ...this.parameterOf(part(node, 'left') ?? node, body), isOptional: true };
+      return {
+        ...this.parameterOf(part(node, 'left') ?? node, body),
+        isOptional: true,
+        hasDefault: part(node, 'right')?.type === 'Identifier' && nameOf(part(node, 'right')) !== 'undefined',
+      };
     if (node.type === 'RestElement') {
       const all = this.parameterOf(part(node, 'argument') ?? node, body);
       const type = this.textOf(part(part(node, 'typeAnnotation') ?? node, 'typeAnnotation')) || all.type;
@@ -137,7 +141,8 @@ class Reader {
     const annotation = part(part(node, 'typeAnnotation') ?? node, 'typeAnnotation');
     const name = node.type === 'ObjectPattern' ? '' : nameOf(node);
     const isFunction =
-      /=>|\bFunction\b/.test(this.textOf(annotation)) || (name !== '' && body !== null && calls(body, name));
+      (annotation?.type !== 'TSTypeLiteral' && /=>|\bFunction\b/.test(this.textOf(annotation))) ||
+      (name !== '' && body !== null && calls(body, name));
     const ofType = this.fieldsOfType(annotation);
     const read =
       node.type === 'ObjectPattern'

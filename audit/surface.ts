@@ -1,6 +1,6 @@
 import { type Callable, isClass, methodsOf, type Shapes } from './callables.js';
 import type { Parameter } from './parameter.js';
-import type { Plan, Step } from './plan.js';
+import { type Plan, type Step, takerIn } from './plan.js';
 import { namesResource, roleOf } from './roles.js';
 import type { Shape } from './shapes.js';
 
@@ -133,11 +133,14 @@ export class Surface {
     object: Owner | null = null,
   ): Promise<void> {
     const names = [...functions.keys()];
+    const before = this.found.length;
     const givers = names.filter((name) => GIVES.test(name) || GIVES_WHAT.test(name)).sort((a, b) => rank(a) - rank(b));
     for (const [name, it] of functions) {
-      if (givers.includes(name) || EXTENDS.test(name) || name.startsWith('#')) continue;
-      const shown = name || object?.path.findLast(({ kind }) => kind !== 'call' && kind !== 'new')?.name || '';
+      if (givers.includes(name) || name.startsWith('#')) continue;
+      const shown = takerIn({ take: name, path: object?.path ?? [] });
       const shape = this.shapes.of(it, shown);
+      // What refreshes something else is handed that as work.
+      if (EXTENDS.test(name) && !hasRole(shape.parameters, 'work')) continue;
       const isSetter = object !== null && setsName(shape);
       if (isSetter) this.setters.add(name);
       const isUsed = this.noteUses({ name, shown, shape, path: pathOf(name), depth }, { names, givers, object });
@@ -145,6 +148,22 @@ export class Surface {
       if (!MAKES.test(shown) && !isSetter && !makesByShape(shape, it)) continue;
       const path = [...pathOf(name), ...(object === null ? [] : [{ kind: 'member', name } as const])];
       await this.made({ value: it, owner: object?.value }, path, { kind: 'call', name }, depth + 1);
+    }
+    this.noteShared(before);
+  }
+
+  /** Of what was found from there on, those that exclude others are told how others read. */
+  private noteShared(from: number): void {
+    const group = this.found.slice(from).map((it) => ({ ...it, name: takerIn(it.plan) }));
+    for (const [i, { plan, score, name }] of group.entries()) {
+      if (!EXCLUDES.test(name)) continue;
+      const isPair = (other: (typeof group)[number]): boolean =>
+        SHARES.test(other.name) &&
+        other.plan.use === plan.use &&
+        other.plan.path.length === plan.path.length &&
+        other.name.replace(SHARES, '').toLowerCase() === name.replace(EXCLUDES, '').toLowerCase();
+      const shared = group.find(isPair)?.plan;
+      if (shared !== undefined) this.found[from + i] = { plan: { ...plan, shared }, score };
     }
   }
 

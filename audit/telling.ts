@@ -1,5 +1,5 @@
 import type { PromiseKind } from './cases.js';
-import { nameOfPlan } from './plan.js';
+import { nameOfPlan, takerIn } from './plan.js';
 import type { Program } from './program.js';
 import type { FoundLock } from './understand.js';
 import { seconds } from './words.js';
@@ -35,6 +35,7 @@ export function understoodIn(program: Program, { how, seen }: FoundLock): string
   return [
     `${plan.use === 'script' ? program.name : name} (${where}) ${uses}`,
     `${nodes === 1 ? 'one node' : `${nodes} nodes`}, by ${hasOwnConnections(program) ? 'connections of its own' : CLIENTS[client]}; its key is ${JSON.stringify(key)}, and ${noTtl ? 'it has no TTL' : ttl}`,
+    ...(plan.shared === undefined ? [] : [`${nameOfPlan(plan.shared)} is for those who only read: one process does`]),
     ...(renews ? ['it extends its lock by itself while it is held'] : []),
     ...(releases ? [] : ['it never deletes its key: what it guards is done once in a TTL']),
   ];
@@ -42,7 +43,7 @@ export function understoodIn(program: Program, { how, seen }: FoundLock): string
 
 /** Where the function is that acquires: `lock.ts:12`. */
 export function whereOf(program: Program, { plan }: FoundLock['how']): string {
-  const last = plan.take || (plan.path.findLast(({ kind }) => kind !== 'call' && kind !== 'new')?.name ?? '');
+  const last = takerIn(plan);
   const named = program.shapes.find(({ name }) => name === last || (name === '' && last === 'default'));
   return named?.where ?? program.name;
 }

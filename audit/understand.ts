@@ -7,9 +7,17 @@ import { examine, FIRST_TTL_MS, type Seen } from './examine.js';
 import { refusalIn, releaserIn } from './held.js';
 import { Hosts } from './hosts.js';
 import { type Bench, beginIn, loadIn, makeFor } from './load.js';
-import { NOTHING_KNOWN, nameOfPlan, type Plan, type RefusalSign, saysWhether, type Understood } from './plan.js';
+import {
+  NOTHING_KNOWN,
+  nameOfPlan,
+  type Plan,
+  type RefusalSign,
+  saysWhether,
+  takerIn,
+  type Understood,
+} from './plan.js';
 import { exportsOf, firstLineOf, insideOf } from './program.js';
-import { MOST_NODES, NotGivenError, notFound, OptimisticError, reasonOf, UNSAID } from './refusal.js';
+import { MOST_NODES, NotGivenError, notFound, OptimisticError, reasonOf, UNRELEASED, UNSAID } from './refusal.js';
 import { type Attempt, calm, factoryFor, rehearse, use } from './rehearsal.js';
 import type { Said as SaidCommand } from './said.js';
 import { isTaker, openersIn, Surface } from './surface.js';
@@ -54,13 +62,20 @@ export async function understand(bench: Bench, said: Said): Promise<FoundLock> {
     for (const plan of plans.slice(0, MOST_PLANS)) {
       try {
         const found = await tried(bench, plan, said);
-        if (found !== null) return found;
+        if (found !== null && !isLeftToOthers(found.how, plans)) return found;
+        if (found !== null) problems.push(new NotGivenError(nameOfPlan(plan), UNRELEASED));
       } catch (error) {
         problems.push(error);
       }
     }
   }
   throw notFound(bench.program.name, plans, problems);
+}
+
+/** Whether it is kept from others by a file, and what that exports releases it, which could not be used. */
+function isLeftToOthers({ plan, releases }: Understood, plans: readonly Plan[]): boolean {
+  const isInside = ({ path }: Plan): boolean => path[0]?.kind === 'inside';
+  return plan.use === 'pair' && plan.give === null && !releases && isInside(plan) && !plans.every(isInside);
 }
 
 /** The ways in which a file can be used, the likeliest first. */
@@ -105,11 +120,10 @@ async function plansIn(bench: Bench, hosts: Hosts, isBegun: boolean): Promise<Pl
 
 function chosen(plans: readonly Plan[], { acquire, release }: Said, name: string): Plan[] {
   if (acquire === undefined) return plans.map((it) => (release === undefined ? it : { ...it, give: release }));
-  const nameOf = ({ take, path }: Plan): string => take || (path.at(-1)?.name ?? '');
-  const named = plans.filter((it) => nameOf(it) === acquire);
+  const named = plans.filter((it) => takerIn(it) === acquire);
   if (named.length === 0)
     throw new InputError(
-      `--acquire: ${name} has no function ${acquire}; it has ${[...new Set(plans.map(nameOf))].join(', ') || 'none'}`,
+      `--acquire: ${name} has no function ${acquire}; it has ${[...new Set(plans.map(takerIn))].join(', ') || 'none'}`,
     );
   return named.map((it) => (release === undefined || it.use === 'with' ? it : { ...it, use: 'pair', give: release }));
 }
@@ -140,10 +154,11 @@ function otherThanNotGiven(error: unknown): null {
 }
 
 /** Whether an acquisition has ended with what may be a lock that is held. */
-function isPlausible({ held, isOver }: Attempt, { use, give, take, path }: Plan): boolean {
+function isPlausible({ held, isOver }: Attempt, plan: Plan): boolean {
+  const { use, give } = plan;
   if (use !== 'pair') return true;
   if (isOver) return false;
-  const isNamed = isTaker(take || (path.findLast(({ kind }) => kind !== 'call' && kind !== 'new')?.name ?? ''));
+  const isNamed = isTaker(takerIn(plan));
   return give !== null || isNamed || releaserIn(held?.result) !== null;
 }
 

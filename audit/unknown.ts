@@ -6,8 +6,8 @@ export function isUnknown(value: unknown): boolean {
 }
 
 /**
- * Stands for what little is known of: an object of which every part is another, that reads as a short text, and has no
- * elements.
+ * Stands for what little is known of: an object of which every part is another, that reads as a short text, and has one
+ * element, so that what is done for each is done.
  *
  * @param known - Parts that are known.
  * @param text - What it reads as. Default `a`.
@@ -21,7 +21,7 @@ export function unknownValue(known: Readonly<Record<string, unknown>> = {}, text
       if (typeof name === 'string' && Object.hasOwn(known, name)) return known[name];
       if (name === Symbol.toPrimitive) return (hint: string) => (hint === 'number' ? 1 : text);
       if (name === 'toString' || name === 'toJSON') return () => text;
-      if (name === Symbol.iterator) return () => [].values();
+      if (name === Symbol.iterator) return () => [unknownValue({}, text)].values();
       return unknownValue({}, text);
     },
     set: () => true,

@@ -87,6 +87,8 @@ function isOfTexts(name: string, isFunction: boolean): boolean {
 /** A tree of the properties that are read. */
 interface Read {
   isFunction: boolean;
+  /** What it has to be for the function to go on. */
+  wanted?: string;
   readonly inner: Map<string, Read>;
 }
 
@@ -94,13 +96,19 @@ interface Read {
 export function fieldsRead(name: string, body: SyntaxNode | null): Parameter[] {
   const found: Read = { isFunction: false, inner: new Map() };
   if (name === '' || body === null) return [];
-  const called = new Set<SyntaxNode | null>();
+  const seen = new Set<SyntaxNode | null>();
   visit(body, (node) => {
     const isCall = node.type.endsWith('CallExpression');
-    if (isCall) called.add(part(node, 'callee'));
+    if (isCall) seen.add(part(node, 'callee'));
+    if (node.type === 'AssignmentExpression' && node.operator === '=') seen.add(part(node, 'left'));
     const [first, ...path] = chainOf(isCall ? part(node, 'callee') : node);
-    if (first === name && path.length > 0 && !called.has(node) && (isCall || node.type.endsWith('MemberExpression')))
+    if (first === name && path.length > 0 && !seen.has(node) && (isCall || node.type.endsWith('MemberExpression')))
       note(found, path, isCall);
+    const [compared, ...of] = node.type === 'BinaryExpression' ? chainOf(part(node, 'left')) : [];
+    if (compared === name && of.length > 0 && isWanted(node, of)) {
+      const wanted = nameOf(part(node, 'right'));
+      if (wanted !== '') note(found, of, false).wanted ??= wanted;
+    }
     const pattern = part(node, 'id');
     const [source, ...from] = node.type === 'VariableDeclarator' ? chainOf(part(node, 'init')) : [];
     if (source === name && pattern?.type === 'ObjectPattern') notePattern(found, from, pattern);
@@ -108,16 +116,24 @@ export function fieldsRead(name: string, body: SyntaxNode | null): Parameter[] {
   return parametersOf(found);
 }
 
-function note(found: Read, path: readonly string[], isCall: boolean): void {
+/** Whether a property is compared with a text that it has to be: `req.method !== 'POST'`, or `===` for what a request is. */
+function isWanted({ operator, right }: SyntaxNode, path: readonly string[]): boolean {
+  const isText = (right as SyntaxNode | undefined)?.type === 'StringLiteral';
+  return isText && (operator === '!==' || operator === '!=' || path.at(-1) === 'method');
+}
+
+/** @returns What was read last. */
+function note(found: Read, path: readonly string[], isCall: boolean): Read {
   let at = found;
   for (const [i, name] of path.entries()) {
     const isFunction = isCall && i === path.length - 1;
-    if (isOfTexts(name, isFunction)) return;
+    if (isOfTexts(name, isFunction)) return at;
     const next = at.inner.get(name) ?? { isFunction: false, inner: new Map() };
     next.isFunction ||= isFunction;
     at.inner.set(name, next);
     at = next;
   }
+  return at;
 }
 
 function notePattern(found: Read, from: readonly string[], pattern: SyntaxNode): void {
@@ -132,7 +148,7 @@ function notePattern(found: Read, from: readonly string[], pattern: SyntaxNode):
 function parametersOf({ inner }: Read): Parameter[] {
   return [...inner].map(([name, read]) => ({
     name,
-    type: '',
+    type: read.wanted === undefined ? '' : `'${read.wanted}'`,
     isOptional: true,
     isFunction: read.isFunction,
     isGuessed: true,

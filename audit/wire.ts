@@ -1,5 +1,6 @@
 import type { Answer } from '../core/index.js';
 import type { ProcessContext } from '../guests/host/owner.js';
+import type { Meaning } from '../guests/redis/meaning.js';
 import type { Asked, SentCommands, Tap } from '../guests/tap.js';
 import { readCommand, type Said } from './said.js';
 
@@ -95,8 +96,9 @@ export class Trial {
   }
 
   answered(node: number, operation: Said['operation'], answer: Answer, nowMs: number): void {
-    if (operation === 'extend') return;
-    if (operation !== 'acquire' || (this.isHeld && this.isGranted)) return;
+    // What extends where the key is its own may have set it.
+    const isOffer = operation === 'acquire' || (operation === 'extend' && this.asked.has(node));
+    if (!isOffer || (this.isGranted && (this.isHeld || operation === 'extend'))) return;
     if (answer !== 'yes') {
       if (answer === 'no') this.refusals++;
       else this.errors++;
@@ -156,6 +158,12 @@ export function usable(ttlMs: number): number {
   return ttlMs * USABLE_SHARE - USABLE_LESS_MS;
 }
 
+/** A script that sets a key or extends it offers a value for as long as it has not got the key. */
+function asOffer(meaning: Meaning, { isGranted }: Trial): Meaning {
+  const { operation, script } = meaning;
+  return operation === 'extend' && script?.sets && !isGranted ? { ...meaning, operation: 'acquire' } : meaning;
+}
+
 /** Listens to all processes of all runs. */
 export class Wire implements Tap {
   private readonly trials = new WeakMap<ProcessContext, Trial>();
@@ -189,7 +197,8 @@ export class Wire implements Tap {
     const inMulti = commands.some(([verb = '']) => /^multi$/i.test(verb));
     for (const words of commands) {
       if (words.length < 2) continue;
-      const plain = words === about ? meaning : { ...meaning, operation: 'read-counter' as const, value: null };
+      const plain =
+        words === about ? asOffer(meaning, trial) : { ...meaning, operation: 'read-counter' as const, value: null };
       trial.heard({ ...readCommand(words, plain, node, process.wallMs()), inMulti });
     }
   }

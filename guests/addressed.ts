@@ -7,4 +7,6 @@ export interface Addressed {
   readonly command: Command;
   readonly said: string;
   readonly at: SimNode;
+  /** What was done is answered by 0, or by nothing. */
+  readonly isInverted: boolean;
 }

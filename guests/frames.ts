@@ -63,7 +63,7 @@ export function decidedBy(
   const before = trace.filter((it) => it.atUs <= atUs);
   const isAbout = (client: unknown): boolean => isByOthers || clients.includes(String(client));
   const last =
-    (isByOthers ? foreignDeletion(before) : undefined) ??
+    (isByOthers ? foreignDeletion(before)?.by : undefined) ??
     before.findLast(
       (it) =>
         (it.kind === 'execute' || it.kind === 'reply') && isAbout(it.detail.client) && !isGreetingSaid(it.detail.said),
@@ -75,14 +75,14 @@ export function decidedBy(
   return frame === undefined || frame.where === null ? null : `${frame.where}   ${frame.said} of ${frame.client}`;
 }
 
-/** The latest command that has deleted or overwritten what was another's. */
-export function foreignDeletion(trace: readonly TraceEvent[]): TraceEvent | undefined {
+/** The latest loss of a key by another's command, which has deleted or overwritten it; and that command. */
+export function foreignDeletion(trace: readonly TraceEvent[]): { gone: TraceEvent; by: TraceEvent } | undefined {
   for (let at = trace.length - 1; at >= 0; at--) {
     const gone = trace[at];
     if (gone?.kind !== 'key-gone' || (gone.detail.how !== 'deleted' && gone.detail.how !== 'overwritten')) continue;
     if (!isOfLock(gone, trace)) continue;
-    const done = trace.slice(0, at).findLast((it) => it.kind === 'execute' && it.process === gone.process);
-    if (done !== undefined && done.detail.client !== gone.detail.owner) return done;
+    const by = trace.slice(0, at).findLast((it) => it.kind === 'execute' && it.process === gone.process);
+    if (by !== undefined && by.detail.client !== gone.detail.owner) return { gone, by };
   }
   return undefined;
 }

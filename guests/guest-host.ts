@@ -233,15 +233,12 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
       return { replies: Promise.reject(new Error('no lock was asked for yet')), abandon: () => {} };
     const { lock, command, said, at } = addressed;
     this.noteFrame(node, said);
-    const remote = new RemoteCommands(
-      lock,
-      at,
-      this.session.serverOf(at),
-      commands,
-      said,
-      this.session.names,
-      this.context,
-    );
+    const { session, context } = this;
+    const remote = new RemoteCommands(commands, addressed, {
+      server: session.serverOf(at),
+      names: session.names,
+      context,
+    });
     this.host.send(lock, oneNode(place), command, remote);
     return remote;
   }
@@ -266,13 +263,10 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     const place = this.task?.list.nodes.indexOf(node) ?? -1;
     const addressed = place < 0 ? null : this.addressed(place, node, commands);
     if (addressed === null) return;
-    const { lock, command, said, at } = addressed;
+    const { lock, command, said } = addressed;
     this.noteFrame(node, said);
-    const segment = new Segment(connection, commands, said, this.session.names, {
-      context: this.context,
-      node: at,
-      lock,
-    });
+    const { session, context } = this;
+    const segment = new Segment(connection, commands, addressed, { names: session.names, context });
     this.host.send(lock, oneNode(place), command, segment);
   }
 
@@ -311,7 +305,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
       ttlMs: Number.isFinite(meaning.ttlMs) ? meaning.ttlMs : 0,
       counter: 0,
     };
-    return { lock, command, said: saidBy(commands, meaning), at };
+    return { lock, command, said: saidBy(commands, meaning), at, isInverted: meaning.isInverted ?? false };
   }
 
   /** Whose lock the value of a command belongs to. Of one that a process uses again and again, it is the latest lock. */

@@ -48,10 +48,11 @@ function listAt(bytes: string, at: number, count: number): readonly [ReadReply, 
   return [items, from];
 }
 
-/** How a lock takes the last of these replies, which are whole. */
-export function answerIn(bytes: string): Answer {
+/** How a lock takes the last of these replies, which are whole; see {@link answerOf}. */
+export function answerIn(bytes: string, isInverted = false): Answer {
   let answer: Answer = 'error';
-  for (let read = replyAt(bytes, 0); read !== null; read = replyAt(bytes, read[1])) answer = answerOf(read[0]);
+  for (let read = replyAt(bytes, 0); read !== null; read = replyAt(bytes, read[1]))
+    answer = answerOf(read[0], isInverted);
   return answer;
 }
 

@@ -1,6 +1,7 @@
 import type { Answer } from '../../core/index.js';
 import type { Message, RemoteCall, SimLock, SimNode, World } from '../../sim/index.js';
 import { encode } from '../../wire/index.js';
+import type { Addressed } from '../addressed.js';
 import { toBytes } from '../redis/bytes.js';
 import type { RunNames } from '../redis/names.js';
 import { refusalOf } from '../redis/server.js';
@@ -16,6 +17,8 @@ export class Segment implements RemoteCall {
   told: number = NOTHING;
   private readonly node: SimNode;
   private readonly lock: SimLock;
+  /** Its answer is taken the other way round; see `Meaning`. */
+  private readonly isInverted: boolean;
   /** Nobody has asked the client for it. */
   private readonly isGreeting: boolean;
   private readonly commands: readonly (readonly string[])[];
@@ -25,17 +28,17 @@ export class Segment implements RemoteCall {
   constructor(
     connection: Connection,
     commands: readonly (readonly string[])[],
-    said: string,
-    names: RunNames,
-    { context, node, lock }: { readonly context: World['context']; readonly node: SimNode; readonly lock: SimLock },
+    { lock, at, said, isInverted }: Addressed,
+    { names, context }: { readonly names: RunNames; readonly context: World['context'] },
   ) {
     this.connection = connection;
     this.commands = commands;
     this.said = said;
     this.names = names;
     this.context = context;
-    this.node = node;
+    this.node = at;
     this.lock = lock;
+    this.isInverted = isInverted;
     this.isGreeting = commands.every(isGreeting);
     connection.used(said, this.isGreeting);
   }
@@ -57,7 +60,7 @@ export class Segment implements RemoteCall {
     names.lock = null;
     if (answered === null) return null;
     this.told = answered.told;
-    return answerIn(answered.bytes);
+    return answerIn(answered.bytes, this.isInverted);
   }
 
   /** Something of the node is back. */

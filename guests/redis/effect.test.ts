@@ -23,6 +23,16 @@ test.each([
   expect(new Effects().ofScript(ONE_FOR_ALL, ['1', 'a', operation, 'f00', '900'], isAcquiring)).toEqual(effect);
 });
 
+test.each([
+  ['return 0', 'return 1', true],
+  ['return nil', "return redis.call('pttl', KEYS[1])", true],
+  ['return 1', 'return 0', undefined],
+  ['return 0', 'return 0', undefined],
+])('a script that acquires with %s, and refuses with %s', (acquired, refused, isInverted) => {
+  const script = `if redis.call('exists', KEYS[1]) == 1 then ${refused} end redis.call('set', KEYS[1], ARGV[1]) ${acquired}`;
+  expect(new Effects().ofScript(script, ['1', 'a', 'f00'], true)?.isInverted).toBe(isInverted);
+});
+
 test('a value may be a number, and a TTL none', () => {
   const set = "return redis.call('set', KEYS[1], ARGV[1], 'nx')";
   const effects = new Effects();

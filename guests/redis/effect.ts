@@ -1,7 +1,8 @@
 import type { Operation } from '../../core/index.js';
-import { type Entry, NEVER, Server, Session } from '../../wire/index.js';
+import { type Entry, NEVER, type Reply, Server, Session } from '../../wire/index.js';
 import { fromBytes, toBytes } from './bytes.js';
 import { textsOf } from './collections.js';
+import { answerOf } from './reply.js';
 
 /** What a command does to a node. */
 export interface Effect {
@@ -11,7 +12,12 @@ export interface Effect {
   readonly value: string | null;
   /** What keys live for from then on, ms; 0 without an end. */
   readonly ttlMs: number;
+  /** It answers 0, or nothing, where it acquires, and something else where it does not. */
+  readonly isInverted?: boolean;
 }
+
+/** The value of a key that is another's. */
+const OTHERS = 'another';
 
 /** Of keys that are there before. */
 const LONG_MS = 1_000_000_000;
@@ -52,7 +58,7 @@ export class Effects {
   }
 
   private whereNothingIs(argv: readonly string[], values: readonly string[]): Effect | null {
-    const after = this.run(argv, [], '');
+    const { after, reply } = this.run(argv, [], '');
     const stored = [...after].map(([key, { value }]) => {
       const texts = textsOf(value).map(fromBytes);
       return [key, texts.find((it) => values.includes(it)) ?? texts[0] ?? ''] as const;
@@ -63,14 +69,21 @@ export class Effects {
     const [key, value] = first;
     const keys = (own.length > 0 ? own : stored).map(([it]) => fromBytes(it));
     const expiresAt = after.get(key)?.expiresAt ?? NEVER;
-    return { operation: 'acquire', keys, value, ttlMs: expiresAt === NEVER ? 0 : expiresAt };
+    const isInverted = answerOf(reply) === 'no' && answerOf(this.run(argv, keys.map(toBytes), OTHERS).reply) === 'yes';
+    return {
+      operation: 'acquire',
+      keys,
+      value,
+      ttlMs: expiresAt === NEVER ? 0 : expiresAt,
+      ...(isInverted ? { isInverted } : {}),
+    };
   }
 
   private whereKeysAre(argv: readonly string[], keys: readonly string[], values: readonly string[]): Effect | null {
     const [first] = keys;
     if (first === undefined) return null;
     for (const value of values.length > 0 ? values : ['']) {
-      const after = this.run(argv, keys.map(toBytes), toBytes(value));
+      const { after } = this.run(argv, keys.map(toBytes), toBytes(value));
       const entry = after.get(toBytes(first));
       const of = { keys, value: values.length > 0 ? value : null };
       if (entry === undefined) return { operation: 'release', ...of, ttlMs: 0 };
@@ -81,17 +94,21 @@ export class Effects {
   }
 
   /** Carries it out where these keys have this value, and gives the keys that are there then. */
-  private run(argv: readonly string[], keys: readonly string[], value: string): Map<string, Entry> {
+  private run(
+    argv: readonly string[],
+    keys: readonly string[],
+    value: string,
+  ): { readonly after: Map<string, Entry>; readonly reply: Reply } {
+    const after = new Map<string, Entry>();
     const [keyspace] = this.server.instance.databases;
-    if (keyspace === undefined) return new Map();
+    if (keyspace === undefined) return { after, reply: null };
     keyspace.clear();
     for (const key of keys) keyspace.store(key, value, LONG_MS);
-    this.server.execute(argv, this.session);
-    const after = new Map<string, Entry>();
+    const reply = this.server.execute(argv, this.session);
     for (const key of keyspace.keys()) {
       const entry = keyspace.find(key);
       if (entry !== undefined) after.set(key, entry);
     }
-    return after;
+    return { after, reply };
   }
 }

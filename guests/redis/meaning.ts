@@ -8,6 +8,8 @@ export interface Meaning {
   /** The value that marks its keys as somebody's own, if there is one in it. */
   readonly value: string | null;
   readonly ttlMs: number;
+  /** It answers 0, or nothing, where it does what it is for. */
+  readonly isInverted?: boolean;
   /** What a script does, if it is one: reads keys before it acts on them, sets them, only where there are none, lets them expire. */
   readonly script?: {
     readonly reads: boolean;

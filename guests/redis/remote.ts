@@ -1,6 +1,7 @@
 import type { Answer } from '../../core/index.js';
 import type { Message, RemoteCall, SimLock, SimNode, World } from '../../sim/index.js';
 import type { Reply } from '../../wire/index.js';
+import type { Addressed } from '../addressed.js';
 import type { Sent } from './client.js';
 import type { RunNames } from './names.js';
 import { answerOf, toUser } from './reply.js';
@@ -15,6 +16,8 @@ export class RemoteCommands implements RemoteCall, Sent {
   isAwaited = true;
   private readonly lock: SimLock;
   private readonly node: SimNode;
+  /** Its answer is taken the other way round; see `Meaning`. */
+  private readonly isInverted: boolean;
   private readonly server: Server;
   private readonly commands: readonly (readonly string[])[];
   private readonly names: RunNames;
@@ -24,17 +27,18 @@ export class RemoteCommands implements RemoteCall, Sent {
   private readonly answers: Reply[][] = [];
 
   constructor(
-    lock: SimLock,
-    node: SimNode,
-    server: Server,
     commands: readonly (readonly string[])[],
-    said: string,
-    names: RunNames,
-    context: World['context'],
+    { lock, at, said, isInverted }: Addressed,
+    {
+      server,
+      names,
+      context,
+    }: { readonly server: Server; readonly names: RunNames; readonly context: World['context'] },
   ) {
+    this.isInverted = isInverted;
     this.said = said;
     this.lock = lock;
-    this.node = node;
+    this.node = at;
     this.server = server;
     this.commands = commands;
     this.names = names;
@@ -60,7 +64,7 @@ export class RemoteCommands implements RemoteCall, Sent {
     );
     names.lock = null;
     this.told = this.answers.push(replies) - 1;
-    return answerOf(replies.at(-1) ?? null);
+    return answerOf(replies.at(-1) ?? null, this.isInverted);
   }
 
   /** An answer is back: that to this execution. */
