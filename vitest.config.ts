@@ -20,6 +20,7 @@ const LONGER: string[] = [
   '**/node_modules/**',
   '**/*.slow.test.ts',
   '**/*.long.test.ts',
+  '**/*.heavy.test.ts',
   '**/*.prop.test.ts',
   '**/*.redis.test.ts',
   '**/*.browser.test.ts',
@@ -79,7 +80,7 @@ const config: ViteUserConfig = defineConfig({
           exclude: LONGER,
         },
       },
-      // Searches over many runs, each of seconds; an engine that is warm makes them in half the time.
+      // Seconds of the processor each, most of them searches; an engine that is warm makes them in half the time.
       {
         extends: true,
         test: {
@@ -87,7 +88,9 @@ const config: ViteUserConfig = defineConfig({
           name: 'properties',
           isolate: false,
           setupFiles: ['./test/leaves-no-trace.ts'],
-          include: ['{sim,properties,search,explore,campaign,cli,bench,test}/**/*.prop.test.ts'],
+          include: [
+            '{core,scenarios,sim,properties,search,explore,report,wire,campaign,cli,bench,test}/**/*.{heavy,prop}.test.ts',
+          ],
         },
       },
       {
@@ -95,7 +98,7 @@ const config: ViteUserConfig = defineConfig({
         test: {
           ...TOGETHER,
           name: 'guest-searches',
-          include: ['{guests,audit}/**/*.prop.test.ts', 'examples/home-made-lock/*.test.ts'],
+          include: ['{guests,audit}/**/*.{heavy,prop}.test.ts', 'examples/home-made-lock/*.test.ts'],
         },
       },
       {

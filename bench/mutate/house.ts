@@ -71,7 +71,7 @@ export async function makeCopies(root: string, folder: string, modules: Readonly
 const TESTED: readonly string[] = ['core', 'deviations'];
 
 /** Tests that take long: for what the others leave alive. */
-const LONG: readonly string[] = ['commands.test.ts', 'step.random.test.ts'];
+const LONG: readonly string[] = ['commands.test.ts', 'step.random.heavy.test.ts'];
 
 /** The test files of `core`, from the folder of the tests: the quick ones, or those that take long. */
 export function testFiles(tests: string, which: 'quick' | 'long'): string[] {
