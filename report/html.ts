@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { escaped } from '../text/escaped.js';
+import { lookCss } from '../text/look.js';
 import type { Payload } from './payload.js';
 import { PICTURE_CSS } from './picture/style.js';
 import { type ViewerFiles, viewerFiles } from './viewer-files.js';
@@ -16,7 +17,7 @@ const MOST_PLAIN = 12_000;
 export function htmlReport(payload: Payload, files: ViewerFiles = viewerFiles()): string {
   const { script, style } = files;
   const engine = payload.source.kind === 'schedule' ? files.engine : null;
-  const css = `${PICTURE_CSS}\n${style}`;
+  const css = `${lookCss()}\n${PICTURE_CSS}\n${style}`;
   const policy = [
     "default-src 'none'",
     `script-src ${[LOADER, script, ...(engine === null ? [] : [engine])].map(hashOf).join(' ')}`,

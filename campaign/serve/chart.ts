@@ -9,7 +9,7 @@ const BOTTOM = 24;
 /** Most points of a line; with more, neighbours are taken together. */
 const MOST_POINTS = 120;
 const DASHES = ['', '6 3', '2 3', '8 3 2 3'];
-const COLOURS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#8a6d00', '#56b4e9'];
+const COLOURS = ['var(--t1)', 'var(--t2)', 'var(--t3)', 'var(--t4)', 'var(--t5)', 'var(--t0)'];
 
 interface Point {
   readonly atS: number;
@@ -26,16 +26,16 @@ export function chartSvg(names: readonly string[], pace: readonly Throughput[]):
   const x = (atS: number): string => (LEFT + ((WIDTH - LEFT) * atS) / mostS).toFixed(1);
   const y = (rate: number): string => (HEIGHT - BOTTOM - ((HEIGHT - BOTTOM - 12) * rate) / most).toFixed(1);
   const drawn = lines.map((points, i) => {
-    const style = `fill="none" stroke-width="2" stroke="${COLOURS[i % COLOURS.length]}" stroke-dasharray="${DASHES[i % DASHES.length]}"`;
+    const style = `fill="none" stroke-width="2" style="stroke:${COLOURS[i % COLOURS.length]}" stroke-dasharray="${DASHES[i % DASHES.length]}"`;
     const at = points.map((it) => `${x(Math.max(0, it.atS) + PACE_S / 2)},${y(it.perMillion)}`);
     const dots =
       points.length === 1
-        ? `<circle r="3" fill="${COLOURS[i % COLOURS.length]}" cx="${at[0]?.split(',')[0]}" cy="${at[0]?.split(',')[1]}"/>`
+        ? `<circle r="3" style="fill:${COLOURS[i % COLOURS.length]}" cx="${at[0]?.split(',')[0]}" cy="${at[0]?.split(',')[1]}"/>`
         : '';
     return `<polyline ${style} points="${at.join(' ')}"/>${dots}`;
   });
   const legend = names.map((name, i) => {
-    const line = `<line x1="0" x2="24" y1="6" y2="6" stroke-width="2" stroke="${COLOURS[i % COLOURS.length]}" stroke-dasharray="${DASHES[i % DASHES.length]}"/>`;
+    const line = `<line x1="0" x2="24" y1="6" y2="6" stroke-width="2" style="stroke:${COLOURS[i % COLOURS.length]}" stroke-dasharray="${DASHES[i % DASHES.length]}"/>`;
     return `<li><svg viewBox="0 0 24 12" style="width:24px" aria-hidden="true">${line}</svg> ${escaped(name)}</li>`;
   });
   return `<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="rate of violations over time; the table above has the sums">

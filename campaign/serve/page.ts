@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { escaped } from '../../text/escaped.js';
 import { formatCount, plural } from '../../text/format.js';
+import { lookCss } from '../../text/look.js';
 import { perMillionWords, rangesDone, totalOf, violatingRuns } from '../part.js';
 import type { CampaignState } from '../queue/index.js';
 import { CampaignRanges } from '../spec.js';
@@ -24,10 +25,9 @@ setInterval(async () => {
 export const SCRIPT_HASH: string = `sha256-${createHash('sha256').update(SCRIPT).digest('base64')}`;
 
 const STYLE = `
-:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; background: #fff; color: #1a1a1a; --link: #0b4fa0; }
-@media (prefers-color-scheme: dark) { :root { background: #16181c; color: #e8e8e8; --link: #8ab4f8; } }
-a { color: var(--link); }
-body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+${lookCss()}
+a { color: var(--accent); }
+body { max-width: 60rem; margin: var(--space-5) auto; padding: 0 var(--space-4); background: var(--paper); color: var(--ink); font: var(--size-3)/1.5 var(--font); }
 progress { width: 100%; height: 1rem; }
 table { border-collapse: collapse; margin: 1rem 0; }
 th, td { padding: .25rem 1rem .25rem 0; text-align: right; font-variant-numeric: tabular-nums; }

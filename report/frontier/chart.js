@@ -26,6 +26,8 @@
 
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
+  const FILLS = { safe: '--good-fill', violated: '--bad-fill', unavailable: '--none-fill' };
+
   /** A verdict is a colour and a pattern: nothing, slopes, or dots. */
   const fill = (ctx, verdict) => {
     const size = 8 * devicePixelRatio;
@@ -33,10 +35,10 @@
     tile.width = size;
     tile.height = size;
     const pen = tile.getContext('2d');
-    pen.fillStyle = colour(`--${verdict}`);
+    pen.fillStyle = colour(FILLS[verdict]);
     pen.fillRect(0, 0, size, size);
-    pen.strokeStyle = colour('--pattern');
-    pen.fillStyle = colour('--pattern');
+    pen.strokeStyle = colour('--soft');
+    pen.fillStyle = colour('--soft');
     pen.lineWidth = devicePixelRatio;
     pen.beginPath();
     if (verdict === 'violated') {
@@ -73,16 +75,16 @@
 
   const axis = (it, more) => ({
     label: it.title,
-    stroke: () => colour('--text'),
+    stroke: () => colour('--ink'),
     grid: { show: false },
-    ticks: { stroke: () => colour('--text') },
+    ticks: { stroke: () => colour('--ink') },
     values: (_, splits) => splits.map((value) => (value === null || value < 0 ? '' : write(it, value))),
     ...more,
   });
 
   const line = (label, width, dash) => ({
     label,
-    stroke: () => colour('--curve'),
+    stroke: () => colour('--accent'),
     width,
     dash,
     spanGaps: true,
@@ -120,7 +122,7 @@
           ...curves.map(() => line('theory', 2, [8, 5])),
           ...edges.map(() => ({
             ...line('measured', 0),
-            points: { show: true, size: 7, fill: () => colour('--text'), stroke: () => colour('--text') },
+            points: { show: true, size: 7, fill: () => colour('--ink'), stroke: () => colour('--ink') },
           })),
         ],
         hooks: { drawClear: [drawCells] },

@@ -7,6 +7,7 @@ import {
   type SafetyMap,
 } from '../../search/frontier/index.js';
 import { escaped } from '../../text/escaped.js';
+import { lookCss } from '../../text/look.js';
 import type { PageAssets } from './assets.js';
 import { AXIS_WORDS, frontierSentence, settingWords, theorySentence, valueWords } from './phrases.js';
 
@@ -32,7 +33,7 @@ export function frontierPage(frontier: SafetyMap, commands: readonly EdgeCommand
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>Lockstep: ${escaped(title)}</title>
-<style>${assets.libraryStyle}${STYLE}</style>
+<style>${lookCss()}${assets.libraryStyle}${STYLE}</style>
 </head>
 <body>
 <main>
@@ -108,24 +109,18 @@ function byPlace(lists: readonly (readonly number[])[]): (number | null)[][] {
 }
 
 const STYLE = `
-:root { --text: #1a1a1a; --back: #fff; --dim: #595959; --line: #d0d0d0; --pattern: rgba(0, 0, 0, .28);
-  --safe: #d3ecd8; --violated: #f3c4bd; --unavailable: #dcdcdc; --curve: #0b4fa0; }
-@media (prefers-color-scheme: dark) {
-  :root { --text: #ececec; --back: #161616; --dim: #b0b0b0; --line: #444; --pattern: rgba(255, 255, 255, .3);
-    --safe: #1f4a2b; --violated: #6b2620; --unavailable: #3a3a3a; --curve: #8fc1ff; }
-}
-body { margin: 0; background: var(--back); color: var(--text); font: 16px/1.5 system-ui, sans-serif; }
+body { margin: 0; background: var(--paper); color: var(--ink); font: var(--size-3)/1.5 var(--font); }
 main { max-width: 60rem; margin: 0 auto; padding: 1rem; }
 h1 { font-size: 1.4rem; line-height: 1.25; }
 h2 { font-size: 1.1rem; }
 .answer { font-size: 1.15rem; font-weight: 600; }
 .key { display: flex; flex-wrap: wrap; gap: .3rem 1.4rem; list-style: none; padding: 0; }
-.swatch { display: inline-block; width: 1.4rem; height: .9rem; vertical-align: -.1rem; border: 1px solid var(--dim); }
-.swatch.safe { background: var(--safe); }
-.swatch.violated { background: repeating-linear-gradient(135deg, var(--violated) 0 4px, var(--pattern) 4px 5px); }
-.swatch.unavailable { background: radial-gradient(var(--pattern) 1.2px, transparent 1.5px) 0 0 / 6px 6px var(--unavailable); }
-.swatch.dashes { border: 0; height: 0; border-top: 2px dashed var(--curve); vertical-align: .25rem; }
-.swatch.dot { width: .5rem; height: .5rem; border-radius: 50%; background: var(--text); vertical-align: .05rem; }
+.swatch { display: inline-block; width: 1.4rem; height: .9rem; vertical-align: -.1rem; border: 1px solid var(--soft); }
+.swatch.safe { background: var(--good-fill); }
+.swatch.violated { background: repeating-linear-gradient(135deg, var(--bad-fill) 0 4px, var(--soft) 4px 5px); }
+.swatch.unavailable { background: radial-gradient(var(--soft) 1.2px, transparent 1.5px) 0 0 / 6px 6px var(--none-fill); }
+.swatch.dashes { border: 0; height: 0; border-top: 2px dashed var(--accent); vertical-align: .25rem; }
+.swatch.dot { width: .5rem; height: .5rem; border-radius: 50%; background: var(--ink); vertical-align: .05rem; }
 dt { font-weight: 600; }
 dd { margin: 0 0 .5rem; overflow-wrap: anywhere; }
 .scroll { overflow-x: auto; }

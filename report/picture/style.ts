@@ -1,8 +1,6 @@
-/** The looks of pictures, light and dark. Colours are told apart by people who see few of them; letters say the same. */
+/** The looks of pictures. Their colours are those of the page that they are in, or of their own file: `lookCss`. */
 export const PICTURE_CSS: string = `
-.picture{--paper:#fff;--ink:#1b1f24;--soft:#57606a;--line:#e3e6ea;--bad:#b3261e;--good:#1a6b3a;--veil:#b3261e14;--on:#fff;
---t1:#1d5fa6;--t2:#a8490c;--t3:#2f6b33;--t4:#6a3fa0;--t5:#99295f;--t0:#0b6b78;font:11px system-ui,"DejaVu Sans",sans-serif;
-font-variant-numeric:tabular-nums}
+.picture{font:11px var(--font);font-variant-numeric:tabular-nums}
 .picture text{fill:var(--ink);stroke:none}.picture path{fill:none}.l,.h{fill:none}
 .paper,.under{fill:var(--paper)}.stripe{stroke:var(--soft);stroke-width:2.4}.speck{fill:var(--soft)}.crease{stroke:var(--line);stroke-width:1.5}
 .t0{--t:var(--t0)}.t1{--t:var(--t1)}.t2{--t:var(--t2)}.t3{--t:var(--t3)}.t4{--t:var(--t4)}.t5{--t:var(--t5)}
@@ -30,7 +28,4 @@ font-variant-numeric:tabular-nums}
 .picture .request.h,.picture .write.h{fill:var(--t)}
 .band{fill:var(--veil)}.rule.l{stroke:var(--bad);stroke-width:1.6}.fold.b{fill:url(#fold)}
 .clock.l{stroke:var(--ink);stroke-width:1.4}.chance.l{stroke:var(--bad);stroke-width:2}
-@media(prefers-color-scheme:dark){.picture{--paper:#14181d;--ink:#e7eaee;--soft:#a0a9b4;--line:#2a3038;--bad:#ff8a80;--good:#7fd49b;--veil:#ff8a801c;--on:#10141a;
---t1:#7db4f0;--t2:#f2a25c;--t3:#86cf8b;--t4:#c3a3f2;--t5:#f08fbd;--t0:#66cbd8}}
-@media print{.picture{--paper:#fff;--ink:#000;--soft:#444;--line:#ccc;--bad:#9c1c15;--good:#14552e;--veil:#b3261e14;--on:#fff;--t1:#1d5fa6;--t2:#a8490c;--t3:#2f6b33;--t4:#6a3fa0;--t5:#99295f;--t0:#0b6b78}}
 `.trim();

@@ -1,4 +1,5 @@
 import { escaped } from '../../text/escaped.js';
+import { lookCss } from '../../text/look.js';
 import type { BoxMark, GlyphMark, LineMark, Mark, Picture, TextMark } from './marks.js';
 import { PICTURE_CSS } from './style.js';
 
@@ -11,7 +12,7 @@ export function svgFile(picture: Picture): string {
   return (
     `<svg xmlns="http://www.w3.org/2000/svg" class="picture" width="${round(width)}" height="${round(height)}" ` +
     `viewBox="0 0 ${round(width)} ${round(height)}" role="img" aria-label="${escaped(label)}">` +
-    `<style>${PICTURE_CSS}</style>${SVG_DEFS}<rect class="paper" width="100%" height="100%"/>\n` +
+    `<style>${lookCss('.picture')}${PICTURE_CSS}</style>${SVG_DEFS}<rect class="paper" width="100%" height="100%"/>\n` +
     `${picture.marks.map(svgOf).join('\n')}\n</svg>\n`
   );
 }
