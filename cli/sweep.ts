@@ -5,7 +5,6 @@ import {
   frontierPage,
   frontierSentence,
   mostColumns,
-  pageAssets,
   phrase,
   settingWords,
   theorySentence,
@@ -51,7 +50,7 @@ export async function sweepMap(parameters: readonly string[], flags: SweepFlags,
   if (flags.json) writeJson(io, 'lockstep.sweep/1', sweepJson(frontier, shown));
   else io.stdout.write(sweepText(frontier, shown, io));
   if (flags.report !== undefined) {
-    writeNamed('--report', flags.report, frontierPage(frontier, commandsOf(shown), pageAssets()), io.cwd);
+    writeNamed('--report', flags.report, frontierPage(frontier, commandsOf(shown)), io.cwd);
     if (!flags.json) io.stdout.write(`${'report'.padEnd(LABEL_WIDTH)}${flags.report}\n`);
   }
   return frontier.interrupted ? Exit.interrupted : Exit.ok;

@@ -1,7 +1,6 @@
-import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { escaped } from '../text/escaped.js';
-import { lookCss } from '../text/look.js';
+import { htmlPage } from './page-shell.js';
 import type { Payload } from './payload.js';
 import { PICTURE_CSS } from './picture/style.js';
 import { type ViewerFiles, viewerFiles } from './viewer-files.js';
@@ -17,32 +16,15 @@ const MOST_PLAIN = 12_000;
 export function htmlReport(payload: Payload, files: ViewerFiles = viewerFiles()): string {
   const { script, style } = files;
   const engine = payload.source.kind === 'schedule' ? files.engine : null;
-  const css = `${lookCss()}\n${PICTURE_CSS}\n${style}`;
-  const policy = [
-    "default-src 'none'",
-    `script-src ${[LOADER, script, ...(engine === null ? [] : [engine])].map(hashOf).join(' ')}`,
-    // Preact sets single styles by script, which this leaves alone; texts of styles must be this one.
-    `style-src ${hashOf(css)}`,
-    "base-uri 'none'",
-    "form-action 'none'",
-  ].join('; ');
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="${escaped(policy)}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escaped(`${payload.id}: ${payload.title}`)}</title>
-<style>${css}</style>
-</head>
-<body>
-<div id="app"><main><h1>${escaped(payload.title)}</h1><p>${escaped(payload.story)}</p><noscript><p>This page needs JavaScript, and nothing else. Without it: <code>${escaped(payload.replay)}</code></p></noscript></main></div>
+  return htmlPage({
+    title: `${payload.id}: ${payload.title}`,
+    css: `${PICTURE_CSS}\n${style}`,
+    scripts: [LOADER, script, ...(engine === null ? [] : [engine])],
+    body: `<div id="app"><main><h1>${escaped(payload.title)}</h1><p>${escaped(payload.story)}</p><noscript><p>This page needs JavaScript, and nothing else. Without it: <code>${escaped(payload.replay)}</code></p></noscript></main></div>
 ${dataElement(payload)}
 <script type="text/plain" id="viewer">${packed(script)}</script>
-${engine === null ? '' : `<script type="text/plain" id="engine">${packed(engine)}</script>\n`}<script>${LOADER}</script>
-</body>
-</html>
-`;
+${engine === null ? '' : `<script type="text/plain" id="engine">${packed(engine)}</script>\n`}<script>${LOADER}</script>`,
+  });
 }
 
 /** Unpacks the viewer and starts it. What it may start is fixed by the policy of the page. */
@@ -53,10 +35,6 @@ const LOADER =
 
 function packed(text: string): string {
   return gzipSync(text, { level: 9 }).toString('base64');
-}
-
-function hashOf(text: string): string {
-  return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 }
 
 function dataElement(payload: Payload): string {

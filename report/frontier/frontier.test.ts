@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import type { SafetyMap } from '../../search/frontier/index.js';
 import { FAULT_FREE, type ParameterName, type Point, sweep } from '../../search/frontier/index.js';
 import { ANSI, PLAIN } from '../painter.js';
-import { pageAssets } from './assets.js';
 import { frontierMap } from './map.js';
 import { frontierPage } from './page.js';
 import { frontierSentence } from './phrases.js';
@@ -73,10 +72,10 @@ describe('the page', () => {
   it('needs nothing else, and has the answer and every edge in words', async () => {
     const it = await frontier(['ttl', [1_000 * MS, 10_000 * MS]], drift);
     const commands = [{ title: 'tightest counterexample', command: 'lockstep replay "<a>.json"' }];
-    const page = frontierPage(it, commands, pageAssets());
+    const page = frontierPage(it, commands);
     expect(page).toContain(frontierSentence(it));
     expect(page).toContain('lockstep replay &quot;&lt;a&gt;.json&quot;');
-    expect(page).not.toMatch(/\s(?:src|href)=|@import|url\(/);
+    expect(page).not.toMatch(/\s(?:src|href)=|@import|url\((?!#)/);
     const rows = [...page.matchAll(/<tr><td>(.*?)<\/td><\/tr>/g)].map(([, cells = '']) => cells.split('</td><td>'));
     expect(rows).toEqual([
       ['1 000 ms', 'safe up to 0.6036 %', 'violated from 0.6037 %', '0.6036 %'],
@@ -84,15 +83,26 @@ describe('the page', () => {
     ]);
   });
 
-  it('carries what the chart draws', async () => {
+  it('has areas, edges and where the reader is, and a read-out that begins there', async () => {
     const it = await frontier(['ttl', [1_000 * MS, 10_000 * MS]], drift);
-    const [, json = ''] = /id="frontier">(.*?)<\/script>/.exec(frontierPage(it, [], pageAssets())) ?? [];
-    const { cells, edges, curves } = JSON.parse(json);
-    expect(cells).toEqual([
-      ['safe', 'safe', 'safe', 'violated'],
-      ['safe', 'safe', 'safe', 'violated'],
-    ]);
-    expect(edges).toEqual([[6036.5, 5126.5]]);
-    expect(curves[0].map(Math.floor)).toEqual([6036, 5126]);
+    const page = frontierPage(it, [], { x: 10_000 * MS, y: 500, label: 'you are <here>' });
+    const count = (what: RegExp): number => page.match(what)?.length ?? 0;
+    // Two columns, each safe below and violated above, with its edge.
+    expect([
+      count(/<rect class="safe" x/g),
+      count(/<rect class="violated" x/g),
+      count(/<circle class="edge" cx="\d+%"/g),
+    ]).toEqual([2, 2, 2]);
+    expect(page).toContain('>you are &lt;here&gt;</text>');
+    const [, json = ''] = /id="frontier">(.*?)<\/script>/.exec(page) ?? [];
+    const { cells, edges, at } = JSON.parse(json);
+    expect(cells[0]).toEqual(['safe', 'safe', 'safe', 'violated']);
+    expect(edges[1]).toBe('Safe up to 0.5126 %, violated from 0.5127 %.');
+    expect(at).toEqual([1, 0]);
+  });
+
+  it('says what a map that is mostly violated does and does not mean', async () => {
+    const it = await frontier(['ttl', [1_000 * MS]], ['drift', [0, 10_000, 20_000, 30_000]]);
+    expect(frontierPage(it, [])).toContain('75 % of the map is beyond the edge: that says how far its axes reach');
   });
 });

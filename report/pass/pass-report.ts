@@ -1,0 +1,88 @@
+import type { SafetyMap } from '../../search/frontier/index.js';
+import type { Here } from '../frontier/map-picture.js';
+
+/** What a page says of a system that nothing was found against, as plain data. All texts are for readers, and are escaped. */
+export interface PassReport {
+  /** What was looked at, in a few words: `5 nodes, TTL 10 000 ms`, or the name of a file. */
+  readonly subject: string;
+  /** `passed`, `safe`, `safe if …`: what stands first, and largest. */
+  readonly verdict: string;
+  /** `good`: nothing was found. `open`: nothing can be said yet. `bad`: not safe as it is. */
+  readonly tone: 'good' | 'open' | 'bad';
+  /** What was found, and in how much; one sentence, or two. */
+  readonly sentence: string;
+  /** How far the system is from each bound. Left out of the page where there are none, like every list below. */
+  readonly bounds: readonly BoundDistance[];
+  /** A safety map with the place of the system on it. */
+  readonly map: MapOfPass | null;
+  /** What was tried: faults, situations that came about, with how often. */
+  readonly tried: readonly Fact[];
+  /** What was not, and how to try it. */
+  readonly notTried: readonly Fact[];
+  /** How near it came: claims within a millisecond or a vote of a violation, and the like. */
+  readonly nearMisses: readonly Fact[];
+  /** What to change if something is feared that was not assumed. */
+  readonly changes: readonly Change[];
+  /** Lines to put into files of one's own: `redis.conf`, a unit of systemd, settings of a client. */
+  readonly lines: readonly LinesOfFile[];
+  /** The configuration that all of this is about. */
+  readonly configuration: readonly Fact[];
+  /** What the result does and does not mean; one paragraph each. */
+  readonly meaning: readonly string[];
+  /** The command that made the page, and others that lead on. */
+  readonly commands: readonly Command[];
+}
+
+/** A row of a list: a name, and what is said of it. */
+export interface Fact {
+  readonly name: string;
+  readonly text: string;
+}
+
+/** How much of a bound a system uses. */
+export interface BoundDistance {
+  /** `rate of clocks`. */
+  readonly name: string;
+  /** What the system has, and the bound, with their units; `direction` says on which side of it is safe. */
+  readonly yours: string;
+  readonly bound: string;
+  readonly direction: 'at most' | 'at least';
+  /**
+   * Share of the bound that is used: 0 is far, 1 is at it, more is past it. For a bound from below that is bound / value.
+   * `null` where the system has nothing of the kind: then only the bound is shown.
+   */
+  readonly used: number | null;
+  /** What else is to be said; may be empty. */
+  readonly note: string;
+}
+
+/** A safety map in a page. */
+export interface MapOfPass {
+  readonly map: SafetyMap;
+  /** `null` marks nothing. */
+  readonly here: Here | null;
+  /** What the map shows, in one sentence. */
+  readonly sentence: string;
+}
+
+/** What to do about a fear. */
+export interface Change {
+  /** `a node loses its data`. */
+  readonly fear: string;
+  readonly change: string;
+  /** A command that shows the difference; `null` for none. */
+  readonly command: string | null;
+}
+
+/** Lines for a file. */
+export interface LinesOfFile {
+  readonly file: string;
+  readonly why: string;
+  readonly lines: readonly string[];
+}
+
+/** A command, as it is pasted. */
+export interface Command {
+  readonly title: string;
+  readonly command: string;
+}
