@@ -53,7 +53,7 @@ const config: ViteUserConfig = defineConfig({
           isolate: false,
           setupFiles: ['./test/leaves-no-trace.ts'],
           include: [
-            '{text,core,deviations,scenarios,sim,properties,search,explore,report,wire,campaign,cli,bench,test}/**/*.test.ts',
+            '{text,core,deviations,scenarios,sim,properties,search,explore,advise,report,wire,campaign,cli,bench,test}/**/*.test.ts',
           ],
           exclude: [...LONGER, '**/*.mock.test.ts'],
         },
@@ -89,7 +89,7 @@ const config: ViteUserConfig = defineConfig({
           isolate: false,
           setupFiles: ['./test/leaves-no-trace.ts'],
           include: [
-            '{core,scenarios,sim,properties,search,explore,report,wire,campaign,cli,bench,test}/**/*.{heavy,prop}.test.ts',
+            '{core,scenarios,sim,properties,search,explore,report,wire,advise,campaign,cli,bench,test}/**/*.{heavy,prop}.test.ts',
           ],
         },
       },
@@ -107,7 +107,7 @@ const config: ViteUserConfig = defineConfig({
           ...TOGETHER,
           name: 'slow',
           include: [
-            '{core,deviations,scenarios,sim,properties,search,explore,wire,guests,audit,campaign,cli,bench,test}/**/*.slow.test.ts',
+            '{core,deviations,scenarios,sim,properties,search,explore,advise,wire,guests,audit,campaign,cli,bench,test}/**/*.slow.test.ts',
           ],
         },
       },
@@ -152,7 +152,7 @@ const config: ViteUserConfig = defineConfig({
         test: {
           ...TOGETHER,
           name: 'real',
-          include: ['real/**/*.test.ts', '{wire,examples,test}/**/*.redis.test.ts'],
+          include: ['real/**/*.test.ts', '{advise,wire,cli,examples,test}/**/*.redis.test.ts'],
           exclude: LONGER.filter((it) => !it.includes('redis')),
         },
       },

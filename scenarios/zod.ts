@@ -28,6 +28,7 @@ export {
   instanceof,
   int,
   literal,
+  NEVER,
   null,
   number,
   record,
