@@ -15,6 +15,7 @@ export class Player {
   readonly hash: RollingHash = new RollingHash();
   private readonly streams = new RandomStreams('reference workload');
   private readonly most: number | undefined;
+  private world: World | null = null;
 
   /** @param most - Faults of a history, where fewer than one of every kind are wanted. */
   constructor(most?: number) {
@@ -32,7 +33,9 @@ export class Player {
     const monitors = new Monitors(setup, this.counts);
     alter?.(monitors);
     const workload = new ReferenceWorkload(this.streams, run, this.counts, this.most);
-    const world = new World(setup, workload, monitors, false);
+    const world = this.world ?? new World(setup, workload, monitors, false);
+    if (this.world !== null) world.reset(setup, workload, monitors, false);
+    this.world = world;
     world.run();
     this.histories++;
     this.faults += workload.planned;

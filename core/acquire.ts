@@ -52,10 +52,20 @@ function startAttempt(turn: Turn, number: number, { token: drawn, jitterPpm }: A
   // Nobody looks at the answers to the last clean-up any more. One more release that comes late would hit the same token.
   if (token !== s.attempt.token) sendRelease(turn, s.release.lateGrants);
   s.phase = 'acquiring';
-  s.attempt = { number, token, jitterPpm, startedAt: now, asked: NO_NODES, failure: null };
+  const { attempt, release } = s;
+  attempt.number = number;
+  attempt.token = token;
+  attempt.jitterPpm = jitterPpm;
+  attempt.startedAt = now;
+  attempt.asked = NO_NODES;
+  attempt.failure = null;
   s.votes = NO_ANSWERS;
   s.counters = NO_COUNTERS;
-  s.release = { todo: NO_NODES, sent: NO_NODES, votes: NO_ANSWERS, lateGrants: NO_NODES, tries: 0 };
+  release.todo = NO_NODES;
+  release.sent = NO_NODES;
+  release.votes = NO_ANSWERS;
+  release.lateGrants = NO_NODES;
+  release.tries = 0;
   askNext(turn);
 }
 

@@ -68,7 +68,12 @@ function whyNot({ policy, s, now }: Turn): ExtensionFailure | null {
 function startRound(turn: Turn, ttlMs: number): void {
   const { policy, s, now } = turn;
   const round = s.extension.number + 1;
-  s.extension = { number: round, isOpen: true, ttlMs, startedAt: now, votes: NO_ANSWERS };
+  const { extension } = s;
+  extension.number = round;
+  extension.isOpen = true;
+  extension.ttlMs = ttlMs;
+  extension.startedAt = now;
+  extension.votes = NO_ANSWERS;
   send(turn, allNodes(s.electorate.nodes), 'extend', { round, ttlMs: ttlMs + policy.settings.lockDelayMs });
   armAnswers(turn, 'extension');
 }

@@ -45,7 +45,15 @@ export {
   MIDDLE_JITTER_PPM,
   type Settings,
 } from './settings.js';
-export { type Counters, copyState, type DraftState, initialState, type LockState, type Phase } from './state.js';
+export {
+  type Counters,
+  copyState,
+  type DraftState,
+  initialState,
+  type LockState,
+  type Phase,
+  resetState,
+} from './state.js';
 export { type Step, step } from './step.js';
 export { answered, type Tally, votesOf } from './tally.js';
 export { LONGEST_US, type LocalTime, later, localTime } from './time.js';

@@ -156,6 +156,36 @@ export function initialState(): LockState {
   };
 }
 
+/** Makes a state that only its driver has what it is before an acquisition. */
+export function resetState(s: DraftState): void {
+  const { attempt, hold, extension, release } = s;
+  s.phase = 'idle';
+  s.calledAt = START;
+  s.ttlMs = 0;
+  s.electorate = NOBODY;
+  attempt.number = 0;
+  attempt.token = null;
+  attempt.jitterPpm = 0;
+  attempt.startedAt = START;
+  attempt.asked = NO_NODES;
+  attempt.failure = null;
+  s.votes = NO_ANSWERS;
+  s.counters = NO_COUNTERS;
+  hold.deadline = START;
+  hold.extensions = 0;
+  hold.votedRound = -1;
+  extension.number = -1;
+  extension.isOpen = false;
+  extension.ttlMs = 0;
+  extension.startedAt = START;
+  extension.votes = NO_ANSWERS;
+  release.todo = NO_NODES;
+  release.sent = NO_NODES;
+  release.votes = NO_ANSWERS;
+  release.lateGrants = NO_NODES;
+  release.tries = 0;
+}
+
 /** A copy that shares nothing with a state that is written to. Field by field: spreads make a step ten times slower. */
 export function copyState(s: LockState): DraftState {
   const { attempt, hold, extension, release } = s;

@@ -4,7 +4,7 @@ import type { Violation } from '../properties/violation.js';
 import type { PropertyId, Schedule } from '../scenarios/index.js';
 import { RandomStreams, RunsHash } from '../sim/index.js';
 import type { FaultModel } from './fault-model.js';
-import { generateRun, recordRun } from './generated-run.js';
+import { RunGenerator, recordRun } from './generated-run.js';
 import type { RunConfig } from './run-config.js';
 import { noStrained, type SearchTotals } from './search-totals.js';
 import { STRATEGY_INFO, type StrategyName } from './strategy-info.js';
@@ -49,6 +49,7 @@ export class RangeSearch {
   private readonly to: number;
   private readonly stopAfter: number;
   private readonly streams: RandomStreams;
+  private readonly generator = new RunGenerator();
   private readonly hash = new RunsHash();
   private readonly exercised = noCounts();
   private readonly strained = noStrained();
@@ -83,7 +84,7 @@ export class RangeSearch {
     const { tactics } = STRATEGY_INFO[strategy];
     for (let i = 0; i < most && !this.isOver; i++) {
       const run = this.next++;
-      const drawn = generateRun(faultModel, this.streams, run, this.exercised, tactics);
+      const drawn = this.generator.generate(faultModel, this.streams, run, this.exercised, tactics);
       const { world, monitors, runConfig, adversary } = drawn;
       if (monitors.closeness.isNear) this.near++;
       this.events += world.events;

@@ -1,6 +1,6 @@
 import { type Answer, type Command, type LocalTime, later, type NodeSet } from '../core/index.js';
 import type { Habits, Policy } from '../deviations/index.js';
-import type { ProcessName, WritePlan } from '../scenarios/index.js';
+import type { LockPlan, ProcessName, WritePlan } from '../scenarios/index.js';
 import type { Clock } from './clock.js';
 import { Clocks } from './clocks.js';
 import type { Control, Message, RemoteCall } from './message.js';
@@ -8,7 +8,7 @@ import type { NodeList } from './node-list.js';
 import { Process } from './process.js';
 import type { QueueEvent } from './queue.js';
 import type { RunContext } from './run-context.js';
-import { FIRST_PLAN_SLOT, HOLD_SLOT, type SimLock } from './sim-lock.js';
+import { FIRST_PLAN_SLOT, HOLD_SLOT, SimLock } from './sim-lock.js';
 import type { TrueTime } from './time.js';
 import { Kind } from './trace.js';
 
@@ -57,9 +57,11 @@ export type ClientFactory = (seat: ClientSlot) => ClientProcess;
  */
 export abstract class ClientProcess extends Process {
   readonly locks: SimLock[] = [];
+  /** Those of earlier runs, to be used again. */
+  private readonly spareLocks: SimLock[] = [];
   /** The nodes that it knows of, and what it puts before its keys. */
   list: NodeList;
-  readonly keyPrefix: string;
+  keyPrefix: string;
   /** How many times `core` stepped for this client. */
   steps = 0;
   protected readonly clocks: Clocks;
@@ -75,6 +77,27 @@ export abstract class ClientProcess extends Process {
     this.host = seat.host;
     this.list = seat.list;
     this.keyPrefix = seat.keyPrefix;
+  }
+
+  /** As a new one in this place, which is of the same index, context and host. */
+  reset({ name, policy, list, keyPrefix, offsetUs, ratePpm }: ClientSlot): void {
+    this.resetProcess();
+    this.name = name;
+    this.clocks.reset(offsetUs, ratePpm);
+    this.clock = this.clocks.read(policy.habits.clock);
+    this.list = list;
+    this.keyPrefix = keyPrefix;
+    this.steps = 0;
+    for (let lock = this.locks.pop(); lock !== undefined; lock = this.locks.pop()) this.spareLocks.push(lock);
+  }
+
+  /** The next acquisition, as planned. */
+  plan(plan: LockPlan): SimLock {
+    const { locks, list } = this;
+    const lock = this.spareLocks.pop() ?? new SimLock(this, locks.length, plan, list);
+    lock.reset(this, locks.length, plan, list);
+    locks.push(lock);
+    return lock;
   }
 
   /** Calls `acquire`. */

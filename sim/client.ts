@@ -40,8 +40,8 @@ class Occurrence {
 
 /** A client process that drives `core`'s locks with its own clock. */
 export class SimClient extends ClientProcess implements Environment<SimLock> {
-  readonly policy: LockPolicy;
-  private readonly habits: Habits;
+  policy: LockPolicy;
+  private habits: Habits;
   /** What is happening to a lock, for the length of a step. */
   private readonly event = new Occurrence();
   /** The token that it drew last, where one serves as long as the process lives; 0 for none. */
@@ -51,6 +51,13 @@ export class SimClient extends ClientProcess implements Environment<SimLock> {
     super(seat, seat.policy.habits.clock);
     this.habits = seat.policy.habits;
     this.policy = lockPolicyOf(seat.policy);
+  }
+
+  override reset(seat: ClientSlot): void {
+    super.reset(seat);
+    this.habits = seat.policy.habits;
+    this.policy = lockPolicyOf(seat.policy);
+    this.ownToken = 0;
   }
 
   protected override get timerClock(): Clock {

@@ -20,6 +20,14 @@ export class Clock {
     this.ratePpm = ratePpm;
   }
 
+  /** As a new one with this offset and rate. */
+  reset(offsetUs: number, ratePpm: number): void {
+    this.changed = trueTime(0);
+    this.since = trueTime(0);
+    this.base = offsetUs;
+    this.ratePpm = ratePpm;
+  }
+
   get rate(): number {
     return this.ratePpm;
   }

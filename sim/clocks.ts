@@ -18,6 +18,13 @@ export class Clocks {
     this.wall = new Clock(offsetUs, ratePpm);
   }
 
+  /** As new ones with this offset and rate. */
+  reset(offsetUs: number, ratePpm: number): void {
+    this.boot.reset(offsetUs, ratePpm);
+    this.monotonic.reset(offsetUs, ratePpm);
+    this.wall.reset(offsetUs, ratePpm);
+  }
+
   /** The one that a policy reads. */
   read(kind: Habits['clock']): Clock {
     return this[kind];

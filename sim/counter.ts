@@ -32,7 +32,7 @@ export class FencingCounter {
   private journal: { readonly at: TrueTime; readonly value: number }[] = [];
   private readonly node: Process;
   private readonly context: RunContext;
-  private readonly journaling: boolean;
+  private journaling: boolean;
   private rejoin: CounterScript['rejoin'] = 'copy';
 
   /** @param journaling - Whether a disk or a replica may have to tell of changes. */
@@ -40,6 +40,18 @@ export class FencingCounter {
     this.node = node;
     this.context = context;
     this.journaling = journaling;
+  }
+
+  /** As a new one. */
+  reset(journaling: boolean): void {
+    this.told = 0;
+    this.value = MISSING;
+    this.first = MISSING;
+    this.joining = NOBODY;
+    this.marks = MOST_COUNTER;
+    if (this.journal.length > 0) this.journal = [];
+    this.journaling = journaling;
+    this.rejoin = 'copy';
   }
 
   /** From the start of the run on there is a counter, kept as a policy has it. */

@@ -1,4 +1,4 @@
-import { type Answer, type Command, has, type LockPolicy, type NodeSet } from '../core/index.js';
+import { type Answer, type Command, has, type LockPolicy, type NodeSet, SOUND_POLICY } from '../core/index.js';
 import { lockPolicyOf } from '../deviations/index.js';
 import type { ClientProcess } from './client-process.js';
 import { answersAfterUs } from './disk.js';
@@ -19,21 +19,51 @@ export class Exchange {
   private readonly context: RunContext;
   private readonly links: Links;
   private readonly queue: Queue;
-  private readonly policy: LockPolicy;
+  private policy: LockPolicy = SOUND_POLICY;
   /** Whether nodes wait with their answers. */
-  private readonly waits: boolean;
+  private waits = false;
   /** Whether scripts go to nodes by their hash. */
-  private readonly byHash: boolean;
+  private byHash = false;
+  /** Those of this run, and behind them those of earlier ones, to be used again. */
+  private readonly messages: Message[] = [];
+  private messageCount = 0;
 
   constructor(view: WorldView, context: RunContext, links: Links, queue: Queue) {
     this.view = view;
     this.context = context;
     this.links = links;
     this.queue = queue;
-    const { cluster, policy } = view.setup;
+    this.reset();
+  }
+
+  /** Begins anew, with the set-up that the world has now. */
+  reset(): void {
+    const { cluster, policy } = this.view.setup;
+    this.messageCount = 0;
     this.policy = lockPolicyOf(policy);
     this.byHash = cluster.scripts === 'by-hash';
     this.waits = cluster.answers === 'replicated' || cluster.answers === 'durable';
+  }
+
+  private message(
+    lock: SimLock,
+    node: number,
+    place: number,
+    command: Command,
+    send: number,
+    withText: boolean,
+    remote: RemoteCall | null,
+  ): Message {
+    const { messages } = this;
+    const index = this.messageCount++;
+    if (index < messages.length) {
+      const known = messages[index] as Message;
+      known.reset(lock, node, place, command, send, withText, remote);
+      return known;
+    }
+    const made = new Message(lock, node, place, command, send, withText, remote);
+    messages.push(made);
+    return made;
   }
 
   send(lock: SimLock, to: NodeSet, command: Command, remote: RemoteCall | null): void {
@@ -43,7 +73,7 @@ export class Exchange {
       const node = has(to, place) ? this.view.nodes[list.nodes[place] ?? 0] : undefined;
       if (node === undefined) continue;
       const send = lock.countSend(command, node.index);
-      const message = new Message(lock, node.index, place, command, send, false, remote);
+      const message = this.message(lock, node.index, place, command, send, false, remote);
       this.links.send(message, send, null, 0, client, node);
     }
   }
@@ -73,7 +103,8 @@ export class Exchange {
     node: SimNode,
   ): void {
     const send = lock.countResend(command, node.index);
-    this.links.send(new Message(lock, node.index, place, command, send, withText, remote), send, null, 0, client, node);
+    const message = this.message(lock, node.index, place, command, send, withText, remote);
+    this.links.send(message, send, null, 0, client, node);
   }
 
   /** A node sends over the connection of a message what nobody has asked for in it. */
@@ -84,7 +115,7 @@ export class Exchange {
     if (client === undefined || lock === undefined || node === undefined) return;
     const { command, place, remote } = message;
     const send = lock.countResend(command, node.index);
-    const own = new Message(lock, node.index, place, command, send, false, remote);
+    const own = this.message(lock, node.index, place, command, send, false, remote);
     this.links.send(own, 2 * send, 'yes', told, node, client);
   }
 

@@ -45,6 +45,11 @@ export class Faults {
     this.planRestart = planRestart;
   }
 
+  /** Begins anew. */
+  reset(): void {
+    while (this.waiting.length > 0) this.waiting.pop();
+  }
+
   strike(planned: PlannedFault): void {
     const { fault } = planned;
     this.context.observer.faultStrikes(fault, this.context.now);

@@ -25,37 +25,59 @@ export function sentAgainUs(fromUs: number): number {
   return at;
 }
 
+/** Makes the first places of a list 0. */
+function clear(list: number[], length: number): void {
+  for (let i = 0; i < length; i++) list[i] = 0;
+}
+
 /** The network: delays, losses and copies as the adversary says, partitions, and order where links keep it. */
 export class Links {
   private readonly view: WorldView;
-  private readonly adversary: Adversary;
+  private adversary: Adversary;
   private readonly context: RunContext;
   private readonly queue: Queue;
   private order = 0;
   private readonly fate: FateSlot = { delayUs: 0, lost: false, duplicateDelayUs: -1, resendAfterUs: -1 };
-  private readonly ordered: boolean;
-  private readonly delayUs: number;
-  private readonly nodes: number;
-  /** By client and node, where it differs from the cluster's. */
+  private ordered = false;
+  private delayUs = 0;
+  private nodes = 0;
+  /** By client and node: what a message takes when its fate does not say, µs. */
   private readonly distances: number[] = [];
   /** By {@link index}: the latest arrival, for links that keep order. */
-  private readonly lastArrival: number[];
-  /** The same: until when the link is cut, or what is sent over it is held back; empty until there is such a link. */
+  private readonly lastArrival: number[] = [];
+  /** The same: until when the link is cut, or what is sent over it is held back; looked at where there is such a link. */
   private readonly cutUntil: number[] = [];
   private readonly heldUntil: number[] = [];
+  private cuts = false;
+  private holds = false;
 
   constructor(view: WorldView, adversary: Adversary, context: RunContext, queue: Queue) {
     this.view = view;
     this.adversary = adversary;
     this.context = context;
     this.queue = queue;
-    const { cluster, clients } = view.setup;
+    this.reset(adversary);
+  }
+
+  /** Begins anew, with the set-up that the world has now. */
+  reset(adversary: Adversary): void {
+    const { cluster, clients } = this.view.setup;
+    this.adversary = adversary;
+    this.order = 0;
     this.ordered = cluster.link === 'fifo';
     this.delayUs = cluster.delayUs;
     this.nodes = cluster.nodes;
-    this.lastArrival = this.ordered ? new Array<number>(2 * clients.length * cluster.nodes).fill(0) : [];
+    const links = 2 * clients.length * cluster.nodes;
+    if (this.ordered) clear(this.lastArrival, links);
+    if (this.cuts) clear(this.cutUntil, this.cutUntil.length);
+    if (this.holds) clear(this.heldUntil, this.heldUntil.length);
+    this.cuts = false;
+    this.holds = false;
+    const { distances } = this;
+    for (let pair = 0; pair < links / 2; pair++) distances[pair] = cluster.delayUs;
     for (const { client, node, delayUs } of cluster.distances) {
-      this.distances[clients.indexOf(client) * cluster.nodes + nodeIndex(node)] = delayUs;
+      const at = clients.indexOf(client);
+      if (at >= 0) distances[at * cluster.nodes + nodeIndex(node)] = delayUs;
     }
   }
 
@@ -69,7 +91,7 @@ export class Links {
     fate.resendAfterUs = -1;
     this.adversary.fate(message, direction, send, fate, this.view);
     const connection = message.remote?.connection;
-    const isCut = this.cutUntil.length > 0 && this.isCut(message, direction);
+    const isCut = this.cuts && this.isCut(message, direction);
     const lost = connection === undefined && (fate.lost || isCut);
     // A schedule keeps no delay of what is lost.
     if (fate.lost) fate.delayUs = this.usualDelay(message);
@@ -84,7 +106,7 @@ export class Links {
     const heldUs =
       connection !== undefined
         ? this.waitOf(message, direction, fate.lost || isCut)
-        : this.heldUntil.length > 0
+        : this.holds
           ? this.heldFor(message, direction)
           : 0;
     const at = this.deliver(message, answer, counter, to, 0, heldUs + fate.delayUs, seq);
@@ -142,7 +164,6 @@ export class Links {
 
   /** What a message takes when its fate does not say. */
   private usualDelay({ client, node }: Ends): number {
-    if (this.distances.length === 0) return this.delayUs;
     return this.distances[client * this.nodes + node] ?? this.delayUs;
   }
 
@@ -169,7 +190,7 @@ export class Links {
   /** Sends what is about a connection. It comes in order with what goes over that. */
   sendControl(control: Control, to: Process | null): void {
     const { connection, direction } = control;
-    const isCut = this.cutUntil.length > 0 && this.isCut(control, direction);
+    const isCut = this.cuts && this.isCut(control, direction);
     const delayUs = this.usualDelay(control) + this.waitOf(control, direction, isCut);
     const at = this.inOrderOn(connection, direction, delayUs);
     const event = this.queue.blank(EventKind.control, at, this.nextRank(), to, control);
@@ -216,7 +237,9 @@ export class Links {
   cut(client: number, node: number, direction: Direction, until: TrueTime, holds: boolean): void {
     const link = this.index(client, node, direction);
     const list = holds ? this.heldUntil : this.cutUntil;
-    while (list.length <= link) list.push(0);
+    if (!(holds ? this.holds : this.cuts)) clear(list, 2 * this.view.setup.clients.length * this.nodes);
+    if (holds) this.holds = true;
+    else this.cuts = true;
     list[link] = Math.max(until, list[link] ?? 0);
   }
 }

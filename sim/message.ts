@@ -50,20 +50,20 @@ export interface RemoteCall {
  * that all of them have one shape: where copies have shapes of their own, the engine looks fields up the slow way.
  */
 export class Message {
-  readonly client: number;
-  readonly lock: number;
-  readonly node: number;
+  client: number;
+  lock: number;
+  node: number;
   /** The node's place in the list of the client. */
-  readonly place: number;
-  readonly command: Command;
+  place: number;
+  command: Command;
   /** Keys of the lock, by the world's index. */
-  readonly keys: readonly number[];
+  keys: readonly number[];
   /** Counts repeated sendings of the same command to the same node. */
-  readonly send: number;
+  send: number;
   /** It brings the text of its script, because the node did not know that by its hash. */
-  readonly withText: boolean;
+  withText: boolean;
   /** What it means to the node, where that is not the core's to say. */
-  readonly remote: RemoteCall | null;
+  remote: RemoteCall | null;
   /** What became of the connection that it was sent over: its answer came, or it broke and the message was sent again. */
   state: 'open' | 'answered' | 'broken' = 'open';
 
@@ -86,6 +86,28 @@ export class Message {
     this.send = send;
     this.withText = withText;
     this.remote = remote;
+  }
+
+  /** As a new one. */
+  reset(
+    lock: SimLock,
+    node: number,
+    place: number,
+    command: Command,
+    send: number,
+    withText: boolean,
+    remote: RemoteCall | null,
+  ): void {
+    this.client = lock.client.index;
+    this.lock = lock.number;
+    this.node = node;
+    this.place = place;
+    this.command = command;
+    this.keys = lock.keys;
+    this.send = send;
+    this.withText = withText;
+    this.remote = remote;
+    this.state = 'open';
   }
 }
 

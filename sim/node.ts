@@ -30,12 +30,42 @@ const FOREVER = 2 ** 42;
 /** No key. Tokens count from 1. */
 const NO_TOKEN = 0;
 
-/** A key was set, to live until `when`, or deleted. */
-interface JournalEntry {
-  readonly at: TrueTime;
-  readonly key: number;
-  readonly token: number;
-  readonly when: number;
+const NOTHING: readonly Operation[] = [];
+
+/** Keys that were set, to live until `when`, or deleted, in order of time: as many as `length` says; those behind count no more. */
+class Journal {
+  length = 0;
+  readonly at: TrueTime[] = [];
+  readonly key: number[] = [];
+  readonly token: number[] = [];
+  readonly when: number[] = [];
+
+  push(at: TrueTime, key: number, token: number, when: number): void {
+    const place = this.length++;
+    this.at[place] = at;
+    this.key[place] = key;
+    this.token[place] = token;
+    this.when[place] = when;
+  }
+
+  /** Takes on what another one had by `until`. */
+  take(other: Journal, until: number): void {
+    let length = 0;
+    for (; length < other.length && (other.at[length] ?? 0) <= until; length++) {
+      this.at[length] = other.at[length] as TrueTime;
+      this.key[length] = other.key[length] ?? 0;
+      this.token[length] = other.token[length] ?? NO_TOKEN;
+      this.when[length] = other.when[length] ?? 0;
+    }
+    this.length = length;
+  }
+
+  /** The place of the last entry of a key, or -1. */
+  lastOf(key: number): number {
+    let place = this.length - 1;
+    while (place >= 0 && this.key[place] !== key) place--;
+    return place;
+  }
 }
 
 /**
@@ -46,31 +76,33 @@ export class SimNode extends Process {
   /** By resource: the token stored, and its expiry in ticks of this node's clock. */
   readonly tokens: number[] = [NO_TOKEN];
   private readonly when: number[] = [0];
+  /** How many resources there are here; what the lists have behind them is of earlier runs. */
+  keyCount = 1;
   readonly counter: FencingCounter;
   readonly scripts: ScriptCache = new ScriptCache();
   /** When it will look for expired keys next, and the event of that look; others are stale. */
   private lookAt: LocalTime = NEVER;
   private look: QueueEvent | null = null;
-  private journal: JournalEntry[] = [];
+  private readonly journal = new Journal();
   /** Operations it answers with an error, and until when. */
-  private refused: readonly Operation[] = [];
+  private refused: readonly Operation[] = NOTHING;
   private refusesUntil: TrueTime = trueTime(0);
   /** Whether a replica listens: one that has taken over does not. */
   hasReplica = true;
   /** How far it is behind, µs; `null` for none. */
-  readonly replicaLagUs: number | null;
+  replicaLagUs: number | null = null;
   /** By resource: the TTL it was given last, ticks; kept where a restart makes use of it. */
   private readonly lives: number[] = [];
   /** By resource: when it was written last; kept where it may come back with what it had before. */
   private readonly written: TrueTime[] = [];
-  private readonly ttlRestarts: boolean;
-  private readonly journaling: boolean;
+  private ttlRestarts = false;
+  private journaling = false;
   private readonly context: RunContext;
   private readonly armExpiryEvent: ArmExpiry;
-  private readonly tickUs: number;
-  private readonly ticksPerMs: number;
-  private readonly expiresAt: boolean;
-  private readonly persists: boolean;
+  private tickUs = 1000;
+  private ticksPerMs = 1;
+  private expiresAt = false;
+  private persists = false;
 
   constructor(
     index: number,
@@ -83,6 +115,11 @@ export class SimNode extends Process {
     super(index, nodeName(index), NODE_BASE + index, new Clock(offsetUs, ratePpm));
     this.context = context;
     this.armExpiryEvent = armExpiry;
+    this.counter = new FencingCounter(this, context, false);
+    this.configure(cluster);
+  }
+
+  private configure(cluster: ClusterSetup): void {
     this.replicaLagUs = cluster.replicaLagUs;
     this.journaling = cluster.replicaLagUs !== null || cluster.persistence !== 'none';
     this.ttlRestarts = cluster.expiryAtLoad === 'restarts';
@@ -90,7 +127,41 @@ export class SimNode extends Process {
     this.ticksPerMs = 1000 / cluster.resolutionUs;
     this.expiresAt = cluster.expiry === 'at';
     this.persists = cluster.persistence !== 'none';
-    this.counter = new FencingCounter(this, context, this.journaling);
+    this.counter.reset(this.journaling);
+  }
+
+  /** As a new one in this place. */
+  reset(cluster: ClusterSetup, offsetUs: number, ratePpm: number): void {
+    this.resetProcess();
+    this.clock.reset(offsetUs, ratePpm);
+    this.tokens[0] = NO_TOKEN;
+    this.when[0] = 0;
+    this.lives[0] = 0;
+    this.written[0] = trueTime(0);
+    this.keyCount = 1;
+    this.scripts.reset();
+    this.lookAt = NEVER;
+    this.look = null;
+    this.journal.length = 0;
+    this.refused = NOTHING;
+    this.refusesUntil = trueTime(0);
+    this.hasReplica = true;
+    this.configure(cluster);
+  }
+
+  /** Makes room for a key, and for those before it. */
+  private reserve(key: number): void {
+    for (; this.keyCount <= key; this.keyCount++) {
+      this.tokens[this.keyCount] = NO_TOKEN;
+      this.when[this.keyCount] = 0;
+      this.lives[this.keyCount] = 0;
+      this.written[this.keyCount] = trueTime(0);
+    }
+  }
+
+  /** The token stored under a key, expired or not. */
+  private tokenAt(key: number): number {
+    return key < this.keyCount ? (this.tokens[key] ?? NO_TOKEN) : NO_TOKEN;
   }
 
   /** Carries out a command at `now` and answers as the scripts of its policy do. */
@@ -134,7 +205,7 @@ export class SimNode extends Process {
     const token = command.token as number;
     const end = this.endOf(rules, command, nowTicks);
     for (const key of keys) {
-      const stored = this.tokens[key] ?? NO_TOKEN;
+      const stored = this.tokenAt(key);
       const extendable =
         onto === 'any' ||
         (onto === 'present' ? stored !== NO_TOKEN : stored === token) ||
@@ -157,7 +228,7 @@ export class SimNode extends Process {
   }
 
   private setExpiry(key: number, when: number, now: TrueTime): void {
-    const stored = this.tokens[key] ?? NO_TOKEN;
+    const stored = this.tokenAt(key);
     this.when[key] = when;
     this.record(key, stored, now);
     this.armExpiry(key);
@@ -167,10 +238,10 @@ export class SimNode extends Process {
   private release({ scripts }: Rules, command: Command, keys: readonly number[], now: TrueTime): boolean {
     const { onto, asks } = scripts.release;
     const token = command.token as number;
-    if (asks !== null && command.round === 0) return keys.some((key) => this.tokens[key] === token);
+    if (asks !== null && command.round === 0) return keys.some((key) => this.tokenAt(key) === token);
     let deleted = false;
     for (const key of keys) {
-      const stored = this.tokens[key] ?? NO_TOKEN;
+      const stored = this.tokenAt(key);
       if (stored === NO_TOKEN || (onto === 'own' && stored !== token)) continue;
       this.drop(key);
       this.record(key, NO_TOKEN, now);
@@ -189,13 +260,13 @@ export class SimNode extends Process {
 
   /** When what it has under a key was written. */
   writtenAt(key: number): TrueTime {
-    return this.written[key] ?? trueTime(0);
+    return key < this.keyCount ? (this.written[key] ?? trueTime(0)) : trueTime(0);
   }
 
   /** The token stored under a key at `now`, or {@link NO_TOKEN}. */
   stored(key: number, now: TrueTime): number {
     this.dropIfExpired(key, this.nowTicks(now));
-    return this.tokens[key] ?? NO_TOKEN;
+    return this.tokenAt(key);
   }
 
   /** What is left of a key's TTL, ms: -1 for a key without, -2 for no key. */
@@ -233,13 +304,13 @@ export class SimNode extends Process {
 
   /** Whether a key is stored, expired or not. */
   holds(key: number): boolean {
-    return (this.tokens[key] ?? NO_TOKEN) !== NO_TOKEN;
+    return this.tokenAt(key) !== NO_TOKEN;
   }
 
   /** Whether one of the keys is stored with a token other than `own`. */
   private holdsAny(keys: readonly number[], own: number): boolean {
     for (const key of keys) {
-      const stored = this.tokens[key] ?? NO_TOKEN;
+      const stored = this.tokenAt(key);
       if (stored !== NO_TOKEN && stored !== own) return true;
     }
     return false;
@@ -247,7 +318,8 @@ export class SimNode extends Process {
 
   private setAll(keys: readonly number[], token: number, when: number, now: TrueTime): void {
     for (const key of keys) {
-      const stored = this.tokens[key] ?? NO_TOKEN;
+      const stored = this.tokenAt(key);
+      if (key >= this.keyCount) this.reserve(key);
       this.tokens[key] = token;
       this.when[key] = when;
       this.record(key, token, now);
@@ -259,7 +331,7 @@ export class SimNode extends Process {
   }
 
   private drop(key: number): void {
-    this.tokens[key] = NO_TOKEN;
+    if (key < this.keyCount) this.tokens[key] = NO_TOKEN;
   }
 
   private nowTicks(now: TrueTime): number {
@@ -267,7 +339,7 @@ export class SimNode extends Process {
   }
 
   private dropIfExpired(key: number, nowTicks: number): void {
-    const stored = this.tokens[key] ?? NO_TOKEN;
+    const stored = this.tokenAt(key);
     if (stored === NO_TOKEN) return;
     const when = this.when[key] ?? 0;
     if (this.expiresAt ? nowTicks < when : nowTicks <= when) return;
@@ -298,7 +370,7 @@ export class SimNode extends Process {
   private dropAllExpired(now: TrueTime): void {
     this.lookAt = NEVER;
     const nowTicks = this.nowTicks(now);
-    for (let key = 0; key < this.tokens.length; key++) {
+    for (let key = 0; key < this.keyCount; key++) {
       this.dropIfExpired(key, nowTicks);
       if (this.holds(key)) this.armExpiry(key);
     }
@@ -326,14 +398,14 @@ export class SimNode extends Process {
   restart(keptUntil: number, now: TrueTime): void {
     this.started();
     this.scripts.lose();
-    if (keptUntil < now) this.restore(this.journal.filter((entry) => entry.at <= keptUntil));
+    if (keptUntil < now) this.restore(this.journal, keptUntil);
     this.counter.restore(keptUntil, this.persists, now);
     if (this.ttlRestarts) this.restartTtls(now);
     this.dropAllExpired(now);
   }
 
   private restartTtls(now: TrueTime): void {
-    for (let key = 0; key < this.tokens.length; key++) {
+    for (let key = 0; key < this.keyCount; key++) {
       if (this.holds(key)) this.when[key] = this.nowTicks(now) + (this.lives[key] ?? 0);
     }
   }
@@ -348,7 +420,7 @@ export class SimNode extends Process {
   lose(key: number | null, now: TrueTime): void {
     // The counter does not expire: eviction passes it by.
     if (key === null) this.counter.lose(now);
-    for (let it = 0; it < this.tokens.length; it++) {
+    for (let it = 0; it < this.keyCount; it++) {
       if ((key !== null && it !== key) || !this.holds(it)) continue;
       this.forget(it);
       this.record(it, NO_TOKEN, now);
@@ -356,7 +428,7 @@ export class SimNode extends Process {
   }
 
   private forget(key: number): void {
-    const stored = this.tokens[key] ?? NO_TOKEN;
+    const stored = this.tokenAt(key);
     if (stored === NO_TOKEN) return;
     this.drop(key);
     this.context.keyGone(this, key, stored, 'forgotten', NO_TOKEN);
@@ -367,29 +439,30 @@ export class SimNode extends Process {
     if (this.ttlRestarts) this.lives[key] = (this.when[key] ?? 0) - this.nowTicks(now);
     if (!this.journaling) return;
     this.written[key] = now;
-    this.journal.push({ at: now, key, token, when: this.when[key] ?? 0 });
+    this.journal.push(now, key, token, this.when[key] ?? 0);
   }
 
   /** A replica takes over with what its master had done by `until`. Expiry is absolute, and by the replica's own clock. */
   takeOver(master: SimNode, until: number, now: TrueTime): void {
     this.down = false;
     this.scripts.lose();
-    this.restore(master.journal.filter((entry) => entry.at <= until));
+    this.restore(master.journal, until);
     this.counter.restore(until, true, now, master.counter);
     this.dropAllExpired(now);
   }
 
-  /** Takes on the state that these changes lead to. From now on, nothing else has happened. */
-  private restore(entries: JournalEntry[]): void {
-    this.journal = entries;
-    const keys = entries.reduce((most, entry) => Math.max(most, entry.key + 1), this.tokens.length);
-    for (let key = 0; key < keys; key++) {
-      const last = entries.findLast((entry) => entry.key === key);
-      const token = last?.token ?? NO_TOKEN;
+  /** Takes on the state that the changes until then lead to. From now on, nothing else has happened. */
+  private restore(from: Journal, until: number): void {
+    const { journal } = this;
+    journal.take(from, until);
+    for (let i = 0; i < journal.length; i++) this.reserve(journal.key[i] ?? 0);
+    for (let key = 0; key < this.keyCount; key++) {
+      const last = journal.lastOf(key);
+      const token = last < 0 ? NO_TOKEN : (journal.token[last] ?? NO_TOKEN);
       if (token !== (this.tokens[key] ?? NO_TOKEN)) this.forget(key);
-      if (last === undefined || token === NO_TOKEN) continue;
-      this.when[key] = last.when;
-      this.written[key] = last.at;
+      if (token === NO_TOKEN) continue;
+      this.when[key] = journal.when[last] ?? 0;
+      this.written[key] = journal.at[last] ?? trueTime(0);
       if (this.tokens[key] !== token) {
         this.tokens[key] = token;
         this.context.keySet(this, key, token, this.goneAt(key));

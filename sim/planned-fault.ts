@@ -3,8 +3,8 @@ import type { Fault } from '../scenarios/index.js';
 
 /** A fault with its place in the schedule, which is its place among faults of the same instant. */
 export class PlannedFault {
-  readonly fault: Fault;
-  readonly index: number;
+  fault: Fault;
+  index: number;
   /** Of a crash that struck: which life of its node waits for the restart. */
   life = -1;
   /** Of a crash that struck: what the node will remember was done by then, µs of true time. */
@@ -15,5 +15,14 @@ export class PlannedFault {
   constructor(fault: Fault, index: number) {
     this.fault = fault;
     this.index = index;
+  }
+
+  /** As a new one. */
+  reset(fault: Fault, index: number): void {
+    this.fault = fault;
+    this.index = index;
+    this.life = -1;
+    this.keptUntil = -1;
+    this.restartAt = null;
   }
 }

@@ -6,11 +6,11 @@ import { type TrueTime, trueTime } from './time.js';
 export class Process {
   /** Position among its kind, from 0. */
   readonly index: number;
-  readonly name: ProcessName;
+  name: ProcessName;
   /** Number in the trace: unique among all processes. */
   readonly traceId: number;
   /** The clock that it reads. */
-  readonly clock: Clock;
+  clock: Clock;
   /** Frozen until then; in the past if not. */
   pausedUntil: TrueTime = trueTime(-1);
   /** Its machine is suspended until then, with every process on it. */
@@ -28,6 +28,16 @@ export class Process {
     this.name = name;
     this.traceId = traceId;
     this.clock = clock;
+  }
+
+  /** As a new one; its clock is reset by whoever has it. */
+  protected resetProcess(): void {
+    this.pausedUntil = trueTime(-1);
+    this.machineStillUntil = trueTime(-1);
+    this.timersFirst = false;
+    this.down = false;
+    this.downSince = trueTime(0);
+    this.life = 0;
   }
 
   /** Frozen until `until`, or longer if it is so already. */

@@ -100,6 +100,17 @@ export class Queue {
   private readonly far = new Heap<QueueEvent>();
   private spent: QueueEvent | null = null;
 
+  /** Leaves nothing in it. */
+  reset(): void {
+    for (let event = this.first; event !== null; ) {
+      const { next } = event;
+      this.recycle(event);
+      event = next;
+    }
+    this.first = null;
+    for (let event = this.far.pop(); event !== undefined; event = this.far.pop()) this.recycle(event);
+  }
+
   /** An event to fill in further and {@link push}. */
   blank(kind: EventKind, at: TrueTime, rank: number, process: Process | null, subject: object): QueueEvent {
     const event = this.spent ?? new QueueEvent();

@@ -6,8 +6,8 @@ import type { SimLock } from './sim-lock.js';
 
 /** What the locks protect: takes writes, or refuses them as its guard says. Each resource has a guard of its own. */
 export class ProtectedResource {
-  private readonly guard: ResourceGuard;
-  private readonly policy: Policy;
+  private guard: ResourceGuard;
+  private policy: Policy;
   /** By resource: the highest fencing token seen, or the lock whose token was left for compare-and-set. */
   private readonly highest: (FencingToken | undefined)[] = [];
   private readonly marked: (SimLock | undefined)[] = [];
@@ -15,6 +15,14 @@ export class ProtectedResource {
   constructor(guard: ResourceGuard, policy: Policy) {
     this.guard = guard;
     this.policy = policy;
+  }
+
+  /** As a new one. */
+  reset(guard: ResourceGuard, policy: Policy): void {
+    this.guard = guard;
+    this.policy = policy;
+    this.highest.length = 0;
+    this.marked.length = 0;
   }
 
   /** Takes write number `index` of a lock, or refuses it. */

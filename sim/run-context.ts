@@ -14,16 +14,19 @@ import { type Detail, Kind, Trace } from './trace.js';
  */
 export class RunContext {
   readonly trace: Trace;
-  readonly observer: Observer;
+  observer: Observer;
   now: TrueTime = trueTime(0);
   /** Sequence number of the trace event from which what happens now follows, or -1. */
   cause = -1;
-  private readonly clients: readonly ProcessName[];
+  private clients: readonly ProcessName[];
+  /** Those that count; what lies behind is of earlier runs. */
   private readonly resources: string[] = [];
+  private resourceCount = 0;
   /** By tick of a clock: the token drawn in it; made when it is needed. */
   private clockTokens: Map<number, number> | null = null;
   /** By token: the lock that uses it. Token 0 is nobody's. */
   private readonly owners: (SimLock | null)[] = [null];
+  private tokens = 1;
 
   constructor(clients: readonly ProcessName[], observer: Observer, keepTrace: boolean) {
     this.clients = clients;
@@ -31,8 +34,23 @@ export class RunContext {
     this.trace = new Trace(keepTrace);
   }
 
+  /** Begins anew. */
+  reset(clients: readonly ProcessName[], observer: Observer, keepTrace: boolean): void {
+    this.clients = clients;
+    this.observer = observer;
+    this.trace.reset(keepTrace);
+    this.now = trueTime(0);
+    this.cause = -1;
+    this.resourceCount = 0;
+    this.clockTokens = null;
+    this.tokens = 1;
+  }
+
   newToken(lock: SimLock): number {
-    return this.owners.push(lock) - 1;
+    const token = this.tokens++;
+    if (token < this.owners.length) this.owners[token] = lock;
+    else this.owners.push(lock);
+    return token;
   }
 
   /** The token of everybody who draws one in this tick, µs, of their clocks. */
@@ -52,16 +70,19 @@ export class RunContext {
   }
 
   ownerOf(token: number): SimLock | null {
-    return this.owners[token] ?? null;
+    return token < this.tokens ? (this.owners[token] ?? null) : null;
   }
 
   keyOf(resource: string): number {
-    const known = this.resources.indexOf(resource);
-    return known >= 0 ? known : this.resources.push(resource) - 1;
+    const { resources, resourceCount } = this;
+    for (let key = 0; key < resourceCount; key++) if (resources[key] === resource) return key;
+    if (resourceCount < resources.length) resources[resourceCount] = resource;
+    else resources.push(resource);
+    return this.resourceCount++;
   }
 
   resourceOf(key: number): string {
-    return this.resources[key] ?? '?';
+    return key < this.resourceCount ? (this.resources[key] ?? '?') : '?';
   }
 
   /** Notes that something happened to a process, and returns its sequence number. */

@@ -22,6 +22,12 @@ export class ScriptCache {
   private lost = false;
   private known: Operation[] = [];
 
+  /** As a new one. */
+  reset(): void {
+    this.lost = false;
+    if (this.known.length > 0) this.known = [];
+  }
+
   knows(operation: Operation): boolean {
     return !this.lost || this.known.includes(operation);
   }

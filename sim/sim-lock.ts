@@ -1,4 +1,4 @@
-import { type Command, initialState, type LockState, MOST_NODES, type NodeSet } from '../core/index.js';
+import { type Command, initialState, type LockState, MOST_NODES, type NodeSet, resetState } from '../core/index.js';
 import type { LockPlan } from '../scenarios/index.js';
 import type { NodeList } from './node-list.js';
 import type { Process } from './process.js';
@@ -11,17 +11,19 @@ export const HOLD_SLOT = 6;
 /** The first slot of timers that belong to what the plan does under the lock; those of `core` come before. */
 export const FIRST_PLAN_SLOT = 7;
 
+const NO_KEYS: readonly number[] = [];
+
 /** One acquisition of one client, as its plan says: the lock of `core`, and the work done under it. */
 export class SimLock {
-  readonly client: Process;
+  client: Process;
   /** From 0 per client. */
-  readonly number: number;
-  readonly plan: LockPlan;
+  number: number;
+  plan: LockPlan;
   /** The nodes that its client knew of at the call. */
   list: NodeList;
   /** The resources, by the run's index, and the keys that stand for them on the nodes; from the call on. */
-  resources: readonly number[] = [];
-  keys: readonly number[] = [];
+  resources: readonly number[] = NO_KEYS;
+  keys: readonly number[] = NO_KEYS;
   /** Its client alone writes to it, in every step: a reader that keeps some of it has to copy that. */
   readonly state: LockState = initialState();
   /** Which life of its client asked for it; -1 before the call. */
@@ -36,8 +38,9 @@ export class SimLock {
   endsAt: TrueTime = trueTime(0);
   /** Armed timers, by slot; an event of the queue that is not among them is stale. */
   readonly armed: (QueueEvent | null)[] = [null, null, null, null, null, null, null, null, null, null];
-  /** By attempt and node: how many releases were sent. */
+  /** By attempt and node: how many releases were sent; those that count. */
   private readonly releaseSends: number[] = [];
+  private releaseSendCount = 0;
   /** Of other commands, where one was or may be sent to a node more than once. */
   private moreSends: Map<string, number> | null = null;
 
@@ -46,8 +49,32 @@ export class SimLock {
     this.client = client;
     this.number = number;
     this.plan = plan;
-    const slots = FIRST_PLAN_SLOT + plan.extensions.length + 2 * plan.writes.length;
+    this.makeSlots(plan);
+  }
+
+  private makeSlots({ extensions, writes }: LockPlan): void {
+    const slots = FIRST_PLAN_SLOT + extensions.length + 2 * writes.length;
     while (this.armed.length < slots) this.armed.push(null);
+  }
+
+  /** As a new one. */
+  reset(client: Process, number: number, plan: LockPlan, list: NodeList): void {
+    this.client = client;
+    this.number = number;
+    this.plan = plan;
+    this.list = list;
+    this.resources = NO_KEYS;
+    this.keys = NO_KEYS;
+    resetState(this.state);
+    this.life = -1;
+    this.token = 0;
+    this.repeats = false;
+    this.believing = false;
+    this.endsAt = trueTime(0);
+    this.armed.fill(null);
+    this.makeSlots(plan);
+    this.releaseSendCount = 0;
+    this.moreSends = null;
   }
 
   /** Whether the process that asked for it is dead. */
@@ -76,9 +103,10 @@ export class SimLock {
     if (command.operation !== 'release')
       return this.repeats || this.list.repeats ? this.countAgain(command, node, 0) : 0;
     const at = command.attempt * MOST_NODES + node;
-    while (this.releaseSends.length <= at) this.releaseSends.push(0);
-    const sent = this.releaseSends[at] ?? 0;
-    this.releaseSends[at] = sent + 1;
+    const { releaseSends } = this;
+    while (this.releaseSendCount <= at) releaseSends[this.releaseSendCount++] = 0;
+    const sent = releaseSends[at] ?? 0;
+    releaseSends[at] = sent + 1;
     return sent;
   }
 

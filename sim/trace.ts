@@ -70,12 +70,20 @@ const NO_DETAIL: Detail = {};
 
 /** Takes in what happens: always into the hash, and into a list if somebody wants to look at it. */
 export class Trace {
-  readonly events: TraceEvent[] = [];
+  events: TraceEvent[] = [];
   private readonly hash = new RollingHash();
   private count = 0;
-  readonly keeping: boolean;
+  keeping: boolean;
 
   constructor(keeping: boolean) {
+    this.keeping = keeping;
+  }
+
+  /** Begins anew; what was handed out before stays as it is. */
+  reset(keeping: boolean): void {
+    if (this.events.length > 0) this.events = [];
+    this.hash.reset();
+    this.count = 0;
     this.keeping = keeping;
   }
 

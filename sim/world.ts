@@ -1,8 +1,9 @@
 import type { Command, LocalTime, NodeSet } from '../core/index.js';
 import { hasFencingTokens, lockPolicyOf, type Policy } from '../deviations/index.js';
+import type { Fault } from '../scenarios/index.js';
 import type { Adversary, DecisionPoint } from './adversary.js';
 import { SimClient } from './client.js';
-import type { ClientFactory, ClientHost, ClientProcess } from './client-process.js';
+import type { ClientFactory, ClientHost, ClientProcess, ClientSlot } from './client-process.js';
 import type { Clock } from './clock.js';
 import { Exchange } from './exchange.js';
 import { Faults } from './faults.js';
@@ -17,10 +18,10 @@ import type { Process } from './process.js';
 import { callRank, EventKind, Queue, type QueueEvent, rankOf, TieRank, waitedRank } from './queue.js';
 import { ProtectedResource } from './resource.js';
 import { RunContext } from './run-context.js';
-import { SimLock } from './sim-lock.js';
+import type { SimLock } from './sim-lock.js';
 import { after, inFuture, type TrueTime, trueTime } from './time.js';
 import { Kind } from './trace.js';
-import { clockOf, policyFor, type Setup, type WorldView } from './view.js';
+import { type ClientView, clockOf, policyFor, type Setup, type WorldView } from './view.js';
 
 /**
  * Events for each client within a stretch of true time, µs, after which a run is taken for endless: where messages take
@@ -36,6 +37,8 @@ function mostEvents(clients: number): number {
 /** The slot of a {@link Control} that is still to be sent. */
 const WAITING = 1;
 
+const NO_VIEW: ClientView = {};
+
 /** A fault and its restart take two places each in the order of their instant. */
 const PLACES_PER_FAULT = 2;
 
@@ -44,19 +47,25 @@ const PLACES_PER_FAULT = 2;
  * deterministic: the same set-up and the same choices give the same trace.
  */
 export class World implements WorldView, WatchedWorld, ClientHost {
-  readonly setup: Setup;
+  setup: Setup;
   readonly context: RunContext;
-  readonly nodes: readonly SimNode[];
-  readonly clients: readonly ClientProcess[];
-  readonly policy: Policy;
+  readonly nodes: readonly SimNode[] = [];
+  readonly clients: readonly ClientProcess[] = [];
+  policy: Policy;
   /** How many events were handled. */
   events = 0;
-  private readonly adversary: Adversary;
+  private adversary: Adversary;
   private readonly queue: Queue = new Queue();
   private readonly links: Links;
   private readonly exchange: Exchange;
   private readonly faults: Faults;
   private readonly resource: ProtectedResource;
+  private readonly seatClient: ClientFactory;
+  private readonly armExpiry: ArmExpiry = (node, at) => this.pushExpiry(node, at);
+  /** Nodes, clients and faults of earlier runs, to be used again: nodes and clients by their index. */
+  private readonly allNodes: SimNode[] = [];
+  private readonly allClients: ClientProcess[] = [];
+  private readonly planned: PlannedFault[] = [];
   isStuck = false;
   /** When the stretch ends in which events are being counted, and how many may have been handled by then. */
   private stretchEnd = STRETCH_US;
@@ -77,39 +86,84 @@ export class World implements WorldView, WatchedWorld, ClientHost {
     this.mostEvents = mostEvents(setup.clients.length);
     this.policy = setup.policy;
     this.adversary = adversary;
+    this.seatClient = seatClient;
     this.context = new RunContext(setup.clients, observer, keepTrace);
-    const nodes: SimNode[] = [];
-    const arm: ArmExpiry = (node, at) => this.pushExpiry(node, at);
-    const counts = hasFencingTokens(this.policy);
-    for (let i = 0; i < setup.cluster.nodes; i++) {
-      const node = this.makeNode(i, arm);
-      if (counts) node.counter.begin(lockPolicyOf(this.policy).rules.scripts.counter);
-      nodes.push(node);
-    }
-    this.nodes = nodes;
-    const all = NodeList.all(nodes.length);
-    this.clients = setup.clients.map((name, i) => this.makeClient(name, i, all, seatClient));
     this.resource = new ProtectedResource(setup.resource, setup.policy);
     this.links = new Links(this, adversary, this.context, this.queue);
     this.exchange = new Exchange(this, this.context, this.links, this.queue);
     this.faults = new Faults(this, this.context, this.links, (planned, at, sameInstant) =>
       this.pushRestart(planned, at, sameInstant),
     );
+    this.seat();
   }
 
-  private makeNode(index: number, arm: ArmExpiry): SimNode {
-    const { offsetUs, ratePpm } = clockOf(this.setup, nodeName(index));
+  /**
+   * As a new world with clients of the same kind. Whatever was there is used again, so that nothing that came of an earlier run
+   * may be looked at any more but what it has handed out: its kept trace, and what observers wrote down.
+   */
+  reset(setup: Setup, adversary: Adversary, observer: Observer, keepTrace: boolean): void {
+    this.setup = setup;
+    this.policy = setup.policy;
+    this.adversary = adversary;
+    this.events = 0;
+    this.isStuck = false;
+    this.stretchEnd = STRETCH_US;
+    this.mostEvents = mostEvents(setup.clients.length);
+    this.faultCount = 0;
+    this.order = 0;
+    this.started = false;
+    this.context.reset(setup.clients, observer, keepTrace);
+    this.resource.reset(setup.resource, setup.policy);
+    this.queue.reset();
+    this.links.reset(adversary);
+    this.exchange.reset();
+    this.faults.reset();
+    this.seat();
+  }
+
+  /** Puts nodes and clients into their places, as the set-up says. */
+  private seat(): void {
+    const { setup, allNodes, allClients } = this;
+    const nodes = this.nodes as SimNode[];
+    const clients = this.clients as ClientProcess[];
+    while (nodes.length > setup.cluster.nodes) nodes.pop();
+    while (clients.length > setup.clients.length) clients.pop();
+    const counts = hasFencingTokens(this.policy);
+    for (let i = 0; i < setup.cluster.nodes; i++) {
+      const node = this.seatNode(i);
+      if (counts) node.counter.begin(lockPolicyOf(this.policy).rules.scripts.counter);
+      nodes[i] = node;
+      allNodes[i] = node;
+    }
+    for (let i = 0; i < setup.clients.length; i++) {
+      const client = this.seatOf(i);
+      clients[i] = client;
+      allClients[i] = client;
+    }
+  }
+
+  private seatNode(index: number): SimNode {
     const { cluster } = this.setup;
-    return new SimNode(index, cluster, this.context, arm, offsetUs, ratePpm);
+    const { offsetUs, ratePpm } = clockOf(this.setup, nodeName(index));
+    const known = index < this.allNodes.length ? this.allNodes[index] : undefined;
+    if (known === undefined) return new SimNode(index, cluster, this.context, this.armExpiry, offsetUs, ratePpm);
+    known.reset(cluster, offsetUs, ratePpm);
+    return known;
   }
 
-  private makeClient(name: string, index: number, all: NodeList, seatClient: ClientFactory): ClientProcess {
-    const { nodes, keyPrefix = '' } = this.setup.views?.[index] ?? {};
-    const list = nodes === undefined ? all : new NodeList(this.nodes.length, nodes);
+  private seatOf(index: number): ClientProcess {
     const { context, setup } = this;
-    const policy = policyFor(setup, index);
+    const name = setup.clients[index] ?? '?';
+    const { nodes, keyPrefix = '' } = setup.views?.[index] ?? NO_VIEW;
+    const count = setup.cluster.nodes;
+    const list = nodes === undefined ? NodeList.all(count) : new NodeList(count, nodes);
     const { offsetUs, ratePpm } = clockOf(setup, name);
-    return seatClient({ index, name, context, host: this, policy, list, keyPrefix, offsetUs, ratePpm });
+    const policy = policyFor(setup, index);
+    const slot: ClientSlot = { index, name, context, host: this, policy, list, keyPrefix, offsetUs, ratePpm };
+    const known = index < this.allClients.length ? this.allClients[index] : undefined;
+    if (known === undefined) return this.seatClient(slot);
+    known.reset(slot);
+    return known;
   }
 
   get now(): TrueTime {
@@ -235,8 +289,7 @@ export class World implements WorldView, WatchedWorld, ClientHost {
     for (;;) {
       const plan = this.adversary.nextLock(client.index, this);
       if (plan === null) return;
-      const lock = new SimLock(client, client.locks.length, plan, client.list);
-      client.locks.push(lock);
+      const lock = client.plan(plan);
       this.pushCall(client, lock, inFuture(plan.atUs, this.now, this.started));
     }
   }
@@ -273,13 +326,25 @@ export class World implements WorldView, WatchedWorld, ClientHost {
     for (;;) {
       const fault = this.adversary.nextFault(moment, lock, this);
       if (fault === null) return;
-      const planned = new PlannedFault(fault, this.faultCount++);
+      const planned = this.plan(fault);
       const edge = fault.edge === 'after' ? TieRank.after : TieRank.before;
       const at = inFuture(fault.atUs, this.now, this.started && edge === TieRank.before);
       const event = this.put(EventKind.fault, at, rankOf(edge, PLACES_PER_FAULT * planned.index), null, planned);
       event.cause = -1;
       this.queue.push(event);
     }
+  }
+
+  private plan(fault: Fault): PlannedFault {
+    const index = this.faultCount++;
+    if (index < this.planned.length) {
+      const known = this.planned[index] as PlannedFault;
+      known.reset(fault, index);
+      return known;
+    }
+    const made = new PlannedFault(fault, index);
+    this.planned.push(made);
+    return made;
   }
 
   private pushRestart(planned: PlannedFault, at: TrueTime, sameInstant: boolean): void {
