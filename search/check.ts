@@ -6,7 +6,7 @@ import type { FaultModel } from './fault-model.js';
 import { type FailingRun, RangeSearch, recordOf, type SearchPlan } from './range.js';
 import { PooledRanges, type SearchPool } from './search-pool.js';
 import { type BoundCoverage, noTotals, type SearchTotals, sumOf } from './search-totals.js';
-import { type Deployment, soonestRestartUs } from './shrink.js';
+import { type Deployment, soonestRestartUs } from './shrinking/fails-like.js';
 import type { StrategyName } from './strategy-info.js';
 
 /** A search, and when it ends. */

@@ -3,8 +3,9 @@ import { judge } from '../properties/judge.js';
 import type { Violation } from '../properties/violation.js';
 import type { PropertyId, PropertyKind, Schedule } from '../scenarios/index.js';
 import type { FailingRun } from './range.js';
-import { type Deployment, shrink } from './shrink.js';
+import { shrink } from './shrink.js';
 import { type Explained, explain } from './shrinking/explain.js';
+import type { Deployment } from './shrinking/fails-like.js';
 
 /** A failing schedule, small, with what it breaks. */
 export interface Counterexample {

@@ -1,9 +1,8 @@
 import fc from 'fast-check';
-import { judge } from '../properties/judge.js';
-import type { Violation } from '../properties/violation.js';
-import { FAULT_KINDS, type Fault, type PropertyId, type Schedule } from '../scenarios/index.js';
+import { FAULT_KINDS, type PropertyId, type Schedule } from '../scenarios/index.js';
 import { courseArbitrary, type ScheduleBody } from './arbitraries/schedule.js';
 import { bodyOf, withBody } from './schedule-body.js';
+import { type Deployment, failsLike } from './shrinking/fails-like.js';
 import { isolate } from './shrinking/isolate.js';
 import { type Fails, reduce } from './shrinking/reduce.js';
 
@@ -18,13 +17,6 @@ interface Shrunk {
 const MOST_ROUNDS = 4;
 const MOST_TRIED_BY_ROUNDS = 2_000;
 
-/** What of a deployment stays as it is, whatever else goes: somebody asked about this one. */
-export interface Deployment {
-  readonly nodes: number;
-  /** No node is back sooner after a crash, µs; 0 for any time. */
-  readonly leastRestartUs: number;
-}
-
 /**
  * Makes a failing schedule small: leaves out clients, nodes, locks, faults, fates and clock errors, and rounds times, as
  * long as the same property still breaks and no assumption is broken that was kept before. What comes out is 1-minimal:
@@ -33,43 +25,7 @@ export interface Deployment {
  * @param deployment - What has to stay. Default: nothing of it.
  */
 export function shrink(schedule: Schedule, property: PropertyId, deployment: Deployment | null = null): Shrunk {
-  const fails = failsLike(schedule, property);
-  if (deployment === null) return shrinkWhile(schedule, fails);
-  return shrinkWhile(schedule, (candidate) => isIn(deployment, candidate) && fails(candidate));
-}
-
-function isIn({ nodes, leastRestartUs }: Deployment, { cluster, faults }: Schedule): boolean {
-  return cluster.nodes === nodes && soonestRestartUs(faults) >= leastRestartUs;
-}
-
-/** How soon a node is back after a crash, µs; infinite if none is. */
-export function soonestRestartUs(faults: readonly Fault[]): number {
-  const restarts = faults.map((fault) => (fault.kind === 'crash' ? fault.restartAfterUs : null));
-  return Math.min(...restarts.filter((it) => it !== null));
-}
-
-/**
- * Whether a schedule breaks a property as another one does: no assumption is broken that the other keeps, and what two
- * clients do to each other does not become what one does to itself.
- */
-export function failsLike(schedule: Schedule, property: PropertyId): Fails {
-  const { violations, assumptionsBroken: allowed } = judge(schedule, [property]);
-  const alike = violations.some((it) => it.property === property && isOnesOwn(it)) ? () => true : isOfTwo;
-  return (candidate) => {
-    const judgement = judge(candidate, [property]);
-    return (
-      judgement.violations.some((it) => it.property === property && alike(it)) &&
-      judgement.assumptionsBroken.every((it) => allowed.includes(it))
-    );
-  };
-}
-
-function isOnesOwn({ clients }: Violation): boolean {
-  return new Set(clients).size < 2;
-}
-
-function isOfTwo(violation: Violation): boolean {
-  return !isOnesOwn(violation);
+  return shrinkWhile(schedule, failsLike(schedule, property, deployment));
 }
 
 /** Makes a schedule small for as long as it fails, whatever that means. */

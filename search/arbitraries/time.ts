@@ -1,11 +1,5 @@
 import fc from 'fast-check';
-
-const UNITS_US = [1_000_000, 100_000, 10_000, 1_000, 100, 10, 1];
-
-/** The greatest of the usual units of which a time is a multiple, µs: 1 s, 100 ms and so on down to 1 µs. */
-export function roundness(us: number): number {
-  return UNITS_US.find((unit) => us % unit === 0) ?? 1;
-}
+import { simplerShifts, simplerTimes } from './simpler.js';
 
 /**
  * Whole microseconds between `min` and `max` that shrink to round numbers: to `min`, then to whole seconds, hundreds of
@@ -35,25 +29,7 @@ class TimeArbitrary extends fc.Arbitrary<number> {
   }
 
   override shrink(value: number): fc.Stream<fc.Value<number>> {
-    return fc.stream(this.simpler(value)).map((simpler) => new fc.Value(simpler, undefined));
-  }
-
-  private *simpler(value: number): IterableIterator<number> {
-    if (value === this.min) return;
-    yield this.min;
-    const own = roundness(value);
-    const tried = new Set([this.min]);
-    for (const unit of UNITS_US) {
-      if (unit <= own) break;
-      const down = Math.floor(value / unit) * unit;
-      for (const rounder of this.later ? [down, down + unit] : [down]) {
-        if (rounder <= this.min || tried.has(rounder)) continue;
-        tried.add(rounder);
-        yield rounder;
-      }
-    }
-    const half = Math.floor((this.min + (value - this.min) / 2) / own) * own;
-    if (half > this.min && !tried.has(half)) yield half;
+    return fc.stream(simplerTimes(value, this.min, this.later)).map((simpler) => new fc.Value(simpler, undefined));
   }
 }
 
@@ -70,12 +46,10 @@ export function instant(max: number): fc.Arbitrary<number> {
 /** Whole microseconds either way that shrink to 0 as {@link TimeArbitrary} does. */
 class ShiftArbitrary extends fc.Arbitrary<number> {
   private readonly max: number;
-  private readonly size: TimeArbitrary;
 
   constructor(max: number) {
     super();
     this.max = max;
-    this.size = new TimeArbitrary(0, max, false);
   }
 
   override generate(mrng: fc.Random): fc.Value<number> {
@@ -87,8 +61,7 @@ class ShiftArbitrary extends fc.Arbitrary<number> {
   }
 
   override shrink(value: number): fc.Stream<fc.Value<number>> {
-    if (value >= 0) return this.size.shrink(value);
-    return this.size.shrink(-value).map(({ value: simpler }) => new fc.Value(0 - simpler, undefined));
+    return fc.stream(simplerShifts(value)).map((simpler) => new fc.Value(simpler, undefined));
   }
 }
 

@@ -4,7 +4,8 @@ import type { Fault, PropertyId, Schedule } from '../../scenarios/index.js';
 import { RandomStreams, simulate } from '../../sim/index.js';
 import { type FaultModel, NO_STRETCH, WITHIN_ASSUMPTIONS } from '../fault-model.js';
 import { recordRun } from '../generated-run.js';
-import { failsLike, shrink } from '../shrink.js';
+import { shrink } from '../shrink.js';
+import { failsLike } from './fails-like.js';
 import { oneStepsOf } from './reduce.js';
 
 /** Noisy failures of one kind: the first of a search, in which only a fault of this kind does it. */

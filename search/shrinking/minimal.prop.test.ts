@@ -6,8 +6,9 @@ import type { Counterexample } from '../counterexample.js';
 import { DETECTION_RUNS } from '../mutants/detect.js';
 import type { Mutant } from '../mutants/mutant.js';
 import { faultModelFor, MUTANTS } from '../mutants/registry.js';
-import { failsLike, shrink } from '../shrink.js';
+import { shrink } from '../shrink.js';
 import { explain } from './explain.js';
+import { failsLike } from './fails-like.js';
 import { oneStepsOf } from './reduce.js';
 
 /** The schedules one step simpler that break the property as well: there are none if it is 1-minimal. */

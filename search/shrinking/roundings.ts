@@ -1,11 +1,9 @@
-import type fc from 'fast-check';
 import type { Schedule } from '../../scenarios/index.js';
-import { instant, roundness, shift, time } from '../arbitraries/time.js';
+import { roundness, simplerShifts, simplerTimes } from '../arbitraries/simpler.js';
 import { bodyOf, withBody } from '../schedule-body.js';
 
 /** Durations that cannot be nothing. */
 const POSITIVE: readonly string[] = ['forUs'];
-const MOST = 2 ** 52;
 
 /** A number of a schedule, and where it is. */
 interface Figure {
@@ -13,7 +11,7 @@ interface Figure {
   readonly value: number;
 }
 
-/** A schedule with one of its times (or rates) made rounder or shorter, as fast-check shrinks it. */
+/** A schedule with one of its times (or rates) made rounder or shorter. */
 interface Rounding {
   readonly figure: number;
   readonly make: () => Schedule;
@@ -23,16 +21,15 @@ interface Rounding {
 export function* roundingsOf(schedule: Schedule): IterableIterator<Rounding> {
   const course = bodyOf(schedule);
   for (const [figure, { path, value }] of figuresOf(course).entries()) {
-    const arbitrary = arbitraryOf(String(path[path.length - 1]), value);
-    for (const { value: simpler } of arbitrary.shrink(value, undefined)) {
+    for (const simpler of simplerThan(String(path[path.length - 1]), value)) {
       yield { figure, make: () => withBody(schedule, replaced(course, path, simpler) as typeof course) };
     }
   }
 }
 
-function arbitraryOf(name: string, value: number): fc.Arbitrary<number> {
-  if (name === 'atUs') return instant(MOST);
-  return value < 0 ? shift(MOST) : time(MOST, POSITIVE.includes(name) ? 1 : 0);
+function simplerThan(name: string, value: number): Iterable<number> {
+  if (name === 'atUs') return simplerTimes(value, 0, true);
+  return value < 0 ? simplerShifts(value) : simplerTimes(value, POSITIVE.includes(name) ? 1 : 0);
 }
 
 /**
@@ -81,7 +78,7 @@ export function* shiftsOf(schedule: Schedule): IterableIterator<() => Schedule> 
   const instants = [...new Set(all)].sort((a, b) => a - b);
   for (const [i, from] of instants.entries()) {
     const before = instants[i - 1] ?? 0;
-    const targets = new Set([before, ...[...simpler(from)].filter((it) => it > before && it < from)]);
+    const targets = new Set([before, ...[...simplerTimes(from)].filter((it) => it > before && it < from)]);
     for (const target of targets) {
       if (target === from) continue;
       for (const until of [Number.POSITIVE_INFINITY, ...instants.slice(i + 1).reverse()]) {
@@ -90,10 +87,6 @@ export function* shiftsOf(schedule: Schedule): IterableIterator<() => Schedule> 
       }
     }
   }
-}
-
-function* simpler(us: number): IterableIterator<number> {
-  for (const { value } of time(MOST).shrink(us, undefined)) yield value;
 }
 
 /** Less is rounder. */
