@@ -1,5 +1,5 @@
 import { show } from '../scenarios/input-error.js';
-import { parseSchedule } from '../scenarios/parse.js';
+import { parseSchedule } from '../scenarios/parse-schedule.js';
 import { isCount } from '../scenarios/plain-data.js';
 import type { SearchTotals } from '../search/search-totals.js';
 import { type CampaignPart, noPart, rangesDone, totalOf } from './part.js';

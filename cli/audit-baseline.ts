@@ -6,7 +6,7 @@ import { exactly } from '../scenarios/exactly.js';
 import { list, oneOf, record, text } from '../scenarios/grammar-parts.js';
 import { InputError } from '../scenarios/input-error.js';
 import { layOut } from '../scenarios/json-layout.js';
-import { parseTextAs } from '../scenarios/parse.js';
+import { parseTextAs } from '../scenarios/parse-schedule.js';
 import { readAs } from '../scenarios/read-as.js';
 import { pathFrom } from './audit-files.js';
 import { readText } from './read-text.js';

@@ -4,7 +4,7 @@ import { scheduleGrammar } from '../scenarios/grammar.js';
 import { flag, from, oneOf, orNull, record, TTL, text, whole } from '../scenarios/grammar-parts.js';
 import { parseSchedule, type Schedule } from '../scenarios/index.js';
 import { layOut } from '../scenarios/json-layout.js';
-import { parseTextAs } from '../scenarios/parse.js';
+import { parseTextAs } from '../scenarios/parse-schedule.js';
 import { readAs } from '../scenarios/read-as.js';
 import { printable } from '../text/printable.js';
 import { shellCommand } from '../text/shell.js';

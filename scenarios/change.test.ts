@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { applyChanges } from './change.js';
 import everyField from './fixtures/every-field.json' with { type: 'json' };
 import { ScheduleError } from './input-error.js';
-import { parseSchedule } from './parse.js';
+import { parseSchedule } from './parse-schedule.js';
 import type { Change } from './scenario.js';
 
 const schedule = parseSchedule(everyField.schedule);

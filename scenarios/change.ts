@@ -1,7 +1,7 @@
 import { applyPatch } from 'rfc6902';
 import { pointer, ScheduleError, show } from './input-error.js';
 import { meant } from './nearest.js';
-import { parseSchedule } from './parse.js';
+import { parseSchedule } from './parse-schedule.js';
 import type { Change } from './scenario.js';
 import type { Schedule } from './schedule.js';
 

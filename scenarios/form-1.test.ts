@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { PROFILES, policyOf, REFERENCE } from '../deviations/index.js';
 import everyField from './fixtures/every-field.json' with { type: 'json' };
 import formOne from './fixtures/form-1.json' with { type: 'json' };
-import { parseScenario, parseSchedule } from './parse.js';
+import { parseScenario } from './parse.js';
+import { parseSchedule } from './parse-schedule.js';
 import { variantSchedule } from './variant.js';
 
 /** The example of form 1, with a change. */

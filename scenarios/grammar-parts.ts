@@ -4,7 +4,8 @@ import { meant, nearest } from './nearest.js';
 import * as z from './zod.js';
 
 /*
- * What the grammar is made of. Every part knows in words what would be right, so that an error can say so: messages are
+ * What the grammar is made of, by functions of zod and not by methods: in a page, its small form takes the place of the
+ * whole one, and has no others. Every part knows in words what would be right, so that an error can say so: messages are
  * made here, next to the rule, and only placed by the parser.
  */
 
@@ -47,7 +48,7 @@ export function from(low: number): Range {
 
 /** A number of the range. */
 export function whole({ low, high, right }: Range, error: (issue: Raw) => string = wrong(right)): z.ZodInt {
-  return z.int({ error }).min(low, { error }).max(high, { error });
+  return z.int({ error }).check(z.gte(low, { error }), z.lte(high, { error }));
 }
 
 /** A number of the range, or `null` for what `meaning` says. */
@@ -102,18 +103,23 @@ function mistyped(given: unknown, near: string): string {
 /** Text that is not empty. */
 export function text(right: string): z.ZodString {
   const error = wrong(right);
-  return z.string({ error }).min(1, { error });
+  return z.string({ error }).check(z.minLength(1, { error }));
 }
 
 /** Text of a certain form. */
 export function formed(form: RegExp, right: string): z.ZodString {
   const error = wrong(right);
-  return z.string({ error }).regex(form, { error });
+  return z.string({ error }).check(z.regex(form, { error }));
 }
 
 /** Anything at all, but not nothing. */
 export function anything(right: string): z.ZodNonOptional<z.ZodUnknown> {
-  return z.unknown().nonoptional({ error: wrong(right) });
+  return z.nonoptional(z.unknown(), { error: wrong(right) });
+}
+
+/** A field that may be left out. */
+export function maybe<P extends z.ZodType>(part: P): z.ZodExactOptional<P> {
+  return z.exactOptional(part);
 }
 
 /** Yes or no. */
@@ -128,7 +134,7 @@ export function list<P extends z.ZodType>(part: P, right: string): z.ZodArray<P>
 
 /** A list of at least one `part`. */
 export function someOf<P extends z.ZodType>(part: P, right: string): z.ZodArray<P> {
-  return z.array(part, { error: wrong(right) }).min(1, { error: `empty; it must be ${right}` });
+  return z.array(part, { error: wrong(right) }).check(z.minLength(1, { error: `empty; it must be ${right}` }));
 }
 
 /** Message for a field that `fields` does not have. */

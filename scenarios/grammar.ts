@@ -6,6 +6,7 @@ import {
   from,
   list,
   MICROS,
+  maybe,
   oneOf,
   orNull,
   ppm,
@@ -73,12 +74,12 @@ const cluster: z.ZodType<Cluster> = exactly<Cluster>()(
     expiry: oneOf('after', 'at'),
     resolutionUs: z.literal([1000, 1], { error: wrong('1000 or 1') }),
     persistence: oneOf('none', 'rdb', 'everysec', 'always'),
-    fsync: fsync.exactOptional(),
-    dumps: fsync.exactOptional(),
+    fsync: maybe(fsync),
+    dumps: maybe(fsync),
     replicaLagUs: orNull(MICROS, 'for no replicas'),
-    answers: oneOf('executed', 'replicated', 'durable').exactOptional(),
-    expiryAtLoad: oneOf('absolute', 'restarts').exactOptional(),
-    scripts: oneOf('by-text', 'by-hash').exactOptional(),
+    answers: maybe(oneOf('executed', 'replicated', 'durable')),
+    expiryAtLoad: maybe(oneOf('absolute', 'restarts')),
+    scripts: maybe(oneOf('by-text', 'by-hash')),
     clocks: list(clock, 'a list of clocks'),
   }),
 ).register(definitions, { id: 'Cluster' });
@@ -114,14 +115,14 @@ const lock: z.ZodType<LockPlan> = exactly<LockPlan>()(
 const client: z.ZodType<ClientPlan> = exactly<ClientPlan>()(
   record('a client', {
     id: clientNamed(),
-    nodes: someOf(nodeNamed(), 'a list of at least one node').exactOptional(),
-    keyPrefix: text('a prefix of keys').exactOptional(),
-    timing: timing.exactOptional(),
+    nodes: maybe(someOf(nodeNamed(), 'a list of at least one node')),
+    keyPrefix: maybe(text('a prefix of keys')),
+    timing: maybe(timing),
     locks: list(lock, 'a list of locks'),
   }),
 ).register(definitions, { id: 'ClientPlan' });
 
-const struck = { atUs: whole(MICROS), edge: oneOf('before', 'after').exactOptional() };
+const struck = { atUs: whole(MICROS), edge: maybe(oneOf('before', 'after')) };
 const kind = <const K extends string>(name: K) => z.literal(name);
 const side = () => someOf(processNamed(), 'a list of at least one process');
 
@@ -130,18 +131,18 @@ const faults = [
     kind: kind('crash'),
     ...struck,
     node: nodeNamed(),
-    power: flag().exactOptional(),
-    clean: flag().exactOptional(),
-    ageUs: whole(MICROS).exactOptional(),
+    power: maybe(flag()),
+    clean: maybe(flag()),
+    ageUs: maybe(whole(MICROS)),
     restartAfterUs: orNull(MICROS, 'to never restart'),
-    restartBy: oneOf('true-time', 'node-clock').exactOptional(),
+    restartBy: maybe(oneOf('true-time', 'node-clock')),
   }),
   record('a failover', {
     kind: kind('failover'),
     ...struck,
     node: nodeNamed(),
-    to: nodeNamed().exactOptional(),
-    lagUs: whole(MICROS).exactOptional(),
+    to: maybe(nodeNamed()),
+    lagUs: maybe(whole(MICROS)),
   }),
   record('a change of nodes', {
     kind: kind('reconfigure'),
@@ -153,7 +154,7 @@ const faults = [
     kind: kind('forget'),
     ...struck,
     node: nodeNamed(),
-    resource: text('the name of a resource').exactOptional(),
+    resource: maybe(text('the name of a resource')),
   }),
   record('a refusal', {
     kind: kind('refuse'),
@@ -161,39 +162,41 @@ const faults = [
     node: nodeNamed(),
     operations: someOf(operation(), 'a list of at least one operation'),
     forUs: whole(MICROS),
-    error: oneOf(
-      'OOM',
-      'NOPERM',
-      'MISCONF',
-      'NOREPLICAS',
-      'BUSY',
-      'LOADING',
-      'READONLY',
-      'MASTERDOWN',
-      'MOVED',
-      'ASK',
-      'CROSSSLOT',
-    ).exactOptional(),
+    error: maybe(
+      oneOf(
+        'OOM',
+        'NOPERM',
+        'MISCONF',
+        'NOREPLICAS',
+        'BUSY',
+        'LOADING',
+        'READONLY',
+        'MASTERDOWN',
+        'MOVED',
+        'ASK',
+        'CROSSSLOT',
+      ),
+    ),
   }),
   record('a client crash', {
     kind: kind('client-crash'),
     ...struck,
     client: clientNamed(),
-    restartAfterUs: whole(MICROS).exactOptional(),
+    restartAfterUs: maybe(whole(MICROS)),
   }),
   record('a pause', {
     kind: kind('pause'),
     ...struck,
     process: processNamed(),
     forUs: whole(MICROS),
-    first: oneOf('deliveries', 'timers').exactOptional(),
+    first: maybe(oneOf('deliveries', 'timers')),
   }),
   record('a suspend', {
     kind: kind('suspend'),
     ...struck,
     process: processNamed(),
     forUs: whole(MICROS),
-    stops: oneOf('monotonic', 'all').exactOptional(),
+    stops: maybe(oneOf('monotonic', 'all')),
   }),
   record('a clock step', { kind: kind('clock-step'), ...struck, process: processNamed(), byUs: whole(SHIFT) }),
   record('a change of clock rate', {
@@ -209,18 +212,18 @@ const faults = [
     to: side(),
     oneWay: flag(),
     forUs: whole(MICROS),
-    holds: flag().exactOptional(),
+    holds: maybe(flag()),
   }),
 ] as const;
 
 /** The kinds of fault, as `kind` names them. */
-export const FAULT_KINDS: readonly Fault['kind'][] = faults.map(({ shape }) => shape.kind.value);
+export const FAULT_KINDS: readonly Fault['kind'][] = faults.flatMap(({ shape }) => shape.kind.def.values);
 
 const fault: z.ZodType<Fault> = exactly<Fault>()(
   z.discriminatedUnion('kind', [...faults], { error: wrongTag('a fault', 'kind', FAULT_KINDS) }),
 ).register(definitions, { id: 'Fault' });
 
-const number = () => whole(from(0)).exactOptional();
+const number = () => maybe(whole(from(0)));
 
 const fate: z.ZodType<Fate> = exactly<Fate>()(
   record('a fate', {
@@ -232,10 +235,10 @@ const fate: z.ZodType<Fate> = exactly<Fate>()(
     node: nodeNamed(),
     direction: oneOf('request', 'reply'),
     send: number(),
-    delayUs: whole(MICROS).exactOptional(),
-    lost: flag().exactOptional(),
-    duplicateDelayUs: whole(MICROS).exactOptional(),
-    resendAfterUs: whole(MICROS).exactOptional(),
+    delayUs: maybe(whole(MICROS)),
+    lost: maybe(flag()),
+    duplicateDelayUs: maybe(whole(MICROS)),
+    resendAfterUs: maybe(whole(MICROS)),
   }),
 ).register(definitions, { id: 'Fate' });
 
@@ -248,7 +251,7 @@ export const scheduleGrammar: z.ZodType<Schedule> = exactly<Schedule>()(
     clients: list(client, 'a list of clients'),
     faults: list(fault, 'a list of faults'),
     fates: list(fate, 'a list of fates'),
-    resource: oneOf('none', 'fencing', 'cas', 'fencing-strict').exactOptional(),
+    resource: maybe(oneOf('none', 'fencing', 'cas', 'fencing-strict')),
     untilUs: whole(MICROS),
   }),
 ).register(definitions, { id: 'Schedule' });

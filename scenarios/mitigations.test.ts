@@ -3,7 +3,7 @@ import { hasFencingTokens, type PolicyChange, policyOf, policyWith } from '../de
 import everyField from './fixtures/every-field.json' with { type: 'json' };
 import { InputError } from './input-error.js';
 import { MITIGATIONS, mitigate } from './mitigations.js';
-import { parseSchedule } from './parse.js';
+import { parseSchedule } from './parse-schedule.js';
 
 const schedule = parseSchedule(everyField.schedule);
 const locks = (text: string) => mitigate(schedule, text).clients.flatMap((client) => client.locks);

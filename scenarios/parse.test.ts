@@ -2,7 +2,8 @@ import { applyPatch, type Operation } from 'rfc6902';
 import { describe, expect, test } from 'vitest';
 import everyField from './fixtures/every-field.json' with { type: 'json' };
 import { ScheduleError } from './input-error.js';
-import { parseScenario, parseScenarioText, parseSchedule, parseScheduleText } from './parse.js';
+import { parseScenario, parseScenarioText } from './parse.js';
+import { parseSchedule, parseScheduleText } from './parse-schedule.js';
 
 /** What the parser says about the example after a change. */
 function said(op: Operation['op'], path: string, value?: unknown): string {

@@ -1,25 +1,9 @@
-import { inOrder } from '../deviations/index.js';
-import { checkScenario, checkSchedule } from './checks.js';
-import { scenarioFromFormOne, scheduleFromFormOne, variantsFromFormOne } from './form-1.js';
-import { scheduleGrammar } from './grammar.js';
-import { ScheduleError } from './input-error.js';
-import { jsonFault } from './json-text.js';
+import { checkScenario } from './checks.js';
+import { scenarioFromFormOne, variantsFromFormOne } from './form-1.js';
+import { parseTextAs, withSortedDeviations } from './parse-schedule.js';
 import { readAs } from './read-as.js';
 import type { Scenario } from './scenario.js';
 import { scenarioGrammar } from './scenario-grammar.js';
-import type { Schedule } from './schedule.js';
-
-/**
- * Reads a schedule from plain data, of today's form or of form 1.
- *
- * @returns A copy with its fields in their documented order.
- * @throws {@link ScheduleError} that says what is wrong, where, and what would be right.
- */
-export function parseSchedule(value: unknown): Schedule {
-  const schedule = readAs(scheduleGrammar, scheduleFromFormOne(value));
-  checkSchedule(schedule);
-  return withSortedDeviations(schedule);
-}
 
 /**
  * Reads a scenario from plain data. Its variants are read, not applied: {@link variantSchedule} does that.
@@ -32,14 +16,6 @@ export function parseScenario(value: unknown): Scenario {
   return variantsFromFormOne({ ...scenario, schedule: withSortedDeviations(scenario.schedule) }, value);
 }
 
-/** They are a set: those that are equal are written in one way. */
-function withSortedDeviations(schedule: Schedule): Schedule {
-  const { deviations } = schedule.policy;
-  return deviations === undefined
-    ? schedule
-    : { ...schedule, policy: { ...schedule.policy, deviations: inOrder(deviations) } };
-}
-
 /**
  * Reads a scenario from the text of a file.
  *
@@ -48,38 +24,4 @@ function withSortedDeviations(schedule: Schedule): Schedule {
  */
 export function parseScenarioText(text: string, source: string): Scenario {
   return parseTextAs(text, source, parseScenario);
-}
-
-/**
- * Reads a schedule from the text of a file.
- *
- * @param source - What errors call the file.
- * @throws {@link ScheduleError} also for a text that is not JSON, or that was cut off.
- */
-export function parseScheduleText(text: string, source: string): Schedule {
-  return parseTextAs(text, source, parseSchedule);
-}
-
-/** Reads the text of a JSON file; errors name the file. */
-export function parseTextAs<T>(text: string, source: string, parse: (value: unknown) => T): T {
-  try {
-    return parse(json(text));
-  } catch (error) {
-    throw error instanceof ScheduleError ? new ScheduleError(error.path, error.problem, source) : error;
-  }
-}
-
-function json(text: string): unknown {
-  // Some editors on Windows put a byte order mark first.
-  const body = text.startsWith('\ufeff') ? text.slice(1) : text;
-  if (body.trim() === '') throw new ScheduleError('', 'the file is empty; it must be one JSON object');
-  try {
-    return JSON.parse(body);
-  } catch {
-    const { line, column, ended } = jsonFault(body);
-    const problem = ended
-      ? `the file ends too early, at line ${line}, column ${column}; it must be one complete JSON object`
-      : `not JSON from line ${line}, column ${column} on; it must be one JSON object`;
-    throw new ScheduleError('', problem);
-  }
 }

@@ -7,6 +7,7 @@ import {
   from,
   list,
   MICROS,
+  maybe,
   oneOf,
   orNull,
   record,
@@ -25,22 +26,22 @@ const DELAY = { low: 0, high: LONGEST_US / 1000, right: 'a whole number of milli
 const SHARE = { low: 0, high: 1_000_000, right: 'a whole number of parts per million from 0 to 1000000' };
 
 const settingFields = {
-  votesWanted: countOr(1, MOST_NODES, 'quorum', 'all').exactOptional(),
-  nodeTimeoutUs: orNull(MICROS, 'to wait for ever').exactOptional(),
-  driftPpm: whole(SHARE).exactOptional(),
-  driftUs: whole(SHIFT).exactOptional(),
-  minValidityUs: whole(MICROS).exactOptional(),
-  tries: orNull(from(1), 'to try for ever').exactOptional(),
-  acquireTimeoutUs: orNull(MICROS, 'for no limit').exactOptional(),
-  retryDelayUs: whole(MICROS).exactOptional(),
-  retryJitterUs: whole(MICROS).exactOptional(),
-  releaseTries: orNull(from(1), 'to try for ever').exactOptional(),
-  maxExtensions: orNull(from(0), 'for no limit').exactOptional(),
-  autoExtendAtUs: orNull(MICROS, 'to never extend by itself').exactOptional(),
-  autoExtendAtPpm: orNull(SHARE, 'to not go by a share').exactOptional(),
-  autoExtendSpacingUs: whole(MICROS).exactOptional(),
-  lockDelayMs: whole(DELAY).exactOptional(),
-  fencing: flag().exactOptional(),
+  votesWanted: maybe(countOr(1, MOST_NODES, 'quorum', 'all')),
+  nodeTimeoutUs: maybe(orNull(MICROS, 'to wait for ever')),
+  driftPpm: maybe(whole(SHARE)),
+  driftUs: maybe(whole(SHIFT)),
+  minValidityUs: maybe(whole(MICROS)),
+  tries: maybe(orNull(from(1), 'to try for ever')),
+  acquireTimeoutUs: maybe(orNull(MICROS, 'for no limit')),
+  retryDelayUs: maybe(whole(MICROS)),
+  retryJitterUs: maybe(whole(MICROS)),
+  releaseTries: maybe(orNull(from(1), 'to try for ever')),
+  maxExtensions: maybe(orNull(from(0), 'for no limit')),
+  autoExtendAtUs: maybe(orNull(MICROS, 'to never extend by itself')),
+  autoExtendAtPpm: maybe(orNull(SHARE, 'to not go by a share')),
+  autoExtendSpacingUs: maybe(whole(MICROS)),
+  lockDelayMs: maybe(whole(DELAY)),
+  fencing: maybe(flag()),
 };
 
 /** Each setting, for those who know more fields. */
@@ -48,14 +49,14 @@ export const SETTING_FIELDS: z.core.$ZodLooseShape = settingFields;
 
 const settings = exactly<Partial<Settings>>()(record('the settings', settingFields));
 
-const clock = () => oneOf('boot', 'monotonic', 'wall').exactOptional();
+const clock = () => maybe(oneOf('boot', 'monotonic', 'wall'));
 
 const habitFields = {
-  nodesFrom: oneOf('configured', 'connected').exactOptional(),
+  nodesFrom: maybe(oneOf('configured', 'connected')),
   clock: clock(),
-  tokenFrom: oneOf('random', 'clock', 'clock-us').exactOptional(),
-  tokenPerProcess: flag().exactOptional(),
-  beliefEnds: oneOf('at-release', 'after-release').exactOptional(),
+  tokenFrom: maybe(oneOf('random', 'clock', 'clock-us')),
+  tokenPerProcess: maybe(flag()),
+  beliefEnds: maybe(oneOf('at-release', 'after-release')),
 };
 
 /** Each habit. */
@@ -67,9 +68,9 @@ const habits = exactly<Partial<Habits>>()(record('the habits', habitFields));
 export const policyChoice: z.ZodType<PolicyChoice> = exactly<PolicyChoice>()(
   record('a policy', {
     profile: text('the name of a profile'),
-    settings: settings.exactOptional(),
-    deviations: list(text('the name of a deviation'), 'a list of names of deviations').exactOptional(),
-    habits: habits.exactOptional(),
+    settings: maybe(settings),
+    deviations: maybe(list(text('the name of a deviation'), 'a list of names of deviations')),
+    habits: maybe(habits),
   }),
 );
 
@@ -79,6 +80,6 @@ const deadline = 'the name of a deviation of the deadline, or null for the sound
 export const timing: z.ZodType<ClientTiming> = exactly<ClientTiming>()(
   record('a timing', {
     clock: clock(),
-    deadline: z.union([text(deadline), z.null()], { error: wrong(deadline) }).exactOptional(),
+    deadline: maybe(z.union([text(deadline), z.null()], { error: wrong(deadline) })),
   }),
 );

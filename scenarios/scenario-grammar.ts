@@ -1,6 +1,6 @@
 import { exactly } from './exactly.js';
 import { definitions, scheduleGrammar } from './grammar.js';
-import { anything, formed, list, MICROS, oneOf, record, text, whole, wrongTag } from './grammar-parts.js';
+import { anything, formed, list, MICROS, maybe, oneOf, record, text, whole, wrongTag } from './grammar-parts.js';
 import {
   type Change,
   type Expectation,
@@ -17,32 +17,35 @@ const property: z.ZodType<PropertyId> = oneOf(...PROPERTY_IDS).register(definiti
 const violation: z.ZodType<ExpectedViolation> = exactly<ExpectedViolation>()(
   record('an expected violation', {
     property,
-    atUs: whole(MICROS).exactOptional(),
-    untilUs: whole(MICROS).exactOptional(),
-    resource: text('the name of a resource').exactOptional(),
+    atUs: maybe(whole(MICROS)),
+    untilUs: maybe(whole(MICROS)),
+    resource: maybe(text('the name of a resource')),
   }),
 ).register(definitions, { id: 'ExpectedViolation' });
 
 const expectation: z.ZodType<Expectation> = exactly<Expectation>()(
   record('an expectation', {
     verdict: oneOf('violated', 'inconclusive', 'unavailable', 'passed', 'safe'),
-    violations: list(violation, 'a list of violations').exactOptional(),
-    unavailable: list(
-      record('an interval', { fromUs: whole(MICROS), toUs: whole(MICROS) }),
-      'a list of intervals',
-    ).exactOptional(),
-    claims: list(
-      formed(/^c[1-9]\d*@(0|[1-9]\d*)$/, 'a claim such as "c1@4000" (client and microseconds)'),
-      'a list of claims',
-    ).exactOptional(),
-    writes: list(
-      formed(
-        /^c[1-9]\d*@(0|[1-9]\d*) (accepted|stale|refused)$/,
-        'a write such as "c1@4000 refused" (client, microseconds, and accepted, stale or refused)',
+    violations: maybe(list(violation, 'a list of violations')),
+    unavailable: maybe(
+      list(record('an interval', { fromUs: whole(MICROS), toUs: whole(MICROS) }), 'a list of intervals'),
+    ),
+    claims: maybe(
+      list(
+        formed(/^c[1-9]\d*@(0|[1-9]\d*)$/, 'a claim such as "c1@4000" (client and microseconds)'),
+        'a list of claims',
       ),
-      'a list of writes',
-    ).exactOptional(),
-    hash: text('a trace hash').exactOptional(),
+    ),
+    writes: maybe(
+      list(
+        formed(
+          /^c[1-9]\d*@(0|[1-9]\d*) (accepted|stale|refused)$/,
+          'a write such as "c1@4000 refused" (client, microseconds, and accepted, stale or refused)',
+        ),
+        'a list of writes',
+      ),
+    ),
+    hash: maybe(text('a trace hash')),
   }),
 ).register(definitions, { id: 'Expectation' });
 
@@ -62,8 +65,8 @@ const change: z.ZodType<Change> = exactly<Change>()(
 const variant: z.ZodType<Variant> = exactly<Variant>()(
   record('a variant', {
     title: text('a title'),
-    with: text('a mitigation, such as "persistence=always"').exactOptional(),
-    change: list(change, 'a list of changes').exactOptional(),
+    with: maybe(text('a mitigation, such as "persistence=always"')),
+    change: maybe(list(change, 'a list of changes')),
     expect: expectation,
   }),
 ).register(definitions, { id: 'Variant' });
@@ -73,15 +76,15 @@ export const scenarioGrammar: z.ZodType<Scenario> = exactly<Scenario>()(
   record('a scenario', {
     schema: oneOf('lockstep.scenario/1'),
     id: text('an id'),
-    slug: text('a name').exactOptional(),
+    slug: maybe(text('a name')),
     title: text('a title'),
     story: text('a story'),
     source: text('a source'),
     schedule: scheduleGrammar,
     expect: expectation,
     flips: list(variant, 'a list of variants'),
-    noFlips: text('a reason').exactOptional(),
+    noFlips: maybe(text('a reason')),
     neighbours: list(variant, 'a list of variants'),
-    noNeighbours: text('a reason').exactOptional(),
+    noNeighbours: maybe(text('a reason')),
   }),
 ).register(definitions, { id: 'Scenario' });

@@ -4,7 +4,8 @@ import { describe, expect, test } from 'vitest';
 import everyField from './fixtures/every-field.json' with { type: 'json' };
 import { ScheduleError } from './input-error.js';
 import { layOut } from './json-layout.js';
-import { parseScenario, parseScenarioText, parseSchedule, parseScheduleText } from './parse.js';
+import { parseScenario, parseScenarioText } from './parse.js';
+import { parseSchedule, parseScheduleText } from './parse-schedule.js';
 import type { Fate, Fault, LockPlan, Schedule } from './schedule.js';
 import { formatScenario, formatSchedule } from './write.js';
 

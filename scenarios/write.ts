@@ -1,5 +1,6 @@
 import { layOut } from './json-layout.js';
-import { parseScenario, parseSchedule } from './parse.js';
+import { parseScenario } from './parse.js';
+import { parseSchedule } from './parse-schedule.js';
 import type { Scenario } from './scenario.js';
 import type { Schedule } from './schedule.js';
 
