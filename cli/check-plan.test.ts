@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { findScenario } from '../scenarios/catalogue.js';
+import type { FaultAmounts } from '../search/fault-choice.js';
 import { NO_STRETCH } from '../search/fault-model.js';
 import { WITHIN_ASSUMPTIONS } from '../search/index.js';
 import { planOf } from './check-plan.js';
-import type { FaultAmounts } from './faults.js';
 
 test('without flags the search is within the assumptions, up to their edge', () => {
   const plan = planOf({ shrink: true }, null);

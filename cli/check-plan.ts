@@ -1,21 +1,11 @@
-import { hasFencingTokens, type Policy, PROFILES, policyOf, policyWith } from '../deviations/index.js';
+import { policyOf } from '../deviations/index.js';
 import { SEARCHED } from '../properties/property-lists.js';
-import { notAProfile } from '../scenarios/checks.js';
 import { InputError } from '../scenarios/input-error.js';
 import type { PropertyId } from '../scenarios/scenario.js';
 import type { Fault, Schedule } from '../scenarios/schedule.js';
-import { keepsBounds } from '../search/bounds.js';
-import {
-  exceedBound,
-  type FaultModel,
-  mostDownOf,
-  NO_FAULTS,
-  NO_STRETCH,
-  WITHIN_ASSUMPTIONS,
-} from '../search/fault-model.js';
+import { exceedBound, type FaultModel, NO_FAULTS, NO_STRETCH, WITHIN_ASSUMPTIONS } from '../search/fault-model.js';
+import { DEMONSTRATION, searchOf } from '../search/settings.js';
 import type { StrategyName } from '../search/strategy-info.js';
-
-import { withFaults } from './faults.js';
 import type { CheckFlags } from './flags.js';
 
 /** A search, resolved from flags and defaults. */
@@ -33,37 +23,19 @@ export interface Plan {
 }
 
 const RUNS = 10_000;
+const DEMO_RUNS = 1_000;
 const SEED = '1';
-
-const ALWAYS: readonly PropertyId[] = ['mutual-exclusion'];
-/**
- * A lost majority is a danger, and no harm yet; and no lock withstands a write that is later than it allowed for. They count
- * by default where the lock claims that they never happen: as long as its assumptions are kept.
- */
-const WITHIN: readonly PropertyId[] = ['validity', 'action-in-belief'];
-
-/** What `--demo` stands for: the failure that redis.io warns of, and the network that brings it about. */
-const DEMO: Omit<CheckFlags, 'shrink'> = {
-  nodes: 5,
-  clients: 2,
-  ttl: [10_000],
-  faults: { only: { crash: 1, partition: 1, loss: 20_000 } },
-  restartDelay: 0,
-  persistence: 'none',
-  runs: 1_000,
-};
 
 /** Resolves flags; `around` is the schedule of a scenario to search around. */
 export function planOf(given: CheckFlags, around: Schedule | null): Plan {
-  const flags: CheckFlags = given.demo ? { ...DEMO, ...given } : given;
+  const flags: CheckFlags = given.demo ? { ...DEMONSTRATION, runs: DEMO_RUNS, ...given } : given;
   const base = around === null ? WITHIN_ASSUMPTIONS : weatherAround(around);
   const { budget, runs, seed = SEED } = flags;
   const { past: beyond, pastBy = A_STEP_PAST, strategy = 'combination' } = flags;
   if (beyond === undefined && flags.pastBy !== undefined) {
     throw new InputError('--past-by: it says how far past which bound? Add --past rate, step, restart or forget');
   }
-  const { properties, insideOnly } = judged(flags, weatherOf(flags, base));
-  const faultModel = fencedFor(properties, weatherOf(flags, base));
+  const { faultModel, properties, insideOnly } = searchOf(flags, base);
   return {
     faultModel: beyond === undefined ? faultModel : exceedBound(faultModel, beyond, 1 + pastBy / MILLION),
     seed,
@@ -76,71 +48,14 @@ export function planOf(given: CheckFlags, around: Schedule | null): Plan {
   };
 }
 
-/** What counts: all that is named; else all that the lock claims of what can happen in this fault model. */
-function judged({ properties }: CheckFlags, faultModel: FaultModel): Pick<Plan, 'properties' | 'insideOnly'> {
-  if (properties !== undefined) return { properties, insideOnly: [] };
-  const claimed = WITHIN.filter((it) => it !== 'action-in-belief' || faultModel.stretch.late > 0);
-  return keepsBounds(faultModel)
-    ? { properties: [...ALWAYS, ...claimed], insideOnly: [] }
-    : { properties: ALWAYS, insideOnly: claimed };
-}
-
 /** Properties that a search could judge, and does not. */
 export function unjudged(properties: readonly PropertyId[], insideOnly: readonly PropertyId[]): PropertyId[] {
   return SEARCHED.filter((it) => !properties.includes(it) && !insideOnly.includes(it));
 }
 
-/** Who looks for broken fencing gets locks with fencing tokens, and a resource that looks at them. */
-function fencedFor(properties: readonly PropertyId[], faultModel: FaultModel): FaultModel {
-  if (!properties.includes('fencing') || hasFencingTokens(faultModel.policy)) return faultModel;
-  return { ...faultModel, policy: policyWith({ settings: { fencing: true } }, faultModel.policy), resource: 'fencing' };
-}
-
 /** 2 % past a bound is a millisecond or two for usual TTLs. */
 const A_STEP_PAST = 20_000;
 const MILLION = 1_000_000;
-
-function weatherOf(flags: CheckFlags, base: FaultModel): FaultModel {
-  const { nodes = base.nodes, clients = base.clients, ttl = base.ttlsMs, faults, restartDelay } = flags;
-  const faultModel: FaultModel = {
-    ...(faults === undefined ? base : withFaults(base, faults)),
-    nodes,
-    clients,
-    ttlsMs: ttl,
-    policy: policyFor(flags, base.policy),
-    persistence: flags.persistence ?? base.persistence,
-  };
-  if (typeof flags.votesWanted === 'number' && flags.votesWanted > nodes) {
-    throw new InputError(
-      `--votes-wanted: ${flags.votesWanted} is more than there are nodes; use ${nodes}, all or quorum`,
-    );
-  }
-  // Forgetful nodes are a strain of their own, with votes beyond the quorum and nodes that are back at once.
-  const stretch =
-    restartDelay === undefined && flags.votesWanted === undefined
-      ? faultModel.stretch
-      : { ...faultModel.stretch, forget: 0 };
-  if (restartDelay === undefined) return { ...faultModel, stretch };
-  if (mostDownOf(faultModel) === 0) {
-    throw new InputError(
-      '--restart-delay: no node ever crashes in this search; add crash=1 or power-loss=1 to --faults',
-    );
-  }
-  const restartDelayUs = restartDelay === 'ttl' ? (Math.max(...ttl) + 1) * 1000 : restartDelay;
-  return { ...faultModel, stretch: { ...stretch, restart: 1 }, restartDelayUs };
-}
-
-function policyFor(flags: CheckFlags, base: Policy): Policy {
-  const { policy, drift, votesWanted } = flags;
-  if (policy !== undefined && !Object.hasOwn(PROFILES, policy)) {
-    throw new InputError(`--policy: ${notAProfile(policy)}`);
-  }
-  const settings = {
-    ...(drift === undefined ? {} : { driftPpm: drift }),
-    ...(votesWanted === undefined ? {} : { votesWanted }),
-  };
-  return policyWith({ settings }, (policy === undefined ? undefined : PROFILES[policy]) ?? base);
-}
 
 /** Share of messages lost where a scenario says nothing of it: some always are. */
 const USUAL_LOSS_PPM = 20_000;

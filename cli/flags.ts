@@ -1,10 +1,9 @@
 import type { ClientKind } from '../audit/clients.js';
 import type { Health, Shape } from '../real/bench/types.js';
 import type { TortureClient } from '../real/torture/index.js';
-import type { PropertyId } from '../scenarios/scenario.js';
 import type { BoundId } from '../search/fault-model.js';
+import type { SearchSettings } from '../search/settings.js';
 import type { StrategyName } from '../search/strategy-info.js';
-import type { FaultChoice } from './faults.js';
 import type { Reporter } from './reporters/outcome.js';
 import type { SimulatedEdition } from './torture-words.js';
 
@@ -13,28 +12,18 @@ import type { SimulatedEdition } from './torture-words.js';
  */
 
 /** What a person asks of a search; what is left out has a default. */
-export interface CheckFlags {
-  readonly nodes?: number;
-  readonly clients?: number;
-  readonly ttl?: [number, ...number[]];
-  readonly drift?: number;
-  readonly faults?: FaultChoice;
-  readonly restartDelay?: number | 'ttl';
-  readonly persistence?: 'none' | 'rdb' | 'everysec' | 'always';
-  readonly votesWanted?: number | 'all' | 'quorum';
+export interface CheckFlags extends SearchSettings {
   /** The assumption whose bound is passed. */
   readonly past?: BoundId;
   /** By how much, ppm of the bound. */
   readonly pastBy?: number;
   readonly strategy?: StrategyName;
-  readonly policy?: string;
   readonly runs?: number;
   /** µs. */
   readonly budget?: number;
   readonly seed?: string;
   /** Default: as there are cores. */
   readonly workers?: number;
-  readonly properties?: readonly PropertyId[];
   readonly shrink: boolean;
   /** The folder of committed schedules that are replayed first; `false` replays nothing. */
   readonly regressions?: string | false;

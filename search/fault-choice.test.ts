@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type FaultModel, NO_STRETCH, WITHIN_ASSUMPTIONS } from '../search/fault-model.js';
-import { faultChoice, withFaults } from './faults.js';
+import { faultChoice, withFaults } from './fault-choice.js';
+import { type FaultModel, NO_STRETCH, WITHIN_ASSUMPTIONS } from './fault-model.js';
 
 function changed(text: string, base: FaultModel = WITHIN_ASSUMPTIONS): Partial<FaultModel> {
   const faultModel: FaultModel = withFaults(base, faultChoice(text));

@@ -1,9 +1,8 @@
 import { parseDuration } from '../scenarios/duration.js';
 import { InputError, show } from '../scenarios/input-error.js';
-import { percent } from '../scenarios/mitigation-values.js';
+import { integer, percent } from '../scenarios/mitigation-values.js';
 import { meant } from '../scenarios/nearest.js';
-import { type BoundId, type FaultModel, NO_FAULTS, NO_STRETCH } from '../search/fault-model.js';
-import { flag, whole } from './values.js';
+import { type BoundId, type FaultModel, NO_FAULTS, NO_STRETCH } from './fault-model.js';
 
 /** What a search has a limit of: the numbers of a fault model. */
 type Limit = {
@@ -40,7 +39,7 @@ interface Kind {
 }
 
 const MOST_FAULTS = 100;
-const count = whole(0, MOST_FAULTS);
+const count = (text: string): number => integer(text, 0, MOST_FAULTS);
 
 function counted(limit: Limit, strain: BoundId | null = null): Kind {
   return { parse: count, usual: '1', limit, strain };
@@ -119,7 +118,15 @@ function partOf(text: string): Part {
     throw new InputError(`"-${kind}" takes all of it; leave out the amount`);
   }
   const { parse, usual } = KINDS[kind];
-  return { sign: sign === '+' ? '+' : '', kind, amount: flag(kind, parse)(amount ?? usual) };
+  return { sign: sign === '+' ? '+' : '', kind, amount: amountOf(kind, parse, amount ?? usual) };
+}
+
+function amountOf(kind: FaultKind, parse: Kind['parse'], text: string): number {
+  try {
+    return parse(text);
+  } catch (error) {
+    throw error instanceof InputError ? new InputError(`${kind}: ${error.message}`) : error;
+  }
 }
 
 /** A search with these faults. */
