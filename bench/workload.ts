@@ -16,6 +16,7 @@ export class Player {
   private readonly streams = new RandomStreams('reference workload');
   private readonly most: number | undefined;
   private world: World | null = null;
+  private monitors: Monitors | null = null;
 
   /** @param most - Faults of a history, where fewer than one of every kind are wanted. */
   constructor(most?: number) {
@@ -30,7 +31,9 @@ export class Player {
   /** @param alter - Changes the monitors before the history begins. */
   play(run: number, alter?: (monitors: Monitors) => void): void {
     const { setup } = deploymentOf(run);
-    const monitors = new Monitors(setup, this.counts);
+    const monitors = this.monitors ?? new Monitors(setup, this.counts);
+    if (this.monitors !== null) monitors.reset(setup, this.counts);
+    this.monitors = alter === undefined ? monitors : null;
     alter?.(monitors);
     const workload = new ReferenceWorkload(this.streams, run, this.counts, this.most);
     const world = this.world ?? new World(setup, workload, monitors, false);

@@ -15,7 +15,7 @@ import {
 import { allNodes, has, NO_NODES, oneNode, size, union, without } from './nodes.js';
 import { noteLateGrant, sendRelease } from './release.js';
 import { NO_COUNTERS } from './state.js';
-import { answered, counted, NO_ANSWERS, timedOut, votesOf } from './tally.js';
+import { answered, count, NO_ANSWERS, setTally, timeOut, votesOf } from './tally.js';
 import { armAnswers, cancelAnswers, type LockPolicy, report, send, type Turn } from './turn.js';
 import { deadlineOf } from './validity.js';
 
@@ -59,11 +59,11 @@ function startAttempt(turn: Turn, number: number, { token: drawn, jitterPpm }: A
   attempt.startedAt = now;
   attempt.asked = NO_NODES;
   attempt.failure = null;
-  s.votes = NO_ANSWERS;
+  setTally(s.votes, NO_ANSWERS);
   s.counters = NO_COUNTERS;
   release.todo = NO_NODES;
   release.sent = NO_NODES;
-  release.votes = NO_ANSWERS;
+  setTally(release.votes, NO_ANSWERS);
   release.lateGrants = NO_NODES;
   release.tries = 0;
   askNext(turn);
@@ -99,7 +99,7 @@ export function onVote(turn: Turn, reply: Reply): void {
     case 'held':
     case 'lost':
       // A vote behind a lock that is held still counts: more votes tolerate more data loss.
-      if (s.hold.votedRound < 0) s.votes = counted(s.votes, reply.node, answer);
+      if (s.hold.votedRound < 0) count(s.votes, reply.node, answer);
       return;
     default:
       if (answer === 'yes' && rules.releasesLate()) noteLateGrant(turn, reply.node);
@@ -124,7 +124,7 @@ function vote(turn: Turn, { node, counter }: Reply, answer: Answer): void {
     return;
   }
   if (answer === 'yes' && !has(s.votes.yes, node)) noteGrantedCounter(turn, counter);
-  s.votes = counted(s.votes, node, answer);
+  count(s.votes, node, answer);
   decide(turn);
 }
 
@@ -134,9 +134,11 @@ export function onAttemptTimeout(turn: Turn): void {
   const { rules } = policy;
   if (isFencing(s)) followFencing(turn, onCounterTimeout(turn));
   if (s.phase !== 'acquiring') return;
-  const { yes, no, failed } = timedOut(s.votes, s.attempt.asked);
-  const isVote = rules.read('error', 'acquire') === 'yes';
-  s.votes = isVote ? { yes: union(yes, failed), no, failed: NO_NODES } : { yes, no, failed };
+  timeOut(s.votes, s.attempt.asked);
+  if (rules.read('error', 'acquire') === 'yes') {
+    s.votes.yes = union(s.votes.yes, s.votes.failed);
+    s.votes.failed = NO_NODES;
+  }
   if (s.votes.failed !== NO_NODES && rules.quits('error', s.votes)) fail(turn, 'unreachable');
   else decide(turn);
 }

@@ -2,7 +2,7 @@ import type { ExtensionFailure, Reply } from './event.js';
 import { allNodes, size } from './nodes.js';
 import { noteLateGrant, release } from './release.js';
 import { extendsItself } from './settings.js';
-import { counted, NO_ANSWERS, timedOut, votesOf } from './tally.js';
+import { count, NO_ANSWERS, setTally, timeOut, votesOf } from './tally.js';
 import { type LocalTime, later } from './time.js';
 import { arm, armAnswers, cancel, cancelAnswers, report, send, type Turn } from './turn.js';
 import { deadlineOf } from './validity.js';
@@ -73,7 +73,7 @@ function startRound(turn: Turn, ttlMs: number): void {
   extension.isOpen = true;
   extension.ttlMs = ttlMs;
   extension.startedAt = now;
-  extension.votes = NO_ANSWERS;
+  setTally(extension.votes, NO_ANSWERS);
   send(turn, allNodes(s.electorate.nodes), 'extend', { round, ttlMs: ttlMs + policy.settings.lockDelayMs });
   armAnswers(turn, 'extension');
 }
@@ -85,10 +85,10 @@ export function onExtensionVote(turn: Turn, reply: Reply): void {
   if (command.attempt !== s.attempt.number) return;
   const answer = policy.rules.read(reply.answer, 'extend');
   if (s.extension.isOpen && command.round === s.extension.number) {
-    s.extension.votes = counted(s.extension.votes, node, answer);
+    count(s.extension.votes, node, answer);
     decide(turn);
   } else if (s.phase === 'held' || s.phase === 'lost') {
-    if (command.round === s.hold.votedRound) s.votes = counted(s.votes, node, answer);
+    if (command.round === s.hold.votedRound) count(s.votes, node, answer);
   } else if (answer === 'yes' && policy.rules.scripts.extend.onto === 'heals' && policy.rules.releasesLate()) {
     noteLateGrant(turn, node, true);
   }
@@ -98,7 +98,7 @@ export function onExtensionVote(turn: Turn, reply: Reply): void {
 export function onExtensionTimeout(turn: Turn): void {
   const { s } = turn;
   if (!s.extension.isOpen) return;
-  s.extension.votes = timedOut(s.extension.votes, allNodes(s.electorate.nodes));
+  timeOut(s.extension.votes, allNodes(s.electorate.nodes));
   decide(turn);
 }
 
@@ -125,7 +125,7 @@ function succeed(turn: Turn): void {
   }
   s.hold.extensions++;
   s.hold.votedRound = s.extension.number;
-  s.votes = s.extension.votes;
+  setTally(s.votes, s.extension.votes);
   hold(turn, deadline, later(now, policy.settings.autoExtendSpacingUs));
   report(turn, { type: 'extended', deadline, votes: votesOf(s.votes, s.electorate.needed) });
 }

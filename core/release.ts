@@ -2,7 +2,7 @@ import type { Answer } from './commands.js';
 import type { Reply } from './event.js';
 import { allNodes, has, NO_NODES, type NodeSet, oneNode, union, without } from './nodes.js';
 import type { DraftState } from './state.js';
-import { answered, counted, forgotten, NO_ANSWERS, timedOut, votesOf } from './tally.js';
+import { answered, count, forget, NO_ANSWERS, setTally, timeOut, votesOf } from './tally.js';
 import { later } from './time.js';
 import { arm, armAnswers, cancelAnswers, report, send, type Turn } from './turn.js';
 
@@ -15,7 +15,7 @@ export function startRelease(turn: Turn): void {
 function tryRelease(turn: Turn): void {
   const { policy, s } = turn;
   s.release.sent = NO_NODES;
-  s.release.votes = NO_ANSWERS;
+  setTally(s.release.votes, NO_ANSWERS);
   const isTimed = release(turn, policy.rules.releaseTo('release', s.votes, allNodes(s.electorate.nodes)));
   if (!isTimed) armAnswers(turn, 'release');
 }
@@ -51,7 +51,7 @@ export function onReleaseVote(turn: Turn, { answer, command, node }: Reply): voi
   const setSince = has(s.release.lateGrants, node) && answer !== 'yes';
   s.release.lateGrants = without(s.release.lateGrants, it);
   if (setSince) sendRelease(turn, it);
-  else s.release.votes = counted(s.release.votes, node, answer);
+  else count(s.release.votes, node, answer);
   continueRelease(turn, answer);
 }
 
@@ -63,7 +63,7 @@ export function onReleaseTimeout(turn: Turn): void {
     return;
   }
   if (phase !== 'releasing' && phase !== 'cleaning' && round.todo === NO_NODES) return;
-  round.votes = timedOut(round.votes, round.sent);
+  timeOut(round.votes, round.sent);
   continueRelease(turn, 'error');
 }
 
@@ -110,11 +110,11 @@ export function unreleased({ release: { sent, todo, votes } }: DraftState): Node
 export function noteLateGrant(turn: Turn, node: number, hadKey = false): void {
   const { s } = turn;
   const { sent, votes } = s.release;
-  s.votes = counted(s.votes, node, 'yes');
+  count(s.votes, node, 'yes');
   if (!has(sent, node) || (has(votes.yes, node) && !hadKey)) return;
   const it = oneNode(node);
   if (has(answered(votes), node)) {
-    s.release.votes = forgotten(votes, it);
+    forget(votes, it);
     sendRelease(turn, it);
   } else s.release.lateGrants = union(s.release.lateGrants, it);
 }

@@ -2,7 +2,7 @@ import type { Token } from './commands.js';
 import type { FailureReason } from './event.js';
 import { NO_NODES, type NodeSet } from './nodes.js';
 import type { Electorate } from './rules.js';
-import { NO_ANSWERS, type Tally } from './tally.js';
+import { copyTally, type DraftTally, NO_ANSWERS, newTally, setTally, type Tally } from './tally.js';
 import { type LocalTime, localTime } from './time.js';
 
 /**
@@ -77,7 +77,7 @@ interface ExtensionRound {
   isOpen: boolean;
   ttlMs: number;
   startedAt: LocalTime;
-  votes: Tally;
+  readonly votes: DraftTally;
 }
 
 /** The release of the lock, or the clean-up of the attempt. */
@@ -87,7 +87,7 @@ interface ReleaseRound {
   /** Nodes that were sent it. */
   sent: NodeSet;
   /** What they answered: yes if they deleted the key, no if they had nothing of ours. */
-  votes: Tally;
+  readonly votes: DraftTally;
   /** Nodes that granted after it was sent and have not answered it yet. */
   lateGrants: NodeSet;
   /** How often a release was tried that did not succeed. */
@@ -107,7 +107,7 @@ export interface DraftState {
   electorate: Electorate;
   attempt: Attempt;
   /** The votes on the attempt; once the lock is extended, those of the last round that succeeded. */
-  votes: Tally;
+  readonly votes: DraftTally;
   /** The fencing counters, if the lock has them. */
   counters: Counters;
   hold: Hold;
@@ -148,11 +148,11 @@ export function initialState(): LockState {
     ttlMs: 0,
     electorate: NOBODY,
     attempt: { number: 0, token: null, jitterPpm: 0, startedAt: START, asked: NO_NODES, failure: null },
-    votes: NO_ANSWERS,
+    votes: newTally(),
     counters: NO_COUNTERS,
     hold: { deadline: START, extensions: 0, votedRound: -1 },
-    extension: { number: -1, isOpen: false, ttlMs: 0, startedAt: START, votes: NO_ANSWERS },
-    release: { todo: NO_NODES, sent: NO_NODES, votes: NO_ANSWERS, lateGrants: NO_NODES, tries: 0 },
+    extension: { number: -1, isOpen: false, ttlMs: 0, startedAt: START, votes: newTally() },
+    release: { todo: NO_NODES, sent: NO_NODES, votes: newTally(), lateGrants: NO_NODES, tries: 0 },
   };
 }
 
@@ -169,7 +169,7 @@ export function resetState(s: DraftState): void {
   attempt.startedAt = START;
   attempt.asked = NO_NODES;
   attempt.failure = null;
-  s.votes = NO_ANSWERS;
+  setTally(s.votes, NO_ANSWERS);
   s.counters = NO_COUNTERS;
   hold.deadline = START;
   hold.extensions = 0;
@@ -178,10 +178,10 @@ export function resetState(s: DraftState): void {
   extension.isOpen = false;
   extension.ttlMs = 0;
   extension.startedAt = START;
-  extension.votes = NO_ANSWERS;
+  setTally(extension.votes, NO_ANSWERS);
   release.todo = NO_NODES;
   release.sent = NO_NODES;
-  release.votes = NO_ANSWERS;
+  setTally(release.votes, NO_ANSWERS);
   release.lateGrants = NO_NODES;
   release.tries = 0;
 }
@@ -197,7 +197,7 @@ export function copyState(s: LockState): DraftState {
     ttlMs: s.ttlMs,
     electorate: s.electorate,
     attempt: { number, token, jitterPpm, startedAt, asked, failure },
-    votes: s.votes,
+    votes: copyTally(s.votes),
     counters: s.counters,
     hold: { deadline: hold.deadline, extensions: hold.extensions, votedRound: hold.votedRound },
     extension: {
@@ -205,8 +205,8 @@ export function copyState(s: LockState): DraftState {
       isOpen: extension.isOpen,
       ttlMs: extension.ttlMs,
       startedAt: extension.startedAt,
-      votes: extension.votes,
+      votes: copyTally(extension.votes),
     },
-    release: { todo, sent, votes: release.votes, lateGrants, tries },
+    release: { todo, sent, votes: copyTally(release.votes), lateGrants, tries },
   };
 }

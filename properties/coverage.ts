@@ -8,6 +8,7 @@ import {
   type TrueTime,
 } from '../sim/index.js';
 import type { HolderRegistry } from './monitors/holder-registry.js';
+import { empty } from './monitors/remove.js';
 
 /** Every situation that is counted; `SITUATIONS` has them in words. */
 const NOTHING = {
@@ -72,19 +73,32 @@ const BY_FAULT: Readonly<Record<Fault['kind'], CoveragePoint>> = {
   partition: 'partitionsInClaim',
 };
 
+function hasWrongRates({ cluster }: Setup): boolean {
+  for (const { ratePpm } of cluster.clocks) if (ratePpm !== 0) return true;
+  return false;
+}
+
 /** Counts the situations of one run into a total that many runs share. */
 export class Coverage {
-  private readonly counts: Counts;
+  private counts: Counts;
   private readonly roster: HolderRegistry;
   private readonly contended: SimLock[] = [];
-  private readonly wrongRates: boolean;
-  private readonly setup: Setup;
+  private wrongRates: boolean;
+  private setup: Setup;
 
   constructor(setup: Setup, counts: Counts, roster: HolderRegistry) {
     this.setup = setup;
     this.counts = counts;
     this.roster = roster;
-    this.wrongRates = setup.cluster.clocks.some(({ ratePpm }) => ratePpm !== 0);
+    this.wrongRates = hasWrongRates(setup);
+  }
+
+  /** For another run. */
+  reset(setup: Setup, counts: Counts): void {
+    this.setup = setup;
+    this.counts = counts;
+    this.wrongRates = hasWrongRates(setup);
+    empty(this.contended);
   }
 
   /** A client begins to ask for a lock. */

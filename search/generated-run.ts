@@ -22,6 +22,7 @@ interface GeneratedRun {
  */
 export class RunGenerator {
   private world: World | null = null;
+  private monitors: Monitors | null = null;
 
   /** As {@link generateRun}. */
   generate(
@@ -33,8 +34,10 @@ export class RunGenerator {
   ): GeneratedRun {
     const runConfig = drawPremise(faultModel, tactics, premiseStream(streams, run));
     const adversary = new RandomAdversary(faultModel, runConfig, streams, run, counts);
-    const monitors = new Monitors(runConfig.setup, counts);
     const { setup } = runConfig;
+    if (this.monitors === null) this.monitors = new Monitors(setup, counts);
+    else this.monitors.reset(setup, counts);
+    const { monitors } = this;
     if (this.world === null) this.world = new World(setup, adversary, monitors, false);
     else this.world.reset(setup, adversary, monitors, false);
     const { world } = this;

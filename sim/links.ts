@@ -84,6 +84,73 @@ export class Links {
   /** Sends a request (`answer` is `null`) or a reply, with the counter that it tells. */
   send(message: Message, send: number, answer: Answer | null, counter: number, from: Process, to: Process): void {
     const { fate, context } = this;
+    if (message.remote !== null || context.trace.keeping) {
+      this.sendWatched(message, send, answer, counter, from, to);
+      return;
+    }
+    // The same, without what is only for connections and kept traces.
+    const isRequest = answer === null;
+    const pair = message.client * this.nodes + message.node;
+    const usualUs = this.distances[pair] ?? this.delayUs;
+    fate.delayUs = usualUs;
+    fate.lost = false;
+    fate.duplicateDelayUs = -1;
+    fate.resendAfterUs = -1;
+    this.adversary.fate(message, isRequest ? 'request' : 'reply', send, fate, this.view);
+    const link = 2 * pair + (isRequest ? 0 : 1);
+    const { now, observer } = context;
+    const { lost, resendAfterUs } = fate;
+    const isLost = lost || (this.cuts && now < (this.cutUntil[link] ?? 0));
+    const seq = isLost ? context.noteMessage(Kind.lost, from, message, to.traceId, answer) : context.trace.pass();
+    if (resendAfterUs >= 0 && isRequest) this.planResend(message, resendAfterUs, from, seq);
+    if (isLost) {
+      if (lost) observer.troubled(now, now);
+      return;
+    }
+    const heldUs = this.holds ? Math.max(0, (this.heldUntil[link] ?? 0) - now) : 0;
+    const { duplicateDelayUs } = fate;
+    const at = this.arrive(message, link, answer, counter, to, 0, heldUs + fate.delayUs, seq);
+    if (at - now > observer.slowUs) observer.troubled(at, now);
+    if (duplicateDelayUs < 0) return;
+    observer.troubled(this.arrive(message, link, answer, counter, to, 1, heldUs + duplicateDelayUs, seq), now);
+  }
+
+  /** Puts the arrival of a message that is not on a connection into the queue. */
+  private arrive(
+    message: Message,
+    link: number,
+    answer: Answer | null,
+    counter: number,
+    to: Process,
+    copy: number,
+    delayUs: number,
+    cause: number,
+  ): TrueTime {
+    let at = after(this.context.now, delayUs);
+    if (this.ordered) {
+      const last = this.lastArrival[link] ?? 0;
+      if (last > at) at = last as TrueTime;
+      this.lastArrival[link] = at;
+    }
+    const kind = answer === null ? EventKind.request : EventKind.reply;
+    const event = this.queue.blank(kind, at, this.nextRank(), to, message);
+    event.cause = cause;
+    event.index = copy;
+    event.answer = answer ?? 'error';
+    event.counter = counter;
+    this.queue.push(event);
+    return at;
+  }
+
+  private sendWatched(
+    message: Message,
+    send: number,
+    answer: Answer | null,
+    counter: number,
+    from: Process,
+    to: Process,
+  ): void {
+    const { fate, context } = this;
     const direction: Direction = answer === null ? 'request' : 'reply';
     fate.delayUs = this.usualDelay(message);
     fate.lost = false;

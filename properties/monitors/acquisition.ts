@@ -10,14 +10,20 @@ import { instant, type Report } from './instant.js';
  * has something left when it is made.
  */
 export class Acquisition {
-  private readonly policy: Policy;
-  private readonly drift: Drift;
+  private policy: Policy;
+  private drift: Drift;
   private readonly report: Report;
 
   constructor(policy: Policy, report: Report) {
     this.policy = policy;
     this.drift = statedDrift(policy);
     this.report = report;
+  }
+
+  /** For another run. */
+  reset(policy: Policy): void {
+    this.policy = policy;
+    this.drift = statedDrift(policy);
   }
 
   claimed(lock: SimLock, use: AttemptRecord, now: TrueTime): void {

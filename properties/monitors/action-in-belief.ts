@@ -7,12 +7,17 @@ import type { Violation } from '../violation.js';
  * before it takes a write may take a stale one: nobody newer has written, so that nothing is overwritten unseen.
  */
 export class ActionInBelief {
-  private readonly guard: ResourceGuard;
+  private guard: ResourceGuard;
   private readonly report: (violation: Violation) => void;
 
   constructor(guard: ResourceGuard, report: (violation: Violation) => void) {
     this.guard = guard;
     this.report = report;
+  }
+
+  /** For another run. */
+  reset(guard: ResourceGuard): void {
+    this.guard = guard;
   }
 
   written(lock: SimLock, index: number, now: TrueTime): void {

@@ -10,10 +10,11 @@ import {
 } from '../../core/index.js';
 import type { Policy } from '../../deviations/index.js';
 import type { SimLock, TrueTime } from '../../sim/index.js';
+import { empty } from './remove.js';
 
 /** What was asked of the nodes with one token, and what they did about it, as seen from outside. */
 export interface AttemptRecord {
-  readonly lock: SimLock;
+  lock: SimLock;
   /** The attempt that uses it, from 0. */
   attempt: number;
   /** T1: the client's clock before the first command of the attempt. */
@@ -69,10 +70,22 @@ export class AttemptRegistry {
   /** By client and lock: a map by lock would have to give every lock a hash. */
   private readonly latest: (AttemptRecord | undefined)[][] = [];
   /** Whose command it is: kept where a token does not tell. */
-  private readonly senders: Map<Command, AttemptRecord> | null;
+  private senders: Map<Command, AttemptRecord> | null;
+  /** Those of this run, and behind them those of earlier ones, to be used again. */
+  private readonly records: AttemptRecord[] = [];
+  private recordCount = 0;
 
-  constructor({ habits: { tokenFrom, tokenPerProcess } }: Policy) {
-    this.senders = tokenFrom !== 'random' || tokenPerProcess ? new Map() : null;
+  constructor(policy: Policy) {
+    this.senders = sendersFor(policy);
+  }
+
+  /** For another run. */
+  reset(policy: Policy): void {
+    this.senders = sendersFor(policy);
+    this.recordCount = 0;
+    empty(this.uses);
+    empty(this.earlier);
+    for (const latest of this.latest) empty(latest);
   }
 
   /** Whether several locks may have one token. */
@@ -110,34 +123,42 @@ export class AttemptRegistry {
   begin(lock: SimLock, token: number, attempt: number, now: TrueTime): AttemptRecord {
     const before = this.uses[token];
     const startedAt = lock.client.clock.read(now);
-    const use: AttemptRecord = {
-      lock,
-      attempt,
-      startedAt,
-      asked: NO_NODES,
-      granted: NO_NODES,
-      round: -1,
-      // Of one kind with the times that come: the engine gives a record another shape where a small integer becomes a large one.
-      roundAt: startedAt,
-      roundTtlMs: 0,
-      extended: NO_NODES,
-      holding: NO_NODES,
-      whole: NO_NODES,
-      parts: lock.keys.length === 1 ? null : partsOf(lock, NO_NODES),
-      released: NO_NODES,
-      emptied: NO_NODES,
-      over: false,
-      overtaken: NO_NODES,
-      heardGrant: NO_NODES,
-      heardNothing: NO_NODES,
-      heardDeleted: NO_NODES,
-      keysUntil: 0,
-      orphanedAt: null,
-    };
+    const use = this.record(lock, attempt, startedAt);
+    use.parts = lock.keys.length === 1 ? null : partsOf(lock, NO_NODES);
     if (before !== undefined) this.takeOver(use, before, token);
     while (this.uses.length <= token) this.uses.push(undefined);
     this.uses[token] = use;
     this.latestOfClient(lock.client.index)[lock.number] = use;
+    return use;
+  }
+
+  /** A record in which nothing has happened. */
+  private record(lock: SimLock, attempt: number, startedAt: LocalTime): AttemptRecord {
+    const { records } = this;
+    const index = this.recordCount++;
+    if (index >= records.length) records.push(newRecord(lock, startedAt));
+    const use = records[index] as AttemptRecord;
+    use.lock = lock;
+    use.attempt = attempt;
+    use.startedAt = startedAt;
+    use.asked = NO_NODES;
+    use.granted = NO_NODES;
+    use.round = -1;
+    use.roundAt = startedAt;
+    use.roundTtlMs = 0;
+    use.extended = NO_NODES;
+    use.holding = NO_NODES;
+    use.whole = NO_NODES;
+    use.parts = null;
+    use.released = NO_NODES;
+    use.emptied = NO_NODES;
+    use.over = false;
+    use.overtaken = NO_NODES;
+    use.heardGrant = NO_NODES;
+    use.heardNothing = NO_NODES;
+    use.heardDeleted = NO_NODES;
+    use.keysUntil = 0;
+    use.orphanedAt = null;
     return use;
   }
 
@@ -238,6 +259,37 @@ export class AttemptRegistry {
 }
 
 const NONE: readonly AttemptRecord[] = [];
+
+function sendersFor({ habits: { tokenFrom, tokenPerProcess } }: Policy): Map<Command, AttemptRecord> | null {
+  return tokenFrom !== 'random' || tokenPerProcess ? new Map() : null;
+}
+
+function newRecord(lock: SimLock, startedAt: LocalTime): AttemptRecord {
+  return {
+    lock,
+    attempt: 0,
+    startedAt,
+    asked: NO_NODES,
+    granted: NO_NODES,
+    round: -1,
+    // Of one kind with the times that come: the engine gives a record another shape where a small integer becomes a large one.
+    roundAt: startedAt,
+    roundTtlMs: 0,
+    extended: NO_NODES,
+    holding: NO_NODES,
+    whole: NO_NODES,
+    parts: null,
+    released: NO_NODES,
+    emptied: NO_NODES,
+    over: false,
+    overtaken: NO_NODES,
+    heardGrant: NO_NODES,
+    heardNothing: NO_NODES,
+    heardDeleted: NO_NODES,
+    keysUntil: 0,
+    orphanedAt: null,
+  };
+}
 
 function partsOf({ keys }: SimLock, nodes: NodeSet): Part[] {
   return keys.map((key) => ({ key, nodes, taken: false }));

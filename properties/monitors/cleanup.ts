@@ -12,6 +12,7 @@ import {
 import { nodeName, type SimLock, type TrueTime } from '../../sim/index.js';
 import type { AttemptRecord } from './attempt-registry.js';
 import { instant, type Report } from './instant.js';
+import { empty } from './remove.js';
 
 const NEVER_SENT = 'where it never sent a release';
 
@@ -28,6 +29,11 @@ export class Cleanup {
 
   constructor(report: Report) {
     this.report = report;
+  }
+
+  /** For another run. */
+  reset(): void {
+    empty(this.told);
   }
 
   /** The attempt is over, and what is sent on that account has been sent. */

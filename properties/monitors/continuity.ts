@@ -14,6 +14,11 @@ export class Continuity {
     this.report = report;
   }
 
+  /** For another run. */
+  reset(): void {
+    for (let key = 0; key < this.last.length; key++) this.last[key] = undefined;
+  }
+
   claimed(lock: SimLock): void {
     for (const key of lock.resources) this.grant(key, lock);
   }

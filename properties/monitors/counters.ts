@@ -11,6 +11,12 @@ export class Counters {
     this.fewest = nodes;
   }
 
+  /** For another run. */
+  reset(nodes: number): void {
+    this.known = allNodes(nodes);
+    this.fewest = nodes;
+  }
+
   /** A node's counter changed; -1 if it was lost. */
   counterSet(node: number, counter: number): void {
     if (counter < 0) this.processEnds(node);

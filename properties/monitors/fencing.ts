@@ -3,6 +3,7 @@ import type { Policy } from '../../deviations/index.js';
 import { fencingTokenOf } from '../../deviations/index.js';
 import type { Setup, SimLock, TrueTime } from '../../sim/index.js';
 import { instant, type Report } from './instant.js';
+import { empty } from './remove.js';
 
 interface Issued {
   readonly lock: SimLock;
@@ -20,8 +21,8 @@ interface Issued {
  * Liveness: nobody is told that too few nodes know their counter, after which nobody gets a token.
  */
 export class Fencing {
-  private readonly policy: Policy;
-  private readonly guarded: boolean;
+  private policy: Policy;
+  private guarded: boolean;
   private readonly report: Report;
   private issued = 0;
   /** By resource. */
@@ -34,6 +35,16 @@ export class Fencing {
     this.policy = policy;
     this.guarded = resource === 'fencing' || resource === 'fencing-strict';
     this.report = report;
+  }
+
+  /** For another run. */
+  reset({ policy, resource }: Setup): void {
+    this.policy = policy;
+    this.guarded = resource === 'fencing' || resource === 'fencing-strict';
+    this.issued = 0;
+    empty(this.byKey);
+    empty(this.highest);
+    this.asked = null;
   }
 
   private tokenOf({ state }: SimLock): FencingToken | null {

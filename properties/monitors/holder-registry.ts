@@ -1,5 +1,5 @@
 import type { SimLock, TrueTime } from '../../sim/index.js';
-import { remove, removeAt } from './remove.js';
+import { empty, remove, removeAt } from './remove.js';
 
 /** Who asks for locks and who holds them: kept once, for all monitors that want to know. */
 export class HolderRegistry {
@@ -9,6 +9,14 @@ export class HolderRegistry {
   /** Locks that were taken, until their clients are told that they are over, or end them. */
   readonly holders: SimLock[] = [];
   private readonly free: number[] = [];
+
+  /** For another run. */
+  reset(): void {
+    empty(this.waiters);
+    empty(this.waitingSince);
+    empty(this.holders);
+    for (let key = 0; key < this.free.length; key++) this.free[key] = 0;
+  }
 
   /** An attempt begins; says whether it is the first of its lock. */
   attempted(lock: SimLock, now: TrueTime): boolean {

@@ -1,10 +1,17 @@
 import { type Command, localTime } from '../../core/index.js';
-import { type Setup, type SimLock, type TrueTime, trueTime, type WatchedWorld } from '../../sim/index.js';
+import {
+  type ClusterSetup,
+  type Setup,
+  type SimLock,
+  type TrueTime,
+  trueTime,
+  type WatchedWorld,
+} from '../../sim/index.js';
 import { instant, type Report } from './instant.js';
 
 /** What is stored under the keys of one node. */
 interface Stored {
-  readonly process: WatchedWorld['nodes'][number];
+  process: WatchedWorld['nodes'][number];
   up: boolean;
   /** By key: the token, 0 for none. */
   readonly tokens: number[];
@@ -14,6 +21,11 @@ interface Stored {
   readonly due: number[];
 }
 
+/** Makes all places of a list 0. */
+function clear(list: number[]): void {
+  for (let i = 0; i < list.length; i++) list[i] = 0;
+}
+
 /**
  * State: a key is gone once the TTLs of all commands with its token that its node has carried out are over by the clock
  * of that node. A node that is down has no keys, and those that it took over from another are left alone: it was the other
@@ -21,21 +33,44 @@ interface Stored {
  */
 export class KeyLifetime {
   private readonly nodes: Stored[] = [];
-  private readonly tickUs: number;
-  private readonly graceTicks: number;
+  /** Of earlier runs, to be used again. */
+  private readonly spare: Stored[] = [];
+  private tickUs = 1000;
+  private graceTicks = 1;
   private readonly report: Report;
   private readonly ownerOf: (token: number) => SimLock | null;
 
   constructor({ cluster }: Setup, report: Report, ownerOf: (token: number) => SimLock | null) {
-    this.tickUs = cluster.resolutionUs;
-    // A key is still there in the last tick of its TTL.
-    this.graceTicks = cluster.expiry === 'at' ? 0 : 1;
+    this.configure(cluster);
     this.report = report;
     this.ownerOf = ownerOf;
   }
 
+  private configure({ resolutionUs, expiry }: ClusterSetup): void {
+    this.tickUs = resolutionUs;
+    // A key is still there in the last tick of its TTL.
+    this.graceTicks = expiry === 'at' ? 0 : 1;
+  }
+
+  /** For another run. */
+  reset({ cluster }: Setup): void {
+    this.configure(cluster);
+    for (let stored = this.nodes.pop(); stored !== undefined; stored = this.nodes.pop()) this.spare.push(stored);
+  }
+
   begins({ nodes }: WatchedWorld): void {
-    for (const process of nodes) this.nodes.push({ process, up: true, tokens: [0], since: [0], due: [0] });
+    for (const process of nodes) {
+      const stored = this.spare.pop();
+      if (stored === undefined) this.nodes.push({ process, up: true, tokens: [0], since: [0], due: [0] });
+      else {
+        stored.process = process;
+        stored.up = true;
+        clear(stored.tokens);
+        clear(stored.since);
+        clear(stored.due);
+        this.nodes.push(stored);
+      }
+    }
   }
 
   /** A node is about to carry out a command, whatever it answers. */

@@ -2,7 +2,7 @@ import { size } from '../../core/index.js';
 import { type SimLock, type TrueTime, trueTime } from '../../sim/index.js';
 import type { AttemptRecord } from './attempt-registry.js';
 import { instant, type Report } from './instant.js';
-import { removeAt } from './remove.js';
+import { empty, removeAt } from './remove.js';
 
 /** How the detail of a violation ends that is about what a client is told, and not about keys. */
 export const NOT_TOLD = 'and its owner is not told';
@@ -18,6 +18,12 @@ export class LostLock {
 
   constructor(report: Report) {
     this.report = report;
+  }
+
+  /** For another run. */
+  reset(): void {
+    empty(this.lost);
+    empty(this.lostAt);
   }
 
   /** A node no longer has a key of this attempt. */

@@ -23,6 +23,7 @@ import { MutualExclusion } from './mutual-exclusion.js';
 import { NearMissMeter } from './near-miss-meter.js';
 import type { Outage } from './outage.js';
 import { Protocol } from './protocol.js';
+import { empty } from './remove.js';
 import { Validity } from './validity.js';
 
 /** What is violated for a time; all else is violated in an instant. */
@@ -31,7 +32,7 @@ const LASTING: readonly PropertyId[] = ['mutual-exclusion', 'validity'];
 /** All monitors of a run, behind one observer. */
 export class Monitors extends Observer {
   private readonly reported: Violation[] = [];
-  private readonly availability: Availability | null;
+  private availability: Availability | null;
   readonly closeness: NearMissMeter = new NearMissMeter();
   readonly counters: Counters;
   /** Writes that reached the resource; without any, effects are unchecked. */
@@ -46,7 +47,7 @@ export class Monitors extends Observer {
   private readonly liveness: Liveness;
   private readonly roster: HolderRegistry;
   private readonly coverage: Coverage;
-  private readonly lockDelayMs: number;
+  private lockDelayMs: number;
 
   /**
    * @param counts - Takes in what the run went through.
@@ -71,6 +72,28 @@ export class Monitors extends Observer {
     this.liveness = new Liveness(setup, this.ledger, this.roster, report);
     this.protocol = new Protocol(setup, this.ledger, this, report, ownerOf);
     this.keyLifetime = new KeyLifetime(setup, report, ownerOf);
+  }
+
+  /** For another run, with what this one has told of forgotten. Tells of no outages. */
+  reset(setup: Setup, counts: Counts = noCounts()): void {
+    const { policy, cluster, resource } = setup;
+    this.slowUs = Number.POSITIVE_INFINITY;
+    this.writes = 0;
+    this.world = null;
+    this.availability = null;
+    this.lockDelayMs = policy.settings.lockDelayMs;
+    empty(this.reported);
+    this.roster.reset();
+    this.counters.reset(cluster.nodes);
+    this.closeness.reset();
+    this.coverage.reset(setup, counts);
+    this.mutualExclusion.reset();
+    this.validity.reset();
+    this.actions.reset(resource);
+    this.ledger.reset(policy);
+    this.liveness.reset(setup);
+    this.protocol.reset(setup);
+    this.keyLifetime.reset(setup);
   }
 
   /** What does not hold, in the order in which it began. What lasts, and ended in the instant in which it began, never was. */

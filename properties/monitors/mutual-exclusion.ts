@@ -1,6 +1,6 @@
 import type { SimLock, TrueTime } from '../../sim/index.js';
 import type { Violation } from '../violation.js';
-import { remove, removeAt } from './remove.js';
+import { empty, remove, removeAt } from './remove.js';
 
 interface Overlap {
   readonly violation: Violation;
@@ -29,6 +29,12 @@ export class MutualExclusion {
   constructor(report: (violation: Violation) => void, resourceOf: (key: number) => string) {
     this.report = report;
     this.resourceOf = resourceOf;
+  }
+
+  /** For another run. */
+  reset(): void {
+    for (const holders of this.holders) if (holders !== undefined) empty(holders);
+    empty(this.open);
   }
 
   /** A claim begins, or one that may have lapsed goes on. */

@@ -16,6 +16,13 @@ export class NearMissMeter {
   /** Least time from the arrival of a write to the end of the claim that it was made under, µs. */
   slackUs: number = Number.POSITIVE_INFINITY;
 
+  /** For another run. */
+  reset(): void {
+    this.gapUs = Number.POSITIVE_INFINITY;
+    this.spareVotes = Number.POSITIVE_INFINITY;
+    this.slackUs = Number.POSITIVE_INFINITY;
+  }
+
   /** A write reached the resource. */
   written(lock: SimLock, now: TrueTime): void {
     if (lock.believes(now)) this.slackUs = Math.min(this.slackUs, lock.endsAt - now);

@@ -1,5 +1,5 @@
 import type { Answer, Command, NodeSet } from '../../core/index.js';
-import { deviates, releasesInTurn } from '../../deviations/index.js';
+import { deviates, type Policy, releasesInTurn } from '../../deviations/index.js';
 import type { KeyRemovalCause, Setup, SimLock, TrueTime } from '../../sim/index.js';
 import { Acquisition } from './acquisition.js';
 import type { AttemptRecord, AttemptRegistry } from './attempt-registry.js';
@@ -29,9 +29,9 @@ interface UseListener {
 
 /** The monitors of what clients and nodes have to do one by one; they keep the ledger that others look things up in. */
 export class Protocol {
-  private readonly atOnce: boolean;
+  private atOnce = true;
   /** What an extension sets after its release is released once more. */
-  private readonly heals: boolean;
+  private heals = false;
   private readonly ledger: AttemptRegistry;
   private readonly listener: UseListener;
   private readonly acquisition: Acquisition;
@@ -54,8 +54,7 @@ export class Protocol {
     ownerOf: (token: number) => SimLock | null,
   ) {
     const { policy } = setup;
-    this.atOnce = !releasesInTurn(policy);
-    this.heals = deviates(policy, 'extension-heals') && !deviates(policy, 'late-grants-stay');
+    this.configure(policy);
     this.ledger = ledger;
     this.listener = listener;
     this.acquisition = new Acquisition(policy, report);
@@ -67,6 +66,25 @@ export class Protocol {
     this.releaseQuorum = new ReleaseQuorum(report);
     this.cleanup = new Cleanup(report);
     this.fencing = new Fencing(setup, report);
+  }
+
+  private configure(policy: Policy): void {
+    this.atOnce = !releasesInTurn(policy);
+    this.heals = deviates(policy, 'extension-heals') && !deviates(policy, 'late-grants-stay');
+  }
+
+  /** For another run. */
+  reset(setup: Setup): void {
+    const { policy } = setup;
+    this.configure(policy);
+    this.executing = null;
+    this.acquisition.reset(policy);
+    this.extension.reset(policy);
+    this.continuity.reset();
+    this.lostLock.reset();
+    this.releaseOwn.reset();
+    this.cleanup.reset();
+    this.fencing.reset(setup);
   }
 
   sent(lock: SimLock, to: NodeSet, command: Command, now: TrueTime): void {

@@ -16,6 +16,11 @@ export class ReleaseOwn {
     this.ownerOf = ownerOf;
   }
 
+  /** For another run. */
+  reset(): void {
+    if (this.setters.size > 0) this.setters.clear();
+  }
+
   /** A command of `sender` sets a key with a token that others may have, too. */
   keySet(node: number, key: number, token: number, sender: SimLock): void {
     this.setters.set(`${node} ${key} ${token}`, sender);

@@ -1,3 +1,8 @@
+/** Takes everything out of a list, which keeps its room: `length = 0` gives it back. */
+export function empty(list: unknown[]): void {
+  while (list.length > 0) list.pop();
+}
+
 /** Takes an item out of a short list, if it is there. */
 export function remove<T>(list: T[], item: T): void {
   const at = list.indexOf(item);

@@ -1,7 +1,7 @@
 import type { SimLock, TrueTime } from '../../sim/index.js';
 import type { Violation } from '../violation.js';
 import type { NearMissMeter } from './near-miss-meter.js';
-import { removeAt } from './remove.js';
+import { empty, removeAt } from './remove.js';
 
 /**
  * State: as long as a client believes, a majority of the nodes hold its token, so that nobody else can gather one. A
@@ -21,6 +21,12 @@ export class Validity {
     this.closeness = closeness;
     this.report = report;
     this.resourceOf = resourceOf;
+  }
+
+  /** For another run. */
+  reset(): void {
+    for (const counts of this.counts) if (counts !== undefined) for (let i = 0; i < counts.length; i++) counts[i] = 0;
+    empty(this.open);
   }
 
   keySet(key: number, token: number, now: TrueTime): void {

@@ -5,15 +5,20 @@ const FENCING_ROUNDS = 3;
 
 /** How long what clients do may take under a policy, µs of local time. */
 export class Durations {
-  readonly asksInTurn: boolean;
+  asksInTurn = false;
   /** The longest pause between two attempts. */
-  readonly longestPauseUs: number;
-  readonly nodeTimeoutUs: number | null;
-  private readonly fencingRounds: number;
-  private readonly releasesInTurn: boolean;
-  private readonly awaitsCleanUp: boolean;
+  longestPauseUs = 0;
+  nodeTimeoutUs: number | null = null;
+  private fencingRounds = 0;
+  private releasesInTurn = false;
+  private awaitsCleanUp = false;
 
   constructor(policy: Policy) {
+    this.reset(policy);
+  }
+
+  /** For a run of another policy. */
+  reset(policy: Policy): void {
     const { retryDelayUs, retryJitterUs, nodeTimeoutUs, fencing } = policy.settings;
     this.asksInTurn = deviates(policy, 'asks-in-turn');
     this.longestPauseUs = retryDelayUs + retryJitterUs;

@@ -21,10 +21,10 @@ const NEVER = Number.POSITIVE_INFINITY;
 export class Liveness {
   /** Messages that take longer than this one way are a disturbance, µs. */
   slowUs: number = NEVER;
-  private readonly policy: Policy;
-  private readonly clients: readonly string[];
+  private policy: Policy;
+  private clients: readonly string[];
   /** Round trips that one command may take: where scripts go by their hash, a new process asks for the text first. */
-  private readonly exchanges: number;
+  private exchanges: number;
   private readonly report: Report;
   private readonly durations: Durations;
   private readonly calm: StablePeriod;
@@ -50,6 +50,22 @@ export class Liveness {
     this.calls = new PendingCalls(policy, this.durations, this.calm, report);
     this.progress = new Progress(this.calm, report);
     this.holds = new UnboundedHold(policy, this.calm, report);
+  }
+
+  /** For another run. */
+  reset({ policy, cluster, clients }: Setup): void {
+    this.slowUs = NEVER;
+    this.policy = policy;
+    this.clients = clients;
+    this.exchanges = cluster.scripts === 'by-hash' ? 2 : 1;
+    this.nextAt = NEVER;
+    this.world = null;
+    this.calm.reset(cluster.nodes, cluster.clocks);
+    this.durations.reset(policy);
+    this.loneWait.reset();
+    this.calls.reset(policy);
+    this.progress.reset();
+    this.holds.reset(policy);
   }
 
   watch(world: WatchedWorld): void {

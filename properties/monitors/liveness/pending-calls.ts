@@ -1,7 +1,7 @@
 import { deviates, type Policy } from '../../../deviations/index.js';
 import { type SimLock, type TrueTime, trueTime } from '../../../sim/index.js';
 import { instant, type Report } from '../instant.js';
-import { removeAt } from '../remove.js';
+import { empty, removeAt } from '../remove.js';
 import type { Durations } from './durations.js';
 import type { StablePeriod } from './stable-period.js';
 
@@ -19,8 +19,8 @@ export class PendingCalls {
   private readonly locks: SimLock[] = [];
   private readonly boundsUs: number[] = [];
   private readonly dues: number[] = [];
-  private readonly policy: Policy;
-  private readonly pausesAfterLast: boolean;
+  private policy: Policy;
+  private pausesAfterLast: boolean;
   private readonly durations: Durations;
   private readonly calm: StablePeriod;
   private readonly report: Report;
@@ -31,6 +31,16 @@ export class PendingCalls {
     this.durations = durations;
     this.calm = calm;
     this.report = report;
+  }
+
+  /** For another run. */
+  reset(policy: Policy): void {
+    this.policy = policy;
+    this.pausesAfterLast = deviates(policy, 'pauses-after-last');
+    this.dueAt = NEVER;
+    empty(this.locks);
+    empty(this.boundsUs);
+    empty(this.dues);
   }
 
   /** A try of an acquisition begins. */

@@ -1,6 +1,6 @@
 import type { SimLock, TrueTime } from '../../../sim/index.js';
 import { instant, type Report } from '../instant.js';
-import { removeAt } from '../remove.js';
+import { empty, removeAt } from '../remove.js';
 import type { StablePeriod } from './stable-period.js';
 
 /**
@@ -26,6 +26,15 @@ export class Progress {
   constructor(calm: StablePeriod, report: Report) {
     this.calm = calm;
     this.report = report;
+  }
+
+  /** For another run. */
+  reset(): void {
+    this.calmSince = 0;
+    empty(this.rivals);
+    empty(this.begunAt);
+    empty(this.failures);
+    this.told = false;
   }
 
   /** A client begins its first attempt. */

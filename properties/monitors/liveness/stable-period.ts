@@ -1,7 +1,7 @@
 import { has, NO_NODES, type NodeSet, oneNode, union, without } from '../../../core/index.js';
 import type { ClockPlan, Fault, ProcessName } from '../../../scenarios/index.js';
 import { nodeIndex, type SimLock, type TrueTime, type WatchedWorld } from '../../../sim/index.js';
-import { insertAt } from '../remove.js';
+import { empty, insertAt } from '../remove.js';
 
 const MILLION = 1_000_000;
 
@@ -19,7 +19,7 @@ export class StablePeriod {
   private down: NodeSet = NO_NODES;
   /** Nodes that have lost their fencing counter: no vote until a lock has given them one. */
   private counterless: NodeSet = NO_NODES;
-  private readonly nodes: number;
+  private nodes: number;
   /** Ends of disturbances that are still ahead, the next one first. */
   private readonly ends: number[] = [];
   private readonly refusingUntil: number[] = [];
@@ -28,6 +28,20 @@ export class StablePeriod {
 
   constructor(nodes: number, clocks: readonly ClockPlan[]) {
     this.nodes = nodes;
+    for (const { ratePpm } of clocks) this.runs(ratePpm);
+  }
+
+  /** For another run. */
+  reset(nodes: number, clocks: readonly ClockPlan[]): void {
+    this.since = 0;
+    this.setBackUs = 0;
+    this.slowestPpm = 0;
+    this.down = NO_NODES;
+    this.counterless = NO_NODES;
+    this.nodes = nodes;
+    empty(this.ends);
+    for (let i = 0; i < this.refusingUntil.length; i++) this.refusingUntil[i] = 0;
+    for (let i = 0; i < this.cutUntil.length; i++) this.cutUntil[i] = 0;
     for (const { ratePpm } of clocks) this.runs(ratePpm);
   }
 

@@ -2,7 +2,7 @@ import { extendsItself } from '../../../core/index.js';
 import { type Policy, REFERENCE } from '../../../deviations/index.js';
 import { type SimLock, type TrueTime, trueTime } from '../../../sim/index.js';
 import { instant, type Report } from '../instant.js';
-import { removeAt } from '../remove.js';
+import { empty, removeAt } from '../remove.js';
 import type { StablePeriod } from './stable-period.js';
 
 const NEVER = Number.POSITIVE_INFINITY;
@@ -18,7 +18,7 @@ export class UnboundedHold {
   dueAt: number = NEVER;
   private readonly holds: SimLock[] = [];
   private readonly dues: number[] = [];
-  private readonly policy: Policy;
+  private policy: Policy;
   private readonly calm: StablePeriod;
   private readonly report: Report;
 
@@ -26,6 +26,14 @@ export class UnboundedHold {
     this.policy = policy;
     this.calm = calm;
     this.report = report;
+  }
+
+  /** For another run. */
+  reset(policy: Policy): void {
+    this.policy = policy;
+    this.dueAt = NEVER;
+    empty(this.holds);
+    empty(this.dues);
   }
 
   claimed(lock: SimLock, now: TrueTime): void {

@@ -3,6 +3,7 @@ import { type SimLock, type TrueTime, trueTime, type WatchedWorld } from '../../
 import type { AttemptRecord, AttemptRegistry } from '../attempt-registry.js';
 import type { HolderRegistry } from '../holder-registry.js';
 import { instant, type Report } from '../instant.js';
+import { empty } from '../remove.js';
 import type { Durations } from './durations.js';
 import type { StablePeriod } from './stable-period.js';
 
@@ -20,7 +21,7 @@ export class UncontendedWait {
   private from = 0;
   private readonly told: SimLock[] = [];
   /** What a release may take until it is there, µs. */
-  private readonly releaseUs: number;
+  private releaseUs: number;
   private readonly durations: Durations;
   private readonly calm: StablePeriod;
   private readonly ledger: AttemptRegistry;
@@ -32,6 +33,14 @@ export class UncontendedWait {
     this.calm = calm;
     this.ledger = ledger;
     this.report = report;
+  }
+
+  /** For another run; its durations come first. */
+  reset(): void {
+    this.patienceUs = 0;
+    this.from = 0;
+    empty(this.told);
+    this.releaseUs = this.durations.nodeTimeoutUs ?? 0;
   }
 
   /** Somebody begins to ask for a lock. */
