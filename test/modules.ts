@@ -44,7 +44,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   real: GROUND,
   guests: [...GROUND, 'sim', 'wire', 'properties', 'search', 'report', 'real'],
   audit: [...GROUND, 'sim', 'wire', 'properties', 'report', 'guests'],
-  advise: [...GROUND, 'sim', 'properties', 'search', 'explore'],
+  advise: [...GROUND, 'sim', 'properties', 'search'],
   campaign: [...GROUND, 'sim', 'properties', 'search', 'guests'],
   cli: EVERY_ROOM,
   bench: [...EVERY_ROOM, 'cli'],

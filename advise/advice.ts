@@ -1,0 +1,154 @@
+import type { CheckResult } from '../search/check.js';
+import {
+  allowing,
+  type Change,
+  clocksBreak,
+  fencing,
+  guarding,
+  holdingBack,
+  keeping,
+  longerForClocks,
+  longerForWork,
+  slewing,
+  syncing,
+} from './changes.js';
+import { type Figure, UNKNOWNS, type Unknown } from './figures.js';
+import { type Hazard, type HazardId, hazardsOf } from './hazards.js';
+import { searchInside } from './inside.js';
+import { libraryOf } from './libraries.js';
+import { type Solution, synthesize, type Tradeoff, tradeoffs, type VoteTradeoff, voteTradeoffs } from './synthesis.js';
+import type { System } from './system.js';
+
+/** Safe as it is; safe with the changes; or not safe, whatever is set. */
+export type AdviceVerdict = 'safe' | 'safe-if' | 'not';
+
+/** What to do about a system, with its evidence. */
+export interface Advice {
+  readonly verdict: AdviceVerdict;
+  /** The system as it was described, and with all changes in place. */
+  readonly system: System;
+  readonly advised: System;
+  /** Of the system as it is. */
+  readonly hazards: readonly Hazard[];
+  /** What still fails with all changes in place. */
+  readonly remaining: readonly Hazard[];
+  /** The least changes, in the order in which they are to be made. */
+  readonly changes: readonly Change[];
+  /** What would do in place of one of them. */
+  readonly alternatives: readonly { readonly insteadOf: Change['id']; readonly change: Change }[];
+  /** Of the system with all changes in place. */
+  readonly figures: Solution;
+  readonly tradeoffs: readonly Tradeoff[];
+  readonly voteTradeoffs: readonly VoteTradeoff[];
+  /** The search for what the client does wrong by itself, in the advised system. */
+  readonly search: CheckResult;
+}
+
+/** How an advice is worked out. */
+export interface AdviseOptions {
+  /** Histories of the search inside. Default 3000. */
+  readonly runs?: number;
+  readonly unknowns?: readonly Unknown[];
+  readonly signal?: AbortSignal;
+  /** Called with what is done next. */
+  readonly onStep?: (step: string) => void;
+}
+
+const RUNS = 3_000;
+
+/** Finds the least changes with which a system is safe, proves them from both sides, and searches what is left. */
+export async function adviseOn(system: System, options: AdviseOptions = {}): Promise<Advice> {
+  const { runs = RUNS, unknowns = UNKNOWNS, signal, onStep } = options;
+  onStep?.('judging the system as it is');
+  const hazards = hazardsOf(system);
+  const { changes, alternatives, advised } = changesFor(system);
+  onStep?.('working out figures');
+  const figures = synthesize(advised, unknowns);
+  const curves = { tradeoffs: tradeoffs(advised), voteTradeoffs: voteTradeoffs(advised) };
+  onStep?.('searching inside');
+  const search = await searchInside(advised, { runs, ...(signal === undefined ? {} : { signal }) });
+  const remaining = [...hazardsOf(advised).filter(({ holds }) => !holds), ...clientHazard(search)];
+  const verdict = remaining.length > 0 ? 'not' : changes.length > 0 ? 'safe-if' : 'safe';
+  return { verdict, system, advised, hazards, remaining, changes, alternatives, figures, ...curves, search };
+}
+
+/** What the client does wrong by itself, where a search found it. */
+function clientHazard({ counterexample }: CheckResult): Hazard[] {
+  if (counterexample === null) return [];
+  return [{ id: 'client', holds: false, schedule: counterexample.schedule, breaks: counterexample.property }];
+}
+
+interface Changed {
+  readonly changes: readonly Change[];
+  readonly alternatives: Advice['alternatives'];
+  readonly advised: System;
+}
+
+/** Makes one change after the other, each where something fails without it, and each for the system as it is by then. */
+function changesFor(system: System): Changed {
+  const made: Change[] = [];
+  const alternatives: { insteadOf: Change['id']; change: Change }[] = [];
+  let advised = system;
+  const make = (change: Change | null, ...others: readonly (Change | null)[]): void => {
+    if (change === null) return;
+    made.push(change);
+    advised = change.after;
+    for (const other of others) if (other !== null) alternatives.push({ insteadOf: change.id, change: other });
+  };
+  if (stepsAtWill(system)) make(slewing(advised));
+  const fails = (id: HazardId): boolean => hazardsOf(advised).some((it) => it.id === id && !it.holds);
+  if (clocksBreak(advised)) make(...clockChanges(advised));
+  for (const change of keeping(advised)) make(change);
+  if (fails('memory')) make(...memoryChanges(advised));
+  if (fails('writes')) make(...writeChanges(advised));
+  // A longer lock is longer away from a node, and its allowance is another one.
+  if (made.some(({ id }) => id === 'ttl')) {
+    if (clocksBreak(advised)) make(allowing(advised));
+    if (fails('memory')) make(...memoryChanges(advised));
+  }
+  return { changes: merged(made), alternatives, advised };
+}
+
+/** Whether clocks are set by any amount, which no allowance covers. */
+function stepsAtWill({ clocks, client }: System): boolean {
+  return clocks.nodeStepUs === null || (client.policy.habits.clock === 'wall' && clocks.clientStepUs === null);
+}
+
+/** The client's own allowance, else a longer lock, else clocks that are not stepped: the first that suffices. */
+function clockChanges(system: System): [Change | null, ...(Change | null)[]] {
+  const steps = system.clocks.nodeStepUs !== 0 || system.clocks.clientStepUs !== 0 ? slewing(system) : null;
+  const others = steps !== null && !clocksBreak(steps.after) ? [steps] : [];
+  const own = allowing(system) ?? longerForClocks(system);
+  if (own !== null) return [own, ...others];
+  return [others[0] ?? null];
+}
+
+/** A delay changes nothing while all is well; where nobody can hold a node back, it has to keep its votes. */
+function memoryChanges(system: System): [Change | null, ...(Change | null)[]] {
+  const [delay, disk] = [holdingBack(system), syncing(system)];
+  return delay === null ? [disk] : [delay, disk];
+}
+
+/** Tokens where they can be had; a longer lock where the work is bounded; else a look before each write. */
+function writeChanges(system: System): [Change | null, ...(Change | null)[]] {
+  const [tokens, guard] = [fencing(system), guarding(system)];
+  if (tokens !== null) return [tokens, guard];
+  const longer = system.work.extends ? null : longerForWork(system);
+  return guard === null ? [longer] : [guard, longer];
+}
+
+/** Of changes of one kind, the last counts: it was worked out for the system with all others. */
+function merged(changes: readonly Change[]): Change[] {
+  const last = (change: Change): boolean => changes.findLast(({ id }) => id === change.id) === change;
+  return changes.filter(last);
+}
+
+/** All figures of a solution. */
+export function figuresOf(solution: Solution): Figure[] {
+  return UNKNOWNS.flatMap((unknown) => solution[unknown] ?? []);
+}
+
+/** The system in the name of its client's title, for headings. */
+export function titleOf({ name, client }: System): string {
+  return `${name} (${libraryOf(client.policy).title}, TTL ${client.ttlMs / 1000} s)`;
+}
