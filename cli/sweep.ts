@@ -16,6 +16,8 @@ import {
   edgeOf,
   type SafetyMap,
   sweep,
+  sweepPlanOf,
+  USUAL_ROOM,
   type WitnessRun,
 } from '../search/frontier/index.js';
 import { wrap } from '../text/format.js';
@@ -24,7 +26,6 @@ import { expectedOf, replayCommand, writeScenario } from './failure-file.js';
 import type { SweepFlags } from './flags.js';
 import { hasColour, type Io, widthOf, writeJson } from './io.js';
 import { ProgressLine } from './progress.js';
-import { sweepPlanOf, USUAL_ROOM } from './sweep-plan.js';
 import { writeNamed } from './write-file.js';
 
 /** Where the two runs at the edge go, below the working directory; what is known to fail is elsewhere. */

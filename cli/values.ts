@@ -3,16 +3,7 @@ import { InputError, show } from '../scenarios/input-error.js';
 import { integer, wholeMs } from '../scenarios/mitigation-values.js';
 import { meant } from '../scenarios/nearest.js';
 
-/** Reads the value of a flag; an error names the flag. */
-export function flag<T>(name: string, parse: (text: string) => T): (text: string) => T {
-  return (text) => {
-    try {
-      return parse(text);
-    } catch (error) {
-      throw error instanceof InputError ? new InputError(`${name}: ${error.message}`) : error;
-    }
-  };
-}
+export { named as flag } from '../scenarios/named.js';
 
 /** A whole number from `low` to `high`. */
 export function whole(low: number, high: number): (text: string) => number {

@@ -1,6 +1,7 @@
 import { parseDuration } from '../scenarios/duration.js';
 import { InputError, show } from '../scenarios/input-error.js';
 import { integer, percent } from '../scenarios/mitigation-values.js';
+import { named } from '../scenarios/named.js';
 import { meant } from '../scenarios/nearest.js';
 import { type BoundId, type FaultModel, NO_FAULTS, NO_STRETCH } from './fault-model.js';
 
@@ -118,15 +119,7 @@ function partOf(text: string): Part {
     throw new InputError(`"-${kind}" takes all of it; leave out the amount`);
   }
   const { parse, usual } = KINDS[kind];
-  return { sign: sign === '+' ? '+' : '', kind, amount: amountOf(kind, parse, amount ?? usual) };
-}
-
-function amountOf(kind: FaultKind, parse: Kind['parse'], text: string): number {
-  try {
-    return parse(text);
-  } catch (error) {
-    throw error instanceof InputError ? new InputError(`${kind}: ${error.message}`) : error;
-  }
+  return { sign: sign === '+' ? '+' : '', kind, amount: named(kind, parse)(amount ?? usual) };
 }
 
 /** A search with these faults. */

@@ -17,21 +17,27 @@ interface SweepOptions {
   readonly signal?: AbortSignal;
   /** How many of all columns are done. */
   readonly onProgress?: (done: number, total: number) => void;
+  /** Lets an interruption in, between two columns. Default: a turn of Node's event loop. */
+  readonly pause?: () => Promise<unknown>;
 }
 
 /** Measures the whole map. Asked to stop, it returns what it has; the column of the answer comes first. */
-export async function sweep(plan: SweepPlan, { signal, onProgress }: SweepOptions = {}): Promise<SafetyMap> {
+export async function sweep(plan: SweepPlan, options: SweepOptions = {}): Promise<SafetyMap> {
+  const { signal, onProgress, pause = aTurn } = options;
   const { values } = plan.x;
   const focus = focusOf(plan);
   const columns: Column[] = [];
   for (const at of values) {
     onProgress?.(columns.length, values.length);
-    // Lets an interruption in.
-    await new Promise((resolve) => setImmediate(resolve));
+    await pause();
     if (signal?.aborted) break;
     columns.push(at === focus.at ? focus : measureColumn(plan, at));
   }
   return { plan, columns, focus, interrupted: columns.length < values.length };
+}
+
+function aTurn(): Promise<unknown> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 /** The column of the configuration itself or of the middle, whichever safety ends in; if it does in none, the former. */

@@ -1,18 +1,11 @@
-import { parseDuration } from '../scenarios/duration.js';
-import { InputError, show } from '../scenarios/input-error.js';
-import { integer, percent, wholeMs } from '../scenarios/mitigation-values.js';
-import { meant } from '../scenarios/nearest.js';
-import {
-  type Axis,
-  axisOver,
-  FAULT_FREE,
-  PARAMETERS,
-  type ParameterName,
-  type Point,
-  type SweepPlan,
-  USUAL_RANGES,
-} from '../search/frontier/index.js';
-import { flag } from './values.js';
+import { parseDuration } from '../../scenarios/duration.js';
+import { InputError, show } from '../../scenarios/input-error.js';
+import { integer, percent, wholeMs } from '../../scenarios/mitigation-values.js';
+import { named } from '../../scenarios/named.js';
+import { meant } from '../../scenarios/nearest.js';
+import { type Axis, axisOver, USUAL_RANGES } from './axis.js';
+import { FAULT_FREE, PARAMETERS, type ParameterName, type Point } from './point.js';
+import type { SweepPlan } from './sweep.js';
 
 const NAMES = Object.keys(PARAMETERS) as ParameterName[];
 /** More would take long, and could not be seen. */
@@ -77,7 +70,7 @@ function givenOf(word: string): Given {
     throw new InputError(`${show(before)} is no parameter of a sweep; ${meant(before, NAMES, 'there are')}`);
   }
   if (rest.length === 0) return { name, fixed: null, axis: (most) => axisOver(name, USUAL_RANGES[name], most) };
-  return flag(name, (text) => valuesOf(name, text))(rest.join('='));
+  return named(name, (text) => valuesOf(name, text))(rest.join('='));
 }
 
 function valuesOf(name: ParameterName, text: string): Given {

@@ -1,0 +1,51 @@
+import { judgedProperties } from '../../properties/expectation.js';
+import type { PropertyId, Scenario, Schedule } from '../../scenarios/index.js';
+import { parseSchedule } from '../../scenarios/parse-schedule.js';
+import { brief, expanded } from './pack.js';
+
+/** What the playground knows of a scenario. */
+export interface Stored {
+  readonly id: string;
+  readonly slug: string;
+  readonly title: string;
+  readonly story: string;
+  readonly source: string;
+  readonly verdict: string;
+  /** Mitigations that change its verdict. */
+  readonly flips: readonly string[];
+  /** Properties that its verdict is about. */
+  readonly also: readonly PropertyId[];
+  readonly schedule: object;
+}
+
+/** A list of scenarios by their fields: alike stands by alike, which packs smaller. */
+export type StoredCatalogue = { readonly [Field in keyof Stored]: readonly Stored[Field][] };
+
+/** The catalogue as the page carries it. */
+export function storedCatalogue(scenarios: readonly Scenario[]): StoredCatalogue {
+  const of = <T>(field: (scenario: Scenario) => T): T[] => scenarios.map(field);
+  return {
+    id: of(({ id }) => id),
+    slug: of(({ slug = '' }) => slug),
+    verdict: of(({ expect }) => expect.verdict),
+    also: of(({ expect }) => judgedProperties(expect)),
+    flips: of(({ flips }) => flips.flatMap((flip) => (flip.with === undefined ? [] : [flip.with]))),
+    schedule: of(({ schedule }) => brief(schedule)),
+    source: of(({ source }) => source),
+    title: of(({ title }) => title),
+    story: of(({ story }) => story),
+  };
+}
+
+/** The scenarios of a page, one by one. */
+export function scenariosOf(stored: StoredCatalogue): Stored[] {
+  const fields = Object.keys(stored) as (keyof Stored)[];
+  return stored.id.map(
+    (_, i) => Object.fromEntries(fields.map((field) => [field, stored[field][i]])) as unknown as Stored,
+  );
+}
+
+/** The whole schedule of a scenario. */
+export function scheduleOf({ schedule }: Stored): Schedule {
+  return parseSchedule(expanded(schedule));
+}
