@@ -44,7 +44,7 @@ ${STRATEGY_NAMES.map((name) => `  ${name.padEnd(13)}${STRATEGY_INFO[name].story}
 
 Known schedules are replayed first: those in .lockstep/failures and those that are committed in
 lockstep/regressions. One that does not reproduce as it was written down ends it with 3. A failure is replayed
-with today's --policy, --nodes, --ttl, --drift, --votes-wanted, --persistence and --restart-delay too, where
+with today's --policy, --nodes, --ttl, --drift-allowance, --votes-wanted, --persistence and --restart-delay too, where
 they are given: it still fails, or passes. One that is committed and still fails with them ends it with 1.
 
 Examples:
@@ -64,7 +64,7 @@ export function searchOptions(command: Command): Command {
     .addOption(option('--nodes <n>', 'number of nodes (5)', whole(1, MOST_NODES)))
     .addOption(option('--clients <n>', 'number of clients (3)', whole(1, MOST_CLIENTS)))
     .addOption(listOption('--ttl <duration,…>', 'time to live of keys, one a run (1s,10s,30s)', ttls))
-    .addOption(option('--drift <percent>', 'share of the TTL that clients give up for drift (1%)', percent))
+    .addOption(option('--drift-allowance <percent>', 'share of the TTL kept back for clock errors (1%)', percent))
     .addOption(
       listOption('--faults <list>', 'only these faults, none, or changes of the default; see below', faultChoice),
     )

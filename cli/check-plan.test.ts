@@ -87,7 +87,7 @@ test('a restart delay of ttl is longer than any key lives', () => {
 });
 
 test('drift and votes wanted are the clients’ own', () => {
-  const { faultModel } = planOf({ shrink: true, drift: 20_000, votesWanted: 'all' }, null);
+  const { faultModel } = planOf({ shrink: true, driftAllowance: 20_000, votesWanted: 'all' }, null);
   expect(faultModel.policy).toMatchObject({ profile: 'reference', settings: { driftPpm: 20_000, votesWanted: 'all' } });
 });
 

@@ -47,7 +47,7 @@ export const NOTHING_KNOWN: Regressions = { total: 0, unreproduced: [], settings
 /** What flags and the configuration file say of clients and nodes, as mitigations of a schedule. */
 export function settingsOf({
   policy,
-  drift,
+  driftAllowance,
   votesWanted,
   persistence,
   restartDelay,
@@ -60,7 +60,7 @@ export function settingsOf({
     ['policy', policy],
     ['nodes', nodes],
     ['ttl', ttlMs === undefined || others.length > 0 ? undefined : `${ttlMs}ms`],
-    ['drift', drift === undefined ? undefined : `${drift / PPM_PER_PERCENT}%`],
+    ['drift-allowance', driftAllowance === undefined ? undefined : `${driftAllowance / PPM_PER_PERCENT}%`],
     ['votes-wanted', votesWanted],
     ['persistence', persistence],
     ['restart-delay', typeof restartDelay === 'number' ? `${restartDelay}us` : restartDelay],

@@ -87,7 +87,7 @@ test('a mitigation is compared with the flip that the scenario declares', async 
 
 test('without a declared flip the verdict decides', async () => {
   expect((await lockstep(['replay', 'S03', '--with', 'ttl=5s'])).code).toBe(1);
-  expect((await lockstep(['replay', 'S13', '--with', 'drift=2%'])).code).toBe(0);
+  expect((await lockstep(['replay', 'S13', '--with', 'drift-allowance=2%'])).code).toBe(0);
 });
 
 test('a scenario that expects something else is not reproduced', async () => {

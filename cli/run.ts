@@ -18,6 +18,7 @@ import { defineList } from './list-command.js';
 import { defineMcp } from './mcp-command.js';
 import { defineMutants } from './mutants-command.js';
 import { refuseRepeats } from './option.js';
+import { withNamesOfToday } from './renamed.js';
 import { defineReplay } from './replay-command.js';
 import { defineSweep } from './sweep-command.js';
 import { defineVerify } from './verify-command.js';
@@ -47,7 +48,8 @@ export async function run(argv: readonly string[], given: Io): Promise<number> {
   });
   try {
     const choice = configChoice(argv);
-    const words = choice.argv.length === 0 && !isConfigured(choice, io.cwd) ? DEMONSTRATION : withVerb(choice.argv);
+    const isBare = choice.argv.length === 0 && !isConfigured(choice, io.cwd);
+    const words = isBare ? DEMONSTRATION : withNamesOfToday(withVerb(choice.argv), io);
     let configured: string | null = null;
     program.hook('preAction', async (_program, verb) => {
       const config = choice.file === false ? null : await loadConfig(choice.file, io.cwd);

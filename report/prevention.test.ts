@@ -6,7 +6,7 @@ test.each([
   ['S01', ['nodes=5']],
   ['S03', ['persistence=always', 'restart-delay=ttl']],
   ['S05', ['persistence=always', 'restart-delay=ttl (unavailable)']],
-  ['S16', ['drift=2%']],
+  ['S16', ['drift-allowance=2%']],
   ['S24', []],
   ['S34', ['token-check=on']],
 ])('what prevents %s', (id, expected) => {

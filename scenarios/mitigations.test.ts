@@ -17,7 +17,7 @@ const VALUES: Record<string, readonly string[]> = {
   wait: ['replica', 'disk', 'none'],
   ttl: ['1ms', '30s'],
   'votes-wanted': ['all', 'quorum', '4'],
-  drift: ['1%', '0', '0.5%', '100%'],
+  'drift-allowance': ['1%', '0', '0.5%', '100%'],
   clock: ['boot', 'monotonic', 'wall'],
   deadline: ['absolute', 'relative'],
   'min-validity': ['0', '100ms'],
@@ -159,8 +159,8 @@ test.each([
   ['node-timeout=none', { nodeTimeoutUs: null }],
   ['max-extensions=1', { maxExtensions: 1 }],
   ['max-extensions=none', { maxExtensions: null }],
-  ['drift=1%', { driftPpm: 10_000 }],
-  ['drift=0.0001', { driftPpm: 1 }],
+  ['drift-allowance=1%', { driftPpm: 10_000 }],
+  ['drift-allowance=0.0001', { driftPpm: 1 }],
   ['lock-delay=2s', { lockDelayMs: 2_000 }],
   ['fencing=none', { fencing: false }],
 ])('%s is a setting', (text, settings) => {
@@ -203,7 +203,10 @@ test('rounds that are decided early have releases and clean-ups that are, unless
 
 test('an allowance that is added to the validity is none, and goes where another is asked for', () => {
   const added = { ...schedule, policy: { profile: 'reference', deviations: ['drift-added'] } };
-  expect(policyOf(mitigate(added, 'drift=2%').policy)).toEqual(policyWith({ settings: { driftPpm: 20_000 } }));
+  expect(policyOf(mitigate(added, 'drift=2%').policy)).toEqual(policyOf(mitigate(added, 'drift-allowance=2%').policy));
+  expect(policyOf(mitigate(added, 'drift-allowance=2%').policy)).toEqual(
+    policyWith({ settings: { driftPpm: 20_000 } }),
+  );
 });
 
 test('clock and deadline are those of all clients, whatever one has for itself', () => {
@@ -272,8 +275,8 @@ test('says what would be right', () => {
     'nodes=0',
     'nodes=many',
     'votes-wanted=most',
-    'drift=101%',
-    'drift=little',
+    'drift-allowance=101%',
+    'drift-allowance=little',
     'token-check=yes',
     'clock=monotone',
     'max-extensions=-1',
@@ -284,7 +287,7 @@ test('says what would be right', () => {
   expect(wrong.map(complaint)).toMatchInlineSnapshot(`
     [
       ""persistance" is not a mitigation; did you mean "persistence"?",
-      ""prayer" is not a mitigation; the mitigations are persistence, fsync, restart-delay, wait, nodes, membership, ttl, votes-wanted, drift, clock, deadline, min-validity, …",
+      ""prayer" is not a mitigation; the mitigations are persistence, fsync, restart-delay, wait, nodes, membership, ttl, votes-wanted, drift-allowance, clock, deadline, min-validity, …",
       "accepted",
       "mitigation "fsync=alway": "alway" is not one of its values; did you mean "always"?",
       "mitigation "fsync" has no value; write fsync=always|everysec|no",
@@ -295,14 +298,14 @@ test('says what would be right', () => {
       "mitigation "nodes=0": "0" is not a whole number from 1 to 31",
       "mitigation "nodes=many": "many" is not a whole number from 1 to 31",
       "mitigation "votes-wanted=most": "most" is not a whole number from 1 to 31, or all, or quorum",
-      "mitigation "drift=101%": "101%" is not a percentage from 0 to 100 with at most 4 decimals; write it like 1%",
-      "mitigation "drift=little": "little" is not a percentage from 0 to 100 with at most 4 decimals; write it like 1%",
+      "mitigation "drift-allowance=101%": "101%" is not a percentage from 0 to 100 with at most 4 decimals; write it like 1%",
+      "mitigation "drift-allowance=little": "little" is not a percentage from 0 to 100 with at most 4 decimals; write it like 1%",
       "mitigation "token-check=yes": "yes" is not one of its values; they are on, off",
       "mitigation "clock=monotone": "monotone" is not one of its values; did you mean "monotonic"?",
       "mitigation "max-extensions=-1": "-1" is not a whole number from 0 to 1000000, or none",
       "mitigation "policy=redsink": "redsink" is not a profile; the profiles are reference, antirez-redlock-rb, redlock-rb, redlock-py, aioredlock, pottery, glasslion-redlock, redis-distlock, lyokato-redlock, redlock-php, php-lock-3, php-redis-mutex, …",
       "mitigation "restart-delay=soon": "soon" is not a duration; write it like 10s, 50ms or 250us",
-      ""toString" is not a mitigation; the mitigations are persistence, fsync, restart-delay, wait, nodes, membership, ttl, votes-wanted, drift, clock, deadline, min-validity, …",
+      ""toString" is not a mitigation; the mitigations are persistence, fsync, restart-delay, wait, nodes, membership, ttl, votes-wanted, drift-allowance, clock, deadline, min-validity, …",
     ]
   `);
 });

@@ -107,9 +107,9 @@ export const MITIGATIONS: readonly Mitigation[] = [
     },
   },
   {
-    name: 'drift',
+    name: 'drift-allowance',
     values: '<percent>',
-    description: 'clients give up this share of the TTL for the drift of clocks',
+    description: 'clients keep back this share of the TTL for clock errors',
     apply: (schedule, value) =>
       withDeviations(withPolicy(schedule, { settings: { driftPpm: percent(value) } }), ['drift-added'], []),
   },
@@ -270,6 +270,9 @@ export const MITIGATIONS: readonly Mitigation[] = [
   },
 ];
 
+/** Names of version 0.1, which go with the version after this one. */
+const RENAMED: Readonly<Record<string, string>> = { drift: 'drift-allowance' };
+
 /**
  * The same schedule with a mitigation in place; valid if `schedule` is.
  *
@@ -278,7 +281,8 @@ export const MITIGATIONS: readonly Mitigation[] = [
  */
 export function mitigate(schedule: Schedule, text: string): Schedule {
   const [name = '', ...rest] = text.split('=');
-  const mitigation = MITIGATIONS.find((candidate) => candidate.name === name.trim());
+  const wanted = RENAMED[name.trim()] ?? name.trim();
+  const mitigation = MITIGATIONS.find((candidate) => candidate.name === wanted);
   if (mitigation === undefined) {
     const names = MITIGATIONS.map((candidate) => candidate.name);
     throw new InputError(

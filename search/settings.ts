@@ -12,8 +12,8 @@ export interface SearchSettings {
   readonly clients?: number;
   /** ms. */
   readonly ttl?: readonly [number, ...number[]];
-  /** What clients give up of the TTL for the drift of clocks, ppm. */
-  readonly drift?: number;
+  /** What clients keep back of the TTL for clock errors, ppm. */
+  readonly driftAllowance?: number;
   readonly faults?: FaultChoice;
   /** µs; `ttl` for longer than any key lives. */
   readonly restartDelay?: number | 'ttl';
@@ -106,12 +106,12 @@ function faultModelOf(settings: SearchSettings, base: FaultModel): FaultModel {
 }
 
 function policyFor(settings: SearchSettings, base: Policy): Policy {
-  const { policy, drift, votesWanted } = settings;
+  const { policy, driftAllowance, votesWanted } = settings;
   if (policy !== undefined && !Object.hasOwn(PROFILES, policy)) {
     throw new InputError(`--policy: ${notAProfile(policy)}`);
   }
   const changed = {
-    ...(drift === undefined ? {} : { driftPpm: drift }),
+    ...(driftAllowance === undefined ? {} : { driftPpm: driftAllowance }),
     ...(votesWanted === undefined ? {} : { votesWanted }),
   };
   return policyWith({ settings: changed }, (policy === undefined ? undefined : PROFILES[policy]) ?? base);
