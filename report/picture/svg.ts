@@ -17,7 +17,7 @@ export function svgFile(picture: Picture): string {
   );
 }
 
-/** Patterns and arrow heads that marks refer to. */
+/** Patterns that marks refer to. */
 export const SVG_DEFS: string = `<defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect class="under" width="6" height="6"/><path class="stripe" d="M0 0V6"/></pattern><pattern id="dots" width="6" height="6" patternUnits="userSpaceOnUse"><circle class="speck" cx="3" cy="3" r="1.2"/></pattern><pattern id="fold" width="8" height="8" patternUnits="userSpaceOnUse"><path class="crease" d="M2 0L6 4L2 8"/></pattern></defs>`;
 
 /** One mark. */
