@@ -23,7 +23,7 @@ export interface Command {
   /** Value to raise the counter to, or to join with; else 0. */
   readonly counter: number;
   /** To join: what the node answered with when it was found without a counter. */
-  readonly mark?: number;
+  readonly mark?: number | undefined;
 }
 
 /**

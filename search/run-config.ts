@@ -1,10 +1,11 @@
 import { extendsItself, type Settings } from '../core/index.js';
-import { deadlineOf, type Habits, type Policy, policyWith } from '../deviations/index.js';
+import { deadlineOf, type Habits, type Policy } from '../deviations/index.js';
 import type { ClockPlan, Distance, FsyncPlan } from '../scenarios/index.js';
 import { type ClientView, type ClusterSetup, nodeName, type RandomStream, type Setup } from '../sim/index.js';
 import { type AssumptionBounds, assumptionBoundsOf } from './bounds.js';
 import type { BoundId, FaultModel } from './fault-model.js';
 import { distancesOf, drawPatience, type LivenessConfig } from './liveness-config.js';
+import { policyVaried } from './policies.js';
 import { countsForTokens } from './spare-counters.js';
 import type { Tactics } from './tactics.js';
 
@@ -66,7 +67,7 @@ function busy(faultModel: FaultModel, usual: RunConfig, draw: RandomStream): Run
   const setup = {
     ...usual.setup,
     cluster: { ...cluster, distances },
-    policy: policyWith({ settings: { tries: 1 } }, policy),
+    policy: policyVaried(policy, { tries: 1 }),
   };
   return { ...usual, setup, handovers: true };
 }
@@ -83,7 +84,7 @@ function patient(faultModel: FaultModel, usual: RunConfig, patience: LivenessCon
     setup: {
       ...usual.setup,
       cluster: { ...cluster, distances: standoff ? distancesOf(faultModel, usual.leastDelayUs) : cluster.distances },
-      policy: policyWith({ settings: { tries: null } }, policy),
+      policy: policyVaried(policy, { tries: null }),
       // A lock that extends itself may be held for eleven TTLs.
       untilUs: (extendsItself(policy.settings) ? 14 : 3) * 1000 * ttlMs,
     },
@@ -255,9 +256,9 @@ function drawNearness(draw: RandomStream): number {
 function drawPolicy(faultModel: FaultModel, strain: BoundId | null, draw: RandomStream): Policy {
   const tries =
     faultModel.policy.settings.tries === null ? null : Math.min(faultModel.policy.settings.tries, draw.between(1, 3));
-  if (strain !== 'forget') return policyWith({ settings: { tries } }, faultModel.policy);
+  if (strain !== 'forget') return policyVaried(faultModel.policy, { tries });
   const votesWanted = draw.pick<Settings['votesWanted']>(['all', 'quorum', faultModel.nodes - 1]);
-  return policyWith({ settings: { tries, votesWanted } }, faultModel.policy);
+  return policyVaried(faultModel.policy, { tries, votesWanted });
 }
 
 function drawStrain(faultModel: FaultModel, draw: RandomStream): BoundId | null {

@@ -24,6 +24,15 @@ import { Kind } from './trace.js';
 /** The timers of `core` by their slot. */
 const TIMERS: readonly Timer[] = ['attempt', 'extension', 'release', 'retry', 'expiry', 'auto-extend'];
 
+const SLOTS: Readonly<Record<Timer, number>> = {
+  attempt: 0,
+  extension: 1,
+  release: 2,
+  retry: 3,
+  expiry: 4,
+  'auto-extend': 5,
+};
+
 /** Whatever happens to a lock: every kind of event in one shape, because the engine is slow where it meets more than four. */
 class Occurrence {
   type: LockEvent['type'] = 'release';
@@ -162,11 +171,11 @@ export class SimClient extends ClientProcess implements Environment<SimLock> {
   }
 
   arm(lock: SimLock, timer: Timer, at: LocalTime): void {
-    this.armSlot(lock, TIMERS.indexOf(timer), at);
+    this.armSlot(lock, SLOTS[timer], at);
   }
 
   cancel(lock: SimLock, timer: Timer): void {
-    lock.armed[TIMERS.indexOf(timer)] = null;
+    lock.armed[SLOTS[timer]] = null;
   }
 
   report(lock: SimLock, outcome: Outcome): void {

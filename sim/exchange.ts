@@ -3,7 +3,7 @@ import { lockPolicyOf } from '../deviations/index.js';
 import type { ClientProcess } from './client-process.js';
 import { answersAfterUs } from './disk.js';
 import type { Links } from './links.js';
-import { Message, type RemoteCall } from './message.js';
+import { Message, type RemoteCall, SentCommand } from './message.js';
 import type { SimNode } from './node.js';
 import { EventKind, type Queue, type QueueEvent } from './queue.js';
 import type { RunContext } from './run-context.js';
@@ -27,6 +27,8 @@ export class Exchange {
   /** Those of this run, and behind them those of earlier ones, to be used again. */
   private readonly messages: Message[] = [];
   private messageCount = 0;
+  private readonly commands: SentCommand[] = [];
+  private commandCount = 0;
 
   constructor(view: WorldView, context: RunContext, links: Links, queue: Queue) {
     this.view = view;
@@ -40,6 +42,7 @@ export class Exchange {
   reset(): void {
     const { cluster, policy } = this.view.setup;
     this.messageCount = 0;
+    this.commandCount = 0;
     this.policy = lockPolicyOf(policy);
     this.byHash = cluster.scripts === 'by-hash';
     this.waits = cluster.answers === 'replicated' || cluster.answers === 'durable';
@@ -66,8 +69,19 @@ export class Exchange {
     return made;
   }
 
-  send(lock: SimLock, to: NodeSet, command: Command, remote: RemoteCall | null): void {
+  /** The command in an object of its own, which is used again in the next run. */
+  private kept(command: Command): Command {
+    const { commands } = this;
+    const index = this.commandCount++;
+    if (index >= commands.length) commands.push(new SentCommand());
+    const kept = commands[index] as SentCommand;
+    kept.set(command);
+    return kept;
+  }
+
+  send(lock: SimLock, to: NodeSet, asked: Command, remote: RemoteCall | null): void {
     const { client, list } = lock;
+    const command = remote === null ? this.kept(asked) : asked;
     this.context.observer.sent(lock, list.at(to), command, this.context.now);
     for (let place = 0; place < list.places; place++) {
       const node = has(to, place) ? this.view.nodes[list.nodes[place] ?? 0] : undefined;

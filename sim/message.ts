@@ -111,6 +111,28 @@ export class Message {
   }
 }
 
+/** A command as messages of the world have it: one object for all that carry it, which further runs use again. */
+export class SentCommand implements Command {
+  operation: Command['operation'] = 'acquire';
+  attempt = 0;
+  round = 0;
+  token: Command['token'] = 0 as Command['token'];
+  ttlMs = 0;
+  counter = 0;
+  mark: number | undefined = undefined;
+
+  /** Makes it the same as another one. */
+  set({ operation, attempt, round, token, ttlMs, counter, mark }: Command): void {
+    this.operation = operation;
+    this.attempt = attempt;
+    this.round = round;
+    this.token = token;
+    this.ttlMs = ttlMs;
+    this.counter = counter;
+    this.mark = mark;
+  }
+}
+
 /** From a client to a node, or back. */
 export type Direction = 'request' | 'reply';
 

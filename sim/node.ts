@@ -76,6 +76,8 @@ export class SimNode extends Process {
   /** By resource: the token stored, and its expiry in ticks of this node's clock. */
   readonly tokens: number[] = [NO_TOKEN];
   private readonly when: number[] = [0];
+  /** By resource: the first reading of this node's clock at which its key is gone, µs. */
+  private readonly gone: number[] = [0];
   /** How many resources there are here; what the lists have behind them is of earlier runs. */
   keyCount = 1;
   readonly counter: FencingCounter;
@@ -136,6 +138,7 @@ export class SimNode extends Process {
     this.clock.reset(offsetUs, ratePpm);
     this.tokens[0] = NO_TOKEN;
     this.when[0] = 0;
+    this.gone[0] = 0;
     this.lives[0] = 0;
     this.written[0] = trueTime(0);
     this.keyCount = 1;
@@ -154,6 +157,7 @@ export class SimNode extends Process {
     for (; this.keyCount <= key; this.keyCount++) {
       this.tokens[this.keyCount] = NO_TOKEN;
       this.when[this.keyCount] = 0;
+      this.gone[this.keyCount] = 0;
       this.lives[this.keyCount] = 0;
       this.written[this.keyCount] = trueTime(0);
     }
@@ -168,15 +172,15 @@ export class SimNode extends Process {
   execute({ settings, rules }: LockPolicy, command: Command, keys: readonly number[], now: TrueTime): Answer {
     this.counter.told = 0;
     if (this.refuses(command.operation, now)) return 'error';
-    const nowTicks = this.nowTicks(now);
-    for (const key of keys) this.dropIfExpired(key, nowTicks);
+    const local = this.clock.read(now);
+    for (const key of keys) this.dropIfExpired(key, local);
     switch (command.operation) {
       case 'acquire':
-        if (!this.set(rules, command, keys, nowTicks)) return 'no';
+        if (!this.set(rules, command, keys, local)) return 'no';
         if (settings.fencing || rules.scripts.counter.countsGrants) this.counter.granted(rules.scripts.counter, now);
         return 'yes';
       case 'extend':
-        return this.extend(rules, command, keys, nowTicks) ? 'yes' : 'no';
+        return this.extend(rules, command, keys, local) ? 'yes' : 'no';
       case 'release':
         return this.release(rules, command, keys, now) ? 'yes' : 'no';
       default:
@@ -185,25 +189,25 @@ export class SimNode extends Process {
   }
 
   /** When a key expires that is set or extended by a command, ticks. */
-  private endOf(rules: Rules, { ttlMs, attempt }: Command, nowTicks: number): number {
-    return nowTicks + rules.keyLife(ttlMs, attempt) * this.ticksPerMs;
+  private endOf(rules: Rules, { ttlMs, attempt }: Command, local: LocalTime): number {
+    return Math.floor(local / this.tickUs) + rules.keyLife(ttlMs, attempt) * this.ticksPerMs;
   }
 
-  private set(rules: Rules, command: Command, keys: readonly number[], nowTicks: number): boolean {
+  private set(rules: Rules, command: Command, keys: readonly number[], local: LocalTime): boolean {
     const { onto, renews } = rules.scripts.acquire;
     const token = command.token as number;
     if (onto !== 'any' && this.holdsAny(keys, onto === 'missing-or-own' ? token : NO_TOKEN)) return false;
     const keepsOwn = onto === 'missing-or-own' && !renews;
-    const end = this.endOf(rules, command, nowTicks);
+    const end = this.endOf(rules, command, local);
     this.setAll(keepsOwn ? keys.filter((key) => !this.holds(key)) : keys, token, end, this.context.now);
     return true;
   }
 
-  private extend(rules: Rules, command: Command, keys: readonly number[], nowTicks: number): boolean {
+  private extend(rules: Rules, command: Command, keys: readonly number[], local: LocalTime): boolean {
     const { onto } = rules.scripts.extend;
     const { now } = this.context;
     const token = command.token as number;
-    const end = this.endOf(rules, command, nowTicks);
+    const end = this.endOf(rules, command, local);
     for (const key of keys) {
       const stored = this.tokenAt(key);
       const extendable =
@@ -229,7 +233,7 @@ export class SimNode extends Process {
 
   private setExpiry(key: number, when: number, now: TrueTime): void {
     const stored = this.tokenAt(key);
-    this.when[key] = when;
+    this.endAt(key, when);
     this.record(key, stored, now);
     this.armExpiry(key);
     this.context.keyLengthened(this, key, stored, this.goneAt(key));
@@ -265,7 +269,7 @@ export class SimNode extends Process {
 
   /** The token stored under a key at `now`, or {@link NO_TOKEN}. */
   stored(key: number, now: TrueTime): number {
-    this.dropIfExpired(key, this.nowTicks(now));
+    this.dropIfExpired(key, this.clock.read(now));
     return this.tokenAt(key);
   }
 
@@ -321,7 +325,7 @@ export class SimNode extends Process {
       const stored = this.tokenAt(key);
       if (key >= this.keyCount) this.reserve(key);
       this.tokens[key] = token;
-      this.when[key] = when;
+      this.endAt(key, when);
       this.record(key, token, now);
       this.armExpiry(key);
       if (stored === token) continue;
@@ -338,11 +342,15 @@ export class SimNode extends Process {
     return Math.floor(this.clock.read(now) / this.tickUs);
   }
 
-  private dropIfExpired(key: number, nowTicks: number): void {
+  /** A key expires in a tick of this node's clock: it is gone with the tick, or with the next one. */
+  private endAt(key: number, when: number): void {
+    this.when[key] = when;
+    this.gone[key] = (when + (this.expiresAt ? 0 : 1)) * this.tickUs;
+  }
+
+  private dropIfExpired(key: number, local: LocalTime): void {
     const stored = this.tokenAt(key);
-    if (stored === NO_TOKEN) return;
-    const when = this.when[key] ?? 0;
-    if (this.expiresAt ? nowTicks < when : nowTicks <= when) return;
+    if (stored === NO_TOKEN || local < (this.gone[key] ?? 0)) return;
     this.drop(key);
     this.context.keyGone(this, key, stored, 'expired', NO_TOKEN);
   }
@@ -357,7 +365,7 @@ export class SimNode extends Process {
 
   /** The first reading of this node's clock at which the key is gone. */
   goneAt(key: number): LocalTime {
-    return localTime(((this.when[key] ?? 0) + (this.expiresAt ? 0 : 1)) * this.tickUs);
+    return localTime(key < this.keyCount ? (this.gone[key] ?? 0) : 0);
   }
 
   /** The time has come to look, unless another look was asked for since. Says whether it has. */
@@ -369,9 +377,9 @@ export class SimNode extends Process {
 
   private dropAllExpired(now: TrueTime): void {
     this.lookAt = NEVER;
-    const nowTicks = this.nowTicks(now);
+    const local = this.clock.read(now);
     for (let key = 0; key < this.keyCount; key++) {
-      this.dropIfExpired(key, nowTicks);
+      this.dropIfExpired(key, local);
       if (this.holds(key)) this.armExpiry(key);
     }
   }
@@ -406,7 +414,7 @@ export class SimNode extends Process {
 
   private restartTtls(now: TrueTime): void {
     for (let key = 0; key < this.keyCount; key++) {
-      if (this.holds(key)) this.when[key] = this.nowTicks(now) + (this.lives[key] ?? 0);
+      if (this.holds(key)) this.endAt(key, this.nowTicks(now) + (this.lives[key] ?? 0));
     }
   }
 
@@ -461,7 +469,7 @@ export class SimNode extends Process {
       const token = last < 0 ? NO_TOKEN : (journal.token[last] ?? NO_TOKEN);
       if (token !== (this.tokens[key] ?? NO_TOKEN)) this.forget(key);
       if (token === NO_TOKEN) continue;
-      this.when[key] = journal.when[last] ?? 0;
+      this.endAt(key, journal.when[last] ?? 0);
       this.written[key] = journal.at[last] ?? trueTime(0);
       if (this.tokens[key] !== token) {
         this.tokens[key] = token;

@@ -84,7 +84,8 @@ export class KeyLifetime {
     while (stored.due.length <= token) stored.due.push(0);
     const before = stored.due[token] ?? 0;
     if (ticks * tickUs <= before) return;
-    for (let key = 0; key < stored.tokens.length; key++) {
+    // A token that is new to the node is under none of its keys, but for those of another node, of which nothing is told.
+    for (let key = 0; before > 0 && key < stored.tokens.length; key++) {
       if (stored.tokens[key] !== token) continue;
       this.look(stored, node, key, now);
       // From now on the new TTL counts.
