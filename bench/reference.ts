@@ -54,6 +54,10 @@ const SETUP: Setup = {
   untilUs: 5_000_000,
 };
 
+const RESOURCES = ['a'];
+const WRITES = [{ checkAfterUs: 100, guardUs: 1_000, sendAfterUs: 200, delayUs: 300 }];
+const NOTHING: readonly never[] = [];
+
 /** How nodes go down, and for how long. */
 type GoesDown = (node: string, atUs: number, draw: RandomStream) => Fault;
 
@@ -222,12 +226,12 @@ export class ReferenceWorkload implements Adversary {
     const writes = client === 0 && draw.chance(900_000);
     return {
       atUs: view.now + 1 + client * 15_000 + draw.below(10_000),
-      resources: ['a'],
+      resources: RESOURCES,
       ttlMs: TTL_MS,
       holdUs: 1_000 + draw.below(15_000),
-      extensions: draw.chance(200_000) ? [{ afterUs: draw.below(5_000), ttlMs: TTL_MS }] : [],
-      writes: writes ? [{ checkAfterUs: 100, guardUs: 1_000, sendAfterUs: 200, delayUs: 300 }] : [],
-      jitterPpm: [],
+      extensions: draw.chance(200_000) ? [{ afterUs: draw.below(5_000), ttlMs: TTL_MS }] : NOTHING,
+      writes: writes ? WRITES : NOTHING,
+      jitterPpm: NOTHING,
     };
   }
 

@@ -44,8 +44,12 @@ export function send({ s, sink }: Turn, to: NodeSet, operation: Operation, value
   const { number: attempt, token } = s.attempt;
   const { round = 0, ttlMs = 0, counter = 0, mark } = values;
   if (to === NO_NODES || token === null) return;
-  const command = { operation, attempt, round, token, ttlMs, counter };
-  sink.send(to, mark === undefined ? command : { ...command, mark });
+  sink.send(
+    to,
+    mark === undefined
+      ? { operation, attempt, round, token, ttlMs, counter }
+      : { operation, attempt, round, token, ttlMs, counter, mark },
+  );
 }
 
 /** Has a timer go off at an instant. */

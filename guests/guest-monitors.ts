@@ -172,13 +172,13 @@ export class GuestMonitors extends Monitors {
     super.troubled(until, now);
   }
 
-  override faultStrikes(fault: Fault, now: TrueTime): void {
+  override faultStrikes(fault: Fault, now: TrueTime, node: number, client: number): void {
     this.judges.quiet.strikes(fault, now);
     if (fault.kind === 'client-crash') {
       this.judges.keys.dies(fault.client);
       this.judges.calls.dies(fault.client);
     }
-    super.faultStrikes(fault, now);
+    super.faultStrikes(fault, now, node, client);
   }
 
   override nodeDown(node: number, now: TrueTime, power: boolean): void {

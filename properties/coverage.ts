@@ -152,9 +152,10 @@ export class Coverage {
     if (this.isInClaim(now)) this.counts.restartsInClaim++;
   }
 
-  faultStrikes(fault: Fault, now: TrueTime): void {
+  /** A fault strikes; a client that it is about, or -1. */
+  faultStrikes(fault: Fault, now: TrueTime, client: number): void {
     if (!this.isInClaim(now)) return;
-    const unused = fault.kind === 'clock-step' && this.isUnusedWall(fault.process);
+    const unused = fault.kind === 'clock-step' && this.isUnusedWall(client);
     if (fault.kind === 'crash') {
       if (fault.power === true) this.counts.powerLossesInClaim++;
       if (fault.clean === true) this.counts.shutdownsInClaim++;
@@ -163,8 +164,7 @@ export class Coverage {
   }
 
   /** Whether a process is a client that reads another clock than the one that can be set. */
-  private isUnusedWall(process: string): boolean {
-    const client = this.setup.clients.indexOf(process);
+  private isUnusedWall(client: number): boolean {
     return client >= 0 && policyFor(this.setup, client).habits.clock !== 'wall';
   }
 

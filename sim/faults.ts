@@ -5,6 +5,7 @@ import type {
   ClockStep,
   Crash,
   Failover,
+  Fault,
   Forget,
   Partition,
   Pause,
@@ -29,6 +30,24 @@ import type { WorldView } from './view.js';
 /** Puts the return of a crashed process into the queue, in the crash's own class if it is in the same instant. */
 type PlanRestart = (planned: PlannedFault, at: TrueTime, sameInstant: boolean) => void;
 
+/** The name of the process that a fault is about; `null` of one that is about links. */
+function targetOf(fault: Fault): ProcessName | null {
+  switch (fault.kind) {
+    case 'crash':
+    case 'failover':
+    case 'forget':
+    case 'refuse':
+      return fault.node;
+    case 'reconfigure':
+    case 'client-crash':
+      return fault.client;
+    case 'partition':
+      return null;
+    default:
+      return fault.process;
+  }
+}
+
 /** Carries out faults on nodes, clients, clocks and links. */
 export class Faults {
   private readonly view: WorldView;
@@ -50,39 +69,51 @@ export class Faults {
     while (this.waiting.length > 0) this.waiting.pop();
   }
 
+  /** Finds out which node or client a fault is about, once. */
+  find(planned: PlannedFault): void {
+    const name = targetOf(planned.fault);
+    const node = name === null ? -1 : nodeIndex(name);
+    if (name === null) planned.isAbout(-1, -1);
+    else if (node >= 0 && node < this.view.nodes.length) planned.isAbout(node, -1);
+    else planned.isAbout(-1, this.view.setup.clients.indexOf(name));
+  }
+
   strike(planned: PlannedFault): void {
-    const { fault } = planned;
-    this.context.observer.faultStrikes(fault, this.context.now);
+    const { fault, node: at, client: of } = planned;
+    const { view, context } = this;
+    const node = at < 0 ? undefined : view.nodes[at];
+    const client = of < 0 ? undefined : view.clients[of];
+    context.observer.faultStrikes(fault, context.now, at, of);
     switch (fault.kind) {
       case 'crash':
-        this.crash(planned, this.node(fault.node), fault);
+        this.crash(planned, node, fault);
         break;
       case 'failover':
         this.failover(fault);
         break;
       case 'reconfigure':
-        this.reconfigure(fault);
+        if (client !== undefined) this.reconfigure(client, fault);
         break;
       case 'forget':
-        this.forget(fault);
+        if (node !== undefined) this.forget(node, fault);
         break;
       case 'refuse':
-        this.refuse(fault);
+        if (node !== undefined) this.refuse(node, fault);
         break;
       case 'client-crash':
-        this.crashClient(planned, this.client(fault.client), fault);
+        this.crashClient(planned, client, fault);
         break;
       case 'pause':
-        this.pause(this.process(fault.process), fault);
+        this.pause(node ?? client, fault);
         break;
       case 'suspend':
-        this.suspend(this.process(fault.process), fault);
+        this.suspend(node ?? client, fault);
         break;
       case 'clock-step':
-        this.changeClock(this.process(fault.process), fault);
+        this.changeClock(node ?? client, fault);
         break;
       case 'clock-rate':
-        this.changeClock(this.process(fault.process), fault);
+        this.changeClock(node ?? client, fault);
         break;
       case 'partition':
         this.cut(fault);
@@ -131,8 +162,10 @@ export class Faults {
   /** The restart that belongs to a crash; nothing, and `false`, if the process came back another way since. */
   restart(planned: PlannedFault): boolean {
     const { fault } = planned;
-    if (fault.kind === 'client-crash') return this.restartClient(planned, this.client(fault.client));
-    const node = fault.kind === 'crash' ? this.node(fault.node) : undefined;
+    if (fault.kind === 'client-crash') {
+      return this.restartClient(planned, planned.client < 0 ? undefined : this.view.clients[planned.client]);
+    }
+    const node = planned.node < 0 ? undefined : this.view.nodes[planned.node];
     if (node === undefined || !node.down || node.life !== planned.life) return false;
     const { context } = this;
     // The clock was set back since: another event will come.
@@ -160,19 +193,16 @@ export class Faults {
     if (wasDown) context.observer.nodeUp(node.index, context.now);
   }
 
-  private reconfigure({ client: name, nodes }: Reconfigure): void {
-    const client = this.client(name);
-    if (client === undefined) return;
+  private reconfigure(client: ClientProcess, { nodes }: Reconfigure): void {
     const { context, view } = this;
-    client.list = new NodeList(view.nodes.length, nodes);
+    client.list = NodeList.named(view.nodes.length, nodes);
     context.cause = context.note(Kind.reconfigure, client, client.list.at(allNodes(client.list.places)), nodes.length);
     if (context.trace.keeping) context.trace.detail({ nodes });
     context.observer.membershipChanged(context.now);
   }
 
-  private forget({ node: name, resource }: Forget): void {
-    const node = this.node(name);
-    if (node === undefined || node.down) return;
+  private forget(node: SimNode, { resource }: Forget): void {
+    if (node.down) return;
     const { context } = this;
     const key = resource === undefined ? null : context.keyOf(resource);
     context.cause = context.note(Kind.forget, node, key ?? -1, 0);
@@ -180,9 +210,7 @@ export class Faults {
     node.lose(key, context.now);
   }
 
-  private refuse({ node: name, operations, forUs, error }: Refuse): void {
-    const node = this.node(name);
-    if (node === undefined) return;
+  private refuse(node: SimNode, { operations, forUs, error }: Refuse): void {
     const { context } = this;
     const until = after(context.now, forUs);
     context.note(Kind.refuse, node, forUs, operations.length);

@@ -12,11 +12,13 @@ export class NodeList {
   /** How many different nodes there are, and how many of them are a majority. */
   readonly distinct: number;
   readonly majority: number;
+  private readonly count: number;
   private readonly plain: boolean;
   private readonly own: NodeSet;
 
   /** `count` is the size of the cluster; without `names` the list is all of it, in order. */
   constructor(count: number, names?: readonly ProcessName[]) {
+    this.count = count;
     this.nodes = names?.map(nodeIndex) ?? Array.from({ length: count }, (_, node) => node);
     this.plain = this.nodes.every((node, place) => node === place);
     this.own = this.nodes.map(oneNode).reduce(union, NO_NODES);
@@ -31,6 +33,15 @@ export class NodeList {
       list = new NodeList(count);
       ALL[count] = list;
     }
+    return list;
+  }
+
+  /** The list of these names; one for all that are made of the same list of names. */
+  static named(count: number, names: readonly ProcessName[]): NodeList {
+    const known = NAMED.get(names);
+    if (known !== undefined && known.count === count) return known;
+    const list = new NodeList(count, names);
+    NAMED.set(names, list);
     return list;
   }
 
@@ -60,6 +71,9 @@ export class NodeList {
     return this.nodes.filter((node) => has(listed, node)).length;
   }
 }
+
+/** By the names that they were made of, which are often those of a schedule or a search. */
+const NAMED = new WeakMap<readonly ProcessName[], NodeList>();
 
 /** By the size of the cluster. A list never changes, and to make one takes as long as some dozen events. */
 const ALL: (NodeList | undefined)[] = [];

@@ -81,8 +81,8 @@ export class Observer {
   nodeDown(_node: number, _now: TrueTime, _power: boolean): void {}
   /** A node answers again; what it forgot was reported before. */
   nodeUp(_node: number, _now: TrueTime): void {}
-  /** A fault is about to strike. */
-  faultStrikes(_fault: Fault, _now: TrueTime): void {}
+  /** A fault is about to strike, on this node or client; -1 for none. */
+  faultStrikes(_fault: Fault, _now: TrueTime, _node: number, _client: number): void {}
   /** A write of this lock reached the protected resource, which took it or refused it. */
   written(_lock: SimLock, _index: number, _accepted: boolean, _now: TrueTime): void {}
   /** The run is over. */

@@ -5,6 +5,9 @@ import type { Fault } from '../scenarios/index.js';
 export class PlannedFault {
   fault: Fault;
   index: number;
+  /** The node that it is about, or -1; and the client, or -1. */
+  node = -1;
+  client = -1;
   /** Of a crash that struck: which life of its node waits for the restart. */
   life = -1;
   /** Of a crash that struck: what the node will remember was done by then, µs of true time. */
@@ -15,6 +18,12 @@ export class PlannedFault {
   constructor(fault: Fault, index: number) {
     this.fault = fault;
     this.index = index;
+  }
+
+  /** Says what it is about. */
+  isAbout(node: number, client: number): void {
+    this.node = node;
+    this.client = client;
   }
 
   /** As a new one. */

@@ -68,7 +68,9 @@ export class RandomStreams implements StreamSource {
 
   stream(run: number, concern: number): RandomStream {
     const salt = Math.imul(run, 0x9e3779b1) ^ Math.imul(concern + 1, 0x85ebca77) ^ Math.floor(run / 4294967296);
-    const state = this.words.map((word, i) => mix(word ^ mix(salt + Math.imul(i, 0x27d4eb2f))));
+    const { words } = this;
+    const state: number[] = [];
+    for (let i = 0; i < words.length; i++) state.push(mix((words[i] ?? 0) ^ mix(salt + Math.imul(i, 0x27d4eb2f))));
     return new RandomStream(xoroshiro128plusFromState(state));
   }
 }

@@ -31,7 +31,8 @@ export function policyFor({ policy, views }: Setup, client: number): Policy {
 
 /** Clocks of a set-up by process; a process without a plan has a perfect clock. */
 export function clockOf(setup: Setup, process: ProcessName): Omit<ClockPlan, 'process'> {
-  return setup.cluster.clocks.find((plan) => plan.process === process) ?? PERFECT;
+  for (const plan of setup.cluster.clocks) if (plan.process === process) return plan;
+  return PERFECT;
 }
 
 const PERFECT = { offsetUs: 0, ratePpm: 0 };

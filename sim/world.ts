@@ -156,7 +156,7 @@ export class World implements WorldView, WatchedWorld, ClientHost {
     const name = setup.clients[index] ?? '?';
     const { nodes, keyPrefix = '' } = setup.views?.[index] ?? NO_VIEW;
     const count = setup.cluster.nodes;
-    const list = nodes === undefined ? NodeList.all(count) : new NodeList(count, nodes);
+    const list = nodes === undefined ? NodeList.all(count) : NodeList.named(count, nodes);
     const { offsetUs, ratePpm } = clockOf(setup, name);
     const policy = policyFor(setup, index);
     const slot: ClientSlot = { index, name, context, host: this, policy, list, keyPrefix, offsetUs, ratePpm };
@@ -337,14 +337,12 @@ export class World implements WorldView, WatchedWorld, ClientHost {
 
   private plan(fault: Fault): PlannedFault {
     const index = this.faultCount++;
-    if (index < this.planned.length) {
-      const known = this.planned[index] as PlannedFault;
-      known.reset(fault, index);
-      return known;
-    }
-    const made = new PlannedFault(fault, index);
-    this.planned.push(made);
-    return made;
+    const { planned } = this;
+    if (index >= planned.length) planned.push(new PlannedFault(fault, index));
+    const it = planned[index] as PlannedFault;
+    it.reset(fault, index);
+    this.faults.find(it);
+    return it;
   }
 
   private pushRestart(planned: PlannedFault, at: TrueTime, sameInstant: boolean): void {

@@ -1,5 +1,5 @@
 import type { Answer, Command, NodeSet } from '../../core/index.js';
-import type { Fault, ProcessName, PropertyId } from '../../scenarios/index.js';
+import type { Fault, PropertyId } from '../../scenarios/index.js';
 import {
   type HoldEndCause,
   type KeyRemovalCause,
@@ -25,6 +25,8 @@ import type { Outage } from './outage.js';
 import { Protocol } from './protocol.js';
 import { empty } from './remove.js';
 import { Validity } from './validity.js';
+
+const NO_LOCKS: readonly SimLock[] = [];
 
 /** What is violated for a time; all else is violated in an instant. */
 const LASTING: readonly PropertyId[] = ['mutual-exclusion', 'validity'];
@@ -290,43 +292,42 @@ export class Monitors extends Observer {
     }
   }
 
-  override faultStrikes(fault: Fault, now: TrueTime): void {
-    this.coverage.faultStrikes(fault, now);
-    this.liveness.strikes(fault, now);
+  override faultStrikes(fault: Fault, now: TrueTime, node: number, client: number): void {
+    this.coverage.faultStrikes(fault, now, client);
+    this.liveness.strikes(fault, now, node, client);
     switch (fault.kind) {
       case 'client-crash':
-        this.clientDies(fault.client, now);
+        this.clientDies(client, now);
         break;
       case 'clock-step':
       case 'clock-rate':
       case 'suspend':
-        this.clockChanges(fault.process, now);
+        if (client >= 0) this.clockChanges(client, now);
+        else if (node >= 0) this.keyLifetime.check(node, now);
         break;
       default:
     }
   }
 
   /** Nobody will have any use for what it has set. */
-  private clientDies(name: ProcessName, now: TrueTime): void {
-    for (const lock of this.world?.clients.find((client) => client.name === name)?.locks ?? []) {
+  private clientDies(client: number, now: TrueTime): void {
+    for (const lock of this.locksOf(client)) {
       const use = this.ledger.latestOf(lock);
       if (use !== undefined) this.orphaned(use, now);
     }
   }
 
-  private clockChanges(process: ProcessName, now: TrueTime): void {
-    const client = this.world?.clients.findIndex(({ name }) => name === process) ?? -1;
-    if (client < 0) {
-      const node = this.world?.nodes.findIndex(({ name }) => name === process) ?? -1;
-      if (node >= 0) this.keyLifetime.check(node, now);
-      return;
-    }
+  private locksOf(client: number): readonly SimLock[] {
+    return client < 0 ? NO_LOCKS : (this.world?.clients[client]?.locks ?? NO_LOCKS);
+  }
+
+  private clockChanges(client: number, now: TrueTime): void {
     this.availability?.clockChanges(client, now);
     for (const lock of this.roster.holders) if (lock.client.index === client) this.lapse(lock, now);
   }
 
   override clientClockChanged(client: number, now: TrueTime): void {
-    for (const lock of this.world?.clients[client]?.locks ?? []) this.validity.check(lock, now);
+    for (const lock of this.locksOf(client)) this.validity.check(lock, now);
     this.mutualExclusion.clockChanged(client, now);
     this.availability?.clockChanged(now);
   }

@@ -103,7 +103,8 @@ export class MutualExclusion {
 
   /** A client's clock changed: a belief that its clock had ended may be back. */
   clockChanged(client: number, now: TrueTime): void {
-    for (const [key, holders] of this.holders.entries()) {
+    for (let key = 0; key < this.holders.length; key++) {
+      const holders = this.holders[key];
       if (holders === undefined || holders.length < 2) continue;
       for (const lock of holders) if (lock.client.index === client) this.check(lock, holders, key, now);
     }

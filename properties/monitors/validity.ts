@@ -77,7 +77,9 @@ export class Validity {
   check(lock: SimLock, now: TrueTime): void {
     if (this.isOpen(lock) || !lock.believes(now)) return;
     const { majority } = lock.list;
-    for (const [index, key] of lock.keys.entries()) {
+    const { keys } = lock;
+    for (let index = 0; index < keys.length; index++) {
+      const key = keys[index] ?? 0;
       const holding = this.counts[key]?.[lock.token] ?? 0;
       if (holding >= majority) continue;
       const { name } = lock.client;
@@ -103,6 +105,7 @@ export class Validity {
 
   /** The end of a claim is about to change. If it has ended unnoticed, because its client is frozen, one can tell when. */
   lapse(lock: SimLock, now: TrueTime): void {
+    if (this.open.length === 0) return;
     const violation = this.open.find((it) => it.lock === lock)?.violation;
     if (violation !== undefined && Math.max(violation.atUs, lock.endsAt) < now) this.ended(lock, now);
   }

@@ -22,7 +22,6 @@ export class Liveness {
   /** Messages that take longer than this one way are a disturbance, µs. */
   slowUs: number = NEVER;
   private policy: Policy;
-  private clients: readonly string[];
   /** Round trips that one command may take: where scripts go by their hash, a new process asks for the text first. */
   private exchanges: number;
   private readonly report: Report;
@@ -39,9 +38,8 @@ export class Liveness {
 
   constructor(setup: Setup, ledger: AttemptRegistry, roster: HolderRegistry, report: Report) {
     this.roster = roster;
-    const { policy, cluster, clients } = setup;
+    const { policy, cluster } = setup;
     this.policy = policy;
-    this.clients = clients;
     this.exchanges = cluster.scripts === 'by-hash' ? 2 : 1;
     this.report = report;
     this.calm = new StablePeriod(cluster.nodes, cluster.clocks);
@@ -53,10 +51,9 @@ export class Liveness {
   }
 
   /** For another run. */
-  reset({ policy, cluster, clients }: Setup): void {
+  reset({ policy, cluster }: Setup): void {
     this.slowUs = NEVER;
     this.policy = policy;
-    this.clients = clients;
     this.exchanges = cluster.scripts === 'by-hash' ? 2 : 1;
     this.nextAt = NEVER;
     this.world = null;
@@ -165,29 +162,30 @@ export class Liveness {
 
   // ——— what gets in the way ———
 
-  strikes(fault: Fault, now: TrueTime): void {
+  /** A fault strikes, on this node or client; -1 for none. */
+  strikes(fault: Fault, now: TrueTime, node: number, client: number): void {
     const { world } = this;
-    if (world === null || !strikesHome(fault, world)) return;
+    if (world === null || !strikesHome(fault, world, node, client)) return;
     this.catchUp(now);
-    this.calm.strikes(fault, now, world);
+    this.calm.strikes(fault, now, world, node);
     switch (fault.kind) {
       case 'client-crash':
-        this.dies(this.clients.indexOf(fault.client), now);
+        this.dies(client, now);
         break;
       case 'pause':
       case 'suspend':
-        this.calls.delayed(this.clients.indexOf(fault.process), now + fault.forUs);
+        this.calls.delayed(client, now + fault.forUs);
         break;
       case 'clock-step':
       case 'clock-rate':
-        this.calls.delayed(this.clients.indexOf(fault.process), now);
+        this.calls.delayed(client, now);
         break;
       default:
     }
   }
 
   private dies(client: number, now: TrueTime): void {
-    for (const lock of this.world?.clients[client]?.locks ?? []) {
+    for (const lock of client < 0 ? [] : (this.world?.clients[client]?.locks ?? [])) {
       this.calls.returned(lock);
       this.roster.stopped(lock);
       this.progress.left(lock);

@@ -100,7 +100,8 @@ export class StablePeriod {
     this.disturb(now, now);
   }
 
-  strikes(fault: Fault, now: TrueTime, world: WatchedWorld): void {
+  /** A fault strikes, on this node; -1 for none. */
+  strikes(fault: Fault, now: TrueTime, world: WatchedWorld, node: number): void {
     let until: number = now;
     switch (fault.kind) {
       case 'pause':
@@ -108,7 +109,7 @@ export class StablePeriod {
         break;
       case 'refuse':
         until += fault.forUs;
-        this.refusingUntil[nodeIndex(fault.node)] = until;
+        if (node >= 0) this.refusingUntil[node] = until;
         break;
       case 'partition':
         until += fault.forUs;
@@ -118,12 +119,12 @@ export class StablePeriod {
         this.runs(fault.ratePpm);
         break;
       case 'clock-step':
-        if (fault.byUs < 0 && nodeIndex(fault.process) >= 0) this.setBackUs -= fault.byUs;
+        if (fault.byUs < 0 && node >= 0) this.setBackUs -= fault.byUs;
         break;
       case 'suspend':
         until += fault.forUs;
         // A node whose clock stands still keeps its keys for longer.
-        if (fault.stops === 'all' && nodeIndex(fault.process) >= 0) this.setBackUs += fault.forUs;
+        if (fault.stops === 'all' && node >= 0) this.setBackUs += fault.forUs;
         break;
       default:
     }
@@ -156,23 +157,22 @@ export class StablePeriod {
 }
 
 /** Whether a fault does anything: who is down cannot go down again, freeze or forget. */
-export function strikesHome(fault: Fault, world: WatchedWorld): boolean {
-  const isUp = (name: ProcessName): boolean => {
-    const node = nodeIndex(name);
-    const process = node < 0 ? world.clients.find((client) => client.name === name) : world.nodes[node];
-    return process?.down === false;
-  };
+export function strikesHome(fault: Fault, world: WatchedWorld, node: number, client: number): boolean {
   switch (fault.kind) {
     case 'crash':
     case 'forget':
-      return isUp(fault.node);
+      return isUp(world.nodes, node);
     case 'failover':
-      return fault.to === undefined || fault.to === fault.node || isUp(fault.to);
+      return fault.to === undefined || fault.to === fault.node || isUp(world.nodes, nodeIndex(fault.to));
     case 'client-crash':
-      return isUp(fault.client);
+      return isUp(world.clients, client);
     case 'pause':
-      return isUp(fault.process);
+      return node < 0 ? isUp(world.clients, client) : isUp(world.nodes, node);
     default:
       return true;
   }
+}
+
+function isUp(processes: readonly { readonly down: boolean }[], index: number): boolean {
+  return index >= 0 && processes[index]?.down === false;
 }
