@@ -1,4 +1,3 @@
-import { driftAllowanceUs } from '../deviations/index.js';
 import { formatDurationMs } from '../scenarios/index.js';
 import type { TraceEvent } from '../sim/index.js';
 import { formatCount, formatList, plural } from '../text/format.js';
@@ -146,7 +145,7 @@ function foreignRule(event: TraceEvent): string | null {
 }
 
 function ownRule(event: TraceEvent, scene: Scene): string {
-  const { policy, schedule } = scene.context;
+  const { schedule } = scene.context;
   switch (event.kind) {
     case 'claim':
     case 'extended': {
@@ -154,7 +153,7 @@ function ownRule(event: TraceEvent, scene: Scene): string {
       if (votes === 0) return '';
       const client = schedule.clients.find(({ id }) => id === event.process);
       const ttlMs = client?.locks[numberOf(event, 'lock')]?.ttlMs ?? 0;
-      const drift = driftAllowanceUs(policy, ttlMs * MS) / MS;
+      const drift = scene.allowanceUs(ttlMs) / MS;
       const counted =
         event.kind === 'claim'
           ? `T1 + TTL ${formatCount(ttlMs)} − drift allowance ${drift} = `

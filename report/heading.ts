@@ -1,5 +1,6 @@
 import type { Schedule } from '../scenarios/index.js';
 import { formatList } from '../text/format.js';
+import { type Answers, answersOf } from './answers.js';
 import type { ReportContext } from './report-context.js';
 import { assumptionLines, mostSevere, outageSentence, violationSentence } from './story.js';
 import { configLine, propertyLabel } from './words.js';
@@ -11,6 +12,8 @@ export interface Heading {
   readonly title: string;
   readonly sentences: readonly string[];
   readonly config: string;
+  /** `null` where nothing went wrong. */
+  readonly answers: Answers | null;
 }
 
 /** More are only counted. */
@@ -36,5 +39,6 @@ export function headingOf(schedule: Schedule, telling: ReportContext, lock: 'own
       ...(all.length > MOST_SENTENCES ? [`… and ${all.length - MOST_SENTENCES} more.`] : []),
     ],
     config: `${configLine(schedule, lock)} · ${assumed}`,
+    answers: answersOf(violations[0], judgement.outages[0], telling),
   };
 }

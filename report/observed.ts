@@ -1,12 +1,12 @@
-import { policyOf } from '../deviations/index.js';
 import type { Observed, ObservedVerdict } from '../properties/history/observed.js';
 import type { Outage, Violation } from '../properties/index.js';
 import { PROPERTIES } from '../properties/property-info.js';
 import type { FaultSeen, LockLine } from '../scenarios/history-line.js';
 import type { Fault, PropertyId, Schedule } from '../scenarios/index.js';
 import type { TraceEvent, TraceKind } from '../sim/index.js';
+import { answersOf } from './answers.js';
 import type { Hold } from './holds.js';
-import type { RunSnapshot } from './run-snapshot.js';
+import { figuresOf, type RunSnapshot } from './run-snapshot.js';
 import { outageSentence, violationSentence } from './story.js';
 import { lettersOf } from './tokens.js';
 import { configLine, propertyLabel } from './words.js';
@@ -51,7 +51,7 @@ export function takenOfObserved(schedule: Schedule, observed: Staged, found: Obs
   ];
   const nothing = found.verdict === 'unavailable' ? 'Somebody waited in vain.' : 'Nothing was violated.';
   return {
-    policy: policyOf(schedule.policy),
+    ...figuresOf(schedule),
     lock: 'own',
     verdict: found.verdict,
     heading: {
@@ -59,6 +59,7 @@ export function takenOfObserved(schedule: Schedule, observed: Staged, found: Obs
       title: kinds.length > 0 ? kinds.join(', ') : found.verdict,
       sentences: sentences.length > 0 ? sentences : [nothing],
       config: configLine(schedule),
+      answers: answersOf(violations[0], outages[0], about),
     },
     events: told.events,
     fromUs: 0,

@@ -3,7 +3,7 @@ import type { Judgement } from '../properties/index.js';
 import type { PropertyId, Scenario, Schedule } from '../scenarios/index.js';
 import { counterfactual, likelihood } from './futures.js';
 import type { Other, Payload } from './payload.js';
-import { candidates } from './prevention.js';
+import { candidates, preventions } from './prevention.js';
 import { type RunSnapshot, snapshotOf } from './run-snapshot.js';
 import { partOf } from './windows.js';
 
@@ -68,12 +68,24 @@ export function reportOf(input: ReportInput, besideName: string | null = null): 
       ...about,
       schedule,
       taken: carried(taken),
-      source: { kind: 'schedule', also: alsoJudged(scenario), mitigations, other: otherOf(input) },
+      source: {
+        kind: 'schedule',
+        also: alsoJudged(scenario),
+        prevented: preventedOf(input, taken),
+        mitigations,
+        other: otherOf(input),
+      },
       likelihood: likelihood(schedule, judgement),
       counterfactual: counterfactual(schedule, judgement, mitigations),
     },
     beside: null,
   };
+}
+
+/** Tried on runs that are not long: it takes a run for each. */
+function preventedOf({ schedule, scenario, judgement }: ReportInput, { events }: RunSnapshot): string[] {
+  if (judgement.violations.length === 0 || events.length > MOST_CARRIED) return [];
+  return preventions(schedule, alsoJudged(scenario)).map(({ mitigation }) => mitigation);
 }
 
 /** What an HTML report of a schedule carries. */

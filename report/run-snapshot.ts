@@ -1,4 +1,4 @@
-import { type Policy, policyOf } from '../deviations/index.js';
+import { driftAllowanceUs, type Policy, policyOf, quorumOf } from '../deviations/index.js';
 import type { Outage, Violation } from '../properties/index.js';
 import { judge } from '../properties/judge.js';
 import type { Schedule, Verdict } from '../scenarios/index.js';
@@ -13,6 +13,9 @@ import { namesOf, tokenNames } from './tokens.js';
 export interface RunSnapshot {
   /** The policy of its clients, in full. */
   readonly policy: Policy;
+  /** Votes that make a lock on all nodes by that policy, and what it takes off each TTL for drift, µs. */
+  readonly quorum: number;
+  readonly allowances: readonly (readonly [ttlMs: number, us: number])[];
   /** Whose lock the clients ran: that of this project, which the policy describes, or somebody else's. */
   readonly lock: 'own' | 'foreign';
   readonly verdict: Verdict;
@@ -28,6 +31,21 @@ export interface RunSnapshot {
   readonly outages: readonly Outage[];
 }
 
+/** The policy of a schedule with what follows from it, so that who shows a run needs no rules of any client. */
+export function figuresOf({
+  policy: choice,
+  cluster,
+  clients,
+}: Schedule): Pick<RunSnapshot, 'policy' | 'quorum' | 'allowances'> {
+  const policy = policyOf(choice);
+  const ttls = new Set(clients.flatMap(({ locks }) => locks.map(({ ttlMs }) => ttlMs)));
+  return {
+    policy,
+    quorum: quorumOf(policy, cluster.nodes),
+    allowances: [...ttls].map((ttlMs) => [ttlMs, driftAllowanceUs(policy, ttlMs * 1000)] as const),
+  };
+}
+
 /** Takes down a run that was judged; runs it again if its trace was not kept. */
 export function snapshotOf(
   schedule: Schedule,
@@ -39,7 +57,7 @@ export function snapshotOf(
   const { verdict, outages, violations } = judgement;
   const claims = holdsOf(schedule, run.trace);
   return {
-    policy: policyOf(schedule.policy),
+    ...figuresOf(schedule),
     lock,
     verdict,
     heading: headingOf(schedule, { judgement, claims, tokenName: tokenNames(run.trace) }, lock),

@@ -1,7 +1,9 @@
 import type { Judgement, Outage, Violation } from '../properties/index.js';
 import { formatDurationMs } from '../scenarios/index.js';
+import type { TraceEvent } from '../sim/index.js';
 import { formatList } from '../text/format.js';
 import { numberOf } from './details.js';
+import type { Hold } from './holds.js';
 import type { ReportContext } from './report-context.js';
 import { lateWriteCause, lostCounters, outageCause, reason } from './why.js';
 import { ASSUMPTION_WORDS } from './words.js';
@@ -17,11 +19,29 @@ export function mostSevere(violations: readonly Violation[]): readonly Violation
   return grave.length > 0 ? grave : violations;
 }
 
+/** Why something went wrong, without a full stop; empty if the trace does not tell. */
+export function violationCause(violation: Violation, told: ReportContext): string {
+  switch (violation.property) {
+    case 'mutual-exclusion':
+    case 'validity':
+    case 'lost-lock':
+      return reason(violation, told);
+    case 'action-in-belief': {
+      const { claim, write } = lateWrite(violation, told);
+      return claim === undefined || write === undefined ? '' : lateWriteCause(claim, write, told);
+    }
+    case 'fencing':
+      return lostCounters(violation.atUs, told);
+    default:
+      return '';
+  }
+}
+
 /** One sentence on a violation: who, how long, and why if that can be told. */
 export function violationSentence(violation: Violation, told: ReportContext): string {
   const { resource, clients, atUs, untilUs } = violation;
   const length = `${formatDurationMs((untilUs ?? atUs) - atUs)} ms`;
-  const because = behind(reason(violation, told));
+  const because = behind(violationCause(violation, told));
   switch (violation.property) {
     case 'mutual-exclusion':
       return new Set(clients).size === 1
@@ -34,7 +54,7 @@ export function violationSentence(violation: Violation, told: ReportContext): st
     case 'lost-lock':
       return `${inMs(violation.detail)}${because}`;
     case 'fencing':
-      return `${violation.detail}${behind(lostCounters(violation.atUs, told))}`;
+      return `${violation.detail}${because}`;
     default:
       // What is wrong is all in what the client or the command did itself.
       return `${inMs(violation.detail)}.`;
@@ -50,8 +70,11 @@ function inMs(detail: string): string {
   return detail.replaceAll(/(-?\d+) us\b/g, (_, us: string) => `${formatDurationMs(Number(us))} ms`);
 }
 
-function writeSentence(violation: Violation, told: ReportContext): string {
-  const { claims, judgement } = told;
+/** The write that was late, and the claim that it was made under. */
+function lateWrite(
+  violation: Violation,
+  { claims, judgement }: ReportContext,
+): { readonly write: TraceEvent | undefined; readonly claim: Hold | undefined } {
   const [client = '?'] = violation.clients;
   const write = judgement.run.trace.find(
     (it) => it.kind === 'write-arrived' && it.process === client && it.atUs === violation.atUs && it.detail.stale === 1,
@@ -60,13 +83,18 @@ function writeSentence(violation: Violation, told: ReportContext): string {
   const claim = claims.findLast(
     (it) => it.client === client && it.fromUs <= violation.atUs && (lock === undefined || it.lock === lock),
   );
+  return { write, claim };
+}
+
+function writeSentence(violation: Violation, told: ReportContext): string {
+  const [client = '?'] = violation.clients;
+  const { claim } = lateWrite(violation, told);
   const late = claim === undefined ? '' : `${formatDurationMs(violation.atUs - claim.endUs)} ms `;
-  const others = claims.filter((it) => it !== claim && it.fromUs <= violation.atUs && violation.atUs < it.endUs);
+  const others = told.claims.filter((it) => it !== claim && it.fromUs <= violation.atUs && violation.atUs < it.endUs);
   const holders = others.map((it) => (it.client === client ? `${client} itself` : it.client));
   const meanwhile = others.length === 0 ? '' : `, while ${formatList(holders)} held it`;
   const when = late.startsWith('0 ') ? 'as its claim ended' : `${late}after its claim had ended`;
-  const why = claim === undefined || write === undefined ? '' : lateWriteCause(claim, write, told);
-  return `A write of ${client} reached ${violation.resource} ${when}${meanwhile}${behind(why)}`;
+  return `A write of ${client} reached ${violation.resource} ${when}${meanwhile}${behind(violationCause(violation, told))}`;
 }
 
 /** One sentence on a time in which nobody could acquire. */

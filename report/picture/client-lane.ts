@@ -6,18 +6,18 @@ import { checkWords, reasonWords } from '../rows.js';
 import { faultMarks, faultNotes } from './fault-marks.js';
 import { bar, commandWords, type LanePlan, rowY } from './lane.js';
 import type { Mark } from './marks.js';
+import type { FoldedRetries } from './retries.js';
 import { type Note, Notes, stacked } from './rows.js';
 import type { Scale } from './scale.js';
 import type { Scene } from './scene.js';
-import type { FaultSpan } from './spans.js';
+import type { Befallen } from './spans.js';
 
 /** A client: what it believes, what it does beyond that, and what befalls it. */
 export function clientLane(
   client: string,
   scene: Scene,
   scale: Scale,
-  faults: readonly FaultSpan[],
-  clocks: ReadonlySet<string>,
+  { faults, clocks, retries }: Befallen,
 ): LanePlan {
   const claims = scene.claims.filter((it) => it.client === client);
   const own = scene.events.filter((it) => it.process === client);
@@ -26,7 +26,10 @@ export function clientLane(
   const beliefs = claims.map((claim) => ({ claim, fromUs: claim.fromUs, toUs: lastOf(claim, acts) }));
   const { rowOf, rows } = stacked(beliefs);
   const notes = new Notes(scale.right);
-  for (const note of [...clientNotes(own, scene, scale), ...faultNotes(client, scene, scale)].sort((a, b) => a.x - b.x))
+  const folded = retries.filter((it) => it.client === client).map((it) => retryNote(it, scale));
+  for (const note of [...clientNotes(own, scene, scale), ...faultNotes(client, scene, scale), ...folded].sort(
+    (a, b) => a.x - b.x,
+  ))
     notes.add(note);
   return {
     id: client,
@@ -42,6 +45,11 @@ export function clientLane(
       ...faultMarks(client, faults, scale, y, rowY(y, rows) - 3),
     ],
   };
+}
+
+function retryNote({ count, fromUs, toUs, seq }: FoldedRetries, scale: Scale): Note {
+  const text = `× ${count} more tries like this, ${formatDurationMs(fromUs)} to ${formatDurationMs(toUs)} ms`;
+  return { x: scale.x(fromUs) + 2, text, role: 'fault', seq };
 }
 
 const NO_DETAIL = { detail: {} };
@@ -64,9 +72,16 @@ function beliefMarks(claim: Hold, toUs: number, scale: Scale, scene: Scene, y: n
   const what = counter === 0 ? name : `${name}, fencing token ${counter}`;
   const how = endWords(claim);
   const texts = [`believes it holds ${what}, ${how}`, `holds ${what}, ${how}`, `holds ${what}`, what, name];
-  const marks = bar('belief', from, end, y, texts, { seq, tone });
+  const words = `${claim.client} believes that it holds ${what} from ${formatDurationMs(claim.fromUs)} ms, ${how}`;
+  const marks = bar('belief', from, end, y, texts, { seq, tone, words });
   if (toUs > claim.endUs)
-    marks.push(...bar('after', end, scale.x(toUs), y, ['claim over, not yet known', 'claim over'], { seq, tone }));
+    marks.push(
+      ...bar('after', end, scale.x(toUs), y, ['claim over, not yet known', 'claim over'], {
+        seq,
+        tone,
+        words: `${claim.client} does not know yet that its claim to ${name} is over`,
+      }),
+    );
   return marks;
 }
 

@@ -1,3 +1,4 @@
+import { formatDurationMs } from '../../scenarios/index.js';
 import { describeFault, NodeKeys } from '../fault-words.js';
 import type { Mark } from './marks.js';
 import { textWidth } from './marks.js';
@@ -31,6 +32,13 @@ const INSIDE: Readonly<Record<FaultSpan['kind'], string>> = {
   moment: '',
 };
 
+const LASTING: Readonly<Record<Exclude<FaultSpan['kind'], 'moment'>, string>> = {
+  down: 'is down',
+  frozen: 'stands still',
+  cut: 'is cut off',
+  refusing: 'answers with errors',
+};
+
 /** The times in which it was not its usual self, over its bars. */
 export function faultMarks(
   process: string,
@@ -41,12 +49,13 @@ export function faultMarks(
 ): Mark[] {
   return faults
     .filter((it) => it.process === process)
-    .flatMap(({ kind, fromUs, toUs, seq }): Mark[] => {
+    .flatMap(({ kind, fromUs, toUs, seq, endSeq }): Mark[] => {
       const x = scale.x(fromUs, seq);
       const role = kind === 'moment' ? 'rule' : kind;
       if (kind === 'moment') return [{ shape: 'glyph', glyph: 'flag', role: 'fault', x, y: top - 1, seq }];
-      const w = Math.max(LEAST, scale.x(toUs) - x);
-      const box: Mark = { shape: 'box', role, x, y: top - 2, w, h: bottom - top + 4, seq };
+      const w = Math.max(LEAST, scale.x(toUs, endSeq) - x);
+      const words = `${process} ${LASTING[kind]} from ${formatDurationMs(fromUs)} to ${formatDurationMs(toUs)} ms`;
+      const box: Mark = { shape: 'box', role, x, y: top - 2, w, h: bottom - top + 4, seq, words };
       const text = INSIDE[kind];
       if (w < textWidth(text) + 16) return [box];
       return [

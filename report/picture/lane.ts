@@ -1,8 +1,8 @@
 import type { TraceEvent } from '../../sim/index.js';
 import { numberOf, saidOf, textOf } from '../details.js';
 import { clockPoints } from './clock-line.js';
-import type { Mark, Role } from './marks.js';
-import { textWidth } from './marks.js';
+import type { Frame } from './frame.js';
+import { clipped, type Mark, type Role, textWidth } from './marks.js';
 import type { Notes } from './rows.js';
 import type { Scale } from './scale.js';
 import type { Scene } from './scene.js';
@@ -14,8 +14,6 @@ const PAD = 7;
 
 /** The height of the strip of a clock, pixels. */
 const CLOCK_HEIGHT = 22;
-/** Where names of lanes begin. */
-export const NAME_X = 14;
 
 /** What a lane holds, before it is known how far down it lies. */
 export interface LanePlan {
@@ -54,28 +52,39 @@ export function placed(plans: readonly LanePlan[], top: number): PlacedLane[] {
 }
 
 /** What belongs to the lane itself. */
-export function laneMarks(lane: PlacedLane, scene: Scene, scale: Scale, left: number): Mark[] {
-  const nameY = lane.barY + BAR / 2 + 4;
+export function laneMarks(lane: PlacedLane, scene: Scene, scale: Scale, frame: Frame): Mark[] {
   const bottom = lane.y + lane.height;
   return [
     {
       shape: 'line',
       role: 'lane',
       points: [
-        [NAME_X, bottom],
+        [frame.nameX, bottom],
         [scale.right, bottom],
       ],
     },
-    { shape: 'text', role: 'name', x: NAME_X, y: nameY, text: lane.name },
-    { shape: 'text', role: 'sub', x: NAME_X + textWidth(lane.name, 14) + 7, y: nameY, text: lane.sub },
+    ...nameMarks(lane, frame),
     ...lane.bars(lane.barY),
     ...lane.notes.marks(lane.y + PAD - 3),
-    ...(lane.clock ? clockMarks(lane, scene, scale, left) : []),
+    ...(lane.clock ? clockMarks(lane, scene, scale, frame) : []),
+  ];
+}
+
+const NAME_SIZE = 13;
+
+function nameMarks({ barY, name, sub }: PlacedLane, { nameX, gutter, isNarrow }: Frame): Mark[] {
+  const room = gutter - nameX - 6 - (isNarrow ? 0 : textWidth(sub, 10) + 7);
+  const text = clipped(name, room, NAME_SIZE + 1);
+  const y = barY + BAR / 2 + (isNarrow ? -1 : 4);
+  const beside = { x: nameX + textWidth(text, NAME_SIZE + 1) + 7, y };
+  return [
+    { shape: 'text', role: 'name', x: nameX, y, text, pinned: true },
+    { shape: 'text', role: 'sub', ...(isNarrow ? { x: nameX, y: y + 12 } : beside), text: sub, pinned: true },
   ];
 }
 
 /** How far the clock of a process is off, as a line in its lane; up is ahead. */
-function clockMarks(lane: PlacedLane, scene: Scene, scale: Scale, left: number): Mark[] {
+function clockMarks(lane: PlacedLane, scene: Scene, scale: Scale, frame: Frame): Mark[] {
   const points = clockPoints(lane.id, scene);
   const top = lane.y + lane.height - CLOCK_HEIGHT - 1;
   const middle = top + CLOCK_HEIGHT / 2;
@@ -84,12 +93,12 @@ function clockMarks(lane: PlacedLane, scene: Scene, scale: Scale, left: number):
   const line = points.map((it): readonly [number, number] => [scale.x(it.atUs, it.seq), y(it.offsetUs)]);
   const right: readonly [number, number] = [scale.right, line.at(-1)?.[1] ?? middle];
   const marks: Mark[] = [
-    { shape: 'text', role: 'sub', x: NAME_X, y: middle + 4, text: 'clock off by' },
+    { shape: 'text', role: 'sub', x: frame.nameX, y: middle + 4, text: 'clock off', pinned: true },
     {
       shape: 'line',
       role: 'grid',
       points: [
-        [left, middle],
+        [frame.gutter, middle],
         [scale.right, middle],
       ],
     },
@@ -121,7 +130,7 @@ export function bar(
   to: number,
   y: number,
   texts: readonly string[],
-  about: { readonly seq: number; readonly tone?: number },
+  about: { readonly seq: number; readonly tone?: number; readonly words?: string },
 ): Mark[] {
   const w = Math.max(3, to - from);
   const box: Mark = { shape: 'box', role, x: from, y, w, h: BAR, ...about };

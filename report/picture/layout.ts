@@ -1,25 +1,26 @@
 import { formatDurationMs } from '../../scenarios/index.js';
 import { wrap } from '../../text/format.js';
 import { listOf } from '../details.js';
-import { propertyLabel } from '../words.js';
 import { arrowMarks } from './arrow-marks.js';
+import { causalPath } from './causal-path.js';
 import { chanceLane } from './chance-lane.js';
 import { clientLane } from './client-lane.js';
 import { wrongClocks } from './clock-line.js';
-import { type LanePlan, laneMarks, NAME_X, type PlacedLane, placed } from './lane.js';
+import { type Frame, frameOf } from './frame.js';
+import { placesInInstants } from './instants.js';
+import { type LanePlan, laneMarks, placed } from './lane.js';
+import { legendMarks } from './legend.js';
 import { type Mark, type Picture, STATIC_VIEW, textWidth, type View } from './marks.js';
 import { arrowsOf } from './messages.js';
 import { nodeLane } from './node-lane.js';
+import { axisMarks, foldMarks, STRIP, wrongMarks } from './overlay-marks.js';
+import { type FoldedRetries, foldRetries } from './retries.js';
 import { foldedScale, linearScale, orderScale, type Scale, type ScaleOptions } from './scale.js';
 import type { Scene } from './scene.js';
 import { faultSpansOf, type KeySpan, keySpansOf, truthSpansOf } from './spans.js';
 import { truthLane, writesLane } from './truth-lane.js';
 
-const GUTTER = 118;
-const MARGIN = 30;
 const FOOT = 34;
-const LEGEND = 22;
-const STRIP = 20;
 
 /** Pictures that stand still are not wider than this: their marks move together instead. */
 const MOST_WIDTH = 3200;
@@ -32,14 +33,18 @@ export function staticPicture(scene: Scene): Picture {
 }
 
 /** Lays a run out as marks. The same run and view always give the same picture. */
-export function layout(scene: Scene, view: View): Picture {
+export function layout(given: Scene, view: View): Picture {
+  const path = causalPath(given);
+  const { scene, retries } = view.allRetries === true ? { scene: given, retries: [] } : foldRetries(given, path);
+  const frame = frameOf(view);
   const keys = keySpansOf(scene);
-  const scale = scaleOf(scene, view, keys);
+  const scale = scaleOf(scene, view, keys, frame);
   const seenBy = scene.clients.includes(view.axis) || scene.nodes.includes(view.axis) ? view.axis : null;
-  const width = Math.max(view.width, scale.right + MARGIN);
+  const width = Math.max(view.width, scale.right + frame.margin);
   const head = view.heading ? headMarks(scene, width) : { marks: [], bottom: 2 };
-  const top = head.bottom + STRIP;
-  const plans = lanePlans(scene, scale, keys, seenBy);
+  const isWrong = seenBy === null && scene.violations.length + scene.outages.length > 0;
+  const top = head.bottom + (isWrong ? STRIP : 6);
+  const plans = lanePlans(scene, scale, keys, seenBy, retries);
   const chance = view.likelihood && seenBy === null ? [chanceLane(view.likelihood, scale)] : [];
   const lanes = placed([...plans, ...chance], top);
   const byId = new Map(lanes.map((lane) => [lane.id, lane]));
@@ -47,22 +52,29 @@ export function layout(scene: Scene, view: View): Picture {
   const arrows = arrowsOf(scene).filter((it) => seenBy === null || it.from === seenBy || it.to === seenBy);
   const marks: Mark[] = [
     ...head.marks,
-    ...foldMarks(scale, top, bottom),
-    ...(seenBy === null ? bandMarks(scene, scale, top, bottom) : []),
-    ...lanes.flatMap((lane) => laneMarks(lane, scene, scale, GUTTER)),
+    ...foldMarks(scale, { top, bottom }),
+    ...(isWrong ? wrongMarks(scene, scale, { top, bottom }, view, frame) : []),
+    ...lanes.flatMap((lane) => laneMarks(lane, scene, scale, frame)),
     ...arrows.flatMap((arrow) => arrowMarks(arrow, byId, scale, scene, seenBy)),
-    ...(seenBy === null ? ruleMarks(scene, scale, top, bottom, byId) : []),
     ...axisMarks(scale, view, bottom, width),
-    ...(view.heading ? legendMarks(bottom + FOOT) : []),
   ];
+  const legend = view.heading ? legendMarks(marks, frame.nameX, bottom + FOOT, width) : { marks: [], height: 0 };
   return {
     width,
-    height: bottom + FOOT + (view.heading ? LEGEND : 0),
-    marks: inLayers(marks),
+    height: bottom + FOOT + legend.height,
+    marks: inLayers([...dimmed(marks, path), ...legend.marks]),
     lanes: lanes.map(({ id, y, height }) => ({ id, y, height })),
     xOf: (seq) => scale.x(scene.eventOf(seq)?.atUs ?? 0, seq),
     label: [scene.heading.title, ...scene.heading.sentences].join('. '),
+    gutter: frame.gutter,
+    folded: retries.reduce((sum, { count }) => sum + count, 0),
   };
+}
+
+/** What has nothing to do with what went wrong steps back; where nothing did, all stays as it is. */
+function dimmed(marks: readonly Mark[], path: ReadonlySet<number> | null): readonly Mark[] {
+  if (path === null) return marks;
+  return marks.map((mark) => (mark.seq === undefined || path.has(mark.seq) ? mark : { ...mark, dim: true }));
 }
 
 const LAYERS: Readonly<Record<Mark['shape'], number>> = { box: 0, line: 1, glyph: 2, text: 3 };
@@ -72,24 +84,27 @@ function inLayers(marks: readonly Mark[]): Mark[] {
   return [...marks].sort((a, b) => LAYERS[a.shape] - LAYERS[b.shape]);
 }
 
-function scaleOf(scene: Scene, view: View, keys: readonly KeySpan[]): Scale {
+function scaleOf(scene: Scene, view: View, keys: readonly KeySpan[], { gutter, margin }: Frame): Scale {
   const marked = [
     ...scene.violations.flatMap((it) => [it.atUs, it.untilUs ?? it.atUs]),
     ...scene.claims.map((it) => it.fromUs),
   ];
-  const options: ScaleOptions = { left: GUTTER, width: view.width - GUTTER - MARGIN, zoom: view.zoom, marked };
+  const options: ScaleOptions = { left: gutter, width: view.width - gutter - margin, zoom: view.zoom, marked };
   if (view.axis === 'order') return orderScale(scene.events, options);
   const own = scene.events.filter((it) => it.process === view.axis);
   if (own.length > 0) {
     const local = new Map(own.map((it) => [it.atUs, it.localUs]));
     return foldedScale([...local.keys()], {
       ...options,
+      places: placesInInstants(own),
       marked: [],
       label: (us) => formatDurationMs(local.get(us) ?? us),
     });
   }
   const instants = instantsOf(scene, keys);
-  return view.axis === 'true' ? linearScale(instants, options) : foldedScale(instants, options);
+  return view.axis === 'true'
+    ? linearScale(instants, options)
+    : foldedScale(instants, { ...options, places: placesInInstants(scene.events) });
 }
 
 /** All instants at which something begins or ends. */
@@ -104,7 +119,13 @@ function instantsOf(scene: Scene, keys: readonly KeySpan[]): number[] {
   return scene.fromUs === 0 ? instants : instants.filter((it) => it >= scene.fromUs);
 }
 
-function lanePlans(scene: Scene, scale: Scale, keys: readonly KeySpan[], seenBy: string | null): LanePlan[] {
+function lanePlans(
+  scene: Scene,
+  scale: Scale,
+  keys: readonly KeySpan[],
+  seenBy: string | null,
+  retries: readonly FoldedRetries[],
+): LanePlan[] {
   const faults = faultSpansOf(scene);
   const clocks = wrongClocks(scene);
   const truths = truthSpansOf(scene, keys);
@@ -124,9 +145,11 @@ function lanePlans(scene: Scene, scale: Scale, keys: readonly KeySpan[], seenBy:
   const of = (id: string): Scene => (shows(id) ? scene : hidden);
   return [
     ...(seenBy === null ? resources.map((resource) => truthLane(resource, scene, scale, truths)) : []),
-    ...scene.clients.map((id) => bare(clientLane(id, of(id), scale, faults, clocks))),
+    ...scene.clients.map((id) =>
+      bare(clientLane(id, of(id), scale, { faults, clocks, retries: shows(id) ? retries : none })),
+    ),
     ...(seenBy === null ? [...written].map((resource) => writesLane(resource, scene, scale)) : []),
-    ...scene.nodes.map((id) => bare(nodeLane(id, of(id), scale, keys, faults, clocks))),
+    ...scene.nodes.map((id) => bare(nodeLane(id, of(id), scale, keys, { faults, clocks, retries }))),
   ];
 }
 
@@ -136,150 +159,22 @@ function resourcesOf({ events }: Scene): string[] {
   return [...found];
 }
 
+const HEAD_X = 14;
+
 function headMarks({ heading }: Scene, width: number): { readonly marks: Mark[]; readonly bottom: number } {
   const bad = heading.verdict === 'bad';
   const marks: Mark[] = [
-    { shape: 'text', role: 'title', tone: bad ? 1 : 0, x: NAME_X, y: 26, text: `${bad ? '✗' : '✓'} ${heading.title}` },
+    { shape: 'text', role: 'title', tone: bad ? 1 : 0, x: HEAD_X, y: 26, text: `${bad ? '✗' : '✓'} ${heading.title}` },
   ];
   let y = 46;
-  const most = Math.floor((width - 2 * NAME_X) / textWidth('x', 12.5));
+  const most = Math.floor((width - 2 * HEAD_X) / textWidth('x', 12.5));
   for (const line of heading.sentences.flatMap((it) => wrap(it, most))) {
-    marks.push({ shape: 'text', role: 'text', x: NAME_X, y, text: line });
+    marks.push({ shape: 'text', role: 'text', x: HEAD_X, y, text: line });
     y += 17;
   }
-  for (const line of wrap(heading.config, Math.floor((width - 2 * NAME_X) / textWidth('x', 10)))) {
-    marks.push({ shape: 'text', role: 'sub', x: NAME_X, y, text: line });
+  for (const line of wrap(heading.config, Math.floor((width - 2 * HEAD_X) / textWidth('x', 10)))) {
+    marks.push({ shape: 'text', role: 'sub', x: HEAD_X, y, text: line });
     y += 14;
   }
   return { marks, bottom: y - 4 };
-}
-
-function foldMarks(scale: Scale, top: number, bottom: number): Mark[] {
-  return scale.folds.flatMap(({ x, width, us }): Mark[] => {
-    const text = `⟨ ${formatDurationMs(us)} ms ⟩`;
-    const box: Mark = { shape: 'box', role: 'fold', x: x + width * 0.3, y: top, w: width * 0.4, h: bottom - top };
-    if (textWidth(text, 9) > width + 10) return [box];
-    return [box, { shape: 'text', role: 'fold', x: x + width / 2, y: bottom + 26, text, anchor: 'middle' }];
-  });
-}
-
-/** Lasting violations: from when to when. */
-function bandMarks(scene: Scene, scale: Scale, top: number, bottom: number): Mark[] {
-  const bands = scene.violations.map((it) => ({ fromUs: it.atUs, toUs: it.untilUs ?? it.atUs }));
-  return [...bands, ...scene.outages].flatMap(({ fromUs, toUs }): Mark[] => {
-    const x = scale.x(fromUs);
-    const w = scale.x(toUs) - x;
-    return w > 0 ? [{ shape: 'box', role: 'band', x, y: top - STRIP, w, h: bottom - top + STRIP }] : [];
-  });
-}
-
-const WORDS: Readonly<Record<string, string>> = {
-  'mutual-exclusion': 'both',
-  'action-in-belief': 'not held',
-  validity: 'no majority',
-};
-
-function ruleMarks(
-  scene: Scene,
-  scale: Scale,
-  top: number,
-  bottom: number,
-  lanes: ReadonlyMap<string, PlacedLane>,
-): Mark[] {
-  const { violations, outages } = scene;
-  const items = [
-    ...violations.map((it) => ({
-      atUs: it.atUs,
-      toUs: it.untilUs ?? it.atUs,
-      clients: it.clients,
-      text: `✗ ${WORDS[it.property] ?? propertyLabel(it.property)}`,
-    })),
-    ...outages.map((it) => ({ atUs: it.fromUs, toUs: it.toUs, clients: [], text: '✗ nobody can acquire' })),
-  ];
-  let free = 0;
-  return items.flatMap(({ atUs, toUs, text }): Mark[] => {
-    const x = scale.x(atUs);
-    const rule = (at: number, role: 'rule' | 'thin'): Mark => ({
-      shape: 'line',
-      role,
-      points: [
-        [at, top - STRIP + 2],
-        [at, bottom],
-      ],
-    });
-    const marks = [rule(x, 'rule')];
-    if (toUs > atUs) marks.push(rule(scale.x(toUs), 'thin'));
-    const width = textWidth(text, 12) + 8;
-    const flip = x + width > scale.right ? x - width : x;
-    if (flip < free) return marks;
-    free = flip + width;
-    marks.push({ shape: 'text', role: 'bad', x: flip + 5, y: top - 6, text });
-    return lanes.size > 0 ? marks : [];
-  });
-}
-
-function axisMarks(scale: Scale, view: View, y: number, width: number): Mark[] {
-  const names: Readonly<Record<string, string>> = {
-    folded: 'true time, ms',
-    true: 'true time, ms',
-    order: 'order; ms',
-  };
-  const ticks = scale.ticks.flatMap(({ x, label }): Mark[] => [
-    {
-      shape: 'line',
-      role: 'tick',
-      points: [
-        [x, y],
-        [x, y + 5],
-      ],
-    },
-    { shape: 'text', role: 'tick', x: Math.min(x, width - 8), y: y + 16, text: label, anchor: 'middle' },
-  ]);
-  return [
-    { shape: 'text', role: 'sub', x: NAME_X, y: y + 16, text: names[view.axis] ?? `clock of ${view.axis}, ms` },
-    ...ticks,
-  ];
-}
-
-function legendMarks(y: number): Mark[] {
-  const marks: Mark[] = [];
-  let x = NAME_X;
-  const word = (text: string): void => {
-    marks.push({ shape: 'text', role: 'legend', x: x + 12, y: y + 12, text });
-    x += 12 + textWidth(text, 10) + 20;
-  };
-  const glyph = (name: 'dot' | 'ring' | 'cross', role: 'yes' | 'no' | 'lost', text: string): void => {
-    marks.push({ shape: 'glyph', glyph: name, role, x: x + 4, y: y + 8 });
-    word(text);
-  };
-  glyph('dot', 'yes', 'node says yes');
-  glyph('ring', 'no', 'node says no');
-  glyph('cross', 'lost', 'message lost');
-  for (const [role, text] of [
-    ['down', 'down'],
-    ['frozen', 'frozen'],
-    ['thin', 'no quorum'],
-  ] as const) {
-    marks.push({ shape: 'box', role, x: x - 4, y: y + 3, w: 13, h: 11 });
-    word(text);
-  }
-  marks.push({
-    shape: 'line',
-    role: 'expiry',
-    points: [
-      [x + 4, y + 2],
-      [x + 4, y + 15],
-    ],
-  });
-  word('expires by the clock of the node');
-  marks.push({
-    shape: 'line',
-    role: 'ghost',
-    points: [
-      [x + 4, y + 2],
-      [x + 4, y + 15],
-    ],
-  });
-  word('by true time');
-  return marks;
 }

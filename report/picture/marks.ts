@@ -23,6 +23,7 @@ export type Role =
   | 'note'
   | 'bad'
   | 'good'
+  | 'gone'
   | 'band'
   | 'rule'
   | 'fold'
@@ -43,6 +44,12 @@ interface Common {
   readonly seq?: number;
   /** Which token it is about, from 1: its colour, which its letter says as well. */
   readonly tone?: number;
+  /** What it stands for, for a card: of what has a beginning and an end. */
+  readonly words?: string;
+  /** Stays at the left edge while a picture scrolls. */
+  readonly pinned?: boolean;
+  /** Has nothing to do with what went wrong. */
+  readonly dim?: boolean;
 }
 
 /** Lengths are pixels from the top left of the picture. */
@@ -99,6 +106,10 @@ export interface Picture {
   readonly xOf: (seq: number) => number;
   /** The picture in one sentence, for those who do not see it. */
   readonly label: string;
+  /** Width of what stays at the left edge while it scrolls, pixels. */
+  readonly gutter: number;
+  /** Retries that are drawn as one. */
+  readonly folded: number;
 }
 
 /** How a run is looked at. */
@@ -113,10 +124,22 @@ export interface View {
   readonly heading: boolean;
   /** How likely a violation was as the run went on; nothing is drawn of it where it is left out. */
   readonly likelihood?: Likelihood | null;
+  /** Mitigations with which the same schedule breaks nothing. */
+  readonly prevented?: readonly string[];
+  /** Draws every retry by itself. Default: many equal ones in a row are one, with their count. */
+  readonly allRetries?: boolean;
 }
 
 /** How a picture is drawn that nobody can change. */
 export const STATIC_VIEW: View = { axis: 'folded', width: 1120, zoom: 1, heading: true };
+
+/** A text that is no wider than this, its middle left out. */
+export function clipped(text: string, width: number, size: number): string {
+  const most = Math.max(3, Math.floor(width / (size * 0.575)));
+  if (text.length <= most) return text;
+  const tail = Math.floor((most - 1) / 3);
+  return `${text.slice(0, most - 1 - tail)}…${tail === 0 ? '' : text.slice(-tail)}`;
+}
 
 /** About how wide a text is, pixels. */
 export function textWidth(text: string, size: number = 11): number {

@@ -7,7 +7,7 @@ import type { Mark } from './marks.js';
 import { type Note, Notes, stacked } from './rows.js';
 import type { Scale } from './scale.js';
 import type { Scene } from './scene.js';
-import type { FaultSpan, KeySpan } from './spans.js';
+import type { Befallen, KeySpan } from './spans.js';
 
 /** Expiries nearer than this to where true time would put them look the same, µs: a node counts whole milliseconds. */
 const APART_US = 1_500;
@@ -18,8 +18,7 @@ export function nodeLane(
   scene: Scene,
   scale: Scale,
   allKeys: readonly KeySpan[],
-  faults: readonly FaultSpan[],
-  clocks: ReadonlySet<string>,
+  { faults, clocks }: Befallen,
 ): LanePlan {
   const keys = allKeys.filter((it) => it.node === node);
   const { rowOf, rows } = stacked(keys);
@@ -57,7 +56,10 @@ function keyMarks(key: KeySpan, scene: Scene, scale: Scale, y: number): Mark[] {
     forgotten: 'forgotten',
     open: expires,
   };
-  const marks = bar('key', from, to, y, [`${name}   ${ends[key.end]}`, name], { seq, tone });
+  const until = key.end === 'open' ? '' : `, to ${formatDurationMs(key.toUs)} ms`;
+  const words = `${key.node} has ${name} from ${formatDurationMs(key.fromUs)}${until}: ${ends[key.end]}`;
+  const marks = bar('key', from, to, y, [`${name}   ${ends[key.end]}`, name], { seq, tone, words });
+  if (key.end === 'forgotten') marks.push(tick('gone', Math.max(to, from + 3), y, { seq: key.endSeq, tone }));
   if (key.end === 'expired') marks.push(tick('expiry', to, y, { seq: key.endSeq, tone }));
   if (key.end === 'expired' && Math.abs(key.expiryUs - key.trueExpiryUs) > APART_US) {
     const ghost = scale.x(key.trueExpiryUs);
@@ -68,7 +70,7 @@ function keyMarks(key: KeySpan, scene: Scene, scale: Scale, y: number): Mark[] {
 }
 
 function tick(
-  role: 'expiry' | 'ghost',
+  role: 'expiry' | 'ghost' | 'gone',
   x: number,
   y: number,
   about: { readonly seq: number; readonly tone: number },

@@ -1,4 +1,5 @@
 import { formatDurationMs } from '../../scenarios/index.js';
+import type { PlaceInInstant } from './instants.js';
 import { textWidth } from './marks.js';
 
 /** A stretch of time in which nothing happens, drawn short. */
@@ -16,12 +17,14 @@ interface Tick {
 
 /** Where instants lie. */
 export interface Scale {
-  /** Pixels from the left; `seq` tells events of one instant apart where they have places of their own. */
+  /** Pixels from the left; `seq` tells events of one instant apart. */
   readonly x: (us: number, seq?: number) => number;
   /** Pixels from the left to where the scale ends. */
   readonly right: number;
   readonly folds: readonly Fold[];
   readonly ticks: readonly Tick[];
+  /** Instants in which events lie apart: from where to where, pixels. */
+  readonly instants: readonly (readonly [from: number, to: number])[];
 }
 
 /** From where to where a scale goes, pixels, and how it names instants. */
@@ -33,6 +36,8 @@ export interface ScaleOptions {
   /** Instants whose labels matter most. */
   readonly marked: readonly number[];
   readonly label?: (us: number) => string;
+  /** Where events lie within their instants; those that are not in it lie at the beginning. */
+  readonly places?: ReadonlyMap<number, PlaceInInstant>;
 }
 
 const USUAL_GAP = 46;
@@ -51,17 +56,35 @@ export function foldedScale(instants: readonly number[], options: ScaleOptions):
   const natural = gaps.map((gap) =>
     isQuiet(gap) ? FOLD_WIDTH : Math.min(Math.max((gap / usual) * USUAL_GAP, LEAST_GAP), USUAL_GAP * 3),
   );
-  const sum = natural.reduce((all, it) => all + it, 0);
+  const places = options.places ?? new Map<number, PlaceInInstant>();
+  const widths = widthsOf(times, places);
+  const all = [...natural, ...widths].reduce((sum, it) => sum + it, 0);
   const wanted =
-    options.zoom < 1 ? Math.max(options.width, sum * options.zoom) : Math.max(options.width, sum) * options.zoom;
-  const factor = sum === 0 ? 1 : wanted / sum;
-  const xs: number[] = [options.left];
-  for (const width of natural) xs.push((xs.at(-1) ?? 0) + width * factor);
+    options.zoom < 1 ? Math.max(options.width, all * options.zoom) : Math.max(options.width, all) * options.zoom;
+  const factor = all === 0 ? 1 : wanted / all;
+  const starts: number[] = [options.left];
+  const ends: number[] = [options.left + (widths[0] ?? 0) * factor];
+  for (const [i, width] of natural.entries()) {
+    starts.push((ends[i] ?? 0) + width * factor);
+    ends.push((starts[i + 1] ?? 0) + (widths[i + 1] ?? 0) * factor);
+  }
   const folds = gaps.flatMap((gap, i) =>
-    isQuiet(gap) ? [{ x: xs[i] ?? 0, width: (natural[i] ?? 0) * factor, us: gap }] : [],
+    isQuiet(gap) ? [{ x: ends[i] ?? 0, width: (natural[i] ?? 0) * factor, us: gap }] : [],
   );
-  const x = piecewise(times, xs);
-  return { x, right: xs.at(-1) ?? options.left, folds, ticks: ticksAt(times, x, options) };
+  const spans = starts.flatMap((from, i) => ((ends[i] ?? from) > from ? [[from, ends[i] ?? from] as const] : []));
+  const at = piecewise(times, starts, ends);
+  const x = (us: number, seq?: number): number => {
+    const place = seq === undefined ? undefined : places.get(seq);
+    return at(us) + (place?.atUs === us ? place.offset * factor : 0);
+  };
+  return { x, right: ends.at(-1) ?? options.left, folds, ticks: ticksAt(times, at, options), instants: spans };
+}
+
+/** How wide each instant is. */
+function widthsOf(times: readonly number[], places: ReadonlyMap<number, PlaceInInstant>): number[] {
+  const widest = new Map<number, number>();
+  for (const { atUs, offset } of places.values()) if (offset > (widest.get(atUs) ?? 0)) widest.set(atUs, offset);
+  return times.map((us) => widest.get(us) ?? 0);
 }
 
 /** True time as it is. */
@@ -71,7 +94,7 @@ export function linearScale(instants: readonly number[], options: ScaleOptions):
   const span = Math.max(1, (times.at(-1) ?? 0) - first);
   const width = options.width * options.zoom;
   const x = (us: number): number => options.left + (width * Math.min(Math.max(us - first, 0), span)) / span;
-  return { x, right: options.left + width, folds: [], ticks: ticksAt(times, x, options) };
+  return { x, right: options.left + width, folds: [], instants: [], ticks: ticksAt(times, x, options) };
 }
 
 /** Each event has a place of its own; what has none takes that of the events at its instant. */
@@ -89,7 +112,7 @@ export function orderScale(
     return options.left + step * (place + 0.5);
   };
   const ticks = ticksAt([...new Set(times)], x, options);
-  return { x, right: options.left + step * Math.max(1, events.length), folds: [], ticks };
+  return { x, right: options.left + step * Math.max(1, events.length), folds: [], instants: [], ticks };
 }
 
 function sorted(instants: readonly number[]): number[] {
@@ -101,13 +124,18 @@ function median(values: readonly number[]): number {
   return all[Math.floor(all.length / 2)] ?? 1;
 }
 
-function piecewise(times: readonly number[], xs: readonly number[]): (us: number) => number {
+/** From an instant to where it begins; between two, from the end of the earlier to the beginning of the later one. */
+function piecewise(
+  times: readonly number[],
+  starts: readonly number[],
+  ends: readonly number[],
+): (us: number) => number {
   return (us) => {
     const i = lowerBound(times, us);
     const [to, from] = [times[i], times[i - 1]];
-    if (to === us || from === undefined) return xs[i] ?? xs[0] ?? 0;
-    if (to === undefined) return xs.at(-1) ?? 0;
-    const [start = 0, end = 0] = [xs[i - 1], xs[i]];
+    if (to === us || from === undefined) return starts[i] ?? starts[0] ?? 0;
+    if (to === undefined) return ends.at(-1) ?? 0;
+    const [start = 0, end = 0] = [ends[i - 1], starts[i]];
     return start + ((end - start) * (us - from)) / (to - from);
   };
 }

@@ -22,6 +22,10 @@ export interface Scene {
   /** What the picture is about: grave violations, else what there is. */
   readonly violations: readonly Violation[];
   readonly outages: readonly Outage[];
+  /** Votes that make a lock on all nodes. */
+  readonly quorum: number;
+  /** What the lock takes off a TTL for drift, µs; 0 for a TTL that no lock of the schedule has. */
+  readonly allowanceUs: (ttlMs: number) => number;
   /** Whose lock the clients ran. */
   readonly lock: RunSnapshot['lock'];
   /** For the words on faults. */
@@ -43,6 +47,7 @@ export function sceneOf(schedule: Schedule, taken: RunSnapshot): Scene {
     else list.push(event);
   }
   const names = new Map(taken.names);
+  const allowances = new Map(taken.allowances);
   const eventOf = (seq: number): TraceEvent | undefined => bySeq.get(seq);
   const effectsOf = (seq: number): readonly TraceEvent[] => effects.get(seq) ?? NOTHING;
   const tokenName = (token: number): string => names.get(token) ?? '?';
@@ -58,6 +63,8 @@ export function sceneOf(schedule: Schedule, taken: RunSnapshot): Scene {
     tokenName,
     violations,
     outages,
+    quorum: taken.quorum,
+    allowanceUs: (ttlMs) => allowances.get(ttlMs) ?? 0,
     lock: taken.lock,
     context: { schedule, policy, trace: events, eventOf, effectsOf: (event) => effectsOf(event.seq), tokenName },
     heading,

@@ -1,6 +1,6 @@
-import { quorumOf } from '../../deviations/index.js';
 import type { TraceEvent } from '../../sim/index.js';
 import { numberOf, textOf } from '../details.js';
+import type { FoldedRetries } from './retries.js';
 import type { Scene } from './scene.js';
 
 /** A key on a node, from its setting until it was gone. */
@@ -24,10 +24,10 @@ export interface KeySpan {
 export function keySpansOf(scene: Scene): KeySpan[] {
   const spans: KeySpan[] = [];
   const open = new Map<string, KeySpan>();
-  const downSince = new Map<string, number>();
+  const downSince = new Map<string, TraceEvent>();
   const endUs = endOf(scene.events);
   for (const event of scene.events) {
-    if (event.kind === 'crash') downSince.set(event.process, event.atUs);
+    if (event.kind === 'crash') downSince.set(event.process, event);
     if (event.kind !== 'key-set' && event.kind !== 'key-lengthened' && event.kind !== 'key-gone') continue;
     const resource = textOf(event, 'resource');
     const place = `${event.process} ${resource}`;
@@ -74,13 +74,16 @@ function expiries(event: TraceEvent, scene: Scene): Pick<KeySpan, 'expiryUs' | '
   return { expiryUs, trueExpiryUs: ttlMs === 0 ? expiryUs : event.atUs + ttlMs * MS };
 }
 
-function close(span: KeySpan, event: TraceEvent, downSinceUs: number | undefined, scene: Scene): void {
+function close(span: KeySpan, event: TraceEvent, crash: TraceEvent | undefined, scene: Scene): void {
   const how = textOf(event, 'how');
   span.end = how === 'deleted' || how === 'overwritten' || how === 'forgotten' ? how : 'expired';
   span.toUs = event.atUs;
   span.endSeq = event.seq;
   // What a restart finds gone was gone with the crash.
-  if (how === 'forgotten' && scene.eventOf(event.cause)?.kind === 'restart') span.toUs = downSinceUs ?? event.atUs;
+  if (how === 'forgotten' && crash !== undefined && scene.eventOf(event.cause)?.kind === 'restart') {
+    span.toUs = crash.atUs;
+    span.endSeq = crash.seq;
+  }
 }
 
 /** How many nodes held a token, in a stretch of time in which that did not change. */
@@ -92,8 +95,10 @@ export interface TruthSpan {
   readonly votes: number;
   readonly quorum: number;
   readonly nodes: number;
-  /** The event that made it so. */
+  /** The event that made it so, all of its instant that did, and the one that ended it. */
   readonly seq: number;
+  readonly seqs: readonly number[];
+  readonly endSeq: number;
 }
 
 /** Which token a quorum really held, and where one had fallen below it; what never had a quorum is left out. */
@@ -112,7 +117,7 @@ export function truthSpansOf(scene: Scene, keys: readonly KeySpan[]): TruthSpan[
 function quorumFor(token: number, scene: Scene): [quorum: number, nodes: number] {
   const nodes = scene.nodes.length;
   const claim = scene.claims.find((it) => it.token === token);
-  if (claim === undefined) return [quorumOf(scene.context.policy, nodes), nodes];
+  if (claim === undefined) return [scene.quorum, nodes];
   const event = scene.eventOf(claim.seq);
   return [claim.quorum, event === undefined ? nodes : numberOf(event, 'nodes')];
 }
@@ -129,14 +134,29 @@ function countsOf(group: readonly KeySpan[], quorum: number, nodes: number): Tru
   const spans: TruthSpan[] = [];
   let votes = 0;
   let had = false;
+  let seqs: readonly number[] = [];
   for (const [index, { atUs, by, seq }] of changes.entries()) {
     votes += by;
+    seqs = changes[index - 1]?.atUs === atUs ? [...seqs, seq] : [seq];
     had ||= votes >= quorum;
-    const toUs = changes[index + 1]?.atUs ?? atUs;
+    const { atUs: toUs, seq: endSeq } = changes[index + 1] ?? { atUs, seq };
     if (!had || votes === 0 || toUs <= atUs) continue;
     const last = spans.at(-1);
-    if (last !== undefined && last.votes === votes && last.toUs === atUs) spans[spans.length - 1] = { ...last, toUs };
-    else spans.push({ resource: first.resource, token: first.token, fromUs: atUs, toUs, votes, quorum, nodes, seq });
+    if (last !== undefined && last.votes === votes && last.toUs === atUs)
+      spans[spans.length - 1] = { ...last, toUs, endSeq };
+    else
+      spans.push({
+        resource: first.resource,
+        token: first.token,
+        fromUs: atUs,
+        toUs,
+        votes,
+        quorum,
+        nodes,
+        seq,
+        seqs,
+        endSeq,
+      });
   }
   return spans;
 }
@@ -148,6 +168,16 @@ export interface FaultSpan {
   readonly fromUs: number;
   readonly toUs: number;
   readonly seq: number;
+  /** The event that ended it; `undefined` if none did. */
+  readonly endSeq: number | undefined;
+}
+
+/** What lanes of processes show besides what they do. */
+export interface Befallen {
+  readonly faults: readonly FaultSpan[];
+  /** Processes whose clocks are drawn. */
+  readonly clocks: ReadonlySet<string>;
+  readonly retries: readonly FoldedRetries[];
 }
 
 /** What befell processes, in order. */
@@ -158,18 +188,21 @@ export function faultSpansOf(scene: Scene): FaultSpan[] {
 
 function faultSpans(event: TraceEvent, index: number, scene: Scene, endUs: number): FaultSpan[] {
   const { seq, atUs: fromUs } = event;
-  const span = (kind: FaultSpan['kind'], toUs: number, process = event.process): FaultSpan => ({
+  const span = (kind: FaultSpan['kind'], toUs: number, process = event.process, endSeq?: number): FaultSpan => ({
     process,
     kind,
     fromUs,
     toUs: Math.min(toUs, Math.max(endUs, fromUs)),
     seq,
+    endSeq,
   });
   const untilUs = numberOf(event, 'untilUs');
   switch (event.kind) {
     case 'crash':
-    case 'client-crash':
-      return [span('down', upAgain(index, scene) ?? endUs)];
+    case 'client-crash': {
+      const back = upAgain(index, scene);
+      return [span('down', back?.atUs ?? endUs, event.process, back?.seq)];
+    }
     case 'pause':
     case 'suspend':
       return [span('frozen', untilUs)];
@@ -189,10 +222,10 @@ function faultSpans(event: TraceEvent, index: number, scene: Scene, endUs: numbe
 }
 
 /** When a process that went down was there again, by itself or because another took its place. */
-function upAgain(crash: number, { events }: Scene): number | undefined {
+function upAgain(crash: number, { events }: Scene): TraceEvent | undefined {
   const process = events[crash]?.process;
   const isBack = ({ kind }: TraceEvent): boolean => kind === 'restart' || kind === 'failover';
-  return events.find((it, index) => index > crash && it.process === process && isBack(it))?.atUs;
+  return events.find((it, index) => index > crash && it.process === process && isBack(it));
 }
 
 function smallerSide(event: TraceEvent): readonly string[] {

@@ -17,7 +17,7 @@ export const PICTURE_CSS: string = `
 .expiry.l{stroke:var(--t,var(--ink));stroke-width:3}
 .down.b{fill:url(#hatch);stroke:var(--soft)}.frozen.b{fill:url(#dots);stroke:var(--soft)}
 .cut.b{fill:none;stroke:var(--soft);stroke-dasharray:6 3}.refusing.b{fill:none;stroke:var(--soft);stroke-dasharray:1 3;stroke-width:2}
-.picture .fault.x,.picture .note.x,.picture .bad.x,.picture .name,.picture .after.x,.picture .thin.x{paint-order:stroke;stroke:var(--paper);stroke-width:3px;stroke-linejoin:round}
+.picture .fault.x,.picture .note.x,.picture .bad.x,.picture .good.x,.picture .name,.picture .after.x,.picture .thin.x{paint-order:stroke;stroke:var(--paper);stroke-width:3px;stroke-linejoin:round}
 .picture .fault.x{font-weight:600}.fault.g{stroke:var(--ink);stroke-width:2}.picture .note.x{fill:var(--t,var(--ink))}
 .picture .bad.x{fill:var(--bad);font-weight:700}
 .request.l,.write.l{stroke:var(--t);stroke-opacity:.75}.request.h,.write.h{fill:var(--t)}.write.l{stroke-width:2}
@@ -27,5 +27,7 @@ export const PICTURE_CSS: string = `
 .picture .write.g{fill:var(--t);stroke:var(--paper)}
 .picture .request.h,.picture .write.h{fill:var(--t)}
 .band{fill:var(--veil)}.rule.l{stroke:var(--bad);stroke-width:1.6}.fold.b{fill:url(#fold)}
+.gone.l{stroke:var(--bad);stroke-width:3}.picture .good.x{fill:var(--good);font-weight:700}
+.dim.l,.dim.h,.dim.g,.dim.b{opacity:.3}.picture .dim.x{fill:var(--soft);font-weight:400}.picture .key.dim.x,.picture .truth.dim.x{fill:var(--ink)}
 .clock.l{stroke:var(--ink);stroke-width:1.4}.chance.l{stroke:var(--bad);stroke-width:2}
 `.trim();

@@ -37,7 +37,8 @@ export function svgOf(mark: Mark): string {
 function attributes(mark: Mark, shape: string): string {
   const tone = mark.tone === undefined ? '' : ` t${mark.tone % TONES}`;
   const seq = mark.seq === undefined ? '' : ` data-seq="${mark.seq}"`;
-  return `class="${shape} ${mark.role}${tone}"${seq}`;
+  const dim = mark.dim === true ? ' dim' : '';
+  return `class="${shape} ${mark.role}${tone}${dim}"${seq}`;
 }
 
 function boxSvg(mark: BoxMark): string {

@@ -1,3 +1,4 @@
+import { formatDurationMs } from '../../scenarios/index.js';
 import type { TraceEvent } from '../../sim/index.js';
 import { listOf, numberOf } from '../details.js';
 import { bar, type LanePlan, rowY } from './lane.js';
@@ -14,8 +15,8 @@ export function truthLane(resource: string, scene: Scene, scale: Scale, all: rea
   const { rowOf, rows } = stacked(spans);
   return {
     id: `truth ${resource}`,
-    name: resource,
-    sub: 'truth',
+    name: `lock ${resource}`,
+    sub: 'quorum',
     rows,
     notes: new Notes(scale.right),
     clock: false,
@@ -24,11 +25,24 @@ export function truthLane(resource: string, scene: Scene, scale: Scale, all: rea
 }
 
 function truthMarks(span: TruthSpan, scene: Scene, scale: Scale, y: number): Mark[] {
-  const { token: tone, seq, votes, nodes, quorum } = span;
+  const { token: tone, seq, endSeq, votes, nodes, quorum } = span;
   const name = `${scene.tokenName(tone)} ${votes}/${nodes}`;
   const has = votes >= quorum;
   const texts = has ? [`a quorum holds ${name}`, name] : [`${name}: no quorum`, name];
-  return bar(has ? 'truth' : 'thin', scale.x(span.fromUs, seq), scale.x(span.toUs), y, texts, { seq, tone });
+  const what = has ? 'a quorum' : 'too few for a quorum';
+  const words = `${votes} of ${nodes} nodes have ${scene.tokenName(tone)}, ${what}: ${formatDurationMs(span.fromUs)} to ${formatDurationMs(span.toUs)} ms`;
+  return bar(
+    has ? 'truth' : 'thin',
+    Math.max(...span.seqs.map((it) => scale.x(span.fromUs, it))),
+    scale.x(span.toUs, endSeq),
+    y,
+    texts,
+    {
+      seq,
+      tone,
+      words,
+    },
+  );
 }
 
 /** The protected resource: writes that it took or refused. */
@@ -48,7 +62,7 @@ export function writesLane(resource: string, scene: Scene, scale: Scale): LanePl
   }
   return {
     id: resourceLane(resource),
-    name: resource,
+    name: `data ${resource}`,
     sub: 'writes',
     rows: 1,
     notes,

@@ -1,31 +1,31 @@
-import type { JSX } from 'preact';
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { JSX, RefObject } from 'preact';
+import { type StateUpdater, useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { describeEvent } from '../event-words.js';
 import type { Other, Payload } from '../payload.js';
 import { layout } from '../picture/layout.js';
-import { STATIC_VIEW } from '../picture/marks.js';
 import { Bar, nextAxis } from './bar.js';
 import { DiffView, type Side } from './diff-view.js';
-import { Header } from './header.js';
+import { About, Header } from './header.js';
 import { Inspector } from './inspector.js';
 import { type Action, actionOf, Help, keysFor } from './keys.js';
+import { Legend } from './legend.js';
 import type { Place } from './link.js';
-import { indexOf, moved, type Opened, rerun } from './model.js';
+import { indexOf, isMove, type Move, moved, type Opened, rerun } from './model.js';
 import { PictureView } from './picture-view.js';
 import { Settings } from './settings.js';
 import type { Engine } from './start-engine.js';
 import { EventTable } from './table.js';
 import { usePlace, useWidth } from './use-place.js';
+import { type Play, usePlay } from './use-play.js';
 import { useRuns } from './use-runs.js';
 import { WindowBar } from './window-bar.js';
-import { beyond, useWindows } from './windows.js';
+import { beyond, useWindows, type Windows } from './windows.js';
 
 /** The whole page. Its state is its address. */
 export function App({ payload, first }: { readonly payload: Payload; readonly first: Opened }): JSX.Element {
   const other = payload.source.kind === 'schedule' ? payload.source.other : null;
   const [place, setPlace] = usePlace(other !== null);
   const width = useWidth();
-  const [help, setHelp] = useState(false);
   const field = useRef<HTMLInputElement>(null);
   const windows = useWindows(payload, place.event);
   const { engine, written, opened, beside } = useRuns(payload, first, place.settings, windows, other);
@@ -33,56 +33,110 @@ export function App({ payload, first }: { readonly payload: Payload; readonly fi
   const at = selectedIn(opened, place);
   const event = scene.events[at];
   const shown = useMemo(() => filtered(opened, place.filter), [opened, place.filter]);
-  const { axis, zoom } = place;
+  const { axis, zoom, all } = place;
   const keys = useMemo(() => keysFor(payload.source), [payload]);
   // Drawn for the run as it was written.
-  const chances = opened === written ? payload.likelihood : null;
+  const isWritten = opened === written;
+  const chances = isWritten ? payload.likelihood : null;
+  const prevented = isWritten && payload.source.kind === 'schedule' ? payload.source.prevented : NONE;
   const picture = useMemo(
-    () => layout(scene, { ...STATIC_VIEW, heading: false, axis, zoom, width, likelihood: chances }),
-    [scene, axis, zoom, width, chances],
+    () => layout(scene, { axis, zoom, width, heading: false, likelihood: chances, prevented, allRetries: all }),
+    [scene, axis, zoom, width, chances, prevented, all],
   );
   const go = (change: Partial<Place>): void => setPlace((now) => ({ ...now, ...change }));
   const pick = (seq: number): void => go({ event: seq });
-  const act = (action: Action): void => {
-    if (action === 'axis') go({ axis: nextAxis(axis, scene.clients) });
-    else if (action === 'diff') go({ diff: !place.diff });
-    else if (action === 'help') setHelp(!help);
-    else if (action === 'wider') go({ zoom: Math.min(16, zoom * 1.5) });
-    else if (action === 'narrower') go({ zoom: Math.max(0.001, zoom / 1.5) });
-    else if (action === 'filter') field.current?.focus();
-    else {
-      // From where the page is by then: keys may come faster than it is painted.
-      setPlace((now) => {
-        const from = selectedIn(opened, now);
-        const far = windows === null ? null : beyond(windows, scene.events[from]?.seq ?? 0, action);
-        return { ...now, event: far ?? scene.events[moved(opened, shown, from, action)]?.seq ?? now.event };
-      });
-    }
-  };
+  const acts = useActions({ opened, windows, shown, at, place, setPlace, field });
+  const { act, help, play, closed, on } = acts;
   useKeys(keys, act);
-  const on: Action[] = [...(place.diff ? ['diff' as const] : []), ...(help ? ['help' as const] : [])];
-  const bar = { keys, place, clients: scene.clients, pressed: new Set(on), field, onAction: act, onGo: go };
+  const { speed, setSpeed: onSpeed } = play;
+  const { folded } = picture;
+  const about = { keys, place, clients: scene.clients, pressed: on, field, folded, speed, onSpeed };
   const sides = sidesOf(opened, written, beside, other);
   return (
-    <>
-      <Header payload={payload} opened={opened} written={written} />
-      <main>
-        <Changes payload={payload} engine={engine} settings={place.settings} onGo={go} />
-        <Bar {...bar} />
-        {help ? <Help keys={keys} /> : null}
-        {windows === null ? null : <WindowBar windows={windows} event={place.event} onGo={pick} />}
-        <PictureView picture={picture} selected={event ?? null} onPick={pick} />
-        {place.diff ? <DiffView {...sides} view={{ axis, zoom, width }} onPick={pick} /> : null}
-        <div class="below">
-          <Inspector opened={opened} event={event} onPick={pick} />
-          <EventTable scene={scene} shown={shown} at={at} onPick={pick} />
-        </div>
-      </main>
+    <main>
+      <div class="top">
+        <Header payload={payload} opened={opened} written={written} />
+        <PictureView picture={picture} scene={scene} selected={event ?? null} onPick={pick} closed={closed} />
+      </div>
+      <Legend picture={picture} />
+      <Bar {...about} onAction={act} onGo={go} />
+      {help ? <Help keys={keys} onAction={act} /> : null}
+      <Changes payload={payload} engine={engine} settings={place.settings} onGo={go} />
+      {windows === null ? null : <WindowBar windows={windows} event={place.event} onGo={pick} />}
+      {place.diff ? <DiffView {...sides} view={{ axis, zoom, width }} onPick={pick} /> : null}
+      <div class="below">
+        <Inspector opened={opened} event={event} onPick={pick} />
+        <EventTable scene={scene} shown={shown} at={at} onPick={pick} />
+      </div>
+      <About payload={payload} opened={opened} written={written} />
       <p class="spoken" role="status">
         {event === undefined ? '' : `${event.process} ${describeEvent(event, scene)}`}
       </p>
-    </>
+    </main>
   );
+}
+
+const NONE: readonly string[] = [];
+
+/** What keys and buttons do. */
+function useActions(page: {
+  readonly opened: Opened;
+  readonly windows: Windows | null;
+  readonly shown: readonly number[];
+  readonly at: number;
+  readonly place: Place;
+  readonly setPlace: (change: StateUpdater<Place>) => void;
+  readonly field: RefObject<HTMLInputElement | null>;
+}): {
+  readonly act: (action: Action) => void;
+  readonly help: boolean;
+  readonly play: Play;
+  /** Counts how often something was closed. */
+  readonly closed: number;
+  /** What is switched on. */
+  readonly on: ReadonlySet<Action>;
+} {
+  const { opened, windows, shown, at, place, setPlace, field } = page;
+  const { scene } = opened;
+  const { axis, zoom, all, diff } = place;
+  const [help, setHelp] = useState(false);
+  const [closed, setClosed] = useState(0);
+  const go = (change: Partial<Place>): void => setPlace((now) => ({ ...now, ...change }));
+  const step = (action: Move): void =>
+    // From where the page is by then: keys may come faster than it is painted.
+    setPlace((now) => {
+      const from = selectedIn(opened, now);
+      const far = windows === null ? null : beyond(windows, scene.events[from]?.seq ?? 0, action);
+      return { ...now, event: far ?? scene.events[moved(opened, shown, from, action)]?.seq ?? now.event };
+    });
+  const play = usePlay(at === shown.at(-1), () => step('next'));
+  const close = (): void => {
+    setClosed((now) => now + 1);
+    play.stop();
+    if (help) setHelp(false);
+    else if (diff) go({ diff: false });
+  };
+  const switches: Readonly<Record<Exclude<Action, Move>, () => void>> = {
+    play: play.toggle,
+    axis: () => go({ axis: nextAxis(axis, scene.clients) }),
+    diff: () => go({ diff: !diff }),
+    retries: () => go({ all: !all }),
+    help: () => setHelp(!help),
+    wider: () => go({ zoom: Math.min(16, zoom * 1.5) }),
+    narrower: () => go({ zoom: Math.max(0.001, zoom / 1.5) }),
+    filter: () => field.current?.focus(),
+    close,
+  };
+  const act = (action: Action): void => {
+    if (isMove(action)) step(action);
+    else switches[action]();
+  };
+  const states: readonly (readonly [Action, boolean])[] = [
+    ['diff', diff],
+    ['help', help],
+    ['play', play.isOn],
+  ];
+  return { act, help, play, closed, on: new Set(states.flatMap(([action, isOn]) => (isOn ? [action] : []))) };
 }
 
 /** Does what a key stands for. */

@@ -1,23 +1,39 @@
 import type { JSX, Ref } from 'preact';
 import { type Action, type keysFor, Toolbar } from './keys.js';
 import type { Place } from './link.js';
+import { SPEEDS } from './use-play.js';
 
-/** What can be done with the page: buttons, the axis of the picture, and the filter of the table. */
+/** What can be done with the page: buttons, how fast it plays, the axis of the picture, and the filter of the table. */
 export function Bar(props: {
   readonly keys: ReturnType<typeof keysFor>;
   readonly place: Place;
   readonly clients: readonly string[];
   readonly pressed: ReadonlySet<Action>;
   readonly field: Ref<HTMLInputElement>;
+  /** Retries that the picture draws as one. */
+  readonly folded: number;
+  /** Events a second. */
+  readonly speed: number;
+  readonly onSpeed: (speed: number) => void;
   readonly onAction: (action: Action) => void;
   readonly onGo: (change: Partial<Place>) => void;
 }): JSX.Element {
-  const { keys, place, clients, pressed, field, onAction, onGo } = props;
+  const { keys, place, clients, pressed, field, folded, speed, onSpeed, onAction, onGo } = props;
   return (
     <div class="bar">
       <Toolbar keys={keys} onAction={onAction} pressed={pressed} />
-      <label class="axis">
-        axis{' '}
+      <label>
+        speed{' '}
+        <select value={String(speed)} onChange={(it) => onSpeed(Number(it.currentTarget.value))}>
+          {SPEEDS.map((it) => (
+            <option key={it} value={String(it)}>
+              {it} a second
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        time{' '}
         <select value={place.axis} onChange={(it) => onGo({ axis: it.currentTarget.value })}>
           {axes(clients).map((name) => (
             <option key={name} value={name}>
@@ -26,6 +42,11 @@ export function Bar(props: {
           ))}
         </select>
       </label>
+      {folded === 0 && !place.all ? null : (
+        <button type="button" aria-pressed={place.all} onClick={() => onAction('retries')}>
+          {place.all ? 'all retries' : `all retries (${folded} are folded)`} <kbd>r</kbd>
+        </button>
+      )}
       <label class="filter">
         filter{' '}
         <input
@@ -55,8 +76,8 @@ function axes(clients: readonly string[]): string[] {
 
 function axisWords(name: string): string {
   const words: Readonly<Record<string, string>> = {
-    folded: 'folded time',
-    true: 'true time',
+    folded: 'quiet times short',
+    true: 'true to scale',
     order: 'order of events',
   };
   return words[name] ?? `as ${name} saw it`;

@@ -5,7 +5,6 @@ import type { TraceEvent } from '../../sim/index.js';
 import { compare, partingSentence } from '../diff.js';
 import { describeEvent } from '../event-words.js';
 import { layout } from '../picture/layout.js';
-import { STATIC_VIEW } from '../picture/marks.js';
 import type { Opened } from './model.js';
 import { PictureView } from './picture-view.js';
 
@@ -39,7 +38,7 @@ export function DiffView(props: {
   const other = mine === 'a' ? b : a;
   const { axis, zoom, width } = view;
   const picture = useMemo(
-    () => layout(other.opened.scene, { ...STATIC_VIEW, heading: false, axis, zoom, width, likelihood: null }),
+    () => layout(other.opened.scene, { axis, zoom, width, heading: false }),
     [other.opened, axis, zoom, width],
   );
   return (
@@ -51,7 +50,7 @@ export function DiffView(props: {
           <h3>
             {other.name}: {other.opened.verdict}
           </h3>
-          <PictureView picture={picture} selected={null} onPick={() => {}} />
+          <PictureView picture={picture} scene={other.opened.scene} selected={null} onPick={() => {}} />
           <div class="rows">
             <table>
               <thead>

@@ -1,61 +1,100 @@
 import type { JSX } from 'preact';
+import { becameOf } from '../became.js';
 import type { Payload } from '../payload.js';
 import type { Opened } from './model.js';
 
-/** Verdict, sentences, and what the page can vouch for. */
-export function Header(props: {
+interface HeaderProps {
   readonly payload: Payload;
   readonly opened: Opened;
   readonly written: Opened;
-}): JSX.Element {
-  const { payload, opened, written } = props;
+}
+
+/** Verdict and one sentence, and what everybody asks first. */
+export function Header({ payload, opened, written }: HeaderProps): JSX.Element {
   const { heading } = opened.scene;
   const bad = heading.verdict === 'bad';
+  const isChanged = opened.settings.length > 0;
+  const became = isChanged ? becameOf(written.scene, opened.scene) : null;
+  const { source } = payload;
   return (
     <header>
       <p class="id">
-        {payload.id} · {payload.title}
+        {payload.id} · {isChanged ? 'what if, on the same schedule' : payload.title}
+        {source.kind === 'recording' ? ' · a recording' : ''}
       </p>
       <h1 class={bad ? 'bad' : 'good'} data-verdict={opened.verdict}>
         {bad ? '✗' : '✓'} {heading.title}
-        {opened.settings.length > 0 ? <span class="with"> with {opened.settings.join(' and ')}</span> : null}
+        {isChanged ? <span class="with"> with {opened.settings.join(' and ')}</span> : null}
       </h1>
-      {heading.sentences.map((it) => (
-        <p key={it} class="sentence">
-          {it}
-        </p>
+      {became === null ? null : <p class="became">{became}</p>}
+      {became !== null && !bad
+        ? null
+        : heading.sentences.map((it) => (
+            <p key={it} class="sentence">
+              {it}
+            </p>
+          ))}
+      <Answers opened={opened} prevented={isChanged || source.kind === 'recording' ? [] : source.prevented} />
+    </header>
+  );
+}
+
+/** Who held the lock, who else, from when to when, and what would have prevented it; why is in the sentence. */
+function Answers(props: { readonly opened: Opened; readonly prevented: readonly string[] }): JSX.Element | null {
+  const { answers } = props.opened.scene.heading;
+  if (answers === null) return null;
+  const rows: readonly (readonly [string, string])[] = [
+    ['held by', answers.holder],
+    ['and by', answers.other],
+    ['went wrong', answers.when],
+    ['prevented by', props.prevented.join(' or ') || 'none of the known mitigations alone'],
+  ];
+  return (
+    <dl class="answers">
+      {rows.map(([name, text]) => (
+        <div key={name}>
+          <dt>{name}</dt> <dd>{text}</dd>
+        </div>
       ))}
-      {payload.source.kind === 'recording' ? (
+      <div class="spoken">
+        <dt>why</dt> <dd>{answers.why}</dd>
+      </div>
+    </dl>
+  );
+}
+
+/** The configuration, how likely it was, the story, and what the page can vouch for. */
+export function About({ payload, opened, written }: HeaderProps): JSX.Element {
+  const { source, counterfactual, likelihood } = payload;
+  return (
+    <section class="about" aria-label="About this run">
+      <h2>About this run</h2>
+      {source.kind === 'recording' ? (
         <p class="recording">
-          <strong>A recording.</strong> This page shows what was taken down, and cannot run it again:{' '}
-          {payload.source.why}
+          <strong>A recording.</strong> This page shows what was taken down, and cannot run it again: {source.why}
         </p>
       ) : null}
-      <p class="config">{heading.config}</p>
-      {payload.source.kind === 'schedule' && payload.source.other !== null ? (
+      <p class="config">{opened.scene.heading.config}</p>
+      {source.kind === 'schedule' && source.other !== null ? (
         <p class="config">
-          compared with {payload.source.other.id} · {payload.source.other.title}:{' '}
-          <code>{payload.source.other.replay}</code>
+          compared with {source.other.id} · {source.other.title}: <code>{source.other.replay}</code>
         </p>
       ) : null}
-      {payload.counterfactual === null ? null : <p class="futures">{futuresLine(payload.counterfactual)}</p>}
-      {payload.likelihood === null ? null : (
+      {payload.story === '' ? null : <p>{payload.story}</p>}
+      {counterfactual === null ? null : <p>{futuresLine(counterfactual)}</p>}
+      {likelihood === null ? null : (
         <details class="model">
           <summary>What the chance in the picture is a share of</summary>
-          <p>{payload.likelihood.model}</p>
+          <p>{likelihood.model}</p>
         </details>
       )}
-      <details>
-        <summary>The story, and how to see it again</summary>
-        <p>{payload.story}</p>
-        <p>
-          <code>{payload.replay}</code>
-        </p>
-        <p data-hash={opened.hash} data-run={opened.stepAt === null ? 'taken' : 'here'}>
-          {vouched(payload, opened, written)}
-        </p>
-      </details>
-    </header>
+      <p>
+        To see it again: <code>{payload.replay}</code>
+      </p>
+      <p class="dim" data-hash={opened.hash} data-run={opened.stepAt === null ? 'taken' : 'here'}>
+        {vouched(payload, opened, written)}
+      </p>
+    </section>
   );
 }
 

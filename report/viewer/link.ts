@@ -7,10 +7,12 @@ export interface Place {
   readonly settings: readonly string[];
   readonly filter: string;
   readonly diff: boolean;
+  /** Whether equal retries are drawn one by one. */
+  readonly all: boolean;
 }
 
 /** Where a page begins. */
-const START: Place = { event: -1, axis: 'folded', zoom: 1, settings: [], filter: '', diff: false };
+const START: Place = { event: -1, axis: 'folded', zoom: 1, settings: [], filter: '', diff: false, all: false };
 
 /**
  * Reads the fragment of an address; what is not there or makes no sense is as at the start.
@@ -29,6 +31,7 @@ export function placeOf(fragment: string, comparing: boolean): Place {
     zoom: Math.min(16, Math.max(0.001, number('zoom', START.zoom))),
     settings: found.getAll('with'),
     filter: found.get('filter') ?? '',
+    all: found.has('all'),
     diff: found.has('diff') ? found.get('diff') !== '0' : comparing,
   };
 }
@@ -41,6 +44,7 @@ export function fragmentOf(place: Place, comparing: boolean): string {
   if (place.zoom !== START.zoom) made.set('zoom', String(place.zoom));
   for (const setting of place.settings) made.append('with', setting);
   if (place.filter !== '') made.set('filter', place.filter);
+  if (place.all) made.set('all', '1');
   if (place.diff !== comparing) made.set('diff', place.diff ? '1' : '0');
   return `#${made}`;
 }

@@ -54,17 +54,25 @@ export function rerunOther(engine: Engine, other: Other): Opened {
   return { scene: sceneOf(schedule, taken), verdict: taken.verdict, hash, stepAt, settings: [] };
 }
 
+const MOVES = [
+  'next',
+  'back',
+  'laneNext',
+  'laneBack',
+  'violation',
+  'faultNext',
+  'faultBack',
+  'other',
+  'cause',
+] as const;
+
 /** Where a step leads. */
-export type Move =
-  | 'next'
-  | 'back'
-  | 'laneNext'
-  | 'laneBack'
-  | 'violation'
-  | 'faultNext'
-  | 'faultBack'
-  | 'other'
-  | 'cause';
+export type Move = (typeof MOVES)[number];
+
+/** Whether it leads to another event. */
+export function isMove(action: string): action is Move {
+  return MOVES.some((it) => it === action);
+}
 
 /** Index of the event that a step leads to; the same one where there is none. */
 export function moved({ scene }: Opened, shown: readonly number[], at: number, move: Move): number {

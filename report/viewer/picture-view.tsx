@@ -1,93 +1,131 @@
-import type { JSX } from 'preact';
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { Picture } from '../picture/marks.js';
-import { SVG_DEFS, svgOf } from '../picture/svg.js';
-import { paint } from './canvas.js';
+import type { JSX, RefObject } from 'preact';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { Mark, Picture } from '../picture/marks.js';
+import type { Scene } from '../picture/scene.js';
+import { SVG_DEFS } from '../picture/svg.js';
+import { Card, type CardAt, cardOf } from './card.js';
+import { markAt } from './hit.js';
+import { Minimap } from './minimap.js';
+import { Stage } from './stage.js';
 import { MarkIndex, thinned } from './visible.js';
 
-/** More marks than this at once are painted on a canvas. */
-const MOST_SVG = 3000;
 /** How far beyond its edges a picture is painted ahead, pixels. */
 const AHEAD = 600;
+/** A picture that is this many times as wide as what is seen of it has a small one above it. */
+const LONG = 1.4;
 
-/** A picture with a cursor; only what can be seen of it is painted. */
-export function PictureView(props: {
+interface PictureProps {
   readonly picture: Picture;
+  readonly scene: Scene;
   /** Sequence number and process of the selected event. */
   readonly selected: { readonly seq: number; readonly process: string } | null;
   readonly onPick: (seq: number) => void;
-}): JSX.Element {
-  const { picture, selected, onPick } = props;
+  /** Counts what was asked to be closed: cards go with it. */
+  readonly closed?: number;
+}
+
+/** A picture with a cursor and cards; only what can be seen of it is painted, and the names of its lanes stay. */
+export function PictureView({ picture, scene, selected, onPick, closed }: PictureProps): JSX.Element {
+  const sight = useSight(picture);
+  const { box, follow } = sight;
+  const [card, setCard] = useState<CardAt | null>(null);
+  const { width, gutter } = picture;
+  const index = useMemo(() => indexOf(picture), [picture]);
+  const x = selected === null ? null : picture.xOf(selected.seq);
+  const lane = picture.lanes.find(({ id }) => id === selected?.process);
+  useEffect(() => setCard(null), [closed, picture]);
+  useEffect(() => {
+    const it = box.current;
+    if (it === null || x === null || selected === null) return;
+    const edge = Math.min(160, it.clientWidth / 3);
+    if (x < it.scrollLeft + gutter + 16 || x > it.scrollLeft + it.clientWidth - edge)
+      it.scrollLeft = Math.max(0, x - (it.clientWidth + gutter) / 2);
+    follow();
+    const isHere = document.activeElement === it;
+    setCard(isHere ? { seq: selected.seq, words: '', x: x - it.scrollLeft, y: lane?.y ?? 0 } : null);
+  }, [x, picture]);
+  const at = (event: MouseEvent): { readonly mark: Mark | null; readonly x: number; readonly y: number } => {
+    const { left, top } = (event.currentTarget as Element).getBoundingClientRect();
+    const [px, py] = [event.clientX - left, event.clientY - top];
+    return { mark: markAt(index.between(px - 12, px + 12), px, py), x: px, y: py };
+  };
+  const onMove = (event: MouseEvent): void => {
+    const { mark, x: px, y: py } = at(event);
+    const { scrollLeft = 0, scrollTop = 0 } = box.current ?? {};
+    setCard(mark === null ? null : cardOf(mark, px - scrollLeft, py - scrollTop));
+  };
+  const onClick = (event: MouseEvent): void => {
+    const { mark } = at(event);
+    if (mark?.seq !== undefined) onPick(mark.seq);
+  };
+  const room = box.current?.clientWidth ?? document.documentElement.clientWidth;
+  return (
+    <div class="view">
+      {width > LONG * room ? <Minimap picture={picture} most={Math.ceil(width - room)} {...sight} /> : null}
+      {/* A region that scrolls has to be reachable by keyboard. */}
+      <section
+        class="scroll"
+        ref={box}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: see above
+        tabIndex={0}
+        aria-label="Picture of the run, scrolls sideways"
+        onScroll={follow}
+      >
+        <Stage {...{ picture, index, x, lane, onMove, onClick }} window={sight.window} onLeave={() => setCard(null)} />
+      </section>
+      {card === null ? null : <Card at={card} scene={scene} width={room} />}
+      <svg
+        class="picture defs"
+        aria-hidden="true"
+        width="0"
+        height="0"
+        dangerouslySetInnerHTML={{ __html: SVG_DEFS }}
+      />
+    </div>
+  );
+}
+
+/** What does not stay at the edge, by where it lies. */
+function indexOf({ marks, width }: Picture): MarkIndex {
+  return new MarkIndex(
+    thinned(
+      marks.filter((it) => it.pinned !== true),
+      width,
+    ),
+  );
+}
+
+/** Which part of a picture is in sight. */
+interface Sight {
+  readonly box: RefObject<HTMLDivElement | null>;
+  /** Of the small picture: what is in sight, and what moves it. */
+  readonly frame: RefObject<SVGRectElement | null>;
+  readonly slider: RefObject<HTMLInputElement | null>;
+  /** What is painted, pixels from the left. */
+  readonly window: { readonly from: number; readonly to: number };
+  /** Paints on as the picture scrolls. */
+  readonly follow: () => void;
+  readonly onMove: (left: number) => void;
+}
+
+function useSight(picture: Picture): Sight {
   const box = useRef<HTMLDivElement>(null);
-  const stage = useRef<HTMLDivElement>(null);
-  const canvas = useRef<HTMLCanvasElement>(null);
+  const frame = useRef<SVGRectElement>(null);
+  const slider = useRef<HTMLInputElement>(null);
   const [window, setWindow] = useState({ from: 0, to: 2400 });
-  const index = useMemo(() => new MarkIndex(thinned(picture.marks, picture.width)), [picture]);
-  const visible = useMemo(() => index.between(window.from, window.to), [index, window]);
-  const onCanvas = visible.length > MOST_SVG;
-  const html = useMemo(() => (onCanvas ? '' : SVG_DEFS + visible.map(svgOf).join('')), [visible, onCanvas]);
-  useLayoutEffect(() => {
-    if (onCanvas && canvas.current !== null)
-      paint(canvas.current, picture, visible, window.from, Math.min(window.to, picture.width) - window.from);
-  }, [onCanvas, visible, picture]);
   const follow = (): void => {
     const it = box.current;
     if (it === null) return;
     const [left, right] = [it.scrollLeft, it.scrollLeft + it.clientWidth];
+    frame.current?.setAttribute('x', String(left));
+    frame.current?.setAttribute('width', String(it.clientWidth));
+    if (slider.current !== null) slider.current.value = String(left);
     if (left >= window.from && right <= window.to) return;
     setWindow({ from: Math.max(0, left - AHEAD), to: right + AHEAD });
   };
   useEffect(follow, [picture]);
-  const x = selected === null ? null : picture.xOf(selected.seq);
-  useEffect(() => {
-    const it = box.current;
-    if (it === null || x === null) return;
-    if (x < it.scrollLeft + 130 || x > it.scrollLeft + it.clientWidth - 60)
-      it.scrollLeft = Math.max(0, x - it.clientWidth / 2);
-    follow();
-  }, [x, picture]);
-  useEffect(() => {
-    // A shorter way for pointers; keys and buttons lead everywhere.
-    const onClick = (event: MouseEvent): void => pickAt(event, picture, onPick);
-    const it = stage.current;
-    it?.addEventListener('click', onClick);
-    return () => it?.removeEventListener('click', onClick);
-  });
-  const lane = picture.lanes.find(({ id }) => id === selected?.process);
-  const { width, height } = picture;
-  return (
-    // A region that scrolls has to be reachable by keyboard.
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: see above
-    <section class="scroll" ref={box} tabIndex={0} aria-label="Picture of the run, scrolls sideways" onScroll={follow}>
-      <div class="stage picture" ref={stage} style={{ width: `${width}px`, height: `${height}px` }}>
-        {onCanvas ? <canvas ref={canvas} style={{ left: `${window.from}px` }} /> : null}
-        <svg class="picture" width={width} height={height} role="img" aria-label={picture.label}>
-          <g dangerouslySetInnerHTML={{ __html: html }} />
-          {lane === undefined ? null : <rect class="chosen" x={0} y={lane.y} width={width} height={lane.height} />}
-          {x === null ? null : <path class="cursor" d={`M${x} 0V${height - 30}`} />}
-        </svg>
-      </div>
-    </section>
-  );
-}
-
-/** What was pointed at, or what lies nearest to it. */
-function pickAt(event: MouseEvent, picture: Picture, onPick: (seq: number) => void): void {
-  const target = event.target instanceof Element ? event.target.getAttribute('data-seq') : null;
-  if (target !== null) {
-    onPick(Number(target));
-    return;
-  }
-  const { left, top } = (event.currentTarget as Element).getBoundingClientRect();
-  const [x, y] = [event.clientX - left, event.clientY - top];
-  let best: number | null = null;
-  let nearest = 24;
-  for (const mark of picture.marks) {
-    if (mark.seq === undefined || mark.shape === 'line' || mark.shape === 'box') continue;
-    const distance = Math.hypot(mark.x - x, mark.y - y);
-    if (distance >= nearest) continue;
-    nearest = distance;
-    best = mark.seq;
-  }
-  if (best !== null) onPick(best);
+  const onMove = (left: number): void => {
+    if (box.current !== null) box.current.scrollLeft = left;
+  };
+  return { box, frame, slider, window, follow, onMove };
 }
