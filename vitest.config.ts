@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig, type ViteUserConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 interface Share {
   readonly maxWorkers: number;
@@ -14,6 +15,29 @@ const TOGETHER: Share = { maxWorkers: availableParallelism() + 1, sequence: { gr
 
 /** What measures, or plays schedules in real time for minutes: after the others, so that nothing runs beside it. */
 const ONE_BY_ONE: Share = { maxWorkers: 1, sequence: { groupOrder: 1 } };
+
+/** Files of minutes, the longest first. Most are short to read, and without a cache vitest begins with the largest files. */
+const LONGEST: readonly string[] = [
+  'test/documents.long',
+  'test/wild.slow',
+  'bench/oracle/agreement.slow',
+  'guests/blind.slow',
+  'audit/audit.slow',
+  'test/pairs.slow',
+  'guests/hostile.slow',
+  'guests/eight-styles.slow',
+];
+
+/** Begins with what takes longest, so that nothing long is left over when all else is done. */
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const placeOf = ({ moduleId }: TestSpecification): number =>
+      LONGEST.findIndex((it) => moduleId.endsWith(`${it}.test.ts`));
+    const sorted = await super.sort(files);
+    const long = sorted.filter((it) => placeOf(it) >= 0).sort((a, b) => placeOf(a) - placeOf(b));
+    return [...long, ...sorted.filter((it) => placeOf(it) < 0)];
+  }
+}
 
 /** Suites of other projects, by their names. */
 const LONGER: string[] = [
@@ -40,6 +64,7 @@ const config: ViteUserConfig = defineConfig({
     experimental: { viteModuleRunner: false, nodeLoader: false },
     execArgv: ['--import', 'tsx'],
     globalSetup: ['./test/own-temporary-folder.mjs'],
+    sequence: { sequencer: LongestFirst },
     // Ends what hangs, and nothing else: a busy machine is no failure.
     testTimeout: 300_000,
     hookTimeout: 300_000,
