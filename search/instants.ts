@@ -9,7 +9,7 @@ export function instantsAhead(view: WorldView): number[] {
     if (lock?.believes(now)) instants.push(lock.endsAt);
   }
   for (const node of view.nodes) {
-    for (let key = 0; key < node.keyCount; key++) {
+    for (let key = 0; key < node.keys.count; key++) {
       if (node.holds(key)) instants.push(node.clock.when(node.goneAt(key), now));
     }
   }

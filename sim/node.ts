@@ -11,6 +11,7 @@ import {
 import { Clock } from './clock.js';
 import type { ClusterSetup } from './cluster-setup.js';
 import { FencingCounter } from './counter.js';
+import { Journal, Keys, NO_TOKEN } from './keys.js';
 import { nodeName } from './node-name.js';
 import { Process } from './process.js';
 import type { QueueEvent } from './queue.js';
@@ -27,59 +28,15 @@ const NEVER = localTime(LONGEST_US);
 /** The expiry, in ticks, of a key that has none. */
 const FOREVER = 2 ** 42;
 
-/** No key. Tokens count from 1. */
-const NO_TOKEN = 0;
-
 const NOTHING: readonly Operation[] = [];
-
-/** Keys that were set, to live until `when`, or deleted, in order of time: as many as `length` says; those behind count no more. */
-class Journal {
-  length = 0;
-  readonly at: TrueTime[] = [];
-  readonly key: number[] = [];
-  readonly token: number[] = [];
-  readonly when: number[] = [];
-
-  push(at: TrueTime, key: number, token: number, when: number): void {
-    const place = this.length++;
-    this.at[place] = at;
-    this.key[place] = key;
-    this.token[place] = token;
-    this.when[place] = when;
-  }
-
-  /** Takes on what another one had by `until`. */
-  take(other: Journal, until: number): void {
-    let length = 0;
-    for (; length < other.length && (other.at[length] ?? 0) <= until; length++) {
-      this.at[length] = other.at[length] as TrueTime;
-      this.key[length] = other.key[length] ?? 0;
-      this.token[length] = other.token[length] ?? NO_TOKEN;
-      this.when[length] = other.when[length] ?? 0;
-    }
-    this.length = length;
-  }
-
-  /** The place of the last entry of a key, or -1. */
-  lastOf(key: number): number {
-    let place = this.length - 1;
-    while (place >= 0 && this.key[place] !== key) place--;
-    return place;
-  }
-}
+const NO_KEYS: readonly number[] = [];
 
 /**
  * One Redis node: keys with an expiry on its own clock, checked when they are looked at, a fencing counter, and the
  * commands with the meaning that their Lua text has on a real server.
  */
 export class SimNode extends Process {
-  /** By resource: the token stored, and its expiry in ticks of this node's clock. */
-  readonly tokens: number[] = [NO_TOKEN];
-  private readonly when: number[] = [0];
-  /** By resource: the first reading of this node's clock at which its key is gone, µs. */
-  private readonly gone: number[] = [0];
-  /** How many resources there are here; what the lists have behind them is of earlier runs. */
-  keyCount = 1;
+  readonly keys: Keys = new Keys();
   readonly counter: FencingCounter;
   readonly scripts: ScriptCache = new ScriptCache();
   /** When it will look for expired keys next, and the event of that look; others are stale. */
@@ -93,17 +50,12 @@ export class SimNode extends Process {
   hasReplica = true;
   /** How far it is behind, µs; `null` for none. */
   replicaLagUs: number | null = null;
-  /** By resource: the TTL it was given last, ticks; kept where a restart makes use of it. */
-  private readonly lives: number[] = [];
-  /** By resource: when it was written last; kept where it may come back with what it had before. */
-  private readonly written: TrueTime[] = [];
   private ttlRestarts = false;
   private journaling = false;
   private readonly context: RunContext;
   private readonly armExpiryEvent: ArmExpiry;
   private tickUs = 1000;
   private ticksPerMs = 1;
-  private expiresAt = false;
   private persists = false;
 
   constructor(
@@ -127,7 +79,8 @@ export class SimNode extends Process {
     this.ttlRestarts = cluster.expiryAtLoad === 'restarts';
     this.tickUs = cluster.resolutionUs;
     this.ticksPerMs = 1000 / cluster.resolutionUs;
-    this.expiresAt = cluster.expiry === 'at';
+    this.keys.tickUs = cluster.resolutionUs;
+    this.keys.graceTicks = cluster.expiry === 'at' ? 0 : 1;
     this.persists = cluster.persistence !== 'none';
     this.counter.reset(this.journaling);
   }
@@ -136,12 +89,7 @@ export class SimNode extends Process {
   reset(cluster: ClusterSetup, offsetUs: number, ratePpm: number): void {
     this.resetProcess();
     this.clock.reset(offsetUs, ratePpm);
-    this.tokens[0] = NO_TOKEN;
-    this.when[0] = 0;
-    this.gone[0] = 0;
-    this.lives[0] = 0;
-    this.written[0] = trueTime(0);
-    this.keyCount = 1;
+    this.keys.reset();
     this.scripts.reset();
     this.lookAt = NEVER;
     this.look = null;
@@ -150,22 +98,6 @@ export class SimNode extends Process {
     this.refusesUntil = trueTime(0);
     this.hasReplica = true;
     this.configure(cluster);
-  }
-
-  /** Makes room for a key, and for those before it. */
-  private reserve(key: number): void {
-    for (; this.keyCount <= key; this.keyCount++) {
-      this.tokens[this.keyCount] = NO_TOKEN;
-      this.when[this.keyCount] = 0;
-      this.gone[this.keyCount] = 0;
-      this.lives[this.keyCount] = 0;
-      this.written[this.keyCount] = trueTime(0);
-    }
-  }
-
-  /** The token stored under a key, expired or not. */
-  private tokenAt(key: number): number {
-    return key < this.keyCount ? (this.tokens[key] ?? NO_TOKEN) : NO_TOKEN;
   }
 
   /** Carries out a command at `now` and answers as the scripts of its policy do. */
@@ -209,7 +141,7 @@ export class SimNode extends Process {
     const token = command.token as number;
     const end = this.endOf(rules, command, local);
     for (const key of keys) {
-      const stored = this.tokenAt(key);
+      const stored = this.keys.tokenAt(key);
       const extendable =
         onto === 'any' ||
         (onto === 'present' ? stored !== NO_TOKEN : stored === token) ||
@@ -218,22 +150,18 @@ export class SimNode extends Process {
     }
     if (onto === 'any' || onto === 'own-or-missing') this.setAll(keys, token, end, now);
     else {
-      if (onto === 'heals') this.setMissing(keys, token, end, now);
+      const missing = onto === 'heals' ? keys.filter((key) => !this.holds(key)) : NO_KEYS;
+      if (missing.length > 0) this.setAll(missing, token, end, now);
       for (const key of keys) {
-        if (onto === 'present' || (this.when[key] ?? 0) < end) this.setExpiry(key, end, now);
+        if (onto === 'present' || (this.keys.when[key] ?? 0) < end) this.setExpiry(key, end, now);
       }
     }
     return true;
   }
 
-  private setMissing(keys: readonly number[], token: number, end: number, now: TrueTime): void {
-    const missing = keys.filter((key) => !this.holds(key));
-    if (missing.length > 0) this.setAll(missing, token, end, now);
-  }
-
   private setExpiry(key: number, when: number, now: TrueTime): void {
-    const stored = this.tokenAt(key);
-    this.endAt(key, when);
+    const stored = this.keys.tokenAt(key);
+    this.keys.endAt(key, when);
     this.record(key, stored, now);
     this.armExpiry(key);
     this.context.keyLengthened(this, key, stored, this.goneAt(key));
@@ -242,12 +170,12 @@ export class SimNode extends Process {
   private release({ scripts }: Rules, command: Command, keys: readonly number[], now: TrueTime): boolean {
     const { onto, asks } = scripts.release;
     const token = command.token as number;
-    if (asks !== null && command.round === 0) return keys.some((key) => this.tokenAt(key) === token);
+    if (asks !== null && command.round === 0) return keys.some((key) => this.keys.tokenAt(key) === token);
     let deleted = false;
     for (const key of keys) {
-      const stored = this.tokenAt(key);
+      const stored = this.keys.tokenAt(key);
       if (stored === NO_TOKEN || (onto === 'own' && stored !== token)) continue;
-      this.drop(key);
+      this.keys.drop(key);
       this.record(key, NO_TOKEN, now);
       this.context.keyGone(this, key, stored, 'deleted', token);
       deleted = true;
@@ -264,25 +192,25 @@ export class SimNode extends Process {
 
   /** When what it has under a key was written. */
   writtenAt(key: number): TrueTime {
-    return key < this.keyCount ? (this.written[key] ?? trueTime(0)) : trueTime(0);
+    return key < this.keys.count ? (this.keys.written[key] ?? trueTime(0)) : trueTime(0);
   }
 
   /** The token stored under a key at `now`, or {@link NO_TOKEN}. */
   stored(key: number, now: TrueTime): number {
     this.dropIfExpired(key, this.clock.read(now));
-    return this.tokenAt(key);
+    return this.keys.tokenAt(key);
   }
 
   /** What is left of a key's TTL, ms: -1 for a key without, -2 for no key. */
   ttlMs(key: number, now: TrueTime): number {
     if (this.stored(key, now) === NO_TOKEN) return -2;
-    const when = this.when[key] ?? 0;
+    const when = this.keys.when[key] ?? 0;
     return when >= FOREVER ? -1 : Math.floor((when - this.nowTicks(now)) / this.ticksPerMs);
   }
 
   /** `SET`: with a TTL, ms, without one (`null`), or with the one that the key has (`keep`). */
   store(key: number, token: number, ttlMs: number | null | 'keep', now: TrueTime): void {
-    const kept = ttlMs === 'keep' && this.stored(key, now) !== NO_TOKEN ? (this.when[key] ?? 0) : FOREVER;
+    const kept = ttlMs === 'keep' && this.stored(key, now) !== NO_TOKEN ? (this.keys.when[key] ?? 0) : FOREVER;
     this.setAll([key], token, typeof ttlMs === 'number' ? this.nowTicks(now) + ttlMs * this.ticksPerMs : kept, now);
   }
 
@@ -295,7 +223,7 @@ export class SimNode extends Process {
   remove(key: number, by: number, now: TrueTime): boolean {
     const stored = this.stored(key, now);
     if (stored === NO_TOKEN) return false;
-    this.drop(key);
+    this.keys.drop(key);
     this.record(key, NO_TOKEN, now);
     this.context.keyGone(this, key, stored, 'deleted', by);
     return true;
@@ -308,13 +236,13 @@ export class SimNode extends Process {
 
   /** Whether a key is stored, expired or not. */
   holds(key: number): boolean {
-    return this.tokenAt(key) !== NO_TOKEN;
+    return this.keys.tokenAt(key) !== NO_TOKEN;
   }
 
   /** Whether one of the keys is stored with a token other than `own`. */
   private holdsAny(keys: readonly number[], own: number): boolean {
     for (const key of keys) {
-      const stored = this.tokenAt(key);
+      const stored = this.keys.tokenAt(key);
       if (stored !== NO_TOKEN && stored !== own) return true;
     }
     return false;
@@ -322,10 +250,10 @@ export class SimNode extends Process {
 
   private setAll(keys: readonly number[], token: number, when: number, now: TrueTime): void {
     for (const key of keys) {
-      const stored = this.tokenAt(key);
-      if (key >= this.keyCount) this.reserve(key);
-      this.tokens[key] = token;
-      this.endAt(key, when);
+      const stored = this.keys.tokenAt(key);
+      if (key >= this.keys.count) this.keys.reserve(key);
+      this.keys.tokens[key] = token;
+      this.keys.endAt(key, when);
       this.record(key, token, now);
       this.armExpiry(key);
       if (stored === token) continue;
@@ -334,24 +262,14 @@ export class SimNode extends Process {
     }
   }
 
-  private drop(key: number): void {
-    if (key < this.keyCount) this.tokens[key] = NO_TOKEN;
-  }
-
   private nowTicks(now: TrueTime): number {
     return Math.floor(this.clock.read(now) / this.tickUs);
   }
 
-  /** A key expires in a tick of this node's clock: it is gone with the tick, or with the next one. */
-  private endAt(key: number, when: number): void {
-    this.when[key] = when;
-    this.gone[key] = (when + (this.expiresAt ? 0 : 1)) * this.tickUs;
-  }
-
   private dropIfExpired(key: number, local: LocalTime): void {
-    const stored = this.tokenAt(key);
-    if (stored === NO_TOKEN || local < (this.gone[key] ?? 0)) return;
-    this.drop(key);
+    const stored = this.keys.tokenAt(key);
+    if (stored === NO_TOKEN || local < (this.keys.gone[key] ?? 0)) return;
+    this.keys.drop(key);
     this.context.keyGone(this, key, stored, 'expired', NO_TOKEN);
   }
 
@@ -365,7 +283,7 @@ export class SimNode extends Process {
 
   /** The first reading of this node's clock at which the key is gone. */
   goneAt(key: number): LocalTime {
-    return localTime(key < this.keyCount ? (this.gone[key] ?? 0) : 0);
+    return localTime(key < this.keys.count ? (this.keys.gone[key] ?? 0) : 0);
   }
 
   /** The time has come to look, unless another look was asked for since. Says whether it has. */
@@ -378,7 +296,7 @@ export class SimNode extends Process {
   private dropAllExpired(now: TrueTime): void {
     this.lookAt = NEVER;
     const local = this.clock.read(now);
-    for (let key = 0; key < this.keyCount; key++) {
+    for (let key = 0; key < this.keys.count; key++) {
       this.dropIfExpired(key, local);
       if (this.holds(key)) this.armExpiry(key);
     }
@@ -413,8 +331,8 @@ export class SimNode extends Process {
   }
 
   private restartTtls(now: TrueTime): void {
-    for (let key = 0; key < this.keyCount; key++) {
-      if (this.holds(key)) this.endAt(key, this.nowTicks(now) + (this.lives[key] ?? 0));
+    for (let key = 0; key < this.keys.count; key++) {
+      if (this.holds(key)) this.keys.endAt(key, this.nowTicks(now) + (this.keys.lives[key] ?? 0));
     }
   }
 
@@ -428,7 +346,7 @@ export class SimNode extends Process {
   lose(key: number | null, now: TrueTime): void {
     // The counter does not expire: eviction passes it by.
     if (key === null) this.counter.lose(now);
-    for (let it = 0; it < this.keyCount; it++) {
+    for (let it = 0; it < this.keys.count; it++) {
       if ((key !== null && it !== key) || !this.holds(it)) continue;
       this.forget(it);
       this.record(it, NO_TOKEN, now);
@@ -436,18 +354,18 @@ export class SimNode extends Process {
   }
 
   private forget(key: number): void {
-    const stored = this.tokenAt(key);
+    const stored = this.keys.tokenAt(key);
     if (stored === NO_TOKEN) return;
-    this.drop(key);
+    this.keys.drop(key);
     this.context.keyGone(this, key, stored, 'forgotten', NO_TOKEN);
   }
 
   /** Writes a change down, where a disk or a replica may have to tell of it. */
   private record(key: number, token: number, now: TrueTime): void {
-    if (this.ttlRestarts) this.lives[key] = (this.when[key] ?? 0) - this.nowTicks(now);
+    if (this.ttlRestarts) this.keys.lives[key] = (this.keys.when[key] ?? 0) - this.nowTicks(now);
     if (!this.journaling) return;
-    this.written[key] = now;
-    this.journal.push(now, key, token, this.when[key] ?? 0);
+    this.keys.written[key] = now;
+    this.journal.push(now, key, token, this.keys.when[key] ?? 0);
   }
 
   /** A replica takes over with what its master had done by `until`. Expiry is absolute, and by the replica's own clock. */
@@ -463,16 +381,16 @@ export class SimNode extends Process {
   private restore(from: Journal, until: number): void {
     const { journal } = this;
     journal.take(from, until);
-    for (let i = 0; i < journal.length; i++) this.reserve(journal.key[i] ?? 0);
-    for (let key = 0; key < this.keyCount; key++) {
+    for (let i = 0; i < journal.length; i++) this.keys.reserve(journal.key[i] ?? 0);
+    for (let key = 0; key < this.keys.count; key++) {
       const last = journal.lastOf(key);
       const token = last < 0 ? NO_TOKEN : (journal.token[last] ?? NO_TOKEN);
-      if (token !== (this.tokens[key] ?? NO_TOKEN)) this.forget(key);
+      if (token !== (this.keys.tokens[key] ?? NO_TOKEN)) this.forget(key);
       if (token === NO_TOKEN) continue;
-      this.endAt(key, journal.when[last] ?? 0);
-      this.written[key] = journal.at[last] ?? trueTime(0);
-      if (this.tokens[key] !== token) {
-        this.tokens[key] = token;
+      this.keys.endAt(key, journal.when[last] ?? 0);
+      this.keys.written[key] = journal.at[last] ?? trueTime(0);
+      if (this.keys.tokens[key] !== token) {
+        this.keys.tokens[key] = token;
         this.context.keySet(this, key, token, this.goneAt(key));
       }
     }

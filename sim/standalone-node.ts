@@ -39,7 +39,7 @@ export class StandaloneNode {
     return this.indices(keys).map((key) => {
       const goneAt = this.node.goneAt(key);
       if (!this.node.holds(key) || at >= goneAt) return null;
-      return { token: String(this.node.tokens[key]), ttlMs: goneAt / 1000 - this.graceMs - nowMs };
+      return { token: String(this.node.keys.tokenAt(key)), ttlMs: goneAt / 1000 - this.graceMs - nowMs };
     });
   }
 

@@ -1,27 +1,26 @@
 import type { Command, LocalTime, NodeSet } from '../core/index.js';
-import { hasFencingTokens, lockPolicyOf, type Policy } from '../deviations/index.js';
+import type { Policy } from '../deviations/index.js';
 import type { Fault } from '../scenarios/index.js';
 import type { Adversary, DecisionPoint } from './adversary.js';
 import { SimClient } from './client.js';
-import type { ClientFactory, ClientHost, ClientProcess, ClientSlot } from './client-process.js';
+import type { ClientFactory, ClientHost, ClientProcess } from './client-process.js';
 import type { Clock } from './clock.js';
 import { Exchange } from './exchange.js';
 import { Faults } from './faults.js';
 import { Links } from './links.js';
 import type { Control, Message, RemoteCall } from './message.js';
-import { type ArmExpiry, SimNode } from './node.js';
-import { NodeList } from './node-list.js';
-import { nodeName } from './node-name.js';
+import type { SimNode } from './node.js';
 import type { Observer, WatchedWorld } from './observer.js';
 import { PlannedFault } from './planned-fault.js';
 import type { Process } from './process.js';
 import { callRank, EventKind, Queue, type QueueEvent, rankOf, TieRank, waitedRank } from './queue.js';
 import { ProtectedResource } from './resource.js';
 import { RunContext } from './run-context.js';
+import { Seats } from './seats.js';
 import type { SimLock } from './sim-lock.js';
 import { after, inFuture, type TrueTime, trueTime } from './time.js';
 import { Kind } from './trace.js';
-import { type ClientView, clockOf, policyFor, type Setup, type WorldView } from './view.js';
+import type { Setup, WorldView } from './view.js';
 
 /**
  * Events for each client within a stretch of true time, µs, after which a run is taken for endless: where messages take
@@ -36,8 +35,6 @@ function mostEvents(clients: number): number {
 
 /** The slot of a {@link Control} that is still to be sent. */
 const WAITING = 1;
-
-const NO_VIEW: ClientView = {};
 
 /** A fault and its restart take two places each in the order of their instant. */
 const PLACES_PER_FAULT = 2;
@@ -60,11 +57,8 @@ export class World implements WorldView, WatchedWorld, ClientHost {
   private readonly exchange: Exchange;
   private readonly faults: Faults;
   private readonly resource: ProtectedResource;
-  private readonly seatClient: ClientFactory;
-  private readonly armExpiry: ArmExpiry = (node, at) => this.pushExpiry(node, at);
-  /** Nodes, clients and faults of earlier runs, to be used again: nodes and clients by their index. */
-  private readonly allNodes: SimNode[] = [];
-  private readonly allClients: ClientProcess[] = [];
+  private readonly seats: Seats;
+  /** Those of earlier runs as well, to be used again. */
   private readonly planned: PlannedFault[] = [];
   isStuck = false;
   /** When the stretch ends in which events are being counted, and how many may have been handled by then. */
@@ -86,15 +80,15 @@ export class World implements WorldView, WatchedWorld, ClientHost {
     this.mostEvents = mostEvents(setup.clients.length);
     this.policy = setup.policy;
     this.adversary = adversary;
-    this.seatClient = seatClient;
     this.context = new RunContext(setup.clients, observer, keepTrace);
+    this.seats = new Seats(this.context, this, (node, at) => this.pushExpiry(node, at), seatClient);
     this.resource = new ProtectedResource(setup.resource, setup.policy);
     this.links = new Links(this, adversary, this.context, this.queue);
     this.exchange = new Exchange(this, this.context, this.links, this.queue);
     this.faults = new Faults(this, this.context, this.links, (planned, at, sameInstant) =>
       this.pushRestart(planned, at, sameInstant),
     );
-    this.seat();
+    this.seats.fill(setup, this.nodes as SimNode[], this.clients as ClientProcess[]);
   }
 
   /**
@@ -118,52 +112,7 @@ export class World implements WorldView, WatchedWorld, ClientHost {
     this.links.reset(adversary);
     this.exchange.reset();
     this.faults.reset();
-    this.seat();
-  }
-
-  /** Puts nodes and clients into their places, as the set-up says. */
-  private seat(): void {
-    const { setup, allNodes, allClients } = this;
-    const nodes = this.nodes as SimNode[];
-    const clients = this.clients as ClientProcess[];
-    while (nodes.length > setup.cluster.nodes) nodes.pop();
-    while (clients.length > setup.clients.length) clients.pop();
-    const counts = hasFencingTokens(this.policy);
-    for (let i = 0; i < setup.cluster.nodes; i++) {
-      const node = this.seatNode(i);
-      if (counts) node.counter.begin(lockPolicyOf(this.policy).rules.scripts.counter);
-      nodes[i] = node;
-      allNodes[i] = node;
-    }
-    for (let i = 0; i < setup.clients.length; i++) {
-      const client = this.seatOf(i);
-      clients[i] = client;
-      allClients[i] = client;
-    }
-  }
-
-  private seatNode(index: number): SimNode {
-    const { cluster } = this.setup;
-    const { offsetUs, ratePpm } = clockOf(this.setup, nodeName(index));
-    const known = index < this.allNodes.length ? this.allNodes[index] : undefined;
-    if (known === undefined) return new SimNode(index, cluster, this.context, this.armExpiry, offsetUs, ratePpm);
-    known.reset(cluster, offsetUs, ratePpm);
-    return known;
-  }
-
-  private seatOf(index: number): ClientProcess {
-    const { context, setup } = this;
-    const name = setup.clients[index] ?? '?';
-    const { nodes, keyPrefix = '' } = setup.views?.[index] ?? NO_VIEW;
-    const count = setup.cluster.nodes;
-    const list = nodes === undefined ? NodeList.all(count) : NodeList.named(count, nodes);
-    const { offsetUs, ratePpm } = clockOf(setup, name);
-    const policy = policyFor(setup, index);
-    const slot: ClientSlot = { index, name, context, host: this, policy, list, keyPrefix, offsetUs, ratePpm };
-    const known = index < this.allClients.length ? this.allClients[index] : undefined;
-    if (known === undefined) return this.seatClient(slot);
-    known.reset(slot);
-    return known;
+    this.seats.fill(setup, this.nodes as SimNode[], this.clients as ClientProcess[]);
   }
 
   get now(): TrueTime {
