@@ -33,11 +33,14 @@ export class GuestClient extends GuestHost {
   /** While it is made, a promise of it. */
   private client: LockUnderTest | Promise<LockUnderTest> | null = null;
   private readonly holds = new Map<SimLock, Hold>();
+  /** Those of them that are not over, or are believed in. */
+  private readonly open = new Set<Hold>();
 
   /** Everything that follows from the event has happened: reads what locks say of themselves. */
   override settle(): void {
-    for (const hold of this.holds.values()) {
+    for (const hold of this.open) {
       if (hold.lock.believing) this.readBelief(hold);
+      else if (hold.over) this.open.delete(hold);
       // It goes on with the lock, and so has taken it for extended.
       if (hold.isExtended && hold.lock.believing) this.noteExtended(hold.lock);
       hold.isExtended = false;
@@ -137,6 +140,7 @@ export class GuestClient extends GuestHost {
     const calledMs = this.wallMs();
     const hold = new Hold(lock, this.session.resourceFor(this, resource), calledMs);
     this.holds.set(lock, hold);
+    this.open.add(hold);
     this.session.judge.called(lock, this.context.now);
     this.noteTasks(lock);
     this.asking = lock;
@@ -152,8 +156,8 @@ export class GuestClient extends GuestHost {
   }
 
   private noteTasks(lock: SimLock): void {
-    if (!this.locks.some((other) => other !== lock && isOpen(other))) return;
-    this.session.overlapping.add(this.name);
+    for (const other of this.open)
+      if (other.lock !== lock && isOpen(other.lock)) this.session.overlapping.add(this.name);
   }
 
   private ask(hold: Hold): void {
@@ -379,18 +383,19 @@ export class GuestClient extends GuestHost {
   override freeze(until: TrueTime, timersFirst: boolean): void {
     super.freeze(until, timersFirst);
     const isEndless = ({ lock }: Hold): boolean => lock.believing && lock.state.hold.deadline >= LONGEST_US;
-    if ([...this.holds.values()].some(isEndless)) this.session.pausedWhileHolding(this, this.pausedUntil);
+    if ([...this.open].some(isEndless)) this.session.pausedWhileHolding(this, this.pausedUntil);
   }
 
   override die(): void {
     super.die();
     this.holds.clear();
+    this.open.clear();
     this.client = null;
   }
 
   override clockChanged(now: TrueTime): void {
     super.clockChanged(now);
-    for (const hold of this.holds.values()) {
+    for (const hold of this.open) {
       if (!hold.lock.believing) continue;
       this.watch(hold);
       // One that counts by another clock than this ends at another time of this one from now on.

@@ -305,7 +305,8 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
       ttlMs: Number.isFinite(meaning.ttlMs) ? meaning.ttlMs : 0,
       counter: 0,
     };
-    return { lock, command, said: saidBy(commands, meaning), at, isInverted: meaning.isInverted ?? false };
+    const said = session.origins === null ? '' : saidBy(commands, meaning);
+    return { lock, command, said, at, isInverted: meaning.isInverted ?? false };
   }
 
   /** Whose lock the value of a command belongs to. Of one that a process uses again and again, it is the latest lock. */

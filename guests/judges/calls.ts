@@ -19,7 +19,6 @@ interface Asked {
   isAlone: boolean;
   /** When `release` was called, while a majority had its keys and it was held. */
   releasedUs: number | null;
-  over: boolean;
 }
 
 /** Knows who is connected to whom. */
@@ -55,6 +54,8 @@ export class Calls {
     { readonly client: ProcessName; readonly to: NodeSet; readonly sentUs: number }
   >();
   private readonly asked = new Map<SimLock, Asked>();
+  /** Those of them that are not over. */
+  private readonly open = new Set<Asked>();
   private readonly world: WatchedWorld;
   private readonly quiet: Quiet;
   private readonly keys: Keys;
@@ -72,14 +73,16 @@ export class Calls {
   /** `acquire` is called. */
   called(lock: SimLock, now: TrueTime): void {
     let isAlone = !this.keys.isTaken(lock, now);
-    for (const other of this.asked.values()) {
-      if (other.over || other.lock.gone || !sharesResource(other.lock, lock)) continue;
+    for (const other of this.open) {
+      if (other.lock.gone || !sharesResource(other.lock, lock)) continue;
       isAlone = false;
       other.isAlone = false;
       this.overlap ||= other.lock.client === lock.client;
     }
     const reached = this.ways.reachedBy(lock.client.index);
-    this.asked.set(lock, { lock, sinceUs: now, reached, hasReturned: false, isAlone, releasedUs: null, over: false });
+    const it: Asked = { lock, sinceUs: now, reached, hasReturned: false, isAlone, releasedUs: null };
+    this.asked.set(lock, it);
+    this.open.add(it);
   }
 
   connectionBroke(client: ProcessName, node: number, now: TrueTime): void {
@@ -107,7 +110,7 @@ export class Calls {
   keySet(token: number): void {
     const owner = this.world.ownerOf(token);
     if (owner === null) return;
-    for (const it of this.asked.values())
+    for (const it of this.open)
       if (!it.hasReturned && it.lock !== owner && sharesResource(owner, it.lock)) it.isAlone = false;
   }
 
@@ -157,7 +160,7 @@ export class Calls {
       this.tell('unavailable', lock, now, `${lock.client.name} asks for ${this.freeLock(lock, now)}, and ${what}`);
     }
     it.hasReturned = true;
-    it.over = true;
+    this.open.delete(it);
   }
 
   /** Whether this is a call for a free lock in which nothing was in the way. */
@@ -186,7 +189,7 @@ export class Calls {
   released(lock: SimLock, error: unknown, now: TrueTime): void {
     const it = this.asked.get(lock);
     if (it === undefined) return;
-    it.over = true;
+    this.open.delete(it);
     const { quiet } = this;
     const inOrder = quiet.nodesInOrder(now) === lock.list.nodes.length && quiet.holdsSince(it.sinceUs, now);
     if (error === undefined || error instanceof LockOverError) return;

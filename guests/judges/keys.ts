@@ -43,7 +43,8 @@ const MOST_TTLS = 3;
 export class Keys {
   readonly violations: ClientViolation[] = [];
   private readonly kept: Map<number, Kept>[];
-  private readonly dealings = new Map<string, Dealings>();
+  /** By token, then by node. */
+  private readonly dealings = new Map<number, (Dealings | undefined)[]>();
   /** By token and by lock: since when nobody has any use for it. */
   private readonly overSince = new Map<number | SimLock, number>();
   private readonly told = new Set<SimLock>();
@@ -87,16 +88,17 @@ export class Keys {
   }
 
   private dealingsOf(token: number, node: number): Dealings {
-    const key = `${token} ${node}`;
-    const known = this.dealings.get(key);
+    const ofToken = this.dealings.get(token) ?? [];
+    const known = ofToken[node];
     if (known !== undefined) return known;
+    this.dealings.set(token, ofToken);
     const none = {
       releaseSentUs: NEVER,
       releaseDoneUs: NEVER,
       isReleaseDone: false,
       isSetAgain: false,
     };
-    this.dealings.set(key, none);
+    ofToken[node] = none;
     return none;
   }
 

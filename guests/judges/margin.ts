@@ -11,6 +11,7 @@ const NOBODY = 0;
 
 /** What a key is on a node. */
 interface Stored {
+  readonly key: number;
   readonly token: number;
   readonly ttlMs: number;
 }
@@ -28,11 +29,11 @@ interface Certain {
  */
 export class Margin {
   readonly violations: ClientViolation[] = [];
-  /** By lock, then by node and key: what is certain of its key, with this token. */
-  private readonly certain = new Map<SimLock, Map<string, Certain>>();
+  /** By lock, then by key, then by node: what is certain of its key, with this token. */
+  private readonly certain = new Map<SimLock, Map<number, (Certain | undefined)[]>>();
   private readonly told = new Set<SimLock>();
-  private readonly sentAt = new WeakMap<Command, TrueTime>();
-  private before: ReadonlyMap<number, Stored> = new Map();
+  private readonly sentAt = new Map<Command, TrueTime>();
+  private before: readonly Stored[] = [];
   private readonly world: WatchedWorld;
   private readonly nodes: World['nodes'];
   private readonly quiet: Quiet;
@@ -59,8 +60,8 @@ export class Margin {
     const sentUs = this.sentAt.get(command) ?? now;
     const lock = this.world.ownerOf(command.token as number);
     if (lock === null) return;
-    for (const [key, { token, ttlMs }] of this.keysOn(node, command, now)) {
-      const was = before.get(key);
+    for (const { key, token, ttlMs } of this.keysOn(node, command, now)) {
+      const was = before.find((it) => it.key === key);
       const isOwn = token === (command.token as number);
       // Right behind its SET, an extension changes nothing that is to be seen.
       if (was?.token === token && was.ttlMs === ttlMs && !(isOwn && isExtended)) continue;
@@ -68,12 +69,19 @@ export class Margin {
         if (was?.token === token && was.ttlMs !== NO_EXPIRY) this.tellForeign(lock, token, node, now);
         continue;
       }
-      const ends = this.certain.get(lock) ?? new Map<string, Certain>();
-      const fromUs = Math.max(sentUs, ends.get(`${node} ${key}`)?.fromUs ?? 0);
+      const ends = this.endsOf(lock, key);
+      const fromUs = Math.max(sentUs, ends[node]?.fromUs ?? 0);
       const untilUs = ttlMs === NO_EXPIRY ? Number.POSITIVE_INFINITY : fromUs + ttlMs * 1000;
-      ends.set(`${node} ${key}`, { token, fromUs, untilUs });
-      this.certain.set(lock, ends);
+      ends[node] = { token, fromUs, untilUs };
     }
+  }
+
+  private endsOf(lock: SimLock, key: number): (Certain | undefined)[] {
+    const ofLock = this.certain.get(lock) ?? new Map<number, (Certain | undefined)[]>();
+    this.certain.set(lock, ofLock);
+    const ends = ofLock.get(key) ?? [];
+    ofLock.set(key, ends);
+    return ends;
   }
 
   /** A client has given a new TTL to a key that is not its own. */
@@ -86,12 +94,13 @@ export class Margin {
   }
 
   /** The keys of a command's lock on a node: their tokens, and what is left of their TTLs, ms. */
-  private keysOn(node: number, { token }: Command, now: TrueTime): Map<number, Stored> {
-    const [at, keys] = [this.nodes[node], this.world.ownerOf(token as number)?.keys ?? []];
-    const stored = new Map<number, Stored>();
-    for (const key of keys) {
-      const its = at?.stored(key, now) ?? NOBODY;
-      if (at !== undefined && its !== NOBODY) stored.set(key, { token: its, ttlMs: at.ttlMs(key, now) });
+  private keysOn(node: number, { token }: Command, now: TrueTime): Stored[] {
+    const at = this.nodes[node];
+    const stored: Stored[] = [];
+    if (at === undefined) return stored;
+    for (const key of this.world.ownerOf(token as number)?.keys ?? []) {
+      const its = at.stored(key, now);
+      if (its !== NOBODY) stored.push({ key, token: its, ttlMs: at.ttlMs(key, now) });
     }
     return stored;
   }
@@ -99,10 +108,11 @@ export class Margin {
   /** Until when a majority of the keys lasts; infinity where that many were not seen. */
   private certainUntil(lock: SimLock): number {
     const { majority } = lock.list;
-    const ends = [...(this.certain.get(lock) ?? [])].filter(([, { token }]) => token === lock.token);
+    const ofLock = this.certain.get(lock);
     let until = Number.POSITIVE_INFINITY;
     for (const key of lock.keys) {
-      const ofKey = ends.filter(([at]) => at.endsWith(` ${key}`)).map(([, { untilUs }]) => untilUs);
+      const ofKey: number[] = [];
+      for (const it of ofLock?.get(key) ?? []) if (it?.token === lock.token) ofKey.push(it.untilUs);
       ofKey.sort((a, b) => b - a);
       until = Math.min(until, ofKey[majority - 1] ?? Number.POSITIVE_INFINITY);
     }

@@ -55,6 +55,25 @@ test.each(['hset', 'sadd', 'rpush', 'zadd'])('a value may be in a collection: %s
   });
 });
 
+test('what a script does with one token it does with another', () => {
+  const effects = new Effects();
+  const set = "return redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])";
+  for (const value of ['5f7c01d2-93ab-4f00', 'a81b77d0-0000-4f11'])
+    expect(effects.ofScript(set, ['1', 'a', value, '900'], true)).toEqual({
+      operation: 'acquire',
+      keys: ['a'],
+      value,
+      ttlMs: 900,
+    });
+});
+
+test('what a script makes of a token is found for each', () => {
+  const effects = new Effects();
+  const set = "return redis.call('set', KEYS[1], 'by ' .. string.sub(ARGV[1], 1, 4))";
+  const stored = (token: string): unknown => effects.ofScript(set, ['1', 'a', token], true)?.value;
+  expect([stored('5f7c01d2-93ab-4f00'), stored('a81b77d0-0000-4f11')]).toEqual(['by 5f7c', 'by a81b']);
+});
+
 test('nothing is said of a script that only looks, or fails', () => {
   const effects = new Effects();
   expect(effects.ofScript("return redis.call('get', KEYS[1])", ['1', 'a', 'f00'], true)).toBeNull();

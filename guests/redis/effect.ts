@@ -28,6 +28,18 @@ const MOST_VALUES = 8;
 /** What was found before, by the words of a command. */
 const MOST_KNOWN = 1_000;
 
+/** Values that a script can only store and compare: one is as good as another. */
+const TOKEN = /^(?=.*\d)[\w-]{16,}$/;
+const SHORTEST_TOKEN = 16;
+
+/** The same words, with a word of the same length for each token in them, so that they are known for other tokens. */
+function withoutTokens(words: readonly string[]): readonly string[] {
+  return words.map((word) => {
+    if (word.length < SHORTEST_TOKEN || !TOKEN.test(word) || !Number.isNaN(Number(word))) return word;
+    return `token-${words.indexOf(word)}-`.padEnd(word.length, '0');
+  });
+}
+
 /**
  * Finds what scripts do by carrying them out on a server that is nobody's: where no key is, and where the keys have one of
  * the script's arguments as their value. Lua has to be loaded.
@@ -42,19 +54,34 @@ export class Effects {
    *
    * @param isAcquiring - Who sends it acquires: what it does where no key is comes first.
    */
-  ofScript(text: string, [count = '0', ...rest]: readonly string[], isAcquiring: boolean): Effect | null {
-    const words = JSON.stringify([text, count, isAcquiring, ...rest]);
-    const before = this.known.get(words);
+  ofScript(text: string, given: readonly string[], isAcquiring: boolean): Effect | null {
+    const words = withoutTokens(given);
+    const effect = this.knownOf(text, words, isAcquiring);
+    if (effect === null) return null;
+    const places = [...effect.keys, ...(effect.value === null ? [] : [effect.value])].map((it) => words.indexOf(it));
+    // What it made of a token is made of each.
+    if (places.includes(-1)) return this.knownOf(text, given, isAcquiring);
+    const asGiven = (it: string): string => given[words.indexOf(it)] ?? it;
+    return { ...effect, keys: effect.keys.map(asGiven), value: effect.value === null ? null : asGiven(effect.value) };
+  }
+
+  private knownOf(text: string, words: readonly string[], isAcquiring: boolean): Effect | null {
+    const name = `${isAcquiring} ${text}\0${words.join('\0')}`;
+    const before = this.known.get(name);
     if (before !== undefined) return before;
+    const effect = this.find(text, words, isAcquiring);
+    if (this.known.size >= MOST_KNOWN) this.known.clear();
+    this.known.set(name, effect);
+    return effect;
+  }
+
+  private find(text: string, [count = '0', ...rest]: readonly string[], isAcquiring: boolean): Effect | null {
     const keys = rest.slice(0, Number(count));
     const values = rest.slice(Number(count), Number(count) + MOST_VALUES);
     const argv = ['eval', text, count, ...rest].map(toBytes);
-    const effect = isAcquiring
+    return isAcquiring
       ? (this.whereNothingIs(argv, values) ?? this.whereKeysAre(argv, keys, values))
       : (this.whereKeysAre(argv, keys, values) ?? this.whereNothingIs(argv, values));
-    if (this.known.size >= MOST_KNOWN) this.known.clear();
-    this.known.set(words, effect);
-    return effect;
   }
 
   private whereNothingIs(argv: readonly string[], values: readonly string[]): Effect | null {

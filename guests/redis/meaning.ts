@@ -77,15 +77,38 @@ function ofScript(text: string, given: readonly string[], scripts: Scripts): Mea
   return effect === null ? inWords : { ...inWords, ...effect };
 }
 
+/** What the words of a script say that it does. */
+interface Words extends NonNullable<Meaning['script']> {
+  readonly deletes: boolean;
+}
+
+/** Clients send few scripts, and each many times. */
+const MOST_KNOWN = 256;
+const known = new Map<string, Words>();
+
+function wordsIn(text: string): Words {
+  const before = known.get(text);
+  if (before !== undefined) return before;
+  const words = {
+    reads: READS.test(text),
+    sets: SETS.test(text),
+    setsNew: LOOKS.test(text) || ONLY_NEW.test(text),
+    expires: EXPIRES.test(text),
+    deletes: DELETES.test(text),
+  };
+  if (known.size >= MOST_KNOWN) known.clear();
+  known.set(text, words);
+  return words;
+}
+
 function byWords(text: string, [count, ...rest]: readonly string[]): Meaning {
   const keys = rest.slice(0, Number(count));
   const argv = rest.slice(Number(count));
   const value = argv.find((it) => Number.isNaN(Number(it))) ?? argv[0] ?? null;
   const ttlMs = Number(argv.findLast((it) => it !== value && !Number.isNaN(Number(it))) ?? 0);
-  const setsNew = LOOKS.test(text) || ONLY_NEW.test(text);
-  const script = { reads: READS.test(text), sets: SETS.test(text), setsNew, expires: EXPIRES.test(text) };
+  const script = wordsIn(text);
   const about = { keys, value, ttlMs, script };
-  if (DELETES.test(text)) return { operation: 'release', ...about, ttlMs: 0 };
-  if (script.sets) return { operation: setsNew ? 'acquire' : 'extend', ...about };
+  if (script.deletes) return { operation: 'release', ...about, ttlMs: 0 };
+  if (script.sets) return { operation: script.setsNew ? 'acquire' : 'extend', ...about };
   return { operation: script.expires ? 'extend' : 'read-counter', ...about };
 }
