@@ -194,6 +194,26 @@ describe('the dispatchers', () => {
     expect(other.reason).not.toBe(signal.reason);
   });
 
+  it('give a signal that times out as that of Node does', () => {
+    const owner = new Fake();
+    const { signal, of } = as(owner, () => {
+      const signal = AbortSignal.timeout(80);
+      return { signal, of: AbortSignal.any([signal, new AbortController().signal]) };
+    });
+    const heard: unknown[] = [];
+    signal.onabort = (event) => heard.push(event.type);
+    signal.addEventListener('abort', ({ target }) => heard.push(target === signal), { once: true });
+    expect([signal instanceof AbortSignal, signal.constructor, signal.aborted, signal.reason]).toEqual([
+      true,
+      AbortSignal,
+      false,
+      undefined,
+    ]);
+    for (const { callback } of owner.timers) callback();
+    expect([heard, signal.reason.name, of.reason]).toEqual([['abort', true], 'TimeoutError', signal.reason]);
+    expect(() => signal.throwIfAborted()).toThrow(signal.reason);
+  });
+
   it('draw from the stream of the process, whatever the way to it', () => {
     const draw = (): unknown[] =>
       as(new Fake(), () => [

@@ -2,6 +2,7 @@ import timers from 'node:timers';
 import timersPromises from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { current, type OwnedTimer } from './owner.js';
+import { nativeOf, TimeoutSignal } from './timeout-signal.js';
 
 type Callback = (...args: unknown[]) => unknown;
 
@@ -182,20 +183,10 @@ function installAbortTimeout(): void {
   AbortSignal.timeout = (delayMs: number): AbortSignal => {
     const { owner } = current;
     if (owner === null) return native(delayMs);
-    const controller = new AbortController();
-    const abort = (): void => controller.abort(timeoutError());
-    owner.setTimer(abort, delayOf(delayMs), false);
-    return controller.signal;
+    const signal = new TimeoutSignal();
+    owner.setTimer(() => signal.timeOut(), delayOf(delayMs), false);
+    return signal.asSignal;
   };
-}
-
-/** Made for each command that has ever had a time-out, mostly for nobody: a stack, which is the host's own, would take most of it. */
-function timeoutError(): DOMException {
-  const limit = Error.stackTraceLimit;
-  Error.stackTraceLimit = 0;
-  try {
-    return new DOMException('The operation was aborted due to timeout', 'TimeoutError');
-  } finally {
-    Error.stackTraceLimit = limit;
-  }
+  const any = AbortSignal.any.bind(AbortSignal);
+  AbortSignal.any = (signals) => any(Array.from(signals, nativeOf));
 }

@@ -1,0 +1,63 @@
+import { getEventListeners } from 'node:events';
+
+/**
+ * The signal of `AbortSignal.timeout` in a simulated process. Clients make one for each command, and nearly all of them abort
+ * long after anybody has listened: its error is made when somebody asks for it, and its event when somebody listens.
+ */
+export class TimeoutSignal extends EventTarget {
+  #aborted = false;
+  #reason: DOMException | undefined;
+
+  /** Itself: its prototype has that of `AbortSignal` behind it. */
+  get asSignal(): AbortSignal {
+    return this as unknown as AbortSignal;
+  }
+
+  get aborted(): boolean {
+    return this.#aborted;
+  }
+
+  get reason(): DOMException | undefined {
+    if (this.#aborted) this.#reason ??= timeoutError();
+    return this.#reason;
+  }
+
+  throwIfAborted(): void {
+    if (this.#aborted) throw this.reason;
+  }
+
+  /** The time is over. */
+  timeOut(): void {
+    this.#aborted = true;
+    if (getEventListeners(this, 'abort').length > 0) this.dispatchEvent(new Event('abort'));
+  }
+}
+
+// An `AbortSignal` cannot be constructed, and so this is none by its class.
+Object.setPrototypeOf(TimeoutSignal.prototype, AbortSignal.prototype);
+Object.defineProperty(TimeoutSignal.prototype, 'constructor', {
+  value: AbortSignal,
+  configurable: true,
+  writable: true,
+});
+
+/** The same as a signal of Node, for what reads more of it than its face. */
+export function nativeOf(signal: AbortSignal): AbortSignal {
+  if (!(signal instanceof TimeoutSignal)) return signal;
+  const controller = new AbortController();
+  const abort = (): void => controller.abort(signal.reason);
+  if (signal.aborted) abort();
+  else signal.addEventListener('abort', abort, { once: true });
+  return controller.signal;
+}
+
+/** A stack, which would be the host's own, would take most of it. */
+function timeoutError(): DOMException {
+  const limit = Error.stackTraceLimit;
+  Error.stackTraceLimit = 0;
+  try {
+    return new DOMException('The operation was aborted due to timeout', 'TimeoutError');
+  } finally {
+    Error.stackTraceLimit = limit;
+  }
+}
