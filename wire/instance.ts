@@ -153,7 +153,8 @@ export class Instance {
 
   /** What a script's commands are carried out by: on a connection of its own, on its caller's database. */
   scriptHost(caller: Session, isReadOnly: boolean): ScriptHost {
-    const session = new Session(caller.id, caller.address, true, caller.since);
+    caller.ofScripts ??= new Session(caller.id, caller.address, true, caller.since);
+    const session = caller.ofScripts;
     session.database = caller.database;
     return {
       call: (argv) => this.runInScript(argv, session, isReadOnly),
@@ -221,6 +222,11 @@ export class Instance {
       if (left.length === 0) this.waiters.delete(name);
       else this.waiters.set(name, left);
     }
+  }
+
+  /** A key has come that somebody waits for. */
+  get hasReady(): boolean {
+    return this.ready.size > 0;
   }
 
   /** Serves those who wait for keys that came since. */

@@ -307,6 +307,7 @@ describe('scripts', () => {
     'getmetatable("").__index = nil',
     "table.insert(string, 'left behind')",
     "table.insert(_G, 'left behind')",
+    "getmetatable(string)['ta' .. 'ble'].insert(string, 'left behind')",
     'setmetatable(_G, {})',
     'local f = function() return f() end return f()',
     'local t = {} t.t = t return t',

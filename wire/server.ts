@@ -114,7 +114,7 @@ export class Server {
       session.transaction.commands.push(argv);
       return QUEUED;
     }
-    return this.call(argv, session, false);
+    return this.carryOut(command, argv, session, false);
   }
 
   /** `EXEC` itself is refused: nothing of the transaction stays. */
@@ -143,7 +143,10 @@ export class Server {
 
   private call(argv: readonly string[], session: Session, isNested: boolean): Reply {
     const command = this.find(argv);
-    if (command === undefined) return unknownCommand(argv);
+    return command === undefined ? unknownCommand(argv) : this.carryOut(command, argv, session, isNested);
+  }
+
+  private carryOut(command: Command, argv: readonly string[], session: Session, isNested: boolean): Reply {
     const { instance } = this;
     const call: Call = { instance, session, keys: instance.keyspace(session.database), isNested };
     try {
@@ -160,15 +163,15 @@ export class Server {
     if (!hasArity(command, argv)) return fail('Wrong number of args calling Redis command from script');
     if (command.flags.includes('s')) return fail('This Redis command is not allowed from script');
     if (isReadOnly && /[wp]/.test(command.flags)) return fail('Write commands are not allowed from read-only scripts.');
-    return this.call(argv, session, true);
+    return this.carryOut(command, argv, session, true);
   }
 
   /** Serves those who wait for what a command has brought, and closes connections that are to be closed. */
   afterCommand(): void {
     const { instance } = this;
-    instance.atOneInstant(() => instance.serveWaiting());
+    if (instance.hasReady) instance.atOneInstant(() => instance.serveWaiting());
     this.resumeReleased();
-    for (const session of [...instance.sessions.keys()]) if (session.isClosing) this.closing(session);
+    for (const session of instance.sessions.keys()) if (session.isClosing) this.closing(session);
   }
 
   private readonly connections = new Map<Session, Connection>();
@@ -189,7 +192,9 @@ export class Server {
   }
 
   private resumeReleased(): void {
-    for (const session of this.instance.released.splice(0)) this.connections.get(session)?.resume();
+    const { released } = this.instance;
+    if (released.length === 0) return;
+    for (const session of released.splice(0)) this.connections.get(session)?.resume();
   }
 
   private closing(session: Session): void {

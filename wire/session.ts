@@ -50,6 +50,8 @@ export class Session {
   noEvict = false;
   noTouch = false;
   lastCommand = 'NULL';
+  /** What the commands of its scripts come over; made when one runs. */
+  ofScripts: Session | null = null;
   readonly since: number;
 
   /** @param since - When it was opened, µs of the node's clock. */

@@ -2,8 +2,8 @@ import { at, option, stringOf, wide } from '../arguments.js';
 import type { Call, Handler } from '../command.js';
 import { digestOf } from '../digest.js';
 import { KEEP, NEVER } from '../keyspace.js';
-import { type Failure, fail, OK, type Reply, SYNTAX } from '../reply.js';
-import { MAX_INTEGER } from '../text.js';
+import { fail, OK, type Reply, SYNTAX } from '../reply.js';
+import { MAX_INTEGER, parseInteger } from '../text.js';
 
 /** An expiry that a command asks for. */
 interface Expiry {
@@ -12,12 +12,12 @@ interface Expiry {
   readonly text: string;
 }
 
-const EXPIRIES: Readonly<Record<string, Omit<Expiry, 'text'>>> = {
-  ex: { unitMs: 1000n, isRelative: true },
-  px: { unitMs: 1n, isRelative: true },
-  exat: { unitMs: 1000n, isRelative: false },
-  pxat: { unitMs: 1n, isRelative: false },
-};
+const EXPIRIES: ReadonlyMap<string, Omit<Expiry, 'text'>> = new Map([
+  ['ex', { unitMs: 1000n, isRelative: true }],
+  ['px', { unitMs: 1n, isRelative: true }],
+  ['exat', { unitMs: 1000n, isRelative: false }],
+  ['pxat', { unitMs: 1n, isRelative: false }],
+]);
 
 /** A value is compared before the key is set or deleted. */
 interface Condition {
@@ -51,11 +51,11 @@ export function meets(value: string | null, { kind, text }: Condition): boolean 
 
 /** The expiry at this option, if it is one that may stand here. */
 function expiryAt(argv: readonly string[], place: number, before: Expiry | 'keep' | null): Expiry | null {
-  const form = EXPIRIES[option(argv, place)];
+  const form = EXPIRIES.get(option(argv, place));
   const text = argv[place + 1];
   if (form === undefined || text === undefined || before === 'keep') return null;
   if (before !== null && (before.unitMs !== form.unitMs || before.isRelative !== form.isRelative)) return null;
-  return { ...form, text };
+  return { unitMs: form.unitMs, isRelative: form.isRelative, text };
 }
 
 function parseOptions(argv: readonly string[], call: Call): SetOptions {
@@ -67,8 +67,8 @@ function parseOptions(argv: readonly string[], call: Call): SetOptions {
   ];
   for (let i = 3; i < argv.length; i++) {
     const word = option(argv, i);
-    const timed = expiryAt(argv, i, expiry);
-    const kind = conditionOf(word, call);
+    const timed: Expiry | null = word === 'nx' ? null : expiryAt(argv, i, expiry);
+    const kind = word.startsWith('if') ? conditionOf(word, call) : null;
     if ((word === 'nx' || word === 'xx') && (only ?? word) === word && condition === null) only = word;
     else if (word === 'get') get = true;
     else if (word === 'keepttl' && (expiry ?? 'keep') === 'keep') expiry = 'keep';
@@ -82,12 +82,18 @@ function parseOptions(argv: readonly string[], call: Call): SetOptions {
   return { only, get, expiry, condition };
 }
 
+/** So many digits are a number, also as seconds in ms. */
+const MAX_EXACT = 11;
+
 /** When a key is to expire, ms of the node's clock; throws where that cannot be. */
 function expiresAt({ unitMs, isRelative, text }: Expiry, call: Call, name: string): number {
-  const invalid: Failure = fail(`invalid expire time in '${name}' command`);
+  const short = text.length <= MAX_EXACT ? parseInteger(text) : null;
+  // Most are: without integers of 64 bits.
+  if (typeof short === 'number' && short > 0) return short * Number(unitMs) + (isRelative ? call.instance.nowMs : 0);
   const given = wide(text);
   const when = given * unitMs + (isRelative ? BigInt(call.instance.nowMs) : 0n);
-  if (given <= 0n || given * unitMs > MAX_INTEGER || when > MAX_INTEGER) throw invalid;
+  if (given <= 0n || given * unitMs > MAX_INTEGER || when > MAX_INTEGER)
+    throw fail(`invalid expire time in '${name}' command`);
   return Number(when);
 }
 

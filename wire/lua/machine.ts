@@ -1,4 +1,5 @@
 import { Failure, fail, printed, type Reply } from '../reply.js';
+import { type Chunk, type Compiled, mayChange, NOT_COMPILED } from './chunk.js';
 import { popReply } from './convert.js';
 import type { Library, Registered } from './library.js';
 import { type LuaModule, luaModule, type Pointer } from './module.js';
@@ -20,13 +21,6 @@ const ENDLESS = 'the script does not come to an end and was stopped';
 /** How many libraries keep what their functions keep to themselves, those used last; others are loaded again. */
 const MAX_LIBRARIES = 64;
 
-/** How a script's text is to be run: it is compiled once. */
-interface Chunk {
-  readonly text: string;
-  /** What errors call it: `@user_script`. */
-  readonly name: string;
-}
-
 /** For all machines of the module: which one runs, and how a function of it is called. */
 let running: LuaMachine | null = null;
 let dispatcher: Pointer | null = null;
@@ -43,7 +37,7 @@ export class LuaMachine {
   private readonly module: LuaModule = luaModule();
   private readonly functions: LuaFunction[] = [];
   private stack: LuaStack;
-  private readonly chunks = new Map<string, number>();
+  private readonly chunks = new Map<string, Compiled>();
   private host: ScriptHost | null = null;
   private ticks = 0;
   private broken: { readonly error: unknown } | null = null;
@@ -209,7 +203,7 @@ export class LuaMachine {
     if (wrong !== null) return wrong;
     module._lua_rawgeti(stack.state, REGISTRY, this.refs.face);
     module._lua_setfenv(stack.state, -2);
-    this.chunks.set(chunk.text, module._luaL_ref(stack.state, REGISTRY));
+    this.chunks.set(chunk.text, { ref: module._luaL_ref(stack.state, REGISTRY), mayChange: mayChange(chunk.text) });
     return null;
   }
 
@@ -228,8 +222,9 @@ export class LuaMachine {
     this.setGlobal('KEYS', keys);
     this.setGlobal('ARGV', argv);
     stack.pop();
-    module._lua_rawgeti(state, REGISTRY, this.chunks.get(chunk.text) ?? 0);
-    return this.finish(() => module._lua_pcall(state, 0, 1, 1), context);
+    const compiled = this.chunks.get(chunk.text) ?? NOT_COMPILED;
+    module._lua_rawgeti(state, REGISTRY, compiled.ref);
+    return this.finish(() => module._lua_pcall(state, 0, 1, 1), context, compiled.mayChange);
   }
 
   private setGlobal(name: string, values: readonly string[] | null): void {
@@ -242,8 +237,8 @@ export class LuaMachine {
   private pushStrings(values: readonly string[]): void {
     const { stack } = this;
     stack.pushTable(values.length, 0);
-    for (const [i, value] of values.entries()) {
-      stack.pushText(value);
+    for (let i = 0; i < values.length; i++) {
+      stack.pushText(values[i] ?? '');
       stack.setItem(i + 1);
     }
   }
@@ -332,7 +327,7 @@ export class LuaMachine {
   }
 
   /** Calls what is on the stack, makes a reply of what it ends with, and leaves the state as it was. */
-  private finish(call: () => number, { host, name }: RunContext): Reply {
+  private finish(call: () => number, { host, name }: RunContext, isSuspect = true): Reply {
     const { stack } = this;
     let reply: Reply = null;
     try {
@@ -343,7 +338,7 @@ export class LuaMachine {
     }
     this.host = null;
     const { broken } = this;
-    if (broken === null && !this.isOver && this.isPristine()) {
+    if (broken === null && !this.isOver && (!isSuspect || this.isPristine())) {
       this.module._lua_settop(stack.state, 0);
       return reply;
     }

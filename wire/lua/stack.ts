@@ -50,12 +50,21 @@ export class LuaStack {
   private buffer: Pointer;
   private bufferSize = FIRST_BUFFER;
   private readonly lengthAt: Pointer;
+  private memory: Buffer;
 
   constructor(module: LuaModule, state: Pointer) {
     this.module = module;
     this.state = state;
     this.buffer = module._malloc(FIRST_BUFFER);
     this.lengthAt = module._malloc(8);
+    this.memory = Buffer.from(module.HEAPU8.buffer);
+  }
+
+  /** The module's memory, which is elsewhere when it has grown. */
+  private get bytes(): Buffer {
+    const { buffer } = this.module.HEAPU8;
+    if (this.memory.buffer !== buffer) this.memory = Buffer.from(buffer);
+    return this.memory;
   }
 
   /** Frees what it took of the module's memory. */
@@ -85,11 +94,8 @@ export class LuaStack {
   text(index: number): string {
     const { module } = this;
     const from = module._lua_tolstring(this.state, index, this.lengthAt);
-    const heap = module.HEAPU8;
-    const at = this.lengthAt;
-    const length =
-      (heap[at] ?? 0) | ((heap[at + 1] ?? 0) << 8) | ((heap[at + 2] ?? 0) << 16) | ((heap[at + 3] ?? 0) << 24);
-    return Buffer.from(heap.buffer, from, length).toString('latin1');
+    const { bytes } = this;
+    return bytes.toString('latin1', from, from + bytes.readInt32LE(this.lengthAt));
   }
 
   number(index: number): number {
