@@ -59,6 +59,14 @@ export interface ListFlags {
   readonly json?: boolean;
 }
 
+/** Flags of `playground`. */
+export interface PlaygroundFlags {
+  /** A scenario, or a file of one or of a schedule, that the address shows. */
+  readonly at?: string;
+  readonly open?: boolean;
+  readonly json?: boolean;
+}
+
 /** Flags of `mutants`. */
 export interface MutantsFlags {
   readonly runs?: number;

@@ -183,6 +183,14 @@ const sweep = z.strictObject({
   interrupted: z.boolean(),
 });
 
+const playground = z.strictObject({
+  schema: z.literal('lockstep.playground/1'),
+  path: z.string().describe('the page'),
+  bytes: z.int().min(0),
+  fragment: z.string().describe('the state of the page, as its address has it; empty for how it begins'),
+  address: z.string().describe('the page as a file: URL, with the fragment'),
+});
+
 const doctor = z.strictObject({
   schema: z.literal('lockstep.doctor/1'),
   ok: z.boolean(),
@@ -379,6 +387,7 @@ export const outputGrammar: z.ZodType = z.union([
   audits,
   campaign,
   doctor,
+  playground,
 ]);
 
 /** Its JSON Schema (draft 2020-12), published as `cli/output.schema.json`. */

@@ -19,6 +19,7 @@ test.each([
   [['campaign', '--runs', '100', '--workers', '1']],
   [['campaign', '--runs', '40', '--workers', '1', '--faults', 'crash=2', '--restart-delay', '0']],
   [['doctor']],
+  [['playground', '--at', 'S03']],
   [['replay', 'S03']],
   [['replay', 'S03', '--explain']],
   [['replay', 'S12']],

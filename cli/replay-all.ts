@@ -1,6 +1,7 @@
 import { judgeAsExpected, reproduces } from '../properties/expectation.js';
 import { loadCatalogue } from '../scenarios/catalogue.js';
-import { type Expectation, type Scenario, type Schedule, type Verdict, variantSchedule } from '../scenarios/index.js';
+import type { Expectation, Scenario, Schedule, Verdict } from '../scenarios/index.js';
+import { variantSchedule } from '../scenarios/variant.js';
 import { plural } from '../text/format.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import type { ReplayFlags } from './flags.js';

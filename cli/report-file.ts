@@ -73,10 +73,17 @@ function opener(platform: NodeJS.Platform): readonly [command: string, ...args: 
   return platform === 'win32' ? ['cmd', '/c', 'start', ''] : ['xdg-open'];
 }
 
-/** Opens a file for the person; that there is nothing to open it with is no error, since its path was printed. */
-function openFile(path: string, cwd: string): void {
+/**
+ * Opens a file for the person; that there is nothing to open it with is no error, since its path was printed.
+ *
+ * @param path - From `cwd`, or the address of a file.
+ */
+export function openFile(path: string, cwd: string): void {
   const [command, ...args] = opener(process.platform);
-  const child = spawn(command, [...args, resolve(cwd, path)], { detached: true, stdio: 'ignore' });
+  const child = spawn(command, [...args, path.startsWith('file:') ? path : resolve(cwd, path)], {
+    detached: true,
+    stdio: 'ignore',
+  });
   child.on('error', () => {});
   child.unref();
 }

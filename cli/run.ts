@@ -18,6 +18,7 @@ import { defineList } from './list-command.js';
 import { defineMcp } from './mcp-command.js';
 import { defineMutants } from './mutants-command.js';
 import { refuseRepeats } from './option.js';
+import { definePlayground } from './playground-command.js';
 import { withNamesOfToday } from './renamed.js';
 import { defineReplay } from './replay-command.js';
 import { defineSweep } from './sweep-command.js';
@@ -97,6 +98,7 @@ function makeProgram(io: Io, finish: Finish): Command {
   defineExplore(program, io, finish);
   defineSweep(program, io, finish);
   defineList(program, io, finish);
+  definePlayground(program, io, finish);
   defineMutants(program, io, finish);
   defineGuests(program, io, finish);
   defineAudit(program, io, finish);

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { judge } from '../properties/index.js';
 import { findScenario, loadCatalogue } from '../scenarios/catalogue.js';
-import { type PropertyId, type Schedule, variantSchedule } from '../scenarios/index.js';
+import type { PropertyId, Schedule } from '../scenarios/index.js';
+import { variantSchedule } from '../scenarios/variant.js';
 import { formatCounterexample, MOST_LINES } from './counterexample.js';
 import { ANSI, type Painter } from './painter.js';
 import { preventions } from './prevention.js';

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { pageFile } from './page-files.js';
 
 /** The built viewer: what runs in the page of a report, its looks, and what runs a schedule there. */
 export interface ViewerFiles {
@@ -9,14 +9,10 @@ export interface ViewerFiles {
 }
 
 /**
- * Reads the viewer, seen from the source or from the build in `dist/report`.
+ * Reads the viewer.
  *
  * @throws {@link Error} if it has not been built.
  */
 export function viewerFiles(): ViewerFiles {
-  const places = ['./', '../dist/report/'].map((place) => new URL(place, import.meta.url));
-  const found = places.find((place) => existsSync(new URL('viewer.js', place)));
-  if (found === undefined) throw new Error('the viewer of reports has not been built; run: npm run build');
-  const read = (name: string): string => readFileSync(new URL(name, found), 'utf8').trimEnd();
-  return { script: read('viewer.js'), style: read('viewer.css'), engine: read('engine.js') };
+  return { script: pageFile('viewer.js'), style: pageFile('viewer.css'), engine: pageFile('engine.js') };
 }

@@ -8,5 +8,5 @@ export { parseSchedule, parseScheduleText } from './parse-schedule.js';
 export { plainCluster, plainLock } from './plain.js';
 export type * from './scenario.js';
 export type * from './schedule.js';
-export { variantSchedule } from './variant.js';
-export { formatScenario, formatSchedule } from './write.js';
+export { formatSchedule } from './write.js';
+export { formatScenario } from './write-scenario.js';

@@ -1,7 +1,7 @@
 import { checkScenario } from './checks.js';
 import { scenarioFromFormOne, variantsFromFormOne } from './form-1.js';
-import { parseTextAs, withSortedDeviations } from './parse-schedule.js';
 import { readAs } from './read-as.js';
+import { parseTextAs, withSortedDeviations } from './read-schedule.js';
 import type { Scenario } from './scenario.js';
 import { scenarioGrammar } from './scenario-grammar.js';
 

@@ -7,7 +7,8 @@ import { layOut } from './json-layout.js';
 import { parseScenario, parseScenarioText } from './parse.js';
 import { parseSchedule, parseScheduleText } from './parse-schedule.js';
 import type { Fate, Fault, LockPlan, Schedule } from './schedule.js';
-import { formatScenario, formatSchedule } from './write.js';
+import { formatSchedule } from './write.js';
+import { formatScenario } from './write-scenario.js';
 
 const us = fc.nat({ max: 2 ** 31 - 1 });
 const node = fc.nat({ max: 4 }).map((index) => `n${index}`);

@@ -1,7 +1,5 @@
 import { layOut } from './json-layout.js';
-import { parseScenario } from './parse.js';
-import { parseSchedule } from './parse-schedule.js';
-import type { Scenario } from './scenario.js';
+import { readSchedule } from './read-schedule.js';
 import type { Schedule } from './schedule.js';
 
 /**
@@ -11,14 +9,5 @@ import type { Schedule } from './schedule.js';
  * @throws {@link ScheduleError} if the schedule is not valid.
  */
 export function formatSchedule(schedule: Schedule): string {
-  return layOut(parseSchedule(schedule));
-}
-
-/**
- * The text of a scenario's file, as {@link formatSchedule} has it.
- *
- * @throws {@link ScheduleError} if the scenario is not valid.
- */
-export function formatScenario(scenario: Scenario): string {
-  return layOut(parseScenario(scenario));
+  return layOut(readSchedule(schedule));
 }

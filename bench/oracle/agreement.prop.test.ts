@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { Monitors } from '../../properties/monitors/monitors.js';
 import { loadCatalogue } from '../../scenarios/catalogue.js';
-import { variantSchedule } from '../../scenarios/index.js';
+import { variantSchedule } from '../../scenarios/variant.js';
 import { compareRuns, disagreementOn, WEATHERS } from './agreement.js';
 
 it('monitors and trace agree on drawn runs of every faultModel, calm and rough', () => {

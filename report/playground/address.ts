@@ -17,7 +17,7 @@ export type Panel = (typeof PANELS)[number];
 /** The state of the page as texts, none of them looked at yet. */
 export interface Address {
   readonly tab: Tab;
-  /** A scenario, by its id or slug; empty for none. */
+  /** The id of a scenario; empty for none. */
   readonly scenario: string;
   /** A schedule, packed; empty for none. */
   readonly run: string;

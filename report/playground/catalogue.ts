@@ -1,15 +1,13 @@
 import { judgedProperties } from '../../properties/expectation.js';
 import type { PropertyId, Scenario, Schedule } from '../../scenarios/index.js';
-import { parseSchedule } from '../../scenarios/parse-schedule.js';
+import { readSchedule } from '../../scenarios/read-schedule.js';
 import { brief, expanded } from './pack.js';
 
-/** What the playground knows of a scenario. */
+/** What the playground knows of a scenario; sources are in docs/scenarios.md. */
 export interface Stored {
   readonly id: string;
-  readonly slug: string;
   readonly title: string;
   readonly story: string;
-  readonly source: string;
   readonly verdict: string;
   /** Mitigations that change its verdict. */
   readonly flips: readonly string[];
@@ -26,12 +24,10 @@ export function storedCatalogue(scenarios: readonly Scenario[]): StoredCatalogue
   const of = <T>(field: (scenario: Scenario) => T): T[] => scenarios.map(field);
   return {
     id: of(({ id }) => id),
-    slug: of(({ slug = '' }) => slug),
     verdict: of(({ expect }) => expect.verdict),
     also: of(({ expect }) => judgedProperties(expect)),
     flips: of(({ flips }) => flips.flatMap((flip) => (flip.with === undefined ? [] : [flip.with]))),
     schedule: of(({ schedule }) => brief(schedule)),
-    source: of(({ source }) => source),
     title: of(({ title }) => title),
     story: of(({ story }) => story),
   };
@@ -47,5 +43,5 @@ export function scenariosOf(stored: StoredCatalogue): Stored[] {
 
 /** The whole schedule of a scenario. */
 export function scheduleOf({ schedule }: Stored): Schedule {
-  return parseSchedule(expanded(schedule));
+  return readSchedule(expanded(schedule));
 }

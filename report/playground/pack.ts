@@ -1,6 +1,6 @@
 import { InputError } from '../../scenarios/input-error.js';
-import { parseSchedule } from '../../scenarios/parse-schedule.js';
 import { plainCluster, plainLock } from '../../scenarios/plain.js';
+import { readSchedule } from '../../scenarios/read-schedule.js';
 import type { Schedule } from '../../scenarios/schedule.js';
 
 /*
@@ -75,7 +75,7 @@ export async function unpacked(text: string): Promise<Schedule> {
   } catch {
     throw new InputError('the address holds no schedule: it was cut off or changed; copy all of it');
   }
-  return parseSchedule(expanded(value));
+  return readSchedule(expanded(value));
 }
 
 async function inflated(text: string): Promise<string> {

@@ -195,11 +195,11 @@ function nodeChoices(schedule: Schedule, { world }: Moment, index: number): Choi
   const isOnDisk = schedule.cluster.persistence === 'everysec';
   const power = isOnDisk ? { power: true } : {};
   return [
-    strike(isOnDisk ? 'loses power, is back at once' : 'crashes, is back at once', [
+    strike(isOnDisk ? 'loses power, back at once' : 'crashes, back at once', [
       ...more({ kind: 'crash', atUs, node, ...power, restartAfterUs: 0 }),
     ]),
-    strike('crashes, stays away', more({ kind: 'crash', atUs, node, ...power, restartAfterUs: null })),
-    strike('its clock jumps a TTL ahead', more({ kind: 'clock-step', atUs, process: node, byUs: jumpUs(schedule) })),
+    strike('crashes, stays down', more({ kind: 'crash', atUs, node, ...power, restartAfterUs: null })),
+    strike('clock jumps a TTL', more({ kind: 'clock-step', atUs, process: node, byUs: jumpUs(schedule) })),
   ];
 }
 

@@ -39,7 +39,7 @@ describe('stepping by hand', () => {
     ];
     const held = taken(asked, ...arrive('c1', 'n0', 'n1', 'n2'));
     expect(judge(held).verdict).toBe('safe');
-    const crashed = taken(held, 'n2 crashes, is back at once');
+    const crashed = taken(held, 'n2 crashes, back at once');
     const ended = taken(crashed, ...arrive('c2', 'n2', 'n3', 'n4'));
     const judgement = judge(runOfSteps(ended));
     expect(judgement.violations.map(({ property }) => property)).toContain('mutual-exclusion');
@@ -48,7 +48,7 @@ describe('stepping by hand', () => {
     // The same steps on nodes that keep what they acknowledged: n2 refuses.
     const kept = taken(
       { ...held, cluster: { ...held.cluster, persistence: 'always' } },
-      'n2 crashes, is back at once',
+      'n2 crashes, back at once',
       ...arrive('c2', 'n2', 'n3', 'n4'),
     );
     expect(judge(runOfSteps(kept)).verdict).toBe('safe');
@@ -78,7 +78,7 @@ describe('stepping by hand', () => {
   });
 
   it('offers what is left to processes that are down', () => {
-    const down = taken(cutAt(named('S03'), 0), 'n0 crashes, stays away', 'c1 dies');
+    const down = taken(cutAt(named('S03'), 0), 'n0 crashes, stays down', 'c1 dies');
     const left = titles(choicesOf(down)).filter((it) => /^(n0|c1) [^a]/.test(it));
     expect(left).toEqual(['c1 restarts', 'n0 restarts']);
     const up = taken(down, 'n0 restarts', 'c1 restarts');

@@ -1,0 +1,39 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { addressOf, fragmentOf, packed, playgroundPage } from '../report/playground/index.js';
+import { loadCatalogue } from '../scenarios/catalogue.js';
+import { Exit, type ExitCode } from './exit-codes.js';
+import type { PlaygroundFlags } from './flags.js';
+import { type Io, writeJson } from './io.js';
+import { openFile } from './report-file.js';
+import { loadScenario } from './scenario-file.js';
+import { writeNamed } from './write-file.js';
+
+/** Writes the page, and says where it is. */
+export async function playground(folder = 'playground', flags: PlaygroundFlags, io: Io): Promise<ExitCode> {
+  const fragment = flags.at === undefined ? '' : await fragmentFor(flags.at, io);
+  const html = playgroundPage({ scenarios: loadCatalogue(), tour: tourText() });
+  const path = writeNamed('[folder]', join(folder, 'index.html'), html, io.cwd);
+  const address = `${pathToFileURL(resolve(io.cwd, path)).href}${fragment}`;
+  if (flags.json) writeJson(io, 'lockstep.playground/1', { path, bytes: Buffer.byteLength(html), fragment, address });
+  else io.stdout.write(`${path}\n${address}\n`);
+  if (flags.open && io.env.LOCKSTEP_OPEN !== 'no') openFile(address, io.cwd);
+  return Exit.ok;
+}
+
+/** A scenario of the catalogue by its id; anything else as a whole. */
+async function fragmentFor(name: string, io: Io): Promise<string> {
+  const { schedule, scenario } = loadScenario(name, io.cwd, io.command);
+  const isKnown = scenario !== null && loadCatalogue().some(({ id }) => id === scenario.id) && !name.endsWith('.json');
+  const place = addressOf('#scenarios');
+  return fragmentOf(isKnown ? { ...place, scenario: scenario.id } : { ...place, run: await packed(schedule) });
+}
+
+/** The text of the tour, seen from the source or from the build in `dist/cli`. */
+function tourText(): string {
+  const places = ['../docs/tour.md', '../../docs/tour.md'].map((place) => new URL(place, import.meta.url));
+  const found = places.find((place) => existsSync(place));
+  if (found === undefined) throw new Error('docs/tour.md of the package is missing');
+  return readFileSync(found, 'utf8');
+}
