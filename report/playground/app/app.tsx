@@ -3,7 +3,7 @@ import { useEffect } from 'preact/hooks';
 import type { Schedule } from '../../../scenarios/index.js';
 import type { Address, Tab } from '../address.js';
 import type { Stored } from '../catalogue.js';
-import { DEMONSTRATION_TEXTS } from '../settings.js';
+import { DEMONSTRATION_TEXTS, type SearchTexts } from '../settings.js';
 import type { TourStep, TourStop } from '../tour.js';
 import { MapForm } from './map-form.js';
 import { MapView } from './map-view.js';
@@ -39,9 +39,9 @@ export function App(props: { readonly scenarios: readonly Stored[]; readonly tou
     go({ ...NO_RUN, run, ...change });
   };
   const work = useWork(({ schedule, property }) => void show(schedule, { also: [property] }));
-  const begin = (job: Job, change: Partial<Address> = {}): void => {
+  const begin = (job: Job): void => {
     current.clear();
-    go({ ...NO_RUN, ...(job.kind === 'search' ? { search: job.texts } : { map: job.words }), ...change });
+    go({ ...NO_RUN, ...(job.kind === 'search' ? { search: job.texts } : { map: job.words }) });
     work.begin(job);
   };
   const texts = Object.keys(address.search).length === 0 ? DEMONSTRATION_TEXTS : address.search;
@@ -83,22 +83,40 @@ export function App(props: { readonly scenarios: readonly Stored[]; readonly tou
             />
           )}
         </main>
-        <aside aria-label={TAB_WORDS[address.tab]}>
-          {address.tab === 'search' ? (
-            <SearchForm texts={texts} onSearch={(it) => begin({ kind: 'search', texts: it })} />
-          ) : address.tab === 'map' ? (
-            <MapForm words={words} onSweep={(it) => begin({ kind: 'map', words: it })} />
-          ) : address.tab === 'tour' ? (
-            <TourView tour={tour} address={address} onStop={(at) => go({ stop: at })} onStep={takeStep} />
-          ) : (
-            <ScenarioList
-              scenarios={scenarios}
-              chosen={address.scenario}
-              onPick={(id) => go({ ...NO_RUN, scenario: id })}
-            />
-          )}
-        </aside>
+        <Side {...{ address, scenarios, tour, texts, words, go, begin, takeStep }} />
       </div>
     </>
+  );
+}
+
+/** What is chosen from, beside the result. */
+function Side(props: {
+  readonly address: Address;
+  readonly scenarios: readonly Stored[];
+  readonly tour: readonly TourStop[];
+  readonly texts: SearchTexts;
+  readonly words: readonly string[];
+  readonly go: (change: Partial<Address>) => void;
+  readonly begin: (job: Job) => void;
+  readonly takeStep: (step: TourStep) => void;
+}): JSX.Element {
+  const { address, scenarios, tour, texts, words, go, begin, takeStep } = props;
+  const { tab } = address;
+  return (
+    <aside aria-label={TAB_WORDS[tab]}>
+      {tab === 'search' ? (
+        <SearchForm texts={texts} onSearch={(it) => begin({ kind: 'search', texts: it })} />
+      ) : tab === 'map' ? (
+        <MapForm words={words} onSweep={(it) => begin({ kind: 'map', words: it })} />
+      ) : tab === 'tour' ? (
+        <TourView tour={tour} address={address} onStop={(at) => go({ stop: at })} onStep={takeStep} />
+      ) : (
+        <ScenarioList
+          scenarios={scenarios}
+          chosen={address.scenario}
+          onPick={(id) => go({ ...NO_RUN, scenario: id })}
+        />
+      )}
+    </aside>
   );
 }
