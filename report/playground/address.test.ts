@@ -62,7 +62,7 @@ describe('an address', () => {
     tab: 'map',
     scenario: 'S03',
     run: 'q1w2-_',
-    with: ['persistence=always', 'drift=2%'],
+    with: ['persistence=always', 'drift-allowance=2%'],
     event: 7,
     panel: 'step',
     search: { nodes: '3', faults: 'crash=1,loss=2%' },

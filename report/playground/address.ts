@@ -36,7 +36,7 @@ export interface Address {
 
 /** Flags of `check` that a search of the page has. */
 export const SEARCH_FLAGS: readonly string[] = [
-  ...['nodes', 'clients', 'ttl', 'drift', 'persistence', 'restart-delay', 'votes-wanted', 'profile'],
+  ...['nodes', 'clients', 'ttl', 'drift-allowance', 'persistence', 'restart-delay', 'votes-wanted', 'profile'],
   ...['faults', 'seed', 'runs'],
 ];
 

@@ -37,7 +37,7 @@ const READERS: Readonly<Record<string, (text: string) => SearchSettings>> = {
   nodes: (text) => ({ nodes: integer(text, 1, MOST_NODES) }),
   clients: (text) => ({ clients: integer(text, 1, MOST_CLIENTS) }),
   ttl: (text) => ({ ttl: [wholeMs(text)] }),
-  drift: (text) => ({ drift: percent(text) }),
+  'drift-allowance': (text) => ({ driftAllowance: percent(text) }),
   persistence: (text) => ({
     persistence: oneOf(text, { none: 'none', rdb: 'rdb', everysec: 'everysec', always: 'always' }),
   }),

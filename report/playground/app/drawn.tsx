@@ -51,7 +51,7 @@ export function Drawn(props: {
   );
   return (
     <div class="drawn" ref={box}>
-      <PictureView picture={picture} selected={scene.events[at] ?? null} onPick={onPick} />
+      <PictureView picture={picture} scene={scene} selected={scene.events[at] ?? null} onPick={onPick} />
       <p class="moves">
         {MOVES.map(([move, words, key]) => (
           <button type="button" key={move} onClick={() => act(move)}>

@@ -59,7 +59,7 @@ export function SearchForm(props: {
         <Field {...field} name="nodes" words="nodes" hint="5" />
         <Field {...field} name="clients" words="clients" hint="3" />
         <Field {...field} name="ttl" words="TTL" hint="10s" />
-        <Field {...field} name="drift" words="drift allowance" hint="1%" />
+        <Field {...field} name="drift-allowance" words="drift allowance" hint="1%" />
         <Select {...field} name="persistence" words="persistence" options={PERSISTENCE} />
         <Field {...field} name="restart-delay" words="restart delay" hint="as long as is safe" disabled={!crashes} />
         <Select {...field} name="profile" words="client" options={CLIENTS} />
