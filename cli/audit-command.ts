@@ -54,6 +54,7 @@ export function defineAudit(program: Command, io: Io, finish: Finish): void {
     .option('--baseline <file>', 'findings in this file are accepted')
     .option('--accept', 'write the findings into the baseline')
     .option('--replay <file>', 'show a finding again, by the file of its schedule')
+    .option('--report <path>', 'where a page goes if nothing is found in one file (none)')
     .addOption(reporterOption())
     .option('--json', 'print one JSON object')
     .addHelpText('after', EXAMPLES)

@@ -4,6 +4,7 @@ import { InputError } from '../scenarios/input-error.js';
 import { type Accepted, type Baseline, baselineOf } from './audit-baseline.js';
 import { auditFiles, pathFrom, whyNoLock } from './audit-files.js';
 import { auditAgain, auditOf } from './audit-one.js';
+import { writeAuditPass } from './audit-page.js';
 import {
   auditCases,
   auditJson,
@@ -16,6 +17,7 @@ import {
 import { Exit, type ExitCode } from './exit-codes.js';
 import type { AuditFlags } from './flags.js';
 import { type Io, say, widthOf, writeJson } from './io.js';
+import { pageLine } from './pass-page.js';
 import { reporterOf } from './reporters/option.js';
 import { isAlone } from './reporters/outcome.js';
 import { tellSuite } from './reporters/tell.js';
@@ -92,15 +94,20 @@ function tell({ told, gone, isMany, seconds }: All, flags: AuditFlags, io: Io): 
   const reporter = reporterOf(flags);
   const summary = auditSummary(told);
   const [first] = told;
+  const page = isMany || first?.kind !== 'audited' ? null : writeAuditPass(first, flags, io);
   if (reporter === 'json' && isMany) writeJson(io, 'lockstep.audits/1', auditsJson(told, gone));
   else if (reporter === 'json' && first?.kind === 'audited')
-    writeJson(io, 'lockstep.audit/1', { ...auditJson(first), ...(gone === undefined ? {} : { noLongerFound: gone }) });
+    writeJson(io, 'lockstep.audit/1', {
+      ...auditJson(first),
+      ...(gone === undefined ? {} : { noLongerFound: gone }),
+      ...(page === null ? {} : { report: page }),
+    });
   if (!isAlone(reporter)) {
     const text = (it: FileOutcome): string =>
       it.kind === 'audited'
         ? auditText(it, widthOf(io))
         : `${it.kind === 'skipped' ? '–' : '?'} ${it.file}: ${it.why}\n`;
-    io.stdout.write(`${[...told.map(text), ...(isMany ? [`${summary}\n`] : [])].join('\n')}`);
+    io.stdout.write(`${[...told.map(text), ...(isMany ? [`${summary}\n`] : [])].join('\n')}${pageLine(page)}`);
   }
   const cases = told.flatMap((it) => auditCases(it, (path) => pathFrom(io.cwd, path)));
   tellSuite(reporter, { name: 'lockstep audit', cases, seconds, summary }, io);

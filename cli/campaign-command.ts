@@ -52,6 +52,7 @@ export function defineCampaign(program: Command, io: Io, finish: Finish): void {
     .addOption(option('--shard <i/n>', 'make every n-th range only, from the i-th on', shard))
     .option('--out <file>', 'write the results here, range by range')
     .option('--resume', 'go on with what is in the file')
+    .option('--report <path>', 'where a page goes if nothing is violated (none)')
     .option('--json', 'print one JSON object')
     .addHelpText('after', EXAMPLES);
   queueOptions(campaign).action(async (flags: CampaignFlags) => {

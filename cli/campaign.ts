@@ -12,11 +12,13 @@ import {
 import { InputError } from '../scenarios/input-error.js';
 import { formatCount, plural } from '../text/format.js';
 import type { CampaignFlags, MergeFlags } from './campaign-flags.js';
+import { writeCampaignPass } from './campaign-page.js';
 import { readPart, readParts, writePart, writePartIfPossible } from './campaign-part-file.js';
 import { specOf } from './campaign-spec.js';
 import { partExit, partJson, partText } from './campaign-text.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { type Io, writeJson } from './io.js';
+import { pageLine } from './pass-page.js';
 import { ProgressLine } from './progress.js';
 import { workersOf } from './workers.js';
 
@@ -63,8 +65,10 @@ export async function campaign(flags: CampaignFlags, io: Io): Promise<ExitCode> 
   line.end();
   const isKept = out === undefined || writePartIfPossible(part, out, io);
   const isShard = shard.of > 1;
-  if (flags.json) writeJson(io, 'lockstep.campaign-result/1', partJson(part));
-  else io.stdout.write(partText(part, isShard ? `shard ${shard.number} of ${shard.of}` : ''));
+  const page = flags.report === undefined ? null : writeCampaignPass(flags.report, part, io);
+  if (flags.json)
+    writeJson(io, 'lockstep.campaign-result/1', { ...partJson(part), ...(page === null ? {} : { report: page }) });
+  else io.stdout.write(`${partText(part, isShard ? `shard ${shard.number} of ${shard.of}` : '')}${pageLine(page)}`);
   return io.signal.aborted ? Exit.interrupted : unlessLost(partExit(part, isShard), isKept);
 }
 

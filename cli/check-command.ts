@@ -100,7 +100,7 @@ export function defineCheck(program: Command, io: Io, finish: Finish): void {
     .option('--no-shrink', 'leave a failing schedule as it was found')
     .option('--regressions <folder>', 'schedules to replay first (lockstep/regressions, where it is there)')
     .option('--no-regressions', 'replay neither these nor the found failures first')
-    .option('--report <path>', 'where the HTML report of a failure goes (beside its schedule)')
+    .option('--report <path>', 'where the HTML report goes (of a failure: beside its schedule; of a pass: none)')
     .option('--demo', 'search where a violation is known to be; exits 0 if found, else 3')
     .addOption(reporterOption())
     .option('--json', 'print one JSON object')

@@ -51,6 +51,8 @@ interface CheckJson extends Omit<CheckResult, 'counterexample'> {
   readonly notJudged: readonly PropertyId[];
   readonly judgedInside: readonly PropertyId[];
   readonly counterexample?: CounterexampleJson;
+  /** Path of the page for a pass, where one was asked for. */
+  readonly report?: string;
 }
 
 /** The result of a search as one JSON value. */
@@ -59,6 +61,7 @@ export function checkJson(
   result: CheckResult,
   regressions: Regressions,
   failure: { readonly judgement: Judgement; readonly counterexample: CounterexampleJson } | null,
+  page: string | null = null,
 ): CheckJson {
   const { verdict, reason, runs, events, steps, seed, hash, exercised, notHit, strained } = result;
   const { strategy, near, elapsedMs, interrupted, workers } = result;
@@ -77,6 +80,7 @@ export function checkJson(
     notJudged: unjudged(plan.properties, plan.insideOnly),
     judgedInside: plan.insideOnly,
     ...(failure === null ? {} : { counterexample: failure.counterexample }),
+    ...(page === null ? {} : { report: page }),
     verdicts: { ...(failure?.judgement.verdicts ?? passed(plan, result)), unavailable },
     assumptionsBroken: failure?.judgement.assumptionsBroken ?? [],
     reason,

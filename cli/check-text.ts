@@ -70,7 +70,7 @@ function markOf({ verdict, interrupted }: CheckResult, paint: Painter): string {
 }
 
 /** What might have been met. */
-function neverHit(faultModel: FaultModel, notHit: readonly CoveragePoint[]): string {
+export function neverHit(faultModel: FaultModel, notHit: readonly CoveragePoint[]): string {
   const left = disabledPoints(faultModel);
   return (
     formatList(notHit.filter((it) => !left.includes(it)).map((it) => COVERAGE_LABELS[it])) ||
@@ -107,7 +107,8 @@ function labelled(label: string, lines: readonly string[]): string[] {
   return lines.map((line, index) => `  ${(index === 0 ? label : '').padEnd(LABEL_WIDTH)}${line}`);
 }
 
-function configOf({ nodes, clients, ttlsMs, policy, persistence }: FaultModel): string {
+/** The deployment, in one line. */
+export function configOf({ nodes, clients, ttlsMs, policy, persistence }: FaultModel): string {
   const ttl = formatList(ttlsMs.map(formatCount), 'or');
   const drift = statedDrift(policy);
   const wanted = policy.settings.votesWanted === 'quorum' ? '' : `, votes wanted ${policy.settings.votesWanted}`;
@@ -118,7 +119,7 @@ function configOf({ nodes, clients, ttlsMs, policy, persistence }: FaultModel): 
 }
 
 /** What the search kept to, with figures for each TTL; and what the lock assumes, where the person chose otherwise. */
-function assumed(faultModel: FaultModel): string[] {
+export function assumed(faultModel: FaultModel): string[] {
   const { policy, stretch, ttlsMs, persistence } = faultModel;
   const bounds = ttlsMs.map((ttlMs) => assumptionBoundsOf(policy, ttlMs));
   const each = (figures: readonly number[], word = 'or'): string =>
@@ -160,7 +161,7 @@ function assumed(faultModel: FaultModel): string[] {
 }
 
 /** Trouble that a lock has to withstand at any time. */
-function withstood(faultModel: FaultModel): string {
+export function withstood(faultModel: FaultModel): string {
   const {
     pauses,
     suspends,
@@ -209,7 +210,8 @@ function downWords({ crashes, powerLosses, mostDown }: FaultModel): string[] {
   ];
 }
 
-function exercised({ exercised: counts }: CheckResult, which: (situation: CoveragePoint) => boolean): string {
+/** What happened, with how often. */
+export function exercised({ exercised: counts }: CheckResult, which: (situation: CoveragePoint) => boolean): string {
   const hit = (Object.keys(COVERAGE_LABELS) as CoveragePoint[]).filter((it) => which(it) && counts[it] > 0);
   return formatList(
     hit.map((it) => `${formatCount(counts[it])} ${COVERAGE_LABELS[it].replace(' inside a claim', '')}`),
@@ -217,7 +219,7 @@ function exercised({ exercised: counts }: CheckResult, which: (situation: Covera
 }
 
 /** What happened while a client believed that it held a lock, and therefore mattered. */
-function isInClaim(situation: CoveragePoint): boolean {
+export function isInClaim(situation: CoveragePoint): boolean {
   return situation.endsWith('InClaim');
 }
 
@@ -238,7 +240,8 @@ function strained({ strained: counts, near }: CheckResult): string {
   );
 }
 
-function meaning(plan: Plan, result: CheckResult): string {
+/** What a pass means, and what not. */
+export function meaning(plan: Plan, result: CheckResult): string {
   const what = judgedWords(plan);
   if (result.verdict === 'inconclusive') {
     return `nothing can be said about ${what}: ${result.reason ?? 'too little happened'}. More --runs may help.`;

@@ -10,6 +10,7 @@ import { Exit, type ExitCode } from './exit-codes.js';
 import { failureScenario, replayCommand, writeFailure } from './failure-file.js';
 import type { CheckFlags } from './flags.js';
 import { hasColour, type Io, say, widthOf, writeJson } from './io.js';
+import { pageLine, writePass } from './pass-page.js';
 import { ProgressLine } from './progress.js';
 import {
   NOTHING_KNOWN,
@@ -41,15 +42,23 @@ export async function check(scenario: string | undefined, flags: CheckFlags, io:
   if (!isQuiet) io.stdout.write(startLine(plan, widthOf(io, LINE_WIDTH)));
   const result = await search(plan, io, flags.workers);
   const failure = result.counterexample === null ? null : await failureOf(result.counterexample, plan, flags, io);
-  if (reporter === 'json') writeJson(io, 'lockstep.check/1', checkJson(plan, result, known, failure));
+  const page = failure === null && flags.report !== undefined ? await passOf(plan, result, flags.report, io) : null;
+  if (reporter === 'json') writeJson(io, 'lockstep.check/1', checkJson(plan, result, known, failure, page));
   if (isQuiet) tellSuite(reporter, checkSuite(plan, result, known, failure), io);
-  else if (failure === null) io.stdout.write(passText(plan, result, paint, widthOf(io, LINE_WIDTH)));
+  else if (failure === null)
+    io.stdout.write(`${passText(plan, result, paint, widthOf(io, LINE_WIDTH))}${pageLine(page)}`);
   else io.stdout.write(`\n${failure.text}`);
   if (reporter === 'github') tellSuite(reporter, checkSuite(plan, result, known, failure), io);
   if (flags.demo && !isQuiet) io.stdout.write(nextSteps(failure !== null, io));
   const code = exitCode(result, flags.demo === true);
   const isPassed = code === Exit.ok || code === Exit.inconclusive;
   return isPassed && standsCommitted(known) ? Exit.violated : code;
+}
+
+/** The page for a search that found nothing, where one was asked for. */
+async function passOf(plan: Plan, result: CheckResult, name: string, io: Io): Promise<string | null> {
+  const { checkPass } = await import('./check-page.js');
+  return writePass(name, await checkPass(plan, result, io), io);
 }
 
 /** Nothing is searched where what is known is no longer so: it is the simulator or the lock that has changed. */

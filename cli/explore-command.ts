@@ -84,6 +84,7 @@ export function defineExplore(program: Command, io: Io, finish: Finish): void {
     .addOption(option('--states <n>', 'meet no more states than these (50000000)', whole(1, MOST_STATES)))
     .addOption(option('--budget <time>', 'stop after this time, such as 60s', parseDuration))
     .option('--checkpoint <file>', 'go on from this file if it is there, and write it when stopped')
+    .option('--report <path>', 'where a page goes if nothing is violated (none)')
     .option('--json', 'print one JSON object')
     .addHelpText('after', EXAMPLES)
     .action(async (flags: ExploreFlags) => {

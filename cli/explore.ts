@@ -25,9 +25,11 @@ import { formatCount, plural } from '../text/format.js';
 import { printable } from '../text/printable.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { readCheckpoint, writeCheckpoint } from './explore-checkpoint.js';
+import { writeExplorePass } from './explore-page.js';
 import { expectedOf, replayCommand, writeFailure } from './failure-file.js';
 import type { ExploreFlags } from './flags.js';
 import { hasColour, type Io, writeJson } from './io.js';
+import { pageLine } from './pass-page.js';
 import { ProgressLine } from './progress.js';
 
 /** What became of an exploration. */
@@ -51,10 +53,16 @@ export async function exploreSpace(flags: ExploreFlags, io: Io): Promise<ExitCod
   const { result } = explored;
   const schedule = result.path === null ? null : scheduleOf(bounds, result.path);
   const path = schedule === null ? null : writeFailure(scenarioOf(schedule, bounds, flags), io);
-  if (flags.json) writeJson(io, 'lockstep.explore/1', exploreJson(explored, bounds, flags, path, io));
-  else {
+  const page =
+    schedule === null
+      ? writeExplorePass(explored, { scope: bounds, flags, line: boundsLine(bounds, flags) }, io)
+      : null;
+  if (flags.json) {
+    const json = exploreJson(explored, bounds, flags, path, io);
+    writeJson(io, 'lockstep.explore/1', page === null ? json : { ...json, report: page });
+  } else {
     io.stdout.write(`${verdictLines(explored, flags, paint)}\n`);
-    if (schedule !== null) io.stdout.write(counterexampleText(schedule, path, flags, paint, io));
+    io.stdout.write(schedule === null ? pageLine(page) : counterexampleText(schedule, path, flags, paint, io));
   }
   if (result.verdict === 'violated') return Exit.violated;
   if (explored.interrupted) return Exit.interrupted;

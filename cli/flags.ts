@@ -136,6 +136,8 @@ export interface ExploreFlags {
   /** µs. */
   readonly budget?: number;
   readonly checkpoint?: string;
+  /** Where the page for a pass goes; none where left out. */
+  readonly report?: string;
   readonly json?: boolean;
 }
 
@@ -216,6 +218,8 @@ export interface AuditFlags {
   readonly accept?: boolean;
   /** The file of a finding to show again. */
   readonly replay?: string;
+  /** Where the page for a pass goes; none where left out. */
+  readonly report?: string;
   readonly reporter?: Reporter;
   readonly json?: boolean;
 }

@@ -26,6 +26,8 @@ export interface Io {
   readonly signal: AbortSignal;
   /** How a person calls this command here, for commands that are printed and must work as pasted. */
   readonly command: string;
+  /** The command as it was called, for pages that say how they were made; without passwords. */
+  readonly again?: string;
   /** Writes the page of a counterexample and returns its path, or `null`. Default: a whole page, which takes seconds to make. */
   readonly writeReport?: (path: string, input: ReportInput, io: Io) => string | null;
 }

@@ -95,6 +95,8 @@ const list = z.strictObject({
   ),
 });
 
+const page = z.string().optional().describe('path of the page for a pass, where one was asked for');
+
 const check = z.strictObject({
   schema: z.literal('lockstep.check/1'),
   verdict: z.enum(['passed', 'violated', 'inconclusive']),
@@ -108,6 +110,7 @@ const check = z.strictObject({
   notTried: z.array(z.string()).describe('what the search leaves out, in words'),
   notJudged: z.array(property).describe('properties about which nothing is said'),
   judgedInside: z.array(property).describe('properties that count only in schedules that keep the assumptions'),
+  report: page,
   counterexample: z
     .strictObject({
       property,
@@ -234,6 +237,7 @@ const explore = z.strictObject({
   trapped: count.optional().describe('states from which nobody can ever hold the lock again'),
   bounds: z.record(z.string(), z.unknown()),
   counterexample: z.strictObject({ property, actions: count, ...file }).optional(),
+  report: page,
 });
 
 const mutants = z.strictObject({
@@ -332,7 +336,7 @@ const noLongerFound = z
   .array(z.strictObject(known))
   .optional()
   .describe('what the baseline has, and should not have any more; left out without one');
-const audit = z.strictObject({ schema: z.literal('lockstep.audit/1'), ...audited, noLongerFound });
+const audit = z.strictObject({ schema: z.literal('lockstep.audit/1'), ...audited, noLongerFound, report: page });
 const unaudited = z.array(z.strictObject({ file: z.string(), why: sentence }));
 const audits = z.strictObject({
   schema: z.literal('lockstep.audits/1'),
@@ -350,6 +354,7 @@ const campaign = z.strictObject({
   hash,
   engine: hash.describe('of what searches: parts of different engines are not added up'),
   ranges: z.strictObject({ total: count, done: count, missing: z.array(z.unknown()) }),
+  report: page,
   searches: z.array(
     z.strictObject({
       name: z.string(),

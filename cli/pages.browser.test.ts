@@ -125,3 +125,20 @@ for (const dark of [false, true]) {
     await context.close();
   });
 }
+
+for (const dark of [false, true]) {
+  inBrowser(`the page of a pass has nothing that axe finds wrong, ${dark ? 'dark' : 'light'}`, async (browser) => {
+    const path = join(emptyFolder(), 'pass.html');
+    const argv = ['check', '--runs', '300', '--no-regressions', '--no-config', '--report', path];
+    const { code, stderr } = await lockstep(...argv);
+    expect([code, stderr]).toEqual([Exit.ok, '']);
+    const { page, context, problems } = await openAny(browser, pathToFileURL(path).href, dark);
+    expect(await page.locator('h1').innerText()).toBe('✓ passed');
+    // By keyboard alone: the read-out follows its sliders.
+    await page.getByLabel('TTL', { exact: true }).press('End');
+    expect(await page.locator('.readout output').innerText()).toContain('With a TTL of 30 000 ms');
+    expect(await axeFindings(page)).toEqual([]);
+    expect(problems).toEqual([]);
+    await context.close();
+  });
+}

@@ -42,7 +42,8 @@ Exit codes: 0 passed or reproduced · 1 violated or unavailable · 2 inconclusiv
  * sentence on stderr.
  */
 export async function run(argv: readonly string[], given: Io): Promise<number> {
-  const io: Io = { ...given, stdout: printableOut(given.stdout), stderr: printableOut(given.stderr) };
+  const again = shellCommand(given.command, ...argv.map(withoutPasswords));
+  const io: Io = { ...given, again, stdout: printableOut(given.stdout), stderr: printableOut(given.stderr) };
   let code: number = Exit.ok;
   const program = makeProgram(io, (finished) => {
     code = finished;

@@ -15,6 +15,7 @@ import { watchdog } from './host/watchdog.js';
 import { COMMAND_TIMEOUT_MS, type LockFactory, lockFactoryOf } from './lock-factory.js';
 import type { MakeLock } from './lock-under-test.js';
 import { checkOptions, DEFAULT_KINDS, type ExpectSafeOptions, untestable } from './options.js';
+import { writePassPage } from './pass-page.js';
 import { Probe } from './probe.js';
 import { guestPage, record } from './recording.js';
 import { type GuestRun, replayGuests } from './run.js';
@@ -106,7 +107,9 @@ async function search(make: MakeLock, options: ExpectSafeOptions): Promise<SafeR
   try {
     const subject = await lockFactoryOf('the client', make, commandTimeoutMs ?? undefined);
     const result = await new Search(subject, probe, options).run();
-    return { ...result, untested: untestedOf(subject, options), notes: await notesOn(subject, options) };
+    const safe = { ...result, untested: untestedOf(subject, options), notes: await notesOn(subject, options) };
+    if (options.passTo !== undefined) writePassPage(options.passTo, safe, options);
+    return safe;
   } finally {
     watchdog.stop();
     probe.stop();

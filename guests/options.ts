@@ -68,6 +68,8 @@ export interface ExpectSafeOptions {
    * `.lockstep/guests`.
    */
   readonly reportTo?: string;
+  /** Where a page for those who have to show the result is written if nothing fails, such as `lock-report.html`. Default: none. */
+  readonly passTo?: string;
   /**
    * The file of a failure, as its message names it: runs its schedule, and nothing is drawn. Of the other options,
    * `kinds`, `commandTimeoutMs`, `reportTo`, `debug` and `signal` still count.
@@ -124,6 +126,7 @@ const options = {
   kinds: someOf(oneOf(...VIOLATION_KINDS), 'a list of at least one kind').optional(),
   reordering: flag().optional(),
   reportTo: text('the path of a folder').optional(),
+  passTo: text('the path of a page').optional(),
   replay: text('the path of a file').optional(),
   debug: flag().optional(),
   signal: z.instanceof(AbortSignal, { error: wrong('an AbortSignal') }).optional(),

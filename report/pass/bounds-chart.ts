@@ -45,4 +45,5 @@ export const BOUNDS_CSS: string = `
 .track{fill:var(--good-fill)}.beyond{fill:var(--bad-fill)}.used{fill:var(--good)}.past{fill:var(--bad)}
 .bound{stroke:var(--ink);stroke-width:2}.yours{fill:var(--good);stroke:var(--paper);stroke-width:2}.yours.past{fill:var(--bad)}
 .bounds .dim{font-size:var(--size-2)}
+@media(max-width:600px){.bounds thead{display:none}.bounds tr{display:block;border-bottom:1px solid var(--line);padding:var(--space-2) 0}.bounds th,.bounds td,.bounds .bar{display:block;width:100%;border:0;padding:2px 0}}
 `.trim();
