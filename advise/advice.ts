@@ -12,12 +12,12 @@ import {
   slewing,
   syncing,
 } from './changes.js';
-import { type Figure, UNKNOWNS, type Unknown } from './figures.js';
+import type { Figure } from './figures.js';
 import { type Hazard, type HazardId, hazardsOf } from './hazards.js';
 import { searchInside } from './inside.js';
-import { libraryOf } from './libraries.js';
 import { type Solution, synthesize, type Tradeoff, tradeoffs, type VoteTradeoff, voteTradeoffs } from './synthesis.js';
 import type { System } from './system.js';
+import { UNKNOWNS, type Unknown } from './unknowns.js';
 
 /** Safe as it is; safe with the changes; or not safe, whatever is set. */
 export type AdviceVerdict = 'safe' | 'safe-if' | 'not';
@@ -38,6 +38,7 @@ export interface Advice {
   readonly alternatives: readonly { readonly insteadOf: Change['id']; readonly change: Change }[];
   /** Of the system with all changes in place. */
   readonly figures: Solution;
+  /** Empty unless they were asked for, like the next. */
   readonly tradeoffs: readonly Tradeoff[];
   readonly voteTradeoffs: readonly VoteTradeoff[];
   /** The search for what the client does wrong by itself, in the advised system. */
@@ -46,30 +47,42 @@ export interface Advice {
 
 /** How an advice is worked out. */
 export interface AdviseOptions {
-  /** Histories of the search inside. Default 3000. */
+  /** Histories of the search inside. Default 2000. */
   readonly runs?: number;
   readonly unknowns?: readonly Unknown[];
+  /** Whether to work out the trade-offs as well. Default `false`. */
+  readonly curves?: boolean;
   readonly signal?: AbortSignal;
   /** Called with what is done next. */
   readonly onStep?: (step: string) => void;
 }
 
-const RUNS = 3_000;
+const RUNS = 2_000;
 
 /** Finds the least changes with which a system is safe, proves them from both sides, and searches what is left. */
 export async function adviseOn(system: System, options: AdviseOptions = {}): Promise<Advice> {
-  const { runs = RUNS, unknowns = UNKNOWNS, signal, onStep } = options;
+  const { runs = RUNS, unknowns = UNKNOWNS, curves: withCurves = false, signal, onStep } = options;
   onStep?.('judging the system as it is');
   const hazards = hazardsOf(system);
   const { changes, alternatives, advised } = changesFor(system);
   onStep?.('working out figures');
-  const figures = synthesize(advised, unknowns);
-  const curves = { tradeoffs: tradeoffs(advised), voteTradeoffs: voteTradeoffs(advised) };
+  const figures = eachAlone(advised, unknowns);
+  const curves = withCurves
+    ? { tradeoffs: tradeoffs(advised), voteTradeoffs: voteTradeoffs(advised) }
+    : { tradeoffs: [], voteTradeoffs: [] };
   onStep?.('searching inside');
   const search = await searchInside(advised, { runs, ...(signal === undefined ? {} : { signal }) });
-  const remaining = [...hazardsOf(advised).filter(({ holds }) => !holds), ...clientHazard(search)];
+  const failing = hazardsOf(advised).filter(({ holds }) => !holds);
+  // Of nodes that forget, a search finds nothing else.
+  const remaining = failing.some(({ id }) => id === 'memory') ? failing : [...failing, ...clientHazard(search)];
   const verdict = remaining.length > 0 ? 'not' : changes.length > 0 ? 'safe-if' : 'safe';
   return { verdict, system, advised, hazards, remaining, changes, alternatives, figures, ...curves, search };
+}
+
+/** Each figure of the system as it is then, with its own allowance and TTL. */
+function eachAlone(advised: System, unknowns: readonly Unknown[]): Solution {
+  const asked = unknowns.filter((it) => it !== 'ttl' || !advised.work.extends);
+  return Object.assign({}, ...asked.map((unknown) => synthesize(advised, [unknown])));
 }
 
 /** What the client does wrong by itself, where a search found it. */
@@ -146,9 +159,4 @@ function merged(changes: readonly Change[]): Change[] {
 /** All figures of a solution. */
 export function figuresOf(solution: Solution): Figure[] {
   return UNKNOWNS.flatMap((unknown) => solution[unknown] ?? []);
-}
-
-/** The system in the name of its client's title, for headings. */
-export function titleOf({ name, client }: System): string {
-  return `${name} (${libraryOf(client.policy).title}, TTL ${client.ttlMs / 1000} s)`;
 }

@@ -1,5 +1,5 @@
 import { deviates, deviationNumber, type Policy, type PolicyChange, quorumOf } from '../deviations/index.js';
-import type { Fate, Fault } from '../scenarios/index.js';
+import type { Crash, Fate, Fault } from '../scenarios/index.js';
 import { type Attack, alone, attack, EXACT, type ExpiryModel, type Setting } from '../search/frontier/adversary.js';
 import { observeRun } from '../search/frontier/watch.js';
 
@@ -9,8 +9,26 @@ export type Loss =
   | { readonly kind: 'none' }
   /** It loses them while it runs: eviction, a failover, an operator. */
   | { readonly kind: 'forgets' }
-  /** It stops, and serves again, empty, when `by` has counted `delayUs`. */
-  | { readonly kind: 'restarts'; readonly delayUs: number; readonly by: RestartClock };
+  /** It stops, and serves again, without them, when `by` has counted `delayUs`. Default `disk`: none. */
+  | { readonly kind: 'restarts'; readonly delayUs: number; readonly by: RestartClock; readonly disk?: LossyDisk };
+
+/**
+ * What a node that stops right after its vote does not have that vote on: nothing at all, the last dump, or an append-only file
+ * whose next fsync has not begun as the power goes.
+ */
+export type LossyDisk = 'none' | 'dump' | 'everysec';
+
+const SECOND_US = 1_000_000;
+
+/** What is on a disk, at an instant at which it lacks the vote. */
+const DISKS: Readonly<Record<LossyDisk, NonNullable<Setting['disk']>>> = {
+  none: { persistence: 'none' },
+  dump: { persistence: 'rdb' },
+  everysec: {
+    persistence: 'everysec',
+    fsync: { firstUs: SECOND_US / 2, everyUs: SECOND_US, takesUs: 0 },
+  },
+};
 
 /**
  * What counts a restart delay: true time; a timer that runs fast like every clock but cannot be set (systemd, `sleep`); or
@@ -80,7 +98,8 @@ function settingOf(stress: Stress): Setting {
     drifting: votes,
     fates: lateAnswers(stress),
   };
-  return { ...calm, faults: [...nodeFaults(stress), ...clientFaults(stress, calm)] };
+  const disk = stress.loss.kind === 'restarts' ? { disk: DISKS[stress.loss.disk ?? 'none'] } : {};
+  return { ...calm, ...disk, faults: [...nodeFaults(stress), ...clientFaults(stress, calm)] };
 }
 
 /** The client with one try, no extension, and an end to its waiting for nodes that do not answer. */
@@ -116,13 +135,14 @@ function nodeFaults(stress: Stress): Fault[] {
 }
 
 function restartOf(
-  { delayUs, by }: Extract<Loss, { kind: 'restarts' }>,
+  { delayUs, by, disk }: Extract<Loss, { kind: 'restarts' }>,
   driftPpm: number,
-): { readonly restartAfterUs: number; readonly restartBy: 'true-time' | 'node-clock' } {
-  if (by === 'time-of-day') return { restartAfterUs: delayUs, restartBy: 'node-clock' };
+): Pick<Crash, 'restartAfterUs' | 'restartBy' | 'power'> {
+  const power = disk === 'everysec' ? ({ power: true } as const) : {};
+  if (by === 'time-of-day') return { restartAfterUs: delayUs, restartBy: 'node-clock', ...power };
   // A fast timer is over before its time.
   const restartAfterUs = by === 'timer' ? Math.ceil((delayUs * MILLION) / (MILLION + driftPpm)) : delayUs;
-  return { restartAfterUs, restartBy: 'true-time' };
+  return { restartAfterUs, restartBy: 'true-time', ...power };
 }
 
 /** The holder's clock falls back in the instant in which it has the lock, as far as it reads one that can. */

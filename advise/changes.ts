@@ -1,4 +1,4 @@
-import { policyWith } from '../deviations/index.js';
+import { policyOf, policyWith } from '../deviations/index.js';
 import { attackOf, isShared } from './attacks.js';
 import type { Figure } from './figures.js';
 import { formatFactor, libraryOf } from './libraries.js';
@@ -54,7 +54,9 @@ export function allowing(system: System): Change | null {
   return {
     id: 'allowance',
     title: `give up ${inWords(figure.least)} of each lock for clock errors (drift factor ${factor})`,
-    lines: [{ file: library.file, lines: library.acquire(after.client.ttlMs, factor) }],
+    lines: [
+      { file: library.file, lines: library.acquire(after.client.ttlMs, factor, system.client.policy.settings.fencing) },
+    ],
     after,
     figure,
   };
@@ -94,9 +96,21 @@ function ttlChange(system: System, ttlMs: number, title: string): Change {
   return {
     id: 'ttl',
     title,
-    lines: [{ file: library.file, lines: library.acquire(ttlMs, null) }],
+    lines: [
+      {
+        file: library.file,
+        lines: library.acquire(ttlMs, chosenFactor(system), system.client.policy.settings.fencing),
+      },
+    ],
     after: withTtl(system, ttlMs),
   };
+}
+
+/** The drift factor of a client that is another than its usual one; `null` for that one. */
+function chosenFactor({ client }: System): string | null {
+  const { driftPpm } = client.policy.settings;
+  const usual = policyOf({ profile: client.policy.profile }).settings.driftPpm;
+  return driftPpm === usual ? null : formatFactor(driftPpm);
 }
 
 function withNodes(system: System, change: (node: SystemNode) => SystemNode): System {
@@ -179,12 +193,12 @@ export function guarding(system: System): Change | null {
 /** Fencing tokens, for a client that has them and a resource that compares them. */
 export function fencing(system: System): Change | null {
   const library = libraryOf(system.client.policy);
-  if (library.fencing === null || !system.resource.checksToken) return null;
+  if (!library.fencing || !system.resource.checksToken) return null;
   const policy = policyWith({ settings: { fencing: true } }, system.client.policy);
   return {
     id: 'fencing',
     title: 'give each write its fencing token, which the resource compares: then no pause does harm',
-    lines: [{ file: library.file, lines: [library.fencing] }],
+    lines: [{ file: library.file, lines: library.acquire(system.client.ttlMs, chosenFactor(system), true) }],
     after: { ...system, client: { ...system.client, policy } },
   };
 }

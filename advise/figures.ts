@@ -1,15 +1,10 @@
 import { driftAllowanceUs, type Policy, policyPlus, quorumOf } from '../deviations/index.js';
 import type { PropertyId, Schedule } from '../scenarios/index.js';
 import { least } from '../search/frontier/bisect.js';
-import { attackOf, isShared, type Loss, type RestartClock, type Stress } from './attacks.js';
+import { attackOf, isShared, type Loss, type LossyDisk, type RestartClock, type Stress } from './attacks.js';
 import { computedAllowanceUs, computedDelayUs, computedGuardUs, computedTtlUs, computedVotes } from './computed.js';
+import type { Unknown } from './unknowns.js';
 import { isHad, isLate, type Write, writeSchedule } from './writes.js';
-
-/** What can be asked for. */
-export const UNKNOWNS = ['allowance', 'restart-delay', 'votes', 'guard', 'ttl'] as const;
-
-/** See {@link UNKNOWNS}. */
-export type Unknown = (typeof UNKNOWNS)[number];
 
 /** A run that shows a verdict: it can be written down and replayed. */
 export interface Witness {
@@ -72,8 +67,11 @@ export function allowing(policy: Policy, allowanceUs: number): Policy {
 }
 
 /** The least delay after which a voter that has stopped may serve again, empty, as counted `by` its clock, µs. */
-export function leastRestartDelay(stress: Stress, by: RestartClock): Figure | null {
-  const away = (delayUs: number): Stress => ({ ...stress, loss: { kind: 'restarts', delayUs, by } satisfies Loss });
+export function leastRestartDelay(stress: Stress, by: RestartClock, disk: LossyDisk = 'none'): Figure | null {
+  const away = (delayUs: number): Stress => ({
+    ...stress,
+    loss: { kind: 'restarts', delayUs, by, disk } satisfies Loss,
+  });
   return bisected({
     of: 'restart-delay',
     most: 4000 * stress.ttlMs + stress.suspendUs + stress.vmUs + 2 * (stress.nodeStepUs + stress.clientStepUs),

@@ -20,14 +20,12 @@ export interface Library {
   readonly file: string;
   /** `null`: its allowance cannot be set. */
   readonly drift: DriftOption | null;
-  /** The lines that acquire a lock with a TTL, and with a drift factor where one is given. */
-  readonly acquire: (ttlMs: number, factor: string | null) => readonly string[];
+  /** The lines that acquire a lock with a TTL, with a drift factor where one is given, and with tokens where they are wanted. */
+  readonly acquire: (ttlMs: number, factor: string | null, fencing?: boolean) => readonly string[];
   /** Lines before a write that let it go ahead only with so much left. */
   readonly guard: (guardMs: number, ttlMs: number) => readonly string[];
-  /** The line that turns its fencing tokens on; `null`: it has none. */
-  readonly fencing: string | null;
-  /** The line that waits for more votes than a quorum; `null`: it cannot. */
-  readonly votes: ((votes: number | 'all') => string) | null;
+  /** Whether it has fencing tokens. */
+  readonly fencing: boolean;
   /** What everybody should know who uses it. */
   readonly caution?: string;
 }
@@ -48,8 +46,7 @@ function nodeRedlock(title: string, lock: (ttlMs: number) => string, caution?: s
       lock(ttlMs),
     ],
     guard: (ms) => [`if (lock.expiration - Date.now() < ${ms}) throw new Error('too late to write');`],
-    fencing: null,
-    votes: null,
+    fencing: false,
     ...(caution === undefined ? {} : { caution }),
   };
 }
@@ -65,8 +62,7 @@ function redsync(title: string, constantUs: number): Library {
       return [`mutex := rs.NewMutex(name, redsync.WithExpiry(${ttlMs}*time.Millisecond)${drift})`];
     },
     guard: (ms) => [`if time.Until(mutex.Until()) < ${ms}*time.Millisecond { return errors.New("too late to write") }`],
-    fencing: null,
-    votes: null,
+    fencing: false,
   };
 }
 
@@ -76,7 +72,7 @@ function relative(
   parts: Pick<Library, 'file' | 'drift' | 'acquire' | 'guard'>,
   caution?: string,
 ): Library {
-  return { title, ...parts, fencing: null, votes: null, ...(caution === undefined ? {} : { caution }) };
+  return { title, ...parts, fencing: false, ...(caution === undefined ? {} : { caution }) };
 }
 
 const LIBRARIES: Readonly<Record<string, Library>> = {
@@ -84,13 +80,15 @@ const LIBRARIES: Readonly<Record<string, Library>> = {
     title: 'lockstep-redlock',
     file: 'where the Redlock is made (TypeScript)',
     drift: { constantUs: 2_000, whole: 'exact' },
-    acquire: (ttlMs, factor) => [
-      ...factorLine(`const redlock = new Redlock(clients, { driftFactor: ${factor} });`, factor),
-      `await using lock = await redlock.acquire(name, ${ttlMs});`,
-    ],
+    acquire: (ttlMs, factor, fencing = false) => {
+      const settings = [...factorLine(`driftFactor: ${factor}`, factor), ...(fencing ? ['fencing: true'] : [])];
+      return [
+        ...(settings.length === 0 ? [] : [`const redlock = new Redlock(clients, { ${settings.join(', ')} });`]),
+        `await using lock = await redlock.acquire(name, ${ttlMs});`,
+      ];
+    },
     guard: (ms) => [`if (lock.remaining() < ${ms}) throw new Error('too late to write');`],
-    fencing: 'const redlock = new Redlock(clients, { fencing: true });',
-    votes: (votes) => `const redlock = new Redlock(clients, { votesWanted: ${votes === 'all' ? "'all'" : votes} });`,
+    fencing: true,
   },
   'redsync-4': redsync('redsync 4', 0),
   'redsync-2020': redsync('redsync of 2020', 0),
@@ -131,8 +129,7 @@ const LIBRARIES: Readonly<Record<string, Library>> = {
       `long left = ${ttlMs} - (System.nanoTime() - asked) / 1_000_000;`,
       `if (left < ${ms}) throw new IllegalStateException("too late to write");`,
     ],
-    fencing: null,
-    votes: null,
+    fencing: false,
     caution: 'Redisson has deprecated RedissonRedLock; its clock-error allowance is nothing and cannot be set.',
   },
   'node-redlock-4': nodeRedlock('node-redlock 4', (ttlMs) => `const lock = await redlock.acquire(name, ${ttlMs});`),
@@ -166,8 +163,7 @@ const LIBRARIES: Readonly<Record<string, Library>> = {
     guard: (ms, ttlMs) => [
       `if (${ttlMs} - asked.ElapsedMilliseconds < ${ms}) throw new TimeoutException("too late to write");`,
     ],
-    fencing: null,
-    votes: null,
+    fencing: false,
   },
 };
 
@@ -184,8 +180,7 @@ function otherLibrary(profile: string): Library {
     drift: null,
     acquire: (ttlMs) => [`# TTL: ${ttlMs} ms`],
     guard: (ms) => [`# before each write: at least ${ms} ms of the validity must be left`],
-    fencing: null,
-    votes: null,
+    fencing: false,
   };
 }
 

@@ -170,12 +170,23 @@ function clientOf(client: NonNullable<Written['client']>): System['client'] {
   const { library = 'reference', guard } = client;
   const profile = Object.hasOwn(PROFILES, library) ? PROFILES[library] : undefined;
   if (profile === undefined) throw new ScheduleError(pointer('', 'client', 'library'), notAProfile(library));
+  const ttlMs = client.ttl ?? 10_000;
   return {
-    policy: chosen(profile, client),
-    ttlMs: client.ttl ?? 10_000,
+    policy: chosen(withTimeout(profile, ttlMs), client),
+    ttlMs,
     clients: client.clients ?? 2,
     guardUs: guard === undefined ? null : guard,
   };
+}
+
+/** Clients of which a node has a share of the TTL to answer, ppm; their profiles have it for their usual TTL. */
+const TIMEOUT_PPM: Readonly<Record<string, number>> = { 'redsync-4': 50_000, 'distributed-lock-redis': 100_000 };
+
+function withTimeout(profile: Policy, ttlMs: number): Policy {
+  const ppm = TIMEOUT_PPM[profile.profile];
+  return ppm === undefined
+    ? profile
+    : policyWith({ settings: { nodeTimeoutUs: Math.round((ttlMs * ppm) / 1000) } }, profile);
 }
 
 /** The policy of the library with what this system sets. */

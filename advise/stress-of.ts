@@ -1,5 +1,5 @@
 import { deviates } from '../deviations/index.js';
-import { type Loss, type RestartClock, type Stress, weakestVotes } from './attacks.js';
+import { type Loss, type LossyDisk, type RestartClock, type Stress, weakestVotes } from './attacks.js';
 import type { System, SystemNode } from './system.js';
 
 /** All that a system expects of clocks, pauses and network, against its lock, with nodes that keep their votes. */
@@ -67,6 +67,13 @@ export function restartLoss({ persistence, diskKept }: SystemNode): LossReason |
   return persistence === 'everysec' ? 'restarts with fsync every second' : null;
 }
 
+/** What such a node's disk lacks a vote by. An fsync that runs as only the process dies loses as much as no disk at all. */
+export function lossyDiskOf({ persistence, diskKept, powerLoss }: SystemNode): LossyDisk {
+  if (!diskKept || persistence === 'none') return 'none';
+  if (persistence === 'rdb') return 'dump';
+  return powerLoss ? 'everysec' : 'none';
+}
+
 /** What counts the restart delay of a node: a timer of its supervisor, or whoever looks at the time of day. */
 export function restartClockOf({ supervisor }: SystemNode): RestartClock {
   return supervisor === 'other' || supervisor === 'managed' ? 'time-of-day' : 'timer';
@@ -84,6 +91,6 @@ export function lossStressOf(system: System): Stress | null {
   const loss: Loss =
     first.reason === 'evicts' || first.reason === 'fails over'
       ? { kind: 'forgets' }
-      : { kind: 'restarts', delayUs: first.delayUs, by: restartClockOf(first.node) };
+      : { kind: 'restarts', delayUs: first.delayUs, by: restartClockOf(first.node), disk: lossyDiskOf(first.node) };
   return { ...stress, struck: Math.min(losing.length, stress.struck), loss };
 }

@@ -8,11 +8,11 @@ import {
   leastRestartDelay,
   leastTtl,
   leastVotes,
-  type Unknown,
 } from './figures.js';
 import { driftFactorPpm, libraryOf } from './libraries.js';
-import { lossesOf, pauseUsOf, restartClockOf, restartLoss, stressOf, workStressOf } from './stress-of.js';
+import { lossesOf, lossyDiskOf, pauseUsOf, restartClockOf, restartLoss, stressOf, workStressOf } from './stress-of.js';
 import type { System } from './system.js';
+import type { Unknown } from './unknowns.js';
 
 /** The least value of each unknown, where it has one. What was not asked for is as the system has it. */
 export type Solution = Readonly<Partial<Record<Unknown, Figure | null>>>;
@@ -72,7 +72,8 @@ function restartDelay(system: System): Figure | null {
   const losing = system.nodes.filter((it) => restartLoss(it) !== null).length;
   const stress = stressOf(system);
   const struck = losing === 0 ? stress.struck : Math.min(stress.struck, losing);
-  return leastRestartDelay({ ...stress, struck }, restartClockOf(node));
+  const disk = restartLoss(node) === null ? 'none' : lossyDiskOf(node);
+  return leastRestartDelay({ ...stress, struck }, restartClockOf(node), disk);
 }
 
 /** Votes that outlive as many forgetful nodes as there may be; clocks have their allowance, so that these alone decide. */

@@ -106,3 +106,6 @@ export interface System {
   /** How often things happen; its form is that of `lockstep risk`. */
   readonly rates?: unknown;
 }
+
+/** A description of a system in the form in which people write it; `parse-system.ts` reads it. */
+export type Description = Readonly<Record<string, unknown>>;

@@ -72,13 +72,19 @@ export async function loadConfig(file: string | undefined, cwd: string): Promise
   if (path === undefined) return null;
   if (other !== undefined) throw new InputError(`there are both ${path} and ${other}; keep one of them`);
   if (!existsSync(resolve(cwd, path))) throw new InputError(`--config: there is no file ${show(path)}`);
-  const verbs = await read(resolve(cwd, path), path);
+  const verbs = await readData(resolve(cwd, path), path);
   if (!isPlainObject(verbs))
     throw new InputError(`${path}: it must be an object of verbs, such as { "check": { "ttl": "5s" } }`);
   return { path, verbs };
 }
 
-async function read(file: string, path: string): Promise<unknown> {
+/**
+ * What a file of JSON holds, or what a module exports by default.
+ *
+ * @param path - As a person knows it.
+ * @throws InputError if it cannot be read.
+ */
+export async function readData(file: string, path: string): Promise<unknown> {
   try {
     switch (extname(file)) {
       case '.json':

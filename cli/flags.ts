@@ -1,3 +1,4 @@
+import type { Unknown } from '../advise/unknowns.js';
 import type { ClientKind } from '../audit/clients.js';
 import type { Health, Shape } from '../real/bench/types.js';
 import type { TortureClient } from '../real/torture/index.js';
@@ -181,6 +182,35 @@ export interface GuestsFlags {
 /** Flags of `sweep`. */
 export interface SweepFlags {
   /** Where the page goes. */
+  readonly report?: string;
+  readonly json?: boolean;
+}
+
+/** Flags of `advise`. Durations and shares are as they were written: they are read with the whole description. */
+export interface AdviseFlags {
+  readonly nodes?: number;
+  readonly persistence?: string;
+  readonly restart?: string;
+  readonly supervisor?: string;
+  readonly failover?: string;
+  readonly atOnce?: number;
+  readonly drift?: string;
+  readonly steps?: string;
+  readonly pause?: string;
+  readonly latency?: string;
+  readonly library?: string;
+  readonly ttl?: string;
+  readonly work?: string;
+  readonly extends?: boolean;
+  readonly checksToken?: boolean;
+  readonly redis?: readonly string[];
+  readonly solve?: readonly Unknown[];
+  readonly runs?: number;
+  readonly check?: boolean;
+  /** Where the description goes. */
+  readonly save?: string;
+  /** Where the badge and the page go. */
+  readonly badge?: string;
   readonly report?: string;
   readonly json?: boolean;
 }

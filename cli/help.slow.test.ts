@@ -26,7 +26,8 @@ async function examplesOf(verb: string): Promise<string[]> {
 /** What examples do on a machine without Redis, where it is not to pass; and how long ones are cut short. */
 function expectedOf(example: string): { readonly codes: readonly number[]; readonly stopAfterMs?: number } {
   if (/^bench|--real/.test(example)) return { codes: [2] };
-  if (/^(verify|audit)/.test(example)) return { codes: [64] };
+  if (/^advise .*--redis/.test(example)) return { codes: [2] };
+  if (/^(verify|audit|advise system)/.test(example)) return { codes: [64] };
   if (/^replay \.lockstep/.test(example)) return { codes: [64] };
   if (
     /^check --faults|^check --past|^explore --crash 1 --restart-delay 0|^explore --bug|^explore --sets \S+ --ttl 2$|^check S13/.test(

@@ -19,6 +19,8 @@ interface TextOut {
 export interface Io {
   readonly stdout: TextOut;
   readonly stderr: TextOut;
+  /** Where answers come from; nothing can be asked where it is left out or is no terminal. */
+  readonly stdin?: NodeJS.ReadableStream & { readonly isTTY?: boolean | undefined };
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Found failures are written below it. */
   readonly cwd: string;

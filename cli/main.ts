@@ -31,6 +31,7 @@ process.stderr.on('error', () => {});
 process.exitCode = await run(process.argv.slice(2), {
   stdout: process.stdout,
   stderr: process.stderr,
+  stdin: process.stdin,
   env: process.env,
   cwd: process.cwd(),
   signal: controller.signal,

@@ -104,7 +104,7 @@ describe('a committed failure', () => {
   it('passes with settings that prevent it', async () => {
     const { code, stdout } = await lockstep([...SEARCH, '--faults', 'crash=1', ...MENDED], { cwd: committed() });
     expect(stdout).toContain(
-      `reproduced.\n  ✓ passes with your settings   ${REGRESSIONS}/restart.json\n  (persistence=always)\nSearching `,
+      `reproduced.\n  ✓ now passes with your settings   ${REGRESSIONS}/restart.json\n  (persistence=always)\nSearching `,
     );
     expect(code).toBe(0);
   });

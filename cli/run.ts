@@ -2,6 +2,7 @@ import { Command, CommanderError } from 'commander';
 import { InputError } from '../scenarios/input-error.js';
 import { withoutPasswords } from '../text/secrets.js';
 import { shellCommand } from '../text/shell.js';
+import { defineAdvise } from './advise-command.js';
 import { defineAudit } from './audit-command.js';
 import { defineBench } from './bench-command.js';
 import { defineCampaign } from './campaign-command.js';
@@ -98,6 +99,7 @@ function makeProgram(io: Io, finish: Finish): Command {
   defineReplay(program, io, finish);
   defineExplore(program, io, finish);
   defineSweep(program, io, finish);
+  defineAdvise(program, io, finish);
   defineList(program, io, finish);
   definePlayground(program, io, finish);
   defineMutants(program, io, finish);

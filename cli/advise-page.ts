@@ -1,0 +1,147 @@
+import type { Advice } from '../advise/advice.js';
+import type { Unknown } from '../advise/unknowns.js';
+import {
+  assumptionsOf,
+  costsOf,
+  hazardWords,
+  linesOf,
+  notCovered,
+  subjectOf,
+  time,
+  UNKNOWN_WORDS,
+  valueWords,
+  verdictWords,
+  waysOut,
+} from '../advise/words.js';
+import { type BoundDistance, type Fact, type PassReport, passPage } from '../report/pass/index.js';
+import { formatCount, formatPercent } from '../text/format.js';
+import { shellCommand } from '../text/shell.js';
+import type { WrittenAdvice, WrittenFigure } from './advise-witness.js';
+import type { Io } from './io.js';
+
+/** The page of an advice: one file, for those who have to show it to somebody. */
+export function advicePage(advice: Advice, written: WrittenAdvice, file: string | null, io: Io): string {
+  return passPage(reportOf(advice, written, file, io));
+}
+
+function reportOf(advice: Advice, written: WrittenAdvice, file: string | null, io: Io): PassReport {
+  const { system, advised, verdict, changes, search } = advice;
+  return {
+    subject: subjectOf(system),
+    verdict: verdict === 'safe-if' ? 'safe with the changes below' : verdictWords(advice),
+    tone: { safe: 'good', 'safe-if': 'open', not: 'bad' }[verdict] as PassReport['tone'],
+    sentence: sentenceOf(advice),
+    bounds: written.figures.map((it) => distanceOf(it, advice)),
+    map: null,
+    tried: [
+      {
+        name: 'the worst at once',
+        text: 'drift, steps, stops and losses of the description, with a rival that strikes as soon as a quorum is free',
+      },
+      {
+        name: 'histories inside',
+        text: `${formatCount(search.runs)}, ${search.counterexample === null ? 'in none of which two clients held the lock' : 'in one of which two clients held the lock'}`,
+      },
+      ...written.figures.map(evidenceOf),
+    ],
+    notTried: notCovered(advised).map((text, i) => ({ name: i === 0 ? 'beyond the description' : 'the client', text })),
+    nearMisses: [],
+    changes: changes.map(({ title, id }) => ({
+      fear: written.failing.find(({ hazard }) => hazard.id === FEARS[id])?.run?.replay ?? id,
+      change: title,
+      command: null,
+    })),
+    lines: linesOf(advice).map(({ file: name, lines }) => ({ file: name, why: '', lines })),
+    configuration: [
+      ...assumptionsOf(advised).map((text): Fact => ({ name: 'assumed', text })),
+      ...tradeoffFacts(advice),
+    ],
+    meaning: [
+      ...waysOut(advice),
+      ...costsOf(advice),
+      'Each figure is the least that is safe in the worst that the description allows, found with runs of the lock and equal to its closed formula. It says nothing of what the description leaves out.',
+    ],
+    commands: [
+      ...(file === null ? [] : [{ title: 'work it out again', command: shellCommand(io.command, 'advise', file) }]),
+      ...written.figures.flatMap(({ figure, violated }) =>
+        violated?.replay
+          ? [{ title: `${UNKNOWN_WORDS[figure.of]}, one step too little`, command: violated.replay }]
+          : [],
+      ),
+    ],
+  };
+}
+
+const FEARS: Readonly<Record<string, string>> = {
+  slew: 'clocks',
+  allowance: 'clocks',
+  ttl: 'writes',
+  fsync: 'memory',
+  'restart-delay': 'memory',
+  'no-eviction': 'memory',
+  'no-promotion': 'memory',
+  guard: 'writes',
+  fencing: 'writes',
+};
+
+function sentenceOf({ verdict, hazards, remaining, system, advised }: Advice): string {
+  const failing = hazards.filter(({ holds }) => !holds).map((it) => hazardWords(it, system));
+  if (verdict === 'safe')
+    return 'Nothing that the description expects lets two clients hold the lock, or a write come too late.';
+  if (verdict === 'safe-if') return `As it is: ${failing.join('; ')}. With the changes below none of that does harm.`;
+  return `${remaining.map((it) => hazardWords(it, advised)).join('; ')}. No setting of this client and these nodes prevents that.`;
+}
+
+/** What the system has of it now; `null` where it has none. */
+function nowOf({ system }: Advice, unknown: Unknown): number | null {
+  const { client, nodes } = system;
+  switch (unknown) {
+    case 'ttl':
+      return 1000 * client.ttlMs;
+    case 'guard':
+      return client.guardUs;
+    case 'restart-delay': {
+      const soonest = nodes.flatMap(({ restartUs }) => (restartUs === null ? [] : [restartUs]));
+      return soonest.length === 0 ? null : Math.min(...soonest);
+    }
+    case 'allowance':
+      return Math.ceil((client.ttlMs * client.policy.settings.driftPpm) / 1000) + client.policy.settings.driftUs;
+    case 'votes':
+      return null;
+  }
+}
+
+function distanceOf({ figure }: WrittenFigure, advice: Advice): BoundDistance {
+  const now = nowOf(advice, figure.of);
+  return {
+    name: UNKNOWN_WORDS[figure.of],
+    yours: now === null ? 'not set' : valueWords(figure.of, now),
+    bound: valueWords(figure.of, figure.least),
+    direction: 'at least',
+    used: now === null || now === 0 ? null : figure.least / now,
+    note: figure.of === 'guard' ? 'or a TTL into which the work and a pause fit' : '',
+  };
+}
+
+function evidenceOf({ figure, safe, violated }: WrittenFigure): Fact {
+  const below =
+    violated === null
+      ? ''
+      : `; violated at ${valueWords(figure.of, figure.violated?.value ?? 0)} (${violated.path ?? 'not written'})`;
+  return {
+    name: UNKNOWN_WORDS[figure.of],
+    text: `safe at ${valueWords(figure.of, figure.least)} (${safe.path ?? 'not written'})${below}`,
+  };
+}
+
+function tradeoffFacts({ tradeoffs, voteTradeoffs }: Advice): Fact[] {
+  const rates = tradeoffs.map(({ driftPpm, allowanceUs, validityUs }) => ({
+    name: `clocks ${formatPercent(driftPpm)} off`,
+    text: `allowance ${time(allowanceUs)}, which leaves ${time(validityUs)} of the lock`,
+  }));
+  const votes = voteTradeoffs.map(({ votes, mayForget, mayBeDown }) => ({
+    name: `${votes} votes`,
+    text: `${mayForget} nodes may forget, ${mayBeDown} may be down`,
+  }));
+  return [...rates, ...votes];
+}

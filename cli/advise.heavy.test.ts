@@ -1,0 +1,114 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { emptyFolder, lockstep } from './testing/in-process.js';
+import { expectToFit } from './testing/output.js';
+
+const U1 = {
+  name: 'U1',
+  nodes: { count: 3, persistence: 'everysec', restart: '1s', supervisor: 'systemd' },
+  clocks: { steps: '100ms' },
+  pauses: { process: '500ms' },
+  client: { library: 'redsync-4', ttl: '8s' },
+  work: { longest: '3s' },
+};
+
+/** The same with what is advised for it. */
+const MENDED = {
+  ...U1,
+  nodes: { ...U1.nodes, restart: '7.9s' },
+  client: { ...U1.client, drift: '1.3488%' },
+};
+
+function folderWith(system: object): string {
+  const cwd = emptyFolder();
+  writeFileSync(join(cwd, 'system.json'), JSON.stringify(system));
+  return cwd;
+}
+
+describe('lockstep advise', () => {
+  it('says what to change, in lines to paste, and writes runs that show it', async () => {
+    const cwd = folderWith(U1);
+    const { code, stdout } = await lockstep(['advise', 'system.json', '--runs', '200'], { cwd });
+    expect(code).toBe(0);
+    expect(stdout.split('\n').length).toBeLessThan(48);
+    expect(stdout.replace(/(?<=Searched ).*/, '…')).toMatchSnapshot();
+    for (const side of ['safe', 'violated']) {
+      for (const of of ['allowance', 'restart-delay', 'guard', 'ttl']) {
+        const { code: replayed, stdout: told } = await lockstep(
+          ['replay', `.lockstep/advise/${of}-${side}.json`, '--json'],
+          { cwd },
+        );
+        expect({ replayed, ...JSON.parse(told) }).toMatchObject({ replayed: 0, reproduced: true });
+        // While too many nodes are held back, nobody can lock.
+        const safe = of === 'restart-delay' ? 'unavailable' : 'safe';
+        expect(JSON.parse(told).verdict).toBe(side === 'safe' ? safe : 'violated');
+      }
+    }
+  });
+
+  it('has a published form of its JSON, and finds what it advises to be safe', async () => {
+    const before = await lockstep(['advise', 'system.json', '--runs', '50', '--json'], { cwd: folderWith(U1) });
+    expectToFit(JSON.parse(before.stdout));
+    const after = await lockstep(['advise', 'system.json', '--runs', '200', '--json', '--check'], {
+      cwd: folderWith(MENDED),
+    });
+    expect(after.code).toBe(0);
+    const advice = JSON.parse(after.stdout);
+    expectToFit(advice);
+    expect(advice).toMatchObject({ verdict: 'safe', hazards: [], changes: [] });
+  });
+
+  it('ends --check with 1 where the system is not safe as it is, and says what known failures do in it', async () => {
+    const cwd = folderWith(U1);
+    const check = ['advise', 'system.json', '--runs', '50', '--check'];
+    expect((await lockstep(check, { cwd })).code).toBe(1);
+    // What was found with the old settings is known: it passes with the new ones.
+    const { writeWhole } = await import('./write-file.js');
+    writeWhole('lockstep/regressions/memory.json', readFileSync(join(cwd, '.lockstep/advise/memory-now.json')), cwd);
+    const still = await lockstep(check, { cwd });
+    expect(still.stdout).toContain('✗ still fails with your settings   lockstep/regressions/memory.json');
+    writeFileSync(join(cwd, 'system.json'), JSON.stringify(MENDED));
+    const now = await lockstep(check, { cwd });
+    expect(now.stdout).toContain('✓ now passes with your settings   lockstep/regressions/memory.json');
+    expect(now.code).toBe(0);
+  });
+
+  it('writes a description, a badge and a page', async () => {
+    const cwd = folderWith(MENDED);
+    const pages = ['--save', 'saved.json', '--badge', 'lock.svg', '--report', 'lock.html'];
+    const { code, stdout } = await lockstep(['advise', 'system.json', '--runs', '200', '--ttl', '9s', ...pages], {
+      cwd,
+    });
+    expect(code).toBe(0);
+    expect(JSON.parse(readFileSync(join(cwd, 'saved.json'), 'utf8'))).toMatchObject({
+      client: { ttl: '9s', library: 'redsync-4' },
+    });
+    expect(readFileSync(join(cwd, 'lock.svg'), 'utf8')).toContain('aria-label="redis lock: ');
+    expect(readFileSync(join(cwd, 'lock.html'), 'utf8')).toContain('<!doctype html>');
+    expect(stdout).toContain('lock.html');
+  });
+
+  it('says what a client does wrong by itself', async () => {
+    const flags = ['--nodes', '3', '--library', 'redlock-universal', '--persistence', 'always'];
+    const { stdout } = await lockstep(['advise', ...flags, '--runs', '500', '--json']);
+    expect(JSON.parse(stdout)).toMatchObject({ verdict: 'not' });
+  });
+
+  it.each([
+    [[], 'which system? Name a file (lockstep advise system.json), or describe it by flags; see --help'],
+    [['none.json'], '"none.json": there is no such file; see --help for what it holds'],
+    [
+      ['--nodes', '3', '--library', 'redsync-5'],
+      '/client/library: "redsync-5" is not a profile; did you mean "redsync-4"?',
+    ],
+    [
+      ['--nodes', '3', '--ttl', '0'],
+      '--ttl: "0" is not a whole number of milliseconds from 1 up; write it like 10s or 50ms',
+    ],
+    [['--redis', 'localhost'], '--redis: "localhost" is no address; write it like redis://10.0.0.1:6379'],
+  ])('refuses %j in one sentence', async (flags, sentence) => {
+    const { code, stderr, stdout } = await lockstep(['advise', ...flags]);
+    expect({ code, stderr, stdout }).toEqual({ code: 64, stderr: `lockstep: ${sentence}\n`, stdout: '' });
+  });
+});
