@@ -73,7 +73,7 @@ function mitigationsOf({ system }: Advice): string[] {
     policy: profile,
     nodes: nodes.length,
     ttl: [client.ttlMs],
-    drift: settings.driftPpm,
+    driftAllowance: settings.driftPpm,
     votesWanted: settings.votesWanted,
     persistence: nodes.some(({ diskKept }) => !diskKept) ? 'none' : (weakest ?? 'none'),
     ...(restarts.length === 0 ? {} : { restartDelay: Math.min(...restarts) }),

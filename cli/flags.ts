@@ -215,6 +215,26 @@ export interface AdviseFlags {
   readonly json?: boolean;
 }
 
+/** Flags of `risk`. */
+export interface RiskFlags {
+  readonly policy?: string;
+  readonly persistence?: 'none' | 'rdb' | 'everysec' | 'always';
+  readonly nodes?: number;
+  /** ms. */
+  readonly ttl?: number;
+  /** µs. */
+  readonly restartDelay?: number;
+  /** Violations a year. */
+  readonly atMost?: number;
+  readonly changes: boolean;
+  /** Prints published rates instead. */
+  readonly typical?: boolean;
+  readonly runs?: number;
+  readonly seed?: string;
+  readonly workers?: number;
+  readonly json?: boolean;
+}
+
 /** Flags of `verify`. */
 export interface VerifyFlags {
   /** Least error of all time stamps, µs. */

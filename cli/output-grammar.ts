@@ -3,6 +3,7 @@ import { PROPERTIES } from '../properties/property-info.js';
 import * as z from '../scenarios/zod.js';
 import { PARAMETERS } from '../search/frontier/index.js';
 import { guestPairs } from './pairs-grammar.js';
+import { risk, typicalRates } from './risk-grammar.js';
 
 /*
  * What the verbs print with `--json`, for programs that read it.
@@ -445,6 +446,8 @@ export const outputGrammar: z.ZodType = z.union([
   campaign,
   doctor,
   playground,
+  risk,
+  typicalRates,
 ]);
 
 /** Its JSON Schema (draft 2020-12), published as `cli/output.schema.json`. */

@@ -22,6 +22,7 @@ import { refuseRepeats } from './option.js';
 import { definePlayground } from './playground-command.js';
 import { withNamesOfToday } from './renamed.js';
 import { defineReplay } from './replay-command.js';
+import { defineRisk } from './risk-command.js';
 import { defineSweep } from './sweep-command.js';
 import { defineVerify } from './verify-command.js';
 import { version } from './version.js';
@@ -100,6 +101,7 @@ function makeProgram(io: Io, finish: Finish): Command {
   defineExplore(program, io, finish);
   defineSweep(program, io, finish);
   defineAdvise(program, io, finish);
+  defineRisk(program, io, finish);
   defineList(program, io, finish);
   definePlayground(program, io, finish);
   defineMutants(program, io, finish);

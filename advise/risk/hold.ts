@@ -213,7 +213,9 @@ export class HoldRunner {
     const rounds = model.extends ? Math.floor((workUs - 1) / step) : 0;
     const extensions = Array.from({ length: rounds }, (_, i) => ({ afterUs: (i + 1) * step, ttlMs: model.ttlMs }));
     const write = { checkAfterUs: workUs, guardUs: model.guardUs, sendAfterUs: sendUs, delayUs };
-    const endUs = model.writes ? sendUs + standingUs + Math.ceil(1.1 * delayUs) + 1_000 : workUs;
+    // A pause may begin as late as on the way of the write; the release waits until that has arrived.
+    const restUs = longer(events) > 0 ? 2 * model.delayUs[1] + model.writeUs[1] : 0;
+    const endUs = model.writes ? sendUs + standingUs + restUs + Math.ceil(1.1 * delayUs) + 1_000 : workUs;
     return plainLock(CALL_US, model.ttlMs, { holdUs: endUs, extensions, writes: model.writes ? [write] : [] });
   }
 }

@@ -14,7 +14,7 @@ export interface CauseRisk {
 
 /** What is to be expected of a system, per year. */
 export interface RiskEstimate {
-  /** Holds in which something is violated. */
+  /** Holds in which something is violated. What was not looked at is in the upper end, and in no other figure. */
   readonly perYear: Interval;
   readonly overlap: Interval;
   readonly late: Interval;
@@ -61,13 +61,11 @@ interface Found {
 /** Adds up what was found out. */
 export function summary(found: Found): RiskEstimate {
   const { measured, counts, rest, known, interrupted } = found;
-  const of = (hits: (counts: StratumCounts) => number): Interval => {
-    const { value, low, high } = weightedSum(countedOf(found, hits));
-    return { value, low, high: high + rest };
-  };
+  const of = (hits: (counts: StratumCounts) => number): Interval => weightedSum(countedOf(found, hits));
+  const all = of((it) => it.hits);
   const inside = known.filter((it) => !measured.includes(it));
   return {
-    perYear: of((it) => it.hits),
+    perYear: { ...all, high: all.high + rest },
     overlap: of((it) => it.overlap),
     late: of((it) => it.late),
     disordered: of((it) => it.disordered),
