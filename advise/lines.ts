@@ -15,6 +15,9 @@ export function sleepSeconds(delayUs: number): string {
 /** What systemd waits for a service to start unless it is told otherwise, s. */
 const SYSTEMD_START_S = 90;
 
+/** What a container may take to start besides, s. */
+const STARTING_S = 30;
+
 /**
  * What keeps a node away for this long before each of its starts, by whatever supervises it: a crash, a restart by hand and
  * a boot alike. `null`: nothing of its users' does.
@@ -36,7 +39,7 @@ export function holdBackLines(supervisor: Supervisor, delayUs: number): Lines | 
         lines: [
           `command: ["sh", "-c", ${JSON.stringify(waited)}, "sh"]`,
           'args: ["redis-server", "/etc/redis/redis.conf"]',
-          `startupProbe: { tcpSocket: { port: 6379 }, periodSeconds: 1, failureThreshold: ${Math.ceil(Number(seconds)) + 30} }`,
+          `startupProbe: {"tcpSocket": {"port": 6379}, "periodSeconds": 1, "failureThreshold": ${Math.ceil(Number(seconds)) + STARTING_S}}`,
         ],
       };
     case 'docker':
