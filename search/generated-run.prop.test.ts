@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
+import { policyWith } from '../deviations/index.js';
 import { noCounts } from '../properties/coverage.js';
 import { RandomStreams } from '../sim/index.js';
-import { generateRun, recordRun } from './generated-run.js';
+import { BOUND_IDS, exceedBound, type FaultModel, WITHIN_ASSUMPTIONS } from './fault-model.js';
+import { generateRun, RunGenerator, recordRun } from './generated-run.js';
 import { faultModelFor, MUTANTS } from './mutants/registry.js';
 import { COMBINED } from './tactics.js';
 
@@ -21,4 +23,36 @@ test.each(['M03', 'M17', 'M32', 'M43'])('a search judges each run of %s to its e
       endedEarly.push({ run, violated });
   }
   expect(endedEarly).toEqual([]);
+});
+
+/** Worlds of several sizes, with and without fencing tokens, and all planted bugs. */
+const MIXED: readonly FaultModel[] = [
+  WITHIN_ASSUMPTIONS,
+  { ...WITHIN_ASSUMPTIONS, nodes: 3, policy: policyWith({ settings: { fencing: true } }), resource: 'fencing' },
+  { ...WITHIN_ASSUMPTIONS, nodes: 9, clients: 5 },
+  { ...WITHIN_ASSUMPTIONS, nodes: 1, clients: 2 },
+  ...BOUND_IDS.map((strain) => exceedBound(WITHIN_ASSUMPTIONS, strain, 1.5)),
+  ...MUTANTS.map((mutant) => faultModelFor(mutant)),
+];
+
+test('a run in a world that was used before is the same as in a new one', () => {
+  const streams = new RandomStreams('used again');
+  const generator = new RunGenerator();
+  let violations = 0;
+  for (let run = 0; run < 6 * MIXED.length; run++) {
+    const faultModel = MIXED[run % MIXED.length] ?? WITHIN_ASSUMPTIONS;
+    const said = (make: typeof generateRun): unknown => {
+      const counts = noCounts();
+      const { world, monitors, adversary } = make(faultModel, streams, run, counts);
+      const { closeness, counters, writes } = monitors;
+      const seen = { near: closeness.isNear, counters: counters.fewest, writes, strained: adversary.strained };
+      const steps = world.clients.map((client) => client.steps);
+      const hash = world.context.trace.digest();
+      return { run, hash, events: world.events, steps, violations: monitors.violations, counts, ...seen };
+    };
+    const fresh = said(generateRun);
+    expect(said((...of) => generator.generate(...of))).toEqual(fresh);
+    violations += (fresh as { violations: readonly unknown[] }).violations.length;
+  }
+  expect(violations).toBeGreaterThan(10);
 });
