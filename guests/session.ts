@@ -124,6 +124,8 @@ export class Session {
   readonly frames: Frame[] = [];
   /** `null` where no trace is kept. */
   readonly origins: Origins | null;
+  /** What was remembered last: clients send the same again and again. */
+  private learnt: string | null = null;
   /** By the index of its process. */
   private readonly networks = new Map<number, ProcessNetwork>();
   /** Nodes whose machines are off. */
@@ -262,9 +264,15 @@ export class Session {
   learn(commands: readonly (readonly string[])[]): void {
     for (const [name = '', first = '', second = ''] of commands) {
       const text = /^eval$/i.test(name) ? first : /^script$/i.test(name) && /^load$/i.test(first) ? second : null;
-      if (text !== null && !this.subject.scripts.has(sha1(toBytes(text))))
-        this.subject.scripts.set(sha1(toBytes(text)), text);
+      if (text !== null && text !== this.learnt) this.learnText(text);
     }
+  }
+
+  private learnText(text: string): void {
+    this.learnt = text;
+    const { scripts } = this.subject;
+    const sha = sha1(toBytes(text));
+    if (!scripts.has(sha)) scripts.set(sha, text);
   }
 
   /** Remembers the key of a lock. */

@@ -66,7 +66,8 @@ function timerFunction(native: (...args: never[]) => unknown, repeat: boolean): 
     if (owner === null) return (native as unknown as Callback)(...args);
     const [callback, delay, ...rest] = args;
     checkCallback(callback);
-    return new SimTimeout(() => owner.setTimer(() => callback(...rest), delayOf(delay), repeat));
+    const call = rest.length === 0 ? (callback as () => void) : () => void callback(...rest);
+    return new SimTimeout(() => owner.setTimer(call, delayOf(delay), repeat));
   };
 }
 

@@ -1,5 +1,5 @@
 import { RequestParser } from '../../wire/index.js';
-import { fromBytes } from '../redis/bytes.js';
+import { fromBytes, isAscii } from '../redis/bytes.js';
 
 /** Commands that a node carries out with nothing in between. */
 export type Group = readonly (readonly string[])[];
@@ -7,17 +7,20 @@ export type Group = readonly (readonly string[])[];
 /** Finds the commands in what a client writes: each is a message of its own, a transaction that is written at once one. */
 export class Requests {
   private readonly parser = new RequestParser();
+  /** All that was written so far. */
+  private isAscii = true;
 
   /** Adds what was written at once, in Latin-1. Gives the commands that are whole by now. */
   take(bytes: string): Group[] {
     this.parser.feed(bytes);
+    this.isAscii &&= isAscii(bytes);
     const groups: string[][][] = [];
     let open: string[][] | null = null;
     for (let words = this.parser.next(true); Array.isArray(words); words = this.parser.next(true)) {
-      const command = words.map(fromBytes);
-      const name = (command[0] ?? '').toLowerCase();
+      const command = this.isAscii ? words : words.map(fromBytes);
       if (open !== null) open.push(command);
       else groups.push([command]);
+      const name = (command[0] ?? '').toLowerCase();
       if (name === 'multi') open = groups.at(-1) ?? null;
       else if (name === 'exec' || name === 'discard') open = null;
     }

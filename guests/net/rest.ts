@@ -90,6 +90,30 @@ class RestConnection implements ClientEnd {
   }
 }
 
+/** The headers of all responses, which cannot be changed, as those of Node's `fetch`. */
+const HEADERS = new Headers({ 'content-type': 'application/json' });
+
+for (const name of ['append', 'delete', 'set'])
+  Object.defineProperty(HEADERS, name, {
+    value: () => {
+      throw new TypeError('immutable');
+    },
+  });
+
+/** Addresses as they are read: clients ask the same again and again. */
+const MOST_KNOWN = 64;
+const known = new Map<string, URL>();
+
+function urlOf(input: string | URL): URL {
+  if (typeof input !== 'string') return new URL(input);
+  const before = known.get(input);
+  if (before !== undefined) return before;
+  const url = new URL(input);
+  if (known.size >= MOST_KNOWN) known.clear();
+  known.set(input, url);
+  return url;
+}
+
 /** What `fetch` resolves to: the part of a `Response` that clients of such servers read, and a whole one by `clone`. */
 class RestResponse {
   readonly status: number;
@@ -97,8 +121,6 @@ class RestResponse {
   readonly statusText: string;
   readonly body = null;
   private readonly content: string;
-  private headersMade: Headers | null = null;
-
   constructor(status: number, content: string) {
     this.status = status;
     this.ok = status < 300;
@@ -107,8 +129,7 @@ class RestResponse {
   }
 
   get headers(): Headers {
-    this.headersMade ??= new Headers({ 'content-type': 'application/json' });
-    return this.headersMade;
+    return HEADERS;
   }
 
   async text(): Promise<string> {
@@ -140,7 +161,7 @@ export class Rest {
     if (input instanceof Request) throw this.user.refuses('calls fetch with a Request: give it a URL and options');
     const body: unknown = init.body ?? '';
     if (typeof body !== 'string') throw this.user.refuses('calls fetch with a body that is no string');
-    const url = new URL(input);
+    const url = urlOf(input);
     const asked = askedBy(url, body, init.headers);
     const { signal } = init;
     signal?.throwIfAborted();
@@ -179,7 +200,7 @@ export class Rest {
 function askedBy({ pathname }: URL, body: string, headers: RequestInit['headers']): Asked {
   const base64 = headerOf(headers, 'upstash-encoding') === 'base64';
   const given: unknown = body === '' ? [] : JSON.parse(body);
-  const path = pathname.split('/').filter((it) => it !== '');
+  const path = pathname === '/' ? [] : pathname.split('/').filter((it) => it !== '');
   const form = path[0] === 'pipeline' || path[0] === 'multi-exec' ? path[0] : 'one';
   const list = Array.isArray(given) ? given : [given];
   if (form === 'one') return { commands: [[...path.map(decodeURIComponent), ...list.map(wordOf)]], form, base64 };

@@ -1,5 +1,6 @@
 import net from 'node:net';
 import type { OwnedTimer, ProcessContext } from '../host/owner.js';
+import { isAscii } from '../redis/bytes.js';
 import { ipOf, nodeAt } from './addresses.js';
 import type { ClientEnd, Line } from './connection.js';
 import type { Rest } from './rest.js';
@@ -44,7 +45,8 @@ type Done = (error?: Error | null) => void;
 type Chunk = { readonly chunk: Buffer | string };
 
 function latin1(chunk: Buffer | string): string {
-  return typeof chunk === 'string' ? Buffer.from(chunk, 'utf8').toString('latin1') : chunk.toString('latin1');
+  if (typeof chunk !== 'string') return chunk.toString('latin1');
+  return isAscii(chunk) ? chunk : Buffer.from(chunk, 'utf8').toString('latin1');
 }
 
 /**

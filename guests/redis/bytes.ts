@@ -8,6 +8,11 @@ const ASCII = /^[\x00-\x7f]*$/;
 const ESCAPED = /^[\x00-\x7f\udc80-\udcff]*$/;
 const ESCAPE = 0xdc00;
 
+/** Whether a text is its own bytes. */
+export function isAscii(text: string): boolean {
+  return ASCII.test(text);
+}
+
 /** The UTF-8 bytes of a text, as Latin-1: what a server is sent. */
 export function toBytes(text: string): string {
   if (ASCII.test(text)) return text;
