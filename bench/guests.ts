@@ -28,6 +28,8 @@ const { values } = parseArgs({
   options: {
     rounds: { type: 'string', default: '5' },
     cycles: { type: 'string', default: '2000' },
+    /** Of clients that open their own connections: cycles before the first round, in parts, each as long as a round. */
+    'warm-up': { type: 'string', default: '10000' },
     'reference-cycles': { type: 'string', default: '150' },
     json: { type: 'boolean', default: false },
   },
@@ -37,7 +39,7 @@ const rows: Row[] = [];
 const clients: ClientRow[] = [];
 for (const library of LIBRARIES) rows.push(await measured(library));
 for (const [client, wanted] of Object.entries(CLIENTS)) clients.push(await measuredAbove(client, wanted));
-const result = { schema: 'lockstep.bench-guests/1', rounds: Number(values.rounds), rows, clients, machine: machine() };
+const result = { schema: 'lockstep.bench-guests/2', rounds: Number(values.rounds), rows, clients, machine: machine() };
 process.stdout.write(values.json ? `${JSON.stringify(result)}\n` : text());
 const isMet = rows.every(({ ratio }) => ratio >= WANTED) && clients.every((it) => it.perCpuSecond >= it.wanted);
 if (!isMet) process.exitCode = 1;
@@ -85,16 +87,32 @@ interface ClientRow {
   readonly client: string;
   readonly perSecond: number;
   readonly perCpuSecond: number;
+  /** The same of the first cycles, before the engine has compiled what is hot. */
+  readonly coldPerCpuSecond: number;
+  /** Pop-and-push of the calibration in the time of one cycle: what does not depend on the machine. */
+  readonly queueOpsPerCycle: number;
+  /** Pop-and-push of the calibration a CPU second. */
+  readonly queue: number;
   readonly wanted: number;
 }
 
 async function measuredAbove(client: string, wanted: number): Promise<ClientRow> {
   const simulated = await side(client, 'simulated');
-  await take(simulated, Number(values.cycles) / 2);
+  const cold = await take(simulated, Number(values.cycles) / 4);
+  for (let done = cold.cycles; done < Number(values['warm-up']); done += Number(values.cycles))
+    await take(simulated, Number(values.cycles));
   const taken: Took[] = [];
   for (let round = 0; round < Number(values.rounds); round++) taken.push(await take(simulated, Number(values.cycles)));
   simulated.disconnect();
-  return { client, perSecond: median(taken.map(wall)), perCpuSecond: median(taken.map(cpu)), wanted };
+  return {
+    client,
+    perSecond: median(taken.map(wall)),
+    perCpuSecond: median(taken.map(cpu)),
+    coldPerCpuSecond: cpu(cold),
+    queueOpsPerCycle: median(taken.map((it) => it.queue / cpu(it))),
+    queue: median(taken.map(({ queue }) => queue)),
+    wanted,
+  };
 }
 
 async function side(library: string, which: 'simulated' | 'fake-timers'): Promise<ChildProcess> {
@@ -124,7 +142,7 @@ function text(): string {
   const whole = (n: number): string => `${Math.round(n)}`.padStart(6);
   return [
     `lock cycles a second, no contention, five nodes; medians of ${result.rounds} rounds; ${machineLine()}`,
-    `${''.padEnd(16)} simulated   fake timers + ioredis-mock   ratio      the same of CPU seconds`,
+    `${''.padEnd(16)} simulated   fake timers + ioredis-mock   ratio of speed   the same of CPU seconds`,
     ...rows.map(
       (row) =>
         `${row.library.padEnd(16)} ${whole(row.perSecond)}      ${whole(row.referencePerSecond)}                       ` +
@@ -132,10 +150,12 @@ function text(): string {
         `${whole(row.perCpuSecond)} ${whole(row.referencePerCpuSecond)} ${row.cpuRatio.toFixed(1).padStart(5)} ×`,
     ),
     '',
-    'locks above clients that open their own connections, likewise:',
+    `locks above clients that open their own connections, after ${values['warm-up']} cycles that are not counted; a cycle in`,
+    'pop-and-push of a queue (bench/calibration.ts), measured behind each round, is for comparing machines:',
     ...clients.map(
-      ({ client, perSecond, perCpuSecond, wanted }) =>
-        `${client.padEnd(16)} ${whole(perSecond)}     of CPU seconds ${whole(perCpuSecond)}, wanted ${whole(wanted)}`,
+      ({ client, perSecond, perCpuSecond, wanted, coldPerCpuSecond, queueOpsPerCycle, queue }) =>
+        `${client.padEnd(16)} ${whole(perSecond)}     of CPU seconds ${whole(perCpuSecond)}, wanted ${whole(wanted)}` +
+        `; cold ${whole(coldPerCpuSecond)}; a cycle = ${whole(queueOpsPerCycle)} pop-and-push of ${(queue / 1e6).toFixed(1)} M/s`,
     ),
     '',
   ].join('\n');
