@@ -122,12 +122,14 @@ async function side(library: string, which: 'simulated' | 'fake-timers'): Promis
 }
 
 async function take(child: ChildProcess, cycles: number): Promise<Took> {
+  const over = new AbortController();
+  const { signal } = over;
   const answer = Promise.race([
-    once(child, 'message').then(([took]) => took as Took),
-    once(child, 'exit').then(() => Promise.reject(new Error('a side of the benchmark has ended'))),
+    once(child, 'message', { signal }).then(([took]) => took as Took),
+    once(child, 'exit', { signal }).then(() => Promise.reject(new Error('a side of the benchmark has ended'))),
   ]);
   child.send(Math.max(1, Math.round(cycles)));
-  return answer;
+  return answer.finally(() => over.abort());
 }
 
 function wall({ cycles, wallMs }: Took): number {
