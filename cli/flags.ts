@@ -181,6 +181,8 @@ export interface GuestsFlags {
 
 /** Flags of `sweep`. */
 export interface SweepFlags {
+  readonly policy?: string;
+  readonly persistence?: 'none' | 'rdb' | 'everysec' | 'always';
   /** Where the page goes. */
   readonly report?: string;
   readonly json?: boolean;

@@ -178,6 +178,8 @@ const sweep = z.strictObject({
   schema: z.literal('lockstep.sweep/1'),
   x: axis,
   y: axis,
+  policy: z.string().describe('the client, by its profile'),
+  persistence: z.enum(['none', 'rdb', 'everysec', 'always']),
   fixed: z.record(z.string(), z.number().nullable()).describe('what the other parameters are; null for none'),
   columns: z.array(column),
   answer: z.string().describe('in one sentence'),

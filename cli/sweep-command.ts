@@ -1,6 +1,8 @@
 import type { Command } from 'commander';
 import type { SweepFlags } from './flags.js';
 import type { Finish, Io } from './io.js';
+import { option } from './option.js';
+import { word } from './values.js';
 
 const EXAMPLES = `
 Each cell of the map is a configuration under its optimal adversary, run in the simulator: a slow holder, fast
@@ -22,6 +24,9 @@ usual range (ttl); the others have one value, or their usual one:
   pause           from the holder's check to the arrival of its write (no write)
   guard           validity that the check asks for (0)
 
+With --policy, a known client takes its own drift allowance unless another is given; how long it waits for answers is
+left out. The theory is that of the sound lock with this allowance: where a client does otherwise, cells disagree.
+
 Exits with 0 when the map is measured, whatever is on it, and 130 when it was interrupted.
 
 Examples:
@@ -30,6 +35,9 @@ Examples:
   lockstep sweep drift restart-delay ttl=10s            how long must a crashed node stay away?
   lockstep sweep votes faulty nodes=7                   how many nodes may forget?
   lockstep sweep guard pause ttl=30s                    how long may a process be paused?
+  lockstep sweep ttl drift --policy redsync-4           the same of a known client, with its own allowance
+  lockstep sweep faulty restart-delay --persistence always
+                                                        what a disk changes about restarts
   lockstep sweep ttl drift --report frontier.html       the same as a page with a chart`;
 
 /** Defines `sweep`. */
@@ -38,6 +46,14 @@ export function defineSweep(program: Command, io: Io, finish: Finish): void {
     .command('sweep')
     .description('map what is safe over two parameters, beside the theory')
     .argument('<parameter...>', 'two axes, and fixed values: ttl=1s..30s drift=0..2% nodes=5')
+    .option('--policy <profile>', 'the client, as list --policies names it (reference)')
+    .addOption(
+      option(
+        '--persistence <none|rdb|everysec|always>',
+        'what survives a crash, or a loss of power where it is not none (none)',
+        word('none', 'rdb', 'everysec', 'always'),
+      ),
+    )
     .option('--report <file.html>', 'write the map as a page, too')
     .option('--json', 'print one JSON object')
     .addHelpText('after', EXAMPLES)

@@ -11,6 +11,7 @@ import {
 } from '../report/frontier/index.js';
 import { ANSI, PLAIN } from '../report/index.js';
 import {
+  type Axis,
   agreementOf,
   type BoundaryWitness,
   edgeOf,
@@ -36,9 +37,13 @@ const MOST_COLUMNS = 64;
 
 /** Measures the map over two parameters, and answers what it is asked for. */
 export async function sweepMap(parameters: readonly string[], flags: SweepFlags, io: Io): Promise<ExitCode> {
-  const plan = sweepPlanOf(parameters, ({ name, values }) =>
-    flags.json ? USUAL_ROOM : { ...USUAL_ROOM, across: Math.min(MOST_COLUMNS, mostColumns(name, values, widthOf(io))) },
-  );
+  const room = ({ name, values }: Axis): typeof USUAL_ROOM =>
+    flags.json ? USUAL_ROOM : { ...USUAL_ROOM, across: Math.min(MOST_COLUMNS, mostColumns(name, values, widthOf(io))) };
+  const { policy, persistence } = flags;
+  const plan = sweepPlanOf(parameters, room, {
+    ...(policy === undefined ? {} : { profile: policy }),
+    ...(persistence === undefined ? {} : { persistence }),
+  });
   const line = new ProgressLine(io);
   const began = performance.now();
   const frontier = await sweep(plan, {
@@ -139,6 +144,8 @@ function sweepJson(frontier: SafetyMap, shown: Shown | null): object {
   return {
     x: plan.x,
     y: plan.y,
+    policy: plan.profile ?? 'reference',
+    persistence: plan.persistence ?? 'none',
     fixed: plan.base,
     columns,
     answer: frontierSentence(frontier),

@@ -110,7 +110,7 @@ function exactWords(name: ParameterName, value: number): string {
 }
 
 /** What is neither swept nor calm, as a person would say it. */
-export function settingWords({ x, y, base }: SweepPlan): string {
+export function settingWords({ x, y, base, profile, persistence = 'none' }: SweepPlan): string {
   const shown: readonly ParameterName[] = ['nodes', 'ttl', 'allowance', 'extra', 'drift', 'latency'];
   const rest: readonly ParameterName[] = ['votes', 'restart-delay', 'step', 'down', 'pause', 'guard'];
   const isSwept = (name: ParameterName): boolean => name === x.name || name === y.name;
@@ -120,6 +120,8 @@ export function settingWords({ x, y, base }: SweepPlan): string {
   };
   const struck = base['restart-delay'] !== null || base.step > 0;
   return [
+    ...(profile === undefined ? [] : [`policy ${profile}`]),
+    ...(persistence === 'none' ? [] : [`persistence ${persistence}`]),
     ...shown.flatMap(say),
     ...rest.filter((name) => base[name] !== 0).flatMap(say),
     ...(struck ? say('faulty') : []),

@@ -1,7 +1,7 @@
 import { driftAllowanceUs, type PolicyChange, policyWith } from '../../deviations/index.js';
 import { judge } from '../../properties/judge.js';
 
-import type { Fault, PropertyId, Schedule } from '../../scenarios/index.js';
+import type { Cluster, Fault, PropertyId, Schedule } from '../../scenarios/index.js';
 
 import { alone, attack, EXACT, type Setting } from './adversary.js';
 import { type Point, struckOf, votersOf } from './point.js';
@@ -26,21 +26,23 @@ export interface Cell {
  * Runs the optimal attacks on a configuration in the simulator. Nodes expire keys to the microsecond, without the
  * millisecond that Redis may add: a real key never lives shorter.
  */
-export function measure(point: Point, change: PolicyChange = {}): Cell {
-  const setting = settingOf(point, change, struck(point));
+export function measure(point: Point, change: PolicyChange = {}, persistence: Cluster['persistence'] = 'none'): Cell {
+  const set = (at: Point, faults: readonly Fault[]): Setting => settingOf(at, change, faults, persistence);
+  const hit = (at: Point): Setting => set(at, struck(at, change, persistence));
+  const setting = hit(point);
   const calm = alone(setting);
   if (observeRun(calm).claims.length === 0) return { verdict: 'unavailable', property: null, schedule: calm };
   const strike = attack(setting);
   // An adversary that may crash a node may also leave it alone, so that a rival can use it.
   const others = point['restart-delay'] === null ? [] : [{ ...point, 'restart-delay': null }];
-  const strikes = [strike, ...others.map((it) => attack(settingOf(it, change, struck(it))))];
+  const strikes = [strike, ...others.map((it) => attack(hit(it)))];
   const shared = strikes.find(({ overlap }) => overlap);
   if (shared !== undefined) return { verdict: 'violated', property: 'mutual-exclusion', schedule: shared.schedule };
   // An adversary that may set the clock of a restart delay may also leave it alone, so that the node is away for longer.
-  const away = alone(settingOf(point, change, struck({ ...point, step: 0 })));
+  const away = alone(set(point, struck({ ...point, step: 0 }, change, persistence)));
   const verdict = isOut(away) ? 'unavailable' : 'safe';
   if (point.pause === 0) return { verdict, property: null, schedule: strike.schedule };
-  const writing = lateWrite(point, settingOf(point, change, []));
+  const writing = lateWrite(point, set(point, []));
   if (writing === null) return { verdict: 'unavailable', property: null, schedule: calm };
   if (isLate(writing)) return { verdict: 'violated', property: 'action-in-belief', schedule: writing };
   return { verdict, property: null, schedule: writing };
@@ -55,10 +57,16 @@ function isLate(schedule: Schedule): boolean {
   return judge(schedule).violations.some(({ property }) => property === 'action-in-belief');
 }
 
-function settingOf(point: Point, change: PolicyChange, faults: readonly Fault[]): Setting {
+function settingOf(
+  point: Point,
+  change: PolicyChange,
+  faults: readonly Fault[],
+  persistence: Cluster['persistence'],
+): Setting {
   const { ttl, drift, allowance, extra, latency, nodes } = point;
-  const voters = votersOf(point);
+  const voters = votersOf(point, change);
   return {
+    ...(persistence === 'none' ? {} : { disk: { persistence, fsync: NEXT_SECOND } }),
     ttlMs: ttl / 1000,
     delayUs: latency,
     nodes,
@@ -83,16 +91,23 @@ function down({ nodes, down }: Point): Fault[] {
   }));
 }
 
-/** The first voters crash, and jump, in the very instant in which they vote, once they have: nothing later is worse. */
-function struck(point: Point): Fault[] {
+/** A power loss right after a vote comes before the fsync that would have kept it. */
+const NEXT_SECOND = { firstUs: 1_000_000, everyUs: 1_000_000, takesUs: 0 };
+
+/**
+ * The first voters crash, and jump, in the very instant in which they vote, once they have: nothing later is worse. Where
+ * nodes have a disk, it is the power that goes.
+ */
+function struck(point: Point, change: PolicyChange, persistence: Cluster['persistence']): Fault[] {
   const { step, latency, 'restart-delay': delay } = point;
   const voted = { atUs: latency, edge: 'after' } as const;
-  return Array.from({ length: struckOf(point) }, (_, i): Fault[] => {
+  const power = persistence === 'none' ? {} : { power: true };
+  return Array.from({ length: struckOf(point, change) }, (_, i): Fault[] => {
     const node = `n${i}`;
     return [
       ...(delay === null
         ? []
-        : [{ kind: 'crash', ...voted, node, restartAfterUs: delay, restartBy: 'node-clock' } as const]),
+        : [{ kind: 'crash', ...voted, ...power, node, restartAfterUs: delay, restartBy: 'node-clock' } as const]),
       ...(step === 0 ? [] : [{ kind: 'clock-step', ...voted, process: node, byUs: step } as const]),
     ];
   }).flat();

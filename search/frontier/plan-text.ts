@@ -1,3 +1,5 @@
+import { type PolicyChange, PROFILES } from '../../deviations/index.js';
+import { notAProfile } from '../../scenarios/checks.js';
 import { parseDuration } from '../../scenarios/duration.js';
 import { InputError, show } from '../../scenarios/input-error.js';
 import { integer, percent, wholeMs } from '../../scenarios/mitigation-values.js';
@@ -17,6 +19,9 @@ interface Room {
   readonly up: number;
 }
 
+/** The client and the nodes that are swept, where they are not the production lock on nodes that keep nothing. */
+type Subject = Pick<SweepPlan, 'profile' | 'persistence'>;
+
 /** A parameter as a person gives it: one value, or several to sweep over. */
 interface Given {
   readonly name: ParameterName;
@@ -30,7 +35,7 @@ interface Given {
  *
  * @throws InputError in one sentence if it is anything else.
  */
-export function sweepPlanOf(words: readonly string[], room: (yValues: Axis) => Room): SweepPlan {
+export function sweepPlanOf(words: readonly string[], room: (yValues: Axis) => Room, subject: Subject = {}): SweepPlan {
   const given = words.map(givenOf);
   const twice = given.find(({ name }, i) => given.findIndex((it) => it.name === name) !== i);
   if (twice !== undefined) throw new InputError(`${show(twice.name)} is named twice; name each parameter once`);
@@ -44,13 +49,41 @@ export function sweepPlanOf(words: readonly string[], room: (yValues: Axis) => R
   const fixed = Object.fromEntries(given.flatMap(({ name, fixed }) => (fixed === null ? [] : [[name, fixed]])));
   const y = second(USUAL_ROOM.up);
   const x = first(room(y).across);
+  const client = subject.profile === undefined ? {} : clientOf(subject.profile);
   return {
     x,
     y,
+    ...subject,
+    ...(client.change === undefined ? {} : { change: client.change }),
     base: strikingAtOnce(
-      { ...FAULT_FREE, ...fixed },
+      { ...FAULT_FREE, ...client.allowances, ...fixed },
       given.map(({ name }) => name),
     ),
+  };
+}
+
+/** How a client waits for answers is left out: the optimal adversary lets requests to all but the voters get lost. */
+const WAITING: readonly string[] = [
+  'asks-in-turn',
+  'awaits-whole-clean-up',
+  'release-awaits-all',
+  'releases-in-turn',
+  'settles-with-all',
+];
+
+/** What a known client does otherwise, and the allowance that it takes unless another is asked for. */
+function clientOf(profile: string): { change?: PolicyChange; allowances?: Pick<Point, 'allowance' | 'extra'> } {
+  const policy = Object.hasOwn(PROFILES, profile) ? PROFILES[profile] : undefined;
+  if (policy === undefined) throw new InputError(`--policy: ${notAProfile(profile)}`);
+  const { deviations, habits, settings } = policy;
+  const { driftPpm, driftUs, minValidityUs, lockDelayMs } = settings;
+  return {
+    change: {
+      deviations: deviations.filter((it) => !WAITING.includes(it)),
+      habits,
+      settings: { minValidityUs, lockDelayMs },
+    },
+    allowances: { allowance: driftPpm, extra: driftUs },
   };
 }
 

@@ -1,4 +1,4 @@
-import { quorumOf, REFERENCE } from '../../deviations/index.js';
+import { type PolicyChange, policyWith, quorumOf, REFERENCE } from '../../deviations/index.js';
 
 /**
  * One configuration with all that an adversary may do to it: everything that can be swept. Times are µs, shares and
@@ -81,16 +81,16 @@ export const PARAMETERS: Readonly<Record<ParameterName, Parameter>> = {
 };
 
 /** How many nodes hold the holder's token: as many as are wanted, as far as they are up. */
-export function votersOf({ nodes, votes, down }: Point): number {
-  return Math.max(0, Math.min(votes ?? majorityOf(nodes), nodes - down));
+export function votersOf({ nodes, votes, down }: Point, change?: PolicyChange): number {
+  return Math.max(0, Math.min(votes ?? majorityOf(nodes, change), nodes - down));
 }
 
-/** The quorum of the production lock. */
-export function majorityOf(nodes: number): number {
-  return quorumOf(REFERENCE, nodes);
+/** The quorum of the production lock, or of a client that differs from it. */
+export function majorityOf(nodes: number, change?: PolicyChange): number {
+  return quorumOf(change === undefined ? REFERENCE : policyWith(change), nodes);
 }
 
 /** Voters that something can happen to. */
-export function struckOf(point: Point): number {
-  return Math.min(point.faulty, votersOf(point));
+export function struckOf(point: Point, change?: PolicyChange): number {
+  return Math.min(point.faulty, votersOf(point, change));
 }

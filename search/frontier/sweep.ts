@@ -1,4 +1,5 @@
 import type { PolicyChange } from '../../deviations/index.js';
+import type { Cluster } from '../../scenarios/index.js';
 import type { Axis } from './axis.js';
 import { greatest } from './bisect.js';
 import { type Cell, type CellVerdict, measure } from './cell.js';
@@ -30,13 +31,17 @@ export interface SweepPlan {
   readonly base: Point;
   /** How the lock differs from the production lock in what cannot be swept. */
   readonly change?: PolicyChange;
+  /** The client whose difference that is, by the name of its profile. Default: the production lock. */
+  readonly profile?: string;
+  /** What survives when a voter crashes, or loses its power where that is not `none`. Default `none`. */
+  readonly persistence?: Cluster['persistence'];
 }
 
 /** Measures a column, its boundaries to the least difference that can be asked for. */
 export function measureColumn(plan: SweepPlan, at: number): Column {
   const { y } = plan;
-  const ask = (value: number): CellVerdict => measure(pointAt(plan, at, value), plan.change).verdict;
-  const say = (value: number): CellVerdict => computed(pointAt(plan, at, value), plan.change);
+  const ask = (value: number): CellVerdict => measure(pointAt(plan, at, value), plan.change, plan.persistence).verdict;
+  const say = (value: number): CellVerdict => computed(pointAt(plan, at, value), plan.change, plan.persistence);
   const measured = y.values.map(ask);
   const boundaries: Boundary[] = [];
   for (const [i, low] of y.values.entries()) {
@@ -58,7 +63,7 @@ export function measureColumn(plan: SweepPlan, at: number): Column {
 /** Where the theory changes its mind along the second axis at one value of the first, everywhere on the grid. */
 export function computedCrossings(plan: SweepPlan, at: number): number[] {
   const { y } = plan;
-  const say = (value: number): CellVerdict => computed(pointAt(plan, at, value), plan.change);
+  const say = (value: number): CellVerdict => computed(pointAt(plan, at, value), plan.change, plan.persistence);
   return y.values.flatMap((low, i) => {
     const high = y.values[i + 1];
     if (high === undefined || say(low) === say(high)) return [];
@@ -69,7 +74,7 @@ export function computedCrossings(plan: SweepPlan, at: number): number[] {
 
 /** One configuration of the map, with the run that shows its verdict. */
 export function cellAt(plan: SweepPlan, x: number, y: number): Cell {
-  return measure(pointAt(plan, x, y), plan.change);
+  return measure(pointAt(plan, x, y), plan.change, plan.persistence);
 }
 
 /** The configuration at a place of the map. */
