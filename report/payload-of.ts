@@ -83,8 +83,8 @@ export function reportOf(input: ReportInput, besideName: string | null = null): 
 }
 
 /** Tried on runs that are not long: it takes a run for each. */
-function preventedOf({ schedule, scenario, judgement }: ReportInput, { events }: RunSnapshot): string[] {
-  if (judgement.violations.length === 0 || events.length > MOST_CARRIED) return [];
+function preventedOf({ schedule, scenario, judgement }: ReportInput, { events }: RunSnapshot): string[] | null {
+  if (judgement.violations.length === 0 || events.length > MOST_CARRIED) return null;
   return preventions(schedule, alsoJudged(scenario)).map(({ mitigation }) => mitigation);
 }
 

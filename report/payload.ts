@@ -26,8 +26,8 @@ interface Runnable {
   readonly kind: 'schedule';
   /** Properties that count in the verdict besides those of every schedule. */
   readonly also: readonly PropertyId[];
-  /** Mitigations with which the same schedule, as it was written, breaks nothing. */
-  readonly prevented: readonly string[];
+  /** Mitigations with which the same schedule, as it was written, breaks nothing; `null` where none was tried. */
+  readonly prevented: readonly string[] | null;
   /** Mitigations to offer, the most to the point first; others can be typed. */
   readonly mitigations: readonly string[];
   /** Another run that it is compared with. */

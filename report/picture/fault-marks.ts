@@ -60,7 +60,7 @@ export function faultMarks(
       if (w < textWidth(text) + 16) return [box];
       return [
         box,
-        { shape: 'text', role: 'fault', x: x + w / 2, y: (top + bottom) / 2 + 4, text, anchor: 'middle', seq },
+        { shape: 'text', role: 'fault', x: x + w / 2, y: (top + bottom) / 2 + 4, text, anchor: 'middle', seq, words },
       ];
     });
 }

@@ -13,6 +13,9 @@ const ROOM: Readonly<Partial<Record<TraceKind, number>>> = {
   restart: 8,
   failover: 12,
   forget: 12,
+  // Of a message that takes no time.
+  send: 22,
+  'write-sent': 22,
   reply: 7,
 };
 /** Two things that one process does in one instant, and of which neither led to the other, are this far apart. */

@@ -140,7 +140,8 @@ function countsOf(group: readonly KeySpan[], quorum: number, nodes: number): Tru
     seqs = changes[index - 1]?.atUs === atUs ? [...seqs, seq] : [seq];
     had ||= votes >= quorum;
     const { atUs: toUs, seq: endSeq } = changes[index + 1] ?? { atUs, seq };
-    if (!had || votes === 0 || toUs <= atUs) continue;
+    const isMoment = toUs === atUs && votes >= quorum && (changes[index + 1]?.by ?? 0) < 0;
+    if (!had || votes === 0 || (toUs <= atUs && !isMoment)) continue;
     const last = spans.at(-1);
     if (last !== undefined && last.votes === votes && last.toUs === atUs)
       spans[spans.length - 1] = { ...last, toUs, endSeq };

@@ -38,7 +38,7 @@ export function App({ payload, first }: { readonly payload: Payload; readonly fi
   // Drawn for the run as it was written.
   const isWritten = opened === written;
   const chances = isWritten ? payload.likelihood : null;
-  const prevented = isWritten && payload.source.kind === 'schedule' ? payload.source.prevented : NONE;
+  const prevented = isWritten && payload.source.kind === 'schedule' ? (payload.source.prevented ?? NONE) : NONE;
   const picture = useMemo(
     () => layout(scene, { axis, zoom, width, heading: false, likelihood: chances, prevented, allRetries: all }),
     [scene, axis, zoom, width, chances, prevented, all],

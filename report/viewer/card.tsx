@@ -31,7 +31,7 @@ export function Card(props: {
     <div class="card" style={{ left: `${left}px`, top: `${at.y + 16}px` }} aria-hidden="true">
       <p class="title">{at.words === '' ? `${event.process} ${describeEvent(event, scene)}` : at.words}</p>
       {rule === '' ? null : <p>{rule}</p>}
-      <p class="dim">
+      <p class="faint">
         {at.words === '' ? '' : `begins with: ${event.process} ${describeEvent(event, scene)}, `}
         {formatDurationMs(event.atUs)} ms
       </p>

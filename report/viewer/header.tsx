@@ -34,20 +34,23 @@ export function Header({ payload, opened, written }: HeaderProps): JSX.Element {
               {it}
             </p>
           ))}
-      <Answers opened={opened} prevented={isChanged || source.kind === 'recording' ? [] : source.prevented} />
+      <Answers opened={opened} prevented={isChanged || source.kind === 'recording' ? null : source.prevented} />
     </header>
   );
 }
 
 /** Who held the lock, who else, from when to when, and what would have prevented it; why is in the sentence. */
-function Answers(props: { readonly opened: Opened; readonly prevented: readonly string[] }): JSX.Element | null {
-  const { answers } = props.opened.scene.heading;
+function Answers(props: { readonly opened: Opened; readonly prevented: readonly string[] | null }): JSX.Element | null {
+  const { opened, prevented } = props;
+  const { answers } = opened.scene.heading;
   if (answers === null) return null;
   const rows: readonly (readonly [string, string])[] = [
     ['held by', answers.holder],
     ['and by', answers.other],
     ['went wrong', answers.when],
-    ['prevented by', props.prevented.join(' or ') || 'none of the known mitigations alone'],
+    ...(prevented === null
+      ? []
+      : [['prevented by', prevented.join(' or ') || 'none of the mitigations that were tried'] as const]),
   ];
   return (
     <dl class="answers">
@@ -91,7 +94,7 @@ export function About({ payload, opened, written }: HeaderProps): JSX.Element {
       <p>
         To see it again: <code>{payload.replay}</code>
       </p>
-      <p class="dim" data-hash={opened.hash} data-run={opened.stepAt === null ? 'taken' : 'here'}>
+      <p class="faint" data-hash={opened.hash} data-run={opened.stepAt === null ? 'taken' : 'here'}>
         {vouched(payload, opened, written)}
       </p>
     </section>

@@ -43,7 +43,7 @@ export function PictureView({ picture, scene, selected, onPick, closed }: Pictur
     follow();
     const isHere = document.activeElement === it;
     setCard(isHere ? { seq: selected.seq, words: '', x: x - it.scrollLeft, y: lane?.y ?? 0 } : null);
-  }, [x, picture]);
+  }, [selected?.seq, x, picture]);
   const at = (event: MouseEvent): { readonly mark: Mark | null; readonly x: number; readonly y: number } => {
     const { left, top } = (event.currentTarget as Element).getBoundingClientRect();
     const [px, py] = [event.clientX - left, event.clientY - top];
