@@ -2,7 +2,17 @@ import { isRequired, WAYS_TO_GET_REDIS } from '../provisioner/index.js';
 import { findServerProgram } from '../provisioner/processes.js';
 
 /** What tests need of a machine, as `LOCKSTEP_REQUIRE` names it. */
-export type Need = 'redis' | 'docker' | 'faketime' | 'browser' | 'spin' | 'zsh' | 'fish' | 'systemd' | 'chrony';
+export type Need =
+  | 'redis'
+  | 'docker'
+  | 'faketime'
+  | 'browser'
+  | 'firefox'
+  | 'spin'
+  | 'zsh'
+  | 'fish'
+  | 'systemd'
+  | 'chrony';
 
 /**
  * Whether a suite can run on this machine; says loudly if it cannot.

@@ -3,6 +3,7 @@ import type { PropertyId, Schedule, Verdict } from '../../../scenarios/index.js'
 import { InputError } from '../../../scenarios/input-error.js';
 import { mitigate } from '../../../scenarios/mitigations.js';
 import { Observer, ScriptedAdversary, setupOf, World } from '../../../sim/index.js';
+import { formatCount } from '../../../text/format.js';
 import { watch } from '../../lock-states.js';
 import { sceneOf } from '../../picture/scene.js';
 import { candidates } from '../../prevention.js';
@@ -42,7 +43,9 @@ function refuseEndless(schedule: Schedule): void {
   const world = new World(setupOf(schedule), new ScriptedAdversary(schedule), new Observer(), false);
   world.begin();
   while (world.events <= MOST_EVENTS) if (!world.advance()) return;
-  throw new InputError(`this run has more than ${MOST_EVENTS} events; lockstep replay shows it, a page does not`);
+  throw new InputError(
+    `this run has more than ${formatCount(MOST_EVENTS)} events; lockstep replay shows it, a page does not`,
+  );
 }
 
 /** A mitigation, with what the same schedule comes to with it. */

@@ -9,7 +9,8 @@ export function useAddress(): [Address, (change: StateUpdater<Address>) => void]
     return () => clearTimeout(timer);
   }, [address]);
   useEffect(() => {
-    const onChange = (): void => setAddress(addressOf(location.hash));
+    // As it was changed to: what is written a moment later may be there already.
+    const onChange = ({ newURL }: HashChangeEvent): void => setAddress(addressOf(new URL(newURL).hash));
     addEventListener('hashchange', onChange);
     return () => removeEventListener('hashchange', onChange);
   }, []);
