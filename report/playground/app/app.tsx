@@ -36,7 +36,7 @@ export function App(props: { readonly scenarios: readonly Stored[]; readonly tou
   const current = useCurrent(address, scenarios);
   const show = async (schedule: Schedule, about: Partial<Shown>, change: Partial<Address> = {}): Promise<void> => {
     const run = await current.put(schedule, about);
-    go({ ...NO_RUN, run, ...change });
+    if (run !== null) go({ ...NO_RUN, run, ...change });
   };
   const work = useWork(({ schedule, property }) => void show(schedule, { also: [property] }));
   const begin = (job: Job): void => {

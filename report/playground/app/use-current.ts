@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Schedule } from '../../../scenarios/index.js';
 import type { Address } from '../address.js';
 import { type Stored, scheduleOf } from '../catalogue.js';
@@ -18,8 +18,8 @@ export interface CurrentRun {
   readonly shown: Shown | null;
   /** What is wrong with what the address says; empty if nothing. */
   readonly problem: string;
-  /** Puts another one in its place. Returns it as an address has it. */
-  readonly put: (schedule: Schedule, about: Partial<Shown>) => Promise<string>;
+  /** Puts another one in its place. Returns it as an address has it; `null` if another one came meanwhile. */
+  readonly put: (schedule: Schedule, about: Partial<Shown>) => Promise<string | null>;
   readonly clear: () => void;
 }
 
@@ -29,6 +29,7 @@ const UNNAMED: Omit<Shown, 'schedule'> = { id: '', title: '', story: '', flips: 
 export function useCurrent(address: Address, scenarios: readonly Stored[]): CurrentRun {
   const [current, setCurrent] = useState<Current | null>(null);
   const [problem, setProblem] = useState('');
+  const last = useRef(0);
   const key = keyOf(address);
   useEffect(() => {
     if (key === '' || key === current?.key) return;
@@ -56,7 +57,10 @@ export function useCurrent(address: Address, scenarios: readonly Stored[]): Curr
     shown: current?.shown ?? null,
     problem,
     put: async (schedule, about) => {
+      const mine = ++last.current;
       const run = await packed(schedule);
+      // What is packed later may be there sooner.
+      if (mine !== last.current) return null;
       setCurrent({ key: `run ${run}`, shown: { ...UNNAMED, ...about, schedule } });
       setProblem('');
       return run;
