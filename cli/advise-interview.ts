@@ -1,7 +1,6 @@
 import { createInterface } from 'node:readline/promises';
 import { parseSystem } from '../advise/parse-system.js';
 import { type Description, SUPERVISORS } from '../advise/system.js';
-import { PROFILES } from '../deviations/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import { type Io, say } from './io.js';
 
@@ -42,34 +41,31 @@ const QUESTIONS: readonly Question[] = [
   },
 ];
 
-/** Asks for a system on the terminal, question by question; `null` if the person has had enough (Ctrl-C, Ctrl-D). */
+/**
+ * Asks for a system on the terminal, question by question; `null` if the person has had enough (Ctrl-C, Ctrl-D). The terminal
+ * stays as it is, so that its own keys edit a line.
+ */
 export async function interview(io: Io): Promise<Description | null> {
   const { stdin } = io;
   if (stdin === undefined) return null;
-  const out = io.stderr as NodeJS.WritableStream;
-  const lines = createInterface({ input: stdin, output: out, terminal: true, completer });
+  const lines = createInterface({ input: stdin, terminal: false });
   const stopped = new AbortController();
   const stop = (): void => stopped.abort();
-  lines.on('SIGINT', stop);
   lines.on('close', stop);
   io.signal.addEventListener('abort', stop);
+  const ask: Ask = (text) => {
+    io.stderr.write(text);
+    return lines.question('', { signal: stopped.signal });
+  };
   try {
-    out.write('An empty answer is the one in brackets. Tab completes names of clients; Ctrl-C stops.\n');
+    io.stderr.write('An empty answer is the one in brackets; Ctrl-C stops.\n');
     let description: Description = { nodes: {} };
-    for (const question of QUESTIONS)
-      description = await answered(
-        question,
-        description,
-        (text) => lines.question(text, { signal: stopped.signal }),
-        io,
-      );
+    for (const question of QUESTIONS) description = await answered(question, description, ask, io);
     return description;
   } catch (error) {
-    if (stopped.signal.aborted) {
-      out.write('\n');
-      return null;
-    }
-    throw error;
+    if (!stopped.signal.aborted) throw error;
+    io.stderr.write('\n');
+    return null;
   } finally {
     io.signal.removeEventListener('abort', stop);
     lines.off('close', stop);
@@ -99,9 +95,4 @@ function placed(description: Description, [group, field]: Question['path'], valu
   if (field === undefined) return { ...description, [group]: value };
   const before = description[group];
   return { ...description, [group]: { ...(typeof before === 'object' ? before : {}), [field]: value } };
-}
-
-/** Names of clients that begin as what was typed. */
-function completer(typed: string): [string[], string] {
-  return [Object.keys(PROFILES).filter((it) => it.startsWith(typed)), typed];
 }

@@ -47,9 +47,11 @@ function reportOf(advice: Advice, written: WrittenAdvice, file: string | null, i
     notTried: notCovered(advised).map((text, i) => ({ name: i === 0 ? 'beyond the description' : 'the client', text })),
     nearMisses: [],
     changes: changes.map(({ title, id }) => ({
-      fear: written.failing.find(({ hazard }) => hazard.id === FEARS[id])?.run?.replay ?? id,
+      fear:
+        written.failing.flatMap(({ hazard }) => (hazard.id === FEARS[id] ? [hazardWords(hazard, system)] : []))[0] ??
+        id,
       change: title,
-      command: null,
+      command: written.failing.find(({ hazard }) => hazard.id === FEARS[id])?.run?.replay ?? null,
     })),
     lines: linesOf(advice).map(({ file: name, lines }) => ({ file: name, why: '', lines })),
     configuration: [
