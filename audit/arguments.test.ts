@@ -32,6 +32,9 @@ it.each([
   // Whose lock it is says nothing of which lock it is.
   ['function lock({ key, owner }) {}', [{ key: 'b', owner: 'token' }]],
   ['function lock({ id, ttlMs }) {}', [{ id: 'b', ttlMs: 7_000 }]],
+  // Where nothing is said of any, the first.
+  ['function lock(campaign, batch) {}', ['b', 'a']],
+  ['function run(req: Req) {}\ninterface Req { id: string; header(name: string): string }', [{ id: 'b' }]],
   // What is asked of any text makes no object of it.
   ['function lock(name) { return name.trim().length + name.length; }', ['b']],
 ])('says which resource is meant: %s', (text, expected) => expect(given(text, 'b')).toEqual(expected));
@@ -45,6 +48,14 @@ it.each([
   ['function make(config: { redis: RedisOptions; db: number }) {}', [{ redis: ADDRESS }]],
   ['function make(redis) { return redis.set; }', ['client 0']],
 ])('says where the servers are: %s', (text, expected) => expect(given(text)).toEqual(expected));
+
+it('lets one hold where it says how many may, and leaves the environment as it is', () => {
+  expect(given('function take(key: string, { permits = 4 }: { permits?: number } = {}) {}')).toEqual([
+    'a',
+    { permits: 1 },
+  ]);
+  expect(given('function make(env = process.env, key: string) {}')).toEqual([null, 'a']);
+});
 
 it('gives another number to another resource', () => {
   const text = 'function lock(userId: number) {}';

@@ -27,6 +27,8 @@ export interface Given {
   readonly held?: unknown;
   /** How many ms a TTL of 1 means. */
   readonly unitMs: number;
+  /** Makes an object of a class of the file, by its name; `undefined` where there is none. */
+  readonly make?: (className: string) => unknown;
   /** What a function can do without is left to its defaults. */
   readonly isBare?: boolean;
   /** It is the call that acquires. */
@@ -67,7 +69,21 @@ function withKey(parameters: readonly Parameter[], given: Given, isRelease: bool
     if (own.some(({ isKey }) => isKey)) return own;
     return parameters.map((it, i) => (isOptions(it, i) ? { ...it, fields: withId(it.fields) } : it));
   }
-  return withId(parameters, roles);
+  const own = withId(parameters, roles);
+  if (own.some(({ isKey }) => isKey)) return own;
+  // Of what nothing is said, the first tells which lock is meant.
+  const at = roles.findIndex((it, i) => it === 'unknown' && isUntold(parameters[i]) && isCommon(parameters[i], given));
+  return parameters.map((it, i) => (i === at ? { ...it, isKey: true } : it));
+}
+
+/** Whether nothing is written of a parameter but its name. */
+function isUntold(parameter: Parameter | undefined): boolean {
+  return parameter?.type === '' && parameter.fields.length === 0 && !parameter.isOptional;
+}
+
+/** Whether what acquires has a parameter of this name. */
+function isCommon(parameter: Parameter | undefined, { isAcquiring, named }: Given): boolean {
+  return isAcquiring === true || named?.includes(parameter?.name ?? '') === true;
 }
 
 function withId(
@@ -107,6 +123,8 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
   const role = roleOf(parameter, isRelease);
   const { isOptional, name } = parameter;
   const needed = (value: unknown): unknown => (isOptional ? undefined : value);
+  const made = isOptional || role === 'held' || isRelease ? undefined : given.make?.(parameter.type);
+  if (made !== undefined) return made;
   switch (role) {
     case 'key':
       return keyFor(parameter, given, isRelease);
@@ -117,6 +135,10 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
     case 'ttl':
       if (given.isBare && isOptional) return undefined;
       return Math.max(1, Math.round(given.ttlMs / (parameter.unitMs ?? unitIn(name) ?? given.unitMs)));
+    case 'permits':
+      return 1;
+    case 'environment':
+      return needed(process.env);
     case 'token':
       if (given.held !== undefined) return tokenIn(given.held, given.token);
       return needed(given.token);
@@ -238,12 +260,14 @@ function subjectFor(fields: readonly Parameter[], key: string): unknown {
   const made: Record<string, unknown> = {};
   for (const field of fields) {
     const { name, type, isFunction, isGuessed } = field;
+    // The type of a method is what it returns.
+    if (isFunction) continue;
     const [, literal] = /^['"]([^'"]*)['"]/.exec(type) ?? [];
     if (literal !== undefined) made[name] = literal;
     else if (/^number\b/.test(type)) made[name] = isId(field) ? numberOf(key) : 1;
     else if (type === 'boolean') made[name] = false;
     else if (/^string\b(?!\s*\[)/.test(type) || (isGuessed === true && isId(field))) made[name] = key;
-    else if (field.fields.length > 0 && !isFunction && !isListType(type)) made[name] = subjectFor(field.fields, key);
+    else if (field.fields.length > 0 && !isListType(type)) made[name] = subjectFor(field.fields, key);
     else if (isListType(type)) made[name] = [];
   }
   return partlyKnown(made, key);
@@ -265,11 +289,14 @@ const SERVERS: readonly Role[] = ['client', 'clients', 'url', 'urls', 'host', 'p
 
 function optionsFor(parameter: Parameter, given: Given, isRelease: boolean): unknown {
   const { fields, isOptional } = parameter;
+  const isOwn = (it: Parameter): boolean => ['work', ...SERVERS].includes(roleOf(it, isRelease)) || namesResource(it);
+  if (given.isBare === true && isOptional && !fields.some(isOwn)) return undefined;
   const made: Record<string, unknown> = {};
   const isNeeded = (it: Parameter): boolean => {
     const role = roleOf(it, isRelease);
     return (
-      !it.isOptional || [...SERVERS, 'work', ...(given.isBare ? [] : ['key', 'keyOf', 'subject', 'ttl'])].includes(role)
+      !it.isOptional ||
+      [...SERVERS, 'work', 'permits', ...(given.isBare ? [] : ['key', 'keyOf', 'subject', 'ttl'])].includes(role)
     );
   };
   for (const field of fields.filter(isNeeded)) {

@@ -60,7 +60,7 @@ const NO_DRIFT: Cause = {
 const TOO_LONG: Cause = {
   id: 'outlives-key',
   sentence:
-    'it takes the lock for held when its keys have expired: the time that its commands took is not subtracted from the TTL',
+    'it takes the lock for held when its keys have expired: the time that its commands took is not subtracted from the TTL, so that its validity is too long',
   fix: 'count the TTL from before the first command was sent',
 };
 const HOLDS_ON: Cause = {
@@ -89,6 +89,12 @@ const RELEASES_WORKING: Cause = {
   fix: 'release the lock when the work has ended; to give the work up before, tell it (AbortSignal), and wait until it has stopped',
 };
 
+const WATCH_SHARED: Cause = {
+  id: 'lets-tasks-in',
+  sentence:
+    'it lets two tasks of one process in at once: they share one connection, on which the WATCH of one is over when the other sends EXEC or UNWATCH',
+  fix: 'give each acquisition a connection of its own (duplicate()), or set the key with one command: SET key token NX PX ttl',
+};
 const WATCH_LOST: Cause = {
   id: 'overwrites',
   sentence:
@@ -104,9 +110,26 @@ const EXTENDS_OTHERS: Cause = {
 const WITHOUT_KEY: Cause = {
   id: 'fails-open',
   sentence:
-    'it takes the lock for acquired though Redis has refused it the key, as when the time that it waits for is over: its work goes on beside that of the holder',
-  fix: 'when the wait is over, throw or return nothing; do no work',
+    'it takes the lock for acquired though Redis has refused it the key, as when its tries or the time that it waits for are over: its work goes on beside that of the holder',
+  fix: 'when the last try has failed, throw or return nothing; do no work',
 };
+
+const WAITS_FOR_MESSAGE: Cause = {
+  id: 'waits-for-message',
+  sentence:
+    'it waits for a message, without an end, and never asks again: one that was sent before it had subscribed is lost, and a holder that has died sends none; its caller hangs for ever',
+  fix: 'subscribe first, then ask for the key again, and wait for the message for no longer than the TTL of the key',
+};
+
+/** Whether one of these clients waits to be told that the lock is free. */
+function waitsForMessage(trace: readonly TraceEvent[], clients: readonly string[]): boolean {
+  return trace.some(
+    ({ kind, detail }) =>
+      kind === 'execute' &&
+      clients.includes(String(detail.client)) &&
+      /^(?:[PS]?SUBSCRIBE|B[LR]POP|BLMOVE|XREAD)\b/i.test(String(detail.said)),
+  );
+}
 
 /** Whether one of these clients believes that it holds what it has set no key for since it began to ask. */
 function isWithoutKey(trace: readonly TraceEvent[], clients: readonly string[]): boolean {
@@ -115,6 +138,14 @@ function isWithoutKey(trace: readonly TraceEvent[], clients: readonly string[]):
     const token = claim?.detail.token;
     return claim !== undefined && !trace.some((it) => it.kind === 'key-set' && it.detail.token === token);
   });
+}
+
+/** Whether one of these clients has watched what it set. */
+function watchesIn(trace: readonly TraceEvent[], clients: readonly string[]): boolean {
+  return trace.some(
+    ({ kind, detail }) =>
+      kind === 'execute' && clients.includes(String(detail.client)) && /^WATCH\b/i.test(String(detail.said)),
+  );
 }
 
 /** The last key of one of these clients that has gone. */
@@ -157,9 +188,10 @@ export function causeOf(
   { cluster }: Schedule,
 ): Cause | null {
   if (property === 'release-own') return EXTENDS_OTHERS;
+  if (kind === 'hang' && waitsForMessage(run.trace, clients)) return WAITS_FOR_MESSAGE;
   if (kind !== 'belief' && kind !== 'state') return FAILURES[kind] ?? null;
-  if (kind === 'belief' && clients[0] === clients[1]) return LETS_TASKS_IN;
   const before = run.trace.filter((it) => it.atUs <= atUs);
+  if (kind === 'belief' && clients[0] === clients[1]) return watchesIn(before, clients) ? WATCH_SHARED : LETS_TASKS_IN;
   if (kind === 'belief' && isWithoutKey(before, clients)) return WITHOUT_KEY;
   const foreign = foreignDeletion(before);
   const gone = lastGone(run.trace, atUs, clients);

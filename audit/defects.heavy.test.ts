@@ -20,6 +20,79 @@ const EXTEND = ${JSON.stringify(COMPARES.replace("'del', KEYS[1]", "'pexpire', K
 const later = (ms: number) => new Promise((done) => setTimeout(done, ms));
 `;
 
+/** Enters again where the process has the key already: with `first`, for whoever asks. */
+const entering = (first: string): string => `${HEAD}
+const tokens = new Map<string, string>();
+export class Bins {
+  constructor(private redis: Redis) {}
+  async lock(bin: string): Promise<boolean> {
+    ${first}
+    const token = String(Math.random());
+    if ((await this.redis.set(bin, token, 'PX', 8000, 'NX')) !== 'OK') return false;
+    tokens.set(bin, token);
+    return true;
+  }
+  async unlock(bin: string) {
+    const token = tokens.get(bin) ?? '';
+    tokens.delete(bin);
+    await this.redis.eval(UNLOCK, 1, bin, token);
+  }
+}`;
+
+const renewable = (renewed: string): string => `${HEAD}
+export class Lease {
+  private until = 0;
+  constructor(private redis: Redis, private key: string, private token: string, from: number) {
+    this.until = from + 7_000;
+  }
+  static async take(redis: Redis, key: string) {
+    const [token, from] = [String(Math.random()), Date.now()];
+    return (await redis.set(key, token, 'PX', 8000, 'NX')) === 'OK' ? new Lease(redis, key, token, from) : null;
+  }
+  get msLeft() { return this.until - Date.now(); }
+  async renew() {
+    const from = Date.now();
+    const answer = await this.redis.eval(EXTEND, 1, this.key, this.token, 8000);
+    ${renewed}
+  }
+  async release() { this.until = 0; await this.redis.eval(UNLOCK, 1, this.key, this.token); }
+}`;
+
+const oneOf = (fails: string): string => `${HEAD}
+export class Basket {
+  constructor(private nodes: Redis[]) {}
+  async acquire(key: string) {
+    const token = String(Math.random());
+    for (const node of this.nodes) {
+      try {
+        if ((await Promise.race([node.set(key, token, 'PX', 8000, 'NX'), later(500).then(() => { throw new Error(); })])) !== 'OK') return null;
+        return { release: () => node.eval(UNLOCK, 1, key, token) };
+      } catch (error) { ${fails} }
+    }
+    throw new Error('no server');
+  }
+}`;
+
+const storing = (draws: string, writes: string): string => `${HEAD}
+export class Store {
+  constructor(private redis: Redis, private sql: { run(text: string, fence: number): Promise<void> }) {}
+  async save(id: string, fence = 0) { ${writes} await this.sql.run('UPDATE …', fence); }
+}
+export class Planner {
+  constructor(private redis: Redis, private store: Store) {}
+  async plan(key: string, solve: () => Promise<void>) {
+    const token = String(Math.random());
+    const redis = this.redis;
+    ${TAKE}
+    try { ${draws} await solve(); await this.store.save(key, fence); } ${FREE}
+  }
+}`;
+
+const comparing = (seen: string): string => `${fenced('await redis.incr("fence")')}
+export const WRITE = \`local seen = redis.call('HGET', KEYS[1], 'fence')
+if seen and ${seen} then return 0 end
+return redis.call('HSET', KEYS[1], 'fence', ARGV[1])\`;`;
+
 const withLock = (rest: string): string => `${HEAD}
 export async function withLock(redis: Redis, key: string, fn: () => Promise<void>) {
   const token = String(Math.random());
@@ -217,6 +290,32 @@ it.each([
     'fencing-token: its fencing token does not rise from one holder to the next: each process has a counter of its own',
     fenced('++count'),
     fenced('await redis.incr("fence")'),
+  ],
+  [
+    'lets-tasks-in: it lets two tasks of one process in at once: for a key that the process has already',
+    entering('if (tokens.has(bin)) return true;'),
+    entering(''),
+  ],
+  [
+    'guard-released: oncePerFiring says that its work is done once',
+    withLock(`${TAKE} try { return await fn(); } ${FREE}`).replace('withLock', 'oncePerFiring'),
+    withLock(`${TAKE} try { return await fn(); } ${FREE}`),
+  ],
+  [
+    'it does not look at the answer to its extension',
+    renewable('this.until = from + 7_000;'),
+    renewable("if (answer !== 1) { this.until = 0; throw new Error('lost'); } this.until = from + 7_000;"),
+  ],
+  ['fails-over: it takes the lock on another node where the first does not answer', oneOf(''), several(25)],
+  [
+    'fencing-token: its fencing token is drawn when the work is done',
+    storing('const fence = 0;', 'fence = await this.redis.incr("fence:" + id);'),
+    storing('const fence = await redis.incr("fence:" + key);', ''),
+  ],
+  [
+    'fencing-token: its script compares fencing tokens as texts',
+    comparing('ARGV[1] < seen'),
+    comparing('tonumber(ARGV[1]) < tonumber(seen)'),
   ],
   ['seconds-as-ms: its key lives for 30 ms, and it says that it is held for 29.9 s', several(29_900), several(25)],
 ])('says %s, and not of a lock that does not', async (sentence, wrong, right) => {

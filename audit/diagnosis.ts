@@ -1,5 +1,7 @@
 import { type Commands, commandsOf, type Defect, EXCLUSION } from './defect.js';
+import { comparisonDefects, drawnLateDefects } from './fence-defects.js';
 import { fenceDefects } from './fences.js';
+import { guardDefects } from './guards.js';
 import type { Attempt } from './rehearsal.js';
 import { refusedDefects, releaseDefects, sharedDefects } from './release-defects.js';
 import type { Said } from './said.js';
@@ -16,9 +18,9 @@ export function defectsOf({ how, seen }: FoundLock): Defect[] {
   if (trial === null) return [];
   const commands = commandsOf(trial);
   return [
-    ...acquisitionDefects(commands, seen),
+    ...acquisitionDefects(commands, { how, seen }),
     ...readerDefects(commands, how),
-    ...errorDefects(seen),
+    ...errorDefects({ how, seen }),
     ...refusedDefects(seen),
     ...releaseDefects(commands, seen, how),
     ...valueDefects(commands, seen, how.releases),
@@ -27,13 +29,19 @@ export function defectsOf({ how, seen }: FoundLock): Defect[] {
     ...extensionDefects(seen, how.renews),
     ...beliefDefects(seen),
     ...lifetimeDefects(commands, seen),
+    ...guardDefects({ how, seen }),
     ...workDefects(seen, how.releases && !how.handsRelease),
     ...unitDefects({ how, seen }, commands),
     ...fenceDefects(seen.fences, commands),
+    ...drawnLateDefects(seen),
+    ...comparisonDefects(seen),
   ];
 }
 
-function acquisitionDefects({ acquire, before }: Commands, seen: FoundLock['seen']): Defect[] {
+function acquisitionDefects(
+  { acquire, before }: Commands,
+  { how: { nodes }, seen }: Pick<FoundLock, 'how' | 'seen'>,
+): Defect[] {
   const found: Defect[] = [];
   const looks = before.some(({ verb }) => ['get', 'exists', 'ttl', 'pttl'].includes(verb));
   // Who watches the key before it looks is refused where somebody has set it since.
@@ -69,7 +77,13 @@ function acquisitionDefects({ acquire, before }: Commands, seen: FoundLock['seen
   if (isWatched || isRefusedOne(seen.both))
     found.push({
       id: 'fails-open',
-      ...(isWatched ? BY_EXEC : seen.alone.acquiredMs < Number(seen.alone.trial?.grantedMs) ? NOT_AWAITED : REFUSED),
+      ...(isWatched
+        ? BY_EXEC
+        : seen.alone.acquiredMs < Number(seen.alone.trial?.grantedMs)
+          ? NOT_AWAITED
+          : nodes > 1
+            ? NO_VOTE
+            : REFUSED),
       brings: EXCLUSION,
       isShown: true,
     });
@@ -98,6 +112,11 @@ const REFUSED = {
     'its work goes on without the lock: a second process ran while the first one held it, though Redis had refused it the key',
   fix: 'do no work where SET … NX answers null, and throw or return instead',
 };
+const NO_VOTE = {
+  sentence:
+    'it takes the lock though a majority of its nodes has refused it the key: a second process ran while the first one held it; an answer that refuses (null) counts as a vote',
+  fix: 'count the answer OK alone: SET … NX answers null where the key is there',
+};
 const NOT_AWAITED = {
   sentence:
     'its work begins before Redis has answered whether it has the key (the command is not awaited): a second process ran while the first one held it',
@@ -114,8 +133,18 @@ function isRefusedOne([one, two]: readonly Attempt[]): boolean {
   return one?.held != null && two?.held != null && !(one.trial?.isGranted && two.trial?.isGranted);
 }
 
+const FAILS_OVER: Defect = {
+  id: 'fails-over',
+  sentence:
+    'it takes the lock on another node where the first does not answer, and that one knows nothing of the first: of two processes, one reaches the first, the other does not, and both have the lock',
+  fix: 'ask a majority of three or more nodes (Redlock), or one node alone, and do no work where it does not answer',
+  brings: EXCLUSION,
+  isShown: true,
+};
+
 /** What it does where no majority of its nodes is there. */
-function errorDefects({ unreached }: FoundLock['seen']): Defect[] {
+function errorDefects({ how, seen: { unreached } }: Pick<FoundLock, 'how' | 'seen'>): Defect[] {
+  if (how.asksOne && unreached?.attempt.held != null) return [FAILS_OVER];
   const trial = unreached?.attempt.trial;
   if (unreached?.attempt.held == null || trial?.isGranted !== false) return [];
   const { nodes } = unreached;
@@ -200,6 +229,16 @@ function extensionDefects(seen: FoundLock['seen'], renews: boolean): Defect[] {
       fix: 'stop the timer of the extension before the release, or in a finally block around it',
       brings: ['lifetime', 'unavailable'],
       isShown: true,
+    });
+  if (blind === undefined && seen.extendsLost)
+    found.push({
+      id: 'extension-unheeded',
+      sentence:
+        "it does not look at the answer to its extension (0: the key has gone, or is another's): it goes on as if it had been extended, beside the new holder",
+      fix: 'where the extension answers 0, the lock is lost: do not move its end on, and tell the work',
+      brings: EXCLUSION,
+      isShown: false,
+      takes: 'expired',
     });
   const late = lateExtension(seen.renewed);
   if (late !== null) found.push(late);

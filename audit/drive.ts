@@ -41,6 +41,11 @@ const LOOKS_WHETHER_CONNECTED =
 /** Within this clients are connected, ms of simulated time. */
 const CONNECTING_MS = 100;
 
+/** A name with the form of a UUID, another one for another name. */
+function longOf(name: string): string {
+  return `00000000-0000-4000-8000-${Buffer.from(name).toString('hex').padStart(12, '0').slice(-12)}`;
+}
+
 function later(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
@@ -149,9 +154,16 @@ class LockUser {
   async acquire(key: string, ttlMs: number): Promise<HeldByFile | null> {
     const { how, loaded, process } = this;
     const { plan } = how;
-    const base: Given = { ...loaded.given, key, ttlMs, token: randomUUID(), unitMs: how.unitMs, isBare: how.isBare };
+    const base: Given = {
+      ...loaded.given,
+      key: how.isLong ? longOf(key) : key,
+      ttlMs,
+      token: randomUUID(),
+      unitMs: how.unitMs,
+      isBare: how.isBare,
+    };
     const isOwnWork = plan.use === 'handler' || plan.use === 'script';
-    const trial = this.bench.wire.begin(process, Math.floor(how.nodes / 2) + 1, isOwnWork);
+    const trial = this.bench.wire.begin(process, how.asksOne ? 1 : Math.floor(how.nodes / 2) + 1, isOwnWork);
     if (plan.use === 'script') {
       // What it has begun as it was loaded goes on.
       const loading = loadIn(this.bench, []).then(() => later(SCRIPT_MS));

@@ -67,12 +67,21 @@ export function placesFor(sources: readonly SourceFile[], addresses: readonly No
   return addresses.map(({ host, port, url }) => (short ? `${host}:${port}` : url));
 }
 
+/** How many may hold at once. */
+const IS_LIMIT = /MAX|LIMIT|PARALLEL|CONCURREN|PERMIT|SLOTS/;
+const IS_NO_LIMIT = /RETR|ATTEMPT|TRIES|WAIT|TTL|TIMEOUT|DELAY|AGE|SIZE|_MS$|SEC/;
+/** What counts the holders of a lock that several may hold. */
+const COUNTS = /\b[zs]card\b|\b[hl]len\b|\bh?incr(?:by)?\b/i;
+
 /** Values for the environment that a file reads its servers from: they lead to the simulated nodes. */
 export function environmentFor(sources: readonly SourceFile[], nodes: number): Record<string, string> {
   const values: Record<string, string> = {};
   const counts = new Map<Kind, number>();
   const short = takesPlaces(sources);
+  const areCounted = sources.some(({ text }) => COUNTS.test(text));
   for (const name of namesIn(sources)) {
+    // Of what several may hold, that one holds it is what can be judged.
+    if (areCounted && IS_LIMIT.test(name) && !IS_NO_LIMIT.test(name)) values[name] = '1';
     const kind = kindOf(name);
     if (kind === null) continue;
     const isUsual = USUAL.includes(name);

@@ -1,14 +1,14 @@
 import type { LockPlan, Schedule } from '../scenarios/index.js';
 import { isOwnWork } from './cases.js';
 import { isLostInFailover } from './failover.js';
-import { type Fence, fencesOf } from './fences.js';
+import { comparesTexts, type Fence, fencesOf, speaksOfFencing } from './fences.js';
 import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
 import { type InOutages, inOutages } from './outages.js';
 import type { Understood } from './plan.js';
 import { type Attempt, calm, REST_MS, rehearse, use, type Ways, withClock } from './rehearsal.js';
 import { type TwoTasks, twoTasks } from './tasks.js';
-import { type Named, namedAs } from './units.js';
+import { FIRST_TTL_MS, type Named, namedAs } from './units.js';
 
 /** What was seen of a lock while it was used with nothing in its way. */
 export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages {
@@ -26,6 +26,8 @@ export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages {
   readonly named: { readonly ms: Named | null; readonly seconds: Named | null };
   /** Of three acquisitions after each other, the last of another process; empty where there are none. */
   readonly fences: readonly Fence[];
+  /** A script compares fencing tokens as texts. */
+  readonly comparesTokens: boolean;
   /** The lock was held for three TTLs; `null` where that was not tried. */
   readonly renewed: Attempt | null;
   /** It was extended while it was held; `null` where it cannot be. */
@@ -39,9 +41,6 @@ export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages {
   /** It waits for a replica, and is held without: a failover gives it to another process. */
   readonly lostInFailover: boolean;
 }
-
-/** What a lock is asked for at first: a TTL that nobody is likely to have written down, ms. */
-export const FIRST_TTL_MS = 7_000;
 
 /** A key that is made of the time is another one so much later, ms. */
 const LATER_MS = 86_400_000;
@@ -88,8 +87,6 @@ export async function examine(
   const [thrown] = how.plan.use === 'with' ? await plays([held], { throws: true }) : [];
   const [bare] = how.fixedTtlMs === null ? await playing({ ...known, isBare: true })([use(10, ttlMs, 1)]) : [];
   const sentMs = (how.fixedTtlMs === null ? bare : alone)?.trial?.ttlMs ?? Number.NaN;
-  const { sources } = bench.program;
-  const named = { ms: namedAs(sources, sentMs), seconds: namedAs(sources, sentMs / 1000) };
   const [natural] = ownWork ? await plays([use(10, ttlMs, 1)], { naturally: true }) : [];
   const { besides, ...tasks } = await twoTasks(bench, hosts, known, ttlMs);
   return {
@@ -107,8 +104,9 @@ export async function examine(
       raced: await plays([held, held]),
       takenByClock: isHeldByBoth(ahead, aheadMs) && !isHeldByBoth(both, 0),
       bare: bare ?? null,
-      named,
+      named: namedIn(bench, sentMs),
       fences: await fencesOf(bench, hosts, known, ttlMs),
+      comparesTokens: speaksOfFencing(bench) && comparesTexts(bench.program.sources.map(({ text }) => text)),
       renewed: renewed ?? null,
       extended: extended ?? null,
       thrown: thrown ?? null,
@@ -116,6 +114,11 @@ export async function examine(
       next,
     },
   };
+}
+
+/** What a file calls the number of a TTL, ms. */
+function namedIn({ program: { sources } }: Bench, ttlMs: number): Seen['named'] {
+  return { ms: namedAs(sources, ttlMs), seconds: namedAs(sources, ttlMs / 1000) };
 }
 
 /** @param aheadMs - The clock of the second process is so far ahead of the first one's. */

@@ -32,7 +32,8 @@ export async function fencesOf(bench: Bench, hosts: Hosts, how: Understood, ttlM
   return found.length === 3 ? found : [];
 }
 
-function speaksOfFencing({ program }: Bench): boolean {
+/** Whether a file has anything to do with fencing tokens. */
+export function speaksOfFencing({ program }: Bench): boolean {
   return program.sources.some(({ text }) => /fenc/i.test(text));
 }
 
@@ -62,6 +63,18 @@ const DRAWN_FIRST: Defect = {
   property: 'fencing',
   isShown: true,
 };
+
+/** `local seen = redis.call('HGET', …)`, and the name. */
+const READ_IN_LUA = /\blocal\s+(\w+)\s*=\s*redis\.p?call\(\s*['"]h?get['"][^\n]*\)[^\S\n]*(?:$|\n|;)/gim;
+
+/** Whether a script of a file compares two texts, where it means numbers. */
+export function comparesTexts(texts: readonly string[]): boolean {
+  return texts.some((text) =>
+    [...text.matchAll(READ_IN_LUA)].some(([, name]) =>
+      new RegExp(`ARGV\\[\\d\\]\\s*[<>]=?\\s*${name}\\b|(?<![\\w(])${name}\\s*[<>]=?\\s*ARGV\\[\\d\\]`).test(text),
+    ),
+  );
+}
 
 /** Whether a number is drawn before the lock is asked for, and none after that. */
 function isDrawnFirst({ sent }: Trial, acquire: Said | undefined): boolean {

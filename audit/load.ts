@@ -1,12 +1,13 @@
 import type { NodeAddress } from '../guests/net/addresses.js';
 import { argumentsFor, type Given } from './arguments.js';
 import { callOf, type Target } from './call.js';
-import { type Callable, Shapes } from './callables.js';
+import { type Callable, isClass, Shapes } from './callables.js';
 import type { ClientMaker } from './clients.js';
 import { placesFor } from './environment.js';
 import type { Step } from './plan.js';
 import { type Exports, exportsOf, insideOf, type Program } from './program.js';
 import type { Make } from './surface.js';
+import { FIRST_TTL_MS } from './units.js';
 import type { Wire } from './wire.js';
 
 /** What is needed to run the file of a lock in simulated processes. */
@@ -37,8 +38,21 @@ export async function loadIn(bench: Bench, addresses: readonly NodeAddress[]): P
   const isRest = clients.kind === 'upstash';
   const urls = addresses.map(({ url, restUrl }) => (isRest ? restUrl : url));
   const places = isRest ? urls : placesFor(program.sources, addresses);
-  const given = { clients: all, urls, places, library: clients.library };
-  return { exports, shapes: new Shapes(program), given, begun: new Set() };
+  const shapes = new Shapes(program);
+  const make = (className: string): unknown => madeOf({ exports, shapes, given }, className);
+  const given = { clients: all, urls, places, library: clients.library, make };
+  return { exports, shapes, given, begun: new Set() };
+}
+
+/** What else of the file a function is handed: an object of one of its classes, unless that makes its objects itself. */
+function madeOf({ exports, shapes, given }: Omit<Loaded, 'begun'>, className: string): unknown {
+  const it = exportsOf(exports).get(className) ?? insideOf(exports)[className];
+  if (!isClass(it)) return undefined;
+  const { parameters, text } = shapes.of(it, className);
+  if (parameters.some(({ type }) => type === className)) return undefined;
+  if (/\b(?:private|protected) constructor\b|\bextends\s+\w*Error\b/.test(text)) return undefined;
+  const first: Given = { ...given, key: 'a', ttlMs: FIRST_TTL_MS, token: 'token', unitMs: 1 };
+  return Reflect.construct(it, argumentsFor(parameters, first));
 }
 
 /** Goes from the exports of a file to what a path leads to. */

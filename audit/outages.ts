@@ -13,6 +13,8 @@ export interface InOutages {
   readonly extendsByFew: boolean;
   /** It went on to extend its key for long after a release that had failed. */
   readonly extendsOn: boolean;
+  /** It goes on as the holder when it was told that its key has gone, and another has it. */
+  readonly extendsLost: boolean;
 }
 
 /** Uses a lock while nodes die. */
@@ -30,7 +32,14 @@ export async function inOutages(bench: Bench, hosts: Hosts, how: Understood, ttl
   };
   const extendsByFew = how.nodes > 1 && !(await believes(how.nodes)) && (await believes(Math.floor(how.nodes / 2) + 1));
   const [unreleased] = how.renews ? await plays(withoutRelease(how.nodes, ttlMs)) : [];
-  return { unreached, extendsByFew, extendsOn: unreleased !== undefined && isExtendedOn(unreleased, ttlMs) };
+  const [lost, other] = how.plan.use === 'pair' && !how.renews ? await plays(whereLost(how.nodes, ttlMs)) : [];
+  const extendsLost = lost !== undefined && other?.held != null && isAsked(lost, ttlMs) && lost.believes;
+  return {
+    unreached,
+    extendsByFew,
+    extendsLost,
+    extendsOn: unreleased !== undefined && isExtendedOn(unreleased, ttlMs),
+  };
 }
 
 /** So many nodes die that no majority is left, while a client has nothing to do, which then asks again. */
@@ -57,6 +66,19 @@ function withDying({ nodes, renews }: Understood, dead: number, ttlMs: number): 
     restartAfterUs: null,
   });
   return { ...schedule, faults: Array.from({ length: dead }, die) };
+}
+
+/** A lock is extended when its key has expired, and another process has it. */
+function whereLost(nodes: number, ttlMs: number): Schedule {
+  const late = { ...use(10, ttlMs, 1.6 * ttlMs), extensions: [{ afterUs: Math.round(1_300 * ttlMs), ttlMs }] };
+  return calm(nodes, [[late], [use(1.1 * ttlMs, ttlMs, 0.8 * ttlMs)]], (4 * ttlMs + REST_MS) * 1000);
+}
+
+/** Whether a lock was extended after its TTL. */
+function isAsked({ trial }: Attempt, ttlMs: number): boolean {
+  const isLate = ({ operation, key, atMs }: Said): boolean =>
+    operation === 'extend' && key === trial?.key && atMs > Number(trial?.grantedMs) + ttlMs;
+  return trial?.sent.some(isLate) ?? false;
 }
 
 /** All nodes are dead for so long when a lock is released that no client tries again, ms. */

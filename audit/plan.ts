@@ -42,6 +42,8 @@ export interface RefusalSign {
 export interface Understood {
   readonly plan: Plan;
   readonly nodes: number;
+  /** It asks one of its nodes alone, and another one where that does not answer. */
+  readonly asksOne: boolean;
   /** It is handed its nodes, and nothing says how many. */
   readonly isOpen: boolean;
   readonly client: ClientKind;
@@ -57,6 +59,8 @@ export interface Understood {
   readonly campaigns: boolean;
   /** What its functions can do without is left to their defaults. */
   readonly isBare: boolean;
+  /** It refuses a name that is as short as those of a schedule. */
+  readonly isLong: boolean;
   /** Its key is kept alive while it is held. */
   readonly renews: boolean;
   /** Its key is another one at another time. */
@@ -82,6 +86,7 @@ export function saysWhether({ plan, voidHolds, sign }: Pick<Understood, 'plan' |
 
 /** As little as is known before a lock was used. */
 export const NOTHING_KNOWN: Omit<Understood, 'plan' | 'nodes' | 'client'> = {
+  asksOne: false,
   isOpen: false,
   unitMs: 1,
   fixedTtlMs: null,
@@ -89,6 +94,7 @@ export const NOTHING_KNOWN: Omit<Understood, 'plan' | 'nodes' | 'client'> = {
   sign: null,
   campaigns: false,
   isBare: false,
+  isLong: false,
   renews: false,
   keyVaries: false,
   besides: [],

@@ -150,8 +150,18 @@ export function releaseDefects(
   ];
 }
 
+const BOTH_IN: Defect = {
+  id: 'lets-tasks-in',
+  sentence:
+    'it lets two tasks of one process in at once: for a key that the process has already, each caller is told that it has it, as if it were a nested call of the one that holds it',
+  fix: 'tell a nested call from another caller, by a token that it hands over or an AsyncLocalStorage; refuse the others',
+  brings: ['belief'],
+  isShown: true,
+};
+
 /** What one acquisition of a process does to another one. */
-export function sharedDefects({ keeps }: FoundLock['seen'], isReleased: boolean): Defect[] {
+export function sharedDefects({ keeps, letsBothIn }: FoundLock['seen'], isReleased: boolean): Defect[] {
+  if (letsBothIn) return [BOTH_IN];
   if (keeps === null || !isReleased) return [];
   const when = keeps === 'a' ? 'a second one that is refused' : 'a second one, for another resource,';
   return [

@@ -29,6 +29,8 @@ export type Role =
   | 'logger'
   | 'signal'
   | 'flag'
+  | 'environment'
+  | 'permits'
   | 'share'
   | 'number'
   | 'unknown';
@@ -55,6 +57,7 @@ const NAMES: readonly (readonly [Role, RegExp])[] = [
   ['share', /factor|ratio|fraction|drift|skew/i],
   ['signal', /^(?:signal|abortSignal)$/],
   ['logger', /^(?:log|logger|console|metrics|tracer|telemetry)$/i],
+  ['permits', /^(?:max_?)?(?:permits?|slots?|concurren\w*|parallel\w*|holders|limit)$/i],
   ['retries', /retr(?:y|ies)(?:Count|Max|Limit)?$|attempts?$|^tries$|max(?:Retr|Attempt|Tr)/i],
   ['delay', /(?:delay|interval|backoff|jitter|pollMs|every|sleep)/i],
   ['patience', /(?:node|server|redis|command|cmd|request|reply|response|call|op|connect|socket|network)_?timeout/i],
@@ -89,6 +92,7 @@ export function roleOf(parameter: Parameter, isRelease = false): Role {
   const isText = /^(?:readonly\s+)?string\b(?!\s*\[)/.test(type);
   const isNumber = /^number\b(?!\s*\[)/.test(type);
   if (parameter.isCallback === true) return 'callback';
+  if (name === 'env' || /\bProcessEnv\b/.test(type)) return 'environment';
   if (/\bPropertyDescriptor\b/.test(type) || /^(?:property)?_?descriptor$/i.test(name)) return 'descriptor';
   if (isResponse(parameter)) return 'response';
   if (isFunction && IS_KEY_MAKER.test(name)) return 'keyOf';
@@ -100,14 +104,16 @@ export function roleOf(parameter: Parameter, isRelease = false): Role {
   return roleOfObject(parameter, isRelease);
 }
 
+/** Of what only numbers are. */
+const OF_NUMBERS: readonly Role[] = ['permits', 'retries', 'delay', 'patience', 'share', 'ttl'];
+
 /** Of a text or a number. */
 function roleOfPlain(parameter: Parameter, isNumber: boolean): Role {
   const { name, isOptional } = parameter;
   const role = roleByName(name);
   if (role === 'host' || role === 'port' || role === 'credential') return role;
   if (isNumber) {
-    if (role === 'retries' || role === 'delay' || role === 'patience' || role === 'share' || role === 'ttl')
-      return role;
+    if (role !== undefined && OF_NUMBERS.includes(role)) return role;
     if (/(?:id|number|no)$/i.test(name) && !isOptional) return 'key';
     // What has a default is no more than a number, unless its name says that it is a TTL.
     return role === undefined && !isOptional ? 'ttl' : 'number';
@@ -145,6 +151,7 @@ function roleByName(name: string): Role | undefined {
 
 /** What no order, job or user has: it says how a lock is to be, or whose it is. */
 const OF_LOCKS: readonly Role[] = [
+  'permits',
   'client',
   'clients',
   'url',
@@ -186,7 +193,7 @@ export function isAddress(fields: readonly Parameter[]): boolean {
 
 /** Whether it is the answer to a request. */
 export function isResponse({ name, type }: Parameter): boolean {
-  return /^_?(?:res|response|reply)$/.test(name) && (type === '' || /Response|Reply/.test(type));
+  return /^_?(?:res|response|reply)$/.test(name) && (type === '' || /Response|Reply|^Res$/.test(type));
 }
 
 /** Whether what a parameter is given says which lock it is about. */

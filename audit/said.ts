@@ -68,6 +68,9 @@ function untilTimeIn(value: string | null, nowMs: number): number | null {
   return times.find((it) => it > 1 && it <= LONGEST_MS) ?? null;
 }
 
+/** What takes one of those who have a key out of it. */
+const TAKES_OUT: readonly string[] = ['zrem', 'srem', 'hdel', 'lrem'];
+
 const SCRIPTS: readonly string[] = ['eval', 'evalsha', 'fcall'];
 
 /** Reads a command. */
@@ -78,8 +81,12 @@ export function readCommand(words: readonly string[], meaning: Meaning, node: nu
   const value = isScript ? meaning.value : verb === 'set' || verb === 'setnx' ? (words[2] ?? null) : null;
   const ttlMs = ttlOf(verb, words, atMs, meaning);
   const isOffer = ifNew || (isScript && meaning.operation === 'acquire');
-  const byValue = ttlMs === null && isOffer ? untilTimeIn(value, atMs) : null;
-  const isConditional = words.some((it) => /^if(?:eq|deq)$/i.test(it)) || verb === 'delex' || verb === 'delifeq';
+  const byValue = ttlMs === null && isOffer ? untilTimeIn(isScript ? words.slice(2).join(' ') : value, atMs) : null;
+  const isConditional =
+    words.some((it) => /^if(?:eq|deq)$/i.test(it)) ||
+    verb === 'delex' ||
+    verb === 'delifeq' ||
+    TAKES_OUT.includes(verb);
   return {
     verb: isScript ? 'script' : verb,
     key: (isScript ? meaning.keys[0] : words[1]) ?? '',
@@ -100,6 +107,7 @@ function operationOf(verb: string, meaning: Meaning, words: readonly string[]): 
   if (verb === 'setex' || verb === 'psetex' || verb === 'getset') return 'acquire';
   if (verb === 'set') return words.some((it) => it.toLowerCase() === 'xx') ? 'extend' : 'acquire';
   if (['setnx'].includes(verb)) return 'acquire';
+  if (TAKES_OUT.includes(verb)) return 'release';
   if (['del', 'unlink', 'getdel', 'delex', 'delifeq'].includes(verb)) return 'release';
   return ['expire', 'pexpire', 'expireat', 'pexpireat', 'persist'].includes(verb) ? 'extend' : 'read-counter';
 }

@@ -71,6 +71,19 @@ function isOfReader(violation: Violation): boolean {
   return kindOf(violation) !== 'belief' && violation.clients.includes(READER);
 }
 
+/** The kinds of failure that count against a lock, as it was seen in plain use. */
+function countedKinds(how: FoundLock['how'], { alone }: FoundLock['seen']): readonly ViolationKind[] {
+  // A key that ends by its value may stay there for ever.
+  const endsByValue = alone.trial?.endsByValue ?? false;
+  // What plain use rejects wants something else than it is handed.
+  const rejects = nameOf(alone.releaseError) === 'TypeError';
+  return kindsFor(how).filter((kind) => !(endsByValue && kind === 'lifetime') && !(rejects && kind === 'rejection'));
+}
+
+function nameOf(error: unknown): unknown {
+  return typeof error === 'object' && error !== null ? Reflect.get(error, 'name') : null;
+}
+
 /** Whether a process that it is about had ended by then: Node ends one that leaves an error uncaught. */
 function isOfEnded({ clients, atUs }: Violation, { uncaught }: GuestRun): boolean {
   return uncaught.some((it) => it.atUs <= atUs && clients.includes(it.client));
@@ -112,9 +125,7 @@ export async function searchAudit(
   if (limits.replay !== undefined) return playedAgain(made, limits.replay);
   const streams = new RandomStreams(limits.seed);
   const troubleOf = troublesFor(how);
-  // A key that ends by its value may stay there for ever.
-  const endsByValue = seen.alone.trial?.endsByValue ?? false;
-  const kinds = kindsFor(how).filter((kind) => !(endsByValue && kind === 'lifetime'));
+  const kinds = countedKinds(how, seen);
   const reads = how.plan.shared !== undefined;
   const failing = new Map<ViolationKind, Failing>();
   /** Of those, what failed in a run in which all errors were caught: it can be made small. */

@@ -1,7 +1,7 @@
 import { type Callable, isClass, methodsOf, type Shapes } from './callables.js';
 import type { Parameter } from './parameter.js';
 import { type Plan, type Step, takerIn } from './plan.js';
-import { namesResource, roleOf } from './roles.js';
+import { isResponse, namesResource, roleOf } from './roles.js';
 import type { Shape } from './shapes.js';
 
 const TAKES =
@@ -10,14 +10,14 @@ const GIVES =
   /^_?(?:try|safe|do)?_?(?:release|unlock|free|giveBack|drop|leave|del|delete|remove|end|exit|dispose|close|finish|relinquish|abandon|yield|clear|put|stop|resign|abdicate|stepDown|quit|withdraw|shutdown)(?:.*(?:lock|lease|mutex|key|claim|leader\w*|slot))?(?:Safe|Async)?$/i;
 /** Names that say what they acquire, or release: `lockBilling`, `unlockBilling`. */
 const TAKES_WHAT =
-  /^_?(?:try|Try)?_?(?:[aA]cquire|[lL]ock|[oO]btain|[cC]laim|[gG]rab|[rR]eserve|[oO]wn|[lL]ease|[hH]old|[tT]ake)(?:[A-Z_]\w*)?$/;
+  /^_?(?:try|Try)?_?(?:[aA]cquire|[lL]ock|[oO]btain|[cC]laim|[gG]rab|[rR]eserve|[oO]wn|[lL]ease|[hH]old|[tT]ake|[eE]nter)(?:[A-Z_]\w*)?$/;
 /** Names of which only what they are about says that they acquire it: `openLease`. */
 const TAKES_LOCK = /^_?(?:open|request|issue)\w*(?:Lock|Lease|Mutex|Claim|Slot)$/;
 const GIVES_WHAT =
-  /^_?(?:try|Try)?_?(?:[rR]elease|[uU]nlock|[fF]ree|[rR]elinquish|[dD]isown|[gG]iveBack|[uU]nclaim|[yY]ield)(?:[A-Z_]\w*)?$/;
+  /^_?(?:try|Try)?_?(?:[rR]elease|[uU]nlock|[fF]ree|[rR]elinquish|[dD]isown|[gG]iveBack|[uU]nclaim|[yY]ield|[lL]eave|[eE]xit)(?:[A-Z_]\w*)?$/;
 const EXTENDS = /^_?(?:try)?_?(?:extend|renew|refresh|touch|prolong|keepAlive|heartbeat|bump)/i;
 const MAKES =
-  /^_?(?:create|make|build|new|init|setup|use|define|factory|for|get|of|from|connect|open)(?=[A-Z_]|$)|(?:factory|Factory)$|^(?:lock|mutex|locker|redlock|default|lease|semaphore|elect(?:ion|or)|leader|registry|manager)(?:s|es)?$|(?:Lock|Mutex|Lease|Locker|Semaphore|Registry|Manager|Service|Provider)(?:s|es)?(?:For|Of|On|By)?$|^(?:lock|mutex|lease)(?:For|Of|On|By)$/;
+  /^_?(?:create|make|build|new|init|setup|use|define|factory|for|get|of|from|connect|open|instance)(?=[A-Z_]|$)|(?:factory|Factory)$|^(?:lock|mutex|locker|redlock|default|lease|semaphore|elect(?:ion|or)|leader|registry|manager)(?:s|es)?$|(?:Lock|Mutex|Lease|Locker|Semaphore|Registry|Manager|Service|Provider)(?:s|es)?(?:For|Of|On|By)?$|^(?:lock|mutex|lease)(?:For|Of|On|By)$/;
 /** What has to be called before a lock can be used. */
 const OPENS =
   /^_?(?:init|initiali[sz]e|connect|open|start|setup|setUp|boot|bootstrap|ready|prepare|load|configure)(?:[A-Z]\w*)?$|^on(?:ModuleInit|ApplicationBootstrap)$|^(?:set|use)(?:Redis|Client|Connection)\w*$/;
@@ -93,8 +93,12 @@ export class Surface {
     for (const [name, value] of values) {
       const step: Step = { kind, name };
       if (isClass(value)) {
+        const before = this.found.length;
         await this.group(methodsOf(value), () => [step], 0, { path: [step], value });
-        await this.made({ value, owner: undefined }, [step], { kind: 'new', name }, 0);
+        // What only the class itself may make is made by one of its functions.
+        const isMade =
+          this.found.length > before && /\b(?:private|protected) constructor\b/.test(this.shapes.of(value, name).text);
+        if (!isMade) await this.made({ value, owner: undefined }, [step], { kind: 'new', name }, 0);
       } else if (typeof value === 'function') functions.set(name, value as Callable);
       else await this.look(value, [step], 0);
     }
@@ -176,7 +180,7 @@ export class Surface {
     const isShared = SHARES.test(shown) && names.some((it) => EXCLUDES.test(it));
     const less = depth + (name.startsWith('_') ? 20 : 0) + (isShared ? 15 : 0);
     const bonus = (isNamed && !parameters.some(namesResource) ? 8 : 0) - less;
-    if (hasRole(parameters, 'work') || hasRole(parameters, 'descriptor')) {
+    if ((hasRole(parameters, 'work') && !isToldErrors(shape)) || hasRole(parameters, 'descriptor')) {
       this.found.push({ plan: { ...plan, use: 'with' }, score: 100 + (RUNS.test(shown) ? 10 : 0) + bonus });
       return true;
     }
@@ -200,6 +204,14 @@ function makesByShape({ parameters, returnsFunction }: Shape, it: Callable): boo
   if (returnsFunction === true && !isAsync(it)) return true;
   if (hasRole(parameters, 'client') && !hasRole(parameters, 'key')) return true;
   return hasRole(parameters, 'clients') || hasRole(parameters, 'urls');
+}
+
+/** Whether a handler calls what comes next with an error alone: its work is its own. */
+function isToldErrors({ parameters, text }: Shape): boolean {
+  const goesOn = /\bnext\(\s*\)|\(\s*next\s*[,)]|\breturn next\b(?!\()/.test(
+    text.slice(text.indexOf('{')).replace(/catch\(\s*next\s*\)/g, ''),
+  );
+  return parameters.some(isResponse) && parameters.some(({ name }) => name === 'next') && !goesOn;
 }
 
 /** Whether a method says which lock an object is, and gives that object. */

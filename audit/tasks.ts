@@ -15,6 +15,8 @@ export interface TwoTasks {
   readonly sameValue: string | null;
   /** The release of one whose key had expired gave the next one of its process away. */
   readonly deletesNext: boolean;
+  /** Two acquisitions of one process are told that they have one key, both at once. */
+  readonly letsBothIn: boolean;
 }
 
 /** Finds out whether acquisitions of one process are kept apart, and whether they ought to be. */
@@ -27,11 +29,17 @@ export async function twoTasks(bench: Bench, hosts: Hosts, how: Understood, ttlM
   const besides = besidesOf(how, oneByOne);
   const [value, next] = oneByOne.map(({ trial }) => trial?.value);
   const sameValue = value !== undefined && value !== '' && value === next ? value : null;
-  const none = { besides, keeps: null, sameValue, deletesNext: false };
+  // Who is handed the key with each call is asked by several.
+  const isAsked = oneByOne[0]?.held?.result === true && besides.includes('b');
+  const [first, second] = isAsked ? await plays([use(10, ttlMs, partMs), use(10 + partMs / 4, ttlMs, 1)]) : [];
+  const letsBothIn = first?.held != null && second?.held != null && second.acquiredMs < first.releasedMs;
+  const none = { besides, keeps: null, sameValue, deletesNext: false, letsBothIn };
   if (besides.length === 0) return none;
   const late = [use(10, ttlMs, 1.5 * ttlMs), use(1.1 * ttlMs, ttlMs, ttlMs)];
   const deletesNext =
-    sameValue !== null && besides.includes('a') && areBothHeld(await plays(late, [use(1.6 * ttlMs, ttlMs, 1)]));
+    sameValue !== null &&
+    (besides.includes('a') || isAsked) &&
+    areBothHeld(await plays(late, [use(1.6 * ttlMs, ttlMs, 1)]));
   const other = [use(10 + 2 * partMs, ttlMs, 1)];
   const isFree = (attempts: readonly Attempt[]): boolean =>
     attempts.some(({ client, acquiredMs, askedMs }) => client === 'c2' && acquiredMs - askedMs < partMs / 2);

@@ -1,9 +1,9 @@
 import { replayGuests } from '../guests/run.js';
-import type { Schedule } from '../scenarios/index.js';
+import type { Fault, Schedule } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import type { Given } from './arguments.js';
 import { serversIn } from './environment.js';
-import { examine, FIRST_TTL_MS, type Seen } from './examine.js';
+import { examine, type Seen } from './examine.js';
 import { refusalIn, releaserIn } from './held.js';
 import { Hosts } from './hosts.js';
 import { type Bench, beginIn, loadIn, makeFor } from './load.js';
@@ -21,6 +21,7 @@ import { MOST_NODES, NotGivenError, notFound, OptimisticError, reasonOf, UNRELEA
 import { type Attempt, calm, factoryFor, rehearse, use } from './rehearsal.js';
 import type { Said as SaidCommand } from './said.js';
 import { isTaker, openersIn, Surface } from './surface.js';
+import { FIRST_TTL_MS } from './units.js';
 
 /** A lock that was found in a file. */
 export interface FoundLock {
@@ -162,21 +163,44 @@ function isPlausible({ held, isOver }: Attempt, plan: Plan): boolean {
   return give !== null || isNamed || releaserIn(held?.result) !== null;
 }
 
+/** How what it is given may be: without what it can do without, or with names that are long. */
+const WAYS: readonly Pick<Understood, 'isBare' | 'isLong'>[] = [
+  { isBare: false, isLong: false },
+  { isBare: true, isLong: false },
+  { isBare: false, isLong: true },
+];
+
+/** Whether a file looks at how long a text is, or which form it has. */
+function looksAtForm({ program }: Bench): boolean {
+  return program.sources.some(({ text }) =>
+    /\{\d+(?:,\d*)?\}\)?\$\/|\.length\s*(?:<|!==?)\s*\d|isUUID|\buuid\b.*test\(/i.test(text),
+  );
+}
+
 async function triedAs(bench: Bench, plan: Plan, said: Said): Promise<FoundLock | null> {
   const servers = serversIn(bench.program.sources);
   const most = said.nodes ?? servers ?? MOST_NODES;
   const isOpen = said.nodes === undefined && servers === null;
   let problem: NotGivenError | null = null;
   // What its options were given may be the reason why it gives no lock.
-  for (const isBare of [false, true]) {
+  for (const { isBare, isLong } of WAYS) {
+    // One that has sent nothing may want another name, one that has set a key may want fewer options.
+    if (isBare ? problem === null : isLong && (problem !== null || !looksAtForm(bench))) continue;
     const hosts = new Hosts(said.nodes ?? Math.max(most, MOST_NODES));
-    const first: Understood = { ...NOTHING_KNOWN, plan, nodes: most, isOpen, client: bench.clients.kind, isBare };
+    const first: Understood = {
+      ...NOTHING_KNOWN,
+      plan,
+      nodes: most,
+      isOpen,
+      client: bench.clients.kind,
+      isBare,
+      isLong,
+    };
     const looking = await firstUse(bench, hosts, first, 1);
     if (looking === null) break;
     if (isOptimistic(looking)) throw new OptimisticError(nameOfPlan(plan), looking.trial?.key ?? '');
     if (isTaken(looking)) return isPlausible(looking, plan) ? triedWith(bench, hosts, first, looking, said) : null;
-    if (!setsKey(looking)) break;
-    problem ??= new NotGivenError(nameOfPlan(plan), looking.error);
+    if (setsKey(looking)) problem ??= new NotGivenError(nameOfPlan(plan), looking.error);
   }
   if (problem !== null && plan.use !== 'handler') throw problem;
   return null;
@@ -189,13 +213,14 @@ async function triedWith(
   looking: Attempt,
   said: Said,
 ): Promise<FoundLock | null> {
-  const nodes =
-    said.nodes ??
-    new Set(looking.trial?.sent.filter(({ operation }) => operation === 'acquire').map(({ node }) => node)).size;
   const { plan } = first;
+  const asked = said.nodes ?? nodesOf(looking);
+  const asksOne = asked === 1 && hosts.met > 1 && (await failsOver(bench, hosts, first));
+  const nodes = asksOne ? hosts.met : asked;
   const narrowed = new Hosts(Math.max(nodes, hosts.met));
   let how: Understood = {
     ...first,
+    asksOne,
     nodes: Math.max(1, nodes),
     voidHolds: looking.held === null || looking.held.result === undefined,
   };
@@ -228,6 +253,26 @@ async function triedWith(
   if (!isVoid || campaigns || !asksOn(found.seen.both[1])) return found;
   if (!saysWhether(known)) throw new NotGivenError(nameOfPlan(plan), UNSAID);
   return { hosts: narrowed, ...(await examine(bench, narrowed, { ...known, campaigns: true }, again)) };
+}
+
+/** How many nodes were asked for the lock, or told that it is free: who has a majority need ask no more of them. */
+function nodesOf({ trial }: Attempt): number {
+  const isOwn = ({ operation, key }: SaidCommand): boolean =>
+    operation === 'acquire' || (operation === 'release' && key === trial?.key);
+  return new Set(trial?.sent.filter(isOwn).map(({ node }) => node)).size;
+}
+
+/** Whether it takes the lock on another of its servers where the first is dead. */
+async function failsOver(bench: Bench, hosts: Hosts, how: Understood): Promise<boolean> {
+  const schedule = calm(hosts.met, [[use(1_000, FIRST_TTL_MS, 500)]], 60_000_000);
+  bench.wire.neededAtFirst = 1;
+  try {
+    const dies: Fault = { kind: 'crash', node: 'n0', atUs: 0, restartAfterUs: null };
+    const [attempt] = await rehearse(bench, hosts, how, { ...schedule, faults: [dies] });
+    return attempt !== undefined && isTaken(attempt);
+  } finally {
+    bench.wire.neededAtFirst = null;
+  }
 }
 
 /** What two processes are given that ask while another one holds the lock, where that is not what one is given that gets it. */

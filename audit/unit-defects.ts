@@ -1,7 +1,7 @@
 import type { Commands, Defect } from './defect.js';
-import { FIRST_TTL_MS } from './examine.js';
 import type { Said } from './said.js';
 import type { FoundLock } from './understand.js';
+import { FIRST_TTL_MS } from './units.js';
 import { seconds } from './words.js';
 
 /** A TTL by itself: no work is done in less, ms. */

@@ -1,3 +1,6 @@
+/** What a lock is asked for at first: a TTL that nobody is likely to have written down, ms. */
+export const FIRST_TTL_MS = 7_000;
+
 /** How many ms a TTL of 1 means, by the name of what it is; `null` where that does not tell. */
 export function unitIn(name: string): number | null {
   if (/ms$|milli|^px$/i.test(name)) return 1;

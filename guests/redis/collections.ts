@@ -8,6 +8,13 @@ export function textsOf(value: Value): readonly string[] {
   return value instanceof MemberSet ? [...value.members] : value.all().map(({ member }) => member);
 }
 
+/** The score of a member of a sorted set; 0 where it is none. */
+export function scoreOf(value: Value, member: string): number {
+  if (typeof value === 'string' || value instanceof List || value instanceof Hash || value instanceof MemberSet)
+    return 0;
+  return value.score(member) ?? 0;
+}
+
 /** What a key had from an instant on; `null` for a string, which its token tells. */
 interface Version {
   readonly token: number;

@@ -44,6 +44,15 @@ test('a value may be a number, and a TTL none', () => {
   });
 });
 
+test.each([
+  ['now + ARGV[2]', 900],
+  ['ARGV[2]', 1_900],
+])('a member of a sorted set ends with its score where that is a time: %s', (score, ttlMs) => {
+  const set = `local now = redis.call('TIME')[1] * 1000
+redis.call('zadd', KEYS[1], ${score}, ARGV[1]) return redis.call('pexpire', KEYS[1], ARGV[2] + 1000)`;
+  expect(new Effects().ofScript(set, ['1', 'a', 'f00', '900'], true)).toMatchObject({ value: 'f00', ttlMs });
+});
+
 test.each(['hset', 'sadd', 'rpush', 'zadd'])('a value may be in a collection: %s', (command) => {
   const rest = command === 'hset' ? 'ARGV[2], 1' : command === 'zadd' ? '1, ARGV[2]' : 'ARGV[2]';
   const set = `redis.call('${command}', KEYS[1], ${rest}) return redis.call('pexpire', KEYS[1], ARGV[1])`;

@@ -1,7 +1,7 @@
 import type { Operation } from '../../core/index.js';
 import { type Entry, NEVER, type Reply, Server, Session } from '../../wire/index.js';
 import { fromBytes, toBytes } from './bytes.js';
-import { textsOf } from './collections.js';
+import { scoreOf, textsOf } from './collections.js';
 import { answerOf } from './reply.js';
 
 /** What a command does to a node. */
@@ -21,6 +21,9 @@ const OTHERS = 'another';
 
 /** Of keys that are there before. */
 const LONG_MS = 1_000_000_000;
+
+/** A time is another one so much later, ms. */
+const LATER_MS = 1_000_000;
 
 /** More arguments than this are not tried as values. */
 const MOST_VALUES = 8;
@@ -45,7 +48,8 @@ function withoutTokens(words: readonly string[]): readonly string[] {
  * the script's arguments as their value. Lua has to be loaded.
  */
 export class Effects {
-  private readonly server = new Server({ now: () => 0, random: () => 0.5, databases: 1 });
+  private nowUs = 0;
+  private readonly server = new Server({ now: () => this.nowUs, random: () => 0.5, databases: 1 });
   private readonly session = new Session(1, '127.0.0.1:0', true, 0);
   private readonly known = new Map<string, Effect | null>();
 
@@ -95,7 +99,8 @@ export class Effects {
     if (first === undefined) return null;
     const [key, value] = first;
     const keys = (own.length > 0 ? own : stored).map(([it]) => fromBytes(it));
-    const expiresAt = after.get(key)?.expiresAt ?? NEVER;
+    const keyEndsAt = after.get(key)?.expiresAt ?? NEVER;
+    const expiresAt = this.memberEnd(argv, key, value) ?? keyEndsAt;
     const isInverted = answerOf(reply) === 'no' && answerOf(this.run(argv, keys.map(toBytes), OTHERS).reply) === 'yes';
     return {
       operation: 'acquire',
@@ -104,6 +109,17 @@ export class Effects {
       ttlMs: expiresAt === NEVER ? 0 : expiresAt,
       ...(isInverted ? { isInverted } : {}),
     };
+  }
+
+  /** When a member of a sorted set ends whose score is a time, though its key be there for longer; `null` for any other. */
+  private memberEnd(argv: readonly string[], key: string, member: string): number | null {
+    const scoreAt = (nowMs: number): number => {
+      this.nowUs = nowMs * 1000;
+      return scoreOf(this.run(argv, [], '').after.get(key)?.value ?? '', toBytes(member));
+    };
+    const [score, later] = [scoreAt(0), scoreAt(LATER_MS)];
+    this.nowUs = 0;
+    return score > 0 && later - score === LATER_MS ? score : null;
   }
 
   private whereKeysAre(argv: readonly string[], keys: readonly string[], values: readonly string[]): Effect | null {

@@ -1,0 +1,37 @@
+import { expect, it } from 'vitest';
+import type { GuestRun } from '../guests/run.js';
+import type { Violation } from '../properties/index.js';
+import type { TraceEvent } from '../sim/index.js';
+import { causeOf } from './causes.js';
+import { calm } from './rehearsal.js';
+
+/** A run in which a client has sent these commands. */
+function runOf(...said: readonly string[]): GuestRun {
+  const trace = said.map((it, i) => ({
+    seq: i,
+    atUs: i,
+    kind: 'execute',
+    process: 'n0',
+    detail: { client: 'c1', said: it },
+    cause: -1,
+  }));
+  return { run: { trace: trace as unknown as readonly TraceEvent[] } } as unknown as GuestRun;
+}
+
+const failure = (property: string, ...clients: string[]): Violation =>
+  ({ property, clients, atUs: 10, detail: '' }) as unknown as Violation;
+
+it('says that a caller that hangs waits for a message that does not come', () => {
+  const of = (...said: string[]): string | undefined =>
+    causeOf('hang', failure('deadlock-free', 'c1'), runOf(...said), calm(1, [], 1))?.id;
+  expect(of('SET a A NX', 'SUBSCRIBE free:a')).toBe('waits-for-message');
+  expect(of('SET a A NX', 'BLPOP free:a 0')).toBe('waits-for-message');
+  expect(of('SET a A NX', 'SET a A NX')).toBeUndefined();
+});
+
+it('says that two tasks which share a connection end the WATCH of each other', () => {
+  const of = (...said: string[]): string | undefined =>
+    causeOf('belief', failure('mutual-exclusion', 'c1', 'c1'), runOf(...said), calm(1, [], 1))?.sentence;
+  expect(of('WATCH a', 'GET a', 'MULTI; SET a A; EXEC')).toMatch(/share one connection.*WATCH/);
+  expect(of('SET a A NX')).toMatch(/what the process knows of its own lock/);
+});

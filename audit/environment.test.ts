@@ -1,0 +1,16 @@
+import { expect, it } from 'vitest';
+import { environmentFor } from './environment.js';
+import { readSource } from './shapes.js';
+
+const from = (text: string): Record<string, string> => environmentFor([readSource(text, 'lock.ts')], 1);
+
+it.each([
+  ['const LIMIT = process.env.MAX_EXPORTS; const LUA = "redis.call(\'ZCARD\', KEYS[1])";', { MAX_EXPORTS: '1' }],
+  ['const { SLOTS } = process.env; redis.incr(key);', { SLOTS: '1' }],
+  // What bounds something else is left as it is.
+  ['const all = process.env.MAX_RETRIES; redis.incr(key);', {}],
+  ["const all = process.env.MAX_EXPORTS; redis.set(key, token, 'NX');", {}],
+])('lets one hold where %s says how many may', (text, expected) => {
+  const limits = Object.entries(from(text)).filter(([name]) => /MAX|SLOTS/.test(name));
+  expect(Object.fromEntries(limits)).toEqual(expected);
+});

@@ -1,0 +1,70 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { auditFile } from './audit.js';
+
+/** How a lock is used, and its key; nothing is searched. */
+async function understoodOf(text: string): Promise<string> {
+  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.ts');
+  writeFileSync(path, text);
+  const { understood } = await auditFile({ path, runs: 0, seed: '', budgetMs: 1_000 }, () => {});
+  return understood.join('\n');
+}
+
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+const TAKES = `import type { Redis } from 'ioredis';
+const UNLOCK = ${JSON.stringify(UNLOCK)};
+async function take(redis: Redis, key: string, ttlMs: number) {
+  const token = String(Math.random());
+  return (await redis.set(key, token, 'PX', ttlMs, 'NX')) === 'OK' ? { key, token } : null;
+}`;
+
+it.each([
+  [
+    'that only its own functions make, with their defaults',
+    `${TAKES}
+export class Locks {
+  private constructor(private redis: Redis, private ttlMs: number) {}
+  static open(redis: Redis, ttlMs = 4_500) { return new Locks(redis, ttlMs); }
+  async run(key: string, fn: () => Promise<void>) { if (await take(this.redis, key, this.ttlMs)) await fn(); }
+}`,
+    'Locks.open.run (lock.ts:10) runs work under the lock',
+  ],
+  [
+    'that is entered and left',
+    `${TAKES}
+export const enterLot = (redis: Redis, lot: string) => take(redis, 'lot:' + lot, 8_000);
+export const leaveLot = (redis: Redis, held: { key: string; token: string }) => redis.eval(UNLOCK, 1, held.key, held.token);`,
+    'enterLot (lock.ts:7) acquires, and leaveLot releases',
+  ],
+  [
+    'of a handler that tells what comes next nothing but errors, and that wants a long name',
+    `${TAKES}
+interface Req { header(name: string): string | undefined }
+interface Res { status(code: number): Res; end(): void }
+export function handler(redis: Redis) {
+  return async (req: Req, res: Res, next: (error: unknown) => void) => {
+    const id = req.header('idempotency-key');
+    if (!id || !/^[\\w-]{8,64}$/.test(id)) { res.status(400).end(); return; }
+    try {
+      const held = await take(redis, 'once:' + id, 9_000);
+      res.status(held ? 200 : 409).end();
+    } catch (error) { next(error); }
+  };
+}`,
+    'its key is "once:00000000-0000-4000-8000-000000000061"',
+  ],
+  [
+    'of which another class of the file is a part',
+    `${TAKES}
+export class Locks {
+  constructor(private redis: Redis) {}
+  take(key: string) { return take(this.redis, 'job:' + key, 5_000); }
+}
+export const runJob = async (locks: Locks, name: string, work: () => Promise<void>) => {
+  if (await locks.take(name)) await work();
+};`,
+    'its key is "job:a"',
+  ],
+])('uses a lock %s', async (_, text, said) => expect(await understoodOf(text)).toContain(said));
