@@ -74,7 +74,9 @@ export async function adviseOn(system: System, options: AdviseOptions = {}): Pro
   const search = await searchInside(advised, { runs, ...(signal === undefined ? {} : { signal }) });
   const failing = hazardsOf(advised).filter(({ holds }) => !holds);
   // Of nodes that forget, a search finds nothing else.
-  const remaining = failing.some(({ id }) => id === 'memory') ? failing : [...failing, ...clientHazard(search)];
+  const remaining = failing.some(({ id }) => id === 'memory')
+    ? failing
+    : [...failing, ...(failing.some(({ id }) => id === 'client') ? [] : clientHazard(search))];
   const verdict = remaining.length > 0 ? 'not' : changes.length > 0 ? 'safe-if' : 'safe';
   return { verdict, system, advised, hazards, remaining, changes, alternatives, figures, ...curves, search };
 }

@@ -1,6 +1,7 @@
 import { choiceOf, policyWith } from '../deviations/index.js';
 import type { PropertyId, Schedule } from '../scenarios/index.js';
 import { attackOf, type Stress } from './attacks.js';
+import { lateReleaseOf } from './late-release.js';
 import { lossStressOf, pauseUsOf, stressOf, workStressOf } from './stress-of.js';
 import type { System } from './system.js';
 import { isHad, isLate, type Write, writeSchedule } from './writes.js';
@@ -17,13 +18,13 @@ export interface Hazard {
   readonly breaks: PropertyId | null;
 }
 
-/** Judges a system as it is by its optimal adversaries. What its client does wrong by itself takes a search: `inside.ts`. */
+/** Judges a system as it is by its optimal adversaries. */
 export function hazardsOf(system: System): Hazard[] {
   const stress = stressOf(system);
   const had = isHad(workStressOf(system));
   const availability: Hazard = { id: 'availability', holds: had, schedule: null, breaks: null };
   if (!had) return [availability];
-  return [availability, shared('clocks', system, stress), memory(system), writes(system)];
+  return [availability, shared('clocks', system, stress), memory(system), writes(system), client(system)];
 }
 
 function shared(id: HazardId, system: System, stress: Stress): Hazard {
@@ -35,6 +36,12 @@ function memory(system: System): Hazard {
   const stress = lossStressOf(system);
   if (stress === null) return { id: 'memory', holds: true, schedule: null, breaks: null };
   return shared('memory', system, stress);
+}
+
+/** What the client does wrong by itself where connections reorder; a search may find more (`inside.ts`). */
+function client(system: System): Hazard {
+  const schedule = lateReleaseOf(system);
+  return { id: 'client', holds: schedule === null, schedule, breaks: 'mutual-exclusion' };
 }
 
 /** A write at the end of the longest work, or one that is checked. With tokens that are checked, none does harm. */

@@ -67,6 +67,7 @@ export function faultModelOf(system: System): FaultModel {
     ownTiming: false,
     durable: restart.persistence === 'always',
     disks: false,
+    ...(system.network.reordering ? {} : { link: 'fifo' }),
   };
 }
 

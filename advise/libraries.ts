@@ -64,7 +64,7 @@ function redsync(title: string, constantUs: number): Library {
     guard: (ms) => [`if time.Until(mutex.Until()) < ${ms}*time.Millisecond { return errors.New("too late to write") }`],
     fencing: false,
     caution:
-      'It has one token for all tries of a call: where a pool of connections reorders messages, a late release of one try can delete the key of the next (replay S39). No setting prevents that.',
+      'It has one token for all tries of a call. Where a pool of connections reorders messages, a late release of one try can delete the key of the next (replay S39). WithTries(1), and a loop of your own around it, gives each try its own token.',
   };
 }
 

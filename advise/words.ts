@@ -62,7 +62,7 @@ export function hazardWords({ id }: Hazard, system: System): string {
   if (id === 'writes') return 'a write may arrive when the lock is over: the work, a pause and its way take too long';
   if (id === 'availability')
     return 'the lock cannot be had: votes take longer than the client waits for a node, or than the lock is valid';
-  return `${libraryOf(client.policy).title} lets two clients hold the lock by itself, whatever is set`;
+  return `${libraryOf(client.policy).title} lets two clients hold the lock at once, by itself`;
 }
 
 /** What an advice rests on: what the description says. */
@@ -74,11 +74,12 @@ export function assumptionsOf({ nodes, atOnce, clocks, pauses, network, work, cl
     ...(pauses.suspendUs > 0 ? [`machines of clients sleep up to ${time(pauses.suspendUs)}`] : []),
     ...(pauses.vmUs > 0 ? [`virtual machines are paused up to ${time(pauses.vmUs)}`] : []),
   ];
+  const order = network.reordering ? 'may overtake each other' : 'keep their order on the way to a node';
   return [
     `clocks are off by up to ${formatPercent(clocks.driftPpm)}; those of nodes are ${step(clocks.nodeStepUs)} during a lock${wall}`,
     `up to ${atOnce} of ${plural(nodes.length, 'node')} fail or have their clock set during one lock`,
     `processes of clients stop for up to ${time(pauses.processUs)}${stops.map((it) => `, ${it}`).join('')}`,
-    `messages take up to ${time(network.mostUs)}, a write up to ${time(network.writeUs)}; the work up to ${time(work.longestUs)}`,
+    `messages ${order}, and take up to ${time(network.mostUs)}, a write up to ${time(network.writeUs)}; the work up to ${time(work.longestUs)}`,
   ];
 }
 
@@ -101,7 +102,8 @@ export function waysOut({ remaining, system }: Advice): string[] {
   const ids = new Set(remaining.map(({ id }) => id));
   const others = [
     ...(ids.has('memory') ? ['nodes whose restarts and failovers are yours to hold back'] : []),
-    ...(ids.has('clocks') || ids.has('client')
+    ...(ids.has('client') ? ['a client with a token for each try, such as lockstep-redlock'] : []),
+    ...(ids.has('clocks')
       ? ['a client that allows for clock errors, such as lockstep-redlock, redsync 4 or node-redlock 4']
       : []),
     ...(ids.has('availability') ? ['a longer TTL, or a nearer network'] : []),

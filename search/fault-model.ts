@@ -81,6 +81,8 @@ export interface FaultModel {
   readonly ownTiming: boolean;
   /** In some runs nodes are at different distances from clients. */
   readonly distances: boolean;
+  /** Whether messages between a client and a node keep their order. Default: in half of the runs. */
+  readonly link?: 'fifo' | 'reordering';
   /** Most nodes that answer with errors for a while. */
   readonly refusals: number;
   /** Share of messages lost, copied, and held up for long in a bad run, ppm. */

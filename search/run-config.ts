@@ -116,7 +116,8 @@ function drawUsual(faultModel: FaultModel, tactics: Tactics, draw: RandomStream)
   const leastDelayUs = draw.pick(sharp ? [0, 0, 0, 1] : [0, 0, 50, 500, 1_000]);
   const disk = drawDisk(faultModel, durable, strain, draw);
   const distances = faultModel.distances && !sharp && has(20) ? drawDistances(faultModel, draw) : [];
-  const link = draw.chance(50 * PERCENT) ? 'fifo' : 'reordering';
+  const drawnLink = draw.chance(50 * PERCENT) ? 'fifo' : 'reordering';
+  const link = faultModel.link ?? drawnLink;
   const clocks = drawClocks(faultModel, sharp, drawRates(faultModel, strain, boundFraction, bounds, draw), draw);
   const suspends = strain !== 'late' && faultModel.suspends > 0 && has(20);
   const wallSteps = faultModel.wallSteps > 0 && has(20);

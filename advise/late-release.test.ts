@@ -1,0 +1,27 @@
+import { expect, it } from 'vitest';
+import { judge } from '../properties/judge.js';
+import { hazardsOf } from './hazards.js';
+import { lateReleaseOf } from './late-release.js';
+import { parseSystem } from './parse-system.js';
+import type { System } from './system.js';
+
+function systemOf(library: string, nodes: number, reordering: boolean): System {
+  return parseSystem({ nodes: { count: nodes, persistence: 'always' }, network: { reordering }, client: { library } });
+}
+
+it.each([3, 5, 7])('a late release breaks redsync on %i nodes where connections reorder', (nodes) => {
+  const schedule = lateReleaseOf(systemOf('redsync-4', nodes, true));
+  expect(schedule).not.toBeNull();
+  if (schedule === null) return;
+  const { violations } = judge(schedule);
+  expect(violations.map(({ property }) => property)).toContain('mutual-exclusion');
+});
+
+it.each([
+  ['redsync-4', 5, false],
+  ['reference', 5, true],
+])('%s on %i nodes withstands it, reordering: %s', (library, nodes, reordering) => {
+  const system = systemOf(library, nodes, reordering);
+  expect(lateReleaseOf(system)).toBeNull();
+  expect(hazardsOf(system).find(({ id }) => id === 'client')?.holds).toBe(true);
+});
