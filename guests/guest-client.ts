@@ -12,7 +12,7 @@ import { Kind, type QueueEvent, type SimLock, type TrueTime, trueTime } from '..
 import { isOpen } from './asker.js';
 import { follow, reasonOf } from './follow.js';
 import { EPOCH_MS, GuestHost } from './guest-host.js';
-import { BeliefEnd, Hold } from './hold.js';
+import { BeliefEnd, firstWithout, Hold } from './hold.js';
 import {
   type Belief,
   beliefIn,
@@ -102,13 +102,8 @@ export class GuestClient extends GuestHost {
     const { saidUntil } = hold;
     if (saidUntil > now && !says(saidUntil) && says(saidUntil - 1)) [last, first] = [saidUntil - 1, saidUntil];
     else if (says(first)) return localTime(LONGEST_US);
-    while (first - last > 1) {
-      const between = Math.floor((last + first) / 2);
-      if (says(between)) last = between;
-      else first = between;
-    }
-    hold.saidUntil = first;
-    return localTime(this.clock.read(trueTime(first)));
+    hold.saidUntil = firstWithout(says, last, first);
+    return localTime(this.clock.read(trueTime(hold.saidUntil)));
   }
 
   private believeNoMore(hold: Hold): void {

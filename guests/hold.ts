@@ -44,3 +44,14 @@ export class Hold {
     this.otherwise = calledMs + lock.plan.ttlMs;
   }
 }
+
+/** The first instant, µs, at which a lock no longer says that it is held: it does at `last`, and does not at `first`. */
+export function firstWithout(says: (at: number) => boolean, last: number, first: number): number {
+  let [held, over] = [last, first];
+  while (over - held > 1) {
+    const between = Math.floor((held + over) / 2);
+    if (says(between)) held = between;
+    else over = between;
+  }
+  return over;
+}
