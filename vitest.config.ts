@@ -68,6 +68,7 @@ const config: ViteUserConfig = defineConfig({
     // Ends what hangs, and nothing else: a busy machine is no failure.
     testTimeout: 300_000,
     hookTimeout: 300_000,
+    expect: { poll: { timeout: 100_000 } },
     projects: [
       {
         extends: true,

@@ -44,8 +44,8 @@ ${STRATEGY_NAMES.map((name) => `  ${name.padEnd(13)}${STRATEGY_INFO[name].story}
 
 Known schedules are replayed first: those in .lockstep/failures and those that are committed in
 lockstep/regressions. One that does not reproduce as it was written down ends it with 3. A failure is replayed
-with today's --policy, --nodes, --ttl, --drift-allowance, --votes-wanted, --persistence and --restart-delay too, where
-they are given: it still fails, or passes. One that is committed and still fails with them ends it with 1.
+with today's --policy, --nodes, --ttl, --drift-allowance, --votes-wanted, --persistence and --restart-delay too,
+where they are given: it still fails, or passes. One that is committed and still fails with them ends it with 1.
 
 Examples:
   lockstep check                                      the safe configuration
@@ -100,7 +100,7 @@ export function defineCheck(program: Command, io: Io, finish: Finish): void {
     .option('--no-shrink', 'leave a failing schedule as it was found')
     .option('--regressions <folder>', 'schedules to replay first (lockstep/regressions, where it is there)')
     .option('--no-regressions', 'replay neither these nor the found failures first')
-    .option('--report <path>', 'where the HTML report goes (of a failure: beside its schedule; of a pass: none)')
+    .option('--report <path>', 'where the HTML report goes (a failure: beside its schedule)')
     .option('--demo', 'search where a violation is known to be; exits 0 if found, else 3')
     .addOption(reporterOption())
     .option('--json', 'print one JSON object')

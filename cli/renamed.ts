@@ -1,14 +1,14 @@
 import { type Io, say } from './io.js';
 
-/** Flags of version 0.1 and what they are now, by verb. They go with the version after this one. */
-const RENAMED: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  check: { drift: 'drift-allowance' },
-  campaign: { drift: 'drift-allowance' },
-};
+/** Flags of version 0.1, each after its verb, and what they are now. They go with the version after this one. */
+const RENAMED: ReadonlyMap<string, string> = new Map([
+  ['check drift', 'drift-allowance'],
+  ['campaign drift', 'drift-allowance'],
+]);
 
 /** What a flag of a verb is called now, both without dashes before them. */
 export function nameNow(verb: string, flag: string): string {
-  return RENAMED[verb]?.[flag] ?? flag;
+  return RENAMED.get(`${verb} ${flag}`) ?? flag;
 }
 
 /** A command line with the flags of today; for each other one, a note says what it is called now. */

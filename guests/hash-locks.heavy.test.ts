@@ -49,5 +49,5 @@ it('finds that one deletes the hash of another, and names the command', async ()
   if (!(error instanceof UnsafeLockError)) throw error;
   expect(error.kind).toBe('belief');
   expect(error.message).toMatch(/c\d deleted B, which was not its\s+own/);
-  expect(error.message).toMatch(/decided by .*hash-locks\.test\.ts:\d+:\d+ {3}DEL a of c\d/);
+  expect(error.message).toMatch(/decided by .*hash-locks\.heavy\.test\.ts:\d+:\d+ {3}DEL a of c\d/);
 });

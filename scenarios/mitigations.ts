@@ -271,7 +271,7 @@ export const MITIGATIONS: readonly Mitigation[] = [
 ];
 
 /** Names of version 0.1, which go with the version after this one. */
-const RENAMED: Readonly<Record<string, string>> = { drift: 'drift-allowance' };
+const RENAMED: ReadonlyMap<string, string> = new Map([['drift', 'drift-allowance']]);
 
 /**
  * The same schedule with a mitigation in place; valid if `schedule` is.
@@ -281,7 +281,7 @@ const RENAMED: Readonly<Record<string, string>> = { drift: 'drift-allowance' };
  */
 export function mitigate(schedule: Schedule, text: string): Schedule {
   const [name = '', ...rest] = text.split('=');
-  const wanted = RENAMED[name.trim()] ?? name.trim();
+  const wanted = RENAMED.get(name.trim()) ?? name.trim();
   const mitigation = MITIGATIONS.find((candidate) => candidate.name === wanted);
   if (mitigation === undefined) {
     const names = MITIGATIONS.map((candidate) => candidate.name);
