@@ -27,7 +27,8 @@ async function examplesOf(verb: string): Promise<string[]> {
 function expectedOf(example: string): { readonly codes: readonly number[]; readonly stopAfterMs?: number } {
   if (/^bench|--real/.test(example)) return { codes: [2] };
   if (/^advise .*--redis/.test(example)) return { codes: [2] };
-  if (/^(verify|audit|advise system)/.test(example)) return { codes: [64] };
+  if (/^(verify|audit|advise system|risk (?:system|examples)|playground --at \S+\.json)/.test(example))
+    return { codes: [64] };
   if (/^replay \.lockstep/.test(example)) return { codes: [64] };
   if (
     /^check --faults|^check --past|^explore --crash 1 --restart-delay 0|^explore --bug|^explore --sets \S+ --ttl 2$|^check S13/.test(

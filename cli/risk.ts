@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { extname, resolve } from 'node:path';
 import { parseSystem } from '../advise/parse-system.js';
 import { type EstimateOptions, estimateRisk } from '../advise/risk/estimate.js';
@@ -57,7 +58,9 @@ export async function risk(file: string | undefined, flags: RiskFlags, io: Io): 
 async function readDescription(file: string, io: Io): Promise<Readonly<Record<string, unknown>>> {
   if (!['.json', '.ts', '.js', '.mjs'].includes(extname(file)))
     throw new InputError(`${show(file)} is no description; it ends with .json, .ts, .js or .mjs`);
-  const value = await readData(resolve(io.cwd, file), file);
+  const path = resolve(io.cwd, file);
+  if (!existsSync(path)) throw new InputError(`${show(file)}: there is no such file; see --help for what it holds`);
+  const value = await readData(path, file);
   if (!isPlainObject(value)) throw new InputError(`${file}: it must be an object that describes a system`);
   return value;
 }

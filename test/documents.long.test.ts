@@ -132,6 +132,7 @@ describe.skipIf(!canRunOnRedis(title))(title, () => {
       blocksOf('docs/guests.md').find(({ text }) => text.includes('makeLock'))?.text ?? '',
     );
     cpSync(LOCK_FILE, join(cwd, 'src/lock.ts'));
+    cpSync(join(TOP, 'examples/risk'), join(cwd, 'examples/risk'), { recursive: true });
     symlinkSync(join(TOP, 'node_modules'), join(cwd, 'node_modules'));
     const env = { LOCKSTEP_QUEUE: server.nodes[0]?.url ?? '' };
     for (const command of commands) {

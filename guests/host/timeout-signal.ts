@@ -33,13 +33,21 @@ export class TimeoutSignal extends EventTarget {
   }
 }
 
-// An `AbortSignal` cannot be constructed, and so this is none by its class.
-Object.setPrototypeOf(TimeoutSignal.prototype, AbortSignal.prototype);
-Object.defineProperty(TimeoutSignal.prototype, 'constructor', {
-  value: AbortSignal,
-  configurable: true,
-  writable: true,
-});
+/**
+ * A new one. An `AbortSignal` cannot be constructed, and so this is none by its class. Node loads that class where it is first
+ * asked for, which is not for an import to do.
+ */
+export function timeoutSignal(): TimeoutSignal {
+  if (TimeoutSignal.prototype.constructor !== AbortSignal) {
+    Object.setPrototypeOf(TimeoutSignal.prototype, AbortSignal.prototype);
+    Object.defineProperty(TimeoutSignal.prototype, 'constructor', {
+      value: AbortSignal,
+      configurable: true,
+      writable: true,
+    });
+  }
+  return new TimeoutSignal();
+}
 
 /** The same as a signal of Node, for what reads more of it than its face. */
 export function nativeOf(signal: AbortSignal): AbortSignal {

@@ -2,7 +2,7 @@ import timers from 'node:timers';
 import timersPromises from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { current, type OwnedTimer } from './owner.js';
-import { nativeOf, TimeoutSignal } from './timeout-signal.js';
+import { nativeOf, timeoutSignal } from './timeout-signal.js';
 
 type Callback = (...args: unknown[]) => unknown;
 
@@ -184,7 +184,7 @@ function installAbortTimeout(): void {
   AbortSignal.timeout = (delayMs: number): AbortSignal => {
     const { owner } = current;
     if (owner === null) return native(delayMs);
-    const signal = new TimeoutSignal();
+    const signal = timeoutSignal();
     owner.setTimer(() => signal.timeOut(), delayOf(delayMs), false);
     return signal.asSignal;
   };

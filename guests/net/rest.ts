@@ -90,15 +90,20 @@ class RestConnection implements ClientEnd {
   }
 }
 
-/** The headers of all responses, which cannot be changed, as those of Node's `fetch`. */
-const HEADERS = new Headers({ 'content-type': 'application/json' });
+/** Those of all responses. Node loads the class where it is first asked for, which is not for an import to do. */
+let headers: Headers | null = null;
 
-for (const name of ['append', 'delete', 'set'])
-  Object.defineProperty(HEADERS, name, {
-    value: () => {
-      throw new TypeError('immutable');
-    },
-  });
+/** The headers of a response, which cannot be changed, as those of Node's `fetch`. */
+function headersOfAll(): Headers {
+  const made = new Headers({ 'content-type': 'application/json' });
+  for (const name of ['append', 'delete', 'set'])
+    Object.defineProperty(made, name, {
+      value: () => {
+        throw new TypeError('immutable');
+      },
+    });
+  return made;
+}
 
 /** Addresses as they are read: clients ask the same again and again. */
 const MOST_KNOWN = 64;
@@ -129,7 +134,8 @@ class RestResponse {
   }
 
   get headers(): Headers {
-    return HEADERS;
+    headers ??= headersOfAll();
+    return headers;
   }
 
   async text(): Promise<string> {
