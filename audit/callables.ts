@@ -15,6 +15,11 @@ export class Shapes {
     this.known = program.shapes;
   }
 
+  /** Whether a class of the file has this name. */
+  hasClass(name: string): boolean {
+    return name !== '' && this.known.some(({ className }) => className === name);
+  }
+
   /** @param name - Where it was found. */
   of(it: Callable, name: string): Shape {
     const text = Function.prototype.toString.call(it);

@@ -181,7 +181,10 @@ export class Surface {
     const less = depth + (name.startsWith('_') ? 20 : 0) + (isShared ? 15 : 0);
     const bonus = (isNamed && !parameters.some(namesResource) ? 8 : 0) - less;
     if ((hasRole(parameters, 'work') && !isToldErrors(shape)) || hasRole(parameters, 'descriptor')) {
-      this.found.push({ plan: { ...plan, use: 'with' }, score: 100 + (RUNS.test(shown) ? 10 : 0) + bonus });
+      // What is handed a lock of the file is one way to use that; its own methods say more of it.
+      const isUse = object === null && parameters.some(({ type }) => this.shapes.hasClass(type));
+      const score = (isUse ? 50 : 100) + (RUNS.test(shown) ? 10 : 0) + bonus;
+      this.found.push({ plan: { ...plan, use: 'with' }, score });
       return true;
     }
     const takes = isTaker(shown) || (object !== null && name === '' && parameters.some(namesResource));
