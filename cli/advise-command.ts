@@ -14,7 +14,8 @@ const MOST_RUNS = 10_000_000;
 const EXAMPLES = `
 Says whether the lock of a system is safe, and if not the least changes that make it so, as lines for its own files.
 A system is described in a file, by flags, by answers (on a terminal, where neither is given), or read from running
-nodes; flags change what the others say. What is not said is assumed at its worst, and all that is assumed is printed.
+nodes; flags change what the others say. What is not said has its default, which is not the worst for pauses, clock
+steps and (in a file) connections that reorder: say yours. The main assumptions are printed.
 
 Each figure is the least that is safe. A run at it and one a microsecond below it, where two clients hold the lock or a
 write comes too late, are in .lockstep/advise, for "lockstep replay".
