@@ -1,7 +1,7 @@
 import type { Answer } from './commands.js';
 import type { AttemptRandomness, LockEvent, Reply } from './event.js';
 import { hold } from './extend.js';
-import { fail, failAttempt, failForGood, isLast } from './fail.js';
+import { failAcquisition, failAttempt, failOnLostCounters, isLast } from './fail.js';
 import {
   type Fencing,
   isFencing,
@@ -41,7 +41,7 @@ export function retry(turn: Turn, chance: AttemptRandomness): void {
   const { s, now } = turn;
   const { number, failure } = s.attempt;
   if (s.phase !== 'waiting') return;
-  if (failure !== null && isLast(turn, now)) fail(turn, failure);
+  if (failure !== null && isLast(turn, now)) failAcquisition(turn, failure);
   else startAttempt(turn, number + 1, chance);
 }
 
@@ -87,7 +87,7 @@ export function onVote(turn: Turn, reply: Reply): void {
   const { rules } = policy;
   const answer = rules.read(reply.answer, 'acquire');
   if (reply.command.attempt !== s.attempt.number) {
-    if (answer === 'yes') releaseForgotten(turn, reply);
+    if (answer === 'yes') releaseEarlierAttempt(turn, reply);
     return;
   }
   switch (s.phase) {
@@ -107,7 +107,7 @@ export function onVote(turn: Turn, reply: Reply): void {
 }
 
 /** A node granted to an attempt that is over and was cleaned up: the grant may have come after that. */
-function releaseForgotten({ policy, s, sink }: Turn, { command, node }: Reply): void {
+function releaseEarlierAttempt({ policy, s, sink }: Turn, { command, node }: Reply): void {
   const { rules } = policy;
   if (command.token === s.attempt.token || !rules.releasesLate()) return;
   const all = allNodes(s.electorate.nodes);
@@ -120,12 +120,12 @@ function releaseForgotten({ policy, s, sink }: Turn, { command, node }: Reply): 
 function vote(turn: Turn, { node, counter }: Reply, answer: Answer): void {
   const { policy, s } = turn;
   if (answer === 'error' && policy.rules.quits('error', s.votes)) {
-    fail(turn, 'unreachable');
+    failAcquisition(turn, 'unreachable');
     return;
   }
   if (answer === 'yes' && !has(s.votes.yes, node)) noteGrantedCounter(turn, counter);
   count(s.votes, node, answer);
-  decide(turn);
+  decideAttempt(turn);
 }
 
 /** The node time-out: nodes that were asked and have not answered count as failed. */
@@ -139,12 +139,12 @@ export function onAttemptTimeout(turn: Turn): void {
     s.votes.yes = union(s.votes.yes, s.votes.failed);
     s.votes.failed = NO_NODES;
   }
-  if (s.votes.failed !== NO_NODES && rules.quits('error', s.votes)) fail(turn, 'unreachable');
-  else decide(turn);
+  if (s.votes.failed !== NO_NODES && rules.quits('error', s.votes)) failAcquisition(turn, 'unreachable');
+  else decideAttempt(turn);
 }
 
 /** Whether the votes so far make the lock, or cannot any more. */
-function decide(turn: Turn): void {
+function decideAttempt(turn: Turn): void {
   const { policy, s } = turn;
   const { nodes, needed } = s.electorate;
   switch (policy.rules.settle(s.votes, s.electorate)) {
@@ -171,15 +171,15 @@ export function onCounterAnswer(turn: Turn, reply: Reply): void {
 /** The lock is won when it has its fencing token, or needs none. */
 function followFencing(turn: Turn, fencing: Fencing): void {
   if (fencing === 'failed') failAttempt(turn, 'unreachable');
-  else if (fencing === 'lost') failForGood(turn);
+  else if (fencing === 'lost') failOnLostCounters(turn);
   else if (fencing === 'done') {
-    win(turn);
+    holdIfTimeIsLeft(turn);
     if (turn.s.phase === 'held') rejoinLate(turn);
   }
 }
 
 /** The lock is held, if enough of its validity is left. */
-function win(turn: Turn): void {
+function holdIfTimeIsLeft(turn: Turn): void {
   const { policy, s, now } = turn;
   const deadline = deadlineOf(turn, 'acquire');
   if (deadline === null) {
@@ -188,7 +188,7 @@ function win(turn: Turn): void {
   }
   cancelAnswers(turn, 'attempt');
   if (policy.rules.quits('win', s.votes)) {
-    fail(turn, 'unreachable');
+    failAcquisition(turn, 'unreachable');
     return;
   }
   hold(turn, deadline, now);

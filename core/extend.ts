@@ -1,6 +1,6 @@
 import type { ExtensionFailure, Reply } from './event.js';
 import { allNodes, size } from './nodes.js';
-import { noteLateGrant, release } from './release.js';
+import { noteLateGrant, releaseOn } from './release.js';
 import { extendsItself } from './settings.js';
 import { count, NO_ANSWERS, setTally, timeOut, votesOf } from './tally.js';
 import { type LocalTime, later } from './time.js';
@@ -28,13 +28,13 @@ export function onExpiry(turn: Turn): void {
   }
   s.phase = 'lost';
   stopAutoExtension(turn);
-  if (!policy.rules.mayExtend(true, 'end')) breakOff(turn, 'too-late');
+  if (!policy.rules.mayExtend(true, 'end')) endOpenRound(turn, 'too-late');
   report(turn, { type: 'lost' });
 }
 
 /** The owner releases the lock, before or after its deadline: it is not extended any more. */
 export function endHold(turn: Turn): void {
-  breakOff(turn, 'not-held');
+  endOpenRound(turn, 'not-held');
   if (turn.s.phase === 'held') {
     cancel(turn, 'expiry');
     stopAutoExtension(turn);
@@ -43,18 +43,18 @@ export function endHold(turn: Turn): void {
 
 /** The owner asks for a new TTL, counted from now. */
 export function startExtension(turn: Turn, ttlMs: number): void {
-  const obstacle = whyNot(turn);
+  const obstacle = obstacleToExtension(turn);
   if (obstacle === null) startRound(turn, ttlMs);
-  else refuse(turn, obstacle);
+  else reportNotExtended(turn, obstacle);
 }
 
 /** The automatic extension is due. */
 export function autoExtend(turn: Turn): void {
-  if (whyNot(turn) === null) startRound(turn, turn.s.ttlMs);
+  if (obstacleToExtension(turn) === null) startRound(turn, turn.s.ttlMs);
 }
 
 /** Why the lock cannot be extended now. */
-function whyNot({ policy, s, now }: Turn): ExtensionFailure | null {
+function obstacleToExtension({ policy, s, now }: Turn): ExtensionFailure | null {
   const { maxExtensions } = policy.settings;
   const { deadline, extensions } = s.hold;
   const late = s.phase === 'lost' || (s.phase === 'held' && now >= deadline);
@@ -86,7 +86,7 @@ export function onExtensionVote(turn: Turn, reply: Reply): void {
   const answer = policy.rules.read(reply.answer, 'extend');
   if (s.extension.isOpen && command.round === s.extension.number) {
     count(s.extension.votes, node, answer);
-    decide(turn);
+    decideRound(turn);
   } else if (s.phase === 'held' || s.phase === 'lost') {
     if (command.round === s.hold.votedRound) count(s.votes, node, answer);
   } else if (answer === 'yes' && policy.rules.scripts.extend.onto === 'heals' && policy.rules.releasesLate()) {
@@ -99,10 +99,10 @@ export function onExtensionTimeout(turn: Turn): void {
   const { s } = turn;
   if (!s.extension.isOpen) return;
   timeOut(s.extension.votes, allNodes(s.electorate.nodes));
-  decide(turn);
+  decideRound(turn);
 }
 
-function decide(turn: Turn): void {
+function decideRound(turn: Turn): void {
   const { policy, s } = turn;
   const { nodes } = s.electorate;
   const { votes } = s.extension;
@@ -110,12 +110,12 @@ function decide(turn: Turn): void {
   const verdict = policy.rules.settle(votes, { nodes, needed, wanted: needed });
   if (verdict === 'open') return;
   endRound(turn);
-  if (verdict === 'yes') succeed(turn);
+  if (verdict === 'yes') extendHold(turn);
   else failRound(turn, size(votes.no) > nodes - needed ? 'lost' : 'unreachable');
 }
 
 /** The round has its votes: the lock is extended, if they came in time and enough is left. */
-function succeed(turn: Turn): void {
+function extendHold(turn: Turn): void {
   const { policy, s, now } = turn;
   const inTime = policy.rules.mayExtend(now >= s.hold.deadline, 'end');
   const deadline = deadlineOf(turn, 'extend');
@@ -133,9 +133,9 @@ function succeed(turn: Turn): void {
 /** A round has failed: the lock keeps its deadline, unless a rule says otherwise. */
 function failRound(turn: Turn, reason: ExtensionFailure): void {
   const { policy, s, now } = turn;
-  refuse(turn, reason);
+  reportNotExtended(turn, reason);
   for (const what of policy.rules.afterFailure(now >= s.hold.deadline)) {
-    if (what === 'release') release(turn, allNodes(s.electorate.nodes));
+    if (what === 'release') releaseOn(turn, allNodes(s.electorate.nodes));
     else if (s.phase === 'held') giveUp(turn, what === 'give-up');
   }
   if (s.phase === 'held') planAutoExtension(turn, later(now, policy.settings.autoExtendSpacingUs));
@@ -152,10 +152,10 @@ function giveUp(turn: Turn, early: boolean): void {
 }
 
 /** No more votes are waited for, if a round is in flight. What it set on the nodes stays there. */
-function breakOff(turn: Turn, reason: ExtensionFailure): void {
+function endOpenRound(turn: Turn, reason: ExtensionFailure): void {
   if (!turn.s.extension.isOpen) return;
   endRound(turn);
-  refuse(turn, reason);
+  reportNotExtended(turn, reason);
 }
 
 function endRound(turn: Turn): void {
@@ -164,7 +164,7 @@ function endRound(turn: Turn): void {
 }
 
 /** Tells the owner that the lock keeps the deadline it has. */
-function refuse(turn: Turn, reason: ExtensionFailure): void {
+function reportNotExtended(turn: Turn, reason: ExtensionFailure): void {
   const { extension, electorate } = turn.s;
   report(turn, { type: 'not-extended', reason, votes: votesOf(extension.votes, electorate.needed) });
 }

@@ -1,7 +1,7 @@
 import type { FailureReason } from './event.js';
 import { isFencing } from './fencing.js';
 import { allNodes, NO_NODES, type NodeSet, without } from './nodes.js';
-import { release, unreleased } from './release.js';
+import { releaseOn, unreleased } from './release.js';
 import { type Tally, votesOf } from './tally.js';
 import { type LocalTime, later } from './time.js';
 import { arm, armAnswers, cancel, cancelAnswers, report, type Turn } from './turn.js';
@@ -15,7 +15,7 @@ export function failAttempt(turn: Turn, reason: FailureReason): void {
   const { policy, s } = turn;
   cancelAnswers(turn, 'attempt');
   if (policy.rules.quits(reason, s.votes)) {
-    fail(turn, reason);
+    failAcquisition(turn, reason);
     return;
   }
   s.attempt.failure = reason;
@@ -32,7 +32,7 @@ function cleanUp(turn: Turn, last: boolean, done: NodeSet): boolean {
   const { policy, s } = turn;
   const to = policy.rules.releaseTo(last ? 'last clean-up' : 'clean-up', s.votes, allNodes(s.electorate.nodes));
   const rest = without(to, done);
-  return rest !== NO_NODES && release(turn, rest);
+  return rest !== NO_NODES && releaseOn(turn, rest);
 }
 
 function isCleanedUp({ policy, s }: Turn): boolean {
@@ -51,7 +51,7 @@ function pause(turn: Turn): void {
   const { policy, s } = turn;
   const at = nextAttemptAt(turn);
   if (!policy.rules.pausesAfter(isLast(turn, at))) {
-    fail(turn, s.attempt.failure ?? 'contended');
+    failAcquisition(turn, s.attempt.failure ?? 'contended');
     return;
   }
   s.phase = 'waiting';
@@ -70,7 +70,7 @@ export function isLast({ policy, s }: Turn, at: LocalTime): boolean {
 }
 
 /** The acquisition has failed. */
-export function fail(turn: Turn, reason: FailureReason, answers: Tally = turn.s.votes): void {
+export function failAcquisition(turn: Turn, reason: FailureReason, answers: Tally = turn.s.votes): void {
   const { attempt, electorate } = turn.s;
   turn.s.phase = 'failed';
   attempt.failure = null;
@@ -79,10 +79,10 @@ export function fail(turn: Turn, reason: FailureReason, answers: Tally = turn.s.
 }
 
 /** No attempt of any client can succeed before an operator has given the nodes a counter again. */
-export function failForGood(turn: Turn): void {
+export function failOnLostCounters(turn: Turn): void {
   cancelAnswers(turn, 'attempt');
   cleanUp(turn, true, NO_NODES);
-  fail(turn, 'counters-lost', turn.s.counters.votes);
+  failAcquisition(turn, 'counters-lost', turn.s.counters.votes);
 }
 
 /** The owner gives up while the lock is being acquired: whatever was set is released, nothing more is tried. */
@@ -96,5 +96,5 @@ export function abandon(turn: Turn): void {
     // What the clean-up of this attempt left to a later one.
     cleanUp(turn, true, policy.rules.releaseTo('clean-up', s.votes, allNodes(s.electorate.nodes)));
   } else return;
-  fail(turn, 'abandoned');
+  failAcquisition(turn, 'abandoned');
 }

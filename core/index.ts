@@ -28,12 +28,12 @@ export {
   type AfterFailure,
   type Electorate,
   type FencingRules,
-  forgetfulNodesTolerated,
   HEALING,
   type ReleaseCause,
   type Round,
   type Rules,
   SOUND,
+  toleratedDataLoss,
   type Won,
 } from './rules.js';
 export { type CounterScript, type NodeScripts, scriptsOf } from './scripts.js';

@@ -2,7 +2,7 @@ import type { Answer } from './commands.js';
 import type { Reply } from './event.js';
 import { allNodes, has, NO_NODES, type NodeSet, oneNode, union, without } from './nodes.js';
 import type { DraftState } from './state.js';
-import { answered, count, forget, NO_ANSWERS, setTally, timeOut, votesOf } from './tally.js';
+import { answered, count, NO_ANSWERS, setTally, timeOut, votesOf, withdraw } from './tally.js';
 import { later } from './time.js';
 import { arm, armAnswers, cancelAnswers, report, send, type Turn } from './turn.js';
 
@@ -16,12 +16,12 @@ function tryRelease(turn: Turn): void {
   const { policy, s } = turn;
   s.release.sent = NO_NODES;
   setTally(s.release.votes, NO_ANSWERS);
-  const isTimed = release(turn, policy.rules.releaseTo('release', s.votes, allNodes(s.electorate.nodes)));
+  const isTimed = releaseOn(turn, policy.rules.releaseTo('release', s.votes, allNodes(s.electorate.nodes)));
   if (!isTimed) armAnswers(turn, 'release');
 }
 
 /** Deletes what is ours on these nodes; says whether that goes step by step, with a time-out for each. */
-export function release(turn: Turn, to: NodeSet): boolean {
+export function releaseOn(turn: Turn, to: NodeSet): boolean {
   const { policy, s } = turn;
   const first = policy.rules.next(to, NO_NODES, 'yes', 'release') ?? to;
   s.release.todo = without(to, first);
@@ -114,7 +114,7 @@ export function noteLateGrant(turn: Turn, node: number, hadKey = false): void {
   if (!has(sent, node) || (has(votes.yes, node) && !hadKey)) return;
   const it = oneNode(node);
   if (has(answered(votes), node)) {
-    forget(votes, it);
+    withdraw(votes, it);
     sendRelease(turn, it);
   } else s.release.lateGrants = union(s.release.lateGrants, it);
 }

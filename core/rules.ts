@@ -163,6 +163,6 @@ export const HEALING: Rules = { ...SOUND, scripts: HEALING_SCRIPTS };
  * How many of the voting nodes may forget a lock held with `votes` of `nodes` before another client can gather
  * `quorum`: votes + quorum − nodes of them suffice to break it, so one fewer is tolerated.
  */
-export function forgetfulNodesTolerated(votes: number, quorum: number, nodes: number): number {
+export function toleratedDataLoss(votes: number, quorum: number, nodes: number): number {
   return Math.max(0, votes + quorum - nodes - 1);
 }

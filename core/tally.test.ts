@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { allNodes, NO_NODES, type NodeSet, oneNode } from './nodes.js';
-import { answered, copyTally, counted, forget, NO_ANSWERS, type Tally, timedOut, votesOf } from './tally.js';
+import { answered, copyTally, counted, NO_ANSWERS, type Tally, timedOut, votesOf, withdraw } from './tally.js';
 
 function set(...nodes: number[]): NodeSet {
   return nodes.reduce((bits, node) => bits | oneNode(node), 0) as NodeSet;
@@ -33,7 +33,7 @@ describe('a tally', () => {
 
   it('forgets the answers of nodes that are asked again', () => {
     const tally = copyTally(SOME);
-    forget(tally, set(1, 2, 3, 4));
+    withdraw(tally, set(1, 2, 3, 4));
     expect(tally).toEqual({ yes: set(0), no: NO_NODES, failed: NO_NODES });
   });
 

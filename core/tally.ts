@@ -49,7 +49,7 @@ export function timeOut(tally: DraftTally, asked: NodeSet): void {
 }
 
 /** Takes the answers of these nodes out, which are asked again. */
-export function forget(tally: DraftTally, nodes: NodeSet): void {
+export function withdraw(tally: DraftTally, nodes: NodeSet): void {
   tally.yes = without(tally.yes, nodes);
   tally.no = without(tally.no, nodes);
   tally.failed = without(tally.failed, nodes);
