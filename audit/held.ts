@@ -1,5 +1,5 @@
 import { as, type ProcessContext } from '../guests/host/owner.js';
-import { beliefIn } from '../guests/lock-under-test.js';
+import { readHoldEnd } from '../guests/lock-under-test.js';
 import { type Callable, isClass, membersOf, methodsOf } from './callables.js';
 import type { RefusalSign } from './plan.js';
 import { isUnknown } from './unknown.js';
@@ -76,7 +76,7 @@ export function beliefOf(lock: Acquired, alsoFlags: boolean): (() => boolean) | 
   if (typeof result === 'function') return msLeft(result as () => unknown);
   if (!isThing(result)) return null;
   const nowMs = process.wallMs();
-  const own = beliefIn(result, nowMs, Number.NaN);
+  const own = readHoldEnd(result, nowMs, Number.NaN);
   if (Number.isFinite(own)) return untilField(result, own, process);
   const asked = askedOf(lock, alsoFlags);
   if (asked !== null) return asked;
@@ -107,7 +107,7 @@ export function comparedBeliefOf(lock: Acquired, allowanceMs: number): (() => bo
 function askedOf({ result, of, process }: Acquired, alsoFlags: boolean): (() => boolean) | null {
   if (!isThing(result)) return null;
   const reads = (ask: () => unknown): boolean => alsoFlags || readsClock(process, ask);
-  const own = (nowMs: number): number => beliefIn(result, nowMs, Number.NaN);
+  const own = (nowMs: number): number => readHoldEnd(result, nowMs, Number.NaN);
   if (!Number.isNaN(own(0)) && reads(() => own(0))) return () => own(process.wallMs()) > process.wallMs();
   for (const [name, whenHeld] of PREDICATES) {
     for (const [at, given] of [
@@ -148,7 +148,7 @@ function untilField(result: unknown, own: number, process: ProcessContext): (() 
   const clocks = [() => process.wallMs(), () => process.monotonicUs() / 1000];
   for (const clock of clocks)
     if (Math.abs(own - clock()) < LONGEST_MS)
-      return () => beliefIn(result, clock(), Number.NEGATIVE_INFINITY) > clock();
+      return () => readHoldEnd(result, clock(), Number.NEGATIVE_INFINITY) > clock();
   return null;
 }
 

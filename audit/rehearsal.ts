@@ -1,8 +1,8 @@
 import { current } from '../guests/host/owner.js';
 import type { LockFactory } from '../guests/lock-factory.js';
-import { beliefIn, type LockUnderTest, type MakeLock } from '../guests/lock-under-test.js';
+import { type LockUnderTest, type MakeLock, readHoldEnd } from '../guests/lock-under-test.js';
 import { replayGuests } from '../guests/run.js';
-import { nothingSeen } from '../guests/seen.js';
+import { noCalls } from '../guests/seen.js';
 import { type LockPlan, plainCluster, plainLock, type Schedule } from '../scenarios/index.js';
 import { type HeldByFile, lockMaker } from './drive.js';
 import { answersOf } from './held.js';
@@ -80,7 +80,7 @@ export function factoryFor(name: string, make: MakeLock, bench: Bench, hosts: Ho
     commandTimeoutMs: undefined,
     bounds: false,
     scripts: new Map(),
-    seen: nothingSeen(),
+    seen: noCalls(),
     tap: bench.wire,
     nodeAt: hosts.nodeAt,
   };
@@ -172,7 +172,7 @@ function watchedCalls(
       attempt.isOver = trial?.isGranted === true && releasedIn(trial);
       if (attempt.held !== null) {
         attempt.acquiredMs = nowMs();
-        const untilMs = beliefIn(attempt.held.result, attempt.acquiredMs, Number.NaN);
+        const untilMs = readHoldEnd(attempt.held.result, attempt.acquiredMs, Number.NaN);
         if (Number.isFinite(untilMs)) attempt.saidMs = untilMs - attempt.acquiredMs;
       }
       return attempt.held;

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { GuestName } from '../guests/test-library.js';
+import type { LibraryRef } from '../guests/test-library.js';
 
 /** What makes runs and judges them, with all that it imports; where libraries run, what makes theirs as well. */
 const ENTRY = '../search/range.js';
@@ -19,7 +19,7 @@ const known = new Map<string, string>();
  * them may find different things in the same range. Of libraries that the campaign tests, a module of one's own counts as
  * it is, without what it imports.
  */
-export function engineHash(guests: readonly GuestName[] = []): string {
+export function engineHash(guests: readonly LibraryRef[] = []): string {
   const paths = guests.flatMap(({ path }) => path ?? []);
   const key = [guests.length > 0, ...paths].join('\0');
   let hash = known.get(key);

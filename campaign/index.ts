@@ -11,7 +11,7 @@ export {
   totalOf,
   violatingRuns,
 } from './part.js';
-export { whatIsWrongWith } from './part-check.js';
+export { partError } from './part-check.js';
 export { canWork, defaultWorkers } from './pool.js';
 export { type RerunResult, rerunRange } from './rerun.js';
 export { CampaignRanges, type CampaignSearch, type CampaignSpec, guestsOf, isGuest } from './spec.js';

@@ -1,4 +1,4 @@
-import type { GuestCell, GuestName, LibraryTestPlan } from '../guests/test-library.js';
+import type { GuestCell, LibraryRef, LibraryTestPlan } from '../guests/test-library.js';
 import { InputError } from '../scenarios/index.js';
 import { eachOf } from './each-of.js';
 import type { GuestCells } from './guest-tasks.js';
@@ -42,7 +42,7 @@ interface Outcome {
  * @throws InputError for a file of one's own that makes no lock.
  */
 export async function runMatrix(
-  guests: readonly GuestName[],
+  guests: readonly LibraryRef[],
   faults: readonly string[],
   plan: Pick<LibraryTestPlan, 'runs' | 'seed' | 'shrink' | 'nodes'>,
   { workers, signal, onCells }: MatrixOptions,

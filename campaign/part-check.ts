@@ -9,7 +9,7 @@ import { CampaignRanges, type CampaignSpec } from './spec.js';
  * What is wrong with plain data that is to be a part of a campaign, in a few words; `null` if it adds up: its counts are
  * counts, and its runs are those of its ranges.
  */
-export function whatIsWrongWith(part: CampaignPart): string | null {
+export function partError(part: CampaignPart): string | null {
   if (part.schema !== 'lockstep.campaign-part/1') return `its schema is ${show(part.schema)}`;
   const spec = wrongSpec(part.spec);
   if (spec !== null) return spec;

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { FaultClass } from '../guests/search/fault-classes.js';
-import type { GuestName } from '../guests/test-library.js';
+import type { LibraryRef } from '../guests/test-library.js';
 import type { SearchPlan } from '../search/range.js';
 
 /** A search with a library as it is, instead of the lock of `core`. Plain data. */
 export interface GuestPlan {
-  readonly guest: GuestName;
+  readonly guest: LibraryRef;
   /** What is done to it. */
   readonly faults: FaultClass;
   /** Any string. */
@@ -53,7 +53,7 @@ export function isGuest(plan: CampaignSearch['plan']): plan is GuestPlan {
 }
 
 /** The libraries of a campaign. */
-export function guestsOf({ searches }: Pick<CampaignSpec, 'searches'>): GuestName[] {
+export function guestsOf({ searches }: Pick<CampaignSpec, 'searches'>): LibraryRef[] {
   return searches.flatMap(({ plan }) => (isGuest(plan) ? [plan.guest] : []));
 }
 

@@ -1,4 +1,4 @@
-import { type CampaignPart, mergeParts, whatIsWrongWith } from '../campaign/index.js';
+import { type CampaignPart, mergeParts, partError } from '../campaign/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import type { Io } from './io.js';
 import { readBytes } from './read-text.js';
@@ -13,7 +13,7 @@ export function readPart(path: string, cwd: string): CampaignPart {
     const what = 'it is no part of a campaign, or not as it was written';
     throw new InputError(`${path}: ${what}; give a file that "campaign --out" has written`);
   }
-  const wrong = whatIsWrongWith(part);
+  const wrong = partError(part);
   if (wrong !== null) throw new InputError(`${path}: it is no part of a campaign: ${wrong}`);
   return part;
 }

@@ -1,7 +1,7 @@
 import { type CampaignSearch, type CampaignSpec, engineHash, guestsOf } from '../campaign/index.js';
 import { LIBRARIES } from '../guests/libraries/index.js';
 import { FAULT_CLASSES, type FaultClass, GUEST_POLICY } from '../guests/search/fault-classes.js';
-import type { GuestName } from '../guests/test-library.js';
+import type { LibraryRef } from '../guests/test-library.js';
 import { InputError } from '../scenarios/input-error.js';
 import { faultChoice } from '../search/fault-choice.js';
 import type { CampaignFlags, Weighted } from './campaign-flags.js';
@@ -91,7 +91,7 @@ function guestSearches(flags: CampaignFlags, cwd: string): CampaignSearch[] {
   });
 }
 
-function guestNamed(text: string, cwd: string): GuestName {
+function guestNamed(text: string, cwd: string): LibraryRef {
   if (/[\\/]|\.[cm]?[jt]s$/.test(text)) return ownGuest(text, cwd, '--guests');
   const ids = LIBRARIES.map(({ id }) => id);
   known([text], ids, '--guests');

@@ -223,7 +223,7 @@ export function isInClaim(situation: CoveragePoint): boolean {
   return situation.endsWith('InClaim');
 }
 
-const STRAINS: Readonly<Record<BoundId, string>> = {
+const BOUND_LABELS: Readonly<Record<BoundId, string>> = {
   rate: 'clock rates',
   step: 'clock steps',
   restart: 'restart delays',
@@ -232,8 +232,10 @@ const STRAINS: Readonly<Record<BoundId, string>> = {
 };
 
 function strained({ strained: counts, near }: CheckResult): string {
-  const hit = (Object.keys(STRAINS) as BoundId[]).filter((it) => counts[it].runs > 0);
-  const parts = hit.map((it) => `${STRAINS[it]} ${formatCount(counts[it].atBound)} of ${formatCount(counts[it].runs)}`);
+  const hit = (Object.keys(BOUND_LABELS) as BoundId[]).filter((it) => counts[it].runs > 0);
+  const parts = hit.map(
+    (it) => `${BOUND_LABELS[it]} ${formatCount(counts[it].atBound)} of ${formatCount(counts[it].runs)}`,
+  );
   return (
     (parts.length === 0 ? '' : `${parts.join(', ')} schedules are within 1 % of the bound, or at it; `) +
     `in ${formatCount(near)} a claim was within 1 ms or one vote of a violation`

@@ -5,7 +5,7 @@ import { MATRIX, ONLY_BY_NAME } from '../guests/libraries/index.js';
 import { guestPage } from '../guests/recording.js';
 import { FAULT_CLASSES, onNodes } from '../guests/search/fault-classes.js';
 import { UnsupportedClient } from '../guests/session.js';
-import { type GuestName, REPLAY, showGuest } from '../guests/test-library.js';
+import { type LibraryRef, REPLAY, showGuest } from '../guests/test-library.js';
 import { htmlReport } from '../report/html.js';
 import { type RecordingInput, recordingOf } from '../report/index.js';
 import { InputError } from '../scenarios/input-error.js';
@@ -80,7 +80,7 @@ function exitOf(rows: readonly MatrixRow[], flags: GuestsFlags, io: Io): ExitCod
   return flags.library !== undefined && inside ? Exit.violated : Exit.ok;
 }
 
-function namesOf({ library, libraries }: Pick<GuestsFlags, 'library' | 'libraries'>, io: Io): GuestName[] {
+function namesOf({ library, libraries }: Pick<GuestsFlags, 'library' | 'libraries'>, io: Io): LibraryRef[] {
   if (library !== undefined) {
     return [ownGuest(library, io.cwd, '--library')];
   }
@@ -89,7 +89,7 @@ function namesOf({ library, libraries }: Pick<GuestsFlags, 'library' | 'librarie
   return (libraries ?? ids).map((id) => ({ id }));
 }
 
-function writeAll(rows: readonly MatrixRow[], names: readonly GuestName[], io: Io): Written {
+function writeAll(rows: readonly MatrixRow[], names: readonly LibraryRef[], io: Io): Written {
   const written = new Map<string, string>();
   for (const { id, cells } of rows) {
     for (const { fault, failures } of cells) {
@@ -109,7 +109,7 @@ function writeAll(rows: readonly MatrixRow[], names: readonly GuestName[], io: I
 }
 
 /** Whose client ran in a row of the matrix, and how. */
-function recordedWith(row: string, fault: string, names: readonly GuestName[], io: Io): RecordedWith {
+function recordedWith(row: string, fault: string, names: readonly LibraryRef[], io: Io): RecordedWith {
   return { client: clientOf(names.find(({ id }) => id === row) ?? { id: row }, io.cwd), extending: isExtending(fault) };
 }
 
@@ -163,7 +163,7 @@ async function replay(flags: GuestsFlags, io: Io): Promise<ExitCode> {
 }
 
 /** Who is to run on a schedule: who is named, else who it was recorded with. */
-function guestOf(flags: GuestsFlags, failure: ClientFailure | null, file: string, io: Io): GuestName {
+function guestOf(flags: GuestsFlags, failure: ClientFailure | null, file: string, io: Io): LibraryRef {
   const { pair, sameKey = false } = flags;
   if (pair !== undefined) return pairNamed(pair, sameKey);
   const isNamed = flags.library !== undefined || flags.libraries !== undefined;
@@ -180,7 +180,7 @@ function guestOf(flags: GuestsFlags, failure: ClientFailure | null, file: string
   return onlyOne(flags, io);
 }
 
-function onlyOne(flags: Pick<GuestsFlags, 'library' | 'libraries'>, io: Io): GuestName {
+function onlyOne(flags: Pick<GuestsFlags, 'library' | 'libraries'>, io: Io): LibraryRef {
   const [guest, other] = namesOf(flags, io);
   if (guest === undefined || other !== undefined)
     throw new InputError('--replay: say with which one, by --libraries or --library');

@@ -1,7 +1,7 @@
 import { policyOf } from '../deviations/index.js';
 import { judgeAsExpected, judgedProperties } from '../properties/expectation.js';
 import { judgeObserved, type ObservedVerdict, showsOutside } from '../properties/history/observed.js';
-import { type Observation, playOnRedis, unplayableBecause } from '../real/stage/index.js';
+import { notReplayableReason, type Observation, playOnRedis } from '../real/stage/index.js';
 import type { Expectation, PropertyId, Schedule, Verdict } from '../scenarios/index.js';
 import { findReplayable, NOISE, type Noise, type Playable, standsIn } from './retime/margin.js';
 
@@ -39,7 +39,7 @@ export async function realOutcome(
   const judgement = judgeAsExpected(schedule, expect);
   const { verdict: simulated } = judgement;
   const refused = (reason: string): RealOutcome => ({ id, simulated, status: 'refused', reason, play: null });
-  const impossible = unplayableBecause(schedule);
+  const impossible = notReplayableReason(schedule);
   if (impossible !== null) return refused(impossible);
   const hidden = judgement.violations.find(
     (it) => judgedProperties(expect).includes(it.property) && !showsOutside(it, policyOf(schedule.policy)),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DEFAULT_SETTINGS, forgetfulNodesTolerated } from '../core/index.js';
+import { DEFAULT_SETTINGS, toleratedDataLoss } from '../core/index.js';
 import { deviates, hasFencingTokens, policyPlus, policyWith, quorumOf, REFERENCE, votesWantedOf } from './index.js';
 
 const upTo7 = [1, 2, 3, 4, 5, 6, 7];
@@ -73,15 +73,15 @@ describe('the votes wanted', () => {
 
 describe('the tolerance for forgetful nodes', () => {
   it('is 0, 1, 2 of five nodes with 3, 4, 5 votes', () => {
-    expect([3, 4, 5].map((votes) => forgetfulNodesTolerated(votes, 3, 5))).toEqual([0, 1, 2]);
+    expect([3, 4, 5].map((votes) => toleratedDataLoss(votes, 3, 5))).toEqual([0, 1, 2]);
   });
 
   it('is one higher for an even number of nodes, where two quorums share two', () => {
-    expect([3, 4].map((votes) => forgetfulNodesTolerated(votes, 3, 4))).toEqual([1, 2]);
+    expect([3, 4].map((votes) => toleratedDataLoss(votes, 3, 4))).toEqual([1, 2]);
   });
 
   it('is none, not a negative number, when two quorums need not meet', () => {
-    expect(forgetfulNodesTolerated(2, 2, 5)).toBe(0);
+    expect(toleratedDataLoss(2, 2, 5)).toBe(0);
   });
 });
 

@@ -15,11 +15,11 @@ import { EPOCH_MS, GuestHost } from './guest-host.js';
 import { BeliefEnd, firstWithout, Hold } from './hold.js';
 import {
   type Belief,
-  beliefIn,
   extensionOf,
+  heldShapeError,
   type LockUnderTest,
+  readHoldEnd,
   releaseOf,
-  whatIsWrongWithHeld,
 } from './lock-under-test.js';
 
 /** A lock that would be held for so many TTLs without an extension is one without an end. */
@@ -84,7 +84,7 @@ export class GuestClient extends GuestHost {
 
   private deadlineOf(hold: Hold): LocalTime {
     const { held, otherwise } = hold;
-    const untilMs = this.look(() => beliefIn(held, this.wallMs(), otherwise));
+    const untilMs = this.look(() => readHoldEnd(held, this.wallMs(), otherwise));
     if (untilMs === Number.POSITIVE_INFINITY) return this.saidUntil(hold);
     this.session.checkPlausible(this, untilMs);
     return localTime(Math.max(0, Math.floor((untilMs - EPOCH_MS) * 1000)));
@@ -93,7 +93,7 @@ export class GuestClient extends GuestHost {
   /** Until when a lock that says now that it is held will say so, if nothing happens but that time passes. */
   private saidUntil(hold: Hold): LocalTime {
     const { held } = hold;
-    const isHeld = (): boolean => beliefIn(held, EPOCH_MS, Number.POSITIVE_INFINITY) === Number.POSITIVE_INFINITY;
+    const isHeld = (): boolean => readHoldEnd(held, EPOCH_MS, Number.POSITIVE_INFINITY) === Number.POSITIVE_INFINITY;
     if (!this.readsClocks(isHeld)) return localTime(LONGEST_US);
     const { now } = this.context;
     const says = (at: number): boolean => this.look(isHeld, trueTime(at));
@@ -205,7 +205,7 @@ export class GuestClient extends GuestHost {
   }
 
   private given(hold: Hold, client: LockUnderTest, held: unknown): void {
-    const wrong = this.look(() => whatIsWrongWithHeld(client, held));
+    const wrong = this.look(() => heldShapeError(client, held));
     if (wrong === null) this.acquired(hold, held);
     else this.session.refuse(wrong);
   }

@@ -4,7 +4,7 @@ import { loadLua } from '../wire/index.js';
 import { GuestClient } from './guest-client.js';
 import type { MakeLock } from './lock-under-test.js';
 import { replayGuests } from './run.js';
-import { nothingSeen } from './seen.js';
+import { noCalls } from './seen.js';
 import type { LockFactory } from './session.js';
 
 export type { LockFactory } from './session.js';
@@ -27,12 +27,12 @@ export async function lockFactoryOf(
   { nodes = 3, ...hooks }: Pick<LockFactory, 'tap' | 'nodeAt' | 'besides'> & { readonly nodes?: number } = {},
 ): Promise<LockFactory> {
   await loadLua();
-  const seen = nothingSeen();
+  const seen = noCalls();
   const subject: LockFactory = { name, make, commandTimeoutMs, bounds: false, scripts: new Map(), seen, ...hooks };
   for (const extendsItself of [false, true]) await replayGuests(subject, onNodes(REHEARSAL, nodes), { extendsItself });
   const { monitors } = await replayGuests({ ...subject, commandTimeoutMs: undefined }, onNodes(SILENT_NODE, nodes));
   const { world } = await replayGuests(subject, onNodes(TWO_RESOURCES, nodes));
-  const known = { ...subject, bounds: monitors.bounds, seen: { ...nothingSeen(), sockets: seen.sockets } };
+  const known = { ...subject, bounds: monitors.bounds, seen: { ...noCalls(), sockets: seen.sockets } };
   return { besides: besidesOf(world.clients[0]), ...known };
 }
 

@@ -97,7 +97,7 @@ function isData(lock: object, name: Predicate): boolean {
  *
  * @param otherwise - What it is, if the lock says nothing.
  */
-export function beliefIn(held: unknown, nowMs: number, otherwise: Belief): Belief {
+export function readHoldEnd(held: unknown, nowMs: number, otherwise: Belief): Belief {
   if (typeof held !== 'object' || held === null) return otherwise;
   const lock = held as HeldLock;
   if (typeof lock.remaining === 'function') return nowMs + lock.remaining();
@@ -132,7 +132,7 @@ export function extensionOf(client: LockUnderTest, held: unknown, ttlMs: number)
 }
 
 /** Says what is wrong with what was given for a client, or `null`. */
-export function whatIsWrongWith(client: unknown): string | null {
+export function lockShapeError(client: unknown): string | null {
   if (typeof client !== 'object' || client === null) return 'the client has to be an object';
   const parts = client as LockUnderTest;
   for (const name of ['acquire', 'using', 'release', 'extend'] as const) {
@@ -144,7 +144,7 @@ export function whatIsWrongWith(client: unknown): string | null {
 }
 
 /** Says what is wrong with what a client gave for a held lock, or `null`. Asks it what it says of itself. */
-export function whatIsWrongWithHeld(client: LockUnderTest, held: unknown): string | null {
+export function heldShapeError(client: LockUnderTest, held: unknown): string | null {
   const lock: Partial<Record<keyof HeldLock, unknown>> = typeof held === 'object' && held !== null ? held : {};
   const has = (name: keyof HeldLock): boolean => lock[name] !== undefined && lock[name] !== null;
   if (client.release === undefined && typeof lock.release !== 'function' && typeof lock.unlock !== 'function')

@@ -3,7 +3,7 @@ import { nodeName } from '../sim/index.js';
 import type { Library } from './libraries/index.js';
 import { memberIndex } from './member-index.js';
 import { VIOLATION_KINDS, type ViolationKind } from './search/kinds.js';
-import { nothingSeen } from './seen.js';
+import { noCalls } from './seen.js';
 import type { LockFactory, Member } from './session.js';
 
 /** A library that is loaded; `library` is what the matrix knows of it. */
@@ -32,7 +32,7 @@ export function mixOf(old: Loaded, joining: Loaded, sameKey: boolean): LockFacto
     name: `${old.name} beside ${joining.name}`,
     bounds: old.bounds && joining.bounds,
     scripts: new Map([...old.scripts, ...joining.scripts]),
-    seen: { ...nothingSeen(), sockets: old.seen.sockets || joining.seen.sockets },
+    seen: { ...noCalls(), sockets: old.seen.sockets || joining.seen.sockets },
     notPromised: NOT_ASKED,
     members: [memberOf(old, sameKey ? joining : null), memberOf(joining, sameKey ? old : null)],
   };

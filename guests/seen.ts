@@ -24,7 +24,7 @@ export interface Seen {
 }
 
 /** Nothing yet. */
-export function nothingSeen(): Seen {
+export function noCalls(): Seen {
   const none = { nodesGiven: 0, nodesAsked: 0, extension: false, signal: false, sockets: false };
   return { ...none, rejection: undefined, waitsWithNodes: null, brokenOffAfter: 0 };
 }

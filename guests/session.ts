@@ -8,7 +8,7 @@ import type { GuestMonitors } from './guest-monitors.js';
 import { LOOP_ANSWERS } from './haste.js';
 import type { ProcessContext } from './host/owner.js';
 import { type ClientViolation, failure } from './judges/failure.js';
-import { type LockUnderTest, type MakeLock, whatIsWrongWith } from './lock-under-test.js';
+import { type LockUnderTest, lockShapeError, type MakeLock } from './lock-under-test.js';
 import { memberIndex } from './member-index.js';
 import { nodeAt } from './net/addresses.js';
 import type { ByteLine, Trouble } from './net/byte-log.js';
@@ -181,7 +181,7 @@ export class Session {
   }
 
   private checked(client: unknown): LockUnderTest {
-    const wrong = whatIsWrongWith(client);
+    const wrong = lockShapeError(client);
     if (wrong === null) return client as LockUnderTest;
     const error = new UnsupportedClient(`${this.subject.name}: ${wrong}`);
     this.refusal ??= error;

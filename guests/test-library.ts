@@ -15,7 +15,7 @@ import { type Cell, searchGuests } from './search/search.js';
 import { shrinkForGuest } from './search/shrink-guests.js';
 
 /** A library to test: one of the matrix, or a file of somebody's own; or two of the matrix, beside each other. */
-export interface GuestName {
+export interface LibraryRef {
   /** Its name in commands; of two, with a comma between. */
   readonly id: string;
   /** Of a library of one's own: the module's path. */
@@ -26,7 +26,7 @@ export interface GuestName {
 
 /** What is to be done to a library; plain, so that it can be sent to a worker. */
 export interface LibraryTestPlan {
-  readonly guest: GuestName;
+  readonly guest: LibraryRef;
   readonly faults: readonly string[];
   readonly runs: number;
   readonly seed: string;
@@ -80,7 +80,7 @@ interface OwnModule {
  *
  * @throws InputError for a file of one's own that cannot be loaded, or makes no lock.
  */
-export async function loadGuest({ id, path, sameKey = false }: GuestName): Promise<Loaded> {
+export async function loadGuest({ id, path, sameKey = false }: LibraryRef): Promise<Loaded> {
   install();
   const [old, joining] = path === undefined ? id.split(',') : [];
   if (old !== undefined && joining !== undefined)
@@ -173,7 +173,7 @@ interface ShownGuest extends Recording {
 }
 
 /** Shows a schedule with a guest. */
-export async function showGuest(guest: GuestName, schedule: Schedule, extendsItself: boolean): Promise<ShownGuest> {
+export async function showGuest(guest: LibraryRef, schedule: Schedule, extendsItself: boolean): Promise<ShownGuest> {
   const subject = await loadGuest(guest);
   const { run, violations } = await replayGuests(subject, schedule, { extendsItself });
   const kinds = [...new Set(violations.map(kindOf))];

@@ -2,7 +2,7 @@ import { judgedProperties } from '../properties/expectation.js';
 import type { Judgement } from '../properties/index.js';
 import type { PropertyId, Scenario, Schedule } from '../scenarios/index.js';
 import { counterfactual, likelihood } from './futures.js';
-import type { Other, Payload } from './payload.js';
+import type { ComparedRun, Payload } from './payload.js';
 import { candidates, preventions } from './prevention.js';
 import { type RunSnapshot, snapshotOf } from './run-snapshot.js';
 import { partOf } from './windows.js';
@@ -93,7 +93,7 @@ export function payloadOf(input: ReportInput): Payload {
   return reportOf(input).payload;
 }
 
-function otherOf({ other }: ReportInput): Other | null {
+function otherOf({ other }: ReportInput): ComparedRun | null {
   if (other === undefined) return null;
   const { input, names } = other;
   const { id, schedule, scenario, judgement, replay } = input;

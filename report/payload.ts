@@ -31,11 +31,11 @@ interface Runnable {
   /** Mitigations to offer, the most to the point first; others can be typed. */
   readonly mitigations: readonly string[];
   /** Another run that it is compared with. */
-  readonly other: Other | null;
+  readonly other: ComparedRun | null;
 }
 
 /** A run beside that of the page, which runs it as well. */
-export interface Other extends Pick<Payload, 'id' | 'title' | 'replay' | 'schedule' | 'hash' | 'taken'> {
+export interface ComparedRun extends Pick<Payload, 'id' | 'title' | 'replay' | 'schedule' | 'hash' | 'taken'> {
   /** What the run of the page, and this one, are called beside each other. */
   readonly names: readonly [this: string, other: string];
   readonly also: readonly PropertyId[];

@@ -13,7 +13,7 @@ export interface VoteCase {
 }
 
 /** These nodes forget everything, one after the other, a millisecond apart; a rival comes when all have. */
-export function amnesiaAttack({ nodes, quorum, votes }: VoteCase, forgetful: readonly number[]): Attack {
+export function dataLossAttack({ nodes, quorum, votes }: VoteCase, forgetful: readonly number[]): Attack {
   const atUs = (place: number): number => CLAIMED_US + 1000 * (place + 1);
   const faults = forgetful.map(
     (node, place): Fault => ({ kind: 'crash', atUs: atUs(place), node: `n${node}`, restartAfterUs: 0 }),
@@ -41,7 +41,7 @@ export function leastForQuorum(wanted: VoteCase): number {
 
 function leastForgetful(wanted: VoteCase, broken: (run: Attack) => boolean): number {
   for (let size = 0; size <= wanted.nodes; size++) {
-    for (const nodes of subsets(wanted.nodes, size)) if (broken(amnesiaAttack(wanted, nodes))) return size;
+    for (const nodes of subsets(wanted.nodes, size)) if (broken(dataLossAttack(wanted, nodes))) return size;
   }
   throw new Error('holds even if every node forgets');
 }

@@ -55,7 +55,7 @@ function silence(wanted: SilenceCase): Setting {
 }
 
 /** A rival whose SETs are carried out `beforeUs` before the last key of a blocking minority is gone. */
-export function silenceAttack(wanted: SilenceCase, beforeUs = 0): Attack {
+export function holderCrashAttack(wanted: SilenceCase, beforeUs = 0): Attack {
   const setting = silence(wanted);
   const run = attack(setting, wanted.ghostUs ?? wanted.delayUs);
   return beforeUs === 0 ? run : strikeAt(setting, run.strikeUs - beforeUs);
@@ -63,7 +63,7 @@ export function silenceAttack(wanted: SilenceCase, beforeUs = 0): Attack {
 
 /** From the last word of a client to the instant at which a rival's SETs succeed, µs. */
 export function freeAfterSilence(wanted: SilenceCase): number {
-  const run = silenceAttack(wanted);
+  const run = holderCrashAttack(wanted);
   if (!run.claims.some((claim) => claim.client === 'c2')) throw new Error('the rival does not get the lock');
   return run.strikeUs;
 }

@@ -81,7 +81,7 @@ describe('a wrong formula is noticed', () => {
 describe('what measures', () => {
   const MEASURING =
     /^(adversary|bisect|watch|rates|steps|restart|fsync|forgetful|extensions|split|timeouts|waiting|fencing|effects)\.ts$/;
-  const FORMULA = /computed|search\/bounds|assumptions|driftAllowanceUs|deadlineOf|isValid|forgetfulNodesTolerated/;
+  const FORMULA = /computed|search\/bounds|assumptions|driftAllowanceUs|deadlineOf|isValid|toleratedDataLoss/;
 
   it('imports no formula', () => {
     const folders = [import.meta.dirname, join(import.meta.dirname, '../../search/frontier')];

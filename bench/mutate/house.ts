@@ -23,7 +23,7 @@ const MUTATED: readonly string[] = [
 ];
 
 /** All errors that can be planted in `core`, and the modules with them, by name. */
-export function plantAll(root: string): {
+export function instrumentAll(root: string): {
   readonly mutants: readonly CoreMutant[];
   readonly modules: ReadonlyMap<string, string>;
 } {

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { ask } from './ask.js';
 import { killedByTests } from './core-tests.js';
-import { makeCopies, plantAll } from './house.js';
+import { instrumentAll, makeCopies } from './house.js';
 import { keysOf, readSurvivors } from './survivors.js';
 
 const FOLDER = '.lockstep/mutate';
@@ -36,7 +36,7 @@ const { values } = parseArgs({
 });
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
-const { mutants: all, modules } = plantAll(root);
+const { mutants: all, modules } = instrumentAll(root);
 const keys = keysOf(all);
 const mutants = values.only === undefined ? all : all.filter(({ file }) => file === `core/${values.only}.ts`);
 const killers = new Map<number, Kill>();

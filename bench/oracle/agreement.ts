@@ -21,7 +21,7 @@ import {
 } from '../../sim/index.js';
 import type { Finding } from './finding.js';
 import { checkTrace, OFFLINE } from './offline.js';
-import { RoughAdversary } from './rough.js';
+import { StressAdversary } from './rough.js';
 
 /** What the two checkers say differently about one run. */
 interface Disagreement {
@@ -168,7 +168,7 @@ function draw(streams: RandomStreams, run: number): { readonly setup: Setup; rea
   const faultModel = WEATHERS[(run >> 1) % WEATHERS.length] ?? WITHIN_ASSUMPTIONS;
   const runConfig = drawPremise(faultModel, COMBINED, premiseStream(streams, run));
   const drawn = new RandomAdversary(faultModel, runConfig, streams, run);
-  const adversary = run % 2 === 0 ? drawn : new RoughAdversary(drawn, streams.stream(run, ROUGH));
+  const adversary = run % 2 === 0 ? drawn : new StressAdversary(drawn, streams.stream(run, ROUGH));
   return { setup: runConfig.setup, adversary };
 }
 

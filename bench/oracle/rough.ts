@@ -18,7 +18,7 @@ const RESOURCES: readonly [readonly string[], ...(readonly string[])[]] = [['a']
  * Another adversary, made worse: several resources, several locks of one client at a time, writes, and faults far outside of what the lock assumes, at equal
  * instants more often than not. What checkers of histories disagree about is in such runs, if anywhere.
  */
-export class RoughAdversary implements Adversary {
+export class StressAdversary implements Adversary {
   private readonly inner: Adversary;
   private readonly draw: RandomStream;
   private readonly own: Fault[] = [];

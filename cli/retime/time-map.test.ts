@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { candidateScales, mapped, restPace } from './time-map.js';
+import { candidateScales, idleScale, mapped } from './time-map.js';
 
 const TTL_US = 10_000_000;
 const instants = fc.array(fc.nat(30_000_000), { maxLength: 10 });
@@ -9,7 +9,7 @@ test('every pace keeps the order, and what lies a key’s life apart stays a key
   fc.assert(
     fc.property(instants, fc.nat(30_000_000), fc.nat(5_000_000), (written, atUs, laterUs) => {
       for (const map of candidateScales(TTL_US, written)) {
-        expect(restPace(map)).toBeGreaterThan(0);
+        expect(idleScale(map)).toBeGreaterThan(0);
         expect(mapped(map, atUs + laterUs)).toBeGreaterThanOrEqual(mapped(map, atUs));
         expect(mapped(map, atUs + TTL_US)).toBe(mapped(map, atUs) + map.realPeriodUs);
       }

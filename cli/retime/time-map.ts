@@ -20,7 +20,7 @@ export interface TimeMap {
 }
 
 /** How much faster than the schedule time runs outside the zones; not positive for a map that is none. */
-export function restPace({ periodUs, realPeriodUs, zones, stretch }: TimeMap): number {
+export function idleScale({ periodUs, realPeriodUs, zones, stretch }: TimeMap): number {
   const zonesUs = zones.reduce((sum, { fromUs, toUs }) => sum + toUs - fromUs, 0);
   return (realPeriodUs - zonesUs * stretch) / (periodUs - zonesUs);
 }
@@ -31,7 +31,7 @@ export function mapped(map: TimeMap, atUs: number): number {
   const periods = Math.floor(atUs / periodUs);
   const within = atUs - periods * periodUs;
   const stretchedUs = zones.reduce((sum, { fromUs, toUs }) => sum + Math.max(0, Math.min(within, toUs) - fromUs), 0);
-  return Math.round(periods * realPeriodUs + stretchedUs * stretch + (within - stretchedUs) * restPace(map));
+  return Math.round(periods * realPeriodUs + stretchedUs * stretch + (within - stretchedUs) * idleScale(map));
 }
 
 /** Instants that lie so near each other that a real machine would blur them, µs. */
@@ -67,7 +67,7 @@ export function candidateScales(ttlUs: number, instants: readonly number[]): Tim
     map(Math.max(2_000_000, 10 * ttlUs), [], 1),
   ];
   // A zone must fit into its period, and leave time for the rest of it.
-  return all.filter((it) => it.zones.every(({ toUs }) => toUs <= ttlUs) && restPace(it) > 0);
+  return all.filter((it) => it.zones.every(({ toUs }) => toUs <= ttlUs) && idleScale(it) > 0);
 }
 
 function zonesAround(instants: readonly number[], periodUs: number): Zone[] {

@@ -110,7 +110,7 @@ function ungrounded({ lock, property, detail }: Observed['unfounded'][number]): 
 
 /** Whether somebody waited to the end for what nobody held, for longer than anything can explain. */
 function nobodyAcquires({ history, down, waiting, patienceUs, endUs }: Observed): boolean {
-  const ends = beliefEnds(history);
+  const ends = holdEnds(history);
   const quorumSince = Math.max(0, ...down.map(({ toUs }) => toUs));
   return waiting.some(({ resources, sinceUs }) => {
     const freeSince = Math.max(0, ...resources.map((resource) => ends.get(resource) ?? 0));
@@ -119,7 +119,7 @@ function nobodyAcquires({ history, down, waiting, patienceUs, endUs }: Observed)
 }
 
 /** When the last belief in each resource ended or will end, µs. */
-function beliefEnds(history: readonly LockLine[]): Map<string, number> {
+function holdEnds(history: readonly LockLine[]): Map<string, number> {
   const locks = new Map<string, { readonly resources: readonly string[]; endUs: number }>();
   for (const line of history) {
     if (line.type === 'acquire') locks.set(line.lock, { resources: line.resources, endUs: 0 });

@@ -92,8 +92,8 @@ export class Lock implements AsyncDisposable {
   }
 
   /** How many of the nodes that voted may forget the lock in a crash without another client getting it: see `votesWanted`. */
-  get forgetfulNodesTolerated(): number {
-    return this.#run.forgetfulNodesTolerated;
+  get toleratedDataLoss(): number {
+    return this.#run.toleratedDataLoss;
   }
 
   /**

@@ -56,7 +56,7 @@ describe.skipIf(!canRunOnRedis('the lock on five real nodes'))('the lock on five
     await using lock = await redlock.acquire(fresh(), 5000);
     while (lock.votes.unanswered.length > 0) await sleep(1);
     expect(lock.votes.granted).toEqual([0, 1, 2, 3, 4]);
-    expect(lock.forgetfulNodesTolerated).toBe(2);
+    expect(lock.toleratedDataLoss).toBe(2);
   });
 
   test('two clients exclude each other', async () => {

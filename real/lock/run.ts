@@ -2,7 +2,6 @@ import {
   allNodes,
   type Command,
   type FencingToken,
-  forgetfulNodesTolerated,
   type LocalTime,
   type LockEvent,
   type LockPolicy,
@@ -13,6 +12,7 @@ import {
   SOUND,
   size,
   type Timer,
+  toleratedDataLoss,
   union,
   type Votes,
   votesOf,
@@ -204,8 +204,8 @@ export class LockRun extends LockDriver {
     return this.votesFrom(votesOf(this.state.votes, this.state.electorate.needed));
   }
 
-  get forgetfulNodesTolerated(): number {
-    return forgetfulNodesTolerated(size(this.state.votes.yes), this.state.electorate.needed, this.nodes);
+  get toleratedDataLoss(): number {
+    return toleratedDataLoss(size(this.state.votes.yes), this.state.electorate.needed, this.nodes);
   }
 
   get held(): boolean {

@@ -82,7 +82,7 @@ describe.skipIf(!canRunOnRedis('Sentinel', 'processes'))('a master found through
     await clients[2]?.set('a', 'another', 'PX', 60_000);
     const first = await redlock.acquire('a', 60_000);
     expect(first.votes.granted).toEqual([0, 1]);
-    expect(first.forgetfulNodesTolerated).toBe(0);
+    expect(first.toleratedDataLoss).toBe(0);
     await failOver();
     await clients[2]?.del('a');
     const second = await redlock.acquire('a', 60_000);
@@ -92,7 +92,7 @@ describe.skipIf(!canRunOnRedis('Sentinel', 'processes'))('a master found through
   test('forgets what was not replicated: a lock with a vote more than the quorum excludes others all the same', async () => {
     const failOver = await cutReplication();
     const first = await redlock.acquire('a', 60_000, { votesWanted: 'all' });
-    expect(first.forgetfulNodesTolerated).toBe(1);
+    expect(first.toleratedDataLoss).toBe(1);
     await failOver();
     expect(await redlock.tryAcquire('a', 1000)).toBeNull();
     expect(first.remaining()).toBeGreaterThan(0);

@@ -52,7 +52,7 @@ export interface RedlockSettings extends PolicyOnly {
   /**
    * Votes to wait for, between the quorum and the number of nodes. Each vote above the quorum tolerates one more node
    * that forgets the lock in a crash, and costs the wait for it. Fewer are accepted once all nodes have answered or
-   * timed out: see `lock.forgetfulNodesTolerated`. Default `quorum`.
+   * timed out: see `lock.toleratedDataLoss`. Default `quorum`.
    */
   readonly votesWanted?: 'quorum' | 'all' | number;
   /** Most extensions of one lock, automatic ones included; `null` is no limit. Default `null`. */

@@ -97,7 +97,7 @@ describe('the surface, on ioredis-mock', () => {
       quorum: 3,
       nodes: 5,
     });
-    expect(lock.forgetfulNodesTolerated).toBe(2);
+    expect(lock.toleratedDataLoss).toBe(2);
   });
 
   test('limits extensions', async () => {

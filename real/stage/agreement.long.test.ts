@@ -3,7 +3,7 @@ import { loadCatalogue } from '../../scenarios/catalogue.js';
 import { lock, schedule } from '../../sim/testing/schedule.js';
 import { simulated, staged } from '../testing/same-words.js';
 import { beyondVirtual, useVirtualTime } from '../testing/virtual-stage.js';
-import { unplayableBecause } from './index.js';
+import { notReplayableReason } from './index.js';
 
 /*
  * One schedule, one meaning: the clients of the stage and those of the simulator, in virtual time, on the same nodes.
@@ -29,7 +29,7 @@ test('a client that is frozen across its check writes so long after the claim', 
 const TIES = ['S56'];
 
 const playable = loadCatalogue().filter(
-  ({ id, schedule: it }) => !TIES.includes(id) && !beyondVirtual(it) && unplayableBecause(it, true) === null,
+  ({ id, schedule: it }) => !TIES.includes(id) && !beyondVirtual(it) && notReplayableReason(it, true) === null,
 );
 
 test('is a test of a good part of the catalogue', () => expect(playable.length).toBeGreaterThan(40));

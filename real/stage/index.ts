@@ -1,3 +1,3 @@
 export type { Observation } from './observation.js';
 export { playOnRedis } from './stage.js';
-export { unplayableBecause } from './unplayable.js';
+export { notReplayableReason } from './unplayable.js';

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { realOutcome } from '../../cli/real-outcome.js';
 import { findScenario } from '../../scenarios/catalogue.js';
 import { canRunOnRedis } from '../testing/can-run.js';
-import { playOnRedis, unplayableBecause } from './index.js';
+import { notReplayableReason, playOnRedis } from './index.js';
 
 const { signal } = new AbortController();
 
@@ -16,13 +16,13 @@ test.each([
   ['S71', 'cluster.scripts: its clients send scripts by their text'],
   ['S03', null],
 ])('%s: %s', (id, reason) => {
-  expect(unplayableBecause(findScenario(id).schedule, true)).toBe(reason);
+  expect(notReplayableReason(findScenario(id).schedule, true)).toBe(reason);
 });
 
 test('clocks of nodes need libfaketime', () => {
   const { schedule } = findScenario('S20');
-  expect(unplayableBecause(schedule, false)).toContain('libfaketime');
-  expect(unplayableBecause(schedule, true)).toBeNull();
+  expect(notReplayableReason(schedule, false)).toContain('libfaketime');
+  expect(notReplayableReason(schedule, true)).toBeNull();
 });
 
 describe.skipIf(!canRunOnRedis('scenarios on real nodes', 'processes'))('a scenario on real nodes', () => {

@@ -4,7 +4,7 @@ import { FAULT_KINDS, type Fate, scenarioJsonSchema } from '../../scenarios/inde
 import { lock, type Parts, schedule } from '../../sim/testing/schedule.js';
 import { simulated, staged } from '../testing/same-words.js';
 import { useVirtualTime } from '../testing/virtual-stage.js';
-import { PLAYED, unplayableBecause } from './unplayable.js';
+import { notReplayableReason, PLAYED } from './unplayable.js';
 
 useVirtualTime();
 
@@ -252,7 +252,7 @@ describe('each choice of a policy', () => {
       for (const change of changes) {
         const policy = change(base.policy ?? {});
         const plan = schedule({ ...base, policy });
-        expect(unplayableBecause(plan, true)).toBeNull();
+        expect(notReplayableReason(plan, true)).toBeNull();
         const real = staged(plan);
         expect(real, `base ${i}, ${name} ${JSON.stringify(policy)}`).toEqual(simulated(plan));
         told.add(`${i} ${real.join()}`);
@@ -268,7 +268,7 @@ describe('each choice of a policy', () => {
     ['deviations: grants-count', { deviations: ['grants-count'] }],
     ['deviations: fence-max', { deviations: ['fence-max', 'grants-count'] }],
   ] as const)('%s is refused by its name', (path, policy) => {
-    expect(unplayableBecause(schedule({ policy }), true)).toMatch(new RegExp(`^policy\\.${path}: `));
+    expect(notReplayableReason(schedule({ policy }), true)).toMatch(new RegExp(`^policy\\.${path}: `));
   });
 });
 
@@ -278,7 +278,7 @@ test.each([
   ['n1', 1_000, null],
 ])('the clock of %s set by %d µs: %s', (process, byUs, reason) => {
   const plan = schedule({ faults: [{ kind: 'clock-step', process, atUs: 0, byUs }] });
-  expect(unplayableBecause(plan, true)).toBe(reason);
+  expect(notReplayableReason(plan, true)).toBe(reason);
 });
 
 test('each kind of fault is in the list', () => {

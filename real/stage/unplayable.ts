@@ -293,7 +293,7 @@ function obstacleIn<Owner extends object>(
  *
  * @param clocks - Whether nodes can have clocks of their own.
  */
-export function unplayableBecause(schedule: Schedule, clocks: boolean = findFaketime() !== undefined): string | null {
+export function notReplayableReason(schedule: Schedule, clocks: boolean = findFaketime() !== undefined): string | null {
   const { cluster, clients, faults, fates } = schedule;
   const policy = policyOf(schedule.policy);
   const context: Context = { schedule, policy, clocks };

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { appendFileSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { ClientOrders, ClientReport, TortureClient } from './types.js';
+import type { ClientConfig, ClientReport, TortureClient } from './types.js';
 
 /** How long a client may take to finish what it is doing when it is told to stop, ms. */
 const STOP_MS = 15_000;
@@ -24,12 +24,12 @@ interface Member {
 /** The client processes of a torture run. Those that are killed are replaced by new ones with new names. */
 export class ClientPool {
   readonly #folder: string;
-  readonly #orders: (place: number) => Omit<ClientOrders, 'client' | 'historyPath'>;
+  readonly #orders: (place: number) => Omit<ClientConfig, 'client' | 'historyPath'>;
   readonly #members: Member[] = [];
   /** Who works at each place now. */
   readonly #working: Member[] = [];
 
-  constructor(folder: string, orders: (place: number) => Omit<ClientOrders, 'client' | 'historyPath'>) {
+  constructor(folder: string, orders: (place: number) => Omit<ClientConfig, 'client' | 'historyPath'>) {
     this.#folder = folder;
     this.#orders = orders;
   }
@@ -37,7 +37,7 @@ export class ClientPool {
   hire(place: number): void {
     const name = `c${this.#members.length + 1}`;
     const historyPath = join(this.#folder, `${name}.jsonl`);
-    const orders: ClientOrders = { client: name, historyPath, ...this.#orders(place) };
+    const orders: ClientConfig = { client: name, historyPath, ...this.#orders(place) };
     const args = [...(SOURCE ? ['--import', 'tsx'] : []), SCRIPT.pathname, JSON.stringify(orders)];
     const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
     const ended = new Promise<number | null>((resolve) => {

@@ -4,7 +4,7 @@ import { openClient } from '../client-libraries.js';
 import { openHistory, type RecordedLock, Recorder } from '../history/recorder.js';
 import { type Draw, streamOf } from './plan.js';
 import { RestBridge } from './rest-bridge.js';
-import type { ClientOrders, ClientReport, TortureClient } from './types.js';
+import type { ClientConfig, ClientReport, TortureClient } from './types.js';
 
 /*
  * A client process of a torture run: takes and releases locks as real programs do, records what happens, and tells
@@ -16,13 +16,13 @@ const REPORT_MS = 300;
 const GUARD_MS = 20;
 
 class TorturedClient {
-  readonly #orders: ClientOrders;
+  readonly #orders: ClientConfig;
   readonly #recorder: Recorder;
   #report: ClientReport = { calls: 0, acquired: 0, longestCallMs: 0 };
   readonly #draw: Draw;
   #stopping = false;
 
-  constructor(orders: ClientOrders, recorder: Recorder) {
+  constructor(orders: ClientConfig, recorder: Recorder) {
     this.#orders = orders;
     this.#recorder = recorder;
     this.#draw = streamOf(orders.seed, `client ${orders.client}`);
@@ -86,7 +86,7 @@ async function openNode(library: TortureClient, url: string): Promise<{ readonly
   return { client: { url: bridge.url, token: bridge.token }, close: () => bridge.close() };
 }
 
-async function main(orders: ClientOrders): Promise<void> {
+async function main(orders: ClientConfig): Promise<void> {
   // Ctrl-C in a terminal reaches the whole group; the parent decides when this process ends.
   process.on('SIGINT', () => {});
   process.on('disconnect', () => process.exit(0));

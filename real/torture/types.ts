@@ -138,7 +138,7 @@ export interface TortureResult {
 }
 
 /** What a client process is told. */
-export interface ClientOrders {
+export interface ClientConfig {
   readonly client: string;
   readonly seed: string;
   readonly library: TortureClient;

@@ -18,7 +18,7 @@ import { type FoldedRetries, foldRetries } from './retries.js';
 import { foldedScale, linearScale, orderScale, type Scale, type ScaleOptions } from './scale.js';
 import type { Scene } from './scene.js';
 import { faultSpansOf, type KeySpan, keySpansOf, truthSpansOf } from './spans.js';
-import { truthLane, writesLane } from './truth-lane.js';
+import { quorumLane, writesLane } from './truth-lane.js';
 
 const FOOT = 34;
 
@@ -144,7 +144,7 @@ function lanePlans(
   const hidden: Scene = { ...scene, events: none, claims: none };
   const of = (id: string): Scene => (shows(id) ? scene : hidden);
   return [
-    ...(seenBy === null ? resources.map((resource) => truthLane(resource, scene, scale, truths)) : []),
+    ...(seenBy === null ? resources.map((resource) => quorumLane(resource, scene, scale, truths)) : []),
     ...scene.clients.map((id) =>
       bare(clientLane(id, of(id), scale, { faults, clocks, retries: shows(id) ? retries : none })),
     ),

@@ -87,7 +87,7 @@ function close(span: KeySpan, event: TraceEvent, crash: TraceEvent | undefined, 
 }
 
 /** How many nodes held a token, in a stretch of time in which that did not change. */
-export interface TruthSpan {
+export interface QuorumSpan {
   readonly resource: string;
   readonly token: number;
   readonly fromUs: number;
@@ -102,7 +102,7 @@ export interface TruthSpan {
 }
 
 /** Which token a quorum really held, and where one had fallen below it; what never had a quorum is left out. */
-export function truthSpansOf(scene: Scene, keys: readonly KeySpan[]): TruthSpan[] {
+export function truthSpansOf(scene: Scene, keys: readonly KeySpan[]): QuorumSpan[] {
   const groups = new Map<string, KeySpan[]>();
   for (const key of keys) {
     const place = `${key.resource} ${key.token}`;
@@ -122,7 +122,7 @@ function quorumFor(token: number, scene: Scene): [quorum: number, nodes: number]
   return [claim.quorum, event === undefined ? nodes : numberOf(event, 'nodes')];
 }
 
-function countsOf(group: readonly KeySpan[], quorum: number, nodes: number): TruthSpan[] {
+function countsOf(group: readonly KeySpan[], quorum: number, nodes: number): QuorumSpan[] {
   const [first] = group;
   if (first === undefined) return [];
   const changes = group
@@ -131,7 +131,7 @@ function countsOf(group: readonly KeySpan[], quorum: number, nodes: number): Tru
       { atUs: key.toUs, by: -1, seq: key.endSeq < 0 ? key.seq : key.endSeq },
     ])
     .sort((a, b) => a.atUs - b.atUs || b.by - a.by);
-  const spans: TruthSpan[] = [];
+  const spans: QuorumSpan[] = [];
   let votes = 0;
   let had = false;
   let seqs: readonly number[] = [];

@@ -7,10 +7,10 @@ import { resourceLane } from './messages.js';
 import { Notes, stacked } from './rows.js';
 import type { Scale } from './scale.js';
 import type { Scene } from './scene.js';
-import type { TruthSpan } from './spans.js';
+import type { QuorumSpan } from './spans.js';
 
 /** When a quorum really held which token, seen from outside. */
-export function truthLane(resource: string, scene: Scene, scale: Scale, all: readonly TruthSpan[]): LanePlan {
+export function quorumLane(resource: string, scene: Scene, scale: Scale, all: readonly QuorumSpan[]): LanePlan {
   const spans = all.filter((it) => it.resource === resource).sort((a, b) => a.fromUs - b.fromUs);
   const { rowOf, rows } = stacked(spans);
   return {
@@ -24,7 +24,7 @@ export function truthLane(resource: string, scene: Scene, scale: Scale, all: rea
   };
 }
 
-function truthMarks(span: TruthSpan, scene: Scene, scale: Scale, y: number): Mark[] {
+function truthMarks(span: QuorumSpan, scene: Scene, scale: Scale, y: number): Mark[] {
   const { token: tone, seq, endSeq, votes, nodes, quorum } = span;
   const name = `${scene.tokenName(tone)} ${votes}/${nodes}`;
   const has = votes >= quorum;

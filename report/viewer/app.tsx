@@ -1,7 +1,7 @@
 import type { JSX, RefObject } from 'preact';
 import { type StateUpdater, useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { describeEvent } from '../event-words.js';
-import type { Other, Payload } from '../payload.js';
+import type { ComparedRun, Payload } from '../payload.js';
 import { layout } from '../picture/layout.js';
 import { Bar, nextAxis } from './bar.js';
 import { DiffView, type Side } from './diff-view.js';
@@ -181,7 +181,7 @@ function sidesOf(
   opened: Opened,
   written: Opened,
   beside: Opened | null,
-  other: Other | null,
+  other: ComparedRun | null,
 ): { readonly a: Side; readonly b: Side; readonly mine: 'a' | 'b' } {
   const { settings } = opened;
   const having = settings.length === 0 ? '' : `with ${settings.join(' and ')}`;

@@ -1,7 +1,7 @@
 import type { TraceKind } from '../../sim/index.js';
 import { isFault } from '../fault-words.js';
 import type { Watched } from '../lock-states.js';
-import type { Other, Payload } from '../payload.js';
+import type { ComparedRun, Payload } from '../payload.js';
 import { type Scene, sceneOf } from '../picture/scene.js';
 import type { RunSnapshot } from '../run-snapshot.js';
 import type { Engine } from './start-engine.js';
@@ -49,7 +49,7 @@ export function rerun(engine: Engine, payload: Payload, settings: readonly strin
 }
 
 /** Runs the schedule that a page compares its own with. */
-export function rerunOther(engine: Engine, other: Other): Opened {
+export function rerunOther(engine: Engine, other: ComparedRun): Opened {
   const { schedule, taken, hash, stepAt } = engine.run(other.schedule, [], other.also);
   return { scene: sceneOf(schedule, taken), verdict: taken.verdict, hash, stepAt, settings: [] };
 }

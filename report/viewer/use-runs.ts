@@ -1,5 +1,5 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import type { Other, Payload } from '../payload.js';
+import type { ComparedRun, Payload } from '../payload.js';
 import { type Opened, opened as openedOf, rerun, rerunOther } from './model.js';
 import { type Engine, startEngine } from './start-engine.js';
 import type { Windows } from './windows.js';
@@ -22,7 +22,7 @@ export function useRuns(
   first: Opened,
   settings: readonly string[],
   windows: Windows | null,
-  other: Other | null,
+  other: ComparedRun | null,
 ): Runs {
   const engine = useEngine(payload);
   const written = useMemo(() => {
@@ -59,7 +59,7 @@ function reopened(engine: Engine | null, payload: Payload, settings: readonly st
 }
 
 /** As it was taken down, and run here once there is an engine; `null` if there is none to compare with yet. */
-function otherOpened(engine: Engine | null, other: Other | null): Opened | null {
+function otherOpened(engine: Engine | null, other: ComparedRun | null): Opened | null {
   if (other === null) return null;
   if (engine !== null) return rerunOther(engine, other);
   return other.taken === null ? null : openedOf(other, other.taken);

@@ -5,11 +5,11 @@ import {
   overtakenAttack,
   slowRoundAttack,
 } from '../../bench/bounds/extensions.js';
-import { amnesiaAttack } from '../../bench/bounds/forgetful.js';
+import { dataLossAttack } from '../../bench/bounds/forgetful.js';
 import { leastRestartDelay, restartAttack } from '../../bench/bounds/restart.js';
 import { splitSchedule } from '../../bench/bounds/split.js';
 import { clientStepAttack, greatestNodeStep, nodeStepAttack } from '../../bench/bounds/steps.js';
-import { silenceAttack, waitAttack } from '../../bench/bounds/waiting.js';
+import { holderCrashAttack, waitAttack } from '../../bench/bounds/waiting.js';
 import { judge } from '../../properties/judge.js';
 import { formatSchedule, parseScheduleText } from '../../scenarios/index.js';
 import { type Attack, EXACT, strikeAt, WORST } from './adversary.js';
@@ -23,7 +23,7 @@ const BEYOND: readonly (readonly [string, Attack])[] = [
   ['node step', nodeStepAttack(CASE, 105_001)],
   ['client step', clientStepAttack(CASE, 105_001)],
   ['restart', restartAttack({ ...CASE, crashUs: 1000 }, 9_895_999)],
-  ['amnesia', amnesiaAttack({ nodes: 5, quorum: 3, votes: 4 }, [0, 1])],
+  ['amnesia', dataLossAttack({ nodes: 5, quorum: 3, votes: 4 }, [0, 1])],
   ['base of an extension', slowRoundAttack(CASE, 'reply', 105_001)],
   ['minority extension', fewExtendedAttack(5, 3, 2)],
   ['overtaken extension', overtakenAttack(10_000, 'own-or-missing', 8_395)],
@@ -39,7 +39,7 @@ describe('the adversary', () => {
     const setting = { ...CASE, votes: 3, grain: EXACT };
     const sooner = [0, 1].map((us) => strikeAt(setting, CASE.delayUs + 10_000_000 - us).claims.length);
     expect(sooner).toEqual([2, 1]);
-    expect([0, 1].map((us) => silenceAttack(CASE, us).claims.length)).toEqual([1, 0]);
+    expect([0, 1].map((us) => holderCrashAttack(CASE, us).claims.length)).toEqual([1, 0]);
   });
 
   it('overlaps by a microsecond just beyond the boundary, and not at it', () => {

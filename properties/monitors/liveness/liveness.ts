@@ -8,7 +8,7 @@ import { instant, type Report } from '../instant.js';
 import { Durations } from './durations.js';
 import { PendingCalls } from './pending-calls.js';
 import { Progress } from './progress.js';
-import { StablePeriod, strikesHome } from './stable-period.js';
+import { hasEffect, StablePeriod } from './stable-period.js';
 import { UnboundedHold } from './unbounded-hold.js';
 import { UncontendedWait } from './uncontended-wait.js';
 
@@ -165,7 +165,7 @@ export class Liveness {
   /** A fault strikes, on this node or client; -1 for none. */
   strikes(fault: Fault, now: TrueTime, node: number, client: number): void {
     const { world } = this;
-    if (world === null || !strikesHome(fault, world, node, client)) return;
+    if (world === null || !hasEffect(fault, world, node, client)) return;
     this.catchUp(now);
     this.calm.strikes(fault, now, world, node);
     switch (fault.kind) {

@@ -157,7 +157,7 @@ export class StablePeriod {
 }
 
 /** Whether a fault does anything: who is down cannot go down again, freeze or forget. */
-export function strikesHome(fault: Fault, world: WatchedWorld, node: number, client: number): boolean {
+export function hasEffect(fault: Fault, world: WatchedWorld, node: number, client: number): boolean {
   switch (fault.kind) {
     case 'crash':
     case 'forget':
