@@ -137,13 +137,14 @@ const config: ViteUserConfig = defineConfig({
           ],
         },
       },
-      // Minutes of servers and browsers: fleets of workers, and what the documents tell people to type.
+      // Minutes of servers and browsers: fleets of workers, what the documents tell people to type, and the packed lock in other
+      // runtimes and bundlers.
       {
         extends: true,
         test: {
           ...TOGETHER,
           name: 'long',
-          include: ['{campaign,test}/**/*.long.test.ts'],
+          include: ['{campaign,test}/**/*.long.test.ts', 'real/lock/*.long.test.ts'],
         },
       },
       // Minutes of real nodes: torture, benchmarks, schedules in real time, containers (which replace a module).
@@ -154,6 +155,7 @@ const config: ViteUserConfig = defineConfig({
           name: 'real-long',
           experimental: { viteModuleRunner: true },
           include: ['real/**/*.long.test.ts'],
+          exclude: ['**/node_modules/**', 'real/lock/*.long.test.ts'],
         },
       },
       // Campaigns over a queue on a real Redis; their workers are processes of the build.

@@ -6,13 +6,13 @@ import { drawGuestRun } from './search/search.js';
 import { hashesOf } from './testing/hashes-of.js';
 
 describe.each(LIBRARIES)('$id', (library) => {
-  it('gives one hash for one seed in 1000 runs, in a fresh process, and while garbage is collected', async () => {
+  it('gives one hash for one seed in many runs, in a fresh process, and while garbage is collected', async () => {
     expect((await hashesOf(library.id)).size).toBe(1);
   });
 
-  it('is drained at once as by immediates, on 100 seeds', async () => {
+  it('is drained at once as by immediates, on 50 seeds', async () => {
     const subject = await loadSubject(library);
-    for (let seed = 0; seed < 100; seed++) {
+    for (let seed = 0; seed < 50; seed++) {
       const faults = FAULT_CLASSES[seed % FAULT_CLASSES.length];
       if (faults === undefined) continue;
       const [slow, fast] = [
