@@ -11,11 +11,15 @@ import { minifySync } from 'vite';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const OUT = `${ROOT}dist/report`;
 
-/** In a page the small form of zod does, and one generator of seedrandom. */
-const ALIASES = {
-  zod: 'zod/mini',
-  'zod/locales': `${ROOT}report/playground/app/no-locale.ts`,
-  seedrandom: `${ROOT}node_modules/seedrandom/seedrandom.js`,
+/** In a page one generator of seedrandom does. */
+const ALIASES = { seedrandom: `${ROOT}node_modules/seedrandom/seedrandom.js` };
+
+/** And as much of zod as the grammar of a schedule speaks. */
+const SMALL_ZOD = {
+  name: 'small-zod',
+  setup({ onResolve }) {
+    onResolve({ filter: /\/zod\.js$/ }, () => ({ path: `${ROOT}report/viewer/small-zod.ts` }));
+  },
 };
 
 const BUNDLES = {
@@ -41,6 +45,9 @@ for (const [name, options] of Object.entries(BUNDLES)) {
     outdir: OUT,
     entryNames: name,
     alias: ALIASES,
+    plugins: [SMALL_ZOD],
+    // Fields without a value are not written out.
+    tsconfigRaw: { compilerOptions: { useDefineForClassFields: false } },
   });
   for (const { path, text } of outputFiles) {
     const ending = path.slice(path.lastIndexOf('.'));
