@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { escaped } from '../text/escaped.js';
-import { htmlPage } from './page-shell.js';
+import { dataElement, htmlPage } from './page-shell.js';
 import type { Payload } from './payload.js';
 import { PICTURE_CSS } from './picture/style.js';
 import { type ViewerFiles, viewerFiles } from './viewer-files.js';
@@ -21,7 +21,7 @@ export function htmlReport(payload: Payload, files: ViewerFiles = viewerFiles())
     css: `${PICTURE_CSS}\n${style}`,
     scripts: [LOADER, script, ...(engine === null ? [] : [engine])],
     body: `<div id="app"><main><h1>${escaped(payload.title)}</h1><p>${escaped(payload.story)}</p><noscript><p>This page needs JavaScript, and nothing else. Without it: <code>${escaped(payload.replay)}</code></p></noscript></main></div>
-${dataElement(payload)}
+${runElement(payload)}
 <script type="text/plain" id="viewer">${packed(script)}</script>
 ${engine === null ? '' : `<script type="text/plain" id="engine">${packed(engine)}</script>\n`}<script>${LOADER}</script>`,
   });
@@ -37,11 +37,10 @@ function packed(text: string): string {
   return gzipSync(text, { level: 9 }).toString('base64');
 }
 
-function dataElement(payload: Payload): string {
+function runElement(payload: Payload): string {
   const text = JSON.stringify(payload);
   if (text.length > MOST_PLAIN) {
     return `<script type="text/plain" id="run" data-packed="gzip">${packed(text)}</script>`;
   }
-  // `</script>` and `<!--` in a text would end the element, or begin another.
-  return `<script type="application/json" id="run">${text.replaceAll('<', '\\u003c')}</script>`;
+  return dataElement('run', text);
 }

@@ -11,17 +11,20 @@ export interface PageParts {
   readonly body: string;
   /** Scripts that stand in the body, as they are there, and those that these may start. */
   readonly scripts: readonly string[];
+  /** Whether its scripts make workers of themselves. Default: no. */
+  readonly hasWorkers?: boolean;
 }
 
 /**
  * One HTML file that asks the network for nothing. Its policy lets in these scripts and this style sheet by their hashes, and
  * nothing else: whatever a name in it says, nothing of it is run.
  */
-export function htmlPage({ title, css, body, scripts }: PageParts): string {
+export function htmlPage({ title, css, body, scripts, hasWorkers = false }: PageParts): string {
   const style = `${lookCss()}\n${css}`;
   const policy = [
     "default-src 'none'",
     scripts.length === 0 ? "script-src 'none'" : `script-src ${scripts.map(hashOf).join(' ')}`,
+    ...(hasWorkers ? ['worker-src blob:'] : []),
     // Preact sets single styles by script, which this leaves alone; texts of styles must be this one.
     `style-src ${hashOf(style)}`,
     "base-uri 'none'",
@@ -33,6 +36,7 @@ export function htmlPage({ title, css, body, scripts }: PageParts): string {
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="${escaped(policy)}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
 <title>${escaped(title)}</title>
 <style>${style}</style>
 </head>
@@ -41,6 +45,15 @@ ${body}
 </body>
 </html>
 `;
+}
+
+/**
+ * Data in a page, as an element that its script reads.
+ *
+ * @param json - `</script>` and `<!--` in a text of it would end the element, or begin another: they are written in another way.
+ */
+export function dataElement(id: string, json: string): string {
+  return `<script type="application/json" id="${id}">${json.replaceAll('<', '\\u003c')}</script>`;
 }
 
 function hashOf(text: string): string {

@@ -4,6 +4,7 @@ import { App } from './app.js';
 import { opened, rerun } from './model.js';
 import { startEngine } from './start-engine.js';
 import { unpacked } from './unpacked.js';
+import './run.css';
 import './viewer.css';
 
 /** Data may be packed, so that long schedules stay small on disk. */

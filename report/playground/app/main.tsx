@@ -1,6 +1,9 @@
 import { render } from 'preact';
 import { scenariosOf } from '../catalogue.js';
 import { App } from './app.js';
+import '../../viewer/run.css';
+import './map.css';
+import './panels.css';
 import './playground.css';
 import { type Job, type Told, work } from './work.js';
 
