@@ -1,4 +1,5 @@
 import { ORIGINS, type Origin, PROFILES } from '../deviations/index.js';
+import { playgroundLink } from '../report/playground/index.js';
 import type { PropertyId } from '../scenarios/scenario.js';
 import type { Distinction } from '../search/profiles/distinction.js';
 import { CLIENT_DIFFERENCES } from '../search/profiles/distinctions.js';
@@ -27,7 +28,7 @@ function profileRow(id: string): string {
   if (origin === undefined) return '';
   const unknown = origin.unknown.map((field) => `\`${field}\``).join(', ') || '–';
   const simpler = origin.simplified.join('; ') || '–';
-  return `| \`${id}\` | ${origin.title} | ${origin.version ?? '–'} | ${sourceLinks(origin)} | ${unknown} | ${simpler} |`;
+  return `| \`${id}\` | ${origin.title} | ${origin.version ?? '–'} | ${sourceLinks(origin)} | ${unknown} | ${simpler} | ${playgroundLink({ profile: id })} |`;
 }
 
 function cell(found: ReadonlyMap<PropertyId, number>, but?: ReadonlyMap<PropertyId, number>): string {
@@ -55,10 +56,11 @@ profile's assumptions says what the choices are worth, not how often a client fa
 
 ## Where each was read
 
-Settings on which the sources say nothing have their defaults, and deviations of which they say nothing are left out.
+Settings on which the sources say nothing have their defaults, and deviations of which they say nothing are left out. The last column
+opens a search with the profile in the [playground](cli.md#playground).
 
-| profile | client | version | read in | not said there | simpler than the client |
-|---|---|---|---|---|---|
+| profile | client | version | read in | not said there | simpler than the client | to try it |
+|---|---|---|---|---|---|---|
 ${KNOWN_CLIENTS.map(profileRow).join('\n')}
 
 ## What each makes of the schedules that tell them apart

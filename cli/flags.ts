@@ -62,7 +62,7 @@ export interface ListFlags {
 
 /** Flags of `playground`. */
 export interface PlaygroundFlags {
-  /** A scenario, or a file of one or of a schedule, that the address shows. */
+  /** A scenario, a file of one or of a schedule, or a client profile, that the address shows. */
   readonly at?: string;
   readonly open?: boolean;
   readonly json?: boolean;

@@ -1,7 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { addressOf, fragmentOf, packed, playgroundPage } from '../report/playground/index.js';
+import { PROFILES } from '../deviations/index.js';
+import { addressOf, fragmentAt, fragmentOf, packed, playgroundPage } from '../report/playground/index.js';
 import { loadCatalogue } from '../scenarios/catalogue.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import type { PlaygroundFlags } from './flags.js';
@@ -22,12 +23,13 @@ export async function playground(folder = 'playground', flags: PlaygroundFlags, 
   return Exit.ok;
 }
 
-/** A scenario of the catalogue by its id; anything else as a whole. */
+/** A scenario of the catalogue or a client profile by its name; anything else as a whole. */
 async function fragmentFor(name: string, io: Io): Promise<string> {
+  if (Object.hasOwn(PROFILES, name)) return fragmentAt({ profile: name });
   const { schedule, scenario } = loadScenario(name, io.cwd, io.command);
   const isKnown = scenario !== null && loadCatalogue().some(({ id }) => id === scenario.id) && !name.endsWith('.json');
-  const place = addressOf('#scenarios');
-  return fragmentOf(isKnown ? { ...place, scenario: scenario.id } : { ...place, run: await packed(schedule) });
+  if (isKnown) return fragmentAt({ scenario: scenario.id });
+  return fragmentOf({ ...addressOf('#scenarios'), run: await packed(schedule) });
 }
 
 /** The text of the tour, seen from the source or from the build in `dist/cli`. */

@@ -1,10 +1,15 @@
+import { playgroundLink } from '../report/playground/index.js';
 import { formatDurationMs } from '../scenarios/duration.js';
 import type { Expectation, ExpectedViolation, Scenario, Variant } from '../scenarios/scenario.js';
 
 /** The catalogue as a table in Markdown: what happens, what comes of it, and what changes that. */
 export function catalogueTable(scenarios: readonly Scenario[]): string {
   const rows = scenarios.map(row);
-  return ['| id | what happens | verdict | flips | neighbours |', '|---|---|---|---|---|', ...rows].join('\n');
+  return [
+    '| id | what happens | verdict | flips | neighbours | to try it |',
+    '|---|---|---|---|---|---|',
+    ...rows,
+  ].join('\n');
 }
 
 function row(scenario: Scenario): string {
@@ -16,6 +21,7 @@ function row(scenario: Scenario): string {
     outcome,
     variantsOf(scenario, flips, scenario.noFlips),
     variantsOf(scenario, neighbours, scenario.noNeighbours),
+    playgroundLink({ scenario: id }),
   ];
   return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
 }

@@ -1,5 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { ORIGINS, PROFILES } from '../deviations/index.js';
+import { addressOf, fragmentAt } from '../report/playground/index.js';
+import { pageSearchOf } from '../report/playground/settings.js';
 import { loadCatalogue } from '../scenarios/catalogue.js';
 import { CLIENT_DIFFERENCES } from '../search/profiles/distinctions.js';
 import { correctionsText, verdictTable } from '../search/profiles/tables.js';
@@ -36,6 +39,27 @@ test('scenarios named in the docs exist', () => {
     const text = readFileSync(new URL(`../docs/${name}`, import.meta.url), 'utf8');
     for (const id of text.match(/\bS\d\d[a-z]?\b/g) ?? []) expect(ids, `${id} in ${name}`).toContain(id);
   }
+});
+
+test('what the docs show in the playground is there, for every scenario and every known client', () => {
+  const ids = loadCatalogue().map(({ id }) => id);
+  const namesIn = (name: string): string[] => {
+    const text = readFileSync(new URL(`../docs/${name}`, import.meta.url), 'utf8');
+    return [...text.matchAll(/^\| .*`lockstep playground --at (\S+) --open` \|$/gm)].map(([, at = '']) => at);
+  };
+  expect(namesIn('scenarios.md')).toEqual(ids);
+  const profiles = namesIn('profiles.md');
+  expect(profiles).toEqual(Object.keys(ORIGINS).filter((it) => Object.hasOwn(PROFILES, it)));
+  for (const profile of profiles) {
+    const { tab, search } = addressOf(fragmentAt({ profile }));
+    expect({ tab, search: pageSearchOf(search).plan.faultModel.policy.profile }).toEqual({
+      tab: 'search',
+      search: profile,
+    });
+  }
+  const found = namesIn('findings/README.md');
+  expect(found.length).toBeGreaterThan(15);
+  expect(found.filter((it) => !ids.includes(it))).toEqual([]);
 });
 
 test('the README does not promise more scenarios than there are', () => {

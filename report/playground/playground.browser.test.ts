@@ -15,6 +15,7 @@ import { FIREFOX, Firefox, NO_FIREFOX } from '../testing/firefox.js';
 import { browserTests } from '../testing/in-browser.js';
 import { CATALOGUE } from '../testing/scenes.js';
 import { serveFolder } from '../testing/static-server.js';
+import { fragmentAt } from './link.js';
 import { playgroundPage } from './page.js';
 import { DEMONSTRATION_TEXTS, pageSearchOf } from './settings.js';
 
@@ -60,11 +61,11 @@ function inNode(): { id: string; hash: string; verdict: string }[] {
   });
 }
 
-/** In a page: what each scenario comes to there, opened one after the other by the address. */
-const RUN_ALL = `async (ids) => {
+/** In a page: what each scenario comes to there, opened one after the other by the address to which documents link. */
+const RUN_ALL = `async (places) => {
   const rows = [];
-  for (const id of ids) {
-    location.hash = '#' + id;
+  for (const [id, fragment] of places) {
+    location.hash = fragment;
     for (let tries = 0; tries < 2000; tries++) {
       const it = document.querySelector('[data-verdict]');
       if (it !== null && document.querySelector('.verdict .id')?.textContent.startsWith(id + ' ')) {
@@ -79,7 +80,8 @@ const RUN_ALL = `async (ids) => {
 
 /** The same for the whole catalogue. */
 function runAll(): string {
-  return `(${RUN_ALL})(${JSON.stringify(CATALOGUE.map(({ id }) => id))})`;
+  const places = CATALOGUE.map(({ id }) => [id, fragmentAt({ scenario: id })]);
+  return `(${RUN_ALL})(${JSON.stringify(places)})`;
 }
 
 test(`the page is at most ${MOST_PAGE} bytes as gzip packs it, with the engine and the catalogue`, () => {
@@ -176,6 +178,13 @@ describe('the playground, from a file and offline', () => {
     await page.getByRole('button', { name: 'Show this run (violated)' }).press('Enter');
     await expect.poll(() => verdict(page)).toBe('violated');
     expect(wrongOf(problems)).toEqual([]);
+    await context.close();
+  });
+
+  inBrowser('searches with a client profile, as documents link to it', async (browser) => {
+    const { page, context } = await openAny(browser, url + fragmentAt({ profile: 'redlock-php' }));
+    await expect.poll(() => status(page)).toContain('Made small');
+    expect(await page.getByLabel('client').inputValue()).toBe('redlock-php');
     await context.close();
   });
 
