@@ -7,7 +7,7 @@ import { type Plan, planOf } from './check-plan.js';
 import { checkSuite } from './check-suite.js';
 import { LINE_WIDTH, passText, startLine } from './check-text.js';
 import { Exit, type ExitCode } from './exit-codes.js';
-import { failureScenario, replayCommand, writeFailure } from './failure-file.js';
+import { failureScenario, replayCommand, steppingCommand, writeFailure } from './failure-file.js';
 import type { CheckFlags } from './flags.js';
 import { hasColour, type Io, say, widthOf, writeJson } from './io.js';
 import { pageLine, writePass } from './pass-page.js';
@@ -131,6 +131,7 @@ async function failureOf(counterexample: Counterexample, plan: Plan, flags: Chec
     scenario,
     judgement,
     replay: replay ?? 'none: its file could not be written',
+    byHand: path === null ? null : steppingCommand(io, path),
   };
   const report = where === null ? null : (io.writeReport ?? writeReport)(reportPath(where), input, io);
   const paint = hasColour(io) ? ANSI : PLAIN;

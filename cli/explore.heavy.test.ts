@@ -1,6 +1,9 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { judge } from '../properties/judge.js';
+import { addressOf } from '../report/playground/index.js';
+import { unpacked } from '../report/playground/pack.js';
 import { Exit } from './exit-codes.js';
 import { Pace } from './explore.js';
 import { emptyFolder, lockstep } from './testing/in-process.js';
@@ -39,6 +42,18 @@ describe('lockstep explore', () => {
     expect(replayed.code).toBe(Exit.ok);
     expect(replayed.stdout).toContain('✗ mutual exclusion');
     expect(replayed.stdout).toContain('✓ reproduced');
+  });
+
+  it('names the command that opens its way in the playground, judged by its property', async () => {
+    const cwd = emptyFolder();
+    const argv = ['explore', '--property', 'validity', '--crash', '1', '--restart-delay', '0'];
+    const { stdout } = await lockstep(argv, { cwd });
+    const [, command = ''] = /by hand\s+lockstep (playground .*) --open$/m.exec(stdout) ?? [];
+    const { fragment } = JSON.parse((await lockstep([...command.split(' '), '--json'], { cwd })).stdout);
+    const { panel, run, also } = addressOf(fragment);
+    expect({ panel, also }).toEqual({ panel: 'step', also: ['validity'] });
+    const { violations } = judge(await unpacked(run), also);
+    expect(violations.map(({ property }) => property)).toContain('validity');
   });
 
   it.each([

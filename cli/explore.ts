@@ -26,7 +26,7 @@ import { printable } from '../text/printable.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { readCheckpoint, writeCheckpoint } from './explore-checkpoint.js';
 import { writeExplorePass } from './explore-page.js';
-import { expectedOf, replayCommand, writeFailure } from './failure-file.js';
+import { expectedOf, replayCommand, steppingCommand, writeFailure } from './failure-file.js';
 import type { ExploreFlags } from './flags.js';
 import { hasColour, type Io, writeJson } from './io.js';
 import { pageLine } from './pass-page.js';
@@ -291,7 +291,8 @@ function counterexampleText(
 ): string {
   const judgement = judge(schedule, flags.property === undefined ? [] : [flags.property], true);
   const replay = path === null ? 'none: its file could not be written' : replayCommand(io, path);
-  return `${formatTimeline(schedule, judgement, { paint })}\n  replay        ${replay}\n`;
+  const byHand = path === null ? '' : `  by hand       ${steppingCommand(io, path)}\n`;
+  return `${formatTimeline(schedule, judgement, { paint })}\n  replay        ${replay}\n${byHand}`;
 }
 
 /** A counterexample in the form of a scenario, so that it is replayed as one that is known. */

@@ -30,6 +30,11 @@ export function replayCommand(io: Io, path: string, ...flags: readonly string[])
   return shellCommand(io.command, 'replay', pathWord(path), ...flags);
 }
 
+/** The command that opens it in the playground, where it is stepped through by hand. */
+export function steppingCommand(io: Io, path: string): string {
+  return shellCommand(io.command, 'playground', '--at', pathWord(path), '--step', '--open');
+}
+
 /** A path as an argument: not to be taken for a flag. */
 function pathWord(path: string): string {
   return path.startsWith('-') ? `./${path}` : path;

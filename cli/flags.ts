@@ -64,6 +64,8 @@ export interface ListFlags {
 export interface PlaygroundFlags {
   /** A scenario, a file of one or of a schedule, or a client profile, that the address shows. */
   readonly at?: string;
+  /** Show it where it is stepped through by hand. */
+  readonly step?: boolean;
   readonly open?: boolean;
   readonly json?: boolean;
 }

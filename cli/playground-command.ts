@@ -13,6 +13,7 @@ Examples:
   lockstep playground public --open          writes public/index.html and opens it
   lockstep playground --at S03               prints the address at which it shows a scenario
   lockstep playground --at redlock-php       the same for a search with a client profile
+  lockstep playground --at S03 --step --open  opens it where one chooses what happens next
   lockstep playground --at failing.json      the same for a schedule, which the address holds`;
 
 /** Defines `playground`. */
@@ -22,6 +23,7 @@ export function definePlayground(program: Command, io: Io, finish: Finish): void
     .description('build a page to try Lockstep in, without a server')
     .argument('[folder]', 'where it is written (default: playground)')
     .option('--at <scenario|file|profile>', 'print the address that shows this one')
+    .option('--step', 'with --at: where it is stepped through by hand')
     .option('--open', 'open it in a browser')
     .option('--json', 'print one JSON object')
     .addHelpText('after', EXAMPLES)

@@ -37,8 +37,7 @@ function sidesOf(name: string, flags: ReplayFlags, io: Io): [Side, Side] {
   const loaded = loadScenario(name, io.cwd, io.command);
   const side = (of: string, called: string, given: readonly string[], from = loaded): Side => {
     const replayed = runAgain(from, given, false);
-    const flags = given.flatMap((it) => ['--with', it]);
-    return { replayed, shown: shownOf(of, from, replayed, io, flags), name: printable(called, LONGEST_NAME) };
+    return { replayed, shown: shownOf(of, from, replayed, io, given), name: printable(called, LONGEST_NAME) };
   };
   if (typeof flags.diff === 'string') {
     const other = loadScenario(flags.diff, io.cwd, io.command);

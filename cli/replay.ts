@@ -16,7 +16,7 @@ import { type Explained, explain } from '../search/shrinking/explain.js';
 import { wrap } from '../text/format.js';
 import { printable } from '../text/printable.js';
 import { Exit, type ExitCode } from './exit-codes.js';
-import { replayCommand } from './failure-file.js';
+import { replayCommand, steppingCommand } from './failure-file.js';
 import type { ReplayFlags } from './flags.js';
 import { hasColour, type Io, say, writeJson } from './io.js';
 import { writeForm } from './replay-formats.js';
@@ -50,12 +50,14 @@ const LONGEST_DIFFERENCE = 400;
 /** Runs one schedule again and compares what comes of it with what its scenario expects. */
 export function replay(name: string, flags: ReplayFlags, io: Io): ExitCode {
   const loaded = loadScenario(name, io.cwd, io.command);
-  const replayed = runAgain(loaded, flags.with ?? [], flags.explain ?? false);
+  const mitigations = flags.with ?? [];
+  const replayed = runAgain(loaded, mitigations, flags.explain ?? false);
+  const shown = (): ReportInput => shownOf(name, loaded, replayed, io, mitigations);
   if (flags.json) writeJson(io, 'lockstep.replay/1', replayJson(replayed));
   else if (flags.format === 'json') writeJson(io, 'lockstep.trace/1', traceJson(replayed));
-  else if (flags.open) showReport(loaded.report, shownOf(name, loaded, replayed, io), io);
-  else if (flags.format !== 'text') writeForm(flags.format, shownOf(name, loaded, replayed, io), io);
-  else io.stdout.write(replayText(loaded, flags.with ?? [], replayed, hasColour(io) ? ANSI : PLAIN));
+  else if (flags.open) showReport(loaded.report, shown(), io);
+  else if (flags.format !== 'text') writeForm(flags.format, shown(), io);
+  else io.stdout.write(replayText(loaded, mitigations, replayed, hasColour(io) ? ANSI : PLAIN));
   const isToldThere = !flags.open && (flags.json || flags.format === 'text');
   if (replayed.verdict === 'inconclusive' && !isToldThere)
     say(io, `inconclusive; not used: ${replayed.unused.join('; ')}`);
@@ -75,9 +77,12 @@ export function shownOf(
   { scenario }: Loaded,
   { id, schedule, judgement }: Replayed,
   io: Io,
-  flags: readonly string[] = [],
+  mitigations: readonly string[],
 ): ReportInput {
-  return { id, schedule, scenario, judgement, replay: replayCommand(io, name, ...flags) };
+  const flags = mitigations.flatMap((it) => ['--with', it]);
+  // With mitigations in place it is another schedule than that of its file.
+  const byHand = flags.length === 0 ? steppingCommand(io, name) : null;
+  return { id, schedule, scenario, judgement, replay: replayCommand(io, name, ...flags), byHand };
 }
 
 /** Runs a schedule with these mitigations; says what each of its pieces is good for, if `why`. */

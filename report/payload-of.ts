@@ -18,6 +18,8 @@ export interface ReportInput {
   readonly judgement: Judgement;
   /** The command that shows the run again. */
   readonly replay: string;
+  /** The command that opens it in the playground. Default: none is named. */
+  readonly byHand?: string | null;
   /** Another run to compare it with, and what both are called beside each other. */
   readonly other?: { readonly input: ReportInput; readonly names: readonly [this: string, other: string] };
 }
@@ -73,6 +75,7 @@ export function reportOf(input: ReportInput, besideName: string | null = null): 
         also: alsoJudged(scenario),
         prevented: preventedOf(input, taken),
         mitigations,
+        byHand: input.byHand ?? null,
         other: otherOf(input),
       },
       likelihood: likelihood(schedule, judgement),

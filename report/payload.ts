@@ -30,6 +30,8 @@ interface Runnable {
   readonly prevented: readonly string[] | null;
   /** Mitigations to offer, the most to the point first; others can be typed. */
   readonly mitigations: readonly string[];
+  /** The command that opens it in the playground, to step through it by hand; `null` if there is none. */
+  readonly byHand: string | null;
   /** Another run that it is compared with. */
   readonly other: ComparedRun | null;
 }

@@ -62,6 +62,7 @@ describe('an address', () => {
     tab: 'map',
     scenario: 'S03',
     run: 'q1w2-_',
+    also: ['validity', 'cleanup'],
     with: ['persistence=always', 'drift-allowance=2%'],
     event: 7,
     panel: 'step',
@@ -82,7 +83,7 @@ describe('an address', () => {
   });
 
   it('is as at the start where it makes no sense', () => {
-    expect(addressOf('#tab=evil&event=-3&panel=x&stop=1e9&nodes=')).toEqual({
+    expect(addressOf('#tab=evil&event=-3&panel=x&stop=1e9&nodes=&also=evil')).toEqual({
       ...addressOf(''),
       search: { nodes: '' },
     });

@@ -1,3 +1,5 @@
+import { PROPERTY_IDS, type PropertyId } from '../../scenarios/scenario.js';
+
 /*
  * What of the state of the playground stands in the fragment of its address, so that it can be passed on.
  */
@@ -21,6 +23,8 @@ export interface Address {
   readonly scenario: string;
   /** A schedule, packed; empty for none. */
   readonly run: string;
+  /** Properties that the packed schedule is judged by, besides those of every schedule. */
+  readonly also: readonly PropertyId[];
   /** Mitigations that are tried. */
   readonly with: readonly string[];
   /** Selected event; -1 for none. */
@@ -44,6 +48,7 @@ const START: Address = {
   tab: 'search',
   scenario: '',
   run: '',
+  also: [],
   with: [],
   event: -1,
   panel: 'events',
@@ -72,6 +77,7 @@ export function addressOf(fragment: string): Address {
     tab: TABS.find((it) => it === found.get('tab')) ?? (scenario === '' ? 'search' : 'scenarios'),
     scenario,
     run: found.get('run') ?? '',
+    also: PROPERTY_IDS.filter((it) => found.getAll('also').includes(it)),
     with: found.getAll('with').map((it) => it.slice(0, LONGEST)),
     event: wholeFrom(found.get('event'), -1),
     panel: PANELS.find((it) => it === found.get('panel')) ?? START.panel,
@@ -95,6 +101,7 @@ export function fragmentOf(address: Address): string {
   for (const it of address.with) made.append('with', it);
   if (address.event >= 0) made.set('event', String(address.event));
   if (address.panel !== START.panel) made.set('panel', address.panel);
+  for (const it of address.also) made.append('also', it);
   if (address.run !== '') made.set('run', address.run);
   const rest = made.toString();
   return `#${address.tab}${rest === '' ? '' : `&${rest}`}`;

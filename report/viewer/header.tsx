@@ -94,6 +94,11 @@ export function About({ payload, opened, written }: HeaderProps): JSX.Element {
       <p>
         To see it again: <code>{payload.replay}</code>
       </p>
+      {source.kind === 'schedule' && source.byHand !== null ? (
+        <p>
+          To change it, and to step through it by hand: <code>{source.byHand}</code>
+        </p>
+      ) : null}
       <p class="faint" data-hash={opened.hash} data-run={opened.stepAt === null ? 'taken' : 'here'}>
         {vouched(payload, opened, written)}
       </p>

@@ -1,5 +1,6 @@
 import type { JSX } from 'preact';
 import { useEffect } from 'preact/hooks';
+import { SAFETY } from '../../../properties/property-lists.js';
 import type { Schedule } from '../../../scenarios/index.js';
 import type { Address, Tab } from '../address.js';
 import type { Stored } from '../catalogue.js';
@@ -26,7 +27,7 @@ const FIRST_MAP: readonly string[] = ['ttl', 'drift'];
 const FIRST_SCENARIO = 'S03';
 
 /** No run, and nothing of what is done with one. */
-const NO_RUN: Partial<Address> = { scenario: '', run: '', with: [], event: -1 };
+const NO_RUN: Partial<Address> = { scenario: '', run: '', also: [], with: [], event: -1 };
 
 /** The whole playground. Its state is its address. */
 export function App(props: { readonly scenarios: readonly Stored[]; readonly tour: readonly TourStop[] }): JSX.Element {
@@ -36,7 +37,8 @@ export function App(props: { readonly scenarios: readonly Stored[]; readonly tou
   const current = useCurrent(address, scenarios);
   const show = async (schedule: Schedule, about: Partial<Shown>, change: Partial<Address> = {}): Promise<void> => {
     const run = await current.put(schedule, about);
-    if (run !== null) go({ ...NO_RUN, run, ...change });
+    const also = (about.also ?? []).filter((it) => !SAFETY.includes(it));
+    if (run !== null) go({ ...NO_RUN, run, also, ...change });
   };
   const work = useWork(({ schedule, property }) => void show(schedule, { also: [property] }));
   const begin = (job: Job): void => {

@@ -77,8 +77,8 @@ export function keyOf({ scenario, run }: Pick<Address, 'scenario' | 'run'>): str
   return run !== '' ? `run ${run}` : scenario === '' ? '' : `scenario ${scenario}`;
 }
 
-async function open({ scenario: name, run }: Address, scenarios: readonly Stored[]): Promise<Shown> {
-  if (run !== '') return { ...UNNAMED, schedule: await unpacked(run) };
+async function open({ scenario: name, run, also: counting }: Address, scenarios: readonly Stored[]): Promise<Shown> {
+  if (run !== '') return { ...UNNAMED, schedule: await unpacked(run), also: counting };
   const found = scenarios.find(({ id }) => id.toLowerCase() === name.toLowerCase());
   if (found === undefined) throw new Error(`there is no scenario ${JSON.stringify(name)}; the list has all of them`);
   const { id, title, story, flips, also } = found;
