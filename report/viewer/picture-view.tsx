@@ -1,5 +1,5 @@
 import type { JSX, RefObject } from 'preact';
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Mark, Picture } from '../picture/marks.js';
 import type { Scene } from '../picture/scene.js';
 import { SVG_DEFS } from '../picture/svg.js';
@@ -34,7 +34,8 @@ export function PictureView({ picture, scene, selected, onPick, closed }: Pictur
   const x = selected === null ? null : picture.xOf(selected.seq);
   const lane = picture.lanes.find(({ id }) => id === selected?.process);
   useEffect(() => setCard(null), [closed, picture]);
-  useEffect(() => {
+  // Before it is painted: a step takes one frame, and no picture jumps after its cursor.
+  useLayoutEffect(() => {
     const it = box.current;
     if (it === null || x === null || selected === null) return;
     const edge = Math.min(160, it.clientWidth / 3);
@@ -123,7 +124,7 @@ function useSight(picture: Picture): Sight {
     if (left >= window.from && right <= window.to) return;
     setWindow({ from: Math.max(0, left - AHEAD), to: right + AHEAD });
   };
-  useEffect(follow, [picture]);
+  useLayoutEffect(follow, [picture]);
   const onMove = (left: number): void => {
     if (box.current !== null) box.current.scrollLeft = left;
   };
