@@ -26,7 +26,9 @@ export function headingOf(schedule: Schedule, telling: ReportContext, lock: 'own
   const all = [...violations, ...judgement.outages];
   const sentences = all
     .slice(0, MOST_SENTENCES)
-    .map((it) => ('property' in it ? violationSentence(it, telling) : outageSentence(it, telling)));
+    .map((it) =>
+      'property' in it ? violationSentence(it, { ...telling, endUs: schedule.untilUs }) : outageSentence(it, telling),
+    );
   const kinds = [...new Set(violations.map((it) => propertyLabel(it.property)))];
   if (judgement.outages.length > 0) kinds.push('availability');
   const broken = assumptionLines(judgement);

@@ -11,6 +11,8 @@ export interface ReportContext {
   readonly judgement: Seen;
   readonly claims: readonly Hold[];
   readonly tokenName: (token: number) => string;
+  /** When the run ends, µs: what has gone wrong until then may go on. Default: it is not known. */
+  readonly endUs?: number;
 }
 
 /** The claims that a violation is about, the earlier one first. */

@@ -40,15 +40,18 @@ export function violationCause(violation: Violation, told: ReportContext): strin
 /** One sentence on a violation: who, how long, and why if that can be told. */
 export function violationSentence(violation: Violation, told: ReportContext): string {
   const { resource, clients, atUs, untilUs } = violation;
-  const length = `${formatDurationMs((untilUs ?? atUs) - atUs)} ms`;
+  const lastsUs = (untilUs ?? atUs) - atUs;
+  // A run that is stepped through ends as soon as something goes wrong.
+  const hasJustBegun = lastsUs <= 1 && untilUs === told.endUs;
+  const length = hasJustBegun ? 'as the run ends' : `for ${formatDurationMs(lastsUs)} ms`;
   const because = behind(violationCause(violation, told));
   switch (violation.property) {
     case 'mutual-exclusion':
       return new Set(clients).size === 1
-        ? `${formatList(clients.slice(0, 1))} held ${resource} twice for ${length}${because}`
-        : `${clients.join(' and ')} both held ${resource} for ${length}${because}`;
+        ? `${formatList(clients.slice(0, 1))} held ${resource} twice ${length}${because}`
+        : `${clients.join(' and ')} both held ${resource} ${length}${because}`;
     case 'validity':
-      return `${inMs(violation.detail)}, for ${length}${because}`;
+      return `${inMs(violation.detail)}, ${length}${because}`;
     case 'action-in-belief':
       return writeSentence(violation, told);
     case 'lost-lock':

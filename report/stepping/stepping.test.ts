@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { judge } from '../../properties/judge.js';
 import { parseSchedule, type Schedule } from '../../scenarios/index.js';
 import { simulate } from '../../sim/index.js';
+import { snapshotOf } from '../run-snapshot.js';
 import { CATALOGUE } from '../testing/scenes.js';
 import { runOfSteps } from './advance.js';
 import { type Choice, choicesOf } from './choices.js';
@@ -45,6 +46,10 @@ describe('stepping by hand', () => {
     expect(judgement.violations.map(({ property }) => property)).toContain('mutual-exclusion');
     const again = parseSchedule(JSON.parse(JSON.stringify(runOfSteps(ended))));
     expect(judge(again).run.hash).toBe(judgement.run.hash);
+    const { heading } = snapshotOf(again, judge(again, [], true));
+    expect(heading.sentences).toContain(
+      'c1 and c2 both held a as the run ends: n2 voted twice, it forgot A in the restart.',
+    );
     // The same steps on nodes that keep what they acknowledged: n2 refuses.
     const kept = taken(
       { ...held, cluster: { ...held.cluster, persistence: 'always' } },

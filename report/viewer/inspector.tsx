@@ -110,41 +110,55 @@ function nodesIn(set: number): string {
 
 /** What became of the keys of a node by an event and what followed at once from it. */
 function nodeChanges(scene: Scene, event: TraceEvent): Change[] {
-  const before = new Map<string, string>();
-  const after = new Map<string, string>();
+  const before: NodeState = new Map();
   for (const it of scene.events) {
-    if (it.process !== event.process) continue;
-    if (it.seq < event.seq) apply(before, it, scene);
-    if (it.seq <= event.seq || it.cause === event.seq) apply(after, it, scene);
+    if (it.seq >= event.seq) break;
+    if (it.process === event.process) apply(before, it);
   }
+  const after = new Map(before);
+  for (const it of [event, ...scene.effectsOf(event.seq)]) if (it.process === event.process) apply(after, it);
   return [...new Set([...before.keys(), ...after.keys()])].flatMap((field) => {
-    const [a, b] = [before.get(field) ?? '–', after.get(field) ?? '–'];
+    const [a, b] = [before, after].map((state) => stateWords(state.get(field), scene)) as [string, string];
     return a === b ? [] : [{ field, before: a, after: b }];
   });
 }
 
-function apply(state: Map<string, string>, event: TraceEvent, scene: Scene): void {
+/** The events that made a node what it is: by the resource of a key, and by the names of what else it has. */
+type NodeState = Map<string, TraceEvent>;
+
+function apply(state: NodeState, event: TraceEvent): void {
   const resource = textOf(event, 'resource');
   switch (event.kind) {
     case 'key-set':
     case 'key-lengthened':
-      state.set(
-        resource,
-        `${scene.tokenName(numberOf(event, 'token'))}, expires ${formatDurationMs(numberOf(event, 'goneUs'))} ms`,
-      );
+      state.set(resource, event);
       break;
     case 'key-gone':
       state.delete(resource);
       break;
     case 'counter-set':
-      state.set('counter', String(numberOf(event, 'counter')));
+      state.set('counter', event);
       break;
     case 'crash':
-      state.set('server', 'down');
+      state.set('server', event);
       break;
     case 'restart':
     case 'failover':
       state.delete('server');
+  }
+}
+
+function stateWords(event: TraceEvent | undefined, scene: Scene): string {
+  switch (event?.kind) {
+    case 'key-set':
+    case 'key-lengthened':
+      return `${scene.tokenName(numberOf(event, 'token'))}, expires ${formatDurationMs(numberOf(event, 'goneUs'))} ms`;
+    case 'counter-set':
+      return String(numberOf(event, 'counter'));
+    case 'crash':
+      return 'down';
+    default:
+      return '–';
   }
 }
 
