@@ -9,6 +9,7 @@ import {
   keeping,
   longerForClocks,
   longerForWork,
+  ownTokens,
   slewing,
   syncing,
 } from './changes.js';
@@ -35,7 +36,7 @@ export interface Advice {
   /** The least changes, in the order in which they are to be made. */
   readonly changes: readonly Change[];
   /** What would do in place of one of them. */
-  readonly alternatives: readonly { readonly insteadOf: Change['id']; readonly change: Change }[];
+  readonly alternatives: readonly Alternative[];
   /** Of the system with all changes in place. */
   readonly figures: Solution;
   /** Empty unless they were asked for, like the next. */
@@ -43,6 +44,14 @@ export interface Advice {
   readonly voteTradeoffs: readonly VoteTradeoff[];
   /** The search for what the client does wrong by itself, in the advised system. */
   readonly search: CheckResult;
+}
+
+/** A change in place of another one, with which the system is safe as well. */
+export interface Alternative {
+  readonly insteadOf: Change['id'];
+  readonly change: Change;
+  /** The changes that follow it then; they may have other values than those that follow the other one. */
+  readonly others: readonly Change[];
 }
 
 /** How an advice is worked out. */
@@ -93,26 +102,28 @@ function clientHazard({ counterexample }: CheckResult): Hazard[] {
   return [{ id: 'client', holds: false, schedule: counterexample.schedule, breaks: counterexample.property }];
 }
 
-interface Changed {
+/** The least changes, and the system with them. */
+export interface Changed {
   readonly changes: readonly Change[];
-  readonly alternatives: Advice['alternatives'];
+  readonly alternatives: readonly Alternative[];
   readonly advised: System;
 }
 
 /** Makes one change after the other, each where something fails without it, and each for the system as it is by then. */
-function changesFor(system: System): Changed {
+export function changesFor(system: System): Changed {
   const made: Change[] = [];
-  const alternatives: { insteadOf: Change['id']; change: Change }[] = [];
+  const others: { readonly insteadOf: Change['id']; readonly change: Change }[] = [];
   let advised = system;
-  const make = (change: Change | null, ...others: readonly (Change | null)[]): void => {
+  const make = (change: Change | null, ...instead: readonly (Change | null)[]): void => {
     if (change === null) return;
     made.push(change);
     advised = change.after;
-    for (const other of others) if (other !== null) alternatives.push({ insteadOf: change.id, change: other });
+    for (const other of instead) if (other !== null) others.push({ insteadOf: change.id, change: other });
   };
   if (stepsAtWill(system)) make(slewing(advised));
   const fails = (id: HazardId): boolean => hazardsOf(advised).some((it) => it.id === id && !it.holds);
   if (clocksBreak(advised)) make(...clockChanges(advised));
+  make(ownTokens(advised));
   for (const change of keeping(advised)) make(change);
   if (fails('memory')) make(...memoryChanges(advised));
   if (fails('writes')) make(...writeChanges(advised));
@@ -121,7 +132,13 @@ function changesFor(system: System): Changed {
     if (clocksBreak(advised)) make(allowing(advised));
     if (fails('memory')) make(...memoryChanges(advised));
   }
-  return { changes: merged(made), alternatives, advised };
+  return { changes: merged(made), alternatives: others.flatMap(alternative), advised };
+}
+
+/** What follows a change that takes the place of another one; nothing where the system is not safe then. */
+function alternative({ insteadOf, change }: Pick<Alternative, 'insteadOf' | 'change'>): Alternative[] {
+  const { changes, advised } = changesFor(change.after);
+  return hazardsOf(advised).every(({ holds }) => holds) ? [{ insteadOf, change, others: changes }] : [];
 }
 
 /** Whether clocks are set by any amount, which no allowance covers. */

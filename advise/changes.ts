@@ -1,10 +1,19 @@
-import { policyOf, policyWith } from '../deviations/index.js';
+import { policyWith } from '../deviations/index.js';
 import { attackOf, isShared } from './attacks.js';
 import type { Figure } from './figures.js';
-import { formatFactor, libraryOf } from './libraries.js';
-import { fsyncLines, holdBackLines, type Lines, noEvictionLines, noPromotionLines, slewLines } from './lines.js';
+import { lateReleaseOf } from './late-release.js';
+import { acquisitionLines, formatFactor, libraryOf, withOwnTokens } from './libraries.js';
+import {
+  fsyncLines,
+  holdBackLines,
+  type Lines,
+  mergedLines,
+  noEvictionLines,
+  noPromotionLines,
+  slewLines,
+} from './lines.js';
 import { restartLoss, stressOf } from './stress-of.js';
-import { synthesize, withAllowance, withTtl } from './synthesis.js';
+import { synthesize, withAllowance, withPolicy, withTtl } from './synthesis.js';
 import type { System, SystemNode } from './system.js';
 
 /** What to change, of which one sentence says what and why. */
@@ -12,6 +21,7 @@ export interface Change {
   readonly id:
     | 'slew'
     | 'allowance'
+    | 'own-tokens'
     | 'ttl'
     | 'fsync'
     | 'restart-delay'
@@ -49,16 +59,31 @@ export function allowing(system: System): Change | null {
   const figure = synthesize(system, ['allowance']).allowance;
   const after = figure ? withAllowance(system, figure.least) : null;
   if (!figure || after === null || isShared(stressOf(after))) return null;
-  const library = libraryOf(system.client.policy);
   const factor = formatFactor(after.client.policy.settings.driftPpm);
   return {
     id: 'allowance',
     title: `give up ${inWords(figure.least)} of each lock for clock errors (drift factor ${factor})`,
-    lines: [
-      { file: library.file, lines: library.acquire(after.client.ttlMs, factor, system.client.policy.settings.fencing) },
-    ],
+    lines: [clientLines(after)],
     after,
     figure,
+  };
+}
+
+/** Where the client is asked for its locks, with all that is set by then. */
+function clientLines({ client }: System): Lines {
+  return { file: libraryOf(client.policy).file, lines: acquisitionLines(client.policy, client.ttlMs) };
+}
+
+/** One try a call, and a loop around it: of a client that has one token for all tries of a call, where connections reorder. */
+export function ownTokens(system: System): Change | null {
+  const { tryOnce } = libraryOf(system.client.policy);
+  if (tryOnce === undefined || lateReleaseOf(system) === null) return null;
+  const after = withPolicy(system, withOwnTokens(system.client.policy));
+  return {
+    id: 'own-tokens',
+    title: `ask once a call (${tryOnce}) and try again yourself: then a release of one try that comes late cannot delete the keys of the next`,
+    lines: [clientLines(after)],
+    after,
   };
 }
 
@@ -92,25 +117,8 @@ export function longerForWork(system: System): Change | null {
 }
 
 function ttlChange(system: System, ttlMs: number, title: string): Change {
-  const library = libraryOf(system.client.policy);
-  return {
-    id: 'ttl',
-    title,
-    lines: [
-      {
-        file: library.file,
-        lines: library.acquire(ttlMs, chosenFactor(system), system.client.policy.settings.fencing),
-      },
-    ],
-    after: withTtl(system, ttlMs),
-  };
-}
-
-/** The drift factor of a client that is another than its usual one; `null` for that one. */
-function chosenFactor({ client }: System): string | null {
-  const { driftPpm } = client.policy.settings;
-  const usual = policyOf({ profile: client.policy.profile }).settings.driftPpm;
-  return driftPpm === usual ? null : formatFactor(driftPpm);
+  const after = withTtl(system, ttlMs);
+  return { id: 'ttl', title, lines: [clientLines(after)], after };
 }
 
 function withNodes(system: System, change: (node: SystemNode) => SystemNode): System {
@@ -158,13 +166,13 @@ export function holdingBack(system: System): Change | null {
   const figure = synthesize(system, ['restart-delay'])['restart-delay'];
   if (!figure) return null;
   const losing = system.nodes.filter((node) => restartLoss(node) !== null);
-  const lines = [...new Set(losing.map(({ supervisor }) => supervisor))].map((it) => holdBackLines(it, figure.least));
+  const lines = losing.map((node) => holdBackLines(node, figure.least));
   if (lines.length === 0 || lines.includes(null)) return null;
   const delayUs = 1000 * Math.ceil(figure.least / 1000);
   return {
     id: 'restart-delay',
     title: `hold a node that has stopped back for ${inWords(delayUs)}, until every lock that it voted for is over`,
-    lines: lines.flatMap((it) => it ?? []),
+    lines: mergedLines(lines.flatMap((it) => it ?? [])),
     after: withNodes(system, (node) =>
       restartLoss(node) === null || node.restartUs === null
         ? node
@@ -194,12 +202,12 @@ export function guarding(system: System): Change | null {
 export function fencing(system: System): Change | null {
   const library = libraryOf(system.client.policy);
   if (!library.fencing || !system.resource.checksToken) return null;
-  const policy = policyWith({ settings: { fencing: true } }, system.client.policy);
+  const after = withPolicy(system, policyWith({ settings: { fencing: true } }, system.client.policy));
   return {
     id: 'fencing',
     title: 'give each write its fencing token, which the resource compares: then no pause does harm',
-    lines: [{ file: library.file, lines: library.acquire(system.client.ttlMs, chosenFactor(system), true) }],
-    after: { ...system, client: { ...system.client, policy } },
+    lines: [clientLines(after)],
+    after,
   };
 }
 

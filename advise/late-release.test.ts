@@ -9,7 +9,7 @@ function systemOf(library: string, nodes: number, reordering: boolean): System {
   return parseSystem({ nodes: { count: nodes, persistence: 'always' }, network: { reordering }, client: { library } });
 }
 
-it.each([3, 5, 7])('a late release breaks redsync on %i nodes where connections reorder', (nodes) => {
+it.each([1, 2, 3, 5, 7])('a late release breaks redsync on %i nodes where connections reorder', (nodes) => {
   const schedule = lateReleaseOf(systemOf('redsync-4', nodes, true));
   expect(schedule).not.toBeNull();
   if (schedule === null) return;

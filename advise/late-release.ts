@@ -10,18 +10,20 @@ const NODE_US = 2 * MS;
 
 /**
  * The run in which a late release of a client's first try deletes the keys of its second, and another client gets the lock
- * beside it (scenario S39). It takes connections that reorder, a client with one token for all tries of a call, and three nodes.
- * `null` where that does not break the lock.
+ * beside it (scenario S39). It takes connections that reorder and a client with one token for all tries of a call. Of three
+ * nodes and more, the first try gets the last one. `null` where that does not break the lock.
  */
 export function lateReleaseOf({ nodes, network, client }: System): Schedule | null {
   const { policy, ttlMs } = client;
-  if (!network.reordering || nodes.length < 3 || !deviates(policy, 'token-per-call')) return null;
+  if (!network.reordering || !deviates(policy, 'token-per-call')) return null;
   const { nodeTimeoutUs, retryDelayUs, retryJitterUs } = policy.settings;
   const tryUs = nodes.length * NODE_US;
   const [firstUs, lastNode] = [tryUs + 5 * MS, nodeName(nodes.length - 1)];
   // Who waits for the answer of a release waits for so long at most.
-  const lateUs = (nodeTimeoutUs ?? 0) + retryDelayUs + retryJitterUs + 4 * tryUs + 20 * MS;
-  const others = nodes.slice(1).map((_, i) => nodeName(i));
+  const waitUs = (nodeTimeoutUs ?? 0) * (deviates(policy, 'asks-in-turn') ? nodes.length : 1);
+  const lateUs = waitUs + retryDelayUs + retryJitterUs + 4 * tryUs + 20 * MS;
+  const isFew = nodes.length < 3;
+  const others = nodes.slice(isFew ? 0 : 1).map((_, i) => nodeName(i));
   const schedule: Schedule = {
     schema: 'lockstep.schedule/2',
     cluster: plainCluster(nodes.length, { link: 'reordering' }),
@@ -29,11 +31,21 @@ export function lateReleaseOf({ nodes, network, client }: System): Schedule | nu
     clients: [
       { id: 'c1', locks: [plainLock(firstUs, ttlMs)] },
       { id: 'c2', locks: [plainLock(0, ttlMs, { holdUs: firstUs + 2 * tryUs })] },
-      { id: 'c3', locks: [plainLock(firstUs + lateUs + 2 * tryUs, ttlMs)] },
+      { id: 'c3', locks: [plainLock(firstUs + waitUs + lateUs + 2 * tryUs, ttlMs)] },
     ],
     faults: [],
     fates: [
-      { client: 'c2', operation: 'acquire', node: lastNode, direction: 'request', delayUs: firstUs + tryUs },
+      ...(isFew
+        ? []
+        : [
+            {
+              client: 'c2',
+              operation: 'acquire',
+              node: lastNode,
+              direction: 'request',
+              delayUs: firstUs + tryUs,
+            } as const,
+          ]),
       ...others.map((node) => ({
         client: 'c1' as const,
         operation: 'release' as const,

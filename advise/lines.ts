@@ -1,10 +1,12 @@
-import type { Supervisor } from './system.js';
+import type { SystemNode } from './system.js';
 
 /** Lines of a configuration file. */
 export interface Lines {
   /** The file, or the place in one. */
   readonly file: string;
   readonly lines: readonly string[];
+  /** What is to be done when they are in place, as a command; left out where nothing is. */
+  readonly command?: string;
 }
 
 /** A delay as `sleep` takes it, in seconds, rounded up to whole ms. */
@@ -15,6 +17,9 @@ export function sleepSeconds(delayUs: number): string {
 /** What systemd waits for a service to start unless it is told otherwise, s. */
 const SYSTEMD_START_S = 90;
 
+/** The unit of Redis in the packages of Debian and Ubuntu. */
+export const DEBIAN_UNIT = 'redis-server';
+
 /** What a container may take to start besides, s. */
 const STARTING_S = 30;
 
@@ -22,15 +27,26 @@ const STARTING_S = 30;
  * What keeps a node away for this long before each of its starts, by whatever supervises it: a crash, a restart by hand and
  * a boot alike. `null`: nothing of its users' does.
  */
-export function holdBackLines(supervisor: Supervisor, delayUs: number): Lines | null {
+export function holdBackLines(node: Pick<SystemNode, 'supervisor' | 'unit'>, delayUs: number): Lines | null {
+  const { supervisor, unit } = node;
   const seconds = sleepSeconds(delayUs);
   const waited = `sleep ${seconds} && exec "$@"`;
   switch (supervisor) {
     case 'systemd': {
       const startS = Math.ceil(Number(seconds)) + SYSTEMD_START_S;
       return {
-        file: '/etc/systemd/system/redis-server.service.d/hold-back.conf, on each node',
-        lines: ['[Service]', `ExecStartPre=/bin/sleep ${seconds}`, `TimeoutStartSec=${startS}`],
+        file: `/etc/systemd/system/${unit}.service.d/hold-back.conf, on each node`,
+        lines: [
+          ...(unit === DEBIAN_UNIT
+            ? [`# ${unit} is the unit of Debian and Ubuntu; for another one: --unit redis`]
+            : []),
+          '[Service]',
+          '# the restart delay, before each start',
+          `ExecStartPre=/bin/sleep ${seconds}`,
+          `# the delay, and the ${SYSTEMD_START_S} s that systemd gives a service to start by default`,
+          `TimeoutStartSec=${startS}`,
+        ],
+        command: 'systemctl daemon-reload',
       };
     }
     case 'kubernetes':
@@ -57,23 +73,57 @@ export function holdBackLines(supervisor: Supervisor, delayUs: number): Lines | 
 
 /** Every acknowledged vote is on the disk. */
 export function fsyncLines(): Lines {
-  return { file: 'redis.conf, on each node', lines: ['appendonly yes', 'appendfsync always'] };
+  return {
+    file: 'redis.conf, on each node',
+    lines: ['appendonly yes', 'appendfsync always'],
+    // A restart with an append-only file that is not there yet would begin empty.
+    command: 'redis-cli CONFIG SET appendfsync always && redis-cli CONFIG SET appendonly yes',
+  };
 }
 
 /** No key is evicted. */
 export function noEvictionLines(): Lines {
-  return { file: 'redis.conf, on each node', lines: ['maxmemory-policy noeviction'] };
+  return {
+    file: 'redis.conf, on each node',
+    lines: ['maxmemory-policy noeviction'],
+    command: 'redis-cli CONFIG SET maxmemory-policy noeviction',
+  };
 }
 
 /** No replica takes over: Sentinel never promotes one of this priority. */
 export function noPromotionLines(): Lines {
-  return { file: 'redis.conf, on each replica', lines: ['replica-priority 0'] };
+  return {
+    file: 'redis.conf, on each replica',
+    lines: ['replica-priority 0'],
+    command: 'redis-cli CONFIG SET replica-priority 0',
+  };
 }
+
+/** Of what clocks may be off, the share that is left to a slew: the rest is for their own error, which adds to it. */
+const SLEWED = 0.8;
 
 /** Clocks are slewed, slowly, and never stepped. */
 export function slewLines(driftPpm: number): Lines {
   return {
     file: '/etc/chrony/chrony.conf, in place of its makestep line',
-    lines: ['makestep 1 0', `maxslewrate ${Math.max(1, driftPpm)}`, 'leapsecmode slew'],
+    lines: ['makestep 1 0', `maxslewrate ${Math.max(1, Math.floor(SLEWED * driftPpm))}`, 'leapsecmode slew'],
+    command: 'systemctl restart chrony',
   };
+}
+
+/** A file once, with the last of its lines; those of a redis.conf add up. */
+export function mergedLines(all: readonly Lines[]): Lines[] {
+  const byFile = new Map<string, Lines>();
+  for (const part of all) {
+    const before = byFile.get(part.file);
+    const isConf = part.file.startsWith('redis.conf');
+    byFile.set(part.file, before !== undefined && isConf ? both(before, part) : part);
+  }
+  return [...byFile.values()];
+}
+
+function both(first: Lines, second: Lines): Lines {
+  const command = [first.command, second.command].filter((it) => it !== undefined).join(' && ');
+  const lines = [...new Set([...first.lines, ...second.lines])];
+  return { file: first.file, lines, ...(command === '' ? {} : { command }) };
 }

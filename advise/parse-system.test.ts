@@ -23,7 +23,7 @@ describe('a system', () => {
     expect(system.nodes[0]).toMatchObject({ restartUs: 1_000_000, supervisor: 'systemd', diskKept: true });
     expect(system.nodes[2]).toMatchObject({ restartUs: null, failoverLagUs: 100_000, diskKept: false, evicts: true });
     expect(system.clocks).toEqual({ driftPpm: 1_000, nodeStepUs: null, clientStepUs: 1_000_000 });
-    expect(system.network).toEqual({ leastUs: 100, mostUs: 20_000, writeUs: 20_000, reordering: false });
+    expect(system.network).toEqual({ leastUs: 100, mostUs: 20_000, writeUs: 20_000, reordering: true });
     expect(system.client.policy.profile).toBe('redsync-4');
     expect(system.client.policy.settings).toMatchObject({ driftPpm: 20_000, driftUs: 0, votesWanted: 'all' });
     expect(system).toMatchObject({ atOnce: 2, work: { longestUs: 3_000_000, extends: true } });

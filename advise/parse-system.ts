@@ -3,11 +3,13 @@ import { type Policy, PROFILES, policyWith } from '../deviations/index.js';
 import { notAProfile } from '../scenarios/checks.js';
 import { parseDuration } from '../scenarios/duration.js';
 import { anything, flag, from, oneOf, record, someOf, text, whole, wrong } from '../scenarios/grammar-parts.js';
-import { InputError, pointer, ScheduleError } from '../scenarios/input-error.js';
+import { InputError, pointer, ScheduleError, show } from '../scenarios/input-error.js';
 import { percent, wholeMs } from '../scenarios/mitigation-values.js';
 import { isPlainObject } from '../scenarios/plain-data.js';
 import { readAs } from '../scenarios/read-as.js';
 import * as z from '../scenarios/zod.js';
+import { libraryOf, withOwnTokens } from './libraries.js';
+import { DEBIAN_UNIT } from './lines.js';
 import { SUPERVISORS, type System, type SystemNode } from './system.js';
 
 /** What a text means; an error in it is one of this place. */
@@ -33,6 +35,13 @@ function durationOr(word: string): z.ZodType<number | null> {
   return meaning(`a duration, such as "10s", or "${word}"`, (it) => (it === word ? null : parseDuration(it)));
 }
 
+/** It is part of a path that is printed: a name that could end it is none. */
+function unitName(given: string): string {
+  const name = given.replace(/\.service$/, '');
+  if (/^[\w.@:-]+$/.test(name)) return name;
+  throw new InputError(`${show(given)} is not the name of a unit; write it like redis-server`);
+}
+
 const count = (low: number, high: number): z.ZodInt =>
   whole({ low, high, right: `a whole number from ${low} to ${high}` });
 
@@ -45,6 +54,7 @@ const node = record('a group of nodes', {
   evicts: flag().exactOptional(),
   failover: durationOr('none').exactOptional(),
   supervisor: oneOf(...SUPERVISORS).exactOptional(),
+  unit: meaning('the name of a unit, such as "redis-server"', unitName).exactOptional(),
 });
 
 const GROUPS = 'a group of nodes, such as { "count": 3, "persistence": "everysec" }, or a list of such groups';
@@ -83,6 +93,8 @@ const system = record('a system', {
       .exactOptional(),
     nodeTimeout: durationOr('none').exactOptional(),
     guard: durationOr('none').exactOptional(),
+    ownTokens: flag().exactOptional(),
+    fencing: flag().exactOptional(),
   }).exactOptional(),
   work: record('work', {
     longest: duration().exactOptional(),
@@ -133,7 +145,7 @@ function systemOf(written: Written): System {
       leastUs: network.least ?? 0,
       mostUs,
       writeUs: network.write ?? mostUs,
-      reordering: network.reordering ?? false,
+      reordering: network.reordering ?? libraryOf(client.policy).pooled,
     },
     client,
     work: {
@@ -142,8 +154,33 @@ function systemOf(written: Written): System {
       writes: work.writes ?? true,
     },
     resource: { checksToken: resource.checksToken ?? false },
+    defaulted: defaultedIn(written),
     ...(written.rates === undefined ? {} : { rates: written.rates }),
   };
+}
+
+/** What an advice tells its reader if nobody has said it. */
+const TOLD = [
+  'nodes.powerLoss',
+  'atOnce',
+  'clocks.drift',
+  'clocks.steps',
+  'pauses.process',
+  'network.most',
+  'network.write',
+  'network.reordering',
+  'work.longest',
+] as const;
+
+function defaultedIn(written: Written): string[] {
+  const groups = groupsOf(written.nodes);
+  const isSaid = (path: string): boolean => {
+    const [part = '', field] = path.split('.');
+    if (part === 'nodes') return groups.every((group) => field !== undefined && field in group);
+    const value: unknown = Object.entries(written).find(([name]) => name === part)?.[1];
+    return field === undefined ? value !== undefined : isPlainObject(value) && field in value;
+  };
+  return TOLD.filter((path) => !isSaid(path));
 }
 
 /** One group may be written without its list: then errors are in the group itself. */
@@ -162,6 +199,7 @@ function nodesOf(group: Group): SystemNode[] {
     evicts: group.evicts ?? false,
     failoverLagUs: failover === undefined ? null : failover,
     supervisor: group.supervisor ?? 'other',
+    unit: group.unit ?? DEBIAN_UNIT,
   };
   return Array.from({ length: group.count ?? 1 }, () => one);
 }
@@ -190,10 +228,9 @@ function withTimeout(profile: Policy, ttlMs: number): Policy {
 }
 
 /** The policy of the library with what this system sets. */
-function chosen(
-  profile: Policy,
-  { drift, driftExtra, votesWanted, nodeTimeout }: NonNullable<Written['client']>,
-): Policy {
+function chosen(profile: Policy, client: NonNullable<Written['client']>): Policy {
+  const { drift, driftExtra, votesWanted, nodeTimeout, fencing } = client;
+  const policy = client.ownTokens === true ? withOwnTokens(profile) : profile;
   return policyWith(
     {
       settings: {
@@ -201,8 +238,9 @@ function chosen(
         ...(driftExtra === undefined ? {} : { driftUs: driftExtra }),
         ...(votesWanted === undefined ? {} : { votesWanted }),
         ...(nodeTimeout === undefined ? {} : { nodeTimeoutUs: nodeTimeout }),
+        ...(fencing === undefined ? {} : { fencing }),
       },
     },
-    profile,
+    policy,
   );
 }

@@ -29,6 +29,8 @@ export interface SystemNode {
   /** How far a replica that may take over is behind, µs; `null`: none takes over, or only one that has every vote. Default `null`. */
   readonly failoverLagUs: number | null;
   readonly supervisor: Supervisor;
+  /** The name of its unit of systemd, without `.service`. Default `redis-server`, as on Debian and Ubuntu. */
+  readonly unit: string;
 }
 
 /** How wrong clocks may be. */
@@ -62,7 +64,10 @@ export interface SystemNetwork {
   readonly mostUs: number;
   /** What a write takes at most until the protected resource has it. Default: as `mostUs`. */
   readonly writeUs: number;
-  /** Whether a client may use several connections to a node, whose messages overtake each other. Default `false`. */
+  /**
+   * Whether messages of a client to a node may overtake each other, as those of a pool of connections do. Default: whether the
+   * library has such a pool.
+   */
   readonly reordering: boolean;
 }
 
@@ -103,6 +108,8 @@ export interface System {
     /** Whether the protected resource can refuse a token that is lower than one it has seen. Default `false`. */
     readonly checksToken: boolean;
   };
+  /** Fields of the description that were left out and have their default, such as `clocks.drift`. */
+  readonly defaulted: readonly string[];
   /** How often things happen; its form is that of `lockstep risk`. */
   readonly rates?: unknown;
 }

@@ -1,18 +1,22 @@
-import { quorumOf } from '../deviations/index.js';
+import { driftAllowanceUs, quorumOf } from '../deviations/index.js';
 import { formatDurationMs } from '../scenarios/duration.js';
-import { formatList, formatPercent, plural } from '../text/format.js';
-import type { Advice } from './advice.js';
+import { formatCount, formatList, formatPercent } from '../text/format.js';
+import type { Advice, Alternative } from './advice.js';
 import type { Figure } from './figures.js';
 import type { Hazard } from './hazards.js';
+import { lateReleaseOf } from './late-release.js';
 import { libraryOf } from './libraries.js';
-import type { Lines } from './lines.js';
-import { type LossReason, lossesOf } from './stress-of.js';
+import { type Lines, mergedLines } from './lines.js';
+import { type LossReason, lossesOf, restartLoss } from './stress-of.js';
 import type { System } from './system.js';
 import type { Unknown } from './unknowns.js';
 
 /** The verdict of an advice, as it stands first. */
-export function verdictWords({ verdict }: Advice): string {
-  return { safe: 'safe', 'safe-if': 'safe if', not: 'not safe' }[verdict];
+export function verdictWords(advice: Advice): string {
+  const { verdict } = advice;
+  const condition = verdict === 'not' ? null : conditionOf(advice);
+  const words = { safe: 'safe', 'safe-if': 'safe with the changes below', not: 'not safe' }[verdict];
+  return condition === null ? words : `${words}, ${condition}`;
 }
 
 /** A system in one line. */
@@ -62,39 +66,107 @@ export function hazardWords({ id }: Hazard, system: System): string {
   if (id === 'writes') return 'a write may arrive when the lock is over: the work, a pause and its way take too long';
   if (id === 'availability')
     return 'the lock cannot be had: votes take longer than the client waits for a node, or than the lock is valid';
-  return `${libraryOf(client.policy).title} lets two clients hold the lock at once, by itself`;
+  const { title } = libraryOf(client.policy);
+  if (lateReleaseOf(system) !== null)
+    return `a late release of one try may delete the keys of the next: messages overtake each other, and ${title} uses one token for all tries of a call`;
+  return `${title} lets two clients hold the lock at once, by itself`;
 }
 
-/** What an advice rests on: what the description says. */
-export function assumptionsOf({ nodes, atOnce, clocks, pauses, network, work, client }: System): string[] {
+/** One thing that an advice rests on. */
+export interface Assumption {
+  readonly about: string;
+  readonly says: string;
+}
+
+/** What an advice rests on: what the description says, or what is taken where it says nothing. */
+export function assumptionsOf({
+  nodes,
+  atOnce,
+  clocks,
+  pauses,
+  network,
+  work,
+  client,
+  defaulted,
+}: System): Assumption[] {
+  const mark = (path: string): string => (defaulted.includes(path) ? ' (default)' : '');
   const step = (us: number | null): string =>
     us === null ? 'set by any amount' : us === 0 ? 'never set' : `set by up to ${time(us)}`;
   const wall = client.policy.habits.clock === 'wall' ? `, those of clients ${step(clocks.clientStepUs)} back` : '';
   const stops = [
-    ...(pauses.suspendUs > 0 ? [`machines of clients sleep up to ${time(pauses.suspendUs)}`] : []),
-    ...(pauses.vmUs > 0 ? [`virtual machines are paused up to ${time(pauses.vmUs)}`] : []),
+    ...(pauses.suspendUs > 0 ? [`their machines sleep up to ${time(pauses.suspendUs)}`] : []),
+    ...(pauses.vmUs > 0 ? [`their virtual machines are paused up to ${time(pauses.vmUs)}`] : []),
   ];
-  const order = network.reordering ? 'may overtake each other' : 'keep their order on the way to a node';
+  const power = nodes.some(({ powerLoss }) => powerLoss) ? 'may be reset or lose its power' : 'never loses its power';
   return [
-    `clocks are off by up to ${formatPercent(clocks.driftPpm)}; those of nodes are ${step(clocks.nodeStepUs)} during a lock${wall}`,
-    `up to ${atOnce} of ${plural(nodes.length, 'node')} fail or have their clock set during one lock`,
-    `processes of clients stop for up to ${time(pauses.processUs)}${stops.map((it) => `, ${it}`).join('')}`,
-    `messages ${order}, and take up to ${time(network.mostUs)}, a write up to ${time(network.writeUs)}; the work up to ${time(work.longestUs)}`,
+    {
+      about: 'nodes',
+      says: `up to ${atOnce} of ${nodes.length} fail or have their clock set during one lock${mark('atOnce')}; a machine ${power}${mark('nodes.powerLoss')}`,
+    },
+    {
+      about: 'clocks',
+      says: `off by up to ${formatPercent(clocks.driftPpm)}${mark('clocks.drift')}; those of nodes are ${step(clocks.nodeStepUs)} during a lock${mark('clocks.steps')}${wall}`,
+    },
+    {
+      about: 'clients',
+      says: [`processes stop for up to ${time(pauses.processUs)}${mark('pauses.process')}`, ...stops].join('; '),
+    },
+    {
+      about: 'network',
+      says: `messages take up to ${time(network.mostUs)}${mark('network.most')}, a write up to ${time(network.writeUs)}${mark('network.write')}; ${orderWords(network.reordering, client, defaulted)}`,
+    },
+    { about: 'work', says: `up to ${time(work.longestUs)} under the lock${mark('work.longest')}` },
   ];
 }
 
+function orderWords(reordering: boolean, { policy }: System['client'], defaulted: readonly string[]): string {
+  const { title, pooled } = libraryOf(policy);
+  const usual = ` (default${pooled ? `: ${title} uses a pool of connections` : ''})`;
+  const words = reordering
+    ? 'those of a client to a node may overtake each other'
+    : 'those of a client to a node keep their order';
+  return `${words}${defaulted.includes('network.reordering') ? usual : ''}`;
+}
+
+/** On what a verdict depends that no line makes sure of, as the end of a sentence; `null` where there is nothing. */
+export function conditionOf({ advised }: Advice): string | null {
+  const { network } = advised;
+  if (network.reordering) return null;
+  const other: System = { ...advised, network: { ...network, reordering: true } };
+  return lateReleaseOf(other) === null ? null : 'if messages of a client to a node keep their order';
+}
+
 /** What no setting of hers prevents. */
-export function notCovered({ resource, client, work }: System): string[] {
+export function notCovered(advice: Advice): string[] {
+  const { resource, client, work } = advice.advised;
   const fenced = resource.checksToken && client.policy.settings.fencing;
-  const { caution } = libraryOf(client.policy);
+  const { caution, title } = libraryOf(client.policy);
   return [
     ...(fenced || !work.writes
       ? []
       : [
           'A pause or a delay that is longer than assumed: only a resource that compares fencing tokens withstands any.',
         ]),
+    ...(conditionOf(advice) === null
+      ? []
+      : [
+          `${title} uses one token for all tries of a call. Where messages overtake each other (a pool of connections, a reconnect), a late release of one try can delete the keys of the next; see replay S39, and what --reordering advises.`,
+        ]),
     ...(caution === undefined ? [] : [caution]),
   ];
+}
+
+/** What came of the search for what the adversaries do not try. */
+export function searchWords({ search, verdict, remaining, changes }: Advice): string | null {
+  const { runs, counterexample } = search;
+  if (runs === 0) return null;
+  const searched = `Searched ${formatCount(runs)} random histories${changes.length === 0 ? '' : ' with the changes in place'}`;
+  if (counterexample !== null) return `${searched}: in one of them two clients held the lock.`;
+  if (verdict !== 'not') return `${searched}: in none two clients held the lock.`;
+  const what = remaining.every(({ breaks }) => breaks !== 'mutual-exclusion')
+    ? 'it looks for two holders only'
+    : 'chance rarely meets it';
+  return `${searched}, and met no second holder. That does not make it safe: what remains is shown by a run that was built for it, not drawn (${what}).`;
 }
 
 /** What else there is where no setting suffices. */
@@ -122,13 +194,39 @@ export function costsOf({ changes, system }: Advice): string[] {
   return [`While a node is held back it is away; while ${away} are, nobody gets a lock.`];
 }
 
-/** The least value and what comes one step below it. */
-export function figureWords(figure: Figure): { readonly least: string; readonly below: string } {
+/** The least value, what comes one step below it, and what the system has of it with the changes in place. */
+export function figureWords(
+  figure: Figure,
+  advised: System,
+): { readonly least: string; readonly below: string; readonly inPlace: string } {
   const { of, violated } = figure;
+  const value = valueIn(advised, of);
   return {
     least: valueWords(of, figure.least),
     below: violated === null ? '–' : valueWords(of, violated.value),
+    inPlace: value === null ? 'not needed here' : valueWords(of, value),
   };
+}
+
+/** What a system has of what can be asked for; `null` where it does without. */
+export function valueIn(system: System, unknown: Unknown): number | null {
+  const { client, nodes } = system;
+  const { policy, ttlMs } = client;
+  switch (unknown) {
+    case 'ttl':
+      return 1000 * ttlMs;
+    case 'guard':
+      return client.guardUs;
+    case 'restart-delay': {
+      const losing = nodes.filter((node) => restartLoss(node) !== null);
+      const soonest = losing.flatMap(({ restartUs }) => (restartUs === null ? [] : [restartUs]));
+      return soonest.length === 0 ? null : Math.min(...soonest);
+    }
+    case 'allowance':
+      return Math.max(0, driftAllowanceUs(policy, 1000 * ttlMs));
+    case 'votes':
+      return Math.ceil(quorumOf(policy, nodes.length));
+  }
 }
 
 /**
@@ -136,13 +234,17 @@ export function figureWords(figure: Figure): { readonly least: string; readonly 
  * TTL and factor.
  */
 export function linesOf({ changes }: Advice): Lines[] {
-  const byFile = new Map<string, Lines>();
-  for (const { lines } of changes) {
-    for (const part of lines) {
-      const before = byFile.get(part.file)?.lines ?? [];
-      const isConf = part.file.startsWith('redis.conf');
-      byFile.set(part.file, isConf ? { ...part, lines: [...new Set([...before, ...part.lines])] } : part);
-    }
-  }
-  return [...byFile.values()];
+  return mergedLines(changes.flatMap(({ lines }) => lines));
+}
+
+/** The lines that are otherwise if an alternative is taken. */
+export function linesOfAlternative(advice: Advice, { change, others }: Alternative): Lines[] {
+  const usual = linesOf(advice).map((it) => JSON.stringify(it));
+  const all = mergedLines([change, ...others].flatMap(({ lines }) => lines));
+  return all.filter((it) => !usual.includes(JSON.stringify(it)));
+}
+
+/** What is said above the lines of an alternative. */
+export function alternativeWords({ changes }: Advice, { insteadOf, change }: Alternative): string {
+  return `In place of ${1 + changes.findIndex(({ id }) => id === insteadOf)}: ${change.title}`;
 }

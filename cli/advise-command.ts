@@ -14,8 +14,8 @@ const MOST_RUNS = 10_000_000;
 const EXAMPLES = `
 Says whether the lock of a system is safe, and if not the least changes that make it so, as lines for its own files.
 A system is described in a file, by flags, by answers (on a terminal, where neither is given), or read from running
-nodes; flags change what the others say. What is not said has its default, which is not the worst for pauses, clock
-steps and (in a file) connections that reorder: say yours. The main assumptions are printed.
+nodes; flags change what the others say. What is not said has its default, which is not the worst for pauses and clock
+steps: say yours. What is assumed is printed, and which of it is a default.
 
 Each figure is the least that is safe. A run at it and one a microsecond below it, where two clients hold the lock or a
 write comes too late, are in .lockstep/advise, for "lockstep replay".
@@ -26,11 +26,12 @@ A file: { "nodes": { "count": 3, "persistence": "everysec", "restart": "1s", "su
 "lockstep list --policies" names the libraries; docs/guide-advise.md has all fields, and twelve systems.
 
 With --check it exits with 1 unless the system is safe as it is, and replays known failures (lockstep/regressions)
-with its settings: they still fail, or now pass.
+with its settings: they still fail, or now pass. --save-advised writes the description for it.
 
 Examples:
   lockstep advise system.json
   lockstep advise --nodes 3 --persistence everysec --restart 1s --supervisor systemd --steps 100ms --library redsync-4
+  lockstep advise system.json --no-reordering --save-advised advised.json
   lockstep advise --redis redis://127.0.0.1:7001,redis://127.0.0.1:7002,redis://127.0.0.1:7003 --ttl 10s
   lockstep advise system.json --solve allowance,restart-delay --json
   lockstep advise system.json --check --badge lock.svg --report lock.html`;
@@ -64,6 +65,9 @@ export function defineAdvise(program: Command, io: Io, finish: Finish): void {
     .addOption(
       option('--supervisor <name>', `what restarts it: ${SUPERVISORS.join(', ')} (other)`, word(...SUPERVISORS)),
     )
+    .addOption(option('--unit <name>', 'its unit of systemd, as in redis.service (redis-server)', (it) => it))
+    .option('--power-loss', 'the machine of a node may be reset or lose its power (the default)')
+    .option('--no-power-loss', 'it never does: only the process of a node dies')
     .addOption(
       option('--failover <time>', 'how far a replica that may take over is behind, or none (none)', durationOr('none')),
     )
@@ -72,6 +76,8 @@ export function defineAdvise(program: Command, io: Io, finish: Finish): void {
     .addOption(option('--steps <time>', 'by how much clocks may be set during a lock, or any (0)', durationOr('any')))
     .addOption(option('--pause <time>', 'the longest that a client process stands still (0)', duration))
     .addOption(option('--latency <time>', 'what messages take at most (10ms)', duration))
+    .option('--reordering', 'messages of a client to a node may overtake each other (the default for a pool)')
+    .option('--no-reordering', 'they keep their order (the default for one connection)')
     .addOption(option('--library <name>', 'the client, as list --policies names it (reference)', (it) => it))
     .addOption(option('--ttl <time>', 'time to live of locks (10s)', text(wholeMs)))
     .addOption(option('--work <time>', 'the longest work under the lock (half of the TTL)', duration))
@@ -86,6 +92,7 @@ export function defineAdvise(program: Command, io: Io, finish: Finish): void {
     .addOption(option('--runs <n>', 'histories of the search inside (2000)', whole(0, MOST_RUNS)))
     .option('--check', 'exit with 1 unless the system is safe as it is')
     .option('--save <file.json>', 'write the description to a file')
+    .option('--save-advised <file.json>', 'write the description with the changes in place to a file')
     .option('--badge <file.svg>', 'write the verdict as a badge')
     .option('--report <file.html>', 'write the advice as a page')
     .option('--json', 'print one JSON object')

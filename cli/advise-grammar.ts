@@ -15,7 +15,14 @@ const file = {
     .describe('null where its file could not be written'),
 };
 
-const lines = z.array(z.strictObject({ file: z.string(), lines: z.array(z.string()) }));
+/** Lines for files. */
+export const lines: z.ZodType = z.array(
+  z.strictObject({
+    file: z.string(),
+    lines: z.array(z.string()),
+    command: z.string().exactOptional().describe('a command that is to be run when they are in place'),
+  }),
+);
 const hazard = z.strictObject({
   id: z.enum(['clocks', 'memory', 'writes', 'availability', 'client']),
   says: z.string(),
@@ -52,7 +59,8 @@ export const advise: z.ZodType = z.strictObject({
     z.strictObject({ driftPpm: z.number(), allowanceUs: us, validityUs: us, restartDelayUs: us.nullable() }),
   ),
   voteTradeoffs: z.array(z.strictObject({ votes: count, mayForget: z.int(), mayBeDown: count })),
-  assumptions: z.array(z.string()),
+  assumptions: z.array(z.strictObject({ about: z.string(), says: z.string() })),
+  condition: z.string().nullable().describe('what the verdict depends on and no line makes sure of'),
   notCovered: z.array(z.string()),
   search: z.strictObject({
     verdict: z.enum(['passed', 'violated', 'inconclusive']),

@@ -8,7 +8,7 @@ import { type Io, say } from './io.js';
 interface Question {
   readonly path: readonly [string] | readonly [string, string];
   readonly text: string;
-  readonly usual: string;
+  readonly usual: string | ((description: Description) => string);
   /** What an answer stands for in a description. Default: its text. */
   readonly mean?: (answer: string) => unknown;
 }
@@ -30,6 +30,12 @@ const QUESTIONS: readonly Question[] = [
     path: ['client', 'library'],
     text: 'Which client (reference, redsync-4, redlock-py, node-redlock-4, …)?',
     usual: 'reference',
+  },
+  {
+    path: ['network', 'reordering'],
+    text: 'Does it use several connections to a node, as a pool does (y/n)?',
+    usual: (description) => (parseSystem(description).network.reordering ? 'y' : 'n'),
+    mean: yes,
   },
   { path: ['client', 'ttl'], text: 'Which TTL?', usual: '10s' },
   { path: ['work', 'longest'], text: 'How long does the work under the lock take at most?', usual: '3s' },
@@ -77,7 +83,8 @@ type Ask = (text: string) => Promise<string>;
 
 /** The description with the answer in it. What cannot be read is said, and asked for again. */
 async function answered(question: Question, before: Description, ask: Ask, io: Io): Promise<Description> {
-  const { path, text, usual, mean = (it) => it } = question;
+  const { path, text, mean = (it) => it } = question;
+  const usual = typeof question.usual === 'string' ? question.usual : question.usual(before);
   for (;;) {
     const typed = (await ask(`${text} [${usual}] `)).trim();
     const after = placed(before, path, mean(typed === '' ? usual : typed));

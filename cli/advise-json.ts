@@ -1,7 +1,17 @@
 import type { Advice } from '../advise/advice.js';
 import type { Change } from '../advise/changes.js';
 import { agrees } from '../advise/figures.js';
-import { assumptionsOf, costsOf, hazardWords, linesOf, notCovered, subjectOf, waysOut } from '../advise/words.js';
+import {
+  assumptionsOf,
+  conditionOf,
+  costsOf,
+  hazardWords,
+  linesOf,
+  linesOfAlternative,
+  notCovered,
+  subjectOf,
+  waysOut,
+} from '../advise/words.js';
 import type { Written, WrittenAdvice, WrittenHazard } from './advise-witness.js';
 import type { Regressions } from './regressions.js';
 
@@ -23,7 +33,11 @@ export function adviseJson(advice: Advice, written: WrittenAdvice, known: Regres
     hazards: hazards(written.failing),
     remaining: hazards(written.remaining),
     changes: advice.changes.map(changeOf),
-    alternatives: advice.alternatives.map(({ insteadOf, change }) => ({ insteadOf, ...changeOf(change) })),
+    alternatives: advice.alternatives.map((it) => ({
+      insteadOf: it.insteadOf,
+      ...changeOf(it.change),
+      lines: linesOfAlternative(advice, it),
+    })),
     lines: linesOf(advice),
     figures: written.figures.map(({ figure, safe, violated }) => ({
       of: figure.of,
@@ -38,7 +52,8 @@ export function adviseJson(advice: Advice, written: WrittenAdvice, known: Regres
     tradeoffs: advice.tradeoffs,
     voteTradeoffs: advice.voteTradeoffs,
     assumptions: assumptionsOf(advised),
-    notCovered: [...waysOut(advice), ...costsOf(advice), ...notCovered(advised)],
+    condition: conditionOf(advice),
+    notCovered: [...waysOut(advice), ...costsOf(advice), ...notCovered(advice)],
     search: { verdict: search.verdict, runs: search.runs, events: search.events, seed: search.seed, hash: search.hash },
     known: known.failures.map(({ path, committed, stillFails }) => ({ path, committed, stillFails })),
   };

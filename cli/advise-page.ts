@@ -1,20 +1,24 @@
 import type { Advice } from '../advise/advice.js';
-import type { Unknown } from '../advise/unknowns.js';
+import type { Lines } from '../advise/lines.js';
 import {
+  alternativeWords,
   assumptionsOf,
   costsOf,
   hazardWords,
   linesOf,
+  linesOfAlternative,
   notCovered,
+  searchWords,
   subjectOf,
   time,
   UNKNOWN_WORDS,
+  valueIn,
   valueWords,
   verdictWords,
   waysOut,
 } from '../advise/words.js';
 import { type BoundDistance, type Fact, type PassReport, passPage } from '../report/pass/index.js';
-import { formatCount, formatPercent } from '../text/format.js';
+import { formatPercent } from '../text/format.js';
 import { shellCommand } from '../text/shell.js';
 import type { WrittenAdvice, WrittenFigure } from './advise-witness.js';
 import type { Io } from './io.js';
@@ -25,10 +29,10 @@ export function advicePage(advice: Advice, written: WrittenAdvice, file: string 
 }
 
 function reportOf(advice: Advice, written: WrittenAdvice, file: string | null, io: Io): PassReport {
-  const { system, advised, verdict, changes, search } = advice;
+  const { system, advised, verdict, changes, alternatives } = advice;
   return {
     subject: subjectOf(system),
-    verdict: verdict === 'safe-if' ? 'safe with the changes below' : verdictWords(advice),
+    verdict: verdictWords(advice),
     tone: { safe: 'good', 'safe-if': 'open', not: 'bad' }[verdict] as PassReport['tone'],
     sentence: sentenceOf(advice),
     bounds: written.figures.map((it) => distanceOf(it, advice)),
@@ -40,11 +44,11 @@ function reportOf(advice: Advice, written: WrittenAdvice, file: string | null, i
       },
       {
         name: 'histories inside',
-        text: `${formatCount(search.runs)}, ${search.counterexample === null ? 'in none of which two clients held the lock' : 'in one of which two clients held the lock'}`,
+        text: searchWords(advice) ?? 'none',
       },
       ...written.figures.map(evidenceOf),
     ],
-    notTried: notCovered(advised).map((text, i) => ({ name: i === 0 ? 'beyond the description' : 'the client', text })),
+    notTried: notCovered(advice).map((text, i) => ({ name: i === 0 ? 'beyond the description' : 'the client', text })),
     nearMisses: [],
     changes: changes.map(({ title, id }) => ({
       fear:
@@ -53,9 +57,14 @@ function reportOf(advice: Advice, written: WrittenAdvice, file: string | null, i
       change: title,
       command: written.failing.find(({ hazard }) => hazard.id === FEARS[id])?.run?.replay ?? null,
     })),
-    lines: linesOf(advice).map(({ file: name, lines }) => ({ file: name, why: '', lines })),
+    lines: [
+      ...linesOf(advice).map((it) => linesOnPage(it, '')),
+      ...alternatives.flatMap((it) =>
+        linesOfAlternative(advice, it).map((file) => linesOnPage(file, `${alternativeWords(advice, it)}.`)),
+      ),
+    ],
     configuration: [
-      ...assumptionsOf(advised).map((text): Fact => ({ name: 'assumed', text })),
+      ...assumptionsOf(advised).map(({ about, says }): Fact => ({ name: `assumed of ${about}`, text: says })),
       ...tradeoffFacts(advice),
     ],
     meaning: [
@@ -77,6 +86,7 @@ function reportOf(advice: Advice, written: WrittenAdvice, file: string | null, i
 const FEARS: Readonly<Record<string, string>> = {
   slew: 'clocks',
   allowance: 'clocks',
+  'own-tokens': 'client',
   ttl: 'writes',
   fsync: 'memory',
   'restart-delay': 'memory',
@@ -86,6 +96,10 @@ const FEARS: Readonly<Record<string, string>> = {
   fencing: 'writes',
 };
 
+function linesOnPage({ file, lines, command }: Lines, why: string): PassReport['lines'][number] {
+  return { file, why: command === undefined ? why : `${why} Then, in a shell: ${command}`.trim(), lines };
+}
+
 function sentenceOf({ verdict, hazards, remaining, system, advised }: Advice): string {
   const failing = hazards.filter(({ holds }) => !holds).map((it) => hazardWords(it, system));
   if (verdict === 'safe')
@@ -94,27 +108,8 @@ function sentenceOf({ verdict, hazards, remaining, system, advised }: Advice): s
   return `${remaining.map((it) => hazardWords(it, advised)).join('; ')}. No setting of this client and these nodes prevents that.`;
 }
 
-/** What the system has of it now; `null` where it has none. */
-function nowOf({ system }: Advice, unknown: Unknown): number | null {
-  const { client, nodes } = system;
-  switch (unknown) {
-    case 'ttl':
-      return 1000 * client.ttlMs;
-    case 'guard':
-      return client.guardUs;
-    case 'restart-delay': {
-      const soonest = nodes.flatMap(({ restartUs }) => (restartUs === null ? [] : [restartUs]));
-      return soonest.length === 0 ? null : Math.min(...soonest);
-    }
-    case 'allowance':
-      return Math.ceil((client.ttlMs * client.policy.settings.driftPpm) / 1000) + client.policy.settings.driftUs;
-    case 'votes':
-      return null;
-  }
-}
-
 function distanceOf({ figure }: WrittenFigure, advice: Advice): BoundDistance {
-  const now = nowOf(advice, figure.of);
+  const now = valueIn(advice.system, figure.of);
   return {
     name: UNKNOWN_WORDS[figure.of],
     yours: now === null ? 'not set' : valueWords(figure.of, now),

@@ -62,11 +62,11 @@ async function look(flags: AdviseFlags, io: Io): Promise<{ looked: Description; 
 function sayings(flags: AdviseFlags): Description {
   const { nodes, persistence, restart, supervisor, failover, atOnce, drift, steps } = flags;
   const parts: Record<string, Record<string, unknown> | number | undefined> = {
-    nodes: { count: nodes, persistence, restart, supervisor, failover },
+    nodes: { count: nodes, persistence, restart, supervisor, failover, unit: flags.unit, powerLoss: flags.powerLoss },
     atOnce,
     clocks: { drift, steps },
     pauses: { process: flags.pause },
-    network: { most: flags.latency },
+    network: { most: flags.latency, reordering: flags.reordering },
     client: { library: flags.library, ttl: flags.ttl },
     work: { longest: flags.work, extends: flags.extends },
     resource: { checksToken: flags.checksToken },

@@ -1,18 +1,22 @@
 import type { Advice } from '../advise/advice.js';
+import type { Lines } from '../advise/lines.js';
 import {
+  alternativeWords,
   assumptionsOf,
+  conditionOf,
   costsOf,
   figureWords,
   hazardWords,
   linesOf,
+  linesOfAlternative,
   notCovered,
+  searchWords,
   subjectOf,
   UNKNOWN_WORDS,
-  verdictWords,
   waysOut,
 } from '../advise/words.js';
 import { ANSI, type Painter, PLAIN } from '../report/index.js';
-import { formatCount, wrap } from '../text/format.js';
+import { wrap } from '../text/format.js';
 import { ADVICE_FOLDER, type Written, type WrittenAdvice, type WrittenHazard } from './advise-witness.js';
 import { hasColour, type Io, widthOf } from './io.js';
 import { textTable } from './text-table.js';
@@ -25,16 +29,20 @@ export function adviceText(advice: Advice, written: WrittenAdvice, io: Io): stri
     ...headLines(advice, written, paint, width),
     ...changeLines(advice, paint, width),
     ...remainingLines(advice, written, paint, width),
-    ...figureLines(written, width),
+    ...figureLines(advice, written, width),
+    ...assumptionLines(advice, width),
     ...evidenceLines(advice, width),
+    ...alternativeLines(advice, paint, width),
   ].join('\n')}\n`;
 }
 
 function headLines(advice: Advice, written: WrittenAdvice, paint: Painter, width: number): string[] {
   const { verdict, system } = advice;
-  const word = verdictWords(advice).toUpperCase();
+  const condition = conditionOf(advice);
   const head =
-    verdict === 'safe' ? paint.good(`✓ ${word}`) : paint.bad(`✗ ${verdict === 'safe-if' ? 'NOT SAFE YET' : word}`);
+    verdict === 'safe'
+      ? paint.good(`✓ SAFE${condition === null ? '' : `, ${condition}`}`)
+      : paint.bad(verdict === 'safe-if' ? '✗ NOT SAFE YET' : '✗ NOT SAFE');
   const failing = written.failing.flatMap(({ hazard, run }) => hazardLines(hazardWords(hazard, system), run, width));
   return [`${head}   ${subjectOf(system)}`, ...failing];
 }
@@ -47,16 +55,39 @@ function hazardLines(words: string, run: Written | null, width: number): string[
 function changeLines(advice: Advice, paint: Painter, width: number): string[] {
   const { changes, alternatives, verdict } = advice;
   if (changes.length === 0) return [];
+  const condition = conditionOf(advice);
   const heading =
-    verdict === 'not' ? 'It gets better, but not safe, with these changes:' : 'It is safe with these changes:';
+    verdict === 'not'
+      ? 'It gets better, but not safe, with these changes:'
+      : `It is safe with these changes${condition === null ? '' : `, ${condition}`}:`;
   const titles = changes.flatMap(({ title, id }, i) => [
     ...hanging(`${i + 1}. `, title, width),
     ...alternatives
       .filter(({ insteadOf }) => insteadOf === id)
       .flatMap(({ change }) => hanging('   or: ', change.title, width)),
   ]);
-  const files = linesOf(advice).flatMap(({ file, lines }) => [paint.strong(`# ${file}`), ...lines]);
-  return ['', heading, ...titles, '', ...files];
+  return ['', ...wrap(heading, width), ...titles, '', ...linesOf(advice).flatMap((it) => fileLines(it, paint))];
+}
+
+function fileLines({ file, lines, command }: Lines, paint: Painter): string[] {
+  return [
+    paint.strong(`# ${file}`),
+    ...lines,
+    ...(command === undefined ? [] : [paint.strong('# then, in a shell'), command]),
+  ];
+}
+
+/** The lines of what would do in place of a change: they stand last, so that nobody pastes both. */
+function alternativeLines(advice: Advice, paint: Painter, width: number): string[] {
+  return advice.alternatives.flatMap((it) => {
+    const lines = linesOfAlternative(advice, it);
+    const files = lines.length > 1 ? ', and then these files are otherwise, too' : '';
+    return [
+      '',
+      ...wrap(`${alternativeWords(advice, it)}${files}:`, width),
+      ...lines.flatMap((file) => fileLines(file, paint)),
+    ];
+  });
 }
 
 function hanging(first: string, text: string, width: number): string[] {
@@ -72,30 +103,30 @@ function remainingLines(advice: Advice, written: WrittenAdvice, paint: Painter, 
   return ['', paint.bad('What no setting of this client and these nodes prevents:'), ...lines, ...out];
 }
 
-function figureLines({ figures }: WrittenAdvice, width: number): string[] {
+function figureLines({ advised, changes }: Advice, { figures }: WrittenAdvice, width: number): string[] {
   if (figures.length === 0) return [];
   const rows = figures.map(({ figure }) => {
-    const { least, below } = figureWords(figure);
-    return [UNKNOWN_WORDS[figure.of], least, below];
+    const { least, below, inPlace } = figureWords(figure, advised);
+    return [UNKNOWN_WORDS[figure.of], least, below, inPlace];
   });
   const shown = figures.find(({ violated }) => violated !== null)?.violated?.replay ?? null;
   const all = `${ADVICE_FOLDER}/{${figures.map(({ figure }) => figure.of).join(',')}}-{safe,violated}.json`;
   return [
     '',
-    textTable(['least that is safe', '', 'violated at'], rows, 1),
-    ...(shown === null ? [] : wrap(`shown by ${shown}; both sides of each: ${all}`, width)),
+    textTable(['', 'least that is safe', 'violated at', changes.length === 0 ? 'yours' : 'as advised'], rows, 1),
+    ...wrap(`Each is worked out by itself, with all else ${changes.length === 0 ? 'as it is' : 'as advised'}.`, width),
+    ...(shown === null ? [] : wrap(`Shown by ${shown}; both sides of each: ${all}`, width)),
   ];
 }
 
+function assumptionLines({ advised }: Advice, width: number): string[] {
+  const rows = assumptionsOf(advised).flatMap(({ about, says }) => hanging(`  ${about.padEnd(LABEL)}`, says, width));
+  return ['', 'Assumed (say what is otherwise: it may be worse)', ...rows];
+}
+
+const LABEL = 9;
+
 function evidenceLines(advice: Advice, width: number): string[] {
-  const { search, advised } = advice;
-  const found =
-    search.counterexample === null ? 'in none two clients held the lock' : 'in one two clients held the lock';
-  const sentences = [
-    `Assumed: ${assumptionsOf(advised).join('; ')}.`,
-    ...costsOf(advice),
-    ...notCovered(advised),
-    ...(search.runs > 0 ? [`Searched ${formatCount(search.runs)} histories with the changes in place: ${found}.`] : []),
-  ];
+  const sentences = [...costsOf(advice), ...notCovered(advice), ...[searchWords(advice)].flatMap((it) => it ?? [])];
   return ['', ...sentences.flatMap((it) => wrap(it, width))];
 }

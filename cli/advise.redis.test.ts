@@ -15,7 +15,7 @@ import { emptyFolder, lockstep } from './testing/in-process.js';
  */
 
 const PROGRAM = findServerProgram(process.env.PATH) ?? 'redis-server';
-/** As `sh -c` has it. */
+const CLI = PROGRAM.replace(/redis-server$/, 'redis-cli');
 const REDIS = '127.0.0.1';
 const running: ChildProcess[] = [];
 
@@ -94,6 +94,24 @@ describe.skipIf(!canRunOnRedis(title, 'processes'))(title, () => {
     redis.disconnect();
   });
 
+  it.each([fsyncLines(), noEvictionLines(), noPromotionLines()])(
+    'what is run then sets $lines at once',
+    async (part) => {
+      const { lines, command = '' } = part;
+      const { conf, port } = await confWith([]);
+      start(PROGRAM, [conf]);
+      const redis = await connected(port);
+      // On Debian redis-cli is beside the server.
+      const typed = command.replaceAll('redis-cli', `${CLI} -p ${port}`);
+      expect(execFileSync('sh', ['-c', typed], { encoding: 'utf8' })).toMatch(/^(OK\s+)+$/);
+      for (const line of lines) {
+        const [name = '', value] = line.split(' ');
+        expect(await redis.config('GET', name)).toEqual([name, value]);
+      }
+      redis.disconnect();
+    },
+  );
+
   it('with replica-priority 0 Sentinel promotes no replica', { timeout: 60_000 }, async () => {
     const primary = await confWith([]);
     const replica = await confWith([`replicaof ${REDIS} ${primary.port}`, ...noPromotionLines().lines]);
@@ -118,7 +136,7 @@ describe.skipIf(!canRunOnRedis(title, 'processes'))(title, () => {
 
   /** What a supervisor runs at each start, with the server in place of its own command. */
   function startedBy(supervisor: 'systemd' | 'kubernetes' | 'docker', conf: string): ChildProcess {
-    const lines = holdBackLines(supervisor, DELAY_US)?.lines ?? [];
+    const lines = holdBackLines({ supervisor, unit: 'redis-server' }, DELAY_US)?.lines ?? [];
     const after = (name: string): string => lines.find((it) => it.startsWith(name))?.slice(name.length) ?? '';
     if (supervisor === 'systemd')
       return start('sh', ['-c', `${after('ExecStartPre=')} && exec "$@"`, 'sh', PROGRAM, conf]);
@@ -171,7 +189,9 @@ describe.skipIf(!canRun(unit, 'systemd', has('systemd-analyze') ? undefined : 't
     }
 
     it('are understood, and a wrong one is not', () => {
-      expect(verified(holdBackLines('systemd', 7_899_993)?.lines ?? [])).not.toContain('hold-back.conf');
+      expect(
+        verified(holdBackLines({ supervisor: 'systemd', unit: 'redis-server' }, 7_899_993)?.lines ?? []),
+      ).not.toContain('hold-back.conf');
       expect(verified(['[Service]', 'ExecStartPree=/bin/sleep 1'])).toContain('hold-back.conf');
     });
   },

@@ -1,4 +1,5 @@
 import { type Advice, adviseOn } from '../advise/advice.js';
+import { describeAdvised } from '../advise/describe-advised.js';
 import { UNKNOWNS } from '../advise/unknowns.js';
 import { verdictWords } from '../advise/words.js';
 import { ANSI, PLAIN } from '../report/index.js';
@@ -37,6 +38,10 @@ export async function advise(file: string | undefined, flags: AdviseFlags, io: I
     const paint = hasColour(io) ? ANSI : PLAIN;
     io.stdout.write(regressionsText(known, io, paint));
     io.stdout.write(adviceText(advice, written, io));
+  }
+  if (flags.saveAdvised !== undefined) {
+    const after = describeAdvised(described.description, advice.system, advice.advised);
+    writeNamed('--save-advised', flags.saveAdvised, `${JSON.stringify(after, null, 2)}\n`, io.cwd);
   }
   await writePages(advice, written, flags, described, io);
   return flags.check ? checkCode(advice, known) : Exit.ok;

@@ -196,12 +196,16 @@ export interface AdviseFlags {
   readonly persistence?: string;
   readonly restart?: string;
   readonly supervisor?: string;
+  /** Name of a unit of systemd. */
+  readonly unit?: string;
+  readonly powerLoss?: boolean;
   readonly failover?: string;
   readonly atOnce?: number;
   readonly drift?: string;
   readonly steps?: string;
   readonly pause?: string;
   readonly latency?: string;
+  readonly reordering?: boolean;
   readonly library?: string;
   readonly ttl?: string;
   readonly work?: string;
@@ -213,6 +217,8 @@ export interface AdviseFlags {
   readonly check?: boolean;
   /** Where the description goes. */
   readonly save?: string;
+  /** Where the description goes with the changes in place. */
+  readonly saveAdvised?: string;
   /** Where the badge and the page go. */
   readonly badge?: string;
   readonly report?: string;

@@ -1,5 +1,6 @@
 import { CAUSE_NAMES } from '../advise/risk/model.js';
 import * as z from '../scenarios/zod.js';
+import { lines } from './advise-grammar.js';
 
 const count = z.int().min(0);
 
@@ -46,7 +47,7 @@ export const risk: z.ZodType = z.strictObject({
         z.strictObject({
           id: z.string(),
           title: z.string(),
-          lines: z.array(z.strictObject({ file: z.string(), lines: z.array(z.string()) })),
+          lines,
           ...riskFigures,
         }),
       ),

@@ -132,7 +132,11 @@ function changeLines({ changes, estimate }: RiskAnswer, width: number): string[]
     indented(table),
     '',
     ...sorted.flatMap(({ mitigation: { lines } }, i) =>
-      lines.flatMap(({ file, lines: own }) => [`  ${i + 1} ${file}`, ...own.map((line) => `      ${line}`)]),
+      lines.flatMap(({ file, lines: own, command }) => [
+        `  ${i + 1} ${file}`,
+        ...own.map((line) => `      ${line}`),
+        ...(command === undefined ? [] : [`    then, in a shell: ${command}`]),
+      ]),
     ),
   ];
 }

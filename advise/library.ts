@@ -1,0 +1,38 @@
+/** How a client takes its drift allowance. */
+export interface DriftOption {
+  /** What it adds to factor · TTL, µs. */
+  readonly constantUs: number;
+  /** What it makes of factor · TTL: cuts it to whole ms, or leaves it. */
+  readonly whole: 'cut' | 'exact';
+}
+
+/** What an acquisition is to be written down with. */
+export interface Acquisition {
+  readonly ttlMs: number;
+  /** `null`: that of the client. */
+  readonly factor: string | null;
+  readonly fencing: boolean;
+  /** Whether its caller tries again by a loop of its own, so that each try has a token of its own. */
+  readonly ownTokens: boolean;
+}
+
+/** One client. */
+export interface Library {
+  readonly title: string;
+  /** Where its settings go, as a heading. */
+  readonly file: string;
+  /** `null`: its allowance cannot be set. */
+  readonly drift: DriftOption | null;
+  /** The lines that acquire a lock. */
+  readonly acquire: (wanted: Acquisition) => readonly string[];
+  /** How it is told to try once, where it has such an option and {@link Library.acquire} writes the loop around it. */
+  readonly tryOnce?: string;
+  /** Whether it sends messages to a node over a pool of connections, by which they may overtake each other. */
+  readonly pooled: boolean;
+  /** Lines before a write that let it go ahead only with so much left. */
+  readonly guard: (guardMs: number, ttlMs: number) => readonly string[];
+  /** Whether it has fencing tokens. */
+  readonly fencing: boolean;
+  /** What everybody should know who uses it. */
+  readonly caution?: string;
+}
