@@ -66,12 +66,16 @@ describe('lockstep advise', () => {
     expect((await lockstep(check, { cwd })).code).toBe(1);
     // What was found with the old settings is known: it passes with the new ones.
     const { writeWhole } = await import('./write-file.js');
-    writeWhole('lockstep/regressions/memory.json', readFileSync(join(cwd, '.lockstep/advise/memory-now.json')), cwd);
+    const known = ['clocks', 'memory', 'client'];
+    for (const it of known)
+      writeWhole(`lockstep/regressions/${it}.json`, readFileSync(join(cwd, `.lockstep/advise/${it}-now.json`)), cwd);
     const still = await lockstep(check, { cwd });
-    expect(still.stdout).toContain('✗ still fails with your settings   lockstep/regressions/memory.json');
+    for (const it of known)
+      expect(still.stdout).toContain(`✗ still fails with your settings   lockstep/regressions/${it}.json`);
     writeFileSync(join(cwd, 'system.json'), JSON.stringify(MENDED));
     const now = await lockstep(check, { cwd });
-    expect(now.stdout).toContain('✓ now passes with your settings   lockstep/regressions/memory.json');
+    for (const it of known)
+      expect(now.stdout).toContain(`✓ now passes with your settings   lockstep/regressions/${it}.json`);
     expect(now.code).toBe(0);
   });
 

@@ -2,6 +2,7 @@ import { type Advice, adviseOn } from '../advise/advice.js';
 import { describeAdvised } from '../advise/describe-advised.js';
 import { UNKNOWNS } from '../advise/unknowns.js';
 import { verdictWords } from '../advise/words.js';
+import { deviates } from '../deviations/index.js';
 import { ANSI, PLAIN } from '../report/index.js';
 import { badge } from './advise-badge.js';
 import { adviseJson } from './advise-json.js';
@@ -67,13 +68,13 @@ function checkCode({ verdict, search }: Advice, known: Regressions): ExitCode {
 
 /** The system as it is, as mitigations of a schedule that is known to fail. */
 function mitigationsOf({ system }: Advice): string[] {
-  const { nodes, client } = system;
+  const { nodes, client, network, resource } = system;
   const { settings, profile } = client.policy;
   const weakest = (['none', 'rdb', 'everysec', 'always'] as const).find((it) =>
     nodes.some(({ persistence }) => persistence === it),
   );
   const restarts = nodes.flatMap(({ restartUs }) => (restartUs === null ? [] : [restartUs]));
-  return settingsOf({
+  const set = settingsOf({
     shrink: false,
     policy: profile,
     nodes: nodes.length,
@@ -83,6 +84,13 @@ function mitigationsOf({ system }: Advice): string[] {
     persistence: nodes.some(({ diskKept }) => !diskKept) ? 'none' : (weakest ?? 'none'),
     ...(restarts.length === 0 ? {} : { restartDelay: Math.min(...restarts) }),
   });
+  return [
+    ...set,
+    `tokens=${deviates(client.policy, 'token-per-call') ? 'call' : 'try'}`,
+    ...(network.reordering ? [] : ['link=fifo']),
+    ...(client.guardUs === null ? [] : [`guard=${client.guardUs}us`]),
+    ...(resource.checksToken && settings.fencing ? ['fencing=quorum', 'resource=fencing'] : []),
+  ];
 }
 
 async function writePages(

@@ -36,6 +36,7 @@ const VALUES: Record<string, readonly string[]> = {
   'lock-delay': ['1s'],
   'own-key': ['vote', 'refusal'],
   'token-check': ['on', 'off'],
+  tokens: ['try', 'call'],
   jitter: ['0', '100ms'],
   policy: ['reference'],
 };

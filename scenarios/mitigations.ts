@@ -252,6 +252,13 @@ export const MITIGATIONS: readonly Mitigation[] = [
       withDeviations(schedule, ['deletes-any'], oneOf(value, { on: [], off: ['deletes-any'] })),
   },
   {
+    name: 'tokens',
+    values: 'try|call',
+    description: 'each try of a call has a token of its own, or all of them share one',
+    apply: (schedule, value) =>
+      withDeviations(schedule, ['token-per-call'], oneOf(value, { try: [], call: ['token-per-call'] })),
+  },
+  {
     name: 'jitter',
     values: '<duration>',
     description: 'pauses between attempts vary by up to this much either way, differently for each client and attempt',
