@@ -169,7 +169,9 @@ const REFERENCE: Library = {
     const settings = [...factorLine(`driftFactor: ${factor}`, factor), ...(fencing ? ['fencing: true'] : [])];
     return [
       ...(settings.length === 0 ? [] : [`const redlock = new Redlock(clients, { ${settings.join(', ')} });`]),
+      ...(fencing ? ['// once, as the nodes are new, and not at each start: await redlock.recoverFencing(0);'] : []),
       `await using lock = await redlock.acquire(name, ${ttlMs});`,
+      ...(fencing ? ['// with each write: lock.fencingToken'] : []),
     ];
   },
   guard: (ms) => [`if (lock.remaining() < ${ms}) throw new Error('too late to write');`],
