@@ -41,12 +41,12 @@ function nodeRedlock(title: string, names: string, caution?: string): Library {
   };
 }
 
-/** redsync, of which options were methods and fields of other names in older versions. */
-function redsync(title: string, constantUs: number): Library {
+/** redsync. Before 4.4 its mutexes do not tell until when they are valid: their users have to count from when they asked. */
+function redsync(title: string, tellsUntil: boolean): Library {
   return {
     title,
     file: 'where the mutex is made (Go)',
-    drift: { constantUs, whole: 'exact' },
+    drift: { constantUs: 0, whole: 'exact' },
     pooled: true,
     tryOnce: 'WithTries(1)',
     acquire: ({ ttlMs, factor, ownTokens }) => {
@@ -55,10 +55,12 @@ function redsync(title: string, constantUs: number): Library {
         ...factorLine(`redsync.WithDriftFactor(${factor})`, factor),
         ...(ownTokens ? ['redsync.WithTries(1)'] : []),
       ];
-      return [`mutex := rs.NewMutex(name, ${options.join(', ')})`, ...(ownTokens ? GO_LOOP : [])];
+      const mutex = `mutex := rs.NewMutex(name, ${options.join(', ')})`;
+      const asked = tellsUntil ? [] : ['asked := time.Now() // right before mutex.Lock()'];
+      return ownTokens ? [mutex, ...goLoop(tellsUntil)] : [mutex, ...asked];
     },
-    guard: (ms) => [
-      `if time.Until(mutex.Until()) < ${ms}*time.Millisecond {`,
+    guard: (ms, ttlMs) => [
+      `if ${tellsUntil ? 'time.Until(mutex.Until())' : `${ttlMs}*time.Millisecond-time.Since(asked)`} < ${ms}*time.Millisecond {`,
       '\treturn errors.New("too late to write")',
       '}',
     ],
@@ -66,19 +68,23 @@ function redsync(title: string, constantUs: number): Library {
   };
 }
 
-/** As often, and with the pauses, that redsync has by itself. */
-const GO_LOOP: readonly string[] = [
-  'for try := 1; ; try++ { // each Lock has a token of its own',
-  '\terr := mutex.Lock()',
-  '\tif err == nil {',
-  '\t\tbreak',
-  '\t}',
-  '\tif try == 32 {',
-  '\t\treturn err',
-  '\t}',
-  '\ttime.Sleep(time.Duration(50+rand.Intn(200)) * time.Millisecond)',
-  '}',
-];
+/** As often, and with the pauses, that redsync 4 has by itself. */
+function goLoop(tellsUntil: boolean): string[] {
+  return [
+    ...(tellsUntil ? [] : ['var asked time.Time']),
+    'for try := 1; ; try++ { // each Lock has a token of its own',
+    ...(tellsUntil ? [] : ['\tasked = time.Now()']),
+    '\terr := mutex.Lock()',
+    '\tif err == nil {',
+    '\t\tbreak',
+    '\t}',
+    '\tif try == 32 {',
+    '\t\treturn err',
+    '\t}',
+    '\ttime.Sleep(time.Duration(50+rand.Intn(200)) * time.Millisecond)',
+    '}',
+  ];
+}
 
 const REDLOCK_PY: Library = {
   title: 'redlock-py',
@@ -183,8 +189,8 @@ const RETURNS_LATE = 'It returns locks whose time is over already: look at lock.
 /** Clients by their profiles. */
 export const LIBRARIES: Readonly<Record<string, Library>> = {
   reference: REFERENCE,
-  'redsync-4': redsync('redsync 4', 0),
-  'redsync-2020': redsync('redsync of 2020', 0),
+  'redsync-4': redsync('redsync 4', true),
+  'redsync-2020': redsync('redsync of 2020', false),
   'redlock-py': REDLOCK_PY,
   'redlock-php': REDLOCK_PHP,
   redisson: REDISSON,

@@ -99,14 +99,14 @@ interface Language {
 }
 
 const LANGUAGES: readonly Language[] = [
-  {
-    profile: 'redsync-4',
+  ...['redsync-4', 'redsync-2020'].map((profile) => ({
+    profile,
     program: 'gofmt',
     file: 'lock.go',
     args: ['-e', '-l'],
-    whole: (lines) =>
+    whole: (lines: readonly string[]) =>
       `package lock\n\nfunc lock() error {\n${lines.map((it) => `\t${it}\n`).join('')}\treturn nil\n}\n`,
-  },
+  })),
   {
     profile: 'redlock-py',
     program: 'python3',
