@@ -1,4 +1,5 @@
 import { isInside } from './inside.js';
+import { QUANTILE } from './interval.js';
 import type { RiskModel } from './model.js';
 import { overPerYear, type Part, partsOf, type Stratum, strataFrom } from './strata.js';
 import { addCounts, NO_RUNS, runStratum, type StratumCounts, type StratumTask } from './stratum-runs.js';
@@ -13,6 +14,8 @@ export interface EstimateOptions {
   readonly seed?: string;
   /** Runs that count; those that find out how to share them come on top. Default 40 000. */
   readonly runs?: number;
+  /** Quantile of the normal distribution that makes the intervals. Default: that of 95 %. */
+  readonly quantile?: number;
   readonly run?: RunStratum;
   readonly signal?: AbortSignal;
   readonly onProgress?: (share: number) => void;
@@ -43,7 +46,8 @@ export async function estimateRisk(model: RiskModel, options: EstimateOptions = 
   const { known, rest } = await pilot(parts, work, model);
   const measured = known.filter((it) => !it.inside || it.pilot.hits > 0);
   const counts = await measure(measured, work, options.runs ?? DEFAULT_RUNS);
-  return summary({ known, measured, counts, rest, interrupted: work.interrupted });
+  const { quantile = QUANTILE } = options;
+  return summary({ known, measured, counts, rest, interrupted: work.interrupted, quantile });
 }
 
 /** Makes runs, and keeps account of them. */

@@ -56,12 +56,14 @@ interface Found {
   readonly counts: readonly StratumCounts[];
   readonly rest: number;
   readonly interrupted: boolean;
+  /** See {@link QUANTILE}. */
+  readonly quantile: number;
 }
 
 /** Adds up what was found out. */
 export function summary(found: Found): RiskEstimate {
   const { measured, counts, rest, known, interrupted } = found;
-  const of = (hits: (counts: StratumCounts) => number): Interval => weightedSum(countedOf(found, hits));
+  const of = (hits: (counts: StratumCounts) => number): Interval => weightedSum(countedOf(found, hits), found.quantile);
   const all = of((it) => it.hits);
   const inside = known.filter((it) => !measured.includes(it));
   return {
@@ -104,7 +106,7 @@ function causesOf(found: Found): CauseRisk[] {
     if (stratum === undefined) throw new RangeError(`no run shows ${name}`);
     return {
       causes: name === '' ? [] : (name.split('+') as CauseName[]),
-      perYear: weightedSum(strata),
+      perYear: weightedSum(strata, found.quantile),
       example: { stratum, run: found.counts[first]?.examples[name] ?? 0 },
     };
   });
