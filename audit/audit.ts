@@ -70,6 +70,8 @@ export interface AuditResult {
   /** What was understood of how the lock is used, one sentence each. */
   readonly understood: readonly string[];
   readonly promise: PromiseKind;
+  /** So many may hold it at once: more than 1 of a semaphore. */
+  readonly admits: number;
   readonly findings: readonly Finding[];
   /** What is no failure, and good to know. */
   readonly notes: readonly string[];
@@ -151,6 +153,7 @@ async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): P
           : 'passed',
     understood: understoodIn(program, found),
     promise: promiseOf(found.how),
+    admits: found.how.admits,
     findings: joined(findings),
     notes: notesOn({ ...searched, isInterrupted }, defects.filter(isNew), found.how),
     runs: searched.runs,

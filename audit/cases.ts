@@ -30,6 +30,8 @@ const KINDS: Readonly<Record<PromiseKind | 'ownWork', readonly ViolationKind[]>>
 export function kindsFor(how: Understood): readonly ViolationKind[] {
   const promise = promiseOf(how);
   if (how.keyVaries) return ['lifetime'];
+  // Whose place a key is does not matter where several have one.
+  if (how.admits > 1 || how.counts) return ['belief', 'hang', 'rejection'];
   // What it does besides is not known, and takes as long as it takes.
   return KINDS[KINDS[promise] === SINGLE && isOwnWork(how) ? 'ownWork' : promise];
 }
@@ -90,7 +92,7 @@ export function troublesFor(how: Understood): (n: number) => Trouble {
       faults: {
         ...faults,
         ...replica,
-        faultModel: { ...faults.faultModel, clients: 3, nodes: 1, ttlsMs: ttls, ...alike },
+        faultModel: { ...faults.faultModel, clients: Math.max(3, how.admits + 2), nodes: 1, ttlsMs: ttls, ...alike },
       },
       commandTimeoutMs: undefined,
     };

@@ -1,3 +1,4 @@
+import { capacityDefects } from './capacity-defects.js';
 import { type Commands, commandsOf, type Defect, EXCLUSION } from './defect.js';
 import { comparisonDefects, drawnLateDefects } from './fence-defects.js';
 import { fenceDefects } from './fences.js';
@@ -17,11 +18,14 @@ export function defectsOf({ how, seen }: FoundLock): Defect[] {
   const { trial } = seen.alone;
   if (trial === null) return [];
   const commands = commandsOf(trial);
+  const isShared = how.counts || how.admits > 1;
   return [
+    ...capacityDefects(commands, { how, seen }),
     ...acquisitionDefects(commands, { how, seen }),
     ...readerDefects(commands, how),
     ...errorDefects({ how, seen }),
-    ...refusedDefects(seen),
+    // What one process does to a key is not done to the place of another there.
+    ...(isShared ? [] : refusedDefects(seen)),
     ...releaseDefects(commands, seen, how),
     ...valueDefects(commands, seen, how.releases),
     ...failoverDefects(seen),

@@ -164,6 +164,7 @@ class LockUser {
     };
     const isOwnWork = plan.use === 'handler' || plan.use === 'script';
     const trial = this.bench.wire.begin(process, how.asksOne ? 1 : Math.floor(how.nodes / 2) + 1, isOwnWork);
+    trial.share = how.lastsShare;
     if (plan.use === 'script') {
       // What it has begun as it was loaded goes on.
       const loading = loadIn(this.bench, []).then(() => later(SCRIPT_MS));

@@ -73,6 +73,15 @@ const IS_NO_LIMIT = /RETR|ATTEMPT|TRIES|WAIT|TTL|TIMEOUT|DELAY|AGE|SIZE|_MS$|SEC
 /** What counts the holders of a lock that several may hold. */
 const COUNTS = /\b[zs]card\b|\b[hl]len\b|\bh?incr(?:by)?\b/i;
 
+/** Whether files read from the environment how many may hold a lock at once: they are told 1. */
+export function readsLimit(sources: readonly SourceFile[]): boolean {
+  return sources.some(({ text }) => COUNTS.test(text)) && namesIn(sources).some(isLimit);
+}
+
+function isLimit(name: string): boolean {
+  return IS_LIMIT.test(name) && !IS_NO_LIMIT.test(name);
+}
+
 /** Values for the environment that a file reads its servers from: they lead to the simulated nodes. */
 export function environmentFor(sources: readonly SourceFile[], nodes: number): Record<string, string> {
   const values: Record<string, string> = {};
@@ -81,7 +90,7 @@ export function environmentFor(sources: readonly SourceFile[], nodes: number): R
   const areCounted = sources.some(({ text }) => COUNTS.test(text));
   for (const name of namesIn(sources)) {
     // Of what several may hold, that one holds it is what can be judged.
-    if (areCounted && IS_LIMIT.test(name) && !IS_NO_LIMIT.test(name)) values[name] = '1';
+    if (areCounted && isLimit(name)) values[name] = '1';
     const kind = kindOf(name);
     if (kind === null) continue;
     const isUsual = USUAL.includes(name);

@@ -1,4 +1,5 @@
 import type { LockPlan, Schedule } from '../scenarios/index.js';
+import { type Capacity, capacityOf } from './capacity.js';
 import { isOwnWork } from './cases.js';
 import { isLostInFailover } from './failover.js';
 import { comparesTexts, type Fence, fencesOf, speaksOfFencing } from './fences.js';
@@ -12,6 +13,8 @@ import { FIRST_TTL_MS, type Named, namedAs } from './units.js';
 
 /** What was seen of a lock while it was used with nothing in its way. */
 export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages {
+  /** How many may hold it at once. */
+  readonly capacity: Capacity;
   /** One acquisition by itself. */
   readonly alone: Attempt;
   /** Two of two processes: the second asks while the first holds the lock. */
@@ -56,24 +59,19 @@ export async function examine(
   const partMs = ttlMs / 3;
   // Two tasks of the process that reads may well read at once.
   const { shared } = how.plan;
-  const calmFor = ({ nodes }: Understood, clients: readonly LockPlan[]): Schedule => {
-    const lastMs = Math.max(...clients.map(({ atUs }) => atUs / 1000)) + 8 * ttlMs + 2 * REST_MS;
-    return calm(
-      nodes,
-      clients.map((it) => [it]),
-      lastMs * 1000,
-    );
-  };
   const playing = (as: Understood) => (clients: readonly LockPlan[], ways?: Ways) =>
-    rehearse(bench, hosts, as, calmFor(as, clients), ways);
+    rehearse(bench, hosts, as, calmFor(clients, as, ttlMs), ways);
   const ownWork = isOwnWork(how);
   const [renewed] = ownWork ? [] : await playing(how)([use(10, ttlMs, 3 * ttlMs)]);
   const [late] = ownWork ? [] : await playing(how)([use(10, ttlMs, 0.95 * ttlMs)]);
-  const known = {
+  const used = {
     ...how,
     renews: renewed !== undefined && isRenewed(renewed, ttlMs),
     rejectsLate: alone.releaseError === null && (late?.releaseError ?? null) !== null,
   };
+  const capacity = await capacityOf(bench, hosts, used, ttlMs);
+  const { admits, lastsShare } = capacity;
+  const known = { ...used, admits, lastsShare };
   const plays = playing(known);
   const held = use(10, ttlMs, partMs);
   const later = await plays([use(ttlMs + LATER_MS, ttlMs, 1)]);
@@ -81,7 +79,7 @@ export async function examine(
   const two = [held, use(10 + partMs / 2, ttlMs, partMs / 4)];
   const both = await plays(two);
   const aheadMs = 2 * ttlMs;
-  const ahead = await rehearse(bench, hosts, known, withClock(calmFor(known, two), 'c2', aheadMs));
+  const ahead = await rehearse(bench, hosts, known, withClock(calmFor(two, known, ttlMs), 'c2', aheadMs));
   const extensions = [{ afterUs: Math.round(partMs * 500), ttlMs }];
   const [extended] = how.plan.use === 'pair' ? await plays([{ ...held, extensions }]) : [];
   const [thrown] = how.plan.use === 'with' ? await plays([held], { throws: true }) : [];
@@ -93,10 +91,11 @@ export async function examine(
     how: {
       ...known,
       keyVaries: later[0]?.trial?.key !== alone.trial?.key,
-      besides: shared === undefined ? besides : [],
+      besides: shared === undefined && admits === 1 ? besides : [],
     },
     seen: {
       ...tasks,
+      capacity,
       ...(await inOutages(bench, hosts, known, ttlMs)),
       lostInFailover: known.waits && !ownWork && (await isLostInFailover(bench, hosts, known, ttlMs)),
       alone,
@@ -114,6 +113,16 @@ export async function examine(
       next,
     },
   };
+}
+
+/** Each of these of a client of its own, with time for all of it. */
+function calmFor(uses: readonly LockPlan[], { nodes }: Understood, ttlMs: number): Schedule {
+  const lastMs = Math.max(...uses.map(({ atUs }) => atUs / 1000)) + 8 * ttlMs + 2 * REST_MS;
+  return calm(
+    nodes,
+    uses.map((it) => [it]),
+    lastMs * 1000,
+  );
 }
 
 /** What a file calls the number of a TTL, ms. */

@@ -3,4 +3,4 @@ export { CLIENT_KINDS, type ClientKind } from './clients.js';
 export { auditInThread } from './in-thread.js';
 export { NoLockError } from './refusal.js';
 export type { FoundBefore } from './search.js';
-export { PROMISES } from './telling.js';
+export { PROMISES, promiseSaid } from './telling.js';

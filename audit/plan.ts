@@ -77,6 +77,12 @@ export interface Understood {
   readonly rejectsLate: boolean;
   /** Its work is handed the function that releases. */
   readonly handsRelease: boolean;
+  /** So many may hold it at once: more than 1 of a semaphore. */
+  readonly admits: number;
+  /** It gives its place to another after this share of its TTL, though its key is there for longer. */
+  readonly lastsShare: number;
+  /** It counts its holders by plain commands, as ZADD or INCR. */
+  readonly counts: boolean;
 }
 
 /** Whether its acquisition gives nothing, and its owner is asked whether it has the lock. */
@@ -103,6 +109,9 @@ export const NOTHING_KNOWN: Omit<Understood, 'plan' | 'nodes' | 'client'> = {
   refusal: null,
   rejectsLate: false,
   handsRelease: false,
+  admits: 1,
+  lastsShare: 1,
+  counts: false,
 };
 
 function namesIn(path: readonly Step[]): readonly string[] {

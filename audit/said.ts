@@ -71,6 +71,25 @@ function untilTimeIn(value: string | null, nowMs: number): number | null {
 /** What takes one of those who have a key out of it. */
 const TAKES_OUT: readonly string[] = ['zrem', 'srem', 'hdel', 'lrem'];
 
+/** What adds one to those who have a key, with where its own mark is among the words; 0 where it is only counted. */
+const ADDS: Readonly<Record<string, number>> = { zadd: -1, sadd: 2, hset: 2, hsetnx: 2, lpush: 2, rpush: 2, incr: 0 };
+
+/** Whether a command adds one to those who have a key, or counts it. */
+export function isAdded({ verb }: Said): boolean {
+  return verb in ADDS;
+}
+
+/** A command that adds one to those who have a key, or takes one out of it, as those of a lock that keeps its holders so. */
+export function asCounted(said: Said): Said {
+  const { verb, words } = said;
+  if (verb === 'decr' || (verb === 'script' && said.operation === 'read-counter'))
+    return { ...said, operation: 'release', compares: true };
+  const at = ADDS[verb];
+  if (at === undefined) return said;
+  const untilMs = said.ttlMs ?? untilTimeIn(words.slice(2).join(' '), said.atMs);
+  return { ...said, operation: 'acquire', value: at === 0 ? '' : (words.at(at) ?? ''), ttlMs: untilMs };
+}
+
 const SCRIPTS: readonly string[] = ['eval', 'evalsha', 'fcall'];
 
 /** Reads a command. */

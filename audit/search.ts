@@ -117,11 +117,12 @@ export async function searchAudit(
   { how, hosts, seen }: FoundLock,
   limits: SearchLimits,
 ): Promise<Searched> {
-  const made = await lockFactoryOf(bench.program.name, lockMaker(bench, how, true), undefined, {
+  const factory = await lockFactoryOf(bench.program.name, lockMaker(bench, how, true), undefined, {
     tap: bench.wire,
     nodeAt: hosts.nodeAt,
     nodes: Math.max(3, how.nodes, hosts.met),
   });
+  const made = { ...factory, admits: how.admits };
   if (limits.replay !== undefined) return playedAgain(made, limits.replay);
   const streams = new RandomStreams(limits.seed);
   const troubleOf = troublesFor(how);

@@ -70,7 +70,7 @@ function areBothHeld(attempts: readonly Attempt[]): boolean {
  */
 function besidesOf(how: Understood, [one, two]: readonly Attempt[]): readonly string[] {
   const { plan } = how;
-  if (isOwnWork(how) || !one?.held || !two?.held) return [];
+  if (isOwnWork(how) || how.admits > 1 || !one?.held || !two?.held) return [];
   const differs = one.trial?.key !== two.trial?.key;
   const [first, second] = [one.held.result, two.held.result];
   const tellsApart = plan.use === 'with' || (isHandle(first) && first !== second);

@@ -36,6 +36,7 @@ export function understoodIn(program: Program, { how, seen }: FoundLock): string
     `${plan.use === 'script' ? program.name : name} (${where}) ${uses}`,
     `${nodes === 1 ? 'one node' : `${nodes} nodes`}, by ${hasOwnConnections(program) ? 'connections of its own' : CLIENTS[client]}; its key is ${JSON.stringify(key)}, and ${noTtl ? 'it has no TTL' : ttl}`,
     ...(plan.shared === undefined ? [] : [`${nameOfPlan(plan.shared)} is for those who only read: one process does`]),
+    ...(how.admits > 1 ? [`${how.admits} may hold it at once`] : []),
     ...(renews ? ['it extends its lock by itself while it is held'] : []),
     ...(releases ? [] : ['it never deletes its key: what it guards is done once in a TTL']),
   ];
@@ -82,3 +83,12 @@ export const PROMISES: Readonly<Record<PromiseKind, { readonly judged: string; r
     notMade: 'exclusion for longer than the TTL, and a second try where the work has failed; it is lost with its node',
   },
 };
+
+/** The promise of one lock: of a semaphore, that so many hold it. */
+export function promiseSaid({ promise, admits }: { readonly promise: PromiseKind; readonly admits: number }): {
+  readonly judged: string;
+  readonly notMade: string;
+} {
+  const { judged, notMade } = PROMISES[promise];
+  return { judged: admits === 1 ? judged : judged.replace('one holder', `at most ${admits} holders`), notMade };
+}

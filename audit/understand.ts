@@ -19,7 +19,7 @@ import {
 import { exportsOf, firstLineOf, insideOf } from './program.js';
 import { MOST_NODES, NotGivenError, notFound, OptimisticError, reasonOf, UNRELEASED, UNSAID } from './refusal.js';
 import { type Attempt, calm, factoryFor, rehearse, use } from './rehearsal.js';
-import type { Said as SaidCommand } from './said.js';
+import { isAdded, type Said as SaidCommand } from './said.js';
 import { isTaker, openersIn, Surface } from './surface.js';
 import { FIRST_TTL_MS } from './units.js';
 
@@ -62,6 +62,7 @@ export async function understand(bench: Bench, said: Said): Promise<FoundLock> {
     plans = chosen(more, said, bench.program.name);
     for (const plan of plans.slice(0, MOST_PLANS)) {
       try {
+        bench.wire.counts = false;
         const found = await tried(bench, plan, said);
         if (found !== null && !isLeftToOthers(found.how, plans)) return found;
         if (found !== null) problems.push(new NotGivenError(nameOfPlan(plan), UNRELEASED));
@@ -234,6 +235,7 @@ async function triedWith(
       again = handed;
     }
   }
+  how = { ...how, counts: bench.wire.counts };
   const { sign } = again;
   const isVoid = how.voidHolds && plan.use === 'pair';
   const isEarly = !(again.acquiredMs >= (again.trial?.grantedMs ?? Number.NaN));
@@ -307,8 +309,22 @@ function setsKey({ trial }: Attempt): boolean {
   return trial?.sent.some(({ operation }) => operation === 'acquire') ?? false;
 }
 
-/** Uses the lock once; where nothing that it gives is a lock, what it gives nothing for may be. */
+/** Uses the lock once; where it sets no key, what adds one to those who have a key may be what acquires. */
 async function firstUse(bench: Bench, hosts: Hosts, how: Understood, needed: number): Promise<Attempt | null> {
+  const attempt = await oneUse(bench, hosts, how, needed);
+  const { use } = how.plan;
+  const { wire } = bench;
+  if (wire.counts || attempt === null || setsKey(attempt) || (use !== 'with' && use !== 'pair')) return attempt;
+  if (attempt.trial?.sent.some(isAdded) !== true) return attempt;
+  wire.counts = true;
+  const counted = await oneUse(bench, hosts, how, needed);
+  if (counted !== null && isTaken(counted) && releasesIn(counted)) return counted;
+  wire.counts = false;
+  return attempt;
+}
+
+/** Uses the lock once; where nothing that it gives is a lock, what it gives nothing for may be. */
+async function oneUse(bench: Bench, hosts: Hosts, how: Understood, needed: number): Promise<Attempt | null> {
   const schedule = calm(
     needed === 1 && how.nodes > 1 ? hosts.most : needed,
     [[use(10, FIRST_TTL_MS, 500)]],

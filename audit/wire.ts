@@ -2,7 +2,7 @@ import type { Answer } from '../core/index.js';
 import type { ProcessContext } from '../guests/host/owner.js';
 import type { Meaning } from '../guests/redis/meaning.js';
 import type { Asked, SentCommands, Tap } from '../guests/tap.js';
-import { readCommand, type Said } from './said.js';
+import { asCounted, readCommand, type Said } from './said.js';
 
 /** What is taken of a TTL for work: clocks differ by a little, and who relies on the last of it relies on chance. */
 const USABLE_SHARE = 0.98;
@@ -35,6 +35,8 @@ export class Trial {
   refusals = 0;
   errors = 0;
   extensions = 0;
+  /** It can be relied on for this share of its TTL. */
+  share = 1;
   private readonly offers = new Map<string, Offer>();
   private latest = '';
   /** Of the offers that enough nodes have granted, the one that was granted last. */
@@ -135,7 +137,7 @@ export class Trial {
     if (ttlMs === null) return Number.POSITIVE_INFINITY;
     // The key that was asked for first ends first. An answer may be on its way to here, and with the caller already.
     const fromMs = offer === undefined ? [] : [...(this.isGranted ? offer.grantedMs : offer.sentMs).values()];
-    return Math.min(nowMs, ...fromMs) + usable(ttlMs);
+    return Math.min(nowMs, ...fromMs) + usable(ttlMs * this.share);
   }
 
   /** When the first of the keys that it was granted ends, ms by the wall clock. */
@@ -170,6 +172,8 @@ export class Wire implements Tap {
   private readonly byLock = new WeakMap<object, Trial>();
   /** Nothing is kept back. */
   naturally = false;
+  /** What adds one to those who have a key acquires. */
+  counts = false;
   /** How many nodes have to grant a lock of which it is not known yet how many there are. */
   neededAtFirst: number | null = null;
 
@@ -199,12 +203,14 @@ export class Wire implements Tap {
       if (words.length < 2) continue;
       const plain =
         words === about ? asOffer(meaning, trial) : { ...meaning, operation: 'read-counter' as const, value: null };
-      trial.heard({ ...readCommand(words, plain, node, process.wallMs()), inMulti });
+      const said = readCommand(words, plain, node, process.wallMs());
+      trial.heard({ ...(this.counts ? asCounted(said) : said), inMulti });
     }
   }
 
   answered({ process, lock, node }: Asked, operation: Said['operation'], answer: Answer): void {
-    this.of(process, lock)?.answered(node, operation, answer, process.wallMs());
+    const isCounted = this.counts && operation === 'read-counter';
+    this.of(process, lock)?.answered(node, isCounted ? 'acquire' : operation, answer, process.wallMs());
   }
 
   keeps(

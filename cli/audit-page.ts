@@ -1,4 +1,4 @@
-import { PROMISES } from '../audit/index.js';
+import { promiseSaid } from '../audit/index.js';
 import type { PassReport } from '../report/pass/index.js';
 import { formatCount, plural } from '../text/format.js';
 import type { Audited } from './audit-text.js';
@@ -13,7 +13,7 @@ export function writeAuditPass({ file, result, findings }: Audited, { report }: 
 }
 
 function auditPass(file: string, result: Audited['result'], io: Io): PassReport {
-  const { verdict, runs, left, acquired, understood, notes, promise, classes } = result;
+  const { verdict, runs, left, acquired, understood, notes, classes } = result;
   const passed = verdict === 'passed';
   return {
     ...emptyPass(io),
@@ -28,12 +28,12 @@ function auditPass(file: string, result: Audited['result'], io: Io): PassReport 
       ...(left === 0
         ? []
         : [{ name: 'runs', text: `${formatCount(left)} were asked for, and there was no time for them` }]),
-      { name: 'not promised', text: PROMISES[promise].notMade },
+      { name: 'not promised', text: promiseSaid(result).notMade },
     ],
     nearMisses: notes.map((text) => ({ name: 'note', text })),
     configuration: [
       ...understood.map((text) => ({ name: 'understood', text })),
-      { name: 'promise', text: PROMISES[promise].judged },
+      { name: 'promise', text: promiseSaid(result).judged },
     ],
     meaning: [
       'The lock ran unmodified in a simulated world. That no schedule was found is no proof that there is none.',

@@ -1,4 +1,4 @@
-import { type AuditResult, type Finding, PROMISES } from '../audit/index.js';
+import { type AuditResult, type Finding, promiseSaid } from '../audit/index.js';
 import { formatList, plural, wrap } from '../text/format.js';
 import type { Accepted } from './audit-baseline.js';
 import type { Case } from './reporters/outcome.js';
@@ -30,7 +30,7 @@ const LABEL = 12;
 
 /** How an audit is told to a person. */
 export function auditText({ result, findings }: Audited, width: number): string {
-  const { judged, notMade } = PROMISES[result.promise];
+  const { judged, notMade } = promiseSaid(result);
   const { verdict, acquired, name } = result;
   const runs = runsOf(result);
   const said = {
@@ -101,7 +101,7 @@ export function auditJson({ file, result, findings }: Audited): object {
     file,
     verdict,
     understood,
-    promise: { kind: promise, ...PROMISES[promise] },
+    promise: { kind: promise, ...promiseSaid(result) },
     findings: findings.map(
       ({ id, property, sentence, fix, decidedBy, assumptionsBroken, schedule, page, replay, accepted }) => ({
         id,

@@ -41,6 +41,8 @@ export interface LockFactory {
   readonly notPromised?: readonly ViolationKind[];
   /** What a process may acquire besides a lock of `a` that it has or asks for; none where the client promises nothing on that. */
   readonly besides?: readonly string[];
+  /** So many may hold one lock at once, as of a semaphore. Default 1. */
+  readonly admits?: number;
   /** Of two libraries beside each other: them. Only what the first holds is judged then. */
   readonly members?: readonly [Member, Member];
   /** Listens to its clients' own connections. */
@@ -149,6 +151,7 @@ export class Session {
     this.seen = subject.seen;
     this.tap = subject.tap ?? null;
     this.judge = judge;
+    judge.admit(subject.admits ?? 1);
     this.context = context;
     this.bytes = context.trace.keeping ? [] : null;
     this.origins = context.trace.keeping ? new Origins(() => context.now) : null;

@@ -98,6 +98,11 @@ export class Monitors extends Observer {
     this.keyLifetime.reset(setup);
   }
 
+  /** So many may hold one resource at once, as of a semaphore. */
+  admit(most: number): void {
+    this.mutualExclusion.admits = most;
+  }
+
   /** What does not hold, in the order in which it began. What lasts, and ended in the instant in which it began, never was. */
   get violations(): readonly Violation[] {
     return this.reported.filter(({ property, atUs, untilUs }) => untilUs !== atUs || !LASTING.includes(property));

@@ -22,6 +22,8 @@ const endOfClaim: EndOf = ({ endsAt }) => endsAt;
 export class MutualExclusion {
   private readonly holders: SimLock[][] = [];
   private readonly open: Overlap[] = [];
+  /** So many may hold a resource at once: more than 1 of a semaphore. */
+  admits = 1;
   private readonly report: (violation: Violation) => void;
   private readonly resourceOf: (key: number) => string;
 
@@ -35,6 +37,7 @@ export class MutualExclusion {
   reset(): void {
     for (const holders of this.holders) if (holders !== undefined) empty(holders);
     empty(this.open);
+    this.admits = 1;
   }
 
   /** A claim begins, or one that may have lapsed goes on. */
@@ -46,12 +49,14 @@ export class MutualExclusion {
         this.holders[key] = holders;
       }
       if (!holders.includes(lock)) holders.push(lock);
-      if (holders.length > 1) this.check(lock, holders, key, now);
+      if (holders.length > this.admits) this.check(lock, holders, key, now);
     }
   }
 
   private check(lock: SimLock, holders: readonly SimLock[], key: number, now: TrueTime): void {
     if (!lock.believes(now)) return;
+    const { admits } = this;
+    if (admits > 1 && holders.filter((it) => it.believes(now)).length <= admits) return;
     for (const other of holders) {
       if (other === lock || !other.believes(now) || this.isOpen(lock, other, key)) continue;
       const resource = this.resourceOf(key);
@@ -62,7 +67,7 @@ export class MutualExclusion {
         untilUs: null,
         resource,
         clients: [other.client.name, lock.client.name],
-        detail: `${whose(other, lock)} both believe to hold ${resource}`,
+        detail: `${whose(other, lock)} both believe to hold ${resource}${admits > 1 ? `, which ${admits} may hold at once, and more do` : ''}`,
       };
       this.open.push({ violation, first: other, second: lock, key });
       this.report(violation);

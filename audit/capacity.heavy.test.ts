@@ -1,0 +1,97 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { type AuditResult, auditFile } from './audit.js';
+import { limitsIn } from './capacity.js';
+
+async function audited(text: string, runs: number): Promise<AuditResult> {
+  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.mjs');
+  writeFileSync(path, text);
+  return auditFile({ path, runs, seed: 'lockstep', budgetMs: 20_000 }, () => {});
+}
+
+/** Three at once, each with a score; `score` is what its place is kept under, `swept` what is over. */
+const slots = (score: string, swept: string, compares = '<'): string => `
+const MOST = 3;
+const ENTER = \`
+local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ${swept})
+if redis.call('ZCARD', KEYS[1]) ${compares} tonumber(ARGV[3]) then
+  redis.call('ZADD', KEYS[1], ${score}, ARGV[1])
+  redis.call('PEXPIRE', KEYS[1], 2 * ARGV[2])
+  return 1
+end
+return 0\`;
+const limit = MOST;
+export class Slots {
+  constructor(redis) { this.redis = redis; }
+  async acquire(pool) {
+    const id = crypto.randomUUID();
+    return (await this.redis.eval(ENTER, 1, pool, id, 9000, limit)) === 1 ? id : null;
+  }
+  async release(pool, id) { await this.redis.zrem(pool, id); }
+}`;
+
+const gates = (enter: string, release: string): string => `
+const MAX_OPEN = 2;
+export class Gates {
+  constructor(redis) { this.redis = redis; }
+  async acquire(gate) {
+    ${enter}
+  }
+  ${release}
+}`;
+
+describe('a lock that several may hold', () => {
+  it.each([
+    ['when its place ends', slots('now + ARGV[2]', 'now')],
+    ['when it was taken', slots('now', 'now - ARGV[2]')],
+  ])('is no mutex that fails, whether its score says %s', async (_, text) => {
+    const { findings, verdict, admits } = await audited(text, 12);
+    expect({ findings: findings.map(({ id }) => id), verdict, admits }).toEqual({
+      findings: [],
+      verdict: 'passed',
+      admits: 3,
+    });
+  });
+
+  it('is held to the one limit that its file names', async () => {
+    const { findings } = await audited(slots('now + ARGV[2]', 'now', '<='), 0);
+    expect(findings.map(({ id, sentence }) => `${id}: ${sentence}`).join()).toMatch(/lets-in-more: .*more than 3 hold/);
+  });
+
+  it('may count its holders by plain commands', async () => {
+    const { findings, admits } = await audited(
+      gates(
+        `if ((await this.redis.zcard(gate)) >= MAX_OPEN) return null;
+    const id = crypto.randomUUID();
+    await this.redis.multi().zadd(gate, Date.now() + 9000, id).pexpire(gate, 9000).exec();
+    return id;`,
+        'async release(gate, id) { await this.redis.zrem(gate, id); }',
+      ),
+      8,
+    );
+    expect([admits, findings[0]?.id, findings[0]?.kind]).toEqual([2, 'check-then-add', 'belief']);
+  });
+
+  it.each([
+    ['counts those whom it refuses', '', ['counts-refused']],
+    ['takes them off again', 'await this.redis.decr(gate);', []],
+  ])('%s', async (_, otherwise, ids) => {
+    const enter = `const open = await this.redis.incr(gate);
+    await this.redis.pexpire(gate, 30000);
+    if (open <= MAX_OPEN) return true;
+    ${otherwise}
+    return false;`;
+    const release = 'async release(gate) { await this.redis.decr(gate); }';
+    expect((await audited(gates(enter, release), 0)).findings.map(({ id }) => id)).toEqual(ids);
+  });
+});
+
+it('knows a limit of holders from other numbers', () => {
+  const text = `const MAX_PARALLEL = 4, MAX_RETRIES = 9; class A { limit = 7; #slots = 12; maxWaitMs = 300 }
+    const o = { max: Number(process.env.X_MAX ?? 10) };`;
+  expect(limitsIn([{ text }])).toEqual([4, 7, 12, 10]);
+});

@@ -1,0 +1,146 @@
+import type { LockPlan } from '../scenarios/index.js';
+import { isOwnWork } from './cases.js';
+import { readsLimit } from './environment.js';
+import type { Hosts } from './hosts.js';
+import type { Bench } from './load.js';
+import type { Parameter } from './parameter.js';
+import type { Understood } from './plan.js';
+import { type Attempt, calm, REST_MS, rehearse, use } from './rehearsal.js';
+import { roleOf } from './roles.js';
+
+/** How many a lock lets in at once, and for how long. */
+export interface Capacity {
+  /** So many may hold it at once. */
+  readonly admits: number;
+  /** Others are let in when a holder has had it for this share of its TTL, though its key is there for longer. */
+  readonly lastsShare: number;
+  /** The number of holders that the file names, where the lock lets in another number. */
+  readonly named: number | null;
+  /** Those who were refused are counted as holders: when all have left, nobody is let in. */
+  readonly countsRefused: boolean;
+}
+
+const ONE: Capacity = { admits: 1, lastsShare: 1, named: null, countsRefused: false };
+
+/** Asked for at most, and at least, to find out how many get in. */
+const MOST_ASKING = 40;
+const LEAST_ASKING = 8;
+
+/** From one who asks to the next, ms. */
+const APART_MS = 12;
+
+/** What counts holders, in the words of Redis. */
+const COUNTS = /\b(?:[zs]card|zcount|[hl]len|zrank|h?incr(?:by)?)\b/i;
+const IS_COUNTER = /\bh?incr(?:by)?\b/i;
+const SWEEPS = /zremrangebyscore|zcount/i;
+
+const LIMITS =
+  /([A-Za-z_$#][\w$]*)['"]?\s*(?::\s*number\s*)?(?:=|:|\?\?|\|\|)\s*(?:Number\([^)\d]*|parseInt\([^)\d]*)?['"]?(\d{1,3})(?![\w.])/g;
+const IS_LIMIT = /max|most|limit|parallel|concurren|permit|slots?$|capacity|seats|holders/i;
+const IS_NO_LIMIT = /retr|attempt|tries|wait|ttl|timeout|delay|age|size|len|ms$|sec|score|depth|poll/i;
+
+/** Limits of holders that files name with a number. */
+export function limitsIn(sources: readonly { readonly text: string }[]): number[] {
+  return sources.flatMap(({ text }) =>
+    [...text.matchAll(LIMITS)].flatMap(([, name = '', number = '']) =>
+      IS_LIMIT.test(name) && !IS_NO_LIMIT.test(name) ? [Number(number)] : [],
+    ),
+  );
+}
+
+/** Whether the file is told how many may hold its lock, by a parameter or by its environment: 1, then. */
+function isTold({ program: { shapes, sources } }: Bench): boolean {
+  const isLimit = (it: Parameter): boolean => roleOf(it) === 'permits' || it.fields.some(isLimit);
+  return readsLimit(sources) || shapes.some(({ parameters }) => parameters.some(isLimit));
+}
+
+/** Of what a lock lets in on its own, one after the other and with nothing in the way, how many may hold it. */
+export async function capacityOf(bench: Bench, hosts: Hosts, how: Understood, ttlMs: number): Promise<Capacity> {
+  const { sources } = bench.program;
+  const counts = sources.some(({ text }) => COUNTS.test(text));
+  if (how.nodes > 1 || isOwnWork(how) || !counts || how.plan.shared !== undefined) return ONE;
+  const untilUs = (6 * ttlMs + 2 * REST_MS) * 1000;
+  const playing = (uses: readonly LockPlan[]): Promise<Attempt[]> =>
+    rehearse(
+      bench,
+      hosts,
+      how,
+      calm(
+        1,
+        uses.map((it) => [it]),
+        untilUs,
+      ),
+    );
+  const limits = isTold(bench) ? [] : [...new Set(limitsIn(sources))];
+  const asking = Math.min(MOST_ASKING, Math.max(LEAST_ASKING, ...limits.map((it) => it + 3)));
+  const holds = Array.from({ length: asking }, (_, i) => use(10 + i * APART_MS, ttlMs, 0.9 * ttlMs));
+  const admitted = isTold(bench) ? 1 : inAt(await playing(holds), 10 + asking * APART_MS + 200);
+  // Who lets in all that ask holds back nobody.
+  const found = admitted > 1 && admitted < asking ? admitted : 1;
+  const [limit = found] = limits;
+  const named = limits.length === 1 && found > 1 && limit < found ? limit : null;
+  const admits = named ?? found;
+  const sweeps = !how.renews && sources.some(({ text }) => SWEEPS.test(text));
+  const counter = sources.some(({ text }) => IS_COUNTER.test(text));
+  return {
+    admits,
+    named,
+    lastsShare: sweeps ? lastingIn(await playing(toTheEnd(admits, ttlMs)), admits, ttlMs) : 1,
+    countsRefused:
+      counter &&
+      isFreeAgain(await playing(filled(admits, 0, ttlMs)), ttlMs) &&
+      !isFreeAgain(await playing(filled(admits, 2 * admits + 2, ttlMs)), ttlMs),
+  };
+}
+
+/** How many have the lock at an instant, granted by Redis. */
+function inAt(attempts: readonly Attempt[], atMs: number): number {
+  const first = Math.min(...attempts.map(({ askedMs }) => askedMs));
+  return attempts.filter(
+    ({ held, trial, acquiredMs, releasedMs }) =>
+      held !== null && trial?.isGranted === true && acquiredMs - first < atMs && !(releasedMs - first <= atMs),
+  ).length;
+}
+
+const LOOKS = 40;
+
+/** More than it takes from the command that is granted until its caller has the lock, ms. */
+const ROUND_TRIP_MS = 5;
+
+/** More than this share of a TTL is all of it. */
+const WHOLE = 0.9;
+
+/** All places are held for long, and others ask for one again and again. */
+function toTheEnd(admits: number, ttlMs: number): LockPlan[] {
+  const holders = Array.from({ length: admits }, (_, i) => use(10 + i, ttlMs, 2.5 * ttlMs));
+  const others = Array.from({ length: LOOKS }, (_, i) => use(20 + ((i + 1) * ttlMs) / LOOKS, ttlMs, 1));
+  return [...holders, ...others];
+}
+
+/** When one was refused last before one was let in, from when the first had asked, as a share of the TTL. */
+function lastingIn(attempts: readonly Attempt[], admits: number, ttlMs: number): number {
+  const [first] = attempts;
+  if (first === undefined || attempts.slice(0, admits).some(({ held }) => held === null)) return 1;
+  const others = attempts.slice(admits);
+  const inMs = Math.min(...others.filter(({ held }) => held !== null).map(({ acquiredMs }) => acquiredMs));
+  const asks = others.flatMap(({ trial }) => trial?.sent ?? []).filter(({ operation }) => operation === 'acquire');
+  const refusedMs = Math.max(0, ...asks.map(({ atMs }) => atMs).filter((atMs) => atMs < inMs - ROUND_TRIP_MS));
+  const share = (refusedMs - first.askedMs) / ttlMs;
+  return share > 0 && share < WHOLE ? share : 1;
+}
+
+/** All places are taken, so many more ask and are refused, all leave, and one asks that is alone. */
+function filled(admits: number, refused: number, ttlMs: number): LockPlan[] {
+  const holders = Array.from({ length: admits }, (_, i) => use(10 + i, ttlMs, 0.3 * ttlMs));
+  const others = Array.from({ length: refused }, (_, i) => use(0.1 * ttlMs + i, ttlMs, 1));
+  return [...holders, ...others, use(0.65 * ttlMs, ttlMs, 1)];
+}
+
+/** Whether the one that asks last gets the lock; also where it is not alone, as another waits for long. */
+function isFreeAgain(attempts: readonly Attempt[], ttlMs: number): boolean {
+  const last = attempts.at(-1);
+  if (last === undefined) return true;
+  const isOver = (it: Attempt): boolean => (it.held === null ? it.returnedMs : it.releasedMs) < last.askedMs;
+  const isAlone = attempts.slice(0, -1).every((it) => isOver(it) && it.releaseError === null);
+  return !isAlone || (last.held !== null && last.acquiredMs - last.askedMs < 0.1 * ttlMs);
+}
