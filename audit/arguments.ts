@@ -1,3 +1,4 @@
+import { type Modes, modeFor, saysMode } from './modes.js';
 import type { Parameter } from './parameter.js';
 import { hasClient, isAddress, isId, isListType, namesResource, type Role, roleOf } from './roles.js';
 import { unitIn } from './units.js';
@@ -31,6 +32,10 @@ export interface Given {
   readonly make?: (className: string) => unknown;
   /** What a function can do without is left to its defaults. */
   readonly isBare?: boolean;
+  /** By which texts the file tells readers from writers; `null` where it does not. */
+  readonly modes?: Modes | null;
+  /** It is asked for by one who only reads. */
+  readonly reads?: boolean;
   /** It is the call that acquires. */
   readonly isAcquiring?: boolean;
   /** What the function that acquires calls its parameters. */
@@ -125,6 +130,8 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
   const needed = (value: unknown): unknown => (isOptional ? undefined : value);
   const made = isOptional || role === 'held' || isRelease ? undefined : given.make?.(parameter.type);
   if (made !== undefined) return made;
+  const mode = modeFor(parameter, given);
+  if (mode !== undefined) return mode;
   switch (role) {
     case 'key':
       return keyFor(parameter, given, isRelease);
@@ -296,6 +303,7 @@ function optionsFor(parameter: Parameter, given: Given, isRelease: boolean): unk
     const role = roleOf(it, isRelease);
     return (
       !it.isOptional ||
+      saysMode(it, given.modes) ||
       [...SERVERS, 'work', 'permits', ...(given.isBare ? [] : ['key', 'keyOf', 'subject', 'ttl'])].includes(role)
     );
   };

@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events';
+import { type Modes, modesIn } from './modes.js';
 import type { Parameter } from './parameter.js';
 import type { Program } from './program.js';
 import { readSource, type Shape } from './shapes.js';
@@ -9,10 +10,13 @@ export type Callable = (...given: readonly unknown[]) => unknown;
 /** How functions of the lock's author look, found by what they are at run time. */
 export class Shapes {
   private readonly known: readonly Shape[];
+  /** By which texts the file tells readers from writers. */
+  readonly modes: Modes | null;
   private readonly read = new Map<string, Shape>();
 
   constructor(program: Program) {
     this.known = program.shapes;
+    this.modes = modesIn(program.sources);
   }
 
   /** Whether a class of the file has this name. */

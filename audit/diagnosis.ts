@@ -3,6 +3,7 @@ import { type Commands, commandsOf, type Defect, EXCLUSION } from './defect.js';
 import { comparisonDefects, drawnLateDefects } from './fence-defects.js';
 import { fenceDefects } from './fences.js';
 import { guardDefects } from './guards.js';
+import { leavingDefects } from './readers.js';
 import type { Attempt } from './rehearsal.js';
 import { refusedDefects, releaseDefects, sharedDefects } from './release-defects.js';
 import type { Said } from './said.js';
@@ -23,6 +24,7 @@ export function defectsOf({ how, seen }: FoundLock): Defect[] {
     ...capacityDefects(commands, { how, seen }),
     ...acquisitionDefects(commands, { how, seen }),
     ...readerDefects(commands, how),
+    ...leavingDefects(seen.readers),
     ...errorDefects({ how, seen }),
     // What one process does to a key is not done to the place of another there.
     ...(isShared ? [] : refusedDefects(seen)),

@@ -53,9 +53,9 @@ function later(ms: number): Promise<void> {
 /**
  * Makes the lock of a file, as `plan` says that it is used.
  *
- * @param reads - {@link READER} takes it as those do who only read, where there is such a way.
+ * @param readers - Processes that take it as those do who only read, where there is such a way. Default: none.
  */
-export function lockMaker(bench: Bench, how: Understood, reads = false): MakeLock {
+export function lockMaker(bench: Bench, how: Understood, readers: readonly string[] = []): MakeLock {
   return async ({ addresses }) => {
     const process = current.owner;
     if (process === null) throw new Error('a lock is made outside of its process');
@@ -63,7 +63,7 @@ export function lockMaker(bench: Bench, how: Understood, reads = false): MakeLoc
     if (how.isOpen && how.nodes > 1)
       Object.assign(globalThis.process.env, environmentFor(bench.program.sources, own.length));
     const loaded = await loadIn(bench, own);
-    const plan = planFor(how, reads && process.name === READER);
+    const plan = planFor(how, readers.includes(process.name));
     const user = new LockUser(bench, { ...how, plan }, loaded, process);
     await user.prepare();
     const lock: LockUnderTest = {
@@ -75,7 +75,7 @@ export function lockMaker(bench: Bench, how: Understood, reads = false): MakeLoc
   };
 }
 
-/** The one process that reads, where there is a lock for readers: two of them may have it at once. */
+/** The one process that reads in a search, where there is a lock for readers: two of them may have it at once. */
 export const READER = 'c2';
 
 function planFor({ plan }: Understood, isReader: boolean): Plan {
@@ -161,6 +161,7 @@ class LockUser {
       token: randomUUID(),
       unitMs: how.unitMs,
       isBare: how.isBare,
+      reads: plan.reads === true,
     };
     const isOwnWork = plan.use === 'handler' || plan.use === 'script';
     const trial = this.bench.wire.begin(process, how.asksOne ? 1 : Math.floor(how.nodes / 2) + 1, isOwnWork);

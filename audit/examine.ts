@@ -7,12 +7,14 @@ import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
 import { type InOutages, inOutages } from './outages.js';
 import type { Understood } from './plan.js';
+import { type TwoReaders, twoReaders } from './readers.js';
 import { type Attempt, calm, REST_MS, rehearse, use, type Ways, withClock } from './rehearsal.js';
 import { type TwoTasks, twoTasks } from './tasks.js';
 import { FIRST_TTL_MS, type Named, namedAs } from './units.js';
 
 /** What was seen of a lock while it was used with nothing in its way. */
 export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages {
+  readonly readers: TwoReaders;
   /** How many may hold it at once. */
   readonly capacity: Capacity;
   /** One acquisition by itself. */
@@ -96,6 +98,7 @@ export async function examine(
     seen: {
       ...tasks,
       capacity,
+      readers: await twoReaders(bench, hosts, known, ttlMs),
       ...(await inOutages(bench, hosts, known, ttlMs)),
       lostInFailover: known.waits && !ownWork && (await isLostInFailover(bench, hosts, known, ttlMs)),
       alone,

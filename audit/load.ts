@@ -4,6 +4,7 @@ import { callOf, type Target } from './call.js';
 import { type Callable, isClass, Shapes } from './callables.js';
 import type { ClientMaker } from './clients.js';
 import { placesFor } from './environment.js';
+import { modesIn } from './modes.js';
 import type { Step } from './plan.js';
 import { type Exports, exportsOf, insideOf, type Program } from './program.js';
 import type { Make } from './surface.js';
@@ -40,7 +41,7 @@ export async function loadIn(bench: Bench, addresses: readonly NodeAddress[]): P
   const places = isRest ? urls : placesFor(program.sources, addresses);
   const shapes = new Shapes(program);
   const make = (className: string): unknown => madeOf({ exports, shapes, given }, className);
-  const given = { clients: all, urls, places, library: clients.library, make };
+  const given = { clients: all, urls, places, library: clients.library, make, modes: modesIn(program.sources) };
   return { exports, shapes, given, begun: new Set() };
 }
 

@@ -19,6 +19,8 @@ export interface Plan {
   readonly extend: string | null;
   /** How the same lock is taken by those who only read: beside each other, and not beside its holder. */
   readonly shared?: Plan;
+  /** It is told by a text or a flag that it is for those who only read. */
+  readonly reads?: boolean;
   /** Of what the path leads to, what has to be called before it can be used, once: `connect`. */
   readonly open?: string | null;
   /** Exported functions that have to be called before all else, once in a process: `init`. */

@@ -43,6 +43,8 @@ export interface Ways {
   readonly naturally?: boolean;
   /** What the lock and its owner say is looked at before and after it is released. */
   readonly looks?: boolean;
+  /** Processes that take the lock as those do who only read. */
+  readonly readers?: readonly string[];
 }
 
 /** Calls are given so long to come to an end, ms. */
@@ -95,7 +97,7 @@ export async function rehearse(
   ways: Ways = {},
 ): Promise<Attempt[]> {
   const attempts: Attempt[] = [];
-  const make = lockMaker(bench, how);
+  const make = lockMaker(bench, how, ways.readers);
   const watched: MakeLock = async (bed) => {
     const lock = await make(bed);
     return { ...lock, ...watchedCalls(lock, attempts, bench, ways) };

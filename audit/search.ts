@@ -117,7 +117,7 @@ export async function searchAudit(
   { how, hosts, seen }: FoundLock,
   limits: SearchLimits,
 ): Promise<Searched> {
-  const factory = await lockFactoryOf(bench.program.name, lockMaker(bench, how, true), undefined, {
+  const factory = await lockFactoryOf(bench.program.name, lockMaker(bench, how, [READER]), undefined, {
     tap: bench.wire,
     nodeAt: hosts.nodeAt,
     nodes: Math.max(3, how.nodes, hosts.met),

@@ -1,4 +1,5 @@
 import { type Callable, isClass, methodsOf, type Shapes } from './callables.js';
+import { saysMode } from './modes.js';
 import type { Parameter } from './parameter.js';
 import { type Plan, type Step, takerIn } from './plan.js';
 import { isResponse, namesResource, roleOf } from './roles.js';
@@ -176,6 +177,8 @@ export class Surface {
     const { parameters } = shape;
     const open = object?.value === undefined ? null : (names.find((it) => OPENS.test(it) && it !== name) ?? null);
     const plan = { path, take: object === null ? '' : name, give: null, extend: null, open };
+    const isModal = parameters.some((it) => saysMode(it, this.shapes.modes));
+    const asUsed = (used: Plan): Plan => (isModal ? { ...used, shared: { ...used, reads: true } } : used);
     const isNamed = path.some((step) => step.kind === 'member' && this.setters.has(step.name));
     const isShared = SHARES.test(shown) && names.some((it) => EXCLUDES.test(it));
     const less = depth + (name.startsWith('_') ? 20 : 0) + (isShared ? 15 : 0);
@@ -184,7 +187,7 @@ export class Surface {
       // What is handed a lock of the file is one way to use that; its own methods say more of it.
       const isUse = object === null && parameters.some(({ type }) => this.shapes.hasClass(type));
       const score = (isUse ? 50 : 100) + (RUNS.test(shown) ? 10 : 0) + bonus;
-      this.found.push({ plan: { ...plan, use: 'with' }, score });
+      this.found.push({ plan: asUsed({ ...plan, use: 'with' }), score });
       return true;
     }
     const takes = isTaker(shown) || (object !== null && name === '' && parameters.some(namesResource));
@@ -193,7 +196,7 @@ export class Surface {
       const extend = names.find((it) => EXTENDS.test(it)) ?? null;
       const score =
         (give === null ? 60 : 80) + (/acquire|obtain|lock/i.test(shown) ? 10 : 0) - (/^try/i.test(shown) ? 1 : 0);
-      this.found.push({ plan: { ...plan, use: 'pair', give, extend }, score: score + bonus });
+      this.found.push({ plan: asUsed({ ...plan, use: 'pair', give, extend }), score: score + bonus });
     }
     const isHandler = /handle|run|job|cron|process|tick|main|work|POST|GET|execute|nightly|sync/i.test(shown);
     const score = takes || MAKES.test(shown) ? 10 : isHandler ? 45 : 40;

@@ -1,0 +1,57 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { auditFile } from './audit.js';
+
+/** Whether anybody reads, as a script asks. */
+const THERE = "redis.call('exists', KEYS[1]) == 1";
+
+/** A lock for readers and writers that is told by a parameter which of them asks; `leave` is what a reader leaves by. */
+const lock = (
+  [told, isReader]: readonly [string, string],
+  enter: string,
+  leave: string,
+  there = THERE,
+): string => `import type { Redis } from 'ioredis';
+const READ = \`if redis.call('exists', KEYS[2]) == 1 then return 0 end
+${enter}
+redis.call('pexpire', KEYS[1], ARGV[2])
+return 1\`;
+const WRITE = \`if ${there} or redis.call('exists', KEYS[2]) == 1 then return 0 end
+redis.call('set', KEYS[2], ARGV[1], 'PX', ARGV[2])
+return 1\`;
+const DONE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+export class Pages {
+  constructor(private redis: Redis) {}
+  async acquire(page: string, ${told}): Promise<string | null> {
+    const token = String(Math.random());
+    const script = ${isReader} ? READ : WRITE;
+    return (await this.redis.eval(script, 2, page + ':r', page + ':w', token, 9000)) === 1 ? token : null;
+  }
+  async release(page: string, ${told}, token: string) {
+    if (${isReader}) await this.redis.${leave};
+    else await this.redis.eval(DONE, 1, page + ':w', token);
+  }
+}`;
+
+const MODE = ["mode: 'read' | 'write'", "mode === 'read'"] as const;
+const FLAG = ['shared: boolean', 'shared'] as const;
+const ENTRY = "redis.call('hset', KEYS[1], ARGV[1], 1)";
+const COUNTED = "tonumber(redis.call('get', KEYS[1]) or '0') > 0";
+
+it.each([
+  ['takes its own entry out', lock(MODE, ENTRY, "hdel(page + ':r', token)"), []],
+  ['takes all out', lock(MODE, ENTRY, "del(page + ':r')"), ['reader-leaves-for-all']],
+  [
+    'counts itself off',
+    lock(FLAG, "redis.call('incr', KEYS[1])", "decr(page + ':r')", COUNTED),
+    ['readers-share-counter'],
+  ],
+])('knows by two readers whether one that leaves %s', async (_, text, ids) => {
+  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.ts');
+  writeFileSync(path, text);
+  const { findings, understood } = await auditFile({ path, runs: 0, seed: '', budgetMs: 1_000 }, () => {});
+  expect(understood.join()).toContain('is for those who only read');
+  expect(findings.map(({ id }) => id)).toEqual(ids);
+});
