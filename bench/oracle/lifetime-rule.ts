@@ -38,12 +38,15 @@ export function boundedKeyLifetime(record: TraceIndex): Finding[] {
 type NodeTurn = Turn & { readonly node: number; readonly token: number | null };
 
 function turnsIn(record: TraceIndex): NodeTurn[] {
+  // Refused, or sent by a hash that the node does not know.
+  const failed = new Set(record.events.flatMap(({ cause, detail }) => (detail.answer === 'error' ? [cause] : [])));
   return record.events.flatMap((event): NodeTurn[] => {
     const { seq, atUs, kind, process, detail } = event;
     if (record.setup.clients.includes(process)) return [];
     if (kind === 'crash' || kind === 'restart' || kind === 'failover')
       return [{ seq, atUs, kind: kind === 'crash' ? 'down' : 'up', dueUs: 0, node: nodeIndex(process), token: null }];
     if (kind !== 'execute' || (detail.operation !== 'acquire' && detail.operation !== 'extend')) return [];
+    if (failed.has(seq)) return [];
     const token = Number(detail.token);
     return [{ seq, atUs, kind: 'due', dueUs: dueOf(record, event), node: nodeIndex(process), token }];
   });

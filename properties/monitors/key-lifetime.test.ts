@@ -55,4 +55,23 @@ describe('bounded-key-lifetime', () => {
     // Claimed at 2 ms, and extended on the nodes at 5 003 ms.
     expect(late({ locks, policy: { deviations: ['key-for-ever'] } })).toEqual(everywhere(15_004_000));
   });
+
+  it('does not count an extension that the node refused, or whose script it does not know', () => {
+    const locks = [[lock(0, { extensions: [{ afterUs: 5_000_000, ttlMs: 10_000 }] })]];
+    const extended = everywhere(15_004_000).slice(1);
+    const refuse: Parts['faults'] = [
+      { kind: 'refuse', node: 'n0', operations: ['extend'], atUs: 5_000_000, forUs: 100_000 },
+    ];
+    const deviations = ['key-for-ever'] as const;
+    expect(late({ locks, policy: { deviations: [...deviations] }, faults: refuse })).toEqual([
+      `c1 ${DUE_US}`,
+      ...extended,
+    ]);
+    // The process of n0 is new when the extension comes by its hash, and its text is lost on the way.
+    const cluster = { persistence: 'always', scripts: 'by-hash' } as const;
+    const crash: Parts['faults'] = [{ kind: 'crash', node: 'n0', atUs: 4_000_000, restartAfterUs: 0 }];
+    const fates: Parts['fates'] = [{ client: 'c1', operation: 'extend', node: 'n0', direction: 'reply', lost: true }];
+    const parts: Parts = { locks, policy: { deviations: [...deviations] }, cluster, faults: crash, fates };
+    expect(late(parts)[0]).toEqual(`c1 ${DUE_US}`);
+  });
 });

@@ -1,4 +1,4 @@
-import { type Command, localTime } from '../../core/index.js';
+import { type Answer, type Command, localTime } from '../../core/index.js';
 import {
   type ClusterSetup,
   type Setup,
@@ -73,9 +73,9 @@ export class KeyLifetime {
     }
   }
 
-  /** A node is about to carry out a command, whatever it answers. */
-  executes(node: number, { operation, token: its, ttlMs }: Command, now: TrueTime): void {
-    if (operation !== 'acquire' && operation !== 'extend') return;
+  /** A node has carried out a command, unless it answered with an error: one that it refused promises nothing. */
+  executed(node: number, { operation, token: its, ttlMs }: Command, answer: Answer, now: TrueTime): void {
+    if (answer === 'error' || (operation !== 'acquire' && operation !== 'extend')) return;
     const stored = this.nodes[node];
     if (stored === undefined) return;
     const token = its as number;

@@ -253,12 +253,12 @@ export class Monitors extends Observer {
     this.protocol.sent(lock, to, command, now);
   }
 
-  override executes(node: number, command: Command, now: TrueTime): void {
+  override executes(_node: number, command: Command, _now: TrueTime): void {
     this.protocol.executes(command);
-    this.keyLifetime.executes(node, command, now);
   }
 
   override executed(node: number, command: Command, answer: Answer, now: TrueTime): void {
+    this.keyLifetime.executed(node, command, answer, now);
     this.protocol.executed(node, command, answer, now);
   }
 
