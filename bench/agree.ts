@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
+import { inlineMore } from '../campaign/inlining.js';
 import { machineLine } from './machine.js';
 import { type Agreement, compareRuns, MOST_KEPT } from './oracle/agreement.js';
 
@@ -14,6 +15,7 @@ interface Share {
   readonly to: number;
 }
 
+inlineMore();
 if (isMainThread) await main();
 else work(workerData as Share);
 
