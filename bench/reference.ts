@@ -22,6 +22,7 @@ const NODES = 5;
 const NODE_LISTS = Array.from({ length: NODES }, (_, first) =>
   Array.from({ length: NODES }, (_, place) => nodeName((first + place) % NODES)),
 );
+const CLIENTS = ['c1', 'c2', 'c3'] as const;
 const TTL_MS = 1_000;
 /** A node that is back without its keys stays away for longer than any claim lasts, µs. */
 const LONG_US = 1_010_000;
@@ -49,12 +50,13 @@ const CLUSTER: Cluster = plainCluster(NODES, {
 const SETUP: Setup = {
   cluster: CLUSTER,
   policy: policyWith({ settings: { tries: 3, retryDelayUs: 60_000, retryJitterUs: 30_000 } }),
-  clients: ['c1', 'c2', 'c3'],
+  clients: CLIENTS,
   resource: 'none',
   untilUs: 5_000_000,
 };
 
 const RESOURCES = ['a'];
+const OPERATIONS = ['acquire', 'extend', 'release'] as const;
 const WRITES = [{ checkAfterUs: 100, guardUs: 1_000, sendAfterUs: 200, delayUs: 300 }];
 const NOTHING: readonly never[] = [];
 
@@ -172,7 +174,7 @@ export class ReferenceWorkload implements Adversary {
   private drawFaults(goesDown: GoesDown): Fault[] {
     const { draw } = this;
     const node = (): string => nodeName(draw.below(NODES));
-    const idle = (): string => `c${draw.between(2, 3)}`;
+    const idle = (): string => CLIENTS[draw.between(1, 2)] ?? 'c3';
     const at = (): number => draw.below(SPAN_US);
     const first = draw.between(1, NODES - 1);
     return [
@@ -180,38 +182,41 @@ export class ReferenceWorkload implements Adversary {
       { kind: 'failover', node: node(), atUs: at() },
       {
         kind: 'reconfigure',
-        client: `c${draw.between(1, 3)}`,
+        client: this.drawClient(),
         nodes: NODE_LISTS[first] as readonly string[],
         atUs: at(),
       },
-      { kind: 'refuse', node: node(), operations: ['acquire', 'extend', 'release'], atUs: at(), forUs: 20_000 },
-      {
-        kind: 'client-crash',
-        client: idle(),
-        atUs: SPAN_US / 2 + at(),
-        ...(draw.chance(500_000) ? { restartAfterUs: draw.below(20_000) } : {}),
-      },
+      { kind: 'refuse', node: node(), operations: OPERATIONS, atUs: at(), forUs: 20_000 },
+      this.clientCrash(idle(), SPAN_US / 2 + at()),
       { kind: 'suspend', process: idle(), atUs: at(), forUs: draw.below(STOP_US) },
       { kind: 'pause', process: draw.chance(500_000) ? node() : idle(), atUs: at(), forUs: draw.below(30_000) },
       { kind: 'clock-step', process: node(), atUs: at(), byUs: draw.between(-JUMP_US, JUMP_US) },
       { kind: 'clock-step', process: 'c3', atUs: at(), byUs: draw.between(-20_000, 20_000) },
-      { kind: 'clock-rate', process: `c${draw.between(1, 3)}`, atUs: at(), ratePpm: draw.between(-RATE_PPM, RATE_PPM) },
+      { kind: 'clock-rate', process: this.drawClient(), atUs: at(), ratePpm: draw.between(-RATE_PPM, RATE_PPM) },
       this.partition(at(), false),
       this.partition(at(), true),
     ];
   }
 
+  private drawClient(): string {
+    return CLIENTS[this.draw.below(CLIENTS.length)] ?? 'c1';
+  }
+
+  private clientCrash(client: string, atUs: number): Fault {
+    const { draw } = this;
+    if (!draw.chance(500_000)) return { kind: 'client-crash', client, atUs };
+    return { kind: 'client-crash', client, atUs, restartAfterUs: draw.below(20_000) };
+  }
+
   private partition(atUs: number, holds: boolean): Fault {
     const { draw } = this;
-    return {
-      kind: 'partition',
-      atUs,
-      from: [`c${draw.between(1, 3)}`],
-      to: draw.subset(NODES, 2).map(nodeName),
-      oneWay: draw.chance(500_000),
-      forUs: draw.below(50_000),
-      ...(holds ? { holds } : {}),
-    };
+    const from = [this.drawClient()];
+    const to = draw.subset(NODES, 2).map(nodeName);
+    const oneWay = draw.chance(500_000);
+    const forUs = draw.below(50_000);
+    return holds
+      ? { kind: 'partition', atUs, from, to, oneWay, forUs, holds }
+      : { kind: 'partition', atUs, from, to, oneWay, forUs };
   }
 
   nextLock(client: number, view: WorldView): LockPlan | null {

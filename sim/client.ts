@@ -24,14 +24,23 @@ import { Kind } from './trace.js';
 /** The timers of `core` by their slot. */
 const TIMERS: readonly Timer[] = ['attempt', 'extension', 'release', 'retry', 'expiry', 'auto-extend'];
 
-const SLOTS: Readonly<Record<Timer, number>> = {
-  attempt: 0,
-  extension: 1,
-  release: 2,
-  retry: 3,
-  expiry: 4,
-  'auto-extend': 5,
-};
+/** By comparing words, of which each is one object: to look a name up takes the engine longer. */
+function slotOf(timer: Timer): number {
+  switch (timer) {
+    case 'attempt':
+      return 0;
+    case 'release':
+      return 2;
+    case 'expiry':
+      return 4;
+    case 'retry':
+      return 3;
+    case 'extension':
+      return 1;
+    default:
+      return 5;
+  }
+}
 
 /** Whatever happens to a lock: every kind of event in one shape, because the engine is slow where it meets more than four. */
 class Occurrence {
@@ -171,11 +180,11 @@ export class SimClient extends ClientProcess implements Environment<SimLock> {
   }
 
   arm(lock: SimLock, timer: Timer, at: LocalTime): void {
-    this.armSlot(lock, SLOTS[timer], at);
+    this.armSlot(lock, slotOf(timer), at);
   }
 
   cancel(lock: SimLock, timer: Timer): void {
-    lock.armed[SLOTS[timer]] = null;
+    lock.armed[slotOf(timer)] = null;
   }
 
   report(lock: SimLock, outcome: Outcome): void {

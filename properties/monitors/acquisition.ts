@@ -22,8 +22,8 @@ export class Acquisition {
 
   /** For another run. */
   reset(policy: Policy): void {
+    if (policy !== this.policy) this.drift = statedDrift(policy);
     this.policy = policy;
-    this.drift = statedDrift(policy);
   }
 
   claimed(lock: SimLock, use: AttemptRecord, now: TrueTime): void {

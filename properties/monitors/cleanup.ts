@@ -24,6 +24,8 @@ const NEVER_SENT = 'where it never sent a release';
  * no business with a key that is not there, unless it is to heal, and what it sets late is released once more.
  */
 export class Cleanup {
+  /** Whether any attempt of this run was overtaken: nearly none is. */
+  anyOvertaken = false;
   private readonly told: AttemptRecord[] = [];
   private readonly report: Report;
 
@@ -34,6 +36,7 @@ export class Cleanup {
   /** For another run. */
   reset(): void {
     empty(this.told);
+    this.anyOvertaken = false;
   }
 
   /** The attempt is over, and what is sent on that account has been sent. */
@@ -50,7 +53,10 @@ export class Cleanup {
     if (!has(use.released, node)) this.tell(use, nodeName(node), now, NEVER_SENT);
     else if (isExtension && has(use.emptied, node))
       this.tell(use, nodeName(node), now, 'where its extension set it after the release');
-    else if (has(use.emptied, node)) use.overtaken = union(use.overtaken, oneNode(node));
+    else if (has(use.emptied, node)) {
+      use.overtaken = union(use.overtaken, oneNode(node));
+      this.anyOvertaken = true;
+    }
   }
 
   /** Its client sends releases: what it heard before says nothing of what those will find. */

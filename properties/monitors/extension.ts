@@ -22,8 +22,8 @@ export class Extension {
 
   /** For another run. */
   reset(policy: Policy): void {
+    if (policy !== this.policy) this.drift = statedDrift(policy);
     this.policy = policy;
-    this.drift = statedDrift(policy);
   }
 
   extended(lock: SimLock, use: AttemptRecord, now: TrueTime): void {

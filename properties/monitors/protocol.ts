@@ -29,6 +29,7 @@ interface UseListener {
 
 /** The monitors of what clients and nodes have to do one by one; they keep the ledger that others look things up in. */
 export class Protocol {
+  private policy: Policy | null = null;
   private atOnce = true;
   /** What an extension sets after its release is released once more. */
   private heals = false;
@@ -69,6 +70,8 @@ export class Protocol {
   }
 
   private configure(policy: Policy): void {
+    if (policy === this.policy) return;
+    this.policy = policy;
     this.atOnce = !releasesInTurn(policy);
     this.heals = deviates(policy, 'extension-heals') && !deviates(policy, 'late-grants-stay');
   }
@@ -149,6 +152,7 @@ export class Protocol {
   }
 
   answered(lock: SimLock, node: number, command: Command, now: TrueTime): void {
+    if (!this.cleanup.anyOvertaken) return;
     const use = this.overUse(lock, command);
     if (use !== undefined) this.cleanup.answered(use, node, now);
   }

@@ -12,6 +12,7 @@ export class Durations {
   private fencingRounds = 0;
   private releasesInTurn = false;
   private awaitsCleanUp = false;
+  private policy: Policy | null = null;
 
   constructor(policy: Policy) {
     this.reset(policy);
@@ -19,6 +20,8 @@ export class Durations {
 
   /** For a run of another policy. */
   reset(policy: Policy): void {
+    if (policy === this.policy) return;
+    this.policy = policy;
     const { retryDelayUs, retryJitterUs, nodeTimeoutUs, fencing } = policy.settings;
     this.asksInTurn = deviates(policy, 'asks-in-turn');
     this.longestPauseUs = retryDelayUs + retryJitterUs;

@@ -35,8 +35,8 @@ export class PendingCalls {
 
   /** For another run. */
   reset(policy: Policy): void {
+    if (policy !== this.policy) this.pausesAfterLast = deviates(policy, 'pauses-after-last');
     this.policy = policy;
-    this.pausesAfterLast = deviates(policy, 'pauses-after-last');
     this.dueAt = NEVER;
     empty(this.locks);
     empty(this.boundsUs);
