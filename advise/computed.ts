@@ -6,7 +6,7 @@ import { countsCutStamps, type RestartClock, type Stress } from './attacks.js';
 /*
  * The figures as the mathematics puts them, from (TTL − D + q + J_c) / (1 − r) + S ≤ 2d + (TTL − g − J_n) / (1 + r): D is the
  * drift allowance, g what a key's life falls short of its TTL, q what cut time stamps add to a validity, J_c and J_n the steps of the holder's and its voters' clocks,
- * r the error of rate, S how long the holder's clock stands still, d the least latency. Nothing is run.
+ * r the error of rate, S how long the holder's clock stops, d the least latency. Nothing is run.
  */
 
 const MILLION = 1_000_000;
@@ -16,7 +16,7 @@ function matters({ policy, nodes, votes, struck }: Stress): boolean {
   return struck >= faultyForExclusion(nodes, quorumOf(policy, nodes), votes);
 }
 
-/** How far the holder's clock falls back: by a step, in true time while it stands still. */
+/** How far the holder's clock falls back: by a step, in true time while it is stopped. */
 function fallsBack({ policy, clientStepUs, suspendUs, vmUs }: Stress): { stepUs: number; stoppedUs: number } {
   const { clock } = policy.habits;
   return {

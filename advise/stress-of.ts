@@ -74,7 +74,7 @@ export function lossyDiskOf({ persistence, diskKept, powerLoss }: SystemNode): L
   return powerLoss ? 'everysec' : 'none';
 }
 
-/** What counts the restart delay of a node: a timer of its supervisor, or whoever looks at the time of day. */
+/** What counts the restart delay of a node: a timer of its supervisor, or one that looks at the time of day. */
 export function restartClockOf({ supervisor }: SystemNode): RestartClock {
   return supervisor === 'other' || supervisor === 'managed' ? 'time-of-day' : 'timer';
 }

@@ -50,7 +50,7 @@ export interface SystemClocks {
 export interface SystemPauses {
   /** Garbage collection, SIGSTOP, a throttled container: clocks go on. Default 0. */
   readonly processUs: number;
-  /** A machine that sleeps: its monotonic clock stands still. Default 0. */
+  /** A machine that sleeps: its monotonic clock stops. Default 0. */
   readonly suspendUs: number;
   /** A virtual machine that is paused or moved, which no clock of its own counts. Default 0. */
   readonly vmUs: number;

@@ -21,7 +21,7 @@ export async function callOf({ it, owner, parameters }: Target, given: Given, is
   });
 }
 
-/** Whether a function tells by a callback what comes of it. */
+/** Whether a function tells its result by a callback. */
 export function takesCallback(parameters: readonly Parameter[]): boolean {
   return parameters.some((it) => roleOf(it) === 'callback');
 }

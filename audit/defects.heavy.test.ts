@@ -20,7 +20,7 @@ const EXTEND = ${JSON.stringify(COMPARES.replace("'del', KEYS[1]", "'pexpire', K
 const later = (ms: number) => new Promise((done) => setTimeout(done, ms));
 `;
 
-/** Enters again where the process has the key already: with `first`, for whoever asks. */
+/** Enters again where the process has the key already: with `first`, for any caller. */
 const entering = (first: string): string => `${HEAD}
 const tokens = new Map<string, string>();
 export class Bins {

@@ -13,7 +13,7 @@ import { signatureOf } from './signature.js';
 import type { CampaignRange, GuestPlan } from './spec.js';
 import type { Failure, UnitResult } from './unit.js';
 
-/** A run to be made small: the first of its kind, or the first that keeps to what Redlock takes for granted. */
+/** A run to be made small: the first of its kind, or the first that keeps the assumptions of Redlock. */
 interface Found {
   readonly kind: ViolationKind;
   readonly property: PropertyId;

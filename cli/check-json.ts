@@ -28,7 +28,7 @@ export interface CounterexampleJson {
   readonly resource: string;
   readonly detail: string;
   readonly preventedBy: readonly string[];
-  /** What comes of it without each of its pieces; nothing where it was not made small. */
+  /** What happens without each of its pieces; nothing where it was not made small. */
   readonly needed: readonly Explained[];
 }
 

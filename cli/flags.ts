@@ -48,7 +48,7 @@ export interface ReplayFlags {
   /** Writes the HTML report and opens it. */
   readonly open?: boolean;
   readonly with?: readonly string[];
-  /** Leave out each piece by itself, and say what comes of it. */
+  /** Leave out each piece by itself, and say what happens. */
   readonly explain?: boolean;
   readonly json?: boolean;
 }

@@ -47,12 +47,12 @@ const FEARS: readonly (readonly [fear: string, scenario: string])[] = [
   ['a clock of a node jumps by more than the drift allowance', 'S16'],
   ['clocks run apart by more than the drift allowance', 'S17'],
   ['a machine sleeps, and the clock of its client with it', 'S19'],
-  ['a client stands still between its check and its write', 'S24'],
+  ['a client is paused between its check and its write', 'S24'],
   ['a write is on its way for longer than the lock lasts', 'S25'],
   ['a replica takes over in a partition', 'S64'],
 ];
 
-/** What to change if more is feared than the lock takes for granted: scenarios of the catalogue and what mends them. */
+/** What to change if more is feared than the lock assumes: scenarios of the catalogue and what mends them. */
 export function fearedChanges(io: Io): Change[] {
   return FEARS.flatMap(([fear, id]) => {
     const flips = findScenario(id).flips.filter((it) => it.with !== undefined && it.expect.verdict === 'safe');

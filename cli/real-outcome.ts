@@ -5,7 +5,7 @@ import { notReplayableReason, type Observation, playOnRedis } from '../real/stag
 import type { Expectation, PropertyId, Schedule, Verdict } from '../scenarios/index.js';
 import { findReplayable, NOISE, type Noise, type Playable, standsIn } from './retime/margin.js';
 
-/** What came of a schedule on real nodes, beside what comes of it in the simulator. */
+/** What came of a schedule on real nodes, beside what happens in the simulator. */
 export interface RealOutcome {
   readonly id: string;
   /** As it is written, and simulated. */

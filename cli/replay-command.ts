@@ -54,7 +54,7 @@ export function defineReplay(program: Command, io: Io, finish: Finish): void {
       ),
     )
     .option('--diff [other]', 'where the run parts from another one, side by side; alone: from itself, --with')
-    .option('--explain', 'leave out each piece by itself, and say what comes of it')
+    .option('--explain', 'leave out each piece by itself, and say what happens')
     .option('--real', 'on real Redis nodes, beside the simulator; own processes of redis-server or valkey-server')
     .addOption(reporterOption())
     .option('--json', 'print one JSON object')

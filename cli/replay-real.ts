@@ -29,7 +29,7 @@ const AT_ONCE = 2;
 const MOST_ROWS = 40;
 const LONGEST_DETAIL = 400;
 
-/** Plays one schedule on real nodes, and compares what comes of it with the simulator. */
+/** Plays one schedule on real nodes, and compares the outcome with the simulator. */
 export async function replayReal(name: string, flags: RealFlags, io: Io): Promise<ExitCode> {
   const { id, schedule, scenario } = loadScenario(name, io.cwd, io.command);
   const line = new ProgressLine(io);

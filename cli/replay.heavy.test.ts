@@ -132,7 +132,7 @@ test('the list shows ids, verdicts and titles', async () => {
   expect(scenarios[0].expect).toBe('violated');
 });
 
-test('--explain leaves out each piece by itself and says what comes of it', async () => {
+test('--explain leaves out each piece by itself and says what happens', async () => {
   const { code, stdout } = await lockstep(['replay', 'S03', '--explain']);
   expect(code).toBe(0);
   expect(stdout).toContain('what comes of mutual exclusion without each piece by itself');

@@ -38,7 +38,7 @@ export interface Replayed {
   readonly expected: Expectation | null;
   /** How it differs from that; `null` if it does not. */
   readonly difference: string | null;
-  /** What comes of it without each of its pieces, if asked. */
+  /** What happens without each of its pieces, if asked. */
   readonly explained: { readonly property: PropertyId; readonly pieces: readonly Explained[] } | null;
 }
 
@@ -47,7 +47,7 @@ const MOST_ROWS = 200;
 const LONGEST_TITLE = 200;
 const LONGEST_DIFFERENCE = 400;
 
-/** Runs one schedule again and compares what comes of it with what its scenario expects. */
+/** Runs one schedule again and compares the outcome with what its scenario expects. */
 export function replay(name: string, flags: ReplayFlags, io: Io): ExitCode {
   const loaded = loadScenario(name, io.cwd, io.command);
   const mitigations = flags.with ?? [];

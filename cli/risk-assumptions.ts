@@ -7,7 +7,7 @@ import { driftAllowanceUs } from '../deviations/index.js';
 import { formatCount, formatList, formatPercent, plural } from '../text/format.js';
 import type { RiskAnswer } from './risk-answer.js';
 
-/** One thing that an estimate takes for granted. */
+/** One thing that an estimate assumes. */
 export interface RiskAssumption {
   readonly about: string;
   readonly says: string;
@@ -51,7 +51,7 @@ export function rateWords(value: number): string {
   return value >= 0.01 ? String(Number(value.toPrecision(3))) : value.toExponential(2);
 }
 
-/** All that an estimate takes for granted, in the order in which it is told of. */
+/** All that an estimate assumes, in the order in which it is told of. */
 export function assumptionsOf({ system, model, locks, end }: RiskAnswer): RiskAssumption[] {
   const { rates } = model;
   const given = CAUSE_NAMES.filter((it) => rates[it] !== undefined);

@@ -14,7 +14,7 @@ export interface Habits {
   /**
    * The clock of its process that a client reads. `boot` never jumps and counts the time in which the machine was
    * suspended (CLOCK_BOOTTIME; or monotonic time checked against the time since boot, as this project's client does).
-   * `monotonic` stands still in that time (CLOCK_MONOTONIC on Linux: redsync, pottery, aioredlock, rslock). `wall` can
+   * `monotonic` stops in that time (CLOCK_MONOTONIC on Linux: redsync, pottery, aioredlock, rslock). `wall` can
    * be set (`Date.now`, `microtime`, `Time.now`: node-redlock, redlock-php, antirez/redlock-rb).
    */
   readonly clock: 'boot' | 'monotonic' | 'wall';

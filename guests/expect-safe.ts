@@ -116,7 +116,7 @@ async function search(make: MakeLock, options: ExpectSafeOptions): Promise<SafeR
   }
 }
 
-/** A case, and what comes of it. */
+/** A case, and its outcome. */
 interface Case {
   readonly subject: LockFactory;
   readonly schedule: Schedule;

@@ -112,7 +112,7 @@ describe('clock steps', () => {
     }
   });
 
-  it('include the time for which a clock stands still', () => {
+  it('include the time for which a clock stops', () => {
     const sleep = (forUs: number, stops?: 'all'): Fault => ({
       kind: 'suspend',
       process: 'c1',

@@ -13,8 +13,8 @@ import { ttlsMsOf } from '../scenarios/ttls.js';
 import { nodeName } from '../sim/index.js';
 
 /**
- * What Redlock takes for granted. `clock-rate` and `clock-step`: client and node clocks measure a TTL alike up to the
- * drift allowance; a clock that stands still counts as set back. `memory`: a node that voted does not come back without
+ * The assumptions of Redlock. `clock-rate` and `clock-step`: client and node clocks measure a TTL alike up to the
+ * drift allowance; a clock that stops counts as set back. `memory`: a node that voted does not come back without
  * its keys while a claim lasts. `durable-failover`: a replica that takes over has everything, and its master is gone.
  * `same-nodes`: all clients have the same nodes, each once, and call a resource by the same key. `prompt-effects`: what a
  * client does after its last look at the lock happens within the validity it then had.

@@ -31,7 +31,7 @@ interface CounterexampleText {
   readonly events: number;
   /** `null` if none was tried. */
   readonly preventions: readonly Prevention[] | null;
-  /** What comes of it without each of its pieces. Default: nothing is said. */
+  /** What happens without each of its pieces. Default: nothing is said. */
   readonly explained?: readonly Explained[];
   /** The line of a client's author that decided, and what it sent; `null` or nothing where that is not known. */
   readonly decidedBy?: string | null;

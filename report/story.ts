@@ -8,7 +8,7 @@ import type { ReportContext } from './report-context.js';
 import { lateWriteCause, lostCounters, outageCause, reason } from './why.js';
 import { ASSUMPTION_WORDS } from './words.js';
 
-/** What a schedule breaks of what the lock takes for granted, in words; empty if nothing. */
+/** What a schedule breaks of the assumptions of the lock, in words; empty if nothing. */
 export function assumptionLines(judgement: Pick<Judgement, 'assumptionsBroken'>): string[] {
   return judgement.assumptionsBroken.map((it) => `${it} (${ASSUMPTION_WORDS[it]})`);
 }

@@ -24,7 +24,7 @@ function rows(given: Schedule): string[] {
   return lines.slice(0, lines.indexOf('')).map((line) => line.trim().replace(/\s{2,}(·|HELD)( .*)?$/, ''));
 }
 
-test('a pause that ends a claim unnoticed, and the write that comes of it', () => {
+test('a pause that ends a claim unnoticed, and the late write after it', () => {
   expect(text(findScenario('S24').schedule)).toMatchInlineSnapshot(`
     "  5 nodes, quorum 3, ttl 10 000 ms, drift 1 % + 2 ms, persistence none
 

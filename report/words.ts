@@ -16,7 +16,7 @@ import { formatCount, formatList, formatPercent, plural } from '../text/format.j
 /** What a schedule that breaks an assumption of the lock does, in words. */
 export const ASSUMPTION_WORDS: Readonly<Record<Assumption, string>> = {
   'clock-rate': 'clocks run apart by more than the drift allowance',
-  'clock-step': 'a clock jumps or stands still by more than the drift allowance',
+  'clock-step': 'a clock jumps or stops by more than the drift allowance',
   memory: 'a node that voted may be back without its key',
   counters: 'fewer than a quorum of nodes know their fencing counter at some time',
   'durable-failover': 'a replica takes over that may lack keys, or beside its master',

@@ -65,7 +65,7 @@ export type Change =
   | { readonly op: 'replace' | 'add'; readonly path: string; readonly value: unknown }
   | { readonly op: 'remove'; readonly path: string };
 
-/** The same schedule with something changed, and what comes of it then. */
+/** The same schedule with something changed, and the outcome then. */
 export interface Variant {
   /** What is different, in words. */
   readonly title: string;

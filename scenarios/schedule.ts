@@ -266,7 +266,7 @@ export interface Suspend extends FaultBase {
   readonly forUs: number;
   /**
    * `monotonic` (the default): a laptop that sleeps, or a virtual machine whose time is put right as it goes on; only a
-   * client's monotonic clock stands still. `all`: a virtual machine that is paused and does not hear of it.
+   * client's monotonic clock stops. `all`: a virtual machine that is paused and does not hear of it.
    */
   readonly stops?: 'monotonic' | 'all';
 }

@@ -137,7 +137,7 @@ export class FaultPlan {
     if (this.suspendsLeft > 0 && draw.chance(40 * PERCENT)) {
       this.suspendsLeft--;
       const frozen = this.frozen(lock, view);
-      // A node whose clock stands still keeps its keys for longer, which harms nobody's safety.
+      // A node whose clock stops keeps its keys for longer, which harms nobody's safety.
       const all = frozen.process.startsWith('n') && draw.chance(50 * PERCENT);
       faults.push({ kind: 'suspend', ...frozen, ...(all ? { stops: 'all' } : {}) });
     }
@@ -254,7 +254,7 @@ export class FaultPlan {
     return { atUs: now + offset, edge: 'after' };
   }
 
-  /** Who stands still, from soon on, and for how long: the holder mostly. */
+  /** Who is paused, from soon on, and for how long: the holder mostly. */
   private frozen(
     lock: SimLock,
     view: WorldView,

@@ -72,7 +72,7 @@ describe('a clock', () => {
   });
 });
 
-describe('a clock that stands still', () => {
+describe('a clock that stops', () => {
   it('shows one time until it goes on, and every timer is as much later', () => {
     const clock = new Clock(100, 500_000);
     clock.stop(trueTime(1_000), trueTime(3_000));
@@ -84,7 +84,7 @@ describe('a clock that stands still', () => {
     expect(clock.changedAt).toBe(1_000);
   });
 
-  it('can be set and slewed meanwhile, and stands still until the last stop is over', () => {
+  it('can be set and slewed meanwhile, and stays stopped until the last stop is over', () => {
     const clock = new Clock(0, 0);
     clock.stop(trueTime(1_000), trueTime(3_000));
     clock.step(trueTime(1_500), 7);

@@ -9,7 +9,7 @@ const MILLION = 1_000_000;
  */
 export class Clock {
   private changed: TrueTime = trueTime(0);
-  /** From when on it has counted from `base`; ahead while it stands still. */
+  /** From when on it has counted from `base`; ahead while it is stopped. */
   private since: TrueTime = trueTime(0);
   private base: number;
   private ratePpm: number;
@@ -72,7 +72,7 @@ export class Clock {
     this.ratePpm = ratePpm;
   }
 
-  /** Stands still from `at` until `until`. */
+  /** Stops from `at` until `until`. */
   stop(at: TrueTime, until: TrueTime): void {
     this.rebase(at, 0);
     if (until > this.since) this.since = until;

@@ -56,7 +56,7 @@ describe('the clock of a node', () => {
     expect(gone({ kind: 'clock-step', process: 'n0', atUs: 5_000, byUs: -1_000 })).toEqual(['10003000 n0 key-gone']);
   });
 
-  it('stands still with its virtual machine', () => {
+  it('stops with its virtual machine', () => {
     const paused: Fault = { kind: 'suspend', process: 'n0', atUs: 5_000, forUs: 2_000_000, stops: 'all' };
     expect(gone(paused)).toEqual(['12002000 n0 key-gone']);
   });

@@ -5,7 +5,7 @@ import type { TrueTime } from './time.js';
 
 /**
  * The three clocks of a client's machine. They run at one rate, which slewing changes for all of them; only the wall
- * clock can be set, and the monotonic clock stands still while the machine is suspended, as CLOCK_MONOTONIC of Linux.
+ * clock can be set, and the monotonic clock stops while the machine is suspended, as CLOCK_MONOTONIC of Linux.
  */
 export class Clocks {
   readonly boot: Clock;

@@ -38,7 +38,7 @@ export class Exchange {
     this.reset();
   }
 
-  /** Begins anew, with the set-up that the world has now. */
+  /** Resets to the set-up that the world has now. */
   reset(): void {
     const { cluster, policy } = this.view.setup;
     this.messageCount = 0;

@@ -50,7 +50,7 @@ describe('a node that is down', () => {
   });
 });
 
-describe('a machine that stands still', () => {
+describe('a machine that is suspended', () => {
   const still = (process: string, atUs: number, forUs: number): Fault => ({
     kind: 'suspend',
     process,

@@ -64,7 +64,7 @@ export class Faults {
     this.planRestart = planRestart;
   }
 
-  /** Begins anew. */
+  /** Resets. */
   reset(): void {
     while (this.waiting.length > 0) this.waiting.pop();
   }

@@ -59,7 +59,7 @@ export class Links {
     this.reset(adversary);
   }
 
-  /** Begins anew, with the set-up that the world has now. */
+  /** Resets to the set-up that the world has now. */
   reset(adversary: Adversary): void {
     const { cluster, clients } = this.view.setup;
     this.adversary = adversary;

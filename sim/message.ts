@@ -24,7 +24,7 @@ export interface Control {
   readonly direction: Direction;
   /** The kernel of the node takes it, though the process may stand still. */
   readonly isForKernel: boolean;
-  /** The node wakes itself: nothing goes over the network, and a node that stands still wakes later. */
+  /** The node wakes itself: nothing goes over the network, and a node that is suspended wakes later. */
   readonly isOfNode?: boolean;
   /** It has arrived. */
   arrive(): void;

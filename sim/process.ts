@@ -30,7 +30,7 @@ export class Process {
     this.clock = clock;
   }
 
-  /** As a new one; its clock is reset by whoever has it. */
+  /** As a new one; its clock is reset by its owner. */
   protected resetProcess(): void {
     this.pausedUntil = trueTime(-1);
     this.machineStillUntil = trueTime(-1);
@@ -47,7 +47,7 @@ export class Process {
     this.timersFirst = timersFirst;
   }
 
-  /** Its machine stands still until `until`: who runs there is frozen, and so is who is started there meanwhile. */
+  /** Its machine is suspended until `until`: who runs there is frozen, and so is who is started there meanwhile. */
   standStill(until: TrueTime): void {
     if (until > this.machineStillUntil) this.machineStillUntil = until;
     if (!this.down) this.freeze(until, false);

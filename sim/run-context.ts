@@ -34,7 +34,7 @@ export class RunContext {
     this.trace = new Trace(keepTrace);
   }
 
-  /** Begins anew. */
+  /** Resets. */
   reset(clients: readonly ProcessName[], observer: Observer, keepTrace: boolean): void {
     this.clients = clients;
     this.observer = observer;
@@ -96,7 +96,7 @@ export class RunContext {
     this.trace.keep(code, process.name, this.now, process.clock.read(this.now), this.cause);
   }
 
-  /** A message that leaves. What comes of it is in the hash when it arrives; only a loss has to be noted now. */
+  /** A message that leaves. Its fate is in the hash when it arrives; only a loss has to be noted now. */
   noteSend(code: number, process: Process, message: Message, to: number, answer: Answer | null): number {
     if (code === Kind.lost) return this.noteMessage(code, process, message, to, answer);
     const seq = this.trace.pass();
@@ -202,7 +202,7 @@ export class RunContext {
     });
   }
 
-  /** A client looks at its lock and goes on to write. Not in the hash: what comes of it is. */
+  /** A client looks at its lock and goes on to write. Not in the hash: its fate is. */
   checked(lock: SimLock, leftUs: number): void {
     this.cause = this.trace.pass();
     if (!this.trace.keeping) return;

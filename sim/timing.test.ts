@@ -23,7 +23,7 @@ it('clients of one schedule read different clocks', () => {
   expect(ends([{}, { timing: { clock: 'wall' } }], BACK)).toEqual(['9898000 c1 expired', '10098000 c2 expired']);
 });
 
-it('a clock that stands still in a suspend is that of one client', () => {
+it('a clock that stops in a suspend is that of one client', () => {
   const faults: Fault[] = ['c1', 'c2'].map((process) => ({ kind: 'suspend', process, atUs: 5_000_000, forUs: 1_000 }));
   const views = [{ timing: { clock: 'monotonic' } }, { timing: { clock: 'boot' } }] as const;
   expect(ends(views, faults)).toEqual(['9898000 c2 expired', '9899000 c1 expired']);

@@ -79,7 +79,7 @@ export class Trace {
     this.keeping = keeping;
   }
 
-  /** Begins anew; what was handed out before stays as it is. */
+  /** Resets; what was handed out before stays as it is. */
   reset(keeping: boolean): void {
     if (this.events.length > 0) this.events = [];
     this.hash.reset();

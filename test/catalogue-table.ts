@@ -2,7 +2,7 @@ import { playgroundLink } from '../report/playground/index.js';
 import { formatDurationMs } from '../scenarios/duration.js';
 import type { Expectation, ExpectedViolation, Scenario, Variant } from '../scenarios/scenario.js';
 
-/** The catalogue as a table in Markdown: what happens, what comes of it, and what changes that. */
+/** The catalogue as a table in Markdown: what happens, the outcome, and what changes that. */
 export function catalogueTable(scenarios: readonly Scenario[]): string {
   const rows = scenarios.map(row);
   return [

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { lockstep } from '../cli/testing/in-process.js';
 import { commandsOf } from './commands.js';
 
-/** `replay S24 --with … # violated: …`: what a line of the tour says comes of it. */
+/** `replay S24 --with … # violated: …`: what a line of the tour says the outcome is. */
 const TOLD = /^npm run -s lockstep -- (replay .*?)\s+# (\w+):/gm;
 
 describe('docs/tour.md', () => {

@@ -88,7 +88,7 @@ export class Instance {
     });
   }
 
-  /** The node's clock, µs: it stands still within a command. */
+  /** The node's clock, µs: it does not move within a command. */
   get nowUs(): number {
     return this.frozenUs ?? this.clock();
   }

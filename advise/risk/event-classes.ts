@@ -148,7 +148,7 @@ function standstill({ model, cause, atUs, size }: Strike): Pick<DrawnEvent, 'fau
   const base = { atUs, process: 'c1', forUs: size };
   if (cause === 'pause') return { faults: [{ kind: 'pause', ...base }], longerUs: size };
   const stops = cause === 'vmPause' ? 'all' : 'monotonic';
-  // Where the client's own clock stands still too, what is planned by it comes later by itself.
+  // Where the client's own clock stops too, what is planned by it comes later by itself.
   const isCounted = stops === 'monotonic' && model.policy.habits.clock !== 'monotonic';
   return { faults: [{ kind: 'suspend', ...base, stops }], longerUs: isCounted ? size : 0 };
 }

@@ -41,9 +41,9 @@ export interface Rates {
   readonly nodeStepOfAll?: Rate;
   /** The wall clock of a client is set back; by how much. */
   readonly clientStep?: Rate;
-  /** The process of a client stands still, and its clocks go on. */
+  /** The process of a client is paused, and its clocks go on. */
   readonly pause?: Rate;
-  /** The machine of a client sleeps: its monotonic clock stands still too. */
+  /** The machine of a client sleeps: its monotonic clock stops too. */
   readonly suspend?: Rate;
   /** The virtual machine of a client stands still, and no clock of it goes on. */
   readonly vmPause?: Rate;

@@ -62,7 +62,7 @@ export function leastHarmfulClientStepMs(wanted: StepCase): number {
 }
 
 /**
- * The machine of the holder stands still for `forUs`, and with it the clock that it reads: a suspend that a monotonic
+ * The machine of the holder is suspended for `forUs`, and with it the clock that it reads: a suspend that a monotonic
  * clock does not count, or a virtual machine that is paused, which no clock of its own counts.
  */
 function suspendedClientAttack(wanted: StepCase, forUs: number, stops: 'monotonic' | 'all'): Attack {

@@ -4,7 +4,7 @@ const EXACT = Number.MAX_SAFE_INTEGER;
 /** From this instant and trace event on the clock shows `shown`, and runs at `ratePpm` once it goes on. */
 interface Bend {
   readonly fromUs: number;
-  /** It stands still until then; in the past if it does not. */
+  /** It is stopped until then; in the past if it does not. */
   readonly restsUntilUs: number;
   readonly seq: number;
   readonly shown: number;
@@ -37,7 +37,7 @@ export class ClockLine {
     this.bends.push({ ...last, fromUs: atUs, seq, shown: reading(last, atUs), ratePpm });
   }
 
-  /** The clock stands still from `atUs` to `untilUs`, or longer if it does so already. */
+  /** The clock stops from `atUs` to `untilUs`, or longer if it does so already. */
   stopped(atUs: number, seq: number, untilUs: number): void {
     const last = this.last();
     const restsUntilUs = Math.max(last.restsUntilUs, untilUs);

@@ -61,7 +61,7 @@ export class Conditions {
         break;
       case 'restart':
         set(this.up, true);
-        // Who is started on a machine that stands still waits until it goes on.
+        // Who is started on a machine that is suspended waits until it goes on.
         set(this.frozen, last(this.still, process, seq) ?? -1);
         // Nothing gets in the way where a client comes back.
         if (this.isNode(process)) break;

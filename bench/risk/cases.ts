@@ -131,7 +131,7 @@ function ofPauses(): ClosedForm[] {
       perYear: LOCKS * 1e-6 * above(0.5, 90, VALID - 2),
     },
     {
-      title: 'a virtual machine that stands still',
+      title: 'a virtual machine that is paused',
       formula: 'λ h P(p > TTL − h + r)',
       model: plainModel(some(3, EMPTY), 3, { rates: { vmPause: pause } }),
       perYear: rate * 3 * above(0.1, 60, TTL_MS / 1000 - 3 + NEXT),

@@ -14,7 +14,7 @@ export interface Side {
   ask(commands: readonly (readonly string[])[]): Promise<Answer[]>;
 }
 
-/** A server whose clock stands still but for {@link setClock}. */
+/** A server whose clock stops but for {@link setClock}. */
 export interface ClockedServer extends AsyncDisposable {
   open(): Promise<Side>;
   /** µs since 1970. */

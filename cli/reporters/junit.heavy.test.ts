@@ -21,7 +21,7 @@ describe('junit', () => {
     expect(Object.keys(testsuite.testcase[3])).toEqual(['classname', 'name']);
   });
 
-  it('is not what the validator takes for granted', () => {
+  it('is not what the validator assumes', () => {
     expect(XMLValidator.validate(junitXml(SUITE).replace('</testcase>', ''))).not.toBe(true);
   });
 

@@ -38,7 +38,7 @@ export class Accounts {
 
   /**
    * Writes a balance, unless somebody with a greater token has written to the account. The comparison and the write are
-   * one statement: nothing can come between them, however long this process stands still.
+   * one statement: nothing can come between them, however long this process is paused.
    *
    * @throws StaleWriter if somebody has.
    */

@@ -38,7 +38,7 @@ describe.skipIf(!canRunOnRedis(title))(title, () => {
     expect(await accounts.balance('alice')).toBe(85);
   });
 
-  test('a charge that stands still beyond its lock writes nothing, and the one that came meanwhile stays', async () => {
+  test('a charge that is paused beyond its lock writes nothing, and the one that came meanwhile stays', async () => {
     const slow = service.charge('alice', 10, async () => {
       await sleep(2_500);
       // Another process, as far as the lock can see.

@@ -58,7 +58,7 @@ export class Keys {
     this.kept = world.nodes.map(() => new Map());
   }
 
-  // ——— what is sent, and what comes of it ———
+  // ——— what is sent, and what it does ———
 
   sent(lock: SimLock, to: NodeSet, { operation, token }: Command, now: TrueTime): void {
     for (const node of members(to)) {

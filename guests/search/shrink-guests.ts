@@ -174,7 +174,7 @@ export async function isMinimalForGuest(
 /** A schedule of more pieces than this has not been made small. */
 const MOST_PIECES = 60;
 
-/** Leaves out each piece by itself and says what comes of it; nothing of a schedule that has not been made small. */
+/** Leaves out each piece by itself and says what happens; nothing of a schedule that has not been made small. */
 export async function explainForGuest(
   subject: LockFactory,
   schedule: Schedule,

@@ -59,7 +59,7 @@ const READINGS = 3;
 /**
  * The process's own clock for locks: monotonic, in whole microseconds, and running on while the machine is suspended.
  *
- * Monotonic time stands still during a suspend, so a lock would outlive its keys by the length of it. The wall clock jumps
+ * Monotonic time stops during a suspend, so a lock would outlive its keys by the length of it. The wall clock jumps
  * ahead after one, but also when somebody sets it; time since boot tells which, but only to a kernel tick, and takes 5 µs
  * to read. So whenever the wall clock moved against the monotonic clock, boot time says how much of that a suspend can have
  * been, and all of that counts as one: a claim rather ends early than late. Steps forward of the wall clock cost claims

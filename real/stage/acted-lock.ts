@@ -176,7 +176,7 @@ export class ActedLock extends LockDriver {
     super.onReply(node, command, reply, error, now);
   }
 
-  /** Its clock was set back or stands still: a claim lasts longer than its owner was told. */
+  /** Its clock was set back or stops: a claim lasts longer than its owner was told. */
   clockChanged(): void {
     const { clock, script } = this.#actor;
     if (this.#believing) script.prolonged(this.name, clock.usUntil(this.state.hold.deadline));

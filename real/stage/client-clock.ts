@@ -35,7 +35,7 @@ export class ClientClock implements Clock {
     this.#leastUs -= byUs;
   }
 
-  /** It stands still from now on for so long. */
+  /** It is stopped from now on for so long. */
   stop(forUs: number): void {
     this.#leastUs = this.now();
     this.#behindUs += forUs;

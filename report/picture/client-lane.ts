@@ -10,14 +10,14 @@ import type { FoldedRetries } from './retries.js';
 import { type Note, Notes, stacked } from './rows.js';
 import type { Scale } from './scale.js';
 import type { Scene } from './scene.js';
-import type { Befallen } from './spans.js';
+import type { Disturbances } from './spans.js';
 
 /** A client: what it believes, what it does beyond that, and what befalls it. */
 export function clientLane(
   client: string,
   scene: Scene,
   scale: Scale,
-  { faults, clocks, retries }: Befallen,
+  { faults, clocks, retries }: Disturbances,
 ): LanePlan {
   const claims = scene.claims.filter((it) => it.client === client);
   const own = scene.events.filter((it) => it.process === client);

@@ -34,7 +34,7 @@ const INSIDE: Readonly<Record<FaultSpan['kind'], string>> = {
 
 const LASTING: Readonly<Record<Exclude<FaultSpan['kind'], 'moment'>, string>> = {
   down: 'is down',
-  frozen: 'stands still',
+  frozen: 'is paused',
   cut: 'is cut off',
   refusing: 'answers with errors',
 };

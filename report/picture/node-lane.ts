@@ -7,7 +7,7 @@ import type { Mark } from './marks.js';
 import { type Note, Notes, stacked } from './rows.js';
 import type { Scale } from './scale.js';
 import type { Scene } from './scene.js';
-import type { Befallen, KeySpan } from './spans.js';
+import type { Disturbances, KeySpan } from './spans.js';
 
 /** Expiries nearer than this to where true time would put them look the same, µs: a node counts whole milliseconds. */
 const APART_US = 1_500;
@@ -18,7 +18,7 @@ export function nodeLane(
   scene: Scene,
   scale: Scale,
   allKeys: readonly KeySpan[],
-  { faults, clocks }: Befallen,
+  { faults, clocks }: Disturbances,
 ): LanePlan {
   const keys = allKeys.filter((it) => it.node === node);
   const { rowOf, rows } = stacked(keys);

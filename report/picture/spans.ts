@@ -174,7 +174,7 @@ export interface FaultSpan {
 }
 
 /** What lanes of processes show besides what they do. */
-export interface Befallen {
+export interface Disturbances {
   readonly faults: readonly FaultSpan[];
   /** Processes whose clocks are drawn. */
   readonly clocks: ReadonlySet<string>;

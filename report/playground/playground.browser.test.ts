@@ -147,7 +147,7 @@ describe('the playground, from a file and offline', () => {
     },
   );
 
-  inBrowser('is stepped through by keyboard, and what comes of it replays to the same hash', async (browser) => {
+  inBrowser('is stepped through by keyboard, and the result replays to the same hash', async (browser) => {
     const { page, context, problems } = await opened(browser, '#S03');
     await page.getByRole('tab', { name: 'Events' }).focus();
     await page.keyboard.press('ArrowRight');

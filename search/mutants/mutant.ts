@@ -5,7 +5,7 @@ import type { FaultModel } from '../fault-model.js';
 /** A bug planted on purpose: the lock deviates in a rule, or one line of the settings or of the world is changed. */
 export interface Mutant {
   readonly id: string;
-  /** What is wrong, and what comes of it. */
+  /** What is wrong, and what follows. */
   readonly story: string;
   /** Where it has been seen in the wild. */
   readonly instance: string;

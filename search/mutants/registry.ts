@@ -89,7 +89,7 @@ const CLOCKS: readonly Mutant[] = [
   },
   {
     id: 'M21',
-    story: 'The client measures by a clock that stands still while its machine is suspended, and its keys expire.',
+    story: 'The client measures by a clock that stops while its machine is suspended, and its keys expire.',
     instance: 'CLOCK_MONOTONIC on Linux: redsync, pottery, aioredlock, rslock',
     change: { habits: { clock: 'monotonic' } },
     expect: 'validity',

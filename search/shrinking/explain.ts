@@ -14,7 +14,7 @@ export interface Explained {
 }
 
 /**
- * Leaves out each piece of a schedule by itself and says what comes of it: why each is there.
+ * Leaves out each piece of a schedule by itself and says what happens: why each is there.
  *
  * @param isDeploymentAsked - Nodes are not asked why they are there: the deployment was given. Default `false`.
  */

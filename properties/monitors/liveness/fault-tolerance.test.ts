@@ -71,7 +71,7 @@ describe('a call', () => {
     ]);
   });
 
-  it('of a process that is started on a machine that stands still has its time from when that goes on', () => {
+  it('of a process that is started on a machine that is suspended has its time from when that goes on', () => {
     const parts: Parts = {
       cluster: { nodes: 1 },
       policy: { settings: { tries: 1 } },

@@ -123,7 +123,7 @@ export class StablePeriod {
         break;
       case 'suspend':
         until += fault.forUs;
-        // A node whose clock stands still keeps its keys for longer.
+        // A node whose clock stops keeps its keys for longer.
         if (fault.stops === 'all' && node >= 0) this.setBackUs += fault.forUs;
         break;
       default:

@@ -4,7 +4,7 @@ import type { Stored } from '../catalogue.js';
 
 const MARKS: Readonly<Record<string, string>> = { violated: '✗', unavailable: '○', safe: '✓' };
 
-/** Every scenario of the catalogue, with what comes of it. */
+/** Every scenario of the catalogue, with its outcome. */
 export function ScenarioList(props: {
   readonly scenarios: readonly Stored[];
   readonly chosen: string;

@@ -45,7 +45,7 @@ const PROGRESS_EVERY_MS = 100;
 /** A grid that is quick to measure, and to look at. */
 const ROOM = { across: 25, up: 17 };
 
-/** Does a job, and tells what comes of it. */
+/** Does a job, and reports its result. */
 export async function work(job: Job, tell: Tell): Promise<void> {
   try {
     if (job.kind === 'search') search(pageSearchOf(job.texts), tell);
