@@ -66,14 +66,18 @@ interface Seen {
 
 const seenIn = (page: Page): Promise<Seen> => page.evaluate(`(${SEEN})()`);
 
+const DESK = { width: 1440, height: 900 };
+const PHONE = { width: 390, height: 844 };
+
 inBrowser(
   'twenty reports answer on their first screen who held the lock, who else, when, why, and what would have prevented it',
   async (browser) => {
     expect(TWENTY).toHaveLength(20);
     const { page, context, problems } = await openPage(browser, pageOf('S03').url);
-    await page.setViewportSize({ width: 1440, height: 900 });
-    for (const { id } of TWENTY) {
-      const { url, payload } = pageOf(id);
+    const reports = TWENTY.map(({ id }) => ({ id, ...pageOf(id) }));
+    const shown = [DESK, PHONE].flatMap((size) => reports.map((report) => ({ size, ...report })));
+    for (const { size, id, url, payload } of shown) {
+      await page.setViewportSize(size);
       await page.goto(url);
       await settled(page);
       const seen = await seenIn(page);
@@ -99,7 +103,9 @@ inBrowser(
       ]);
       expect(seen.wrong.some((it) => it.startsWith('✗ ') && /ms$/.test(it))).toBe(true);
       expect([id, seen.prevented.length]).toEqual([id, prevented.length > 0 ? 1 : 0]);
-      expect({ id, off: seen.off, problems }).toEqual({ id, off: [], problems: [] });
+      // A narrow picture is longer than the screen; its words on what went wrong are on it.
+      const off = seen.off.filter((it) => size === DESK || !/^[a-z]/.test(it));
+      expect({ id, size, off, problems }).toEqual({ id, size, off: [], problems: [] });
     }
     await context.close();
   },
@@ -109,7 +115,7 @@ inBrowser(
 inBrowser('on a phone, verdict, sentence and picture are on the first screen, and stay there', async (browser) => {
   const { url } = pageOf('S03');
   const { page, context } = await openPage(browser, url);
-  await page.setViewportSize({ width: 390, height: 844 });
+  await page.setViewportSize(PHONE);
   await page.reload();
   await page.waitForSelector('[data-run="here"]', { state: 'attached' });
   const before = await seenIn(page);

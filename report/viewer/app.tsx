@@ -10,7 +10,7 @@ import { Inspector } from './inspector.js';
 import { type Action, actionOf, Help, keysFor } from './keys.js';
 import { Legend } from './legend.js';
 import type { Place } from './link.js';
-import { indexOf, isMove, type Move, moved, type Opened, rerun } from './model.js';
+import { beginning, indexOf, isMove, type Move, moved, type Opened, rerun } from './model.js';
 import { PictureView } from './picture-view.js';
 import { Settings } from './settings.js';
 import type { Engine } from './start-engine.js';
@@ -195,7 +195,7 @@ function sidesOf(
 
 /** Opens at the first violation if the address names no event. */
 function selectedIn(opened: Opened, place: Place): number {
-  return place.event < 0 ? moved(opened, [], 0, 'violation') : indexOf(opened.scene, place.event);
+  return place.event < 0 ? beginning(opened) : indexOf(opened.scene, place.event);
 }
 
 /** Places of the events in which all words of the filter occur. */

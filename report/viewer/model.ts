@@ -130,15 +130,24 @@ export function indexOf({ events }: Scene, seq: number): number {
   return -1;
 }
 
+/** The event at which a page begins: the first violation, or the first time in which nobody could acquire. */
+export function beginning({ scene }: Opened): number {
+  const [first] = scene.violations;
+  return first === undefined ? violationAt(scene, 0) : wrongEvent(scene, first.atUs);
+}
+
+/** The event that makes it wrong at an instant, or the last one before it. */
+function wrongEvent({ events }: Scene, us: number): number {
+  const claim = events.findLastIndex((it) => it.atUs === us && (it.kind === 'claim' || it.kind === 'write-arrived'));
+  return claim >= 0 ? claim : events.findLastIndex((it) => it.atUs <= us);
+}
+
 /** The violations in turn: from each to the one behind it. */
-function violationAt({ events, violations, outages }: Scene, at: number): number {
+function violationAt(scene: Scene, at: number): number {
+  const { events, violations, outages } = scene;
   const now = events[at]?.atUs ?? 0;
   const instants = [...violations.map((it) => it.atUs), ...outages.map((it) => it.fromUs)].sort((a, b) => a - b);
-  const places = instants.map((us) => {
-    const here = events.findLastIndex((it) => it.atUs <= us);
-    const claim = events.findLastIndex((it) => it.atUs === us && (it.kind === 'claim' || it.kind === 'write-arrived'));
-    return claim >= 0 ? claim : here;
-  });
+  const places = instants.map((us) => wrongEvent(scene, us));
   return places.find((place) => place > at && (events[place]?.atUs ?? 0) >= now) ?? places[0] ?? at;
 }
 

@@ -1,6 +1,6 @@
 import type { JSX, RefObject } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { Mark, Picture } from '../picture/marks.js';
+import { type Mark, type Picture, textWidth } from '../picture/marks.js';
 import type { Scene } from '../picture/scene.js';
 import { SVG_DEFS } from '../picture/svg.js';
 import { Card, type CardAt, cardOf } from './card.js';
@@ -31,6 +31,7 @@ export function PictureView({ picture, scene, selected, onPick, closed }: Pictur
   const [card, setCard] = useState<CardAt | null>(null);
   const { width, gutter } = picture;
   const index = useMemo(() => indexOf(picture), [picture]);
+  const words = useMemo(() => wordsOf(picture), [picture]);
   const x = selected === null ? null : picture.xOf(selected.seq);
   const lane = picture.lanes.find(({ id }) => id === selected?.process);
   useEffect(() => setCard(null), [closed, picture]);
@@ -38,9 +39,9 @@ export function PictureView({ picture, scene, selected, onPick, closed }: Pictur
   useLayoutEffect(() => {
     const it = box.current;
     if (it === null || x === null || selected === null) return;
-    const edge = Math.min(160, it.clientWidth / 3);
-    if (x < it.scrollLeft + gutter + 16 || x > it.scrollLeft + it.clientWidth - edge)
-      it.scrollLeft = Math.max(0, x - (it.clientWidth + gutter) / 2);
+    const [from, to] = besideOf(words, x, it.clientWidth - gutter);
+    if (from < it.scrollLeft + gutter || to > it.scrollLeft + it.clientWidth)
+      it.scrollLeft = Math.max(0, (from + to - it.clientWidth - gutter) / 2);
     follow();
     const isHere = document.activeElement === it;
     setCard(isHere ? { seq: selected.seq, words: '', x: x - it.scrollLeft, y: lane?.y ?? 0 } : null);
@@ -94,6 +95,28 @@ function indexOf({ marks, width }: Picture): MarkIndex {
       width,
     ),
   );
+}
+
+/** From where to where something reaches, pixels. */
+type Extent = readonly [from: number, to: number];
+
+/** The words on what went wrong, and on what would have prevented it. */
+function wordsOf({ marks }: Picture): Extent[] {
+  return marks.flatMap((it) =>
+    it.shape === 'text' && (it.role === 'bad' || it.role === 'good')
+      ? [[it.x, it.x + textWidth(it.text, 12)] as const]
+      : [],
+  );
+}
+
+/** What has to be in sight with an event: some of what follows it, and the words near it as far as there is room. */
+function besideOf(words: readonly Extent[], x: number, room: number): Extent {
+  let beside: Extent = [x - 16, x + Math.min(160, room / 3)];
+  for (const [from, to] of words) {
+    const both: Extent = [Math.min(from, beside[0]), Math.max(to, beside[1])];
+    if (both[1] - both[0] <= room) beside = both;
+  }
+  return beside;
 }
 
 /** Which part of a picture is in sight. */

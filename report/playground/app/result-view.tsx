@@ -6,7 +6,7 @@ import type { Scene } from '../../picture/scene.js';
 import { runOfSteps } from '../../stepping/advance.js';
 import { cutAt } from '../../stepping/cut.js';
 import { Inspector } from '../../viewer/inspector.js';
-import { indexOf, moved, type Opened } from '../../viewer/model.js';
+import { beginning, indexOf, type Opened } from '../../viewer/model.js';
 import { EventTable } from '../../viewer/table.js';
 import { type Address, PANELS, type Panel } from '../address.js';
 import { Drawn } from './drawn.js';
@@ -35,7 +35,7 @@ export function ResultView(props: {
   const { opened, problem } = useMemo(() => tryOpen(shown, address.with), [shown, address.with.join(' ')]);
   if (opened === null) return <p class="problem">{problem}</p>;
   const { scene } = opened;
-  const at = address.event < 0 ? moved(opened, [], 0, 'violation') : indexOf(scene, address.event);
+  const at = address.event < 0 ? beginning(opened) : indexOf(scene, address.event);
   const event = scene.events[at];
   const pick = (seq: number): void => onGo({ event: seq });
   return (
