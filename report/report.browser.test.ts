@@ -222,6 +222,20 @@ describe('sizes', () => {
       await page.keyboard.press('ArrowRight');
       await expect.poll(() => page.locator('.when').innerText()).toContain('event 50001 ');
       expect(await hashIn(page)).toBe(judgement.run.hash);
+      // The small picture leads through it by keyboard, and leaves the event where it is.
+      await page.getByRole('slider', { name: 'Where in the run' }).focus();
+      for (const [key, from, to] of [
+        ['Home', 0, 0],
+        ['PageDown', 0.05, 0.2],
+        ['ArrowRight', 0.06, 0.22],
+        ['End', 1, 1],
+      ] as const) {
+        await page.keyboard.press(key);
+        const share = `(({ scrollLeft, scrollWidth, clientWidth }) => scrollLeft / (scrollWidth - clientWidth))(document.querySelector('.scroll'))`;
+        const at = Number((await page.evaluate<number>(share)).toFixed(3));
+        expect({ key, at, isThere: at >= from && at <= to }).toEqual({ key, at, isThere: true });
+      }
+      await expect.poll(() => page.locator('.when').innerText()).toContain('event 50001 ');
       expect(problems).toEqual([]);
       await context.close();
     },

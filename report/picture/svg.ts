@@ -55,15 +55,21 @@ function lineSvg(mark: LineMark): string {
 
 const HEAD = 6;
 
-/** The head of an arrow, as a shape of its own: markers do not take the colour of their line everywhere. */
-function headPath(mark: LineMark): string {
-  const [[x1, y1] = [0, 0], [x2, y2] = [0, 0]] = mark.points.slice(-2);
+/** The head of an arrow: its point and its two other corners; none where the line is shorter than that. */
+export function headOf({ points }: LineMark): readonly (readonly [x: number, y: number])[] {
+  const [[x1, y1] = [0, 0], [x2, y2] = [0, 0]] = points.slice(-2);
   const length = Math.hypot(x2 - x1, y2 - y1);
-  if (length < HEAD) return '';
+  if (length < HEAD) return [];
   const [dx, dy] = [(x2 - x1) / length, (y2 - y1) / length];
-  const at = (back: number, side: number): string =>
-    `${round(x2 - dx * back - dy * side)} ${round(y2 - dy * back + dx * side)}`;
-  return `<path ${attributes(mark, 'h')} d="M${round(x2)} ${round(y2)}L${at(HEAD, 2.6)}L${at(HEAD, -2.6)}z"/>`;
+  const corner = (side: number) => [x2 - dx * HEAD - dy * side, y2 - dy * HEAD + dx * side] as const;
+  return [[x2, y2], corner(2.6), corner(-2.6)];
+}
+
+/** As a shape of its own: markers do not take the colour of their line everywhere. */
+function headPath(mark: LineMark): string {
+  const points = headOf(mark);
+  if (points.length === 0) return '';
+  return `<path ${attributes(mark, 'h')} d="M${points.map(([x, y]) => `${round(x)} ${round(y)}`).join('L')}z"/>`;
 }
 
 function textSvg(mark: TextMark): string {

@@ -41,6 +41,10 @@ function pagesIn(folder: string): Readonly<Record<string, string>> {
     writeFileSync(join(folder, name), html);
     return name;
   };
+  const playgroundIn = (name: string): string => {
+    lockstep('playground', name);
+    return join(name, 'index.html');
+  };
   lockstep('check', '--demo', '--report', 'first.html');
   writeFileSync(join(folder, 'long.json'), formatSchedule(longSchedule(ROUNDS)));
   copyFileSync(join(ROOT, 'examples', 'home-made-lock', 'my-lock.ts'), join(folder, 'my-lock.ts'));
@@ -54,6 +58,7 @@ function pagesIn(folder: string): Readonly<Record<string, string>> {
     library: join('.lockstep', 'audit', found ?? 'missing.html'),
     pass: 'pass.html',
     map: 'map.html',
+    playground: playgroundIn('playground'),
     diff: written('diff.html', lockstep('replay', 'S03', '--diff', 'S04', '--format', 'html')),
   };
 }
@@ -108,6 +113,7 @@ async function shoot(browser: Browser, folder: string): Promise<void> {
         const page = await context.newPage();
         await page.goto(pathToFileURL(join(folder, file)).href);
         await page.waitForSelector('h1');
+        if (name === 'playground') await page.getByText('Made small').waitFor();
         await page.waitForTimeout(PAINTED_MS);
         const small = await smaller(painter, await page.screenshot());
         sum += small.length;

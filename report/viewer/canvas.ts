@@ -1,5 +1,5 @@
-import type { Mark, Picture } from '../picture/marks.js';
-import { TONES } from '../picture/svg.js';
+import type { GlyphMark, LineMark, Mark, Picture } from '../picture/marks.js';
+import { headOf, TONES } from '../picture/svg.js';
 
 /** Colours of the picture's style sheet, read where they are in force. */
 interface Palette {
@@ -51,11 +51,12 @@ function paintMark(pen: CanvasRenderingContext2D, mark: Mark, palette: Palette):
       break;
     case 'line':
       pen.strokeStyle = mark.role === 'lane' || mark.role === 'grid' ? palette.of('line') : color;
-      pen.globalAlpha = mark.role === 'reply' ? 0.4 : 0.8;
+      pen.globalAlpha = (mark.role === 'reply' ? 0.4 : 0.8) * faded(mark);
       pen.lineWidth = mark.role === 'expiry' ? 3 : 1;
       pen.beginPath();
       for (const [x, y] of mark.points) pen.lineTo(x, y);
       pen.stroke();
+      if (mark.head === true) paintHead(pen, mark, color);
       pen.globalAlpha = 1;
       break;
     case 'text': {
@@ -68,19 +69,71 @@ function paintMark(pen: CanvasRenderingContext2D, mark: Mark, palette: Palette):
       break;
     }
     case 'glyph':
-      pen.fillStyle = mark.glyph === 'ring' ? palette.of('paper') : color;
-      pen.strokeStyle = color;
-      pen.lineWidth = 1.5;
-      pen.beginPath();
-      if (mark.glyph === 'cross') {
-        pen.moveTo(mark.x - 3, mark.y - 3);
-        pen.lineTo(mark.x + 3, mark.y + 3);
-        pen.moveTo(mark.x + 3, mark.y - 3);
-        pen.lineTo(mark.x - 3, mark.y + 3);
-      } else pen.arc(mark.x, mark.y, 3, 0, Math.PI * 2);
-      pen.fill();
-      pen.stroke();
+      paintGlyph(pen, mark, color, palette);
   }
+}
+
+/** What did not lead to what went wrong. */
+function faded({ dim }: Mark): number {
+  return dim === true ? 0.3 : 1;
+}
+
+function paintGlyph(pen: CanvasRenderingContext2D, mark: GlyphMark, color: string, palette: Palette): void {
+  const { x, y, glyph } = mark;
+  pen.fillStyle = glyph === 'ring' ? palette.of('paper') : color;
+  pen.strokeStyle = mark.role === 'fault' ? palette.of('ink') : color;
+  pen.lineWidth = 1.5;
+  pen.globalAlpha = faded(mark);
+  pen.beginPath();
+  if (glyph === 'dot' || glyph === 'ring') pen.arc(x, y, 3, 0, Math.PI * 2);
+  else
+    for (const [[fromX, fromY], ...rest] of STROKES[glyph]) {
+      pen.moveTo(x + fromX, y + fromY);
+      for (const [dx, dy] of rest) pen.lineTo(x + dx, y + dy);
+    }
+  if (glyph !== 'cross') pen.fill();
+  pen.stroke();
+  pen.globalAlpha = 1;
+}
+
+type Offset = readonly [dx: number, dy: number];
+
+/** Other glyphs as lines, pixels from their place. */
+const STROKES: Readonly<
+  Record<Exclude<GlyphMark['glyph'], 'dot' | 'ring'>, readonly (readonly [Offset, ...Offset[]])[]>
+> = {
+  cross: [
+    [
+      [-3, -3],
+      [3, 3],
+    ],
+    [
+      [3, -3],
+      [-3, 3],
+    ],
+  ],
+  diamond: [
+    [
+      [0, -6],
+      [6, 0],
+      [0, 6],
+      [-6, 0],
+      [0, -6],
+    ],
+  ],
+  flag: [
+    [
+      [0, -2],
+      [0, 24],
+    ],
+  ],
+};
+
+function paintHead(pen: CanvasRenderingContext2D, mark: LineMark, color: string): void {
+  pen.fillStyle = color;
+  pen.beginPath();
+  for (const [x, y] of headOf(mark)) pen.lineTo(x, y);
+  pen.fill();
 }
 
 function paintBox(

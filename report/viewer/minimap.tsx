@@ -35,6 +35,8 @@ export function Minimap(props: {
         ref={slider}
         min={0}
         max={most}
+        // A hundredth with each arrow key.
+        step="any"
         aria-label="Where in the run"
         onInput={(it) => onMove(Number(it.currentTarget.value))}
       />
