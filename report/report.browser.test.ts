@@ -226,7 +226,7 @@ describe('sizes', () => {
       await page.getByRole('slider', { name: 'Where in the run' }).focus();
       for (const [key, from, to] of [
         ['Home', 0, 0],
-        ['PageDown', 0.05, 0.2],
+        ['PageUp', 0.05, 0.2],
         ['ArrowRight', 0.06, 0.22],
         ['End', 1, 1],
       ] as const) {

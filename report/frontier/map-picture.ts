@@ -65,6 +65,7 @@ function areas(map: SafetyMap, across: AxisScale, up: AxisScale): string {
     .map(({ column, verdict, from, to }) => {
       const [left = 0, right = 0] = [across.borders[column], across.borders[column + 1]];
       const [low = 0, high = 0] = [up.borders[from], up.borders[to]];
+      // Below its mark: an edge may go through it.
       const place = `x="${pct(left)}" y="${pct(100 - high)}" width="${pct(right - left + 0.05)}" height="${pct(high - low + 0.05)}"`;
       const over = verdict === 'safe' ? '' : `<rect class="over-${verdict}" ${place}/>`;
       return `<rect class="${verdict}" ${place}/>${over}`;
@@ -119,7 +120,7 @@ function hereMark(here: Here | null, across: AxisScale, up: AxisScale): string {
   if (here === null || !across.isInside(here.x) || !up.isInside(here.y)) return '';
   const [x, y] = [across.of(here.x), 100 - up.of(here.y)];
   const isRight = x > 60;
-  const place = `x="${pct(x)}" dx="${isRight ? -12 : 12}" y="${pct(y)}" dy="${y > 92 ? -9 : y < 8 ? 18 : 5}"`;
+  const place = `x="${pct(x)}" dx="${isRight ? -12 : 12}" y="${pct(y)}" dy="${y > 85 ? -12 : 24}"`;
   return (
     `<g class="here"><circle class="halo" cx="${pct(x)}" cy="${pct(y)}" r="9"/><circle class="dot" cx="${pct(x)}" cy="${pct(y)}" r="5"/>` +
     `<text ${place} text-anchor="${isRight ? 'end' : 'start'}">${escaped(here.label)}</text></g>`

@@ -3,9 +3,9 @@
  * docs/pictures. Every page is made by the command that a person would type.
  */
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { Browser, Page } from 'playwright-core';
 import { formatSchedule } from '../../scenarios/index.js';
@@ -26,10 +26,13 @@ const PAINTED_MS = 700;
 
 /** The pages, by name, written into a folder. */
 function pagesIn(folder: string): Readonly<Record<string, string>> {
+  // As it is called where it is installed: pages name commands.
+  const bin = join(folder, 'node_modules', '.bin', 'lockstep');
+  mkdirSync(dirname(bin), { recursive: true });
+  symlinkSync(join(ROOT, 'dist', 'cli', 'main.js'), bin);
   const lockstep = (...argv: readonly string[]): string => {
-    const main = join(ROOT, 'dist', 'cli', 'main.js');
     try {
-      return execFileSync(process.execPath, [main, ...argv], { cwd: folder, encoding: 'utf8', stdio: 'pipe' });
+      return execFileSync(process.execPath, [bin, ...argv], { cwd: folder, encoding: 'utf8', stdio: 'pipe' });
     } catch (error) {
       // A violation that was found is no failure here.
       if (error instanceof Error && 'stdout' in error && 'status' in error && error.status === 1)

@@ -14,7 +14,7 @@ import { beginning, indexOf, isMove, type Move, moved, type Opened, rerun } from
 import { PictureView } from './picture-view.js';
 import { Settings } from './settings.js';
 import type { Engine } from './start-engine.js';
-import { EventTable } from './table.js';
+import { EventTable, Filter } from './table.js';
 import { usePlace, useWidth } from './use-place.js';
 import { type Play, usePlay } from './use-play.js';
 import { useRuns } from './use-runs.js';
@@ -50,7 +50,7 @@ export function App({ payload, first }: { readonly payload: Payload; readonly fi
   useKeys(keys, act);
   const { speed, setSpeed: onSpeed } = play;
   const { folded } = picture;
-  const about = { keys, place, clients: scene.clients, pressed: on, field, folded, speed, onSpeed };
+  const about = { keys, place, clients: scene.clients, pressed: on, folded, speed, onSpeed };
   const sides = sidesOf(opened, written, beside, other);
   return (
     <main>
@@ -66,7 +66,9 @@ export function App({ payload, first }: { readonly payload: Payload; readonly fi
       {place.diff ? <DiffView {...sides} view={{ axis, zoom, width }} onPick={pick} /> : null}
       <div class="below">
         <Inspector opened={opened} event={event} onPick={pick} />
-        <EventTable scene={scene} shown={shown} at={at} onPick={pick} />
+        <EventTable scene={scene} shown={shown} at={at} onPick={pick}>
+          <Filter field={field} text={place.filter} onText={(filter) => go({ filter })} />
+        </EventTable>
       </div>
       <About payload={payload} opened={opened} written={written} />
       <p class="spoken" role="status">

@@ -1,15 +1,14 @@
-import type { JSX, Ref } from 'preact';
+import type { JSX } from 'preact';
 import { type Action, type keysFor, Toolbar } from './keys.js';
 import type { Place } from './link.js';
 import { SPEEDS } from './use-play.js';
 
-/** What can be done with the page: buttons, how fast it plays, the axis of the picture, and the filter of the table. */
+/** What can be done with the page: buttons, how fast it plays, and the axis of the picture. */
 export function Bar(props: {
   readonly keys: ReturnType<typeof keysFor>;
   readonly place: Place;
   readonly clients: readonly string[];
   readonly pressed: ReadonlySet<Action>;
-  readonly field: Ref<HTMLInputElement>;
   /** Retries that the picture draws as one. */
   readonly folded: number;
   /** Events a second. */
@@ -18,7 +17,7 @@ export function Bar(props: {
   readonly onAction: (action: Action) => void;
   readonly onGo: (change: Partial<Place>) => void;
 }): JSX.Element {
-  const { keys, place, clients, pressed, field, folded, speed, onSpeed, onAction, onGo } = props;
+  const { keys, place, clients, pressed, folded, speed, onSpeed, onAction, onGo } = props;
   return (
     <div class="bar">
       <Toolbar keys={keys} onAction={onAction} pressed={pressed} />
@@ -47,19 +46,6 @@ export function Bar(props: {
           {place.all ? 'all retries' : `all retries (${folded} are folded)`} <kbd>r</kbd>
         </button>
       )}
-      <label class="filter">
-        filter{' '}
-        <input
-          ref={field}
-          type="search"
-          value={place.filter}
-          placeholder="c1, crash, SET…"
-          onInput={(it) => onGo({ filter: it.currentTarget.value })}
-          onKeyDown={(it) => {
-            if (it.key === 'Escape' || it.key === 'Enter') it.currentTarget.blur();
-          }}
-        />
-      </label>
     </div>
   );
 }

@@ -25,7 +25,11 @@ export function Inspector(props: {
   const causes = causesOf(scene, event);
   const effects = scene.effectsOf(event.seq);
   const rule = ruleOf(event, scene);
-  const changes = isNodes(event) ? nodeChanges(scene, event) : lockChanges(opened, event);
+  const changes = isNodes(event)
+    ? nodeChanges(scene, event)
+    : opened.stepAt === null
+      ? null
+      : lockChanges(opened, event);
   return (
     <section class="inspector" aria-label="Event">
       <h2>
@@ -36,8 +40,8 @@ export function Inspector(props: {
         own clock
       </p>
       {rule === '' ? null : <p class="because">{rule}</p>}
-      <h3>State {changes.length === 0 ? '(nothing changes)' : ''}</h3>
-      {changes.length === 0 ? null : <Changes changes={changes} />}
+      {changes === null ? null : <h3>State {changes.length === 0 ? '(nothing changes)' : ''}</h3>}
+      {changes === null || changes.length === 0 ? null : <Changes changes={changes} />}
       <Links title="Because of" none="nothing before it" events={causes} scene={scene} onPick={onPick} />
       <Links title="Led to" none="nothing" events={effects} scene={scene} onPick={onPick} />
     </section>

@@ -1,4 +1,4 @@
-import type { JSX } from 'preact';
+import type { ComponentChildren, JSX, Ref } from 'preact';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { formatDurationMs } from '../../scenarios/index.js';
 import { describeEvent } from '../event-words.js';
@@ -15,8 +15,10 @@ export function EventTable(props: {
   /** Place of the selected event. */
   readonly at: number;
   readonly onPick: (seq: number) => void;
+  /** Stands beside the heading. */
+  readonly children?: ComponentChildren;
 }): JSX.Element {
-  const { scene, shown, at, onPick } = props;
+  const { scene, shown, at, onPick, children } = props;
   const place = useMemo(() => shown.indexOf(at), [shown, at]);
   const start = Math.max(0, Math.floor(Math.max(0, place) / PAGE) * PAGE);
   const page = shown.slice(start, start + PAGE);
@@ -32,6 +34,7 @@ export function EventTable(props: {
   const pick = (index: number): void => onPick(scene.events[shown[index] ?? 0]?.seq ?? 0);
   return (
     <section class="events" aria-label="Trace">
+      {children}
       <h2>
         Trace{' '}
         <span class="count">
@@ -72,6 +75,30 @@ export function EventTable(props: {
         </p>
       )}
     </section>
+  );
+}
+
+/** Leaves rows out that do not have its words. */
+export function Filter(props: {
+  readonly field: Ref<HTMLInputElement>;
+  readonly text: string;
+  readonly onText: (text: string) => void;
+}): JSX.Element {
+  const { field, text, onText } = props;
+  return (
+    <label class="filter">
+      filter{' '}
+      <input
+        ref={field}
+        type="search"
+        value={text}
+        placeholder="c1, crash, SET…"
+        onInput={(it) => onText(it.currentTarget.value)}
+        onKeyDown={(it) => {
+          if (it.key === 'Escape' || it.key === 'Enter') it.currentTarget.blur();
+        }}
+      />
+    </label>
   );
 }
 
