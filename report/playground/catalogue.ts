@@ -1,4 +1,5 @@
 import { judgedProperties } from '../../properties/expectation.js';
+import { SAFETY } from '../../properties/property-lists.js';
 import type { PropertyId, Scenario, Schedule } from '../../scenarios/index.js';
 import { readSchedule } from '../../scenarios/read-schedule.js';
 import { brief, expanded } from './pack.js';
@@ -11,7 +12,7 @@ export interface Stored {
   readonly verdict: string;
   /** Mitigations that change its verdict. */
   readonly flips: readonly string[];
-  /** Properties that its verdict is about. */
+  /** Properties that its verdict is about, besides those of every schedule. */
   readonly also: readonly PropertyId[];
   readonly schedule: object;
 }
@@ -25,7 +26,7 @@ export function storedCatalogue(scenarios: readonly Scenario[]): StoredCatalogue
   return {
     id: of(({ id }) => id),
     verdict: of(({ expect }) => expect.verdict),
-    also: of(({ expect }) => judgedProperties(expect)),
+    also: of(({ expect }) => judgedProperties(expect).filter((it) => !SAFETY.includes(it))),
     flips: of(({ flips }) => flips.flatMap((flip) => (flip.with === undefined ? [] : [flip.with]))),
     schedule: of(({ schedule }) => brief(schedule)),
     title: of(({ title }) => title),
