@@ -12,6 +12,8 @@ export interface Given {
   readonly token: string;
   /** Of all nodes; the first is that of a lock on one node. */
   readonly clients: () => readonly unknown[];
+  /** The client that a parameter is handed; the first of all nodes where left out. */
+  readonly clientFor?: (parameter: Parameter) => unknown;
   readonly urls: readonly string[];
   /** The same for a file that takes addresses apart, or puts them together: `n0:6379`. */
   readonly places: readonly string[];
@@ -193,7 +195,7 @@ function serverFor(role: Role, parameter: Parameter, given: Given): unknown {
   switch (role) {
     case 'client': {
       if (parameter.hasDefault) return undefined;
-      const [client] = given.clients();
+      const client = given.clientFor?.(parameter) ?? given.clients()[0];
       return hasClient(parameter) ? serviceWith(client as object) : client;
     }
     case 'clients':

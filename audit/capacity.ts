@@ -14,13 +14,15 @@ export interface Capacity {
   readonly admits: number;
   /** Others are let in when a holder has had it for this share of its TTL, though its key is there for longer. */
   readonly lastsShare: number;
+  /** Others are let in when a holder has had it for its TTL, as where its entry in a sorted set ends by its score. */
+  readonly endsByScore: boolean;
   /** The number of holders that the file names, where the lock lets in another number. */
   readonly named: number | null;
   /** Those who were refused are counted as holders: when all have left, nobody is let in. */
   readonly countsRefused: boolean;
 }
 
-const ONE: Capacity = { admits: 1, lastsShare: 1, named: null, countsRefused: false };
+const ONE: Capacity = { admits: 1, lastsShare: 1, endsByScore: false, named: null, countsRefused: false };
 
 /** Asked for at most, and at least, to find out how many get in. */
 const MOST_ASKING = 40;
@@ -85,7 +87,7 @@ export async function capacityOf(bench: Bench, hosts: Hosts, how: Understood, tt
   return {
     admits,
     named,
-    lastsShare: sweeps ? lastingIn(await playing(toTheEnd(admits, ttlMs)), admits, ttlMs) : 1,
+    ...lastingIn(sweeps ? await playing(toTheEnd(admits, ttlMs)) : [], admits, ttlMs),
     countsRefused:
       counter &&
       isFreeAgain(await playing(filled(admits, 0, ttlMs)), ttlMs) &&
@@ -103,6 +105,7 @@ function inAt(attempts: readonly Attempt[], atMs: number): number {
 }
 
 const LOOKS = 40;
+const LOOKED_SHARE = 1.2;
 
 /** More than it takes from the command that is granted until its caller has the lock, ms. */
 const ROUND_TRIP_MS = 5;
@@ -113,20 +116,25 @@ const WHOLE = 0.9;
 /** All places are held for long, and others ask for one again and again. */
 function toTheEnd(admits: number, ttlMs: number): LockPlan[] {
   const holders = Array.from({ length: admits }, (_, i) => use(10 + i, ttlMs, 2.5 * ttlMs));
-  const others = Array.from({ length: LOOKS }, (_, i) => use(20 + ((i + 1) * ttlMs) / LOOKS, ttlMs, 1));
+  const others = Array.from({ length: LOOKS }, (_, i) => use(20 + ((i + 1) * LOOKED_SHARE * ttlMs) / LOOKS, ttlMs, 1));
   return [...holders, ...others];
 }
 
 /** When one was refused last before one was let in, from when the first had asked, as a share of the TTL. */
-function lastingIn(attempts: readonly Attempt[], admits: number, ttlMs: number): number {
+function lastingIn(
+  attempts: readonly Attempt[],
+  admits: number,
+  ttlMs: number,
+): Pick<Capacity, 'lastsShare' | 'endsByScore'> {
   const [first] = attempts;
-  if (first === undefined || attempts.slice(0, admits).some(({ held }) => held === null)) return 1;
+  if (first === undefined || attempts.slice(0, admits).some(({ held }) => held === null))
+    return { lastsShare: 1, endsByScore: false };
   const others = attempts.slice(admits);
   const inMs = Math.min(...others.filter(({ held }) => held !== null).map(({ acquiredMs }) => acquiredMs));
   const asks = others.flatMap(({ trial }) => trial?.sent ?? []).filter(({ operation }) => operation === 'acquire');
   const refusedMs = Math.max(0, ...asks.map(({ atMs }) => atMs).filter((atMs) => atMs < inMs - ROUND_TRIP_MS));
   const share = (refusedMs - first.askedMs) / ttlMs;
-  return share > 0 && share < WHOLE ? share : 1;
+  return { lastsShare: share > 0 && share < WHOLE ? share : 1, endsByScore: Number.isFinite(inMs) };
 }
 
 /** All places are taken, so many more ask and are refused, all leave, and one asks that is alone. */

@@ -323,3 +323,12 @@ it.each([
   const said = (await saidOf(right)).split('\n');
   expect(said.filter((it) => !/^(?:nobody ever got the lock|it was not tried by two tasks)/.test(it))).toEqual([]);
 });
+
+it('takes for no late extension what stores the answer when the work is done', async () => {
+  const stores = (how: string): string =>
+    withLock(`if ((await redis.set(key, 'busy', 'EX', 3600, 'NX')) !== 'OK') return;
+  await fn();
+  await redis.set(key, 'done', ${how});`);
+  for (const how of ["'KEEPTTL', 'XX'", "'EX', 7200, 'XX'"])
+    expect(await saidOf(stores(how))).not.toContain('late-ext');
+});

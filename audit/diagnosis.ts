@@ -286,6 +286,8 @@ function lateExtension(renewed: FoundLock['seen']['renewed']): Defect | null {
   const ttlMs = trial?.ttlMs ?? null;
   const [first] = extensionsIn(renewed);
   if (trial === null || ttlMs === null || first === undefined || first.atMs <= trial.grantedMs + ttlMs) return null;
+  // What comes when the work is over stores what has come of it.
+  if (first.atMs >= Number(renewed?.releasedMs)) return null;
   return {
     id: 'late-extension',
     sentence: `it extends its key for the first time after ${seconds(first.atMs - trial.grantedMs)}, and its key lives for ${seconds(ttlMs)}: between them another process gets the lock, and both work`,

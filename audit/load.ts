@@ -5,8 +5,10 @@ import { type Callable, isClass, Shapes } from './callables.js';
 import type { ClientMaker } from './clients.js';
 import { placesFor } from './environment.js';
 import { modesIn } from './modes.js';
+import type { Parameter } from './parameter.js';
 import type { Step } from './plan.js';
 import { type Exports, exportsOf, insideOf, type Program } from './program.js';
+import { roleOf } from './roles.js';
 import type { Make } from './surface.js';
 import { FIRST_TTL_MS } from './units.js';
 import type { Wire } from './wire.js';
@@ -40,9 +42,52 @@ export async function loadIn(bench: Bench, addresses: readonly NodeAddress[]): P
   const urls = addresses.map(({ url, restUrl }) => (isRest ? restUrl : url));
   const places = isRest ? urls : placesFor(program.sources, addresses);
   const shapes = new Shapes(program);
-  const make = (className: string): unknown => madeOf({ exports, shapes, given }, className);
-  const given = { clients: all, urls, places, library: clients.library, make, modes: modesIn(program.sources) };
+  let own: unknown;
+  const clientFor = (parameter: Parameter): unknown => {
+    const [client] = all();
+    return own !== undefined && lacks(client as object, parameter) ? own : client;
+  };
+  const isOwn = (className: string): boolean => Object(own).constructor?.name === className;
+  const make = (className: string): unknown => (isOwn(className) ? own : madeOf({ exports, shapes, given }, className));
+  const given = {
+    clients: all,
+    clientFor,
+    urls,
+    places,
+    library: clients.library,
+    make,
+    modes: modesIn(program.sources),
+  };
+  own = await ownConnection({ exports, shapes, given }, () => all()[0] as object);
   return { exports, shapes, given, begun: new Set() };
+}
+
+/** A function that connects, and gives what other functions of the file are handed as their client. */
+const CONNECTS =
+  /^(?:connect|open|dial|create(?:Client|Connection|Redis|Socket)|(?:get|make|new)(?:Client|Connection))$/i;
+const CONNECTING_MS = 5_000;
+
+/** Whether a client has not what is called of a parameter. */
+function lacks(client: object, { fields }: Parameter): boolean {
+  return fields.some(({ name, isFunction }) => isFunction && !(name in client));
+}
+
+/** The file's own client, where its functions are handed one that only the file can make; `undefined` where they are not. */
+async function ownConnection(
+  { exports, shapes, given }: Omit<Loaded, 'begun'>,
+  client: () => object,
+): Promise<unknown> {
+  const functions = [...exportsOf(exports)].filter(([, it]) => typeof it === 'function') as [string, Callable][];
+  const opener = functions.find(([name, it]) => CONNECTS.test(name) && !isClass(it));
+  const isHanded = (it: Parameter): boolean =>
+    roleOf(it) === 'client' && (shapes.hasClass(it.type) || lacks(client(), it));
+  const isNeeded = functions.some(([name, it]) => shapes.of(it, name).parameters.some(isHanded));
+  if (opener === undefined || !isNeeded) return undefined;
+  const [name, connect] = opener;
+  const first: Given = { ...given, key: 'a', ttlMs: FIRST_TTL_MS, token: 'token', unitMs: 1 };
+  const never = new Promise((resolve) => setTimeout(resolve, CONNECTING_MS));
+  const made = async (): Promise<unknown> => connect(...argumentsFor(shapes.of(connect, name).parameters, first));
+  return Promise.race([made(), never]).catch(() => undefined);
 }
 
 /** What else of the file a function is handed: an object of one of its classes, unless that makes its objects itself. */

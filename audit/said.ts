@@ -124,7 +124,11 @@ export function readCommand(words: readonly string[], meaning: Meaning, node: nu
 function operationOf(verb: string, meaning: Meaning, words: readonly string[]): Meaning['operation'] {
   if (SCRIPTS.includes(verb)) return meaning.operation;
   if (verb === 'setex' || verb === 'psetex' || verb === 'getset') return 'acquire';
-  if (verb === 'set') return words.some((it) => it.toLowerCase() === 'xx') ? 'extend' : 'acquire';
+  if (verb === 'set') {
+    const has = (option: string): boolean => words.slice(3).some((it) => it.toLowerCase() === option);
+    // What keeps its TTL extends nothing: it stores what has come of the work.
+    return has('keepttl') ? 'read-counter' : has('xx') ? 'extend' : 'acquire';
+  }
   if (['setnx'].includes(verb)) return 'acquire';
   if (TAKES_OUT.includes(verb)) return 'release';
   if (['del', 'unlink', 'getdel', 'delex', 'delifeq'].includes(verb)) return 'release';

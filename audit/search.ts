@@ -72,9 +72,9 @@ function isOfReader(violation: Violation): boolean {
 }
 
 /** The kinds of failure that count against a lock, as it was seen in plain use. */
-function countedKinds(how: FoundLock['how'], { alone }: FoundLock['seen']): readonly ViolationKind[] {
+function countedKinds(how: FoundLock['how'], { alone, capacity }: FoundLock['seen']): readonly ViolationKind[] {
   // A key that ends by its value may stay there for ever.
-  const endsByValue = alone.trial?.endsByValue ?? false;
+  const endsByValue = alone.trial?.endsByValue || capacity.endsByScore;
   // What plain use rejects wants something else than it is handed.
   const rejects = nameOf(alone.releaseError) === 'TypeError';
   return kindsFor(how).filter((kind) => !(endsByValue && kind === 'lifetime') && !(rejects && kind === 'rejection'));

@@ -67,4 +67,46 @@ export const runJob = async (locks: Locks, name: string, work: () => Promise<voi
 };`,
     'its key is "job:a"',
   ],
+  [
+    'of functions that a server has of a library',
+    `import type { Redis } from 'ioredis';
+const CODE = \`#!lua name=seats
+redis.register_function('take', function(keys, args)
+  return redis.call('set', keys[1], args[1], 'NX', 'PX', args[2]) and 1 or 0
+end)
+redis.register_function('give', function(keys, args)
+  return redis.call('get', keys[1]) == args[1] and redis.call('del', keys[1]) or 0
+end)\`;
+export class Seats {
+  constructor(private redis: Redis) {}
+  async acquire(seat: string, ttlMs: number) {
+    await this.redis.function('LOAD', 'REPLACE', CODE);
+    const token = String(Math.random());
+    return (await this.redis.fcall('take', 1, 'seat:' + seat, token, ttlMs)) === 1 ? token : null;
+  }
+  async release(seat: string, token: string) { await this.redis.fcall('give', 1, 'seat:' + seat, token); }
+}`,
+    'its key is "seat:a"',
+  ],
+  [
+    'over a connection that only a function of the file makes',
+    `import { connect as dial } from 'node:net';
+const UNLOCK = ${JSON.stringify(UNLOCK)};
+class Wire {
+  private waiting: ((line: string) => void)[] = [];
+  constructor(private socket: import('node:net').Socket) {
+    socket.on('data', (text) => String(text).split('\\r\\n').slice(0, -1).forEach((line) => this.waiting.shift()?.(line)));
+  }
+  ask(...words: string[]): Promise<string> {
+    this.socket.write('*' + words.length + '\\r\\n' + words.map((it) => '$' + it.length + '\\r\\n' + it + '\\r\\n').join(''));
+    return new Promise((done) => this.waiting.push(done));
+  }
+}
+export async function open(host = process.env.REDIS_HOST ?? 'localhost', port = 6379) { return new Wire(dial(port, host)); }
+export async function acquire(conn: Wire, key: string, token: string, ttlMs: number) {
+  return (await conn.ask('SET', key, token, 'NX', 'PX', String(ttlMs))) === '+OK';
+}
+export const release = (conn: Wire, key: string, token: string) => conn.ask('EVAL', UNLOCK, '1', key, token);`,
+    'acquire (lock.ts:14) acquires, and release releases',
+  ],
 ])('uses a lock %s', async (_, text, said) => expect(await understoodOf(text)).toContain(said));

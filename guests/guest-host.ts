@@ -287,6 +287,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     const meaning = meaningOf(commands.find((it) => it.length > 1) ?? [], {
       textOf: (sha) => session.textOf(sha),
       effectOf: (text, rest) => session.effects.ofScript(text, rest, isAcquiring),
+      effectOfFunction: (name, rest) => session.effects.ofFunction(name, rest, isAcquiring),
     });
     const owner = this.ownerOf(meaning);
     const lock = owner?.client === this ? owner : askerOf(meaning, this, session);

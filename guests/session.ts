@@ -265,7 +265,8 @@ export class Session {
 
   /** Remembers the scripts in these commands. */
   learn(commands: readonly (readonly string[])[]): void {
-    for (const [name = '', first = '', second = ''] of commands) {
+    for (const [name = '', first = '', second = '', third = ''] of commands) {
+      if (/^function$/i.test(name) && /^load$/i.test(first)) this.effects.loadLibrary(third || second);
       const text = /^eval$/i.test(name) ? first : /^script$/i.test(name) && /^load$/i.test(first) ? second : null;
       if (text !== null && text !== this.learnt) this.learnText(text);
     }

@@ -16,6 +16,12 @@ export interface Effect {
   readonly isInverted?: boolean;
 }
 
+/** What carries out Lua: a script by its text, or a function by its name. */
+interface Body {
+  readonly verb: 'eval' | 'fcall';
+  readonly text: string;
+}
+
 /** The value of a key that is another's. */
 const OTHERS = 'another';
 
@@ -52,6 +58,20 @@ export class Effects {
   private readonly server = new Server({ now: () => this.nowUs, random: () => 0.5, databases: 1 });
   private readonly session = new Session(1, '127.0.0.1:0', true, 0);
   private readonly known = new Map<string, Effect | null>();
+  private library = '';
+
+  /** Functions that nodes have from now on. */
+  loadLibrary(code: string): void {
+    if (code === this.library) return;
+    this.library = code;
+    this.server.execute(['function', 'load', 'replace', code].map(toBytes), this.session);
+    this.known.clear();
+  }
+
+  /** What a function of a library does, with what follows its name in `FCALL`. */
+  ofFunction(name: string, given: readonly string[], isAcquiring: boolean): Effect | null {
+    return this.of({ verb: 'fcall', text: name }, given, isAcquiring);
+  }
 
   /**
    * What a script does, with what follows its text in `EVAL`; `null` if nothing was found that it does.
@@ -59,30 +79,34 @@ export class Effects {
    * @param isAcquiring - Who sends it acquires: what it does where no key is comes first.
    */
   ofScript(text: string, given: readonly string[], isAcquiring: boolean): Effect | null {
+    return this.of({ verb: 'eval', text }, given, isAcquiring);
+  }
+
+  private of(body: Body, given: readonly string[], isAcquiring: boolean): Effect | null {
     const words = withoutTokens(given);
-    const effect = this.knownOf(text, words, isAcquiring);
+    const effect = this.knownOf(body, words, isAcquiring);
     if (effect === null) return null;
     const places = [...effect.keys, ...(effect.value === null ? [] : [effect.value])].map((it) => words.indexOf(it));
     // What it made of a token is made of each.
-    if (places.includes(-1)) return this.knownOf(text, given, isAcquiring);
+    if (places.includes(-1)) return this.knownOf(body, given, isAcquiring);
     const asGiven = (it: string): string => given[words.indexOf(it)] ?? it;
     return { ...effect, keys: effect.keys.map(asGiven), value: effect.value === null ? null : asGiven(effect.value) };
   }
 
-  private knownOf(text: string, words: readonly string[], isAcquiring: boolean): Effect | null {
-    const name = `${isAcquiring} ${text}\0${words.join('\0')}`;
+  private knownOf(body: Body, words: readonly string[], isAcquiring: boolean): Effect | null {
+    const name = `${isAcquiring} ${body.verb} ${body.text}\0${words.join('\0')}`;
     const before = this.known.get(name);
     if (before !== undefined) return before;
-    const effect = this.find(text, words, isAcquiring);
+    const effect = this.find(body, words, isAcquiring);
     if (this.known.size >= MOST_KNOWN) this.known.clear();
     this.known.set(name, effect);
     return effect;
   }
 
-  private find(text: string, [count = '0', ...rest]: readonly string[], isAcquiring: boolean): Effect | null {
+  private find({ verb, text }: Body, [count = '0', ...rest]: readonly string[], isAcquiring: boolean): Effect | null {
     const keys = rest.slice(0, Number(count));
     const values = rest.slice(Number(count), Number(count) + MOST_VALUES);
-    const argv = ['eval', text, count, ...rest].map(toBytes);
+    const argv = [verb, text, count, ...rest].map(toBytes);
     return isAcquiring
       ? (this.whereNothingIs(argv, values) ?? this.whereKeysAre(argv, keys, values))
       : (this.whereKeysAre(argv, keys, values) ?? this.whereNothingIs(argv, values));

@@ -25,6 +25,8 @@ interface Scripts {
   textOf(sha: string): string | undefined;
   /** What it does, with what follows its text in `EVAL`. */
   effectOf(text: string, rest: readonly string[]): Effect | null;
+  /** What a function does, with what follows its name in `FCALL`. */
+  effectOfFunction(name: string, rest: readonly string[]): Effect | null;
 }
 
 /**
@@ -48,6 +50,8 @@ export function meaningOf(args: readonly string[], scripts: Scripts): Meaning {
       return ofScript(rest[0] ?? '', rest.slice(1), scripts);
     case 'evalsha':
       return ofScript(scripts.textOf(rest[0] ?? '') ?? '', rest.slice(1), scripts);
+    case 'fcall':
+      return ofFunction(rest[0] ?? '', rest.slice(1), scripts);
     case 'del':
     case 'unlink':
     case 'getdel':
@@ -75,6 +79,15 @@ function ofScript(text: string, given: readonly string[], scripts: Scripts): Mea
   const inWords = byWords(text, given);
   const effect = scripts.effectOf(text, given);
   return effect === null ? inWords : { ...inWords, ...effect };
+}
+
+/** The text of a function is not looked at: all that is known is what it does. */
+function ofFunction(name: string, given: readonly string[], scripts: Scripts): Meaning {
+  const effect = scripts.effectOfFunction(name, given);
+  if (effect === null) return byWords('', given);
+  const sets = effect.operation === 'acquire';
+  const script = { reads: !sets, sets, setsNew: sets, expires: effect.operation === 'extend' };
+  return { ...effect, script };
 }
 
 /** What the words of a script say that it does. */

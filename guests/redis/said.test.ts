@@ -12,6 +12,7 @@ function said(...commands: readonly (readonly string[])[]): string {
     meaningOf(commands.find((it) => it.length > 1) ?? [], {
       textOf: () => undefined,
       effectOf: (text, rest) => new Effects().ofScript(text, rest, true),
+      effectOfFunction: () => null,
     }),
   );
 }
