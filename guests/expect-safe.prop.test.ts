@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { CheckThenSet } from '../examples/home-made-lock/my-lock.js';
+import { EIGHT_STYLES } from './testing/clients/eight-styles.js';
 import {
   type Asked,
   AskedLock,
@@ -61,6 +62,12 @@ describe('expectSafe', () => {
     expect((await expectSafe(({ nodes }) => routineLock(nodes), pauses)).runs).toBe(60);
     const error = await caught(expectSafe(({ nodes }) => routineLock(nodes, 3_000), pauses));
     expect(error).toBeInstanceOf(UnsafeLockError);
+  });
+
+  it('does not either where the timer that says so is set again as the process wakes', async () => {
+    const watchdog = EIGHT_STYLES.find(({ style }) => style.includes('watchdog'))?.make as MakeLock;
+    const { runs } = await expectSafe(watchdog, { faults: { pause: 2 }, runs: 200, reportTo });
+    expect(runs).toBe(200);
   });
 
   it('goes through all that a lock has to withstand where no faults are named, and a right one passes', async () => {
