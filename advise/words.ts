@@ -15,7 +15,7 @@ import type { Unknown } from './unknowns.js';
 export function verdictWords(advice: Advice): string {
   const { verdict } = advice;
   const condition = verdict === 'not' ? null : conditionOf(advice);
-  const words = { safe: 'safe', 'safe-if': 'safe with the changes below', not: 'not safe' }[verdict];
+  const words = { safe: 'safe', 'safe-if': 'not safe yet: safe with the changes below', not: 'not safe' }[verdict];
   return condition === null ? words : `${words}, ${condition}`;
 }
 

@@ -1,4 +1,6 @@
 import type { Advice } from '../advise/advice.js';
+import type { Change } from '../advise/changes.js';
+import type { HazardId } from '../advise/hazards.js';
 import type { Lines } from '../advise/lines.js';
 import {
   alternativeWords,
@@ -17,7 +19,7 @@ import {
   verdictWords,
   waysOut,
 } from '../advise/words.js';
-import { type BoundDistance, type Fact, type PassReport, passPage } from '../report/pass/index.js';
+import { type BoundDistance, type Fact, type PassReport, type PassSection, passPage } from '../report/pass/index.js';
 import { formatPercent } from '../text/format.js';
 import { shellCommand } from '../text/shell.js';
 import type { WrittenAdvice, WrittenFigure } from './advise-witness.js';
@@ -29,14 +31,17 @@ export function advicePage(advice: Advice, written: WrittenAdvice, file: string 
 }
 
 function reportOf(advice: Advice, written: WrittenAdvice, file: string | null, io: Io): PassReport {
-  const { system, advised, verdict, changes, alternatives } = advice;
+  const { system, advised, verdict, alternatives } = advice;
   return {
     subject: subjectOf(system),
     verdict: verdictWords(advice),
-    tone: { safe: 'good', 'safe-if': 'open', not: 'bad' }[verdict] as PassReport['tone'],
+    tone: verdict === 'safe' ? 'good' : 'bad',
     sentence: sentenceOf(advice),
-    bounds: written.figures.map((it) => distanceOf(it, advice)),
+    bounds: written.figures
+      .filter(({ figure }) => valueIn(advised, figure.of) !== null)
+      .map((it) => distanceOf(it, advice)),
     map: null,
+    sections: [...changeSections(advice, written), ...tradeoffSections(advice)],
     tried: [
       {
         name: 'the worst at once',
@@ -50,23 +55,14 @@ function reportOf(advice: Advice, written: WrittenAdvice, file: string | null, i
     ],
     notTried: notCovered(advice).map((text, i) => ({ name: i === 0 ? 'beyond the description' : 'the client', text })),
     nearMisses: [],
-    changes: changes.map(({ title, id }) => ({
-      fear:
-        written.failing.flatMap(({ hazard }) => (hazard.id === FEARS[id] ? [hazardWords(hazard, system)] : []))[0] ??
-        id,
-      change: title,
-      command: written.failing.find(({ hazard }) => hazard.id === FEARS[id])?.run?.replay ?? null,
-    })),
+    changes: [],
     lines: [
       ...linesOf(advice).map((it) => linesOnPage(it, '')),
       ...alternatives.flatMap((it) =>
         linesOfAlternative(advice, it).map((file) => linesOnPage(file, `${alternativeWords(advice, it)}.`)),
       ),
     ],
-    configuration: [
-      ...assumptionsOf(advised).map(({ about, says }): Fact => ({ name: `assumed of ${about}`, text: says })),
-      ...tradeoffFacts(advice),
-    ],
+    configuration: assumptionsOf(advised).map(({ about, says }): Fact => ({ name: `assumed of ${about}`, text: says })),
     meaning: [
       ...waysOut(advice),
       ...costsOf(advice),
@@ -83,7 +79,8 @@ function reportOf(advice: Advice, written: WrittenAdvice, file: string | null, i
   };
 }
 
-const FEARS: Readonly<Record<string, string>> = {
+/** Which hazard a change is made against. */
+const FEARS: Readonly<Record<Change['id'], HazardId>> = {
   slew: 'clocks',
   allowance: 'clocks',
   'own-tokens': 'client',
@@ -95,6 +92,21 @@ const FEARS: Readonly<Record<string, string>> = {
   guard: 'writes',
   fencing: 'writes',
 };
+
+/** The changes, each with what it is made against and a run that shows that. */
+function changeSections({ changes, alternatives, system }: Advice, { failing }: WrittenAdvice): PassSection[] {
+  if (changes.length === 0) return [];
+  const facts = changes.map(({ title, id }, i): Fact => {
+    const against = failing.find(({ hazard }) => hazard.id === FEARS[id]);
+    const others = alternatives
+      .filter(({ insteadOf }) => insteadOf === id)
+      .map(({ change }) => ` Or: ${change.title}.`);
+    const why = against === undefined ? '' : ` Without it: ${hazardWords(against.hazard, system)}.`;
+    const shown = against?.run?.replay ? ` Shown by: ${against.run.replay}` : '';
+    return { name: `change ${i + 1}`, text: `${title}.${others.join('')}${why}${shown}` };
+  });
+  return [{ kind: 'facts', title: 'What to change', facts }];
+}
 
 function linesOnPage({ file, lines, command }: Lines, why: string): PassReport['lines'][number] {
   return { file, why: command === undefined ? why : `${why} Then, in a shell: ${command}`.trim(), lines };
@@ -115,7 +127,7 @@ function distanceOf({ figure }: WrittenFigure, advice: Advice): BoundDistance {
     yours: now === null ? 'not set' : valueWords(figure.of, now),
     bound: valueWords(figure.of, figure.least),
     direction: 'at least',
-    used: now === null || now === 0 ? null : figure.least / now,
+    used: now === null || now === 0 ? Number.POSITIVE_INFINITY : figure.least / now,
     note: figure.of === 'guard' ? 'or a TTL into which the work and a pause fit' : '',
   };
 }
@@ -131,14 +143,31 @@ function evidenceOf({ figure, safe, violated }: WrittenFigure): Fact {
   };
 }
 
-function tradeoffFacts({ tradeoffs, voteTradeoffs }: Advice): Fact[] {
-  const rates = tradeoffs.map(({ driftPpm, allowanceUs, validityUs }) => ({
-    name: `clocks ${formatPercent(driftPpm)} off`,
-    text: `allowance ${time(allowanceUs)}, which leaves ${time(validityUs)} of the lock`,
+/** What more tolerance costs: a curve of clock errors, and rows of votes. */
+function tradeoffSections({ tradeoffs, voteTradeoffs, advised }: Advice): PassSection[] {
+  const points = tradeoffs.map(({ driftPpm, allowanceUs, validityUs, restartDelayUs }) => ({
+    x: driftPpm,
+    y: validityUs,
+    xText: formatPercent(driftPpm),
+    yText: time(validityUs),
+    note: `allowance ${time(allowanceUs)}${restartDelayUs === null ? '' : `, restart delay ${time(restartDelayUs)}`}`,
+    isHere: driftPpm === advised.clocks.driftPpm,
   }));
   const votes = voteTradeoffs.map(({ votes, mayForget, mayBeDown }) => ({
     name: `${votes} votes`,
     text: `${mayForget} nodes may forget, ${mayBeDown} may be down`,
   }));
-  return [...rates, ...votes];
+  return [
+    ...(points.length < 2
+      ? []
+      : [
+          {
+            kind: 'curve',
+            title: 'What tolerance costs',
+            sentence: 'Each point is the least allowance for such clocks, found as the figures above are.',
+            curve: { x: 'error of the rate of clocks', y: 'validity left', points },
+          } as const,
+        ]),
+    ...(votes.length === 0 ? [] : [{ kind: 'facts', title: 'Votes to wait for', facts: votes } as const]),
+  ];
 }

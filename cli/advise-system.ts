@@ -13,7 +13,7 @@ export interface Described {
   readonly system: System;
   readonly description: Description;
   readonly notes: readonly string[];
-  /** The file that it is in, if there is one. */
+  /** The file that it is in, if there is one that says all of it. */
   readonly file: string | null;
 }
 
@@ -40,7 +40,8 @@ export async function describeSystem(file: string | undefined, flags: AdviseFlag
   }
   const description = [written, looked, asked, said].reduce(merged, {});
   const system = parseSystem(description, file);
-  return { system, description, notes, file: file ?? null };
+  const isFile = Object.keys(said).length === 0 && flags.redis === undefined;
+  return { system, description, notes, file: isFile ? (file ?? null) : null };
 }
 
 async function readFile(file: string, cwd: string): Promise<Description> {

@@ -242,6 +242,8 @@ export interface RiskFlags {
   readonly runs?: number;
   readonly seed?: string;
   readonly workers?: number;
+  /** Where the page goes. */
+  readonly report?: string;
   readonly json?: boolean;
 }
 

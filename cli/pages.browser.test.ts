@@ -126,6 +126,32 @@ for (const dark of [false, true]) {
   });
 }
 
+const SYSTEM = join(import.meta.dirname, '..', 'examples/systems/redsync-systemd.json');
+const RATES = join(import.meta.dirname, '..', 'examples/risk/system.json');
+const ANSWERS = [
+  { verb: 'advise', argv: ['advise', SYSTEM, '--runs', '50'], heading: 'not safe yet: safe with the changes below' },
+  {
+    verb: 'risk',
+    argv: ['risk', RATES, '--runs', '500', '--workers', '1'],
+    heading: 'Violations to be expected a year',
+  },
+];
+
+for (const { verb, argv, heading } of ANSWERS) {
+  inBrowser(`the page of ${verb} has nothing that axe finds wrong, light and dark`, async (browser) => {
+    const path = join(emptyFolder(), 'page.html');
+    const { code, stderr } = await lockstep(...argv, '--report', path);
+    expect([code, stderr]).toEqual([Exit.ok, '']);
+    for (const dark of [false, true]) {
+      const { page, context, problems } = await openAny(browser, pathToFileURL(path).href, dark);
+      expect(await page.locator('h1').innerText()).toContain(heading);
+      expect(await axeFindings(page)).toEqual([]);
+      expect(problems).toEqual([]);
+      await context.close();
+    }
+  });
+}
+
 for (const dark of [false, true]) {
   inBrowser(`the page of a pass has nothing that axe finds wrong, ${dark ? 'dark' : 'light'}`, async (browser) => {
     const path = join(emptyFolder(), 'pass.html');

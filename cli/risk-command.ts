@@ -34,6 +34,7 @@ Examples:
   lockstep risk examples/risk/system.json
   lockstep risk examples/risk/system.json --policy reference --persistence always
   lockstep risk examples/risk/system.json --at-most 0.01 --no-changes --json
+  lockstep risk examples/risk/system.json --report risk.html
   lockstep risk --typical                             what is known of how often things happen`;
 
 /** Defines `risk`. */
@@ -59,6 +60,7 @@ export function defineRisk(program: Command, io: Io, finish: Finish): void {
     .addOption(option('--runs <n>', 'runs of the engine for each estimate (40000)', whole(100, MOST_RUNS)))
     .option('--seed <text>', 'where chance begins ("1")')
     .addOption(workersOption())
+    .option('--report <file.html>', 'write the estimate as a page')
     .option('--json', 'print one JSON object')
     .addHelpText('after', EXAMPLES)
     .action(async (file: string | undefined, flags: RiskFlags) => {

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { emptyFolder, lockstep } from './testing/in-process.js';
@@ -36,6 +36,17 @@ describe('risk', () => {
     expect(code).toBe(0);
     const replayed = await lockstep(['replay', '.lockstep/risk/pause.json'], { cwd });
     expect([replayed.code, replayed.stdout.includes('reproduced')]).toEqual([0, true]);
+  });
+
+  it('writes a page on which the assumptions come first, with the command that makes it again', async () => {
+    const { cwd, stdout } = await risk(SYSTEM.rates, '--ttl', '9s', '--report', 'risk.html');
+    expect(stdout).toContain('report  risk.html');
+    const page = readFileSync(join(cwd, 'risk.html'), 'utf8');
+    const heads = ['Assumptions', 'Violations a year', 'By cause', 'With one change each', 'Method and self-checks'];
+    const places = heads.map((it) => page.indexOf(`<h2>${it}</h2>`));
+    expect(places).toEqual([...places].sort((a, b) => a - b));
+    expect(places[0]).toBeGreaterThan(0);
+    expect(page).toContain('lockstep risk system.json --ttl 9000ms --runs 200');
   });
 
   it('names changes as the options of the client in use, and only such as it has', async () => {

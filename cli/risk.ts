@@ -23,6 +23,7 @@ import { riskJson, typicalJson } from './risk-json.js';
 import { riskPool } from './risk-pool.js';
 import { riskText, typicalText } from './risk-text.js';
 import { workersOf } from './workers.js';
+import { writeNamed } from './write-file.js';
 
 /** Where runs go that show a cause, below the working directory. */
 const FOLDER = '.lockstep/risk';
@@ -50,9 +51,37 @@ export async function risk(file: string | undefined, flags: RiskFlags, io: Io): 
   }
   if (flags.json) writeJson(io, 'lockstep.risk/1', riskJson(answers, io.signal.aborted));
   else io.stdout.write(riskText(answers, io));
+  if (flags.report !== undefined) await writePage(flags.report, answers, { ...flags, file }, io);
   if (io.signal.aborted) return Exit.interrupted;
   const above = answers.some(({ estimate }) => flags.atMost !== undefined && estimate.perYear.high > flags.atMost);
   return above ? Exit.violated : Exit.ok;
+}
+
+async function writePage(
+  path: string,
+  answers: readonly RiskAnswer[],
+  flags: RiskFlags & { readonly file: string },
+  io: Io,
+): Promise<void> {
+  const { riskPage } = await import('./risk-page.js');
+  writeNamed('--report', path, riskPage(answers, argvOf(flags), io), io.cwd);
+  if (!flags.json) io.stdout.write(`\nreport  ${path}\n`);
+}
+
+/** The command that estimates the same again. */
+function argvOf(flags: RiskFlags & { readonly file: string }): string[] {
+  const { file, policy, persistence, nodes, ttl, restartDelay, runs, seed, changes } = flags;
+  const set: readonly (readonly [string, string | number | undefined])[] = [
+    ['--policy', policy],
+    ['--persistence', persistence],
+    ['--nodes', nodes],
+    ['--ttl', ttl === undefined ? undefined : `${ttl}ms`],
+    ['--restart-delay', restartDelay === undefined ? undefined : `${restartDelay}us`],
+    ['--runs', runs],
+    ['--seed', seed],
+  ];
+  const given = set.flatMap(([name, value]) => (value === undefined ? [] : [name, String(value)]));
+  return ['risk', file, ...given, ...(changes ? [] : ['--no-changes'])];
 }
 
 async function readDescription(file: string, io: Io): Promise<Readonly<Record<string, unknown>>> {

@@ -18,6 +18,7 @@ export function boundsChart(bounds: readonly BoundDistance[]): string {
 
 function distanceWords(used: number | null): string {
   if (used === null) return 'Nothing of it was assumed to happen.';
+  if (used === Number.POSITIVE_INFINITY) return 'Past the bound: some of it is needed, and there is none.';
   const percent = Math.round(100 * used);
   if (used > 1) return `Past the bound: ${percent} % of it.`;
   if (used === 1) return 'At the bound: it was tried up to there, and withstood.';

@@ -3,8 +3,10 @@ export type {
   BoundDistance,
   Change,
   Command,
+  EstimateRow,
   Fact,
   LinesOfFile,
   MapOfPass,
   PassReport,
+  PassSection,
 } from './pass-report.js';

@@ -3,9 +3,12 @@ import { MAP_CSS } from '../frontier/map-picture.js';
 import { mapSection, type PageSection } from '../frontier/map-section.js';
 import { DOCUMENT_CSS, htmlPage } from '../page-shell.js';
 import { BOUNDS_CSS, boundsChart } from './bounds-chart.js';
-import type { Change, Command, Fact, LinesOfFile, MapOfPass, PassReport } from './pass-report.js';
+import { CURVE_CSS } from './curve-chart.js';
+import { ESTIMATES_CSS } from './estimates-chart.js';
+import type { Change, Command, LinesOfFile, MapOfPass, PassReport } from './pass-report.js';
+import { factsHtml, sectionHtml } from './sections.js';
 
-const MARKS: Readonly<Record<PassReport['tone'], string>> = { good: '✓', open: '?', bad: '✗' };
+const MARKS: Readonly<Record<PassReport['tone'], string>> = { good: '✓ ', open: '? ', bad: '✗ ', plain: '' };
 
 /**
  * The page for a system that nothing was found against, as one HTML file: for those who have to show it to somebody. Verdict,
@@ -16,24 +19,25 @@ export function passPage(report: PassReport): string {
   const section = map === null ? null : mapOf(map);
   return htmlPage({
     title: `${verdict}: ${subject}`,
-    css: `${DOCUMENT_CSS}\n${BOUNDS_CSS}\n${MAP_CSS}\n${CSS}`,
+    css: `${DOCUMENT_CSS}\n${BOUNDS_CSS}\n${MAP_CSS}\n${ESTIMATES_CSS}\n${CURVE_CSS}\n${CSS}`,
     scripts: section === null || section.script === '' ? [] : [section.script],
     body: `<main>
 <header>
 <p class="id">${escaped(subject)}</p>
-<h1 class="${tone}" data-verdict="${escaped(verdict)}">${MARKS[tone]} ${escaped(verdict)}</h1>
+<h1 class="${tone}" data-verdict="${escaped(verdict)}">${MARKS[tone]}${escaped(verdict)}</h1>
 <p class="sentence">${escaped(sentence)}</p>
 </header>
 ${report.bounds.length === 0 ? '' : `<section><h2>How far each bound is</h2>${boundsChart(report.bounds)}</section>`}
 ${section === null ? '' : `<section><h2>Where the lock is safe</h2>${section.html}</section>`}
-<div class="pair">
-${facts('What was tried', report.tried)}
-${facts('What was not tried', report.notTried)}
-</div>
-${facts('Near misses', report.nearMisses)}
-${changes(report.changes)}
+${(report.sections ?? []).map(sectionHtml).join('\n')}
 ${report.lines.length === 0 ? '' : `<section><h2>Lines for your files</h2>${report.lines.map(linesOf).join('\n')}</section>`}
-${facts('Configuration', report.configuration)}
+<div class="pair">
+${factsHtml('What was tried', report.tried)}
+${factsHtml('What was not tried', report.notTried)}
+</div>
+${factsHtml('Near misses', report.nearMisses)}
+${changes(report.changes)}
+${factsHtml('Configuration', report.configuration)}
 ${report.meaning.length === 0 ? '' : `<section><h2>What this means</h2>${report.meaning.map((it) => `<p>${escaped(it)}</p>`).join('')}</section>`}
 ${commands(report.commands)}
 </main>`,
@@ -43,12 +47,6 @@ ${commands(report.commands)}
 function mapOf({ map, here, sentence }: MapOfPass): PageSection {
   const section = mapSection(map, here, sentence);
   return { ...section, html: `<p>${escaped(sentence)}</p>\n${section.html}` };
-}
-
-function facts(title: string, list: readonly Fact[]): string {
-  if (list.length === 0) return '';
-  const rows = list.map(({ name, text }) => `<tr><th scope="row">${escaped(name)}</th><td>${escaped(text)}</td></tr>`);
-  return `<section><h2>${escaped(title)}</h2><table><tbody>${rows.join('\n')}</tbody></table></section>`;
 }
 
 function changes(list: readonly Change[]): string {
@@ -74,6 +72,6 @@ function commands(list: readonly Command[]): string {
 const CSS = `
 .pair{display:grid;grid-template-columns:1fr 1fr;column-gap:var(--space-5)}
 section table{width:100%}section tbody th{width:12rem;padding-inline-start:0}
-h1.open{color:var(--ink)}
+h1.open,h1.plain{color:var(--ink)}
 @media(max-width:760px){.pair{grid-template-columns:1fr}section tbody th{width:34%}}
 `.trim();

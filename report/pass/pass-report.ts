@@ -7,14 +7,16 @@ export interface PassReport {
   readonly subject: string;
   /** `passed`, `safe`, `safe if …`: what stands first, and largest. */
   readonly verdict: string;
-  /** `good`: nothing was found. `open`: nothing can be said yet. `bad`: not safe as it is. */
-  readonly tone: 'good' | 'open' | 'bad';
+  /** `good`: nothing was found. `open`: nothing can be said yet. `bad`: not safe as it is. `plain`: nothing is judged. */
+  readonly tone: 'good' | 'open' | 'bad' | 'plain';
   /** What was found, and in how much; one sentence, or two. */
   readonly sentence: string;
   /** How far the system is from each bound. Left out of the page where there are none, like every list below. */
   readonly bounds: readonly BoundDistance[];
   /** A safety map with the place of the system on it. */
   readonly map: MapOfPass | null;
+  /** What else belongs before the details, in its order: estimates, curves. Default: nothing. */
+  readonly sections?: readonly PassSection[];
   /** What was tried: faults, situations that came about, with how often. */
   readonly tried: readonly Fact[];
   /** What was not, and how to try it. */
@@ -39,6 +41,49 @@ export interface Fact {
   readonly text: string;
 }
 
+/** A part of a page: rows, estimates with intervals, or a curve. A sentence may be empty. */
+export type PassSection =
+  | { readonly kind: 'facts'; readonly title: string; readonly facts: readonly Fact[] }
+  | {
+      readonly kind: 'estimates';
+      readonly title: string;
+      readonly sentence: string;
+      readonly rows: readonly EstimateRow[];
+    }
+  | { readonly kind: 'curve'; readonly title: string; readonly sentence: string; readonly curve: Curve };
+
+/** An estimate with its interval; none of its numbers is negative. */
+export interface EstimateRow {
+  readonly name: string;
+  readonly value: number;
+  readonly low: number;
+  readonly high: number;
+  /** The same for readers. */
+  readonly text: string;
+  /** What else is to be said; may be empty. */
+  readonly note: string;
+  /** A command that shows it; `null` for none. */
+  readonly command: string | null;
+}
+
+/** One thing against another: what the axes are, and at least two points from left to right. */
+export interface Curve {
+  readonly x: string;
+  readonly y: string;
+  readonly points: readonly CurvePoint[];
+}
+
+/** A point with its figures for readers. */
+export interface CurvePoint {
+  readonly x: number;
+  readonly y: number;
+  readonly xText: string;
+  readonly yText: string;
+  readonly note: string;
+  /** Whether it is that of the system. */
+  readonly isHere: boolean;
+}
+
 /** How much of a bound a system uses. */
 export interface BoundDistance {
   /** `rate of clocks`. */
@@ -49,7 +94,7 @@ export interface BoundDistance {
   readonly direction: 'at most' | 'at least';
   /**
    * Share of the bound that is used: 0 is far, 1 is at it, more is past it. For a bound from below that is bound / value.
-   * `null` where the system has nothing of the kind: then only the bound is shown.
+   * Infinite where it has nothing of what it needs, `null` where nothing of the kind is assumed: then only the bound is shown.
    */
   readonly used: number | null;
   /** What else is to be said; may be empty. */
