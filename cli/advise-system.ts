@@ -95,6 +95,11 @@ function merged(first: Description, second: Description): Description {
 }
 
 function mergedField(before: unknown, after: unknown): unknown {
+  // What nodes know of themselves, beside what is said of all of them.
+  if (Array.isArray(after) && isPlainObject(before)) {
+    const { count: _, ...rest } = before;
+    return after.map((group: unknown) => (isPlainObject(group) ? { ...rest, ...group } : group));
+  }
   if (!isPlainObject(after)) return after;
   if (isPlainObject(before)) return { ...before, ...after };
   if (!Array.isArray(before)) return after;

@@ -1,5 +1,5 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -226,6 +226,14 @@ describe.skipIf(!canRunOnRedis(reading, 'processes'))(reading, () => {
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ verdict: 'not', hazards: [{ id: 'memory' }] });
     expect(stderr).toMatch(/everysec\n.*always\n.*refuses CONFIG GET; taken for a managed service/s);
+    writeFileSync(join(cwd, 'it.json'), JSON.stringify({ nodes: { count: 3, restart: '9s', supervisor: 'systemd' } }));
+    await lockstep(['advise', 'it.json', '--redis', urls, '--runs', '0', '--save', 'seen.json'], { cwd });
+    const { nodes } = JSON.parse(readFileSync(join(cwd, 'seen.json'), 'utf8'));
+    expect(nodes).toEqual([
+      { restart: '9s', supervisor: 'systemd', persistence: 'everysec' },
+      { restart: '9s', supervisor: 'systemd', persistence: 'always' },
+      { restart: '9s', supervisor: 'managed', persistence: 'none' },
+    ]);
     for (const redis of clients) {
       expect(await redis.dbsize()).toBe(0);
       const used = [...(await redis.info('commandstats')).matchAll(/^cmdstat_([\w|]+)/gm)].map(([, name = '']) => name);
