@@ -46,7 +46,7 @@ export interface SystemClocks {
   readonly clientStepUs: number | null;
 }
 
-/** How long processes of clients stand still at most, µs, while they hold a lock. */
+/** How long processes of clients are paused at most, µs, while they hold a lock. */
 export interface SystemPauses {
   /** Garbage collection, SIGSTOP, a throttled container: clocks go on. Default 0. */
   readonly processUs: number;

@@ -156,7 +156,7 @@ export function notCovered(advice: Advice): string[] {
   ];
 }
 
-/** What came of the search for what the adversaries do not try. */
+/** The result of the search for what the adversaries do not try. */
 export function searchWords({ search, verdict, remaining, changes }: Advice): string | null {
   const { runs, counterexample } = search;
   if (runs === 0) return null;

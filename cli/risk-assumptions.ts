@@ -1,3 +1,4 @@
+import { lateReleaseOf } from '../advise/late-release.js';
 import { libraryOf } from '../advise/libraries.js';
 import { retryUs } from '../advise/risk/hold.js';
 import { CAUSE_NAMES, type CauseName, type Rate, type RiskModel } from '../advise/risk/model.js';
@@ -67,6 +68,14 @@ export function assumptionsOf({ system, model, locks, end }: RiskAnswer): RiskAs
       says: `${rateSentence(cause, rates[cause])}${locks.typical.includes(cause) ? ` (${end} end of what is published: ${typicalOf(cause)?.source})` : ''}`,
     })),
     { about: 'left out', says: leftOut(given) },
+    ...(lateReleaseOf(system) === null
+      ? []
+      : [
+          {
+            about: 'late releases',
+            says: `not estimated: ${libraryOf(model.policy).title} uses one token for all tries of a call, and messages that overtake each other let a late release delete the keys of the next try (lockstep advise)`,
+          },
+        ]),
     {
       about: 'chance',
       says: 'events come at any time, independently of each other, of their own past and of the locks (Poisson); real failures come in bursts, and more often under load: then it is more',
@@ -119,7 +128,7 @@ function workWords({ writes, guardUs, gapUs, extends: extending, fenced }: RiskM
 }
 
 function networkWords({ delayUs, writeUs }: RiskModel): string {
-  return `messages take ${range(...delayUs)} each way, writes ${range(...writeUs)}`;
+  return `messages take ${range(...delayUs)} each way and keep their order, writes ${range(...writeUs)}`;
 }
 
 function range(from: number, to: number): string {

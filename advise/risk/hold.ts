@@ -20,7 +20,7 @@ import type { RiskModel } from './model.js';
  */
 export type Contention = 'alone' | 'apart' | 'close';
 
-/** What harm came of a hold. */
+/** The harm of a hold. */
 export interface Harm {
   /** Two clients believed at once that they hold the lock. */
   readonly overlap: boolean;

@@ -45,7 +45,7 @@ export interface Rates {
   readonly pause?: Rate;
   /** The machine of a client sleeps: its monotonic clock stops too. */
   readonly suspend?: Rate;
-  /** The virtual machine of a client stands still, and no clock of it goes on. */
+  /** The virtual machine of a client is paused, and no clock of it goes on. */
   readonly vmPause?: Rate;
   /** A node and all clients cannot reach each other. */
   readonly partition?: Rate;

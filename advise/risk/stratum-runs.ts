@@ -14,7 +14,7 @@ export interface StratumTask {
   readonly to: number;
 }
 
-/** What came of runs of a stratum. */
+/** The outcome of runs of a stratum. */
 export interface StratumCounts {
   readonly runs: number;
   readonly hits: number;
@@ -94,7 +94,7 @@ export class StratumRuns {
   }
 }
 
-/** Makes runs of a stratum and counts what came of them. */
+/** Makes runs of a stratum and counts their outcomes. */
 export function runStratum({ from, to, ...task }: StratumTask): StratumCounts {
   const runs = new StratumRuns(task);
   const counts = { runs: to - from, hits: 0, odd: 0, overlap: 0, late: 0, disordered: 0 };

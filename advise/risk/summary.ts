@@ -51,7 +51,7 @@ export interface Known {
 /** All that was found out. */
 interface Found {
   readonly known: readonly Known[];
-  /** Those of them whose share was measured, and by their places what came of it. */
+  /** Those of them whose share was measured, and by their places the outcome. */
   readonly measured: readonly Known[];
   readonly counts: readonly StratumCounts[];
   readonly rest: number;
