@@ -30,6 +30,15 @@ export function capacityDefects(
       isShown: true,
     });
   if (!how.counts && how.admits === 1) return found;
+  if (trial.ttlMs === null && !trial.endsByValue && !capacity.endsByScore)
+    found.push({
+      id: 'no-ttl',
+      sentence: `what counts its holders has no TTL${acquire === undefined ? '' : ` (${acquire.verb === 'script' ? 'by its script' : acquire.verb.toUpperCase()})`}: a process that crashes with its slot never gives it back, and after some crashes nobody gets one`,
+      fix: 'an entry for each holder with its own end: ZADD with the time of the server, and ZREMRANGEBYSCORE before it is counted',
+      brings: ['lifetime', 'unavailable'],
+      property: 'bounded-key-lifetime',
+      isShown: true,
+    });
   const holders = how.admits === 1 ? 'two' : `more than ${how.admits}`;
   const looks = before.findLast(({ verb }) => LOOKS.includes(verb));
   const ranks = trial.sent.find(({ verb, key }) => RANKS.includes(verb) && key === trial.key);

@@ -90,9 +90,10 @@ describe('a lock that several may hold', () => {
   it.each([
     ['counts those whom it refuses', '', ['counts-refused']],
     ['takes them off again', 'await this.redis.decr(gate);', []],
-  ])('%s', async (_, otherwise, ids) => {
+    ['counts without an end', 'await this.redis.decr(gate);', ['no-ttl'], ''],
+  ])('%s', async (_, otherwise, ids, ends = 'await this.redis.pexpire(gate, 30000);') => {
     const enter = `const open = await this.redis.incr(gate);
-    await this.redis.pexpire(gate, 30000);
+    ${ends}
     if (open <= MAX_OPEN) return true;
     ${otherwise}
     return false;`;

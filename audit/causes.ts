@@ -72,7 +72,7 @@ const HOLDS_ON: Cause = {
 const LETS_TASKS_IN: Cause = {
   id: 'lets-tasks-in',
   sentence:
-    'it lets two tasks of one process in at once: what the process knows of its own lock counts for all that goes on in it',
+    'it lets two tasks of one process in at once: what the process knows of its own lock counts for each caller in it, also for one that is no nested (reentrant) call of the one that has it',
   fix: 'have each acquisition take its own token, and refuse it where the key has another one',
 };
 

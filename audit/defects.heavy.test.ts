@@ -39,6 +39,49 @@ export class Bins {
   }
 }`;
 
+/** Answers what it has answered before; `first` and `then` are done on both sides of its work. */
+const answering = (first: string, then: string): string => `${HEAD}
+interface Mails { send(id: string): Promise<{ id: string }> }
+interface Res { json(body: unknown): void }
+export const handler = (redis: Redis, mails: Mails) =>
+  async (req: { body: { id: string } }, res: Res) => {
+    const key = 'mail:' + req.body.id;
+    const before = await redis.get(key);
+    if (before !== null) return res.json({ before });
+    ${first}
+    const mail = await mails.send(req.body.id);
+    ${then}
+    return res.json(mail);
+  };`;
+const ONCE = "'sent', 'EX', 3600, 'NX'";
+
+/** Extends its lock by a script that sets its key, where `owner` is as this says. */
+const reviving = (where: string): string => `${HEAD}
+const AGAIN = \`local owner = redis.call('get', KEYS[1])
+${where} then
+  redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2])
+  return 1
+end
+return 0\`;
+export class Frame {
+  constructor(private redis: Redis) {}
+  async acquire(key: string, ttlMs: number) {
+    const [token, redis] = [String(Math.random()), this.redis];
+    let until = Date.now() + ttlMs - 500;
+    if ((await redis.set(key, token, 'PX', ttlMs, 'NX')) !== 'OK') return null;
+    return {
+      isHeld: () => Date.now() < until,
+      release: () => { until = 0; return redis.eval(UNLOCK, 1, key, token); },
+      extend: async (ms: number) => {
+        const from = Date.now();
+        const isExtended = (await redis.eval(AGAIN, 1, key, token, ms)) === 1;
+        until = isExtended ? from + ms - 500 : 0;
+        return isExtended;
+      },
+    };
+  }
+}`;
+
 const renewable = (renewed: string): string => `${HEAD}
 export class Lease {
   private until = 0;
@@ -305,6 +348,16 @@ it.each([
     'it does not look at the answer to its extension',
     renewable('this.until = from + 7_000;'),
     renewable("if (answer !== 1) { this.until = 0; throw new Error('lost'); } this.until = from + 7_000;"),
+  ],
+  [
+    'done-before-guard: it looks at its key (GET), does its work, and sets the key only after that (SET)',
+    answering('', `await redis.set(key, ${ONCE});`),
+    answering(`if ((await redis.set(key, ${ONCE})) !== 'OK') return res.json({});`, ''),
+  ],
+  [
+    'revives-lock: its extension sets the key again where that has expired',
+    reviving('if owner == false or owner == ARGV[1]'),
+    reviving('if owner == ARGV[1]'),
   ],
   ['fails-over: it takes the lock on another node where the first does not answer', oneOf(''), several(25)],
   [

@@ -246,6 +246,16 @@ function extensionDefects(seen: FoundLock['seen'], renews: boolean): Defect[] {
       isShown: false,
       takes: 'expired',
     });
+  if (seen.revives)
+    found.push({
+      id: 'revives-lock',
+      sentence:
+        'its extension sets the key again where that has expired: another process may have had the lock in between, and the holder is told that it has never lost it',
+      fix: 'extend the key only where it still has your token; where it has gone, the lock is lost',
+      brings: EXCLUSION,
+      isShown: true,
+      takes: 'expired',
+    });
   const late = lateExtension(seen.renewed);
   if (late !== null) found.push(late);
   else if (seen.extendsByFew)

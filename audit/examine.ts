@@ -138,12 +138,10 @@ function isHeldByBoth([one, two]: readonly Attempt[], aheadMs: number): boolean 
   return one !== undefined && two !== undefined && two.acquiredMs - aheadMs < one.releasedMs;
 }
 
-/** It was extended later than as it was acquired. */
-function isRenewed({ trial, acquiredMs }: Attempt, ttlMs: number): boolean {
-  return (
-    trial?.sent.some((it) => it.operation === 'extend' && it.key === trial.key && it.atMs > acquiredMs + ttlMs / 20) ??
-    false
-  );
+/** It was extended later than as it was acquired, while its work went on. */
+function isRenewed({ trial, acquiredMs, releasedMs }: Attempt, ttlMs: number): boolean {
+  const isBetween = (atMs: number): boolean => atMs > acquiredMs + ttlMs / 20 && !(atMs >= releasedMs);
+  return trial?.sent.some((it) => it.operation === 'extend' && it.key === trial.key && isBetween(it.atMs)) ?? false;
 }
 
 function workIn(natural: Attempt | undefined): number | null {

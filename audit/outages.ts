@@ -1,4 +1,4 @@
-import type { Fault, Schedule } from '../scenarios/index.js';
+import type { Fault, LockPlan, Schedule } from '../scenarios/index.js';
 import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
 import type { Understood } from './plan.js';
@@ -15,6 +15,8 @@ export interface InOutages {
   readonly extendsOn: boolean;
   /** It goes on as the holder when it was told that its key has gone, and another has it. */
   readonly extendsLost: boolean;
+  /** It was extended when its key had expired, and that has set the key again. */
+  readonly revives: boolean;
 }
 
 /** Uses a lock while nodes die. */
@@ -33,11 +35,14 @@ export async function inOutages(bench: Bench, hosts: Hosts, how: Understood, ttl
   const extendsByFew = how.nodes > 1 && !(await believes(how.nodes)) && (await believes(Math.floor(how.nodes / 2) + 1));
   const [unreleased] = how.renews ? await plays(withoutRelease(how.nodes, ttlMs)) : [];
   const [lost, other] = how.plan.use === 'pair' && !how.renews ? await plays(whereLost(how.nodes, ttlMs)) : [];
+  const [late] =
+    how.renews || how.nodes > 1 ? [] : await plays(calm(1, [[lateUse(ttlMs)]], (5 * ttlMs + REST_MS) * 1000));
   const extendsLost = lost !== undefined && other?.held != null && isAsked(lost, ttlMs) && lost.believes;
   return {
     unreached,
     extendsByFew,
     extendsLost,
+    revives: late?.trial?.isRevived ?? false,
     extendsOn: unreleased !== undefined && isExtendedOn(unreleased, ttlMs),
   };
 }
@@ -68,10 +73,14 @@ function withDying({ nodes, renews }: Understood, dead: number, ttlMs: number): 
   return { ...schedule, faults: Array.from({ length: dead }, die) };
 }
 
+/** It is extended when its key has expired. */
+function lateUse(ttlMs: number): LockPlan {
+  return { ...use(10, ttlMs, 1.6 * ttlMs), extensions: [{ afterUs: Math.round(1_300 * ttlMs), ttlMs }] };
+}
+
 /** A lock is extended when its key has expired, and another process has it. */
 function whereLost(nodes: number, ttlMs: number): Schedule {
-  const late = { ...use(10, ttlMs, 1.6 * ttlMs), extensions: [{ afterUs: Math.round(1_300 * ttlMs), ttlMs }] };
-  return calm(nodes, [[late], [use(1.1 * ttlMs, ttlMs, 0.8 * ttlMs)]], (4 * ttlMs + REST_MS) * 1000);
+  return calm(nodes, [[lateUse(ttlMs)], [use(1.1 * ttlMs, ttlMs, 0.8 * ttlMs)]], (4 * ttlMs + REST_MS) * 1000);
 }
 
 /** Whether a lock was extended after its TTL. */

@@ -41,14 +41,15 @@ const ENTRY = "redis.call('hset', KEYS[1], ARGV[1], 1)";
 const COUNTED = "tonumber(redis.call('get', KEYS[1]) or '0') > 0";
 
 it.each([
-  ['takes its own entry out', lock(MODE, ENTRY, "hdel(page + ':r', token)"), []],
+  ['takes its own entry out as it leaves', lock(MODE, ENTRY, "hdel(page + ':r', token)"), []],
   ['takes all out', lock(MODE, ENTRY, "del(page + ':r')"), ['reader-leaves-for-all']],
+  ['is not looked for', lock(MODE, ENTRY, "hdel(page + ':r', token)", 'false'), ['writer-ignores-readers']],
   [
     'counts itself off',
     lock(FLAG, "redis.call('incr', KEYS[1])", "decr(page + ':r')", COUNTED),
     ['readers-share-counter'],
   ],
-])('knows by two readers whether one that leaves %s', async (_, text, ids) => {
+])('knows by two readers one that %s', async (_, text, ids) => {
   const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.ts');
   writeFileSync(path, text);
   const { findings, understood } = await auditFile({ path, runs: 0, seed: '', budgetMs: 1_000 }, () => {});

@@ -10,6 +10,7 @@ import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
 import type { Sign, Understood } from './plan.js';
 import { withReplica } from './replica.js';
+import { calls } from './unknown.js';
 import type { Trial } from './wire.js';
 
 /** What became of one acquisition in a rehearsal. */
@@ -103,10 +104,15 @@ export async function rehearse(
     return { ...lock, ...watchedCalls(lock, attempts, bench, ways) };
   };
   bench.wire.naturally = ways.naturally ?? false;
+  calls.heard = () => {
+    const trial = current.owner === null ? null : bench.wire.trialOf(current.owner);
+    trial?.worksAfter.push(trial.sent.length);
+  };
   try {
     await replayGuests(factoryFor(bench.program.name, watched, bench, hosts), withReplica(bench.program, schedule));
   } finally {
     bench.wire.naturally = false;
+    calls.heard = null;
   }
   return attempts;
 }

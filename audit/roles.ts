@@ -84,6 +84,10 @@ const IS_SUBJECT_NAME =
 const IS_ID_NAME =
   /(?:^|_)(?:id|key|uuid|slug|code|sku|number|ref)$|[a-z](?:Id|ID|Key|Uuid|Slug|Code|Number|Ref)$|^(?:name|email)$/;
 
+/** How many of something there are, or how much of it. */
+const IS_AMOUNT =
+  /^(?:n|amount|count|total|frames|pages|steps|items|batch|size|times|quantity|qty|cents|price)$|(?:Count|Total|Size|Amount|Cents|Pages|Steps)$/;
+
 /** What a parameter is for, by its type and its name. */
 export function roleOf(parameter: Parameter, isRelease = false): Role {
   const { name, type, fields } = parameter;
@@ -115,6 +119,7 @@ function roleOfPlain(parameter: Parameter, isNumber: boolean): Role {
   if (isNumber) {
     if (role !== undefined && OF_NUMBERS.includes(role)) return role;
     if (/(?:id|number|no)$/i.test(name) && !isOptional) return 'key';
+    if (IS_AMOUNT.test(name)) return 'number';
     // What has a default is no more than a number, unless its name says that it is a TTL.
     return role === undefined && !isOptional ? 'ttl' : 'number';
   }

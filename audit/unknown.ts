@@ -1,5 +1,8 @@
 const IS_UNKNOWN = Symbol('unknown');
 
+/** Is told when a function that stands for what is not known is called. */
+export const calls: { heard: (() => void) | null } = { heard: null };
+
 /** Whether it stands for what is not known. */
 export function isUnknown(value: unknown): boolean {
   return typeof value === 'function' && Reflect.get(value, IS_UNKNOWN) === true;
@@ -13,7 +16,10 @@ export function isUnknown(value: unknown): boolean {
  * @param text - What it reads as. Default `a`.
  */
 export function unknownValue(known: Readonly<Record<string, unknown>> = {}, text: string = 'a'): unknown {
-  const target = (): unknown => made;
+  const target = (): unknown => {
+    calls.heard?.();
+    return made;
+  };
   const made: unknown = new Proxy(target, {
     get: (_, name) => {
       if (name === 'then') return undefined;

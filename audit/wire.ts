@@ -8,6 +8,9 @@ import { asCounted, readCommand, type Said } from './said.js';
 const USABLE_SHARE = 0.98;
 const USABLE_LESS_MS = 3;
 
+/** A key that ends takes its time to reach who has it, ms. */
+const LATE_MS = 50;
+
 /** A value that a process offered for its lock. */
 interface Offer {
   readonly value: string;
@@ -35,6 +38,12 @@ export class Trial {
   refusals = 0;
   errors = 0;
   extensions = 0;
+  /** An extension was granted though its key had ended: it has set the key again. */
+  isRevived = false;
+  private untilMs = Number.NaN;
+  private extensionMs: number | null = null;
+  /** How many commands were sent before each call of a function that is not known, as one that does the work. */
+  readonly worksAfter: number[] = [];
   /** It can be relied on for this share of its TTL. */
   share = 1;
   private readonly offers = new Map<string, Offer>();
@@ -73,6 +82,7 @@ export class Trial {
     if (said.operation === 'release' && said.key === this.key) this.offer?.deletedOn.add(said.node);
     if (said.operation === 'extend' && said.key === this.key) {
       this.extensions++;
+      this.extensionMs = said.ttlMs;
       const { offer } = this;
       if (offer !== undefined && offer.ttlMs === null) offer.ttlMs = said.ttlMs;
     }
@@ -98,6 +108,10 @@ export class Trial {
   }
 
   answered(node: number, operation: Said['operation'], answer: Answer, nowMs: number): void {
+    if (operation === 'extend' && answer === 'yes' && this.isGranted) {
+      this.isRevived ||= nowMs > this.untilMs + LATE_MS;
+      this.untilMs = nowMs + Math.max(this.extensionMs ?? 0, this.ttlMs ?? Number.POSITIVE_INFINITY);
+    }
     // What extends where the key is its own may have set it.
     const isOffer = operation === 'acquire' || (operation === 'extend' && this.asked.has(node));
     if (!isOffer || (this.isGranted && (this.isHeld || operation === 'extend'))) return;
@@ -112,6 +126,7 @@ export class Trial {
     if (offer.grantedMs.size < this.needed || this.won === offer) return;
     this.won = offer;
     this.grantedMs = nowMs;
+    this.untilMs = nowMs + (offer.ttlMs ?? Number.POSITIVE_INFINITY);
     this.tell();
   }
 
