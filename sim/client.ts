@@ -97,9 +97,7 @@ export class SimClient extends ClientProcess implements Environment<SimLock> {
   }
 
   override receive(message: Message, answer: Answer, counter: number): void {
-    const lock = this.locks[message.lock];
-    if (lock === undefined) return;
-    const { command } = message;
+    const { owner: lock, command } = message;
     const { operation } = command;
     const { context, event } = this;
     const isTold = operation === 'acquire' || operation === 'release';

@@ -94,9 +94,9 @@ export class Exchange {
 
   /** The connection that a request was sent over breaks, unless its answer came; the client's library sends it again. */
   resend(message: Message, client: ClientProcess): boolean {
-    const lock = client.locks[message.lock];
+    const { owner: lock } = message;
     const node = this.view.nodes[message.node];
-    if (lock === undefined || lock.gone || node === undefined) return false;
+    if (lock.gone || node === undefined) return false;
     const connection = message.remote?.connection;
     if (connection !== undefined) {
       connection.breaks();
@@ -124,10 +124,9 @@ export class Exchange {
   /** A node sends over the connection of a message what nobody has asked for in it. */
   tell(message: Message, told: number): void {
     const client = this.view.clients[message.client];
-    const lock = client?.locks[message.lock];
     const node = this.view.nodes[message.node];
-    if (client === undefined || lock === undefined || node === undefined) return;
-    const { command, place, remote } = message;
+    if (client === undefined || node === undefined) return;
+    const { owner: lock, command, place, remote } = message;
     const send = lock.countResend(command, node.index);
     const own = this.message(lock, node.index, place, command, send, false, remote);
     this.links.send(own, 2 * send, 'yes', told, node, client);
@@ -200,7 +199,7 @@ export class Exchange {
   }
 
   deliverReply(message: Message, client: ClientProcess, answer: Answer, counter: number): void {
-    if (client.locks[message.lock]?.gone !== false) return;
+    if (message.owner.gone) return;
     const { context } = this;
     if (message.state === 'broken') {
       context.noteMessage(Kind.dropped, client, message, message.node, answer);
@@ -218,11 +217,10 @@ export class Exchange {
 
   /** The node does not know the script: the client sends its text, whatever has become of the lock since, and once. */
   private sendText(message: Message, client: ClientProcess): void {
-    const lock = client.locks[message.lock];
     const node = this.view.nodes[message.node];
-    if (lock === undefined || node === undefined) return;
+    if (node === undefined) return;
     message.state = 'answered';
     this.context.cause = this.context.noteMessage(Kind['no-script'], client, message, message.node, 'error');
-    this.sendAgain(message, true, lock, client, node);
+    this.sendAgain(message, true, message.owner, client, node);
   }
 }

@@ -52,6 +52,8 @@ export interface RemoteCall {
 export class Message {
   client: number;
   lock: number;
+  /** The lock itself. */
+  owner: SimLock;
   node: number;
   /** The node's place in the list of the client. */
   place: number;
@@ -79,6 +81,7 @@ export class Message {
   ) {
     this.client = lock.client.index;
     this.lock = lock.number;
+    this.owner = lock;
     this.node = node;
     this.place = place;
     this.command = command;
@@ -100,6 +103,7 @@ export class Message {
   ): void {
     this.client = lock.client.index;
     this.lock = lock.number;
+    this.owner = lock;
     this.node = node;
     this.place = place;
     this.command = command;

@@ -98,6 +98,8 @@ const LONGEST_WALK = 48;
 export class Queue {
   private first: QueueEvent | null = null;
   private readonly far = new Heap<QueueEvent>();
+  /** How many are in the heap, mostly none. */
+  private farCount = 0;
   private spent: QueueEvent | null = null;
 
   /** Leaves nothing in it. */
@@ -109,6 +111,7 @@ export class Queue {
     }
     this.first = null;
     for (let event = this.far.pop(); event !== undefined; event = this.far.pop()) this.recycle(event);
+    this.farCount = 0;
   }
 
   /** An event to fill in further and {@link push}. */
@@ -129,6 +132,7 @@ export class Queue {
     for (let walked = 0; after !== null && precedes(after, event); walked++) {
       if (walked === LONGEST_WALK) {
         this.far.push(event);
+        this.farCount++;
         return;
       }
       before = after;
@@ -141,16 +145,22 @@ export class Queue {
 
   /** The first event, which stays, or `undefined`. */
   get head(): QueueEvent | undefined {
-    const { first } = this;
-    const far = this.far.first;
-    return far !== undefined && (first === null || precedes(far, first)) ? far : (first ?? undefined);
+    return (this.isFarNext ? this.far.first : this.first) ?? undefined;
+  }
+
+  private get isFarNext(): boolean {
+    if (this.farCount === 0) return false;
+    const { first, far } = this;
+    return first === null || (far.first !== undefined && precedes(far.first, first));
   }
 
   /** Takes the first event, or `undefined`. */
   pop(): QueueEvent | undefined {
+    if (this.isFarNext) {
+      this.farCount--;
+      return this.far.pop();
+    }
     const { first } = this;
-    const far = this.far.first;
-    if (far !== undefined && (first === null || precedes(far, first))) return this.far.pop();
     if (first === null) return undefined;
     this.first = first.next;
     return first;

@@ -67,7 +67,7 @@ export class PendingCalls {
     const due = this.calm.after(now, boundUs);
     this.boundsUs[at] = boundUs;
     this.dues[at] = due;
-    if (due < this.dueAt) this.dueAt = due;
+    this.schedule();
   }
 
   /** A call has returned, or its client is dead. */
@@ -80,6 +80,13 @@ export class PendingCalls {
     removeAt(this.locks, at);
     removeAt(this.boundsUs, at);
     removeAt(this.dues, at);
+    this.schedule();
+  }
+
+  /** Nearly every call returns in time, so that the time at which it was due is no reason to look. */
+  private schedule(): void {
+    this.dueAt = NEVER;
+    for (let i = 0; i < this.dues.length; i++) this.dueAt = Math.min(this.dueAt, this.dues[i] ?? NEVER);
   }
 
   /** A client is frozen until then, or its clock changes. */
