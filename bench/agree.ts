@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
-import { inlineMore } from '../campaign/inlining.js';
+import { inlineFor } from '../campaign/inlining.js';
 import { machineLine } from './machine.js';
 import { type Agreement, compareRuns, MOST_KEPT } from './oracle/agreement.js';
 
@@ -15,7 +15,6 @@ interface Share {
   readonly to: number;
 }
 
-inlineMore();
 if (isMainThread) await main();
 else work(workerData as Share);
 
@@ -39,6 +38,7 @@ async function main(): Promise<void> {
     process.exitCode = 2;
     return;
   }
+  inlineFor(runs);
   const began = performance.now();
   const done = { runs: 0, found: new Map<string, number>(), disagreements: 0, examples: [] as unknown[] };
   const take = (part: Agreement): void => {

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { inlineMore } from '../campaign/inlining.js';
+import { inlineFor } from '../campaign/inlining.js';
 import type { Counts, CoveragePoint } from '../properties/coverage.js';
 import { median } from '../real/bench/statistics.js';
 import { COVERAGE_LABELS } from '../search/coverage-labels.js';
@@ -54,8 +54,8 @@ const { values } = parseArgs({
   },
 });
 
-// As the commands do.
-inlineMore();
+// As in a search that is as long as this is to tell of.
+inlineFor(Number.POSITIVE_INFINITY);
 const mostFaults = values.faults === undefined ? undefined : Number(values.faults);
 const result = measure(Number(values.rounds), Number(values.histories), mostFaults);
 process.stdout.write(values.json ? `${JSON.stringify(result)}\n` : describe(result));

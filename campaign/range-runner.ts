@@ -1,3 +1,4 @@
+import { inlineFor } from './inlining.js';
 import { canWork, type WorkerKind, WorkerPool } from './pool.js';
 import { type CampaignRange, type CampaignSpec, isGuest } from './spec.js';
 import { runUnit, type UnitResult } from './unit.js';
@@ -11,6 +12,7 @@ export class RangeRunner {
 
   /** @param isHere - Whether to make ranges of the lock of `core` in this thread, which is then busy for as long. */
   constructor(spec: CampaignSpec, size: number, isHere: boolean) {
+    inlineFor(spec.runs);
     this.spec = spec;
     this.size = size;
     this.isHere = isHere || !canWork();

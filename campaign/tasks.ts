@@ -1,15 +1,12 @@
 import type { Detection } from '../search/index.js';
 import { type RangeResult, type SearchPlan, searchRange } from '../search/range.js';
 import { type HuntTask, hunted } from './hunt.js';
-import { inlineMore } from './inlining.js';
 import type { CampaignRange } from './spec.js';
 import { runUnit, type UnitResult } from './unit.js';
 
 /*
  * What workers do. Each takes and returns plain data.
  */
-
-inlineMore();
 
 /** Runs of a search from `from` to `to`, without `to`, up to `stopAfter` findings. */
 export interface RangeTask {

@@ -73,6 +73,8 @@ async function giveUp(plan: Plan, known: Regressions, flags: CheckFlags, io: Io)
 
 async function search(plan: Plan, io: Io, workers?: number): Promise<CheckResult> {
   const { check: run } = await import('../search/index.js');
+  const { inlineFor } = await import('../campaign/inlining.js');
+  inlineFor(plan.runs ?? 0);
   const line = new ProgressLine(io);
   const result = await run({
     faultModel: plan.faultModel,

@@ -1,5 +1,4 @@
 #!/usr/bin/env node
-import { inlineMore } from '../campaign/inlining.js';
 import { Exit } from './exit-codes.js';
 import { commandFor } from './io.js';
 import { run } from './run.js';
@@ -9,8 +8,6 @@ import { reasonNotWritten } from './write-file.js';
 const SECOND_INTERRUPT = 130;
 /** Some send a signal to a process and to its group: one that comes this soon, ms, is not another. */
 const SAME_INTERRUPT_MS = 500;
-
-inlineMore();
 
 const controller = new AbortController();
 let interruptedAt = 0;
