@@ -23,19 +23,21 @@ interface Part extends Pick<Cell, 'runs' | 'claims' | 'violations' | 'kinds' | '
   readonly seed: string;
 }
 
-const { values } = parseArgs({
-  options: {
-    runs: { type: 'string', default: '1000000' },
-    seed: { type: 'string', default: '1' },
-    file: { type: 'string', default: '.lockstep/histories.jsonl' },
-    json: { type: 'boolean', default: false },
-  },
-});
+const HELP = `Usage: npm run -s bench:histories -- [options]
+
+Search histories of right locks for a false alarm: each style in each class of faults that it has to withstand.
+
+  --runs <n>      histories in all (default: 1000000)
+  --seed <text>   random seed (default: 1)
+  --file <path>   where each part is kept; a later run goes on from there (default: .lockstep/histories.jsonl)
+  --json          print one JSON object
+`;
+
+const values = options();
 const wanted = Number(values.runs);
-if (!Number.isInteger(wanted) || wanted < 1) {
-  process.stderr.write(`--runs has to be a whole number above 0, not "${values.runs}"\n`);
-  process.exit(64);
-}
+if (!Number.isInteger(wanted) || wanted < 1) refuse(`--runs has to be a whole number above 0, not "${values.runs}"`);
+// What is done is in the file; totals of a part of it would be taken for the whole.
+process.once('SIGINT', () => process.exit(130));
 
 const CLASSES = withstood(false).filter(({ id }) => FAULT_CLASSES.some((it) => it.id === id));
 const nameOf = (style: string, fault: string, seed: string): string => [seed, fault, style].join('\t');
@@ -44,6 +46,30 @@ await search();
 const all = [...parts.values()];
 process.stdout.write(values.json ? `${JSON.stringify({ schema: 'lockstep.histories/1', ...totals() })}\n` : text());
 if (totals().alarms > 0) process.exitCode = 2;
+
+function options() {
+  try {
+    const { values } = parseArgs({
+      options: {
+        runs: { type: 'string', default: '1000000' },
+        seed: { type: 'string', default: '1' },
+        file: { type: 'string', default: '.lockstep/histories.jsonl' },
+        json: { type: 'boolean', default: false },
+        help: { type: 'boolean', default: false },
+      },
+    });
+    if (!values.help) return values;
+    process.stdout.write(HELP);
+    process.exit(0);
+  } catch (error) {
+    return refuse((error as Error).message);
+  }
+}
+
+function refuse(sentence: string): never {
+  process.stderr.write(`${sentence}\n`);
+  process.exit(64);
+}
 
 function read(): Part[] {
   if (!existsSync(values.file)) return [];
