@@ -55,6 +55,12 @@ describe('a schedule in an address', () => {
 it('the catalogue of the page has every schedule as it is', () => {
   const stored = scenariosOf(JSON.parse(JSON.stringify(storedCatalogue(CATALOGUE))));
   expect(stored.map(scheduleOf)).toEqual(CATALOGUE.map(({ schedule }) => schedule));
+  for (const [i, { story }] of stored.entries()) {
+    const whole = CATALOGUE[i]?.story ?? expect.fail();
+    expect(whole.startsWith(story.replace(/ …$/, ''))).toBe(true);
+    expect(story.length).toBeLessThan(420);
+  }
+  expect(stored.filter(({ story }) => story.endsWith('…')).length).toBeLessThan(20);
 });
 
 describe('an address', () => {

@@ -30,8 +30,17 @@ export function storedCatalogue(scenarios: readonly Scenario[]): StoredCatalogue
     flips: of(({ flips }) => flips.flatMap((flip) => (flip.with === undefined ? [] : [flip.with]))),
     schedule: of(({ schedule }) => brief(schedule)),
     title: of(({ title }) => title),
-    story: of(({ story }) => story),
+    story: of(({ story }) => shortened(story)),
   };
+}
+
+/** Longer stories are cut, characters: they are a tenth of the page, and the picture beside them shows the rest. */
+const MOST_STORY = 360;
+
+/** As many whole sentences as there is room for, with a mark where some are missing. */
+function shortened(story: string): string {
+  const end = story.length > MOST_STORY ? story.lastIndexOf('. ', MOST_STORY) : -1;
+  return end < 0 ? story : `${story.slice(0, end + 1)} …`;
 }
 
 /** The scenarios of a page, one by one. */

@@ -1,7 +1,8 @@
 /*
- * `npm run -s bench:report`: how large the page of a run is, and how long a step in it takes, measured in Chromium.
+ * `npm run -s bench:report`: how large the page of a run is, how long a step and panning take in it, and how soon the
+ * playground shows a violation; measured in Chromium.
  */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -15,6 +16,7 @@ import type { Scenario, Schedule } from '../../scenarios/index.js';
 import { formatCount } from '../../text/format.js';
 import { htmlReport } from '../html.js';
 import { payloadOf } from '../index.js';
+import { playgroundPage } from '../playground/index.js';
 import { viewerFiles } from '../viewer-files.js';
 import { launchChromium, openPage } from './browser.js';
 import { longSchedule } from './long-run.js';
@@ -72,7 +74,7 @@ const PAN_IN_PAGE = `async ([frames, pixels]) => {
     times.push(await new Promise(requestAnimationFrame));
     box.scrollLeft += pixels;
   }
-  return times;
+  return { wall, cpu };
 }`;
 
 interface Times {
@@ -196,6 +198,40 @@ async function timed(
   return { rows, steps: { wall, cpu } };
 }
 
+/** Runs in the page before anything else does: notes when the first violation stands there, ms from the begin of the load. */
+const FIRST_VIOLATION = `new MutationObserver((_, it) => {
+  if (document.querySelector('[data-verdict=violated]') === null) return;
+  globalThis.firstViolation = performance.now();
+  it.disconnect();
+}).observe(document, { subtree: true, childList: true });`;
+
+const LOADS = 10;
+
+/** How long the playground takes from its load to the violation of its demonstration, and its process, in a new context each time. */
+async function demonstrated(browser: Browser, folder: string): Promise<Times> {
+  const session = await browser.newBrowserCDPSession();
+  const spent = async (): Promise<number> => {
+    const { processInfo } = await session.send('SystemInfo.getProcessInfo');
+    return 1000 * processInfo.reduce((sum, { type, cpuTime }) => sum + (type === 'renderer' ? cpuTime : 0), 0);
+  };
+  const tour = readFileSync(new URL('../../docs/tour.md', import.meta.url), 'utf8');
+  const path = join(folder, 'playground.html');
+  writeFileSync(path, playgroundPage({ scenarios: loadCatalogue(), tour }));
+  const [wall, cpu]: [number[], number[]] = [[], []];
+  for (let i = 0; i < LOADS; i++) {
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    await page.addInitScript(FIRST_VIOLATION);
+    const before = await spent();
+    await page.goto(pathToFileURL(path).href);
+    await page.waitForSelector('[data-verdict=violated]');
+    cpu.push((await spent()) - before);
+    wall.push(await page.evaluate<number>('globalThis.firstViolation'));
+    await context.close();
+  }
+  return { wall, cpu };
+}
+
 const folder = mkdtempSync(join(tmpdir(), 'lockstep-bench-report-'));
 try {
   const gzipped = (text: string): string => formatCount(gzipSync(text, { level: 9 }).length);
@@ -222,9 +258,11 @@ try {
       `${formatCount(steps.wall.length)} steps: median ${medianOf(steps.wall).toFixed(1)} ms (wanted ${STEP_MS}), worst ${worstOf(steps.wall).toFixed(1)} ms (wanted ${AIM_MS}); ` +
       `CPU ${medianOf(steps.cpu).toFixed(1)} and ${worstOf(steps.cpu).toFixed(1)} ms\n\n`,
   );
+  const first = await demonstrated(browser, folder);
   const panHeads = [`panning, ${FRAMES} frames`, 'dropped', 'CPU median, ms', 'CPU worst, ms', 'over 16.7 ms'];
   process.stdout.write(
     `${textTable(panHeads, await panned(browser, long), 1)}\n\n` +
+      `playground, from load to the first violation, ${LOADS} loads: median ${medianOf(first.wall).toFixed(0)} ms, worst ${worstOf(first.wall).toFixed(0)} ms (wanted 1000), CPU ${medianOf(first.cpu).toFixed(0)} ms\n` +
       `${machineLine()}, Chromium ${browser.version()}, load ${loadavg()[0]?.toFixed(1)}\n`,
   );
   await browser.close();

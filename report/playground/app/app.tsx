@@ -40,7 +40,7 @@ export function App(props: { readonly scenarios: readonly Stored[]; readonly tou
     const also = (about.also ?? []).filter((it) => !SAFETY.includes(it));
     if (run !== null) go({ ...NO_RUN, run, also, ...change });
   };
-  const work = useWork(({ schedule, property }) => void show(schedule, { also: [property] }));
+  const work = useWork(({ schedule, property }) => void show(schedule, { also: [property], isShort: true }));
   const begin = (job: Job): void => {
     current.clear();
     go({ ...NO_RUN, ...(job.kind === 'search' ? { search: job.texts } : { map: job.words }) });

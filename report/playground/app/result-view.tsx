@@ -148,7 +148,9 @@ function Verdict(props: { readonly shown: Shown; readonly opened: Opened; readon
       {shown.story === '' ? null : (
         <details class="story">
           <summary>The story</summary>
-          <p>{shown.story}</p>
+          <p>
+            {shown.story} {shown.story.endsWith('…') ? <code>lockstep replay {shown.id}</code> : null}
+          </p>
         </details>
       )}
     </div>

@@ -21,6 +21,8 @@ export interface Shown {
   readonly flips: readonly string[];
   /** Properties that count besides those of every schedule. */
   readonly also: readonly PropertyId[];
+  /** Whether a search has run it, so that it ends soon. Default: no. */
+  readonly isShort?: boolean;
 }
 
 /** More events than these take too long in a page. */
@@ -31,9 +33,9 @@ const MOST_EVENTS = 200_000;
  *
  * @throws {@link InputError} if a mitigation makes no sense, or the run is too long for a page.
  */
-export function opened({ schedule: written, also }: Shown, settings: readonly string[]): Opened {
+export function opened({ schedule: written, also, isShort = false }: Shown, settings: readonly string[]): Opened {
   const schedule = settings.reduce(mitigate, written);
-  refuseEndless(schedule);
+  if (!isShort || settings.length > 0) refuseEndless(schedule);
   const { judgement, stepAt } = watch(schedule, also);
   const taken = snapshotOf(schedule, judgement);
   return { scene: sceneOf(schedule, taken), verdict: taken.verdict, hash: judgement.run.hash, stepAt, settings };
