@@ -187,6 +187,8 @@ export interface SweepFlags {
   readonly persistence?: 'none' | 'rdb' | 'everysec' | 'always';
   /** Where the page goes. */
   readonly report?: string;
+  /** What the page marks: a value for each axis. */
+  readonly here?: string;
   readonly json?: boolean;
 }
 

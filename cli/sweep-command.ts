@@ -38,7 +38,9 @@ Examples:
   lockstep sweep ttl drift --policy redsync-4           the same of a known client, with its own allowance
   lockstep sweep faulty restart-delay --persistence always
                                                         what a disk changes about restarts
-  lockstep sweep ttl drift --report frontier.html       the same as a page with a chart`;
+  lockstep sweep ttl drift --report frontier.html       the same as a page with a chart
+  lockstep sweep ttl drift --report frontier.html --here ttl=10s,drift=0.2%
+                                                        the same with "you are here"`;
 
 /** Defines `sweep`. */
 export function defineSweep(program: Command, io: Io, finish: Finish): void {
@@ -55,6 +57,7 @@ export function defineSweep(program: Command, io: Io, finish: Finish): void {
       ),
     )
     .option('--report <file.html>', 'write the map as a page, too')
+    .option('--here <values>', 'with --report: mark your own configuration on it')
     .option('--json', 'print one JSON object')
     .addHelpText('after', EXAMPLES)
     .action(async (parameters: string[], flags: SweepFlags) => {

@@ -79,6 +79,20 @@ test('a page is written where it is asked for', async () => {
   expect(readFileSync(join(cwd, 'f.html'), 'utf8')).toMatch(/^<!doctype html>[\s\S]*<\/html>\n$/);
 });
 
+test('the page marks where its reader is, if that is on the map', async () => {
+  const cwd = emptyFolder();
+  const argv = ['sweep', 'ttl=1s..30s/3', 'drift=0..1%/3', '--report', 'm.html', '--here'];
+  await lockstep([...argv, 'ttl=10s,drift=0.2%'], { cwd });
+  expect(readFileSync(join(cwd, 'm.html'), 'utf8')).toContain('>you are here</text>');
+  for (const [place, problem] of [
+    ['ttl=10s', '--here: "ttl=10s" must have one value for each axis of the map, ttl and drift'],
+    ['ttl=10s,drift=2%', '--here: "ttl=10s,drift=2%" is not on the map: its drift is outside of the axis'],
+  ] as const) {
+    const { code, stderr } = await lockstep([...argv, place], { cwd });
+    expect([code, stderr]).toEqual([64, `lockstep: ${problem}\n`]);
+  }
+});
+
 test('an interruption shows what was measured, and exits with 130', async () => {
   const { code, stdout } = await lockstep(['sweep', 'ttl', 'drift'], { signal: AbortSignal.abort() });
   expect(code).toBe(130);

@@ -4,18 +4,23 @@ import {
   frontierMap,
   frontierPage,
   frontierSentence,
+  type Here,
   mostColumns,
   phrase,
   settingWords,
   theorySentence,
 } from '../report/frontier/index.js';
 import { ANSI, PLAIN } from '../report/index.js';
+import { InputError } from '../scenarios/input-error.js';
+import { named } from '../scenarios/named.js';
 import {
   type Axis,
   agreementOf,
   type BoundaryWitness,
   edgeOf,
+  placeOn,
   type SafetyMap,
+  type SweepPlan,
   sweep,
   sweepPlanOf,
   USUAL_ROOM,
@@ -44,6 +49,7 @@ export async function sweepMap(parameters: readonly string[], flags: SweepFlags,
     ...(policy === undefined ? {} : { profile: policy }),
     ...(persistence === undefined ? {} : { persistence }),
   });
+  const here = hereOn(plan, flags);
   const line = new ProgressLine(io);
   const began = performance.now();
   const frontier = await sweep(plan, {
@@ -56,10 +62,17 @@ export async function sweepMap(parameters: readonly string[], flags: SweepFlags,
   if (flags.json) writeJson(io, 'lockstep.sweep/1', sweepJson(frontier, shown));
   else io.stdout.write(sweepText(frontier, shown, io));
   if (flags.report !== undefined) {
-    writeNamed('--report', flags.report, frontierPage(frontier, commandsOf(shown)), io.cwd);
+    writeNamed('--report', flags.report, frontierPage(frontier, commandsOf(shown), here), io.cwd);
     if (!flags.json) io.stdout.write(`${'report'.padEnd(LABEL_WIDTH)}${flags.report}\n`);
   }
   return frontier.interrupted ? Exit.interrupted : Exit.ok;
+}
+
+/** Where the reader is, for the page. */
+function hereOn(plan: SweepPlan, { here, report }: SweepFlags): Here | null {
+  if (here === undefined) return null;
+  if (report === undefined) throw new InputError('--here: it is a mark on the page of the map; add --report');
+  return { ...named('--here', (text) => placeOn(plan, text))(here), label: 'you are here' };
 }
 
 function progressText(done: number, total: number, elapsedMs: number): string {

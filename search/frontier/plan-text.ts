@@ -62,6 +62,24 @@ export function sweepPlanOf(words: readonly string[], room: (yValues: Axis) => R
   };
 }
 
+/**
+ * Reads `ttl=10s,drift=0.2%`: where a configuration is on the map of a plan.
+ *
+ * @throws InputError in one sentence if it has not one value for each axis, or lies outside of the map.
+ */
+export function placeOn({ x, y }: SweepPlan, text: string): { readonly x: number; readonly y: number } {
+  const given = text.split(',').map(givenOf);
+  const on = ({ name, values }: Axis): number => {
+    const found = given.find((it) => it.name === name)?.fixed ?? null;
+    if (found === null || given.length !== 2)
+      throw new InputError(`${show(text)} must have one value for each axis of the map, ${x.name} and ${y.name}`);
+    if (found < Math.min(...values) || found > Math.max(...values))
+      throw new InputError(`${show(text)} is not on the map: its ${name} is outside of the axis`);
+    return found;
+  };
+  return { x: on(x), y: on(y) };
+}
+
 /** How a client waits for answers is left out: the optimal adversary lets requests to all but the voters get lost. */
 const WAITING: readonly string[] = [
   'asks-in-turn',
