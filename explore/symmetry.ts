@@ -20,8 +20,8 @@ export class Symmetry {
   private readonly world: StateModel;
   private readonly clientOrders: readonly (readonly number[])[];
   private readonly alike: number;
-  /** By the digits of a permutation of the nodes in base 8. */
-  private readonly nodeOrderIndex = new Map<number, number>();
+  /** By the digits of a permutation of the nodes in base 8: its number. */
+  private readonly nodeOrderIndex: Uint16Array;
   private readonly order: number[];
   private readonly to: number[];
   private readonly toClient: number[];
@@ -37,7 +37,8 @@ export class Symmetry {
     // Clients that are told of other nodes, or wait, are not alike.
     this.clientOrders = change === null ? permutations(clients) : permutations(clients).slice(0, 1);
     this.alike = world.sets.alike;
-    for (const [index, to] of permutations(nodes).entries()) this.nodeOrderIndex.set(digits(to), index);
+    this.nodeOrderIndex = new Uint16Array(8 ** nodes);
+    for (const [index, to] of permutations(nodes).entries()) this.nodeOrderIndex[digits(to)] = index;
     this.order = Array.from({ length: nodes }, (_, node) => node);
     this.to = [...this.order];
     this.stored = [...this.order];
@@ -49,9 +50,10 @@ export class Symmetry {
   /** Replaces a state by the one that stands for all its like. */
   canonicalize(state: Uint16Array): void {
     let first = true;
-    for (const byClient of this.clientOrders) {
+    for (let i = 0; i < this.clientOrders.length; i++) {
+      const byClient = this.clientOrders[i] ?? [];
       if (this.clientOrders.length > 1 && !this.inOrder(state, byClient)) continue;
-      this.rename(state, byClient);
+      this.rename(state, byClient, i === 0);
       if (first || smaller(this.candidate, this.best)) copy(this.candidate, this.best);
       first = false;
     }
@@ -68,13 +70,16 @@ export class Symmetry {
     return true;
   }
 
-  /** Writes the state with its clients in this order, and its nodes sorted, to the candidate. */
-  private rename(state: Uint16Array, byClient: readonly number[]): void {
+  /** Writes the state with its clients in this order, the usual one if `isSame`, and its nodes sorted, to the candidate. */
+  private rename(state: Uint16Array, byClient: readonly number[], isSame: boolean): void {
     const { world, order, to, toClient, stored, candidate } = this;
-    const { locks, nodes, firstNode, faultsAt, countersAt } = world;
+    const { locks, nodes, firstNode, firstLink, faultsAt, countersAt } = world;
     const count = world.bounds.nodes;
     for (let place = 0; place < firstNode; place++) toClient[byClient[place] ?? 0] = place;
-    for (let node = 0; node < count; node++) stored[node] = nodes.renamed(state[firstNode + node] ?? 0, toClient);
+    for (let node = 0; node < count; node++) {
+      const id = state[firstNode + node] ?? 0;
+      stored[node] = isSame ? id : nodes.renamed(id, toClient);
+    }
     for (let i = 0; i < count; i++) {
       let place = i;
       while (i < this.alike && place > 0 && this.compare(state, byClient, order[place - 1] ?? 0, i) > 0) {
@@ -84,12 +89,15 @@ export class Symmetry {
       order[place] = i;
     }
     for (let place = 0; place < count; place++) to[order[place] ?? 0] = place;
-    const index = this.nodeOrderIndex.get(digits(to)) ?? 0;
+    // 0 is that of nodes which stay where they are.
+    const index = this.nodeOrderIndex[digits(to)] ?? 0;
     for (let place = 0; place < firstNode; place++) {
       const client = byClient[place] ?? 0;
-      candidate[place] = locks.renamed(state[client] ?? 0, index, to);
-      for (let at = 0; at < count; at++)
-        candidate[world.linkAt(place, at)] = state[world.linkAt(client, order[at] ?? 0)] ?? 0;
+      const id = state[client] ?? 0;
+      candidate[place] = index === 0 ? id : locks.renamed(id, index, to);
+      const into = firstLink + place * count;
+      const from = firstLink + client * count;
+      for (let at = 0; at < count; at++) candidate[into + at] = state[from + (order[at] ?? 0)] ?? 0;
     }
     for (let at = 0; at < count; at++) {
       candidate[firstNode + at] = stored[order[at] ?? 0] ?? 0;
