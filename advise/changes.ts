@@ -69,8 +69,8 @@ export function allowing(system: System): Change | null {
   };
 }
 
-/** Where the client is asked for its locks, with all that is set by then. */
-function clientLines({ client }: System): Lines {
+/** The lines where the client is asked for its locks, with all that is set by then. */
+export function clientLines({ client }: System): Lines {
   return { file: libraryOf(client.policy).file, lines: acquisitionLines(client.policy, client.ttlMs) };
 }
 
@@ -189,11 +189,16 @@ export function guarding(system: System): Change | null {
   const guardUs = 1000 * Math.ceil(figure.least / 1000);
   const library = libraryOf(system.client.policy);
   const { ttlMs } = system.client;
+  const after = { ...system, client: { ...system.client, guardUs } };
   return {
     id: 'guard',
     title: `write only with ${inWords(guardUs)} of the lock left: a pause and the way of the write fit into it`,
-    lines: [{ file: 'right before each write to the protected resource', lines: library.guard(guardUs / 1000, ttlMs) }],
-    after: { ...system, client: { ...system.client, guardUs } },
+    // Where the lock is taken, its end is taken down, which the guard looks at.
+    lines: [
+      clientLines(after),
+      { file: 'right before each write to the protected resource', lines: library.guard(guardUs / 1000, ttlMs) },
+    ],
+    after,
     figure,
   };
 }

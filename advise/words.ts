@@ -1,6 +1,6 @@
 import { driftAllowanceUs, quorumOf } from '../deviations/index.js';
 import { formatDurationMs } from '../scenarios/duration.js';
-import { formatCount, formatList, formatPercent } from '../text/format.js';
+import { formatCount, formatPercent } from '../text/format.js';
 import type { Advice, Alternative } from './advice.js';
 import type { Figure } from './figures.js';
 import type { Hazard } from './hazards.js';
@@ -182,7 +182,7 @@ export function waysOut({ remaining, system }: Advice): string[] {
     ...(ids.has('writes') ? ['shorter work under the lock'] : []),
   ];
   const tokens = system.resource.checksToken ? [] : ['a resource that compares fencing tokens'];
-  return remaining.length === 0 ? [] : [`What would: ${formatList([...others, ...tokens], 'or')}.`];
+  return remaining.length === 0 ? [] : [`What would: ${[...others, ...tokens].join('; or ')}.`];
 }
 
 /** What a change costs that holds nodes back. */
@@ -197,15 +197,25 @@ export function costsOf({ changes, system }: Advice): string[] {
 /** The least value, what comes one step below it, and what the system has of it with the changes in place. */
 export function figureWords(
   figure: Figure,
-  advised: System,
+  advice: Advice,
 ): { readonly least: string; readonly below: string; readonly inPlace: string } {
   const { of, violated } = figure;
-  const value = valueIn(advised, of);
+  const value = valueIn(advice.advised, of);
+  const inPlace = value === null ? 'not set' : valueWords(of, value);
   return {
     least: valueWords(of, figure.least),
     below: violated === null ? '–' : valueWords(of, violated.value),
-    inPlace: value === null ? 'not needed here' : valueWords(of, value),
+    inPlace: isNeeded(figure, advice) ? inPlace : 'not needed here',
   };
+}
+
+/** Whether the system with the changes in place rests on a figure: a guard, a TTL and tokens each do without the others. */
+export function isNeeded({ of, least }: Figure, { advised, remaining }: Advice): boolean {
+  const value = valueIn(advised, of);
+  if (of === 'restart-delay') return value !== null;
+  const isOfWrites = of === 'ttl' || of === 'guard';
+  if (!isOfWrites || remaining.some(({ id }) => id === 'writes')) return true;
+  return value !== null && value >= least;
 }
 
 /** What a system has of what can be asked for; `null` where it does without. */

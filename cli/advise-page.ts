@@ -7,6 +7,7 @@ import {
   assumptionsOf,
   costsOf,
   hazardWords,
+  isNeeded,
   linesOf,
   linesOfAlternative,
   notCovered,
@@ -37,9 +38,7 @@ function reportOf(advice: Advice, written: WrittenAdvice, file: string | null, i
     verdict: verdictWords(advice),
     tone: verdict === 'safe' ? 'good' : 'bad',
     sentence: sentenceOf(advice),
-    bounds: written.figures
-      .filter(({ figure }) => valueIn(advised, figure.of) !== null)
-      .map((it) => distanceOf(it, advice)),
+    bounds: written.figures.filter(({ figure }) => isNeeded(figure, advice)).map((it) => distanceOf(it, advice)),
     map: null,
     sections: [...changeSections(advice, written), ...tradeoffSections(advice)],
     tried: [

@@ -103,10 +103,11 @@ function remainingLines(advice: Advice, written: WrittenAdvice, paint: Painter, 
   return ['', paint.bad('What no setting of this client and these nodes prevents:'), ...lines, ...out];
 }
 
-function figureLines({ advised, changes }: Advice, { figures }: WrittenAdvice, width: number): string[] {
+function figureLines(advice: Advice, { figures }: WrittenAdvice, width: number): string[] {
+  const { changes } = advice;
   if (figures.length === 0) return [];
   const rows = figures.map(({ figure }) => {
-    const { least, below, inPlace } = figureWords(figure, advised);
+    const { least, below, inPlace } = figureWords(figure, advice);
     return [UNKNOWN_WORDS[figure.of], least, below, inPlace];
   });
   const shown = figures.find(({ violated }) => violated !== null)?.violated?.replay ?? null;

@@ -1,5 +1,15 @@
 import { driftAllowanceUs } from '../../deviations/index.js';
-import { allowing, type Change, fencing, holdingBack, keeping, longerForWork, slewing, syncing } from '../changes.js';
+import {
+  allowing,
+  type Change,
+  clientLines,
+  fencing,
+  holdingBack,
+  keeping,
+  longerForWork,
+  slewing,
+  syncing,
+} from '../changes.js';
 import { libraryOf } from '../libraries.js';
 import type { System } from '../system.js';
 import type { Bin, CauseName, Rates, RiskModel } from './model.js';
@@ -106,6 +116,7 @@ function guarding(system: System, { rates, gapUs, holds }: SystemRates): Change 
     id: 'guard',
     title: `write only with ${guardMs} ms of the lock left`,
     lines: [
+      clientLines(system),
       {
         file: 'right before each write to the protected resource',
         lines: libraryOf(client.policy).guard(guardMs, client.ttlMs),
