@@ -1,3 +1,4 @@
+import { existsSync, readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { policyOf } from '../deviations/index.js';
 import { counterexample } from '../guests/counterexample.js';
@@ -43,7 +44,7 @@ export interface AuditPlan extends Said {
 
 /** A finding of an audit. */
 export interface Finding {
-  /** `blind-release`: what is wrong; the kind of failure where neither what the lock sends nor its run says that. */
+  /** Its one name, `blind-release`: what is wrong; the kind of failure where neither what the lock sends nor its run says that. */
   readonly id: string;
   readonly property: string;
   readonly kind: ViolationKind | null;
@@ -51,8 +52,8 @@ export interface Finding {
   readonly fix: string | null;
   /** `lock.ts:42:17   DEL a of c1`; `null` where it is not known. */
   readonly decidedBy: string | null;
-  /** The same as the path of a file and a line of it, from 1. */
-  readonly place: { readonly path: string; readonly line: number } | null;
+  /** The same as the path of a file, with a line and a column of it, from 1. */
+  readonly place: { readonly path: string; readonly line: number; readonly column: number } | null;
   /** What the schedule that shows it does not keep of what locks may assume. */
   readonly assumptionsBroken: readonly string[];
   /** The schedule in at most twenty lines; empty where it takes none. */
@@ -263,10 +264,18 @@ function lineOf({ frames }: GuestRun, verb = ''): string | null {
   return frame === undefined ? null : `${frame.where}   ${frame.said} of ${frame.client}`;
 }
 
-/** The file and the line that a text begins with. */
+/** The file, the line and the column that a text begins with; of a line alone, where it begins. */
 function placeOf(text: string, folder: string): Finding['place'] {
-  const [, path, line] = /^(.+?):(\d+)(?::\d+)?(?: {3}|$)/.exec(text) ?? [];
-  return path === undefined ? null : { path: resolve(folder, path), line: Number(line) };
+  const [, name, line, column] = /^(.+?):(\d+)(?::(\d+))?(?: {3}|$)/.exec(text) ?? [];
+  if (name === undefined) return null;
+  const path = resolve(folder, name);
+  return { path, line: Number(line), column: Number(column ?? beginningOf(path, Number(line))) };
+}
+
+/** The column of the first that is written in a line. */
+function beginningOf(path: string, line: number): number {
+  const text = existsSync(path) ? (readFileSync(path, 'utf8').split('\n')[line - 1] ?? '') : '';
+  return Math.max(0, text.search(/\S/)) + 1;
 }
 
 /** What plain use has shown. */

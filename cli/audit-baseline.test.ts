@@ -8,7 +8,7 @@ import { emptyFolder, lockstep } from './testing/in-process.js';
 const finding = (id: string, property = 'mutual exclusion') => ({ id, property });
 
 describe('a baseline', () => {
-  it('has what was accepted, by file, property and cause, and from any folder', () => {
+  it('has what was accepted, by file, property and id, and from any folder', () => {
     const cwd = emptyFolder();
     mkdirSync(join(cwd, 'ci'));
     const made = Baseline.read('ci/base.json', cwd, true);
@@ -31,15 +31,22 @@ describe('a baseline', () => {
       ]),
     );
     const now = new Map([['a.ts', [finding('no-ttl')]]]);
-    const gone = { file: 'a.ts', property: 'mutual exclusion', cause: 'blind-release' };
+    const gone = { file: 'a.ts', property: 'mutual exclusion', id: 'blind-release' };
     expect(base.gone(now)).toEqual([gone]);
     base.accept(now);
     const { findings } = JSON.parse(readFileSync(join(cwd, 'base.json'), 'utf8'));
     expect(findings).toEqual([
-      { ...gone, cause: 'no-ttl' },
-      { ...gone, cause: 'no-ttl', file: 'b.ts' },
+      { ...gone, id: 'no-ttl' },
+      { ...gone, id: 'no-ttl', file: 'b.ts' },
     ]);
   });
+});
+
+it('reads a baseline of the version before, which called an id a cause', () => {
+  const cwd = emptyFolder();
+  const findings = [{ file: 'a.ts', property: 'mutual exclusion', cause: 'no-ttl' }];
+  writeFileSync(join(cwd, 'old.json'), JSON.stringify({ schema: 'lockstep.baseline/1', findings }));
+  expect(Baseline.read('old.json', cwd, false).has('a.ts', finding('no-ttl'))).toBe(true);
 });
 
 describe('the files of an audit', () => {

@@ -17,30 +17,42 @@ export interface Accepted {
   /** From the folder of the baseline. */
   readonly file: string;
   readonly property: string;
-  readonly cause: string;
+  /** The one name of a finding, as text, `--json` and SARIF have it: `blind-release`. */
+  readonly id: string;
 }
 
 /** What of a finding it is known by. */
 type Known = Pick<Finding, 'id' | 'property'>;
 
 interface BaselineFile {
-  readonly schema: 'lockstep.baseline/1';
+  readonly schema: 'lockstep.baseline/2';
   readonly findings: readonly Accepted[];
 }
 
 const grammar: z.ZodType<BaselineFile> = exactly<BaselineFile>()(
   record('a baseline', {
-    schema: oneOf('lockstep.baseline/1'),
+    schema: oneOf('lockstep.baseline/2'),
     findings: list(
       record('an accepted finding', {
         file: text('the path of a file, from the folder of the baseline'),
         property: text('the name of a property'),
-        cause: text('the id of a finding'),
+        id: text('the id of a finding'),
       }),
       'a list of accepted findings',
     ),
   }),
 );
+
+/** A baseline of the version before, in which the id of a finding was called its cause, as one of today. */
+function ofToday(value: unknown): unknown {
+  const { schema, findings } = Object(value);
+  if (schema !== 'lockstep.baseline/1' || !Array.isArray(findings)) return value;
+  const renamed = findings.map((it) => {
+    const { cause, ...rest } = Object(it);
+    return { ...rest, id: cause };
+  });
+  return { schema: 'lockstep.baseline/2', findings: renamed };
+}
 
 /** Findings that a team has accepted, in a file that is committed. */
 export class Baseline {
@@ -61,12 +73,12 @@ export class Baseline {
   static read(path: string, cwd: string, isWritten: boolean): Baseline {
     if (isWritten && !existsSync(resolve(cwd, path))) return new Baseline(path, cwd, []);
     const content = readText(path, cwd, 'a baseline, which --accept writes', 'a file in it');
-    const { findings } = parseTextAs(content, path, (value) => readAs(grammar, value));
+    const { findings } = parseTextAs(content, path, (value) => readAs(grammar, ofToday(value)));
     return new Baseline(path, cwd, findings);
   }
 
   private keyOf(file: string, { property, id }: Known): Accepted {
-    return { file: pathFrom(dirname(resolve(this.cwd, this.path)), resolve(this.cwd, file)), property, cause: id };
+    return { file: pathFrom(dirname(resolve(this.cwd, this.path)), resolve(this.cwd, file)), property, id };
   }
 
   /** @param file - From the working directory. */
@@ -88,7 +100,7 @@ export class Baseline {
     const found = [...audited].flatMap(([file, findings]) => findings.map((it) => this.keyOf(file, it)));
     const all = [...this.findings.filter(({ file }) => !files.includes(file)), ...found];
     this.findings = all.sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
-    const content = layOut({ schema: 'lockstep.baseline/1', findings: this.findings });
+    const content = layOut({ schema: 'lockstep.baseline/2', findings: this.findings });
     return writeNamed('--baseline', this.path, content, this.cwd);
   }
 
@@ -99,7 +111,7 @@ export class Baseline {
 }
 
 function isSame(a: Accepted, b: Accepted): boolean {
-  return a.file === b.file && a.property === b.property && a.cause === b.cause;
+  return a.file === b.file && a.property === b.property && a.id === b.id;
 }
 
 /** @throws InputError for flags of a baseline that say nothing together. */

@@ -1,4 +1,4 @@
-import { type AuditResult, type Finding, promiseSaid } from '../audit/index.js';
+import { type AuditResult, FINDING_TITLES, type Finding, promiseSaid } from '../audit/index.js';
 import { formatList, plural, wrap } from '../text/format.js';
 import type { Accepted } from './audit-baseline.js';
 import type { Case } from './reporters/outcome.js';
@@ -61,9 +61,9 @@ function acceptedOf(findings: readonly WrittenFinding[]): string {
 }
 
 function findingLines(finding: WrittenFinding, i: number, width: number): string[] {
-  const { property, sentence, fix, decidedBy, schedule, page, text, accepted } = finding;
+  const { id, property, sentence, fix, decidedBy, schedule, page, text, accepted } = finding;
   return [
-    ...labelled(`${i + 1}`, `${sentence}`, width),
+    ...labelled(`${i + 1}`, `${id}: ${sentence}`, width),
     ...labelled('property', property, width),
     ...(fix === null ? [] : labelled('fix', fix, width)),
     ...(decidedBy === null ? [] : labelled('decided by', decidedBy, width)),
@@ -153,8 +153,11 @@ export function auditCases(outcome: FileOutcome, from: (path: string) => string)
       message: `${sentence}${fix === null ? '' : `; to mend it: ${fix}`}`,
       text,
       file: place === null ? file : from(place.path),
-      ...(place === null ? {} : { line: place.line }),
-      rule: property.replaceAll(' ', '-'),
+      ...(place === null ? {} : { line: place.line, column: place.column }),
+      rule: id,
+      title: FINDING_TITLES[id] ?? id,
+      property: property.replaceAll(' ', '-'),
+      ...(fix === null ? {} : { help: fix }),
       replay,
       isAccepted: accepted,
     };

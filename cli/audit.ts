@@ -40,8 +40,8 @@ export async function audit(words: readonly string[], flags: AuditFlags, io: Io)
   tell({ told, gone, isMany, seconds: (performance.now() - began) / 1000 }, flags, io);
   for (const it of told)
     if (it.kind === 'audited' && flags.test !== undefined) say(io, `wrote ${writeTest(it.file, flags, io)}`);
-  for (const { file, property, cause } of gone ?? [])
-    say(io, `${flags.baseline}: ${property} (${cause}) is no longer found in ${file}; remove it, or add --accept`);
+  for (const { file, property, id } of gone ?? [])
+    say(io, `${flags.baseline}: ${property} (${id}) is no longer found in ${file}; remove it, or add --accept`);
   if (!io.signal.aborted) return exitOf(told);
   const whole = told.filter((it) => it.kind !== 'audited' || !it.result.isInterrupted).length;
   say(io, `interrupted: ${whole} of ${files.length} ${files.length === 1 ? 'file' : 'files'} audited to the end`);

@@ -307,7 +307,7 @@ const audited = {
   }),
   findings: z.array(
     z.strictObject({
-      id: z.string(),
+      id: z.string().describe('its one name, also in text, in SARIF and in baselines'),
       property: z.string(),
       sentence,
       fix: sentence.nullable(),
@@ -323,7 +323,7 @@ const audited = {
   runs: count,
   acquired: count,
 };
-const known = { file: z.string(), property: z.string(), cause: z.string() };
+const known = { file: z.string(), property: z.string(), id: z.string() };
 const noLongerFound = z
   .array(z.strictObject(known))
   .optional()

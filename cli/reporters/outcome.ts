@@ -16,8 +16,16 @@ export interface Case {
   readonly file?: string;
   /** Of that file, from 1. */
   readonly line?: number;
-  /** What it is about, for programs: the id of a property. Default: `name`. */
+  /** Of that line, from 1. */
+  readonly column?: number;
+  /** What it is about, for programs: the id of a finding or of a property. Default: `name`. */
   readonly rule?: string;
+  /** What the rule says, in a sentence. */
+  readonly title?: string;
+  /** The id of the property that a finding breaks. */
+  readonly property?: string;
+  /** What mends it. */
+  readonly help?: string;
   /** The command that shows it again. */
   readonly replay?: string;
   /** It fails, and is known to: it was skipped for that. */

@@ -30,26 +30,42 @@ const AUDITED: Suite = {
       message: 'it deletes',
       file: 'src/a b.ts',
       line: 7,
-      rule: 'mutual-exclusion',
+      column: 5,
+      rule: 'blind-release',
+      title: 'Its release is blind.',
+      property: 'mutual-exclusion',
+      help: 'compare first',
       replay: 'lockstep audit --replay x.json',
     },
-    { name: 'src/b.ts: cleanup: leak', result: 'skipped', file: 'src/b.ts', rule: 'cleanup', isAccepted: true },
+    { name: 'src/b.ts: cleanup: leak', result: 'skipped', file: 'src/b.ts', rule: 'leak', isAccepted: true },
   ],
 };
 
-it('is valid SARIF whatever the texts are, with a rule for each property', () => {
+it('is valid SARIF whatever the texts are, with a rule for each name of a finding', () => {
   const { tool, results } = logOf(sarifLog(AUDITED, '1.2.3'));
-  expect(tool.driver.rules.map(({ id }: { id: string }) => id)).toEqual(['mutual-exclusion', 'fencing', 'cleanup']);
+  expect(tool.driver.rules.map(({ id }: { id: string }) => id)).toEqual([
+    'mutual-exclusion',
+    'fencing',
+    'blind-release',
+    'leak',
+  ]);
+  expect(tool.driver.rules[2]).toMatchObject({
+    shortDescription: { text: 'Its release is blind.' },
+    fullDescription: { text: expect.stringMatching(/hold/) },
+    help: { text: 'To mend it: compare first' },
+  });
   expect(results.map(({ level, ruleIndex }: Record<string, unknown>) => [level, ruleIndex])).toEqual([
     ['error', 0],
     ['warning', 1],
-    ['error', 0],
     ['error', 2],
+    ['error', 3],
   ]);
   expect(results[2]).toMatchObject({
-    ruleId: 'mutual-exclusion',
+    ruleId: 'blind-release',
     message: { text: 'it deletes\nTo see it again: lockstep audit --replay x.json' },
-    locations: [{ physicalLocation: { artifactLocation: { uri: 'src/a%20b.ts' }, region: { startLine: 7 } } }],
+    locations: [
+      { physicalLocation: { artifactLocation: { uri: 'src/a%20b.ts' }, region: { startLine: 7, startColumn: 5 } } },
+    ],
   });
   expect(results[3].suppressions).toHaveLength(1);
 });

@@ -1,7 +1,7 @@
 import { PROPERTIES } from '../../properties/property-info.js';
 import type { Case, Suite } from './outcome.js';
 
-/** A suite as a log in SARIF 2.1.0, the form in which code scanning takes results: one rule for each property. */
+/** A suite as a log in SARIF 2.1.0, the form in which code scanning takes results: one rule for each name of a finding. */
 export function sarifLog({ name, cases }: Suite, version: string): string {
   const bad = cases.filter(({ result, isAccepted }) => result === 'failed' || result === 'undecided' || isAccepted);
   const rules = [...new Set(bad.map(ruleOf))];
@@ -14,7 +14,12 @@ export function sarifLog({ name, cases }: Suite, version: string): string {
           driver: {
             name: 'lockstep',
             version,
-            rules: rules.map((id) => ({ id, shortDescription: { text: definitionOf(id) } })),
+            rules: rules.map((id) =>
+              ruleFor(
+                id,
+                bad.find((it) => ruleOf(it) === id),
+              ),
+            ),
           },
         },
         automationDetails: { id: `${name}/` },
@@ -35,25 +40,42 @@ const DEFINITIONS: ReadonlyMap<string, string> = new Map([
   ['not-audited', 'Of the lock in a file, something can be said.'],
 ]);
 
+/** What code scanning shows of a rule: what it is about, and what mends it. */
+function ruleFor(id: string, first: Case | undefined): object {
+  const { title = definitionOf(id), property, help } = first ?? {};
+  return {
+    id,
+    shortDescription: { text: title },
+    ...(property === undefined ? {} : { fullDescription: { text: definitionOf(property) } }),
+    ...(help === undefined ? {} : { help: { text: `To mend it: ${help}` } }),
+    ...(property === undefined ? {} : { properties: { tags: [property] } }),
+  };
+}
+
 function definitionOf(rule: string): string {
   return DEFINITIONS.get(rule) ?? rule;
 }
 
 function resultOf(it: Case, rules: readonly string[]): object {
-  const { name, result, message = name, file, line, replay, isAccepted } = it;
+  const { name, result, message = name, file, replay, isAccepted } = it;
   const ruleId = ruleOf(it);
   return {
     ruleId,
     ruleIndex: rules.indexOf(ruleId),
     level: result === 'undecided' ? 'warning' : 'error',
     message: { text: [message, ...(replay === undefined ? [] : [`To see it again: ${replay}`])].join('\n') },
-    ...(file === undefined ? {} : { locations: [{ physicalLocation: placeOf(file, line) }] }),
+    ...(file === undefined ? {} : { locations: [{ physicalLocation: placeOf(file, it) }] }),
     partialFingerprints: { 'lockstepFinding/v1': name },
     ...(isAccepted ? { suppressions: [{ kind: 'external', justification: 'It is in the baseline.' }] } : {}),
   };
 }
 
-function placeOf(file: string, line: number | undefined): object {
+function placeOf(file: string, { line, column }: Case): object {
   const uri = file.split('/').map(encodeURIComponent).join('/');
-  return { artifactLocation: { uri }, ...(line === undefined ? {} : { region: { startLine: line } }) };
+  return {
+    artifactLocation: { uri },
+    ...(line === undefined
+      ? {}
+      : { region: { startLine: line, ...(column === undefined ? {} : { startColumn: column }) } }),
+  };
 }
