@@ -19,16 +19,16 @@ it('has a title for each name of a finding, and for no other', () => {
   expect(Object.keys(FINDING_TITLES)).toEqual([...names].sort());
 });
 
-it('lists them in docs/findings/audit.md (vitest -u writes it)', async () => {
+it('lists them in docs/audit-findings.md (vitest -u writes it)', async () => {
   const rows = Object.entries(FINDING_TITLES).map(([name, title]) => `| \`${name}\` | ${title} |`);
   const page = `# Names of findings of \`audit\`
 
-A finding of [\`lockstep audit\`](../guide-audit.md) has one name: in its text, as \`id\` in \`--json\` and in baselines, and as the rule in
+A finding of [\`lockstep audit\`](guide-audit.md) has one name: in its text, as \`id\` in \`--json\` and in baselines, and as the rule in
 SARIF. What is wrong in one file, and what mends it there, is said by the finding.
 
 | name | what it says of a lock |
 |---|---|
 ${rows.join('\n')}
 `;
-  await expect(page).toMatchFileSnapshot('../docs/findings/audit.md');
+  await expect(page).toMatchFileSnapshot('../docs/audit-findings.md');
 });

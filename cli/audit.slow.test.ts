@@ -59,7 +59,7 @@ describe('audit of many files', () => {
   });
 
   it('says what is no longer found, and judges the rest with another seed alike', async () => {
-    const gone = { file: 'src/named-pair.ts', property: 'cleanup', cause: 'leak' };
+    const gone = { file: 'src/named-pair.ts', property: 'cleanup', id: 'leak' };
     const base = JSON.parse(readFileSync(join(cwd, 'base.json'), 'utf8'));
     base.findings.push(gone);
     writeFileSync(join(cwd, 'base.json'), JSON.stringify(base));
