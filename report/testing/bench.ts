@@ -74,7 +74,7 @@ const PAN_IN_PAGE = `async ([frames, pixels]) => {
     times.push(await new Promise(requestAnimationFrame));
     box.scrollLeft += pixels;
   }
-  return { wall, cpu };
+  return times;
 }`;
 
 interface Times {
