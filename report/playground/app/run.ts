@@ -57,12 +57,12 @@ export interface Tried {
 }
 
 /** What is worth trying on a schedule, each tried by itself. */
-export function triedOn({ schedule, flips, also }: Shown): Tried[] {
+export function triedOn({ schedule, flips, also, isShort = false }: Shown): Tried[] {
   return [...new Set([...flips, ...candidates(schedule)])].flatMap((mitigation): Tried[] => {
     try {
       const changed = mitigate(schedule, mitigation);
       if (JSON.stringify(changed) === JSON.stringify(schedule)) return [];
-      refuseEndless(changed);
+      if (!isShort) refuseEndless(changed);
       return [{ mitigation, verdict: judge(changed, also).verdict }];
     } catch {
       return [];
