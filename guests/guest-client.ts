@@ -378,7 +378,7 @@ export class GuestClient extends GuestHost {
   override freeze(until: TrueTime, timersFirst: boolean): void {
     super.freeze(until, timersFirst);
     const isEndless = ({ lock }: Hold): boolean => lock.believing && lock.state.hold.deadline >= LONGEST_US;
-    if ([...this.open].some(isEndless)) this.session.pausedWhileHolding(this, this.pausedUntil);
+    if ([...this.open].some(isEndless)) this.session.heldPauses.add(this.name, this.context.now, this.pausedUntil);
   }
 
   override die(): void {

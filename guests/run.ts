@@ -162,7 +162,7 @@ class Running {
   /** What is known by now. */
   get violations(): readonly ClientViolation[] {
     const { session, monitors } = this;
-    const found = monitors.violations.filter((it) => isJudged(it) && !session.wasPausedThroughout(it));
+    const found = monitors.violations.filter((it) => isJudged(it) && !session.heldPauses.cover(it));
     return [...found, ...session.told].filter((it) => session.counts(it));
   }
 

@@ -1,5 +1,4 @@
 import { allNodes, NO_NODES, type NodeSet } from '../core/index.js';
-import type { Violation } from '../properties/index.js';
 import { nodeName, RandomStreams, type SimLock, type SimNode, type World } from '../sim/index.js';
 import { printable } from '../text/printable.js';
 import { sha1 } from '../wire/index.js';
@@ -8,6 +7,7 @@ import type { GuestMonitors } from './guest-monitors.js';
 import { LOOP_ANSWERS } from './haste.js';
 import type { ProcessContext } from './host/owner.js';
 import { type ClientViolation, failure } from './judges/failure.js';
+import { HeldPauses } from './judges/held-pauses.js';
 import { type LockUnderTest, lockShapeError, type MakeLock } from './lock-under-test.js';
 import { memberIndex } from './member-index.js';
 import { nodeAt } from './net/addresses.js';
@@ -68,9 +68,6 @@ export interface Uncaught {
 }
 
 const LONGEST_MESSAGE = 1_000;
-
-/** The shortest timer of Node, µs, by a clock that is as slow as any in a search. */
-const SHORTEST_TIMER_US = 1_100;
 
 /** A client that cannot be simulated, and why; its message says what to do about it. */
 export class UnsupportedClient extends Error {
@@ -147,7 +144,7 @@ export class Session {
   readonly guessed: Set<string> = new Set();
   /** By key: of which resource it is. */
   private readonly keyNames = new Map<string, string>();
-  private readonly pauses: { readonly client: string; readonly sinceUs: number; readonly untilUs: number }[] = [];
+  readonly heldPauses: HeldPauses = new HeldPauses();
 
   constructor(subject: LockFactory, context: World['context'], judge: GuestMonitors, extendsItself: boolean) {
     this.subject = subject;
@@ -353,23 +350,6 @@ export class Session {
     const call = { client: client.name, operation, sinceUs: this.context.now };
     this.calls.add(call);
     return () => this.calls.delete(call);
-  }
-
-  /** A process is paused until then, while it holds a lock whose end only a signal or a predicate tells it. */
-  pausedWhileHolding(client: GuestProcess, untilUs: number): void {
-    this.pauses.push({ client: client.name, sinceUs: this.context.now, untilUs });
-  }
-
-  /**
-   * Whether this is about a belief in a lock, of a client that was paused for all of the violation and could learn only
-   * afterwards that the lock had ended: it did nothing under the lock meanwhile. A timer that it sets as it wakes is as good
-   * as one that was due.
-   */
-  wasPausedThroughout({ property, clients, atUs, untilUs }: Violation): boolean {
-    if (untilUs === null || (property !== 'mutual-exclusion' && property !== 'validity')) return false;
-    return this.pauses.some(
-      (it) => clients.includes(it.client) && it.sinceUs <= atUs && untilUs <= it.untilUs + SHORTEST_TIMER_US,
-    );
   }
 
   /** The process is dead, and its calls with it. */

@@ -1,0 +1,26 @@
+import type { Violation } from '../../properties/index.js';
+
+/** The shortest timer of Node, µs, by a clock that is as slow as any in a search. */
+const SHORTEST_TIMER_US = 1_100;
+
+/** Pauses of processes that held a lock of which nothing but they themselves can say that it is over. */
+export class HeldPauses {
+  private readonly pauses: { readonly client: string; readonly sinceUs: number; readonly untilUs: number }[] = [];
+
+  /** A process is paused from one instant to another, µs of true time. */
+  add(client: string, sinceUs: number, untilUs: number): void {
+    this.pauses.push({ client, sinceUs, untilUs });
+  }
+
+  /**
+   * Whether this is about a belief in a lock, of a client that was paused for all of the violation and could learn only
+   * afterwards that the lock had ended: it did nothing under the lock meanwhile. A timer that it sets as it wakes is as good
+   * as one that was due.
+   */
+  cover({ property, clients, atUs, untilUs }: Violation): boolean {
+    if (untilUs === null || (property !== 'mutual-exclusion' && property !== 'validity')) return false;
+    return this.pauses.some(
+      (it) => clients.includes(it.client) && it.sinceUs <= atUs && untilUs <= it.untilUs + SHORTEST_TIMER_US,
+    );
+  }
+}
