@@ -2,12 +2,12 @@ import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { type AuditResult, auditFile } from './audit.js';
 
-const [THIRD, FOURTH] = ['../../../test/wild/third', '../../../test/wild/fourth'];
+const [THIRD, FOURTH, SIXTH] = ['third', 'fourth', 'sixth'].map((set) => `../../../test/wild/${set}`);
 
 /** Audits one of the locks in `testing/locks`, or at a path from there. */
-function audited(file: string, runs = 72): Promise<AuditResult> {
+function audited(file: string, runs = 72, seed = 'lockstep'): Promise<AuditResult> {
   const path = fileURLToPath(new URL(`testing/locks/${file}`, import.meta.url));
-  return auditFile({ path, runs, seed: 'lockstep', budgetMs: 60_000 }, () => {});
+  return auditFile({ path, runs, seed, budgetMs: 60_000 }, () => {});
 }
 
 it.each([
@@ -127,4 +127,10 @@ it('finds an extension that goes on after a release that has failed', async () =
 
 it('audits no election that tells nobody who is in charge', async () => {
   await expect(audited('election-mute.ts', 4)).rejects.toThrow('nothing was found that says who has the lock');
+});
+
+it('asks no allowance for drift of a lock on one node that extends itself', async () => {
+  // Its timer ends with the TTL; in run 137 the clock of the node is 0.1 % fast, and extensions do not reach it.
+  const result = await audited(`${SIXTH}/imports-lease.service.ts`, 140, 'other');
+  expect(result).toMatchObject({ verdict: 'passed', runs: 140, findings: [] });
 });

@@ -3,11 +3,11 @@ import { natives } from '../guests/host/natives.js';
 import { type LockFactory, lockFactoryOf } from '../guests/lock-factory.js';
 import { type GuestRun, replayGuests } from '../guests/run.js';
 import { kindOf, type ViolationKind } from '../guests/search/kinds.js';
-import { claimsIn, drawGuestRun } from '../guests/search/search.js';
+import { claimsIn, type DrawnGuestRun, drawGuestRun } from '../guests/search/search.js';
 import type { Violation } from '../properties/index.js';
 import type { Schedule } from '../scenarios/index.js';
 import { RandomStreams } from '../sim/index.js';
-import { kindsFor, type Trouble, troublesFor } from './cases.js';
+import { kindsFor, promiseOf, type Trouble, troublesFor } from './cases.js';
 import { lockMaker, READER } from './drive.js';
 import type { Bench } from './load.js';
 import { firstLineOf, ProcessExit } from './program.js';
@@ -111,6 +111,25 @@ async function playedAgain(
   };
 }
 
+/**
+ * A run of a lock on one node, with clocks of one rate where it does not keep others out: no allowance for drift is asked of
+ * such a lock, which may count on the whole of its TTL.
+ */
+async function withEqualRates(
+  run: DrawnGuestRun,
+  subject: LockFactory,
+  extendsItself: boolean,
+): Promise<DrawnGuestRun> {
+  const { schedule: drawn, violations } = run;
+  const clocks = drawn.cluster.clocks.map((it) => ({ ...it, ratePpm: 0 }));
+  const faults = drawn.faults.filter(({ kind }) => kind !== 'clock-rate');
+  const isFast = drawn.cluster.clocks.some(({ ratePpm }) => ratePpm !== 0);
+  const isOfRates = (it: Violation): boolean => kindOf(it) === 'belief' || kindOf(it) === 'state';
+  if (!violations.some(isOfRates) || (!isFast && faults.length === drawn.faults.length)) return run;
+  const schedule = { ...drawn, cluster: { ...drawn.cluster, clocks }, faults };
+  return { ...run, ...(await replayGuests(subject, schedule, { extendsItself })), schedule };
+}
+
 /** Goes through the troubles that the lock's promise covers, or plays again what was found before. */
 export async function searchAudit(
   bench: Bench,
@@ -128,6 +147,7 @@ export async function searchAudit(
   const troubleOf = troublesFor(how);
   const kinds = countedKinds(how, seen);
   const reads = how.plan.shared !== undefined;
+  const isOnOne = promiseOf(how) !== 'redlock';
   const failing = new Map<ViolationKind, Failing>();
   /** Of those, what failed in a run in which all errors were caught: it can be made small. */
   const caught = new Set<ViolationKind>();
@@ -143,10 +163,11 @@ export async function searchAudit(
     }
     const { faults, commandTimeoutMs }: Trouble = troubleOf(runs);
     const subject = { ...made, commandTimeoutMs };
-    const run = await drawGuestRun(subject, faults, streams, runs);
+    const extending = faults.extendsItself ?? false;
+    const drawn = await drawGuestRun(subject, faults, streams, runs);
+    const run = isOnOne ? await withEqualRates(drawn, subject, extending) : drawn;
     classes[faults.id] = (classes[faults.id] ?? 0) + 1;
     acquired += claimsIn(run);
-    const extending = faults.extendsItself ?? false;
     const bad = run.violations.filter(
       (it) => kinds.includes(kindOf(it)) && isCertain(it) && !isOfEnded(it, run) && !(reads && isOfReader(it)),
     );
