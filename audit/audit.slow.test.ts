@@ -72,7 +72,7 @@ it.each([
   ['static-lease.ts', 'single', 'Lease.take (static-lease.ts:14) acquires, and what it gives releases'],
   ['curried.mjs', 'single', 'serialized (curried.mjs:9) runs work under the lock'],
   ['opened-lease.ts', 'single', 'openLease (opened-lease.ts:16) acquires, and closeLease releases'],
-  ['readers-and-writer.ts', 'single', 'PriceLocks.writeLocked (readers-and-writer.ts:28) runs work under the lock'],
+  ['readers-and-writer.ts', 'single', 'PriceLocks.writeLocked (readers-and-writer.ts:29) runs work under the lock'],
   ['closed-by-hand.ts', 'single', 'RoomMutex.lock (closed-by-hand.ts:10) acquires, and unlock releases'],
   ['counted-early.ts', 'single', 'tryAcquire (counted-early.ts:25) acquires, and what it gives releases'],
   ['module-init.ts', 'guard', 'DigestService.runOnce (module-init.ts:12) runs work under the lock'],

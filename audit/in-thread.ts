@@ -6,8 +6,10 @@ import { InputError } from '../scenarios/input-error.js';
 import { type AuditPlan, type AuditResult, auditFile, type Tell } from './audit.js';
 import { NoLockError } from './refusal.js';
 
-/** A lock that has not let go of its thread for this long never will, ms. */
+/** A lock that has not let go of its thread for this long never will, ms of the processor: a busy machine is no endless loop. */
 const STUCK_MS = 12_000;
+/** The same by the clock, for what waits in its thread. */
+const WAITING_MS = 60_000;
 const LOOK_MS = 250;
 /** An audit that was asked to stop has this long for it, ms. */
 const STOP_MS = 5_000;
@@ -47,14 +49,19 @@ export async function auditInThread(plan: AuditPlan, tell: Tell, signal: AbortSi
 function resultOf(worker: Worker, plan: AuditPlan, tell: Tell, signal: AbortSignal): Promise<AuditResult> {
   return new Promise((resolve, reject) => {
     let beats: Int32Array | null = null;
-    let [last, sinceMs, stopMs] = [-1, 0, 0];
+    let [last, busyMs, sinceMs, stopMs] = [-1, 0, 0, 0];
+    let before = process.cpuUsage();
     const look = setInterval(() => {
       const now = beats === null ? -1 : Atomics.load(beats, 0);
       const isAway = beats === null || Atomics.load(beats, 1) === 0;
-      sinceMs = now !== last || isAway ? 0 : sinceMs + LOOK_MS;
+      const { user, system } = process.cpuUsage(before);
+      before = process.cpuUsage();
+      const isStuck = now === last && !isAway;
+      sinceMs = isStuck ? sinceMs + LOOK_MS : 0;
+      busyMs = isStuck ? busyMs + Math.min(LOOK_MS, (user + system) / 1000) : 0;
       last = now;
       stopMs = signal.aborted ? stopMs + LOOK_MS : 0;
-      if (sinceMs >= STUCK_MS) over(() => reject(new InputError(stuck(plan))));
+      if (busyMs >= STUCK_MS || sinceMs >= WAITING_MS) over(() => reject(new InputError(stuck(plan, sinceMs))));
       else if (stopMs >= STOP_MS)
         over(() => reject(new InputError('the audit was interrupted before it had found anything')));
     }, LOOK_MS);
@@ -75,8 +82,8 @@ function resultOf(worker: Worker, plan: AuditPlan, tell: Tell, signal: AbortSign
   });
 }
 
-function stuck({ path }: AuditPlan): string {
-  return `${basename(path)} goes round in a loop that waits for nothing: it has kept its thread for ${STUCK_MS / 1000} s, so that its audit was ended`;
+function stuck({ path }: AuditPlan, forMs: number): string {
+  return `${basename(path)} goes round in a loop that waits for nothing: it has kept its thread for ${Math.round(forMs / 1000)} s, so that its audit was ended`;
 }
 
 function errorOf({ message, stack, kind }: Extract<Message, { readonly type: 'error' }>): Error {

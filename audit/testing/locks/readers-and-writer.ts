@@ -4,13 +4,14 @@ import type { Redis } from 'ioredis';
 const TTL = 10_000;
 const READ = `
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
-redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
+redis.call('HSET', KEYS[2], ARGV[1], 1)
+redis.call('PEXPIRE', KEYS[2], ARGV[2])
 return 1`;
 const WRITE = `
 if redis.call('EXISTS', KEYS[1], KEYS[2]) > 0 then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1`;
-const READ_DONE = "return redis.call('DEL', KEYS[2])";
+const READ_DONE = "return redis.call('HDEL', KEYS[2], ARGV[1])";
 const WRITE_DONE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
 
 /** Readers may be there together; who writes is alone. */
