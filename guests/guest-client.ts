@@ -110,6 +110,7 @@ export class GuestClient extends GuestHost {
     const { lock } = hold;
     this.setState(lock, { phase: 'lost' });
     this.context.expired(lock);
+    this.session.heldPauses.over(this.name, this.context.now);
     if (lock.plan.holdUs === null) this.finish(hold);
   }
 
@@ -361,8 +362,6 @@ export class GuestClient extends GuestHost {
   }
 
   protected override lockTimer(): void {}
-
-  // ——— what the world does ———
 
   override wake(subject: object, event: QueueEvent): boolean {
     return subject instanceof BeliefEnd ? this.beliefEnds(subject, event) : super.wake(subject, event);
