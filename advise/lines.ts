@@ -41,12 +41,12 @@ export function holdBackLines(node: Pick<SystemNode, 'supervisor' | 'unit'>, del
             ? [`# ${unit} is the unit of Debian and Ubuntu; for another one: --unit redis`]
             : []),
           '[Service]',
-          '# the restart delay, before each start',
-          `ExecStartPre=/bin/sleep ${seconds}`,
+          '# the restart delay, before each start; + exempts it from the NoExecPaths of Debian',
+          `ExecStartPre=+/bin/sleep ${seconds}`,
           `# the delay, and the ${SYSTEMD_START_S} s that systemd gives a service to start by default`,
           `TimeoutStartSec=${startS}`,
         ],
-        command: 'systemctl daemon-reload',
+        command: 'systemctl daemon-reload  # then restart one node, and see that it comes back',
       };
     }
     case 'kubernetes':

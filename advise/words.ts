@@ -36,7 +36,7 @@ export function valueWords(unknown: Unknown, value: number): string {
 
 /** What can be asked for, by name. */
 export const UNKNOWN_WORDS: Readonly<Record<Unknown, string>> = {
-  ttl: 'TTL',
+  ttl: 'TTL for the work',
   allowance: 'drift allowance',
   'restart-delay': 'restart delay',
   votes: 'votes to wait for',
@@ -105,7 +105,7 @@ export function assumptionsOf({
     },
     {
       about: 'clocks',
-      says: `off by up to ${formatPercent(clocks.driftPpm)}${mark('clocks.drift')}; those of nodes are ${step(clocks.nodeStepUs)} during a lock${mark('clocks.steps')}${wall}`,
+      says: `off by up to ${formatPercent(clocks.driftPpm)}${mark('clocks.drift')}, which under chrony takes "maxslewrate 400", on hosts of clients too; those of nodes are ${step(clocks.nodeStepUs)} during a lock${mark('clocks.steps')}${wall}`,
     },
     {
       about: 'clients',
@@ -123,7 +123,7 @@ function orderWords(reordering: boolean, { policy }: System['client'], defaulted
   const { title, pooled } = libraryOf(policy);
   const usual = ` (default${pooled ? `: ${title} uses a pool of connections` : ''})`;
   const words = reordering
-    ? 'those of a client to a node may overtake each other'
+    ? 'those of a client to a node may overtake each other, however late that makes one'
     : 'those of a client to a node keep their order';
   return `${words}${defaulted.includes('network.reordering') ? usual : ''}`;
 }

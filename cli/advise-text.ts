@@ -115,7 +115,10 @@ function figureLines(advice: Advice, { figures }: WrittenAdvice, width: number):
   return [
     '',
     textTable(['', 'least that is safe', 'violated at', changes.length === 0 ? 'yours' : 'as advised'], rows, 1),
-    ...wrap(`Each is worked out by itself, with all else ${changes.length === 0 ? 'as it is' : 'as advised'}.`, width),
+    ...wrap(
+      `Each is worked out by itself, with all else ${changes.length === 0 ? 'as it is' : 'as advised'}: to change one, ask again with it.`,
+      width,
+    ),
     ...(shown === null ? [] : wrap(`Shown by ${shown}; both sides of each: ${all}`, width)),
   ];
 }

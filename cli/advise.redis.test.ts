@@ -139,7 +139,7 @@ describe.skipIf(!canRunOnRedis(title, 'processes'))(title, () => {
     const lines = holdBackLines({ supervisor, unit: 'redis-server' }, DELAY_US)?.lines ?? [];
     const after = (name: string): string => lines.find((it) => it.startsWith(name))?.slice(name.length) ?? '';
     if (supervisor === 'systemd')
-      return start('sh', ['-c', `${after('ExecStartPre=')} && exec "$@"`, 'sh', PROGRAM, conf]);
+      return start('sh', ['-c', `${after('ExecStartPre=+')} && exec "$@"`, 'sh', PROGRAM, conf]);
     const words = JSON.parse(after(supervisor === 'docker' ? 'entrypoint: ' : 'command: ')) as string[];
     // Compose takes $$ for $.
     const [command = '', ...args] = words.map((it) => (supervisor === 'docker' ? it.replaceAll('$$', '$') : it));
@@ -193,6 +193,12 @@ describe.skipIf(!canRun(unit, 'systemd', has('systemd-analyze') ? undefined : 't
         verified(holdBackLines({ supervisor: 'systemd', unit: 'redis-server' }, 7_899_993)?.lines ?? []),
       ).not.toContain('hold-back.conf');
       expect(verified(['[Service]', 'ExecStartPree=/bin/sleep 1'])).toContain('hold-back.conf');
+    });
+
+    it('name a program that a unit may execute that lets nothing but the server be executed, as that of Debian', () => {
+      const lines = holdBackLines({ supervisor: 'systemd', unit: 'redis-server' }, 7_899_993)?.lines ?? [];
+      const programs = lines.filter((line) => line.startsWith('ExecStartPre='));
+      expect(programs).toEqual(['ExecStartPre=+/bin/sleep 7.9']);
     });
   },
 );
