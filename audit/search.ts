@@ -157,10 +157,8 @@ export async function searchAudit(
   let uncaught: string | null = null;
   const endMs = natives.cpuMs() + limits.budgetMs;
   for (; runs < limits.runs && natives.cpuMs() < endMs; runs++) {
-    if (limits.isStopped()) {
-      isInterrupted = true;
-      break;
-    }
+    isInterrupted = limits.isStopped();
+    if (isInterrupted) break;
     const { faults, commandTimeoutMs }: Trouble = troubleOf(runs);
     const subject = { ...made, commandTimeoutMs };
     const extending = faults.extendsItself ?? false;
@@ -190,12 +188,11 @@ export async function searchAudit(
     limits.onRun(runs + 1);
   }
   const isOften = (kind: ViolationKind): boolean => !RARE.includes(kind) || (counts.get(kind) ?? 0) >= OFTEN * runs;
-  const ordered = kinds.filter(isOften).flatMap((kind) => failing.get(kind) ?? []);
   return {
     runs,
     acquired,
     classes,
-    failing: ordered,
+    failing: kinds.filter(isOften).flatMap((kind) => failing.get(kind) ?? []),
     uncaught,
     differs,
     isInterrupted,
