@@ -102,11 +102,16 @@ export function noPromotionLines(): Lines {
 /** Of what clocks may be off, the share that is left to a slew: the rest is for their own error, which adds to it. */
 const SLEWED = 0.8;
 
+/** The most that chrony may slew clocks by that are to be off by no more than so much. */
+export function slewRate(driftPpm: number): number {
+  return Math.max(1, Math.floor(SLEWED * driftPpm));
+}
+
 /** Clocks are slewed, slowly, and never stepped. */
 export function slewLines(driftPpm: number): Lines {
   return {
     file: '/etc/chrony/chrony.conf, in place of its makestep line',
-    lines: ['makestep 1 0', `maxslewrate ${Math.max(1, Math.floor(SLEWED * driftPpm))}`, 'leapsecmode slew'],
+    lines: ['makestep 1 0', `maxslewrate ${slewRate(driftPpm)}`, 'leapsecmode slew'],
     command: 'systemctl restart chrony',
   };
 }

@@ -6,7 +6,7 @@ import type { Figure } from './figures.js';
 import type { Hazard } from './hazards.js';
 import { lateReleaseOf } from './late-release.js';
 import { libraryOf } from './libraries.js';
-import { type Lines, mergedLines } from './lines.js';
+import { type Lines, mergedLines, slewRate } from './lines.js';
 import { type LossReason, lossesOf, restartLoss } from './stress-of.js';
 import type { System } from './system.js';
 import type { Unknown } from './unknowns.js';
@@ -105,7 +105,7 @@ export function assumptionsOf({
     },
     {
       about: 'clocks',
-      says: `off by up to ${formatPercent(clocks.driftPpm)}${mark('clocks.drift')}, which under chrony takes "maxslewrate 400", on hosts of clients too; those of nodes are ${step(clocks.nodeStepUs)} during a lock${mark('clocks.steps')}${wall}`,
+      says: `off by up to ${formatPercent(clocks.driftPpm)}${mark('clocks.drift')}, which under chrony takes "maxslewrate ${slewRate(clocks.driftPpm)}", on hosts of clients too; those of nodes are ${step(clocks.nodeStepUs)} during a lock${mark('clocks.steps')}${wall}`,
     },
     {
       about: 'clients',

@@ -47,7 +47,10 @@ export function writeAdvice(advice: Advice, io: Io): WrittenAdvice {
         ? null
         : write(
             `${it.id}-${when}`,
-            `${subjectOf(advice.system)}: ${hazardWords(it, advice.system)}`,
+            {
+              title: `${subjectOf(advice.system)}: ${hazardWords(it, advice.system)}`,
+              story: it.id === 'client' ? LATE : storyOf(it.breaks),
+            },
             it.schedule,
             it.breaks,
             io,
@@ -63,7 +66,8 @@ export function writeAdvice(advice: Advice, io: Io): WrittenAdvice {
 function writeFigure(figure: Figure, advice: Advice, io: Io): WrittenFigure {
   const side = ({ value, schedule }: Witness, verdict: string): Written => {
     const title = `${UNKNOWN_WORDS[figure.of]} ${valueWords(figure.of, value)}: ${verdict}`;
-    return write(`${figure.of}-${verdict}`, title, named(advice.advised, schedule), figure.breaks, io);
+    const words = { title, story: storyOf(figure.breaks) };
+    return write(`${figure.of}-${verdict}`, words, named(advice.advised, schedule), figure.breaks, io);
   };
   return {
     figure,
@@ -72,15 +76,28 @@ function writeFigure(figure: Figure, advice: Advice, io: Io): WrittenFigure {
   };
 }
 
-function write(id: string, title: string, schedule: Schedule, property: PropertyId, io: Io): Written {
+const LATE =
+  'A release of the first try comes after the second try has set its keys, over a connection that does not keep the order. How late it is follows from the time-outs of the client, and may be more than the description says of the network.';
+
+/** What a run takes from the description of the system. */
+function storyOf(property: PropertyId): string {
+  return property === 'action-in-belief'
+    ? 'The work, the pauses and the way of the last write are as long as the description of the system allows; nothing else goes wrong.'
+    : 'The worst that the description of the system allows, all at once, and a rival that strikes as soon as it can.';
+}
+
+interface Words {
+  readonly title: string;
+  readonly story: string;
+}
+
+function write(id: string, words: Words, schedule: Schedule, property: PropertyId, io: Io): Written {
   const judgement = judge(schedule, [property], true);
   const path = writeScenario(
     {
       schema: 'lockstep.scenario/1',
       id,
-      title,
-      story:
-        'The worst that the description of the system allows, all at once, and a rival that strikes as soon as it can.',
+      ...words,
       source: 'worked out by lockstep advise',
       schedule,
       expect: expectedOf(judgement, property),
