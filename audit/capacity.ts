@@ -1,6 +1,6 @@
 import type { LockPlan } from '../scenarios/index.js';
 import { isOwnWork } from './cases.js';
-import { readsLimit } from './environment.js';
+import { countsHolders, isLimit, readsLimit } from './environment.js';
 import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
 import type { Parameter } from './parameter.js';
@@ -31,22 +31,16 @@ const LEAST_ASKING = 8;
 /** From one who asks to the next, ms. */
 const APART_MS = 12;
 
-/** What counts holders, in the words of Redis. */
-const COUNTS = /\b(?:[zs]card|zcount|[hl]len|zrank|h?incr(?:by)?)\b/i;
 const IS_COUNTER = /\bh?incr(?:by)?\b/i;
 const SWEEPS = /zremrangebyscore|zcount/i;
 
 const LIMITS =
   /([A-Za-z_$#][\w$]*)['"]?\s*(?::\s*number\s*)?(?:=|:|\?\?|\|\|)\s*(?:Number\([^)\d]*|parseInt\([^)\d]*)?['"]?(\d{1,3})(?![\w.])/g;
-const IS_LIMIT = /max|most|limit|parallel|concurren|permit|slots?$|capacity|seats|holders/i;
-const IS_NO_LIMIT = /retr|attempt|tries|wait|ttl|timeout|delay|age|size|len|ms$|sec|score|depth|poll/i;
 
 /** Limits of holders that files name with a number. */
 export function limitsIn(sources: readonly { readonly text: string }[]): number[] {
   return sources.flatMap(({ text }) =>
-    [...text.matchAll(LIMITS)].flatMap(([, name = '', number = '']) =>
-      IS_LIMIT.test(name) && !IS_NO_LIMIT.test(name) ? [Number(number)] : [],
-    ),
+    [...text.matchAll(LIMITS)].flatMap(([, name = '', number = '']) => (isLimit(name) ? [Number(number)] : [])),
   );
 }
 
@@ -59,8 +53,7 @@ function isTold({ program: { shapes, sources } }: Bench): boolean {
 /** Of what a lock lets in on its own, one after the other and with nothing in the way, how many may hold it. */
 export async function capacityOf(bench: Bench, hosts: Hosts, how: Understood, ttlMs: number): Promise<Capacity> {
   const { sources } = bench.program;
-  const counts = sources.some(({ text }) => COUNTS.test(text));
-  if (how.nodes > 1 || isOwnWork(how) || !counts || how.plan.shared !== undefined) return ONE;
+  if (how.nodes > 1 || isOwnWork(how) || !countsHolders(sources) || how.plan.shared !== undefined) return ONE;
   const untilUs = (6 * ttlMs + 2 * REST_MS) * 1000;
   const playing = (uses: readonly LockPlan[]): Promise<Attempt[]> =>
     rehearse(

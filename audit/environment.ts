@@ -67,19 +67,24 @@ export function placesFor(sources: readonly SourceFile[], addresses: readonly No
   return addresses.map(({ host, port, url }) => (short ? `${host}:${port}` : url));
 }
 
-/** How many may hold at once. */
-const IS_LIMIT = /MAX|LIMIT|PARALLEL|CONCURREN|PERMIT|SLOTS/;
-const IS_NO_LIMIT = /RETR|ATTEMPT|TRIES|WAIT|TTL|TIMEOUT|DELAY|AGE|SIZE|_MS$|SEC/;
-/** What counts the holders of a lock that several may hold. */
-const COUNTS = /\b[zs]card\b|\b[hl]len\b|\bh?incr(?:by)?\b/i;
+const IS_LIMIT = /max|most|limit|parallel|concurren|permit|slots?$|capacity|seats|holders/i;
+const IS_NO_LIMIT = /retr|attempt|tries|wait|ttl|timeout|delay|age|size|len|ms$|sec|score|depth|poll/i;
+/** What counts holders, in the words of Redis. */
+const COUNTS = /\b(?:[zs]card|zcount|[hl]len|zrank|h?incr(?:by)?)\b/i;
+
+/** Whether files count the holders of a lock that several may hold. */
+export function countsHolders(sources: readonly Pick<SourceFile, 'text'>[]): boolean {
+  return sources.some(({ text }) => COUNTS.test(text));
+}
+
+/** Whether something is named like how many may hold at once. */
+export function isLimit(name: string): boolean {
+  return IS_LIMIT.test(name) && !IS_NO_LIMIT.test(name);
+}
 
 /** Whether files read from the environment how many may hold a lock at once: they are told 1. */
 export function readsLimit(sources: readonly SourceFile[]): boolean {
-  return sources.some(({ text }) => COUNTS.test(text)) && namesIn(sources).some(isLimit);
-}
-
-function isLimit(name: string): boolean {
-  return IS_LIMIT.test(name) && !IS_NO_LIMIT.test(name);
+  return countsHolders(sources) && namesIn(sources).some(isLimit);
 }
 
 /** Values for the environment that a file reads its servers from: they lead to the simulated nodes. */
@@ -87,7 +92,7 @@ export function environmentFor(sources: readonly SourceFile[], nodes: number): R
   const values: Record<string, string> = {};
   const counts = new Map<Kind, number>();
   const short = takesPlaces(sources);
-  const areCounted = sources.some(({ text }) => COUNTS.test(text));
+  const areCounted = countsHolders(sources);
   for (const name of namesIn(sources)) {
     // Of what several may hold, that one holds it is what can be judged.
     if (areCounted && isLimit(name)) values[name] = '1';

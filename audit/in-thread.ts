@@ -10,6 +10,8 @@ import { NoLockError } from './refusal.js';
 const STUCK_MS = 12_000;
 /** The same by the clock, for what waits in its thread. */
 const WAITING_MS = 60_000;
+const LOOPS = `goes round in a loop that waits for nothing: it has used its thread for ${STUCK_MS / 1000} s, so that its audit was ended`;
+const WAITS = `has kept its thread waiting for ${WAITING_MS / 1000} s, so that its audit was ended`;
 const LOOK_MS = 250;
 /** An audit that was asked to stop has this long for it, ms. */
 const STOP_MS = 5_000;
@@ -61,7 +63,8 @@ function resultOf(worker: Worker, plan: AuditPlan, tell: Tell, signal: AbortSign
       busyMs = isStuck ? busyMs + Math.min(LOOK_MS, (user + system) / 1000) : 0;
       last = now;
       stopMs = signal.aborted ? stopMs + LOOK_MS : 0;
-      if (busyMs >= STUCK_MS || sinceMs >= WAITING_MS) over(() => reject(new InputError(stuck(plan, sinceMs))));
+      if (busyMs >= STUCK_MS) over(() => reject(new InputError(`${basename(plan.path)} ${LOOPS}`)));
+      else if (sinceMs >= WAITING_MS) over(() => reject(new InputError(`${basename(plan.path)} ${WAITS}`)));
       else if (stopMs >= STOP_MS)
         over(() => reject(new InputError('the audit was interrupted before it had found anything')));
     }, LOOK_MS);
@@ -80,10 +83,6 @@ function resultOf(worker: Worker, plan: AuditPlan, tell: Tell, signal: AbortSign
       over(() => reject(new InputError(`${basename(plan.path)} ended the thread that it was audited in`))),
     );
   });
-}
-
-function stuck({ path }: AuditPlan, forMs: number): string {
-  return `${basename(path)} goes round in a loop that waits for nothing: it has kept its thread for ${Math.round(forMs / 1000)} s, so that its audit was ended`;
 }
 
 function errorOf({ message, stack, kind }: Extract<Message, { readonly type: 'error' }>): Error {

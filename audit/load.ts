@@ -4,7 +4,6 @@ import { callOf, type Target } from './call.js';
 import { type Callable, isClass, Shapes } from './callables.js';
 import type { ClientMaker } from './clients.js';
 import { placesFor } from './environment.js';
-import { modesIn } from './modes.js';
 import type { Parameter } from './parameter.js';
 import type { Step } from './plan.js';
 import { type Exports, exportsOf, insideOf, type Program } from './program.js';
@@ -56,7 +55,7 @@ export async function loadIn(bench: Bench, addresses: readonly NodeAddress[]): P
     places,
     library: clients.library,
     make,
-    modes: modesIn(program.sources),
+    modes: shapes.modes,
   };
   own = await ownConnection({ exports, shapes, given }, () => all()[0] as object);
   return { exports, shapes, given, begun: new Set() };

@@ -54,7 +54,7 @@ const { values } = parseArgs({
   },
 });
 
-// As in a search that is as long as this is to tell of.
+// As a long search has it.
 inlineFor(Number.POSITIVE_INFINITY);
 const mostFaults = values.faults === undefined ? undefined : Number(values.faults);
 const result = measure(Number(values.rounds), Number(values.histories), mostFaults);

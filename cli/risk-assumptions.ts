@@ -52,7 +52,7 @@ export function rateWords(value: number): string {
   return value >= 0.01 ? String(Number(value.toPrecision(3))) : value.toExponential(2);
 }
 
-/** All that an estimate assumes, in the order in which it is told of. */
+/** All that an estimate assumes, in the order in which it is printed. */
 export function assumptionsOf({ system, model, locks, end }: RiskAnswer): RiskAssumption[] {
   const { rates } = model;
   const given = CAUSE_NAMES.filter((it) => rates[it] !== undefined);

@@ -51,8 +51,6 @@ export interface RemoteCall {
  */
 export class Message {
   client: number;
-  lock: number;
-  /** The lock itself. */
   owner: SimLock;
   node: number;
   /** The node's place in the list of the client. */
@@ -80,7 +78,6 @@ export class Message {
     remote: RemoteCall | null,
   ) {
     this.client = lock.client.index;
-    this.lock = lock.number;
     this.owner = lock;
     this.node = node;
     this.place = place;
@@ -89,6 +86,11 @@ export class Message {
     this.send = send;
     this.withText = withText;
     this.remote = remote;
+  }
+
+  /** Its number among those of its client. */
+  get lock(): number {
+    return this.owner.number;
   }
 
   /** As a new one. */
@@ -102,7 +104,6 @@ export class Message {
     remote: RemoteCall | null,
   ): void {
     this.client = lock.client.index;
-    this.lock = lock.number;
     this.owner = lock;
     this.node = node;
     this.place = place;
