@@ -5,7 +5,7 @@ import { type AuditResult, auditFile } from './audit.js';
 const [THIRD, FOURTH, SIXTH] = ['third', 'fourth', 'sixth'].map((set) => `../../../test/wild/${set}`);
 
 /** Audits one of the locks in `testing/locks`, or at a path from there. */
-function audited(file: string, runs = 72, seed = 'lockstep'): Promise<AuditResult> {
+function audited(file: string, runs = 36, seed = 'lockstep'): Promise<AuditResult> {
   const path = fileURLToPath(new URL(`testing/locks/${file}`, import.meta.url));
   return auditFile({ path, runs, seed, budgetMs: 60_000 }, () => {});
 }
@@ -36,11 +36,12 @@ it.each([
   expect(result.understood[0]).toBe(understood);
 });
 
-it.each([
+it.each<[string, string, string, number?]>([
   ['election-stale.ts', 'silent-loss', 'election.ts:'],
   ['blind-delete.ts', 'blind-release', 'blind-delete.ts:'],
   ['handler.mjs', 'blind-release', 'handler.mjs:'],
-  ['factory.cjs', 'two-step-release', 'factory.cjs:'],
+  // Found in run 37 or later.
+  ['factory.cjs', 'two-step-release', 'factory.cjs:', 72],
   ['flagged-two-step.ts', 'two-step-release', 'flagged-two-step.ts:6:'],
   ['await-using.ts', 'blind-extension', 'await-using.ts:'],
   ['options-class-blind.ts', 'blind-extension', 'options-class-blind.ts:'],
@@ -61,8 +62,8 @@ it.each([
   [`${THIRD}/payments.service.ts`, 'fails-open-on-error', 'payments.service.ts:'],
   [`${THIRD}/transcode-worker.ts`, 'kept-on-error', 'transcode-worker.ts:'],
   [`${THIRD}/ticket-middleware.js`, 'refused-release', 'ticket-middleware.js:'],
-])('%s is not: %s', async (file, id, line) => {
-  const { verdict, findings } = await audited(file);
+])('%s is not: %s', async (file, id, line, runs = 36) => {
+  const { verdict, findings } = await audited(file, runs);
   expect(verdict).toBe('violated');
   expect(findings[0]).toMatchObject({ id, assumptionsBroken: [] });
   expect(findings[0]?.decidedBy).toContain(line);

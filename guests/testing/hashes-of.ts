@@ -5,7 +5,7 @@ import { hashOf } from './print-hash.js';
 const SCRIPT = new URL('./print-hash.ts', import.meta.url).pathname;
 
 /** Runs in one process; `HASH_RUNS=1000` makes more of them. */
-const RUNS = Number(process.env.HASH_RUNS ?? 200);
+const RUNS = Number(process.env.HASH_RUNS ?? 100);
 
 /** The hashes of one and the same run: many times in this process, once in a fresh one, and once while garbage is collected. */
 export async function hashesOf(id: string): Promise<ReadonlySet<string>> {

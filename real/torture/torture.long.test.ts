@@ -54,7 +54,7 @@ describe.skipIf(!canRunOnRedis('torture', 'processes'))('client processes on fiv
       const [flavour, version] = name.split(' ') as ['redis' | 'valkey', string];
       return { name, command: serverCommand({ flavour, version }) };
     });
-    const { result, verdict, written } = await tortured({ faultModel: 'within', forMs: 3 * FOR_MS, libraries, others });
+    const { result, verdict, written } = await tortured({ faultModel: 'within', forMs: 2 * FOR_MS, libraries, others });
     expect(verdict.violations).toEqual([]);
     expect(result).toMatchObject({ stuck: [], keysLeft: 0 });
     expect(result.nodes).toMatch(/^3 × .*, 1 × redis 8\.4\.0, 1 × valkey 9\.0\.0 on 127\.0\.0\.1$/);
@@ -100,7 +100,7 @@ describe.skipIf(!canRunOnRedis('torture', 'processes'))('client processes on fiv
       const plan = { faultModel: 'within', clients: 6, ttlMs: 1000, nodes: 5, forMs: 120_000 } as const;
       const seed = Array.from({ length: 1_000 }, (_, i) => `${i}`).find((it) => {
         const first = planFaults({ ...plan, seed: it }).find(({ kind, nodes }) => kind === 'kill' && nodes[0] === 4);
-        return first !== undefined && first.atMs > 25_000 && first.atMs < 60_000;
+        return first !== undefined && first.atMs > 10_000 && first.atMs < 20_000;
       });
       const options = { ...plan, seed: String(seed), others };
       const before = children();
